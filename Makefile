@@ -13,7 +13,7 @@ reproduce: $(READY)
 	$(BIN)/treekit reproduce $(ARGS)
 
 test: $(READY)
-	$(BIN)/nbdev-test --n_workers 2
+	$(BIN)/nbdev-test --n-workers 2
 	$(BIN)/python -m pytest
 
 bench: $(READY)
