@@ -1,0 +1,342 @@
+"TreeRare and its baselines against a scripted model: who is asked what, in which order, and how long that takes."
+import asyncio, json, time
+from collections import Counter
+
+import pytest
+
+from treekit.baselines import Example, RetrieveAndRead, examples_from
+from treekit.config import UsageError
+from treekit.data import Passage, Question
+from treekit.llm import Completion
+from treekit.method import Kit, Prediction, Trace, configure
+from treekit.retrieval import Hit
+from treekit.syntax import Constituent, Parse, Sentence, Token
+from treekit.treerare import PUBLIC_CODE, Phrase, TreeRare, content_words, merge_hits, phrase_tree, select_queries
+
+
+def parse(text, rows, brackets=""):
+    "A parse from `form/upos/head/relation` rows and a bracketed tree."
+    tokens, at = [], 0
+    for i, row in enumerate(rows.split(), 1):
+        form, upos, head, deprel = row.split("/")
+        at = text.index(form, at)
+        tokens.append(Token(i, form, form.lower(), upos, upos, int(head), deprel, at, at + len(form)))
+        at += len(form)
+    words, n = brackets.replace("(", " ( ").replace(")", " ) ").split(), 0
+    def constituent(i):
+        nonlocal n
+        label, start, children, i = words[i + 1], n, [], i + 2
+        while words[i] != ")":
+            if words[i] == "(": child, i = constituent(i); children.append(child)
+            else: n, i = n + 1, i + 1
+        return Constituent(label, start, n, tuple(children)), i + 1
+    return Parse(text, (Sentence(tuple(tokens), constituent(0)[0] if brackets else None, ()),))
+
+
+BORN = "Who was born first, the director of Velmora or the author of Grey Harbour?"
+PARSES = {BORN: parse(BORN,
+    "Who/PRON/3/nsubj:pass was/AUX/3/aux:pass born/VERB/0/root first/ADV/3/advmod ,/PUNCT/7/punct the/DET/7/det director/NOUN/3/dislocated of/ADP/9/case Velmora/PROPN/7/nmod "
+    "or/CCONJ/12/cc the/DET/12/det author/NOUN/7/conj of/ADP/14/case Grey/PROPN/12/nmod Harbour/PROPN/14/flat ?/PUNCT/3/punct",
+    "(SBARQ (WHNP (WP Who)) (SQ (VBD was) (VP (VBN born) (ADVP (RB first)))) (, ,) (NP (NP (NP (DT the) (NN director)) (PP (IN of) (NP (NNP Velmora)))) (CC or)"
+    " (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?))")}
+
+
+class Scripted:
+    "Answers after `latency` seconds; `log` has (started, ended, request)."
+    model, endpoint, defaults = "scripted", "nowhere", {}
+    def __init__(self, latency=0.0, replies={}): self.latency, self.replies, self.log = latency, replies, []
+    async def complete(self, request):
+        start = time.perf_counter()
+        await asyncio.sleep(self.latency)
+        self.log.append((start, time.perf_counter(), request))
+        phrase = request.inputs.get("phrase", "")
+        reply = dict(subquestions=f"response: What is {phrase}?; Who made {phrase}?", subquestions_ambiguous=f"response: Which {phrase}?", subanswers="Known.",
+                     answer="Explanation: so it is.\nFINAL: Ada Vant", answer_ambiguous="Explanation: so it is.\nFINAL: Ada Vant or Ida Roth")[request.prompt.task]
+        reply = self.replies.get(request.prompt.task, reply)
+        if isinstance(reply, Exception): raise reply
+        return [Completion(reply, tokens_in=10, tokens_out=2)]
+    def asked(self, task): return [r.inputs for _, _, r in self.log if r.prompt.task == task]
+    def tasks(self): return dict(Counter(r.prompt.task for _, _, r in self.log))
+
+
+class Shelf:
+    def __init__(self): self.searches = []
+    def search(self, queries, k=15):
+        self.searches.append((queries, k))
+        return [[Hit(Passage(f"p{len(q) + i}", f"Page {i}", f"About {q}"), 9. - i, i) for i in range(2)] for q in queries]
+
+
+class Parser:
+    def parse(self, texts): return [PARSES.get(t, Parse(t, ())) for t in texts]
+
+
+def ask(method, question=BORN, dataset="", **script):
+    llm, shelf = Scripted(**script), Shelf()
+    prediction = asyncio.run(method(Question("q", dataset, question), Kit(llm, shelf, Parser())))
+    return prediction, llm, shelf
+
+
+def texts(tree): return [p.text for p in tree.walk()]
+
+
+# --- phrases
+
+def test_dependency_phrases():
+    tree = phrase_tree(PARSES[BORN])
+    assert texts(tree) == [BORN, "the director of Velmora or the author of Grey Harbour", "or the author of Grey Harbour", "of Grey Harbour"]
+    assert [p.type for p in tree.walk()] == ["root", "dislocated", "conj", "nmod"]
+    for p in tree.walk(): assert BORN[p.start:p.end] == p.text
+
+
+def test_constituency_phrases():
+    tree = phrase_tree(PARSES[BORN], "constituency")
+    assert texts(tree) == [BORN, "was born first", "the director of Velmora or the author of Grey Harbour", "the director of Velmora", "the author of Grey Harbour", "of Grey Harbour"]
+    assert [p.type for p in tree.walk()] == ["SBARQ", "SQ", "NP", "NP", "NP", "PP"]
+    repeated = phrase_tree(PARSES[BORN], "constituency", unary=False)
+    assert [p.type for p in repeated.walk()][:2] == ["ROOT", "SBARQ"] and len(texts(repeated)) == len(texts(tree)) + 1
+
+
+@pytest.mark.parametrize("formalism", ["dependency", "constituency"])
+@pytest.mark.parametrize("least", [1, 2, 3, 4, 6])
+def test_nothing_short_and_nothing_empty_is_kept(formalism, least):
+    tree = phrase_tree(PARSES[BORN], formalism, least)
+    for p in list(tree.walk())[1:]: assert p.words >= least and content_words(p.text)
+    assert tree.text == BORN  # the root stays whatever its length
+    assert phrase_tree(PARSES[BORN], formalism, 99).children == ()
+
+
+def test_descendants_of_a_pruned_node_go_to_the_nearest_kept_ancestor():
+    text = "because the old mill of Tarn burned, who paid?"
+    p = parse(text, "because/SCONJ/7/mark the/DET/4/det old/ADJ/4/amod mill/NOUN/7/nsubj of/ADP/6/case Tarn/PROPN/4/nmod burned/VERB/10/aux ,/PUNCT/7/punct who/PRON/10/nsubj paid/VERB/0/root ?/PUNCT/10/punct")
+    assert texts(phrase_tree(p)) == [text, "the old mill of Tarn"]  # "burned" was (wrongly) an auxiliary: skipped, its subject kept
+
+
+def test_names_are_one_node():
+    text = "Where is the Kansas City metropolitan area?"
+    p = parse(text, "Where/ADV/0/root is/AUX/1/cop the/DET/7/det Kansas/PROPN/5/compound City/PROPN/7/compound metropolitan/ADJ/7/amod area/NOUN/1/nsubj ?/PUNCT/1/punct")
+    assert texts(phrase_tree(p, min_tokens=1)) == [text, "the Kansas City metropolitan area", "metropolitan"]
+
+
+def test_the_public_codes_spans():
+    assert texts(phrase_tree(PARSES[BORN], nodes="code")) == [BORN, "director of Velmora or the author of Grey Harbour", "author of Grey Harbour"]
+
+
+def test_several_sentences_have_one_root():
+    both = Parse(BORN + " " + BORN, PARSES[BORN].sentences * 2)
+    for formalism, type in (("dependency", "root"), ("constituency", "ROOT")):
+        tree = phrase_tree(both, formalism)
+        assert tree.text == both.text and tree.type == type and len(tree.children) == 2
+
+
+def test_a_question_without_a_parse_is_one_phrase():
+    assert phrase_tree(Parse("?", ())) == Phrase("?", "root", 0, 1, 0)
+    prediction, llm, _ = ask(TreeRare(), "Who?")
+    assert llm.tasks() == {"subquestions": 1, "subanswers": 1, "answer": 1} and prediction.answer == "Ada Vant"
+
+
+# --- queries and passages
+
+def test_query_selection_is_deterministic_and_bounded():
+    found = ["What is a director?", "Who directed Velmora?", "When was the director of Velmora born?", "When was the author of Grey Harbour born?", "who directed velmora"]
+    kept = select_queries(found, "the director of Velmora or the author of Grey Harbour", 2)
+    assert kept == ["When was the director of Velmora born?", "When was the author of Grey Harbour born?"]
+    assert select_queries(found, "x", 9) == found[:4]  # the same words twice count once; the model's order stays
+    assert select_queries([], "x") == []
+
+
+def test_merged_hits_are_in_rank_order_and_unique():
+    a, b, c = (Hit(Passage(i, i, ""), 1., 0) for i in "abc")
+    assert [h.passage.id for h in merge_hits([[a, b], [c, a]])] == ["a", "c", "b"] and merge_hits([]) == []
+
+
+@pytest.mark.parametrize("selection, pick, used", [("rule", "5", 3), ("model", "3", 3), ("all", "5", 6)])
+def test_who_keeps_the_queries(selection, pick, used):
+    six = "response: " + "; ".join(f"Who is the {i} of Tarn?" for i in "abcdef")
+    _, llm, shelf = ask(TreeRare(selection=selection), "Who?", replies=dict(subquestions=six))
+    assert llm.asked("subquestions")[0]["pick"] == pick and len(shelf.searches[0][0]) == used
+    _, llm, _ = ask(TreeRare(selection="model"), "Who?", "asqa")
+    assert llm.asked("subquestions_ambiguous")[0]["pick"] == "5"  # as App. G prints it
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_number_of_queries(n):
+    three = "response: Who wrote Tarn?; Who sold Orle?; Who bought Usk?"
+    _, _, shelf = ask(TreeRare(n_queries=n, top_k=7), "Who?", replies=dict(subquestions=three))
+    [(queries, k)] = shelf.searches
+    assert len(queries) == n and k == 7
+
+
+def test_no_queries_leave_the_phrase_and_a_note():
+    prediction, _, shelf = ask(TreeRare(), "Who?", replies=dict(subquestions="response:"))
+    assert shelf.searches == [(["Who?"], 15)] and "no query" in prediction.trace.nodes[0].notes[-1]
+    prediction, *_ = ask(TreeRare(), "Who?", replies=dict(subquestions="I can't."))
+    assert any("response:" in n for n in prediction.trace.nodes[0].notes)
+
+
+# --- traversal
+
+@pytest.mark.parametrize("formalism, calls, path", [("dependency", 9, 9), ("constituency", 13, 9)])
+def test_calls_and_critical_path(formalism, calls, path):
+    prediction, llm, _ = ask(TreeRare(tree=formalism))
+    assert prediction.usage.calls == len(llm.log) == calls and prediction.usage.critical_path == prediction.trace.critical_path == path
+
+
+def test_children_before_parents_and_siblings_at_once():
+    prediction, llm, _ = ask(TreeRare(tree="constituency"), latency=0.05)
+    start, end = {}, {}
+    by_key = {n.text: n for n in prediction.trace.nodes if n.kind == "phrase"}
+    for s, e, r in llm.log:
+        if r.prompt.task == "subquestions": start[r.inputs["phrase"]] = s
+        if r.prompt.task == "subanswers":
+            phrase = next(p for p in sorted(by_key, key=len) if r.inputs["questions"][0] == f"What is {p}?")
+            end[phrase] = e
+    for node in by_key.values():
+        if node.parent is not None: assert end[node.text] <= start[prediction.trace.nodes[node.parent].text]
+    assert abs(start["was born first"] - start["of Grey Harbour"]) < 0.04  # three leaves of different depth start together
+    assert start["the author of Grey Harbour"] < end["of Grey Harbour"] + 0.04  # no waiting for a level to be complete
+
+
+def test_wall_clock_is_the_critical_path():
+    start = time.perf_counter()
+    prediction, *_ = ask(TreeRare(tree="constituency"), latency=0.1)
+    taken = time.perf_counter() - start
+    assert taken < prediction.usage.critical_path * 0.1 * 1.10 + 0.1  # 13 calls one by one would take 1.3 s
+    assert taken >= prediction.usage.critical_path * 0.1 * 0.99
+
+
+@pytest.mark.parametrize("switches", [{}, dict(query_generation=False), dict(subcomponent_answers=False), dict(tree="constituency")])
+def test_remaining_counts_the_calls_ahead(switches):
+    prediction, llm, _ = ask(TreeRare(**switches))
+    most = max(r.remaining for *_, r in llm.log)
+    assert most + 1 == prediction.usage.critical_path
+    assert [r.remaining for *_, r in llm.log][-1] == 0
+
+
+def test_children_evidence_reaches_query_generation():
+    _, llm, _ = ask(TreeRare(tree="constituency"))
+    context = {i["phrase"]: i["context"] for i in llm.asked("subquestions")}
+    assert context["of Grey Harbour"] == [] and context["the author of Grey Harbour"] == ["Known."] and context[BORN] == ["Known.", "Known."]
+    _, llm, _ = ask(TreeRare(tree="constituency", handed_up="descendants"))
+    context = {i["phrase"]: i["context"] for i in llm.asked("subquestions")}
+    assert len(context[BORN]) == 5 and context[BORN][0] == "What is was born first?; Who made was born first?: Known."
+
+
+def test_the_final_call_sees_all_evidence_from_the_leaves_up():
+    _, llm, _ = ask(TreeRare())
+    [final] = llm.asked("answer")
+    assert final["documents"] == [f"{p}: Known." for p in reversed(texts(phrase_tree(PARSES[BORN])))] and final["question"] == BORN
+
+
+# --- switches
+
+@pytest.mark.parametrize("switches, tasks, searches", [
+    (dict(), dict(subquestions=4, subanswers=4, answer=1), 4),
+    (dict(query_generation=False), dict(subanswers=4, answer=1), 4),
+    (dict(subcomponent_answers=False), dict(subquestions=4, answer=1), 4),
+    (dict(retrieval=False), dict(subquestions=4, subanswers=4, answer=1), 0),
+    (dict(query_generation=False, subcomponent_answers=False), dict(answer=1), 4),  # IR Only
+    (dict(retrieval=False, subcomponent_answers=False), dict(subquestions=4, answer=1), 0),  # QG Only
+    (dict(query_generation=False, retrieval=False, subcomponent_answers=False), dict(answer=1), 0),  # COT Only
+    (dict(leaves="phrase"), dict(subquestions=3, subanswers=4, answer=1), 4),
+    (dict(leaves="evidence"), dict(subquestions=3, subanswers=3, answer=1), 3),
+    (PUBLIC_CODE, dict(subquestions=3, subanswers=3, answer=1), 3),
+])
+def test_a_switch_changes_just_its_calls(switches, tasks, searches):
+    prediction, llm, shelf = ask(TreeRare(**switches))
+    assert llm.tasks() == tasks and len(shelf.searches) == searches and prediction.answer == "Ada Vant"
+
+
+def test_what_is_handed_up_in_the_ablations():
+    _, llm, shelf = ask(TreeRare(query_generation=False))
+    assert shelf.searches[0] == (["of Grey Harbour"], 15) and all(i["questions"] == [BORN] for i in llm.asked("subanswers"))
+    _, llm, _ = ask(TreeRare(subcomponent_answers=False))
+    [final] = llm.asked("answer")
+    assert all(isinstance(d, Passage) for d in final["documents"]) and len({d.id for d in final["documents"]}) == len(final["documents"])
+    assert [len(i["context"]) for i in llm.asked("subquestions")] == sorted(len(i["context"]) for i in llm.asked("subquestions"))  # passages pile up
+    _, llm, _ = ask(TreeRare(retrieval=False, subcomponent_answers=False))
+    assert len(llm.asked("answer")[0]["documents"]) == 8  # the queries themselves
+    _, llm, _ = ask(TreeRare(query_generation=False, retrieval=False, subcomponent_answers=False))
+    assert llm.asked("answer")[0]["documents"] == []
+    _, llm, _ = ask(TreeRare(leaves="evidence"))
+    assert llm.asked("answer")[0]["documents"][0] == "of Grey Harbour"
+
+
+def test_prompt_families():
+    for dataset, task in (("ambigdocs", "answer_ambiguous"), ("world/asqa", "answer_ambiguous"), ("musique", "answer"), ("", "answer")):
+        assert task in ask(TreeRare(), dataset=dataset)[1].tasks()
+    assert "subquestions_ambiguous" in ask(TreeRare(family="ambiguous"), dataset="musique")[1].tasks()
+
+
+def test_wrong_settings_are_named():
+    with pytest.raises(UsageError, match="dependency"): TreeRare(tree="dependencies")
+    with pytest.raises(UsageError, match="top_k"): TreeRare(top_k=0)
+    assert configure(TreeRare(), tree="constituency", n_queries="2", retrieval="off") == TreeRare(tree="constituency", n_queries=2, retrieval=False)
+
+
+# --- trace and failures
+
+def test_the_trace_tells_the_whole_story():
+    prediction, *_ = ask(TreeRare(tree="constituency"))
+    trace = prediction.trace
+    assert Trace.from_json(json.loads(json.dumps(trace.to_json()))) == trace
+    assert Prediction.from_json(json.loads(json.dumps(prediction.to_json()))) == prediction
+    assert [n.kind for n in trace.nodes] == ["phrase"] * 6 + ["answer"]
+    for node in trace.nodes[:-1]:
+        assert BORN[slice(*node.data["span"])] == node.text
+        assert node.data["type"] and node.data["evidence"] == "Known." and len(node.data["queries"]) == 2
+        assert set(node.data["hits"][0]) >= {"id", "title", "score"}
+    assert trace.nodes[-1].text == "Ada Vant" and trace.nodes[-1].data["explanation"]
+
+
+def test_the_trace_is_the_same_whatever_finishes_first():
+    class Uneven(Scripted):
+        async def complete(self, request):
+            self.latency = 0.02 if "Velmora" in str(request.inputs) else 0.0
+            return await super().complete(request)
+    method, question = TreeRare(tree="constituency"), Question("q", "", BORN)
+    one, other = (asyncio.run(method(question, Kit(llm, Shelf(), Parser()))).trace.to_json() for llm in (Scripted(), Uneven()))
+    assert one == other
+
+
+@pytest.mark.parametrize("question, reason", [("", "empty"), ("  ", "empty"), ("word " * 5000, "5000 words")])
+def test_impossible_questions_fail_with_a_reason_and_cost_nothing(question, reason):
+    with pytest.raises(UsageError, match=reason): ask(TreeRare(), question)
+
+
+def test_another_language_gets_an_answer():
+    assert ask(TreeRare(), "벨모라의 감독은 누구입니까?")[0].answer == "Ada Vant"
+
+
+def test_a_failed_call_stops_the_others():
+    class Failing(Scripted):
+        async def complete(self, request):
+            if request.inputs.get("phrase") == "was born first": raise ConnectionError("gone")
+            return await super().complete(request)
+    llm = Failing(latency=0.05)
+    with pytest.raises(ConnectionError, match="gone"): asyncio.run(TreeRare(tree="constituency")(Question("q", "", BORN), Kit(llm, Shelf(), Parser())))
+    assert llm.log == []  # the siblings' calls were cancelled under way
+
+
+# --- baselines
+
+def test_retrieve_and_read_is_one_search_and_one_call():
+    prediction, llm, shelf = ask(RetrieveAndRead())
+    assert llm.tasks() == {"answer": 1} and shelf.searches == [([BORN], 20)] and prediction.answer == "Ada Vant"
+    assert "exemplars" not in llm.asked("answer")[0]
+    assert ask(RetrieveAndRead(), dataset="world/ambigdocs")[1].tasks() == {"answer_ambiguous": 1}
+
+
+def test_examples_are_the_datasets_own_and_never_the_question():
+    training = [Question(f"t{i}", "musique", f"Question {i}?", (f"answer {i}",)) for i in range(3)] + [Question("q", "musique", BORN, ("leaked",)), Question("o", "hotpotqa", "Other?", ("other",))]
+    few = RetrieveAndRead(shots=3, examples=examples_from(training))
+    _, llm, _ = ask(few, dataset="musique")
+    shown = llm.asked("answer")[0]["exemplars"]
+    assert all(f"answer {i}" in shown for i in range(3)) and "leaked" not in shown and "other" not in shown
+    with pytest.raises(UsageError, match="hotpotqa"): ask(few, dataset="hotpotqa")
+
+
+def test_an_ambiguous_example_shows_all_its_answers():
+    from treekit.data import QAPair
+    pairs = (QAPair("Which one?", ("one", "1")), QAPair("Which other?", ("two",)))
+    assert examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs)])[0].answer == "one; two"
+    assert examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs, long_answers=("One or two.",))])[0] == Example("asqa", "a", "Which?", "One or two.")
