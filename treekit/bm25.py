@@ -30,14 +30,16 @@ class Retriever(Protocol):
         k: int = 15,  # most hits per query
     ) -> list[list[Hit]]: ...  # per query, best first; fewer than k, or none, where fewer passages match
 
-# %% ../nbs/06_bm25.ipynb #ea595214
+# %% ../nbs/06_bm25.ipynb #a458e434
 def corpus_hash(
     passages,  # any iterable of passages
 ) -> str:  # 16 hex digits
     "A name for exactly these passages in exactly this order (SHA-256 of ids, titles and texts)."
     digest = hashlib.sha256()
-    for p in passages: digest.update(json.dumps([p.id, p.title, p.text]).encode() + b"\n")
+    for p in passages: digest.update(_line(p))
     return digest.hexdigest()[:16]
+
+def _line(p): return json.dumps([p.id, p.title, p.text]).encode() + b"\n"
 
 def _checked(queries, k):
     "The queries as a list, and `k` as no less than zero; one bare string is a mistake."
