@@ -4,13 +4,14 @@
 
 # %% auto #0
 __all__ = ['FINAL', 'QUESTIONS', 'TEXT', 'PROMPTS', 'Format', 'Reply', 'Request', 'Completion', 'Chat', 'count_tokens', 'Prompt',
-           'load_prompts', 'Limiter']
+           'load_prompts', 'canonical_endpoint', 'Limiter', 'CallFailed', 'ScoringUnsupported']
 
-# %% ../nbs/03_llm.ipynb #bda7bf95
+# %% ../nbs/03_llm.ipynb #abed292f
 import asyncio, heapq, itertools, json, random, re, string, time, tomllib
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Callable, Protocol
+from urllib.parse import urlsplit
 from .config import UsageError, choose
 
 # %% ../nbs/03_llm.ipynb #c2db6d0c
@@ -209,6 +210,19 @@ def load_prompts(
             raise UsageError(f"{path.name}: prompt {name!r} must have the slots {', '.join(sorted(original.slots))}; it has {', '.join(sorted(reworded[name].slots)) or 'none'}")
     return reworded
 
+# %% ../nbs/03_llm.ipynb #7293faf0
+def canonical_endpoint(
+    url: str,  # a base URL
+) -> str:  # the same for every spelling of it, and without secrets
+    "Scheme and host in lower case, no default port, no trailing slash, no user, no query. What is no URL stays as it is."
+    try:
+        parts = urlsplit(url.strip())
+        port = parts.port if parts.port != dict(http=80, https=443).get(parts.scheme) else None
+    except ValueError as e: raise UsageError(f"the endpoint should be a URL such as http://localhost:8000/v1 ({e})") from None
+    if not parts.hostname: return url.strip()
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}{f':{port}' if port else ''}{parts.path.rstrip('/')}"
+
 # %% ../nbs/03_llm.ipynb #3752753c
 class _PerLoop:
     "One value for each event loop: notebooks call `asyncio.run` again and again, and sockets and futures die with their loop."
@@ -252,3 +266,17 @@ class _Turn:
             turn = heapq.heappop(s["waiting"])[2]
             if not turn.done(): return turn.set_result(None)
         s["free"] += 1
+
+# %% ../nbs/03_llm.ipynb #a2d2edfa
+class CallFailed(Exception):
+    "A call that gave nothing, after all its retries. Never stored, so the next run tries it again."
+    def __init__(self,
+        kind: str,  # "timeout", "rate limit", "server", "unreachable", "refused", "empty", "truncated", "malformed"
+        what: str,  # what happened
+        what_to_do: str,
+    ):
+        super().__init__(f"{what}; {what_to_do}")
+        self.kind, self.what_to_do = kind, what_to_do
+
+class ScoringUnsupported(UsageError):
+    "The server can't score a given text."
