@@ -1,0 +1,91 @@
+"Traces as text, HTML and figures: nothing overlaps, nothing is executed, the same trace gives the same bytes."
+import hashlib, random, re
+
+import pytest
+
+from treekit.config import UsageError
+from treekit.drawing import draw_overview, draw_tree, fit, show_tree, text_width, tree_html
+from treekit.method import Trace
+
+WORDS = "mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & Unterwasserarchäologiemuseumsdirektorenkonferenzsaal a".split()
+
+
+def tree(seed=0, nodes=9, words=30, chain=False, answer=True):
+    "A random tree with texts of up to `words` words."
+    rng, trace = random.Random(seed), Trace()
+    def text(most): return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
+    for i in range(nodes):
+        parent = None if i == 0 else trace.nodes[-1] if chain else rng.choice(trace.nodes)
+        trace.add("phrase", text(words), parent, type=rng.choice(["NP", "nmod:poss", "root"]), queries=[text(words) for _ in range(rng.randint(0, 3))], evidence=text(2 * words),
+                  hits=[dict(id=f"p{j}", title=text(6), score=1.0) for j in range(rng.randint(0, 9))])
+    if answer: trace.add("answer", text(words), explanation=text(3 * words))
+    return trace
+
+
+def boxes(fig):
+    "Extents of the drawn boxes and of the texts, in points."
+    fig.canvas.draw()
+    scale, renderer = 72 / fig.dpi, fig.canvas.get_renderer()
+    [ax] = fig.axes
+    return ([p.get_window_extent(renderer).transformed(ax.transData.inverted()) for p in ax.patches if type(p).__name__ == "FancyBboxPatch"],
+            [t.get_window_extent(renderer).transformed(ax.transData.inverted()) for t in ax.texts if t.get_text()])
+
+
+def overlap(a, b, slack=0.5): return min(a.x1, b.x1) - max(a.x0, b.x0) > slack and min(a.ymax, b.ymax) - max(a.ymin, b.ymin) > slack
+
+
+@pytest.mark.parametrize("draw", [draw_tree, draw_overview])
+@pytest.mark.parametrize("shape", [dict(seed=i) for i in range(4)] + [dict(nodes=1), dict(nodes=12, chain=True), dict(nodes=30, words=8), dict(words=200, nodes=4)])
+def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
+    import matplotlib; matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    fig = draw(tree(**shape))
+    frames, texts = boxes(fig)
+    width, height = fig.get_size_inches() * 72
+    for i, a in enumerate(frames):
+        assert a.x0 >= 0 and a.ymin >= 0 and a.x1 <= width and a.ymax <= height
+        for b in frames[i + 1:]: assert not overlap(a, b)
+    for i, t in enumerate(texts):
+        assert t.x0 >= -0.5 and t.x1 <= width + 0.5
+        holding = [f for f in frames if overlap(f, t)]
+        assert len(holding) <= 1 and all(f.x0 <= t.x0 + 0.5 and t.x1 <= f.x1 + 0.5 and f.ymin <= t.ymin + 1 and t.ymax <= f.ymax + 1 for f in holding)
+    plt.close(fig)
+
+
+def test_lines_fit():
+    for width in (30, 80, 200):
+        for line in fit(" ".join(WORDS * 3), width, 6.8, 99): assert text_width(line, 6.8) <= width
+    assert fit("", 50, 7) == [""] and fit("a b", 500, 7) == ["a b"]
+    assert fit("word " * 99, 60, 7, 2)[-1].endswith("…")
+
+
+def test_the_same_trace_gives_the_same_bytes(tmp_path):
+    from treekit.report import save_figure
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for name in "ab" for draw in (draw_tree,) for path in save_figure(draw(tree()), tmp_path / name, "figure")}
+    assert len(digests) == 2  # one PNG, one SVG
+
+
+def test_models_words_are_data():
+    trace = Trace()
+    trace.add("phrase", "\x1b[2Jx\x07<img src=x onerror=alert(1)>", type="<b>", queries=["</details><script>1</script>"], evidence="$\\undefined{", hits=[dict(id="\"'><i>", title="", score=1.0)])
+    trace.notes.append("<u>note</u>")
+    page, text = tree_html(trace), show_tree(trace)
+    assert not re.search(r"<(script|img|i|u|b)\b", page) and page.count("<details") == page.count("</details>") == 1
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", text) and "note" in text
+    draw_tree(trace).canvas.draw()  # a '$' starts no formula
+
+
+def test_text_shows_every_node_and_respects_the_width():
+    trace = tree(3, nodes=15)
+    for width in (60, 100):
+        shown = show_tree(trace, width)
+        assert shown.count("[NP]") + shown.count("[nmod:poss]") + shown.count("[root]") == 15
+        assert all(len(line) <= width + 60 for line in shown.splitlines())
+    assert show_tree(Trace()) == "" and "<details" not in tree_html(Trace())
+
+
+def test_a_trace_without_a_tree():
+    trace = Trace()
+    trace.add("answer", "Ada Vant", queries=["Who?"], hits=[])
+    draw_tree(trace).canvas.draw()
+    with pytest.raises(UsageError, match="no tree"): draw_overview(trace)
