@@ -14,7 +14,7 @@ from .config import UsageError, choose
 from .llm import CallFailed, Completion, Request, _PerLoop, canonical_endpoint, count_tokens
 from .prices import BudgetExceeded, Price, Purse, load_prices, price_of
 
-# %% ../nbs/04_store.ipynb #875f7070
+# %% ../nbs/04_store.ipynb #fd0b443d
 def _canonical(request, model, endpoint, defaults, continuation=None):
     "Everything but the sample's index, as canonical JSON."
     chosen = {k: getattr(request, k) if getattr(request, k) is not None else (defaults or {}).get(k) for k in ("temperature", "max_tokens")}
@@ -22,13 +22,10 @@ def _canonical(request, model, endpoint, defaults, continuation=None):
                 parameters=chosen | dict(logprobs=request.logprobs, stop=request.stop))
     return json.dumps(body if continuation is None else body | dict(continuation=continuation), sort_keys=True, separators=(",", ":"))
 
-def keys(
-    request: Request,
-    model: str,
-    endpoint: str,  # any spelling; what could be a secret in it is left out
+def keys(request: Request, model: str, endpoint: str,
     defaults: dict | None = None,  # temperature and max_tokens where the request has None
 ) -> list[str]:  # 64 hex digits for each of its samples
-    "The names of the request's samples in the store."
+    "The names of the request's samples in the store. Any spelling of the endpoint will do; what could be a secret in it is left out."
     return _keys(_canonical(request, model, endpoint, defaults), request)
 
 def _keys(canonical, request):
@@ -61,7 +58,7 @@ def _shut(db, lock, hits):
     _flush(db, lock, hits)
     db.close()
 
-# %% ../nbs/04_store.ipynb #fb27d44f
+# %% ../nbs/04_store.ipynb #9ff0b10c
 class Store:
     "Calls, predictions and the ledger in one SQLite file. Safe for several processes, threads and event loops."
 
@@ -108,10 +105,8 @@ class Store:
     def __enter__(self): return self
     def __exit__(self, *error): self.close()
 
-    def calls(self,
-        keys: list[str],
-    ) -> dict[str, Completion]:  # those that are there
-        "Stored completions."
+    def calls(self, keys: list[str]) -> dict[str, Completion]:
+        "Stored completions, as far as they are there."
         return {k: Completion(**_loaded(row[0][0])) for k in keys if (row := self._all("SELECT completion FROM calls WHERE key=?", k))}
 
     def put_calls(self,
@@ -152,11 +147,8 @@ class Store:
         if not row: return None
         return json.loads(row[0][0]) | (dict(trace=json.loads(zlib.decompress(row[0][1]))) if trace and row[0][1] else {})
 
-    def put_prediction(self,
-        key: str,
-        row: dict,  # JSON; its "trace", if it has one, is kept apart and compressed
-    ):
-        "Store a prediction."
+    def put_prediction(self, key: str, row: dict):
+        "Store a prediction: any JSON. Its \"trace\", if it has one, is kept apart and compressed."
         rest = {k: v for k, v in row.items() if k != "trace"}
         trace = zlib.compress(json.dumps(row["trace"]).encode(), 1) if "trace" in row else None
         with self._write() as db:
@@ -257,7 +249,7 @@ def _birth(pid):
 @functools.lru_cache(1)
 def _owner(pid): return f"{_host()}|{pid}|{_birth(pid)}"
 
-# %% ../nbs/04_store.ipynb #d15a5f2a
+# %% ../nbs/04_store.ipynb #f1ff4bc4
 def _void(file, key, owner, since):
     "Whether a lease's owner will never finish."
     if owner == _owner(os.getpid()):
@@ -266,10 +258,7 @@ def _void(file, key, owner, since):
     host, pid, birth = owner.split("|")
     return time.time() - since > _ELSEWHERE if host != _host() else _birth(int(pid)) != birth
 
-def claim(
-    store: Store,
-    keys: list[str],
-) -> list[str]:  # those that are the caller's to ask; the others are there by now, or somebody else is asking
+def claim(store: Store, keys: list[str]) -> list[str]:  # those that are the caller's to ask; the others are there by now, or somebody else is asking
     "Take a lease on calls, for the running event loop."
     held = {k: row[0] for k in keys if (row := store._all("SELECT owner, time FROM leases WHERE key=?", k))}
     free = [k for k in keys if k not in held or _void(store.file, k, *held[k])]
@@ -283,10 +272,7 @@ def claim(
     _claims.update({(store.file, k): asyncio.get_running_loop() for k in mine})
     return mine
 
-def release(
-    store: Store,
-    keys: list[str],
-):
+def release(store: Store, keys: list[str]):
     "Give back what was claimed and not answered."
     for k in keys: _claims.pop((store.file, k), None)
     with store._write() as db: db.executemany("DELETE FROM leases WHERE key=? AND owner=?", [(k, _owner(os.getpid())) for k in keys])
