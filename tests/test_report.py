@@ -1,0 +1,159 @@
+"report: verdicts that say what they mean, tables and figures that repeat byte for byte, words that stay words."
+import csv, re, subprocess, sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from treekit.config import UsageError, root
+from treekit.report import COLUMNS, VERDICTS, compare, count_verdicts, dot_plot, group_for, ht, md, published, relative_improvement, save_figure, save_table, summary, to_html, to_markdown, verdict
+
+TABLES = sorted(p.stem.split("_", 1) for p in (root() / "data" / "published").glob("*_*.csv") if not p.stem.endswith("settings"))
+NASTY = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "a|b\nc", "*bold* _it_ `x` [l](http://x) $y$", "&lt;", "\x1b[31mred", "=1+1", "# head", "<!-- x"]
+
+
+def score(method, value, dataset="hotpotqa", metric="COVER-EM", **more):
+    return dict(method=method, dataset=dataset, metric=metric, n=500, failures=0, value=value, low=value - .04, high=value + .04) | more
+
+
+@pytest.mark.parametrize("paper,artefact", TABLES)
+def test_every_published_table_can_be_compared_with_nothing(paper, artefact, tmp_path):
+    cells = published(paper, artefact)
+    df = compare(cells, [], model="extractive")
+    assert list(df.columns) == COLUMNS and set(df.verdict) == {"not run"} and df.reproduced.isna().all()
+    assert [r for r in df.published[:len(cells)].fillna(-1)] == [c["value"] if c["value"] is not None else -1 for c in cells]
+    save_table(df, tmp_path, "t")
+    assert count_verdicts(tmp_path / "t.csv")["not run"] == len(df)
+
+
+def test_the_same_model_on_the_same_passages_gets_a_verdict():
+    df = compare(published("treerare", "table1"), [score("zero-shot", .47), score("few-shot", .6), score("ReAct*", .4, "musique")], model="gpt-4o-mini", corpus="Wikipedia")
+    ran = df[df.verdict != "not run"].set_index(["method", "dataset"])
+    assert ran.verdict.to_dict() == {("zero-shot", "HotpotQA"): "within tolerance", ("few-shot", "HotpotQA"): "outside", ("ReAct*", "MuSiQue"): "not comparable"}
+    assert ran.loc[("ReAct*", "MuSiQue"), "flag"] == "illegible" and "can't be read" in ran.loc[("ReAct*", "MuSiQue"), "reason"]
+    assert set(ran.group) == {"GPT-4o-mini"} and len(df) == 288
+
+
+def test_another_model_or_other_passages_are_not_comparable():
+    rows = [score("zero-shot", .459)]
+    offline = compare(published("treerare", "table1"), rows, model="extractive", corpus={"HotpotQA": "400 articles"})
+    assert len(offline) == 288 + 96
+    [cell] = offline[offline.verdict != "not run"].to_dict("records")
+    assert (cell["group"], cell["verdict"], cell["published"], cell["corpus"]) == ("extractive (offline)", "not comparable", .459, "400 articles") and "extractive" in cell["reason"]
+    [cell] = compare(published("treerare", "table1"), rows, model="gpt-4o-mini", comparable="other passages").query("verdict != 'not run'").to_dict("records")
+    assert (cell["group"], cell["verdict"], cell["reason"]) == ("GPT-4o-mini", "not comparable", "other passages")
+    [cell] = compare(published("treerare", "table1"), rows, model="gpt-4o-mini", comparable=False).query("verdict != 'not run'").to_dict("records")
+    assert cell["verdict"] == "not comparable"
+    with pytest.raises(UsageError): compare(published("treerare", "table1"), rows, model="extractive", beside="GPT-5")
+
+
+def test_a_number_that_was_not_run_is_empty(tmp_path):
+    save_table(compare(published("treerare", "table1"), [score("zero-shot", .47)], model="gpt-4o-mini"), tmp_path, "t")
+    for r in csv.DictReader(open(tmp_path / "t.csv", newline="")):
+        assert (r["verdict"] == "not run") == (r["reproduced"] == "") == (r["n"] == "") == (r["model"] == "")
+
+
+def test_percent_tables_are_compared_in_percent():
+    cells = published("arise", "table4")
+    first = cells[0]
+    df = compare(cells, [score(first["method"], first["value"] / 100 + .02, first["dataset"], first["metric"])], model="", tolerance=.03)
+    [cell] = df[df.verdict != "not run"].to_dict("records")
+    assert cell["verdict"] == "within tolerance" and cell["difference"] == pytest.approx(2) and "tolerance 3" in cell["reason"]
+
+
+def test_what_the_paper_does_not_have_is_appended():
+    df = compare(published("treerare", "table1"), [score("my method", .5)], model="gpt-4o-mini")
+    assert df.iloc[-1].method == "my method" and df.iloc[-1].verdict == "not comparable" and df.iloc[-1].reason == "not in the paper" and len(df) == 289
+
+
+def test_the_world_stands_in_for_the_dataset():
+    df = compare(published("treerare", "table1"), [score("zero-shot", .3, "world/2wiki")], model="extractive")
+    assert df[df.verdict != "not run"].dataset.tolist() == ["2WikiMQA"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, .2))
+def test_a_verdict_is_the_distance(a, b, tolerance):
+    word, _ = verdict(a, b, tolerance=tolerance)
+    assert word == ("within tolerance" if abs(a - b) <= tolerance + 1e-9 else "outside")
+
+
+@pytest.mark.parametrize("model,group", [("gpt-4o-mini", "GPT-4o-mini"), ("openai/gpt-4o-mini-2024-07-18", "GPT-4o-mini"), ("gpt-4o", "gpt-4o"), ("gpt-4o-mini-audio", "gpt-4o-mini-audio"),
+                                         ("llama3.3", "Llama3.3-70B"), ("llama3.3:70b", "Llama3.3-70B"), ("llama3.1:70b", "llama3.1:70b"), ("llama3.3:8b", "llama3.3:8b"),
+                                         ("deepseek-ai/DeepSeek-V3", "DeepSeek-V3"), ("deepseek-r1", "deepseek-r1"), ("extractive", "extractive (offline)"), ("<b>x</b>", "<b>x</b>")])
+def test_a_model_belongs_to_its_own_group_only(model, group):
+    made = group_for(model, ["GPT-4o-mini", "Llama3.3-70B", "DeepSeek-V3"])
+    assert made == group
+
+
+def test_relative_improvement_as_printed():
+    "Table 1's last row follows from the rows above it, wherever they are all legible."
+    cells, checked = published("treerare", "table1"), 0
+    methods = list(dict.fromkeys(c["method"] for c in cells))
+    ours, baselines = ["TreeRare (DT)", "TreeRare (CT)"], [m for m in methods if not m.startswith(("TreeRare", "Rel"))]
+    for group in dict.fromkeys(c["group"] for c in cells):
+        own = [c for c in cells if c["group"] == group]
+        printed = {(c["dataset"], c["metric"]): c for c in own if c["method"] == "Rel. Impr."}
+        unsure = {(c["dataset"], c["metric"]) for c in own if c["flag"] in ("illegible", "uncertain", "derived")}
+        rows = [score(c["method"], c["value"], c["dataset"], c["metric"]) for c in own if c["method"] != "Rel. Impr." and c["value"] is not None]
+        for r in relative_improvement(rows, ours, baselines):
+            key = r["dataset"], r["metric"]
+            if key in unsure: continue
+            checked += 1
+            assert r["value"] == pytest.approx(printed[key]["value"], abs=.0051), (group, key)
+    assert checked == 7  # the others lean on a cell that is damaged
+
+
+def test_a_gain_over_fewer_baselines_says_so():
+    rows = [score("a", .5), score("TreeRare (DT)", .6)]
+    [gain] = relative_improvement(rows, ["TreeRare (DT)"], ["a", "b"])
+    df = compare(published("treerare", "table1"), rows + [gain], model="gpt-4o-mini")
+    assert df[(df.method == "Rel. Impr.") & (df.verdict != "not run")].verdict.tolist() == ["not comparable"]
+    assert relative_improvement([score("a", .0), score("t", .6)], ["t"], ["a"])[0]["value"] is None
+
+
+class Tags(HTMLParser):
+    def __init__(self): super().__init__(); self.tags, self.attributes = set(), set()
+    def handle_starttag(self, tag, attrs): self.tags.add(tag); self.attributes |= {a for a, _ in attrs}
+
+
+@pytest.mark.parametrize("word", NASTY)
+def test_words_stay_words(word):
+    import pandas as pd
+    df = compare(published("treerare", "table2")[:3], [score(word, .5)], model=word, corpus=word, comparable=word)
+    for table in (df, pd.DataFrame({word: [word]})):
+        parser = Tags()
+        parser.feed(page := to_html(table, word, word))
+        assert parser.tags <= {"html", "head", "meta", "title", "style", "body", "table", "caption", "thead", "tbody", "tr", "th", "td", "span", "p"}
+        assert parser.attributes <= {"lang", "charset", "class", "title"} and "\x1b" not in page
+        text = to_markdown(table, word, word)
+        assert "<" not in text and "\x1b" not in text
+        lines = [l for l in text.splitlines() if l.startswith("|")]
+        assert len({len(re.findall(r"(?<!\\)\|", l)) for l in lines}) == 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text())
+def test_any_text_fits_into_a_cell(text):
+    assert "\n" not in md(text) and not re.search(r"(?<!\\)[|<>]", md(text)) and not re.search(r'[<>"]', ht(text))
+
+
+def test_files_repeat_in_another_process(tmp_path):
+    code = """
+import sys; sys.path.insert(0, sys.argv[2])
+from test_report import *
+df = compare(published("treerare", "table1"), [score("zero-shot", .47), score("TreeRare (DT)", .5)], model="extractive")
+save_table(df, sys.argv[1], "t"); save_figure(dot_plot(df), sys.argv[1], "f")
+"""
+    for name in ("a", "b"): subprocess.run([sys.executable, "-c", code, str(tmp_path / name), str(Path(__file__).parent)], check=True)
+    for name in ("t.csv", "t.md", "t.html", "f.png", "f.svg"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes(), name
+    assert b"\r" not in (tmp_path / "a" / "t.csv").read_bytes()
+
+
+def test_the_page_of_verdicts(tmp_path):
+    save_table(compare(published("treerare", "table1"), [score("zero-shot", .47, failures=3)], model="gpt-4o-mini"), tmp_path / "treerare", "table1")
+    page = summary(tmp_path)
+    assert "| treerare/table1 | 1 | 0 | 0 | 287 | 3 |" in page and (tmp_path / "README.md").read_text() == page
+    assert summary(tmp_path) == page

@@ -1,0 +1,258 @@
+"run: every failure counted, nothing stored that failed, stopped cleanly and resumed, the same inside a running loop, warm without anything heavy."
+import asyncio, dataclasses, json, os, signal, subprocess, sys, threading, time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from treekit.config import UsageError, load_profile
+from treekit.data import Passage, Question
+from treekit.library import Batch, Lazy, Library, Unusable, canonical, fingerprint, source_fingerprint
+from treekit.llm import FINAL, CallFailed, Completion, Prompt
+from treekit.method import Prediction
+from treekit.prices import BudgetExceeded
+from treekit.run import GIVE_UP, Results, RunFailed, mean_of_means, run
+from treekit.store import Store
+
+ROOT = Path(__file__).resolve().parents[1]
+PROFILE = load_profile("offline")
+ASK = Prompt("test/run", "answer", "Question: $question\nPassages:\n$documents\nFINAL:", FINAL)
+
+
+class Scripted:
+    "A chat that counts its calls and answers with the question's last word."
+    model, endpoint = "gpt-4o-mini", "http://nowhere/v1"
+    defaults = dict(temperature=0.0, max_tokens=100)
+
+    def __init__(self, latency=0.0, fail=()): self.latency, self.fail, self.asked, self.closed = latency, list(fail), [], 0
+
+    async def complete(self, request):
+        self.asked.append(request.inputs["question"])
+        await asyncio.sleep(self.latency)
+        if any(f in request.inputs["question"] for f in self.fail): raise CallFailed("server", "the server said 500", "try later")
+        return [Completion(f"FINAL: {request.inputs['question'].split()[-1]}", tokens_in=100, tokens_out=10)]
+
+    async def close(self): self.closed += 1
+
+
+class Shelf:
+    def search(self, queries, k=15): return [[Passage(str(i), q, "…") for i in range(k)] for q in queries]
+
+
+@dataclass(frozen=True)
+class Read:
+    k: int = 2
+    steps: int = 1
+
+    async def __call__(self, question, kit):
+        value = {"answer": question.question}
+        for _ in range(self.steps):
+            [hits] = await kit.retrieve([question.question], self.k)
+            value = await kit.ask(ASK, node=kit.trace.add("answer", "…"), question=f"{question.question} {value['answer']}", documents=hits)
+        return Prediction(value["answer"], kit.trace, kit.usage)
+
+
+@dataclass(frozen=True)
+class Parsing(Read):
+    parses: ClassVar[bool] = True
+
+    async def __call__(self, question, kit):
+        kit.trace.add("parse", str(kit.parse([question.question])))
+        return await super().__call__(question, kit)
+
+
+def questions(n, dataset="toy", **more): return {dataset: [Question(f"q{i}", dataset, f"What is number {i}", (str(i),), **more) for i in range(n)]}
+
+
+def go(methods=None, asked=None, profile=PROFILE, **more):
+    more = dict(corpora={d: Lazy(Shelf, "shelf", "a shelf") for d in asked or {"toy": 0}}, chat=Scripted(), progress=False) | more
+    if more.get("store") is None: more["store"] = Store()
+    return run(methods or {"read": Read()}, asked or questions(3), profile, **more)
+
+
+def exact(answer, question): return float(answer in question.answers)
+
+
+def test_rows_come_in_the_given_order():
+    results = go({"b": Read(), "a": Read(k=1)}, questions(5, "y") | questions(2, "x"))
+    assert [(r.method, r.dataset, r.question.id) for r in results.rows] == [(m, d, f"q{i}") for m in "ba" for d, n in (("y", 5), ("x", 2)) for i in range(n)]
+
+
+def test_a_failed_question_is_a_row_counts_as_zero_and_is_tried_again():
+    store, chat = Store(), Scripted(fail=["number 1"])
+    first = go(store=store, chat=chat)
+    assert [bool(r.error) for r in first.rows] == [False, True, False] and "500" in first.rows[1].error
+    [cell] = first.score(exact)
+    assert (cell["n"], cell["failures"], cell["value"]) == (3, 1, pytest.approx(2 / 3))
+    chat.fail.clear()
+    second = go(store=store, chat=chat)
+    assert not second.failures and [r.stored for r in second.rows] == [True, False, True]
+    assert len(chat.asked) == 4
+
+
+def test_a_failing_metric_names_the_question():
+    with pytest.raises(ValueError, match="q0"): go().score(lambda a, q: 1 / 0, name="bad")
+
+
+def test_warm_rows_are_the_same_rows():
+    store = Store()
+    first, second = go(store=store), go(store=store, chat=Scripted(fail=[""]))
+    assert [r.record() for r in first.rows] == [r.record() for r in second.rows]
+    assert [r.trace for r in first.rows] == [r.trace for r in second.rows] and first.cost() == second.cost() and all(r.stored for r in second.rows)
+
+
+def test_the_key_changes_with_whatever_shapes_a_prediction():
+    store = Store()
+    go(store=store)
+    fresh = lambda **more: [r.stored for r in go(store=store, **more).rows]
+    assert fresh() == [True] * 3
+    assert fresh(methods={"read": Read(k=3)}) == [False] * 3
+    assert fresh(corpora={"toy": Lazy(Shelf, "another shelf")}) == [False] * 3
+    other = Scripted()
+    other.model = "gpt-4o"
+    assert fresh(chat=other) == [False] * 3
+    hotter = Scripted()
+    hotter.defaults = dict(temperature=0.7, max_tokens=100)
+    assert fresh(chat=hotter) == [False] * 3
+    assert fresh(asked=questions(3, meta={"x": 1})) == [False] * 3
+    assert fresh(methods={"another name": Read()}) == [True] * 3
+
+
+def test_canonical_is_about_content():
+    assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": (2,), "a": 1})
+    assert fingerprint(len) == fingerprint(len) and "0x" not in json.dumps(canonical(exact))
+    assert fingerprint("é\ud800") and source_fingerprint(Read()) == source_fingerprint(Read(k=9))
+    Nameless = type("Nameless", (), {"__call__": len, "__module__": "nowhere"})  # its source can't be read: never reused
+    assert source_fingerprint(Nameless()) != source_fingerprint(Nameless())
+
+
+def test_inside_a_running_loop():
+    async def cell(): return go()
+    assert len(asyncio.run(cell()).rows) == 3
+
+
+def test_questions_run_at_once_and_the_chat_is_closed():
+    chat, started = Scripted(latency=0.1), time.perf_counter()
+    go({"read": Read(steps=2)}, questions(40), chat=chat)
+    assert time.perf_counter() - started < 1.0 and chat.closed == 1
+
+
+def test_a_budget_stops_cleanly_and_the_next_run_goes_on():
+    store, chat = Store(), Scripted()
+    poor, rich = (dataclasses.replace(PROFILE, budget=b) for b in (0.0006, 1.0))
+    with pytest.raises(BudgetExceeded, match="are left.*larger budget"): go(asked=questions(50), profile=poor, store=store, chat=chat)
+    done = len(chat.asked)
+    assert 0 < done < 50
+    results = go(asked=questions(50), profile=rich, store=store, chat=chat)
+    assert not results.failures and len(chat.asked) == 50 and sum(r.stored for r in results.rows) == done
+
+
+def test_usage_errors_of_one_question_stay_there_and_of_all_stop_the_run():
+    @dataclass(frozen=True)
+    class Picky(Read):
+        async def __call__(self, question, kit):
+            if question.id == "q1": raise UsageError("the question is empty")
+            return await super().__call__(question, kit)
+    assert [r.error for r in go({"picky": Picky()}).rows] == ["", "the question is empty", ""]
+    def no_java(): raise UsageError("no Java: set JAVA_HOME")
+    with pytest.raises(UsageError, match="no Java"): go(corpora={"toy": Lazy(no_java, "x")}, asked=questions(500))
+
+
+def test_a_run_in_which_nothing_succeeds_gives_up_early():
+    chat = Scripted(fail=["number"])
+    with pytest.raises(RunFailed, match=f"first {GIVE_UP} questions all failed.*500"): go(asked=questions(1000), chat=chat)
+    store = Store()
+    go(asked=questions(1), store=store)
+    assert len(go(asked=questions(60), store=store, chat=Scripted(fail=["number"])).failures) == 59  # something had worked before
+
+
+def test_nothing_to_do_is_said_at_once():
+    for wrong in (dict(methods={}), dict(asked={"toy": []}), dict(asked={"toy": questions(1)["toy"] * 2})):
+        with pytest.raises(UsageError): run(wrong.get("methods", {"read": Read()}), wrong.get("asked", questions(1)), PROFILE, chat=Scripted(), store=Store(), progress=False)
+
+
+def test_parsing_is_one_batch_and_others_do_not_wait_for_it(monkeypatch):
+    import treekit.syntax
+    batches, slow = [], threading.Event()
+    class Parser:
+        fingerprint = "p"
+        def parse(self, texts):
+            batches.append(list(texts))
+            slow.wait(0.3)
+            return [t.split() for t in texts]
+    monkeypatch.setattr(treekit.syntax, "parser_for", lambda profile: Parser())
+    results = go({"parsing": Parsing(), "read": Read()}, questions(20))
+    assert not results.failures and len(batches) == 1 and len(batches[0]) == 20
+    at = {m: max(r.usage.seconds for r in results.rows if r.method == m) for m in ("read", "parsing")}
+    assert at["read"] < 0.3
+
+
+def test_own_pools_and_corpora():
+    pages = [Passage(f"p{i}", f"Title {i}", f"Number {i} is here.") for i in range(4)]
+    own = {"toy": [Question("q0", "toy", "What is number 2", ("2",), paragraphs=tuple(pages))], "bare": questions(1)["toy"]}
+    library = Library(dataclasses.replace(PROFILE, pool="own"), own, {"bare": pages})
+    assert library.label("toy") == "own paragraphs" and library.label("bare") == "4 passages"
+    pool = library.retriever("toy", own["toy"][0])
+    assert pool.made is None and pool.search(["number 2"], 1)[0][0].passage.id == "p2"
+    changed = dataclasses.replace(own["toy"][0], paragraphs=tuple(pages[:2]))
+    assert library.retriever("toy", changed).fingerprint != pool.fingerprint
+
+
+def test_averages_resample_within_their_datasets():
+    results = go(asked=questions(30, "a") | questions(10, "b"))
+    rows = results.score(lambda a, q: float(q.dataset == "a"), name="x", average="AVG")
+    assert [r["dataset"] for r in rows] == ["a", "b", "AVG"]
+    assert (rows[2]["value"], rows[2]["low"], rows[2]["high"], rows[2]["n"]) == (0.5, 0.5, 0.5, 40)
+    assert mean_of_means([[0, 1] * 20, [1] * 5]) == mean_of_means([[0, 1] * 20, [1] * 5])
+
+
+SCRIPT = """
+import sys; sys.path.insert(0, {tests!r})
+from test_run import *
+run({{"read": Read(steps=3)}}, questions(200), PROFILE, corpora={{"toy": Lazy(Shelf, "shelf")}}, chat=Scripted(latency=0.2), store=Store({store!r}), progress=False)
+"""
+
+
+def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
+    path = str(tmp_path / "store.sqlite")
+    process = subprocess.Popen([sys.executable, "-c", SCRIPT.format(tests=str(ROOT / "tests"), store=path)], stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    deadline = time.time() + 30
+    while time.time() < deadline:
+        if Path(path).exists():
+            with Store(path) as s:
+                if s.usage(()) and s.usage(())[0]["calls"]: break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=20)
+    assert "everything answered so far is stored" in err and process.returncode != 0
+    with Store(path) as s: kept = s.usage(())[0]["calls"]
+    chat = Scripted()
+    run({"read": Read(steps=3)}, questions(200), PROFILE, corpora={"toy": Lazy(Shelf, "shelf")}, chat=chat, store=Store(path), progress=False)
+    assert kept > 0 and len(chat.asked) == 400 - kept  # the second and the third step ask the same
+
+
+def test_a_warm_run_imports_nothing_heavy(tmp_path):
+    code = """
+import sys
+from treekit.config import load_profile
+from treekit.data import load
+from treekit.run import run
+from treekit.baselines import methods
+from treekit.store import Store
+p = load_profile("offline", n=3)
+r = run(methods(), {"hotpotqa": load("hotpotqa", "world", n=3)}, p, store=Store(sys.argv[1]), progress=False)
+assert not r.failures, r.failures
+print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & {"torch", "stanza", "pyserini", "jnius", "transformers", "bm25s", "openai", "pandas"}))
+"""
+    runs = [subprocess.run([sys.executable, "-c", code, str(tmp_path / "s.sqlite")], capture_output=True, text=True, cwd=ROOT) for _ in range(2)]
+    assert runs[1].returncode == 0, runs[1].stderr
+    assert runs[1].stdout.split() == ["3"]
+
+
+def test_progress_is_told_to_whoever_started_this_and_the_budget_is_shared(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_PROGRESS", str(tmp_path))
+    go(asked=questions(10), profile=dataclasses.replace(PROFILE, budget=0.01))
+    [part] = [json.loads(p.read_text()) for p in tmp_path.glob("*.json")]
+    assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(10 * (100 * .15 + 10 * .6) / 1e6)
+    with pytest.raises(BudgetExceeded): go(asked=questions(200, "other"), profile=dataclasses.replace(PROFILE, budget=part["money"] * 1.5), corpora={"other": Lazy(Shelf, "s")})
