@@ -44,7 +44,15 @@ def weights(
         raise UsageError(f"the model {model!r} is neither a folder nor in the local cache, and could not be downloaded "
                          f"({type(e).__name__}); {MINILM!r} needs no network") from None
 
-# %% ../nbs/06_retrieval.ipynb #49776f10
+# %% ../nbs/06_retrieval.ipynb #d1b7a00b
+def _label(model):
+    "A model's name for tables: as on the hub, or a folder's own name and the hash of its files."
+    if not (folder := Path(model)).is_dir(): return model
+    files = [f for f in sorted(folder.rglob("*")) if f.suffix in (".safetensors", ".bin", ".json", ".txt")]
+    hashes = "".join(_sha256(f, f.stat().st_size, f.stat().st_mtime_ns) for f in files)
+    return f"{folder.resolve().name} (sha256:{hashlib.sha256(hashes.encode()).hexdigest()[:16]})"
+
+# %% ../nbs/06_retrieval.ipynb #e3702a52
 _PREFIX = {"BAAI/bge-": "Represent this sentence for searching relevant passages: "}  # by the start of the model's name
 
 def _load_model(kind, folder):
@@ -74,12 +82,8 @@ class Embedder:
 
     @property
     def identity(self) -> str:
-        "What the vectors depend on: the model's name, or its weights' hash where it is a folder."
-        name = self.model
-        if Path(name).is_dir():
-            files = [f for f in sorted(Path(name).rglob("*")) if f.suffix in (".safetensors", ".bin", ".json")]
-            name = "sha256:" + hashlib.sha256("".join(_sha256(f, f.stat().st_size, f.stat().st_mtime_ns) for f in files).encode()).hexdigest()[:16]
-        return name + ("" if self.normalise else " (not normalised)")
+        "What the vectors depend on."
+        return _label(self.model) + ("" if self.normalise else " (not normalised)")
 
     def _load(self):
         if self._loaded is None:
@@ -117,7 +121,7 @@ def embedder(
     "The process's one embedder for a model: its weights are loaded once."
     return Embedder(model)
 
-# %% ../nbs/06_retrieval.ipynb #2aa45c21
+# %% ../nbs/06_retrieval.ipynb #474cf814
 _EMBEDDING_VERSION = 1
 
 class Dense:
@@ -133,7 +137,7 @@ class Dense:
         self._passages_by = encoder or embedder(model)
         self._questions_by = embedder(question_model) if question_model else self._passages_by
         self._corpus, self._vectors, self._making = corpus_hash(self.passages), None, threading.Lock()
-        self.fingerprint = f"dense({self._passages_by.identity}{',' + question_model if question_model else ''}):{self._corpus}"
+        self.fingerprint = f"dense({self._passages_by.identity}{',' + _label(question_model) if question_model else ''}):{self._corpus}"
 
     def vectors(self):  # float32 array, (passages, dimensions)
         "The passages' embeddings: from disk, or computed and put there."
@@ -199,7 +203,7 @@ class Hybrid:
         best = sorted(sums.items(), key=lambda item: -item[1])  # stable: equal sums stay in order of arrival
         return [Hit(passage, score, rank) for rank, (passage, score) in enumerate(best, 1)]
 
-# %% ../nbs/06_retrieval.ipynb #4212c990
+# %% ../nbs/06_retrieval.ipynb #8d177ced
 class CrossEncoder:
     "Re-ranks hits by reading each passage together with the question."
     def __init__(
@@ -218,8 +222,8 @@ class CrossEncoder:
                 except UsageError:
                     if self.fallback == "none": raise
                     self._score, what = dict(minilm=(_similarity, MINILM), bm25=(_overlap, "BM25 over the hits"))[self.fallback]
-                    self._name = f"{what}, in place of {self.model}"
-                else: self._score, self._name = _pairs(folder), self.model
+                    self._name = f"{what}, in place of {_label(self.model)}"
+                else: self._score, self._name = _pairs(folder), _label(self.model)
         return self._score
 
     @property
