@@ -267,7 +267,7 @@ def test_broken_embeddings_are_made_again():
     assert not list(work_dir("embeddings").rglob("*.tmp"))
 
 def test_dense_threads():
-    made, queries = [Passage(str(i), "", f"film {i}") for i in range(9)], invented(1)[1]
+    made, queries = [Passage(str(i), "", f"film {i}") for i in range(9)], invented(30)[1]
     dense = retrieval.Dense(made)
     right, got = dense.search(queries[:8]), {}
     def work(i): got[i] = dense.search([queries[i]])[0]

@@ -52,17 +52,18 @@ def _label(model):
     hashes = "".join(_sha256(f, f.stat().st_size, f.stat().st_mtime_ns) for f in files)
     return f"{folder.resolve().name} (sha256:{hashlib.sha256(hashes.encode()).hexdigest()[:16]})"
 
-# %% ../nbs/06_retrieval.ipynb #e3702a52
+# %% ../nbs/06_retrieval.ipynb #08e0e054
 _PREFIX = {"BAAI/bge-": "Represent this sentence for searching relevant passages: "}  # by the start of the model's name
 
 def _load_model(kind, folder):
     "A sentence-transformers model from a folder, without a bar for the fraction of a second that it takes."
     import sentence_transformers
+    from safetensors import SafetensorError
     from transformers.utils import logging
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try: return getattr(sentence_transformers, kind)(str(folder))
-    except (OSError, ValueError, KeyError, RuntimeError) as e:
+    except (OSError, ValueError, KeyError, RuntimeError, SafetensorError) as e:
         raise UsageError(f"the model in {str(folder)!r} can't be loaded: {type(e).__name__}: {str(e)[:160]}") from e
     finally:
         if shown: logging.enable_progress_bar()
