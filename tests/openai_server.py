@@ -110,6 +110,9 @@ class Connection(asyncio.Protocol):
             body, self.buffer = rest[:length], rest[length:]
             self.task = asyncio.ensure_future(self.answer(head.split(b" ", 2)[1].decode(), head, body))
 
+    def connection_lost(self, error):
+        if self.task: self.task.cancel()  # the client gave up
+
     def send(self, status, answer, *headers, announced=None):
         body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         lines = [f"HTTP/1.1 {status} X", "content-type: application/json", f"content-length: {len(body) if announced is None else announced}", *headers]
@@ -119,8 +122,9 @@ class Connection(asyncio.Protocol):
         if path.startswith("/_"): return self.control(path, body)
         STATE.open += 1
         STATE.most = max(STATE.most, STATE.open)
+        state = STATE.log  # a reset starts another count
         try: await self.reply(path, head, body)
-        finally: STATE.open -= 1
+        finally: STATE.open -= state is STATE.log
 
     async def reply(self, path, head, body):
         asked = json.loads(body)
@@ -139,10 +143,11 @@ class Connection(asyncio.Protocol):
         if kind == "not json": return self.send(200, b"<html>Bad gateway</html>")
         if kind == "schema": return self.send(200, dict(id="x", choices=None))
         if kind == "error in 200": return self.send(200, dict(error=dict(message="overloaded", code=502)))
-        if path.endswith("/chat/completions"): answer = chat(asked, fault)
-        elif path.endswith("/completions"): answer = completions(asked)
+        if path == "/v1/chat/completions": answer = chat(asked, fault)
+        elif path == "/v1/completions": answer = completions(asked)
         else: answer = None
         if answer is None: return self.send(404, dict(error=dict(message="not found")))
+        if "usage" in answer: entry["tokens"] = [answer["usage"]["prompt_tokens"], answer["usage"]["completion_tokens"]]
         whole = json.dumps(answer).encode()
         if kind == "cut": return self.send(200, whole[:len(whole) // 2])
         if kind == "truncated":

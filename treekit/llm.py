@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['PROMPTS', 'Request', 'Completion', 'Chat', 'count_tokens', 'Prompt', 'load_prompts', 'canonical_endpoint', 'Limiter',
-           'CallFailed', 'ScoringUnsupported', 'OpenAIChat']
+           'CallFailed', 'ScoringUnsupported', 'OpenAIChat', 'FINAL', 'QUESTIONS', 'TEXT', 'Format', 'Reply']
 
-# %% ../nbs/03_llm.ipynb #9f88a86e
-import asyncio, heapq, itertools, json, random, re, string, time, tomllib
+# %% ../nbs/03_llm.ipynb #28485207
+import asyncio, functools, heapq, itertools, json, random, re, string, time, tomllib
 from email.utils import parsedate_to_datetime
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, Callable, Protocol
 from urllib.parse import urlsplit
 from .config import UsageError, choose
 from .formats import FINAL, QUESTIONS, TEXT, Format, Reply  # here, so that one import is enough
+_all_ = ['FINAL', 'QUESTIONS', 'TEXT', 'Format', 'Reply']
 
 # %% ../nbs/03_llm.ipynb #116aaa74
 @dataclass(frozen=True)
@@ -149,7 +150,8 @@ def load_prompts(
             raise UsageError(f"{path.name}: prompt {name!r} must have the slots {', '.join(sorted(original.slots))}; it has {', '.join(sorted(reworded[name].slots)) or 'none'}")
     return reworded
 
-# %% ../nbs/03_llm.ipynb #7293faf0
+# %% ../nbs/03_llm.ipynb #128e1c40
+@functools.cache
 def canonical_endpoint(
     url: str,  # a base URL
 ) -> str:  # the same for every spelling of it, and without secrets
@@ -223,7 +225,7 @@ class CallFailed(Exception):
 class ScoringUnsupported(UsageError):
     "The server can't score a given text."
 
-# %% ../nbs/03_llm.ipynb #0493db0c
+# %% ../nbs/03_llm.ipynb #faaf8740
 def _retry_after(headers):
     "Seconds that a server asks to wait, from its headers; None if it doesn't say."
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
@@ -241,7 +243,7 @@ def _failure(error, endpoint, timeout):
     if isinstance(error, openai.APIConnectionError):
         if cause in ("ConnectError", "UnsupportedProtocol"):
             return CallFailed("unreachable", f"no connection to {host}", f"check that a server runs there: curl {endpoint}/models")
-        if "incomplete" in str(error.__cause__): return CallFailed("truncated", f"{host} broke off in the middle of an answer", "look at its log, or try again")
+        if "complete" in str(error.__cause__): return CallFailed("truncated", f"{host} broke off in the middle of an answer", "look at its log, or try again")  # both of h11's messages say "(in)complete"
         return CallFailed("server", f"{host} closed the connection ({cause})", "look at its log, or try again")
     status, body = error.status_code, error.body if isinstance(error.body, dict) else {}
     said = f"{host} answered {status}: {str(body.get('message') or error.body or '').strip()[:300] or 'nothing more'}"

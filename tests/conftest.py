@@ -1,0 +1,20 @@
+"Fixtures for tests across processes: a local server that speaks the OpenAI protocol."
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from openai_server import Server
+
+
+@pytest.fixture(scope="session")
+def _server():
+    with Server() as server: yield server
+
+
+@pytest.fixture
+def server(_server):
+    "The local server, without latency, faults or memory of the test before; `server.url` is its endpoint."
+    _server.reset()
+    return _server

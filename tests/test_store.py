@@ -1,0 +1,243 @@
+"The store against a real socket and between processes: single flight, errors, budget, cassettes, secrets."
+import asyncio, os, signal, sqlite3, threading, time, zlib
+
+import pytest
+
+from treekit.config import Profile, UsageError
+from treekit.llm import CallFailed, OpenAIChat, Request
+from treekit.store import BudgetExceeded, NotOnCassette, ReplayChat, Store, StoredChat, claim, keys, load_prices
+from workers import ask_all, asked, chat, processes
+
+
+def run(stored, *requests):
+    async def main():
+        try: return await asyncio.gather(*(stored.complete(r) for r in requests))
+        finally: await stored.close()
+    return asyncio.run(main())
+
+
+@pytest.fixture
+def path(tmp_path): return tmp_path / "store.sqlite"
+
+
+def test_one_call_however_many_coroutines_ask(server, path):
+    server.script(latency=0.1)
+    stored = chat(path, server.url)
+    replies = run(stored, *[asked(question="Where is Lyon?")] * 50)
+    assert server.count == 1 and len({r[0].text for r in replies}) == 1 and (stored.totals.calls, stored.totals.hits) == (50, 49)
+    again = chat(path, server.url)
+    assert run(again, asked(question="Where is Lyon?"))[0][0].text == replies[0][0].text
+    assert server.count == 1 and again.totals.money == 0
+    usage, = again.store.usage(by=("model",))
+    assert usage["cost_original"] == usage["cost_now"] > 0 and usage["model"] == "gpt-4o-mini"
+    assert again.store.usage(by=(), run=again.store.run)[0] | dict(tokens_in=0, tokens_out=0) == dict(
+        calls=1, hits=1, failed=0, tokens_in=0, tokens_out=0, cost_original=usage["cost_original"], cost_now=0)
+
+
+def test_overlapping_samples_are_paid_once(server, path):
+    server.script(latency=0.05, reply="scripted:numbered")
+    stored = chat(path, server.url)
+    replies = run(stored, *(asked(question="Where?", n=n, sample=s) for n, s in ((2, 0), (5, 0), (1, 1), (3, 4))))
+    assert sum(r["n"] or 1 for r in server.requests) == 7  # samples 0 to 6
+    assert replies[0] == replies[1][:2] and replies[2] == replies[0][1:] and replies[3][0] == replies[1][4]
+
+
+def test_one_call_however_many_processes_ask(server, path):
+    server.script(latency=0.5)
+    questions = [f"Where is {c}?" for c in "ABCDE"]
+    started = [processes.Process(target=ask_all, args=(path, server.url, questions)) for _ in range(3)]
+    for p in started: p.start()
+    for p in started: p.join(30)
+    assert [p.exitcode for p in started] == [0] * 3
+    assert server.count == 5
+
+
+def test_a_dead_process_holds_nothing_up(server, path):
+    server.script(faults=[dict(kind="hang", match="A", times=1)])
+    stuck = processes.Process(target=ask_all, args=(path, server.url, ["Where is A?"]))
+    stuck.start()
+    while not server.count: time.sleep(0.02)
+    os.kill(stuck.pid, signal.SIGKILL)  # a zombie until join: dead all the same
+    began = time.monotonic()
+    run(chat(path, server.url), asked(question="Where is A?"))
+    assert time.monotonic() - began < 3 and server.count == 2
+    stuck.join()
+
+
+def test_a_live_process_is_waited_for(server, path):
+    server.script(latency=1.0)
+    other = processes.Process(target=ask_all, args=(path, server.url, ["Where is A?"]))
+    other.start()
+    while not server.count: time.sleep(0.02)
+    run(chat(path, server.url), asked(question="Where is A?"))
+    other.join()
+    assert server.count == 1
+
+
+def test_a_store_from_another_machine_is_not_waited_for_long(server, path):
+    stored = chat(path, server.url)
+    name, = keys(asked(question="Where?"), stored.model, stored.endpoint, stored.defaults)
+    stored.store.db.execute("INSERT INTO leases VALUES (?, 'elsewhere|1|1', ?)", (name, time.time() - 601))
+    run(stored, asked(question="Where?"))
+    assert server.count == 1
+
+
+def test_an_error_is_never_stored(server, path):
+    server.script(faults=[dict(kind="500", times=3)])
+    stored = chat(path, server.url)
+    with pytest.raises(CallFailed): run(stored, *[asked(question="Where?")] * 3)  # one call, and all who wait hear of it
+    assert server.count == 3 and not stored.store.db.execute("SELECT COUNT(*) FROM leases").fetchone()[0]
+    assert run(stored, asked(question="Where?")) and server.count == 4
+    assert {k: stored.store.usage(by=())[0][k] for k in ("calls", "hits", "failed")} == dict(calls=1, hits=0, failed=0)  # it was had in the end
+
+
+def test_a_cancelled_asker_does_not_take_the_others_with_it(server, path):
+    server.script(latency=0.3)
+    stored = chat(path, server.url)
+    async def main():
+        first, second = (asyncio.ensure_future(stored.complete(asked(question="Where?"))) for _ in range(2))
+        await asyncio.sleep(0.1)
+        first.cancel()
+        return await second
+    assert asyncio.run(main())[0].text and server.count == 2
+
+
+def test_threads_and_one_loop_after_another(server, path):
+    server.script(latency=0.2)
+    stored = chat(path, server.url)
+    threads = [threading.Thread(target=lambda: asyncio.run(stored.complete(asked(question="Where?")))) for _ in range(4)]
+    for t in threads: t.start()
+    for t in threads: t.join(20)
+    assert server.count == 1
+    loop = asyncio.new_event_loop()  # a loop that ends with a call under way leaves nothing behind
+    task = loop.create_task(stored.complete(asked(question="When?")))
+    loop.run_until_complete(asyncio.sleep(0.1))
+    loop.close()
+    assert asyncio.run(stored.complete(asked(question="When?"))) and server.count == 3
+    del task
+
+
+def cost(server):
+    "What the server would have charged, in dollars."
+    return sum((r["tokens"][0] * 0.15 + r["tokens"][1] * 0.60) / 1e6 for r in server.requests if r.get("tokens"))
+
+
+def test_a_budget_stops_before_it_is_exceeded_and_a_larger_one_goes_on(server, path):
+    server.script(latency=0.02)
+    requests = [asked(question=f"Where is {i}? " + "word " * 50, max_tokens=20) for i in range(60)]
+    async def as_far_as_it_goes(stored):
+        results = await asyncio.gather(*(stored.complete(r) for r in requests), return_exceptions=True)
+        await stored.close()
+        return results
+    poor = chat(path, server.url, budget=0.0002)
+    results = asyncio.run(as_far_as_it_goes(poor))
+    refused = [r for r in results if isinstance(r, BudgetExceeded)]
+    assert 0 < len(refused) < 60 and len(refused) + sum(isinstance(r, list) for r in results) == 60
+    assert 0.00013 < poor.purse.spent <= 0.0002 and poor.purse.held == 0  # it is used up, as far as the bound on the last call lets it
+    assert cost(server) == pytest.approx(poor.purse.spent)
+    before = server.count
+    assert before == 60 - len(refused)
+    rich = chat(path, server.url, budget=0.001)
+    assert all(isinstance(r, list) for r in asyncio.run(as_far_as_it_goes(rich))) and server.count == 60
+    assert rich.totals.hits == before and rich.totals.money == pytest.approx(cost(server) - poor.purse.spent)
+
+
+def test_paid_tries_that_gave_nothing_count(server, path):
+    server.script(faults=[dict(kind="empty", times=99)])
+    stored = chat(path, server.url, budget=1.0, retries=3)
+    with pytest.raises(CallFailed): run(stored, asked(question="Where is Lyon?"))
+    assert stored.purse.spent == pytest.approx(4 * 3 * 0.15 / 1e6) and stored.totals.money == pytest.approx(stored.purse.spent)
+    assert stored.store.usage(by=())[0]["cost_now"] == pytest.approx(stored.purse.spent)
+    poor = chat(path, server.url, budget=0.000013, max_tokens=10, retries=3)  # one call fits, but not what a truncated one may have cost on top
+    server.reset(faults=[dict(kind="cut", times=99)])
+    with pytest.raises(BudgetExceeded): run(poor, asked(question="Where is Lyon?"))
+    assert server.count == 1
+
+
+def test_a_budget_needs_a_price(server, path):
+    with pytest.raises(UsageError, match="data/prices.csv"): StoredChat(OpenAIChat("own-model", server.url), Store(path), budget=1)
+    assert StoredChat(OpenAIChat("own-model", server.url), Store(path)).totals.money is None
+    for name, text in dict(currency="model,input,cached_input,output,currency,date,source\nm,1,1,1,EUR,,\n", number="model,input,cached_input,output,currency,date,source\nm,1,x,1,USD,,\n").items():
+        (path.parent / "p.csv").write_text(text)
+        with pytest.raises(UsageError, match="line 2"): load_prices(path.parent / "p.csv")
+
+
+def test_no_secret_enters(server, path, tmp_path):
+    key = "sk-secret-0123456789"
+    url = server.url.replace("http://", "http://ann:hunter22@") + "/?token=hunter33"
+    server.script(faults=[dict(kind="401", message=f"wrong key {key}", match="fails", times=1)])
+    stored = StoredChat(OpenAIChat("gpt-4o-mini", url.split("/?")[0], key, retries=0), Store(path))
+    run(stored, asked(question="Where?"))
+    with pytest.raises(CallFailed): run(stored, asked(question="fails"))
+    tape = stored.store.pack(tmp_path / "tape")
+    bodies = b"".join(zlib.decompress(row[0]) for row in stored.store.db.execute("SELECT body FROM requests"))
+    everything = bodies + b"".join(f.read_bytes() for f in tmp_path.iterdir())
+    assert b"hunter" not in everything and b"secret-0123" not in everything and b"Where?" in bodies and tape.exists()
+    assert keys(asked(question="Where?"), "m", url) == keys(asked(question="Where?"), "m", server.url)
+
+
+def test_what_is_no_store_is_left_alone(path):
+    for content in (b"Dear Ann, " * 500, b"SQLite format 3\0" + b"x" * 5000):
+        path.write_bytes(content)
+        with pytest.raises(UsageError, match="choose another file"): Store(path)
+        with pytest.raises(UsageError, match="cassette"): Store.replay(path)
+        assert path.read_bytes() == content
+    path.unlink()
+    db = sqlite3.connect(path)
+    db.execute("CREATE TABLE other (x)")
+    db.close()
+    with pytest.raises(UsageError, match="not a store"): Store(path)
+    path.unlink()
+    with Store(path) as store: store.db.execute("PRAGMA user_version=99")
+    with pytest.raises(UsageError, match="version 99"): Store(path)
+    with pytest.raises(UsageError, match="no column named 'metod'"): Store().usage(by=("metod",))
+
+
+def test_a_cassette_replays_without_key_and_server(server, path, tmp_path):
+    stored = chat(path, server.url)
+    view = stored.bind(method="m", dataset="d", question="q")
+    requests = [asked(question=f"Where is {i}?", n=2, temperature=0.5) for i in range(5)]
+    replies = run(view, *requests)
+    stored.store.put_prediction("p", dict(answer="Lyon"))
+    tape = stored.store.pack(tmp_path / "run.treekit", about=dict(profile="openai", seed=0))
+    content = tape.read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith("run.")) == ["run.treekit"]
+    tape.chmod(0o444)
+    replayed = Store.replay(tape)
+    chat_again = StoredChat(ReplayChat(replayed, Profile("x", model="gpt-4o-mini", endpoint="http://elsewhere/v1")), replayed).bind(method="m", dataset="d", question="q")
+    assert run(chat_again, *requests) == replies and replayed.about == dict(profile="openai", seed=0)
+    assert replayed.get_prediction("p") is None and Store.replay(tape, predictions=True).get_prediction("p") == dict(answer="Lyon")
+    same = ("calls", "tokens_in", "tokens_out", "cost_original")
+    assert [[u[k] for k in same] for u in replayed.usage()] == [[u[k] for k in same] for u in stored.store.usage()]
+    with pytest.raises(NotOnCassette, match="test.store.*gpt-4o-mini|gpt-4o-mini.*test.store"): run(chat_again, asked(question="Who?"))
+    assert tape.read_bytes() == content and server.count == 5
+
+
+def test_scores_are_kept_too(server, path):
+    stored = chat(path, server.url)
+    request = Request((dict(role="user", content="The capital of France is"),))
+    async def twice(): return [await stored.score(request, "Paris") for _ in range(2)] + [await stored.score(request, "Lyon")]
+    assert asyncio.run(twice()) == [[-0.5], [-0.5], [-0.4]] and server.count == 2
+
+
+def test_the_rest_is_recorded_when_one_sample_fails(server, path):
+    server.script(n=False, faults=[dict(kind="empty", times=0)])
+    stored = chat(path, server.url, retries=0)
+    stored.chat.one_by_one = True
+    server.script(faults=[dict(kind="500", times=1)])
+    request = asked(question="Where?", n=4, temperature=1)
+    with pytest.raises(CallFailed): run(stored, request)
+    assert len(stored.store.calls(stored_keys(stored, request))) == 3
+    run(stored, request)
+    assert server.count == 5
+
+
+def stored_keys(stored, request): return keys(request, stored.model, stored.endpoint, stored.defaults)
+
+
+def test_estimate_before_anything_is_spent(server, path):
+    stored = chat(path, server.url)
+    run(stored, asked(question="Where?"))
+    estimate = stored.estimate([asked(question="Where?"), asked(question="When was it?", n=2, max_tokens=100), asked(question="When was it?", max_tokens=100)])
+    assert {k: estimate[k] for k in ("calls", "stored", "tokens_in")} == dict(calls=3, stored=1, tokens_in=3)
+    assert 0 < estimate["money"] < estimate["at_most"] < 0.001 and server.count == 1

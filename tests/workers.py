@@ -1,0 +1,43 @@
+"What the tests run in processes of their own, started by `multiprocessing`'s forkserver, which has the modules loaded already."
+import asyncio, multiprocessing
+
+import openai  # noqa: F401  (loaded once, in the forkserver)
+from treekit.llm import TEXT, OpenAIChat, Prompt
+from treekit.store import Store, StoredChat
+
+asked = Prompt("test.store", "answer", "$question", TEXT)
+processes = multiprocessing.get_context("forkserver")
+processes.set_forkserver_preload(["workers"])
+
+
+def chat(path, url, budget=None, **more):
+    return StoredChat(OpenAIChat("gpt-4o-mini", url, **dict(timeout=20, retries=2, pause=0.01) | more), Store(path), budget)
+
+
+def ask_all(path, url, questions):
+    "Ask some questions at once; the replies lie in the store afterwards."
+    async def main():
+        stored = chat(path, url)
+        await asyncio.gather(*(stored.complete(asked(question=q)) for q in questions))
+        await stored.close()
+    asyncio.run(main())
+
+
+async def answer(stored, number):
+    "A question as a method asks it: three calls, two of them at once, and a prediction."
+    key = f"prediction {number}"
+    if stored.store.get_prediction(key): return
+    view = stored.bind(method="two-steps", dataset="test", question=number)
+    first, = await view.complete(asked(question=f"First step of {number}?", remaining=1))
+    rest = await asyncio.gather(view.complete(asked(question=f"Then {number}, {first.text}", n=2, temperature=1)), view.complete(asked(question=f"Also {number % 7}?")))
+    stored.store.put_prediction(key, dict(answer=rest[0][1].text, trace=[c.text for r in rest for c in r]))
+
+
+def run_all(path, url, questions):
+    "A run that can be killed anywhere and started again."
+    async def main():
+        stored = chat(path, url, concurrency=4)
+        await asyncio.gather(*(answer(stored, number) for number in range(questions)))
+        await stored.close()
+        stored.store.close()
+    asyncio.run(main())
