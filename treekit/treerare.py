@@ -38,14 +38,14 @@ class Phrase:
         "An indented outline."
         return "\n".join([f"{self.type}: {self.text}"] + ["  " + line for c in self.children for line in str(c).splitlines()])
 
-# %% ../nbs/papers/treerare.ipynb #456dd2ae
+# %% ../nbs/papers/treerare.ipynb #11ed97a6
 _EDGE = set(",.;:?!-–—…")
 
 def _span(text, tokens, type, children, skip=()):
     "The phrase over `tokens` (text, start, end, type each), without punctuation and `skip`ped types at its edges."
-    inner = [t for t in tokens if t[0] not in _EDGE and _base(t[3]) not in skip] or tokens
+    inner = [t for t in tokens if t[0] not in _EDGE and t[3] != "cc" and _base(t[3]) not in skip] or tokens
     start, end = min(t[1] for t in inner), max(t[2] for t in inner)
-    words = sum(any(c.isalnum() for c in t[0]) for t in tokens if start <= t[1] and t[2] <= end)
+    words = sum(any(c.isalnum() for c in t[0]) for t in tokens if not skip or start <= t[1] and t[2] <= end)
     return Phrase(text[start:end], type, start, end, words, tuple(sorted(children, key=lambda c: c.start)))
 
 def _base(type): return type.split(":")[0]
