@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['FIELDS', 'inventory', 'runnable', 'source', 'Failed', 'Task', 'reproduce_all', 'worst', 'project', 'estimate_all']
 
-# %% ../nbs/11b_artefacts.ipynb #321c6558
-import csv, json, os, time
+# %% ../nbs/11b_artefacts.ipynb #32c430f7
+import csv, json, os, sys, time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -91,7 +91,7 @@ def _plan(artefacts, out, given, sets):
         tasks.append(Task(name, r["notebook"], parameters))
     return tasks
 
-# %% ../nbs/11b_artefacts.ipynb #dfb755ca
+# %% ../nbs/11b_artefacts.ipynb #be13261d
 def _papermill():
     "papermill with an engine that hands out its kernels (to interrupt them) and gives them an environment. Slow to import."
     import logging
@@ -100,10 +100,10 @@ def _papermill():
     from papermill.engines import NBClientEngine, papermill_engines
     class Engine(NBClientEngine):
         @classmethod
-        def execute_managed_notebook(cls, nb_man, kernel_name, kernels=None, env=None, start_timeout=60, **kwargs):
+        def execute_managed_notebook(cls, nb_man, kernel_name, kernels=None, env=None, log=None, start_timeout=60, **kwargs):
             client = PapermillNotebookClient(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, timeout=None)
             kernels.append(client)
-            return client.execute(env=env)
+            return client.execute(env=env, stderr=log)  # what the kernel's process itself has to say
     papermill_engines.register("treekit", Engine)
     logging.getLogger("papermill").setLevel(logging.ERROR)
     return papermill
@@ -115,13 +115,15 @@ def _interrupt(kernels):
         process = getattr(getattr(client.km, "provisioner", None), "process", None)
         if process and process.poll() is None: os.kill(process.pid, signal.SIGINT)
 
-# %% ../nbs/11b_artefacts.ipynb #ff67ce1b
+# %% ../nbs/11b_artefacts.ipynb #73b55e4e
 def _execute(task, kept, env, kernels):
     "Run one notebook; its fate goes into the task."
     pm, started = _papermill(), time.perf_counter()
     target = kept / f"{task.name}.ipynb"
     target.parent.mkdir(parents=True, exist_ok=True)
-    try: pm.execute_notebook(task.notebook, target, task.parameters, engine_name="treekit", progress_bar=False, kernels=kernels, env=env)
+    try:
+        with open(target.with_suffix(".log"), "w") as log:
+            pm.execute_notebook(task.notebook, target, task.parameters, engine_name="treekit", progress_bar=False, kernels=kernels, env=env, log=log)
     except pm.PapermillExecutionError as e: task.code, task.error = _what(e.ename, e.evalue)
     except Exception as e: task.code, task.error = 1, f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else ''}"  # a kernel that died, a full disk
     task.seconds = time.perf_counter() - started
@@ -140,13 +142,13 @@ def _without_paths(text):
     for folder, short in ((str(root()), "."), (str(Path.home()), "~")): text = text.replace(json.dumps(folder)[1:-1], short) if len(folder) > 1 else text
     return text
 
-# %% ../nbs/11b_artefacts.ipynb #aa733c5d
+# %% ../nbs/11b_artefacts.ipynb #e5bc7f36
 def _run_all(tasks, kept, jobs, title, environment=()):
     "Run the notebooks, `jobs` at a time, with one bar over all; Ctrl-C interrupts their kernels."
     import tempfile
     from tqdm.auto import tqdm
     _papermill()  # imported once, before the threads
-    kernels, bar = [], tqdm(total=len(tasks), unit="notebook", desc=title, leave=False, delay=1)
+    kernels, bar = [], tqdm(total=len(tasks), unit="notebook", desc=title, leave=False, delay=1, miniters=0, mininterval=0.3 if sys.stderr.isatty() else 10)
     with tempfile.TemporaryDirectory() as progress, ThreadPoolExecutor(jobs) as pool:
         env = os.environ | dict(TREEKIT_PROGRESS=progress) | dict(environment)
         runs = [pool.submit(_execute, t, kept, env, kernels) for t in tasks]
@@ -154,8 +156,7 @@ def _run_all(tasks, kept, jobs, title, environment=()):
             while not all(r.done() for r in runs):
                 time.sleep(0.1)
                 bar.set_postfix_str(_progress(progress), refresh=False)
-                bar.update(sum(r.done() for r in runs) - bar.n)
-                bar.refresh()
+                bar.update(sum(r.done() for r in runs) - bar.n)  # of nothing, too: draws when it is time
                 if any(t.code == 3 for t in tasks): [r.cancel() for r in runs]  # the budget is gone for the others, too
         except KeyboardInterrupt:
             for r in runs: r.cancel()

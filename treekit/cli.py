@@ -212,7 +212,7 @@ def list_(paper, profile, as_json):
             state = "missing" if r["notebook"] == "missing" else r["error"] or ", ".join(f"{k} {v}" for k, v in r["verdicts"].items() if v) or ("regenerated" if r["files"] else "notebook there")
             click.echo(f"  {r['artefact']:<11} {r['title'][:62]:<63} {r['last_run']:<17} {state}")
 
-# %% ../nbs/12_cli.ipynb #717c2c25
+# %% ../nbs/12_cli.ipynb #72cf1479
 @main.command()
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
 @_profile_options
@@ -232,7 +232,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     given = {k: v for k, v in dict(seed=seed, data=data).items() if v is not None}
     rows, price = estimate_all(what, p, given, wanted, sample)
     total = {k: sum(r[k] or 0 for r in rows) for k in ("calls", "answered", "tokens_in", "tokens_out", "dollars", "dollars_at_most")}
-    total |= dict(dollars=None, dollars_at_most=None) if price is None else {k: round(total[k], 2) for k in ("dollars", "dollars_at_most")}
+    total |= dict(dollars=None, dollars_at_most=None) if price is None else {k: round(total[k], 4) for k in ("dollars", "dollars_at_most")}
     facts = dict(profile=profile, model=p.model, n=p.n, sample=min(sample, p.n), price=None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source))
     if as_json: return click.echo(json.dumps(facts | dict(rows=rows, total=total), indent=1, ensure_ascii=False))
     click.echo(f"{'method':<20} {'dataset':<18} {'calls':>8} {'answered':>9} {'tokens in':>12} {'out':>10} {'dollars':>9} {'at most':>9}")

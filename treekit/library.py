@@ -38,8 +38,8 @@ def fingerprint(
     "SHA-256 of what the values are."
     return hashlib.sha256(json.dumps(canonical(values), ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
-# %% ../nbs/09a_library.ipynb #4be6868a
-SHAPING = ("bm25", "llm", "lucene", "method", "retrieval", "syntax")  # modules whose code shapes every method's predictions
+# %% ../nbs/09a_library.ipynb #f7b64d23
+SHAPING = ("bm25", "formats", "llm", "lucene", "method", "retrieval", "syntax")  # modules whose code shapes every method's predictions
 
 @functools.cache
 def _digest(module):

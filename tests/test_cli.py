@@ -1,0 +1,251 @@
+"The command line: teaches, says what is wrong in one line, runs notebooks, goes on after a kill, and means something by its exit codes."
+import json, os, re, shutil, signal, subprocess, sys, time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import treekit.cli
+from openai_server import Server
+
+ROOT = Path(__file__).resolve().parents[1]
+PARAMETERS = 'profile = "offline"\nn = None\nseed = None\ndata = None\nout = None\nbudget = None\nsettings = {}\nquestions = 6\n'
+BODY = '''
+from dataclasses import dataclass
+from pathlib import Path
+from treekit.config import load_profile, root
+from treekit.data import Passage, Question
+from treekit.library import Lazy
+from treekit.llm import FINAL, Prompt
+from treekit.method import Prediction
+from treekit.report import compare, published, save_table
+from treekit.run import run
+
+P = load_profile(profile, n=n, seed=seed, data=data, budget=budget, **settings)
+ASK = Prompt("test/cli", "answer", "Passages:\\n$documents\\n\\nQuestion: $question\\nFINAL:", FINAL)
+
+class Shelf:
+    def search(self, queries, k=15): return [[Passage("p", "Velmora", "Velmora is a film by Lio Vant.")] for q in queries]
+
+@dataclass(frozen=True)
+class Read:
+    async def __call__(self, question, kit):
+        [hits] = await kit.retrieve([question.question], 1)
+        value = await kit.ask(ASK, node=kit.trace.add("answer", "..."), question=question.question, documents=hits)
+        return Prediction(value["answer"], kit.trace, kit.usage)
+
+asked = {"hotpotqa": [Question(f"q{i}", "hotpotqa", f"Who made film number {i}?", ("Lio Vant",)) for i in range(int(questions) if n is None else n)]}
+results = run({"zero-shot": Read()}, asked, P, corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")})
+rows = results.score(lambda a, q: float(any(g in a for g in q.answers)), name="COVER-EM")
+df = compare(published("treerare", "table1"), rows, model=results.model, corpus=results.corpora["hotpotqa"], comparable="a toy")
+save_table(df, Path(out or root() / "figures" / P.name) / "treerare", "table1", "Table 1")
+'''
+
+
+def notebook(path, *cells):
+    import nbformat
+    nb = nbformat.v4.new_notebook(metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python")))
+    nb.cells = [nbformat.v4.new_code_cell(c) for c in cells]
+    nb.cells[0].metadata["tags"] = ["parameters"]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nb, path)
+
+
+@pytest.fixture
+def clone(tmp_path):
+    "A clone with one small notebook."
+    home = tmp_path / "clone"
+    (home / "data").mkdir(parents=True)
+    (home / "treekit").symlink_to(ROOT / "treekit")
+    for name in ("inventory.csv", "prices.csv", "published"): (home / "data" / name).symlink_to(ROOT / "data" / name)
+    shutil.copy(ROOT / "settings.ini", home)
+    notebook(home / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, BODY)
+    return home
+
+
+def start(*words, cwd=ROOT, **env):
+    return subprocess.Popen([sys.executable, "-c", "from treekit.cli import main; main()", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
+                            env={k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | env)
+
+
+def shell(*words, cwd=ROOT, **env):
+    process = start(*words, cwd=cwd, **env)
+    out, err = process.communicate(timeout=120)
+    assert "Traceback" not in err, err
+    return process.returncode, out, err
+
+
+def last(err): return [l for l in err.replace("\r", "\n").splitlines() if l.strip()][-1]
+
+
+@pytest.mark.parametrize("command", ["", *treekit.cli.main.commands])
+def test_help_teaches_by_example(command):
+    result = CliRunner().invoke(treekit.cli.main, [*filter(None, [command]), "--help"])
+    assert result.exit_code == 0 and f"  treekit {command}".rstrip() in result.output
+
+
+def test_help_starts_fast():
+    def seconds():
+        begun = time.perf_counter()
+        shell("--help")
+        return time.perf_counter() - begun
+    assert min(seconds() for _ in range(3)) < 0.5
+
+
+@pytest.mark.parametrize("words,hint", [
+    (["reprodce"], "'reproduce'"), (["reproduce", "trerare"], "'treerare'"), (["reproduce", "treerare/table11"], "'treerare/table1'"), (["reproduce", "rdr2/table1"], "no notebook yet"),
+    (["reproduce", "--profile", "ofline"], "'offline'"), (["reproduce", "--nn", "3"], "--n"), (["reproduce", "--n", "many"], "many"), (["reproduce", "--n", "0"], "at least 1"),
+    (["reproduce", "--data", "shard"], "no data source"), (["reproduce", "--set", "poool=own"], "'pool'"), (["reproduce", "--set", "pool"], "FIELD=VALUE"), (["reproduce", "--set", "quetions=2"], "'questions'"),
+    (["reproduce", "--profile", "openai"], "OPENAI_API_KEY"), (["list", "tok"], "'toq'"), (["ask", "who?", "--method", "treerar"], "'treerare'"), (["ask", ""], "empty"),
+    (["ask", "who?", "--set", "tre=constituency"], "'tree'"), (["ask", "who?", "--corpus", "nowhere.jsonl"], "no corpus file"), (["ask"], "QUESTION"), (["replay", "none.cassette"], "no cassette"),
+    (["pack", "x.cassette"], "no calls yet"), (["doctor", "--profile", "lokal"], "'local'"), (["estimate", "treerare/tabel1"], "'treerare/table1'"),
+])
+def test_a_wrong_word_gets_one_line_and_exit_code_2(words, hint, clone, monkeypatch):
+    monkeypatch.chdir(clone)
+    for variable in ("OPENAI_API_KEY", "TREEKIT_HOME"): monkeypatch.delenv(variable, raising=False)
+    result = CliRunner().invoke(treekit.cli.main, words)
+    assert result.exit_code == 2, result.output
+    assert result.stderr.count("\n") == 1 and hint in result.stderr
+
+
+def test_list_knows_every_artefact_and_its_state(clone):
+    code, out, _ = shell("list", "--json", cwd=clone)
+    rows = json.loads(out)
+    assert code == 0 and len(rows) == 86 and [r["artefact"] for r in rows if r["notebook"] != "missing"] == ["table1"]
+    shell("reproduce", cwd=clone)
+    code, out, _ = shell("list", "treerare", "--json", cwd=clone)
+    [row] = [r for r in json.loads(out) if r["artefact"] == "table1"]
+    assert row["verdicts"]["not comparable"] == 1 and row["last_run"] and "table1.csv" in row["files"]
+    code, out, _ = shell("list", "treerare", cwd=clone)
+    assert "missing" in out and "not comparable 1" in out
+
+
+def test_reproduce_twice_gives_the_same_bytes(clone):
+    code, out, err = shell("reproduce", "treerare/table1", cwd=clone)
+    assert code == 0, err
+    table = clone / "figures/offline/treerare/table1.csv"
+    first = table.read_bytes()
+    assert b"extractive (offline),zero-shot,HotpotQA" in first and (clone / "figures/offline/README.md").exists()
+    code, out, _ = shell("reproduce", "--json", cwd=clone)
+    assert code == 0 and table.read_bytes() == first
+    assert json.loads(out)[0] | {"seconds": 0} == {"artefact": "treerare/table1", "code": 0, "error": "", "seconds": 0, "within tolerance": 0, "outside": 0, "not comparable": 1, "not run": 383, "failures": 0}
+    kept = (clone / ".treekit/runs/offline/treerare/table1.ipynb").read_text()
+    assert str(clone) not in kept and str(Path.home()) + "/" not in kept
+
+
+def test_out_data_n_and_notebook_parameters(clone):
+    (clone / "mine").mkdir()
+    assert shell("reproduce", "--data", "mine", "--n", "2", cwd=clone)[0] == 0
+    assert "Nothing" not in (clone / "figures/offline-mine/treerare/table1.md").read_text()
+    assert shell("reproduce", "--out", "here", "--set", "questions=3", "--set", "pool=own", cwd=clone)[0] == 0
+    assert ",3,0,," in (clone / "here/treerare/table1.csv").read_text()
+
+
+def test_a_parameter_that_the_notebook_does_not_declare(clone):
+    notebook(clone / "nbs/reproduce/treerare/figure1.ipynb", 'profile = "offline"\nout = None', "1")
+    code, out, err = shell("reproduce", "treerare/figure1", "--n", "3", cwd=clone)
+    assert code == 2 and "treerare/figure1" in err and "'n'" in err
+    assert shell("reproduce", "treerare/figure1", cwd=clone)[0] == 0
+
+
+def test_a_failing_notebook_says_why_and_the_others_run(clone):
+    fates = [("1 / 0", 1, "ZeroDivisionError: division by zero"), ("from treekit.config import *\nraise UsageError('no such thing')", 2, "no such thing"), ("import os; os._exit(3)", 1, "Dead"),
+             ("raise KeyboardInterrupt", 130, "interrupted")]
+    for i, (cell, *_) in enumerate(fates): notebook(clone / f"nbs/reproduce/treerare/figure{i + 1}.ipynb", PARAMETERS, cell)
+    code, out, _ = shell("reproduce", "--json", cwd=clone)
+    got = {r["artefact"]: r for r in json.loads(out)}
+    assert code == 130 and got["treerare/table1"]["code"] == 0
+    for i, (_, code, words) in enumerate(fates):
+        fate = got[f"treerare/figure{i + 1}"]
+        assert fate["code"] == code and words in fate["error"]
+
+
+def test_failed_questions_are_exit_code_1(clone):
+    with Server(latency=0, rules=[["number 3", ""]]) as server:
+        code, out, _ = shell("reproduce", "--profile", "local", "--endpoint", server.url, "--set", "retries=0", cwd=clone)
+    assert code == 1 and "1 questions failed" in out
+    assert ",6,1,," in (clone / "figures/local/treerare/table1.csv").read_text()
+
+
+def test_a_budget_stops_with_3_and_the_next_run_goes_on(clone):
+    settings = (clone / "settings.ini").read_text().replace("key_variable = OPENAI_API_KEY", "key_variable =")
+    (clone / "settings.ini").write_text(settings)
+    with Server(latency=0) as server:
+        words = ("reproduce", "--profile", "openai", "--endpoint", server.url, "--n", "40", "--set", "max_tokens=100")
+        code, out, err = shell(*words, "--budget", "0.0002", cwd=clone)
+        assert code == 3 and "budget" in out
+        assert 0 < (before := server.count) < 40
+        assert shell(*words, "--budget", "1", cwd=clone)[0] == 0
+        assert server.count == 40
+        assert shell(*words, "--budget", "0", cwd=clone)[0] == 0 and server.count == 40
+
+
+def test_ctrl_c_is_130_and_the_next_run_goes_on(clone):
+    with Server(latency=0.2) as server:
+        words = ("reproduce", "--profile", "local", "--endpoint", server.url, "--n", "60", "--set", "concurrency=4")
+        process = start(*words, cwd=clone)
+        while server.count < 12 and process.poll() is None: time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+        assert process.returncode == 130 and "run the same again" in last(err) and "Traceback" not in err
+        interrupted = server.count
+        assert interrupted < 60
+        time.sleep(0.5)
+        assert server.count == interrupted  # no kernel goes on in the dark
+        assert shell(*words, cwd=clone)[0] == 0 and server.count <= 60 + 4
+
+
+def test_ask_prints_answer_and_tree(clone, tmp_path):
+    corpus = tmp_path / "passages.jsonl"
+    corpus.write_text("".join(json.dumps(dict(title=t, text=x)) + "\n" for t, x in (("Velmora", "Velmora is a film directed by Lio Vant."), ("Lio Vant", "Lio Vant was born in Aldermoor."))))
+    code, out, err = shell("ask", "Who directed Velmora?", "--method", "zero-shot", "--corpus", corpus, "--set", "retriever=bm25s", cwd=clone)
+    assert code == 0 and "Lio Vant" in out and "2 passages" in out, err
+    code, out, err = shell("ask", "Who directed Velmora?", "--method", "zero-shot", "--corpus", corpus, "--set", "retriever=bm25s", "--set", "top_k=1", "--json", cwd=clone)
+    record = json.loads(out)
+    assert code == 0 and "Lio Vant" in record["answer"] and len(record["trace"]["nodes"][0]["data"]["hits"]) == 1
+
+
+def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
+    corpus = tmp_path / "p.jsonl"
+    corpus.write_text('{"text": "Nothing to see."}\n')
+    with Server(latency=0, rules=[[".", "FINAL: \x1b[2J\x1b]0;owned\x07gone"]]) as server:
+        code, out, _ = shell("ask", "Who?", "--method", "zero-shot", "--corpus", corpus, "--set", "retriever=bm25s", "--profile", "local", "--endpoint", server.url, cwd=clone)
+    assert code == 0 and "\x1b" not in out and "\x07" not in out and "gone" in out
+
+
+def test_estimate_counts_prices_and_spends_nothing(clone):
+    code, out, err = shell("estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--sample", "4", "--json", cwd=clone)
+    assert code == 0, err
+    made = json.loads(out)
+    assert made["total"]["calls"] == 100 and 0 < made["total"]["dollars"] < made["total"]["dollars_at_most"] and made["price"]["date"]
+    assert not (clone / "figures").exists() and not list((clone / ".treekit").rglob("*.sqlite"))
+    assert "no price" in shell("estimate", "treerare/table1", "--profile", "local", cwd=clone)[1]
+
+
+def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
+    with Server(latency=0) as server:
+        words = ("--profile", "local", "--endpoint", server.url)
+        assert shell("reproduce", *words, cwd=clone)[0] == 0
+    cassette = tmp_path / "run.cassette"
+    assert shell("pack", cassette, "--profile", "local", cwd=clone)[0] == 0
+    first = (clone / "figures/local/treerare/table1.csv").read_bytes()
+    shutil.rmtree(clone / ".treekit"), shutil.rmtree(clone / "figures")
+    code, out, err = shell("replay", cassette, "treerare/table1", *words, cwd=clone)
+    assert code == 0 and (clone / "figures/local/treerare/table1.csv").read_bytes() == first, out + err
+    assert not (clone / ".treekit/store").exists()
+    code, out, err = shell("replay", cassette, *words, "--n", "9", cwd=clone)
+    assert code == 2 and "cassette has no reply" in out, out + err
+
+
+def test_doctor_says_what_to_do(clone):
+    code, out, _ = shell("doctor", "--json", "--profile", "local", cwd=clone)
+    rows = {r["what"]: r for r in json.loads(out)}
+    assert code == 1 and rows["Python"]["works"] and not rows["model"]["works"] and "offline" in rows["model"]["todo"]
+    with Server(latency=0) as server:
+        pass
+    assert "→" in shell("doctor", "--profile", "local", cwd=clone)[1]
+
+
+def test_a_closed_pipe_is_no_error():
+    done = subprocess.run(f"{sys.executable} -c 'from treekit.cli import main; main()' list | head -1", shell=True, capture_output=True, text=True, cwd=ROOT)
+    assert done.stderr == "" and done.stdout
