@@ -1,0 +1,168 @@
+"""Metrics and statistics against public implementations, and on cases that are easy to get wrong."""
+import math, random
+from collections import Counter
+import numpy as np, pytest
+from treekit import metrics as m, statistics as s
+from treekit.data import QAPair, Question
+
+WORDS = "the a red heron Heron, lighthouse 1974 of U.S. (film) keeper's yes no Tessia – glass".split()
+def sentences(n, seed=0, most=8):
+    rng = random.Random(seed)
+    return [" ".join(rng.choices(WORDS, k=rng.randint(0, most))) for _ in range(n)]
+
+# ---- answers
+
+def test_em_implies_cover_em_implies_recall():
+    for answer, gold in zip(sentences(500, 1), sentences(500, 2, 3)):
+        if m.normalise(gold) in ("", "yes", "no"): continue
+        assert m.em(answer, gold) <= m.cover_em(answer, gold)
+        assert m.cover_em(answer, gold, whole_words=True) <= m.cover_em(answer, gold)
+        if not {"yes", "no"} & {m.normalise(answer), m.normalise(gold)}: assert m.cover_em(answer, gold, whole_words=True) <= m.recall(answer, gold)
+
+def test_the_best_gold_answer_counts():
+    for answer, one, other in zip(sentences(200, 3), sentences(200, 4, 3), sentences(200, 5, 3)):
+        for metric in (m.em, m.cover_em, m.f1): assert metric(answer, [one, other]) == max(metric(answer, one), metric(answer, other))
+
+def test_f1_by_its_definition():
+    for answer, gold in zip(sentences(500, 6), sentences(500, 7)):
+        a, g = m.normalise(answer).split(), m.normalise(gold).split()
+        common = sum(min(Counter(a)[w], Counter(g)[w]) for w in set(a))
+        expected = 2 * common / (len(a) + len(g)) if common else 0
+        if a != g and {" ".join(a), " ".join(g)} & {"yes", "no"}: expected = 0
+        assert m.f1(answer, gold) == pytest.approx(expected)
+
+@pytest.mark.parametrize("answer,gold,right", [
+    ("Yes", "yes", 1), ("yes, they are", "yes", 1), ("No.", "yes", 0), ("Not known", "no", 0), ("no idea; yes perhaps", "yes", 0), ("", "yes", 0), ("noanswer", "noanswer", 1),
+    ("Paris, in France", "Paris", 1), ("", "Paris", 0), ("\n\tPARIS\u00a0", "paris", 1), ("サン・パリ", "パリ", 1), ("It was 1,000,000", "1000000", 1), ("AC/DC", "AC DC", 0), ("?", "?", 1), ("x", "?", 0)])
+def test_cover_em(answer, gold, right): assert m.cover_em(answer, [gold]) == right
+
+def test_nothing_to_compare_with_is_an_error():
+    for metric in (m.em, m.cover_em, m.f1, m.str_em, m.answer_recall, m.rouge_l, m.list_scores, m.claim_recall, m.disambig_f1):
+        with pytest.raises(ValueError, match="no gold answer"): metric("x", [])
+    with pytest.raises(ValueError): m.recall_at(["a"], [], 3)
+
+def test_ambigdocs():
+    golds = ["24 May 1819", "the river Ilm", "Who"]  # the third: nothing but a stop word
+    assert m.answer_recall("Born in May 1819 by the Ilm", golds) == pytest.approx((2 / 3 + 1 / 2 + 0) / 3)
+    assert m.answer_recall("x", ["x"] * 5 + ["y"]) == 1  # the sixth doesn't count
+    titles = ["Essel", "Essel (film)", "Essel (1920 novel)"]
+    assert m.entity_recall("the 1920 film", titles, "Essel (disambiguation)") == pytest.approx((0 + 1 + 1 / 2) / 3)
+    assert m.entity_recall("the essel film", titles) == pytest.approx((1 + 1 + 0) / 3)
+
+def test_rouge_l_is_rouge_scores():
+    from rouge_score.rouge_scorer import RougeScorer
+    scorer = RougeScorer(["rougeLsum"], use_stemmer=True)
+    for answer, one, other in zip(sentences(60, 8, 20), sentences(60, 9, 20), sentences(60, 10, 20)):
+        by_line = ["\n".join(x.lower().replace(". ", ".\n").split("\n")) for x in (answer, one, other)]
+        expected = max(scorer.score(reference, by_line[0])["rougeLsum"].fmeasure for reference in by_line[1:])
+        assert m.rouge_l(answer, [one, other]) == pytest.approx(expected)
+
+def test_lists_as_alce_counts_them():
+    groups = [["A One", "a1"], ["B"], ["C"]]
+    assert m.list_scores("A1, the a one, B, x", groups) == pytest.approx(dict(precision=3 / 4, recall=2 / 3, recall5=2 / 3, f1=12 / 17, f1_5=12 / 17, items=4))
+    many = [[str(i)] for i in range(20)]
+    scores = m.list_scores(", ".join(map(str, range(7))) + ".", many)
+    assert (scores["recall5"], scores["recall"], scores["f1_5"]) == (1, 7 / 20, 1)
+    assert m.list_scores("", many) == dict(precision=0, recall=0, recall5=0, f1=0, f1_5=0, items=0)
+
+def test_disambig_f1_and_its_readers():
+    pairs = [("When?", ["1974"]), ("Where?", ["Port Essel", "Essel"])]
+    assert m.disambig_f1("x", pairs, lambda questions, text: ["1974", "Essel"]) == 1
+    assert m.disambig_f1("x", pairs, lambda questions, text: ["", "Essel town"]) == pytest.approx((0 + 2 / 3) / 2)
+    with pytest.raises(ValueError): m.disambig_f1("x", pairs, lambda questions, text: ["1974"])  # an answer is missing: not a shorter mean
+    assert m.disambig_f1("", pairs) == 0
+
+def test_a_span_reader_from_a_folder(tmp_path):
+    "A tiny model with random weights: spans are whole words of the text, also of one that needs several windows."
+    import torch, transformers
+    from treekit.retrieval import MINILM, weights
+    torch.manual_seed(0)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(weights(MINILM))
+    config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, initializer_range=2.0)
+    transformers.BertForQuestionAnswering(config).save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    reader = m.SpanReader(str(tmp_path / "tiny"))
+    text = " ".join(f"word{i}" for i in range(900))
+    for question, found in zip(qs := [f"question {i}?" for i in range(6)], reader(qs, text)):
+        assert found in text and set(found.split()) <= set(text.split()) and len(found.split()) <= 15
+    assert reader(["x"], " ") == [""] and reader.name.startswith("tiny (sha256:")
+
+def test_metrics_by_printed_name():
+    plain = Question("q", "toy", "Who?", answers=("Mavel Orrin",))
+    assert [m.METRICS[n]("It is Mavel Orrin", plain) for n in ("COVER-EM", "EM", "Recall", "Len")] == [1, 0, 1, 4]
+    double = Question("q", "toy", "Who?", answers=("A", "B"), qa_pairs=(QAPair("Who one?", ("Ann",), "X (one)"), QAPair("Who two?", ("Bob",), "X (two)")), long_answers=("Ann one and Bob two",))
+    assert [m.METRICS[n]("Ann", double) for n in ("COVER-EM", "HIT", "AR", "ER")] == [.5, 0, .5, 0]
+    assert set(m.STAND_INS) <= set(m.METRICS)
+    for name, metric in m.METRICS.items():  # each says so where the question has no such gold answer
+        if name not in ("Len", "COVER-EM", "EM"):
+            with pytest.raises((ValueError, IndexError)): metric("x", Question("q", "toy", "Who?"))
+
+# ---- statistics
+
+def test_bootstrap_is_close_to_scipys():
+    import scipy.stats
+    values = np.random.default_rng(0).random(200) ** 2
+    mean, low, high = s.bootstrap(values, n=20_000)
+    theirs = scipy.stats.bootstrap((values,), np.mean, n_resamples=20_000, method="percentile", rng=1).confidence_interval
+    assert mean == values.mean() and abs(low - theirs.low) < 0.003 and abs(high - theirs.high) < 0.003
+
+def test_bootstrap_covers():
+    "Of 300 samples of right and wrong answers, about 95 % of the intervals hold the true share."
+    rng = np.random.default_rng(2)
+    inside = sum(low <= 0.4 <= high for _ in range(300) for _, low, high in [s.bootstrap(rng.random(100) < 0.4, n=400)])
+    assert 0.90 < inside / 300 < 0.99
+
+def test_paired_test_is_close_to_scipys():
+    import scipy.stats
+    rng = np.random.default_rng(3)
+    for shift in (0, 0.03, 0.1):
+        a = rng.random(80); b = a + shift + 0.2 * rng.standard_normal(80)
+        theirs = scipy.stats.permutation_test((a, b), lambda x, y, axis: np.mean(y - x, axis=axis), permutation_type="samples", vectorized=True, n_resamples=20_000, rng=1).pvalue
+        mine = s.paired_test(a, b)
+        assert abs(mine.p - theirs) < 0.02 and mine.difference == pytest.approx((b - a).mean()) and mine.low < mine.difference < mine.high
+
+def test_paired_test_is_exact_on_few_differences():
+    import scipy.stats
+    a, b = [0, 0, 0, 1, 0, 1, 0], [1, 1, 1, 0, 1, 1, 1]
+    theirs = scipy.stats.permutation_test((a, b), lambda x, y: np.mean(np.subtract(y, x)), permutation_type="samples", n_resamples=np.inf).pvalue
+    assert s.paired_test(a, b).p == pytest.approx(theirs)
+    with pytest.raises(ValueError, match="different numbers"): s.paired_test([1], [1, 2])
+
+def test_fleiss_kappa_on_a_published_example():
+    "Fleiss (1971) in the form that encyclopaedias print: ten items, fourteen annotators, five categories."
+    table = [[0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1], [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7]]
+    found = s.fleiss_kappa([[j for j, count in enumerate(row) for _ in range(count)] for row in table])
+    assert (round(found.kappa, 3), round(found.observed, 3), round(found.expected, 3)) == (0.210, 0.378, 0.213)
+    irr = pytest.importorskip("statsmodels.stats.inter_rater")
+    assert found.kappa == pytest.approx(irr.fleiss_kappa(np.array(table)))
+
+def test_correlations():
+    rng = np.random.default_rng(4)
+    x = rng.random(50); y = x + rng.random(50)
+    assert s.pearson(x, y)[0] == pytest.approx(np.corrcoef(x, y)[0, 1])
+    assert s.spearman(x, y)[0] == pytest.approx(np.corrcoef(np.argsort(np.argsort(x)), np.argsort(np.argsort(y)))[0, 1])
+    assert math.isnan(s.pearson([1, 1, 1], [1, 2, 3])[0])
+    with pytest.raises(ValueError): s.spearman([1, 2], [1, 2, 3])
+
+def test_frontier_area_by_fine_integration():
+    "The area under the frontier of two coins, integrated from the formula in another way."
+    p, q, c = np.array([.8, .2]), np.array([.4, .6]), 5
+    w = np.linspace(1e-9, 1 - 1e-9, 200_001)
+    r = w[:, None] * p + (1 - w[:, None]) * q
+    x, y = (np.exp(-c * (h * np.log(h / r)).sum(axis=1)) for h in (q, p))
+    area = np.trapezoid(np.r_[1, y[np.argsort(x)], 0], np.r_[0, np.sort(x), 1])
+    assert s.frontier_area(p, q) == pytest.approx(area, abs=0.01)
+
+def test_mauve_against_its_authors_package():
+    package = pytest.importorskip("mauve")
+    rng = np.random.default_rng(5)
+    p, q = rng.standard_normal((300, 20)), rng.standard_normal((300, 20)) + 0.5
+    theirs = package.compute_mauve(p_features=p, q_features=q, num_buckets=30, verbose=False).mauve
+    assert abs(s.mauve(p, q, clusters=30) - theirs) < 0.1
+
+def test_mauve_falls_with_distance():
+    rng = np.random.default_rng(6)
+    p = rng.standard_normal((200, 8))
+    values = [s.mauve(p, rng.standard_normal((200, 8)) + shift) for shift in (0, 1, 2, 4)]
+    assert values == sorted(values, reverse=True) and all(0 <= v <= 1 for v in values)
+    with pytest.raises(ValueError): s.mauve(p, p[:, :3])
