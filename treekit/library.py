@@ -6,13 +6,14 @@
 __all__ = ['SHAPING', 'canonical', 'fingerprint', 'source_fingerprint', 'Unusable', 'Lazy', 'passages_fingerprint', 'Library',
            'Batch']
 
-# %% ../nbs/09a_library.ipynb #1eca6f19
-import dataclasses, functools, hashlib, importlib.util, inspect, json, sys, threading, uuid
+# %% ../nbs/09a_library.ipynb #766cac75
+import dataclasses, functools, hashlib, inspect, json, sys, threading, uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import treekit.config
 from .config import UsageError
 from .data import Passage, load_corpus
 
@@ -38,24 +39,23 @@ def fingerprint(
     "SHA-256 of what the values are."
     return hashlib.sha256(json.dumps(canonical(values), ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
-# %% ../nbs/09a_library.ipynb #f7b64d23
+# %% ../nbs/09a_library.ipynb #86bc0d84
 SHAPING = ("bm25", "formats", "llm", "lucene", "method", "retrieval", "syntax")  # modules whose code shapes every method's predictions
 
 @functools.cache
-def _digest(module):
-    "Hash of a module's source file, found without importing it."
-    return hashlib.sha256(Path(importlib.util.find_spec(module).origin).read_bytes()).hexdigest()
+def _digest(file):
+    "Hash of a source file."
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 def source_fingerprint(
     method: Any,  # a method
 ) -> str:  # 64 hex digits; changes with the code of its module and of the modules below it
     "Hash of the code behind a method. A class whose source can't be read gets a new one each time: nothing is reused then."
-    module = type(method).__module__
-    if getattr(sys.modules.get(module), "__file__", None): own = _digest(module)
+    if file := getattr(sys.modules.get(type(method).__module__), "__file__", None): own = _digest(file)
     else:
         try: own = inspect.getsource(type(method).__call__)  # a class from a notebook's cell
         except (OSError, TypeError): own = uuid.uuid4().hex
-    return fingerprint(own, [_digest(f"treekit.{m}") for m in SHAPING])
+    return fingerprint(own, [_digest(Path(treekit.config.__file__).with_name(f"{m}.py")) for m in SHAPING])
 
 # %% ../nbs/09a_library.ipynb #382e65c1
 class Unusable(UsageError):

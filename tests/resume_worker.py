@@ -1,0 +1,53 @@
+"A whole run in a process of its own, to be killed: python resume_worker.py ENDPOINT STORE FOLDER [QUESTIONS]"
+import asyncio, sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from treekit.config import load_profile
+from treekit.data import Passage, Question
+from treekit.library import Lazy
+from treekit.llm import FINAL, TEXT, Prompt
+from treekit.method import Prediction
+from treekit.report import compare, published, save_table
+from treekit.retrieval import BM25
+from treekit.run import run
+from treekit.store import Store
+
+PART = Prompt("resume/part", "subanswers", "$documents\n\nSay one sentence about part $part of: $question", TEXT)
+WHOLE = Prompt("resume/whole", "answer", "$documents\n\nEvidence: $evidence\nQuestion: $question\nFINAL:", FINAL)
+PAGES = [Passage(f"p{i}", f"Film {i}", f"Film {i} was made by Lio{i} Vant in Port{i % 7} Essel.") for i in range(40)]
+
+
+@dataclass(frozen=True)
+class Flat:
+    async def __call__(self, question, kit):
+        [hits] = await kit.retrieve([question.question], 3)
+        value = await kit.ask(WHOLE, node=kit.trace.add("answer", "..."), question=question.question, documents=[h.passage for h in hits], evidence="none")
+        return Prediction(value["answer"], kit.trace, kit.usage)
+
+
+@dataclass(frozen=True)
+class Tree:
+    "Three leaves at once, then what is above them."
+    async def __call__(self, question, kit):
+        [hits] = await kit.retrieve([question.question], 3)
+        pages, root = [h.passage for h in hits], kit.trace.add("answer", "...")
+        async def leaf(i): return await kit.ask(PART, node=kit.trace.add("part", str(i), root), remaining=1, part=str(i), question=question.question, documents=pages)
+        evidence = await asyncio.gather(*map(leaf, range(3)))
+        value = await kit.ask(WHOLE, node=root, question=question.question, documents=pages, evidence=" ".join(evidence))
+        return Prediction(value["answer"], kit.trace, kit.usage)
+
+
+def main(endpoint, store, folder, n=40):
+    profile = load_profile("local", endpoint=endpoint, concurrency=4)
+    asked = [Question(f"q{i}", "hotpotqa", f"Who made Film {i}, and where?", (f"Lio{i} Vant", f"Port{i % 7}")) for i in range(int(n))]
+    results = run({"zero-shot": Flat(), "TreeRare (DT)": Tree()}, {"hotpotqa": asked}, profile, corpora={"hotpotqa": Lazy(lambda: BM25(PAGES), "pages")}, store=Store(store), progress=False)
+    import pandas as pd  # late: most of these processes are killed before
+    save_table(compare(published("treerare", "table1"), results.score("COVER-EM"), model=results.model), folder, "table")
+    save_table(pd.DataFrame(results.cost()), folder, "cost")
+    shown = [{k: v for k, v in r.record().items() if k not in ("seconds", "hits")} | dict(trace=str(r.trace)) for r in results.rows]
+    save_table(pd.DataFrame(shown), folder, "rows")
+    print("done")
+
+
+if __name__ == "__main__": main(*sys.argv[1:])

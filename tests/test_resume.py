@@ -1,0 +1,57 @@
+"Kill a whole run twenty times at random moments: no completed call is made again, and the tables equal an uninterrupted run's."
+import json, random, subprocess, sys, time, zlib
+from pathlib import Path
+
+from openai_server import Server
+from treekit.config import UsageError
+from treekit.store import Store
+
+WORKER, QUESTIONS, KILLS = Path(__file__).with_name("resume_worker.py"), 100, 20
+CALLS = QUESTIONS * (1 + 4)
+
+
+def start(server, store, folder): return subprocess.Popen([sys.executable, WORKER, server.url, store, folder, str(QUESTIONS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process):
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0 and out.strip() == "done", err
+
+
+def completed(path):
+    "The ends of the messages of every call that a store holds, as the server's log has them."
+    if not path.exists(): return []
+    with Store(path) as store: return ["\n".join(m["content"] for m in json.loads(zlib.decompress(body))["messages"])[-200:] for body, in store._all("SELECT body FROM requests")]
+
+
+def test_twenty_kills(tmp_path):
+    rng, lost = random.Random(7), 0
+    with Server(latency=0.02) as server:
+        finish(start(server, tmp_path / "whole.sqlite", tmp_path / "whole"))
+        assert server.count == CALLS
+        store, killed = tmp_path / "killed.sqlite", 0
+        for attempt in range(KILLS):
+            have = completed(store)
+            server.reset(latency=0.02)
+            process, after = start(server, store, tmp_path / "killed"), rng.randrange(0, 2 * CALLS // KILLS)
+            while process.poll() is None and server.count < after: time.sleep(0.002)
+            time.sleep(rng.random() * 0.05)
+            killed += process.poll() is None
+            process.kill()
+            process.communicate()
+            asked = [r["text"] for r in server.requests]
+            assert not set(have) & set(asked), "a completed call was made again"
+            assert len(asked) == len(set(asked))
+            lost += len(asked) - (len(completed(store)) - len(have))
+        have = completed(store)
+        server.reset(latency=0.02)
+        finish(start(server, store, tmp_path / "killed"))
+        asked = [r["text"] for r in server.requests]
+        assert not set(have) & set(asked) and len(asked) == CALLS - len(have)
+        assert killed == KILLS and 0 < len(have) < CALLS
+        assert lost <= 4 * KILLS  # at most what was in flight at each kill
+        server.reset(latency=0.02)
+        finish(start(server, store, tmp_path / "again"))
+        assert server.count == 0
+    for name in ("table.csv", "table.md", "cost.csv", "rows.csv"):
+        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
