@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
         fault = STATE.fault(text)
         kind = fault.get("kind")
         entry = dict(time=time.time(), path=path, text=text[-200:], fault=kind, n=asked.get("n"), max_tokens=asked.get("max_tokens"), temperature=asked.get("temperature"),
-                     stop=asked.get("stop"), authorization="authorization:" in head.decode("latin-1").lower())
+                     stop=asked.get("stop"), head=head.decode("latin-1"))
         STATE.log.append(entry)
         await asyncio.sleep(fault.get("seconds", 30) if kind == "hang" else STATE.script["latency"])
         entry["answered"] = time.time()
@@ -165,7 +165,7 @@ class Connection(asyncio.Protocol):
     def control(self, path, body):
         if path == "/_script": STATE.script |= json.loads(body)
         if path == "/_reset": STATE.__init__()
-        self.send(200, dict(log=STATE.log, most_at_once=STATE.most, open=STATE.open))
+        self.send(200, dict(log=STATE.log if path == "/_log" else [], count=len(STATE.log), most_at_once=STATE.most, open=STATE.open))
 
 
 async def main(script):
@@ -193,9 +193,9 @@ class Server:
     @property
     def requests(self): return self.log()["log"]
     @property
-    def count(self): return len(self.requests)  # requests so far, whatever they got
+    def count(self): return self._ask("/_count")["count"]  # requests so far, whatever they got
     @property
-    def most_at_once(self): return self.log()["most_at_once"]
+    def most_at_once(self): return self._ask("/_count")["most_at_once"]
 
     def close(self):
         self.process.kill()

@@ -164,6 +164,14 @@ def test_no_server_no_key_and_a_wrong_path(server, monkeypatch):
     assert KEY not in repr(chat) + repr(vars(chat)) and run(chat)
 
 
+def test_only_the_profiles_own_key_is_sent(server, monkeypatch):
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"): monkeypatch.setenv(name, f"sk-leak-{name}")
+    run(OpenAIChat("m", server.url))
+    assert "leak" not in server.requests[0]["head"]
+    run(client(server))
+    assert KEY in server.requests[1]["head"] and "leak" not in server.requests[1]["head"]
+
+
 def test_score(server):
     request = Request((dict(role="user", content="The capital of France is"),))
     async def score(chat): return await chat.score(request, "Paris, of course")

@@ -1,13 +1,12 @@
 "What the tests run in processes of their own, started by `multiprocessing`'s forkserver, which has the modules loaded already."
 import asyncio, multiprocessing
 
-import openai  # noqa: F401  (loaded once, in the forkserver)
 from treekit.llm import TEXT, OpenAIChat, Prompt
 from treekit.store import Store, StoredChat
 
 asked = Prompt("test.store", "answer", "$question", TEXT)
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["workers"])
+processes.set_forkserver_preload(["openai.types.chat", "httpx2", "treekit.llm", "treekit.store"])  # what takes long to import
 
 
 def chat(path, url, budget=None, **more):

@@ -300,7 +300,7 @@ def _completions(text, request, latency):
     shared = [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated) for i, (c, out) in enumerate(zip(got, outs))]
     return [c for c in shared if c.text]
 
-# %% ../nbs/03_llm.ipynb #50a2d128
+# %% ../nbs/03_llm.ipynb #c9a8525b
 class OpenAIChat:
     "A model behind any server that speaks the OpenAI protocol: OpenAI, vLLM, Ollama, llama.cpp, …"
 
@@ -322,8 +322,9 @@ class OpenAIChat:
         self._raw, self._scrub = httpx2.Response, lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)
         def connect():  # servers drop idle connections after five seconds or more
             limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4)
-            return openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout,
-                                      http_client=openai.DefaultAsyncHttpxClient(limits=limits))
+            client = openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=openai.DefaultAsyncHttpxClient(limits=limits))
+            if not (urlsplit(endpoint).hostname or "").endswith("openai.com"): client.organization = client.project = None  # the environment's are for OpenAI alone
+            return client
         ready = [connect()]  # here, so that the first call doesn't wait for it
         self._client = _PerLoop(lambda: ready.pop() if ready else connect())
 

@@ -6,9 +6,9 @@
 __all__ = ['keys', 'Store', 'claim', 'release', 'Totals', 'StoredChat', 'NotOnCassette', 'ReplayChat', 'BudgetExceeded',
            'load_prices']
 
-# %% ../nbs/04_store.ipynb #cfdaba81
+# %% ../nbs/04_store.ipynb #1699abd4
 import asyncio, copy, functools, hashlib, json, os, platform, sqlite3, threading, time, uuid, weakref, zlib
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from .config import UsageError, choose
@@ -16,13 +16,15 @@ from .llm import CallFailed, Completion, Request, _PerLoop, canonical_endpoint, 
 from .prices import BudgetExceeded, Price, Purse, load_prices, price_of
 _all_ = ['BudgetExceeded', 'load_prices']
 
-# %% ../nbs/04_store.ipynb #fd0b443d
+# %% ../nbs/04_store.ipynb #12e38075
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
 def _canonical(request, model, endpoint, defaults, continuation=None):
     "Everything but the sample's index, as canonical JSON."
     chosen = {k: getattr(request, k) if getattr(request, k) is not None else (defaults or {}).get(k) for k in ("temperature", "max_tokens")}
     body = dict(endpoint=canonical_endpoint(endpoint), messages=request.messages, model=model,
                 parameters=chosen | dict(logprobs=request.logprobs, stop=request.stop))
-    return json.dumps(body if continuation is None else body | dict(continuation=continuation), sort_keys=True, separators=(",", ":"))
+    return _encode(body if continuation is None else body | dict(continuation=continuation))
 
 def keys(request: Request, model: str, endpoint: str,
     defaults: dict | None = None,  # temperature and max_tokens where the request has None
@@ -38,7 +40,7 @@ def _keys(canonical, request):
         return whole.hexdigest()
     return [one(request.sample + i) for i in range(request.n)]
 
-# %% ../nbs/04_store.ipynb #40f02f69
+# %% ../nbs/04_store.ipynb #15ca93b8
 _ID, _VERSION = 0x74726B74, 1  # "trkt"; raise the version when the tables change
 _TABLES = """
 CREATE TABLE calls (key TEXT PRIMARY KEY, request TEXT, sample INTEGER, completion TEXT, tokens_in INTEGER, tokens_out INTEGER, cost REAL, time REAL);
@@ -50,17 +52,26 @@ CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT);
 """
 _PAID, _HIT, _FAILED = range(3)  # outcomes in the ledger
 
-def _flush(db, lock, hits):
-    "Write the waiting ledger rows; a module's function, so that it can run when the store is garbage."
+@contextmanager
+def _transaction(db, lock, hits):
+    "One transaction, for this process and against all others; it takes the waiting ledger rows along."
     with lock:
-        if hits: db.executemany("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", hits)
-        hits.clear()
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            if hits: db.executemany("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", hits)
+            yield db
+            db.execute("COMMIT")
+            hits.clear()
+        except BaseException:
+            if db.in_transaction: db.execute("ROLLBACK")
+            raise
 
 def _shut(db, lock, hits):
-    _flush(db, lock, hits)
+    "What is left to do for a store that is garbage; so it must not know the store."
+    with _transaction(db, lock, hits): pass
     db.close()
 
-# %% ../nbs/04_store.ipynb #a15224e8
+# %% ../nbs/04_store.ipynb #09cd8683
 class Store:
     "Calls, predictions and the ledger in one SQLite file. Safe for several processes, threads and event loops."
 
@@ -89,17 +100,7 @@ class Store:
                 raise UsageError(f"{name!r} is a store of version {of['user_version']}, this treekit reads version {_VERSION}: use the treekit that made it, or another file")
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "cache_size=-65536"): self.db.execute(f"PRAGMA {pragma}")
 
-    @contextmanager
-    def _write(self):
-        "One transaction, for this process and against all others."
-        with self.lock:
-            self.db.execute("BEGIN IMMEDIATE")
-            try:
-                yield self.db
-                self.db.execute("COMMIT")
-            except BaseException:
-                if self.db.in_transaction: self.db.execute("ROLLBACK")
-                raise
+    def _write(self): return _transaction(self.db, self.lock, self.hits)
 
     def _all(self, sql, *values):
         with self.lock: return self.db.execute(sql, values).fetchall()
@@ -124,7 +125,6 @@ class Store:
         "Record what was just answered, and that it was paid, in one transaction."
         hash, now = hashlib.sha256(request.encode()).hexdigest(), time.time()
         with self._write() as db:
-            _flush(db, self.lock, self.hits)
             if not db.execute("SELECT 1 FROM requests WHERE hash=?", (hash,)).fetchone():
                 db.execute("INSERT INTO requests VALUES (?,?,?,?)", (hash, model, endpoint, zlib.compress(request.encode(), 1)))
             for i, ((key, c), cost) in enumerate(zip(completions.items(), costs)):
@@ -139,7 +139,11 @@ class Store:
         "Write into the ledger that somebody asked for what was there already, or (`failed`) couldn't be had."
         with self.lock:
             self.hits += [self._row(who, k, _FAILED if failed else _HIT, paid * (i == 0)) for i, k in enumerate(keys)]
-            if failed or len(self.hits) >= 500: _flush(self.db, self.lock, self.hits)
+            if failed or len(self.hits) >= 500: self.flush()
+
+    def flush(self):
+        "Write the ledger rows that wait in memory."
+        with self._write(): pass
 
     def get_prediction(self,
         key: str,
@@ -155,7 +159,6 @@ class Store:
         rest = {k: v for k, v in row.items() if k != "trace"}
         trace = zlib.compress(json.dumps(row["trace"]).encode(), 1) if "trace" in row else None
         with self._write() as db:
-            _flush(db, self.lock, self.hits)
             db.execute("INSERT OR REPLACE INTO predictions VALUES (?,?,?,?)", (key, json.dumps(rest), trace, time.time()))
 
     def usage(self,
@@ -164,13 +167,13 @@ class Store:
     ) -> list[dict]:  # by's columns, calls, hits, failed, tokens_in, tokens_out, cost_original, cost_now
         "What was asked, each asker's repetitions counted once. A cost is None if a price in it isn't known."
         for name in by: choose("column", name, ("method", "dataset", "question", "node", "model"))
-        _flush(self.db, self.lock, self.hits)
+        self.flush()
         columns = ", ".join(by)
         rows = self._all(f"""
             WITH asks AS (SELECT method, dataset, question, node, key, MIN(outcome) AS outcome, SUM(paid) AS paid, COUNT(*) = COUNT(paid) AS known
                           FROM ledger WHERE ? IS NULL OR run = ? GROUP BY method, dataset, question, node, key)
-            SELECT {columns + ',' if by else ''} SUM(outcome < 2), SUM(outcome = 1), SUM(outcome = 2), SUM(tokens_in), SUM(tokens_out),
-                   CASE WHEN COUNT(cost) = SUM(outcome < 2) THEN TOTAL(cost) END, CASE WHEN MIN(known) THEN TOTAL(paid) END
+            SELECT {columns + ',' if by else ''} COUNT(*) FILTER (WHERE outcome < 2), COUNT(*) FILTER (WHERE outcome = 1), COUNT(*) FILTER (WHERE outcome = 2), IFNULL(SUM(tokens_in), 0),
+                   IFNULL(SUM(tokens_out), 0), CASE WHEN COUNT(cost) = COUNT(*) FILTER (WHERE outcome < 2) THEN TOTAL(cost) END, CASE WHEN IFNULL(MIN(known), 1) THEN TOTAL(paid) END
             FROM asks LEFT JOIN calls USING (key) LEFT JOIN requests ON requests.hash = calls.request {f'GROUP BY {columns} ORDER BY {columns}' if by else ''}""", run, run)
         names = (*by, "calls", "hits", "failed", "tokens_in", "tokens_out", "cost_original", "cost_now")
         return [dict(zip(names, row)) for row in rows]
@@ -180,17 +183,16 @@ class Store:
         about: dict | None = None,  # what the run was, as JSON: its command, its profile
     ) -> Path:
         "Write a cassette: one file with all calls, predictions and the ledger."
-        _flush(self.db, self.lock, self.hits)
+        self.flush()
         path = Path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.{self.run}.part")
         try:
             with self.lock: self.db.execute("VACUUM INTO ?", (str(part),))
-            copy = sqlite3.connect(part, isolation_level=None)
-            copy.execute("PRAGMA journal_mode=DELETE")
-            copy.execute("DELETE FROM leases")  # they name this machine
-            copy.executemany("INSERT OR REPLACE INTO about VALUES (?,?)", [(k, json.dumps(v)) for k, v in (about or {}).items()])
-            copy.close()
+            with closing(sqlite3.connect(part, isolation_level=None)) as tape:
+                tape.execute("PRAGMA journal_mode=DELETE")
+                tape.execute("DELETE FROM leases")  # they name this machine
+                tape.executemany("INSERT OR REPLACE INTO about VALUES (?,?)", [(k, json.dumps(v)) for k, v in (about or {}).items()])
             os.replace(part, path)
         finally: part.unlink(missing_ok=True)
         return path
@@ -203,9 +205,7 @@ class Store:
         "Open a cassette, to run methods again on its calls (with a `ReplayChat`)."
         store, path = cls(), Path(path)
         try:
-            tape = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)
-            tape.backup(store.db)
-            tape.close()
+            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as tape: tape.backup(store.db)
             if not store._all("PRAGMA application_id")[0][0]: raise UsageError(f"{path.name!r} is not a cassette: treekit pack makes one")
             store._open(path.name)
         except sqlite3.Error as e: raise UsageError(f"{path.name!r} can't be read as a cassette ({e}): treekit pack makes one") from None
@@ -217,11 +217,11 @@ class Store:
         "What a cassette's run was."
         return {k: json.loads(v) for k, v in self._all("SELECT name, value FROM about")}
 
-# %% ../nbs/04_store.ipynb #5c5d4911
+# %% ../nbs/04_store.ipynb #dfa87bec
 _BARE = Completion("")
 
 def _dumped(completion):
-    return json.dumps({k: v for k, v in vars(completion).items() if v != getattr(_BARE, k)}, separators=(",", ":"))
+    return _encode({k: v for k, v in vars(completion).items() if v != getattr(_BARE, k)})
 
 def _loaded(text):
     fields = json.loads(text)
@@ -252,7 +252,7 @@ def _birth(pid):
 @functools.lru_cache(1)
 def _owner(pid): return f"{_host()}|{pid}|{_birth(pid)}"
 
-# %% ../nbs/04_store.ipynb #f1ff4bc4
+# %% ../nbs/04_store.ipynb #7d133015
 def _void(file, key, owner, since):
     "Whether a lease's owner will never finish."
     if owner == _owner(os.getpid()):
@@ -272,13 +272,14 @@ def claim(store: Store, keys: list[str]) -> list[str]:  # those that are the cal
             if db.execute("""INSERT INTO leases SELECT ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM calls WHERE key = ?)
                              ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, time = excluded.time WHERE (owner, time) = (?, ?)""",
                           (k, me, now, k, *held.get(k, ("", 0)))).rowcount > 0: mine.append(k)
-    _claims.update({(store.file, k): asyncio.get_running_loop() for k in mine})
+        _claims.update({(store.file, k): asyncio.get_running_loop() for k in mine})  # before another thread can see the lease
     return mine
 
 def release(store: Store, keys: list[str]):
     "Give back what was claimed and not answered."
-    for k in keys: _claims.pop((store.file, k), None)
     with store._write() as db: db.executemany("DELETE FROM leases WHERE key=? AND owner=?", [(k, _owner(os.getpid())) for k in keys])
+    for k in keys:  # unless another thread has claimed it in between
+        if _claims.get((store.file, k)) is asyncio.get_running_loop(): del _claims[store.file, k]
 
 # %% ../nbs/04_store.ipynb #45fbbae2
 @dataclass
@@ -290,7 +291,7 @@ class Totals:
     tokens_out: int = 0
     money: float | None = 0.0  # dollars spent now; None if the price isn't known
 
-# %% ../nbs/04_store.ipynb #81d81533
+# %% ../nbs/04_store.ipynb #36cc9f1b
 class StoredChat:
     "A `Chat` that never asks twice, keeps the ledger and a budget. `bind` gives a view that says who asks."
 
@@ -336,8 +337,9 @@ class StoredChat:
             got |= {k: (c, True) for k, c in self.store.calls([k for k in names if k not in got]).items()}
             todo = [k for k in names if k not in got]
             if not todo: break
-            if here := [flights[k] for k in todo if k in flights]: await asyncio.shield(here[0])  # raises what that call raised
-            elif mine := claim(self.store, todo): got |= await self._fly(canonical, mine, names, request, continuation)
+            here = [flights[k] for k in todo if k in flights]
+            if mine := claim(self.store, [k for k in todo if k not in flights]): got |= await self._fly(canonical, mine, names, request, continuation)
+            elif here: await asyncio.shield(here[0])  # raises what that call raised
             else:  # another process is asking
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 0.25)

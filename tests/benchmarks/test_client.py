@@ -1,0 +1,92 @@
+"""How much the client and the store add to a server's latency, and what the store's reads and writes take.
+
+    pytest tests/benchmarks/test_client.py -s
+
+The server runs in its own process with 100 ms a call; prompts have 10 KB. A ratio of 1 is a client that takes no time.
+Each ratio is the best of three, since other work on the machine can only add to it.
+"""
+import asyncio, random, sys, time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from openai_server import Server
+from treekit.llm import TEXT, Completion, OpenAIChat, Prompt
+from treekit.store import Store, StoredChat
+
+LATENCY, CHAIN, MANY, LIMIT = 0.1, 20, 650, 16
+asked = Prompt("benchmark", "answer", "$question\n\n$documents", TEXT)
+rng = random.Random(0)
+words = ["".join(rng.choices("abcdefghijklmnop", k=rng.randint(2, 9))) for _ in range(5000)]
+documents = [" ".join(rng.choices(words, k=110)) for _ in range(15)]
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server(latency=LATENCY) as server: yield server
+
+
+def best(measure, times=3): return min(measure(i) for i in range(times))
+
+
+def stored(server, path): return StoredChat(OpenAIChat("gpt-4o-mini", server.url, concurrency=LIMIT), Store(path))
+
+
+def test_a_chain_of_calls(server, tmp_path):
+    def measure(i):
+        async def main():
+            chat = stored(server, tmp_path / f"chain{i}.sqlite")
+            began = time.perf_counter()
+            for step in range(CHAIN): await chat.complete(asked(question=f"Chain {i}, step {step}?", documents=documents))
+            took = time.perf_counter() - began
+            await chat.close()
+            return took / (CHAIN * LATENCY)
+        return asyncio.run(main())
+    ratio = best(measure)
+    print(f"\nchain of {CHAIN} calls: {ratio:.3f} of calls × latency")
+    assert ratio <= 1.10
+
+
+def test_many_calls_under_one_limit(server, tmp_path):
+    def measure(i):
+        async def main():
+            chat = stored(server, tmp_path / f"many{i}.sqlite")
+            requests = [asked(question=f"Many {i}, {n}?", documents=documents, remaining=n % 7) for n in range(MANY)]
+            began, cpu = time.perf_counter(), time.process_time()
+            await asyncio.gather(*(chat.complete(r) for r in requests))
+            took, cpu = time.perf_counter() - began, time.process_time() - cpu
+            await chat.close()
+            print(f"  client: {cpu / MANY * 1e3:.2f} ms of CPU per call")
+            return took / (MANY * LATENCY / LIMIT)
+        return asyncio.run(main())
+    ratio = best(measure)
+    print(f"{MANY} calls at limit {LIMIT}: {ratio:.3f} of calls × latency / limit")
+    assert ratio <= 1.10 and server.most_at_once == LIMIT
+
+
+class Instant:
+    model, endpoint, defaults = "gpt-4o-mini", "http://localhost/v1", dict(temperature=0.0, max_tokens=100)
+    async def complete(self, request): return [Completion("Lyon is a city. " * 5, 100, 20)]
+
+
+def test_the_store_alone(tmp_path):
+    "Writes and reads through `StoredChat`; a warm run of 13,000 calls and predictions reads in under a second each."
+    store, n = Store(tmp_path / "s.sqlite"), 3000
+    chat = StoredChat(Instant(), store)
+    requests = [asked(question=f"{i}?", documents=documents) for i in range(n)]
+    row = dict(question="q", answer="Lyon", trace=dict(nodes=[dict(id=i, kind="phrase", text=d, calls=["0" * 64]) for i, d in enumerate(documents)]))
+    async def all_of_them():
+        began = time.perf_counter()
+        for request in requests: await chat.complete(request)
+        return (time.perf_counter() - began) / n
+    def timed(each):
+        began = time.perf_counter()
+        for i in range(n): each(str(i))
+        return (time.perf_counter() - began) / n
+    write, read = asyncio.run(all_of_them()), best(lambda _: asyncio.run(all_of_them()))
+    put = timed(lambda key: store.put_prediction(key, row))
+    get, lean = best(lambda _: timed(store.get_prediction)), best(lambda _: timed(lambda key: store.get_prediction(key, trace=False)))
+    print(f"\nper call: written in {write * 1e6:.0f} µs, read in {read * 1e6:.0f} µs; per prediction (10 KB of trace): "
+          f"written in {put * 1e6:.0f} µs, read in {get * 1e6:.0f} µs, without its trace in {lean * 1e6:.0f} µs")
+    assert 13_000 * read < 1 and 13_000 * lean < 1
