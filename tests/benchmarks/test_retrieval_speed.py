@@ -15,7 +15,7 @@ from treekit.lucene import Lucene, build_index
 
 rng = random.Random(0)
 words = ["".join(rng.choices("abcdefghijklmnoprstu", k=rng.randint(2, 9))) for _ in range(20_000)]
-def text(n): return " ".join(words[min(int(rng.paretovariate(0.6)), len(words)) - 1] for _ in range(n))
+def text(n): return " ".join(words[min(int(30 * rng.paretovariate(0.8)), len(words)) - 1] for _ in range(n))  # the commonest: one word in forty
 CORPUS = [Passage(str(i), text(3), text(100)) for i in range(6000)]
 QUERIES = [text(12) for _ in range(2000)]
 
