@@ -5,11 +5,11 @@
 # %% auto #0
 __all__ = ['WEIGHTS', 'Desk', 'sentence_features', 'span_features', 'candidates', 'fit', 'Found', 'read', 'wording']
 
-# %% ../nbs/05b_answering.ipynb #a338962f
+# %% ../nbs/05b_answering.ipynb #e19ee161
 import math, re
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from .asking import RELATIONS, Ask, ask, related
+from .intent import RELATIONS, Ask, ask, related
 from .reading import COUNTRY, STOP, Page, Span, norm, page, within
 
 # %% ../nbs/05b_answering.ipynb #9c1848b7

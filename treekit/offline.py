@@ -7,19 +7,19 @@ __all__ = ['HANDLERS', 'UNKNOWN', 'subject', 'explicit', 'pages', 'handles', 'an
            'as_question', 'resolved', 'subquestions', 'subquestions_ambiguous', 'subanswers', 'fingerprint',
            'ExtractiveChat', 'likelihood']
 
-# %% ../nbs/05d_offline.ipynb #2b1941bd
+# %% ../nbs/05d_offline.ipynb #959736d6
 import hashlib, importlib.util, math, re, time
 from collections import Counter
 from pathlib import Path
 from .answering import Desk, Found, read, wording
-from .asking import RELATIONS, ask, relations
-from .comparing import compare
+from .intent import RELATIONS, ask, relations
+from .comparing import compare, shared
 from .config import UsageError
 from .llm import Completion, Request, count_tokens
 from .reading import NATIONALITY, Page, Sentence, noun_kind, norm, page, sentences, within
 
-# %% ../nbs/05d_offline.ipynb #7e207512
-_SUBJECT = re.compile(r"(?:[\"“]?)(.{2,80}?)[\"”]?\s*(?:\(|,|:| (?:is|was|are|were|has|had|became|won|directed|wrote|died|married|lies|stars|served|played|founded)\b)")
+# %% ../nbs/05d_offline.ipynb #93fed5ed
+_SUBJECT = re.compile(r"(?:[\"“]?)(.{2,80}?)[\"”]?\s*(?:\(|,|:|['’]s\b| (?:is|was|are|were|has|had|became|won|directed|wrote|died|married|lies|stars|served|played|founded)\b)")
 _PRONOUN = re.compile(r"(?:(He|She|It|They)|(His|Her|Its|Their)|(?:The|This) (?:film|movie|song|album|single|book|novel|band|group|company|series|show|game|magazine|town|city|village|river|school|university|club|team))\b")
 _SMALL = frozenset("of the de la von van der and in on a an for to at with & du del di da el al bin ibn".split())
 
@@ -46,12 +46,12 @@ def explicit(
     if m := _PRONOUN.match(text): return p.core + ("'s" if m[2] else "") + text[m.end():]
     return text if within(p.name, p.sentences[k].norm) and subject(text) else f"{p.core}: {text}"
 
-# %% ../nbs/05d_offline.ipynb #457ceea6
+# %% ../nbs/05d_offline.ipynb #a9fe1973
 def _evidence(text):
     "Pages out of a paragraph of evidence, one for each subject; what stands before the colon (a phrase, questions) is no evidence."
     head = re.match(r"(?:.*\?|[^:.]{1,200}):\s+", text, re.S)
     topic = ""
-    if head and ("?" in head[0] or head[0][0].islower() or not subject(text)): text = text[head.end():]
+    if head and ("?" in head[0] or head[0][0].islower() or not subject(text) or subject(text[head.end():])): text = text[head.end():]
     out = {}
     for s in sentences(text):
         name = subject(s)
@@ -86,7 +86,7 @@ def handles(
         return f
     return register
 
-# %% ../nbs/05d_offline.ipynb #854160d9
+# %% ../nbs/05d_offline.ipynb #ac99987f
 UNKNOWN = dict(answer="unknown", explanation="The documents don't say, and this reader knows nothing else.")
 
 @handles("answer")
@@ -104,7 +104,8 @@ def answer(
     found = read(question, ps)
     if not found: return dict(UNKNOWN)
     quoted = dict.fromkeys(explicit(f.page, f.sentence, f.page.title in twins) for f in found[:2])
-    return dict(answer=wording(found), explanation=" ".join(quoted))
+    common, k = [Found(text, 0.3, found[0].page, 0) for text in shared(question, ps)], int(ask(question).kind == "thing")
+    return dict(answer=wording(found[:k] + common + found[k:]), explanation=" ".join(quoted))
 
 # %% ../nbs/05d_offline.ipynb #1d483096
 @handles("answer_ambiguous")
@@ -240,10 +241,10 @@ def subanswers(
             if within(p.name, a.norm) and len(p.words) > 1: quote(p, 0); break
     return " ".join(list(said.values())[:8]) or "The documents don't say."
 
-# %% ../nbs/05d_offline.ipynb #23184009
+# %% ../nbs/05d_offline.ipynb #d60b03ce
 def fingerprint() -> str:  # 12 hexadecimal digits
     "Of the source of the modules that make the replies."
-    source = b"".join(Path(importlib.util.find_spec(f"treekit.{m}").origin).read_bytes() for m in ("reading", "asking", "answering", "comparing", "offline"))
+    source = b"".join(Path(importlib.util.find_spec(f"treekit.{m}").origin).read_bytes() for m in ("reading", "intent", "answering", "comparing", "offline"))
     return hashlib.sha256(source).hexdigest()[:12]
 
 # %% ../nbs/05d_offline.ipynb #f0b2d25a

@@ -105,7 +105,7 @@ def amount(
     value = float(m[0].replace(",", "")) if m else next((i for i, w in enumerate(_NUMBER_WORDS[:20], 1) if re.match(rf"{w}\b", text.lower())), 1)
     return value * next((10 ** e for w, e in (("thousand", 3), ("million", 6), ("billion", 9), ("trillion", 12)) if w in text.lower()), 1)
 
-# %% ../nbs/05_reading.ipynb #d9e25242
+# %% ../nbs/05_reading.ipynb #d72ff620
 @lru_cache(100_000)
 def stem(
     word: str,
@@ -121,7 +121,7 @@ def norm(
     text: str,
 ) -> str:
     "Lower case, no accents, no punctuation, single spaces."
-    plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
+    plain = text if text.isascii() else "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     return " ".join(re.findall(r"\w+", plain.lower()))
 
 def within(
@@ -211,7 +211,7 @@ def _names(tokens, taken):
         i = j
     return out
 
-# %% ../nbs/05_reading.ipynb #f96e0fd1
+# %% ../nbs/05_reading.ipynb #23853495
 def spans(
     tokens: list[Token],
     text: str,  # the sentence
@@ -221,7 +221,7 @@ def spans(
     cut = lambda i, j: text[tokens[i].start:tokens[j - 1].end]
     add = lambda kind, i, j, joined=False: out.append(Span(cut(i, j), kind, i, j, joined))
     def cover(a, b): return next((k for k, t in enumerate(tokens) if t.end > a), n), next((k for k in range(n, 0, -1) if tokens[k - 1].start < b), 0)
-    for m in _DATE.finditer(text):
+    for m in _DATE.finditer(text) if re.search(r"\d", text) else ():
         i, j = cover(*m.span())
         out.append(Span(m[0], "date" if re.search("[A-Za-z]", m[0]) else "year", i, j))
         taken.update(range(i, j))
