@@ -15,7 +15,7 @@ from .config import choose, root
 from .data import Passage
 from .facts import FORWARD, Entity, Name, make_block
 
-# %% ../nbs/01b_wording.ipynb #6d69ef7c
+# %% ../nbs/01b_wording.ipynb #bb048ab2
 _SLOT = re.compile(r"\{(a:)?(~)?(\w+)(?:\.(\w+))?\}")
 _SPECIAL = {"S", "s", "he", "his", "him", "He", "His", "x", "y", "Y", "EVENT", "WHY"}
 _YEARS = {"established", "year", "formed", "opened", "married", "independence", "chartered"}
@@ -42,9 +42,9 @@ def _compiled_why(why): return {kind: [{part: _compiled(v) for part, v in event.
 
 def an(word: str) -> str:
     "`word` with its indefinite article."
-    return ("an " if re.match(r"(?:[aeio]|u(?!ni))", word, re.I) else "a ") + word
+    return ("an " if re.match(r"(?:[aeio]|u(?!ni)|ho(?:nest|ur))", word, re.I) else "a ") + word
 
-# %% ../nbs/01b_wording.ipynb #2f8ed851
+# %% ../nbs/01b_wording.ipynb #e65dad51
 class Wording:
     "The words of one language, from `data/world/<lang>.toml`."
     def __init__(self, lang: str = "en"):
@@ -151,7 +151,7 @@ class Wording:
         template = levels[min(level, len(levels) - 1)]
         facts = [("name", e.name), ("kind", e.kind)]
         for piece in template.pieces:
-            if isinstance(piece, tuple) and piece[2] not in _SPECIAL: facts.append((piece[2] + (f".{piece[3]}" if piece[3] else ""), e[piece[2]][0] if piece[3] == "year" else e[piece[2]]))
+            if isinstance(piece, tuple) and piece[2] not in _SPECIAL: facts.append((piece[2] + (f".{piece[3]}" if piece[3] else ""), e[piece[2]][0] if piece[3] == "year" else e[piece[2]][piece[3]] if piece[3] else e[piece[2]]))
         return self.fill(template, e), facts
 
 def _decoy(e, relation, value, rng):
@@ -207,7 +207,7 @@ class Article:
                 yield from lines(s.sections, depth + 1)
         return "\n\n".join((f"# {self.title}", *lines(self.sections, 2)))
 
-# %% ../nbs/01b_wording.ipynb #eacd4feb
+# %% ../nbs/01b_wording.ipynb #194b3546
 _BASE = {"film": "released", "book": "year", "album": "released", "band": "formed", "landmark": "opened", "company": "established", "club": "established"}
 
 def reasons(
@@ -241,7 +241,7 @@ def _say(w, e, plan, rng, style, used):
                 if states & _LISTS: states = frozenset(r for r in states if not isinstance(e.facts[r], list) or len(e.facts[r]) <= 5)
                 yield text[0].upper() + text[1:], states
                 break
-    if used is not None and rng.random() < .55 and len(used) < len(w.colour[e.kind]):
+    if used is not None and rng.random() < .7 and len(used) < len(w.colour[e.kind]):
         k = int(rng.random() * len(w.colour[e.kind]))
         while k in used: k = (k + 1) % len(w.colour[e.kind])
         used.add(k)
@@ -277,6 +277,7 @@ def write(
         paragraphs = tuple(_paragraphs(title, _say(w, e, plan, rng, style, used)))
         if not paragraphs: continue
         parent, _, below = heading.partition(" > ")
-        if below and top and top[-1].heading == parent: top[-1] = Section(parent, top[-1].paragraphs, (*top[-1].sections, Section(below, paragraphs)))
-        else: top.append(Section(below or parent, paragraphs))
+        if not below: top.append(Section(parent, paragraphs)); continue
+        if not top or top[-1].heading != parent: top.append(Section(parent))
+        top[-1] = Section(parent, top[-1].paragraphs, (*top[-1].sections, Section(below, paragraphs)))
     return Article(f"w{seed}-{e.id}", title, e.kind, tuple(top))

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['KINDS', 'STYLES', 'World']
 
-# %% ../nbs/02_world.ipynb #9f40d577
+# %% ../nbs/02_world.ipynb #cf597a99
 import itertools
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +14,8 @@ from . import questions as _questions
 from .config import UsageError, choose
 from .data import Passage, Question
 from .facts import BLOCK, Fact, block_facts, make_block
-from .questions import FactIndex, Pages, block_questions
+from .asking import FactIndex, Pages
+from .questions import block_questions
 from .wording import Article, Section, wording, write
 
 # %% ../nbs/02_world.ipynb #d270d709
