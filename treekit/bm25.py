@@ -5,10 +5,12 @@
 # %% auto #0
 __all__ = ['Hit', 'Retriever', 'corpus_hash', 'english', 'lucene_length', 'BM25']
 
-# %% ../nbs/06_bm25.ipynb #49029d1c
+# %% ../nbs/06_bm25.ipynb #1541ffb9
 import hashlib, json
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from itertools import chain
 from typing import Protocol
 from .data import Passage
 
@@ -84,7 +86,7 @@ def _porter(
     elif m := double.fullmatch(word): word = m[1]
     return snowball(word)
 
-# %% ../nbs/06_bm25.ipynb #7b06204a
+# %% ../nbs/06_bm25.ipynb #9b9cee54
 @lru_cache(1 << 18)
 def _terms(piece):
     "The terms of a piece of text without white space."
@@ -101,7 +103,7 @@ def english(
     text: str,  # any text
 ) -> list[str]:  # its terms, in order, repeated ones too
     "The terms that Anserini's default English analyzer makes of `text`."
-    return [term for piece in text.split() for term in _terms(piece)]
+    return list(chain.from_iterable(map(_terms, text.split())))
 
 # %% ../nbs/06_bm25.ipynb #1b3158cb
 def lucene_length(
@@ -113,15 +115,16 @@ def lucene_length(
     shift = np.maximum(np.frexp(over.astype(np.float64))[1] - 4, 0)  # bits beyond the four that are kept
     return np.minimum(length, 24) + (over >> shift << shift)
 
-# %% ../nbs/06_bm25.ipynb #09eb9575
+# %% ../nbs/06_bm25.ipynb #bef42614
 def _scores(
     corpus: list[list[str]],  # each passage's terms
     k1: float, b: float,
 ):  # bm25s's sparse matrix (columns: terms), and the vocabulary
     import numpy as np
-    f32, n, vocab = np.float32, len(corpus), {}
+    f32, n, vocab = np.float32, len(corpus), defaultdict()
+    vocab.default_factory = vocab.__len__  # a new term gets the next number
     lengths = np.fromiter(map(len, corpus), dtype=np.int64, count=n)
-    ids = np.fromiter((vocab.setdefault(t, len(vocab)) for terms in corpus for t in terms), dtype=np.int64, count=lengths.sum())
+    ids = np.fromiter(map(vocab.__getitem__, chain.from_iterable(corpus)), dtype=np.int64, count=lengths.sum())
     cells, freq = np.unique(ids * n + np.repeat(np.arange(n), lengths), return_counts=True)
     term, doc = np.divmod(cells, n)  # by term, then by passage
     df = np.bincount(term, minlength=len(vocab))
@@ -130,7 +133,7 @@ def _scores(
     mean = f32(lengths.sum() / filled)
     per_length = f32(1) / (f32(k1) * ((f32(1) - f32(b)) + f32(b) * lucene_length(lengths).astype(f32) / mean))
     data = idf[term] - idf[term] / (f32(1) + freq.astype(f32) * per_length[doc])
-    return dict(data=data, indices=doc, indptr=np.concatenate([[0], np.cumsum(df)]), num_docs=n), vocab
+    return dict(data=data, indices=doc, indptr=np.concatenate([[0], np.cumsum(df)]), num_docs=n), dict(vocab)
 
 # %% ../nbs/06_bm25.ipynb #91abfc2d
 def _best(scores, k, among=None):

@@ -2,10 +2,11 @@
 
     pytest tests/benchmarks/test_retrieval_speed.py -s
 
-On invented text of about 100 words a passage. Times are the best of three, since other work on the machine can only add to them;
-the bounds are several times what a quiet core of 2020 needs.
+On invented text of about 100 words a passage. What is measured is processor time, of all threads, which other work on the machine
+changes little (on a quiet one it is wall-clock, or more where threads run side by side); the best of three. The bounds are several times
+what a core of 2020 needs.
 """
-import random, subprocess, sys, time
+import os, random, subprocess, sys
 
 import pytest
 
@@ -21,10 +22,11 @@ QUERIES = [text(12) for _ in range(2000)]
 
 
 def best(measure, times=3):
+    "Seconds of processor time, children's included."
     def once(i):
-        began = time.perf_counter()
+        began = sum(os.times()[:4])
         measure(i)
-        return time.perf_counter() - began
+        return sum(os.times()[:4]) - began
     return min(map(once, range(times)))
 
 
@@ -58,11 +60,11 @@ def test_three_queries_at_once(lucene):
 
 @pytest.mark.parametrize("size", [10, 20])
 def test_a_pool_of_its_own(size):
-    pools = [CORPUS[i:i + size] for i in range(0, 2000, size)]
+    pools = [CORPUS[i:i + size] for i in range(0, 4000, size)]
     def index(i): return [BM25(pool) for pool in pools]
     made = index(0)
     indexing = best(index) / len(pools)
-    searching = best(lambda i: [pool.search([query], 15) for pool, query in zip(made, QUERIES)]) / len(pools)
+    searching = best(lambda i: [pool.search([query], 15) for pool, query in zip(made * 5, QUERIES)]) / len(pools) / 5
     print(f"\na pool of {size}: indexed in {1000 * indexing:.2f} ms, searched in {1000 * searching:.3f} ms")
     assert indexing < 0.005 and searching < 0.001
 
@@ -73,4 +75,4 @@ def test_import_and_first_search():
     first = run("from treekit.retrieval import Lucene; from treekit.data import Passage; import tempfile, os; os.environ['TREEKIT_HOME'] = tempfile.mkdtemp(); "
                 "Lucene([Passage('a', '', 'film')]).search(['film'])")
     print(f"\nimport treekit.retrieval {imported - bare:.2f} s; with Java, a new index and a search {first - bare:.2f} s")
-    assert imported - bare < 1.5
+    assert imported - bare < 1.5 and first - bare < 12
