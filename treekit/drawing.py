@@ -5,12 +5,12 @@
 # %% auto #0
 __all__ = ['SIZE', 'clean', 'facts', 'show_tree', 'tree_html', 'text_width', 'fit', 'draw_tree', 'draw_overview']
 
-# %% ../nbs/11a_drawing.ipynb #0f81c70f
+# %% ../nbs/11a_drawing.ipynb #e44f484e
 import re, textwrap
 
 from .config import UsageError
 from .method import Node, Trace
-from .report import COLUMN, PAGE, ht
+from .report import COLUMN, PAGE, house_style, ht
 
 # %% ../nbs/11a_drawing.ipynb #e2ffbc8c
 def clean(
@@ -71,7 +71,7 @@ def tree_html(
     notes = "".join(f"<p>! {ht(clean(n))}</p>" for n in trace.notes)
     return f"{_CSS}<div class='tk-tree'>{''.join(element(r) for r in trace.roots)}{notes}</div>"
 
-# %% ../nbs/11a_drawing.ipynb #777edd7e
+# %% ../nbs/11a_drawing.ipynb #4549a4e9
 def text_width(
     text: str,
     size: float,  # points
@@ -103,11 +103,11 @@ def fit(
             if word[n:]: words.insert(0, word[n:]); out.append("")
         if len(out) > lines:
             cut = out[lines - 1]
-            while cut and text_width(cut + " …", size, bold) > width: cut = cut[:-1].rstrip()
+            while cut and text_width(cut + " …", size, bold) > width: cut = cut.rpartition(" ")[0] or cut[:-1]
             return out[:lines - 1] + [cut + " …"]
     return out
 
-# %% ../nbs/11a_drawing.ipynb #9301af28
+# %% ../nbs/11a_drawing.ipynb #55f427d2
 SIZE = 6.8  # points: what a journal's column bears
 _LEAD = 1.28  # line height over size
 
@@ -135,6 +135,7 @@ def _canvas(width, height):
     "A figure of `width` × `height` points with one axis in points, y downwards."
     import matplotlib.pyplot as plt
     from matplotlib.layout_engine import PlaceHolderLayoutEngine
+    house_style()
     fig = plt.figure(figsize=(width / 72, height / 72), layout=PlaceHolderLayoutEngine(True, True))  # everything is placed by hand
     ax = fig.add_axes([0, 0, 1, 1])
     ax.set(xlim=(0, width), ylim=(height, 0))
