@@ -37,7 +37,7 @@ def test_the_same_model_on_the_same_passages_gets_a_verdict():
 
 def test_another_model_or_other_passages_are_not_comparable():
     rows = [score("zero-shot", .459)]
-    offline = compare(published("treerare", "table1"), rows, model="extractive", corpus={"HotpotQA": "400 articles"})
+    offline = compare(published("treerare", "table1"), rows, model="extractive", corpus={"world/hotpotqa": "400 articles"})
     assert len(offline) == 288 + 96
     [cell] = offline[offline.verdict != "not run"].to_dict("records")
     assert (cell["group"], cell["verdict"], cell["published"], cell["corpus"]) == ("extractive (offline)", "not comparable", .459, "400 articles") and "extractive" in cell["reason"]

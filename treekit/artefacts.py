@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['FIELDS', 'inventory', 'runnable', 'source', 'Failed', 'Task', 'reproduce_all', 'worst', 'project', 'estimate_all']
 
-# %% ../nbs/11b_artefacts.ipynb #32c430f7
-import csv, json, os, sys, time
+# %% ../nbs/11b_artefacts.ipynb #321c6558
+import csv, json, os, time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -142,13 +142,14 @@ def _without_paths(text):
     for folder, short in ((str(root()), "."), (str(Path.home()), "~")): text = text.replace(json.dumps(folder)[1:-1], short) if len(folder) > 1 else text
     return text
 
-# %% ../nbs/11b_artefacts.ipynb #e5bc7f36
+# %% ../nbs/11b_artefacts.ipynb #64264751
 def _run_all(tasks, kept, jobs, title, environment=()):
     "Run the notebooks, `jobs` at a time, with one bar over all; Ctrl-C interrupts their kernels."
     import tempfile
     from tqdm.auto import tqdm
+    from treekit.run import pace
     _papermill()  # imported once, before the threads
-    kernels, bar = [], tqdm(total=len(tasks), unit="notebook", desc=title, leave=False, delay=1, miniters=0, mininterval=0.3 if sys.stderr.isatty() else 10)
+    kernels, bar = [], tqdm(total=len(tasks), unit="notebook", desc=title, leave=False, delay=1, miniters=0, mininterval=pace())
     with tempfile.TemporaryDirectory() as progress, ThreadPoolExecutor(jobs) as pool:
         env = os.environ | dict(TREEKIT_PROGRESS=progress) | dict(environment)
         runs = [pool.submit(_execute, t, kept, env, kernels) for t in tasks]

@@ -182,7 +182,7 @@ def _own_corpus(profile):
     from treekit.data import load_corpus
     return load_corpus("hotpotqa", profile.data, seed=profile.seed)
 
-# %% ../nbs/12_cli.ipynb #fa7c5abe
+# %% ../nbs/12_cli.ipynb #a12b4ec3
 @main.command("list")
 @click.argument("paper", required=False, default="")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose figures: a folder under figures/.")
@@ -194,6 +194,7 @@ def list_(paper, profile, as_json):
       treekit list                 all five papers
       treekit list treerare --json
     """
+    from textwrap import shorten
     from treekit.report import count_verdicts
     known = {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names())
     choose("profile", profile, known)
@@ -210,7 +211,7 @@ def list_(paper, profile, as_json):
         click.echo(click.style(name, bold=True))
         for r in (r for r in rows if r["paper"] == name):
             state = "missing" if r["notebook"] == "missing" else r["error"] or ", ".join(f"{k} {v}" for k, v in r["verdicts"].items() if v) or ("regenerated" if r["files"] else "notebook there")
-            click.echo(f"  {r['artefact']:<11} {r['title'][:62]:<63} {r['last_run']:<17} {state}")
+            click.echo(f"  {r['artefact']:<11} {shorten(r['title'], 62, placeholder=' …'):<63} {r['last_run']:<17} {state}")
 
 # %% ../nbs/12_cli.ipynb #72cf1479
 @main.command()

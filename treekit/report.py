@@ -69,7 +69,7 @@ def verdict(
     # floats: 0.5 - 0.47 is a little more than 0.03
     return VERDICTS[abs(reproduced - printed) > tolerance + 1e-9], f"tolerance {tolerance:g}{inside}"
 
-# %% ../nbs/11_report.ipynb #88392ad9
+# %% ../nbs/11_report.ipynb #30559bf8
 def compare(
     published_rows: list[dict],  # from `published`
     reproduced_rows: list[dict],  # method, dataset, metric, n, failures, value, low, high; a `reason` makes a row incomparable
@@ -85,6 +85,7 @@ def compare(
     groups = list(dict.fromkeys(r["group"] for r in published_rows))
     group = group_for(model, groups) if model else groups[0]
     ours = {(r["method"], _printed(r["dataset"]), r["metric"]): r for r in reproduced_rows}
+    if isinstance(corpus, dict): corpus = {_printed(d): c for d, c in corpus.items()}
     obstacle = "" if comparable is True else comparable or "the passages or the questions are not the paper's"
     cells = [(r["group"], r, r["group"] == group) for r in published_rows]
     if group not in groups:
@@ -111,7 +112,11 @@ def _cell(group, printed, ours, model, corpus, obstacle, tolerance):
     return dict(group=group, method=printed["method"], dataset=printed["dataset"], metric=printed["metric"], published=printed["value"], flag=printed["flag"],
                 reproduced=value, low=low, high=high, n=ours.get("n") if ran else None, failures=ours.get("failures") if ran else None,
                 difference=value - printed["value"] if ran and not obstacle and printed["value"] is not None else None, verdict=word, reason=reason,
-                model=model if ran else "", corpus=(corpus.get(printed["dataset"], "") if isinstance(corpus, dict) else corpus) if ran else "")
+                model=model if ran else "", corpus=_passages(corpus, printed["dataset"]) if ran else "")
+
+def _passages(corpus, dataset):
+    "Which passages a cell was made with; an average over datasets has all of theirs."
+    return corpus if isinstance(corpus, str) else corpus.get(dataset) or ", ".join(dict.fromkeys(corpus.values()))
 
 # %% ../nbs/11_report.ipynb #2b6bb213
 def relative_improvement(
@@ -296,7 +301,7 @@ def save_figure(
         fig.savefig(paths[1], metadata={"Date": None, "Creator": None})
     return paths
 
-# %% ../nbs/11_report.ipynb #a5f27a17
+# %% ../nbs/11_report.ipynb #9fa389e6
 def dot_plot(
     df,  # from `compare`
     group: str = "",  # whose rows; default: the group that was run
@@ -315,7 +320,7 @@ def dot_plot(
     for ax, dataset in zip(axes[0], datasets):
         for r in (r for r in records if r["dataset"] == dataset):
             y = methods.index(r["method"])
-            if r["published"] == r["published"]: ax.plot(r["published"], y, "o", mfc="white", mec=PALETTE[0], label="printed", ls="none")
+            if r["published"] == r["published"]: ax.plot(r["published"], y, "o", mfc="white", mec=PALETTE[0], label="printed", ls="none", zorder=3)
             if r["reproduced"] == r["reproduced"]:
                 if r["low"] == r["low"]: ax.plot([r["low"], r["high"]], [y, y], "-", color=PALETTE[1], lw=1.6, marker="", solid_capstyle="butt")
                 ax.plot(r["reproduced"], y, "D", color=PALETTE[1], label="reproduced", ls="none")

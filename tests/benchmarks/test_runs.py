@@ -1,0 +1,83 @@
+"""How close a run comes to what the server's latency allows.
+
+    pytest tests/benchmarks/test_runs.py -s
+
+A server of our own with 100 ms a call. A question can't be faster than its critical path (calls that wait for each other), a run not
+faster than its calls over the limit; a ratio of 1 is a kit that takes no time itself. Parses, the index and the client (a quarter of a
+second, once a process) are there beforehand. Each ratio is the best of three, since other work on the machine can only add to it.
+"""
+import dataclasses, os, sys, time
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from openai_server import Server
+from treekit.config import load_profile, root
+from treekit.data import load, load_corpus
+from treekit.library import Lazy
+from treekit.retrieval import BM25
+from treekit.run import chat_for, run
+from treekit.store import Store
+from treekit.syntax import parser_for
+from treekit.treerare import TreeRare
+
+LATENCY, LIMIT, BOUND = 0.1, 16, 1.10
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Server(latency=LATENCY) as server: yield server
+
+
+@pytest.fixture(scope="module")
+def world(server):
+    "Profile, questions, and their corpus with its index; everything parsed."
+    if not (root() / "data/parser").is_dir() and "TREEKIT_PARSER_DIR" not in os.environ: pytest.skip("no parser: TREEKIT_PARSER_DIR or data/parser")
+    profile = load_profile("local", endpoint=server.url, concurrency=LIMIT, data="world")
+    questions = load("musique", "world", n=50)
+    parser_for(profile).parse([q.question for q in questions])
+    index = BM25(load_corpus("musique", "world"))
+    index.search(["warm"], 5)
+    return profile, questions, Lazy(lambda: index, "world", "the world")
+
+
+def best(measure, times=3): return min(measure(i) for i in range(times))
+
+
+def one_run(methods, questions, world, store):
+    chat = chat_for(world[0])
+    began = time.perf_counter()
+    results = run(methods, {"musique": questions}, world[0], corpora={"musique": world[2]}, store=store, chat=chat, progress=False)
+    assert not results.failures, results.failures[0].error
+    return results, time.perf_counter() - began
+
+
+def test_a_question_takes_its_critical_path(server, world, tmp_path):
+    "Alone, with as many calls at once as its tree allows."
+    wide = (dataclasses.replace(world[0], concurrency=64), *world[1:])
+    question = max(world[1], key=lambda q: len(q.question))
+    def measure(i):
+        results, seconds = one_run({"TreeRare (DT)": TreeRare()}, [question], wide, Store(tmp_path / f"one{i}.sqlite"))
+        usage = results.rows[0].usage
+        ratio = seconds / (usage.critical_path * LATENCY)
+        print(f"\n1 question: {usage.calls} calls, critical path {usage.critical_path}, {seconds:.2f} s, ratio {ratio:.3f}", end="")
+        return ratio
+    assert best(measure) <= BOUND
+
+
+def test_fifty_questions_keep_the_limit_busy(server, world, tmp_path):
+    def measure(i):
+        name, method = "TreeRare (DT)", TreeRare()
+        server.reset(latency=LATENCY)
+        path = tmp_path / f"many{i}.sqlite"
+        results, seconds = one_run({name: method}, world[1], world, Store(path))
+        calls = server.count
+        assert server.most_at_once <= LIMIT
+        ratio = seconds / (calls * LATENCY / LIMIT)
+        print(f"\n50 questions, {name}: {calls} calls, limit {LIMIT}, {seconds:.2f} s, ratio {ratio:.3f}", end="")
+        again, seconds = one_run({name: method}, world[1], world, Store(path))
+        assert server.count == calls and [r.record() for r in again.rows] == [r.record() for r in results.rows]
+        print(f"; again: 0 calls, {seconds:.2f} s", end="")
+        return ratio
+    assert best(measure) <= BOUND
