@@ -11,7 +11,7 @@ import re
 from .intent import Ask, ask, related
 from .reading import COUNTRY, NATIONALITY, STATES, STOP, Page, amount, countries, date_key, noun_kind, norm, page, sentences, stem, within
 
-# %% ../nbs/05c_comparing.ipynb #df3fb1bf
+# %% ../nbs/05c_comparing.ipynb #fef8e33f
 _YES_NO = re.compile(r"\s*(?:are|is|was|were|do|does|did|have|has|had|can|could)\b", re.I)
 _COMPARES = re.compile(r"\b(?:first|last|more|most|less|least|before|after|\w+er|\w+est)\b", re.I)
 _PREDICATE = r"(?:born|die|died|released|founded|formed|published|established|come|came|start|begin|older|younger|first|more|the (?:first|older|younger|larger)|larger|have)\b"
@@ -27,13 +27,14 @@ def options(
     if _YES_NO.match(t) or " or " not in t: return None
     k = t.rfind(" or ")
     head, b = t[:k].rstrip(", "), re.split(r",\s*(?=which|who|what|is|was|has)", t[k + 4:])[0]
-    cuts = [m.end() for m in re.finditer(r",\s+|:\s+|\?\s+|\b(?:first|last|earlier|later|older|younger|oldest|longest|larger|recently|longer|more|most|directors?|by|of)\s+(?=[A-Z\"“]|the )", head)]
+    cuts = [m.end() for m in re.finditer(r",\s+|:\s+|\?\s+", head)] or [m.end() for m in re.finditer(
+        r"\b(?:first|last|earlier|later|older|younger|oldest|longest|larger|recently|longer|more|most|directors?)\s+(?=[A-Z\"“]|the )", head)]
     capital = re.search(r"(?:[A-Z\"“][\w.'’-]*\s*(?:(?:of|the|de|von|van|and|in|&)\s)*)+$", head)
     return _names(head[cuts[-1]:] if cuts else capital[0] if capital else "", b)
 
 def _names(a, b):
     "Both, without what introduces them, if they look like names."
-    a, b = (re.sub(r"^(?:either|both|the (?:film|song|movie|band|director|actor))\s+", "", o.strip(' "“”,')) for o in (a, b))
+    a, b = (re.sub(r"^(?:(?:the|a|an)\s+)?(?:(?!(?:the|a|an|de|von|van|al|bin)\s)[a-z-]+\s+)+(?:the\s+)?(?=[A-Z\"“])", "", o.strip(' "“”,')) for o in (a, b))
     name = lambda o: re.match(r"(?:(?:the|a|an)\s+)?(?:\w+ (?:of|for) )?(?:the )?[\"“A-ZÀ-Þ0-9]", o) or re.search("[A-Z]", o) and len(o.split()) < 6
     return (a, b) if name(a) and name(b) else None
 
@@ -87,8 +88,9 @@ def follow(
         y = home(span.text, people, (x,))
         if y is not None: return y
 
-# %% ../nbs/05c_comparing.ipynb #af520365
-_WORKERS = dict(director=r"\bdirectors?\b", performer=r"\bperformers?\b", composer=r"\bcomposers?\b", writer=r"\b(?:author|writer)s?\b", producer=r"\bproducers?\b")
+# %% ../nbs/05c_comparing.ipynb #2b9b95de
+_WORKERS = dict(director=r"\bdirectors?\b", performer=r"\bperformers?\b", composer=r"\bcomposers?\b", writer=r"\b(?:author|writer)s?\b", producer=r"\bproducers?\b",
+    located=r"\bin the \w+er (?:town|city|country|county|village|district)\b")
 
 def subjects(
     rest: str,  # the question without the names of the two sides, lower case
@@ -101,7 +103,7 @@ def subjects(
             return [None if x is None else follow(relation, x, pages) for x in at], True
     return list(at), False
 
-# %% ../nbs/05c_comparing.ipynb #38baf2c9
+# %% ../nbs/05c_comparing.ipynb #751d031c
 def _dates(p): return [(k, s, i, key) for k, s in enumerate(p.sentences) for i, span in enumerate(s.spans) if span.kind in ("date", "year") and (key := date_key(span.text))]
 
 def _worded(p, *names):
@@ -131,6 +133,8 @@ def begun(p: Page) -> tuple | None:
 
 _SIZES = {stem(w) for w in "high higher highest tall taller tallest long longer longest large larger largest big bigger biggest small smaller smallest short shorter elevation height length area".split()}
 
+_TOWNS = {stem(w) for w in ("town", "city", "village", "country", "county")}
+
 def callings(p: Page) -> int:
     "How many professions the first sentence names."
     return len({t.stem for t in p.sentences[0].tokens if noun_kind(t.low) == "person"}) if p.sentences else 0
@@ -147,6 +151,7 @@ def measured(p: Page, words: frozenset) -> float | None:
     best = (-1, None)
     if "memb" in words and (n := next((n for s in p.sentences for w, n in _GROUPS.items() if f" {w} " in s.norm), None)): return n
     sized = words & _SIZES
+    if words & _TOWNS and sized: words = words | {stem("population"), stem("inhabitants"), stem("people")}
     for s in p.sentences:
         for span in s.spans:
             if span.kind != "number": continue
@@ -210,7 +215,7 @@ def choose_one(
     if at[pick] is not None and (m := re.search(re.escape(pages[at[pick]].core), answer, re.I)): answer = answer[m.start():]  # "the birth of X" -> "X"
     return answer, [pages[y] for y in dict.fromkeys([*there, *at]) if y is not None]
 
-# %% ../nbs/05c_comparing.ipynb #11f5e1b3
+# %% ../nbs/05c_comparing.ipynb #d6fd7674
 _NATION_OF = {stem(w): c for w, c in NATIONALITY.items()}
 _PLACES = {stem(w) for w in "state city county province band league region continent team club".split()}
 
@@ -240,7 +245,7 @@ def yes_or_no(
         if "state" in a.set:
             lands = [{w for s in p.sentences for w in re.findall(r"[A-Z]\w+(?: [A-Z]\w+)?", s.text) if w.lower() in STATES} for p in ps]
             if all(lands): return say(lands[0] & lands[1])
-        names = [{span.norm for s in p.sentences[:3] for span in s.spans if span.kind == "name"} for p in ps]
+        names = [{span.norm for s in p.sentences for span in s.spans if span.kind == "name"} for p in ps]
         both = names[0] & names[1] - {p.name for p in ps}
         return say([n for n in both if n not in COUNTRY or n in STATES] if words & _PLACES else both)
     def share(p):
