@@ -48,7 +48,7 @@ class FactIndex:
 
 def _free(x): return isinstance(x, str) and x.startswith("?")
 
-# %% ../nbs/01c_asking.ipynb #930d9bc6
+# %% ../nbs/01c_asking.ipynb #fa98f019
 class Pages:
     "The articles of a block, and where each fact is stated."
     def __init__(self, seed: int, block: int, lang: str = "en"):
@@ -75,6 +75,7 @@ class Draft:
     support: list = field(default_factory=list)  # (entity, relation), in the order of the steps
     steps: list = field(default_factory=list)  # (question, answer text, which support)
     used: list = field(default_factory=list)  # entities spoken of
+    ends: list = field(default_factory=list)  # comparisons: the variables that are compared
     vars: int = 0
 
     def var(self): self.vars += 1; return f"?{self.vars}"

@@ -139,7 +139,7 @@ def _intersection(pages, rng):
         q = d.pick(pages.w.parts["joint"]["who" if t.kind == "person" else "what"], kind=pages.w.kinds[t.kind][0], one=clauses[0], two=clauses[1])
         yield dict(draft=d, question=q, find=v, answer=("name", t), hops=2, apart=True)
 
-# %% ../nbs/01d_questions.ipynb #f93934d0
+# %% ../nbs/01d_questions.ipynb #f8f1e0d8
 def _pair(pages, rng, kinds):
     kind = one(rng, sorted(kinds))
     same = [e for e in pages.entities if e.kind == kind]
@@ -159,6 +159,7 @@ def _compare(d, pair, path):
             v, value = d.follow(e, v, r, step), e[r]
             e, step = value, f"#{len(d.steps)}"
         values.append(value)
+        d.ends.append(v)
     return words, values
 
 def _comparisons(pages, rng, table, hops):
@@ -175,7 +176,7 @@ def _comparisons(pages, rng, table, hops):
         if others[0] == others[1] or pages.w.name(pair[0]) == pages.w.name(pair[1]): yield None; continue
         q = d.pick(table[name][way], x=words[0], y=words[1])
         d.steps.append((q, pages.w.name(answer), -1))
-        yield dict(draft=d, question=q, answer=("name", answer), hops=hops, compare=way, key=(name, way))
+        yield dict(draft=d, question=q, answer=("name", answer), hops=hops, compare=way, sides=d.ends, key=(name, way))
 
 def _comparison(pages, rng): return _comparisons(pages, rng, pages.w.parts["compare"], 2)
 
@@ -199,7 +200,7 @@ def _yes_no(pages, rng):
         if truth != yes or (table is before and values[0] == values[1]): yield None; continue
         q, answer = d.pick(table[r], x=words[0], y=words[1]), pages.w.fill(pages.w.parts["yesno"]["yes" if truth else "no"][0], None)
         d.steps.append((q, answer, -1))
-        yield dict(draft=d, question=q, text=answer, hops=2, compare="same" if table is same else "before", key=(r, table is same))
+        yield dict(draft=d, question=q, text=answer, hops=2, compare="same" if table is same else "before", sides=d.ends, key=(r, table is same))
 
 # %% ../nbs/01d_questions.ipynb #51a82a80
 _MEMBERS = ("directed", "acted_in", "scored", "films", "wrote", "books", "albums", "designed", "natives", "alumni", "players", "children", "riverside", "members", "stars", "films_shot_here", "novels_set_here")
@@ -325,7 +326,7 @@ def _explanation(pages, rng):
 KINDS = dict(bridge=_bridge, comparison=_comparison, intersection=_intersection, hybrid=_hybrid, compositional=_compositional, inference=_inference, bridge_comparison=_bridge_comparison,
              yes_no=_yes_no, ambiguous=_ambiguous, list=_list, explanation=_explanation)
 
-# %% ../nbs/01d_questions.ipynb #32934683
+# %% ../nbs/01d_questions.ipynb #b9512e16
 def _aliases(w, relation, value):
     "The value as it may be written: dates in each style, numbers with and without commas."
     if isinstance(value, tuple) and not isinstance(value, Name) and isinstance(value[0], int): return tuple(w.date(value, k) for k in range(len(w.dates)))
@@ -347,11 +348,14 @@ def _triples(w, e, r, used):
     if r in w.ask: return [(w.name(e), w.ask[r]["label"][0].text, w.value(r, v)) for v in e.values(r)]
     return [(w.name(x), w.ask[f]["label"][0].text, w.name(e)) for x in e.values(r) if x in used for f in FORWARD.get(r, ()) if f in x.facts and e in x.values(f)]
 
-def _finish(pages, kind, found, rng):
-    "A `Question` from a draft, or None if it is not a good one."
+def _finish(pages, kind, found, rng, seen, train):
+    "A `Question` from a draft; None if it is not a good one, was there before, or belongs to the other side."
     d, w = found["draft"], pages.w
     answers = _aliases(w, *found["answer"]) if "answer" in found else (found["text"],) if "text" in found else ()
     question = found["question"][0].upper() + found["question"][1:]
+    logic = (kind, found.get("key"), found.get("rule"), sorted((e.id, r) for e, r in d.support), sorted(x.id for x in d.used))
+    number = _number(pages.seed, *map(repr, logic))  # hashes what is asked, not how: no question is on both sides in other words
+    if {number, question} & seen: return None
     if kind not in ("comparison", "bridge_comparison", "yes_no") and any(a.lower() in question.lower() for a in answers): return None
     if "find" in found:
         solutions = pages.index.solve(found["find"], d.where)
@@ -361,13 +365,13 @@ def _finish(pages, kind, found, rng):
     places = [pages.where[e.id, r] for e, r in d.support]
     support = list({p.passage.id: p for p, _ in places}.values())
     if found.get("apart") and len(support) < 2: return None
+    seen |= {number, question}
+    if train is not None and train != (number % 4 == 0): return None
     items, readings = found.get("items", ()), tuple(found.get("readings", ()))
     if items: answers = tuple(w.name(x) for x in items)
     if readings: answers = tuple(dict.fromkeys(a for p in readings for a in p.answers[:1]))
     size = 20 if found["hops"] > 2 else 10
     pool = _pool(pages, question, support, max(size, len(support) + 4), rng)
-    logic = (kind, found.get("key"), found.get("rule"), sorted((e.id, r) for e, r in d.support), sorted(x.id for x in d.used))
-    number = _number(pages.seed, *map(repr, logic))
     triples = list(dict.fromkeys(t for e, r in d.support for t in _triples(w, e, r, d.used)))
     return Question(
         id=f"w{pages.seed}-{kind}-{number:016x}", dataset=f"world/{kind}", question=question, answers=answers, type=found.get("type", kind), hops=found["hops"], lang=w.lang,
@@ -375,19 +379,17 @@ def _finish(pages, kind, found, rng):
         decomposition=tuple(Step(q[0].upper() + q[1:], a, places[i][0].passage.id if i >= 0 else "") for q, a, i in d.steps) if kind not in ("ambiguous",) else (),
         qa_pairs=readings, answer_groups=tuple((w.name(x),) for x in items) or tuple(p.answers for p in readings), long_answers=(found["long"],) if "long" in found else (),
         claims=tuple(found.get("claims", ())), triples=tuple(triples), facts=tuple(dict.fromkeys((p.passage.title, n) for p, n in places)),
-        meta=dict(query=dict(find=found.get("find", ""), where=d.where, **({"compare": found["compare"]} if "compare" in found else {})), facts=[(p.passage.id, n) for p, n in dict.fromkeys(places)],
-                  sent_ends={p.passage.id: list(p.ends) for p in pool}, train=number % 4 == 0))
+        meta=dict(query=dict(find=found.get("find", ""), where=d.where, **{k: found[k] for k in ("compare", "sides") if k in found}), facts=[(p.passage.id, n) for p, n in dict.fromkeys(places)],
+                  sent_ends={p.passage.id: list(p.ends) for p in pool}))
 
 def block_questions(
     pages: Pages,
     kind: str,  # one of `KINDS`
+    train: bool | None = None,  # only those of the training side (a quarter), or only the others
     tries: int = 2000,  # drafts to look at, at most
-) -> Iterator[Question]:  # all different; `meta["train"]` says on which side it is
+) -> Iterator[Question]:  # all different
     "The questions of a kind about a block."
     rng, seen = Random(f"{pages.seed}:{pages.block}:{kind}"), set()
     for found in itertools.islice(KINDS[kind](pages, rng), tries):
         if not found: continue
-        q = _finish(pages, kind, found, rng)
-        if q and q.id not in seen and q.question not in seen:
-            seen |= {q.id, q.question}
-            yield q
+        if q := _finish(pages, kind, found, Random(f"{pages.seed}:{found['question']}"), seen, train): yield q

@@ -18,7 +18,7 @@ from .asking import FactIndex, Pages
 from .questions import block_questions
 from .wording import Article, Section, wording, write
 
-# %% ../nbs/02_world.ipynb #d270d709
+# %% ../nbs/02_world.ipynb #18ec55e3
 KINDS = tuple(_questions.KINDS)  # of questions
 
 # the mix of kinds that a dataset of that name is made of: (kind, hops or None, share)
@@ -72,8 +72,8 @@ class World:
         choose("kind of question", kind, KINDS)
         choose("split", split, ("dev", "train"))
         def some(block):
-            for q in block_questions(_pages(self.seed, block, self.lang), kind):
-                if q.meta["train"] == (split == "train") and hops in (None, q.hops): yield q
+            for q in block_questions(_pages(self.seed, block, self.lang), kind, split == "train"):
+                if hops in (None, q.hops): yield q
         turns, found = [some(b) for b in range(self.size // BLOCK)], []
         while turns and (n is None or len(found) < n):
             left = []

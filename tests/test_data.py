@@ -1,0 +1,219 @@
+"""Loading: every format, wrong files, samples, corpora, exemplars; on the real files beside the clone where there are some."""
+import json
+
+import pytest
+from treekit.config import UsageError, root
+from treekit.data import DataError, Passage, Question, datasets, exemplars, load, load_corpus, read_corpus
+
+REAL = root().parent / "shared" / "data"
+real = pytest.mark.skipif(not REAL.is_dir(), reason="no real questions beside the clone")
+
+GOOD = {"id": "a", "question": "Who mends clocks?", "answers": ["Otto Venn"]}
+
+
+@pytest.fixture
+def put(tmp_path):
+    def write(name, *rows):
+        (tmp_path / name).write_text("\n".join(r if isinstance(r, str) else json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8")
+        return tmp_path / name
+    write.folder = tmp_path
+    return write
+
+
+# -- formats (made up; the shapes are the datasets')
+
+SHAPES = {
+    "hotpotqa": {"_id": "h", "question": "Q?", "answer": "Venn", "type": "bridge", "level": "hard", "supporting_facts": [["A &amp; B", 1]],
+                 "context": [["A &amp; B", ["One. ", " Two Venn."]], ["C", ["Three."]]]},
+    "2wiki": {"_id": "w", "question": "Q?", "answer": "Venn", "type": "bridge_comparison", "supporting_facts": [["A", 0]], "evidences": [["A", "father", "Venn"]], "context": [["A", ["Venn."]]]},
+    "musique": {"id": "3hop1__1_2_3", "question": "Q?", "answer": "Venn", "answer_aliases": ["O. Venn"], "answerable": True,
+                "paragraphs": [{"idx": 0, "title": "A", "paragraph_text": "Venn.", "is_supporting": True}],
+                "question_decomposition": [{"id": 1, "question": "A >> founder", "answer": "Venn", "paragraph_support_idx": 0}, {"id": 2, "question": "#1 >> born", "answer": "X", "paragraph_support_idx": None}]},
+    "ambigdocs": {"question": "Q?", "disambig_entity": ["Osk (town)", "Osk (ship)"], "gold_answers": ["12", "1931"], "wrong_answers": ["13"],
+                  "documents": [{"text": "Osk has 12.", "type": "correct", "answer": "12"}, {"text": "Noise.", "type": "noise", "answer": "unknown"}]},
+    "asqa": {"ambiguous_question": "Q?", "qa_pairs": [{"context": "No context provided", "question": "Q, the town?", "short_answers": ["12", "twelve"], "wikipage": "Osk"}], "wikipages": [{"title": "Osk", "url": "u"}],
+             "annotations": [{"knowledge": [{"content": "Osk has 12.", "wikipage": "Osk"}], "long_answer": "Osk has 12."}]},
+    "qampari": {"id": "1__simple__dev", "question": "Q?", "answers": [["A", "Aa"], ["B"]], "answer": "A, B"},
+    "eli5": {"question": "Why?", "question_ctx": "", "answer": "Because.", "claims": ["One.", "Two.", "Three."]},
+    "strategyqa": {"qid": "s", "term": "Osk", "description": "town", "question": "Is it?", "answer": False, "facts": ["f"], "decomposition": ["d?", "Is #1?"], "evidence": []},
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("as_list", [True, False])
+def test_original_formats(put, name, as_list):
+    row = SHAPES[name]
+    put(f"{name}.json" if as_list else f"{name}.dev.jsonl", json.dumps([row]) if as_list else row)
+    q, = load(name, put.folder)
+    assert q.dataset == name and q.id and q.question == row.get("question", "Q?")
+    if name == "hotpotqa":
+        assert q.paragraphs[0].title == "A & B" and q.paragraphs[0].text == "One. Two Venn." and q.facts == (("A & B", 1),) and q.supporting == (q.paragraphs[0].id,)
+        assert q.paragraphs[0].text[slice(*q.meta["sent_ends"][q.paragraphs[0].id])].strip() == "Two Venn."
+    if name == "2wiki": assert q.triples == (("A", "father", "Venn"),) and q.hops == 4
+    if name == "musique": assert q.answers == ("Venn", "O. Venn") and q.type == "3hop1" and [s.support_id for s in q.decomposition] == [q.paragraphs[0].id, ""]
+    if name == "ambigdocs": assert q.meta["variant"] == "ramdocs" and [p.wikipage for p in q.qa_pairs] == ["Osk (town)", "Osk (ship)"] and len(q.supporting) == 1
+    if name == "asqa": assert q.qa_pairs[0].answers == ("12", "twelve") and q.long_answers == ("Osk has 12.",) and q.supporting
+    if name == "qampari": assert q.answer_groups == (("A", "Aa"), ("B",)) and q.answers == ("A", "B")
+    if name == "eli5": assert q.claims == ("One.", "Two.", "Three.") and q.long_answers == ("Because.",)
+    if name == "strategyqa": assert q.answers == ("no",) and q.hops == 2
+
+
+def test_asqa_file_holds_its_splits(put):
+    put("ASQA.json", json.dumps({"train": {"1": SHAPES["asqa"]}, "dev": {"2": SHAPES["asqa"], "3": SHAPES["asqa"]}}))
+    assert [q.id for q in load("asqa", put.folder)] == ["2", "3"]
+
+
+def test_ambigdocs_own_format(put):
+    put("ambigdocs_dev.json", json.dumps([{"qid": 7, "ambiguous_entity": "Osk", "question": "Q?", "documents": [{"title": "Osk (town)", "text": "t", "pid": 1, "answer": "12"}, {"title": "Osk (ship)", "text": "s", "pid": 2, "answer": "1931"}]}]))
+    q, = load("ambigdocs", put.folder)
+    assert q.id == "ambigdocs-7" and q.answers == ("12", "1931") and len(q.supporting) == 2
+
+
+def test_korquad(put):
+    put("KorQuAD_v1.0_dev.json", json.dumps({"version": "v", "data": [{"title": "시_계", "paragraphs": [{"context": "오토가 시계를 고친다.", "qas": [{"id": "k", "question": "누가 고치나?", "answers": [{"text": "오토", "answer_start": 0}]}]}]}]}))
+    q, = load("korquad", put.folder)
+    assert q.lang == "ko" and q.answers == ("오토",) and q.paragraphs[0].title == "시 계"
+
+
+# -- wrong files
+
+@pytest.mark.parametrize("rows, message", [
+    ([{**GOOD, "answers": "Otto"}], "line 1: field 'answers' should be a list, not a string"),
+    ([GOOD, GOOD], "line 2: field 'id' is 'a', which line 1 has already"),
+    ([GOOD, "", {"id": "b", "question": "", "answers": ["x"]}], "line 3: field 'question' is empty"),
+    ([{"id": "b", "answers": ["x"]}], "line 1: field 'question' is missing"),
+    ([{"id": "b", "question": "Q?", "answers": []}], "line 1: field 'answers' is empty"),
+    ([{"id": "b", "question": "Q?", "answers": [""]}], "line 1: field 'answers' is empty"),
+    ([{"id": "b", "question": "Q?", "answers": [3]}], "field 'answers[0]' should be a string, not a whole number"),
+    ([{"id": 3, "question": "Q?", "answers": ["x"]}], "field 'id' should be a string"),
+    ([GOOD, '{"id": "b", "question"'], "line 2: not JSON"),
+    ([GOOD, "[1, 2]"], "line 2: the record should be an object, not a list"),
+    ([{**GOOD, "paragraphs": [{"id": "p", "title": "t"}]}], "field 'paragraphs[0].text' is missing"),
+    ([{**GOOD, "hops": "two"}], "field 'hops' should be a whole number, not a string"),
+    ([], "no questions in it"),
+])
+def test_malformed_files(put, rows, message):
+    put("toy.dev.jsonl", *rows)
+    with pytest.raises(DataError) as e: load("toy", put.folder)
+    assert "toy.dev.jsonl" in str(e.value) and message in str(e.value)
+    assert str(put.folder) not in str(e.value) and "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("name", ["hotpotqa", "musique", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa"])
+def test_any_field_may_be_missing_or_wrong(put, name):
+    "Whatever is broken in a record, the error is ours."
+    for field in SHAPES[name]:
+        for value in (None, 3, "x", [], [3], {}, [[]], [{}]):
+            row = {**SHAPES[name], field: value}
+            put(f"{name}.dev.jsonl", row)
+            try: load(name, put.folder)
+            except UsageError as e: assert "\n" not in str(e)
+
+
+def test_not_utf8(put):
+    (put.folder / "toy.dev.jsonl").write_bytes(b'{"id": "\xff"}')
+    with pytest.raises(DataError, match="not UTF-8"): load("toy", put.folder)
+
+
+def test_a_bom_and_blank_lines_are_fine(put):
+    put("toy.dev.jsonl", "\ufeff" + json.dumps(GOOD), "", "")
+    assert len(load("toy", put.folder)) == 1
+
+
+def test_what_does_not_exist(put):
+    put("musique.dev.jsonl", SHAPES["musique"])
+    for wrong, message in ((lambda: load("musiqe", put.folder), "did you mean 'musique'"), (lambda: load("musique", put.folder / "no"), "no folder 'no'"),
+                           (lambda: load("musique", put.folder, "train"), "no train questions of 'musique'"), (lambda: load("musique", put.folder, n=0), "at least 1"),
+                           (lambda: load("musique", put.folder, "tset"), "did you mean 'test'")):
+        with pytest.raises(UsageError, match=message): wrong()
+
+
+def test_two_files_that_fit(put):
+    for part in ("distractor", "fullwiki"): put(f"hotpot_dev_{part}_v1.json", json.dumps([SHAPES["hotpotqa"]]))
+    with pytest.raises(UsageError, match="name one file instead"): load("hotpotqa", put.folder)
+    assert len(load("hotpotqa", put.folder / "hotpot_dev_fullwiki_v1.json")) == 1
+
+
+def test_hub_without_a_network(monkeypatch):
+    hf = pytest.importorskip("datasets")
+    def refuse(*_, **__): raise ConnectionError("no network")
+    monkeypatch.setattr(hf, "get_dataset_split_names", refuse)
+    with pytest.raises(UsageError, match="--data DIR"): load("hotpotqa", "hub")
+    with pytest.raises(UsageError, match="no dataset on the hub"): load("hotpot", "hub")
+
+
+# -- samples
+
+def test_samples_do_not_depend_on_the_files_order(put):
+    rows = [{**GOOD, "id": str(i)} for i in range(50)]
+    put("up.dev.jsonl", *rows), put("down.dev.jsonl", *rows[::-1])
+    ids = lambda name, **kw: [q.id for q in load(name, put.folder, **kw)]
+    assert ids("up", n=9) == ids("down", n=9) == ids("up", n=30)[:9] != ids("up", n=9, seed=1)
+    assert ids("up") == [r["id"] for r in rows] and sorted(ids("up", n=500)) == sorted(ids("up"))
+
+
+def test_a_very_long_question(put):
+    put("long.dev.jsonl", {**GOOD, "question": "why " * 5000})
+    assert len(load("long", put.folder)[0].question.split()) == 5000
+
+
+def test_questions_are_frozen():
+    q = Question("a", "d", "Q?")
+    with pytest.raises(AttributeError): q.question = "other"
+    assert hash(q) == hash(Question("a", "d", "Q?", meta={"x": []}))
+
+
+# -- corpora and exemplars
+
+def test_corpora(put):
+    path = put("x_corpus.jsonl", {"id": "p", "title": "Osk", "text": "A town."}, "", {"text": "It rained."})
+    first, second = read_corpus(path)
+    assert first == Passage("p", "Osk", "A town.") and first.contents == "Osk\nA town." and second.contents == "It rained."
+    assert second.id == list(read_corpus(path))[1].id
+    for rows, message in (([{"title": "Osk"}], "line 1: field 'text' is missing"), ([{"text": " "}], "field 'text' is empty"), (["{"], "line 1: not JSON"), ([], "no passages in it")):
+        with pytest.raises(UsageError, match=message): list(read_corpus(put("bad.jsonl", *rows)))
+    with pytest.raises(UsageError, match="no file 'nowhere.jsonl'"): list(read_corpus(put.folder / "nowhere.jsonl"))
+
+
+def test_exemplars_come_from_the_training_side(put):
+    put("musique.dev.jsonl", SHAPES["musique"])
+    put("musique_trainset.jsonl", *({**SHAPES["musique"], "id": f"2hop__{i}"} for i in range(5)))
+    found = exemplars("musique", put.folder, k=3)
+    assert found == exemplars("musique", put.folder, k=3) and SHAPES["musique"]["id"] not in {q.id for q in found}
+    assert found[0].id not in {q.id for q in exemplars("musique", put.folder, k=3, exclude=[found[0].id])}
+    with pytest.raises(UsageError, match="fewer than k=9"): exemplars("musique", put.folder, k=9)
+
+
+# -- the real files
+
+@real
+def test_real_folder():
+    sizes = dict(hotpotqa=375, musique=135, ambigdocs=339, asqa=681, qampari=670, eli5=662, strategyqa=148, musique_questions=1626) | {"2wiki": 471, "2wiki_hippo": 273}
+    assert set(sizes) <= set(datasets(REAL))
+    for name, n in sizes.items():
+        found = load(name, REAL)
+        assert len(found) == n and all(q.question.strip() for q in found)
+    for name in ("hotpotqa", "musique", "2wiki"):
+        corpus = {p.id for p in load_corpus(name, REAL)}
+        for q in load(name, REAL, n=50):
+            assert q.supporting and set(q.supporting) <= {p.id for p in q.paragraphs} <= corpus
+    assert len(load_corpus("asqa", REAL)) == 9572
+
+
+@real
+def test_real_originals_give_the_same_questions():
+    "A question in the dataset's own format and in the keyed copy is one and the same, down to the passages' ids."
+    for name in ("hotpotqa", "musique"):
+        own, keyed = ({q.id: q for q in load(name, source, "train")} for source in (REAL / "original", REAL))
+        assert own.keys() & keyed.keys()
+        for i in own.keys() & keyed.keys():
+            a, b = own[i], keyed[i]
+            assert (a.question, a.answers, a.paragraphs, a.supporting, a.decomposition, a.facts) == (b.question, b.answers, b.paragraphs, b.supporting, b.decomposition, b.facts)
+    assert len(load("2wiki", REAL / "original")) == 50 and len(load("korquad", REAL / "original")) == 5774
+
+
+@real
+def test_real_exemplars():
+    for name in ("hotpotqa", "musique", "2wiki", "asqa", "qampari", "eli5"):
+        shots = exemplars(name, REAL, k=3)
+        assert len(shots) == 3 and not {q.id for q in shots} & {q.id for q in load(name, REAL)}
