@@ -7,13 +7,13 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 MODULES = {p.stem: p for p in (ROOT / "treekit").glob("*.py") if not p.stem.startswith("_")}
 CORE = {}  # module -> number of its notebook
-PAPERS = {}  # module -> its notebook
+PAPERS, TRAIN = {}, {}  # module -> its notebook
 for notebook in sorted((ROOT / "nbs").rglob("*.ipynb")):
     for cell in json.loads(notebook.read_text())["cells"]:
         if exported := re.search(r"#\|\s*default_exp\s+(\w+)", "".join(cell["source"])):
             number = re.match(r"(\d\d)([a-z]?)_", notebook.name)
             if number: CORE[exported[1]] = number.groups()
-            else: PAPERS[exported[1]] = notebook
+            else: (TRAIN if notebook.parent.name == "train" else PAPERS)[exported[1]] = notebook
 HEAVY = {"torch", "stanza", "pyserini", "jnius", "transformers", "sentence_transformers", "openai", "pandas", "matplotlib", "seaborn", "scipy", "bm25s", "numba", "datasets"}
 
 
@@ -28,7 +28,7 @@ def imported(path, top_level=True):
 
 
 def test_every_module_comes_from_a_notebook():
-    assert set(MODULES) == set(CORE) | set(PAPERS)
+    assert set(MODULES) == set(CORE) | set(PAPERS) | set(TRAIN)
 
 
 @pytest.mark.parametrize("module", sorted(CORE))
@@ -43,6 +43,13 @@ def test_papers_stand_side_by_side(module):
     "A paper's module imports services and `method`, never `run` and above, never another paper."
     for other in imported(MODULES[module], top_level=False):
         assert other in CORE and CORE[other] < CORE["run"], f"{module} imports {other}"
+
+
+@pytest.mark.parametrize("module", sorted(TRAIN))
+def test_training_stands_on_the_services(module):
+    "What trains a model imports services and other training modules."
+    for other in imported(MODULES[module], top_level=False):
+        assert other in TRAIN or (other in CORE and CORE[other] < CORE["run"]), f"{module} imports {other}"
 
 
 def test_light_modules_load_nothing_heavy():

@@ -25,9 +25,9 @@ class Reply:
     value: Any  # what the format's `parse` (or `fallback`) made of it
     note: str = ""  # why the fallback was used; empty if it wasn't
 
-# %% ../nbs/02b_formats.ipynb #93043790
-_FINAL = re.compile(r"^[ \t>*_#-]*final(?:[ \t]+answer)?[ \t*_]*[:：][ \t*_]*", re.I | re.M)
-_EXPLANATION = re.compile(r"^[\s>*_#-]*explanation[ \t*_]*[:：][ \t*_]*", re.I)
+# %% ../nbs/02b_formats.ipynb #38c6956a
+_FINAL = re.compile(r"^[ \t>*_#-]*final(?:[ \t]+answer)?(?:[ \t]*\(step \d\))?[ \t*_]*[:：][ \t*_]*", re.I | re.M)
+_EXPLANATION = re.compile(r"^[\s>*_#-]*explanations?(?:[ \t]*\(step \d\))?[ \t*_]*[:：][ \t*_]*", re.I)
 
 def _plain(text):
     "`text` without the bold marks and the pair of quotes around it."
