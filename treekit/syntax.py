@@ -257,7 +257,7 @@ def _convert(doc, text):
 
 def _place(w): return (w.parent.start_char, w.parent.end_char) if w.start_char is None else (w.start_char, w.end_char)
 
-# %% ../nbs/07_syntax.ipynb #01028511
+# %% ../nbs/07_syntax.ipynb #823614b1
 class StanzaParser:
     "Parses English with a folder of Stanza models (default: the bundled ones), or with one of Stanza's own packages."
     def __init__(self,
@@ -288,7 +288,7 @@ class StanzaParser:
         missing = [t for t in dict.fromkeys(texts) if t not in known]
         if missing:
             from tqdm.auto import tqdm
-            with tqdm(total=len(missing), desc="parse", unit="text", disable=len(missing) < self.batch, leave=False) as bar:
+            with tqdm(total=len(missing), desc="parse", unit="text", disable=len(missing) <= 64, leave=False) as bar:
                 for i in range(0, len(missing), self.batch):
                     new = self._run(missing[i:i + self.batch])
                     self.cache.put(self.fingerprint, new)

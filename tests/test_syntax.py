@@ -1,0 +1,133 @@
+"treekit.syntax: the bundled models, their manifest, the cache; what crosses processes."
+import json, os, shutil, subprocess, sys
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+import pytest
+from treekit.config import UsageError, load_profile, root
+from treekit.syntax import FILES, LONGEST, ParseCache, StanzaParser, check_models, parser_for
+
+BUNDLED = root() / "data" / "parser"
+QUESTIONS = [
+    "Who is the paternal grandfather of Osric Velan, 3rd Prince of Morvia?",
+    "Which film has the director who was born first, Silent Harbour or The Glass Orchard?",
+    "In which country is the club where Tomas Reller played located?",
+    "Are Velmor Falls and Ostra Bridge both located in the same country?",
+    "Where was the place of burial of Ilka Marren's father?",
+    "When did the composer of the song Northern Lanterns die?",
+]
+
+@pytest.fixture(scope="session")
+def parser(tmp_path_factory): return StanzaParser(BUNDLED, cache=ParseCache(tmp_path_factory.mktemp("parses") / "p.sqlite"))
+
+@pytest.fixture(scope="session")
+def parses(parser): return parser.parse(QUESTIONS)
+
+def phrases(parse): return {parse.sentences[0].text(c.start, c.end) for c in parse.sentences[0].tree.walk() if c.children}
+
+def test_every_question_is_one_sentence_and_one_tree(parses):
+    for p in parses:
+        sentence, = p.sentences
+        assert sum(t.head == 0 for t in sentence.tokens) == 1
+        assert all(p.text[t.start:t.end] == t.text for t in sentence.tokens)
+        assert sentence.subtree(sentence.root.id) == [t.id for t in sentence.tokens]
+        assert (sentence.tree.start, sentence.tree.end) == (0, len(sentence.tokens))
+        for c in sentence.tree.walk():
+            if c.children: assert [x.end for x in c.children[:-1]] == [x.start for x in c.children[1:]] and c.children[-1].end == c.end
+
+def test_roots(parses):
+    assert [p.sentences[0].root.text for p in parses] == ["Who", "has", "located", "located", "Where", "die"]
+
+def test_phrases(parses):
+    assert "the paternal grandfather of Osric Velan, 3rd Prince of Morvia" in phrases(parses[0])
+    assert {"the director who was born first", "Silent Harbour or The Glass Orchard"} <= phrases(parses[1])
+    assert {"the club where Tomas Reller played", "where Tomas Reller played"} <= phrases(parses[2])
+    assert "Velmor Falls and Ostra Bridge" in phrases(parses[3])
+    assert "the composer of the song Northern Lanterns" in phrases(parses[5])
+    assert parses[0].sentences[0].tree.label == "SBARQ" and parses[3].sentences[0].tree.label == "SQ"
+
+def test_entities(parses):
+    names = {(e.text, e.type) for e in parses[2].sentences[0].entities}
+    assert ("Tomas Reller", "PERSON") in names
+    for p in parses:
+        for e in p.sentences[0].entities: assert p.text[e.start:e.end] == e.text
+
+def test_a_parse_does_not_depend_on_its_batch(parser, parses, tmp_path):
+    alone = StanzaParser(BUNDLED, cache=ParseCache(tmp_path / "alone.sqlite"))
+    alone._pipeline = parser._pipeline
+    assert [alone.parse([q])[0] for q in QUESTIONS] == parses
+
+def test_empty_long_and_foreign(parser):
+    empty, blank, long, korean = parser.parse(["", " \n ", "and so on " * 1700, "세종대왕의 아버지는 누구인가?"])
+    assert empty.sentences == blank.sentences == ()
+    assert all(len(s.tokens) <= LONGEST and s.tree for s in long.sentences) and sum(len(s.tokens) for s in long.sentences) >= 5000
+    assert korean.sentences
+
+def copy_models(folder):
+    shutil.copytree(BUNDLED, folder)
+    return folder
+
+def test_a_truncated_model_is_named(tmp_path):
+    folder = copy_models(tmp_path / "models")
+    check_models(folder)
+    (folder / "dep.pt").write_bytes((BUNDLED / "dep.pt").read_bytes()[:1000])
+    want = json.loads((folder / "manifest.json").read_text())["files"]["dep.pt"]["sha256"]
+    with pytest.raises(UsageError, match=f"dep.pt is damaged: 1000 bytes.*{want[:16]}"): check_models(folder)
+    parser = StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite"))
+    with pytest.raises(UsageError, match="dep.pt is damaged"): parser.parse(["Who won?"])
+    (folder / "dep.pt").unlink()
+    with pytest.raises(UsageError, match="dep.pt is missing"): check_models(folder)
+
+def test_a_broken_manifest(tmp_path):
+    folder = copy_models(tmp_path / "models")
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(UsageError, match="not JSON"): StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite")).parse(["Who won?"])
+
+def test_no_folder():
+    with pytest.raises(UsageError, match="no folder 'nowhere'"): StanzaParser("/nowhere")
+
+def test_the_manifest_is_that_of_the_models():
+    files = json.loads((BUNDLED / "manifest.json").read_text())["files"]
+    assert set(files) == set(FILES)
+    check_models(BUNDLED)
+    assert sum(f.stat().st_size for f in BUNDLED.iterdir()) < 20e6
+
+WARM = """
+import sys
+from treekit.syntax import StanzaParser, ParseCache
+p, = StanzaParser({folder!r}, cache=ParseCache({cache!r})).parse([{text!r}])
+print(p.sentences[0].root.text, sorted({{"torch", "stanza", "numpy"}} & set(sys.modules)))
+"""
+
+def test_a_warm_cache_needs_no_stanza(parser, parses):
+    code = WARM.format(folder=str(BUNDLED), cache=str(parser.cache.path), text=QUESTIONS[5])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root())
+    assert done.stdout.strip() == "die []"
+
+def _write(args):
+    path, n = args
+    from treekit.syntax import Parse
+    cache = ParseCache(path)
+    for i in range(40): cache.put("f", [Parse(f"text {i}")]); cache.get("f", [f"text {n * i}"])
+    return len(cache.get("f", [f"text {i}" for i in range(40)]))
+
+def test_many_processes_share_the_cache(tmp_path):
+    with ProcessPoolExecutor(4) as pool: assert list(pool.map(_write, [(tmp_path / "p.sqlite", n) for n in range(4)])) == [40] * 4
+
+def test_other_models_have_another_fingerprint(tmp_path):
+    folder = copy_models(tmp_path / "models")
+    first = StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite"))
+    before = first.fingerprint
+    assert before == StanzaParser(BUNDLED, cache=first.cache).fingerprint
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"]["dep.pt"]["sha256"] = "0" * 64
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert first.fingerprint != before
+
+def test_parser_for_a_profile(monkeypatch, tmp_path):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    monkeypatch.delenv("TREEKIT_PARSER_DIR", raising=False)
+    assert parser_for(load_profile("offline")).folder == BUNDLED
+    monkeypatch.setenv("TREEKIT_PARSER_DIR", str(BUNDLED.parent))
+    assert parser_for(load_profile("offline")).folder == BUNDLED.parent
+    other = parser_for(load_profile("offline", parser="default_accurate"))
+    assert other.folder is None and "default_accurate" in other.fingerprint
