@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: reproduce test bench lab readme clean
+.PHONY: reproduce test bench lab readme hooks clean
 .DELETE_ON_ERROR:
 
 reproduce: $(READY)
@@ -27,8 +27,11 @@ $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "treekit is pinned for Python 3.11, and this is %s.%s: run make PYTHON=/path/to/python3.11" % sys.version_info[:2])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/nbdev-install-hooks >/dev/null 2>&1 || true
 	touch $@
+
+# git merges and diffs notebooks cell by cell; needs the environment's commands on the PATH
+hooks: $(READY)
+	$(BIN)/nbdev-install-hooks
 
 # README.md is nbs/index.ipynb, in Markdown
 readme: $(READY)
