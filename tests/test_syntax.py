@@ -77,6 +77,12 @@ def test_a_truncated_model_is_named(tmp_path):
     (folder / "dep.pt").unlink()
     with pytest.raises(UsageError, match="dep.pt is missing"): check_models(folder)
 
+def test_a_truncated_model_without_a_manifest(tmp_path):
+    folder = copy_models(tmp_path / "models")
+    (folder / "manifest.json").unlink()
+    (folder / "pos.pt").write_bytes(b"not a model")
+    with pytest.raises(UsageError, match="can't load the models in 'models'"): StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite")).parse(["Who won?"])
+
 def test_a_broken_manifest(tmp_path):
     folder = copy_models(tmp_path / "models")
     (folder / "manifest.json").write_text("{")

@@ -6,8 +6,8 @@
 __all__ = ['FILES', 'LONGEST', 'Token', 'Constituent', 'Entity', 'Sentence', 'Parse', 'Parser', 'draw', 'to_json', 'from_json',
            'check_models', 'ParseCache', 'StanzaParser', 'parser_for']
 
-# %% ../nbs/07_syntax.ipynb #f06eaed5
-import hashlib, json, os, sqlite3, threading
+# %% ../nbs/07_syntax.ipynb #f7aea061
+import hashlib, json, os, pickle, sqlite3, threading
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -212,22 +212,25 @@ class ParseCache:
         with self._open() as db:
             db.executemany("INSERT OR IGNORE INTO parses VALUES (?,?)", [(self.key(fingerprint, p.text), to_json(p)) for p in parses])
 
-# %% ../nbs/07_syntax.ipynb #eedd898f
+# %% ../nbs/07_syntax.ipynb #31fe2e12
 def _load(folder, package):
     "The Stanza pipeline over a folder of models, or over one of Stanza's packages."
     import stanza
     processors = "tokenize,pos,lemma,depparse,constituency,ner"
     if package:
         try: return stanza.Pipeline(lang="en", package=package, processors="tokenize,mwt,pos,lemma,depparse,constituency,ner", verbose=False, use_gpu=False)
-        except (OSError, ValueError, KeyError, stanza.pipeline.core.ResourcesFileNotFoundError, stanza.resources.common.UnknownLanguageError) as e:
+        except (OSError, ValueError, KeyError, RuntimeError) as e:
             raise UsageError(f"Stanza's package {package!r} can't be loaded ({type(e).__name__}): it is downloaded on first use and needs a network; "
                              "the profile setting 'parser = bundled' needs none") from e
     check_models(folder)
     paths = dict(zip("tokenize pos lemma depparse constituency ner".split(), FILES))
     named = {f"{k}_model_path": str(Path(folder) / v) for k, v in paths.items()}
     named |= {f"{k}_pretrain_path": str(Path(folder) / "vec.pt") for k in ("constituency", "ner")}
-    return stanza.Pipeline(lang="en", dir=str(folder), package=None, processors=processors, download_method=None, allow_unknown_language=True,
-                           use_gpu=False, verbose=False, **named)
+    try: return stanza.Pipeline(lang="en", dir=str(folder), package=None, processors=processors, download_method=None, allow_unknown_language=True,
+                                use_gpu=False, verbose=False, **named)
+    except (OSError, ValueError, KeyError, RuntimeError, AssertionError, EOFError, pickle.UnpicklingError) as e:  # no manifest told us before, or another Stanza
+        raise UsageError(f"Stanza {stanza.__version__} can't load the models in {Path(folder).name!r} ({type(e).__name__}: {str(e).splitlines()[0][:120] if str(e) else ''}); "
+                         "the bundled ones are restored with: git checkout data/parser") from e
 
 # %% ../nbs/07_syntax.ipynb #bf725655
 def _in_pieces(doc):
