@@ -177,7 +177,7 @@ def _both(r, digits):
     if r is None: return ""
     return f"{_number(r['published'], digits)}{FLAGS.get(r['flag'], '')} / {_number(r['reproduced'], digits) or '–'} {MARKS[r['verdict']]}".strip()
 
-# %% ../nbs/11_report.ipynb #49d83677
+# %% ../nbs/11_report.ipynb #05d907f6
 def to_markdown(
     df,  # from `compare`, or any table
     title: str = "",  # a heading above
@@ -207,7 +207,7 @@ def _facts(df):
     if not done: return "Nothing was run."
     spans = {k: sorted({int(r[k]) for r in done if str(r[k]) != "<NA>"}) for k in ("n", "failures")}
     several = lambda xs: f"{xs[0]:,}" if len(xs) == 1 else f"{xs[0]:,} to {xs[-1]:,}"
-    named = lambda k: ", ".join(dict.fromkeys(r[k] for r in done if r[k])) or "not stated"
+    named = lambda k: ", ".join(dict.fromkeys(part for r in done for part in r[k].split(", ") if part)) or "not stated"  # an average names several
     counts = "; ".join(f"{v}: {sum(df.verdict == v)}" for v in VERDICTS)
     return f"Model: {named('model')}. Passages: {named('corpus')}. n per cell: {several(spans['n'])}; failed questions per cell: {several(spans['failures'])} (scored 0). Cells {counts}."
 

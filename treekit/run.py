@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['GIVE_UP', 'Row', 'Results', 'mean_of_means', 'RunFailed', 'chat_for', 'store_path', 'run', 'pace']
 
-# %% ../nbs/10_run.ipynb #7a2917a1
-import asyncio, dataclasses, functools, json, os, sys, threading, time, uuid
+# %% ../nbs/10_run.ipynb #4466530b
+import asyncio, dataclasses, functools, gc, json, os, sys, threading, time, uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -235,7 +235,7 @@ def store_path(
     "Where a profile's calls and predictions are kept."
     return Path(os.environ.get("TREEKIT_STORE") or work_dir("store") / f"{profile.name}.sqlite")
 
-# %% ../nbs/10_run.ipynb #c0cc94c5
+# %% ../nbs/10_run.ipynb #5dfce329
 def run(
     methods: dict,  # name -> method; the name as the paper prints it, so that tables line up
     questions: dict,  # dataset -> its questions
@@ -265,7 +265,7 @@ def run(
     jobs, rows = [], {}
     for dataset, asked in questions.items():
         for question in asked:
-            retriever, content = library.retriever(dataset, question), fingerprint(question)
+            retriever, content = library.retriever(dataset, question), repr(question)  # plain values: its repr is its content
             for name in methods:
                 key = fingerprint(about[name], content, retriever.fingerprint)
                 if found := store.get_prediction(key, trace=False): rows[name, dataset, question.id] = _stored(name, dataset, question, key, found, store)
@@ -292,7 +292,7 @@ def _check(methods, questions):
         if not asked: raise UsageError(f"dataset {dataset!r} has no questions")
         if len({q.id for q in asked}) < len(asked): raise UsageError(f"dataset {dataset!r} has two questions with the same id")
 
-# %% ../nbs/10_run.ipynb #b4023bd9
+# %% ../nbs/10_run.ipynb #9a188a54
 def pace() -> float:  # seconds
     "How often a bar is drawn: often where it is drawn in place, seldom where each drawing is a line of a log."
     return 0.3 if sys.stderr.isatty() or "ipykernel" in sys.modules else 10.0
@@ -307,6 +307,7 @@ def _drive(session, already, progress):
     thread = threading.Thread(target=target, name="treekit-run", daemon=True)
     bar = tqdm(total=already + len(session.jobs), initial=already, unit="question", disable=not progress, delay=1.5, miniters=0, mininterval=pace(), leave=False)
     part = _part()
+    gc.freeze()  # what is there already need not be searched for garbage: with torch and an index in memory that stops all for a tenth of a second
     thread.start()
     try:
         while thread.is_alive():
@@ -318,6 +319,7 @@ def _drive(session, already, progress):
         print("interrupted: everything answered so far is stored; run the same again to go on", file=sys.stderr)
         raise
     finally:
+        gc.unfreeze()
         _show(bar, session, already, part)
         bar.close()
     if raised: raise raised[0]

@@ -1,0 +1,10 @@
+"Replies for the local server's `reply` setting that are as various as a model's: no two requests get the same, so no call answers for another."
+import hashlib, re
+
+
+def various(body):
+    text = "\n".join(m["content"] for m in body["messages"])
+    tag = "N" + hashlib.sha256(text.encode()).hexdigest()[:8]
+    if re.search(r"response:", text, re.I): return f"response: Who is {tag} Vant?; Where is {tag} Essel?; When was {tag} Ltd founded?"
+    if "FINAL" in text: return f"Explanation: the documents mention {tag}.\nFINAL: {tag}"
+    return f"{tag} is mentioned in the documents, and was founded in 1901."
