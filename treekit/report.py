@@ -152,7 +152,7 @@ def ht(
     "Text as HTML that shows just that text."
     return html.escape(re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", "", str(value)), quote=True)
 
-# %% ../nbs/11_report.ipynb #92ee1013
+# %% ../nbs/11_report.ipynb #c7df5ffb
 FLAGS = {"derived": "†", "uncertain": "?", "illegible": "…"}
 MARKS = {"within tolerance": "✓", "outside": "✗", "not comparable": "≁", "not run": ""}
 LEGEND = "printed / reproduced; † derived from other cells, ? uncertain, … illegible in print; ✓ within tolerance, ✗ outside, ≁ not comparable, – not run"
@@ -165,11 +165,12 @@ def wide(
     df,  # from `compare`
     digits: int = 3,  # decimals
 ) -> tuple[list[str], list[list]]:  # header, rows of (group, method, cell, ...); a cell is a row of `df` or None
-    "The long table in the paper's layout."
+    "The long table in the paper's layout; the groups that were run stand first."
     records = df.to_dict("records")
+    ran = {r["group"] for r in records if r["verdict"] != "not run"}
     heads = list(dict.fromkeys((r["dataset"], r["metric"]) for r in records))
     cells = {(r["group"], r["method"], r["dataset"], r["metric"]): r for r in records}
-    lines = dict.fromkeys((r["group"], r["method"]) for r in records)
+    lines = sorted(dict.fromkeys((r["group"], r["method"]) for r in records), key=lambda line: line[0] not in ran)  # stable: else as printed
     return [" ".join(h).strip() for h in heads], [[g, m, *(cells.get((g, m, *h)) for h in heads)] for g, m in lines]
 
 def _both(r, digits):
