@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .intent import RELATIONS, Ask, ask, related
 from .reading import COUNTRY, STOP, Page, Span, norm, page, within
 
-# %% ../nbs/05b_answering.ipynb #9c1848b7
+# %% ../nbs/05b_answering.ipynb #8c48f4a5
 class Desk:
     "Pages laid out for one question: coverage of every sentence, anchors, hops from the anchors, names that bridge pages."
     def __init__(self,
@@ -31,8 +31,9 @@ class Desk:
         anchor = [self._anchor(p) for p in pages]
         if len(pages) > most: pages, anchor = self._closest(pages, anchor, most)
         self.pages = pages
-        self.anchor = [0.3 if v and any(u and q is not p and len(q.name) > len(p.name) and within(p.name, f" {q.name} ") for u, q in zip(anchor, pages)) else v
-                       for v, p in zip(anchor, pages)]  # a title inside another title that is named doesn't count in full
+        sure = {p.name for v, p in zip(anchor, pages) if v == 1 and p.full != p.name}
+        self.anchor = [0.3 if v and (v < 1 and p.name in sure or any(u and q is not p and len(q.name) > len(p.name) and within(p.name, f" {q.name} ") for u, q in zip(anchor, pages))) else v
+                       for v, p in zip(anchor, pages)]  # a title inside another title that is named doesn't count in full, nor does a namesake
         self.cover = [[self.share(s.stems) for s in p.sentences] for p in pages]
         self.best = [max(c, default=0.0) for c in self.cover]
         self.links = self._links()
@@ -46,7 +47,7 @@ class Desk:
 
     def _anchor(self, p):
         if not p.name: return 0.0
-        if within(p.full, self.ask.norm): return 1.0
+        if within(p.full, self.ask.norm) or p.full != p.name and within(p.name, self.ask.norm) and set(p.full.split()) <= self.ask.set: return 1.0
         if within(p.name, self.ask.norm) and (len(p.words) > 1 or p.core in self.ask.text): return 0.9
         words = {w for w in p.words if w not in STOP}
         return 0.6 if len(words) > 1 and words <= self.ask.set else 0.0

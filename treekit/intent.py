@@ -10,12 +10,12 @@ import re
 from functools import lru_cache
 from .reading import FUNCTION, STOP, Sentence, noun_kind, norm, stem, tokenize
 
-# %% ../nbs/05a_intent.ipynb #6523108f
+# %% ../nbs/05a_intent.ipynb #37e06333
 _ROWS = r"""
-born_date @ date @ \b(?:when|what (?:year|date|day)|which year)\b.*\bborn\b|date of birth|birth ?date|birthday|born (?:in|on) (?:what|which) @ \bborn\b[^.;)]{0,40}$|\(\s*(?:[^()]{0,40}[;,]\s*)?$ @ ^\s*[–-]
-died_date @ date @ \bwhen\b.*\b(?:die|died|death)\b|date of death|(?:year|date)\b.*\b(?:die|died)\b|died? (?:in|on) (?:what|which) @ [–-]\s*$|\d{4}\s*$|\b(?:died|death|killed|assassinated)\b[^.;]{0,40}$ @
+born_date @ date @ \b(?:when|what (?:year|date|day)|which year)\b.*\bborn\b|date of birth|birth ?date|birthday|born (?:in|on) (?:what|which) @ \b(?:born|birth|came into the world)\b[^.;)]{0,40}$|\(\s*(?:[^()]{0,40}[;,]\s*)?$ @ ^\s*[–-]
+died_date @ date @ \bwhen\b.*\b(?:die|died|death)\b|date of death|(?:year|date)\b.*\b(?:die|died)\b|died? (?:in|on) (?:what|which) @ [–-]\s*$|\d{4}\s*$|\b(?:died|death|killed|assassinated|passed away)\b[^.;]{0,40}$ @
 born_place @ place @ \bwhere\b.*\bborn\b|place of birth|birth ?place|\bborn in\s*(?:what|which)|(?:city|town|country|place|state|village|county) of birth|(?:city|town|country|place|state|village|county)\b.*\bborn @ \bborn\b[^.;]{0,60}\b(?:in|at|near|,)\s+(?:the\s+)?$|\(\s*(?:born )?(?:in )?$|\bnative of\s+$|\bfrom\s+$ @
-died_place @ place @ \bwhere\b.*\b(?:die|died)\b|place of death|died in (?:what|which)|(?:city|town|country|place|state)\b.*\bdie @ \b(?:died|dying|death|killed|assassinated|suicide|executed|murdered)\b[^.;]{0,60}\b(?:in|at|near)\s+(?:(?:his|her) home in\s+)?(?:the\s+)?$ @
+died_place @ place @ \bwhere\b.*\b(?:die|died)\b|place of death|died in (?:what|which)|(?:city|town|country|place|state)\b.*\bdie @ \b(?:died|dying|death|passed away|killed|assassinated|suicide|executed|murdered)\b[^.;]{0,60}\b(?:in|at|near)\s+(?:(?:his|her) home in\s+)?(?:the\s+)?$ @
 buried @ place @ \bburi(?:ed|al) @ \bburi(?:ed|al)\b[^.;]{0,40}\b(?:in|at|near)\s+(?:the\s+)?$ @
 cause @ thing @ cause of death|\bwhy\b.*\b(?:die|died)\b|\bhow did\b.*\bdie @ \b(?:died|dying|death|killed|suffer\w*)\b[^.;]{0,50}\b(?:of|from|by|after|in|due to|an?)\s+(?:an?\s+)?(?:\w+\s)?$|\b(?:committed|complications of|complications from)\s+(?:an?\s+)?$ @
 father @ person @ \bfather\b(?!-in-law| in law) @ \b(?:son|daughter|child|sons|daughters|children|heir|born)\b[^.;]{0,40}\b(?:of|to)\s+(?:the\s+)?{n}{0,5}$|\bfather,?\s+(?:was\s+|is\s+)?{n}{0,4}$|\bfathered by\s+$ @
@@ -26,12 +26,13 @@ sibling @ person @ \b(?:sibling|brother|sister)s?\b @ \b(?:brother|sister|siblin
 director @ person @ \bdirect(?:or|ors|ed|s)\b @ \bdirected\b[^.;]{0,40}\bby\s+{n}{0,4}$|\bdirectors?\s+$|\bdebut (?:of|by|for)\s+$|\bdirected by [^.;]{0,40}\band\s+$|\bfilm (?:by|of)\s+{n}{0,3}$ @ ^[’']s [^.;]{0,30}\b(?:film|movie)\b
 writer @ person @ \b(?:author|writer|wrote|written|screenwriter|novelist|lyricist|songwriter|playwright)s?\b @ \b(?:written|authored|novel|book|story|play|wrote|script|screenplay|lyrics|poem|series)\b[^.;]{0,40}\bby\s+(?:the\s+)?{n}{0,5}$|\b(?:author|writer|novelist)\s+$ @ ^[’']s [^.;]{0,30}\b(?:novel|book|play)\b
 performer @ person @ \bperform(?:er|ers|ed|s)\b|\bsings?\b|\bsang\b|\bsinger\b|\bsung\b|\brecorded\b @ \b(?:song|single|album|track|duet|recorded|performed|sung|ep|record|released|recording|ballad|mixtape)\b[^.;]{0,50}\b(?:by|from|of|with)\s+(?:(?:the|an?)\s+)?{n}{0,6}$|\b(?:singer|band|group|rapper|artist|duo)\s+{n}{0,1}$ @ ^[’']s [^.;]{0,30}\b(?:album|song|single)\b|^ song
-composer @ person @ \bcompos(?:er|ed)\b|\bmusic (?:director|by)|soundtrack @ \b(?:music|score|soundtrack|composed|songs|scored|composition|opera|ballet)\b[^.;]{0,50}\bby\s+{n}{0,3}$|\bcomposer\s+$ @
+architect @ person @ \barchitects?\b|\bdesign(?:ed|er) @ \b(?:designed|architect|built|plans)\b[^.;]{0,40}\bby\s+{n}{0,4}$|\barchitects?,?\s+(?:was\s+|is\s+)?{n}{0,3}$ @
+composer @ person @ \bcompos(?:er|ed)\b|\bmusic (?:director|by)|soundtrack|\bwrote the (?:score|music) @ \b(?:music|score|soundtrack|composed|songs|scored|composition|opera|ballet)\b[^.;]{0,50}\bby\s+{n}{0,3}$|\bcomposer\s+$ @ ^ (?:composed|wrote) the (?:score|music)
 producer @ person @ \bproduc(?:er|ed by)\b|\bproduced\b @ \b(?:co-)?produced\b[^.;]{0,40}\bby\s+{n}{0,3}$|\bproducers?\s+$ @
 founder @ person @ \bfounder|\bfounded by|\bwho (?:co-)?(?:founded|established|started|created|formed|invented|discovered)|created by @ \b(?:founded|established|created|started|formed|developed|invented|discovered)\b[^.;]{0,50}\bby\s+(?:the\s+)?{n}{0,4}$|\bfounders?,?\s+{n}{0,2}$ @
 maker @ org @ \b(?:developed|develops|developer|published|publishes|publisher|manufactur|owned|owns|owner|distribut|label|operated|operator) @ \b(?:developed|published|manufactured|owned|distributed|released|operated|acquired|bought|produced|subsidiary)\b[^.;]{0,50}\b(?:by|through|on|for|of)\s+(?:the\s+)?{n}{0,2}$|\blabel\s+$ @
 actor @ person @ \b(?:star|stars|starred|starring|actor|actress|plays|played|portray|portrayed|cast|voice|voiced)\b @ \b(?:star\w*|play\w*|portray\w*|voic\w*|featur\w*|cast|actor|actress)\b[^.;]{0,80}$ @
-begin_date @ date @ \b(?:when|what year|which year|what date)\b.*\b(?:found|establish|form|creat|start|built|build|open|incorporat|launch|begin|began)|(?:founded|established|formed|opened|started|built) (?:in|on) (?:what|which) @ \b(?:founded|established|formed|created|started|built|opened|incorporated|launched|began|begun|since|construct\w*|completed)\b[^.;]{0,40}$ @
+begin_date @ date @ \b(?:when|what year|which year|what date)\b.*\b(?:found|establish|form|creat|start|built|build|open|incorporat|launch|begin|began|charter)|(?:founded|established|formed|opened|started|built) (?:in|on) (?:what|which) @ \b(?:founded|established|formed|created|started|built|opened|incorporated|launched|began|begun|since|construct\w*|completed|foundation|charter)\b[^.;]{0,40}$ @
 release_date @ date @ \b(?:when|what year|which year|what date)\b.*\b(?:releas|publish|come out|came out|premier|air)|(?:released|published|premiered|aired) (?:in|on) (?:what|which) @ \b(?:released|published|premiered|aired|debuted|issued|out|broadcast)\b[^.;]{0,50}$|\b(?:is|was) an?\s+$ @
 end_date @ date @ \b(?:when|what year|which year|what date)\b.*\b(?:end|dissol|clos|abolish|retire|leave|left|stop) @ \b(?:ended|dissolved|closed|until|abolished|retired|left|defunct|ceased|merged)\b[^.;]{0,40}$ @
 located @ place @ \bwhere\b(?!.*\b(?:born|die|died|graduate|stud))|\b(?:located|situated|based|headquartered)\b @ \b(?:located|situated|lies|based|headquartered|headquarters|offices|district|city|town|village|county|capital|near|part|community|campus|municipality|held|formed)\b[^.;]{0,50}\b(?:in|at|of|on|near)\s+(?:the\s+)?{n}{0,3}$ @
@@ -42,7 +43,7 @@ award @ org @ \b(?:award|awarded|prize|medal|honou?r|won)\b @ \b(?:award\w*|won|
 employer @ org @ \bworks? (?:at|for|in)\b|\bworked|\bemploy @ \b(?:worked|works?|joined|professor|employed|taught|director|head|member|staff|ensemble)\b[^.;]{0,50}\b(?:at|for|of|with|in)\s+(?:the\s+)?$ @
 occupation @ thing @ profession|occupation|\b(?:job|career)\b @ \b(?:is|was|were|are)\b[^.;]{0,30}$ @
 named @ thing @ named (?:after|for)|namesake|eponym @ \b(?:named|called|name)\b[^.;]{0,30}\b(?:after|for|from|of)\s+(?:the\s+)?{n}{0,3}$ @
-population @ number @ population @ \bpopulation\b[^.;]{0,50}$ @ ^\s*(?:people|inhabitants|residents)
+population @ number @ population|how many (?:people live|inhabitants) @ \bpopulation\b[^.;]{0,50}$ @ ^\s*(?:people|inhabitants|residents)
 role @ thing @ \b(?:role|character|position)\b @ \bas (?:an?|the)?\s*{n}{0,2}$|\b(?:role|character|position|part|plays)\b[^.;]{0,40}$ @
 border @ place @ \bborder|\badjacent\b @ \b(?:border\w*|adjacent|north|south|east|west)\b[^.;]{0,50}$ @
 member @ org @ \bmember|\bplay(?:s|ed)? for|\bteam\b|\bclub\b|\bband\b @ \b(?:member|played|plays|team|club|band|joined|signed|forward|midfielder|defender|goalkeeper)\b[^.;]{0,40}\b(?:of|for|by|with|the)\s+(?:the\s+)?$ @

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['FUNCTION', 'STOP', 'IRREGULAR', 'NOUN_KIND', 'STATES', 'NATIONALITY', 'COUNTRY', 'noun_kind', 'countries', 'date_key',
-           'amount', 'stem', 'norm', 'within', 'sentences', 'Token', 'tokenize', 'Span', 'spans', 'Sentence', 'Page',
-           'page', 'about']
+           'amount', 'stem', 'norm', 'within', 'sentences', 'Token', 'tokenize', 'Span', 'spans', 'Sentence',
+           'analysed', 'Page', 'page', 'about']
 
 # %% ../nbs/05_reading.ipynb #18762aee
 import re, unicodedata
@@ -268,16 +268,31 @@ class Sentence:
         self.stems = frozenset(self.where)
         self.spans = spans(self.tokens, text)
 
-# %% ../nbs/05_reading.ipynb #f17fa1fe
+# %% ../nbs/05_reading.ipynb #8305e8b0
+@lru_cache(32768)
+def analysed(
+    text: str,  # one sentence
+) -> Sentence:
+    "The analysed sentence, from the cache where it is: passages and evidence repeat each other."
+    return Sentence(text)
+
+def _core(title, text):
+    "A title without what tells it from its namesakes: *(1950 film)*, or a place behind a comma that the text leaves out."
+    core = re.sub(r"\s*\([^)]*\)\s*$", "", title)
+    head, comma, tail = core.partition(", ")
+    apart = comma and tail[:1].isupper() and "," not in tail and len(tail.split()) < 4 and core not in text and not re.search(r"&|\band\b", tail)
+    return head if apart else core
+
+# %% ../nbs/05_reading.ipynb #0ed65e5e
 class Page:
     "A titled text, analysed: what the reader makes of a passage."
     __slots__ = ("title", "core", "name", "full", "words", "stems", "sentences", "norm", "kind", "names")
     def __init__(self, title, text):
-        self.title, self.core = title, re.sub(r"\s*\([^)]*\)\s*$", "", title)  # core: without "(1950 film)"
+        self.title, self.core = title, _core(title, text)
         self.name, self.full = norm(self.core), norm(title)
         self.words = self.name.split()
         self.stems = frozenset(map(stem, self.words))
-        self.sentences = tuple(map(Sentence, sentences(text)))
+        self.sentences = tuple(map(analysed, sentences(text)))
         self.norm = " ".join(s.norm for s in self.sentences)
         self.kind = about(self.sentences[0].text) if self.sentences else "thing"
         self.names = {}  # a name's norm -> the sentences that hold it
@@ -293,13 +308,13 @@ def page(
     "The analysed page, from the cache where it is."
     return Page(title, text)
 
-# %% ../nbs/05_reading.ipynb #f57ec746
+# %% ../nbs/05_reading.ipynb #2c249fd0
 def about(
     first: str,  # a page's first sentence
 ) -> str:  # person, place, title, org, thing
     "What kind of thing a page is about: people are *born*, the rest *is a village*, *was an American rock band*."
     if re.search(r"\(\s*(?:[^()]*;\s*)?(?:born|[^()]*\d{4}\s*[–-])|\bborn\b", first[:160]): return "person"
-    m = re.search(r"\b(?:is|was|are|were) (?:an?|the|one of the)\s+([^.,;]*)", first)
+    m = re.search(r"\b(?:is|was|are|were) (?:an?|the|one of the)\s+([^.,;]*)", first) or re.match(r"[^.,;]{2,60}, (?:an?|the) ([^.,;]*),", first)
     kinds = []
     for w in m[1].split() if m else ():
         if w in ("who", "that", "which", "in", "of", "by", "from", "for", "starring", "directed", "based", "located"): break
