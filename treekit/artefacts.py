@@ -176,7 +176,7 @@ def _progress(folder):
     money = sum(p["money"] or 0 for p in parts)
     return f"{total['done']:,}/{total['total']:,} questions, {total['calls']:,} calls, {total['tokens']:,} tokens" + (f", ${money:.2f}" if money else "") + (f", {total['failed']} failed" if total["failed"] else "")
 
-# %% ../nbs/11b_artefacts.ipynb #e3cc9276
+# %% ../nbs/11b_artefacts.ipynb #2c1e30c4
 def reproduce_all(
     what: tuple[str, ...] = (),  # papers and artefacts; nothing: all that have notebooks
     profile: str = "offline",
@@ -195,6 +195,7 @@ def reproduce_all(
     if not p.offline and "TREEKIT_CASSETTE" not in (environment or {}): p.key()
     folder = Path(out) if out else root() / "figures" / (profile + (f"-{Path(given['data']).resolve().name}" if given.get("data") else ""))
     if not artefacts: raise UsageError("no artefact has a notebook yet: nbs/reproduce is empty")
+    _writable(folder)
     kept = work_dir("runs", folder.name)
     shown = os.path.relpath(folder)  # relative: an executed notebook keeps its parameters
     tasks = _plan(artefacts, shown if not shown.startswith("../..") else str(folder), dict(profile=profile) | given, sets)
@@ -206,6 +207,13 @@ def reproduce_all(
         (kept / f"{t.name}.json").write_text(json.dumps(dict(when=time.strftime("%Y-%m-%d %H:%M"), seconds=round(t.seconds, 1), code=t.code, error=t.error)))
     if any(not t.code or t.counts for t in tasks): summary(folder)
     return tasks, folder
+
+# %% ../nbs/11b_artefacts.ipynb #3920a5f1
+def _writable(folder):
+    "Make the folder, or say that it can't be had: before an hour of work, not after it."
+    try: folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e: raise UsageError(f"can't write to the folder {str(folder)!r} ({e.strerror}): choose another with --out") from None
+    if not os.access(folder, os.W_OK): raise UsageError(f"can't write to the folder {str(folder)!r}: choose another with --out")
 
 # %% ../nbs/11b_artefacts.ipynb #2a39410a
 def worst(

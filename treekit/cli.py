@@ -15,7 +15,7 @@ import click
 from .artefacts import FIELDS, Failed, estimate_all, inventory, reproduce_all, source, worst
 from .config import UsageError, choose, load_profile, profile_names, root, work_dir
 
-# %% ../nbs/12_cli.ipynb #328aee59
+# %% ../nbs/12_cli.ipynb #4c50478f
 def _fail(line, code):
     click.echo(f"treekit: {' '.join(str(line).split())}", err=True)
     sys.exit(code)
@@ -29,6 +29,9 @@ class _Main(click.Group):
 
     def main(self, *args, **kwargs):
         try: sys.exit(super().main(*args, **(dict(prog_name="treekit") | kwargs | dict(standalone_mode=False))) or 0)
+        except click.exceptions.NoArgsIsHelpError as e:
+            click.echo(e.ctx.get_help(), err=True)
+            sys.exit(2)
         except click.ClickException as e: _fail(e.format_message() + _context(e), 2)
         except (click.Abort, KeyboardInterrupt): _fail("interrupted: everything answered so far is stored; run the same again to go on", 130)
         except UsageError as e: _fail(e, 3 if type(e).__name__ == "BudgetExceeded" else 2)
@@ -36,6 +39,7 @@ class _Main(click.Group):
         except BrokenPipeError:  # `treekit list | head`: nobody reads on
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(0)
+        except OSError as e: _fail(f"{e.strerror or type(e).__name__}: {e.filename or e}", 1)  # a full disk, a folder that can't be written
 
 def _context(error):
     "Where to read on, for an error of the command line itself."
@@ -86,7 +90,7 @@ def _assignments(sets):
         if "=" not in s or s.startswith("="): raise UsageError(f"--set takes FIELD=VALUE, not {s!r}")
     return dict(s.split("=", 1) for s in sets)
 
-# %% ../nbs/12_cli.ipynb #3ccd519f
+# %% ../nbs/12_cli.ipynb #1e6347a6
 @main.command()
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
 @_profile_options
@@ -118,7 +122,7 @@ def _outcome(tasks, folder, as_json):
     for t in () if as_json else tasks:
         verdicts = ", ".join(f"{k} {v}" for k, v in t.counts.items())
         click.echo(f"{'✓' if not t.code else '✗'} {t.name:<20} {t.seconds:6.1f} s  {t.error if t.code else verdicts}")
-    if not as_json: click.echo(f"  {os.path.relpath(folder)}/README.md has the verdicts")
+    if not as_json and any(not t.code or t.counts for t in tasks): click.echo(f"  {os.path.relpath(folder)}/README.md has the verdicts")
     sys.exit(worst([t.code for t in tasks]))
 
 # %% ../nbs/12_cli.ipynb #2af4e745
@@ -139,7 +143,7 @@ def _method(name, sets, source):
             method, dataset = RetrieveAndRead(shots=len(shown), examples=examples_from(shown)), shown[0].dataset
     return configure(method, **sets), dataset
 
-# %% ../nbs/12_cli.ipynb #7114eb06
+# %% ../nbs/12_cli.ipynb #94776ada
 @main.command()
 @click.argument("question")
 @click.option("--method", default="treerare", show_default=True, metavar="NAME", help="treerare, zero-shot or few-shot.")
@@ -162,9 +166,9 @@ def ask(question, method, corpus, profile, n, seed, data, budget, model, endpoin
     p = load_profile(profile, seed=seed, data=source(data), budget=budget, model=model, endpoint=endpoint, **{k: v for k, v in wanted.items() if k in FIELDS})
     chosen, dataset = _method(method, {k: v for k, v in wanted.items() if k not in FIELDS}, p.data)
     if not question.strip(): raise UsageError("the question is empty")
-    if corpus and not Path(corpus).is_file():
-        near = [f.name for f in Path(corpus).parent.iterdir()] if Path(corpus).parent.is_dir() else []
-        choose("corpus file", Path(corpus).name, near)
+    if corpus is not None and not Path(corpus).is_file():
+        near = [f.name for f in Path(corpus).parent.iterdir() if f.is_file()] if Path(corpus).parent.is_dir() else []
+        choose("corpus file", Path(corpus).name or corpus, near)
     def passages(): return list(read_corpus(corpus)) if corpus else _own_corpus(p)
     results = run({method: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus"), corpora={dataset: passages}, progress=not as_json)
     [row] = results.rows

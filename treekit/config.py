@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['UsageError', 'nearest', 'choose', 'root', 'work_dir', 'Profile', 'profile_names', 'load_profile']
 
-# %% ../nbs/00_config.ipynb #51a30c75
-import configparser, dataclasses, difflib, os
+# %% ../nbs/00_config.ipynb #475a2141
+import configparser, dataclasses, difflib, math, os
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def nearest(
     close = difflib.get_close_matches(name.lower(), by_lower, n=n, cutoff=0.5)
     return [by_lower[c] for c in close]
 
-# %% ../nbs/00_config.ipynb #4525070d
+# %% ../nbs/00_config.ipynb #6c815e93
 def choose(
     kind: str,  # what is being named: "profile", "dataset", ...
     name: str,  # what the user typed
@@ -35,7 +35,8 @@ def choose(
     valid = [str(v) for v in valid]
     if name in valid: return name
     close = nearest(name, valid)
-    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are: {', '.join(sorted(valid)) or 'none'}."
+    there = sorted(valid)[:20] + ["…"] * (len(valid) > 20)  # a folder may hold thousands of names
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are: {', '.join(there) or 'none'}."
     raise UsageError(f"no {kind} named {name!r}; {hint}")
 
 # %% ../nbs/00_config.ipynb #4aa509e3
@@ -48,14 +49,15 @@ def root() -> Path:
     if (clone / "settings.ini").exists(): return clone
     raise UsageError("settings.ini not found: run treekit inside a clone of its repository, or give --settings FILE")
 
-# %% ../nbs/00_config.ipynb #d71ed9f6
+# %% ../nbs/00_config.ipynb #9e333bae
 def work_dir(
     *parts: str,  # sub-folders
 ) -> Path:  # an existing folder
     "A folder under `.treekit/` (or `$TREEKIT_HOME`), made if need be: indexes, embeddings, stores."
     base = Path(os.environ.get("TREEKIT_HOME") or root() / ".treekit")
     folder = base.joinpath(*parts)
-    folder.mkdir(parents=True, exist_ok=True)
+    try: folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e: raise UsageError(f"can't make the folder {str(folder)!r} ({e.strerror}): set TREEKIT_HOME to a folder that can be written") from None
     return folder
 
 # %% ../nbs/00_config.ipynb #39647ff4
@@ -92,8 +94,9 @@ class Profile:
         raise UsageError(f"profile {self.name!r} needs a key: set the environment variable {self.key_variable}; "
                          "the profile 'offline' needs none")
 
-# %% ../nbs/00_config.ipynb #f471b535
+# %% ../nbs/00_config.ipynb #f41469a4
 _LEAST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0)
+_CHOICES = dict(pool=("own", "corpus"))
 
 def _typed(name, value, kind):
     "`value` as the field's type and within its range, or a `UsageError` that names the field."
@@ -103,11 +106,13 @@ def _typed(name, value, kind):
         convert = {"int": int, "float": float, "float | None": float}.get(str(getattr(kind, "__name__", kind)), str)
         try: typed = convert(value.strip())
         except ValueError: raise UsageError(f"setting {name!r} should be a number, not {value!r}") from None
+    if isinstance(typed, float) and not math.isfinite(typed): raise UsageError(f"setting {name!r} should be a finite number, not {typed}")
+    if name in _CHOICES: choose(f"setting {name} =", str(typed), _CHOICES[name])
     if name in _LEAST and typed is not None and typed < _LEAST[name]:
         raise UsageError(f"setting {name!r} must be at least {_LEAST[name]}, not {typed}")
     return typed
 
-# %% ../nbs/00_config.ipynb #e3a69b72
+# %% ../nbs/00_config.ipynb #62f4deea
 def profile_names(
     settings: Path | str | None = None,  # default: the kit's own `settings.ini`
 ) -> list[str]:
@@ -120,6 +125,7 @@ def _read(settings):
     try:
         with open(path, encoding="utf-8") as f: parser.read_file(f)
     except FileNotFoundError: raise UsageError(f"no settings file {path.name!r}") from None
+    except UnicodeDecodeError: raise UsageError(f"{path.name}: not UTF-8 text; convert it to UTF-8") from None
     except configparser.Error as e: raise UsageError(f"{path.name}: {str(e).splitlines()[0]}") from None
     return parser
 

@@ -124,16 +124,18 @@ def _hub(name, split):
         raise UsageError(f"the hub is unreachable for {repo} ({type(e).__name__}): without a network, {_INSTEAD}") from None
     return [_question(_hub_record(dict(r)), f"{repo}, record {n}", name) for n, r in enumerate(rows, 1)]
 
-# %% ../nbs/01_data.ipynb #51910a97
+# %% ../nbs/01_data.ipynb #e440d451
 WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa")  # the datasets whose style the world speaks
 
 def datasets(
     source: str = "world",  # "world", "hub", or a folder
+    split: str = "",  # only those with this part; default: with any
 ) -> list[str]:  # names for `load`
     "The datasets that a source has."
     if _world_size(source): return list(WORLD)
     if source == "hub": return list(_HUB)
-    known = [n for n in _ALIASES if _find(n, source, "dev") or _find(n, source, "train")]
+    known = [n for n in _ALIASES if any(_find(n, source, s) for s in ((split,) if split else ("dev", "train")))]
+    if split not in ("", "dev"): return known
     return known + sorted({f.name[:-len(".dev.jsonl")] for f in _files(source) if f.name.endswith(".dev.jsonl")} - {a for n in known for a in _ALIASES[n]})
 
 def _world_size(source):

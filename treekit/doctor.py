@@ -10,7 +10,7 @@ import json, shutil, sys
 
 from .config import Profile, UsageError, choose, load_profile, work_dir
 
-# %% ../nbs/11c_doctor.ipynb #4d1957f5
+# %% ../nbs/11c_doctor.ipynb #23031d17
 def checks(
     profile: Profile,  # what should work
 ):  # yields (what, works, found, what to do)
@@ -23,8 +23,7 @@ def checks(
     yield _checked("parser", lambda: _parser(profile), "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")
     yield _checked("questions", lambda: _questions(profile), "--data FOLDER, or data = world in settings.ini")
     yield _checked("model", lambda: _model(profile), f"start the server at {profile.endpoint}, set {profile.key_variable or 'the endpoint'}, or use the profile offline")
-    free = shutil.disk_usage(work_dir()).free / 1e9
-    yield "disk", free > 1, f"{free:.0f} GB free", "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk"
+    yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
 
 def _checked(what, check, todo):
@@ -38,8 +37,10 @@ def _java():
     return f"version {version}"
 
 def _parser(profile):
-    from treekit.syntax import parser_for
-    return parser_for(profile).fingerprint[:40]
+    from treekit.syntax import check_models, parser_for
+    parser = parser_for(profile)
+    if parser.folder: check_models(parser.folder)
+    return parser.fingerprint[:40]
 
 def _questions(profile):
     from treekit.data import datasets
@@ -59,6 +60,11 @@ def _model(profile):
     except (OSError, ValueError) as e: raise UsageError(f"{profile.endpoint} doesn't answer: {getattr(e, 'reason', e)}") from None
     if names and profile.model not in names: choose("model at this endpoint", profile.model, names)
     return f"{profile.model} at {profile.endpoint}"
+
+def _disk():
+    free = shutil.disk_usage(work_dir()).free / 1e9
+    if free < 1: raise UsageError(f"{free:.1f} GB free")
+    return f"{free:.0f} GB free"
 
 def _stored(profile):
     from treekit.run import store_path

@@ -81,7 +81,7 @@ class Lazy:
                 except UsageError as e: raise Unusable(str(e)) from e
         return self.made.search(queries, k)
 
-# %% ../nbs/09a_library.ipynb #84fc92e7
+# %% ../nbs/09a_library.ipynb #af371f9c
 def passages_fingerprint(
     passages: list[Passage],  # a corpus or a pool
 ) -> str:  # 64 hex digits
@@ -109,7 +109,7 @@ class Library:
         def build(passages):
             from treekit.retrieval import retriever_for
             return retriever_for(self.profile, passages)
-        if named.startswith("prebuilt:"): return self._made.setdefault(named, Lazy(lambda: build([]), fingerprint(named), named.removeprefix("prebuilt:")))
+        if named.startswith("prebuilt:"): return self._made.setdefault(named, Lazy(lambda: build([]), fingerprint(named), Path(named.removeprefix("prebuilt:")).name))
         if ("corpus", dataset) not in self._made:
             passages = load_corpus(dataset, self.profile.data, seed=self.profile.seed) if given is None else given() if callable(given) else given
             content = passages_fingerprint(passages)

@@ -254,10 +254,11 @@ class Lucene:
         if self.passages is None: return [Hit(_stored(hit), hit.score, rank) for rank, hit in enumerate(found, 1)]
         return [Hit(self.passages[int(hit.docid)], hit.score, rank) for rank, hit in enumerate(found, 1)]
 
-# %% ../nbs/06a_lucene.ipynb #d3116038
+# %% ../nbs/06a_lucene.ipynb #932ed360
 def _download(name):
     "The folder of one of Pyserini's prebuilt indexes, downloaded unless it is in Pyserini's cache."
     import socket, tarfile
+    java_class("java.lang.Object")  # with our Java: Pyserini would start the first that it finds
     from pyserini import util
     info = util.TF_INDEX_INFO[choose("prebuilt index", name, util.TF_INDEX_INFO)]
     patience = socket.getdefaulttimeout()

@@ -181,7 +181,7 @@ def _fingerprint(folder, stamp):
     named = json.dumps(manifest["files"], sort_keys=True) if manifest else " ".join(_sha256(p) for p in sorted(Path(folder).glob("*.pt")))
     return f"folder:{hashlib.sha256(f'{_CODE} {named}'.encode()).hexdigest()[:16]}"
 
-# %% ../nbs/07_syntax.ipynb #5b349f1c
+# %% ../nbs/07_syntax.ipynb #22e3e875
 class ParseCache:
     "Parses on disk, by fingerprint and text."
     def __init__(self,
@@ -190,10 +190,12 @@ class ParseCache:
 
     @contextmanager
     def _open(self):
-        with closing(sqlite3.connect(self.path, timeout=60)) as db, db:
-            db.execute("PRAGMA journal_mode=WAL")
-            db.execute("CREATE TABLE IF NOT EXISTS parses (key TEXT PRIMARY KEY, parse TEXT NOT NULL) WITHOUT ROWID")
-            yield db
+        try:
+            with closing(sqlite3.connect(self.path, timeout=60)) as db, db:
+                db.execute("PRAGMA journal_mode=WAL")
+                db.execute("CREATE TABLE IF NOT EXISTS parses (key TEXT PRIMARY KEY, parse TEXT NOT NULL) WITHOUT ROWID")
+                yield db
+        except sqlite3.Error as e: raise UsageError(f"{self.path.name!r} can't be used to keep parses ({e}): move it away, or set TREEKIT_HOME to another folder") from None
 
     @staticmethod
     def key(fingerprint, text): return hashlib.sha256(f"{fingerprint}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()
