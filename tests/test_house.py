@@ -86,3 +86,10 @@ def test_the_published_numbers_are_the_ones_we_were_given():
     if not given.is_dir(): pytest.skip("the published numbers lie only in data/published here")
     for file in given.glob("*.csv"):
         assert (ROOT / "data" / "published" / file.name).read_bytes() == file.read_bytes(), file.name
+
+
+def test_no_bar_is_kept_in_a_notebook():
+    "Widgets' state is timings, and other bytes at each run."
+    for notebook in (ROOT / "nbs").rglob("*.ipynb"):
+        nb = json.loads(notebook.read_text())
+        assert "widgets" not in nb["metadata"] and "widget-view" not in json.dumps([c.get("outputs") for c in nb["cells"]]), notebook.name
