@@ -39,7 +39,7 @@ def _names(a, b):
     name = lambda o: re.match(r"(?:(?:the|a|an)\s+)?(?:\w+ (?:of|for) )?(?:the )?[\"“A-ZÀ-Þ0-9]", o) or re.search("[A-Z]", o) and len(o.split()) < 6
     return (a, b) if name(a) and name(b) else None
 
-# %% ../nbs/05c_comparing.ipynb #b716f309
+# %% ../nbs/05c_comparing.ipynb #00f5b428
 def home(
     name: str,  # as a question writes it
     pages: list[Page],
@@ -81,8 +81,8 @@ def follow(
     p, offers = pages[x], []
     for s in p.sentences: offers += [span for k, span in enumerate(s.spans) if k in related(relation, s) and span.kind == "name" and span.norm != p.name]
     for span in offers:
-        for y, q in enumerate(pages):
-            if y != x and q.name == span.norm: return y
+        if same := [y for y, q in enumerate(pages) if y != x and q.name == span.norm]:  # of namesakes the director, if a director is wanted
+            return max(same, key=lambda y: (bool(re.search(_WORKERS.get(relation, "$^"), norm(pages[y].title))), pages[y].kind == RELATIONS[relation].kind, -y))
     fits = {RELATIONS[relation].kind} | ({"org"} if relation == "performer" else set())
     people = [q if q.kind in fits else page("", "") for q in pages]
     for s in p.sentences:  # a fitting page that is named at all
