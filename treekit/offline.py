@@ -7,13 +7,13 @@ __all__ = ['NOTHING', 'HANDLERS', 'KINSHIP', 'UNKNOWN', 'subject', 'explicit', '
            'about_names', 'bridges', 'read_through', 'answer', 'namesakes', 'answer_ambiguous', 'as_question',
            'subquestions', 'subquestions_ambiguous', 'subanswers', 'fingerprint', 'ExtractiveChat', 'likelihood']
 
-# %% ../nbs/05d_offline.ipynb #3d0f45bf
+# %% ../nbs/05d_offline.ipynb #7cda7ed3
 import hashlib, importlib.util, math, re, time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from .answering import Desk, Found, read, wording
-from .intent import RELATIONS, ask, related, relations
+from .intent import ASKS, ask, related, relations
 from .comparing import asides, compare, deciding, homeland, options, shared
 from .config import UsageError
 from .llm import Completion, Request, count_tokens
@@ -94,15 +94,7 @@ def handles(
         return f
     return register
 
-# %% ../nbs/05d_offline.ipynb #26cfecbc
-_ASKS = dict(born_date="When was {} born?", died_date="When did {} die?", born_place="Where was {} born?", died_place="Where did {} die?", buried="Where is {} buried?",
-    cause="What was the cause of death of {}?", father="Who is the father of {}?", mother="Who is the mother of {}?", spouse="Who is the spouse of {}?", child="Who is the child of {}?",
-    sibling="Who is the sibling of {}?", director="Who directed {}?", writer="Who wrote {}?", performer="Who performed {}?", composer="Who composed the music of {}?", architect="Who designed {}?",
-    producer="Who produced {}?", founder="Who founded {}?", maker="Which company made {}?", actor="Who starred in {}?", begin_date="When was {} founded?",
-    release_date="When was {} released?", end_date="When did {} end?", located="Where is {} located?", capital="What is the capital of {}?", nationality="What nationality is {}?",
-    educated="Where did {} study?", award="What award did {} receive?", employer="Where did {} work?", occupation="What is the occupation of {}?", named="What is {} named after?",
-    population="What is the population of {}?", role="What role did {} play?", border="What does {} border?", member="Which team or band is {} a member of?", language="What is the language of {}?")
-
+# %% ../nbs/05d_offline.ipynb #8f5499c0
 def names_in(
     text: str,  # a phrase or a question
 ) -> list[str]:  # the longest ones only, in order, with their article
@@ -127,7 +119,7 @@ def described(
 
 _WH = frozenset("who whom whose what which when where why how are is was were do does did has have name".split())
 
-# %% ../nbs/05d_offline.ipynb #41c69198
+# %% ../nbs/05d_offline.ipynb #b08eb220
 def about_names(
     names: list[str],
     ps: list[Page],
@@ -204,10 +196,10 @@ def _next_of_kin(a, names, ps):
     out = []
     for name in names[:1] if len(a.relations) == 2 else ():
         held = about_names([name], ps)
-        for f in read(_ASKS[a.relations[1]].format(described(name, a.text)), held)[:2] if held else ():
+        for f in read(ASKS[a.relations[1]].format(described(name, a.text)), held)[:2] if held else ():
             s = f.page.sentences[f.sentence]
             if f.text[0].isupper() and not within(norm(f.text), a.norm) and any(s.spans[i].norm == norm(f.text) for i in related(a.relations[1], s)):
-                out.append((f.text, _ASKS[a.relations[0]].format(f.text)))
+                out.append((f.text, ASKS[a.relations[0]].format(f.text)))
                 break
     return out
 
@@ -316,7 +308,7 @@ def as_question(
     if re.match(r"(?i)(?:born|directed|written|performed|founded|located|released|composed|produced|starring|based)\b", text): return f"Who or what was {text}?"
     return f"{wh} {text}?"
 
-# %% ../nbs/05d_offline.ipynb #ee069417
+# %% ../nbs/05d_offline.ipynb #f676a5ad
 @handles("subquestions")
 def subquestions(
     question: str,
@@ -340,7 +332,7 @@ def subquestions(
 def _about(name, question, names):
     "Relations asked of a name, unless the question has it as what a relation leads to: of what was made *by X* nobody asks who made X."
     if re.search(rf"\b(?:by|in|at) (?:the )?(?:[a-z-]+ (?:of )?){{0,3}}{re.escape(name)}", question): return []
-    return [_ASKS[r].format(described(name, question)) for r in names if not (r in _LIVES and {noun_kind(w) for w in name.split()} & {"org", "place"})]
+    return [ASKS[r].format(described(name, question)) for r in names if not (r in _LIVES and {noun_kind(w) for w in name.split()} & {"org", "place"})]
 
 _LIVES = ("born_date", "born_place", "died_date", "died_place", "educated", "father", "mother", "spouse")
 
@@ -348,7 +340,7 @@ def _bare(phrase):
     "Without a preposition in front."
     return re.sub(r"^(?:(?:of|in|by|from|at|on|to|for|with|that|as|and|or)\s+)+(?=\S)", "", phrase.strip(), flags=re.I)
 
-# %% ../nbs/05d_offline.ipynb #b16e9b1f
+# %% ../nbs/05d_offline.ipynb #cacd42f9
 @handles("subquestions_ambiguous")
 def subquestions_ambiguous(
     question: str,
@@ -360,11 +352,11 @@ def subquestions_ambiguous(
     ps = pages(context)
     names = [p.title for p in ps if p.title != p.core and any(within(p.name, f" {norm(t)} ") for t in (question, phrase))]
     chain = relations(question)
-    each = [_ASKS[chain[0]].format(n) if chain else f"What is {n}?" for n in dict.fromkeys(names)]
+    each = [ASKS[chain[0]].format(n) if chain else f"What is {n}?" for n in dict.fromkeys(names)]
     mine = subquestions(question, phrase, context)
     return list(dict.fromkeys([*mine[:1], *each, *mine[1:], question]))[:5]
 
-# %% ../nbs/05d_offline.ipynb #6afe63bf
+# %% ../nbs/05d_offline.ipynb #96b40f52
 @handles("subanswers")
 def subanswers(
     questions,  # list of questions, or one
@@ -389,10 +381,16 @@ def subanswers(
         for f in found[:6]:
             if not held and _shared(a, f) < 0.5: continue
             if f is found[0] or f.p > 0.12: quote(f.page, f.sentence)
-        for p, k in _backwards(a, held)[:3]: quote(p, k)
+        for p, k in [*_forwards(a, held)[:2], *_backwards(a, held)[:3]]: quote(p, k)
         for p in ps:  # what a named thing is: its page's first sentence
             if within(p.name, a.norm) and len(p.words) > 1: quote(p, 0); break
     return " ".join(list(said.values())[:10]) or NOTHING
+
+def _forwards(a, ps):
+    "Sentences of a page that the question names, where the wording offers what its first relation leads to."
+    fits = {"date": ("date", "year"), "number": ("number",), "nation": ("name", "nation")}
+    return [(p, k) for p in ps if within(p.name, a.norm) for k, s in enumerate(p.sentences) for r in a.relations[:1]
+            if any(s.spans[i].kind in fits.get(a.kind, ("name",)) and not within(s.spans[i].norm, a.norm) for i in related(r, s))]
 
 def _backwards(a, ps):
     "Sentences whose relation leads to a name of the question: *X took a degree at the Voss Institute*, if it asks who studied there."
