@@ -47,7 +47,7 @@ def explicit(
     if m := _PRONOUN.match(text): return p.core + ("'s" if m[2] else "") + text[m.end():]
     return text if within(p.name, p.sentences[k].norm) and subject(text) else f"{p.core}: {text}"
 
-# %% ../nbs/05d_offline.ipynb #a59e620b
+# %% ../nbs/05d_offline.ipynb #548058fe
 def _evidence(text):
     "(subject, sentence) of a paragraph of evidence; what stands before the colon (a phrase, questions) is no evidence."
     head = re.match(r"(?:.*\?|[^:.]{1,200}):\s+", text, re.S)
@@ -75,7 +75,7 @@ def pages(
     found = {}  # a page's title -> its pieces; those without a title stay apart
     for d in [documents] if isinstance(documents, str) else documents:
         for title, text in _evidence(d) if isinstance(d, str) else [(d.title, d.text)]:
-            if text.strip(): found.setdefault(title or text, (title, {}))[1][text] = None
+            if text.strip(): found.setdefault(re.sub(r"^the ", "", norm(title)) or text, (title, {}))[1][text] = None
     return [page(title, " ".join(sorted(texts, key=lambda t: not (title and t.startswith(title.split(" (")[0]))))) for title, texts in found.values()]
 
 def _twins(ps):
