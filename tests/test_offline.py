@@ -121,6 +121,23 @@ def test_all_readings_of_an_ambiguous_question():
     assert "1890" in said and "1961" in said and "(chemist)" in said
 
 
+def test_compared_values_and_namesakes_reach_the_final_answer():
+    question = "Which was founded later, the Tarn Institute or the Voss Institute?"
+    houses = [Passage("1", "Tarn Institute", "The Tarn Institute is a school in Tarn. Its deed of foundation dates from 1678."), Passage("2", "Voss Institute", "The Voss Institute is a school in Ribe. It was founded in 1797.")]
+    said = subanswers(subquestions(question, question), houses)
+    assert "1678" in said and "1797" in said
+    assert answer(question, [f"{question}: {said}"])["answer"] == "Voss Institute"
+    twins = [Passage("1", "Mira Voss (director)", "Mira Voss was a Danish director. She was born in 1890."), Passage("2", "Mira Voss (chemist)", "Mira Voss is a Dutch chemist. She was born in 1961.")]
+    evidence = [f"Mira Voss: {subanswers(['When was Mira Voss born?'], twins)}"]
+    assert {p.title for p in pages(evidence)} == {"Mira Voss (director)", "Mira Voss (chemist)"}
+    long = answer_ambiguous("When was Mira Voss born?", evidence)["answer"]
+    assert "1890" in long and "1961" in long
+
+
+def test_nothing_is_quoted_where_nothing_covers_a_query():
+    assert subanswers(["On which date?"], LAMP[2:3]) == "The documents don't say." == subanswers(["An unusually impressive imposter?"], LAMP)
+
+
 def test_score_prefers_what_was_said():
     request = Prompt("test.text", "answer", "$documents\n$question", FINAL)(question="", documents=LAMP)
     scores = [sum(asyncio.run(ExtractiveChat().score(request, text))) for text in ("directed by Mira Voss", "directed by Paul Klee")]
