@@ -212,9 +212,9 @@ def _facts(df):
     counts = "; ".join(f"{v}: {sum(df.verdict == v)}" for v in VERDICTS)
     return f"Model: {named('model')}. Passages: {named('corpus')}. n per cell: {several(spans['n'])}; failed questions per cell: {several(spans['failures'])} (scored 0). Cells {counts}."
 
-# %% ../nbs/11_report.ipynb #863326fc
+# %% ../nbs/11_report.ipynb #5a9d2b47
 _CSS = """body{font:14px/1.45 system-ui,sans-serif;margin:2em;color:#111;background:#fff}table{border-collapse:collapse}th,td{padding:.25em .6em;text-align:right;border-bottom:1px solid #ddd}
-th:first-child,td:first-child,th.l,td.l{text-align:left}thead th{border-bottom:2px solid #111}.p{color:#555}.r{font-weight:600}.n{color:#999}tr.g td{border-top:2px solid #111}caption{text-align:left;font-size:1.2em;font-weight:600;padding:.4em 0}
+td{white-space:nowrap}th:first-child,td:first-child,th.l,td.l{text-align:left}thead th{border-bottom:2px solid #111}.p{color:#555}.r{font-weight:600}.n{color:#999}tr.g td{border-top:2px solid #111}caption{text-align:left;font-size:1.2em;font-weight:600;padding:.4em 0}
 .outside{background:#f6e3d5}.within{background:#dceaf4}p{max-width:70em}"""
 
 def to_html(
