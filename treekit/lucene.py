@@ -173,7 +173,7 @@ def _put(building, folder, corpus):
         with contextlib.suppress(FileNotFoundError): os.rename(folder, aside / "broken")  # another process may have been faster
         shutil.rmtree(aside, ignore_errors=True)
 
-# %% ../nbs/06a_lucene.ipynb #fdcf1502
+# %% ../nbs/06a_lucene.ipynb #e6040050
 def _searcher(folder, k1, b):
     "Anserini's searcher over an index folder."
     simple = java_class("io.anserini.search.SimpleSearcher")
@@ -209,11 +209,12 @@ class Lucene:
             self._open(_searcher(source, k1, b), corpus, k1, b, threads)
         elif not self.passages: self._open(None, corpus_hash([]), k1, b, threads)
         else:
-            folder, corpus = cached_index(self.passages)
-            try: searcher = _searcher(folder, k1, b)
-            except UsageError:  # its files have the right sizes, and yet Lucene can't read them
-                shutil.rmtree(folder, ignore_errors=True)
-                searcher = _searcher(cached_index(self.passages)[0], k1, b)
+            with _calling:  # of several that want the same index at once, one builds it
+                folder, corpus = cached_index(self.passages)
+                try: searcher = _searcher(folder, k1, b)
+                except UsageError:  # its files have the right sizes, and yet Lucene can't read them
+                    shutil.rmtree(folder, ignore_errors=True)
+                    searcher = _searcher(cached_index(self.passages)[0], k1, b)
             self._open(searcher, corpus, k1, b, threads)
 
     def _open(self, searcher, corpus, k1, b, threads):
