@@ -191,3 +191,22 @@ def test_worth_beating_on_gold_passages(dataset, least, capsys):
               + "; ".join(f"{k} {mean(v):.3f} (n={len(v)})" for k, v in sorted(groups.items())) + f"; {1000 * seconds / (len(hits) + len(groups.get('yes/no', []))):.1f} ms of CPU a call")
     assert mean(hits) >= least and mean(words) <= 15
     for kind, v in groups.items(): assert len(v) < 40 or mean(v) >= 0.6, kind
+
+
+def test_the_same_words_in_every_process():
+    "The order of a set of strings differs from process to process; no reply may depend on it."
+    import subprocess, sys
+    code = """if True:
+        import asyncio
+        from treekit.data import load, load_corpus
+        from treekit.llm import FINAL, Prompt
+        from treekit.offline import ExtractiveChat
+        from treekit.retrieval import BM25
+        prompt, chat = Prompt("test.read", "answer", "$question $documents", FINAL), ExtractiveChat()
+        questions, search = load("musique", "world", n=40), BM25(load_corpus("musique", "world"))
+        for q, hits in zip(questions, search.search([q.question for q in questions], 20)):
+            print(asyncio.run(chat.complete(prompt(question=q.question, documents=[h.passage for h in hits])))[0].text)
+    """
+    import os
+    said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | dict(PYTHONHASHSEED=seed)).stdout for seed in ("1", "2")]
+    assert said[0] == said[1] and len(said[0].splitlines()) >= 80

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .intent import RELATIONS, Ask, ask, related
 from .reading import COUNTRY, STOP, Page, Span, norm, page, within
 
-# %% ../nbs/05b_answering.ipynb #8c48f4a5
+# %% ../nbs/05b_answering.ipynb #0c2ce7c1
 class Desk:
     "Pages laid out for one question: coverage of every sentence, anchors, hops from the anchors, names that bridge pages."
     def __init__(self,
@@ -27,7 +27,7 @@ class Desk:
             for s in p.sentences: held.update(s.stems & a.content)
             for t in p.stems & a.content: held[t] += 0.5
         self.idf = {t: math.log(1 + (total + 1) / (0.5 + held[t])) for t in a.content}
-        self.total = sum(self.idf[t] for t in a.content if held[t]) or 1.0
+        self.total = math.fsum(self.idf[t] for t in a.content if held[t]) or 1.0  # exact: a set's order differs from process to process
         anchor = [self._anchor(p) for p in pages]
         if len(pages) > most: pages, anchor = self._closest(pages, anchor, most)
         self.pages = pages
@@ -43,7 +43,7 @@ class Desk:
 
     def share(self, stems):
         "The weighted share of the question's words among `stems`."
-        return sum(self.idf[t] for t in stems & self.ask.content) / self.total
+        return math.fsum(self.idf[t] for t in stems & self.ask.content) / self.total
 
     def _anchor(self, p):
         if not p.name: return 0.0
@@ -116,7 +116,7 @@ def sentence_features(
                 first=float(k == 0), k=min(k, 8) / 4, page_best=desk.best[x], page_top=float(cover == desk.best[x]), anchor=float(anchored), anchor_one=float(anchored and len(a.relations) == 1),
                 anchor_chain=float(anchored and len(a.relations) > 1), hop1_one=float(hop == 1 and len(a.relations) == 1), hop1_chain=float(hop == 1 and len(a.relations) > 1), hop1=float(hop == 1), hop2=float(hop in (2, 3)), way=way if hop in (1, 2, 3) else 0.0, astray=float(hop > 0 and way <= 1 < desk.surest), lost=float(hop == 9))
 
-# %% ../nbs/05b_answering.ipynb #bf42b945
+# %% ../nbs/05b_answering.ipynb #084e8d45
 _NAMED = ("person", "place", "nation", "org", "title")
 _FITS = dict(date="date", year="date", number="number", nation="nation", noun="thing")  # the kind of relation that a kind of span can answer
 
@@ -153,12 +153,12 @@ def span_features(
             if 0 < span.i - j <= 2: f["focus_before"] = 1.0
             if j >= span.j and gap <= 1: f["focus_after"] = 1.0
             if gap <= 8 and (0 < span.i - j or 0 <= j - span.j < 4): f["focus_near"] = 1.0
-    near = 0.0
+    near = []
     for t in s.stems & a.content:
         at = s.where[t]
         if any(span.i <= j < span.j for j in at): continue
-        near += desk.idf[t] / (1 + min(span.i - j if j < span.i else j - span.j + 1 for j in at))
-    f["near"] = 5 * near / desk.total
+        near.append(desk.idf[t] / (1 + min(span.i - j if j < span.i else j - span.j + 1 for j in at)))
+    f["near"] = 5 * math.fsum(near) / desk.total
     n = span.norm
     if n == p.name: f["self"], f["self_anchor"], f["self_kind"] = 1.0, float(desk.anchor[x] > 0.5), float(p.kind == kind)
     elif len(n) > 3 and within(n, f" {p.name} "): f["self_part"] = 1.0
