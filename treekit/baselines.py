@@ -6,14 +6,14 @@
 __all__ = ['ZERO_SHOT', 'ZERO_SHOT_AMBIGUOUS', 'FEW_SHOT', 'FEW_SHOT_AMBIGUOUS', 'Example', 'examples_from', 'RetrieveAndRead',
            'methods']
 
-# %% ../nbs/papers/baselines.ipynb #59c83264
+# %% ../nbs/papers/baselines.ipynb #274917e4
 from dataclasses import dataclass
 from typing import Literal
 
 from .config import UsageError
 from .data import Question
 from .llm import FINAL, Prompt
-from .method import Kit, Prediction
+from .method import Kit, Prediction, prompt_family
 
 # %% ../nbs/papers/baselines.ipynb #d31d8138
 ZERO_SHOT = Prompt("baselines.zero_shot", "answer", """\
@@ -77,9 +77,7 @@ def _solution(q):
     several = [pair.answers[0] for pair in q.qa_pairs if pair.answers] or [group[0] for group in q.answer_groups if group]
     return "; ".join(dict.fromkeys(several)) or (q.answers[0] if q.answers else "")
 
-# %% ../nbs/papers/baselines.ipynb #06827bf0
-_LONG = ("ambigdocs", "asqa", "qampari", "eli5")  # data sets whose answers are long
-
+# %% ../nbs/papers/baselines.ipynb #72e9f229
 @dataclass(frozen=True)
 class RetrieveAndRead:
     "One search with the question, one answer from all that it found (TreeRare, App. B)."
@@ -93,7 +91,7 @@ class RetrieveAndRead:
         text = question.question.strip()
         if not text: raise UsageError("the question is empty")
         shown = self._examples(question)
-        long = self.family == "ambiguous" or self.family == "auto" and question.dataset.split("/")[-1] in _LONG
+        long = prompt_family(question, self.family) == "ambiguous"
         node = kit.trace.add("answer", "")
         [hits] = await kit.retrieve([text], self.top_k)
         node.data |= dict(queries=[text], hits=[dict(id=h.passage.id, title=h.passage.title, score=round(h.score, 4)) for h in hits])

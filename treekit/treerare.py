@@ -5,10 +5,10 @@
 # %% auto #0
 __all__ = ['SKIP_RELATIONS', 'SKIP_LABELS', 'SUBQUESTIONS', 'SUBQUESTIONS_AMBIGUOUS', 'SUBANSWERS', 'ANSWER', 'ANSWER_AMBIGUOUS',
            'PROMPTS', 'METHODS', 'PUBLIC_CODE', 'Phrase', 'dependency_tree', 'constituency_tree', 'content_words',
-           'prune', 'merge_unary', 'phrase_tree', 'select_queries', 'generate_queries', 'merge_hits', 'prompt_family',
-           'Turn', 'plant', 'together', 'TreeRare']
+           'prune', 'merge_unary', 'phrase_tree', 'select_queries', 'generate_queries', 'merge_hits', 'Turn', 'plant',
+           'together', 'TreeRare']
 
-# %% ../nbs/papers/treerare.ipynb #5fbf0f65
+# %% ../nbs/papers/treerare.ipynb #52812418
 import asyncio
 from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Literal, get_args, get_type_hints
@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, get_args, get_type_hints
 from .config import UsageError, choose
 from .data import Question
 from .llm import FINAL, QUESTIONS, TEXT, Prompt
-from .method import Kit, Node, Prediction, Trace
+from .method import Kit, Node, Prediction, Trace, prompt_family
 
 # %% ../nbs/papers/treerare.ipynb #0ab00321
 @dataclass(frozen=True)
@@ -262,17 +262,8 @@ $documents
 
 Let's think step by step.""", FINAL)
 
-# %% ../nbs/papers/treerare.ipynb #e4836457
-_LONG = ("ambigdocs", "asqa", "qampari", "eli5")
+# %% ../nbs/papers/treerare.ipynb #a7ba9321
 PROMPTS = {"multi-hop": (SUBQUESTIONS, ANSWER), "ambiguous": (SUBQUESTIONS_AMBIGUOUS, ANSWER_AMBIGUOUS)}
-
-def prompt_family(
-    question: Question,
-    family: str = "auto",  # "multi-hop", "ambiguous", or by the data set
-) -> str:  # a key of `PROMPTS`
-    "Which of the paper's two prompt families a question takes."
-    if family != "auto": return family
-    return "ambiguous" if question.dataset.split("/")[-1] in _LONG else "multi-hop"
 
 # %% ../nbs/papers/treerare.ipynb #24b73488
 @dataclass
