@@ -8,7 +8,9 @@ from treekit.comparing import options
 from treekit.config import UsageError
 from treekit.data import Passage
 from treekit.llm import FINAL, PROMPTS, Prompt, Request
-from treekit.offline import HANDLERS, ExtractiveChat, answer, answer_ambiguous, explicit, likelihood, pages, subanswers, subquestions
+from treekit.following import explicit, pages
+from treekit.offline import ExtractiveChat, likelihood
+from treekit.tasks import HANDLERS, answer, answer_ambiguous, subanswers, subquestions
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 LAMP = [

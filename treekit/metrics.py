@@ -161,7 +161,7 @@ def rouge_l(
     def lines(text): return re.sub(r"(?<=[.!?])\s+", "\n", text.strip().lower())
     return max(_rouge().score(lines(reference), lines(answer))["rougeLsum"].fmeasure for reference in _golds(references))
 
-# %% ../nbs/08_metrics.ipynb #80ee07d5
+# %% ../nbs/08_metrics.ipynb #4932df82
 class OfflineReader:
     "The kit's extractive reader as a stand-in for a reading-comprehension model."
     name = "offline span reader (not comparable with RoBERTa's)"
@@ -171,7 +171,7 @@ class OfflineReader:
         context: str,
     ) -> list[str]:  # an answer for each, "" for none
         from treekit.data import Passage
-        from treekit.offline import UNKNOWN, answer
+        from treekit.tasks import UNKNOWN, answer
         def one(question):
             found = answer(question, [Passage("text", "", context)])["answer"] if context.strip() else ""
             return "" if found == UNKNOWN["answer"] else found
