@@ -1,6 +1,7 @@
 """Metrics and statistics against public implementations, and on cases that are easy to get wrong."""
-import math, random
+import json, math, random
 from collections import Counter
+from pathlib import Path
 import numpy as np, pytest
 from treekit import metrics as m, statistics as s
 from treekit.data import QAPair, Question
@@ -96,6 +97,35 @@ def test_metrics_by_printed_name():
     for name, metric in m.METRICS.items():  # each says so where the question has no such gold answer
         if name not in ("Len", "COVER-EM", "EM"):
             with pytest.raises((ValueError, IndexError)): metric("x", Question("q", "toy", "Who?"))
+
+# ---- the public implementations' own values
+
+SHARED = json.loads(Path(__file__).with_name("shared_cases.json").read_text(encoding="utf-8"))  # `about` says which code gave them
+
+def both(family, **ours):
+    "For each shared case, our values beside those that the public code gave for it."
+    assert len(SHARED[family]) >= 40
+    for case in SHARED[family]:
+        for name, value in ours.items(): assert value(case) == pytest.approx(case[name], abs=1e-9), (name, case)
+    for name in ours: assert len({case[name] for case in SHARED[family]}) > 1, f"every case has the same {name}"
+
+def test_hotpotqa_official():
+    "EM, F1, precision and recall of answers and of supporting facts."
+    both("hotpotqa", em=lambda c: m.em(c["answer"], c["gold"]), **{n: lambda c, i=i: m.token_scores(c["answer"], c["gold"])[i] for i, n in enumerate(("f1", "precision", "recall"))})
+    both("supporting", **{n: lambda c, n=n: m.set_scores(map(tuple, c["found"]), map(tuple, c["gold"]))[n] for n in ("em", "f1", "precision", "recall")})
+
+def test_asqa_official():
+    "STR-EM, its hit rate, and Disambig-F1 given what the reader found."
+    both("asqa", str_em=lambda c: m.str_em(c["text"], c["pairs"]), hit=lambda c: m.hit(c["text"], c["pairs"]),
+         disambig_f1=lambda c: m.disambig_f1(c["text"], [("?", golds) for golds in c["pairs"]], lambda questions, text: c["short"]))
+
+def test_ambigdocs_official():
+    both("ambigdocs", ar=lambda c: m.answer_recall(c["text"], [d["answer"] for d in c["documents"]]), er=lambda c: m.entity_recall(c["text"], [d["title"] for d in c["documents"]], c["entity"]))
+
+def test_alce_official():
+    both("qampari", **{n: lambda c, n=n: m.list_scores(c["text"], c["groups"])[n] for n in ("precision", "recall", "recall5", "f1", "f1_5")})
+
+def test_rouge_score_on_long_answers(): both("rouge", rouge_l=lambda c: m.rouge_l(c["text"], [c["reference"]]))
 
 # ---- statistics
 
