@@ -1,5 +1,5 @@
 "TreeRare and its baselines against a scripted model: who is asked what, in which order, and how long that takes."
-import asyncio, json, time
+import asyncio, json, time, zlib
 from collections import Counter
 
 import pytest
@@ -10,31 +10,14 @@ from treekit.data import Passage, Question
 from treekit.llm import Completion
 from treekit.method import Kit, Prediction, Trace, configure
 from treekit.retrieval import Hit
-from treekit.syntax import Constituent, Parse, Sentence, Token
-from treekit.treerare import PUBLIC_CODE, Phrase, TreeRare, content_words, merge_hits, phrase_tree, select_queries
-
-
-def parse(text, rows, brackets=""):
-    "A parse from `form/upos/head/relation` rows and a bracketed tree."
-    tokens, at = [], 0
-    for i, row in enumerate(rows.split(), 1):
-        form, upos, head, deprel = row.split("/")
-        at = text.index(form, at)
-        tokens.append(Token(i, form, form.lower(), upos, upos, int(head), deprel, at, at + len(form)))
-        at += len(form)
-    words, n = brackets.replace("(", " ( ").replace(")", " ) ").split(), 0
-    def constituent(i):
-        nonlocal n
-        label, start, children, i = words[i + 1], n, [], i + 2
-        while words[i] != ")":
-            if words[i] == "(": child, i = constituent(i); children.append(child)
-            else: n, i = n + 1, i + 1
-        return Constituent(label, start, n, tuple(children)), i + 1
-    return Parse(text, (Sentence(tuple(tokens), constituent(0)[0] if brackets else None, ()),))
+from treekit.phrases import Phrase, by_hand, content_words, phrase_tree
+from treekit.store import Store, StoredChat
+from treekit.syntax import Parse
+from treekit.treerare import ABLATIONS, METHODS, PUBLIC_CODE, READINGS, TreeRare, merge_hits, select_queries
 
 
 BORN = "Who was born first, the director of Velmora or the author of Grey Harbour?"
-PARSES = {BORN: parse(BORN,
+PARSES = {BORN: by_hand(BORN,
     "Who/PRON/3/nsubj:pass was/AUX/3/aux:pass born/VERB/0/root first/ADV/3/advmod ,/PUNCT/7/punct the/DET/7/det director/NOUN/3/dislocated of/ADP/9/case Velmora/PROPN/7/nmod "
     "or/CCONJ/12/cc the/DET/12/det author/NOUN/7/conj of/ADP/14/case Grey/PROPN/12/nmod Harbour/PROPN/14/flat ?/PUNCT/3/punct",
     "(SBARQ (WHNP (WP Who)) (SQ (VBD was) (VP (VBN born) (ADVP (RB first)))) (, ,) (NP (NP (NP (DT the) (NN director)) (PP (IN of) (NP (NNP Velmora)))) (CC or)"
@@ -107,13 +90,13 @@ def test_nothing_short_and_nothing_empty_is_kept(formalism, least):
 
 def test_descendants_of_a_pruned_node_go_to_the_nearest_kept_ancestor():
     text = "because the old mill of Tarn burned, who paid?"
-    p = parse(text, "because/SCONJ/7/mark the/DET/4/det old/ADJ/4/amod mill/NOUN/7/nsubj of/ADP/6/case Tarn/PROPN/4/nmod burned/VERB/10/aux ,/PUNCT/7/punct who/PRON/10/nsubj paid/VERB/0/root ?/PUNCT/10/punct")
+    p = by_hand(text, "because/SCONJ/7/mark the/DET/4/det old/ADJ/4/amod mill/NOUN/7/nsubj of/ADP/6/case Tarn/PROPN/4/nmod burned/VERB/10/aux ,/PUNCT/7/punct who/PRON/10/nsubj paid/VERB/0/root ?/PUNCT/10/punct")
     assert texts(phrase_tree(p)) == [text, "the old mill of Tarn"]  # "burned" was (wrongly) an auxiliary: skipped, its subject kept
 
 
 def test_names_are_one_node():
     text = "Where is the Kansas City metropolitan area?"
-    p = parse(text, "Where/ADV/0/root is/AUX/1/cop the/DET/7/det Kansas/PROPN/5/compound City/PROPN/7/compound metropolitan/ADJ/7/amod area/NOUN/1/nsubj ?/PUNCT/1/punct")
+    p = by_hand(text, "Where/ADV/0/root is/AUX/1/cop the/DET/7/det Kansas/PROPN/5/compound City/PROPN/7/compound metropolitan/ADJ/7/amod area/NOUN/1/nsubj ?/PUNCT/1/punct")
     assert texts(phrase_tree(p, min_tokens=1)) == [text, "the Kansas City metropolitan area", "metropolitan"]
 
 
@@ -132,6 +115,24 @@ def test_a_question_without_a_parse_is_one_phrase():
     assert phrase_tree(Parse("?", ())) == Phrase("?", "root", 0, 1, 0)
     prediction, llm, _ = ask(TreeRare(), "Who?")
     assert llm.tasks() == {"subquestions": 1, "subanswers": 1, "answer": 1} and prediction.answer == "Ada Vant"
+
+
+def test_phrases_that_only_add_function_words_are_merged():
+    text = "Who is the author of Grey Harbour?"
+    p = by_hand(text, "Who/PRON/0/root is/AUX/1/cop the/DET/4/det author/NOUN/1/nsubj of/ADP/6/case Grey/PROPN/4/nmod Harbour/PROPN/6/flat ?/PUNCT/1/punct",
+              "(ROOT (SBARQ (WHNP (WP Who)) (SQ (VBZ is) (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?)))")
+    assert texts(phrase_tree(p)) == [text, "the author of Grey Harbour", "of Grey Harbour"]
+    assert texts(phrase_tree(p, contentless=True)) == [text, "of Grey Harbour"]
+    assert texts(phrase_tree(p, "constituency", contentless=True)) == [text, "of Grey Harbour"]
+    for formalism in ("dependency", "constituency"):
+        for unary in (True, False):
+            for phrase in phrase_tree(PARSES[BORN], formalism, unary=unary, contentless=True).walk():
+                assert all(len(content_words(c.text)) < len(content_words(phrase.text)) for c in phrase.children)
+
+
+def test_no_tree_is_one_phrase():
+    assert phrase_tree(PARSES[BORN], "none") == Phrase(BORN, "root", 0, len(BORN), 0)
+    assert not TreeRare(tree="none").parses and TreeRare().parses
 
 
 # --- queries and passages
@@ -246,19 +247,70 @@ def test_a_switch_changes_just_its_calls(switches, tasks, searches):
     assert llm.tasks() == tasks and len(shelf.searches) == searches and prediction.answer == "Ada Vant"
 
 
-def test_what_is_handed_up_in_the_ablations():
+def test_what_is_handed_up_without_a_module():
     _, llm, shelf = ask(TreeRare(query_generation=False))
-    assert shelf.searches[0] == (["of Grey Harbour"], 15) and all(i["questions"] == [BORN] for i in llm.asked("subanswers"))
+    assert sorted(shelf.searches) == sorted(([p], 15) for p in texts(phrase_tree(PARSES[BORN]))) and all(i["questions"] == [BORN] for i in llm.asked("subanswers"))
     _, llm, _ = ask(TreeRare(subcomponent_answers=False))
     [final] = llm.asked("answer")
     assert all(isinstance(d, Passage) for d in final["documents"]) and len({d.id for d in final["documents"]}) == len(final["documents"])
-    assert [len(i["context"]) for i in llm.asked("subquestions")] == sorted(len(i["context"]) for i in llm.asked("subquestions"))  # passages pile up
+    piles = [[d.id for d in i["context"]] for i in llm.asked("subquestions")]
+    assert piles[0] == [] and all(a == b[:len(a)] and len(a) < len(b) for a, b in zip(piles, piles[1:]))  # each hands on all that was found below it
     _, llm, _ = ask(TreeRare(retrieval=False, subcomponent_answers=False))
     assert len(llm.asked("answer")[0]["documents"]) == 8  # the queries themselves
-    _, llm, _ = ask(TreeRare(query_generation=False, retrieval=False, subcomponent_answers=False))
-    assert llm.asked("answer")[0]["documents"] == []
     _, llm, _ = ask(TreeRare(leaves="evidence"))
     assert llm.asked("answer")[0]["documents"][0] == "of Grey Harbour"
+
+
+def test_without_query_generation_no_node_waits():
+    prediction, llm, _ = ask(TreeRare(tree="constituency", query_generation=False), latency=0.05)
+    assert prediction.usage.calls == 7 and prediction.usage.critical_path == 2
+    starts = [s for s, _, r in llm.log if r.prompt.task == "subanswers"]
+    assert max(starts) - min(starts) < 0.04
+
+
+# --- Table 3, on the store's record
+
+def recorded(method, question=BORN):
+    "What the store's file says was asked, in the order of the calls: (prompt's task, its text); and the searches."
+    with Store() as store:
+        llm, shelf = Scripted(), Shelf()
+        asyncio.run(method(Question("q", "", question), Kit(StoredChat(llm, store).bind(method="m", dataset="d", question="q"), shelf, Parser())))
+        texts = [json.loads(zlib.decompress(body))["messages"][-1]["content"] for body, in store._all("SELECT body FROM requests ORDER BY rowid")]
+        assert len(texts) == store.usage(("method",))[0]["calls"] == len(llm.log)  # nothing twice, nothing beside the store
+        return [("final" if "FINAL:" in t else "queries" if "response:" in t else "answers", t) for t in texts], shelf.searches
+
+
+PHRASES = [BORN, "the director of Velmora or the author of Grey Harbour", "the author of Grey Harbour", "of Grey Harbour"]
+
+@pytest.mark.parametrize("name, calls, searched", [
+    ("TreeRare (DT)", ["queries", "answers"] * 4 + ["final"], 4),
+    ("TreeRare (DT) w/o QG", ["answers"] * 4 + ["final"], 4),
+    ("TreeRare (DT) w/o SAG", ["queries"] * 4 + ["final"], 4),
+    ("TreeRare (DT) w/o IR", ["queries", "answers"] * 4 + ["final"], 0),
+    ("IR Only", ["final"], 1),
+    ("QG Only", ["queries"] * 4 + ["final"], 0),
+    ("COT Only", ["final"], 0),
+    ("IR Only (every phrase)", ["final"], 4),
+    ("QG Only (the question)", ["queries", "final"], 0),
+])
+def test_calls_of_each_row_of_table_3(name, calls, searched):
+    record, searches = recorded((METHODS | ABLATIONS | READINGS)[name])
+    assert [kind for kind, _ in record] == calls and len(searches) == searched
+    if "w/o QG" in name:  # the phrase's surface form is the query; the question itself is answered from what that finds
+        assert sorted(q for queries, _ in searches for q in queries) == sorted(PHRASES)
+        assert all(BORN in text for kind, text in record if kind == "answers")
+        assert sorted(text.count("About") for kind, text in record if kind == "answers") == [2] * 4
+    if "w/o SAG" in name:  # passages are handed on, uninterpreted
+        assert "Known." not in str(record) and record[-1][1].count("About") == len({line for line in record[-1][1].splitlines() if "About" in line})
+    if "w/o IR" in name: assert all("(none)" in text for kind, text in record if kind == "answers") and "About" not in str(record)
+    if name == "IR Only": assert searches == [([BORN], 15)] and "About" in record[-1][1]
+    if name == "QG Only": assert all(f"What is {p}?" in record[-1][1] for p in PHRASES)
+    if name == "COT Only": assert "(none)" in record[-1][1] and "step by step" in record[-1][1]
+
+
+def test_the_printed_rows_of_table_3_are_the_ablations():
+    from treekit.report import published
+    assert list(dict.fromkeys(r["method"] for r in published("treerare", "table3"))) == list(ABLATIONS)
 
 
 def test_prompt_families():

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['SHAPING', 'canonical', 'fingerprint', 'source_fingerprint', 'Unusable', 'Lazy', 'Library', 'Batch']
 
-# %% ../nbs/09a_library.ipynb #1c3cc456
-import dataclasses, functools, hashlib, inspect, json, sys, threading, uuid
+# %% ../nbs/09a_library.ipynb #764eb8c6
+import dataclasses, functools, hashlib, inspect, json, re, sys, threading, uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,8 +39,8 @@ def fingerprint(
     "SHA-256 of what the values are."
     return hashlib.sha256(json.dumps(canonical(values), ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
-# %% ../nbs/09a_library.ipynb #86bc0d84
-SHAPING = ("bm25", "formats", "llm", "lucene", "method", "retrieval", "syntax")  # modules whose code shapes every method's predictions
+# %% ../nbs/09a_library.ipynb #5ea77ae5
+SHAPING = ("bm25", "formats", "llm", "lucene", "method", "retrieval", "syntax")  # modules whose code shapes every method's predictions, through its `Kit`
 
 @functools.cache
 def _digest(file):
@@ -51,11 +51,20 @@ def source_fingerprint(
     method: Any,  # a method
 ) -> str:  # 64 hex digits; changes with the code of its module and of the modules below it
     "Hash of the code behind a method. A class whose source can't be read gets a new one each time: nothing is reused then."
-    if file := getattr(sys.modules.get(type(method).__module__), "__file__", None): own = _digest(file)
+    own, modules = "", set(SHAPING)
+    if file := getattr(sys.modules.get(type(method).__module__), "__file__", None): own, modules = _digest(file), modules | _below(file)
     else:
         try: own = inspect.getsource(type(method).__call__)  # a class from a notebook's cell
         except (OSError, TypeError): own = uuid.uuid4().hex
-    return fingerprint(own, [_digest(Path(treekit.config.__file__).with_name(f"{m}.py")) for m in SHAPING])
+    return fingerprint(own, [_digest(_source(m)) for m in sorted(modules)])
+
+def _source(module): return Path(treekit.config.__file__).with_name(f"{module}.py")
+
+@functools.cache
+def _below(file):
+    "The kit's modules that a file imports when it is loaded, and those that they import."
+    direct = set(re.findall(r"^from \.(\w+) import", Path(file).read_text(encoding="utf-8"), re.M))
+    return direct.union(*(_below(_source(m)) for m in direct))
 
 # %% ../nbs/09a_library.ipynb #382e65c1
 class Unusable(UsageError):

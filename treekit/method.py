@@ -103,7 +103,7 @@ class Prediction:
         "A prediction from what `to_json` made."
         return cls(record["answer"], Trace.from_json(record["trace"]), Usage(**record["usage"]), record["error"])
 
-# %% ../nbs/09_method.ipynb #c66ecfa4
+# %% ../nbs/09_method.ipynb #2ba979f7
 @dataclass
 class Kit:
     "What a method may use for one question."
@@ -121,6 +121,7 @@ class Kit:
         *,
         node: Node | None = None,  # the step that asks
         after: tuple = (),  # further nodes whose answers went into this prompt
+        waits: bool = True,  # False: it doesn't wait for the node's children, and has nothing of theirs in it
         n: int = 1,  # samples
         remaining: int = 0,  # calls still to come after this one on its chain
         temperature: float | None = None,  # `None`: as the profile says
@@ -129,7 +130,7 @@ class Kit:
     ) -> Any:  # the reply's value; a list of `n` values if `n` > 1
         "Ask the model, read its reply, and note both in the trace. Raises what the `Chat` raises."
         prompt = self.prompts.get(prompt.name, prompt)
-        before = (node, *self.trace.children(node), *after) if node else after
+        before = (node, *(self.trace.children(node) if waits else ()), *after) if node else after
         depth = 1 + max((b.depth for b in before), default=0)
         request = prompt(n=n, temperature=temperature, max_tokens=max_tokens, remaining=remaining, **inputs)
         answered = await self._complete(request, node)
