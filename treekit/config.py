@@ -60,7 +60,7 @@ def work_dir(
     except OSError as e: raise UsageError(f"can't make the folder {str(folder)!r} ({e.strerror}): set TREEKIT_HOME to a folder that can be written") from None
     return folder
 
-# %% ../nbs/00_config.ipynb #39647ff4
+# %% ../nbs/00_config.ipynb #67309b01
 @dataclass(frozen=True)
 class Profile:
     "Where the model, the questions and the passages come from, and the limits of a run."
@@ -70,6 +70,7 @@ class Profile:
     key_variable: str = ""  # the environment variable that holds the key; empty: none is sent
     data: str = "world"  # "world", "hub", or a folder of question files
     retriever: str = "bm25"  # bm25 (Lucene), bm25s, dense, hybrid
+    wiki: str = "corpus"  # for methods that open pages by title: "corpus" (the passages' titles), "wikipedia" (needs a network)
     pool: str = "corpus"  # "own": each question's own paragraphs; "corpus": one index for all
     parser: str = "bundled"  # "bundled", or one of Stanza's packages
     prompts: str = ""  # a TOML file with other wordings of the prompts
@@ -94,9 +95,9 @@ class Profile:
         raise UsageError(f"profile {self.name!r} needs a key: set the environment variable {self.key_variable}; "
                          "the profile 'offline' needs none")
 
-# %% ../nbs/00_config.ipynb #f41469a4
+# %% ../nbs/00_config.ipynb #e241b0de
 _LEAST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0)
-_CHOICES = dict(pool=("own", "corpus"))
+_CHOICES = dict(pool=("own", "corpus"), wiki=("corpus", "wikipedia"))
 
 def _typed(name, value, kind):
     "`value` as the field's type and within its range, or a `UsageError` that names the field."

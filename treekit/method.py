@@ -103,7 +103,7 @@ class Prediction:
         "A prediction from what `to_json` made."
         return cls(record["answer"], Trace.from_json(record["trace"]), Usage(**record["usage"]), record["error"])
 
-# %% ../nbs/09_method.ipynb #2ba979f7
+# %% ../nbs/09_method.ipynb #bcbb1bb0
 @dataclass
 class Kit:
     "What a method may use for one question."
@@ -111,6 +111,7 @@ class Kit:
     retriever: Any = None  # `search(queries, k) -> list[list[Hit]]`
     parser: Any = None  # `parse(texts) -> list[Parse]`
     embedder: Any = None  # sentence vectors, for the methods that compare texts
+    wiki: Any = None  # `page(title)` and `similar(title)`, for the methods that walk a wiki
     prompts: dict = field(default_factory=dict)  # other wordings, by the prompt's name (`llm.load_prompts`)
     trace: Trace = field(default_factory=Trace)  # written by `ask`, and by the method
     usage: Usage = field(default_factory=Usage)  # counted by `ask`
