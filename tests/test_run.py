@@ -247,7 +247,7 @@ print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & {"torch", "s
 """
     runs = [subprocess.run([sys.executable, "-c", code, str(tmp_path / "s.sqlite")], capture_output=True, text=True, cwd=ROOT) for _ in range(2)]
     assert runs[1].returncode == 0, runs[1].stderr
-    assert runs[1].stdout.split() == ["3"]
+    assert runs[1].stdout.split() == ["9"]
 
 
 def test_progress_is_told_to_whoever_started_this_and_the_budget_is_shared(tmp_path, monkeypatch):

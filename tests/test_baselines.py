@@ -1,0 +1,276 @@
+"The baselines over the OpenAI protocol: what the store's record says they asked, how they vote, and what becomes of paths without an answer."
+import asyncio, json, re, zlib
+from dataclasses import replace
+
+import pytest
+
+from treekit.baselines import MOST_CONSISTENT, PROMPTS, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown
+from treekit.config import UsageError, load_profile
+from treekit.data import Passage, QAPair, Question, Step
+from treekit.library import Lazy
+from treekit.llm import CallFailed, Completion, OpenAIChat
+from treekit.method import Kit, configure
+from treekit.retrieval import Hit
+from treekit.run import run
+from treekit.store import Store
+
+PROFILE = load_profile("offline")
+ASKED = "Where was the author of Grey Harbour born?"
+HARBOUR = Passage("p1", "Grey Harbour", "Grey Harbour is a novel by Ida Roth.")
+
+
+class Shelf:
+    def search(self, queries, k=15): return [[Hit(HARBOUR, 2.0, 1)][:k] for _ in queries]
+
+
+def training(dataset, n=5):
+    pairs = (QAPair("Which one?", ("one",)), QAPair("Which other?", ("two",))) if dataset == "asqa" else ()
+    return [Question(f"t{i}", dataset, f"Question {i}?", (f"answer {i}",), qa_pairs=pairs, decomposition=() if pairs else (Step(f"Step {i}?", f"answer {i}"),)) for i in range(n)]
+
+
+def question(dataset="musique"): return Question("q", dataset, ASKED, ("Tarn",), qa_pairs=(QAPair("a?", ("Tarn",)),) if dataset == "asqa" else ())
+
+
+def go(chosen, server, dataset="musique", store=None, **client):
+    "The results of one question, and the record: (method, node, sample, parameters, text) of each call, in the order of the ledger."
+    store, chat = store or Store(), OpenAIChat("gpt-4o-mini", server.url, **dict(pause=0.01, retries=1) | client)
+    results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=chat, store=store, corpora={dataset: Lazy(Shelf, "shelf", "a shelf")}, progress=False)
+    store.flush()
+    rows = store._all("SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER BY l.rowid")
+    bodies = [(m, node, sample, json.loads(zlib.decompress(body))) for m, node, sample, body in rows]
+    return results, [(m, node, sample, b["parameters"], "\n".join(x["content"] for x in b["messages"])) for m, node, sample, b in bodies]
+
+
+def sampled(body):
+    "Ten paths for a sampled request, one reply else."
+    text = "\n".join(m["content"] for m in body["messages"])
+    if "Choice:" in text: return "Choice: 2"
+    answers = ["Tarn", "Orle", "Tarn.", "Orle", "the Tarn", "Usk", "Orle", "", "Usk", "tarn"]
+    if not body.get("n"): return "Explanation: so it is.\nFINAL: Tarn"
+    kind = "few" if "examples" in text else "zero"  # so that no two rows make the same choice
+    return [f"Explanation: {kind} path {i}.\nFINAL: {a}" if a else "I go on and on" for i, a in enumerate(answers)]
+
+
+@pytest.fixture
+def model(server):
+    server.script(reply="test_baselines:sampled")
+    return server
+
+
+# --- calls
+
+ROWS = ["zero-shot", "few-shot", "COT (zero-shot)", "COT (few-shot)", "SC (zero-shot)", "SC (few-shot)"]
+
+
+@pytest.mark.parametrize("dataset, calls", [("musique", [1, 1, 1, 1, 10, 10]), ("asqa", [1, 1, 1, 1, 11, 11])])
+def test_each_row_makes_its_calls(model, dataset, calls):
+    chosen = methods(training(dataset))
+    results, record = go(chosen, model, dataset)
+    assert list(chosen) == ROWS and not results.failures
+    assert [sum(m == name for m, *_ in record) for name in ROWS] == calls == [r.usage.calls for r in results.rows]
+    assert [r.usage.critical_path for r in results.rows] == [1, 1, 1, 1] + [1 + (dataset == "asqa")] * 2
+    assert model.count == 6 + 2 * (dataset == "asqa")  # the ten samples are one request
+
+
+def test_what_each_row_says(model):
+    _, record = go(methods(training("musique")), model)
+    text = {m: t for m, *_, t in record}
+    for name, t in text.items():
+        assert ("Let's think step by step.\nQuestion: " + ASKED in t) == (name in ("COT (zero-shot)", "SC (zero-shot)"))
+        assert t.count("\nFINAL: answer") == (3 if "few-shot" in name else 0)
+        assert t.count("Explanation: 1. Step") == (3 if name in ("COT (few-shot)", "SC (few-shot)") else 0)
+        assert ("Explanation: [" in t) == name.startswith(("COT", "SC")) and HARBOUR.text in t
+    assert text["SC (few-shot)"] == text["COT (few-shot)"]  # "using the few-shot CoT prompt", App. B
+
+
+def test_ten_samples_at_their_temperature_in_one_request(model):
+    _, record = go({"SC": SelfConsistency()}, model)
+    assert [sample for _, _, sample, *_ in record] == list(range(10)) and {p["temperature"] for *_, p, _ in record} == {0.7}
+    assert [(r["n"], r["temperature"]) for r in model.requests] == [(10, 0.7)]
+
+
+def test_ten_requests_where_the_server_gives_one_at_a_time(server):
+    server.script(reply="scripted:numbered", n=False)
+    results, record = go({"SC": SelfConsistency()}, server)
+    assert len(record) == 10 == server.count and results.rows[0].usage.calls == 10
+
+
+def test_the_choice_comes_after_the_paths_and_is_not_sampled(model):
+    results, record = go({"SC": SelfConsistency()}, model, "asqa")
+    assert [sample for _, _, sample, *_ in record] == [*range(10), 0]
+    *_, parameters, text = record[-1]
+    assert parameters["temperature"] == 0.0 and text.startswith("Several responses") and "[9] zero path 9. FINAL: tarn" in text and "[10]" not in text  # the path without an answer isn't shown
+    [row] = results.rows
+    assert row.answer == "Orle" and row.trace.nodes[row.trace.nodes[0].data["choice"]].text == "Orle"
+
+
+def test_every_path_has_its_call_in_the_trace(model):
+    store = Store()
+    results, _ = go({"SC": SelfConsistency()}, model, store=store)
+    trace = results.rows[0].trace
+    paths = [n for n in trace.nodes if n.kind == "path"]
+    assert trace.nodes[0].calls == [] and [len(p.calls) for p in paths] == [1] * 10 and {p.parent for p in paths} == {0}
+    for p in paths: assert (p.text or "on and on") in store.calls(p.calls)[p.calls[0]].text
+
+
+def test_warm_it_asks_nothing(model):
+    store = Store()
+    first, _ = go(methods(training("asqa")), model, "asqa", store)
+    model.reset()
+    again, _ = go(methods(training("asqa")), model, "asqa", store)
+    assert model.count == 0 and [r.answer for r in again.rows] == [r.answer for r in first.rows]
+
+
+# --- votes
+
+def test_votes_are_on_normalised_answers_and_written_down(model):
+    results, _ = go({"SC": SelfConsistency()}, model)
+    [row] = results.rows
+    assert row.answer == "Tarn" and row.trace.nodes[0].data["votes"] == {"tarn": 4, "orle": 3, "usk": 2}
+    silent = row.trace.nodes[8]
+    assert silent.text == "" and silent.data["explanation"] == "I go on and on" and "no vote" in silent.notes[0]
+
+
+def test_of_equals_the_first_sampled_wins():
+    assert majority(["b", "c", "C.", "B"]) == ("b", {"b": 2, "c": 2})
+    assert majority(["c", "the b", "d", "B", "D"])[0] == "the b"
+    assert majority(["벨모라", "Velmora", "벨모라."])[0] == "벨모라"
+
+
+class Chat:
+    "Replies for each request; a `CallFailed` is raised."
+    model, endpoint, defaults = "scripted", "nowhere", {}
+    def __init__(self, reply): self.reply, self.asked = reply, []
+    async def complete(self, request):
+        self.asked.append(request)
+        replies = [self.reply(request, request.sample + i) for i in range(request.n)]
+        for r in replies:
+            if isinstance(r, Exception): raise r
+        return [Completion(r) for r in replies]
+
+
+def ask(method, reply, q=None):
+    kit = Kit(Chat(reply), Shelf())
+    return kit, lambda: asyncio.run(method(q or question(), kit))
+
+
+@pytest.mark.parametrize("dataset", ["musique", "asqa"])
+def test_no_path_with_an_answer_is_a_recorded_failure(server, dataset):
+    server.script(reply="scripted:numbered")  # no FINAL anywhere
+    results, record = go({"SC": SelfConsistency()}, server, dataset)
+    [row] = results.failures
+    assert row.answer == "" and "none of the 10 sampled paths" in row.error and len(record) == 10
+    assert [n.kind for n in row.trace.nodes] == ["answer"] + ["path"] * 10 and row.trace.nodes[3].data["explanation"] == "reply 2"
+    assert results.score("COVER-EM")[0] | dict(low=0, high=0) == dict(method="SC", dataset=dataset, metric="COVER-EM", n=1, failures=1, value=0.0, low=0, high=0)
+
+
+def test_a_path_that_only_thinks_has_no_vote():
+    empty = CallFailed("empty", "all of max_tokens went into thinking", "raise max_tokens")
+    kit, answer = ask(SelfConsistency(samples=4), lambda r, i: empty if i == 2 else f"FINAL: {'Orle' if i else 'Tarn'}")
+    assert answer().answer == "Orle" and [n.text for n in kit.trace.nodes[1:]] == ["Tarn", "Orle", "", "Orle"]
+    _, answer = ask(SelfConsistency(samples=4), lambda r, i: empty)
+    with pytest.raises(CallFailed, match="thinking"): answer()
+    _, answer = ask(SelfConsistency(samples=4), lambda r, i: CallFailed("server", "500", "later"))
+    with pytest.raises(CallFailed, match="500"): answer()
+
+
+@pytest.mark.parametrize("reply, answer, note", [("Choice: 3", "c", ""), ("Response 1 is odd. Choice: Response 2", "b", ""), ("The 2nd? I'd say 3", "c", "last number"),
+                                                  ("All agree.", "a", "no response 0"), ("Choice: 99", "a", "no response 99"), ("", "a", "no response 0")])
+def test_a_choice_is_read_tolerantly_and_never_in_silence(reply, answer, note):
+    kit, go = ask(SelfConsistency(samples=3, aggregation="choice"), lambda r, i: reply if r.prompt is MOST_CONSISTENT else f"Explanation: e.\nFINAL: {'abc'[i]}")
+    assert go().answer == answer
+    assert note in "; ".join(kit.trace.nodes[0].notes) and bool(kit.trace.nodes[0].notes) == bool(note)
+
+
+def test_one_answer_needs_no_choice_and_a_vote_can_be_had_on_long_answers():
+    kit, go = ask(SelfConsistency(samples=3), lambda r, i: "FINAL: Tarn" if i == 1 else "Well", question("asqa"))
+    assert go().answer == "Tarn" and len(kit.llm.asked) == 1
+    kit, go = ask(SelfConsistency(samples=3, aggregation="vote"), lambda r, i: "FINAL: Tarn", question("asqa"))
+    assert go().answer == "Tarn" and kit.trace.nodes[0].data["votes"] == {"tarn": 3} and len(kit.llm.asked) == 1
+
+
+def test_one_sample_is_a_chain_of_thought():
+    _, go = ask(SelfConsistency(samples=1), lambda r, i: "FINAL: Tarn")
+    assert go().answer == "Tarn"
+
+
+def test_another_method_falls_back_on_it():
+    kit = Kit(Chat(lambda r, i: "FINAL: Tarn"), Shelf())
+    step = kit.trace.add("step", "the eighth")
+    step.depth = 8
+    prediction = asyncio.run(SelfConsistency()(question(), kit, parent=step))
+    assert prediction.answer == "Tarn" and prediction.trace is kit.trace and prediction.usage.critical_path == 9
+    assert [n.kind for n in kit.trace.children(step)] == ["answer"] and len(kit.trace.children(kit.trace.nodes[1])) == 10
+
+
+# --- examples
+
+def test_the_question_is_never_among_its_examples(model):
+    pool = training("musique", 3) + [Question("q", "musique", "Another wording", ("leaked",), decomposition=(Step("leaked?", "leaked"),)),
+                                     Question("t9", "musique", f" {ASKED} ", ("leaked",), decomposition=(Step("leaked?", "leaked"),)), *training("hotpotqa", 3)]
+    _, record = go(methods(pool[3:] + pool[:3]), model)
+    assert len(record) == 24 and not any("leaked" in text for *_, text in record)
+    with pytest.raises(UsageError, match="has 2"): shown(examples_from(pool[:2]), question(), 3)
+
+
+def test_a_chain_of_thought_needs_rationales():
+    bare = tuple(Example("musique", f"t{i}", f"Question {i}?", "x") for i in range(3))
+    assert shown(bare, question(), 3).count("FINAL") == 3
+    with pytest.raises(UsageError, match="3 examples with a rationale of data set 'musique' and has 0"): shown(bare, question(), 3, reasoning=True)
+
+
+def test_rationales_come_from_what_the_data_set_knows():
+    q = Question("t", "x", "?", ("Tarn",), paragraphs=(Passage("p", "Ida Roth", "Ida Roth writes. She is from Tarn. She sails."),))
+    assert rationale(q) == ""
+    assert rationale(replace(q, supporting=("p",))) == rationale(replace(q, facts=(("Ida Roth", 1),))) == "1. Ida Roth: She is from Tarn."
+    assert rationale(replace(q, facts=(("Ida Roth", 9), ("Nobody", 0)))) == ""
+    assert rationale(replace(q, facts=(("Ida Roth", 1),), meta={"sent_ends": {"p": [16, 45]}})) == "1. Ida Roth: She is from Tarn. She sails."
+    assert rationale(replace(q, triples=(("Ida Roth", "place of birth", "Tarn"),))) == "1. The place of birth of Ida Roth is Tarn."
+    steps = (Step("Grey Harbour >> author", "Ida Roth"), Step("Where was #1 born, and what is #7?", "Tarn"))
+    assert rationale(replace(q, decomposition=steps)) == "1. Grey Harbour, author Ida Roth. 2. Where was Ida Roth born, and what is #7? Tarn."
+    assert rationale(replace(q, decomposition=(Step("Is it so?"),))) == "1. Is it so?"
+    assert rationale(training("asqa")[0]) == "The question can stand for 2 refined questions. 1. Which one? one. 2. Which other? two."
+
+
+@pytest.mark.parametrize("dataset", ["hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa"])
+def test_every_training_question_of_the_world_has_a_rationale(dataset):
+    from treekit.data import exemplars
+    for e in examples_from(exemplars(dataset, "world", 8)):
+        assert re.match(r"(The question can stand for \d+ refined questions?\. )?1\. \w", e.rationale) and "#" not in e.rationale and e.answer
+
+
+def test_citations_are_not_shown_in_examples():
+    assert examples_from([Question("a", "asqa", "Who?", long_answers=("Ida [1] and Lio [2][3].",))])[0].answer == "Ida and Lio."
+
+
+# --- settings
+
+@pytest.mark.parametrize("wrong, hint", [(dict(samples=0), "samples"), (dict(temperature=0.0), "above 0"), (dict(temperature=3.0), "at most 2"), (dict(shots=-1), "shots"),
+                                         (dict(aggregation="majority"), "aggregation"), (dict(family="long"), "family")])
+def test_wrong_settings_are_named(wrong, hint):
+    with pytest.raises(UsageError, match=hint): SelfConsistency(**wrong)
+
+
+def test_settings_can_be_given_as_words():
+    assert configure(SelfConsistency(), samples="3", temperature="1", aggregation="vote") == SelfConsistency(samples=3, temperature=1.0, aggregation="vote")
+    assert configure(RetrieveAndRead(), top_k="0", reasoning="on") == RetrieveAndRead(top_k=0, reasoning=True)
+
+
+def test_without_a_search_there_are_no_documents(model):
+    results, record = go({"alone": RetrieveAndRead(top_k=0)}, model)
+    assert "(none)" in record[0][-1] and HARBOUR.text not in record[0][-1] and "hits" not in results.rows[0].trace.nodes[0].data
+
+
+def test_a_path_is_worded_like_the_chain_of_thought():
+    for few in (False, True):
+        for family in ("multi-hop", "ambiguous"): assert PROMPTS[few, "path", family].template == PROMPTS[few, "cot", family].template
+
+
+# --- offline
+
+def test_offline_paths_differ_and_vote(tmp_path):
+    from treekit.data import load
+    asked = {d: load(d, "world", n=3) for d in ("hotpotqa", "asqa")}
+    results = run({"SC": SelfConsistency()}, asked, load_profile("offline", n=3), store=Store(tmp_path / "s.sqlite"), progress=False)
+    assert not results.failures and [r.usage.calls for r in results.rows] == [10] * 3 + [11] * 3
+    assert any(len(r.trace.nodes[0].data["votes"]) > 1 for r in results.rows[:3])
