@@ -5,13 +5,14 @@
 # %% auto #0
 __all__ = ['Node', 'Trace', 'Usage', 'Prediction', 'Kit', 'together', 'cited', 'prompt_family', 'Method', 'settings', 'configure']
 
-# %% ../nbs/09_method.ipynb #bb35d4bc
+# %% ../nbs/09_method.ipynb #1b6393d3
 import asyncio, dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from .config import UsageError, choose
 from .data import Question
+from .llm import Completion
 
 # %% ../nbs/09_method.ipynb #2a9e97d9
 @dataclass
@@ -103,7 +104,7 @@ class Prediction:
         "A prediction from what `to_json` made."
         return cls(record["answer"], Trace.from_json(record["trace"]), Usage(**record["usage"]), record["error"])
 
-# %% ../nbs/09_method.ipynb #bcbb1bb0
+# %% ../nbs/09_method.ipynb #8de202b8
 @dataclass
 class Kit:
     "What a method may use for one question."
@@ -130,9 +131,7 @@ class Kit:
         **inputs,  # the prompt's slots
     ) -> Any:  # the reply's value; a list of `n` values if `n` > 1
         "Ask the model, read its reply, and note both in the trace. Raises what the `Chat` raises."
-        prompt = self.prompts.get(prompt.name, prompt)
-        before = (node, *(self.trace.children(node) if waits else ()), *after) if node else after
-        depth = 1 + max((b.depth for b in before), default=0)
+        prompt, depth = self.prompts.get(prompt.name, prompt), self._depth(node, after, waits)
         request = prompt(n=n, temperature=temperature, max_tokens=max_tokens, remaining=remaining, **inputs)
         answered = await self._complete(request, node)
         values = []
@@ -140,15 +139,43 @@ class Kit:
             reply = prompt.read(completion.text)
             values.append(reply.value)
             self._note(node, key, reply.note and f"{prompt.name}: {reply.note}", completion, hit)
-        if node: node.depth = max(node.depth, depth)
-        self.usage.critical_path = max(self.usage.critical_path, depth)
+        self._reached(node, depth)
         return values if n > 1 else values[0]
 
-    async def _complete(self, request, node):
-        "`(key, completion, hit)` for each sample; a bare `Chat` has no keys."
-        if not hasattr(self.llm, "complete_keyed"): return [("", c, False) for c in await self.llm.complete(request)]
-        llm = self.llm if node is None else self.llm.bind(node=str(node.id))
-        return await llm.complete_keyed(request)
+    async def score(
+        self,
+        prompt,  # a `Prompt`
+        continuation: str,  # what is scored
+        *,
+        node: Node | None = None,  # as for `ask`
+        after: tuple = (),
+        waits: bool = True,
+        remaining: int = 0,
+        **inputs,  # the prompt's slots
+    ) -> list[float]:  # log-probability of each of the continuation's tokens, given the prompt
+        "How likely the model finds a text. Counted and stored like a call; raises `ScoringUnsupported` where the server can't."
+        prompt, depth = self.prompts.get(prompt.name, prompt), self._depth(node, after, waits)
+        [(key, completion, hit)] = await self._complete(prompt(remaining=remaining, **inputs), node, continuation)
+        self._note(node, key, "", completion, hit)
+        self._reached(node, depth)
+        return [p for _, p in completion.logprobs]
+
+    def _depth(self, node, after, waits):
+        "The place of a call on its chain."
+        before = (node, *(self.trace.children(node) if waits else ()), *after) if node else after
+        return 1 + max((b.depth for b in before), default=0)
+
+    def _reached(self, node, depth):
+        if node: node.depth = max(node.depth, depth)
+        self.usage.critical_path = max(self.usage.critical_path, depth)
+
+    async def _complete(self, request, node, continuation=None):
+        "`(key, completion, hit)` for each sample, or for the continuation's score; a bare `Chat` has no keys."
+        if hasattr(self.llm, "complete_keyed"):
+            llm = self.llm if node is None else self.llm.bind(node=str(node.id))
+            return await llm.complete_keyed(request, continuation) if continuation is not None else await llm.complete_keyed(request)
+        if continuation is None: return [("", c, False) for c in await self.llm.complete(request)]
+        return [("", Completion("", logprobs=tuple(("", p) for p in await self.llm.score(request, continuation))), False)]
 
     def _note(self, node, key, note, completion, hit):
         self.usage.calls += 1

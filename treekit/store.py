@@ -291,7 +291,7 @@ class Totals:
     tokens_out: int = 0
     money: float | None = 0.0  # dollars spent now; None if the price isn't known
 
-# %% ../nbs/04_store.ipynb #36cc9f1b
+# %% ../nbs/04_store.ipynb #29220d4b
 class StoredChat:
     "A `Chat` that never asks twice, keeps the ledger and a budget. `bind` gives a view that says who asks."
 
@@ -320,13 +320,13 @@ class StoredChat:
         "The request's samples, from the store where they are."
         return [completion for _, completion, _ in await self.complete_keyed(request)]
 
-    async def complete_keyed(self, request: Request) -> list[tuple[str, Completion, bool]]:
-        "The samples with their keys, and whether they were there already."
-        return await self._get(request)
+    async def complete_keyed(self, request: Request, continuation: str | None = None) -> list[tuple[str, Completion, bool]]:
+        "The samples (or the continuation's score, in `logprobs`) with their keys, and whether they were there already."
+        return await self._get(request, continuation)
 
     async def score(self, request: Request, continuation: str) -> list[float]:
         "Log-probabilities of the continuation's tokens, from the store if they are there."
-        return [p for _, p in (await self._get(replace(request, n=1), continuation))[0][1].logprobs]
+        return [p for _, p in (await self.complete_keyed(replace(request, n=1), continuation))[0][1].logprobs]
 
     async def close(self): await self.chat.close()
 
