@@ -6,8 +6,8 @@
 __all__ = ['PROMPTS', 'Request', 'Completion', 'Chat', 'count_tokens', 'Prompt', 'load_prompts', 'canonical_endpoint', 'Limiter',
            'CallFailed', 'ScoringUnsupported', 'OpenAIChat', 'FINAL', 'QUESTIONS', 'TEXT', 'Format', 'Reply']
 
-# %% ../nbs/03_llm.ipynb #28485207
-import asyncio, functools, heapq, itertools, json, random, re, string, time, tomllib
+# %% ../nbs/03_llm.ipynb #c2cf8c85
+import asyncio, functools, heapq, itertools, json, math, random, re, string, time, tomllib
 from email.utils import parsedate_to_datetime
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -300,7 +300,22 @@ def _completions(text, request, latency):
     shared = [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated) for i, (c, out) in enumerate(zip(got, outs))]
     return [c for c in shared if c.text]
 
-# %% ../nbs/03_llm.ipynb #c9a8525b
+# %% ../nbs/03_llm.ipynb #4596ec95
+def _echoed(found, whole, start):
+    "The log-probabilities of the tokens of `whole[start:]` in an echo; None if `whole` wasn't echoed."
+    tokens, offsets, values = found["tokens"], found["text_offset"], found["token_logprobs"]
+    wanted, plain = whole[start:], lambda text: re.sub(r"[^A-Za-z0-9]", "", text)
+    if (own := "".join(tokens).find(re.match(r"[\x00-\x7f]{0,16}", whole)[0])) < 0: return None
+    for shift in dict.fromkeys((own, 0)):
+        taken = [i for i, at in enumerate(offsets) if at - shift < len(whole) and (at - shift >= start or at - shift + len(tokens[i]) > start)]
+        if plain("".join(tokens[i] for i in taken)) == plain(wanted): break
+    else: raise CallFailed("malformed", f"the log-probabilities are not those of {wanted[:60]!r}: its tokens and their places don't line up", "score with another server, or let the model guess the text instead", again=False)
+    scores = [values[i] if i < len(values) else None for i in taken]
+    if bad := [p for p in scores if not isinstance(p, (int, float)) or not math.isfinite(p)]:
+        raise CallFailed("malformed", f"{len(bad)} of the {len(scores)} log-probabilities of {wanted[:60]!r} are missing or no numbers", "score with another server, or let the model guess the text instead", again=False)
+    return [float(p) for p in scores]
+
+# %% ../nbs/03_llm.ipynb #3ed175cb
 class OpenAIChat:
     "A model behind any server that speaks the OpenAI protocol: OpenAI, vLLM, Ollama, llama.cpp, …"
 
@@ -360,12 +375,9 @@ class OpenAIChat:
         unsupported = ScoringUnsupported(f"{urlsplit(self.endpoint).netloc} can't score a given text: that takes /completions with echo and logprobs, which vLLM serves; "
                                          "the profile 'offline' scores without a model")
         def read(text, latency):
-            try:
-                found = _json(text)["choices"][0]["logprobs"]
-                places = [(at, at + len(token), p) for token, at, p in zip(found["tokens"], found["text_offset"], found["token_logprobs"])]
+            try: values = _echoed(_json(text)["choices"][0]["logprobs"], whole, start)
             except (KeyError, TypeError, IndexError): raise unsupported from None
-            values = [float(p) for at, end, p in places if end > start and at < len(whole) and p is not None]
-            if not values or places[0][0] > 0: raise unsupported  # it didn't echo
+            if not values: raise unsupported
             return values
         body = dict(model=self.model, prompt=whole, echo=True, logprobs=1, max_tokens=1, temperature=0.0)
         try: return await self._ask("/completions", body, request, read)
