@@ -104,7 +104,7 @@ class Prediction:
         "A prediction from what `to_json` made."
         return cls(record["answer"], Trace.from_json(record["trace"]), Usage(**record["usage"]), record["error"])
 
-# %% ../nbs/09_method.ipynb #8de202b8
+# %% ../nbs/09_method.ipynb #aeca6f13
 @dataclass
 class Kit:
     "What a method may use for one question."
@@ -183,6 +183,7 @@ class Kit:
         self.usage.tokens_in += completion.tokens_in
         self.usage.tokens_out += completion.tokens_out
         if key and node is not None: node.calls.append(key)
+        if completion.thinking and node is not None: node.data.setdefault("thinking", []).append(completion.thinking)  # of a reasoning model; no part of its reply
         if note: (self.trace if node is None else node).notes.append(note)
 
     async def retrieve(
@@ -209,11 +210,13 @@ async def together(
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
 
-# %% ../nbs/09_method.ipynb #30a6ee2b
+# %% ../nbs/09_method.ipynb #bde4cdca
 def cited(
     hits: list,  # `Hit`s
-) -> list[dict]:  # id, title, score
-    "Hits as a trace keeps them: which passages, without their text."
+    text: bool = False,  # with their text, for what is measured on it
+) -> list[dict]:  # id, title, score; or id, title, text
+    "Hits as a trace keeps them: which passages, and their text only if it is wanted."
+    if text: return [dict(id=h.passage.id, title=h.passage.title, text=h.passage.text) for h in hits]
     return [dict(id=h.passage.id, title=h.passage.title, score=round(h.score, 4)) for h in hits]
 
 # %% ../nbs/09_method.ipynb #b5a00d69
