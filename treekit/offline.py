@@ -14,8 +14,8 @@ from .llm import Completion, Request, count_tokens
 from .reading import norm
 from .tasks import HANDLERS
 
-# %% ../nbs/05z_offline.ipynb #be684486
-READERS = ("reading", "intent", "answering", "comparing", "following", "tasks", "consistency", "iterating")  # what the replies come from; importing one registers its tasks
+# %% ../nbs/05z_offline.ipynb #1792d780
+READERS = ("reading", "intent", "answering", "comparing", "following", "tasks", "consistency", "iterating", "acting")  # what the replies come from; importing one registers its tasks
 for _module in READERS: importlib.import_module(f"treekit.{_module}")
 
 # %% ../nbs/05z_offline.ipynb #582c3439
@@ -37,7 +37,7 @@ def sampled(
     kept = [d for d in documents if draw.random() < share]
     return inputs | dict(documents=kept or list(documents[:1]))
 
-# %% ../nbs/05z_offline.ipynb #a6fd5218
+# %% ../nbs/05z_offline.ipynb #81deeb0c
 class ExtractiveChat:
     "The offline reader as a `Chat`."
     model = "extractive"
@@ -54,6 +54,7 @@ class ExtractiveChat:
         most, size, written = request.max_tokens or self.defaults["max_tokens"], count_tokens(request.text), {}
         def reply(i):
             inputs = sampled(request.inputs, request.sample + i) if request.temperature else request.inputs
+            if getattr(HANDLERS[prompt.task], "wants_sample", False): inputs = inputs | dict(sample=request.sample + i if request.temperature else 0)
             if (seen := repr(inputs)) in written: return written[seen]
             text, finish = prompt.format.render(HANDLERS[prompt.task](**inputs)), "stop"
             for mark in request.stop: text = text.split(mark)[0]
