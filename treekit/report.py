@@ -302,36 +302,61 @@ def save_figure(
         fig.savefig(paths[1], metadata={"Date": None, "Creator": None})
     return paths
 
-# %% ../nbs/11_report.ipynb #9fa389e6
+# %% ../nbs/11_report.ipynb #e2d09b56
 def dot_plot(
     df,  # from `compare`
-    group: str = "",  # whose rows; default: the group that was run
-    metric: str = "COVER-EM",  # which metric
+    group: str = "",  # only this group; default: the group that was run, beside all printed ones
+    metric: str = "",  # only this metric; default: every column
     width: float = PAGE,  # inches
+    across: int = 4,  # panels in a row
 ):  # matplotlib figure
-    "Printed (open) and reproduced (filled, with its interval) side by side: methods down, one panel per dataset."
+    "Printed (open) and reproduced (filled, with its interval) side by side: methods down, one panel per column of the table."
     import matplotlib.pyplot as plt
     house_style()
-    records = [r for r in df.to_dict("records") if r["metric"] == metric]
-    ran = [r["group"] for r in records if r["verdict"] != "not run"]
-    group = choose("group", group, {r["group"] for r in records}) if group else (ran or [records[0]["group"]])[0]
-    records = [r for r in records if r["group"] == group and r["method"] != "Rel. Impr."]
-    datasets, methods = (list(dict.fromkeys(r[k] for r in records)) for k in ("dataset", "method"))
-    fig, axes = plt.subplots(1, len(datasets), figsize=(width, 0.7 + 0.19 * len(methods)), sharey=True, squeeze=False)
-    for ax, dataset in zip(axes[0], datasets):
-        for r in (r for r in records if r["dataset"] == dataset):
-            y = methods.index(r["method"])
-            if r["published"] == r["published"]: ax.plot(r["published"], y, "o", mfc="white", mec=PALETTE[0], label="printed", ls="none", zorder=3)
-            if r["reproduced"] == r["reproduced"]:
-                if r["low"] == r["low"]: ax.plot([r["low"], r["high"]], [y, y], "-", color=PALETTE[1], lw=1.6, marker="", solid_capstyle="butt")
-                ax.plot(r["reproduced"], y, "D", color=PALETTE[1], label="reproduced", ls="none")
-        ax.set(title=dataset, xlabel=metric)
-        ax.margins(x=0.12)
+    if group: choose("group", group, set(df.group))
+    records = [r for r in df.to_dict("records") if r["group"] == (group or r["group"]) and r["metric"] == (metric or r["metric"]) and r["method"] != "Rel. Impr."]
+    panels, methods = list(dict.fromkeys((r["dataset"], r["metric"]) for r in records)), list(dict.fromkeys(r["method"] for r in records))
+    down = -(-len(panels) // across)
+    fig, axes = plt.subplots(down, min(across, len(panels)), figsize=(width, down * (0.5 + 0.17 * len(methods)) + 0.35), sharey=True, squeeze=False)
+    for ax in axes.flat[len(panels):]: ax.axis("off")
+    for ax, (dataset, name) in zip(axes.flat, panels): ax.set(title=dataset, xlabel=name)
+    marks = iter("os^v<>ph")
+    for label, key, rows in _series(records):
+        ours = key == "reproduced"
+        look = dict(marker="D", color=PALETTE[1], zorder=3) if ours else dict(marker=next(marks), color=PALETTE[0], mfc="none", mew=0.7, zorder=4)
+        for r in rows:
+            ax, y = axes.flat[panels.index((r["dataset"], r["metric"]))], methods.index(r["method"])
+            if ours and r["low"] == r["low"]: ax.plot([r["low"], r["high"]], [y, y], "-", color=PALETTE[3], lw=2, marker="", solid_capstyle="butt")
+            ax.plot(r[key], y, ls="none", ms=4, label=label, **look)
+    for row in axes: _as_long([ax for ax in row if ax.has_data()])
+    for ax in axes.flat: ax.grid(axis="y", lw=0.4)
     axes[0][0].set_yticks(range(len(methods)), methods)
     axes[0][0].set_ylim(len(methods) - 0.5, -0.5)
-    found = {label: handle for ax in axes[0] for handle, label in zip(*ax.get_legend_handles_labels())}
-    fig.legend(found.values(), found.keys(), loc="outside lower center", ncols=2)
+    found = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels())}
+    fig.legend(found.values(), found.keys(), loc="outside lower center", ncols=4)
     return fig
+
+def _series(records):
+    "`(label, column, rows)` of each group's printed numbers, once where two groups share them, and of what was run."
+    groups, found, seen = {}, [], []
+    for r in records: groups.setdefault(r["group"], []).append(r)
+    ran = {g for g, rows in groups.items() for r in rows if r["reproduced"] == r["reproduced"]}
+    for g in sorted(groups, key=lambda g: g in ran):  # stable: as printed, and what stands beside a model of its own last
+        rows = [r for r in groups[g] if r["published"] == r["published"]]
+        cells = [(r["method"], r["dataset"], r["metric"], r["published"]) for r in rows]
+        if rows and cells not in seen: found.append((f"printed, {g}" if g else "printed", "published", rows))
+        seen.append(cells)
+    return found + [(f"reproduced, {g}" if g else "reproduced", "reproduced", [r for r in rows if r["reproduced"] == r["reproduced"]]) for g, rows in groups.items() if g in ran]
+
+def _as_long(axes):
+    "Give axes the same length, each around its own data, and the same ticks."
+    from matplotlib.ticker import MultipleLocator
+    limits = [ax.dataLim.intervalx for ax in axes]
+    length = 1.15 * max([high - low for low, high in limits], default=0) or 1.0
+    step = next(s for e in range(-4, 9) for s in (10.0**e, 2 * 10.0**e, 5 * 10.0**e) if length / s <= 4.5)
+    for ax, (low, high) in zip(axes, limits):
+        ax.set_xlim((low + high - length) / 2, (low + high + length) / 2)
+        ax.xaxis.set_major_locator(MultipleLocator(step))
 
 # %% ../nbs/11_report.ipynb #1c3535aa
 def count_verdicts(
