@@ -15,7 +15,7 @@ from .intent import ask
 from .reading import norm, sentences
 from .tasks import UNKNOWN, answer, as_question, handles, subanswers, subquestions
 
-# %% ../nbs/05j_iterating.ipynb #921129f7
+# %% ../nbs/05j_iterating.ipynb #c4084c12
 def next_questions(
     question: str,
     known=(),  # sentences, intermediate answers, or passages
@@ -24,7 +24,8 @@ def next_questions(
     "Smaller questions that bring a question forward."
     done = {norm(q) for q in (question, *asked)}
     whole = [q for q in subquestions(question, question, known) if not re.match(r"What (?:is|are) [A-Z]", q) and norm(q) not in norm(question)]
-    found = {norm(q): q[0].upper() + q[1:] for q in [*whole, *_pieces(question)]}
+    if whole and norm(whole[0]) in done and any(norm(n) not in norm(question) for n in names_in(whole[0])): return []  # the whole question, with a name that was found, has been asked
+    found = {norm(q): q[0].upper() + q[1:] for q in whole or ([] if asked else _pieces(question))}
     return [q for n, q in found.items() if n not in done]
 
 def _pieces(question):
