@@ -267,7 +267,9 @@ class IterRetGen(Searching):
             node.data.update(explanation=reply["explanation"], evidence=reply["answer"])
         return await self._end(kit, node, text, reply["answer"], [said])
 
-# %% ../nbs/papers/iterative.ipynb #704c7692
-def methods() -> dict:  # printed name -> method
+# %% ../nbs/papers/iterative.ipynb #bd0b8ab8
+def methods(
+    examples: list[Question] = (),  # none of them shows any
+) -> dict:  # printed name -> method
     "The iterative baselines as their own papers, or else ARISE, configure them."
     return {"Self-Ask": SelfAsk(), "Auto-RAG": AutoRAG(), "IRCoT": IRCoT(), "Iter-RetGen": IterRetGen()}

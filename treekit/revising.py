@@ -181,7 +181,9 @@ class CoTSC(SelfConsistency):
         answer.data["facts"] = await facts(kit, question.question.strip(), [path.data["explanation"]], self.top_k)
         return prediction
 
-# %% ../nbs/papers/revising.ipynb #be6f7006
-def methods() -> dict:  # printed name -> method, in the printed order
+# %% ../nbs/papers/revising.ipynb #0dec4d58
+def methods(
+    examples: list[Question] = (),  # none of them shows any
+) -> dict:  # printed name -> method, in the printed order
     "The baselines of ARISE's Tables 1 and 2."
     return {"Vanilla": RetrieveAndRead(top_k=2), "Query2Doc": Query2Doc(), "Self-Ask": SelfAsk(), "Verify-and-Edit": VerifyAndEdit(), "Auto-RAG": AutoRAG(), "CoT-SC": CoTSC(), "RATT": RATT()}
