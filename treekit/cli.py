@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['main', 'reproduce', 'ask', 'list_', 'estimate', 'pack', 'replay', 'doctor']
 
-# %% ../nbs/12_cli.ipynb #ce198874
+# %% ../nbs/12_cli.ipynb #4c2d6a87
 import json, os, sys
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +14,7 @@ import click
 
 from .artefacts import FIELDS, Failed, estimate_all, inventory, reproduce_all, source, worst
 from .config import UsageError, choose, load_profile, profile_names, root, work_dir
+from .registry import find, method, names
 
 # %% ../nbs/12_cli.ipynb #4c50478f
 def _fail(line, code):
@@ -125,52 +126,45 @@ def _outcome(tasks, folder, as_json):
     if not as_json and any(not t.code or t.counts for t in tasks): click.echo(f"  {os.path.relpath(folder)}/README.md has the verdicts")
     sys.exit(worst([t.code for t in tasks]))
 
-# %% ../nbs/12_cli.ipynb #2af4e745
+# %% ../nbs/12_cli.ipynb #834b327d
 def _method(name, sets, source):
     "A method by its name, with fields set from words, and the dataset whose questions it is used to."
-    from treekit.method import configure
-    names = ("treerare", "zero-shot", "few-shot")
-    choose("method", name, names)
-    if name == "treerare":
-        from treekit.treerare import TreeRare
-        method, dataset = TreeRare(), "ask"
-    else:
-        from treekit.baselines import RetrieveAndRead, examples_from
-        method, dataset = RetrieveAndRead(), "ask"
-        if name == "few-shot":
-            from treekit.data import exemplars
-            shown = exemplars("hotpotqa", source)
-            method, dataset = RetrieveAndRead(shots=len(shown), examples=examples_from(shown)), shown[0].dataset
-    return configure(method, **sets), dataset
+    from treekit.data import exemplars
+    from treekit.method import configure, settings
+    shown = exemplars("hotpotqa", source) if "few-shot" in find(name)[0] else []
+    chosen = method(name, shown)
+    own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
+    return configure(chosen, **own), shown[0].dataset if shown else "ask"
 
-# %% ../nbs/12_cli.ipynb #94776ada
+# %% ../nbs/12_cli.ipynb #dfd54169
 @main.command()
 @click.argument("question")
-@click.option("--method", default="treerare", show_default=True, metavar="NAME", help="treerare, zero-shot or few-shot.")
+@click.option("--method", "named", default="treerare", show_default=True, metavar="NAME", help=f"{', '.join(names())}.")
 @click.option("--corpus", metavar="FILE", help='Passages, one JSON object per line: {"title": …, "text": …}.  [default: the profile\'s own]')
 @_profile_options
 @click.option("--json", "as_json", is_flag=True, help="Print answer, usage and trace as JSON.")
-def ask(question, method, corpus, profile, n, seed, data, budget, model, endpoint, sets, as_json):
+def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint, sets, as_json):
     """Answer one QUESTION and show the tree behind it, with its evidence.
 
     \b
       treekit ask "Who is the father of the founder of Aldermoor?"
       treekit ask "…" --corpus passages.jsonl --set tree=constituency
       treekit ask "…" --method zero-shot --profile local --json
+      treekit ask "…" --method sc --set samples=5 --set temperature=1
 
-    `--set` takes the method's fields (tree, top_k, n_queries, …) as well as the profile's.
+    `--set` takes the method's fields (tree, top_k, samples, …) as well as the profile's.
     """
     from treekit.data import Question, read_corpus
     from treekit.run import run
     wanted = _assignments(sets)
     p = load_profile(profile, seed=seed, data=source(data), budget=budget, model=model, endpoint=endpoint, **{k: v for k, v in wanted.items() if k in FIELDS})
-    chosen, dataset = _method(method, {k: v for k, v in wanted.items() if k not in FIELDS}, p.data)
+    chosen, dataset = _method(named, wanted, p.data)
     if not question.strip(): raise UsageError("the question is empty")
     if corpus is not None and not Path(corpus).is_file():
         near = [f.name for f in Path(corpus).parent.iterdir() if f.is_file()] if Path(corpus).parent.is_dir() else []
         choose("corpus file", Path(corpus).name or corpus, near)
     def passages(): return list(read_corpus(corpus)) if corpus else _own_corpus(p)
-    results = run({method: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus"), corpora={dataset: passages}, progress=not as_json)
+    results = run({named: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus"), corpora={dataset: passages}, progress=not as_json)
     [row] = results.rows
     if as_json: click.echo(json.dumps(row.record() | dict(model=results.model, corpus=results.corpora[dataset], trace=row.trace.to_json()), indent=1, ensure_ascii=False))
     else:
@@ -178,7 +172,7 @@ def ask(question, method, corpus, profile, n, seed, data, budget, model, endpoin
         if row.trace.nodes: click.echo(show_tree(row.trace) + "\n")
         u = row.usage
         click.echo(f"{f'failed: {clean(row.error)}' if row.error else f'answer: {clean(row.answer)}'}\n")
-        click.echo(f"{method}, model {results.model}, {results.corpora[dataset]}; {u.calls} calls ({u.hits} from the store), {u.tokens_in + u.tokens_out:,} tokens, {u.critical_path} in a row")
+        click.echo(f"{named}, model {results.model}, {results.corpora[dataset]}; {u.calls} calls ({u.hits} from the store), {u.tokens_in + u.tokens_out:,} tokens, {u.critical_path} in a row")
     sys.exit(1 if row.error else 0)
 
 def _own_corpus(profile):
