@@ -54,7 +54,7 @@ def _sentences(question, p):
     ends = question.meta.get("sent_ends", {}).get(p.id) or [m.start() for m in re.finditer(r"(?<=[.?!])\s", p.text)] + [len(p.text)]
     return [p.text[a:b].strip() for a, b in zip([0, *ends], ends)]
 
-# %% ../nbs/10g_evidence.ipynb #0dc4be7c
+# %% ../nbs/10g_evidence.ipynb #c10e6a8c
 def retrieved(
     trace: Trace,
     question: Question,  # its pool has the texts of bare hits
@@ -62,7 +62,7 @@ def retrieved(
     "The facts behind a prediction's answer, as text."
     node = next((n for n in reversed(trace.nodes) if n.kind == "answer"), None)
     if node is None: raise UsageError("the trace has no answer, so it has no retrieved facts")
-    if "facts" in node.data: return "\n".join(fact(h["title"], h["text"]) for h in node.data["facts"])
+    if "facts" in node.data: return "\n".join(node.data["facts"])
     texts = {p.id: fact(p.title, p.text) for p in question.paragraphs}
     if lost := [h["id"] for h in node.data.get("hits", []) if h["id"] not in texts]: raise UsageError(f"the text of passage {lost[0]!r} isn't in the question's own pool: F1 (facts) of a method without a closing search needs pool=own")
     return "\n".join(texts[h["id"]] for h in node.data.get("hits", []))
@@ -71,10 +71,10 @@ def by_facts(results: Results) -> Results:
     "The same rows, with the retrieved facts in the answer's place."
     return replace(results, rows=[r if r.error else replace(r, answer=retrieved(r.trace, r.question)) for r in results.rows])
 
-# %% ../nbs/10g_evidence.ipynb #be4d57d3
+# %% ../nbs/10g_evidence.ipynb #65f87920
 def by_candidates(results: Results) -> Results:
     "The same rows, with all candidates' answers in the answer's place, a line for each; the chosen answer is one of them."
-    def candidates(r): return "\n".join(dict.fromkeys([r.answer, *(n.text for n in r.trace.nodes if n.kind == "candidate")]))
+    def candidates(r): return "\n".join(dict.fromkeys([r.answer, *(n.data["answer"] for n in r.trace.nodes if "answer" in n.data)]))
     return replace(results, rows=[r if r.error else replace(r, answer=candidates(r)) for r in results.rows])
 
 def any_covers(

@@ -15,7 +15,7 @@ from .data import Question
 from .llm import FINAL, TEXT, Format, Prompt
 from .method import Kit, Node, Prediction, cited
 
-# %% ../nbs/papers/iterative.ipynb #a11e915b
+# %% ../nbs/papers/iterative.ipynb #22d4c022
 @dataclass(frozen=True)
 class Searching:
     "A method that searches more than once."
@@ -47,10 +47,10 @@ async def facts(
     question: str,
     reasoning: list[str],  # intermediate answers, thoughts
     top_k: int = 2,
-) -> list[dict]:  # id, title, text
+) -> list[str]:  # "title: text"
     "The passages that the question and the whole reasoning find together (ARISE, App. B.2)."
     [hits] = await kit.retrieve([" ".join([question, *reasoning])], top_k)
-    return cited(hits, text=True)
+    return [f"{h.passage.title}: {h.passage.text}" if h.passage.title else h.passage.text for h in hits]
 
 # %% ../nbs/papers/iterative.ipynb #193d1ac5
 def either(
@@ -72,7 +72,7 @@ def either(
         return dict(thought="\n".join(lines[:-1]), question="", answer=lines[-1])
     return Format(parse, fallback, lambda v: "\n".join(filter(None, [v.get("thought", ""), f"{wording[0]}: {v['question']}" if v["question"] else f"{wording[1]}: {v['answer']}"])))
 
-# %% ../nbs/papers/iterative.ipynb #9fcd19d5
+# %% ../nbs/papers/iterative.ipynb #fc459595
 FOLLOW_UP = Prompt("iterative.follow_up", "follow_up", """\
 Answer the last question. If it takes more than one step, ask a follow-up question first; each follow-up gets an intermediate answer. Write only the next line: either the next follow-up question, or the final answer.
 
@@ -111,7 +111,7 @@ $documents
 Question: $questions
 Answer:""", TEXT)
 
-CONCLUDE = Prompt("iterative.conclude", "conclude", """\
+CONCLUDE = Prompt("iterative.conclude", "conclude_steps", """\
 Answer the question with the help of the steps. Write the answer, a few words only, and nothing else.
 
 Question: $question

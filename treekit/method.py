@@ -210,13 +210,11 @@ async def together(
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
 
-# %% ../nbs/09_method.ipynb #bde4cdca
+# %% ../nbs/09_method.ipynb #30a6ee2b
 def cited(
     hits: list,  # `Hit`s
-    text: bool = False,  # with their text, for what is measured on it
-) -> list[dict]:  # id, title, score; or id, title, text
-    "Hits as a trace keeps them: which passages, and their text only if it is wanted."
-    if text: return [dict(id=h.passage.id, title=h.passage.title, text=h.passage.text) for h in hits]
+) -> list[dict]:  # id, title, score
+    "Hits as a trace keeps them: which passages, without their text."
     return [dict(id=h.passage.id, title=h.passage.title, score=round(h.score, 4)) for h in hits]
 
 # %% ../nbs/09_method.ipynb #b5a00d69
