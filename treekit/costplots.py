@@ -9,24 +9,25 @@ __all__ = ['cost_bars', 'frontier_plot']
 from .costs import frontier
 from .report import HATCHES, MARKERS, PAGE, PALETTE, house_style
 
-# %% ../nbs/11g_costplots.ipynb #43886120
+# %% ../nbs/11g_costplots.ipynb #f49c8b7a
 def cost_bars(
     table: list[dict],  # rows with method, dataset and the columns to show
     panels: dict,  # column -> the panel's title
     unit: str,  # of the vertical axis
     series: tuple,  # methods, in the order of the bars
 ):  # matplotlib figure
-    "A group of bars for each data set, one bar for each method, one panel for each column; on a logarithmic axis, since methods differ by orders of magnitude."
+    "A group of bars for each data set, one bar for each method, one panel for each column. A method that wasn't run has none."
     import matplotlib.pyplot as plt
     house_style()
     datasets, cell = list(dict.fromkeys(r["dataset"] for r in table)), {(r["method"], r["dataset"]): r for r in table}
+    series = [m for m in series if any((m, d) in cell for d in datasets)]
     fig, axes = plt.subplots(len(panels), 1, figsize=(PAGE, 0.6 + 1.9 * len(panels)), sharex=True, squeeze=False)
     for ax, (column, title) in zip(axes[:, 0], panels.items()):
         for i, method in enumerate(series):
             shown = [(x, cell[method, d][column]) for x, d in enumerate(datasets) if cell.get((method, d), {}).get(column)]
             ax.bar([x + (i - (len(series) - 1) / 2) * 0.8 / len(series) for x, _ in shown], [v for _, v in shown], 0.8 / len(series),
                    color=PALETTE[i], hatch=HATCHES[i], label=method, edgecolor="white", linewidth=0.3)
-        ax.set(yscale="log", ylabel=unit, title=title)
+        ax.set(ylabel=unit, title=title)
         ax.grid(axis="x", visible=False)
         ax.grid(axis="y", visible=True)
     axes[-1, 0].set_xticks(range(len(datasets)), datasets)
@@ -34,23 +35,25 @@ def cost_bars(
     fig.legend(handles, labels, loc="outside lower center", ncols=len(series))
     return fig
 
-# %% ../nbs/11g_costplots.ipynb #c9a76aff
+# %% ../nbs/11g_costplots.ipynb #5ec64bda
 def frontier_plot(
     points: dict,  # method -> (cost, quality)
     xlabel: str,
     ylabel: str,
 ):  # matplotlib figure
-    "Methods by cost (logarithmic) and quality; a line joins those that are worth their money."
+    "Methods by cost (logarithmic) and quality; those that are worth their money are filled, and a line joins them."
     import matplotlib.pyplot as plt
     house_style()
     fig, ax = plt.subplots(figsize=(PAGE, 3.2))
     best = dict(zip(points, frontier(list(points.values()))))
-    line = sorted(p for m, p in points.items() if best[m])
-    ax.step(*zip(*line), where="post", color=PALETTE[1], marker="", zorder=1)
+    ax.step(*zip(*sorted(p for m, p in points.items() if best[m])), where="post", color="#999999", marker="", linestyle="-", zorder=1)
     for i, (method, (x, y)) in enumerate(points.items()):
-        ax.plot(x, y, MARKERS[i % len(MARKERS)], ls="none", color=PALETTE[1] if best[method] else PALETTE[0], mfc=PALETTE[1] if best[method] else "white", label=method)
-        ax.annotate(method, (x, y), (4, 3 if i % 2 else -8), textcoords="offset points", fontsize=6.5)
+        color, marker = PALETTE[i % len(PALETTE)], MARKERS[(i + i // len(MARKERS)) % len(MARKERS)]  # no two alike
+        ax.plot(x, y, marker, ls="none", color=color, mfc=color if best[method] else "white", ms=6, label=method)
     ax.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
-    ax.margins(x=0.18, y=0.12)
+    for axis in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter): axis(lambda v, _: f"{v:g}")
+    ax.tick_params(axis="x", which="minor", labelsize=6)
+    ax.margins(x=0.08, y=0.12)
     ax.grid(axis="y", visible=True)
+    fig.legend(loc="outside right center")
     return fig
