@@ -149,23 +149,22 @@ def best_path(
     while children.get(at): path.append(at := max(children[at], key=lambda i: (i in finished, value[i])))
     return path
 
-# %% ../nbs/09b_mcts.ipynb #b77c1b73
+# %% ../nbs/09b_mcts.ipynb #701bec9e
 def ceiling(
     node: State,
     more: int,  # visits that it may still get
-) -> float:
-    "A bound on the value that a node can have within `more` visits."
-    if node.ended is not None: return node.value
-    if not node.children: return 1.0
-    tops = [ceiling(c, more) for c in node.children]
-    known = sum(c.visits for c in node.children)
-    return (math.fsum(t * c.visits for t, c in zip(tops, node.children)) + more * max(tops)) / (known + more)
+) -> tuple[float, float, int]:  # (a, b, n): its value is at most (a + k b) / (n + k) after k of them
+    "A bound on the value that a node can come to have."
+    if node.ended is not None or not node.children: return 0.0, node.value if node.ended is not None else 1.0, 0
+    bounds = [ceiling(c, more) for c in node.children]
+    tops = [(a + more * b) / (n + more) for a, b, n in bounds]
+    return math.fsum(t * c.visits for t, c in zip(tops, node.children)), max(tops), sum(c.visits for c in node.children)
 
 def _before(tree, other, child, most):
     "How many visits `other` can get before its sibling `child` gets one; at most `most`."
-    above = tree.root.visits
+    above, (a, b, n) = tree.root.visits, ceiling(other, most)
     goal, k = tree.rules.uct(child.value, child.visits, above), 0
-    while k < most and tree.rules.uct(other.value if k == 0 < other.visits else ceiling(other, k or 1), max(1, other.visits) + k, above) >= goal: k += 1
+    while k < most and tree.rules.uct(other.value if k == 0 < other.visits else (a + max(k, 1) * b) / (n + max(k, 1)), max(1, other.visits) + k, above) >= goal: k += 1
     return k
 
 def certain(
