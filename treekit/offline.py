@@ -14,8 +14,8 @@ from .llm import Completion, Request, count_tokens
 from .reading import norm
 from .tasks import HANDLERS
 
-# %% ../nbs/05z_offline.ipynb #1792d780
-READERS = ("reading", "intent", "answering", "comparing", "following", "tasks", "consistency", "iterating", "acting")  # what the replies come from; importing one registers its tasks
+# %% ../nbs/05z_offline.ipynb #c11cd199
+READERS = ("reading", "intent", "answering", "comparing", "following", "tasks", "judging", "consistency", "iterating", "acting")  # what the replies come from; importing one registers its tasks
 for _module in READERS: importlib.import_module(f"treekit.{_module}")
 
 # %% ../nbs/05z_offline.ipynb #582c3439
