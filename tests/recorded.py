@@ -1,0 +1,34 @@
+"One question answered by one method over the OpenAI protocol, and the store's record of what was asked, in the ledger's order."
+import json, zlib
+
+from treekit.bm25 import BM25
+from treekit.config import load_profile
+from treekit.data import Passage, Question
+from treekit.library import Lazy
+from treekit.llm import OpenAIChat
+from treekit.run import run
+from treekit.store import Store
+
+ASKED = "In which county is the birthplace of the author of Grey Harbour?"
+POOL = [Passage(f"p{i}", title, text) for i, (title, text) in enumerate([
+    ("Grey Harbour", "Grey Harbour is a novel of 1931 by the author Ida Roth."), ("Ida Roth", "Ida Roth was a writer. Her birthplace is Tarn."), ("Tarn", "Tarn is a town in Voss County."),
+    ("Orle", "Orle is a town in Lund County."), ("Ada Lund", "Ada Lund was an actress."), ("Grey Harbour (film)", "Grey Harbour is a film by Mira Tal.")])]
+
+
+class Spied:
+    "BM25 over the pool; `queries` has what was searched, with k."
+    def __init__(self): self.queries, self.index = [], BM25(POOL)
+    def search(self, queries, k=15):
+        self.queries += [(q, k) for q in queries]
+        return self.index.search(queries, k)
+
+
+def go(method, server, store=None):
+    "The row, the searches, and each call: (prompt's first words, temperature, samples' number, the whole text)."
+    shelf, store = Spied(), store or Store()
+    results = run({"m": method}, {"musique": [Question("q", "musique", ASKED, ("Voss County",))]}, load_profile("offline"), chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1),
+                  store=store, corpora={"musique": Lazy(lambda: shelf, "shelf", "a shelf")}, progress=False)
+    store.flush()
+    rows = store._all("SELECT c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER BY l.rowid")
+    calls = [(sample, json.loads(zlib.decompress(body))) for sample, body in rows]
+    return results.rows[0], shelf.queries, [(b["parameters"]["temperature"], sample, "\n".join(m["content"] for m in b["messages"])) for sample, b in calls]
