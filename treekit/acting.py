@@ -6,19 +6,20 @@
 __all__ = ['Walk', 'walked', 'plain', 'likely', 'moves', 'sampled', 'act', 'act_ambiguous', 'act_search', 'act_search_ambiguous',
            'value_path']
 
-# %% ../nbs/05g_acting.ipynb #199ddb6a
+# %% ../nbs/05g_acting.ipynb #c68f8628
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from .answering import read
 from .comparing import asides, options
 from .data import Passage
 from .following import bridges, described, names_in, pages
 from .intent import ask, related, relations
-from .reading import norm, stem, within
+from .reading import noun_kind, norm, stem, within
 from .tasks import UNKNOWN, answer, answer_ambiguous, handles, subquestions
 
-# %% ../nbs/05g_acting.ipynb #b516f2be
+# %% ../nbs/05g_acting.ipynb #c234d7bd
 @dataclass
 class Walk:
     "What a path has done and seen."
@@ -35,6 +36,8 @@ _LINE = re.compile(r"^(Thought|Action|Observation) \d+: ?", re.M)
 _DONE = re.compile(r"(\w*)\[(.*)\]$", re.S)
 _PASSAGE = re.compile(r"^\[\d+\] (.*)$", re.M)
 
+def _words(name): return re.sub(r"^the (?=\S)", "", norm(name))
+
 def walked(
     steps: str,  # the turns so far
 ) -> Walk:
@@ -46,7 +49,7 @@ def walked(
         if kind == "Action":
             m = _DONE.match(text)
             action, argument = (m[1], m[2]) if m else ("", text)
-            key = action, norm(argument)
+            key = action, _words(argument)
             walk.tried[key] = walk.tried.get(key, 0) + 1
             if action == "Finish": walk.answer = argument
         elif kind == "Observation": _observed(walk, action, argument, text)
@@ -54,7 +57,7 @@ def walked(
 
 def _observed(walk, action, argument, text):
     if action == "Search" and text.startswith("Could not find "):
-        walk.missing[norm(argument)] = [t.strip() for t in text.partition(" Similar: ")[2].removesuffix(".").split(";") if t.strip()]
+        walk.missing[_words(argument)] = [t.strip() for t in text.partition(" Similar: ")[2].removesuffix(".").split(";") if t.strip()]
     elif action == "Search" and _PASSAGE.match(text) and text.startswith("[1] "):
         for line in _PASSAGE.findall(text):
             title, colon, rest = line.partition(": ")
@@ -65,11 +68,11 @@ def _observed(walk, action, argument, text):
         walk.seen.setdefault(walk.open, {})[text[other.end():] if other else text] = None
     elif action == "Lookup" and (m := re.match(r"\(Result \d+ / \d+\) ", text)) and walk.open: walk.seen[walk.open][text[m.end():]] = None
 
-# %% ../nbs/05g_acting.ipynb #62dcd0a2
-_LOOK = dict(born_date="born birth", died_date="died death", born_place="born birthplace", died_place="died passed", father="father parents", mother="mother parents", spouse="married wife", child="children",
-    sibling="sibling brother", director="directed director", writer="written novel", performer="performed band", composer="music", producer="produced", founder="founded started", maker="label published produced", actor="cast",
-    architect="designed", begin_date="founded charter", release_date="premiere shown published", located="based located", capital="capital", nationality="country", educated="studied degree university", award="prize", population="inhabitants population",
-    border="border", member="career", employer="worked", named="named", language="language")
+# %% ../nbs/05g_acting.ipynb #3f496788
+_SAID = {stem(w): row.split() for row in """died death passed | dead died | born birthplace | birth born | founder founded started | founded started founder | publisher published brought | published brought | studied degree
+    | educated degree studied | attended degree | university degree studied | married wife | spouse married | wife married | husband married | father parents | mother parents | parent children | sibling sister brother | brother sibling
+    | director directed | author novel written | wrote novel written | composer music | music composed | win prize | won prize | filmed crew | shot crew | managed coach manager | plays member | play music | label records | company label published | studio pictures | releases label | capital governed | population inhabitants | people inhabitants
+    | located based | based offices | mayor mayor | released premiere shown | charter charter town | established founded started | country lies | city born""".split("|") for w in row.split()[:1]}  # how pages say it
 
 def plain(
     question: str,
@@ -103,10 +106,13 @@ def moves(
     now = found[0][1] if found else bare
     asked = asides(question, ps, sides, described) if sides and ps else [now]
     out = []
-    def search(name, why): out.append(("Search", name, why)) if ("Search", norm(name)) not in walk.tried else None
+    def search(name, why): out.append(("Search", name, why)) if ("Search", _words(name)) not in walk.tried else None
     for name in [*(sides or ()), *dict.fromkeys(n for q in asked for n in names_in(q))]:
         search(name, f"{now} I open the page of {name}.")
-        for title in likely(name, walk.missing.get(norm(name), []), question)[:5 if long else 1]: search(title, f"There is no page {name}; {title} may be meant.")
+        for title in likely(name, walk.missing.get(_words(name), []), question)[:5 if long else 1]: search(title, f"There is no page {name}; {title} may be meant.")
+    for name, titles in walk.missing.items():
+        meant = likely(name, titles, f"{question} {' '.join(norm(t) for t in walk.seen)}")
+        if meant and not long and not any(("Search", _words(t)) in walk.tried for t in meant): search(meant[0], f"There is no page {name}; {meant[0]} may be meant.")
     if not walk.tried and not out: search(question.strip(" ?"), "The question names nothing; I see which titles are like it.")
     if not ps:
         for titles in walk.missing.values(): search(titles[0], "That is the nearest title.") if titles else None
@@ -114,12 +120,12 @@ def moves(
     ending = _ending(question, now, walk, ps, long)
     sure = ending and not sides and not long and len(relations(now)) < 2 and _said(now, ps)
     lookups = _lookups(asked, walk)
-    if sure and not [m for m in out if found and norm(m[1]) == norm(found[0][0])]: return _distinct([ending, *out, *lookups])
-    out += lookups
-    if not sides and not long and len([s for s in walk.tried if s[0] == "Search"]) < 4: out += _nearby(bare, walk, ps)
+    if sure and not [m for m in out if found and _words(m[1]) == _words(found[0][0])]: return _distinct([ending, *out, *lookups])
+    near = [] if sides or long or len([s for s in walk.tried if s[0] == "Search"]) > 5 else _nearby(bare, walk, ps)
+    out += lookups + near
     return _distinct(out + ([ending] if ending else []))
 
-def _distinct(found): return list({(a, norm(b)): (a, b, why) for a, b, why in reversed(found)}.values())[::-1]
+def _distinct(found): return list({(a, _words(b)): (a, b, why) for a, b, why in reversed(found)}.values())[::-1]
 
 def _ending(question, now, walk, ps, long):
     "Finishing with what the pages say, if they say anything."
@@ -137,38 +143,54 @@ def _said(now, ps):
 def _lookups(asked, walk):
     "Words of the relation, or of the question, that the open page has not shown yet; at most two a page."
     shown, here = norm(" ".join(walk.seen.get(walk.open, ()))), [a for act, a in walk.tried if act == "Lookup"]
-    wording = [w for q in asked for r in reversed(relations(plain(q))) for w in _LOOK.get(r, "").split()]
-    own = {w for n in (walk.open, *(n for q in asked for n in names_in(q))) for w in norm(n).split()}
-    wording += [w for q in asked for w in norm(plain(q)).split() if stem(w) in ask(plain(q)).content and w not in own and w.isalpha()]
-    new = [w for w in dict.fromkeys(wording) if w not in shown and ("Lookup", w) not in walk.tried]
-    return [("Lookup", w, f"The beginning of the page {walk.open} doesn't say; I look for {w!r}.") for w in new[:max(0, 2 * len(walk.seen) - len(here))]] if walk.open else []
+    words = [w for q in asked for w in _inner(plain(q))]
+    new = [w for word in dict.fromkeys(words) if word not in shown for w in [word, *_SAID.get(stem(word), ())][:2] if w not in shown and ("Lookup", w) not in walk.tried]
+    return [("Lookup", w, f"The beginning of the page {walk.open} doesn't say; I look for {w!r}.") for w in dict.fromkeys(new[:max(0, len(walk.seen) + 1 - len(here))])] if walk.open else []
+
+def _inner(question):
+    "The words of a question that say something, those next to its first name first, on the side that it belongs to: they are its innermost phrase."
+    a, names = ask(question), names_in(question)
+    at = question.find(names[0]) if names else len(question)
+    own = {w for n in names for w in norm(n).split()}
+    said = [t for t in a.tokens if t.word and t.stem in a.content and norm(t.text) not in own and t.text.isalpha()]
+    behind = bool(re.search(r"\b(?:by|in|at|of|from|on|as|to|with)(?: the)? $", question[:max(at, 0)]))  # "by X", "of X": what stands before belongs to it
+    return [t.low for t in sorted(said, key=lambda t: (at - t.end + 40 * (not behind) if t.end <= at else t.start - at + 40 * behind))]
+
+_ORG = frozenset("press records pictures institute university united athletic rovers wanderers union company band club studios daughters sons".split())
 
 def _nearby(question, walk, ps):
-    "Names on the pages that were not opened, those first whose sentence has most of the question."
+    "Names on the pages that were not opened, those first whose sentence has most of the question, and that are of a kind it speaks of."
     a, scored = ask(question), {}
+    kinds = {noun_kind(t.low) for t in a.tokens if t.low == t.text and t.stem != a.focus}
     for p in ps:
         for s in p.sentences:
-            offered = {i for r in a.relations for i in related(r, s)}
-            for i, span in enumerate(s.spans):
-                if span.kind != "name" or within(span.norm, a.norm) or span.norm == p.name or ("Search", span.norm) in walk.tried: continue
-                score = len(s.stems & a.content) + 1.5 * (i in offered)
-                if score > scored.get(span.norm, (0,))[0]: scored[span.norm] = (score, span.text)
-    ranked = sorted(scored.values(), key=lambda v: -v[0])
-    out = [("Search", text, f"{text} stands near what is asked; I open its page.") for _, text in ranked[:3]]
-    for name, titles in walk.missing.items():
-        out += [("Search", t, f"There is no page {name}; {t} may be meant.") for t in likely(name, titles, question)[:1] if ("Search", norm(t)) not in walk.tried]
-    return out
+            offered = {s.spans[i].norm for r in a.relations for i in related(r, s)}
+            for name in [part for n in names_in(s.text) for part in n.split(", ")]:
+                n = _words(name)
+                if within(n, a.norm) or n in (p.name, p.full, _words(p.title)) or ("Search", n) in walk.tried or s.text.startswith(name) and " " not in name: continue
+                before = s.text[:s.text.find(name)].split()[-1:]
+                kind = "org" if set(n.split()) & _ORG else "place" if before and before[0] in ("in", "from", "at", "near") else "person" if len(name.split()) == 2 and not name.startswith(("The ", "A ", "An ")) else "title"
+                score = len(s.stems & a.content) + 1.5 * (n in offered) + 1.5 * (kind in kinds)
+                if score > scored.get(n, (0,))[0]: scored[n] = (score, name)
+    return [("Search", text, f"{text} stands near what is asked; I open its page.") for _, text in sorted(scored.values(), key=lambda v: -v[0])[:3]]
 
-# %% ../nbs/05g_acting.ipynb #07a08060
+# %% ../nbs/05g_acting.ipynb #5a2a4fd7
 def sampled(f):
     "Mark a handler as one that wants to know which sample it is."
     f.wants_sample = True
     return f
 
+@lru_cache(1024)
+def _known(question, steps, long):
+    "The moves and what they start from; once for all samples."
+    walk = walked(steps)
+    return moves(question, walk, long), walk
+
 def _turn(choices, walk, number, limit, sample):
     "The sample's choice among the moves, as a model would write it."
     ending = [m for m in choices if m[0] == "Finish"]
-    if ending and int(number) >= int(limit): choices = ending
+    if ending and ending[0][1].count(", or ") > 1: choices = [m for m in choices if m[0] != "Finish"] or ending
+    elif ending and int(number) >= int(limit): choices = ending
     action, argument, why = choices[sample if sample < len(choices) else 0] if choices else (*next(reversed(walk.tried), ("Search", "?")), "I am stuck, and try again.")
     return dict(thought=" ".join(why.split()), action=action, argument=argument)
 
@@ -182,21 +204,19 @@ def act(
     sample: int = 0,  # 0: the best move
 ) -> dict:  # thought, action, argument
     "The next turn on a wiki."
-    walk = walked(steps)
-    return _turn(moves(question, walk), walk, number, limit, sample)
+    return _turn(*_known(question, steps, False), number, limit, sample)
 
 @handles("act_ambiguous")
 @sampled
 def act_ambiguous(question: str, steps: str, number: str, limit: str, sample: int = 0) -> dict:
     "As `act`, where every reading of the question is wanted."
-    walk = walked(steps)
-    return _turn(moves(question, walk, long=True), walk, number, limit, sample)
+    return _turn(*_known(question, steps, True), number, limit, sample)
 
-# %% ../nbs/05g_acting.ipynb #6584d9be
+# %% ../nbs/05g_acting.ipynb #34856ec3
 def _queries(question, walk, long, most=4):
     "Searches that were not tried, and finishing."
     asked = [question, *subquestions(question=question, phrase=question, context=walk.documents)] if walk.tried else [question]
-    left = [("Search", q, f"I search for: {q}") for q in dict.fromkeys(asked) if ("Search", norm(q)) not in walk.tried]
+    left = [("Search", q, f"I search for: {q}") for q in dict.fromkeys(asked) if ("Search", _words(q)) not in walk.tried]
     ending = _ending(question, question, walk, (), long) if walk.seen else None
     if ending and len(walk.tried) >= (2 if long else most): return [ending, *left]
     return left + ([ending] if ending else [])
@@ -215,7 +235,7 @@ def act_search_ambiguous(question: str, steps: str, number: str, limit: str, sam
     walk = walked(steps)
     return _turn(_queries(question, walk, True), walk, number, limit, sample)
 
-# %% ../nbs/05g_acting.ipynb #c0449c05
+# %% ../nbs/05g_acting.ipynb #aea44301
 @handles("value_path")
 def value_path(
     question: str,
@@ -223,11 +243,25 @@ def value_path(
 ) -> int:  # 1 to 10
     "How promising a path is."
     walk = walked(steps)
-    ps, sides, a = pages(walk.documents), options(question), ask(plain(question))
+    ps, sides, bare = pages(walk.documents), options(question), plain(question)
+    a, now = ask(bare), (bridges(bare, ps) or [("", bare)])[0][1] if ps and not sides else bare
     stems = {t for p in ps for s in p.sentences for t in s.stems} | {t for p in ps for t in p.stems}
-    seen = len(a.content & stems) / max(1, len(a.content))
-    lost = any(steps.rstrip().endswith(end) for end in ("No more results.",)) or "Could not find" in steps.rpartition("Observation")[2]
-    if not walk.answer: return max(1, min(7, 1 + round(6 * seen) - 2 * lost))
-    if sides: return 9 if sum(any(within(p.name, f" {norm(s)} ") for p in ps) for s in sides) == 2 else 3
-    now = (bridges(plain(question), ps) or [("", plain(question))])[0][1] if ps else ""
-    return 10 if ps and len(relations(now)) < 2 and _said(now, ps) else 2 + round(5 * seen)
+    seen, there = len(a.content & stems) / max(1, len(a.content)), _opened(question, now, walk, ps, sides)
+    if walk.answer:
+        if sides: return 2 + round(8 * there) if there == 1 else 3
+        if ps and len(relations(now)) < 2 and _said(now, ps): return 6 + round(4 * there)
+        return 2 if walk.answer.count(", or ") > 1 else 1 + round(2 * seen + 2 * there)
+    last = steps.rpartition("Observation")[2]
+    lost = "No more results." in last or "Could not find" in last and not any(likely(n, ts, question) for n, ts in [*walk.missing.items()][-1:])
+    return max(1, min(8, 1 + round(4 * seen + 3 * there) - 2 * lost))
+
+def _opened(question, now, walk, ps, sides):
+    "The share of the pages that are wanted now which are open."
+    names = [n for q in (asides(question, ps, sides, described) if sides and ps else [now]) for n in names_in(q)] or list(sides or ())
+    def share(name):
+        namesakes = [t for t in likely(name, walk.missing.get(_words(name), []), "") if _words(re.sub(r"\s*\([^()]*\)$|,\s.*$", "", t)) == _words(name)]
+        told = [t for t in namesakes if set(norm(t).split()) - set(norm(name).split()) & set(norm(question).split())]
+        wanted = told[:1] if len(told) == 1 else namesakes
+        if not wanted: return float(any(_words(name) in (p.name, _words(p.title)) for p in ps))
+        return sum(t in walk.seen for t in wanted) / len(wanted)
+    return sum(map(share, names)) / len(names) if names else 1.0
