@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHAPING', 'canonical', 'fingerprint', 'source_fingerprint', 'Unusable', 'Lazy', 'Library', 'Batch']
 
-# %% ../nbs/09a_library.ipynb #764eb8c6
+# %% ../nbs/09a_library.ipynb #5f95f2e4
 import dataclasses, functools, hashlib, inspect, json, re, sys, threading, uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ import treekit.config
 from .bm25 import corpus_hash
 from .config import UsageError
 from .data import load_corpus
+from .wiki import CorpusWiki, Wikipedia
 
 # %% ../nbs/09a_library.ipynb #744a6fa3
 def canonical(
@@ -39,8 +40,8 @@ def fingerprint(
     "SHA-256 of what the values are."
     return hashlib.sha256(json.dumps(canonical(values), ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
-# %% ../nbs/09a_library.ipynb #5ea77ae5
-SHAPING = ("bm25", "formats", "llm", "lucene", "method", "retrieval", "syntax")  # modules whose code shapes every method's predictions, through its `Kit`
+# %% ../nbs/09a_library.ipynb #85e6d2e0
+SHAPING = ("bm25", "formats", "korean", "llm", "lucene", "method", "retrieval", "syntax")  # modules whose code shapes every method's predictions, through its `Kit`
 
 @functools.cache
 def _digest(file):
@@ -90,7 +91,7 @@ class Lazy:
                 except UsageError as e: raise Unusable(str(e)) from e
         return self.made.search(queries, k)
 
-# %% ../nbs/09a_library.ipynb #4fa8a441
+# %% ../nbs/09a_library.ipynb #09d9fecd
 class Library:
     "Which retriever a question gets: one over its own paragraphs, or the one over its dataset's corpus."
 
@@ -112,11 +113,29 @@ class Library:
             return retriever_for(self.profile, passages)
         if named.startswith("prebuilt:"): return self._made.setdefault(named, Lazy(lambda: build([]), fingerprint(named), Path(named.removeprefix("prebuilt:")).name))
         if ("corpus", dataset) not in self._made:
-            passages = load_corpus(dataset, self.profile.data, seed=self.profile.seed) if given is None else given() if callable(given) else given
-            content = corpus_hash(passages)
-            shared = self._made.setdefault(content, Lazy(lambda: build(passages), fingerprint(named, content), f"{len(passages):,} passages"))
-            self._made["corpus", dataset] = shared
+            passages, content = self.passages(dataset)
+            self._made["corpus", dataset] = self._made.setdefault(content, Lazy(lambda: build(passages), fingerprint(named, content), f"{len(passages):,} passages"))
         return self._made["corpus", dataset]
+
+    def passages(self, dataset):
+        "The passages of the dataset's corpus, and their hash."
+        if ("passages", dataset) not in self._made:
+            given = self.corpora.get(dataset)
+            passages = load_corpus(dataset, self.profile.data, seed=self.profile.seed) if given is None else given() if callable(given) else given
+            self._made["passages", dataset] = passages, corpus_hash(passages)
+        return self._made["passages", dataset]
+
+    def wiki(self, dataset, question):
+        "The wiki for one question: Wikipedia in its language, or the pages of what its retriever searches."
+        if self.profile.wiki == "wikipedia":
+            if ("wikipedia", question.lang) not in self._made: self._made["wikipedia", question.lang] = Wikipedia(question.lang)
+            return self._made["wikipedia", question.lang]
+        if self.own[dataset]: return CorpusWiki(question.paragraphs)
+        given, named = self.corpora.get(dataset), self.profile.retriever
+        if hasattr(given, "search") and hasattr(given, "passages"): passages, content = given.passages, given.fingerprint
+        elif hasattr(given, "search") or named.startswith("prebuilt:"): raise UsageError("an agent that opens pages by title needs the passages themselves, and this retriever has only an index: set wiki = wikipedia")
+        else: passages, content = self.passages(dataset)
+        return self._made.setdefault(("wiki", content), CorpusWiki(passages, content))
 
     def retriever(self, dataset, question):
         "The retriever for one question."

@@ -5,12 +5,13 @@
 # %% auto #0
 __all__ = ['INDEX_VERSION', 'find_java', 'java_class', 'build_index', 'check_index', 'cached_index', 'Lucene']
 
-# %% ../nbs/06a_lucene.ipynb #91fb058c
-import contextlib, hashlib, importlib.util, json, os, re, shutil, subprocess, sys, tempfile, threading, time
+# %% ../nbs/06a_lucene.ipynb #b40ab9a3
+import contextlib, hashlib, importlib.metadata, importlib.util, json, os, re, shutil, subprocess, sys, tempfile, threading, time
 from pathlib import Path
-from .bm25 import Hit, corpus_hash, _checked, _line
+from .bm25 import Hit, analyzer_for, corpus_hash, english, _checked, _line
 from .config import UsageError, choose, work_dir
 from .data import Passage
+from .korean import korean
 
 # %% ../nbs/06a_lucene.ipynb #5fa97c49
 _OLDEST = 21
@@ -94,94 +95,107 @@ def _start_java():
     logger.setLevel(autoclass("java.util.logging.Level").SEVERE)
     _start_java.logger = logger  # Java forgets a logger's level when nobody holds it
 
-# %% ../nbs/06a_lucene.ipynb #a2af5017
+# %% ../nbs/06a_lucene.ipynb #4329a176
 INDEX_VERSION = 1  # raise it when an index is built in another way
 
-def _origin():
+def _origin(analyze=english):
     "What an index depends on besides its passages."
-    return dict(kit=INDEX_VERSION, anserini=_jar().name.split("-")[1], analyzer="English, Porter, stop words")
+    name = "English, Porter, stop words" if analyze is english else f"{analyze.__name__}, pre-tokenised"
+    if analyze is korean: name += f" (kiwipiepy {importlib.metadata.version('kiwipiepy')})"
+    return dict(kit=INDEX_VERSION, anserini=_jar().name.split("-")[1], analyzer=name)
 
 def _sizes(folder): return {f.name: f.stat().st_size for f in sorted(Path(folder).iterdir()) if f.name not in ("stamp.json", "write.lock")}
+
+def _terms(text, analyze): return _clean(text if analyze is english else " ".join(analyze(text)))  # as Lucene gets it
 
 def _clean(text): return text.encode("utf-8", "replace").decode()  # a lone surrogate has no place in Java's UTF-8
 
 def build_index(
     passages,  # any iterable: it is read once, as a stream
     folder: Path | str,  # empty, or not there yet
+    analyze=english,  # text -> terms; other than `english`, which is Anserini's own: the terms are indexed as they are
 ) -> dict:  # the stamp
     "Index passages into a folder with Anserini's `SimpleIndexer`; the stamp is written last."
     from tqdm.auto import tqdm
     indexer = java_class("io.anserini.index.SimpleIndexer")(["-index", str(folder), "-input", "", "-collection", "JsonCollection",
-                                                             "-threads", str(min(4, os.cpu_count() or 1)), "-storeRaw"])
+                                                             "-threads", str(min(4, os.cpu_count() or 1)), "-storeRaw", *["-pretokenized"] * (analyze is not english)])
     digest, n, batch = hashlib.sha256(), 0, []
     try:
         for n, p in enumerate(tqdm(passages, desc="Lucene index", unit=" passages", delay=2), 1):
             digest.update(_line(p))
-            batch.append(json.dumps(dict(id=f"{n - 1:09d}", contents=_clean(p.contents), passage=p.id, title=_clean(p.title), text=_clean(p.text))))
+            batch.append(json.dumps(dict(id=f"{n - 1:09d}", contents=_terms(p.contents, analyze), passage=p.id, title=_clean(p.title), text=_clean(p.text))))
             if len(batch) == 1000: batch = indexer.addRawDocuments(batch) and []
         if batch: indexer.addRawDocuments(batch)
     finally: indexer.close()
-    stamp = dict(_origin(), corpus=digest.hexdigest()[:16], passages=n, files=_sizes(folder))
+    stamp = dict(_origin(analyze), corpus=digest.hexdigest()[:16], passages=n, files=_sizes(folder))
     (Path(folder) / "stamp.json").write_text(json.dumps(stamp, indent=1) + "\n")
     return stamp
 
+def _by_stamp(stamp): return korean if str(stamp.get("analyzer")).startswith("korean,") else english
+
 def check_index(
     folder: Path | str,  # that `build_index` wrote
+    analyze=None,  # the analyzer that it should be made with; default: `korean` or `english`, as the stamp says
 ) -> dict:  # its stamp
     "The stamp of an index of this version that is whole; a `UsageError` says what else it is."
     folder = Path(folder)
     try: stamp = json.loads((folder / "stamp.json").read_text())
     except (OSError, ValueError): raise UsageError(f"{str(folder)!r} is not an index of treekit's, or a broken one (no stamp.json): "
                                                    "build it again, or open Pyserini's with Lucene.prebuilt") from None
-    was, now = [{key: s.get(key) for key in _origin()} for s in (stamp, _origin())]
+    analyze = analyze or _by_stamp(stamp)
+    was, now = [{key: s.get(key) for key in _origin()} for s in (stamp, _origin(analyze))]
     if was != now:
         changed = ", ".join(f"{key} {was[key]}, now {now[key]}" for key in now if was[key] != now[key])
         raise UsageError(f"the index {str(folder)!r} was built by another version ({changed}): build it again")
     if _sizes(folder) != stamp["files"]: raise UsageError(f"the index {str(folder)!r} is broken (files are missing or cut off): build it again")
     return stamp
 
-# %% ../nbs/06a_lucene.ipynb #c4814559
+# %% ../nbs/06a_lucene.ipynb #abbd7c71
 def cached_index(
     passages,  # a list: it is hashed, and indexed if need be
+    analyze=None,  # text -> terms; default: by the passages' language
 ) -> tuple[Path, str]:  # the index's folder, the corpus's hash
     "The folder of an index over `passages`, built if there is no sound one yet."
-    corpus, origin = corpus_hash(passages), _origin()
-    folder = work_dir("indexes") / f"bm25-{corpus}-v{origin['kit']}-{origin['anserini']}"
-    if not _sound(folder, corpus):
+    analyze = analyze or analyzer_for(passages)
+    corpus, origin = corpus_hash(passages), _origin(analyze)
+    folder = work_dir("indexes") / f"bm25-{corpus}-v{origin['kit']}-{origin['anserini']}{'' if analyze is english else '-' + analyze.__name__}"
+    if not _sound(folder, corpus, analyze):
         for old in folder.parent.glob("building-*"):  # what a killed process left
             with contextlib.suppress(OSError):
                 if time.time() - old.stat().st_mtime > 86400: shutil.rmtree(old)
         building = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
         try:
-            build_index(passages, building)
-            _put(building, folder, corpus)
+            build_index(passages, building, analyze)
+            _put(building, folder, corpus, analyze)
         finally: shutil.rmtree(building, ignore_errors=True)
     return folder, corpus
 
-def _sound(folder, corpus):
-    try: return check_index(folder)["corpus"] == corpus
+def _sound(folder, corpus, analyze):
+    try: return check_index(folder, analyze)["corpus"] == corpus
     except UsageError: return False
 
-def _put(building, folder, corpus):
+def _put(building, folder, corpus, analyze):
     "Rename `building` to `folder`, unless a sound index is there by now."
     while True:
         try: return os.rename(building, folder)
         except OSError:
-            if _sound(folder, corpus): return
+            if _sound(folder, corpus, analyze): return
             if not folder.exists(): raise
         aside = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
         with contextlib.suppress(FileNotFoundError): os.rename(folder, aside / "broken")  # another process may have been faster
         shutil.rmtree(aside, ignore_errors=True)
 
-# %% ../nbs/06a_lucene.ipynb #e6040050
-def _searcher(folder, k1, b):
-    "Anserini's searcher over an index folder."
+# %% ../nbs/06a_lucene.ipynb #b893c0e3
+def _searcher(folder, k1, b, analyze=english, language="en"):
+    "Anserini's searcher over an index folder; for an index of `analyze`'s terms, or with Anserini's analyzer for a language."
     simple = java_class("io.anserini.search.SimpleSearcher")
     from jnius import JavaException
     try: searcher = simple(str(folder))
     except JavaException as e:
         raise UsageError(f"Lucene can't read the index {str(folder)!r} ({str(e).splitlines()[0][:120]}): build it again") from None
     searcher.set_bm25(k1, b)
+    if analyze is not english: searcher.set_analyzer(java_class("org.apache.lucene.analysis.core.WhitespaceAnalyzer")())
+    if language != "en": searcher.set_language(language)
     return searcher
 
 def _stored(hit):
@@ -202,36 +216,41 @@ class Lucene:
         source,  # passages; or the folder of an index that `build_index` wrote
         k1: float = 0.9, b: float = 0.4,  # Pyserini's defaults
         threads: int | None = None,  # for a batch of queries; default: one per core, four at most
+        analyze=None,  # text -> terms; default: by the passages' language, or as the folder's stamp says
     ):
         self.passages = None if isinstance(source, (str, Path)) else list(source)
         if self.passages is None:
-            corpus = check_index(source)["corpus"]
-            self._open(_searcher(source, k1, b), corpus, k1, b, threads)
-        elif not self.passages: self._open(None, corpus_hash([]), k1, b, threads)
+            stamp = check_index(source, analyze)
+            self.analyze, corpus = analyze or _by_stamp(stamp), stamp["corpus"]
+            self._open(_searcher(source, k1, b, self.analyze), corpus, k1, b, threads)
+            return
+        self.analyze = analyze or analyzer_for(self.passages)
+        if not self.passages: self._open(None, corpus_hash([]), k1, b, threads)
         else:
             with _calling:  # of several that want the same index at once, one builds it
-                folder, corpus = cached_index(self.passages)
-                try: searcher = _searcher(folder, k1, b)
+                folder, corpus = cached_index(self.passages, self.analyze)
+                try: searcher = _searcher(folder, k1, b, self.analyze)
                 except UsageError:  # its files have the right sizes, and yet Lucene can't read them
                     shutil.rmtree(folder, ignore_errors=True)
-                    searcher = _searcher(cached_index(self.passages)[0], k1, b)
+                    searcher = _searcher(cached_index(self.passages, self.analyze)[0], k1, b, self.analyze)
             self._open(searcher, corpus, k1, b, threads)
 
     def _open(self, searcher, corpus, k1, b, threads):
         self._searcher, self.size = searcher, searcher.get_total_num_docs() if searcher else 0
         self.threads = threads or min(4, os.cpu_count() or 1)
-        self.fingerprint = f"lucene(k1={k1},b={b},anserini {_origin()['anserini']}):{corpus}"
+        self.fingerprint = f"lucene(k1={k1},b={b},anserini {_origin()['anserini']}{'' if self.analyze is english else ',' + self.analyze.__name__}):{corpus}"
 
     @classmethod
     def prebuilt(
         cls,
         name: str,  # one of Pyserini's, such as "wikipedia-dpr-100w"; or the folder of any Lucene index of Anserini's
         k1: float = 0.9, b: float = 0.4, threads: int | None = None,
+        language: str = "en",  # whose analyzer of Anserini's reads the queries: "ko" for an index made with it (pairs of syllables)
     ) -> "Lucene":
         "An index that the kit did not build; downloaded where need be (a `UsageError` where that fails)."
         self = cls.__new__(cls)
-        self.passages = None
-        self._open(_searcher(name if Path(name).is_dir() else _download(name), k1, b), name, k1, b, threads)
+        self.passages, self.analyze = None, english
+        self._open(_searcher(name if Path(name).is_dir() else _download(name), k1, b, language=language), name, k1, b, threads)
         return self
 
     def search(
@@ -243,12 +262,13 @@ class Lucene:
         queries, k = _checked(queries, k)
         k = min(k, self.size)
         if not k or not queries: return [[] for _ in queries]
+        queries = [_terms(query, self.analyze) for query in queries]
         with _calling:
-            if len(queries) == 1: return [self._hits(self._searcher.search(_clean(queries[0]), k))]
+            if len(queries) == 1: return [self._hits(self._searcher.search(queries[0], k))]
             array = java_class("java.util.ArrayList")
             texts, ids = array(), array()
             for i, query in enumerate(queries):
-                texts.add(_clean(query))
+                texts.add(query)
                 ids.add(str(i))
             found = self._searcher.batch_search(texts, ids, k, self.threads)
             return [self._hits(found.get(str(i))) for i in range(len(queries))]

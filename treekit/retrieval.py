@@ -282,7 +282,7 @@ class Reranked:
         queries, k = _checked(queries, k)
         return [self.encoder.rerank(q, hits, k) for q, hits in zip(queries, self.retriever.search(queries, max(k, self.depth)))]
 
-# %% ../nbs/06b_retrieval.ipynb #9d57ae80
+# %% ../nbs/06b_retrieval.ipynb #97dcb1f5
 def retriever_for(
     profile: Profile,  # its `retriever`, and its `pool`
     passages,  # a corpus, or a question's own pool
@@ -290,7 +290,7 @@ def retriever_for(
     """The retriever that a profile names: `bm25`, `bm25s`, `dense`, `hybrid`, or `prebuilt:NAME` for one of Pyserini's indexes.
 
     `bm25` is Lucene over a corpus, and its equal in memory over a question's own pool. `dense` and `hybrid` take a model after a
-    colon (`dense:BAAI/bge-base-en-v1.5`)."""
+    colon (`dense:BAAI/bge-base-en-v1.5`). Words are cut by the passages' language: Korean ones into morphemes."""
     name, _, detail = profile.retriever.partition(":")
     choose("retriever", name, ["bm25", "bm25s", "dense", "hybrid", "prebuilt"])
     if name == "prebuilt": return Lucene.prebuilt(detail)
