@@ -14,8 +14,8 @@ from .llm import Completion, Request, count_tokens
 from .reading import norm
 from .tasks import HANDLERS
 
-# %% ../nbs/05z_offline.ipynb #c11cd199
-READERS = ("reading", "intent", "answering", "comparing", "following", "tasks", "judging", "consistency", "iterating", "acting")  # what the replies come from; importing one registers its tasks
+# %% ../nbs/05z_offline.ipynb #fb7be5ca
+READERS = ("reading", "intent", "answering", "comparing", "following", "tasks", "judging", "consistency", "stating", "iterating", "acting")  # what the replies come from; importing one registers its tasks
 for _module in READERS: importlib.import_module(f"treekit.{_module}")
 
 # %% ../nbs/05z_offline.ipynb #582c3439
@@ -37,7 +37,7 @@ def sampled(
     kept = [d for d in documents if draw.random() < share]
     return inputs | dict(documents=kept or list(documents[:1]))
 
-# %% ../nbs/05z_offline.ipynb #81deeb0c
+# %% ../nbs/05z_offline.ipynb #5e070b82
 class ExtractiveChat:
     "The offline reader as a `Chat`."
     model = "extractive"
@@ -69,8 +69,9 @@ class ExtractiveChat:
         request: Request,
         continuation: str,
     ) -> list[float]:  # log-probability of each word of the continuation
-        "Query likelihood of the continuation given the messages' text."
-        return likelihood(request.text, continuation)
+        "Query likelihood of the continuation given a prompt's inputs (its wording says nothing about them), or a bare message."
+        if request.prompt is None: return likelihood(request.text, continuation)
+        return likelihood("\n".join(t for v in request.inputs.values() for t in ([v] if isinstance(v, str) else [d if isinstance(d, str) else d.contents for d in v])), continuation)
 
     async def close(self): pass
 
