@@ -21,7 +21,7 @@ READINGS = dict(
     code=dict(iterations=30, exploration=1.0, logs=2.0, unvisited="bonus", rollout_weight=0.1, early_stop=False, tries=3, shortest=(10, 6), forgets=True, every_node=True))
 RANGES = dict(depth=(1, 8), width=(1, 20), iterations=(1, 10_000), exploration=(0, 100), rollout_weight=(0, 1), alpha=(-100, 100), beta=(-100, 100), temperature=(0, 2), top_k=(1, 100), in_flight=(1, 64))
 
-# %% ../nbs/papers/arise.ipynb #7c0b2425
+# %% ../nbs/papers/arise.ipynb #094e21f3
 def steps_to(state: State) -> tuple: return tuple(n.step for n in state.path[1:])
 
 class Search:
@@ -122,7 +122,7 @@ class Search:
             if asked.node is None or asked.key in self.credited: continue
             self.credited.add(asked.key)
             own.calls += asked.node.calls
-            own.notes += asked.node.notes
+            own.notes += [n for n in asked.node.notes if n not in own.notes]
 
     async def final(self, results):
         key = ("final", *results)
