@@ -214,7 +214,7 @@ def load_corpus(
     if not corpus: raise UsageError(f"no passages for {name!r} in {folder.name!r}: its questions bring none, and there is no file {named[0]}.jsonl")
     return corpus
 
-# %% ../nbs/01_data.ipynb #53a006f7
+# %% ../nbs/01_data.ipynb #5073eb47
 def exemplars(
     name: str,  # a dataset, as in `load`
     source: str | Path = "world",
@@ -228,8 +228,8 @@ def exemplars(
         demos = [q for q in _read(folder / "alce_demos.jsonl", name) if q.id.startswith(f"alce_demo_{name}_")]
     if not demos and folder.is_file(): raise UsageError(f"{folder.name!r} has no training side: exemplars need a folder with {name}_trainset.jsonl")
     exclude = set(exclude)
-    some = 4 * k + len(exclude) if _world_size(source) else None  # the world has more than anyone needs
-    pool = demos or load(name, source, "train", some, seed)
-    pool = [q for q in pool if q.id not in exclude and q.question not in exclude]
+    for some in (4 * k, 4 * k + len(exclude)) if _world_size(source) else (None,):  # a world has more than anyone needs, and making them takes time
+        pool = [q for q in demos or load(name, source, "train", some, seed) if q.id not in exclude and q.question not in exclude]
+        if len(pool) >= k: break
     if len(pool) < k: raise UsageError(f"{name!r} has {len(pool)} training questions, fewer than k={k}")
     return _sample(pool, k, seed)
