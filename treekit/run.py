@@ -129,13 +129,14 @@ def mean_of_means(
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return float(np.mean([g.mean() for g in groups])), float(low), float(high)
 
-# %% ../nbs/10_run.ipynb #be0d5352
+# %% ../nbs/10_run.ipynb #50b7a903
 @dataclass
 class _Job:
     method: str
     dataset: str
     question: Question
     retriever: Lazy
+    wiki: Any
     key: str
 
 class RunFailed(Exception):
@@ -183,7 +184,7 @@ class _Session:
 
     async def answer(self, job):
         "One row. Whatever is wrong with this question stays with this question."
-        kit = Kit(self.chat.bind(method=job.method, dataset=job.dataset, question=job.question.id), job.retriever, self.parser, self.embedder, prompts=self.prompts)
+        kit = Kit(self.chat.bind(method=job.method, dataset=job.dataset, question=job.question.id), job.retriever, self.parser, self.embedder, job.wiki, self.prompts)
         started = time.perf_counter()
         try: prediction = await self.methods[job.method](job.question, kit)
         except (Unusable, NotOnCassette): raise  # every other question would meet it, too
@@ -235,7 +236,7 @@ def store_path(
     "Where a profile's calls and predictions are kept."
     return Path(os.environ.get("TREEKIT_STORE") or work_dir("store") / f"{profile.name}.sqlite")
 
-# %% ../nbs/10_run.ipynb #5dfce329
+# %% ../nbs/10_run.ipynb #dc9465c3
 def run(
     methods: dict,  # name -> method; the name as the paper prints it, so that tables line up
     questions: dict,  # dataset -> its questions
@@ -267,9 +268,10 @@ def run(
         for question in asked:
             retriever, content = library.retriever(dataset, question), repr(question)  # plain values: its repr is its content
             for name in methods:
-                key = fingerprint(about[name], content, retriever.fingerprint)
+                wiki = library.wiki(dataset, question) if getattr(methods[name], "wiki", False) else None
+                key = fingerprint(about[name], content, retriever.fingerprint, *([wiki.fingerprint] if wiki else []))
                 if found := store.get_prediction(key, trace=False): rows[name, dataset, question.id] = _stored(name, dataset, question, key, found, store)
-                else: jobs.append(_Job(name, dataset, question, retriever, key))
+                else: jobs.append(_Job(name, dataset, question, retriever, wiki, key))
     if jobs:
         parser = Batch(made_parser, [j.question.question for j in jobs if getattr(methods[j.method], "parses", False)])
         stored = StoredChat(chat or chat_for(profile), store, budget=_left(profile.budget))
