@@ -1,0 +1,135 @@
+"What answers cost: the ledger's tokens, the provider's cache, the price, the frontier; and the erratum ledger beside them."
+import asyncio, csv
+
+import pytest
+
+from treekit.config import load_profile, root
+from treekit.costs import PrefixCache, billed_as, bills, cost_table, dollars, frontier, prompt_bill, store_of
+from treekit.data import Passage, Question
+from treekit.experiments import sample
+from treekit.llm import TEXT, Completion, Prompt
+from treekit.method import Kit, Prediction
+from treekit.prices import Price, load_prices, price_of
+from treekit.run import Results, Row, run
+from treekit.store import Store, StoredChat
+from treekit.treerare import TreeRare
+from treekit import baselines
+
+
+def messages(text): return [dict(role="user", content=text)]
+
+
+# --- the cache's rule
+
+@pytest.mark.parametrize("shared, known", [(0, 0), (1000, 0), (4090, 0), (4091, 4096), (4602, 4096), (4603, 4608), (9000, 8704)])
+def test_prefixes_count_from_1024_tokens_in_steps_of_128(shared, known):
+    "A token is four bytes; the role's line is five more in front."
+    cache, text = PrefixCache(), "x" * shared + "b" * 6000
+    cache.read(messages("x" * shared + "a" * 6000))
+    assert cache.read(messages(text)) == pytest.approx(known / (len(text) + 6))
+
+
+def test_other_rules_and_whole_prompts():
+    cache = PrefixCache(64, 64)  # DeepSeek's
+    assert cache.read(messages("a" * 500)) == 0 and cache.read(messages("a" * 500)) == pytest.approx(256 / 506)
+    assert PrefixCache().read([]) == 0
+    cache = PrefixCache()
+    for _ in range(2): share = cache.read(messages("é" * 4000))  # bytes, not characters
+    assert share == pytest.approx(7680 / 8006)
+
+
+def test_a_system_message_that_differs_leaves_nothing_to_share():
+    cache, long = PrefixCache(), "a" * 9000
+    cache.read([dict(role="system", content="one"), *messages(long)])
+    assert cache.read([dict(role="system", content="two"), *messages(long)]) == 0
+
+
+# --- the bill
+
+ASK = Prompt("test.ask", "test", "$documents\n\n$question", TEXT)
+
+class Counting:
+    "Bills the first of several samples with the prompt, as endpoints do."
+    model, endpoint, defaults = "gpt-4o-mini", "nowhere", {}
+    async def complete(self, request): return [Completion(f"fine {i}", 3000 if i == 0 else 0, 7, cached_in=256 if i == 0 else 0) for i in range(request.n)]
+
+
+def answered(questions, store, n=1, twice=False):
+    async def one(q):
+        kit = Kit(StoredChat(Counting(), store).bind(method="m", dataset="d", question=q.id))
+        node = kit.trace.add("answer", "")
+        for more in range(1 + twice): await kit.ask(ASK, node=node, n=n, question=f"{q.question} {more}", documents=[Passage("p", "Page", "tea " * 3000)])
+        return Row("m", "d", q, q.answers[0] if q.id != "1" else "wrong", "", kit.usage, load=lambda: kit.trace)
+    return Results([asyncio.run(one(q)) for q in questions], "gpt-4o-mini")
+
+
+QUESTIONS = [Question(str(i), "d", f"Which tea is number {i}?", ("green",)) for i in range(4)]
+
+
+def test_bill_is_the_ledgers():
+    store = Store()
+    [bill] = bills(answered(QUESTIONS, store, n=3, twice=True), store)
+    [ledger] = store.usage(("method", "dataset"))
+    assert {k: bill[k] for k in ("calls", "tokens_in", "tokens_out")} == {k: ledger[k] for k in ("calls", "tokens_in", "tokens_out")} == dict(calls=24, tokens_in=24000, tokens_out=168)
+    assert ledger["cost_original"] == pytest.approx(dollars(bill, load_prices()["gpt-4o-mini"], "cached_in"))
+    assert bill["separate_in"] == 3 * bill["tokens_in"] and bill["cached_in"] == 8 * 256
+    assert bill["cacheable_in"] == pytest.approx(7 * 3000, rel=0.05)  # all but the first of eight prompts, but for the question behind the documents
+
+
+def test_a_repeated_run_has_the_same_bill():
+    store = Store()
+    assert bills(answered(QUESTIONS, store), store) == bills(answered(QUESTIONS, store), store)
+
+
+def test_calls_that_the_store_lacks_are_left_out():
+    assert prompt_bill(answered(QUESTIONS, Store()).rows, Store()) == dict(cacheable_in=0, cached_in=0, separate_in=0)
+
+
+def test_cost_per_question_and_per_correct_answer():
+    store, price = Store(), Price(0.1, 0.05, 0.4)
+    [row] = cost_table(answered(QUESTIONS, store), price, dict(d="EM"), store, per=500)
+    each = (3000 * 0.1 + 7 * 0.4) / 1e6
+    assert row["dollars per 500"] == pytest.approx(500 * each) and row["cents per question"] == pytest.approx(100 * each)
+    assert row["quality"] == 0.75 and row["cents per correct answer"] == pytest.approx(100 * each * 4 / 3)
+    assert row["dollars per 500, cached"] < row["dollars per 500"]
+    [none] = cost_table(Results([r for r in answered(QUESTIONS, store).rows if r.question.id == "1"], "m"), price, dict(d="EM"))
+    assert none["cents per correct answer"] is None and none["quality"] == 0
+
+
+def test_an_unknown_price_leaves_tokens_without_money():
+    name, price = billed_as("a-model-of-tomorrow")
+    assert name == "a-model-of-tomorrow" and price is None
+    [row] = cost_table(answered(QUESTIONS, Store()), price, dict(d="EM"))
+    assert row["dollars per 500"] is row["cents per question"] is row["cents per correct answer"] is None and row["tokens_in per question"] == 3000
+
+
+def test_the_offline_reader_is_billed_as_the_papers_model():
+    assert billed_as("extractive") == ("gpt-4o-mini", load_prices()["gpt-4o-mini"]) and billed_as("extractive", "deepseek-chat")[1] == load_prices()["deepseek-chat"]
+    assert (load_prices()["gpt-4o-mini"].input, load_prices()["gpt-4o-mini"].output) == (0.15, 0.60)
+
+
+def test_every_price_has_its_date_and_source():
+    with open(root() / "data" / "prices.csv", encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+    for r in rows: assert r["source"] and r["date"].count("-") == 2 and float(r["cached_input"]) <= float(r["input"]), r["model"]
+    assert price_of("openai/gpt-4.1-2025-04-14", load_prices()) == load_prices()["gpt-4.1"]
+
+
+def test_frontier():
+    assert frontier([(1, .4), (2, .3), (2, .5), (2, .5), (9, .5), (9, .6)]) == [True, False, True, True, False, True]
+    assert frontier([]) == [] and frontier([(1, (.4 + .3 + .6) / 3), (2, (.4 + .35 + .55) / 3)]) == [True, False]
+
+
+# --- a real run
+
+def test_a_run_and_its_store_agree(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "s.sqlite"))
+    P = load_profile("offline", n=2)
+    methods = {"zero-shot": baselines.RetrieveAndRead(), "no tree": TreeRare(tree="none")}
+    results = run(methods, sample(P, ("hotpotqa",)), P, progress=False)
+    store = store_of(P)
+    for bill in bills(results, store):
+        [ledger] = [u for u in store.usage(("method", "dataset")) if u["method"] == bill["method"]]
+        assert (bill["calls"], bill["tokens_in"], bill["tokens_out"]) == (ledger["calls"], ledger["tokens_in"], ledger["tokens_out"]) and bill["separate_in"] == bill["tokens_in"]
+    store.close()
+    again = run(methods, sample(P, ("hotpotqa",)), P, progress=False)
+    assert bills(again, store_of(P)) == bills(results, store_of(P))  # answered from the store: the same bill
