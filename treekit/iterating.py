@@ -15,7 +15,7 @@ from .intent import ask
 from .reading import norm, sentences
 from .tasks import UNKNOWN, answer, as_question, handles, subanswers, subquestions
 
-# %% ../nbs/05j_iterating.ipynb #c4084c12
+# %% ../nbs/05j_iterating.ipynb #681bc849
 def next_questions(
     question: str,
     known=(),  # sentences, intermediate answers, or passages
@@ -25,15 +25,20 @@ def next_questions(
     done = {norm(q) for q in (question, *asked)}
     whole = [q for q in subquestions(question, question, known) if not re.match(r"What (?:is|are) [A-Z]", q) and norm(q) not in norm(question)]
     if whole and norm(whole[0]) in done and any(norm(n) not in norm(question) for n in names_in(whole[0])): return []  # the whole question, with a name that was found, has been asked
-    found = {norm(q): q[0].upper() + q[1:] for q in whole or ([] if asked else _pieces(question))}
+    pieces = [] if asked or options(question) else list(_pieces(question))
+    clauses = [p for p in pieces if p.startswith("Which ")]  # a clause says more than a relation
+    found = {norm(q): q[0].upper() + q[1:] for q in [*clauses, *whole] or pieces}
     return [q for n, q in found.items() if n not in done]
 
 def _pieces(question):
-    "*The setting of The Seventh Canal* as a question of its own."
-    for name in [] if options(question) else names_in(question)[:2]:
-        name = described(name, question)
-        found = re.search(rf"\bthe (?:(?!the\b)[a-z]+ ){{1,6}}(?:the )?{re.escape(name)}(?: (?:was|is|were|are)?(?: [a-z]+ed| shot| set| held| made)\b)?", question)
-        if found and norm(found[0]) != norm(name): yield as_question(found[0])
+    "*The setting of The Seventh Canal*, *the company that was founded by Ida Roth* as questions of their own."
+    for name in names_in(question)[:2]:
+        name = re.escape(described(name, question))
+        if m := re.search(rf"\bthe ((?:[a-z0-9]+ ){{1,4}}?)(that|which|who|whom|where|in which|at which|for which) ((?:(?! that | which | who | where ).)*?{name}{_TAIL})", question):
+            yield f"{'In which' if m[2] in ('where', 'in which') else 'Which'} {m[1]}{m[3]}?"
+        elif (m := re.search(rf"\bthe (?:(?!the\b)[a-z]+ ){{1,6}}(?:the )?{name}", question)) and norm(m[0]) != norm(name): yield as_question(m[0])
+
+_TAIL = r"(?: (?:was|is|were|are) (?:[a-z]+ed|shot|set|held|made|born|written|found)\b(?! *\?)| (?:[a-z]+ed|won|wrote|led)\b(?! *\?| by))?"  # what is said of the name, up to the question's own verb
 
 # %% ../nbs/05j_iterating.ipynb #3d822d64
 MOST = 4  # questions in a row: as many as the longest chains have hops
