@@ -19,7 +19,7 @@ from .intent import ask, related, relations
 from .reading import noun_kind, norm, stem, within
 from .tasks import UNKNOWN, answer, answer_ambiguous, handles, subquestions
 
-# %% ../nbs/05g_acting.ipynb #c234d7bd
+# %% ../nbs/05g_acting.ipynb #0ab41d8a
 @dataclass
 class Walk:
     "What a path has done and seen."
@@ -30,7 +30,7 @@ class Walk:
     answer: str = ""  # what it has finished with
 
     @property
-    def documents(self): return [Passage("", t, " ".join(texts)) for t, texts in self.seen.items()]
+    def documents(self): return tuple(Passage("", t, " ".join(texts)) for t, texts in self.seen.items())
 
 _LINE = re.compile(r"^(Thought|Action|Observation) \d+: ?", re.M)
 _DONE = re.compile(r"(\w*)\[(.*)\]$", re.S)
@@ -68,12 +68,15 @@ def _observed(walk, action, argument, text):
         walk.seen.setdefault(walk.open, {})[text[other.end():] if other else text] = None
     elif action == "Lookup" and (m := re.match(r"\(Result \d+ / \d+\) ", text)) and walk.open: walk.seen[walk.open][text[m.end():]] = None
 
-# %% ../nbs/05g_acting.ipynb #3f496788
+# %% ../nbs/05g_acting.ipynb #951c9db1
 _SAID = {stem(w): row.split() for row in """died death passed | dead died | born birthplace | birth born | founder founded started | founded started founder | publisher published brought | published brought | studied degree
     | educated degree studied | attended degree | university degree studied | married wife | spouse married | wife married | husband married | father parents | mother parents | parent children | sibling sister brother | brother sibling
     | director directed | author novel written | wrote novel written | composer music | music composed | win prize | won prize | filmed crew | shot crew | managed coach manager | plays member | play music | label records | company label published | studio pictures | releases label | capital governed | population inhabitants | people inhabitants
     | located based | based offices | mayor mayor | released premiere shown | charter charter town | established founded started | country lies | city born""".split("|") for w in row.split()[:1]}  # how pages say it
 
+_named = lru_cache(16384)(names_in)
+
+@lru_cache(4096)
 def plain(
     question: str,
 ) -> str:  # *the novelist X* is X
@@ -94,15 +97,22 @@ def likely(
         return (core == wanted or fits >= 0.5), fits + len((words - core) & asked)
     return sorted((t for t in titles if rank(t)[0]), key=lambda t: -rank(t)[1])
 
+@lru_cache(4096)
+def _made_of(question, documents):
+    "The pages of what was seen, and what they make of the question; asked for again and again while a tree of paths grows."
+    ps = pages(documents)
+    return ps, bridges(question, ps) if ps and not options(question) else []
+
 def moves(
     question: str,
     walk: Walk,
     long: bool = False,  # all readings are wanted
 ) -> list[tuple[str, str, str]]:  # action, argument, why; the best first
     "The steps that make sense now; none if nothing is left to try and nothing was found."
-    ps, sides = pages(walk.documents), options(question)
+    sides = options(question)
     bare = question if sides else plain(question)
-    found = bridges(bare, ps) if ps and not sides and not long else []
+    ps, found = _made_of(bare, walk.documents)
+    if long: found = []
     now = found[0][1] if found else bare
     asked = asides(question, ps, sides, described) if sides and ps else [now]
     out = []
@@ -165,7 +175,7 @@ def _nearby(question, walk, ps):
     for p in ps:
         for s in p.sentences:
             offered = {s.spans[i].norm for r in a.relations for i in related(r, s)}
-            for name in [part for n in names_in(s.text) for part in n.split(", ")]:
+            for name in [part for n in _named(s.text) for part in n.split(", ")]:
                 n = _words(name)
                 if within(n, a.norm) or n in (p.name, p.full, _words(p.title)) or ("Search", n) in walk.tried or s.text.startswith(name) and " " not in name: continue
                 before = s.text[:s.text.find(name)].split()[-1:]
@@ -235,7 +245,7 @@ def act_search_ambiguous(question: str, steps: str, number: str, limit: str, sam
     walk = walked(steps)
     return _turn(_queries(question, walk, True), walk, number, limit, sample)
 
-# %% ../nbs/05g_acting.ipynb #aea44301
+# %% ../nbs/05g_acting.ipynb #178f8a80
 @handles("value_path")
 def value_path(
     question: str,
@@ -243,8 +253,9 @@ def value_path(
 ) -> int:  # 1 to 10
     "How promising a path is."
     walk = walked(steps)
-    ps, sides, bare = pages(walk.documents), options(question), plain(question)
-    a, now = ask(bare), (bridges(bare, ps) or [("", bare)])[0][1] if ps and not sides else bare
+    sides, bare = options(question), plain(question)
+    ps, found = _made_of(question if sides else bare, walk.documents)
+    a, now = ask(bare), found[0][1] if found else bare
     stems = {t for p in ps for s in p.sentences for t in s.stems} | {t for p in ps for t in p.stems}
     seen, there = len(a.content & stems) / max(1, len(a.content)), _opened(question, now, walk, ps, sides)
     if walk.answer:
