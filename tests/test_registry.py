@@ -17,7 +17,7 @@ EXAMPLES = [Question(f"t{i}", "demo", f"Question {i}?", (f"answer {i}",), decomp
 def test_the_list_says_what_the_modules_have(module):
     own = importlib.import_module(f"treekit.{module}")
     made = own.METHODS if hasattr(own, "METHODS") else own.methods(EXAMPLES)
-    assert tuple(made) == MODULES[module]
+    assert set(MODULES[module]) <= set(made) and set(made) <= {p for listed in MODULES.values() for p in listed}
     for name in MODULES[module]: assert method(name, EXAMPLES) == method(typed(name), EXAMPLES) == made[name]
 
 

@@ -11,15 +11,18 @@ from typing import Any
 
 from .config import choose
 
-# %% ../nbs/11h_registry.ipynb #d0b1a95e
+# %% ../nbs/11h_registry.ipynb #f4659a77
 MODULES = {
     "treerare": ("TreeRare (DT)", "TreeRare (CT)"),
     "tree_retrieval": ("Tree-Retrieval (DT)", "Tree-Retrieval (CT)"),
     "baselines": ("zero-shot", "few-shot", "COT (zero-shot)", "COT (few-shot)", "SC (zero-shot)", "SC (few-shot)"),
     "react": ("ReAct", "ReAct*"),
     "tree_of_thoughts": ("TOT",),
+    "arise": ("ARISE (ours)",),
+    "iterative": ("Self-Ask", "Auto-RAG", "IRCoT", "Iter-RetGen"),
+    "revising": ("Vanilla", "Query2Doc", "Verify-and-Edit", "CoT-SC", "RATT"),
 }
-SHORT = {"treerare": "TreeRare (DT)", "tree-retrieval": "Tree-Retrieval (DT)", "cot": "COT (zero-shot)", "sc": "SC (zero-shot)"}  # a paper's first method, or the one that needs no examples
+SHORT = {"treerare": "TreeRare (DT)", "tree-retrieval": "Tree-Retrieval (DT)", "arise": "ARISE (ours)", "cot": "COT (zero-shot)", "sc": "SC (zero-shot)"}  # a paper's first method, or the one that needs no examples
 
 def typed(
     printed: str,  # "COT (few-shot)", "ReAct*"
