@@ -157,7 +157,7 @@ $state
 
 Output:""", Format(_parse_score, _any_score, lambda v: f"{v:g}"))
 
-# %% ../nbs/papers/reasoning.ipynb #a4643b3d
+# %% ../nbs/papers/reasoning.ipynb #6bd8623c
 @dataclass
 class Asked:
     "What was asked for once: the reply, and the record of it."
@@ -255,11 +255,11 @@ class Thinking:
         asked.value = (f1(asked.value, self.question), None)
         return asked
 
-    def value(self, path):
+    async def value(self, path):
         results = [s.result for s in path]
         questions = [s.question for s in path] if self.m.value == "verifier" else []
         key = ("value", *results, "", *questions)
-        return self.once(key, lambda: self.assess(key, results, questions, self.last - len(path)))
+        return await self.once(key, lambda: self.assess(key, results, questions, self.last - len(path)))
 
     async def stage(self, path: tuple):
         "Decomposition, then retrieval and reasoning: the children of a state."

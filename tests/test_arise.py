@@ -1,0 +1,250 @@
+"ARISE: the same tree whatever answers first, the public code's rounds as it runs them, and what bad replies do."
+import asyncio, math, random
+
+import pytest
+
+from treekit.arise import ARISE, METHODS, path_after
+from treekit.bm25 import Hit
+from treekit.config import UsageError
+from treekit.data import Passage, Question
+from treekit.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
+from treekit.method import Kit
+from treekit.reasoning import ANSWER, DECOMPOSE, GUESS, VERIFY, risk_value, words
+from treekit.store import Store, StoredChat
+
+
+class Shelf:
+    "One passage for every query, made from it; now and then none."
+    def search(self, queries, k=2):
+        return [[] if len(q) % 13 == 0 else [Hit(Passage(f"p{len(q) % 7}", "", f"facts about {q[-40:]}"), 1.0, 1)] for q in queries]
+
+
+class Seeded:
+    "Replies that depend on the prompt and a seed alone, after a pause that depends on neither; `most` is how many were under way at once."
+    model, endpoint = "seeded", "nowhere"
+
+    def __init__(self, seed, pauses=None, wait=0.002):
+        self.seed, self.pauses, self.wait, self.open, self.most, self.asked = seed, pauses, wait, 0, 0, []
+
+    def draw(self, *what): return random.Random(f"{self.seed} {what}")
+
+    async def pause(self):
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await asyncio.sleep(self.pauses.random() * self.wait if self.pauses else 0)
+        self.open -= 1
+
+    async def complete(self, request):
+        self.asked.append(request.text)
+        await self.pause()
+        got = []
+        for i in range(request.sample, request.sample + request.n):
+            draw = self.draw(request.text, i)
+            if request.prompt is DECOMPOSE:
+                said = draw.choice(["", "no idea", *["Sub-question: " + draw.choice(["What is the original question here?", f"Who is person {draw.randint(0, 6)} of the matter?", f"Where is place {draw.randint(0, 9)}?"])] * 8])
+            elif request.prompt is ANSWER: said = draw.choice(["No directly relevant facts found.", *[f"Person {draw.randint(0, 30)} is at place {draw.randint(0, 30)}."] * 6])
+            elif request.prompt is VERIFY: said = draw.choice(["7", "3.5", "quite consistent", "10"])
+            elif request.prompt is GUESS: said = draw.choice(["What is the question?", "Who is person 3?", "unclear"])
+            else: said = f"answer {draw.randint(0, 99)}"
+            got.append(Completion(said, tokens_in=10, tokens_out=3))
+        return got
+
+    async def score(self, request, continuation):
+        self.asked.append(request.text)
+        await self.pause()
+        return [-5 * self.draw(request.text).random() for _ in continuation.split()]
+
+
+QUESTION = Question("q", "test", "What is the original question here?")
+
+
+def search(method, seed=0, chat=None, pauses=None):
+    kit = Kit(chat or Seeded(seed, pauses), Shelf())
+    return asyncio.run(method(QUESTION, kit)), kit.llm
+
+
+def plain(prediction, depth=True):
+    "Everything that two equal searches must share; the place on the critical path only if they were run the same way."
+    nodes = prediction.trace.to_json()["nodes"]
+    return prediction.answer, prediction.trace.notes, prediction.usage.calls, [{k: v for k, v in n.items() if depth or k != "depth"} for n in nodes]
+
+
+@pytest.mark.parametrize("case", range(100))
+def test_the_tree_is_the_sequential_ones(case):
+    "Node for node and value for value, with random latencies; and the critical path doesn't depend on them either."
+    draw = random.Random(case)
+    settings = dict(reading=draw.choice(["paper", "paper", "code"]), value=draw.choice(["risk", "risk", "vanilla", "verifier"]), scorer=draw.choice(["auto", "guess"]), depth=draw.randint(2, 5),
+                    width=draw.randint(1, 5), iterations=draw.randint(1, 60), pass_n=draw.random() < .3, checkpoints=(1, 5) if draw.random() < .3 else ())
+    slow, one = search(ARISE(one_by_one=True, **settings), case)
+    fast, many = search(ARISE(**settings), case, pauses=random.Random(f"a {case}"))
+    again, _ = search(ARISE(**settings), case, pauses=random.Random(f"b {case}"))
+    assert one.most == 1
+    assert plain(fast, depth=False) == plain(slow, depth=False)
+    assert sorted(many.asked) == sorted(one.asked), "asked for something that the sequential search doesn't ask"
+    assert len(set(one.asked)) == len(one.asked) or settings["reading"] == "code"  # three tries ask the same prompt for new samples
+    assert plain(again) == plain(fast) and again.usage.critical_path == fast.usage.critical_path <= slow.usage.critical_path
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_several_leaves_in_flight_don_t_depend_on_the_latencies_either(seed):
+    method = ARISE(in_flight=4, iterations=30)
+    assert plain(search(method, seed, pauses=random.Random(1))[0]) == plain(search(method, seed, pauses=random.Random(2))[0])
+
+
+class Scripted(Seeded):
+    "Values by what the last result is called: `tree[path]` are the children's (name, log-probability)."
+    def __init__(self, tree): super().__init__(0); self.tree = tree
+
+    def names(self, request): return tuple(r.split()[-1].strip(".") for r in request.inputs["state"])
+
+    async def complete(self, request):
+        if request.prompt is DECOMPOSE:
+            children = [*self.tree.get(self.names(request), {})]
+            return [Completion(f"Sub-question: What is number {children[i % len(children)]}?" if children else "") for i in range(request.n)]
+        if request.prompt is ANSWER: return [Completion(f"The number here is {request.inputs['question'].split()[-1].strip('?')}.")]
+        return [Completion(" ".join(self.names(request)))]
+
+    async def score(self, request, continuation):
+        *path, name = self.names(request)
+        return [-self.tree.get(tuple(path), {}).get(name, 9.0)]
+
+
+TREE = {(): dict(a=1.0, b=1.5), ("a",): dict(aa=0.9, ab=2.0), ("b",): dict(ba=0.5), ("a", "aa"): dict(aaa=1.0), ("a", "ab"): dict(aba=3.0), ("b", "ba"): dict(baa=0.4),
+        ("aa",): {}, ("ba",): {}}
+
+
+class OneEach(Shelf):
+    def search(self, queries, k=2): return [[Hit(Passage("p", "", "a fact"), 1.0, 1)] for _ in queries]
+
+
+def scripted(method, tree=TREE):
+    return asyncio.run(method(QUESTION, Kit(Scripted(tree), OneEach())))
+
+
+def numbers(prediction, name):
+    [node] = [n for n in prediction.trace.nodes if n.kind == "state" and n.data["result"].endswith(f" {name}.")]
+    return node.data
+
+
+def test_the_papers_rounds_by_hand():
+    "Round 1 grows a and b and rolls a out; round 2 opens b, the unvisited one."
+    q = lambda risk: risk_value(risk)
+    one = scripted(ARISE(iterations=1, width=2))
+    a = 0.5 * q(1.0) + 0.5 * max(q(0.9), q(1.0))  # imagined: aa, then aaa
+    assert numbers(one, "a")["value"] == pytest.approx(a) and numbers(one, "a")["visits"] == 1
+    assert numbers(one, "b")["value"] == pytest.approx(q(1.5)) and numbers(one, "b")["visits"] == 0
+    assert one.trace.nodes[0].data["value"] == pytest.approx(a) and one.answer == "a"
+    two = scripted(ARISE(iterations=2, width=2))
+    ba = 0.5 * q(0.5) + 0.5 * q(0.4)
+    assert numbers(two, "b")["value"] == pytest.approx(ba) and numbers(two, "b")["visits"] == 1
+    assert two.trace.nodes[0].data["value"] == pytest.approx((a + ba) / 2) and two.trace.nodes[0].data["visits"] == 2
+    third = "a" if a > ba else "b"  # both visited once: the more valuable one
+    before, after = scripted(ARISE(iterations=2, width=2)), scripted(ARISE(iterations=3, width=2))
+    assert numbers(after, third)["visits"] == numbers(before, third)["visits"] + 1
+
+
+def test_the_codes_rounds_by_hand():
+    "Exponential averages, a rollout valued by its newest two results, and 2 ln N."
+    q, one = lambda risk: risk_value(risk), scripted(ARISE(reading="code", iterations=1, width=2))
+    # the imagined aa is valued by (a, aa); aaa by (aa, aaa), without a
+    reward = max(q(0.9), q(TREE[("aa",)].get("aaa", 9.0)))
+    a = 0.9 * q(1.0) + 0.1 * reward
+    assert numbers(one, "a")["value"] == pytest.approx(a)
+    two = scripted(ARISE(reading="code", iterations=2, width=2))
+    # N(root) = 1: no exploration yet; b is unvisited and counts Q + 1
+    assert a < q(1.5) + 1 and numbers(two, "b")["visits"] == 1
+    b = 0.9 * q(0.5) + 0.1 * q(0.4)
+    c = math.sqrt(2 * math.log(2))
+    third = "a" if a + c > b + c else "b"
+    assert numbers(scripted(ARISE(reading="code", iterations=3, width=2)), third)["visits"] == numbers(two, third)["visits"] + 1
+    assert scripted(ARISE(reading="code", width=2)).trace.nodes[0].data["visits"] == 30
+
+
+def test_the_codes_rollout_that_finds_nothing_ends_its_child_and_costs_it():
+    tree = {(): dict(a=1.0, b=1.5), ("b",): dict(ba=0.5), ("b", "ba"): dict(baa=0.4)}
+    one = scripted(ARISE(reading="code", iterations=1, width=2), tree)
+    assert numbers(one, "a")["value"] == pytest.approx(0.9 * risk_value(1.0)) and numbers(one, "a")["ended"] == 1
+    paper = scripted(ARISE(iterations=1, width=2), tree)
+    assert numbers(paper, "a")["value"] == pytest.approx(risk_value(1.0)) and numbers(paper, "a")["ended"] is None
+
+
+def test_the_best_path_after_a_round_needs_no_other_run():
+    whole = scripted(ARISE(iterations=12, width=2))
+    for i in range(1, 12):
+        short = scripted(ARISE(iterations=i, width=2))
+        assert [n.data["result"] for n in path_after(whole.trace, i)] == [n.data["result"] for n in path_after(short.trace)], i
+    marked = scripted(ARISE(iterations=12, width=2, checkpoints=(1, 3)))
+    assert marked.trace.nodes[-1].data["after"]["1"]["answer"] == scripted(ARISE(iterations=1, width=2)).answer
+
+
+class Same(Scripted):
+    "Always one reply to the decomposition."
+    def __init__(self, said): super().__init__({}); self.said = said
+    async def complete(self, request): return [Completion(self.said)] * request.n if request.prompt is DECOMPOSE else await super().complete(request)
+
+
+@pytest.mark.parametrize("said, reason, states", [(f"Sub-question: {QUESTION.question}", "repeats the question", 0), ("I don't know.", "no sub-question", 0), ("Sub-question: What is number x?", "asked by a sibling", 1)])
+def test_a_model_that_says_always_the_same(said, reason, states):
+    "Recorded as such; the search ends and says so; there is an answer."
+    kit = Kit(Same(said), OneEach())
+    prediction = asyncio.run(ARISE()(QUESTION, kit))
+    assert [n.kind for n in prediction.trace.nodes].count("state") == states
+    assert reason in {why for _, why in prediction.trace.nodes[0].data["refused"]}
+    assert "nothing new could be expanded" in prediction.trace.notes[0] and "the search ended" in prediction.trace.notes[0]
+    assert prediction.usage.calls < 25
+
+
+@pytest.mark.parametrize("logs", [[], [math.nan], [-1.0, math.inf], [-math.inf]])
+def test_log_probabilities_that_are_none(logs):
+    class Odd(Scripted):
+        async def score(self, request, continuation): return logs
+    with pytest.raises(UsageError, match="missing or no numbers"): asyncio.run(ARISE()(QUESTION, Kit(Odd(TREE), OneEach())))
+
+
+def test_a_failing_call_leaves_nothing_running():
+    class Failing(Seeded):
+        async def score(self, request, continuation):
+            await self.pause()
+            if len(self.asked) > 12: raise CallFailed("server", "it broke", "mend it")
+            return await super().score(request, continuation)
+    async def main():
+        with pytest.raises(CallFailed): await ARISE()(QUESTION, Kit(Failing(3, random.Random(0)), OneEach()))
+        assert len(asyncio.all_tasks()) == 1
+    asyncio.run(main())
+
+
+def test_an_empty_question_and_settings_out_of_range():
+    with pytest.raises(UsageError, match="empty"): asyncio.run(ARISE()(Question("q", "t", " "), Kit(Seeded(0), Shelf())))
+    for field, value, span in (("depth", 9, "from 1 to 8"), ("width", 0, "from 1 to 20"), ("iterations", 0, "from 1 to 10000"), ("exploration", -0.1, "from 0"), ("top_k", 0, "from 1"), ("rollout_weight", 2, "from 0 to 1"), ("temperature", 3, "from 0 to 2")):
+        with pytest.raises(UsageError, match=f"{field}.*{span}"): ARISE(**{field: value})
+    with pytest.raises(UsageError, match="did you mean|risk"): ARISE(value="riks")
+
+
+def test_a_server_scores_or_lets_the_model_guess(server):
+    "Echoed log-probabilities through the store; without them the guessed question, and the trace says so."
+    rules = [["Sub-question: \\.\\.\\.", "Sub-question: What is the number of it?"], ["Supporting facts", "The number is five."], ["original question might be", "What is the original?"], ["final answer", "five"]]
+    async def main(method):
+        chat = StoredChat(OpenAIChat("m", server.url, pause=0.01), Store())
+        try: return await method(QUESTION, Kit(chat, OneEach()))
+        finally: await chat.close()
+    server.script(rules=rules)
+    scored = asyncio.run(main(ARISE()))
+    mean = sum(map(len, QUESTION.question.split())) / 10 / len(QUESTION.question.split())
+    state = scored.trace.nodes[1]
+    assert state.data["risk"] == pytest.approx(mean) and state.data["changes"][0][2] == pytest.approx(risk_value(mean)) and scored.answer == "five"
+    assert len(state.calls) >= 2  # its answer and its score are in the store
+    server.script(echo=False)
+    guessed = asyncio.run(main(ARISE()))
+    assert guessed.trace.nodes[1].data["risk"] is None and "can't score" in guessed.trace.notes[0]
+    with pytest.raises(ScoringUnsupported, match="can't score"): asyncio.run(main(ARISE(scorer="likelihood")))
+
+
+def test_samples_are_not_asked_twice():
+    "A decomposition, a sub-question's answer and a state's value are each asked once in a search, and never again with a store."
+    store = Store()
+    first, second = Seeded(5), Seeded(5)
+    one = asyncio.run(ARISE()(QUESTION, Kit(StoredChat(first, store), OneEach())))
+    two = asyncio.run(ARISE()(QUESTION, Kit(StoredChat(second, store), OneEach())))
+    assert not second.asked and two.usage.hits == two.usage.calls == one.usage.calls and two.answer == one.answer
+    answered = [words(t.split("Question:")[1].split("\n")[0]) for t in first.asked if "Supporting facts" in t]
+    assert len(answered) == len(set(answered))
