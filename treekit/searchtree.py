@@ -135,22 +135,22 @@ def draw_search(
     plan.draw(ax)
     return fig
 
-# %% ../nbs/11d_searchtree.ipynb #49fa2bcf
+# %% ../nbs/11d_searchtree.ipynb #7d2380e3
 class _Row:
-    "Boxes side by side, in as many rows as they need, with arrows from each to the next."
-    def __init__(self, boxes, width, columns):  # boxes: lists of (text, bold, mark, most lines)
-        self.each, self.columns, rows = (width - 2 - GAP * (columns - 1)) / columns, columns, []
-        self.blocks = [_Block(self.each, parts, edge=1.4 if i == len(boxes) - 1 else 0.6) for i, parts in enumerate(boxes)]
+    "Boxes side by side, in as many rows as they need; arrows from each to the next, if they follow each other."
+    def __init__(self, boxes, width, columns, follow=True):  # boxes: lists of (text, bold, mark, most lines); follow: they lead to the last one
+        self.each, self.columns, self.follow, rows = (width - 2 - GAP * (columns - 1)) / columns, columns, follow, []
+        self.blocks = [_Block(self.each, parts, edge=1.4 if follow and i == len(boxes) - 1 else 0.6) for i, parts in enumerate(boxes)]
         for i in range(0, len(boxes), columns): rows.append(max(b.height for b in self.blocks[i:i + columns]))
         self.tops = [1.0 + sum(h + 8 for h in rows[:i]) for i in range(len(rows))]
         self.height = self.tops[-1] + rows[-1] + 2
 
-    def draw(self, ax, y=0.0, arrows=True):
+    def draw(self, ax, y=0.0):
         for i, b in enumerate(self.blocks):
             row, k = divmod(i, self.columns)
             x, top = 1 + k * (self.each + GAP), y + self.tops[row]
             b.draw(ax, x, top)
-            if arrows and k: _arrow(ax, (x - GAP, top + 9), (x, top + 9))
+            if self.follow and k: _arrow(ax, (x - GAP, top + 9), (x, top + 9))
 
 def _sections(parts, width):
     "Titled parts below each other."
@@ -183,7 +183,7 @@ def draw_line_and_tree(
     plan = _Plan(tree, most=most, width=width * 72, lines=lines)
     return _sections([(f"a  {names[0]}", _Row(boxes, width * 72, min(5, len(boxes)))), (f"b  {names[1]}", plan)], width * 72)
 
-# %% ../nbs/11d_searchtree.ipynb #c520cec8
+# %% ../nbs/11d_searchtree.ipynb #3e1132bc
 def growing_round(trace: Trace) -> int:
     "The first round that added states below the first level; the first that added any, if there is none."
     root, *others = states(trace)
@@ -207,9 +207,8 @@ def draw_pipeline(
                  [("Reasoning", True, "", 1), (clean(step.data["result"]), False, "→", 2 * lines)]], W, 4)
     root = states(trace)[0]
     weighed = states_below(trace, root)[:5]
-    worth = _Row([[(clean(n.data["result"]), False, "→", lines), *([(f"Risk {n.data['risk']:.2f}", False, "", 1)] if n.data.get("risk") is not None else []), (f"Q {n.data['changes'][0][2]:.2f}", True, "", 1)] for n in weighed], W, max(1, len(weighed)))
+    worth = _Row([[(clean(n.data["result"]), False, "→", lines), *([(f"Risk {n.data['risk']:.2f}", False, "", 1)] if n.data.get("risk") is not None else []), (f"Q {n.data['changes'][0][2]:.2f}", True, "", 1)] for n in weighed], W, max(1, len(weighed)), follow=False)
     deep = max(_Plan(trace, round, most).depth.values()) + 1
     trees = [(f"2  Monte Carlo tree search: before round {round}", _Plan(trace, round - 1, most, W, lines, deep))] if round > 1 else []
     trees.append((f"{3 if trees else 2}  After round {round}: selected, expanded, simulated, and backed up", _Plan(trace, round, most, W, lines, deep)))
-    worth.draw = (lambda draw: lambda ax, y=0.0: draw(ax, y, arrows=False))(worth.draw)
     return _sections([("1  Reasoning state generation: one step of the best path", made), *trees, (f"{len(trees) + 2}  Risk assessment: how well each first result accounts for the question", worth)], W)
