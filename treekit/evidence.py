@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SETS', 'fact', 'gold_facts', 'fact_f1', 'by_sentence', 'retrieved', 'by_facts', 'by_candidates', 'any_covers',
-           'setting', 'pools', 'covered', 'answer_f1', 'score', 'printed']
+           'setting', 'pools', 'covered', 'answer_f1', 'score', 'spent', 'printed']
 
 # %% ../nbs/10g_evidence.ipynb #e87fb36c
 import re
@@ -110,7 +110,7 @@ def pools(
     if not found: raise UsageError(f"no question of {', '.join(names)} has documents of its own in this source, and ARISE searches nothing else (App. B.1)")
     return found
 
-# %% ../nbs/10g_evidence.ipynb #01fd89f5
+# %% ../nbs/10g_evidence.ipynb #6edf9cce
 def covered(answer: str, question: Question) -> float: return cover_em(answer, question.answers)
 def answer_f1(answer: str, question: Question) -> float: return f1(answer, question.answers)
 
@@ -123,6 +123,12 @@ def score(
     average = average if len({r.dataset for r in results.rows}) > 1 else ""
     rows = results.score(covered, average=average, name="EM (covered)") + by_facts(results).score(fact_f1, average=average, name="F1 (facts)")
     return rows + (results.score(answer_f1, average=average, name="F1 (answer)") if answer else [])
+
+def spent(results: Results) -> list[dict]:  # as `score`
+    "Calls per question, and the longest chain of calls that wait for each other: what a table of minutes says on every machine."
+    names = {"calls": "calls", "critical_path": "calls in a row"}
+    failed = {cell: sum(bool(r.error) for r in rows) for cell, rows in results.cells().items()}
+    return [dict(method=c["method"], dataset=c["dataset"], metric=name, n=c["n"], failures=failed[c["method"], c["dataset"]], value=c[k], low=None, high=None) for c in results.cost() for k, name in names.items()]
 
 def printed(
     cells: list[dict],  # from `treekit.report.published`
