@@ -35,7 +35,7 @@ def cost_bars(
     fig.legend(handles, labels, loc="outside lower center", ncols=len(series))
     return fig
 
-# %% ../nbs/11g_costplots.ipynb #5ec64bda
+# %% ../nbs/11g_costplots.ipynb #b433ec80
 def frontier_plot(
     points: dict,  # method -> (cost, quality)
     xlabel: str,
@@ -43,6 +43,7 @@ def frontier_plot(
 ):  # matplotlib figure
     "Methods by cost (logarithmic) and quality; those that are worth their money are filled, and a line joins them."
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullLocator
     house_style()
     fig, ax = plt.subplots(figsize=(PAGE, 3.2))
     best = dict(zip(points, frontier(list(points.values()))))
@@ -51,8 +52,9 @@ def frontier_plot(
         color, marker = PALETTE[i % len(PALETTE)], MARKERS[(i + i // len(MARKERS)) % len(MARKERS)]  # no two alike
         ax.plot(x, y, marker, ls="none", color=color, mfc=color if best[method] else "white", ms=6, label=method)
     ax.set(xscale="log", xlabel=xlabel, ylabel=ylabel)
-    for axis in (ax.xaxis.set_major_formatter, ax.xaxis.set_minor_formatter): axis(lambda v, _: f"{v:g}")
-    ax.tick_params(axis="x", which="minor", labelsize=6)
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter(lambda v, _: f"{v:g}")
+    ax.xaxis.set_minor_locator(NullLocator())
     ax.margins(x=0.08, y=0.12)
     ax.grid(axis="y", visible=True)
     fig.legend(loc="outside right center")
