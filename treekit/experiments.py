@@ -5,12 +5,14 @@
 # %% auto #0
 __all__ = ['MULTIHOP', 'AMBIGUOUS', 'COLUMNS', 'sample', 'shown', 'solved', 'answered', 'score']
 
-# %% ../nbs/10a_experiments.ipynb #0f77c838
+# %% ../nbs/10a_experiments.ipynb #8a17fe53
+from pathlib import Path
+
 from .config import Profile, UsageError
 from .data import Question, datasets, exemplars, load
 from .run import Results, run
 
-# %% ../nbs/10a_experiments.ipynb #0207b874
+# %% ../nbs/10a_experiments.ipynb #c6bc704e
 MULTIHOP, AMBIGUOUS = ("hotpotqa", "musique", "2wiki"), ("ambigdocs", "asqa")
 
 def sample(
@@ -20,7 +22,7 @@ def sample(
     "The same questions for every notebook of a profile. Data sets that the source lacks are left out; if it has none, that is a `UsageError`."
     there = datasets(P.data, "dev")
     if not (found := [d for d in names if d in there]):
-        raise UsageError(f"none of {', '.join(names)} in this source of questions: a file is named like {names[0]}.dev.jsonl, or as the data set's own")
+        raise UsageError(f"none of {', '.join(names)} in {Path(P.data).name!r}: a file is named like {names[0]}.dev.jsonl, or as the data set's own")
     return {d: load(d, P.data, n=P.n, seed=P.seed) for d in found}
 
 # %% ../nbs/10a_experiments.ipynb #8683008b
