@@ -89,7 +89,7 @@ def _origins(step, steps):
     before = [s for s in steps if s.number in step.refs]
     return [n for s in before for n in (_origins(s, steps) if s.refs else s.names)]
 
-# %% ../nbs/10d_errors.ipynb #c75b13b2
+# %% ../nbs/10d_errors.ipynb #84fd50b6
 def _spots(question, steps):
     "step number -> where its words, and those of the steps that it needs, stand in the question; and the same without what the last one got for want of another."
     words, where = [(m.start(), m.end(), stem(norm(m[0]))) for m in re.finditer(r"\w+", question)], {}
@@ -135,10 +135,12 @@ class _Tree:
         user, home = self.user.get(step.number), self.home[step.number]
         if user is None: return self.root
         above = self.home[user.number]
-        if above is home and self.where[user.number] == self.where[step.number] and home is not self.root:
-            higher = list(self.up(home))[1:]
-            above = self.home[user.number] = next((n for n in higher if any(stated(m, step) for m in self.below(n) if m is not n)), higher[0])
         if above is home and not step.refs: home = self.home[step.number] = self._smallest(self._named(step))
+        if self.where[user.number] == self.where[step.number] and home is not self.root:
+            sides = [s for s in self.steps if s.number not in self.user]
+            meet = self._smallest(set().union(*map(self._named, (s for s in self.steps if not s.refs)))) if len(sides) > 1 else home
+            higher = list(self.up(home))[1:]
+            above = self.home[user.number] = meet if meet in higher else next((n for n in higher if any(stated(m, step) for m in self.below(n) if m is not n)), higher[0])
         way = list(self.up(home))
         if above not in way[1:]: return None
         later = set().union(*(self.said[s.number] - self.said[step.number] for s in self._users(step)))
