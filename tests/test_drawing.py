@@ -4,7 +4,7 @@ import hashlib, random, re
 import pytest
 
 from treekit.config import UsageError
-from treekit.drawing import draw_overview, draw_tree, fit, show_tree, text_width, tree_html
+from treekit.drawing import draw_beside, draw_overview, draw_tree, fit, show_tree, text_width, tree_html
 from treekit.method import Trace
 
 WORDS = "mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & Unterwasserarchäologiemuseumsdirektorenkonferenzsaal a".split()
@@ -34,7 +34,19 @@ def boxes(fig):
 def overlap(a, b, slack=0.5): return min(a.x1, b.x1) - max(a.x0, b.x0) > slack and min(a.ymax, b.ymax) - max(a.ymin, b.ymin) > slack
 
 
-@pytest.mark.parametrize("draw", [draw_tree, draw_overview])
+def steps(seed=0, n=8, words=40):
+    "A chain of steps and an answer, as ReAct leaves it."
+    rng, trace, node = random.Random(seed), Trace(), None
+    def text(most): return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
+    for i in range(n): node = trace.add("step", f"Search[{text(6)}]", node, action="Search", thought=text(words), observation=text(2 * words), hits=[])
+    trace.add("answer", text(words), node)
+    return trace
+
+
+def beside(trace): return draw_beside({"TreeRare": trace, "ReAct": steps(len(trace.nodes))})
+
+
+@pytest.mark.parametrize("draw", [draw_tree, draw_overview, beside])
 @pytest.mark.parametrize("shape", [dict(seed=i) for i in range(4)] + [dict(nodes=1), dict(nodes=12, chain=True), dict(nodes=30, words=8), dict(words=200, nodes=4)])
 def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     import matplotlib; matplotlib.use("Agg")
