@@ -110,7 +110,7 @@ def pools(
     if not found: raise UsageError(f"no question of {', '.join(names)} has documents of its own in this source, and ARISE searches nothing else (App. B.1)")
     return found
 
-# %% ../nbs/10g_evidence.ipynb #6edf9cce
+# %% ../nbs/10g_evidence.ipynb #e6ec919e
 def covered(answer: str, question: Question) -> float: return cover_em(answer, question.answers)
 def answer_f1(answer: str, question: Question) -> float: return f1(answer, question.answers)
 
@@ -119,10 +119,11 @@ def score(
     average: str = "AVG",  # name of the mean over the data sets; empty: none
     answer: bool = True,  # also the answer's F1, which the paper doesn't print
 ) -> list[dict]:  # method, dataset, metric, n, failures, value, low, high
-    "Covered EM, F1 of the facts and, named apart, F1 of the answer."
+    "Covered EM, F1 of the facts and, named apart and in percent, F1 of the answer."
     average = average if len({r.dataset for r in results.rows}) > 1 else ""
     rows = results.score(covered, average=average, name="EM (covered)") + by_facts(results).score(fact_f1, average=average, name="F1 (facts)")
-    return rows + (results.score(answer_f1, average=average, name="F1 (answer)") if answer else [])
+    percent = [r | {k: 100 * r[k] for k in ("value", "low", "high")} for r in results.score(answer_f1, average=average, name="F1 (answer)")] if answer else []  # no printed cell says its unit
+    return rows + percent
 
 def spent(results: Results) -> list[dict]:  # as `score`
     "Calls per question, and the longest chain of calls that wait for each other: what a table of minutes says on every machine."

@@ -15,7 +15,7 @@ from .intent import ask
 from .reading import norm, sentences
 from .tasks import UNKNOWN, answer, as_question, handles, subanswers, subquestions
 
-# %% ../nbs/05j_iterating.ipynb #681bc849
+# %% ../nbs/05j_iterating.ipynb #48ab7c00
 def next_questions(
     question: str,
     known=(),  # sentences, intermediate answers, or passages
@@ -24,7 +24,7 @@ def next_questions(
     "Smaller questions that bring a question forward."
     done = {norm(q) for q in (question, *asked)}
     whole = [q for q in subquestions(question, question, known) if not re.match(r"What (?:is|are) [A-Z]", q) and norm(q) not in norm(question)]
-    if whole and norm(whole[0]) in done and any(norm(n) not in norm(question) for n in names_in(whole[0])): return []  # the whole question, with a name that was found, has been asked
+    if whole and not options(question) and norm(whole[0]) in done and any(norm(n) not in norm(question) for n in names_in(whole[0])): return []  # the whole question, with a name that was found, has been asked
     pieces = [] if asked or options(question) else list(_pieces(question))
     clauses = [p for p in pieces if p.startswith("Which ")]  # a clause says more than a relation
     found = {norm(q): q[0].upper() + q[1:] for q in [*clauses, *whole] or pieces}

@@ -183,7 +183,7 @@ def draw_line_and_tree(
     plan = _Plan(tree, most=most, width=width * 72, lines=lines)
     return _sections([(f"a  {names[0]}", _Row(boxes, width * 72, min(5, len(boxes)))), (f"b  {names[1]}", plan)], width * 72)
 
-# %% ../nbs/11d_searchtree.ipynb #3e1132bc
+# %% ../nbs/11d_searchtree.ipynb #6d5249ec
 def growing_round(trace: Trace) -> int:
     "The first round that added states below the first level; the first that added any, if there is none."
     root, *others = states(trace)
@@ -207,8 +207,8 @@ def draw_pipeline(
                  [("Reasoning", True, "", 1), (clean(step.data["result"]), False, "→", 2 * lines)]], W, 4)
     root = states(trace)[0]
     weighed = states_below(trace, root)[:5]
-    worth = _Row([[(clean(n.data["result"]), False, "→", lines), *([(f"Risk {n.data['risk']:.2f}", False, "", 1)] if n.data.get("risk") is not None else []), (f"Q {n.data['changes'][0][2]:.2f}", True, "", 1)] for n in weighed], W, max(1, len(weighed)), follow=False)
+    worth = _Row([[(clean(n.data["result"]), False, "→", lines), *([(f"Risk {n.data['risk']:.2f}", False, "", 1)] if n.data.get("risk") is not None else []), ("N {}   Q {:.2f}".format(*seen(n)), True, "", 1)] for n in weighed], W, max(1, len(weighed)), follow=False)
     deep = max(_Plan(trace, round, most).depth.values()) + 1
     trees = [(f"2  Monte Carlo tree search: before round {round}", _Plan(trace, round - 1, most, W, lines, deep))] if round > 1 else []
     trees.append((f"{3 if trees else 2}  After round {round}: selected, expanded, simulated, and backed up", _Plan(trace, round, most, W, lines, deep)))
-    return _sections([("1  Reasoning state generation: one step of the best path", made), *trees, (f"{len(trees) + 2}  Risk assessment: how well each first result accounts for the question", worth)], W)
+    return _sections([("1  Reasoning state generation: one step of the best path", made), *trees, (f"{len(trees) + 2}  Risk assessment: how well each first result accounts for the question, and what it is worth in the end", worth)], W)
