@@ -192,7 +192,7 @@ class Reason:
     names: tuple[str, ...] = ()  # what source and passage share, rarest first
     kind: str = ""  # "title": the passage is about the first of the names; "name": it has it in title or text
 
-# %% ../nbs/06c_bridging.ipynb #9317f39d
+# %% ../nbs/06c_bridging.ipynb #94614a7b
 class Bridged:
     "A retriever that also finds what its first passages mention. English; the passages lie in memory."
     def __init__(
@@ -255,10 +255,10 @@ class Bridged:
     def _scored(self, query, hits, handed): return _Scores(self, query, hits, handed or {})
 
 def _passages(retriever):
-    "The passages that a retriever, or the ones inside it, searches."
-    for r in (retriever, getattr(retriever, "retriever", None), *getattr(retriever, "retrievers", ())):
-        if r is not None and (found := getattr(r, "passages", None)) is not None: return found
-    return None
+    "The passages that a retriever, or one inside it (wrapped, fused, or made when first used), searches."
+    if (found := getattr(retriever, "passages", None)) is not None: return found
+    inside = (getattr(retriever, "retriever", None), getattr(retriever, "made", None), *getattr(retriever, "retrievers", ()))
+    return next((found for r in inside if r is not None and (found := _passages(r)) is not None), None)
 
 # %% ../nbs/06c_bridging.ipynb #5dae4ee3
 class _Scores:
