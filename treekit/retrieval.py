@@ -282,19 +282,30 @@ class Reranked:
         queries, k = _checked(queries, k)
         return [self.encoder.rerank(q, hits, k) for q, hits in zip(queries, self.retriever.search(queries, max(k, self.depth)))]
 
-# %% ../nbs/06b_retrieval.ipynb #97dcb1f5
+# %% ../nbs/06b_retrieval.ipynb #7f584dee
+_DPR = "sentence-transformers/facebook-dpr-{}_encoder-single-nq-base"  # Karpukhin et al., EMNLP 2020: one encoder for passages (ctx), one for questions
+
+def _dense(passages, model):
+    "Passages by a model's name; `dpr` is a pair of encoders, compared by the plain product."
+    if model != "dpr": return Dense(passages, model or MINILM)
+    return Dense(passages, question_model=_DPR.format("question"), encoder=Embedder(_DPR.format("ctx"), normalise=False))
+
 def retriever_for(
     profile: Profile,  # its `retriever`, and its `pool`
     passages,  # a corpus, or a question's own pool
 ) -> Retriever:
-    """The retriever that a profile names: `bm25`, `bm25s`, `dense`, `hybrid`, or `prebuilt:NAME` for one of Pyserini's indexes.
+    """The retriever that a profile names: `bm25`, `bm25s`, `dense`, `hybrid`, `bridged`, or `prebuilt:NAME` for one of Pyserini's indexes.
 
     `bm25` is Lucene over a corpus, and its equal in memory over a question's own pool. `dense` and `hybrid` take a model after a
-    colon (`dense:BAAI/bge-base-en-v1.5`). Words are cut by the passages' language: Korean ones into morphemes."""
+    colon (`dense:BAAI/bge-base-en-v1.5`, `dense:dpr`), and `bridged` another of these names (`bridged:hybrid`; alone: over `bm25`).
+    Words are cut by the passages' language: Korean ones into morphemes."""
     name, _, detail = profile.retriever.partition(":")
-    choose("retriever", name, ["bm25", "bm25s", "dense", "hybrid", "prebuilt"])
+    choose("retriever", name, ["bm25", "bm25s", "dense", "hybrid", "bridged", "prebuilt"])
     if name == "prebuilt": return Lucene.prebuilt(detail)
     passages = list(passages)
-    dense = Dense(passages, detail or MINILM) if name in ("dense", "hybrid") else None
+    if name == "bridged":
+        from treekit.bridging import Bridged  # upstairs, and only when asked for
+        return Bridged(retriever_for(replace(profile, retriever=detail or "bm25"), passages))
+    dense = _dense(passages, detail) if name in ("dense", "hybrid") else None
     words = None if name == "dense" else BM25(passages) if name == "bm25s" or profile.pool == "own" else Lucene(passages)
     return Hybrid([words, dense]) if name == "hybrid" else dense or words
