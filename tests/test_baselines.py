@@ -227,7 +227,7 @@ def test_rationales_come_from_what_the_data_set_knows():
     assert rationale(replace(q, facts=(("Ida Roth", 1),), meta={"sent_ends": {"p": [16, 45]}})) == "1. Ida Roth: She is from Tarn. She sails."
     assert rationale(replace(q, triples=(("Ida Roth", "place of birth", "Tarn"),))) == "1. The place of birth of Ida Roth is Tarn."
     steps = (Step("Grey Harbour >> author", "Ida Roth"), Step("Where was #1 born, and what is #7?", "Tarn"))
-    assert rationale(replace(q, decomposition=steps)) == "1. Grey Harbour, author Ida Roth. 2. Where was Ida Roth born, and what is #7? Tarn."
+    assert rationale(replace(q, decomposition=steps)) == "1. Grey Harbour, author: Ida Roth. 2. Where was Ida Roth born, and what is #7? Tarn."
     assert rationale(replace(q, decomposition=(Step("Is it so?"),))) == "1. Is it so?"
     assert rationale(training("asqa")[0]) == "The question can stand for 2 refined questions. 1. Which one? one. 2. Which other? two."
 

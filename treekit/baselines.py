@@ -42,14 +42,14 @@ for _few in (False, True):
     for _kind in ("answer", "cot", "path"):
         for _family in ("multi-hop", "ambiguous"): PROMPTS[_few, _kind, _family] = _prompt(_few, _kind, _family)
 
-# %% ../nbs/papers/baselines.ipynb #eff876bb
+# %% ../nbs/papers/baselines.ipynb #98e0fae0
 def rationale(
     q: Question,  # with its gold answer
 ) -> str:  # numbered steps; empty where the data set gives none
     "The reasoning of a solved question, from what its data set knows about it."
     if q.qa_pairs:
         return f"The question can stand for {_count(len(q.qa_pairs), 'refined question')}. " + _numbered(f"{p.question} {p.answers[0]}" for p in q.qa_pairs if p.answers)
-    if q.decomposition: return _numbered(" ".join(filter(None, (_resolved(s.question, q.decomposition), s.answer))) for s in q.decomposition)
+    if q.decomposition: return _numbered(_resolved(s, q.decomposition) for s in q.decomposition)
     if q.triples: return _numbered(f"The {relation} of {subject} is {object}" for subject, relation, object in q.triples)
     by_title = {p.title: p for p in q.paragraphs}
     stated = [(t, s) for t, n in q.facts if t in by_title for s in _sentences(q, by_title[t])[n:n + 1]]
@@ -59,8 +59,9 @@ def _count(n, noun): return f"{n} {noun}{'s' * (n != 1)}"
 def _numbered(steps): return " ".join(f"{i}. {s if s[-1] in '.?!' else s + '.'}" for i, s in enumerate(steps, 1))
 
 def _resolved(step, steps):
-    "A step's question with the answers of earlier steps in it; MuSiQue writes some as `Hello Love >> performer`."
-    return re.sub(r"#(\d+)", lambda m: steps[int(m[1]) - 1].answer if 0 < int(m[1]) <= len(steps) else m[0], step).replace(" >> ", ", ")
+    "A step and its answer, with the answers of earlier steps in it; MuSiQue writes some as `Hello Love >> performer`."
+    text = re.sub(r"#(\d+)", lambda m: steps[int(m[1]) - 1].answer if 0 < int(m[1]) <= len(steps) else m[0], step.question).replace(" >> ", ", ")
+    return f"{text}{'' if text.endswith('?') else ':'} {step.answer}" if step.answer else text
 
 def _sentences(q, p):
     ends = q.meta.get("sent_ends", {}).get(p.id) or [m.start() for m in re.finditer(r"(?<=[.?!])\s", p.text)] + [len(p.text)]
