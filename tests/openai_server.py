@@ -16,6 +16,7 @@ What it does is set at the start or by `script`; the keys of a script:
     usage     False: no token counts
     thinking  text that each reply thinks first; thinking_as: "field" (reasoning_content) or "tags" (<think>)
     echo      False: /v1/completions has no echo (404); "ignored": it answers, without echoing
+    spread    True: the echoed log-probabilities also depend on the prompt, by a factor from 0 to 1
     max_concurrent is measured: log()["most_at_once"]
 
 Faults: "429" (retry_after=seconds), "500", "503", "400", "hang" (seconds), "truncated" (a body shorter than announced), "cut" (half the
@@ -91,8 +92,9 @@ def completions(body):
     if body.get("echo") and STATE.script.get("echo", True) is True:
         tokens = list(re.finditer(r"\s*\S+|\s+$", prompt))
         extra = body.get("max_tokens", 16)
+        scale = int(hashlib.sha256(prompt.encode()).hexdigest()[:4], 16) / 0xffff if STATE.script.get("spread") else 1
         logprobs = dict(tokens=[t[0] for t in tokens] + ["x"] * extra, text_offset=[t.start() for t in tokens] + [len(prompt)] * extra,
-                        token_logprobs=[None if i == 0 else -len(t[0].strip()) / 10 for i, t in enumerate(tokens)] + [-9.0] * extra)
+                        token_logprobs=[None if i == 0 else -scale * len(t[0].strip()) / 10 for i, t in enumerate(tokens)] + [-9.0] * extra)
     return dict(id="x", object="text_completion", created=0, model=body["model"],
                 choices=[dict(index=0, text=prompt, finish_reason="length", logprobs=logprobs)], usage=dict(prompt_tokens=len(tokens), completion_tokens=1, total_tokens=len(tokens) + 1))
 

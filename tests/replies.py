@@ -8,3 +8,12 @@ def various(body):
     if re.search(r"response:", text, re.I): return f"response: Who is {tag} Vant?; Where is {tag} Essel?; When was {tag} Ltd founded?"
     if "FINAL" in text: return f"Explanation: the documents mention {tag}.\nFINAL: {tag}"
     return f"{tag} is mentioned in the documents, and was founded in 1901."
+
+
+def reasoning(body):
+    "ARISE's prompts: sub-questions that differ by sample and state, and a result for each."
+    text = body["messages"][-1]["content"]
+    tag = hashlib.sha256(text.encode()).hexdigest()
+    if "Sub-question:" in text: return [f"Thought: one more.\nSub-question: Who is {tag[8 * i:8 * i + 8]} Vant?" for i in range(body.get("n") or 1)]
+    if "Supporting facts" in text: return f"N{tag[:8]} Vant lives in E{tag[8:14]}."
+    return f"N{tag[:8]}"
