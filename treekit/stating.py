@@ -5,14 +5,16 @@
 # %% auto #0
 __all__ = ['NO_FACTS', 'decompose', 'content', 'state_fact', 'conclude', 'verify', 'guess_question']
 
-# %% ../nbs/05i_stating.ipynb #75a625e6
+# %% ../nbs/05i_stating.ipynb #258560e5
 from .answering import read
 from .comparing import compare
 from .following import about_names, explicit, homonyms, names_in, pages, subject
+from .iterating import concluded, next_questions, simplified
 from .reading import STOP, tokenize, norm
+from .iterating import concluded, next_questions, simplified
 from .tasks import UNKNOWN, answer, handles, subquestions
 
-# %% ../nbs/05i_stating.ipynb #b5b6c41c
+# %% ../nbs/05i_stating.ipynb #f95996b7
 @handles("decompose")
 def decompose(
     question: str,
@@ -21,9 +23,9 @@ def decompose(
     sample: int = 0,  # the sample's number
 ) -> dict:  # thought, question
     "A sub-question, given what is known."
-    known, seen = pages(list(state)), [content(r) for r in state]
-    asked = [*subquestions(question, question, list(state)), *subquestions(question, question, [*state, *(f"{d.title}: {d.text}" if not isinstance(d, str) else d for d in documents)])]
-    fresh = {norm(q): q for q in reversed(asked) if norm(q) != norm(question) and not any(content(q) <= s for s in seen)}
+    known, seen, simpler = pages(list(state)), [content(r) for r in state], simplified(question, state)
+    asked = [*simpler, *next_questions(question, state), *subquestions(question, question, list(state)), *subquestions(question, question, [*state, *(f"{d.title}: {d.text}" if not isinstance(d, str) else d for d in documents)])]
+    fresh = {norm(q): q for q in reversed(asked) if norm(q) != norm(question) and (q in simpler or not any(content(q) <= s for s in seen))}
     fresh = list(fresh.values())[::-1] or [question]
     return dict(thought=f"{len(known)} thing{'s are' * (len(known) != 1) or ' is'} known.", question=fresh[sample % len(fresh)])
 
@@ -49,14 +51,14 @@ def state_fact(
     found = read(question, held or ps) if held or not names else []
     return explicit(found[0].page, found[0].sentence, found[0].page.title in homonyms(ps)) if found else NO_FACTS
 
-# %% ../nbs/05i_stating.ipynb #db6efc0a
+# %% ../nbs/05i_stating.ipynb #fddfe5cb
 @handles("conclude")
 def conclude(
     question: str,
     state=(),
 ) -> str:
     "The final answer."
-    return answer(question, list(state))["answer"]
+    return concluded(question, list(state))["answer"]
 
 # %% ../nbs/05i_stating.ipynb #dc15e22c
 @handles("verify")
