@@ -247,7 +247,9 @@ def test_lookup_walks_the_hits_and_starts_anew_on_another_page():
 def test_titles():
     assert WIKI.page("harbour novel").title == "Harbour (novel)" and WIKI.page("Harbour") is None and WIKI.similar("Harbour")[:2] == ["Harbour (film)", "Harbour (novel)"]
     assert WIKI.page("") is None and WIKI.page("?!") is None and WIKI.similar("") == [] and CorpusWiki([]).similar("x") == [] and CorpusWiki([]).page("x") is None
-    assert CorpusWiki([Passage("1", "", "No title.")]).page("") is None
+    bare = CorpusWiki([Passage("1", "", "No title.")])
+    assert bare.page("") is None and bare.size == 0
+    assert "have no titles" in asyncio.run(observe(dict(action="Search", argument="x"), Desk(), Kit(None, wiki=bare)))[0]
     assert WIKI.fingerprint == CorpusWiki(PAGES).fingerprint != CorpusWiki(PAGES[:-1]).fingerprint
 
 

@@ -72,7 +72,7 @@ def _parse_turn(reply):
 
 TURN = Format(_parse_turn, lambda reply: _understood(reply)[0], lambda v: f"{v['thought']}\nAction: {v['action']}[{v['argument']}]")
 
-# %% ../nbs/papers/react.ipynb #c4d9738d
+# %% ../nbs/papers/react.ipynb #771e0d46
 @dataclass(frozen=True)
 class Desk:
     "What lies open in front of the agent."
@@ -94,6 +94,7 @@ async def observe(
         page = await asyncio.to_thread(kit.wiki.page, argument)
         if page is None:
             like = await asyncio.to_thread(kit.wiki.similar, argument)
+            if not like and getattr(kit.wiki, "size", 1) == 0: return f"Could not find {argument}. The passages of this wiki have no titles, so it has no pages.", desk, []
             return f"Could not find {argument}." + (f" Similar: {'; '.join(like)}." if like else ""), desk, []
         begins = page.sentences[:SENTENCES]
         text = " ".join(s for s, _ in begins)

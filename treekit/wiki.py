@@ -49,7 +49,7 @@ class Wiki(Protocol):
     def page(self, title: str) -> WikiPage | None: ...  # None if there is none of that title
     def similar(self, title: str, n: int = 5) -> list[str]: ...  # titles of pages that exist, the likeliest first
 
-# %% ../nbs/06d_wiki.ipynb #f916fd9b
+# %% ../nbs/06d_wiki.ipynb #65504e0a
 def _key(title): return re.sub(r"^the (?=\S)", "", norm(title))
 
 _APART = re.compile(r"\s*\([^()]*\)\s*$|,\s.*$")  # what tells namesakes apart
@@ -81,6 +81,11 @@ class CorpusWiki:
         for p in self.passages:
             if p.title.strip(): pages[" ".join(p.title.split())].append(p)
         return {title: WikiPage(title, tuple(ps)) for title, ps in pages.items()}
+
+    @property
+    def size(self) -> int:
+        "How many pages there are: none, if the passages have no titles."
+        with self._lock: return len(self._pages)
 
     @cached_property
     def _names(self):
