@@ -152,6 +152,21 @@ save_table(df, sys.argv[1], "t"); save_figure(dot_plot(df), sys.argv[1], "f")
     assert b"\r" not in (tmp_path / "a" / "t.csv").read_bytes()
 
 
+def test_the_plot_has_every_column_and_every_printed_model():
+    printed = published("treerare", "table1")
+    df = compare(printed, [score("zero-shot", .47), score("TreeRare (DT)", .5, "2wiki"), score("mine", .2)], model="extractive")
+    fig = dot_plot(df)
+    panels = [(a.get_title(), a.get_xlabel()) for a in fig.axes]
+    assert panels == list(dict.fromkeys((r["dataset"], r["metric"]) for r in printed)) and len(panels) == 8
+    assert [t.get_text() for t in fig.legends[0].get_texts()] == ["printed, GPT-4o-mini", "printed, Llama3.3-70B", "printed, DeepSeek-V3", "reproduced, extractive (offline)"]
+    assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == [*list(dict.fromkeys(r["method"] for r in printed))[:-1], "mine"]
+    lengths = [round(a.get_xlim()[1] - a.get_xlim()[0], 6) for a in fig.axes]
+    assert len(set(lengths[:4])) == len(set(lengths[4:])) == 1  # a step is as wide in each panel of a row
+    [alone] = dot_plot(compare(printed, []), group="GPT-4o-mini", metric="AR").axes
+    assert alone.get_title() == "AmbigDoc"
+    with pytest.raises(UsageError, match="'COVER-EM'"): dot_plot(df, metric="COVER-EN")
+
+
 def test_the_page_of_verdicts(tmp_path):
     save_table(compare(published("treerare", "table1"), [score("zero-shot", .47, failures=3)], model="gpt-4o-mini"), tmp_path / "treerare", "table1")
     page = summary(tmp_path)

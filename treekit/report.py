@@ -302,7 +302,7 @@ def save_figure(
         fig.savefig(paths[1], metadata={"Date": None, "Creator": None})
     return paths
 
-# %% ../nbs/11_report.ipynb #e2d09b56
+# %% ../nbs/11_report.ipynb #9be24803
 def dot_plot(
     df,  # from `compare`
     group: str = "",  # only this group; default: the group that was run, beside all printed ones
@@ -313,7 +313,8 @@ def dot_plot(
     "Printed (open) and reproduced (filled, with its interval) side by side: methods down, one panel per column of the table."
     import matplotlib.pyplot as plt
     house_style()
-    if group: choose("group", group, set(df.group))
+    for kind, name in dict(group=group, metric=metric).items():
+        if name: choose(kind, name, set(df[kind]))
     records = [r for r in df.to_dict("records") if r["group"] == (group or r["group"]) and r["metric"] == (metric or r["metric"]) and r["method"] != "Rel. Impr."]
     panels, methods = list(dict.fromkeys((r["dataset"], r["metric"]) for r in records)), list(dict.fromkeys(r["method"] for r in records))
     down = -(-len(panels) // across)
@@ -326,7 +327,7 @@ def dot_plot(
         look = dict(marker="D", color=PALETTE[1], zorder=3) if ours else dict(marker=next(marks), color=PALETTE[0], mfc="none", mew=0.7, zorder=4)
         for r in rows:
             ax, y = axes.flat[panels.index((r["dataset"], r["metric"]))], methods.index(r["method"])
-            if ours and r["low"] == r["low"]: ax.plot([r["low"], r["high"]], [y, y], "-", color=PALETTE[3], lw=2, marker="", solid_capstyle="butt")
+            if ours and _there(r["low"]): ax.plot([r["low"], r["high"]], [y, y], "-", color=PALETTE[3], lw=2, marker="", solid_capstyle="butt")
             ax.plot(r[key], y, ls="none", ms=4, label=label, **look)
     for row in axes: _as_long([ax for ax in row if ax.has_data()])
     for ax in axes.flat: ax.grid(axis="y", lw=0.4)
@@ -340,13 +341,15 @@ def _series(records):
     "`(label, column, rows)` of each group's printed numbers, once where two groups share them, and of what was run."
     groups, found, seen = {}, [], []
     for r in records: groups.setdefault(r["group"], []).append(r)
-    ran = {g for g, rows in groups.items() for r in rows if r["reproduced"] == r["reproduced"]}
+    ran = {g for g, rows in groups.items() for r in rows if _there(r["reproduced"])}
     for g in sorted(groups, key=lambda g: g in ran):  # stable: as printed, and what stands beside a model of its own last
-        rows = [r for r in groups[g] if r["published"] == r["published"]]
+        rows = [r for r in groups[g] if _there(r["published"])]
         cells = [(r["method"], r["dataset"], r["metric"], r["published"]) for r in rows]
         if rows and cells not in seen: found.append((f"printed, {g}" if g else "printed", "published", rows))
         seen.append(cells)
-    return found + [(f"reproduced, {g}" if g else "reproduced", "reproduced", [r for r in rows if r["reproduced"] == r["reproduced"]]) for g, rows in groups.items() if g in ran]
+    return found + [(f"reproduced, {g}" if g else "reproduced", "reproduced", [r for r in rows if _there(r["reproduced"])]) for g, rows in groups.items() if g in ran]
+
+def _there(value): return value is not None and value == value  # not NaN
 
 def _as_long(axes):
     "Give axes the same length, each around its own data, and the same ticks."
