@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['aliases', 'capitalised', 'Mentions', 'mentions', 'Weights', 'Reason', 'Bridged']
 
-# %% ../nbs/06c_bridging.ipynb #355fb7e5
-import contextlib, itertools, math, os, re, tempfile, threading, unicodedata
+# %% ../nbs/06c_bridging.ipynb #1b1a36f6
+import contextlib, itertools, math, os, re, tempfile, threading, unicodedata, zipfile
 from collections import Counter
 from dataclasses import astuple, dataclass
 from functools import cached_property, lru_cache
@@ -60,7 +60,7 @@ def capitalised(
     names = [tuple(_fold(w) for w, _, _ in words[a:b]) for a, b in _runs(words, text)]
     return [n for n in names if n and (len(n) > 1 or len(n[0]) > 1)]
 
-# %% ../nbs/06c_bridging.ipynb #2ac64f9a
+# %% ../nbs/06c_bridging.ipynb #a85110e2
 _VERSION = 1
 
 def _table(lists):
@@ -86,7 +86,7 @@ class Mentions:
         self.corpus = corpus_hash(self.passages)
         file = work_dir("mentions") / f"{self.corpus}-v{_VERSION}.npz"
         made = None
-        with contextlib.suppress(OSError, ValueError, EOFError, KeyError):  # not there, or broken: made again
+        with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):  # not there, or broken: made again
             with np.load(file, allow_pickle=False) as found: made = dict(found)
         if made is None:
             made = self._read()

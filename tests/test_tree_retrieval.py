@@ -1,0 +1,203 @@
+"Tree-Retrieval and bridging: by hand, at the corners, across processes, and on real data where there is some."
+import json, os, subprocess, sys
+from pathlib import Path
+
+import pytest
+
+from treekit.bridging import Bridged, Mentions, Weights, aliases, mentions
+from treekit.config import Profile, UsageError, choose
+from treekit.data import Passage, Question, load, load_corpus
+from treekit.method import Kit, configure
+from treekit.phrases import EXAMPLE, phrase_tree
+from treekit.retrieval import BM25, Hit, Hybrid, retriever_for
+from treekit.tree_retrieval import HANDED, METHODS, PUBLIC_CODE, TreeRetrieval, TreeRetriever, handed_up, reranker
+
+SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
+
+
+@pytest.fixture(autouse=True)
+def own_home(tmp_path, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+
+
+def corpus():
+    return [
+        Passage("film", "Grey Harbour", "Grey Harbour is a film. It was directed by Mavel Orrin, in Tholland."),
+        Passage("person", "Mavel Orrin", "Mavel Orrin grew up in Sel Varo, Tholland."),
+        Passage("town", "Sel Varo", "Sel Varo is a town in Tholland. Its mayor is Iven Sark."),
+        Passage("sark1", "Iven Sark (politician)", "Iven Sark speaks in Tholland."),
+        Passage("sark2", "Iven Sark (singer)", "Iven Sark sings in Tholland."),
+        Passage("noise", "Lighthouse", "A lighthouse of the mayor; where one grew up, in a town."),
+        *(Passage(f"v{i}", f"Village {chr(65 + i)}", "A village in Tholland.") for i in range(24)),
+    ]
+
+
+class ByHand:
+    "A parser that knows one question."
+    fingerprint = "by hand"
+    def parse(self, texts): return [EXAMPLE for _ in texts]
+
+
+def names(index, text, **how): return [" ".join(index.names[n]) for n, _, _ in index.find(text, **how)]
+
+
+# mentions
+
+def test_mentions_are_the_longest_names_whatever_their_case_and_accents():
+    index = Mentions([Passage("a", "Sel Varó", "x"), Passage("b", "Sel Varo Opera House", "x"), Passage("c", "Brother", "x"), Passage("d", "Opera", "x")])
+    assert names(index, "He sang at the Sel Varo Opera House.") == ["sel varo opera house"]
+    assert names(index, "SEL VARO's Opera") == ["sel varo", "opera"]
+    assert names(index, "His brother likes Opera, not Brother.") == ["opera", "brother"]
+    assert names(index, "The Sel Varo Opera House", inner=True) == ["sel varo opera house", "sel varo", "opera"]
+    assert names(index, "his brother went to sel varo") == ["brother", "sel varo"]  # nobody writes capitals here
+    assert names(index, "") == names(index, "… ?!") == []
+    assert aliases("(untitled)") and aliases("") == []
+
+
+def test_an_index_is_kept_and_a_broken_one_made_again(tmp_path):
+    first = Mentions(corpus())
+    [file] = (tmp_path / "mentions").glob("*.npz")
+    content = file.read_bytes()
+    again = Mentions(corpus())
+    assert again.names == first.names and (again.weight == first.weight).all()
+    file.write_bytes(content[:200])
+    assert Mentions(corpus()).names == first.names and len(file.read_bytes()) > 200
+    assert Mentions([]).names == [] and Bridged(BM25([])).search(["x", ""]) == [[], []]
+
+
+def test_passages_without_titles_and_empty_queries_do_no_harm():
+    plain = [Passage(p.id, "", p.text) for p in corpus()]
+    bridged = Bridged(BM25(plain))
+    assert bridged.search(["", "?", "Mavel Orrin"], 2)[:2] == [[], []]
+    assert {h.passage.id for h in bridged.search(["Mavel Orrin"], 2)[0]} == {"film", "person"}
+
+
+# bridging
+
+def test_two_hops_and_three():
+    question, words = "Who leads the place where the director of Grey Harbour was a child?", BM25(corpus())
+    direct = [h.passage.id for h in words.search([question], 5)[0]]
+    found = {hops: [h.passage.id for h in Bridged(words, hops=hops).search([question], 5)[0]] for hops in (1, 2, 3)}
+    assert "person" not in direct and "town" not in direct
+    assert "person" in found[1] and "town" not in found[1]
+    assert {"film", "person", "town"} <= set(found[2])
+
+
+def test_namesakes_share_and_hubs_hand_nothing_on():
+    bridged = Bridged(BM25(corpus()))
+    scores = bridged._scored("Who is the mayor of Sel Varo?", [], {})
+    at = {p.id: i for i, p in enumerate(corpus())}
+    links = scores._links(at["town"])
+    assert links[at["sark1"]] == links[at["sark2"]] > 0
+    number = bridged.index._number
+    assert scores._links(at["film"])[at["person"]] > links[at["sark1"]]
+    assert number["tholland",] not in scores._names(at["film"]) and number["mavel", "orrin"] in scores._names(at["film"])
+    assert scores._links(at["film"])[at["v0"]] == 0
+    assert scores.named[at["town"]] == pytest.approx(1.4 * bridged.index.weight[number["sel", "varo"]])
+
+
+def test_the_score_by_hand():
+    words, weights = BM25(corpus()), Weights(named=2, direct=1, title=3, part=0, text=0)
+    bridged = Bridged(words, weights=weights, hops=1)
+    hits = words.search(["the director of Grey Harbour"], 100)[0]
+    [found] = [h for h in bridged.rank("the director of Grey Harbour", hits) if h.passage.id == "person"]
+    assert found.score == pytest.approx(3 * bridged.index.weight[bridged.index._number["mavel", "orrin"]], abs=1e-6)
+    [why] = bridged.explain("the director of Grey Harbour", hits, [found.passage])
+    assert (why.kind, why.source.id, why.names[0], why.named, why.direct) == ("title", "film", "mavel orrin", 0, 0)
+
+
+def test_it_wraps_any_retriever_over_passages_in_memory():
+    words = BM25(corpus())
+    for retriever in (words, Hybrid([words, BM25(corpus(), k1=1.2)]), Bridged(words)):
+        assert "person" in [h.passage.id for h in Bridged(retriever).search(["Where did the director of Grey Harbour grow up?"], 3)[0]]
+    assert isinstance(retriever_for(Profile("t", retriever="bridged:bm25s"), corpus()), Bridged)
+    with pytest.raises(UsageError, match="passages="): Bridged(type("OnDisk", (), dict(fingerprint="", passages=None))())
+    with pytest.raises(UsageError, match="not in the corpus"): Bridged(words, corpus()[:3]).search(["mayor lighthouse"])
+    with pytest.raises(UsageError, match="bridged"): retriever_for(Profile("t", retriever="brigded"), corpus())
+    with pytest.raises(TypeError): Bridged(words).search("one string")
+
+
+def test_the_same_in_every_process():
+    code = ("import sys; sys.path.insert(0, 'tests'); from test_tree_retrieval import *\n"
+            "b = Bridged(BM25(corpus())); print(b.fingerprint, [(h.passage.id, h.score) for h in b.search(['Who leads the place where the director of Grey Harbour grew up?'], 30)[0]], b.index.names)")
+    said = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).resolve().parents[1], env=os.environ | dict(PYTHONHASHSEED=seed, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}/{seed}")).stdout
+            for seed in ("1", "2")}
+    assert len(said) == 1
+
+
+# Tree-Retrieval
+
+TREE = [
+    Passage("a", "Velmora", "Velmora is a 1931 film directed by Olin Tarsk."),
+    Passage("b", "Grey Harbour", "Grey Harbour is a novel by Mavel Orrin about a lighthouse."),
+    Passage("c", "Olin Tarsk", "Olin Tarsk came to the world in 1899."),
+    Passage("d", "Mavel Orrin", "Mavel Orrin came to the world in 1920."),
+    Passage("e", "Born first", "Who is born first is the author of much, and sometimes the director."),
+]
+
+
+@pytest.mark.parametrize("tree", ["dependency", "constituency"])
+@pytest.mark.parametrize("rerank_by", ["phrase", "question"])
+def test_every_node_equals_a_computation_by_hand(tree, rerank_by):
+    words, second = BM25(TREE), reranker("bm25")
+    retriever = TreeRetriever(words, ByHand(), tree=tree, per_node=2, kept=3, rerank_by=rerank_by, rerank=second)
+    phrase = phrase_tree(EXAMPLE, tree, 3)
+    root = retriever.resolve(EXAMPLE.text, retriever.hang(phrase, iter(words.search([p.text for p in phrase.walk()], 2))), k=1)
+    for node in root.bottom_up():
+        union = {h.passage for p in node.phrase.walk() for h in words.search([p.text], 2)[0]}
+        assert {h.passage for h in node.pool} == union
+        against = node.phrase.text if rerank_by == "phrase" else EXAMPLE.text
+        assert [h.passage for h in node.best] == [h.passage for h in second.rerank(against, node.pool, 3)]
+    assert retriever.search([EXAMPLE.text], 2)[0] == root.best[:2]
+
+
+def test_what_children_hand_up():
+    words = BM25(TREE)
+    retriever = TreeRetriever(words, ByHand(), rerank=reranker("bm25"), bridged=Bridged(words))
+    phrase = phrase_tree(EXAMPLE)
+    root = retriever.resolve(EXAMPLE.text, retriever.hang(phrase, iter(words.search([p.text for p in phrase.walk()], 10))))
+    handed = handed_up(root)
+    assert {c.best[0].passage for c in root.children} <= set(handed) and max(handed.values()) == HANDED and min(handed.values()) > 0
+    assert {"c", "d"} <= {h.passage.id for h in root.best} and not {"c", "d"} & {h.passage.id for h in root.pool if h in root.own}
+
+
+async def _answered(method, retriever, asked):
+    class Model:
+        async def complete(self, request):
+            asked.append(request)
+            from treekit.llm import Completion
+            return [Completion("Explanations: x\nFINAL: Olin Tarsk", 1, 1)]
+    kit = Kit(Model(), retriever, ByHand())
+    return await method(Question("q", "hotpotqa", EXAMPLE.text), kit), kit
+
+
+@pytest.mark.parametrize("evidence", ["nodes", "root"])
+def test_one_call_with_the_passages_in_place_of_evidence(evidence):
+    import asyncio
+    asked = []
+    prediction, kit = asyncio.run(_answered(TreeRetrieval(reranker="bm25", evidence=evidence), BM25(TREE), asked))
+    [request] = asked
+    assert prediction.answer == "Olin Tarsk" and kit.usage.calls == kit.usage.critical_path == 1
+    nodes = [n for n in prediction.trace.nodes if n.kind == "phrase"]
+    kept = [nodes[0]] if evidence == "root" else nodes
+    assert {p.id for p in request.inputs["documents"]} == {h["id"] for n in kept for h in n.data["hits"]}
+    assert len(request.inputs["documents"]) == len(set(request.inputs["documents"])) == prediction.trace.nodes[-1].data["passages"]
+
+
+def test_settings():
+    assert set(METHODS) == {"Tree-Retrieval (DT)", "Tree-Retrieval (CT)"} and not any(m.bridging for m in METHODS.values())
+    code = configure(METHODS["Tree-Retrieval (DT)"], **PUBLIC_CODE)
+    assert (code.per_node, code.rerank_by, METHODS["Tree-Retrieval (DT)"].per_node, METHODS["Tree-Retrieval (DT)"].rerank_by) == (30, "question", 10, "phrase")
+    with pytest.raises(UsageError, match="dependency"): configure(METHODS["Tree-Retrieval (DT)"], tree="depedency")
+
+
+# real data
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="no real data here")
+@pytest.mark.parametrize("dataset, least", [("musique", 58), ("2wiki_hippo", 92), ("hotpotqa", 90)])
+def test_recall_on_real_questions(dataset, least):
+    "Sixty questions of each set, BM25 with bridging; the whole sets are in the study."
+    passages, questions = load_corpus(dataset, SHARED), load(dataset, SHARED, n=60)
+    words = BM25(passages)
+    def recall(retriever): return 100 * sum(len({h.passage.id for h in hits} & set(q.supporting)) / len(q.supporting) for q, hits in zip(questions, retriever.search([q.question for q in questions], 5))) / len(questions)
+    plain, bridged = recall(words), recall(Bridged(words))
+    assert bridged >= least and bridged > plain + 10, (plain, bridged)
