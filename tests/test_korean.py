@@ -9,6 +9,7 @@ import pytest
 from treekit.bm25 import BM25, analyzer_for, english, korean
 from treekit.data import Passage
 from treekit.josa import fit, josa, settle
+from treekit.korean import morpheme_terms, spaced_words, syllable_pairs
 
 
 def nfd(text): return unicodedata.normalize("NFD", text)
@@ -33,7 +34,7 @@ def test_marks_are_filled_and_open_ones_settled():
 # ---------------------------------------------------------------- terms and retrieval
 
 def test_particles_spacing_and_encoding_make_no_difference():
-    assert korean("노르드비크에서는") == korean("노르드비크의") == korean(nfd("노르드비크를"))
+    assert morpheme_terms("노르드비크에서는") == morpheme_terms("노르드비크의") == morpheme_terms(nfd("노르드비크를"))
     assert "전기차" in korean("전기차를 추천해 주세요") and "bmw" in korean("ＢＭＷ는")
     for odd in ("", " ", "😀", "?!", "\ud800", "ㅋㅋㅋ", "韓國", "a" * 5000): assert isinstance(korean(odd), list)
 
@@ -60,3 +61,85 @@ def test_morphemes_are_the_same_in_every_process():
     code = "from treekit.bm25 import korean\nprint(korean('노르드비크에서 태어난 벨란토 스트란드는 1974년 3월 5일에 무엇을 발표했나요?'))"
     outs = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**__import__("os").environ, "PYTHONHASHSEED": s}).stdout for s in "12"}
     assert len(outs) == 1
+
+
+# ---------------------------------------------------------------- the world
+
+@pytest.fixture(scope="module")
+def world():
+    from treekit.world import World
+    return World(lang="ko")
+
+
+def digest(items): return hashlib.sha256("\n".join(items).encode()).hexdigest()[:16]
+
+
+def test_english_is_the_same_bytes():
+    "The Korean side changes nothing of the English one."
+    from treekit.world import World
+    w = World()
+    assert digest(f"{p.id}|{p.title}|{p.text}" for p in w.passages()) == "6b76d73cf322eba0"
+    said = {name: digest(f"{q.id}|{q.question}|{q.answers}|{q.supporting}|{[(s.question, s.answer) for s in q.decomposition]}|{q.triples}|{[p.id for p in q.paragraphs]}" for q in w.dataset(name, 40))
+            for name in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa")}
+    assert said == {"hotpotqa": "e8392bb272447f0a", "musique": "be48e2a866171133", "2wiki": "6323057c374b72a0", "ambigdocs": "3cb2d3629646a470", "asqa": "3cb2d3629646a470", "qampari": "8fc4c9ddcc679878", "eli5": "4add404310163d7a", "strategyqa": "ff10e00d8e61da35"}
+
+
+def test_every_particle_fits(world):
+    "Behind every name, in articles and questions: the particle that its last sound asks for."
+    import re
+    from treekit.facts import make_block
+    texts = [p.text for p in world.passages()] + [q.question for k in ("single", "bridge", "comparison", "list", "compositional") for q in world.questions(k, 40)]
+    names = sorted({world.w.name(e) for b in range(4) for e in make_block(0, b)}, key=len, reverse=True)
+    pairs = {p: pair for pair in ("은/는", "을/를", "과/와", "으로/로", "이다/다") for p in pair.split("/")}
+    behind = re.compile("(" + "|".join(map(re.escape, names)) + ")(〉?)(은|는|을|를|과|와|으로|로|이다|다)(?=[ ,.])")
+    seen = 0
+    for text in texts:
+        assert "{" not in text and "}" not in text and "(를)" not in text and "  " not in text and unicodedata.is_normalized("NFC", text), text
+        for name, close, said in behind.findall(text):
+            seen += 1
+            assert josa(name, pairs[said]) == name + said, text
+    assert seen > 1000
+
+
+def test_one_hop_answers_stand_in_their_passages(world):
+    for q in world.questions("single", 120):
+        told = {p.id: p for p in q.paragraphs}[q.supporting[0]]
+        assert q.lang == "ko" and any(a in told.contents for a in q.answers), (q.question, q.answers)
+
+
+def test_the_two_sets_of_tree_of_question():
+    from collections import Counter
+    from treekit.data import load, load_corpus
+    multihop, general = load("komultihop"), load("kogeneral", n=200)
+    assert Counter(q.type for q in multihop) == dict.fromkeys(("bridging", "intersection", "comparison", "hybrid"), 50)
+    assert len({q.question for q in multihop}) == 200 and {q.lang for q in multihop + general} == {"ko"} and {q.lang for q in load("multihop", n=8)} == {"en"}
+    corpus = {p.id for p in load_corpus("komultihop")}
+    for q in multihop:
+        assert q.answers and q.decomposition and set(q.supporting) <= corpus and set(q.supporting) <= {p.id for p in q.paragraphs}
+    assert Counter(q.type for q in general)["single"] == 120 and load("komultihop", n=20) == multihop[:20]
+    assert not {q.id for q in multihop} & {q.id for q in load("komultihop", split="train", n=50)}
+
+
+def test_a_query_log_needs_no_answers(tmp_path):
+    from treekit.data import DataError, load
+    (tmp_path / "log.txt").write_text("소르는 어디에 있나요?\n\n" + nfd("누가 썼나요?") + "\n소르는 어디에 있나요?\n", encoding="utf-8")
+    (tmp_path / "log.jsonl").write_text('{"question": "소르는 어디에 있나요?"}\n{"id": "7", "question": "Who?", "type": "user"}\n', encoding="utf-8")
+    (tmp_path / "bad.jsonl").write_text('{"id": "1", "question": "소르는?", "answers": []}\n', encoding="utf-8")
+    found = load("mylog", tmp_path / "log.txt")
+    assert [q.lang for q in found] == ["ko"] * 3 and len({q.id for q in found}) == 3 and not any(q.answers for q in found)
+    assert [(q.id[:4], q.lang) for q in load("mylog", tmp_path / "log.jsonl")] == [("log-", "ko"), ("7", "en")]
+    with pytest.raises(DataError, match="answers"): load("mylog", tmp_path / "bad.jsonl")
+
+
+def test_queries_whose_nouns_carry_particles(world):
+    "120 queries over the Korean world, each noun with a particle stuck to it; found if the article is among the first five."
+    import json
+    from pathlib import Path
+    queries = [json.loads(line) for line in (Path(__file__).parent / "korean_particles.jsonl").read_text(encoding="utf-8").splitlines()]
+    passages = list(world.passages())
+    def recall(analyze):
+        found = BM25(passages, analyze=analyze).search([q["query"] for q in queries], 5)
+        return sum(q["title"] in [h.passage.title for h in hits] for q, hits in zip(queries, found)) / len(queries)
+    scores = {a.__name__: recall(a) for a in (korean, morpheme_terms, syllable_pairs, spaced_words)}
+    assert len(queries) == 120 and scores["korean"] >= .98, scores
+    assert scores["korean"] >= scores["syllable_pairs"] > scores["spaced_words"] + .1 and scores["morpheme_terms"] > scores["spaced_words"] + .1, scores

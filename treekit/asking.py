@@ -48,7 +48,7 @@ class FactIndex:
 
 def _free(x): return isinstance(x, str) and x.startswith("?")
 
-# %% ../nbs/01c_asking.ipynb #fa98f019
+# %% ../nbs/01c_asking.ipynb #e0570654
 class Pages:
     "The articles of a block, and where each fact is stated."
     def __init__(self, seed: int, block: int, lang: str = "en"):
@@ -60,7 +60,12 @@ class Pages:
                 self.paragraphs.append(p)
                 for n, states in enumerate(p.states):
                     for relation in states: self.where.setdefault((e.id, relation), (p, n))
-        self.tokens = [frozenset(re.findall(r"\w+", p.passage.contents.lower())) for p in self.paragraphs]
+        self.tokens = [self.bag(p.passage.contents) for p in self.paragraphs]
+
+    def bag(self, text) -> frozenset:
+        "A text's words; in Hangul their pairs of syllables too, since particles stick to words."
+        words = re.findall(r"\w+", text.lower())
+        return frozenset(words).union(w[i:i + 2] for w in words for i in range(len(w) - 1)) if self.w.hangul else frozenset(words)
 
     def relations(self, e, entity=None) -> list:
         "The single-valued relations of `e` that can be asked; only those with an entity as value, or without."
@@ -105,7 +110,7 @@ class Draft:
         value, o = e[relation], self.var()
         self.where.append((v, relation, o))
         self.support.append((e, relation))
-        self.steps.append((self.ask(e, relation, step), self.pages.w.value(relation, value), len(self.support) - 1))
+        self.steps.append((self.ask(e, relation, step), self.pages.w.answer(relation, value), len(self.support) - 1))
         return o
 
     def add(self, e, v, relation, o, question, answer):

@@ -15,7 +15,7 @@ from .records import DataError, Passage, QAPair, Question, Step, _hash, _KINDS, 
 
 _all_ = ["DataError", "Passage", "QAPair", "Question", "Step"]  # part of this module, too
 
-# %% ../nbs/01_data.ipynb #f363d8df
+# %% ../nbs/01_data.ipynb #4f2d5fa1
 def _text(path):
     try: return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError: raise UsageError(f"no file {path.name!r}: give the path of a file that exists") from None
@@ -31,6 +31,8 @@ def _lines(path):
 def _records(path, split="dev"):
     "(record, where) for each record of a JSON or JSONL file."
     if path.suffix == ".jsonl": yield from _lines(path); return
+    if path.suffix == ".txt":  # a query log: one question a line
+        yield from (({"question": line.strip()}, f"{path.name}, line {n}") for n, line in enumerate(_text(path).splitlines(), 1) if line.strip()); return
     text = _text(path)
     try: data = json.loads(text)
     except json.JSONDecodeError as e:
@@ -124,8 +126,11 @@ def _hub(name, split):
         raise UsageError(f"the hub is unreachable for {repo} ({type(e).__name__}): without a network, {_INSTEAD}") from None
     return [_question(_hub_record(dict(r)), f"{repo}, record {n}", name) for n, r in enumerate(rows, 1)]
 
-# %% ../nbs/01_data.ipynb #e440d451
-WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa")  # the datasets whose style the world speaks
+# %% ../nbs/01_data.ipynb #aadbfb80
+WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa",  # the datasets whose style the world speaks
+         "multihop", "general", "komultihop", "kogeneral")  # Tree-of-Question's two sets, in English and in Korean
+
+def _language(name): return "ko" if name.startswith("ko") else "en"  # of a dataset of the world
 
 def datasets(
     source: str = "world",  # "world", "hub", or a folder
@@ -147,7 +152,7 @@ def _sample(questions, n, seed):
     if n is None: return questions
     return sorted(questions, key=lambda q: hashlib.sha256(f"{seed}:{q.id}".encode()).digest())[:n]
 
-# %% ../nbs/01_data.ipynb #2b0b442e
+# %% ../nbs/01_data.ipynb #47b30d7e
 def load(
     name: str,  # hotpotqa, musique, 2wiki, ambigdocs, asqa, qampari, eli5, strategyqa, ...: see `datasets`
     source: str | Path = "world",  # "world" (or "world:100000" for so many articles), "hub", a folder, or a file
@@ -161,7 +166,7 @@ def load(
     if articles := _world_size(source):
         choose("dataset of the world", name, WORLD)
         from treekit.world import World  # upstairs, and only when asked for: the world is made of this module's types
-        return World(seed=seed, articles=articles).dataset(name, n, "train" if split == "train" else "dev")
+        return World(seed=seed, articles=articles, lang=_language(name)).dataset(name, n, "train" if split == "train" else "dev")
     if source == "hub": return _sample(_hub(name, split), n, seed)
     if not Path(source).is_file(): choose("dataset", name, datasets(source))
     path = _find(name, source, split)
@@ -190,7 +195,7 @@ def read_corpus(
         except UnicodeDecodeError: raise DataError(f"{path.name}: not UTF-8 text; convert it to UTF-8") from None
     if empty: raise UsageError(f"{path.name}: no passages in it")
 
-# %% ../nbs/01_data.ipynb #03fca779
+# %% ../nbs/01_data.ipynb #559dd2c0
 _CORPORA = {"asqa": ("asqa_knowledge_corpus", "asqa_dpr_corpus"), "2wiki": ("2wiki_pool_corpus",)}
 
 def load_corpus(
@@ -201,7 +206,7 @@ def load_corpus(
     "The passages that go with a dataset in that source, each once."
     if articles := _world_size(source):
         from treekit.world import World
-        return list(World(seed=seed, articles=articles).passages())
+        return list(World(seed=seed, articles=articles, lang=_language(name)).passages())
     folder = Path(source)
     named = _CORPORA.get(name, (f"{name}_corpus",))
     paths = [folder / f"{stem}.jsonl" for stem in named if (folder / f"{stem}.jsonl").is_file()] if folder.is_dir() else []

@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['KINDS', 'block_questions']
 
-# %% ../nbs/01d_questions.ipynb #0f3e5b22
-import itertools, re
+# %% ../nbs/01d_questions.ipynb #2646b1a2
+import itertools
 from collections.abc import Iterator
 from random import Random
 from .asking import Draft, Pages, _key, one
@@ -14,7 +14,7 @@ from .data import QAPair, Question, Step
 from .facts import FORWARD, INVERSE, Entity, Name, _number
 from .wording import reasons
 
-# %% ../nbs/01d_questions.ipynb #6b2a7ceb
+# %% ../nbs/01d_questions.ipynb #188e4345
 def _chain(d, e, hops):
     "Describe something by `hops` relations from `e` on: (words, variable, entity, step reference), or None."
     text, v = d.anchor(e)
@@ -77,6 +77,12 @@ def _compositional_branch(d, shape):
     d.steps.append((d.pick(which[:1], kind=kind, one=d.said(t, ra, a[2]), two=d.said(t, rb, b[2])), d.pages.w.name(t), len(d.support) - 2))
     if shape != "4hop3": return dict(question=d.pick(which, **words), find=v, answer=("name", t))
     return d.unique(v) and _last(d, d.pick(joint["both"], **words), v, t, f"#{len(d.steps)}")
+
+def _single(pages, rng):
+    while True:
+        d = Draft(pages, rng)
+        found = _compositional_chain(d, 1)
+        yield found and dict(found, draft=d, hops=1)
 
 _SHAPES = ("2hop",) * 4 + ("3hop1", "3hop1", "3hop2", "3hop2", "4hop1", "4hop1", "4hop2", "4hop3")
 
@@ -202,7 +208,7 @@ def _yes_no(pages, rng):
         d.steps.append((q, answer, -1))
         yield dict(draft=d, question=q, text=answer, hops=2, compare="same" if table is same else "before", sides=d.ends, key=(r, table is same))
 
-# %% ../nbs/01d_questions.ipynb #51a82a80
+# %% ../nbs/01d_questions.ipynb #4a73a75e
 _MEMBERS = ("directed", "acted_in", "scored", "films", "wrote", "books", "albums", "designed", "natives", "alumni", "players", "children", "riverside", "members", "stars", "films_shot_here", "novels_set_here")
 
 def _item(e, inverse, x):
@@ -238,10 +244,10 @@ def _hybrid(pages, rng):
         d.steps.append((d.pick(most["list"], list=phrase), pages.w.join([pages.w.name(x) for x in items]), 0))
         for x in items:
             d.support.append((x, r))
-            d.steps.append((d.ask(x, r, pages.w.name(x)), pages.w.value(r, x[r]), len(d.support) - 1))
+            d.steps.append((d.ask(x, r, pages.w.name(x)), pages.w.answer(r, x[r]), len(d.support) - 1))
         d.where.append((o, r, "?value"))
         q = d.pick(most["who" if answer.kind == "person" else "which"], list=phrase, most=superlative)
-        d.steps.append((d.pick(most["final"], most=superlative), pages.w.name(answer), -1))
+        d.steps.append((d.pick(most["final_who" if answer.kind == "person" and "final_who" in most else "final"], most=superlative), pages.w.name(answer), -1))
         yield dict(draft=d, question=q, find=o, answer=("name", answer), hops=1 + len(items), compare=way, key=(inverse, r, way))
 
 def _inference(pages, rng):
@@ -268,7 +274,7 @@ def _inference(pages, rng):
         if rule not in rules or target is e or not d.unique(v): yield None; continue
         yield dict(draft=d, question=d.pick(rules[rule], x=text), find=v, answer=(second, target), hops=2, rule=rule)
 
-# %% ../nbs/01d_questions.ipynb #5d20d403
+# %% ../nbs/01d_questions.ipynb #385b9646
 _SHARED = {"when": {"film": "released", "book": "year", "album": "released"}, "made": {"film": "director", "book": "author", "album": "performer"}, "kind": {"film": "genre", "book": "fiction"}}
 
 def _ambiguous(pages, rng):
@@ -283,7 +289,7 @@ def _ambiguous(pages, rng):
     rng.shuffle(options)
     for group, relations, forms in options:
         if not all((x.id, relations[x.id]) in pages.where for x in group): yield None; continue
-        values = [w.value(relations[x.id], x[relations[x.id]]) for x in group]
+        values = [w.answer(relations[x.id], x[relations[x.id]]) for x in group]
         if len(set(values)) < len(values): yield None; continue
         d, name = Draft(pages, rng), w.named(group[0])
         pairs, told = [], []
@@ -291,7 +297,7 @@ def _ambiguous(pages, rng):
             r = relations[x.id]
             text, v = d.anchor(x)
             d.follow(x, v, r, text)
-            pairs.append(QAPair(d.ask(x, r, text), _aliases(w, r, x[r]), w.title(x)))
+            pairs.append(QAPair(d.ask(x, r, text), w.aliases(r, x[r]), w.title(x)))
             told.append(d.pick(w.parts["long"]["reading"], np=d.np(x, r, text), value=value))
         told = " ".join(t[0].upper() + t[1:] for t in told)
         yield dict(draft=d, question=d.pick(forms, x=name), hops=1, readings=pairs, key=(name, sorted(relations.items())),
@@ -317,26 +323,19 @@ def _explanation(pages, rng):
     rng.shuffle(options)
     for e in options:
         d = Draft(pages, rng)
-        text, v = d.anchor(e)
-        questions, claims, _ = reasons(pages.w, e)
+        (text, v), w = d.anchor(e), pages.w
+        questions, claims, _ = reasons(w, e)
         d.support += [(e, "event"), *((e, f"why.{k}") for k in "abc")]
-        q = one(rng, questions).replace("{S}", text)
+        q = w.fit(one(rng, questions).replace("{S}", text))
         yield dict(draft=d, question=q, hops=1, claims=claims, long=d.pick(pages.w.parts["long"]["why"], a=claims[0], b=claims[1], c=claims[2]), key=e.id)
 
 KINDS = dict(bridge=_bridge, comparison=_comparison, intersection=_intersection, hybrid=_hybrid, compositional=_compositional, inference=_inference, bridge_comparison=_bridge_comparison,
-             yes_no=_yes_no, ambiguous=_ambiguous, list=_list, explanation=_explanation)
+             yes_no=_yes_no, ambiguous=_ambiguous, list=_list, explanation=_explanation, single=_single)
 
-# %% ../nbs/01d_questions.ipynb #b9512e16
-def _aliases(w, relation, value):
-    "The value as it may be written: dates in each style, numbers with and without commas."
-    if isinstance(value, tuple) and not isinstance(value, Name) and isinstance(value[0], int): return tuple(w.date(value, k) for k in range(len(w.dates)))
-    if isinstance(value, Entity) and value.kind in ("university", "river", "award"): return (w.name(value),)
-    text = w.value(relation, value)
-    return tuple(dict.fromkeys((text, text.replace(",", "")))) if isinstance(value, int) else (text,)
-
+# %% ../nbs/01d_questions.ipynb #ede652c9
 def _pool(pages, question, support, size, rng):
     "`size` passages: the supporting ones and the most confusing others, shuffled."
-    wanted = frozenset(re.findall(r"\w+", question.lower())) | frozenset(t for p in support for t in re.findall(r"\w+", p.passage.title.lower()))
+    wanted = pages.bag(question).union(*(pages.bag(p.passage.title) for p in support))
     have = {p.passage.id for p in support}
     ranked = sorted(((-len(wanted & tokens), i) for i, tokens in enumerate(pages.tokens) if pages.paragraphs[i].passage.id not in have))
     chosen = support + [pages.paragraphs[i] for _, i in ranked[:max(0, size - len(support))]]
@@ -345,13 +344,13 @@ def _pool(pages, question, support, size, rng):
 
 def _triples(w, e, r, used):
     "A supporting fact in words; the inverse side of a fact is turned round, for those things that the question is about."
-    if r in w.ask: return [(w.name(e), w.ask[r]["label"][0].text, w.value(r, v)) for v in e.values(r)]
+    if r in w.ask: return [(w.name(e), w.ask[r]["label"][0].text, w.answer(r, v)) for v in e.values(r)]
     return [(w.name(x), w.ask[f]["label"][0].text, w.name(e)) for x in e.values(r) if x in used for f in FORWARD.get(r, ()) if f in x.facts and e in x.values(f)]
 
 def _finish(pages, kind, found, rng, seen, train):
     "A `Question` from a draft; None if it is not a good one, was there before, or belongs to the other side."
     d, w = found["draft"], pages.w
-    answers = _aliases(w, *found["answer"]) if "answer" in found else (found["text"],) if "text" in found else ()
+    answers = w.aliases(*found["answer"]) if "answer" in found else (found["text"],) if "text" in found else ()
     question = found["question"][0].upper() + found["question"][1:]
     logic = (kind, found.get("key"), found.get("rule"), sorted((e.id, r) for e, r in d.support), sorted(x.id for x in d.used))
     number = _number(pages.seed, *map(repr, logic))  # hashes what is asked, not how: no question is on both sides in other words

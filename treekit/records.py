@@ -94,13 +94,13 @@ class _Row:
     def rows(self, name, default=...):
         return [_Row(v, self.where, f"{self.path}{name}[{i}].") for i, v in enumerate(self.get(name, list, default))]
 
-# %% ../nbs/00a_records.ipynb #eeb49a9e
+# %% ../nbs/00a_records.ipynb #bc07d6f8
 _PREFIX = {"hotpotqa": "hp", "musique": "mq", "2wiki": "2w", "ambigdocs": "ad", "asqa": "as", "korquad": "kq"}
 
 def _squash(text): return " ".join(text.split())
 def _hash(*parts): return hashlib.sha1("\n".join(parts).encode()).hexdigest()[:12]
 def _passage(prefix, title, text): return Passage(f"{prefix}-{_hash(title, text)}", title, text)
-def _lang(text): return "ko" if re.search("[가-힣]", text) else "en"
+def _lang(text): return "ko" if re.search("[가-힣ᄀ-ᇿ]", text) else "en"
 
 def _hotpot(row, name):
     "HotpotQA and 2WikiMultihopQA: `context` of (title, sentences), `supporting_facts`, and 2Wiki's `evidences`."
@@ -213,9 +213,16 @@ def _keyed(row, name):
                 long_answers=row.strings("long_answers", []), claims=row.strings("claims", []),
                 triples=tuple(map(tuple, row.get("triples", list, None) or row.get("evidences", list, []))), facts=tuple((t, n) for t, n in facts), meta=meta)
 
-# %% ../nbs/00a_records.ipynb #6e9f7714
+# %% ../nbs/00a_records.ipynb #2e40f644
+_LOG = {"id", "question", "lang", "type"}  # the fields that an entry of a query log may have: nobody knows its answer
+
+def _logged(row, name):
+    "An entry of a query log: a question without an answer; its id is made up where it has none."
+    return dict(id=row.get("id", str, "") or "log-" + _hash(row.where, row.get("question")), answers=(), type=row.get("type", str, ""))
+
 def _format(d):
     "Which of the formats a record is in, by its fields; the kit's own where nothing else fits."
+    if d.keys() <= _LOG: return _logged
     if "dataset" in d: return _keyed
     if "context" in d and "supporting_facts" in d: return _hotpot
     if "question_decomposition" in d or "answerable" in d: return _musique
@@ -236,6 +243,6 @@ def _question(data, where, name):
     if not text.strip(): raise row.error("field 'question' is empty")
     found = _format(row.data)(row, name)
     if not isinstance(found["id"], str) or not found["id"]: raise row.error("field 'id' should be a string that is not empty")
-    if not any(a.strip() for a in found["answers"]) and not any(found.get(k) for k in ("qa_pairs", "answer_groups", "long_answers", "claims")):
+    if not row.data.keys() <= _LOG and not any(a.strip() for a in found["answers"]) and not any(found.get(k) for k in ("qa_pairs", "answer_groups", "long_answers", "claims")):
         raise row.error("field 'answers' is empty: a question needs an answer to be scored by")
     return Question(dataset=name, question=_squash(text), lang=row.data.get("lang") or _lang(text), **found)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['an', 'Wording', 'wording', 'Paragraph', 'Section', 'Article', 'reasons', 'write']
 
-# %% ../nbs/01b_wording.ipynb #6d153d55
+# %% ../nbs/01b_wording.ipynb #64a7118f
 import hashlib, re, tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,11 +13,13 @@ from functools import cache
 from random import Random
 from .config import choose, root
 from .data import Passage
+from .hangul import hangul, in_man
+from .josa import fit
 from .facts import FORWARD, Entity, Name, make_block
 
-# %% ../nbs/01b_wording.ipynb #bb048ab2
+# %% ../nbs/01b_wording.ipynb #59713614
 _SLOT = re.compile(r"\{(a:)?(~)?(\w+)(?:\.(\w+))?\}")
-_SPECIAL = {"S", "s", "he", "his", "him", "He", "His", "x", "y", "Y", "EVENT", "WHY"}
+_SPECIAL = {"S", "N", "s", "he", "his", "him", "He", "His", "x", "y", "Y", "EVENT", "WHY"}
 _YEARS = {"established", "year", "formed", "opened", "married", "independence", "chartered"}
 
 class _Template:
@@ -44,7 +46,7 @@ def an(word: str) -> str:
     "`word` with its indefinite article."
     return ("an " if re.match(r"(?:[aeio]|u(?!ni)|ho(?:nest|ur))", word, re.I) else "a ") + word
 
-# %% ../nbs/01b_wording.ipynb #e65dad51
+# %% ../nbs/01b_wording.ipynb #0c61eda1
 class Wording:
     "The words of one language, from `data/world/<lang>.toml`."
     def __init__(self, lang: str = "en"):
@@ -54,6 +56,10 @@ class Wording:
         self.words, self.colour, self.months = raw["words"], {k: [_Template(t) for t in v] for k, v in raw["colour"].items()}, raw["months"]["names"].split()
         self.patterns, self.plurals, self.list, self.kinds = raw["patterns"], raw["plurals"], raw["list"], {k: v.split(" || ") for k, v in raw["kinds"].items()}
         self.dates = raw["months"]["date"].split(" || ")
+        # what a language may have of its own: words inside names, what follows names of a kind, units of answers, particles, brackets for works
+        self.names, self.suffix, self.units = (raw.get(part, {}) for part in ("names", "suffix", "units"))
+        self.hangul, self.works = self.list.get("script") == "hangul", self.list.get("works", "{}")
+        self.fit = fit if self.hangul else str
         self.titles, self.describes = ({k: [_Template(t) for t in v] for k, v in raw[part].items()} for part in ("titles", "describe"))
         self.ask, self.inverse, self.why = _compiled(raw["ask"]), _compiled(raw["inverse"]), _compiled_why(raw["why"])
         self.parts = {k: _compiled(raw[k]) for k in ("compare", "via", "superlative", "infer", "same", "before", "joint", "shared", "long", "yesno")}  # of questions
@@ -63,32 +69,35 @@ class Wording:
 
     def spell(self, name: Name) -> str:
         "A name in letters."
-        parts = [self.spell(p) if isinstance(p, Name) else "".join(p).capitalize() if isinstance(p, tuple) else p.replace("_", " ").capitalize() for p in name.parts]
+        invented = hangul if self.hangul else str.capitalize
+        parts = [self.spell(p) if isinstance(p, Name) else invented("".join(p)) if isinstance(p, tuple) else self.names.get(p) or p.replace("_", " ").capitalize() for p in name.parts]
         def fill(m):
             article, _, k, _ = m.groups()
             i = int(k.rstrip("s"))
-            text = self.plurals.get(name.parts[i], parts[i] + "s") if k.endswith("s") else parts[i]
+            text = self.plurals.get(name.parts[i], parts[i] + self.list.get("plural", "s")) if k.endswith("s") else parts[i]
             text = an(text) if article else text
             return text[0].upper() + text[1:]
-        return _SLOT.sub(fill, self.patterns[name.pattern])
+        return self.fit(_SLOT.sub(fill, self.patterns[name.pattern]))
 
     def name(self, e: Entity) -> str:
         "An entity's name, as namesakes share it."
-        if "name" not in e.cache: e.cache["name"] = self.spell(e.name)
-        return e.cache["name"]
+        key = f"name {self.lang}"
+        if key not in e.cache: e.cache[key] = self.spell(e.name) + self.suffix.get(e.kind, "")
+        return e.cache[key]
 
     def title(self, e: Entity) -> str:
         "The title of its article: its name, and in brackets what tells it apart."
-        if "title" not in e.cache:
-            e.cache["title"] = self.name(e)
+        key = f"title {self.lang}"
+        if key not in e.cache:
+            e.cache[key] = self.name(e)
             group = (e, *e.namesakes)
             if e.namesakes:
                 for level in range(3):
                     titles = [self.fill(self.titles[x.kind][min(level, len(self.titles[x.kind]) - 1)], x) for x in group]
                     if len(set(titles)) == len(titles): break
                 else: titles[0] = f"{titles[0]} ({e.id})"
-                e.cache["title"] = titles[0]
-        return e.cache["title"]
+                e.cache[key] = titles[0]
+        return e.cache[key]
 
     def date(self, date, style=0) -> str:
         "A date in one of the language's styles."
@@ -97,20 +106,35 @@ class Wording:
 
     def join(self, items) -> str:
         "A list as running text."
-        return items[0] if len(items) == 1 else self.list["comma"].join(items[:-1]) + self.list["and"] + items[-1]
+        return items[0] if len(items) == 1 else self.fit(self.list["comma"].join(items[:-1]) + self.list["and"] + items[-1])
 
     def named(self, e):
         "An entity's name as it stands in a sentence."
-        return f"the {self.name(e)}" if e.kind in ("university", "river", "award") else self.name(e)
+        if e.kind in ("film", "book", "album"): return self.works.format(self.name(e))
+        return self.list.get("the", "the ") + self.name(e) if e.kind in ("university", "river", "award") else self.name(e)
 
     def value(self, relation, value, style=0, listed=False) -> str:
         "Any value of a fact in words; dates in `style`."
-        if isinstance(value, Entity): return self.named(value) if listed else self.name(value)
+        if isinstance(value, Entity): return self.named(value) if listed or self.hangul else self.name(value)
         if isinstance(value, Name): return self.spell(value)
         if isinstance(value, list): return self.join([self.value(relation, v, style, True) for v in value[:5]])
         if isinstance(value, tuple): return self.date(value, style) if isinstance(value[0], int) else self.join([self.word(relation, v) for v in value])
-        if isinstance(value, int): return str(value) if relation in _YEARS else f"{value:,}"
+        if isinstance(value, int): return str(value) if relation in _YEARS else in_man(value) if self.hangul and style else f"{value:,}"
         return self.word(relation, value)
+
+    def answer(self, relation, value) -> str:
+        "A value as a gold answer: a name without brackets, a number with its unit."
+        if isinstance(value, Entity): return self.name(value)
+        if isinstance(value, list): return self.join([self.answer(relation, v) for v in value])
+        return self.value(relation, value) + self.units.get(relation, "")
+
+    def aliases(self, relation, value) -> tuple[str, ...]:
+        "A value as it may be written: dates in each style, numbers with and without commas and units."
+        if isinstance(value, tuple) and not isinstance(value, Name) and isinstance(value[0], int): return tuple(dict.fromkeys(self.date(value, k) for k in range(len(self.dates))))
+        if not isinstance(value, int): return (self.answer(relation, value),)
+        text, unit = self.value(relation, value), self.units.get(relation, "")
+        written = (text, text.replace(",", ""), *((self.value(relation, value, 1),) if self.hangul else ()))
+        return tuple(dict.fromkeys((*(w + unit for w in written), *written)))
 
     def fill(self, template, e, rng=None, style=0, extra=None) -> str | None:
         "A template in words; None if `e` lacks one of its facts."
@@ -126,15 +150,17 @@ class Wording:
                 text = self.value(slot, value, style)
             elif part is None: text = self.value(slot, value, style)
             elif part == "year": text = str(value[0])
-            elif part == "S": text = self.name(value)
+            elif part == "S": text = self.named(value) if self.hangul else self.name(value)
             else: text = self.value(part, value.facts[part], style)
             out.append(an(text) if article else text)
-        return "".join(out)
+        return self.fit("".join(out))
 
     def _special(self, slot, e):
         person = e.kind == "person"
-        if slot == "S": return self.name(e)
+        if slot == "N" or slot == "S" and not self.hangul: return self.name(e)
+        if slot == "S": return self.named(e)
         if slot == "s": return (self.spell(Name("plain", (e.name.parts[1],))) if person else self.name(e) if e.kind in ("city", "country") else self.kinds[e.kind][1])
+        if self.hangul: return ("그" if e.get("gender") == "m" else "그녀" if person else self.kinds[e.kind][1]) + ("의" if slot.lower() == "his" else "")
         if slot.lower() == "he": text = ("he" if e["gender"] == "m" else "she") if person else "it"
         elif slot.lower() == "his": text = ("his" if e["gender"] == "m" else "her") if person else "its"
         else: text = ("him" if e["gender"] == "m" else "her") if person else "it"

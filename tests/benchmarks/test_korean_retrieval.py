@@ -1,4 +1,4 @@
-"""How well Korean passages are found: recall@5 by morphemes (kiwipiepy), by Lucene's pairs of syllables, and by words between spaces.
+"""How well Korean passages are found: recall@5 by morphemes (kiwipiepy), by pairs of syllables, by both, and by words between spaces.
 
     pytest tests/benchmarks/test_korean_retrieval.py -s
 
@@ -12,7 +12,7 @@ import pytest
 
 from treekit.bm25 import BM25, korean
 from treekit.data import load
-from treekit.korean import spaced_words, syllable_pairs
+from treekit.korean import morpheme_terms, spaced_words, syllable_pairs
 from treekit.lucene import Lucene, java_class
 from treekit.metrics import recall_at
 
@@ -44,7 +44,7 @@ def anserini_korean(passages, folder):
 def test_recall_at_5(korquad, tmp_path):
     questions, passages = korquad
     texts = [q.question for q in questions]
-    ways = {f"{name}, {a.__name__}": make(passages, analyze=a) for a in (korean, syllable_pairs, spaced_words) for name, make in (("bm25s", BM25), ("Lucene", Lucene))}
+    ways = {f"{name}, {a.__name__}": make(passages, analyze=a) for a in (korean, morpheme_terms, syllable_pairs, spaced_words) for name, make in (("bm25s", BM25), ("Lucene", Lucene))}
     ways["Lucene, Anserini's ko"] = anserini_korean(passages, tmp_path / "ko")
     recall = {}
     for name, retriever in ways.items():
@@ -53,6 +53,6 @@ def test_recall_at_5(korquad, tmp_path):
         print(f"\n{name:28} recall@1 {recall[name][1]:.2%}  recall@5 {recall[name][5]:.2%}", end="")
     print(f"\n{len(questions)} questions, {len(passages)} passages")
     for backend in ("bm25s", "Lucene"):
-        assert recall[f"{backend}, korean"][5] > recall[f"{backend}, syllable_pairs"][5] > recall[f"{backend}, spaced_words"][5]
+        assert recall[f"{backend}, korean"][5] > recall[f"{backend}, morpheme_terms"][5] > recall[f"{backend}, syllable_pairs"][5] > recall[f"{backend}, spaced_words"][5]
     assert recall["Lucene, korean"][5] > recall["Lucene, Anserini's ko"][5]
     assert recall["Lucene, korean"][5] == pytest.approx(recall["bm25s, korean"][5], abs=0.001)
