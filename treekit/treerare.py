@@ -5,10 +5,9 @@
 # %% auto #0
 __all__ = ['SUBQUESTIONS', 'SUBQUESTIONS_AMBIGUOUS', 'SUBANSWERS', 'ANSWER', 'ANSWER_AMBIGUOUS', 'PROMPTS', 'METHODS',
            'PUBLIC_CODE', 'ABLATIONS', 'READINGS', 'select_queries', 'generate_queries', 'merge_hits', 'Turn', 'plant',
-           'TreeRare', 'together', 'Phrase', 'constituency_tree', 'content_words', 'dependency_tree',
-           'merge_contentless', 'merge_unary', 'phrase_tree', 'prune']
+           'TreeRare', 'together', 'phrase_tree']
 
-# %% ../nbs/papers/treerare.ipynb #4ad2949b
+# %% ../nbs/papers/treerare.ipynb #7c25f8d2
 import asyncio
 from dataclasses import dataclass, field, fields
 from typing import Literal, get_args, get_type_hints
@@ -17,9 +16,9 @@ from .config import UsageError, choose
 from .data import Question
 from .llm import FINAL, QUESTIONS, TEXT, Prompt
 from .method import Kit, Node, Prediction, Trace, cited, prompt_family, together
-from .phrases import Phrase, constituency_tree, content_words, dependency_tree, merge_contentless, merge_unary, phrase_tree, prune
+from .phrases import Phrase, content_words, phrase_tree
 from .syntax import Parse
-_all_ = ["together", "Phrase", "constituency_tree", "content_words", "dependency_tree", "merge_contentless", "merge_unary", "phrase_tree", "prune"]
+_all_ = ["together", "phrase_tree"]
 
 # %% ../nbs/papers/treerare.ipynb #70c67350
 SUBQUESTIONS = Prompt("treerare.subquestions", "subquestions", """\
