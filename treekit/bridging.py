@@ -192,7 +192,7 @@ class Reason:
     names: tuple[str, ...] = ()  # what source and passage share, rarest first
     kind: str = ""  # "title": the passage is about the first of the names; "name": it has it in title or text
 
-# %% ../nbs/06c_bridging.ipynb #94614a7b
+# %% ../nbs/06c_bridging.ipynb #326e8e41
 class Bridged:
     "A retriever that also finds what its first passages mention. English; the passages lie in memory."
     def __init__(
@@ -250,7 +250,8 @@ class Bridged:
         handed: dict | None = None,
     ) -> list[Reason]:
         "What each passage owes its score to."
-        return [self._scored(query, hits, handed).reason(self.index.position(p)) for p in found]
+        scored = self._scored(query, hits, handed)
+        return [scored.reason(self.index.position(p)) for p in found]
 
     def _scored(self, query, hits, handed): return _Scores(self, query, hits, handed or {})
 
