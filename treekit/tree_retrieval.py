@@ -20,7 +20,7 @@ from .phrases import Phrase, phrase_tree
 from .retrieval import BM25, CrossEncoder, Dense, Hit, Retriever, embedder
 from .treerare import PROMPTS, merge_hits
 
-# %% ../nbs/papers/tree_retrieval.ipynb #2f61078d
+# %% ../nbs/papers/tree_retrieval.ipynb #b6c429b2
 MS_MARCO = "cross-encoder/ms-marco-MiniLM-L-12-v2"
 
 class StandIn:
@@ -76,7 +76,10 @@ def reranker(
     "What ranks again; one per process."
     if name == "bm25": return StandIn("BM25 over the merged passages", _words)
     if name == "minilm": return StandIn("similarity of MiniLM's embeddings", _Vectors(dense))
-    return CrossEncoder(name)
+    encoder = CrossEncoder(name, fallback="none")
+    try: encoder.name
+    except UsageError: return reranker("minilm", *([dense] if dense else []))  # as `CrossEncoder` falls back, but without embedding a passage again for each phrase that finds it
+    return encoder
 
 # %% ../nbs/papers/tree_retrieval.ipynb #1b8a735f
 @dataclass
