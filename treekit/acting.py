@@ -68,7 +68,7 @@ def _observed(walk, action, argument, text):
         walk.seen.setdefault(walk.open, {})[text[other.end():] if other else text] = None
     elif action == "Lookup" and (m := re.match(r"\(Result \d+ / \d+\) ", text)) and walk.open: walk.seen[walk.open][text[m.end():]] = None
 
-# %% ../nbs/05g_acting.ipynb #a55b101c
+# %% ../nbs/05g_acting.ipynb #9d2486b6
 _SAID = {stem(w): row.split() for row in """died death passed | dead died | born birthplace | birth born | founder founded started | founded started founder | publisher published brought | published brought | studied degree
     | educated degree studied | attended degree | university degree studied | married wife | spouse married | wife married | husband married | father parents | mother parents | parent children | sibling sister brother | brother sibling
     | director directed | author novel written | wrote novel written | composer music | music composed | win prize | won prize | filmed crew | shot crew | managed coach manager | plays member | play music | label records | company label published | studio pictures | releases label | capital governed | population inhabitants | people inhabitants
@@ -135,7 +135,11 @@ def moves(
     out = (lookups[:1] + out if sides and len(walk.tried) == 1 else out + lookups) + near  # the first side's page is open only until the other's is
     return _distinct(out + ([ending] if ending else []))
 
-def _distinct(found): return list({(a, _words(b)): (a, b, why) for a, b, why in reversed(found)}.values())[::-1]
+def _distinct(found):
+    "Each move once, at its first place."
+    kept = {}
+    for move in found: kept.setdefault((move[0], _words(move[1])), move)
+    return list(kept.values())
 
 def _ending(question, now, walk, ps, long):
     "Finishing with what the pages say, if they say anything."
