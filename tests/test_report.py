@@ -164,6 +164,11 @@ def test_the_plot_has_every_column_and_every_printed_model():
     assert len(set(lengths[:4])) == len(set(lengths[4:])) == 1  # a step is as wide in each panel of a row
     [alone] = dot_plot(compare(printed, []), group="GPT-4o-mini", metric="AR").axes
     assert alone.get_title() == "AmbigDoc"
+    renamed = df.assign(group=df.group.replace("Llama3.3-70B", "a model whose name is as long as names get these days"))
+    for long in (fig, dot_plot(renamed)):
+        long.canvas.draw()
+        box = long.legends[0].get_window_extent()
+        assert 0 <= box.x0 and box.x1 <= long.bbox.width
     with pytest.raises(UsageError, match="'COVER-EM'"): dot_plot(df, metric="COVER-EN")
 
 

@@ -302,7 +302,7 @@ def save_figure(
         fig.savefig(paths[1], metadata={"Date": None, "Creator": None})
     return paths
 
-# %% ../nbs/11_report.ipynb #9be24803
+# %% ../nbs/11_report.ipynb #940282c1
 def dot_plot(
     df,  # from `compare`
     group: str = "",  # only this group; default: the group that was run, beside all printed ones
@@ -334,8 +334,16 @@ def dot_plot(
     axes[0][0].set_yticks(range(len(methods)), methods)
     axes[0][0].set_ylim(len(methods) - 0.5, -0.5)
     found = {label: handle for ax in axes.flat for handle, label in zip(*ax.get_legend_handles_labels())}
-    fig.legend(found.values(), found.keys(), loc="outside lower center", ncols=4)
+    fig.legend(found.values(), found.keys(), loc="outside lower center", ncols=_fitting([*found], width))
     return fig
+
+def _fitting(labels, width):
+    "Columns of a legend that is no wider than the page."
+    columns = []
+    for down in range(1, len(labels) + 1):
+        columns = [labels[i:i + down] for i in range(0, len(labels), down)]
+        if sum(0.45 + 0.047 * max(map(len, c)) for c in columns) <= width: break  # inches, of marks and of letters
+    return max(1, len(columns))
 
 def _series(records):
     "`(label, column, rows)` of each group's printed numbers, once where two groups share them, and of what was run."
