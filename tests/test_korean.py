@@ -143,3 +143,35 @@ def test_queries_whose_nouns_carry_particles(world):
     scores = {a.__name__: recall(a) for a in (korean, morpheme_terms, syllable_pairs, spaced_words)}
     assert len(queries) == 120 and scores["korean"] >= .98, scores
     assert scores["korean"] >= scores["syllable_pairs"] > scores["spaced_words"] + .1 and scores["morpheme_terms"] > scores["spaced_words"] + .1, scores
+
+
+# ---------------------------------------------------------------- answers
+
+@pytest.mark.parametrize("answer, gold", [
+    ("노르드비크", "노르드비크"), (nfd("노르드비크"), "노르드비크"), ("노르드비크에서", "노르드비크"), ("노르드비크입니다.", "노르드비크"), ("노르드비크예요!", "노르드비크"), ("노르드비크였다", "노르드비크"),
+    ("노르드비크(Nordvik)", "노르드비크"), ("한국(韓國)", "한국"), ("〈빌려온 등불〉", "빌려 온 등불"), ("빌려온  등불 😀", "빌려 온 등불"), ("６１２００", "61,200명"), ("6만 1,200명", "61,200명"), ("육만천이백 명", "61,200명"),
+    ("61200명이다", "61,200명"), ("349만", "3,490,000명"), ("3억 5천만 원", "350,000,000원"), ("1974. 3. 5.", "1974년 3월 5일"), ("1974-03-05", "1974년 3월 5일"), ("1974년 3월 5일이다", "1974년 3월 5일"),
+    ("1974", "1974년"), ("1974년에", "1974년"), ("743km", "743킬로미터"), ("743 킬로미터", "743km"), ("세 명", "3명"), ("이천십오 년", "2015년"), ("50%", "50퍼센트"), ("BMW입니다", "BMW"), ("Seoul에서", "Seoul")])
+def test_the_same_korean_answer(answer, gold):
+    from treekit.metrics import cover_em, em, f1
+    assert em(answer, gold) == f1(answer, gold) == cover_em(answer, gold) == 1
+
+
+@pytest.mark.parametrize("answer, gold", [("노르드비크강", "노르드비크"), ("3월", "3년"), ("612명", "12명"), ("1975년", "1974년"), ("아니요", "예"), ("", "노르드비크"), ("韓國", "한국"), ("😀", "예"), ("6만", "61,200명")])
+def test_another_korean_answer(answer, gold):
+    from treekit.metrics import em, f1
+    assert em(answer, gold) == 0 and f1(answer, gold) < 1
+
+
+def test_korean_answers_in_longer_texts():
+    from treekit.metrics import cover_em, f1, list_scores
+    assert cover_em("그 도시에는 6만 1,200명이 살며, 1974년에 특허장을 받았다.", ["61,200명"]) == 1 and cover_em("612명이 산다.", "12명") == 0
+    assert cover_em("네, 두 사람은 같은 도시에서 태어났습니다.", "예") == 1 and cover_em("예술가입니다", "예") == 0 and cover_em("아니오, 다릅니다.", "아니요") == 1
+    assert 0 < f1("노르드비크 항구", "노르드비크") < 1 and f1("BMW i5", "BMW i5") == 1
+    assert list_scores("〈푸른 섬〉, 늦은 연과 황금 탑", [["푸른 섬"], ["늦은 연"], ["황금 탑"]])["f1"] == 1
+
+
+def test_every_gold_answer_of_the_world_is_right_by_its_own_aliases(world):
+    from treekit.metrics import em
+    for q in world.questions("single", 80):
+        for a in q.answers: assert em(a, q.answers[0]) == 1, (q.question, a, q.answers)

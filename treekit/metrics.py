@@ -9,16 +9,18 @@ __all__ = ['METRICS', 'STAND_INS', 'normalise', 'em', 'covers', 'cover_em', 'tok
            'set_scores', 'Agreement', 'Paired', 'bootstrap', 'fleiss_kappa', 'frontier_area', 'mauve', 'paired_test',
            'pearson', 'spearman']
 
-# %% ../nbs/08_metrics.ipynb #c2861d99
+# %% ../nbs/08_metrics.ipynb #9f629999
 import re, string
 from collections import Counter
 from functools import cache
 from .data import Question
+from .korean import has_hangul
+from .korean_answers import character_scores, covers_answer, plain, same_answer, verdict
 from .statistics import Agreement, Paired, bootstrap, fleiss_kappa, frontier_area, mauve, paired_test, pearson, spearman
 
 _all_ = ["Agreement", "Paired", "bootstrap", "fleiss_kappa", "frontier_area", "mauve", "paired_test", "pearson", "spearman"]
 
-# %% ../nbs/08_metrics.ipynb #dd92367d
+# %% ../nbs/08_metrics.ipynb #774b377b
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 def normalise(
@@ -27,12 +29,14 @@ def normalise(
     "SQuAD's answer normalisation (Rajpurkar et al. 2016), also HotpotQA's, ASQA's and ALCE's."
     return " ".join(re.sub(r"\b(a|an|the)\b", " ", text.lower().translate(_PUNCTUATION)).split())
 
+def _korean(answer, gold): return has_hangul(answer) or has_hangul(gold)  # Korean answers are compared by `treekit.korean_answers`
+
 def _golds(golds):
     golds = [golds] if isinstance(golds, str) else list(golds)
     if not golds: raise ValueError("the question has no gold answer to compare with")
     return golds
 
-# %% ../nbs/08_metrics.ipynb #ea17b0f0
+# %% ../nbs/08_metrics.ipynb #e571b4c3
 _VERDICTS = ("yes", "no", "noanswer")  # HotpotQA's closed answers
 
 def em(
@@ -40,7 +44,7 @@ def em(
     golds,  # a gold answer, or several
 ) -> float:
     "Exact match after normalisation, with any of the gold answers (Rajpurkar et al. 2016)."
-    return float(any(normalise(answer) == normalise(gold) for gold in _golds(golds)))
+    return float(any(same_answer(answer, gold) if _korean(answer, gold) else normalise(answer) == normalise(gold) for gold in _golds(golds)))
 
 def covers(
     text: str,
@@ -48,6 +52,7 @@ def covers(
     whole_words: bool = False,  # "Ian" is not in "Canadian"
 ) -> bool:
     "Whether normalised `gold` occurs in normalised `text`."
+    if _korean(text, gold): return covers_answer(text, gold)
     said, wanted = normalise(text), normalise(gold)
     if not wanted: said, wanted = text.lower().split(), gold.lower().split()  # nothing but articles and punctuation: literally
     elif whole_words: said, wanted = said.split(), wanted.split()
@@ -61,17 +66,18 @@ def cover_em(
 ) -> float:
     "COVER-EM: a gold answer occurs in the output (Rosset et al. 2021); for yes and no, the output's first such word decides."
     def right(gold):
-        if (verdict := normalise(gold)) not in _VERDICTS: return covers(answer, gold, whole_words)
-        return next((word for word in normalise(answer).split() if word in _VERDICTS), None) == verdict
+        if has_hangul(gold) and plain(gold) == verdict(gold): return verdict(answer) == verdict(gold)
+        if (closed := normalise(gold)) not in _VERDICTS: return covers(answer, gold, whole_words)
+        return next((word for word in normalise(answer).split() if word in _VERDICTS), None) == closed
     return float(any(right(gold) for gold in _golds(golds)))
 
-# %% ../nbs/08_metrics.ipynb #f64499b4
+# %% ../nbs/08_metrics.ipynb #fc7d1ce7
 def token_scores(
     answer: str,
     golds,  # a gold answer, or several
 ) -> tuple[float, float, float]:  # F1, precision, recall against the gold answer with the best F1
     "Token F1, precision and recall as in HotpotQA's official evaluation (Yang et al. 2018), with SQuAD's maximum over gold answers."
-    return max(_token_scores(normalise(answer), normalise(gold)) for gold in _golds(golds))
+    return max(character_scores(answer, gold) if _korean(answer, gold) else _token_scores(normalise(answer), normalise(gold)) for gold in _golds(golds))
 
 def _token_scores(said, wanted):
     if said != wanted and (said in _VERDICTS or wanted in _VERDICTS): return 0.0, 0.0, 0.0
@@ -227,14 +233,16 @@ def disambig_f1(
         return _overlap(said, gold)[0] if said and gold else float(said == gold)
     return sum(max(one(said, gold) for gold in _golds(golds)) for said, (_, golds) in zip(found, pairs, strict=True)) / len(pairs)
 
-# %% ../nbs/08_metrics.ipynb #b965f1d4
+# %% ../nbs/08_metrics.ipynb #9cff56c0
 def list_scores(
     answer: str,  # "this, that and the other": commas separate
     groups,  # per gold answer, its aliases
 ) -> dict:  # precision, recall, recall5, f1, f1_5, items
     "QAMPARI's measures as in ALCE (Gao et al. 2023)."
-    groups = [{normalise(alias) for alias in _golds(group)} for group in _golds(groups)]
-    items = [n for item in answer.rstrip().rstrip(".").rstrip(",").split(",") if (n := normalise(item))]
+    korean = any(has_hangul(alias) for group in groups for alias in group)
+    form, cut = (plain, r",|、|·|;|(?<=[가-힣〉])(?:와|과|및|그리고) ") if korean else (normalise, ",")
+    groups = [{form(alias) for alias in _golds(group)} for group in _golds(groups)]
+    items = [n for item in re.split(cut, answer.rstrip().rstrip(".").rstrip(",")) if (n := form(item))]
     found, aliases = sum(bool(group & set(items)) for group in groups), set.union(*groups)
     p = sum(item in aliases for item in items) / len(items) if items else 0.0
     r, r5 = found / len(groups), min(5, found) / min(5, len(groups))
