@@ -154,7 +154,7 @@ def path_key(path): return tuple((s.question, s.result) for s in path)
 
 def facts(hits) -> list[str]: return [f"{h.passage.title}: {h.passage.text}" if h.passage.title else h.passage.text for h in hits]
 
-# %% ../nbs/papers/arise.ipynb #9d134b68
+# %% ../nbs/papers/arise.ipynb #55913c55
 @dataclass(frozen=True)
 class ARISE:
     "Risk-adaptive tree search over reasoning states (Sec. 2, 3.1, App. B)."
@@ -181,9 +181,10 @@ class ARISE:
         for name in (f.name for f in fields(self)):
             value, options = getattr(self, name), get_args(kinds[name])
             if options and isinstance(options[0], str): choose(f"value of {name}", value, options)
-            if name in RANGES and value is not None and not (isinstance(value, (int, float)) and RANGES[name][0] <= value <= RANGES[name][1]):
-                raise UsageError(f"{name} should be from {RANGES[name][0]} to {RANGES[name][1]}, not {value!r}")
-        if any(i < 1 for i in self.checkpoints): raise UsageError("checkpoints are rounds, from 1")
+            number = int if int in (kinds[name], *options) else (int, float)
+            if name in RANGES and value is not None and not (isinstance(value, number) and RANGES[name][0] <= value <= RANGES[name][1]):
+                raise UsageError(f"{name} should be {'a whole number ' * (number is int)}from {RANGES[name][0]} to {RANGES[name][1]}, not {value!r}")
+        if not all(isinstance(i, int) and i > 0 for i in self.checkpoints): raise UsageError(f"checkpoints should be rounds, from 1, not {self.checkpoints!r}")
 
     def setting(self, name: str) -> Any:
         "A field, or what the reading has for it."
