@@ -54,7 +54,7 @@ def states_below(trace, node, after=None):
     "A state's children that were there after a round."
     return [c for c in trace.children(node) if "changes" in c.data and seen(c, after)]
 
-# %% ../nbs/11d_searchtree.ipynb #031a0bbd
+# %% ../nbs/11d_searchtree.ipynb #fac6fe76
 GAP = 13  # points between columns
 
 class _Plan:
@@ -89,7 +89,7 @@ class _Plan:
 
     def _block(self, node):
         visits, value = seen(node, self.after)
-        parts = [(clean(node.text), True, "", self.lines)] + ([(clean(node.data["result"]), False, "→", self.lines)] if node.data.get("result") else []) + [(f"N {visits}   Q {value:.2f}", False, "", 1)]
+        parts = [(clean(node.text), True, "", self.lines * (2 if node is self.root else 1))] + ([(clean(node.data["result"]), False, "→", self.lines)] if node.data.get("result") else []) + [(f"N {visits}   Q {value:.2f}", False, "", 1)]
         if self.more[node.id]: parts.append((f"… and {self.more[node.id]} more", False, "", 1))
         on = node.id in self.chosen or node is self.root
         return _Block(self.each, parts, fill="#ececec" if on else "white", edge=1.4 if on else 0.6)
@@ -135,7 +135,7 @@ def draw_search(
     plan.draw(ax)
     return fig
 
-# %% ../nbs/11d_searchtree.ipynb #7d2380e3
+# %% ../nbs/11d_searchtree.ipynb #13ad44b1
 class _Row:
     "Boxes side by side, in as many rows as they need; arrows from each to the next, if they follow each other."
     def __init__(self, boxes, width, columns, follow=True):  # boxes: lists of (text, bold, mark, most lines); follow: they lead to the last one
@@ -179,11 +179,11 @@ def draw_line_and_tree(
     lines: int = 3,
 ):  # matplotlib figure
     "One question twice: on a line, and in a tree (ARISE, Fig. 1)."
-    boxes = [[(f"Answer: {clean(n.text)}" if n.kind == "answer" else clean(n.text), True, "", lines)] + [(clean(n.data[k]), False, "→", lines) for k in ("evidence",) if n.data.get(k)] for n in chain(line)]
+    boxes = [[(f"Answer: {clean(n.text)}" if n.kind == "answer" else clean(n.text), True, "", 2 * lines)] + [(clean(n.data[k]), False, "→", lines) for k in ("evidence",) if n.data.get(k)] for n in chain(line)]
     plan = _Plan(tree, most=most, width=width * 72, lines=lines)
     return _sections([(f"a  {names[0]}", _Row(boxes, width * 72, min(5, len(boxes)))), (f"b  {names[1]}", plan)], width * 72)
 
-# %% ../nbs/11d_searchtree.ipynb #6d5249ec
+# %% ../nbs/11d_searchtree.ipynb #a4e50256
 def growing_round(trace: Trace) -> int:
     "The first round that added states below the first level; the first that added any, if there is none."
     root, *others = states(trace)
@@ -202,7 +202,7 @@ def draw_pipeline(
     if not path: raise UsageError("the search has made no step, so there is nothing to draw")
     step, before = path[-1], path[:-1]
     hits = [(f"{h['title']}: {clean((documents or {}).get(h['id'], ''))}".rstrip(": "), False, "▪", lines) for h in step.data.get("hits", [])]
-    made = _Row([[("Question and state", True, "", 1), (clean(states(trace)[0].text), False, "", lines)] + [(clean(n.data["result"]), False, "⊕", lines) for n in before],
+    made = _Row([[("Question and state", True, "", 1), (clean(states(trace)[0].text), False, "", 2 * lines)] + [(clean(n.data["result"]), False, "⊕", lines) for n in before],
                  [("Decomposition", True, "", 1), (clean(step.text), False, "?", lines)], [("Retrieval", True, "", 1), *(hits or [("nothing was found", False, "", 1)])],
                  [("Reasoning", True, "", 1), (clean(step.data["result"]), False, "→", 2 * lines)]], W, 4)
     root = states(trace)[0]
