@@ -179,3 +179,14 @@ def test_an_outcome_without_an_example_says_so():
     cells = {(r["method"], r["metric"]): r for r in rates(s, "musique") if r["dataset"].endswith("judge")}
     assert cells["TreeRare", "Success rate"]["value"] == 0.5 and cells["TreeRare", "Success rate"]["failures"] == 1 and cells["TreeRare minus ReAct", "Success rate"]["value"] == 0.0
     draw_rates(s)
+
+
+def test_labels_by_hand_lead(tmp_path):
+    "They come first, and the printed differences are of them; an answer without a majority is left out of its method's share and of the difference."
+    rows = [row(f"q{i}", "Tarn", m) for m in ("ReAct", "TreeRare") for i in range(3)]
+    for who in ("ada", "bo"):
+        for r in rows: write_annotation(tmp_path / "labels.csv", who, r, "Partial Answer" if r.method == "TreeRare" else "Success" if who == "ada" or r.question.id != "q2" else "Partial Answer")
+    s = sort(rows, load_profile("offline"), str(tmp_path / "labels.csv"), store=Store(), progress=False)
+    assert s.leading == "hand" and s.views["hand"][2] == ""
+    [cell] = [r for r in rates(s, "HotpotQA") if (r["method"], r["dataset"], r["metric"]) == ("TreeRare minus ReAct", "HotpotQA, by hand", "Partial Answer rate")]
+    assert (cell["value"], cell["n"]) == (1.0, 2)

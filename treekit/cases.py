@@ -42,13 +42,13 @@ def sort(
     attributed = by_attribution(rows)
     return Sorted(rows, hand | {"judge": by_judge(rows, profile, **options), "attribution": [o for o, _ in attributed], "rules": list(map(by_rule, rows))}, [f for _, f in attributed])
 
-# %% ../nbs/11e_cases.ipynb #4101cb61
+# %% ../nbs/11e_cases.ipynb #1ad5bbea
 def rates(
     s: Sorted,
     dataset: str,  # in words; the way is put behind it
     contrast: tuple[str, str] = ("TreeRare", "ReAct"),  # the difference of these two is also given
 ) -> list[dict]:  # as `Results.score`
-    "Each outcome's share per way and method, with its interval, and the differences of two methods."
+    "Each outcome's share per way and method, with its interval, and the differences of two methods on the questions that both have sorted."
     methods, out = list(dict.fromkeys(r.method for r in s.rows)), []
     failures = {m: sum(bool(r.error) for r in s.rows if r.method == m) for m in methods}
     for way in s.views:
@@ -56,8 +56,8 @@ def rates(
             shares = {m: s.share(way, m, outcome) for m in methods}
             def row(method, n, stats): return dict(method=method, dataset=f"{dataset}, by {way}", metric=f"{outcome} rate", n=n, failures=sum(failures[m] for m in methods if m in method), **dict(zip(("value", "low", "high"), stats)))
             out += [row(m, len(v), bootstrap(v)) for m, v in shares.items() if v]
-            a, b = (shares.get(m, []) for m in contrast)
-            if a and len(a) == len(b): out.append(row(f"{contrast[0]} minus {contrast[1]}", len(a), bootstrap([x - y for x, y in zip(a, b)])))
+            a, b = ({r.question.id: float(o == outcome) for r, o in zip(s.rows, s.views[way]) if r.method == m and o} for m in contrast)
+            if both := [a[q] - b[q] for q in a if q in b]: out.append(row(f"{contrast[0]} minus {contrast[1]}", len(both), bootstrap(both)))
     return out
 
 def draw_rates(

@@ -117,7 +117,7 @@ def by_judge(
     said = {(v.dataset, v.question.id): v.answer for v in results.rows}
     return [NO_ANSWER if r.error else said[r.dataset, f"{r.method}: {r.question.id}"] for r in rows]
 
-# %% ../nbs/10c_outcomes.ipynb #bc01b55b
+# %% ../nbs/10c_outcomes.ipynb #9a5192fe
 FIELDS = ("annotator", "method", "dataset", "question_id", "outcome", "note")
 
 def item(row) -> tuple:  # method, dataset, question id
@@ -153,7 +153,7 @@ def read_annotations(
     if complete and sample:
         for name in dict.fromkeys(l["annotator"] for l in found):
             if left := [i for i in sample if (name, *i) not in first]: wrong.append(f"{name} has not judged {len(left)} of {len(sample)}: {'; '.join(map(_about, left[:10]))}" + " …" * (len(left) > 10))
-    if wrong: raise UsageError("the annotations have to be put right:\n" + "\n".join(wrong))
+    if wrong: raise UsageError("the annotations have to be put right: " + " | ".join(wrong))
     return found
 
 def _about(i): return f"{i[2]} ({i[0]}, {i[1]})"
