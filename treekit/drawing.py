@@ -12,7 +12,7 @@ from .config import UsageError
 from .method import Node, Trace
 from .report import COLUMN, PAGE, house_style, ht
 
-# %% ../nbs/11a_drawing.ipynb #526b9256
+# %% ../nbs/11a_drawing.ipynb #c5b07fef
 def clean(
     text,  # anything; a model may have written it
 ) -> str:  # one line
@@ -29,10 +29,12 @@ def facts(
     if hits := data.get("hits"):
         names = list(dict.fromkeys(h.get("title") or h["id"] for h in hits))
         found.append(("▪", f"{len(hits)} passage{'s' * (len(hits) > 1)}: " + " · ".join(names[:titles]) + " …" * (len(names) > titles)))
-    found += [("→", data[key]) for key in ("evidence", "observation", "explanation") if data.get(key) and data[key] != node.text]
+    found += [("→", data[key]) for key in ("evidence", "observation", "result", "explanation") if data.get(key) and data[key] != node.text]
     return [(mark, clean(text)) for mark, text in found + [("!", n) for n in node.notes]]
 
-def _label(node): return clean(node.data.get("type") or node.kind)
+def _label(node):
+    "A node's type or kind; of a search state also how often it was visited and what it is worth."
+    return clean(node.data.get("type") or node.kind) + (f", N {node.data['visits']}, Q {node.data['value']:.2f}" if "visits" in node.data else "")
 
 # %% ../nbs/11a_drawing.ipynb #36b746d4
 def show_tree(
