@@ -5,18 +5,18 @@
 # %% auto #0
 __all__ = ['Sorted', 'sort', 'rates', 'draw_rates', 'example', 'described', 'draw_examples']
 
-# %% ../nbs/11e_cases.ipynb #1060ac16
+# %% ../nbs/11e_cases.ipynb #ef604008
 from dataclasses import dataclass
 from .config import Profile
 from .drawing import _Block, _bottom_up, _canvas, _label, clean, facts
-from .errors import Finding, by_attribution
+from .errors import NOT_APPLICABLE, Finding, by_attribution
 from .judging import OUTCOMES, states
 from .outcomes import NO_ANSWER, agreement, by_hand, by_judge, by_rule, read_annotations
 from .report import HATCHES, PAGE, PALETTE, house_style
 from .run import Row
 from .statistics import bootstrap
 
-# %% ../nbs/11e_cases.ipynb #1769adab
+# %% ../nbs/11e_cases.ipynb #473a6a2a
 @dataclass(frozen=True)
 class Sorted:
     "Answers, and the outcome of each by each way."
@@ -26,6 +26,9 @@ class Sorted:
 
     @property
     def leading(self) -> str: return next(iter(self.views))  # the way that counts: by hand where there are labels, else by the judge
+
+    @property
+    def reasons(self) -> str: return "; ".join(dict.fromkeys(f.why for f in self.findings if f.kind == NOT_APPLICABLE))  # why attribution is silent
 
     def share(self, way: str, method: str, outcome: str) -> list[float]:
         "1 or 0 for each answer of a method that the way has sorted."
@@ -42,7 +45,7 @@ def sort(
     attributed = by_attribution(rows)
     return Sorted(rows, hand | {"judge": by_judge(rows, profile, **options), "attribution": [o for o, _ in attributed], "rules": list(map(by_rule, rows))}, [f for _, f in attributed])
 
-# %% ../nbs/11e_cases.ipynb #1ad5bbea
+# %% ../nbs/11e_cases.ipynb #bf338655
 def rates(
     s: Sorted,
     dataset: str,  # in words; the way is put behind it
@@ -78,7 +81,7 @@ def draw_rates(
             ax.barh(at, bars, high, color=["#ffffff", "#bbbbbb", "#666666"][i % 3], hatch=HATCHES[i % len(HATCHES)], label=m, edgecolor="black", lw=0.6)
             for y, b, v in zip(at, bars, values): ax.text(b + 1, y, f"{b:.0f}" if v else "n/a", size=6, va="center")
         silent = sum(not o for o in s.views[way])
-        ax.set(title=f"by {way}" + (f" ({silent} not applicable)" if silent else ""), xlabel="% of answers")
+        ax.set(title=f"by {way}" + (f" ({'not' if silent == len(s.rows) else f'{silent} not'} applicable)" if silent else ""), xlabel="% of answers")
         ax.set_xlim(0, 1.16 * max([1] + [p.get_width() for p in ax.patches]))
     axes[0][0].set_yticks(range(len(names)), names)
     axes[0][0].set_ylim(len(names) - 0.5, -0.5)

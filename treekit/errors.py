@@ -89,10 +89,11 @@ def _origins(step, steps):
     before = [s for s in steps if s.number in step.refs]
     return [n for s in before for n in (_origins(s, steps) if s.refs else s.names)]
 
-# %% ../nbs/10d_errors.ipynb #84fd50b6
+# %% ../nbs/10d_errors.ipynb #59f4803c
 def _spots(question, steps):
     "step number -> where its words, and those of the steps that it needs, stand in the question; and the same without what the last one got for want of another."
     words, where = [(m.start(), m.end(), stem(norm(m[0]))) for m in re.finditer(r"\w+", question)], {}
+    words = [w for before, w in zip([(0, 0, ""), *words], words) if before[2] not in _WANTED]
     for s in steps: where[s.number] = {(a, b) for a, b, w in words if w in _content(s.question)}.union(*(where.get(r, ()) for r in s.refs))
     ends = [s.number for s in steps if not any(s.number in t.refs for t in steps)]
     alone = {s.number: where[s.number].difference(*(where.get(r, ()) for r in s.refs)) for s in steps if s.refs and s.number in ends}
@@ -100,6 +101,8 @@ def _spots(question, steps):
     said = dict(where)
     if len(ends) == 1: where[ends[0]] = where[ends[0]].union({(a, b) for a, b, w in words if w not in _SMALL}, *where.values())
     return where, said
+
+_WANTED = {stem(w) for w in ("what", "which")}  # the noun behind it is what is asked for (*On what date*), and no part of a phrase that could be resolved
 
 class _Tree:
     "The phrases of a trace, and who is responsible for which step."
@@ -140,7 +143,8 @@ class _Tree:
             sides = [s for s in self.steps if s.number not in self.user]
             meet = self._smallest(set().union(*map(self._named, (s for s in self.steps if not s.refs)))) if len(sides) > 1 else home
             higher = list(self.up(home))[1:]
-            above = self.home[user.number] = meet if meet in higher else next((n for n in higher if any(stated(m, step) for m in self.below(n) if m is not n)), higher[0])
+            higher = higher[higher.index(meet):] if meet in higher else higher
+            above = self.home[user.number] = next((n for n in higher if any(stated(m, step) for m in self.below(n) if m is not n)), higher[0])
         way = list(self.up(home))
         if above not in way[1:]: return None
         later = set().union(*(self.said[s.number] - self.said[step.number] for s in self._users(step)))
@@ -171,7 +175,7 @@ class _Tree:
         "Stems of the words that the step has in the question, without those of the steps before."
         return frozenset(stem(norm(self.text[a:b])) for a, b in self.where[step.number].difference(*(self.where.get(r, ()) for r in step.refs)))
 
-# %% ../nbs/10d_errors.ipynb #c173c42e
+# %% ../nbs/10d_errors.ipynb #457040fa
 @dataclass(frozen=True)
 class Finding:
     "Where a trace went wrong."
@@ -185,16 +189,14 @@ def attribute(
     trace: Trace,  # the way to the answer
     answer: str,
 ) -> Finding:
-    "The first node that broke, and the kind of error. Right answers have none; where the data set or the trace doesn't say enough, the finding is not applicable, and why."
-    if question.answers and worded(answer, question.answers) == "Success": return Finding("")
+    "The first node that broke, and the kind of error; a right answer has none. Where the data set or the trace doesn't say enough, the finding is not applicable, and why, also if the answer is right: else a share of right answers among those that could be sorted would be too high."
     steps = gold_steps(question)
     if not steps: return Finding(NOT_APPLICABLE, why=f"{question.dataset or 'the question'} gives no sub-answers with their passages")
     ends = next((n for n in reversed(trace.nodes) if n.kind == "answer"), None)
-    if any("span" in n.data for n in trace.nodes): broken = _in_tree(_Tree(trace, question.question, steps))
-    else:
-        path = _path(trace, ends)
-        if not any(queries(n) or n.data.get("hits") for n in path): return Finding(NOT_APPLICABLE, why="no step of the trace searched for anything")
-        broken = _in_time(path, steps)
+    path = _path(trace, ends)
+    if not any(queries(n) or n.data.get("hits") for n in trace.nodes): return Finding(NOT_APPLICABLE, why="no step of the trace searched for anything")
+    if question.answers and worded(answer, question.answers) == "Success": return Finding("")
+    broken = _in_tree(_Tree(trace, question.question, steps)) if any("span" in n.data for n in trace.nodes) else _in_time(path, steps)
     if broken is None: return Finding("aggregation", ends.id if ends else None, why="every sub-answer was there, and the answer is wrong")
     kind, node, step = broken
     about = f"step {step.number} ({step.question} {step.answer})"
@@ -220,7 +222,7 @@ def _path(trace, end):
 
 def _in_time(path, steps):
     "As `_in_tree`, for a path."
-    searched, since, fine = [n for n in path if queries(n) or n.data.get("hits")], {}, {}
+    searched, since, fine = [n for n in path if queries(n) or n.data.get("hits")] or path[-1:], {}, {}
     for s in steps: since[s.number] = next((i for i, n in enumerate(searched) if stated(n, s)), None)
     for s in reversed(steps): fine[s.number] = since[s.number] is not None or any(fine[t.number] for t in steps if s.number in t.refs)
     for s in steps:
@@ -231,13 +233,13 @@ def _in_time(path, steps):
             if node := next((n for n in later if did(n)), None): return kind, node, s
         return "query", later[0], s
 
-# %% ../nbs/10d_errors.ipynb #d6403055
+# %% ../nbs/10d_errors.ipynb #09c63135
 def by_attribution(rows: list[Row]) -> list[tuple[str, Finding]]:  # outcome ("" where it is not applicable), finding; for each row
     "The outcomes by the trace."
     def one(row):
         if row.error: return NO_ANSWER, Finding(NOT_APPLICABLE, why=row.error)
         finding = attribute(row.question, row.trace, row.answer)
-        return worded(row.answer, row.golds) or OUTCOME_OF.get(finding.kind, ""), finding
+        return "" if finding.kind == NOT_APPLICABLE else worded(row.answer, row.golds) or OUTCOME_OF[finding.kind], finding
     return [one(r) for r in rows]
 
 def breakdown(rows: list[Row]) -> list[dict]:  # per method and data set: n, right, one column for each of KINDS, not applicable, why
