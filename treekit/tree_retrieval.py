@@ -81,7 +81,7 @@ def reranker(
     except UsageError: return reranker("minilm", *([dense] if dense else []))  # as `CrossEncoder` falls back, but without embedding a passage again for each phrase that finds it
     return encoder
 
-# %% ../nbs/papers/tree_retrieval.ipynb #1b8a735f
+# %% ../nbs/papers/tree_retrieval.ipynb #238be02e
 @dataclass
 class Found:
     "A phrase and what its sub-tree found."
@@ -159,7 +159,7 @@ class TreeRetriever:
         "The node's ranking with what its children and its own best passages mention."
         return self.bridged.rank(node.phrase.text, ranked, handed_up(node))
 
-HANDED = 0.25  # how much; fitted on training questions, as `bridging.Weights`
+HANDED = 0.25  # how much; chosen on MuSiQue's training questions
 
 def handed_up(
     node: Found,
