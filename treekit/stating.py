@@ -43,7 +43,7 @@ def content(text: str) -> frozenset:
     "The stems of a text's content words."
     return frozenset(t.stem for t in tokenize(text) if t.word and t.low not in STOP)
 
-# %% ../nbs/05i_stating.ipynb #91a23063
+# %% ../nbs/05i_stating.ipynb #4dd070ef
 NO_FACTS = "No directly relevant facts found."
 
 @handles("state_fact")
@@ -51,13 +51,14 @@ def state_fact(
     question: str,  # a sub-question
     documents=(),
 ) -> str:
-    "An intermediate result: one sentence, or those that a comparison rests on."
+    "An intermediate result: one sentence, a second one where the reader is in doubt, or those that a comparison rests on."
     ps, names = pages(documents), names_in(question)
     if not ps: return NO_FACTS
     if compare(question, ps): return answer(question, documents)["explanation"]
     held = about_names(names, ps)
     found = read(question, held or ps) if held or not names else []
-    return explicit(found[0].page, found[0].sentence, found[0].page.title in homonyms(ps)) if found else NO_FACTS
+    twins, sure = homonyms(ps), [f for f in found[:3] if f is found[0] or f.p > 0.12]
+    return " ".join(list(dict.fromkeys(explicit(f.page, f.sentence, f.page.title in twins) for f in sure))[:2]) or NO_FACTS
 
 # %% ../nbs/05i_stating.ipynb #fddfe5cb
 @handles("conclude")
