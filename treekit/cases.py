@@ -45,7 +45,7 @@ def sort(
     attributed = by_attribution(rows)
     return Sorted(rows, hand | {"judge": by_judge(rows, profile, **options), "attribution": [o for o, _ in attributed], "rules": list(map(by_rule, rows))}, [f for _, f in attributed])
 
-# %% ../nbs/11e_cases.ipynb #bf338655
+# %% ../nbs/11e_cases.ipynb #be142cc0
 def rates(
     s: Sorted,
     dataset: str,  # in words; the way is put behind it
@@ -82,7 +82,7 @@ def draw_rates(
             for y, b, v in zip(at, bars, values): ax.text(b + 1, y, f"{b:.0f}" if v else "n/a", size=6, va="center")
         silent = sum(not o for o in s.views[way])
         ax.set(title=f"by {way}" + (f" ({'not' if silent == len(s.rows) else f'{silent} not'} applicable)" if silent else ""), xlabel="% of answers")
-        ax.set_xlim(0, 1.16 * max([1] + [p.get_width() for p in ax.patches]))
+        ax.set_xlim(0, 1.16 * (max(p.get_width() for p in ax.patches) or 86))
     axes[0][0].set_yticks(range(len(names)), names)
     axes[0][0].set_ylim(len(names) - 0.5, -0.5)
     fig.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=len(methods))
