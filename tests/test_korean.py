@@ -145,6 +145,56 @@ def test_queries_whose_nouns_carry_particles(world):
     assert scores["korean"] >= scores["syllable_pairs"] > scores["spaced_words"] + .1 and scores["morpheme_terms"] > scores["spaced_words"] + .1, scores
 
 
+# ---------------------------------------------------------------- the offline reader
+
+def share(questions, documents):
+    from treekit.metrics import em
+    from treekit.tasks import HANDLERS
+    import treekit.offline  # registers the handlers
+    return sum(em(HANDLERS["answer"](question=q.question, documents=documents(q))["answer"], q.answers) for q in questions) / len(questions)
+
+
+def gold(q): return [p for p in q.paragraphs if p.id in q.supporting]
+
+
+def test_one_hop_questions_are_answered_from_gold_passages(world):
+    assert share(world.questions("single", 100), gold) >= .85 and share(world.questions("single", 60), lambda q: q.paragraphs) >= .75
+
+
+@pytest.mark.parametrize("kind, least", [("bridge", .7), ("intersection", .7), ("comparison", .8), ("hybrid", .5), ("yes_no", .75)])
+def test_multi_hop_questions_from_gold_passages(world, kind, least):
+    assert share(world.questions(kind, 40), gold) >= least
+
+
+def test_multi_hop_steps_are_answered_one_by_one(world):
+    "Each step of a gold decomposition, its slots filled with what was found before."
+    import re
+    from treekit.metrics import em
+    from treekit.tasks import HANDLERS
+    import treekit.offline
+    right = total = 0
+    for q in world.questions("bridge", 40):
+        found = []
+        for step in q.decomposition:
+            asked = settle(re.sub(r"#(\d+)", lambda m: found[int(m[1]) - 1], step.question))
+            found.append(HANDLERS["answer"](question=asked, documents=q.paragraphs)["answer"])
+        total += 1
+        right += em(found[-1], q.answers)
+    assert right / total >= .7
+
+
+def test_who_asks_in_english_is_answered_in_english():
+    from treekit.tasks import HANDLERS
+    import treekit.offline
+    p = Passage("1", "The Glass Heron", "The Glass Heron is a 1974 film directed by Mavel Orrin.")
+    assert HANDLERS["answer"](question="Who directed The Glass Heron?", documents=[p])["answer"] == "Mavel Orrin"
+    assert HANDLERS["answer"](question="소르의 인구는?", documents=[])["answer"] == "알 수 없음"
+    for odd in ("", "😀", "?", nfd("누가 썼나요?"), "韓國은 어디?", "BMW i5 가격대", "가" * 3000):
+        for task, inputs in dict(answer={}, answer_ambiguous={}, subquestions=dict(phrase="소르", context=["소르: 소르는 도시이다."])).items():
+            assert HANDLERS[task](question=f"소르 {odd}", documents=[p, "소르: 소르는 도시이다. 인구는 3명이다."], **inputs) if task != "subquestions" else HANDLERS[task](question=f"소르 {odd}", **inputs)
+        assert HANDLERS["subanswers"](questions=[f"소르 {odd}"], documents=["소르는 도시이다."])
+
+
 # ---------------------------------------------------------------- answers
 
 @pytest.mark.parametrize("answer, gold", [
