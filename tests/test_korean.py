@@ -225,3 +225,26 @@ def test_every_gold_answer_of_the_world_is_right_by_its_own_aliases(world):
     from treekit.metrics import em
     for q in world.questions("single", 80):
         for a in q.answers: assert em(a, q.answers[0]) == 1, (q.question, a, q.answers)
+
+
+# ---------------------------------------------------------------- figures
+
+def test_figures_show_hangul(tmp_path):
+    "No box where a syllable should be: matplotlib warns of every glyph that it lacks; and the two files repeat."
+    code = """
+import warnings, sys
+warnings.simplefilter("error")
+import matplotlib; matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+from treekit.report import house_style, save_figure
+house_style()
+fig, ax = plt.subplots()
+ax.barh(["나무 질문", "생각의 사슬", "Direct 생성"], [1, 2, 1.5]); ax.set_title("응답 타당도 (%) — 노르드비크, 쉬네키, 궨켈")
+save_figure(fig, sys.argv[1], "hangul")
+"""
+    files = []
+    for n in "12":
+        done = subprocess.run([sys.executable, "-c", code, str(tmp_path / n)], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-600:]
+        files.append([(tmp_path / n / f"hangul.{kind}").read_bytes() for kind in ("png", "svg")])
+    assert files[0] == files[1]
