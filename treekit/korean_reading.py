@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .josa import final, josa
 from .korean import clean
 
-# %% ../nbs/05x_korean_reading.ipynb #5601b7c2
+# %% ../nbs/05x_korean_reading.ipynb #1520c2bc
 class Span(NamedTuple):
     "What could be an answer."
     text: str
@@ -25,7 +25,7 @@ _YEAR = re.compile(r"(?<!\d)\d{3,4}년(?! \d{1,2}월)")
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:(?:만|억|조)(?: \d[\d,]*)?)*\s?(?:제곱킬로미터|킬로미터|미터|명|분|쪽|곡|회|경기|개|원|년|세|살|권|편|대|층|킬로그램|퍼센트|%|km|m|kg)?")
 _WORK = re.compile(r"[〈《「『“\"']([^〉》」』”\"']+)[〉》」』”\"']")
 COMMON = frozenset("""사람 영화 소설 음반 밴드 도시 나라 기업 회사 대학 축구단 상 강 건축물 배우 감독 영화감독 소설가 정치인 식물학자 건축가 기업가 음악가 음악 각본 촬영 설계 이야기 이름 제작 제작사 원작 주연 배역
- 축구 선수 자매도시 프로듀서 시장 총장 설립자 배경 저자 작가 아버지 어머니 배우자 자녀 수도 화폐 특산물 그 그녀 이곳 인구 길이 높이 책 노래 작품 대표 옛 시내 기슭 대개 뒤 주로 오랫동안 가장 무엇보다 함께 여러 지은 그해의 출신 학생 학생들 학생들은 선수들 선수들은 쓴 만든 그의 그녀의 옷 무엇 누구 어디 언제 누가 사람들 것""".split())
+ 축구 선수 자매도시 프로듀서 시장 총장 설립자 배경 저자 작가 아버지 어머니 배우자 자녀 수도 화폐 특산물 그 그녀 이곳 인구 길이 높이 책 노래 작품 대표 옛 시내 기슭 대개 뒤 주로 오랫동안 가장 무엇보다 함께 여러 지은 그해의 출신 학생 학생들 학생들은 선수들 선수들은 쓴 만든 그의 그녀의 옷 출생 동안 레이블 작곡하 무엇 누구 어디 언제 누가 사람들 것""".split())
 
 @lru_cache(1 << 13)
 def spans(sentence: str) -> tuple[Span, ...]:
@@ -89,7 +89,7 @@ def page(document) -> Page:
     title = clean(title)
     return Page(title, re.sub(r"\s*\([^()]*\)$", "", title), tuple(sentences(text)))
 
-# %% ../nbs/05x_korean_reading.ipynb #a1762a80
+# %% ../nbs/05x_korean_reading.ipynb #bd63c82b
 _ROWS = r"""
 anthem @ name @ 국가 (?:가사|작사) @ ^(?:이|가) (?:썼|노랫말)|^(?:으로|로), @ 지은 사람은 $
 composer @ name @ 작곡|음악을 맡 @ ^(?:이|가) (?:맡았|작곡|썼|음악) @ 음악(?:은|을) $
@@ -187,7 +187,7 @@ def asked(
             if b - a > out[-1][1] - out[-1][0]: out[-1] = (a, b, name)
             continue
         out.append((a, b, name))
-    return [(a, name) for i, (a, _, name) in enumerate(out) if not i or name != out[i - 1][2]]
+    return [(a, name) for i, (a, _, name) in enumerate(out) if not i or name != out[i - 1][2] or name in ("father", "mother")]
 
 # %% ../nbs/05x_korean_reading.ipynb #408f4d51
 def told(

@@ -48,7 +48,7 @@ def about(name, ps, question="") -> list[Page]:
     best = max(map(fit, same))
     return [p for p in same if fit(p) == best]
 
-# %% ../nbs/05y_korean_tasks.ipynb #09fe77b6
+# %% ../nbs/05y_korean_tasks.ipynb #35273557
 _LIST = {"director": "감독", "author": "썼|소설로는", "stars": "출연|볼 수", "composer": "음악", "studio": "제작", "publisher": "펴낸|출간", "performer": "음반으로는|녹음", "architect": "설계|작품", "founder": "세웠|설립자",
          "producer": "프로듀", "mayor": "시장", "rector": "총장", "director ": "감독", "member": "연주|구성원", "birthplace": "태어난 사람|여기서 났", "education": "졸업생|이곳에서 공부", "club": "선수는|옷을 입", "award": "수상작|주어졌",
          "seat": "본거지|이곳에 있", "river": "지난다|강을 따라"}
@@ -64,7 +64,8 @@ def step(
     "One relation from a name: what its page says, else the pages that say it of the name."
     forward = [(text, p, k) for p in about(name, ps, question) for text, k in told(p, relation)]
     if forward: return forward
-    back = [(p.core, p, k) for p in ps if not _same(p.core, name) for text, k in told(p, relation) if _same(text, name)]
+    turned = ("father", "mother") if relation == "children" else (relation,)  # a child's page names the parents
+    back = [(p.core, p, k) for r in turned for p in ps if not _same(p.core, name) for text, k in told(p, r) if _same(text, name)]
     kind = re.search(r"(영화|소설|음반|밴드|기업|축구단|건축물|대학|도시)", question)
     years = re.findall(r"\d{4}(?=년)", question)
     if years and (dated := [b for b in back if any(y in s for y in years for s in b[1].sentences)]): back = dated
@@ -77,15 +78,19 @@ def _objects(s):
     found = [x for x in spans(s) if x.kind == "work" or x.kind == "name" and re.match(r"(?:을|를|이|가|와|과|에|의|,)[ ,]?", s[x.end:] + " ")]
     return [x for x in found if not any(y is not x and y.start <= x.start and x.end <= y.end and y.kind != "work" and len(y.text) > len(x.text) for y in found)]
 
+_KIN = [("친할아버지", "아버지의 아버지"), ("친할머니", "아버지의 어머니"), ("외할아버지", "어머니의 아버지"), ("외할머니", "어머니의 어머니"), ("고모|큰아버지|작은아버지", "아버지의 형제자매"), ("이모|외삼촌", "어머니의 형제자매"),
+        ("(?:남자|여자) 형제", "형제자매"), ("장인|시아버지", "배우자의 아버지"), ("장모|시어머니", "배우자의 어머니"), ("사위|며느리", "자녀의 배우자"), ("남편|아내", "배우자")]
+
 def follow(
-    question: str,
+    question: str,  # a person's kin are spelled out: 고모 is a sibling of the father
     ps: list[Page],
 ) -> list[tuple[str, Page, int]]:  # the answers that the last relation leads to
     "From the names in a question through its relations, inner first."
+    for kin, plain in _KIN: question = re.sub(kin, plain, question)
     names = mentioned(question, [p.core for p in ps])
     chain = [name for _, name in asked(question)]
     if not names:
-        offered = [t for p in ps for r in chain for t, _ in told(p, r) if not t[0].isdigit()]
+        offered = [t for p in ps for r in chain for s in (("father", "mother") if r == "children" else (r,)) for t, _ in told(p, s) if not t[0].isdigit()]
         names = mentioned(question, offered)
     found, current = [], names[:1] if len(chain) > 1 else names
     if len(chain) > 1 and len(names) > 1: current = names
@@ -188,7 +193,7 @@ def guessed(question, ps):
             if options: return max(options[:3], key=lambda x: len(x.text)).text, p, k
     return None
 
-# %% ../nbs/05y_korean_tasks.ipynb #f7eba5d6
+# %% ../nbs/05y_korean_tasks.ipynb #577628dd
 UNKNOWN = dict(answer="알 수 없음", explanation="문서에 나와 있지 않습니다.")
 
 def quote(p: Page, k: int) -> str:
@@ -206,7 +211,7 @@ def _answer(question, documents):
     hits = follow(question, ps)
     if not hits and (guess := guessed(question, ps)): hits = [guess]
     if not hits: return None
-    many = re.search(r"들[을은이에]|모두|무엇이 있|무엇무엇", question)
+    many = re.search(r"들[을은이에]|모두|무엇이 있|어떤 [가-힣]+가 있|어느 도시들", question)
     texts = list(dict.fromkeys(t for t, _, _ in hits))
     return ", ".join(texts[:12]) if many else texts[0], " ".join(dict.fromkeys(quote(p, k) for _, p, k in hits[:3]))
 
