@@ -100,7 +100,7 @@ def follow(
         found, current = new, list(dict.fromkeys(text for text, _, _ in new))
     return found
 
-# %% ../nbs/05y_korean_tasks.ipynb #c3bb0664
+# %% ../nbs/05y_korean_tasks.ipynb #b76eddad
 _VIA = {"감독이": "director", "작가가": "author", "제작사가": "studio", "음악을 맡은": "composer", "밴드가": "performer", "설립자가": "founder", "건축가가": "architect", "영화의 감독": "director", "도시에": "seat"}
 _LOW = re.compile(r"먼저|적은|적었|짧은|낮은|작은|오래|나이가 더 많|보다 인구가 적")
 
@@ -147,10 +147,11 @@ def compared(question, ps):
     parts = re.split(r" (?:중에서|가운데|중) ", question, maxsplit=1)
     if len(parts) < 2: return None
     first, second = parts
-    if sides := _sides(first, ps): return choose_one(sides, second, ps, question)
+    if "가장" not in second and (sides := _sides(first, ps)): return choose_one(sides, second, ps, question)
     listed = follow(first, ps)
     if "가장" in second:
-        found = choose_one(list(dict.fromkeys(t for t, _, _ in listed)), second, ps, second)
+        names = list(dict.fromkeys(t for t, _, _ in listed)) if asked(first) else mentioned(first, [p.core for p in ps])  # described, or listed by name
+        found = choose_one(names, second, ps, second)
         return (found[0], listed[:1] + found[1]) if found else (listed[0][0], listed[:1]) if listed else None
     other = follow(second, ps)
     both = [(h, o) for h in listed for o in other if _same(h[0], o[0])]
