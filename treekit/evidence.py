@@ -40,7 +40,7 @@ def fact_f1(
     common = (said & gold).total()
     return 2 * common / (said.total() + gold.total()) if common else 0.0
 
-# %% ../nbs/10g_evidence.ipynb #c5ab4420
+# %% ../nbs/10g_evidence.ipynb #a7f6f2c7
 def by_sentence(
     question: Question,
 ) -> Question:  # the same, with each sentence of its pool as a passage; unchanged if its data set has no gold sentences
@@ -48,7 +48,7 @@ def by_sentence(
     if not question.facts: return question
     pieces = [(p, n, s) for p in question.paragraphs for n, s in enumerate(_sentences(question, p)) if s]
     gold = set(question.facts)
-    return replace(question, paragraphs=tuple(Passage(f"{p.id}#{n}", p.title, s) for p, n, s in pieces), supporting=tuple(f"{p.id}#{n}" for p, n, _ in pieces if (p.title, n) in gold), meta={})
+    return replace(question, paragraphs=tuple(Passage(f"{p.id}#{n}", p.title, s) for p, n, s in pieces), supporting=tuple(f"{p.id}#{n}" for p, n, _ in pieces if p.id in question.supporting and (p.title, n) in gold), meta={})
 
 def _sentences(question, p):
     ends = question.meta.get("sent_ends", {}).get(p.id) or [m.start() for m in re.finditer(r"(?<=[.?!])\s", p.text)] + [len(p.text)]
