@@ -49,5 +49,5 @@ def test_a_reasoning_model_beside_arise(server, tmp_path):
     done = subprocess.run([Path(sys.executable).with_name("treekit"), "reproduce", "arise/figure3", "--n", "2", "--set", f"thinkers=r1={server.url}", "--out", str(tmp_path)], capture_output=True, text=True, cwd=ROOT, env=env)
     assert done.returncode == 0, done.stderr[-800:]
     rows = list(csv.DictReader(open(tmp_path / "arise" / "figure3.csv")))
-    assert {r["method"] for r in rows if r["reproduced"]} >= {"r1 + RAG", "ARISE (ours)"} and server.count == 6
+    assert {r["method"] for r in rows if r["reproduced"]} >= {"r1 + RAG", "ARISE (ours)"} and 2 <= server.count <= 6  # equal questions of two data sets are asked once
     assert all(float(r["reproduced"]) == 0 for r in rows if r["method"] == "r1 + RAG" and r["metric"] == "EM (covered)")
