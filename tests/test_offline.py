@@ -28,7 +28,7 @@ def complete(request): return asyncio.run(ExtractiveChat().complete(request))
 def inputs_for(prompt):
     "Invented inputs of the shapes that the tasks take."
     known = dict(question="Where was the director of The Lamp born?", documents=LAMP, phrase="the director of The Lamp", context=["The Lamp is a film directed by Mira Voss."],
-                 questions=["Who directed The Lamp?", "Where was Mira Voss born?"], exemplars="", candidates="5", pick="3")
+                 questions=["Who directed The Lamp?", "Where was Mira Voss born?"], exemplars="", candidates="5", pick="3", thought="The Lamp is a film directed by Mira Voss.")
     return {slot: known.get(slot, "") for slot in prompt.slots if slot not in prompt.defaults}
 
 
