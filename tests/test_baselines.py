@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from treekit.baselines import MOST_CONSISTENT, PROMPTS, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown
+from treekit.baselines import MOST_CONSISTENT, PROMPTS, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable
 from treekit.config import UsageError, load_profile
 from treekit.data import Passage, QAPair, Question, Step
+from treekit.experiments import solved, table1_methods
 from treekit.library import Lazy
 from treekit.llm import CallFailed, Completion, OpenAIChat
 from treekit.method import Kit, configure
+from treekit.report import published
 from treekit.retrieval import Hit
 from treekit.run import run
 from treekit.store import Store
@@ -217,6 +219,18 @@ def test_a_chain_of_thought_needs_rationales():
     bare = tuple(Example("musique", f"t{i}", f"Question {i}?", "x") for i in range(3))
     assert shown(bare, question(), 3).count("FINAL") == 3
     with pytest.raises(UsageError, match="3 examples with a rationale of data set 'musique' and has 0"): shown(bare, question(), 3, reasoning=True)
+    assert (len(usable(bare, question())), usable(bare, question(), reasoning=True)) == (3, [])
+
+
+def test_a_row_is_run_where_its_own_examples_are():
+    bare = [replace(q, decomposition=()) for q in training("musique", 3)]
+    sample = {"musique": [question()]}
+    assert solved(bare, sample) == sample and solved(bare, sample, reasoning=True) == {} and solved(training("musique", 3), sample, reasoning=True) == sample
+    assert solved([replace(q, question=ASKED) for q in bare], sample) == solved(bare[1:], sample) == {}
+    rows = table1_methods(training("musique", 3))
+    assert set(rows) == set(methods(training("musique", 3))) | {"ReAct", "ReAct*", "TOT", "TreeRare (DT)", "TreeRare (CT)"}
+    assert rows["TOT"].examples == rows["ReAct"].examples == rows["few-shot"].examples != ()
+    assert list(rows) == [m for m in dict.fromkeys(r["method"] for r in published("treerare", "table1")) if m in rows]
 
 
 def test_rationales_come_from_what_the_data_set_knows():

@@ -1,16 +1,18 @@
 "ReAct, ReAct* and Tree of Thoughts over the OpenAI protocol, by the store's record; their wikis; and the offline agent."
 import asyncio, http.server, json, subprocess, sys, threading, time, urllib.parse, zlib
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from treekit.baselines import examples_from
 from treekit.config import UsageError, load_profile
-from treekit.data import Passage, Question, load, load_corpus
+from treekit.data import Passage, Question, Step, load, load_corpus
 from treekit.library import Library
 from treekit.llm import OpenAIChat
 from treekit.method import Kit, configure
-from treekit.react import ACT, ACT_AMBIGUOUS, TURN, Desk, ReAct, methods, observe
+from treekit.react import ACT, ACT_AMBIGUOUS, TURN, Desk, ReAct, methods, observe, observe_passages
 from treekit.run import run
 from treekit.store import Store
 from treekit.tree_of_thoughts import SCORE, TreeOfThoughts
@@ -28,7 +30,7 @@ WIKI = CorpusWiki(PAGES)
 def question(dataset="musique"): return Question("q", dataset, ASKED, ("Ribe",))
 
 
-def training(dataset): return [Question(f"t{i}", dataset, f"Question {i}?", (f"answer {i}",)) for i in range(3)]
+def training(dataset): return [Question(f"t{i}", dataset, f"Question {i}?", (f"answer {i}",), decomposition=(Step(f"Step {i}?", f"answer {i}"),)) for i in range(3)]
 
 
 def go(chosen, server, script, dataset="musique", store=None, **more):
@@ -84,10 +86,27 @@ def test_eight_steps_and_then_ten_paths(server, name, dataset, votes):
 
 def test_examples_are_for_the_vote(server):
     _, record = go({"ReAct": methods(training("musique"))["ReAct"]}, server, "lost")
-    assert all("answer 2" in text for *_, text in record[8:18]) and not any("answer 2" in text for *_, text in record[:8])
+    assert len(record) == 18 and all("answer 2" in text for *_, text in record[8:]) and not any("answer 2" in text for *_, text in record[:8])
     server.reset()
     results, record = go(methods(training("hotpotqa")), server, "lost")  # another data set's: the vote goes without
     assert not results.failures and not any("answer 2" in text for *_, text in record)
+
+
+@pytest.mark.parametrize("spoil", [dict(decomposition=()), dict(question=f" {ASKED} "), dict(id="q")])
+def test_a_vote_without_three_usable_examples_is_zero_shot(server, spoil):
+    few = training("musique")
+    few[0] = replace(few[0], **spoil)
+    results, record = go({"ReAct": methods(few)["ReAct"], "TOT": TreeOfThoughts(depth=1, examples=examples_from(few))}, server, "lost")
+    assert not results.failures and not any("answer 2" in text for *_, text in record)
+    assert sum("step by step" in text for *_, text in record) >= 10
+
+
+def test_a_part_of_an_action_is_no_action():
+    kit = Kit(None, wiki=WIKI, retriever=None)
+    for said in ("Look", "Fin", "in", "SearchLookup", ""):
+        turn = dict(action=said, argument="x")
+        seen = [asyncio.run(observe(turn, Desk(), kit))[0], asyncio.run(observe_passages(turn, kit, 3))[0]]
+        assert all(s.startswith(f"There is no action {said}." if said else "That is no action.") for s in seen)
 
 
 def test_a_step_that_leads_nowhere_is_a_step(server):

@@ -6,12 +6,12 @@
 __all__ = ['TURN', 'SENTENCES', 'ACT', 'ACT_AMBIGUOUS', 'ACT_SEARCH', 'ACT_SEARCH_AMBIGUOUS', 'Desk', 'observe',
            'observe_passages', 'Path', 'take', 'ReAct', 'turn_prompt', 'finished', 'voted', 'methods']
 
-# %% ../nbs/papers/react.ipynb #db014a78
+# %% ../nbs/papers/react.ipynb #7dd3caff
 import asyncio, re
 from dataclasses import dataclass
 from typing import Literal, get_args, get_type_hints
 
-from .baselines import Example, SelfConsistency, examples_from
+from .baselines import Example, SelfConsistency, examples_from, usable
 from .config import UsageError, choose
 from .data import Question
 from .llm import Format, Prompt
@@ -72,7 +72,7 @@ def _parse_turn(reply):
 
 TURN = Format(_parse_turn, lambda reply: _understood(reply)[0], lambda v: f"{v['thought']}\nAction: {v['action']}[{v['argument']}]")
 
-# %% ../nbs/papers/react.ipynb #771e0d46
+# %% ../nbs/papers/react.ipynb #ca36bacd
 @dataclass(frozen=True)
 class Desk:
     "What lies open in front of the agent."
@@ -105,13 +105,13 @@ async def observe(
         if seen >= len(found): return "No more results.", Desk(desk.page, argument.casefold(), seen), []
         sentence, passage = desk.page.sentences[found[seen]]
         return f"(Result {seen + 1} / {len(found)}) {sentence}", Desk(desk.page, argument.casefold(), seen + 1), _hits([passage])
-    return _no_such(turn, "Search[title], Lookup[words] and Finish[answer]", "SearchLookupFinish"), desk, []
+    return _no_such(turn, "Search[title], Lookup[words] and Finish[answer]", ("Search", "Lookup", "Finish")), desk, []
 
 def _hits(passages): return [Hit(p, 0.0, i) for i, p in enumerate(dict.fromkeys(passages), 1)]
 
 def _no_such(turn, there, names):
     "What to say to an action that can't be carried out."
-    if turn["action"] and turn["action"] in names: return f"{turn['action']} needs something between its brackets. The actions are {there}."
+    if turn["action"] in names: return f"{turn['action']} needs something between its brackets. The actions are {there}."
     return (f"There is no action {turn['action']}." if turn["action"] else "That is no action.") + f" The actions are {there}."
 
 async def observe_passages(
@@ -120,7 +120,7 @@ async def observe_passages(
     k: int,  # passages
 ) -> tuple[str, list]:  # what the agent gets to see, the passages it is from
     "Carry out an action of ReAct*."
-    if turn["action"] != "Search" or not turn["argument"]: return _no_such(turn, "Search[query] and Finish[answer]", "SearchFinish"), []
+    if turn["action"] != "Search" or not turn["argument"]: return _no_such(turn, "Search[query] and Finish[answer]", ("Search", "Finish")), []
     [hits] = await kit.retrieve([turn["argument"]], k)
     return "\n".join(f"[{h.rank}] {' '.join(f'{h.passage.title}: {h.passage.text}'.split())}" for h in hits) or "No passage holds any of these words.", hits
 
@@ -265,7 +265,7 @@ async def take(
     node.data |= dict(observation=seen, hits=cited(hits))
     return Path(node, (*path.turns, f"{written}\nObservation {len(path.turns) + 1}: {seen}"), desk, done)
 
-# %% ../nbs/papers/react.ipynb #98f2afae
+# %% ../nbs/papers/react.ipynb #3ad9b4a0
 @dataclass(frozen=True)
 class ReAct:
     "Think, act, observe, at most `max_steps` times; then self-consistency (Yao et al. 2022; TreeRare, App. B)."
@@ -307,8 +307,8 @@ def finished(path, kit):
     return Prediction(path.answer, kit.trace, kit.usage)
 
 async def voted(question, kit, node, family, examples):
-    "Self-consistency's answer, below a step: with three examples, where there are so many."
-    shots = 3 if sum(e.dataset == question.dataset and e.id != question.id for e in examples) >= 3 else 0
+    "Self-consistency's answer, below a step: with three examples, where so many can be shown."
+    shots = 3 if len(usable(examples, question, reasoning=True)) >= 3 else 0
     return await SelfConsistency(shots=shots, examples=examples, family=family)(question, kit, parent=node)
 
 # %% ../nbs/papers/react.ipynb #7b39ebe5
