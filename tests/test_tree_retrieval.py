@@ -10,7 +10,7 @@ from treekit.data import Passage, Question, load, load_corpus
 from treekit.method import Kit, configure
 from treekit.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval import BM25, Hit, Hybrid, retriever_for
-from treekit.tree_retrieval import HANDED, METHODS, PUBLIC_CODE, TreeRetrieval, TreeRetriever, handed_up, reranker
+from treekit.tree_retrieval import HANDED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, handed_up, reranker
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -201,3 +201,12 @@ def test_recall_on_real_questions(dataset, least):
     def recall(retriever): return 100 * sum(len({h.passage.id for h in hits} & set(q.supporting)) / len(q.supporting) for q, hits in zip(questions, retriever.search([q.question for q in questions], 5))) / len(questions)
     plain, bridged = recall(words), recall(Bridged(words))
     assert bridged >= least and bridged > plain + 10, (plain, bridged)
+
+
+def test_only_the_default_cross_encoder_has_a_stand_in(monkeypatch):
+    with pytest.raises(UsageError, match="(?s)nosuch/model.*reranker='minilm' or 'bm25'"): reranker("nosuch/model")
+    def lacking(name): raise UsageError("not here")
+    monkeypatch.setattr("treekit.retrieval.weights", lacking)
+    reranker.cache_clear()
+    assert reranker(MS_MARCO) is reranker("minilm") and reranker().name.endswith(f"in place of {MS_MARCO}")
+    reranker.cache_clear()

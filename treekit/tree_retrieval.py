@@ -20,7 +20,7 @@ from .phrases import Phrase, phrase_tree
 from .retrieval import BM25, CrossEncoder, Dense, Hit, Retriever, embedder
 from .treerare import PROMPTS, merge_hits
 
-# %% ../nbs/papers/tree_retrieval.ipynb #b6c429b2
+# %% ../nbs/papers/tree_retrieval.ipynb #81f5432c
 MS_MARCO = "cross-encoder/ms-marco-MiniLM-L-12-v2"
 
 class StandIn:
@@ -70,15 +70,17 @@ class _Vectors:
 
 @lru_cache(8)
 def reranker(
-    name: str = MS_MARCO,  # a cross-encoder's name or folder; "bm25" and "minilm" are stand-ins
+    name: str = MS_MARCO,  # a cross-encoder's name or folder; "bm25" and "minilm" are stand-ins for the default
     dense: Dense | None = None,  # embeddings that are there already, for "minilm"
 ):  # something with `rerank(query, hits, k)` and `name`
-    "What ranks again; one per process."
+    "What ranks again; one per process. Only the default has a stand-in; `UsageError` for another name that can't be had."
     if name == "bm25": return StandIn("BM25 over the merged passages", _words)
     if name == "minilm": return StandIn("similarity of MiniLM's embeddings", _Vectors(dense))
     encoder = CrossEncoder(name, fallback="none")
     try: encoder.name
-    except UsageError: return reranker("minilm", *([dense] if dense else []))  # as `CrossEncoder` falls back, but without embedding a passage again for each phrase that finds it
+    except UsageError as e:
+        if name != MS_MARCO: raise UsageError(f"{str(e).split('; ')[0]}: give another cross-encoder's name or folder, or reranker='minilm' or 'bm25', which need no network") from e
+        return reranker("minilm", *([dense] if dense else []))  # as `CrossEncoder` falls back, but without embedding a passage again for each phrase that finds it
     return encoder
 
 # %% ../nbs/papers/tree_retrieval.ipynb #238be02e
