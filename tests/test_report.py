@@ -54,6 +54,18 @@ def test_a_number_that_was_not_run_is_empty(tmp_path):
         assert (r["verdict"] == "not run") == (r["reproduced"] == "") == (r["n"] == "") == (r["model"] == "")
 
 
+def test_a_metric_that_is_not_applicable_leaves_an_empty_cell_and_says_why(tmp_path):
+    why = "not applicable: 1 of 500 questions of ambigdocs have no readings"
+    rows = [dict(method=m, dataset="ambigdocs", metric="AR", n=499, failures=0, value=None, low=None, high=None, reason=why) for m in ("zero-shot", "TreeRare (DT)")]
+    rows += relative_improvement(rows, ["TreeRare (DT)"], ["zero-shot"])
+    df = compare(published("treerare", "table1"), rows, model="extractive")
+    assert df[df.reason != ""][["method", "reproduced", "verdict", "reason"]].fillna(-1).values.tolist() == [[m, -1, "not run", why] for m in ("zero-shot", "TreeRare (DT)", "Rel. Impr.")]
+    save_table(df, tmp_path, "t")
+    for ending in ("md", "html"): assert (tmp_path / f"t.{ending}").read_text().count("/ not applicable" if ending == "md" else ">not applicable<") == 3
+    assert "Not applicable: 1 of 500" in to_markdown(df) and "Nothing was run." in to_markdown(df)
+    dot_plot(compare(published("treerare", "table1"), [*rows, score("zero-shot", .5)], model="extractive"))
+
+
 def test_percent_tables_are_compared_in_percent():
     cells = published("arise", "table4")
     first = cells[0]

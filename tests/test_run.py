@@ -7,7 +7,8 @@ from typing import ClassVar
 import pytest
 
 from treekit.config import UsageError, load_profile
-from treekit.data import Passage, Question
+from treekit.costs import cost_table
+from treekit.data import Passage, QAPair, Question
 from treekit.library import Batch, Lazy, Library, Unusable, canonical, fingerprint, source_fingerprint
 from treekit.llm import FINAL, CallFailed, Completion, Prompt
 from treekit.method import Prediction
@@ -93,6 +94,19 @@ def test_a_failed_question_is_a_row_counts_as_zero_and_is_tried_again():
 
 def test_a_failing_metric_names_the_question():
     with pytest.raises(ValueError, match="q0"): go().score(lambda a, q: 1 / 0, name="bad")
+
+
+def test_a_metric_that_some_questions_lack_the_gold_for_is_not_applicable():
+    read = Question("r", "part", "Which of them is number 9", ("9",), qa_pairs=(QAPair("Which?", ("9",), "Nine (film)"),))
+    bare = questions(2, "part")["part"]
+    results = go({"a": Read()}, {"all": [read], "part": [read, *bare]}, chat=Scripted(fail=["number 1"]))  # a failed question lacks it, too
+    cells = {c["dataset"]: c for c in results.score("AR", average="AVG")}
+    assert (cells["all"]["n"], cells["all"]["value"], cells["all"].get("reason")) == (1, 1, None)
+    assert (cells["part"]["n"], cells["part"]["failures"], cells["part"]["value"], cells["part"]["low"]) == (1, 1, None, None)
+    assert cells["part"]["reason"] == cells["AVG"]["reason"] == "not applicable: 2 of 3 questions of part have no readings" and cells["AVG"]["value"] is None
+    assert results.values("AR")["a", "part"] == [1, None, None]
+    costs = {c["dataset"]: c for c in cost_table(results, None, dict(all="AR", part="AR"))}
+    assert (costs["all"]["quality"], costs["part"]["quality"], costs["part"]["cents per correct answer"]) == (1, None, None)
 
 
 def test_warm_rows_are_the_same_rows():

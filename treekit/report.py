@@ -52,7 +52,9 @@ def group_for(
         if group and _words(group) <= words and all(w in _PACKAGING or re.fullmatch(r"\d{2,8}", w) for w in left): return group
     return model
 
-# %% ../nbs/11_report.ipynb #9458c480
+# %% ../nbs/11_report.ipynb #56bc0634
+_EMPTY = "not applicable"  # how the reason of a cell begins that was run, and can't have a number
+
 def verdict(
     printed: float | None,  # `None`: illegible
     reproduced: float | None,  # `None`: not run; same unit as `printed`
@@ -62,14 +64,14 @@ def verdict(
     obstacle: str = "",  # why the two can't be compared; empty: they can
 ) -> tuple[str, str]:  # verdict, reason
     "One of `VERDICTS`, and why."
-    if reproduced is None: return "not run", ""
+    if reproduced is None: return "not run", obstacle if obstacle.startswith(_EMPTY) else ""
     if printed is None: return "not comparable", obstacle or "the printed cell can't be read"
     if obstacle: return "not comparable", obstacle
     inside = "" if low is None or high is None else f"; the printed value is {'inside' if low <= printed <= high else 'outside'} the interval"
     # floats: 0.5 - 0.47 is a little more than 0.03
     return VERDICTS[abs(reproduced - printed) > tolerance + 1e-9], f"tolerance {tolerance:g}{inside}"
 
-# %% ../nbs/11_report.ipynb #30559bf8
+# %% ../nbs/11_report.ipynb #b585c3a0
 def compare(
     published_rows: list[dict],  # from `published`
     reproduced_rows: list[dict],  # method, dataset, metric, n, failures, value, low, high; a `reason` makes a row incomparable
@@ -105,8 +107,9 @@ def _cell(group, printed, ours, model, corpus, obstacle, tolerance):
     "One row of the comparison."
     scale = 100 if printed["unit"] == "percent" else 1
     value, low, high = (None if ours is None or ours.get(k) is None else ours[k] * scale for k in ("value", "low", "high"))
-    if ours and not printed["flag"]: obstacle = "not in the paper"
-    obstacle = "; ".join(filter(None, [(ours or {}).get("reason", ""), obstacle]))
+    if ours and value is not None and not printed["flag"]: obstacle = "not in the paper"
+    why = (ours or {}).get("reason", "")
+    obstacle = why if why.startswith(_EMPTY) else "; ".join(filter(None, [why, obstacle]))
     word, reason = verdict(printed["value"], value, low, high, tolerance * scale, obstacle)
     ran = value is not None
     return dict(group=group, method=printed["method"], dataset=printed["dataset"], metric=printed["metric"], published=printed["value"], flag=printed["flag"],
@@ -118,7 +121,7 @@ def _passages(corpus, dataset):
     "Which passages a cell was made with; an average over datasets has all of theirs."
     return corpus if isinstance(corpus, str) else corpus.get(dataset) or ", ".join(dict.fromkeys(corpus.values()))
 
-# %% ../nbs/11_report.ipynb #2b6bb213
+# %% ../nbs/11_report.ipynb #f4c06bc2
 def relative_improvement(
     rows: list[dict],  # from `Results.score`
     ours: list[str],  # the methods that improve
@@ -131,6 +134,9 @@ def relative_improvement(
         cell = {r["method"]: r for r in rows if (r["dataset"], r["metric"]) == (dataset, metric)}
         mine, theirs = [m for m in ours if m in cell], [m for m in baselines if m in cell]
         if not mine or not theirs: continue
+        if empty := [cell[m] for m in mine + theirs if cell[m]["value"] is None]:  # there is no best of these
+            made.append(empty[0] | dict(method=name))
+            continue
         best = max(cell[m]["value"] for m in theirs)
         missing = [what for what, have, want in (("baselines", theirs, baselines), ("own methods", mine, ours)) if len(have) < len(want)]
         made.append(dict(method=name, dataset=dataset, metric=metric, n=max(cell[m]["n"] for m in mine + theirs), failures=sum(cell[m]["failures"] for m in mine + theirs),
@@ -152,7 +158,7 @@ def ht(
     "Text as HTML that shows just that text."
     return html.escape(re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", "", str(value)), quote=True)
 
-# %% ../nbs/11_report.ipynb #c7df5ffb
+# %% ../nbs/11_report.ipynb #528ae4cf
 FLAGS = {"derived": "†", "uncertain": "?", "illegible": "…"}
 MARKS = {"within tolerance": "✓", "outside": "✗", "not comparable": "≁", "not run": ""}
 LEGEND = "printed / reproduced; † derived from other cells, ? uncertain, … illegible in print; ✓ within tolerance, ✗ outside, ≁ not comparable, – not run"
@@ -176,9 +182,13 @@ def wide(
 def _both(r, digits):
     "`0.473 / 0.490 ✓`"
     if r is None: return ""
-    return f"{_number(r['published'], digits)}{FLAGS.get(r['flag'], '')} / {_number(r['reproduced'], digits) or '–'} {MARKS[r['verdict']]}".strip()
+    return f"{_number(r['published'], digits)}{FLAGS.get(r['flag'], '')} / {_ours(r, digits)} {MARKS[r['verdict']]}".strip()
 
-# %% ../nbs/11_report.ipynb #05d907f6
+def _ours(r, digits):
+    "What was run, or why there is no number."
+    return _number(r["reproduced"], digits) or (_EMPTY if r["reason"].startswith(_EMPTY) else "–")
+
+# %% ../nbs/11_report.ipynb #9136ded4
 def to_markdown(
     df,  # from `compare`, or any table
     title: str = "",  # a heading above
@@ -205,14 +215,15 @@ def _plain(value, digits):
 def _facts(df):
     "Model, passages, n, failures of what was run, in one sentence; empty if nothing was."
     done = [r for r in df.to_dict("records") if r["verdict"] != "not run"]
-    if not done: return "Nothing was run."
+    empty = "".join(f" {why[0].upper()}{why[1:]}." for why in dict.fromkeys(df.reason) if why.startswith(_EMPTY))
+    if not done: return "Nothing was run." + empty
     spans = {k: sorted({int(r[k]) for r in done if str(r[k]) != "<NA>"}) for k in ("n", "failures")}
     several = lambda xs: f"{xs[0]:,}" if len(xs) == 1 else f"{xs[0]:,} to {xs[-1]:,}"
     named = lambda k: ", ".join(dict.fromkeys(part for r in done for part in r[k].split(", ") if part)) or "not stated"  # an average names several
     counts = "; ".join(f"{v}: {sum(df.verdict == v)}" for v in VERDICTS)
-    return f"Model: {named('model')}. Passages: {named('corpus')}. n per cell: {several(spans['n'])}; failed questions per cell: {several(spans['failures'])} (scored 0). Cells {counts}."
+    return f"Model: {named('model')}. Passages: {named('corpus')}. n per cell: {several(spans['n'])}; failed questions per cell: {several(spans['failures'])} (scored 0). Cells {counts}." + empty
 
-# %% ../nbs/11_report.ipynb #5a9d2b47
+# %% ../nbs/11_report.ipynb #32a304c4
 _CSS = """body{font:14px/1.45 system-ui,sans-serif;margin:2em;color:#111;background:#fff}table{border-collapse:collapse}th,td{padding:.25em .6em;text-align:right;border-bottom:1px solid #ddd}
 td{white-space:nowrap}th:first-child,td:first-child,th.l,td.l{text-align:left}thead th{border-bottom:2px solid #111}.p{color:#555}.r{font-weight:600}.n{color:#999}tr.g td{border-top:2px solid #111}caption{text-align:left;font-size:1.2em;font-weight:600;padding:.4em 0}
 .outside{background:#f6e3d5}.within{background:#dceaf4}p{max-width:70em}"""
@@ -248,7 +259,7 @@ def _td(r, digits):
     kind = {"within tolerance": " class=within", "outside": " class=outside"}.get(r["verdict"], "")
     ours = _number(r["reproduced"], digits)
     return (f'<td{kind} title="{ht(tip)}"><span class=p>{_number(r["published"], digits)}{FLAGS.get(r["flag"], "")}</span> / '
-            f'<span class={"r" if ours else "n"}>{ours or "–"}</span> {MARKS[r["verdict"]]}</td>')
+            f'<span class={"r" if ours else "n"}>{_ours(r, digits)}</span> {MARKS[r["verdict"]]}</td>')
 
 # %% ../nbs/11_report.ipynb #63478cbb
 def save_table(

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['GIVE_UP', 'Row', 'Results', 'mean_of_means', 'RunFailed', 'chat_for', 'store_path', 'run', 'pace']
 
-# %% ../nbs/10_run.ipynb #4466530b
+# %% ../nbs/10_run.ipynb #3682d436
 import asyncio, dataclasses, functools, gc, json, os, sys, threading, time, uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from .data import Question
 from .library import Batch, Lazy, Library, Unusable, fingerprint, source_fingerprint
 from .llm import canonical_endpoint, load_prompts
 from .method import Kit, Prediction, Trace, Usage
-from .metrics import METRICS, STAND_INS
+from .metrics import METRICS, STAND_INS, NotApplicable
 from .prices import BudgetExceeded
 from .statistics import bootstrap
 from .store import NotOnCassette, ReplayChat, Store, StoredChat
@@ -49,7 +49,7 @@ class Row:
         return dict(method=self.method, dataset=self.dataset, question_id=self.question.id, question=self.question.question, answer=self.answer,
                     golds=list(self.golds), error=self.error, **dataclasses.asdict(self.usage), key=self.key)
 
-# %% ../nbs/10_run.ipynb #97f998c4
+# %% ../nbs/10_run.ipynb #e41d3de0
 @dataclass
 class Results:
     "All rows of a run, by method, dataset and question in the order in which they were given."
@@ -73,13 +73,20 @@ class Results:
         self,
         metric: str | Callable,  # printed name, or (answer, question) -> float
         datasets: tuple = (),  # only these; default: all
-    ) -> dict:  # (method, dataset) -> one value per question; a failed question is a 0.0
+    ) -> dict:  # (method, dataset) -> one value per question; a failed question is a 0.0, one that lacks what the metric needs is `None`
         "The metric question by question. A metric that fails names the question; it is never skipped."
+        return {cell: [None if isinstance(v, NotApplicable) else v for v in vs] for cell, vs in self._valued(metric, datasets).items()}
+
+    def _valued(self, metric, datasets):
+        "`values`, with the `NotApplicable` itself in the place of `None`."
         score = metric if callable(metric) else METRICS[choose("metric", metric, METRICS)]
         def value(row):
-            if row.error: return 0.0
-            try: return float(score(row.answer, row.question))
-            except Exception as e: raise ValueError(f"{metric} failed on question {row.question.id} ({row.dataset}): {e}") from e
+            try: found = float(score("" if row.error else row.answer, row.question))
+            except NotApplicable as e: return e  # whatever the answer
+            except Exception as e:
+                if row.error: return 0.0
+                raise ValueError(f"{metric} failed on question {row.question.id} ({row.dataset}): {e}") from e
+            return 0.0 if row.error else found
         return {cell: [value(r) for r in rows] for cell, rows in self.cells().items() if not datasets or cell[1] in datasets}
 
     def score(
@@ -88,18 +95,21 @@ class Results:
         datasets: tuple = (),  # only these; default: all
         average: str = "",  # also a row per method with the mean over the datasets, under this name
         name: str = "",  # the metric's name in the rows
-    ) -> list[dict]:  # method, dataset, metric, n, failures, value, low, high, and a reason not to compare where a stand-in judged
-        "Mean and 95 % bootstrap interval per method and dataset; failed questions count as 0."
-        values, name, rows = self.values(metric, datasets), name or (metric if isinstance(metric, str) else metric.__name__), []
+    ) -> list[dict]:  # method, dataset, metric, n, failures, value, low, high, and a reason not to compare where a stand-in judged or the metric is not applicable
+        """Mean and 95 % bootstrap interval per method and dataset; failed questions count as 0. Where a question lacks what the metric needs, the cell is empty (`None`),
+        the reason says how many do, and `n` counts those that have it: a mean over these alone would drop questions silently. So is an average over such a data set."""
+        values, name, rows = self._valued(metric, datasets), name or (metric if isinstance(metric, str) else metric.__name__), []
         failed = {cell: sum(bool(r.error) for r in rs) for cell, rs in self.cells().items()}
-        def row(method, dataset, n, failures, stats):
-            judge = dict(reason=f"judged by the {STAND_INS[metric]}") if metric in STAND_INS else {}
-            return dict(method=method, dataset=dataset, metric=name, n=n, failures=failures, **dict(zip(("value", "low", "high"), map(float, stats))), **judge)
+        def row(method, dataset, cells, mean):
+            own, lacking = [values[c] for c in cells], [text for c in cells if (text := _lacking(c[1], values[c]))]
+            reason = f"not applicable: {'; '.join(lacking)}" if lacking else f"judged by the {STAND_INS[metric]}" if metric in STAND_INS else ""
+            stats = (None,) * 3 if lacking else map(float, mean(own))
+            return dict(method=method, dataset=dataset, metric=name, n=sum(not isinstance(v, NotApplicable) for vs in own for v in vs), failures=sum(failed[c] for c in cells),
+                        **dict(zip(("value", "low", "high"), stats)), **(dict(reason=reason) if reason else {}))
         for method in dict.fromkeys(m for m, _ in values):
             own = [cell for cell in values if cell[0] == method]
-            rows += [row(*cell, len(values[cell]), failed[cell], bootstrap(values[cell])) for cell in own]
-            if average and own:
-                rows.append(row(method, average, sum(len(values[c]) for c in own), sum(failed[c] for c in own), mean_of_means([values[c] for c in own])))
+            rows += [row(*cell, [cell], lambda groups: bootstrap(groups[0])) for cell in own]
+            if average and own: rows.append(row(method, average, own, mean_of_means))
         return rows
 
     def cost(self) -> list[dict]:  # method, dataset, n, calls, tokens_in, tokens_out, critical_path
@@ -114,6 +124,12 @@ class Results:
 
     def __repr__(self):
         return f"{len(self.rows)} predictions, {len(self.failures)} failed, model {self.model}"
+
+# %% ../nbs/10_run.ipynb #67293bb3
+def _lacking(dataset, values):
+    "Empty if the metric is applicable to all of its questions."
+    missing = [v.what for v in values if isinstance(v, NotApplicable)]
+    return f"{len(missing)} of {len(values)} questions of {dataset} have no {' or '.join(dict.fromkeys(missing))}" if missing else ""
 
 # %% ../nbs/10_run.ipynb #30cd2dd4
 def mean_of_means(
