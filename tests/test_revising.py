@@ -1,8 +1,11 @@
 "The baselines that write first, over the OpenAI protocol: calls and searches in number and order, by the store's record."
 import re
 
+import pytest
+
 from recorded import ASKED, go
 from rounds import CHAIN
+from treekit.config import UsageError
 from treekit.revising import RATT, CoTSC, Query2Doc, VerifyAndEdit, methods
 
 
@@ -63,6 +66,20 @@ def test_cot_sc_votes_over_two_passages(server):
     assert (row.answer, row.usage.calls, row.usage.critical_path) == ("Voss County", 10, 1)
     assert searches == [(ASKED, 2), (f"{ASKED} Reason 1 about Tarn.", 2)] and {t for t, *_ in calls} == {0.7}
     assert len(re.findall(r"^\[\d\] ", calls[0][-1], re.M)) == 2
+
+
+def test_an_answer_that_is_an_article_still_has_its_chain(server):
+    server.script(rules=[["", "Explanation: The group is on her card.\nFINAL: A"]])
+    for method in (CoTSC(), VerifyAndEdit()):
+        row, searches, _ = go(method, server)
+        assert (row.error, row.answer) == ("", "A") and searches[-1] == (f"{ASKED} The group is on her card.", 2)
+
+
+@pytest.mark.parametrize("method,name,value", [
+    (Query2Doc, "repeats", 0), (Query2Doc, "top_k", 1.5), (VerifyAndEdit, "samples", 2.5), (VerifyAndEdit, "temperature", 9), (VerifyAndEdit, "temperature", float("nan")), (VerifyAndEdit, "temperature", "0.7"),
+    (RATT, "depth", 1.5), (RATT, "depth", 21), (RATT, "width", 10**6), (RATT, "width", True), (RATT, "temperature", -1), (CoTSC, "samples", 2.5), (CoTSC, "top_k", 0), (CoTSC, "temperature", 9)])
+def test_a_setting_out_of_range_is_named(method, name, value):
+    with pytest.raises(UsageError, match=f"^{name} should be a (whole )?number from .* to .*, not {value!r}"): method(**{name: value})
 
 
 def test_thoughts_are_kept_apart_from_the_answer(server):

@@ -6,17 +6,15 @@
 __all__ = ['PSEUDO_DOCUMENT', 'VERIFYING_QUESTION', 'EDITED', 'DRAFT', 'SEARCH_QUERY', 'REVISE', 'INTEGRATE', 'Query2Doc',
            'split_sentences', 'VerifyAndEdit', 'RATT', 'CoTSC', 'methods']
 
-# %% ../nbs/papers/revising.ipynb #7eb565d0
+# %% ../nbs/papers/revising.ipynb #2a912e7b
 import re
 from dataclasses import dataclass
 
-from .baselines import PROMPTS, RetrieveAndRead, SelfConsistency, majority
-from .config import UsageError
+from .baselines import PROMPTS, RetrieveAndRead, SelfConsistency, _vote, majority
 from .data import Question
-from .iterative import ANSWER, INTERMEDIATE, AutoRAG, Searching, SelfAsk, asked, facts
+from .iterative import INTERMEDIATE, AutoRAG, Searching, SelfAsk, asked, facts, within
 from .llm import FINAL, TEXT, Prompt
 from .method import Kit, Prediction, together
-from .metrics import normalise
 
 # %% ../nbs/papers/revising.ipynb #f4115876
 PSEUDO_DOCUMENT = Prompt("revising.pseudo_document", "pseudo_document", """\
@@ -66,7 +64,7 @@ def split_sentences(text: str) -> list[str]:
 
 def _silent(text): return re.match(r"the documents (?:don'?t|do not) say", text.replace("’", "'"), re.I)
 
-# %% ../nbs/papers/revising.ipynb #88ac52d0
+# %% ../nbs/papers/revising.ipynb #18f02607
 @dataclass(frozen=True)
 class VerifyAndEdit(Searching):
     "Chains of thought that vote; where they disagree, the chosen one is edited with what searches find (Zhao et al. 2023)."
@@ -81,7 +79,7 @@ class VerifyAndEdit(Searching):
         chains = await kit.ask(PROMPTS[False, "path", "multi-hop"], node=node, n=self.samples, temperature=self.temperature, question=text, documents=documents, remaining=3)
         chains = chains if self.samples > 1 else [chains]
         winner, votes = majority([c["answer"] for c in chains])
-        chosen = next((c for c in chains if winner and normalise(c["answer"]) == normalise(winner)), chains[0])
+        chosen = next((c for c in chains if winner and _vote(c["answer"]) == _vote(winner)), chains[0])
         node.data.update(votes=votes, explanation=chosen["explanation"])
         sentences = split_sentences(chosen["explanation"])
         if 2 * max(votes.values(), default=0) >= self.samples: return await self._end(kit, node, text, winner, sentences)
@@ -167,17 +165,21 @@ class RATT(Searching):
         step.data["evidence"] = await kit.ask(REVISE, node=step, question=question, thought=draft, documents=documents, remaining=left - 1)
         return step.data["evidence"]
 
-# %% ../nbs/papers/revising.ipynb #5963250b
+# %% ../nbs/papers/revising.ipynb #3141d668
 @dataclass(frozen=True)
 class CoTSC(SelfConsistency):
     "Sampled chains over retrieved passages, a vote, and the facts of the winning chain (ARISE, Sec. 3.1)."
     top_k: int = 2  # passages
 
+    def __post_init__(self):
+        within(self)
+        super().__post_init__()
+
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "As `SelfConsistency`."
         prediction = await super().__call__(question, kit)
         answer = next(n for n in kit.trace.nodes if n.kind == "answer")
-        path = next(n for n in kit.trace.children(answer) if n.data["vote"] == normalise(prediction.answer))
+        path = next(n for n in kit.trace.children(answer) if n.data["vote"] == _vote(prediction.answer))
         answer.data["facts"] = await facts(kit, question.question.strip(), [path.data["explanation"]], self.top_k)
         return prediction
 
