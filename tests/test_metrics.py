@@ -4,7 +4,10 @@ from collections import Counter
 from pathlib import Path
 import numpy as np, pytest
 from treekit import metrics as m, statistics as s
+from treekit.config import load_profile
 from treekit.data import QAPair, Question
+from treekit.method import Usage
+from treekit.run import Results, Row
 
 WORDS = "the a red heron Heron, lighthouse 1974 of U.S. (film) keeper's yes no Tessia – glass".split()
 def sentences(n, seed=0, most=8):
@@ -73,20 +76,38 @@ def test_disambig_f1_and_its_readers():
     with pytest.raises(ValueError): m.disambig_f1("x", pairs, lambda questions, text: ["1974"])  # an answer is missing: not a shorter mean
     assert m.disambig_f1("", pairs) == 0
 
-def test_a_span_reader_from_a_folder(tmp_path):
-    "A tiny model with random weights: spans are whole words of the text, also of one that needs several windows."
+def tiny_reader(folder):
+    "A model with random weights."
     import torch, transformers
     from treekit.retrieval import MINILM, weights
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(weights(MINILM))
     config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, initializer_range=2.0)
-    transformers.BertForQuestionAnswering(config).save_pretrained(tmp_path / "tiny")
-    tokenizer.save_pretrained(tmp_path / "tiny")
+    transformers.BertForQuestionAnswering(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+
+def test_a_span_reader_from_a_folder(tmp_path):
+    "Spans are whole words of the text, also of one that needs several windows."
+    tiny_reader(tmp_path / "tiny")
     reader = m.SpanReader(str(tmp_path / "tiny"))
     text = " ".join(f"word{i}" for i in range(900))
     for question, found in zip(qs := [f"question {i}?" for i in range(6)], reader(qs, text)):
         assert found in text and set(found.split()) <= set(text.split()) and len(found.split()) <= 15
     assert reader(["x"], " ") == [""] and reader.name.startswith("tiny (sha256:")
+
+def test_the_profile_names_the_span_reader(tmp_path, capsys):
+    "The named reader judges, loaded once; where it can't be had the stand-in does, a line says so and the score's reason, too."
+    tiny_reader(tmp_path / "tiny")
+    (tmp_path / "empty").mkdir()
+    row = Row("a", "asqa", Question("q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)),)), "It was made in 1974 in Essel.", "", Usage())
+    def score(reader): return Results([row], profile=load_profile("offline", span_reader=reader)).score("Dis-F1")[0]
+    name = str(tmp_path / "tiny")
+    named, stand_in = score(name), score("offline")
+    assert m.span_reader(name) is m.span_reader(name) and "reason" not in named
+    assert named["value"] == m.disambig_f1(row.answer, [("When was it?", ("1974",))], m.SpanReader(name))
+    assert stand_in == Results([row]).score("Dis-F1")[0] and stand_in["reason"] == f"judged by the {m.OfflineReader.name}" and not capsys.readouterr().out
+    assert score(str(tmp_path / "empty")) == stand_in and m.OfflineReader.name in capsys.readouterr().out
+    assert {p: load_profile(p).span_reader for p in ("offline", "openai", "local")} == dict(offline="offline") | dict.fromkeys(("openai", "local"), "gaotianyu1350/roberta-large-squad")
 
 def test_metrics_by_printed_name():
     plain = Question("q", "toy", "Who?", answers=("Mavel Orrin",))

@@ -60,7 +60,7 @@ def work_dir(
     except OSError as e: raise UsageError(f"can't make the folder {str(folder)!r} ({e.strerror}): set TREEKIT_HOME to a folder that can be written") from None
     return folder
 
-# %% ../nbs/00_config.ipynb #67309b01
+# %% ../nbs/00_config.ipynb #8bc73f66
 @dataclass(frozen=True)
 class Profile:
     "Where the model, the questions and the passages come from, and the limits of a run."
@@ -74,6 +74,7 @@ class Profile:
     pool: str = "corpus"  # "own": each question's own paragraphs; "corpus": one index for all
     parser: str = "bundled"  # "bundled", or one of Stanza's packages
     prompts: str = ""  # a TOML file with other wordings of the prompts
+    span_reader: str = "offline"  # what judges Disambig-F1: "offline", the stand-in; or a reading-comprehension model, on the hub or in a folder
     n: int = 100  # questions per dataset
     seed: int = 0  # which of them, and the samples' indices
     concurrency: int = 16  # calls in flight at once

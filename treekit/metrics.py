@@ -5,14 +5,15 @@
 # %% auto #0
 __all__ = ['METRICS', 'STAND_INS', 'normalise', 'NotApplicable', 'em', 'covers', 'cover_em', 'token_scores', 'f1', 'precision',
            'recall', 'answer_recall', 'entity_recall', 'str_em', 'hit', 'rouge_l', 'OfflineReader', 'SpanReader',
-           'disambig_f1', 'list_scores', 'WordOverlap', 'claim_recall', 'without_citations', 'recall_at',
+           'span_reader', 'disambig_f1', 'list_scores', 'WordOverlap', 'claim_recall', 'without_citations', 'recall_at',
            'all_recall_at', 'set_scores', 'Agreement', 'Paired', 'bootstrap', 'fleiss_kappa', 'frontier_area', 'mauve',
            'paired_test', 'pearson', 'spearman']
 
-# %% ../nbs/08_metrics.ipynb #9f629999
+# %% ../nbs/08_metrics.ipynb #e36e3452
 import re, string
 from collections import Counter
 from functools import cache
+from .config import UsageError
 from .data import Question
 from .korean import has_hangul
 from .korean_answers import character_scores, covers_answer, plain, same_answer, verdict
@@ -225,6 +226,18 @@ class SpanReader:
         start, end = (encoded.word_to_chars(w, encoded.token_to_word(w, token), sequence_index=1) for token in (s, e))
         return context[start.start:end.end].strip()
 
+# %% ../nbs/08_metrics.ipynb #11a63e47
+@cache
+def span_reader(
+    name: str = "offline",  # "offline"; or a model, on the hub or in a folder
+):  # a `SpanReader`, or the stand-in
+    "The reader of that name, loaded once; where it can't be had, the stand-in, and a line says so."
+    if name == "offline": return OfflineReader()
+    try: return SpanReader(name)
+    except (UsageError, OSError, ValueError) as e:  # no such model; a folder without one
+        print(f"Disambig-F1 is judged by the {OfflineReader.name}: {(str(e).splitlines() or [type(e).__name__])[0]}")
+        return OfflineReader()
+
 # %% ../nbs/08_metrics.ipynb #9c8368a4
 def disambig_f1(
     answer: str,
@@ -303,7 +316,7 @@ def set_scores(
     p, r = common / len(found) if found else 0.0, common / len(gold) if gold else 0.0
     return dict(em=float(found == gold), f1=2 * p * r / (p + r) if p + r else 0.0, precision=p, recall=r)
 
-# %% ../nbs/08_metrics.ipynb #bd96fcb1
+# %% ../nbs/08_metrics.ipynb #38712da8
 def _pairs(q):
     "Readings with their short answers; one without any can't be compared with."
     return _golds([(pair.question, pair.answers) for pair in q.qa_pairs] if all(pair.answers for pair in q.qa_pairs) else (), "readings")
@@ -322,7 +335,7 @@ METRICS = {  # printed name -> (answer, question) -> value
     "ER": lambda a, q: entity_recall(a, _entities(q), q.meta.get("entity", "")),
     "STR-EM": lambda a, q: str_em(a, _readings(q)),
     "HIT": lambda a, q: hit(a, _readings(q)),
-    "Dis-F1": lambda a, q: disambig_f1(a, _pairs(q)),
+    "Dis-F1": lambda a, q, reader=None: disambig_f1(a, _pairs(q), reader),
     "ROUGE-L": lambda a, q: rouge_l(a, _golds(q.long_answers, "reference answers")),
     "R-5": lambda a, q: list_scores(a, _groups(q))["recall5"],
     "F1-5": lambda a, q: list_scores(a, _groups(q))["f1_5"],

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['GIVE_UP', 'Row', 'Results', 'mean_of_means', 'RunFailed', 'chat_for', 'store_path', 'run', 'pace']
 
-# %% ../nbs/10_run.ipynb #3682d436
+# %% ../nbs/10_run.ipynb #4e4ab9f6
 import asyncio, dataclasses, functools, gc, json, os, sys, threading, time, uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from .data import Question
 from .library import Batch, Lazy, Library, Unusable, fingerprint, source_fingerprint
 from .llm import canonical_endpoint, load_prompts
 from .method import Kit, Prediction, Trace, Usage
-from .metrics import METRICS, STAND_INS, NotApplicable
+from .metrics import METRICS, STAND_INS, NotApplicable, OfflineReader, span_reader
 from .prices import BudgetExceeded
 from .statistics import bootstrap
 from .store import NotOnCassette, ReplayChat, Store, StoredChat
@@ -49,7 +49,7 @@ class Row:
         return dict(method=self.method, dataset=self.dataset, question_id=self.question.id, question=self.question.question, answer=self.answer,
                     golds=list(self.golds), error=self.error, **dataclasses.asdict(self.usage), key=self.key)
 
-# %% ../nbs/10_run.ipynb #e41d3de0
+# %% ../nbs/10_run.ipynb #a496bb81
 @dataclass
 class Results:
     "All rows of a run, by method, dataset and question in the order in which they were given."
@@ -77,9 +77,17 @@ class Results:
         "The metric question by question. A metric that fails names the question; it is never skipped."
         return {cell: [None if isinstance(v, NotApplicable) else v for v in vs] for cell, vs in self._valued(metric, datasets).items()}
 
+    def _judge(self, metric):
+        "The metric as a function, with the profile's reader where it needs one; and which stand-in judges, if one does."
+        if callable(metric): return metric, ""
+        score = METRICS[choose("metric", metric, METRICS)]
+        if metric != "Dis-F1": return score, STAND_INS.get(metric, "")
+        reader = span_reader(self.profile.span_reader if self.profile else "offline")
+        return functools.partial(score, reader=reader), reader.name if isinstance(reader, OfflineReader) else ""
+
     def _valued(self, metric, datasets):
         "`values`, with the `NotApplicable` itself in the place of `None`."
-        score = metric if callable(metric) else METRICS[choose("metric", metric, METRICS)]
+        score, _ = self._judge(metric)
         def value(row):
             try: found = float(score("" if row.error else row.answer, row.question))
             except NotApplicable as e: return e  # whatever the answer
@@ -98,11 +106,11 @@ class Results:
     ) -> list[dict]:  # method, dataset, metric, n, failures, value, low, high, and a reason not to compare where a stand-in judged or the metric is not applicable
         """Mean and 95 % bootstrap interval per method and dataset; failed questions count as 0. Where a question lacks what the metric needs, the cell is empty (`None`),
         the reason says how many do, and `n` counts those that have it: a mean over these alone would drop questions silently. So is an average over such a data set."""
-        values, name, rows = self._valued(metric, datasets), name or (metric if isinstance(metric, str) else metric.__name__), []
+        (_, stand_in), values, name, rows = self._judge(metric), self._valued(metric, datasets), name or (metric if isinstance(metric, str) else metric.__name__), []
         failed = {cell: sum(bool(r.error) for r in rs) for cell, rs in self.cells().items()}
         def row(method, dataset, cells, mean):
             own, lacking = [values[c] for c in cells], [text for c in cells if (text := _lacking(c[1], values[c]))]
-            reason = f"not applicable: {'; '.join(lacking)}" if lacking else f"judged by the {STAND_INS[metric]}" if metric in STAND_INS else ""
+            reason = f"not applicable: {'; '.join(lacking)}" if lacking else f"judged by the {stand_in}" if stand_in else ""
             stats = (None,) * 3 if lacking else map(float, mean(own))
             return dict(method=method, dataset=dataset, metric=name, n=sum(not isinstance(v, NotApplicable) for vs in own for v in vs), failures=sum(failed[c] for c in cells),
                         **dict(zip(("value", "low", "high"), stats)), **(dict(reason=reason) if reason else {}))
