@@ -5,11 +5,12 @@ import pytest
 
 from treekit.arise import ARISE, METHODS, path_after
 from treekit.bm25 import Hit
-from treekit.config import UsageError
+from treekit.config import UsageError, load_profile
 from treekit.data import Passage, Question
 from treekit.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
 from treekit.method import Kit
-from treekit.reasoning import ANSWER, DECOMPOSE, GUESS, VERIFY, risk_value, words
+from treekit.reasoning import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, risk_value, words
+from treekit.run import run
 from treekit.store import Store, StoredChat
 
 
@@ -85,6 +86,32 @@ def test_the_tree_is_the_sequential_ones(case):
     assert plain(again) == plain(fast) and again.usage.critical_path == fast.usage.critical_path <= slow.usage.critical_path
 
 
+class NoScores(Seeded):
+    "A server that can't score; `scored`: until it has, so many times."
+    def __init__(self, *args, scored=0, **kwargs): super().__init__(*args, **kwargs); self.scored = scored
+
+    async def score(self, request, continuation):
+        await self.pause()
+        self.scored -= 1
+        if self.scored < 0: raise ScoringUnsupported("can't score")
+        return await super().score(request, continuation)
+
+
+@pytest.mark.parametrize("case", range(20))
+def test_without_scores_the_tree_is_the_sequential_ones_too(case):
+    settings = dict(iterations=20, reading=["paper", "code"][case % 2], width=1 + case % 5)
+    slow, one = search(ARISE(one_by_one=True, **settings), chat=NoScores(case))
+    fast, many = search(ARISE(**settings), chat=NoScores(case, random.Random(f"a {case}")))
+    assert plain(fast, depth=False) == plain(slow, depth=False) and sorted(many.asked) == sorted(one.asked)
+    assert all(n.data.get("risk") is None for n in fast.trace.nodes)
+
+
+@pytest.mark.parametrize("scored", [1, 2])
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_a_server_that_stops_scoring_is_an_error_and_no_second_measure(scored, one_by_one):
+    with pytest.raises(ScoringUnsupported): search(ARISE(one_by_one=one_by_one), chat=NoScores(4, scored=scored))
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_several_leaves_in_flight_don_t_depend_on_the_latencies_either(seed):
     method = ARISE(in_flight=4, iterations=30)
@@ -141,6 +168,14 @@ def test_the_papers_rounds_by_hand():
     third = "a" if a > ba else "b"  # both visited once: the more valuable one
     before, after = scripted(ARISE(iterations=2, width=2)), scripted(ARISE(iterations=3, width=2))
     assert numbers(after, third)["visits"] == numbers(before, third)["visits"] + 1
+
+
+@pytest.mark.parametrize("width", [1, 5])
+def test_repeated_samples_leave_the_critical_path_as_it_is(width):
+    "Decomposition, answer, value; then the state's decomposition, and the final answer. A sample that only repeats another waits for nothing, and takes nothing away."
+    prediction = asyncio.run(ARISE(width=width)(QUESTION, Kit(Same("Sub-question: What is number x?"), OneEach())))
+    [state] = [n for n in prediction.trace.nodes if n.kind == "state"]
+    assert (state.depth, prediction.usage.critical_path) == (3, 5)
 
 
 def test_the_codes_rounds_by_hand():
@@ -211,6 +246,27 @@ def test_a_failing_call_leaves_nothing_running():
         with pytest.raises(CallFailed): await ARISE()(QUESTION, Kit(Failing(3, random.Random(0)), OneEach()))
         assert len(asyncio.all_tasks()) == 1
     asyncio.run(main())
+
+
+def test_one_questions_broken_log_probabilities_fail_alone(tmp_path):
+    class Odd(Scripted):
+        async def score(self, request, continuation): return [math.nan] if "odd" in continuation else await super().score(request, continuation)
+    asked = [Question("q1", "test", "What is the odd question here?"), Question("q2", "test", QUESTION.question)]
+    results = run({"ARISE": ARISE(iterations=3)}, {"test": asked}, load_profile("offline"), corpora={"test": OneEach()}, store=Store(), chat=Odd(TREE), progress=False)
+    assert [r.question.id for r in results.failures] == ["q1"] and "missing or no numbers" in results.failures[0].error
+    assert len(results.rows) == 2
+
+
+def test_final_answers_are_asked_for_once_or_once_per_end():
+    class Counted(Scripted):
+        async def complete(self, request):
+            self.asked += [self.names(request)] * (request.prompt is FINAL_ANSWER)
+            return await super().complete(request)
+    for pass_n in (False, True):
+        prediction = asyncio.run(ARISE(width=2, pass_n=pass_n)(QUESTION, Kit(chat := Counted(TREE), OneEach())))
+        parents = {n.parent for n in prediction.trace.nodes if n.kind == "state"}
+        ends = {n.data["result"] for n in prediction.trace.nodes if n.kind == "state" and n.id not in parents}
+        assert len(chat.asked) == len(set(chat.asked)) == (len(ends) if pass_n else 1) and len(ends) == 3
 
 
 def test_an_empty_question_and_settings_out_of_range():

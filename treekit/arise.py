@@ -15,13 +15,13 @@ from .mcts import Rules, State, Tree, best_path, certain, rows
 from .method import Kit, Node, Prediction, Trace, cited
 from .reasoning import FINAL_ANSWER, SCALES, Stage, Thinking
 
-# %% ../nbs/papers/arise.ipynb #3785fe7b
+# %% ../nbs/papers/arise.ipynb #86e584ea
 READINGS = dict(
-    paper=dict(iterations=200, exploration=1.4, logs=1.0, unvisited="first", rollout_weight=0.5, early_stop=True, tries=1, shortest=(1, 1), forgets=False, every_node=False),
-    code=dict(iterations=30, exploration=1.0, logs=2.0, unvisited="bonus", rollout_weight=0.1, early_stop=False, tries=3, shortest=(10, 6), forgets=True, every_node=True))
+    paper=dict(iterations=200, exploration=1.4, logs=1.0, unvisited="first", rollout_weight=0.5, early_stop=True, tries=1, shortest=(1, 1), parts=False, forgets=False, every_node=False),
+    code=dict(iterations=30, exploration=1.0, logs=2.0, unvisited="bonus", rollout_weight=0.1, early_stop=False, tries=3, shortest=(10, 6), parts=True, forgets=True, every_node=True))
 RANGES = dict(depth=(1, 8), width=(1, 20), iterations=(1, 10_000), exploration=(0, 100), rollout_weight=(0, 1), alpha=(-100, 100), beta=(-100, 100), temperature=(0, 2), top_k=(1, 100), in_flight=(1, 64))
 
-# %% ../nbs/papers/arise.ipynb #094e21f3
+# %% ../nbs/papers/arise.ipynb #863b47c1
 def steps_to(state: State) -> tuple: return tuple(n.step for n in state.path[1:])
 
 class Search:
@@ -109,7 +109,7 @@ class Search:
             for step in stage.steps:
                 end = at
                 for asked in step.asked: end = self.reach(asked, end)
-                ends[step.question] = end
+                ends[step.question] = max(end, ends.get(step.question, end))  # a sibling of the same text was refused unasked
             first = first or ends
             at = max([at, *ends.values()])
             at = max([at, *(self.reach(asked, at) for asked in stage.extra)])

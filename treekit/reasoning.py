@@ -83,7 +83,7 @@ $state
 
 Output:""", TEXT)
 
-# %% ../nbs/papers/reasoning.ipynb #455b8dc1
+# %% ../nbs/papers/reasoning.ipynb #fbdfd902
 def words(text: str) -> str:
     "Lower-case words only: what makes two sub-questions the same."
     return " ".join(re.findall(r"\w+", text.lower()))
@@ -94,12 +94,14 @@ def refusal(
     path: tuple,  # the steps so far
     siblings: set,  # `words` of the sub-questions that were taken before it
     shortest: int = 1,  # characters
+    parts: bool = False,  # also refuse what is found literally in the question or in a result
 ) -> str:  # empty: it may be asked
     "Why a sub-question is not asked."
     said = words(asked)
     if not said or len(asked) < shortest: return "no sub-question"
     if said == words(question): return "repeats the question"
-    if any(said == words(s.question) for s in path) or f" {said} " in f" {words(' '.join([question, *(s.result for s in path)]))} ": return "asked before on this path"
+    if any(said == words(s.question) for s in path): return "asked before on this path"
+    if parts and f" {said} " in f" {words(' '.join([question, *(s.result for s in path)]))} ": return "is a part of the question or of a result"
     return "asked by a sibling" if said in siblings else ""
 
 # %% ../nbs/papers/reasoning.ipynb #d4a078fe
@@ -157,7 +159,7 @@ $state
 
 Output:""", Format(_parse_score, _any_score, lambda v: f"{v:g}"))
 
-# %% ../nbs/papers/reasoning.ipynb #6bd8623c
+# %% ../nbs/papers/reasoning.ipynb #c2c0c932
 @dataclass
 class Asked:
     "What was asked for once: the reply, and the record of it."
@@ -192,7 +194,7 @@ class Thinking:
         kit: Kit,
     ):
         self.m, self.question, self.kit, self.tasks = method, question, kit, {}
-        self.last, self.can_score = method.depth - 1, method.scorer != "guess"
+        self.last, self.scores = method.depth - 1, {"likelihood": True, "guess": False}.get(method.scorer)  # None: until the first value
         offline = getattr(kit.llm, "endpoint", "").startswith("offline:")
         self.scale = [own if own is not None else default for own, default in zip((method.alpha, method.beta), SCALES["offline" if offline else "model"])]
 
@@ -240,17 +242,19 @@ class Thinking:
             asked = await self.ask(key, VERIFY, left, question=self.question, subquestions=questions, state=results)
             asked.value = (asked.value / 10, None)
             return asked
-        if self.can_score:
+        if self.scores is not False:
             node = Node(key[0], None, key[0], "")
             try: logs = await self.kit.score(GUESS, self.question, node=node, waits=False, remaining=3 * left, state=results)
             except ScoringUnsupported as e:
-                if self.m.scorer == "likelihood": raise
-                if self.can_score: self.kit.trace.notes.append(f"values are the token F1 of a guessed question: {e}")
-                self.can_score = False
+                if self.scores: raise  # wanted, or others of this tree have it: two measures in one tree compare nothing
+                if self.scores is None: self.kit.trace.notes.append(f"values are the token F1 of a guessed question: {e}")
+                self.scores = False
             else:
                 if not logs or not all(map(math.isfinite, logs)): raise UsageError("the log-probabilities of the question are missing or no numbers: score with another server, or set scorer=guess")
-                risk = -math.fsum(logs) / len(logs)
-                return Asked(key, (risk_value(risk, *self.scale), risk), node)
+                if self.scores is None: self.scores = True
+                if self.scores:
+                    risk = -math.fsum(logs) / len(logs)
+                    return Asked(key, (risk_value(risk, *self.scale), risk), node)
         asked = await self.ask(key, GUESS, left, state=results)
         asked.value = (f1(asked.value, self.question), None)
         return asked
@@ -269,7 +273,7 @@ class Thinking:
             asked.append(await self.once(key, lambda: self.decompose(key, path, width, attempt * width)))
             steps, siblings = [], set()
             for q in asked[-1].value:
-                steps.append(Step(q, refused=refusal(q, self.question, path, siblings, self.m.setting("shortest")[0])))
+                steps.append(Step(q, refused=refusal(q, self.question, path, siblings, self.m.setting("shortest")[0], self.m.setting("parts"))))
                 siblings.add(words(q))
             await self.each([self.take(path, s) for s in steps if not s.refused])
             if any(not s.refused for s in steps): break
