@@ -149,7 +149,7 @@ def best_path(
     while children.get(at): path.append(at := max(children[at], key=lambda i: (i in finished, value[i])))
     return path
 
-# %% ../nbs/09b_mcts.ipynb #701bec9e
+# %% ../nbs/09b_mcts.ipynb #7b996260
 def ceiling(
     node: State,
     more: int,  # visits that it may still get
@@ -162,9 +162,11 @@ def ceiling(
 
 def _before(tree, other, child, most):
     "How many visits `other` can get before its sibling `child` gets one; at most `most`."
-    above, (a, b, n) = tree.root.visits, ceiling(other, most)
-    goal, k = tree.rules.uct(child.value, child.visits, above), 0
-    while k < most and tree.rules.uct(other.value if k == 0 < other.visits else (a + max(k, 1) * b) / (n + max(k, 1)), max(1, other.visits) + k, above) >= goal: k += 1
+    now, (a, b, n), k = tree.root.visits, ceiling(other, most), 0
+    def first():
+        value, visits = other.value if k == 0 < other.visits else (a + max(k, 1) * b) / (n + max(k, 1)), max(1, other.visits) + k
+        return any(tree.rules.uct(value, visits, N) > tree.rules.uct(child.value, child.visits, N) - 1e-9 for N in (now, now + most))
+    while k < most and first(): k += 1
     return k
 
 def certain(
