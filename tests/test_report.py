@@ -74,6 +74,16 @@ def test_percent_tables_are_compared_in_percent():
     assert cell["verdict"] == "within tolerance" and cell["difference"] == pytest.approx(2) and "tolerance 3" in cell["reason"]
 
 
+def test_an_unprinted_cell_has_the_unit_of_its_metric():
+    cells = published("arise", "table4")
+    rows = [score(m, .4, d, x) for m, d, x in (("ARISE + BM25", "musique", "EM"), ("ARISE + MiniLM", "musique", "EM"), ("ARISE + BM25", "AVG", "EM"), ("ARISE + BM25", "musique", "calls"))]
+    got = {(r.method, r.dataset, r.metric): (r.reproduced, r.low) for r in compare(cells, rows, model="extractive").itertuples() if r.verdict != "not run"}
+    assert [round(v[0], 9) for v in got.values()] == [40, 40, 40, .4] and round(got["ARISE + MiniLM", "MuSiQue", "EM"][1], 9) == 36
+    mixed = [cells[0], cells[0] | dict(method="another", unit="fraction")]  # one metric in two units: there is no telling
+    assert compare(mixed, [score("ARISE + MiniLM", .4, "musique", "EM")], model="").reproduced.dropna().to_list() == [.4]
+    assert compare(published("treerare", "table1"), [score("my method", .5)], model="gpt-4o-mini").iloc[-1].reproduced == .5
+
+
 def test_what_the_paper_does_not_have_is_appended():
     df = compare(published("treerare", "table1"), [score("my method", .5)], model="gpt-4o-mini")
     assert df.iloc[-1].method == "my method" and df.iloc[-1].verdict == "not comparable" and df.iloc[-1].reason == "not in the paper" and len(df) == 289

@@ -71,7 +71,7 @@ def verdict(
     # floats: 0.5 - 0.47 is a little more than 0.03
     return VERDICTS[abs(reproduced - printed) > tolerance + 1e-9], f"tolerance {tolerance:g}{inside}"
 
-# %% ../nbs/11_report.ipynb #b585c3a0
+# %% ../nbs/11_report.ipynb #12c296bf
 def compare(
     published_rows: list[dict],  # from `published`
     reproduced_rows: list[dict],  # method, dataset, metric, n, failures, value, low, high; a `reason` makes a row incomparable
@@ -95,7 +95,10 @@ def compare(
         obstacle = "; ".join(filter(None, [f"the model is {model}, the printed number {beside or 'the paper'}'s", obstacle]))
         cells += [(group, r, True) for r in published_rows if r["group"] == beside]
     seen = {(r["method"], r["dataset"], r["metric"]) for _, r, own in cells if own}
-    cells += [(group, dict(method=m, dataset=d, metric=x, value=None, unit="", flag=""), True) for m, d, x in ours if (m, d, x) not in seen]
+    units = {}  # of each metric in print: an unprinted cell stands in the same column
+    for r in published_rows: units.setdefault(r["metric"], set()).add(r["unit"])
+    units = {metric: min(of) for metric, of in units.items() if len(of) == 1}
+    cells += [(group, dict(method=m, dataset=d, metric=x, value=None, unit=units.get(x, ""), flag=""), True) for m, d, x in ours if (m, d, x) not in seen]
     rows = [_cell(g, r, ours.get((r["method"], r["dataset"], r["metric"])) if own else None, model, corpus, obstacle, tolerance) for g, r, own in cells]
     return pd.DataFrame(rows, columns=COLUMNS).astype({"n": "Int64", "failures": "Int64"})
 
