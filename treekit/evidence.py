@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SETS', 'fact', 'gold_facts', 'fact_f1', 'by_sentence', 'retrieved', 'by_facts', 'by_candidates', 'any_covers',
-           'setting', 'pools', 'covered', 'answer_f1', 'score', 'spent', 'printed']
+           'setting', 'pools', 'by_words', 'covered', 'answer_f1', 'score', 'spent', 'printed']
 
 # %% ../nbs/10g_evidence.ipynb #e87fb36c
 import re
@@ -84,7 +84,7 @@ def any_covers(
     "1 if a candidate covers the gold answer (ARISE, Sec. 3.4)."
     return max((cover_em(a, question.answers) for a in answers.splitlines()), default=0.0)
 
-# %% ../nbs/10g_evidence.ipynb #2c2e1671
+# %% ../nbs/10g_evidence.ipynb #e13f4ab8
 SETS = ("hotpotqa", "2wiki", "musique")  # in the printed order
 
 def setting(
@@ -109,6 +109,13 @@ def pools(
         else: print(f"{d}: left out, since its questions have no documents of their own here")
     if not found: raise UsageError(f"no question of {', '.join(names)} has documents of its own in this source, and ARISE searches nothing else (App. B.1)")
     return found
+
+def by_words(
+    question: str,  # a question's id or words
+    questions: list[Question],
+) -> Question:
+    "The question of the sample that is meant; any other words are a question of their own, over the first one's documents."
+    return next((q for q in questions if question in (q.id, q.question)), replace(questions[0], id="own", question=question, answers=(), supporting=(), facts=()))
 
 # %% ../nbs/10g_evidence.ipynb #e6ec919e
 def covered(answer: str, question: Question) -> float: return cover_em(answer, question.answers)
