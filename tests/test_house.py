@@ -95,3 +95,9 @@ def test_no_bar_is_kept_in_a_notebook():
     for notebook in (ROOT / "nbs").rglob("*.ipynb"):
         nb = json.loads(notebook.read_text())
         assert "widgets" not in nb["metadata"] and "widget-view" not in json.dumps([c.get("outputs") for c in nb["cells"]]), notebook.name
+
+
+def test_no_percent_mark_is_left_in_a_cell():
+    "A cell mark of the percent format inside a cell means that a conversion swallowed the cells after it."
+    left = [f"{p.relative_to(ROOT)}: {m[0]}" for p in sorted((ROOT / "nbs").rglob("*.ipynb")) for c in json.loads(p.read_text())["cells"] if (m := re.search(r"^# ?%.*", "".join(c["source"]), re.M))]
+    assert left == []
