@@ -15,7 +15,7 @@ from treekit.faults import confusion, seed_faults
 from treekit.library import Batch
 from treekit.llm import CallFailed, Completion
 from treekit.method import Trace, Usage
-from treekit.outcomes import NO_ANSWER, OUTCOMES, agreement, by_hand, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation
+from treekit.outcomes import FIELDS, NO_ANSWER, OUTCOMES, agreement, by_hand, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation
 from treekit.run import Row, chat_for, run
 from treekit.store import Store, StoredChat
 from treekit.syntax import parser_for
@@ -190,3 +190,13 @@ def test_labels_by_hand_lead(tmp_path):
     assert s.leading == "hand" and s.views["hand"][2] == ""
     [cell] = [r for r in rates(s, "HotpotQA") if (r["method"], r["dataset"], r["metric"]) == ("TreeRare minus ReAct", "HotpotQA, by hand", "Partial Answer rate")]
     assert (cell["value"], cell["n"]) == (1.0, 2)
+
+
+def test_an_annotation_file_without_a_judgement_or_with_a_broken_field(tmp_path):
+    "Nothing judged is not everything judged, and what the csv module can't read is said with its line."
+    empty, huge = tmp_path / "empty.csv", tmp_path / "huge.csv"
+    empty.write_text(",".join(FIELDS) + "\n")
+    huge.write_text(",".join(FIELDS) + "\n" + "x" * 200_000 + ",a,b,c,Success,\n")
+    with pytest.raises(UsageError, match="nobody has judged any of the 2 answers in empty.csv"): read_annotations(empty, [row(), row("q2")])
+    assert read_annotations(empty, [row()], complete=False) == []
+    with pytest.raises(UsageError, match=r"huge\.csv, line \d: field larger than"): read_annotations(huge)

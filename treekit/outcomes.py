@@ -36,14 +36,16 @@ def by_rule(
     if not row.question.supporting: return ""
     return "Reasoning Error" if {*row.question.supporting} <= {*retrieved(row.trace)} else "Retrieval Error"
 
-# %% ../nbs/10c_outcomes.ipynb #e3388f7e
+# %% ../nbs/10c_outcomes.ipynb #8e884042
 _MARK = re.compile(r"^[ \t>*_#-]*(?:outcome|label|category)[ \t*_]*[:：]", re.I | re.M)
 
+_NOT = re.compile(r"(?:\bnot|\bno|\bneither|\bnor|n t|\bcannot)(?: (?:a|an|the|be|really|quite|just))*\s*$")  # what may stand before an outcome that it isn't
+
 def _named(text):
-    "The first outcome that a text names; a verb form or the paper's other name (search error) is as good."
+    "The first outcome that a text names and doesn't deny; a verb form or the paper's other name (search error) is as good."
     low = re.sub(r"[\W_]+", " ", text.lower())
     names = {"search error": "Retrieval Error", "retrieve error": "Retrieval Error", "incorrect reasoning": "Reasoning Error"} | {o.lower(): o for o in OUTCOMES}
-    found = sorted((m.start(), names[n]) for n in names if (m := re.search(rf"\b{n}\b", low)))
+    found = sorted((m.start(), names[n]) for n in names for m in re.finditer(rf"\b{n}\b", low) if not _NOT.search(low[:m.start()]))
     return found[0][1] if found else ""
 
 def _parse_outcome(text):
@@ -117,7 +119,7 @@ def by_judge(
     said = {(v.dataset, v.question.id): v.answer for v in results.rows}
     return [NO_ANSWER if r.error else said[r.dataset, f"{r.method}: {r.question.id}"] for r in rows]
 
-# %% ../nbs/10c_outcomes.ipynb #9a5192fe
+# %% ../nbs/10c_outcomes.ipynb #613cc1ab
 FIELDS = ("annotator", "method", "dataset", "question_id", "outcome", "note")
 
 def item(row) -> tuple:  # method, dataset, question id
@@ -136,10 +138,12 @@ def read_annotations(
         try: text = path.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as e: raise UsageError(f"annotation file {path.name!r} can't be read: {getattr(e, 'strerror', None) or 'it is not UTF-8 text'}") from None
         reader = csv.DictReader(text.splitlines(keepends=True))
-        if missing := [f for f in FIELDS[:-1] if f not in (reader.fieldnames or ())]:
+        try: header, lines = reader.fieldnames or (), [(reader.line_num, line) for line in reader]
+        except csv.Error as e: raise UsageError(f"{path.name}, line {reader.line_num + 1}: {e}") from None
+        if missing := [f for f in FIELDS[:-1] if f not in header]:
             raise UsageError(f"{path.name}, line 1: the header lacks {', '.join(missing)}; it should be {','.join(FIELDS)}")
-        for line in reader:
-            at = f"{path.name}, line {reader.line_num}"
+        for number, line in lines:
+            at = f"{path.name}, line {number}"
             line = {f: (line.get(f) or "").strip() for f in FIELDS}
             who = (line["annotator"], *item(line))
             if line["outcome"] not in OUTCOMES:
@@ -151,6 +155,7 @@ def read_annotations(
             if sample and item(line) not in sample: wrong.append(f"{at}: {_about(item(line))} is not in the sample")
             found.append(line)
     if complete and sample:
+        if not found: wrong.append(f"nobody has judged any of the {len(sample)} answers in {', '.join(Path(p).name for p in paths)}")
         for name in dict.fromkeys(l["annotator"] for l in found):
             if left := [i for i in sample if (name, *i) not in first]: wrong.append(f"{name} has not judged {len(left)} of {len(sample)}: {'; '.join(map(_about, left[:10]))}" + " …" * (len(left) > 10))
     if wrong: raise UsageError("the annotations have to be put right: " + " | ".join(wrong))
