@@ -3,7 +3,7 @@ import asyncio, math, random
 
 import pytest
 
-from treekit.arise import ARISE, METHODS, path_after
+from treekit.arise import ARISE, METHODS, READINGS, path_after
 from treekit.bm25 import Hit
 from treekit.config import UsageError, load_profile
 from treekit.data import Passage, Question
@@ -141,6 +141,7 @@ TREE = {(): dict(a=1.0, b=1.5), ("a",): dict(aa=0.9, ab=2.0), ("b",): dict(ba=0.
 
 
 class OneEach(Shelf):
+    fingerprint = "one each"
     def search(self, queries, k=2): return [[Hit(Passage("p", "", "a fact"), 1.0, 1)] for _ in queries]
 
 
@@ -165,9 +166,26 @@ def test_the_papers_rounds_by_hand():
     ba = 0.5 * q(0.5) + 0.5 * q(0.4)
     assert numbers(two, "b")["value"] == pytest.approx(ba) and numbers(two, "b")["visits"] == 1
     assert two.trace.nodes[0].data["value"] == pytest.approx((a + ba) / 2) and two.trace.nodes[0].data["visits"] == 2
-    third = "a" if a > ba else "b"  # both visited once: the more valuable one
-    before, after = scripted(ARISE(iterations=2, width=2)), scripted(ARISE(iterations=3, width=2))
-    assert numbers(after, third)["visits"] == numbers(before, third)["visits"] + 1
+
+
+def close(ba):
+    "After three rounds a has two visits and b one, and so far apart in value that one percent of exploration decides. Without a, the results aa and aaa are worth another number."
+    return {(): dict(a=1.0, b=1.5), ("a",): dict(aa=0.6), ("b",): dict(ba=ba), ("a", "aa"): dict(aaa=0.5), ("b", "ba"): dict(baa=2.0), ("aa",): dict(aaa=0.3), ("ba",): dict(baa=2.0)}
+
+
+def visited(tree, **settings): return tuple(numbers(scripted(ARISE(width=2, **settings), tree), name)["visits"] for name in "ab")
+
+
+def test_the_papers_fourth_round_by_hand(monkeypatch):
+    "w = 1.4 and ln N."
+    q, tree = risk_value, close(1.725)
+    a, b = (q(0.6) + q(0.5)) / 2, (q(1.725) + q(2.0)) / 2  # after round 3: a's child aa, b's child ba, each with its rollout
+    three = scripted(ARISE(width=2, iterations=3), tree)
+    assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b]) and visited(tree, iterations=3) == (2, 1)
+    assert a + 1.4 * math.sqrt(math.log(3) / 2) > b + 1.4 * math.sqrt(math.log(3)) and a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3))
+    assert visited(tree, iterations=4) == (3, 1)
+    monkeypatch.setitem(READINGS["paper"], "logs", 2.0)
+    assert visited(tree, iterations=4, exploration=1.0) == (2, 2)  # the other constants would choose b
 
 
 @pytest.mark.parametrize("width", [1, 5])
@@ -178,21 +196,21 @@ def test_repeated_samples_leave_the_critical_path_as_it_is(width):
     assert (state.depth, prediction.usage.critical_path) == (3, 5)
 
 
-def test_the_codes_rounds_by_hand():
-    "Exponential averages, a rollout valued by its newest two results, and 2 ln N."
-    q, one = lambda risk: risk_value(risk), scripted(ARISE(reading="code", iterations=1, width=2))
-    # the imagined aa is valued by (a, aa); aaa by (aa, aaa), without a
-    reward = max(q(0.9), q(TREE[("aa",)].get("aaa", 9.0)))
-    a = 0.9 * q(1.0) + 0.1 * reward
-    assert numbers(one, "a")["value"] == pytest.approx(a)
-    two = scripted(ARISE(reading="code", iterations=2, width=2))
-    # N(root) = 1: no exploration yet; b is unvisited and counts Q + 1
-    assert a < q(1.5) + 1 and numbers(two, "b")["visits"] == 1
-    b = 0.9 * q(0.5) + 0.1 * q(0.4)
-    c = math.sqrt(2 * math.log(2))
-    third = "a" if a + c > b + c else "b"
-    assert numbers(scripted(ARISE(reading="code", iterations=3, width=2)), third)["visits"] == numbers(two, third)["visits"] + 1
+def test_the_codes_rounds_by_hand(monkeypatch):
+    "Exponential averages, a rollout valued by its newest two results, and w = 1 with 2 ln N."
+    q, tree = risk_value, close(1.855)
+    one, two, three = [scripted(ARISE(reading="code", iterations=i, width=2), tree) for i in (1, 2, 3)]
+    assert numbers(one, "a")["value"] == pytest.approx(0.9 * q(1.0) + 0.1 * q(0.3))  # (aa, aaa) without a; the whole state would be worth q(0.5)
+    assert 0.9 * q(1.0) + 0.1 * q(0.3) < q(1.5) + 1 and numbers(two, "b")["visits"] == 1  # N(root) = 1: no exploration yet; b is unvisited and counts Q + 1
+    a, b = 0.9 * q(0.6) + 0.1 * q(0.3), 0.9 * q(1.855) + 0.1 * q(2.0)
+    assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b]) and visited(tree, reading="code", iterations=3) == (2, 1)
+    assert a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3)) and a + 1.4 * math.sqrt(math.log(3) / 2) > b + 1.4 * math.sqrt(math.log(3))
+    assert visited(tree, reading="code", iterations=4) == (2, 2)
     assert scripted(ARISE(reading="code", width=2)).trace.nodes[0].data["visits"] == 30
+    monkeypatch.setitem(READINGS["code"], "logs", 1.0)
+    assert visited(tree, reading="code", iterations=4, exploration=1.4) == (3, 1)  # the paper's constants would choose a
+    monkeypatch.setitem(READINGS["code"], "forgets", False)
+    assert numbers(scripted(ARISE(reading="code", iterations=1, width=2), tree), "a")["value"] == pytest.approx(0.9 * q(1.0) + 0.1 * q(0.5))
 
 
 def test_the_codes_rollout_that_finds_nothing_ends_its_child_and_costs_it():
@@ -248,8 +266,10 @@ def test_a_failing_call_leaves_nothing_running():
     asyncio.run(main())
 
 
-def test_one_questions_broken_log_probabilities_fail_alone(tmp_path):
+def test_one_questions_broken_log_probabilities_fail_alone():
     class Odd(Scripted):
+        defaults = {}
+        async def close(self): pass
         async def score(self, request, continuation): return [math.nan] if "odd" in continuation else await super().score(request, continuation)
     asked = [Question("q1", "test", "What is the odd question here?"), Question("q2", "test", QUESTION.question)]
     results = run({"ARISE": ARISE(iterations=3)}, {"test": asked}, load_profile("offline"), corpora={"test": OneEach()}, store=Store(), chat=Odd(TREE), progress=False)
@@ -260,10 +280,10 @@ def test_one_questions_broken_log_probabilities_fail_alone(tmp_path):
 def test_final_answers_are_asked_for_once_or_once_per_end():
     class Counted(Scripted):
         async def complete(self, request):
-            self.asked += [self.names(request)] * (request.prompt is FINAL_ANSWER)
+            if request.prompt is FINAL_ANSWER: self.asked.append(self.names(request))
             return await super().complete(request)
     for pass_n in (False, True):
-        prediction = asyncio.run(ARISE(width=2, pass_n=pass_n)(QUESTION, Kit(chat := Counted(TREE), OneEach())))
+        prediction = asyncio.run(ARISE(width=3, pass_n=pass_n)(QUESTION, Kit(chat := Counted(TREE), OneEach())))
         parents = {n.parent for n in prediction.trace.nodes if n.kind == "state"}
         ends = {n.data["result"] for n in prediction.trace.nodes if n.kind == "state" and n.id not in parents}
         assert len(chat.asked) == len(set(chat.asked)) == (len(ends) if pass_n else 1) and len(ends) == 3
