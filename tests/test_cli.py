@@ -64,7 +64,8 @@ def clone(tmp_path):
 
 
 def start(*words, cwd=ROOT, **env):
-    return subprocess.Popen([sys.executable, "-c", "from treekit.cli import main; main()", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
+    return subprocess.Popen([sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background has it ignored
+                             "from treekit.cli import main; main()", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
                             env={k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | env)
 
 
