@@ -6,15 +6,15 @@
 __all__ = ['PATH', 'PROMPTS', 'CHOICE', 'MOST_CONSISTENT', 'rationale', 'Example', 'examples_from', 'usable', 'shown', 'Baseline',
            'RetrieveAndRead', 'majority', 'SelfConsistency', 'methods']
 
-# %% ../nbs/papers/baselines.ipynb #4b4904f9
+# %% ../nbs/papers/baselines.ipynb #891865b4
 import re
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import ClassVar, Literal
 
-from .config import UsageError, choose
+from .config import UsageError
 from .data import Question
 from .llm import FINAL, CallFailed, Format, Prompt
-from .method import Kit, Node, Prediction, cited, prompt_family, together
+from .method import Kit, Node, Prediction, check_fields, cited, prompt_family, together
 from .metrics import normalise
 
 # %% ../nbs/papers/baselines.ipynb #dc4605b2
@@ -115,7 +115,7 @@ def shown(
         raise UsageError(f"few-shot needs {shots} examples{' with a rationale' * reasoning} of data set {question.dataset!r} and has {len(same)}: give examples=examples_from(exemplars(...)), or use zero-shot")
     return "\n\n".join(f"Question: {e.question}\n" + f"Explanation: {e.rationale}\n" * reasoning + f"FINAL: {e.answer}" for e in same[:shots])
 
-# %% ../nbs/papers/baselines.ipynb #9fc0ec86
+# %% ../nbs/papers/baselines.ipynb #1f6bfd51
 @dataclass(frozen=True)
 class Baseline:
     "One search with the question, and solved examples in the prompt (TreeRare, App. B)."
@@ -124,11 +124,7 @@ class Baseline:
     shots: int = 0  # solved examples in the prompt; the papers' few-shot has 3
     examples: tuple[Example, ...] = ()  # where they are taken from: the first `shots` of the question's data set
 
-    def __post_init__(self):
-        for name, kind in get_type_hints(type(self)).items():
-            value = getattr(self, name)
-            if get_origin(kind) is Literal: choose(f"value of {name}", value, get_args(kind))
-            elif kind is int and value < (least := int(name == "samples")): raise UsageError(f"{name} should be at least {least}, not {value}")
+    def __post_init__(self): check_fields(self, top_k=0, shots=0)
 
     async def _begin(self, question, kit, parent, kind):
         "The answer's node, the prompt, and its inputs; `UsageError` for an empty question and for too few examples."

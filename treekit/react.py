@@ -6,16 +6,16 @@
 __all__ = ['TURN', 'SENTENCES', 'ACT', 'ACT_AMBIGUOUS', 'ACT_SEARCH', 'ACT_SEARCH_AMBIGUOUS', 'Desk', 'observe',
            'observe_passages', 'Path', 'take', 'ReAct', 'turn_prompt', 'finished', 'voted', 'methods']
 
-# %% ../nbs/papers/react.ipynb #7dd3caff
+# %% ../nbs/papers/react.ipynb #31999412
 import asyncio, re
 from dataclasses import dataclass
-from typing import Literal, get_args, get_type_hints
+from typing import Literal
 
 from .baselines import Example, SelfConsistency, examples_from, usable
-from .config import UsageError, choose
+from .config import UsageError
 from .data import Question
 from .llm import Format, Prompt
-from .method import Kit, Node, Prediction, cited, prompt_family
+from .method import Kit, Node, Prediction, check_fields, cited, prompt_family
 from .retrieval import Hit
 from .wiki import WikiPage
 
@@ -265,7 +265,7 @@ async def take(
     node.data |= dict(observation=seen, hits=cited(hits))
     return Path(node, (*path.turns, f"{written}\nObservation {len(path.turns) + 1}: {seen}"), desk, done)
 
-# %% ../nbs/papers/react.ipynb #3ad9b4a0
+# %% ../nbs/papers/react.ipynb #7cc274fc
 @dataclass(frozen=True)
 class ReAct:
     "Think, act, observe, at most `max_steps` times; then self-consistency (Yao et al. 2022; TreeRare, App. B)."
@@ -278,10 +278,7 @@ class ReAct:
     @property
     def wiki(self) -> bool: return self.search == "wiki"  # whether it needs the data set's wiki
 
-    def __post_init__(self):
-        for name in ("search", "family"): choose(f"value of {name}", getattr(self, name), get_args(get_type_hints(type(self))[name]))
-        for name in ("max_steps", "top_k"):
-            if getattr(self, name) < 1: raise UsageError(f"{name} should be at least 1, not {getattr(self, name)}")
+    def __post_init__(self): check_fields(self)
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Raises `UsageError` for an empty question, and what the model's client and the wiki raise."

@@ -5,16 +5,16 @@
 # %% auto #0
 __all__ = ['SCORE', 'VALUE', 'TreeOfThoughts', 'methods']
 
-# %% ../nbs/papers/tree_of_thoughts.ipynb #3bea3a39
+# %% ../nbs/papers/tree_of_thoughts.ipynb #ace19db5
 import re
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .baselines import Example, examples_from
-from .config import UsageError, choose
+from .config import UsageError
 from .data import Question
 from .llm import Format, Prompt
-from .method import Kit, Prediction, together
+from .method import Kit, Prediction, check_fields, together
 from .react import Path, finished, take, turn_prompt, voted
 
 # %% ../nbs/papers/tree_of_thoughts.ipynb #676218af
@@ -40,7 +40,7 @@ SCORE: [a whole number from 1, a wrong track or a wrong answer, to 10, a correct
 Question: $question
 $steps""", SCORE)
 
-# %% ../nbs/papers/tree_of_thoughts.ipynb #7d4ef9c7
+# %% ../nbs/papers/tree_of_thoughts.ipynb #2e2f4ef9
 @dataclass(frozen=True)
 class TreeOfThoughts:
     "Breadth-first search over ReAct's turns (Yao et al. 2023, as TreeRare's App. B sets it up)."
@@ -54,9 +54,7 @@ class TreeOfThoughts:
     wiki: ClassVar[bool] = True  # it needs the data set's wiki
 
     def __post_init__(self):
-        choose("value of family", self.family, ("auto", "multi-hop", "ambiguous"))
-        for name in ("candidates", "breadth", "depth"):
-            if getattr(self, name) < 1: raise UsageError(f"{name} should be at least 1, not {getattr(self, name)}")
+        check_fields(self)
         if not 0 < self.temperature <= 2: raise UsageError(f"temperature should be above 0, so that turns differ, and at most 2, not {self.temperature}")
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:

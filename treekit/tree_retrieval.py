@@ -6,16 +6,16 @@
 __all__ = ['MS_MARCO', 'HANDED', 'METHODS', 'PUBLIC_CODE', 'StandIn', 'reranker', 'Found', 'TreeRetriever', 'handed_up',
            'TreeRetrieval']
 
-# %% ../nbs/papers/tree_retrieval.ipynb #2dea2117
+# %% ../nbs/papers/tree_retrieval.ipynb #2570e2d7
 import asyncio
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import ClassVar, Literal, get_args, get_type_hints
+from typing import ClassVar, Literal
 
 from .bridging import Bridged
-from .config import UsageError, choose
+from .config import UsageError
 from .data import Question
-from .method import Kit, Prediction, cited, prompt_family
+from .method import Kit, Prediction, check_fields, cited, prompt_family
 from .phrases import Phrase, phrase_tree
 from .retrieval import BM25, CrossEncoder, Dense, Hit, Retriever, embedder
 from .treerare import PROMPTS, merge_hits
@@ -173,7 +173,7 @@ def handed_up(
             handed[h.passage] = max(handed.get(h.passage, 0.0), round(HANDED * h.score / child.best[0].score, 6))
     return handed
 
-# %% ../nbs/papers/tree_retrieval.ipynb #1303d3d4
+# %% ../nbs/papers/tree_retrieval.ipynb #8d896cde
 @dataclass(frozen=True)
 class TreeRetrieval:
     "Search every phrase, rank again per sub-tree, answer once (Sec. 5.1, App. D)."
@@ -189,12 +189,7 @@ class TreeRetrieval:
 
     parses: ClassVar[bool] = True  # it needs the questions' parses
 
-    def __post_init__(self):
-        kinds = get_type_hints(type(self))
-        for name in (f.name for f in fields(self)):
-            kind, value = kinds[name], getattr(self, name)
-            if options := get_args(kind): choose(f"value of {name}", value, options)
-            elif kind is int and value < 1: raise UsageError(f"{name} should be at least 1, not {value}")
+    def __post_init__(self): check_fields(self)
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Raises `UsageError` for an empty question, and where bridging has no passages in memory."

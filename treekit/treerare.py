@@ -7,15 +7,15 @@ __all__ = ['SUBQUESTIONS', 'SUBQUESTIONS_AMBIGUOUS', 'SUBANSWERS', 'ANSWER', 'AN
            'PUBLIC_CODE', 'ABLATIONS', 'READINGS', 'select_queries', 'generate_queries', 'merge_hits', 'Turn', 'plant',
            'TreeRare', 'together', 'phrase_tree']
 
-# %% ../nbs/papers/treerare.ipynb #7c25f8d2
+# %% ../nbs/papers/treerare.ipynb #b3e20b75
 import asyncio
-from dataclasses import dataclass, field, fields
-from typing import Literal, get_args, get_type_hints
+from dataclasses import dataclass, field
+from typing import Literal
 
-from .config import UsageError, choose
+from .config import UsageError
 from .data import Question
 from .llm import FINAL, QUESTIONS, TEXT, Prompt
-from .method import Kit, Node, Prediction, Trace, cited, prompt_family, together
+from .method import Kit, Node, Prediction, Trace, check_fields, cited, prompt_family, together
 from .phrases import Phrase, content_words, phrase_tree
 from .syntax import Parse
 _all_ = ["together", "phrase_tree"]
@@ -174,7 +174,7 @@ def plant(
     node = trace.add("phrase", phrase.text, parent=parent, type=phrase.type, span=[phrase.start, phrase.end])
     return Turn(phrase, node, depth, [plant(c, trace, node, depth + 1) for c in phrase.children])
 
-# %% ../nbs/papers/treerare.ipynb #17122c5d
+# %% ../nbs/papers/treerare.ipynb #0a5c3c9d
 @dataclass(frozen=True)
 class TreeRare:
     "Resolve the question's syntax tree bottom-up, then answer from all its evidence (Sec. 3, App. A)."
@@ -200,12 +200,7 @@ class TreeRare:
         "Whether it needs the questions' parses."
         return self.tree != "none"
 
-    def __post_init__(self):
-        kinds = get_type_hints(type(self))
-        for name in (f.name for f in fields(self)):
-            kind, value = kinds[name], getattr(self, name)
-            if options := get_args(kind): choose(f"value of {name}", value, options)
-            elif kind is int and value < 1: raise UsageError(f"{name} should be at least 1, not {value}")
+    def __post_init__(self): check_fields(self)
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Raises `UsageError` for an empty or overlong question, and what the model's client raises."
