@@ -7,16 +7,16 @@ __all__ = ['RANGES', 'FOLLOW_UP', 'INTERMEDIATE', 'CONCLUDE', 'SEARCH_OR_ANSWER'
            'Searching', 'asked', 'facts', 'either', 'SelfAsk', 'AutoRAG', 'first_sentence', 'IRCoT', 'IterRetGen',
            'methods']
 
-# %% ../nbs/papers/iterative.ipynb #3ce742ac
+# %% ../nbs/papers/iterative.ipynb #6649bff5
 import re
 from dataclasses import dataclass
 
 from .config import UsageError
 from .data import Question
 from .llm import FINAL, TEXT, Format, Prompt
-from .method import Kit, Node, Prediction, cited
+from .method import Kit, Node, Prediction, cited, stated
 
-# %% ../nbs/papers/iterative.ipynb #19a9e17b
+# %% ../nbs/papers/iterative.ipynb #625056ca
 RANGES = dict(top_k=(1, 100), rounds=(1, 100), recalls=(0, 100), passages=(1, 1000), repeats=(1, 100), samples=(1, 100), depth=(1, 20), width=(1, 20), temperature=(0.0, 2.0))  # of every setting; whole numbers, where the ends are
 
 def within(method) -> None:
@@ -59,7 +59,7 @@ async def facts(
 ) -> list[str]:  # "title: text"
     "The passages that the question and the whole reasoning find together (ARISE, App. B.2)."
     [hits] = await kit.retrieve([" ".join([question, *reasoning])], top_k)
-    return [f"{h.passage.title}: {h.passage.text}" if h.passage.title else h.passage.text for h in hits]
+    return stated(hits)
 
 # %% ../nbs/papers/iterative.ipynb #193d1ac5
 def either(

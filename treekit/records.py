@@ -10,7 +10,7 @@ import hashlib, html, itertools, re
 from dataclasses import dataclass, field
 from .config import UsageError
 
-# %% ../nbs/00a_records.ipynb #0306a93e
+# %% ../nbs/00a_records.ipynb #9f815180
 @dataclass(frozen=True)
 class Passage:
     "A paragraph that can be retrieved."
@@ -22,6 +22,11 @@ class Passage:
     def contents(self) -> str:
         "What is indexed: title and text."
         return f"{self.title}\n{self.text}" if self.title else self.text
+
+    @property
+    def stated(self) -> str:
+        "What a model reads: \"title: text\"."
+        return f"{self.title}: {self.text}" if self.title else self.text
 
 # %% ../nbs/00a_records.ipynb #ca3b96d4
 @dataclass(frozen=True)
