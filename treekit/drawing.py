@@ -5,12 +5,12 @@
 # %% auto #0
 __all__ = ['SIZE', 'clean', 'facts', 'show_tree', 'tree_html', 'text_width', 'fit', 'draw_tree', 'draw_beside', 'draw_overview']
 
-# %% ../nbs/11a_drawing.ipynb #e44f484e
+# %% ../nbs/11a_drawing.ipynb #6b3a727a
 import re, textwrap
 
 from .config import UsageError
 from .method import Node, Trace
-from .report import COLUMN, PAGE, house_style, ht
+from .report import COLUMN, PAGE, fonts, house_style, ht
 
 # %% ../nbs/11a_drawing.ipynb #c5b07fef
 def clean(
@@ -73,7 +73,7 @@ def tree_html(
     notes = "".join(f"<p>! {ht(clean(n))}</p>" for n in trace.notes)
     return f"{_CSS}<div class='tk-tree'>{''.join(element(r) for r in trace.roots)}{notes}</div>"
 
-# %% ../nbs/11a_drawing.ipynb #4549a4e9
+# %% ../nbs/11a_drawing.ipynb #80446ede
 def text_width(
     text: str,
     size: float,  # points
@@ -82,7 +82,7 @@ def text_width(
     "How wide a text is set."
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
-    font = FontProperties(family="DejaVu Sans", size=size, weight="bold" if bold else "normal")
+    font = FontProperties(family=fonts(), size=size, weight="bold" if bold else "normal")
     return 1.04 * text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]  # a screen's hinted letters are up to 4 % wider
 
 def fit(
@@ -109,7 +109,7 @@ def fit(
             return out[:lines - 1] + [cut + " …"]
     return out
 
-# %% ../nbs/11a_drawing.ipynb #55f427d2
+# %% ../nbs/11a_drawing.ipynb #0ef0efb8
 SIZE = 6.8  # points: what a journal's column bears
 _LEAD = 1.28  # line height over size
 
@@ -131,7 +131,7 @@ class _Block:
         for i, (line, bold, hang, mark) in enumerate(self.rows):
             at = y + self.pad + (i + 0.8) * SIZE * _LEAD
             for text, dx, weight in ((mark, 0, "normal"), (line, hang, "bold" if bold else "normal")):
-                if text: ax.text(x + self.pad + dx, at, text, size=SIZE, weight=weight, family="DejaVu Sans", va="baseline", parse_math=False)
+                if text: ax.text(x + self.pad + dx, at, text, size=SIZE, weight=weight, family=fonts(), va="baseline", parse_math=False)
 
 def _canvas(width, height):
     "A figure of `width` × `height` points with one axis in points, y downwards."
@@ -209,7 +209,7 @@ def draw_tree(
     for points in arrows: _arrow(ax, *points)
     return fig
 
-# %% ../nbs/11a_drawing.ipynb #a8e5be0f
+# %% ../nbs/11a_drawing.ipynb #f990b799
 def draw_beside(
     traces: dict[str, Trace],  # heading -> trace: trees, and chains of steps
     width: float = PAGE,  # inches
@@ -226,12 +226,12 @@ def draw_beside(
     columns = [column(i, trace) for i, trace in enumerate(traces.values())]
     fig, ax = _canvas(width * 72, max(bottom for *_, bottom in columns) + 1)
     for i, (name, (boxes, arrows, _)) in enumerate(zip(traces, columns)):
-        ax.text(1 + i * (each + gap), head - 5, clean(name), size=SIZE + 1, weight="bold", family="DejaVu Sans", va="baseline", parse_math=False)
+        ax.text(1 + i * (each + gap), head - 5, clean(name), size=SIZE + 1, weight="bold", family=fonts(), va="baseline", parse_math=False)
         for block, x, top in boxes: block.draw(ax, x, top)
         for points in arrows: _arrow(ax, *points)
     return fig
 
-# %% ../nbs/11a_drawing.ipynb #69ed8d84
+# %% ../nbs/11a_drawing.ipynb #d7b262db
 def _slots(trace, node, left, slot, out):
     "Give each leaf a slot of its own and each inner node its children's; returns the next free place."
     children, right = trace.children(node), left
@@ -287,7 +287,7 @@ def draw_overview(
     y2 = y + head
     fig, ax = _canvas(W, y2 + max(b.height for b in last) + 2)
 
-    def title(text, at): ax.text(1, at + 2.5, text, size=SIZE + 0.6, weight="bold", family="DejaVu Sans", va="baseline", parse_math=False)
+    def title(text, at): ax.text(1, at + 2.5, text, size=SIZE + 0.6, weight="bold", family=fonts(), va="baseline", parse_math=False)
     title("1  The question's syntax tree, resolved from the bottom up; equal numbers may run at once", head / 2)
     for n in tree:
         block, x, top = boxes[n.id]

@@ -5,11 +5,11 @@
 # %% auto #0
 __all__ = ['VERDICTS', 'COLUMNS', 'PRINTED', 'FLAGS', 'MARKS', 'LEGEND', 'COLUMN', 'PAGE', 'PALETTE', 'MARKERS', 'HATCHES',
            'LINES', 'HANGUL', 'published', 'group_for', 'verdict', 'compare', 'relative_improvement', 'md', 'ht',
-           'wide', 'to_markdown', 'to_html', 'save_table', 'house_style', 'save_figure', 'dot_plot', 'count_verdicts',
-           'summary']
+           'wide', 'to_markdown', 'to_html', 'save_table', 'fonts', 'without_glyph', 'house_style', 'save_figure',
+           'dot_plot', 'count_verdicts', 'summary']
 
-# %% ../nbs/11_report.ipynb #254fd1b1
-import csv, html, io, re
+# %% ../nbs/11_report.ipynb #0dc350f6
+import csv, functools, html, io, re
 from pathlib import Path
 
 from .config import UsageError, choose, root
@@ -284,30 +284,39 @@ def save_table(
     for ending, content in files.items(): (folder / f"{name}{ending}").write_bytes(content.encode("utf-8"))
     return [folder / f"{name}{ending}" for ending in files]
 
-# %% ../nbs/11_report.ipynb #68a023e2
+# %% ../nbs/11_report.ipynb #f348cad1
 COLUMN, PAGE = 3.35, 6.95  # inches
 PALETTE = ["#000000", "#0072B2", "#D55E00", "#56B4E9", "#009E73", "#E69F00", "#CC79A7"]
 MARKERS, HATCHES, LINES = "osD^vPX", ["", "///", "...", "xx", "\\\\\\", "++", "oo"], ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1))]
 
 HANGUL = "NanumGothic"  # what DejaVu Sans lacks, Hangul and Hanja, is drawn in it; SIL Open Font License, from the package koreanize-matplotlib
 
-def _korean_font():
-    "Tell matplotlib where the package's font is (without importing the package, which would change matplotlib's settings)."
+@functools.cache
+def fonts() -> list[str]:  # for `family=` of any text
+    "The families that every text is set in; tells matplotlib where the package's font is (without importing the package, which would change matplotlib's settings)."
     import importlib.util
     from matplotlib import font_manager
-    if any(f.name == HANGUL for f in font_manager.fontManager.ttflist): return
-    spec = importlib.util.find_spec("koreanize_matplotlib")
-    if spec is None: raise UsageError("the Korean font is missing: run `pip install koreanize-matplotlib`")
-    font_manager.fontManager.addfont(Path(spec.origin).parent / "fonts" / "NanumGothic.ttf")
+    if not any(f.name == HANGUL for f in font_manager.fontManager.ttflist):
+        spec = importlib.util.find_spec("koreanize_matplotlib")
+        if spec is None: raise UsageError("the Korean font is missing: run `pip install koreanize-matplotlib`")
+        for style in ("", "Bold"): font_manager.fontManager.addfont(Path(spec.origin).parent / "fonts" / f"{HANGUL}{style}.ttf")
+    return ["DejaVu Sans", HANGUL]
+
+def without_glyph(
+    text: str,
+) -> str:  # its characters that would be drawn as boxes, each once; empty: all can be drawn
+    "What none of the fonts has a glyph for."
+    from matplotlib import font_manager, ft2font
+    known = set().union(*(ft2font.FT2Font(font_manager.findfont(f)).get_charmap() for f in fonts()))
+    return "".join(c for c in dict.fromkeys(text) if not c.isspace() and ord(c) not in known)
 
 def house_style():
     "Set matplotlib's defaults (seaborn follows them): sizes for a column, the palette with markers and line styles, files that repeat."
     import matplotlib as mpl
     from cycler import cycler
-    _korean_font()
     mpl.rcParams.update({
         "figure.figsize": (COLUMN, 2.4), "figure.dpi": 110, "savefig.dpi": 220, "figure.constrained_layout.use": True,
-        "font.family": ["DejaVu Sans", HANGUL], "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "legend.fontsize": 7,
+        "font.family": fonts(), "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "legend.fontsize": 7,
         "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "x", "axes.axisbelow": True, "grid.color": "#dddddd", "grid.linewidth": 0.6,
         "lines.linewidth": 1.3, "lines.markersize": 4, "patch.edgecolor": "black", "legend.frameon": False, "hatch.linewidth": 0.6,
         "axes.prop_cycle": cycler(color=PALETTE) + cycler(marker=MARKERS) + cycler(linestyle=LINES), "svg.hashsalt": "treekit", "svg.fonttype": "path"})

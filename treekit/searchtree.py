@@ -6,12 +6,12 @@
 __all__ = ['GAP', 'states', 'seen', 'best', 'show_search', 'states_below', 'draw_search', 'chain', 'draw_line_and_tree',
            'growing_round', 'draw_pipeline']
 
-# %% ../nbs/11d_searchtree.ipynb #51f5ee72
+# %% ../nbs/11d_searchtree.ipynb #c66c831b
 from .config import UsageError
 from .drawing import SIZE, _arrow, _Block, _canvas, clean
 from .mcts import best_path, numbers
 from .method import Node, Trace
-from .report import PAGE
+from .report import PAGE, fonts
 
 # %% ../nbs/11d_searchtree.ipynb #c0dc638e
 def states(trace: Trace) -> list[Node]:
@@ -135,7 +135,7 @@ def draw_search(
     plan.draw(ax)
     return fig
 
-# %% ../nbs/11d_searchtree.ipynb #13ad44b1
+# %% ../nbs/11d_searchtree.ipynb #0fb23955
 class _Row:
     "Boxes side by side, in as many rows as they need; arrows from each to the next, if they follow each other."
     def __init__(self, boxes, width, columns, follow=True):  # boxes: lists of (text, bold, mark, most lines); follow: they lead to the last one
@@ -160,7 +160,7 @@ def _sections(parts, width):
         at += head + part.height + 6
     fig, ax = _canvas(width, at)
     for (title, part), top in zip(parts, tops):
-        ax.text(1, top + 9, title, size=SIZE + 0.6, weight="bold", family="DejaVu Sans", va="baseline", parse_math=False)
+        ax.text(1, top + 9, title, size=SIZE + 0.6, weight="bold", family=fonts(), va="baseline", parse_math=False)
         part.draw(ax, top + head)
     return fig
 
