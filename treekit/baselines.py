@@ -42,7 +42,7 @@ for _few in (False, True):
     for _kind in ("answer", "cot", "path"):
         for _family in ("multi-hop", "ambiguous"): PROMPTS[_few, _kind, _family] = _prompt(_few, _kind, _family)
 
-# %% ../nbs/papers/baselines.ipynb #98e0fae0
+# %% ../nbs/papers/baselines.ipynb #66442d29
 def rationale(
     q: Question,  # with its gold answer
 ) -> str:  # numbered steps; empty where the data set gives none
@@ -52,7 +52,7 @@ def rationale(
     if q.decomposition: return _numbered(_resolved(s, q.decomposition) for s in q.decomposition)
     if q.triples: return _numbered(f"The {relation} of {subject} is {object}" for subject, relation, object in q.triples)
     by_title = {p.title: p for p in q.paragraphs}
-    stated = [(t, s) for t, n in q.facts if t in by_title for s in _sentences(q, by_title[t])[n:n + 1]]
+    stated = [(t, s) for t, n in q.facts if t in by_title for s in q.sentences(by_title[t])[n:n + 1]]
     return _numbered(f"{title}: {sentence}" for title, sentence in stated or [(p.title, _closest(q, p)) for p in q.paragraphs if p.id in q.supporting] if sentence)
 
 def _count(n, noun): return f"{n} {noun}{'s' * (n != 1)}"
@@ -63,14 +63,10 @@ def _resolved(step, steps):
     text = re.sub(r"#(\d+)", lambda m: steps[int(m[1]) - 1].answer if 0 < int(m[1]) <= len(steps) else m[0], step.question).replace(" >> ", ", ")
     return f"{text}{'' if text.endswith('?') else ':'} {step.answer}" if step.answer else text
 
-def _sentences(q, p):
-    ends = q.meta.get("sent_ends", {}).get(p.id) or [m.start() for m in re.finditer(r"(?<=[.?!])\s", p.text)] + [len(p.text)]
-    return [p.text[a:b].strip() for a, b in zip([0, *ends], ends)]
-
 def _closest(q, p):
     "The sentence of a passage that shares most words with the answer; the first of equals."
     words = set(normalise(_solution(q)).split())
-    return max(_sentences(q, p), key=lambda s: len(words & set(normalise(s).split())))
+    return max(q.sentences(p), key=lambda s: len(words & set(normalise(s).split())))
 
 def _solution(q):
     "The long answer, without its citations; else every reading's or list item's answer; else the first of its names."

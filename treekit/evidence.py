@@ -6,8 +6,7 @@
 __all__ = ['SETS', 'gold_facts', 'fact_f1', 'by_sentence', 'retrieved', 'by_facts', 'by_candidates', 'any_covers', 'setting',
            'pools', 'by_words', 'covered', 'answer_f1', 'score', 'spent', 'printed']
 
-# %% ../nbs/10g_evidence.ipynb #e87fb36c
-import re
+# %% ../nbs/10g_evidence.ipynb #5c8f5904
 from collections import Counter
 from dataclasses import replace
 
@@ -36,19 +35,15 @@ def fact_f1(
     common = (said & gold).total()
     return 2 * common / (said.total() + gold.total()) if common else 0.0
 
-# %% ../nbs/10g_evidence.ipynb #a7f6f2c7
+# %% ../nbs/10g_evidence.ipynb #cdae862f
 def by_sentence(
     question: Question,
 ) -> Question:  # the same, with each sentence of its pool as a passage; unchanged if its data set has no gold sentences
     "What the public code searches: sentences instead of paragraphs."
     if not question.facts: return question
-    pieces = [(p, n, s) for p in question.paragraphs for n, s in enumerate(_sentences(question, p)) if s]
+    pieces = [(p, n, s) for p in question.paragraphs for n, s in enumerate(question.sentences(p)) if s]
     gold = set(question.facts)
     return replace(question, paragraphs=tuple(Passage(f"{p.id}#{n}", p.title, s) for p, n, s in pieces), supporting=tuple(f"{p.id}#{n}" for p, n, _ in pieces if p.id in question.supporting and (p.title, n) in gold), meta={})
-
-def _sentences(question, p):
-    ends = question.meta.get("sent_ends", {}).get(p.id) or [m.start() for m in re.finditer(r"(?<=[.?!])\s", p.text)] + [len(p.text)]
-    return [p.text[a:b].strip() for a, b in zip([0, *ends], ends)]
 
 # %% ../nbs/10g_evidence.ipynb #ee06b63d
 def retrieved(

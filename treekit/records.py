@@ -44,7 +44,7 @@ class QAPair:
     answers: tuple[str, ...]  # aliases of one answer
     wikipage: str | None = None  # title of the page that answers it
 
-# %% ../nbs/00a_records.ipynb #c51127a1
+# %% ../nbs/00a_records.ipynb #4a6e216e
 @dataclass(frozen=True)
 class Question:
     "A question with all that its dataset knows about it."
@@ -65,6 +65,11 @@ class Question:
     triples: tuple[tuple[str, str, str], ...] = ()  # (subject, relation, object)
     facts: tuple[tuple[str, int], ...] = ()  # supporting sentences: (title, number from 0)
     meta: dict = field(default_factory=dict, compare=False)  # whatever else the record holds
+
+    def sentences(self, passage: Passage) -> list[str]:
+        "A passage of its pool in sentences: as its record cuts it (`meta[\"sent_ends\"]`, by passage id), else at full stops."
+        ends = self.meta.get("sent_ends", {}).get(passage.id) or [m.start() for m in re.finditer(r"(?<=[.?!])\s", passage.text)] + [len(passage.text)]
+        return [passage.text[a:b].strip() for a, b in zip([0, *ends], ends)]
 
 # %% ../nbs/00a_records.ipynb #8dfab1ba
 class DataError(UsageError):
