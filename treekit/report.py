@@ -8,8 +8,8 @@ __all__ = ['VERDICTS', 'COLUMNS', 'PRINTED', 'FLAGS', 'MARKS', 'LEGEND', 'COLUMN
            'wide', 'to_markdown', 'to_html', 'save_table', 'fonts', 'without_glyph', 'house_style', 'save_figure',
            'dot_plot', 'count_verdicts', 'summary']
 
-# %% ../nbs/11_report.ipynb #0dc350f6
-import csv, functools, html, io, re
+# %% ../nbs/11_report.ipynb #967081b5
+import csv, dataclasses, functools, html, io, re
 from pathlib import Path
 
 from .config import UsageError, choose, root
@@ -284,7 +284,7 @@ def save_table(
     for ending, content in files.items(): (folder / f"{name}{ending}").write_bytes(content.encode("utf-8"))
     return [folder / f"{name}{ending}" for ending in files]
 
-# %% ../nbs/11_report.ipynb #f348cad1
+# %% ../nbs/11_report.ipynb #6a485f49
 COLUMN, PAGE = 3.35, 6.95  # inches
 PALETTE = ["#000000", "#0072B2", "#D55E00", "#56B4E9", "#009E73", "#E69F00", "#CC79A7"]
 MARKERS, HATCHES, LINES = "osD^vPX", ["", "///", "...", "xx", "\\\\\\", "++", "oo"], ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1))]
@@ -300,6 +300,7 @@ def fonts() -> list[str]:  # for `family=` of any text
         spec = importlib.util.find_spec("koreanize_matplotlib")
         if spec is None: raise UsageError("the Korean font is missing: run `pip install koreanize-matplotlib`")
         for style in ("", "Bold"): font_manager.fontManager.addfont(Path(spec.origin).parent / "fonts" / f"{HANGUL}{style}.ttf")
+        font_manager.fontManager.ttflist[-1] = dataclasses.replace(font_manager.fontManager.ttflist[-1], weight=700)  # it calls itself 600, of which matplotlib would warn at every use
     return ["DejaVu Sans", HANGUL]
 
 def without_glyph(
