@@ -60,7 +60,7 @@ def work_dir(
     except OSError as e: raise UsageError(f"can't make the folder {str(folder)!r} ({e.strerror}): set TREEKIT_HOME to a folder that can be written") from None
     return folder
 
-# %% ../nbs/00_config.ipynb #8bc73f66
+# %% ../nbs/00_config.ipynb #ea2f556a
 @dataclass(frozen=True)
 class Profile:
     "Where the model, the questions and the passages come from, and the limits of a run."
@@ -71,7 +71,9 @@ class Profile:
     data: str = "world"  # "world", "hub", or a folder of question files
     retriever: str = "bm25"  # bm25 (Lucene), bm25s, dense, hybrid
     wiki: str = "corpus"  # for methods that open pages by title: "corpus" (the passages' titles), "wikipedia" (needs a network)
-    pool: str = "corpus"  # "own": each question's own paragraphs; "corpus": one index for all
+    documents: str = ""  # for methods that walk a document's headings: a tree store, an articles_*.jsonl file or a folder of them; empty: those that go with `data`
+    router: str = ""  # another profile, whose model routes through documents; empty: this one's does
+    pool: str = "corpus"  # "own": each question's own paragraphs; "corpus": one index for all; "documents": the same over the documents, cut into chunks of 100 words
     parser: str = "bundled"  # "bundled", or one of Stanza's packages
     prompts: str = ""  # a TOML file with other wordings of the prompts
     span_reader: str = "offline"  # what judges Disambig-F1: "offline", the stand-in; or a reading-comprehension model, on the hub or in a folder
@@ -96,9 +98,9 @@ class Profile:
         raise UsageError(f"profile {self.name!r} needs a key: set the environment variable {self.key_variable}; "
                          "the profile 'offline' needs none")
 
-# %% ../nbs/00_config.ipynb #e241b0de
+# %% ../nbs/00_config.ipynb #c50f21cf
 _LEAST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0)
-_CHOICES = dict(pool=("own", "corpus"), wiki=("corpus", "wikipedia"))
+_CHOICES = dict(pool=("own", "corpus", "documents"), wiki=("corpus", "wikipedia"))
 
 def _typed(name, value, kind):
     "`value` as the field's type and within its range, or a `UsageError` that names the field."

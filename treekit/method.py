@@ -105,7 +105,7 @@ class Prediction:
         "A prediction from what `to_json` made."
         return cls(record["answer"], Trace.from_json(record["trace"]), Usage(**record["usage"]), record["error"])
 
-# %% ../nbs/09_method.ipynb #aeca6f13
+# %% ../nbs/09_method.ipynb #250cb994
 @dataclass
 class Kit:
     "What a method may use for one question."
@@ -114,6 +114,8 @@ class Kit:
     parser: Any = None  # `parse(texts) -> list[Parse]`
     embedder: Any = None  # sentence vectors, for the methods that compare texts
     wiki: Any = None  # `page(title)` and `similar(title)`, for the methods that walk a wiki
+    documents: Any = None  # `of(passage)`: the heading tree of the document that a passage is from, for the methods that walk documents
+    router: Any = None  # another `Chat`, for the calls that say `by="router"`; `None`: `llm` answers them, too
     prompts: dict = field(default_factory=dict)  # other wordings, by the prompt's name (`llm.load_prompts`)
     trace: Trace = field(default_factory=Trace)  # written by `ask`, and by the method
     usage: Usage = field(default_factory=Usage)  # counted by `ask`
@@ -129,16 +131,18 @@ class Kit:
         remaining: int = 0,  # calls still to come after this one on its chain
         temperature: float | None = None,  # `None`: as the profile says
         max_tokens: int | None = None,  # `None`: as the profile says
+        logprobs: bool = False,  # also the tokens' log-probabilities: each value is (value, ((token, log-probability), …)), or (value, None) where the server gives none
+        by: str = "llm",  # who is asked: "llm", or "router"
         **inputs,  # the prompt's slots
     ) -> Any:  # the reply's value; a list of `n` values if `n` > 1
         "Ask the model, read its reply, and note both in the trace. Raises what the `Chat` raises."
         prompt, depth = self.prompts.get(prompt.name, prompt), self._depth(node, after, waits)
-        request = prompt(n=n, temperature=temperature, max_tokens=max_tokens, remaining=remaining, **inputs)
-        answered = await self._complete(request, node)
+        request = prompt(n=n, temperature=temperature, max_tokens=max_tokens, remaining=remaining, logprobs=logprobs or None, **inputs)
+        answered = await self._complete(request, node, by=by)
         values = []
         for key, completion, hit in answered:
             reply = prompt.read(completion.text)
-            values.append(reply.value)
+            values.append((reply.value, completion.logprobs) if logprobs else reply.value)
             self._note(node, key, reply.note and f"{prompt.name}: {reply.note}", completion, hit)
         self._reached(node, depth)
         return values if n > 1 else values[0]
@@ -170,13 +174,14 @@ class Kit:
         if node: node.depth = max(node.depth, depth)
         self.usage.critical_path = max(self.usage.critical_path, depth)
 
-    async def _complete(self, request, node, continuation=None):
+    async def _complete(self, request, node, continuation=None, by="llm"):
         "`(key, completion, hit)` for each sample, or for the continuation's score; a bare `Chat` has no keys."
-        if hasattr(self.llm, "complete_keyed"):
-            llm = self.llm if node is None else self.llm.bind(node=str(node.id))
+        llm = self.router if by == "router" and self.router is not None else self.llm
+        if hasattr(llm, "complete_keyed"):
+            llm = llm if node is None else llm.bind(node=str(node.id))
             return await llm.complete_keyed(request, continuation) if continuation is not None else await llm.complete_keyed(request)
-        if continuation is None: return [("", c, False) for c in await self.llm.complete(request)]
-        return [("", Completion("", logprobs=tuple(("", p) for p in await self.llm.score(request, continuation))), False)]
+        if continuation is None: return [("", c, False) for c in await llm.complete(request)]
+        return [("", Completion("", logprobs=tuple(("", p) for p in await llm.score(request, continuation))), False)]
 
     def _note(self, node, key, note, completion, hit):
         self.usage.calls += 1
