@@ -14,7 +14,7 @@ from .data import QAPair, Question, Step
 from .facts import FORWARD, INVERSE, Entity, Name, _number
 from .wording import reasons
 
-# %% ../nbs/01d_questions.ipynb #188e4345
+# %% ../nbs/01d_questions.ipynb #58a394c9
 def _chain(d, e, hops):
     "Describe something by `hops` relations from `e` on: (words, variable, entity, step reference), or None."
     text, v = d.anchor(e)
@@ -37,8 +37,8 @@ def _last(d, text, v, e, step):
     return dict(question=d.ask(e, r, text), find=v, answer=(r, e[r]))
 
 def _compositional_chain(d, hops):
-    e = one(d.rng, [e for e in d.pages.entities if e.kind in one(d.rng, _KIND_GROUPS)])
-    found = _chain(d, e, hops - 1)
+    some = [e for e in d.pages.entities if e.kind in one(d.rng, _KIND_GROUPS)]
+    found = some and _chain(d, one(d.rng, some), hops - 1)
     return found and _last(d, *found)
 
 _KIND_GROUPS = (("film",), ("book",), ("album",), ("band",), ("company",), ("club",), ("landmark",), ("university",), ("person",), ("person",), ("city",), ("award", "country"))
