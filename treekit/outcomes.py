@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['NO_ANSWER', 'OUTCOME', 'JUDGE', 'FIELDS', 'retrieved', 'by_rule', 'evidence_of', 'Judge', 'judged', 'by_judge',
-           'item', 'read_annotations', 'write_annotation', 'by_hand', 'raters', 'agreement', 'calls_of', 'OUTCOMES']
+           'item', 'read_lines', 'write_line', 'read_annotations', 'write_annotation', 'by_hand', 'raters', 'agreement',
+           'calls_of', 'OUTCOMES']
 
-# %% ../nbs/10c_outcomes.ipynb #2130b5ff
-import csv, json, re, zlib
+# %% ../nbs/10c_outcomes.ipynb #c0ccb43a
+import csv, io, json, re, zlib
 from dataclasses import dataclass
 from pathlib import Path
 from .config import Profile, UsageError, nearest
@@ -119,49 +120,87 @@ def by_judge(
     said = {(v.dataset, v.question.id): v.answer for v in results.rows}
     return [NO_ANSWER if r.error else said[r.dataset, f"{r.method}: {r.question.id}"] for r in rows]
 
-# %% ../nbs/10c_outcomes.ipynb #613cc1ab
+# %% ../nbs/10c_outcomes.ipynb #3ab304dc
 FIELDS = ("annotator", "method", "dataset", "question_id", "outcome", "note")
 
 def item(row) -> tuple:  # method, dataset, question id
     "What a judgement is about; `row` is a `Row`, or a line of an annotation file."
     return (row["method"], row["dataset"], row["question_id"]) if isinstance(row, dict) else (row.method, row.dataset, row.question.id)
 
-def read_annotations(
+def read_lines(
     paths,  # a file or several, or their names with a comma between them
+    fields: tuple,  # columns; the last may be missing
     rows: list[Row] = (),  # the sample; empty: only the files are checked
     complete: bool = True,  # whether each annotator must have judged all of it
-) -> list[dict]:  # by line, with `FIELDS`
-    "Judgements by hand. `UsageError` with every line that is wrong."
+    check=lambda line, row: [],  # -> what is wrong with a line's judgement; `row` is what it is about, None if that isn't in the sample
+) -> list[dict]:  # by line, with `fields`
+    "Judgements by hand, of whatever kind. `UsageError` with every line that is wrong."
     paths = [p.strip() for p in paths.split(",") if p.strip()] if isinstance(paths, str) else [paths] if isinstance(paths, Path) else list(paths)
-    found, wrong, first, sample = [], [], {}, list(dict.fromkeys(map(item, rows)))
+    found, wrong, first, sample = [], [], {}, {item(r): r for r in rows}
     for path in map(Path, paths):
-        try: text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as e: raise UsageError(f"annotation file {path.name!r} can't be read: {getattr(e, 'strerror', None) or 'it is not UTF-8 text'}") from None
-        reader = csv.DictReader(text.splitlines(keepends=True))
-        try: header, lines = reader.fieldnames or (), [(reader.line_num, line) for line in reader]
-        except csv.Error as e: raise UsageError(f"{path.name}, line {reader.line_num + 1}: {e}") from None
-        if missing := [f for f in FIELDS[:-1] if f not in header]:
-            raise UsageError(f"{path.name}, line 1: the header lacks {', '.join(missing)}; it should be {','.join(FIELDS)}")
-        for number, line in lines:
+        for number, line in _csv_lines(path, fields):
             at = f"{path.name}, line {number}"
-            line = {f: (line.get(f) or "").strip() for f in FIELDS}
+            if None in line or None in [line[f] for f in fields[:-1]]:
+                wrong.append(f"{at}: {'more fields than the header has' if None in line else f'only {sum(v is not None for v in line.values())} fields of {len(line)}'}")
+                continue
+            line = {f: (line.get(f) or "").strip() for f in fields}
             who = (line["annotator"], *item(line))
-            if line["outcome"] not in OUTCOMES:
-                like = nearest(line["outcome"], OUTCOMES, 1)
-                wrong.append(f"{at}: {line['outcome']!r} is no outcome" + (f"; did you mean {like[0]!r}?" if like else f"; they are {', '.join(OUTCOMES)}"))
+            wrong += [f"{at}: {what}" for what in check(line, sample.get(item(line)))]
             if not line["annotator"]: wrong.append(f"{at}: no annotator")
             if who in first: wrong.append(f"{at}: {_about(item(line))} stands already in {first[who]} for {line['annotator']}")
             first.setdefault(who, at)
             if sample and item(line) not in sample: wrong.append(f"{at}: {_about(item(line))} is not in the sample")
             found.append(line)
     if complete and sample:
-        if not found: wrong.append(f"nobody has judged any of the {len(sample)} answers in {', '.join(Path(p).name for p in paths)}")
+        if not found and not wrong: wrong.append(f"nobody has judged any of the {len(sample)} answers in {', '.join(Path(p).name for p in paths)}")
         for name in dict.fromkeys(l["annotator"] for l in found):
             if left := [i for i in sample if (name, *i) not in first]: wrong.append(f"{name} has not judged {len(left)} of {len(sample)}: {'; '.join(map(_about, left[:10]))}" + " …" * (len(left) > 10))
     if wrong: raise UsageError("the annotations have to be put right: " + " | ".join(wrong))
     return found
 
+def _csv_lines(path, fields):
+    "`(line number, line)` of a file with a header that has all `fields` but the last."
+    try: text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as e: raise UsageError(f"annotation file {path.name!r} can't be read: {getattr(e, 'strerror', None) or 'it is not UTF-8 text'}") from None
+    reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+    try: header, lines = reader.fieldnames or (), [(reader.line_num, line) for line in reader]
+    except csv.Error as e: raise UsageError(f"{path.name}, line {max(1, reader.line_num)}: {e}") from None
+    if missing := [f for f in fields[:-1] if f not in header]:
+        raise UsageError(f"{path.name}, line 1: the header lacks {', '.join(missing)}; it should be {','.join(fields)}")
+    return lines
+
 def _about(i): return f"{i[2]} ({i[0]}, {i[1]})"
+
+def write_line(
+    path: Path,  # made with its header if it doesn't exist
+    fields: tuple,  # columns
+    new: dict,  # one judgement
+    old: list[dict],  # what the file holds
+):
+    "Put a judgement into the file; an earlier one of the same annotator on the same answer is replaced. The file is whole at every moment."
+    if not new["annotator"]: raise UsageError("say who annotates first: the file keeps several people's judgements apart by their names")
+    kept = {(l["annotator"], *item(l)): l for l in old} | {(new["annotator"], *item(new)): new}
+    part = path.with_name(path.name + ".part")
+    with open(part, "w", encoding="utf-8", newline="") as f:
+        writer = csv.DictWriter(f, fields, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(kept.values())
+    part.replace(path)
+
+# %% ../nbs/10c_outcomes.ipynb #f1bded8c
+def read_annotations(
+    paths,  # a file or several, or their names with a comma between them
+    rows: list[Row] = (),  # the sample; empty: only the files are checked
+    complete: bool = True,  # whether each annotator must have judged all of it
+) -> list[dict]:  # by line, with `FIELDS`
+    "Outcomes by hand. `UsageError` with every line that is wrong."
+    return read_lines(paths, FIELDS, rows, complete, _no_outcome)
+
+def _no_outcome(line, row=None):
+    "What is wrong with a line's outcome."
+    if line["outcome"] in OUTCOMES: return []
+    like = nearest(line["outcome"], OUTCOMES, 1)
+    return [f"{line['outcome']!r} is no outcome" + (f"; did you mean {like[0]!r}?" if like else f"; they are {', '.join(OUTCOMES)}")]
 
 def write_annotation(
     path: Path | str,  # made with its header if it doesn't exist
@@ -170,20 +209,12 @@ def write_annotation(
     outcome: str,
     note: str = "",
 ):
-    "Put a judgement into the file; an earlier one of the same annotator on the same answer is replaced. The file is whole at every moment."
+    "Put an outcome into the file, in the place of the annotator's earlier one."
     if outcome not in OUTCOMES: raise UsageError(f"{outcome!r} is no outcome; they are {', '.join(OUTCOMES)}")
-    if not annotator.strip(): raise UsageError("say who annotates first: the file keeps several people's judgements apart by their names")
     path, new = Path(path), dict(zip(FIELDS, (annotator.strip(), *item(row), outcome, " ".join(note.split()))))
-    old = read_annotations([path], complete=False) if path.exists() else []
-    kept = {(l["annotator"], *item(l)): l for l in old} | {(new["annotator"], *item(new)): new}
-    part = path.with_name(path.name + ".part")
-    with open(part, "w", encoding="utf-8", newline="") as f:
-        writer = csv.DictWriter(f, FIELDS, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(kept.values())
-    part.replace(path)
+    write_line(path, FIELDS, new, read_annotations([path], complete=False) if path.exists() else [])
 
-# %% ../nbs/10c_outcomes.ipynb #5c0329ba
+# %% ../nbs/10c_outcomes.ipynb #a7109c33
 def by_hand(
     rows: list[Row],  # the sample
     annotations: list[dict],  # from `read_annotations`
@@ -195,9 +226,9 @@ def by_hand(
         return best[0] if len(best) == 1 else ""
     return [chosen(item(r)) for r in rows]
 
-def raters(annotations: list[dict], rows: list[Row]) -> dict[str, list[str]]:  # annotator -> an outcome for each row, "" where there is none
+def raters(annotations: list[dict], rows: list[Row], field: str = "outcome") -> dict[str, list]:  # annotator -> a judgement for each row, "" where there is none
     "Each annotator's view of the sample, for `agreement`."
-    said = {(l["annotator"], *item(l)): l["outcome"] for l in annotations}
+    said = {(l["annotator"], *item(l)): l[field] for l in annotations}
     return {a: [said.get((a, *item(r)), "") for r in rows] for a in dict.fromkeys(l["annotator"] for l in annotations)}
 
 # %% ../nbs/10c_outcomes.ipynb #44a0cb73
