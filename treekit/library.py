@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SHAPING', 'canonical', 'fingerprint', 'source_fingerprint', 'Unusable', 'Lazy', 'Library', 'Batch']
 
-# %% ../nbs/09a_library.ipynb #5f95f2e4
+# %% ../nbs/09a_library.ipynb #a1ee4d97
 import dataclasses, functools, hashlib, inspect, json, re, sys, threading, uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ import treekit.config
 from .bm25 import corpus_hash
 from .config import UsageError
 from .data import load_corpus
+from .origins import load_documents
 from .wiki import CorpusWiki, Wikipedia
 
 # %% ../nbs/09a_library.ipynb #744a6fa3
@@ -91,7 +92,7 @@ class Lazy:
                 except UsageError as e: raise Unusable(str(e)) from e
         return self.made.search(queries, k)
 
-# %% ../nbs/09a_library.ipynb #09d9fecd
+# %% ../nbs/09a_library.ipynb #3b50a177
 class Library:
     "Which retriever a question gets: one over its own paragraphs, or the one over its dataset's corpus."
 
@@ -112,6 +113,10 @@ class Library:
             from treekit.retrieval import retriever_for
             return retriever_for(self.profile, passages)
         if named.startswith("prebuilt:"): return self._made.setdefault(named, Lazy(lambda: build([]), fingerprint(named), Path(named.removeprefix("prebuilt:")).name))
+        if ("corpus", dataset) not in self._made and given is None and self.profile.pool == "documents":
+            documents = self.documents(dataset)
+            content, label = documents.fingerprint, f"{len(documents):,} documents in chunks of 100 words"
+            self._made["corpus", dataset] = self._made.setdefault(("chunks", content), Lazy(lambda: build(list(documents.passages())), fingerprint(named, "chunks", content), label))
         if ("corpus", dataset) not in self._made:
             passages, content = self.passages(dataset)
             self._made["corpus", dataset] = self._made.setdefault(content, Lazy(lambda: build(passages), fingerprint(named, content), f"{len(passages):,} passages"))
@@ -124,6 +129,13 @@ class Library:
             passages = load_corpus(dataset, self.profile.data, seed=self.profile.seed) if given is None else given() if callable(given) else given
             self._made["passages", dataset] = passages, corpus_hash(passages)
         return self._made["passages", dataset]
+
+    def documents(self, dataset):
+        "The documents that the dataset's passages come from."
+        if ("documents", dataset) not in self._made:
+            found = load_documents(dataset, self.profile.data, self.profile.documents, self.profile.seed)
+            self._made["documents", dataset] = self._made.setdefault(found.fingerprint, found)
+        return self._made["documents", dataset]
 
     def wiki(self, dataset, question):
         "The wiki for one question: Wikipedia in its language, or the pages of what its retriever searches."

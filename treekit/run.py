@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['GIVE_UP', 'Row', 'Results', 'mean_of_means', 'RunFailed', 'chat_for', 'store_path', 'run', 'pace']
 
-# %% ../nbs/10_run.ipynb #4e4ab9f6
+# %% ../nbs/10_run.ipynb #fdd7394b
 import asyncio, dataclasses, functools, gc, json, os, sys, threading, time, uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from .config import Profile, UsageError, choose, work_dir
+from .config import Profile, UsageError, choose, load_profile, work_dir
 from .data import Question
 from .library import Batch, Lazy, Library, Unusable, fingerprint, source_fingerprint
 from .llm import canonical_endpoint, load_prompts
@@ -153,7 +153,7 @@ def mean_of_means(
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return float(np.mean([g.mean() for g in groups])), float(low), float(high)
 
-# %% ../nbs/10_run.ipynb #50b7a903
+# %% ../nbs/10_run.ipynb #9be52915
 @dataclass
 class _Job:
     method: str
@@ -161,6 +161,7 @@ class _Job:
     question: Question
     retriever: Lazy
     wiki: Any
+    documents: Any
     key: str
 
 class RunFailed(Exception):
@@ -177,6 +178,7 @@ class _Session:
     store: Any
     parser: Any
     embedder: Any
+    router: Any  # StoredChat, or None: the chat routes
     prompts: dict  # reworded prompts by name
     window: int  # questions in flight; enough to keep every call slot busy, few enough for the memory
     patient: bool  # something was stored before: go on, however many fail
@@ -201,14 +203,17 @@ class _Session:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(self.window, len(self.jobs))): group.create_task(worker())
         except BaseExceptionGroup as e: error = _first(e)
-        finally: await self.chat.close()
+        finally:
+            await self.chat.close()
+            if self.router: await self.router.close()
         if error:
             error.__context__ = None  # the group: notebooks show the chain, and can't show a group
             raise error
 
     async def answer(self, job):
         "One row. Whatever is wrong with this question stays with this question."
-        kit = Kit(self.chat.bind(method=job.method, dataset=job.dataset, question=job.question.id), job.retriever, self.parser, self.embedder, job.wiki, self.prompts)
+        llm, router = (chat and chat.bind(method=job.method, dataset=job.dataset, question=job.question.id) for chat in (self.chat, self.router))
+        kit = Kit(llm, job.retriever, self.parser, self.embedder, job.wiki, job.documents, router, self.prompts)
         started = time.perf_counter()
         try: prediction = await self.methods[job.method](job.question, kit)
         except (Unusable, NotOnCassette): raise  # every other question would meet it, too
@@ -260,7 +265,7 @@ def store_path(
     "Where a profile's calls and predictions are kept."
     return Path(os.environ.get("TREEKIT_STORE") or work_dir("store") / f"{profile.name}.sqlite")
 
-# %% ../nbs/10_run.ipynb #dc9465c3
+# %% ../nbs/10_run.ipynb #f385417c
 def run(
     methods: dict,  # name -> method; the name as the paper prints it, so that tables line up
     questions: dict,  # dataset -> its questions
@@ -270,6 +275,7 @@ def run(
     store: Store | None = None,  # default: the profile's own
     chat: Any = None,  # a Chat; default: the profile's model
     embedder: Any = None,  # for methods that compare texts
+    router: Any = None,  # a Chat that routes through documents; default: the model of the profile that `profile.router` names, or else `chat`
     progress: bool = True,  # show a bar
 ) -> Results:
     "Answer every question with every method. Raises `BudgetExceeded`, `KeyboardInterrupt` and `UsageError`; whatever else goes wrong is a row."
@@ -278,13 +284,14 @@ def run(
     if cassette := os.environ.get("TREEKIT_CASSETTE"):  # `treekit replay`
         store = Store.replay(cassette)
         chat = ReplayChat(store, profile)
+    if profile.router and not router: router = ReplayChat(store, load_profile(profile.router)) if cassette else chat_for(load_profile(profile.router))
     store, who = store or Store(store_path(profile)), chat or _identity(profile)
     def make_parser():
         from treekit.syntax import parser_for
         return parser_for(profile)
     made_parser = functools.cache(make_parser)
     prompts = load_prompts(profile.prompts) if profile.prompts else {}
-    settings = [who.model, who.endpoint, who.defaults, prompts]
+    settings, routing = [who.model, who.endpoint, who.defaults, prompts], router and [router.model, canonical_endpoint(router.endpoint), router.defaults]
     about = {name: fingerprint(source_fingerprint(m), m, settings, made_parser().fingerprint if getattr(m, "parses", False) else "")
              for name, m in methods.items()}
     jobs, rows = [], {}
@@ -293,18 +300,27 @@ def run(
             retriever, content = library.retriever(dataset, question), repr(question)  # plain values: its repr is its content
             for name in methods:
                 wiki = library.wiki(dataset, question) if getattr(methods[name], "wiki", False) else None
-                key = fingerprint(about[name], content, retriever.fingerprint, *([wiki.fingerprint] if wiki else []))
+                documents = library.documents(dataset) if getattr(methods[name], "documents", False) else None
+                key = fingerprint(about[name], content, retriever.fingerprint, *([wiki.fingerprint] if wiki else []), *([documents.fingerprint, routing] if documents is not None else []))
                 if found := store.get_prediction(key, trace=False): rows[name, dataset, question.id] = _stored(name, dataset, question, key, found, store)
-                else: jobs.append(_Job(name, dataset, question, retriever, wiki, key))
+                else: jobs.append(_Job(name, dataset, question, retriever, wiki, documents, key))
     if jobs:
         parser = Batch(made_parser, [j.question.question for j in jobs if getattr(methods[j.method], "parses", False)])
         stored = StoredChat(chat or chat_for(profile), store, budget=_left(profile.budget))
-        session = _Session(methods, jobs, stored, store, parser, embedder,
+        session = _Session(methods, jobs, stored, store, parser, embedder, router and _beside(stored, router),
                            prompts, max(256, 4 * profile.concurrency), bool(rows))
         _drive(session, len(rows), progress)
         rows |= session.rows
     ordered = [rows[m, d, q.id] for m in methods for d, qs in questions.items() for q in qs]
     return Results(ordered, who.model, {d: library.label(d) for d in questions}, profile)
+
+def _beside(stored, router):
+    "A second model over the same store. A budget is held over one model's calls, so another that is paid for may not stand beside it."
+    second = StoredChat(router, stored.store)
+    if stored.purse.budget is not None and (not second.purse.price or second.purse.price.input or second.purse.price.output):
+        raise UsageError(f"a budget holds for one paid model, and router {router.model!r} is another: add a row of zeros for it to data/prices.csv if you serve it yourself, or set no budget")
+    if (stored.totals.money is None) == (second.totals.money is None): second.totals = stored.totals  # one bar for both
+    return second
 
 def _stored(name, dataset, question, key, found, store):
     "A row from the store; its trace, which is most of it, stays there until somebody looks."
