@@ -57,12 +57,14 @@ def best_window(
             if y - x > 1: heapq.heappush(heap, (*_bound(x, found[x], y, found[y]), x, y))
     return best[1], best[0]
 
-# %% ../nbs/06h_chunks.ipynb #94856d90
+# %% ../nbs/06h_chunks.ipynb #18c1884a
 @dataclass(frozen=True)
 class Located:
     "Where in a document a chunk's words stand."
     nodes: tuple[int, ...]  # content nodes
     distance: float  # Levenshtein distance of the best window, as a share of the chunk's characters
+
+_REACH, _RUN = 8, 2  # letters on both sides of the window that may belong to the chunk; letters in a row that agree by more than chance
 
 def locate(
     text: str,  # a chunk's
@@ -70,9 +72,18 @@ def locate(
     limit: float = 0.5,  # the largest distance that counts; text of another page has about 0.75
 ) -> Located | None:  # None: the chunk isn't in this document
     "The content nodes that a chunk came from."
+    from rapidfuzz.distance import Levenshtein
     wanted, (whole, starts, ids) = " ".join(text.split()), tree.running
     if not wanted or not whole: return None
-    at, d = best_window(whole, wanted)
+    over = whole[:len(wanted) - 1] if len(whole) > len(wanted) else ""
+    ring = f"{whole} {over}" if over else whole
+    at, d = best_window(ring, wanted)
     if d > limit * len(wanted): return None
-    nodes = ids[bisect_right(starts, at) - 1:bisect_right(starts, at + len(wanted) - 1)]
-    return Located(nodes, d / len(wanted))
+    begin, end = at, min(at + len(wanted), len(ring))
+    if d:
+        low = max(0, at - _REACH)
+        runs = [b for b in Levenshtein.editops(ring[low:end + _REACH], wanted).as_matching_blocks() if b.size >= _RUN]
+        if runs: begin, end = low + runs[0].a, low + runs[-1].a + runs[-1].size
+    def between(a, b): return ids[bisect_right(starts, a) - 1:bisect_right(starts, b - 1)] if a < b else ()
+    again = between(0, end - len(whole) - 1)
+    return Located((*(i for i in again if i < ids[bisect_right(starts, begin) - 1]), *between(begin, min(end, len(whole)))), d / len(wanted))
