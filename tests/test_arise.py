@@ -1,5 +1,5 @@
 "ARISE: the same tree whatever answers first, the public code's rounds as it runs them, and what bad replies do."
-import asyncio, math, random
+import asyncio, inspect, math, random
 
 import pytest
 
@@ -9,7 +9,7 @@ from treekit.config import UsageError, load_profile
 from treekit.data import Passage, Question
 from treekit.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
 from treekit.method import Kit
-from treekit.reasoning import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, risk_value, words
+from treekit.reasoning import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Thinking, risk_value, words
 from treekit.run import run
 from treekit.store import Store, StoredChat
 
@@ -110,6 +110,20 @@ def test_without_scores_the_tree_is_the_sequential_ones_too(case):
 @pytest.mark.parametrize("one_by_one", [True, False])
 def test_a_server_that_stops_scoring_is_an_error_and_no_second_measure(scored, one_by_one):
     with pytest.raises(ScoringUnsupported): search(ARISE(one_by_one=one_by_one), chat=NoScores(4, scored=scored))
+
+
+@pytest.mark.parametrize("one_by_one", [True, False])
+def test_if_one_fails_none_is_left_that_nobody_awaits(one_by_one):
+    begun = []
+    async def fails(): raise LookupError("nothing there")
+    async def later(): begun.append(1)
+
+    async def go():
+        each, coroutines = Thinking(ARISE(one_by_one=one_by_one), "?", Kit(Seeded(0))).each, [fails(), later(), later()]
+        with pytest.raises(LookupError): await each(coroutines)
+        return {inspect.getcoroutinestate(c) for c in coroutines}
+
+    assert asyncio.run(go()) == {inspect.CORO_CLOSED} and len(begun) == (0 if one_by_one else 2)
 
 
 @pytest.mark.parametrize("seed", range(8))

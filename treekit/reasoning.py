@@ -159,7 +159,7 @@ $state
 
 Output:""", Format(_parse_score, _any_score, lambda v: f"{v:g}"))
 
-# %% ../nbs/papers/reasoning.ipynb #c2c0c932
+# %% ../nbs/papers/reasoning.ipynb #5bde3c5c
 @dataclass
 class Asked:
     "What was asked for once: the reply, and the record of it."
@@ -204,8 +204,11 @@ class Thinking:
         return self.tasks[key]
 
     async def each(self, coroutines):
-        "All at once, or one by one."
-        return [await c for c in coroutines] if self.m.one_by_one else await together(coroutines)
+        "All at once, or one by one; none is left waiting if one fails."
+        if not self.m.one_by_one: return await together(coroutines)
+        try: return [await c for c in coroutines]
+        finally:
+            for c in coroutines: c.close()
 
     async def stop(self):
         "Nothing is left running."
