@@ -7,8 +7,8 @@ __all__ = ['NO_ANSWER', 'OUTCOME', 'JUDGE', 'FIELDS', 'retrieved', 'by_rule', 'e
            'item', 'read_lines', 'write_line', 'read_annotations', 'write_annotation', 'by_hand', 'raters', 'agreement',
            'calls_of', 'OUTCOMES']
 
-# %% ../nbs/10c_outcomes.ipynb #c0ccb43a
-import csv, io, json, re, zlib
+# %% ../nbs/10c_outcomes.ipynb #669266f5
+import csv, io, re
 from dataclasses import dataclass
 from pathlib import Path
 from .config import Profile, UsageError, nearest
@@ -239,20 +239,17 @@ def agreement(
     both = [labels for labels in zip(*views.values()) if all(l and l != NO_ANSWER for l in labels)]
     return (fleiss_kappa(both) if len(views) > 1 and both else None), len(both)
 
-# %% ../nbs/10c_outcomes.ipynb #00d42ee1
+# %% ../nbs/10c_outcomes.ipynb #b3a3fb46
 def calls_of(
     row: Row,  # an answer
     store,  # the `Store` it was made with
 ) -> list[dict]:  # node, step, key, messages, reply, model, tokens_in, tokens_out; in the order of the trace
     "Every call behind an answer, as it was sent and as it was answered."
-    def sent(key):
-        body = store._all("SELECT body FROM requests JOIN calls ON calls.request=requests.hash WHERE calls.key=?", key)
-        return json.loads(zlib.decompress(body[0][0]))["messages"] if body else []
     out = []
     for node in row.trace.nodes:
-        there = store.calls(node.calls)
+        there, sent = store.calls(node.calls), store.requests(node.calls)
         for key in node.calls:
             c = there.get(key)
-            out.append(dict(node=node.id, step=f"{node.kind}: {node.text}", key=key, messages=sent(key), reply=c.text if c else "(not in this store)",
+            out.append(dict(node=node.id, step=f"{node.kind}: {node.text}", key=key, messages=sent[key][1] if c else [], reply=c.text if c else "(not in this store)",
                             model=c.model if c else "", tokens_in=c.tokens_in if c else None, tokens_out=c.tokens_out if c else None))
     return out

@@ -71,7 +71,7 @@ def _shut(db, lock, hits):
     with _transaction(db, lock, hits): pass
     db.close()
 
-# %% ../nbs/04_store.ipynb #09cd8683
+# %% ../nbs/04_store.ipynb #a0d4c38d
 class Store:
     "Calls, predictions and the ledger in one SQLite file. Safe for several processes, threads and event loops."
 
@@ -111,6 +111,11 @@ class Store:
     def calls(self, keys: list[str]) -> dict[str, Completion]:
         "Stored completions, as far as they are there."
         return {k: Completion(**_loaded(row[0][0])) for k in keys if (row := self._all("SELECT completion FROM calls WHERE key=?", k))}
+
+    def requests(self, keys: list[str]) -> dict[str, tuple[str, list[dict]]]:
+        "What was sent for stored calls: the request's name, the same for all its samples, and its messages."
+        sql = "SELECT key, hash, body FROM calls JOIN requests ON hash = request WHERE key IN (SELECT value FROM json_each(?))"
+        return {key: (name, json.loads(zlib.decompress(body))["messages"]) for key, name, body in self._all(sql, json.dumps(list(keys)))}
 
     def put_calls(self,
         completions: dict[str, Completion],  # by key
@@ -175,8 +180,7 @@ class Store:
             SELECT {columns + ',' if by else ''} COUNT(*) FILTER (WHERE outcome < 2), COUNT(*) FILTER (WHERE outcome = 1), COUNT(*) FILTER (WHERE outcome = 2), IFNULL(SUM(tokens_in), 0),
                    IFNULL(SUM(tokens_out), 0), CASE WHEN COUNT(cost) = COUNT(*) FILTER (WHERE outcome < 2) THEN TOTAL(cost) END, CASE WHEN IFNULL(MIN(known), 1) THEN TOTAL(paid) END
             FROM asks LEFT JOIN calls USING (key) LEFT JOIN requests ON requests.hash = calls.request {f'GROUP BY {columns} ORDER BY {columns}' if by else ''}""", run, run)
-        names = (*by, "calls", "hits", "failed", "tokens_in", "tokens_out", "cost_original", "cost_now")
-        return [dict(zip(names, row)) for row in rows]
+        return [dict(zip((*by, "calls", "hits", "failed", "tokens_in", "tokens_out", "cost_original", "cost_now"), row)) for row in rows]
 
     def pack(self,
         path: Path | str,  # the cassette; an older one is replaced
@@ -184,8 +188,7 @@ class Store:
     ) -> Path:
         "Write a cassette: one file with all calls, predictions and the ledger."
         self.flush()
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        (path := Path(path)).parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.{self.run}.part")
         try:
             with self.lock: self.db.execute("VACUUM INTO ?", (str(part),))
@@ -217,11 +220,10 @@ class Store:
         "What a cassette's run was."
         return {k: json.loads(v) for k, v in self._all("SELECT name, value FROM about")}
 
-# %% ../nbs/04_store.ipynb #dfa87bec
+# %% ../nbs/04_store.ipynb #165e6926
 _BARE = Completion("")
 
-def _dumped(completion):
-    return _encode({k: v for k, v in vars(completion).items() if v != getattr(_BARE, k)})
+def _dumped(completion): return _encode({k: v for k, v in vars(completion).items() if v != getattr(_BARE, k)})
 
 def _loaded(text):
     fields = json.loads(text)
