@@ -4,17 +4,31 @@
 
 # %% auto #0
 __all__ = ['SPAN', 'SLOT', 'QUESTIONS', 'THOUGHT_QUERY', 'QUERY', 'SCORES', 'VALID_FROM', 'EVALUATION', 'PROMPTS', 'EXEMPLARS',
-           'tolerant', 'found_object', 'read_span', 'read_questions', 'read_query', 'read_score', 'read_evaluation',
-           'mean_score', 'language', 'shots', 'f_QG', 'f_DR', 'f_RG', 'evaluate']
+           'tidy', 'asked', 'tolerant', 'found_object', 'read_span', 'read_questions', 'read_query', 'read_score',
+           'read_evaluation', 'mean_score', 'language', 'shots', 'f_QG', 'f_DR', 'f_RG', 'evaluate', 'concluded',
+           'final', 'scores', 'within']
 
-# %% ../nbs/papers/planner.ipynb #6ad8e09f
-import json, math, re
-from typing import Any, Callable
+# %% ../nbs/papers/planner.ipynb #1e448414
+import json, re, unicodedata
+from dataclasses import fields
+from typing import Any, Callable, get_args, get_type_hints
 
+from .config import UsageError, choose
+from .data import Question
 from .formats import TEXT, Format
-from .korean import clean, is_korean
+from .korean import is_korean
 from .llm import Prompt
-from .method import Kit, Node, cited
+from .method import Kit, Node, Prediction, Trace, cited
+
+# %% ../nbs/papers/planner.ipynb #4f30213e
+def tidy(text: str) -> str:
+    "Composed letters (NFC), single spaces, no lone surrogates."
+    return " ".join(unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode()).split())
+
+def asked(question: Question) -> str:
+    "A question's words; an empty one is a `UsageError`."
+    if not (text := tidy(question.question)): raise UsageError("the question is empty")
+    return text
 
 # %% ../nbs/papers/planner.ipynb #d37a9529
 def tolerant(
@@ -40,7 +54,7 @@ def found_object(
         if any(k in got for k in keys): last = got
     return last
 
-# %% ../nbs/papers/planner.ipynb #33c4a987
+# %% ../nbs/papers/planner.ipynb #399763e1
 _NONE = re.compile(r"\W*(?:none|null|n/?a|없음|없습니다|해당 없음)?\W*", re.I)
 _IRRELEVANT = re.compile(r"irrelevant|not relevant|관련(?:이|성)? ?(?:이 )?없|무관", re.I)
 
@@ -48,14 +62,14 @@ def read_span(text: str) -> tuple[dict, list[str]]:
     "`relevance` and `answer_span`."
     got, assumed = found_object(text, ("relevance", "answer_span")), []
     if got is None:
-        plain = clean(text).strip("\"'`")
+        plain = tidy(text).strip("\"'`")
         span = "" if _IRRELEVANT.search(plain) or len(plain) > 100 else plain
         assumed.append("no JSON object with 'answer_span' in the reply; " + ("the short reply itself is taken as the span" if span and not _NONE.fullmatch(span) else "taken as irrelevant"))
         relevance = "relevant"
     else:
         span, relevance = got.get("answer_span"), str(got.get("relevance", "relevant"))
         if isinstance(span, (list, tuple)): span = ", ".join(str(s) for s in span if s is not None)
-        span = "" if span is None else clean(str(span))
+        span = "" if span is None else tidy(str(span))
         if "relevance" not in got: assumed.append("no 'relevance' in the reply; a span counts as relevant")
     none, irrelevant = bool(_NONE.fullmatch(span)), bool(_IRRELEVANT.search(relevance))
     if irrelevant and not none: assumed.append(f"irrelevant, and yet a span is given: {span!r} is dropped")
@@ -64,16 +78,16 @@ def read_span(text: str) -> tuple[dict, list[str]]:
 
 SPAN = tolerant(read_span, lambda v: json.dumps(dict(relevance=v["relevance"], answer_span=v["answer_span"] or "None"), ensure_ascii=False))
 
-# %% ../nbs/papers/planner.ipynb #7f9c82a9
+# %% ../nbs/papers/planner.ipynb #a448cd02
 SLOT = re.compile(r"\[\s*(?:q(?P<q>\d{1,3})[ _-]*)?(?:ans(?:wer)?|답변?)(?:[ _-]*(?P<n>\d{1,3}|n))?\s*\]", re.I)
 _LINE = re.compile(r"^[\s>*_-]*(?:q|질문\s*)?(\d{1,3})\s*[.):]\s*[*_]*\s*(.+)$", re.I)
 
 def read_questions(text: str) -> tuple[list[str], list[str]]:
     "Sub-questions with their slots as `[ANS_n]`."
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    numbered, assumed = [(int(m[1]), clean(m[2])) for line in lines if (m := _LINE.match(line))], []
+    numbered, assumed = [(int(m[1]), tidy(m[2])) for line in lines if (m := _LINE.match(line))], []
     if not numbered:
-        numbered = list(enumerate((clean(l) for l in lines), 1))
+        numbered = list(enumerate((tidy(l) for l in lines), 1))
         if len(lines) != 1: assumed.append("no numbered questions in the reply" + ("; each line is taken as one" if lines else ""))
     place = {label: i for i, (label, _) in reversed([*enumerate(numbered, 1)])}  # a label that comes twice means the first
     if [label for label, _ in numbered] != [*range(1, len(numbered) + 1)]: assumed.append(f"the questions are numbered {', '.join(str(n) for n, _ in numbered[:60])}; they are taken in order")
@@ -86,7 +100,7 @@ def read_questions(text: str) -> tuple[list[str], list[str]]:
 
 QUESTIONS = tolerant(read_questions, lambda v: v[0] if len(v) == 1 else "\n".join(f"{i}. {q}" for i, q in enumerate(v, 1)))
 
-# %% ../nbs/papers/planner.ipynb #a714a4ca
+# %% ../nbs/papers/planner.ipynb #c6e1d6f8
 _QUERY = re.compile(r"^[ \t>*_#-]*(?:search )?(?:query|검색어|쿼리)[ \t*_]*[:：][ \t*_]*", re.I | re.M)
 
 def read_query(text: str) -> tuple[dict, list[str]]:
@@ -94,8 +108,8 @@ def read_query(text: str) -> tuple[dict, list[str]]:
     marks = list(_QUERY.finditer(text))
     if marks:
         thought, rest = text[:marks[0].start()].strip(), text[marks[-1].end():].strip()
-        if said := clean(rest.splitlines()[0] if rest else "").strip("\"'“”*_` "): return dict(thought=thought, query=said), []
-    lines = [l for l in (clean(_QUERY.sub("", l)).strip("\"'“”*_` ") for l in text.splitlines()) if l] or [""]
+        if said := tidy(rest.splitlines()[0] if rest else "").strip("\"'“”*_` "): return dict(thought=thought, query=said), []
+    lines = [l for l in (tidy(_QUERY.sub("", l)).strip("\"'“”*_` ") for l in text.splitlines()) if l] or [""]
     return dict(thought="\n".join(lines[:-1]), query=lines[-1]), ["nothing behind 'Query:' in the reply; its last line is taken" if lines[-1] else "no query in the reply"]
 
 THOUGHT_QUERY = tolerant(read_query, lambda v: f"{v['thought']}\nQuery: {v['query']}")
@@ -354,3 +368,38 @@ async def evaluate(
     said = await kit.ask(PROMPTS["evaluate", lang], node=node, question=q, response=R, **asking)
     node.data["evaluation"] = said | dict(overall_assessment=mean_score(said) if overall == "mean" else said["overall_assessment"], overall_said=said["overall_assessment"])
     return node.data["evaluation"]
+
+# %% ../nbs/papers/planner.ipynb #17ce9b17
+def concluded(
+    kit: Kit,
+    root: Node,  # the question's step
+    response: str,
+    evaluation: dict,  # from `evaluate`
+    **data,  # of the response's step
+) -> Prediction:
+    "The response and its evaluation as the trace's last steps."
+    last = kit.trace.add("response", response, parent=root, **data)
+    kit.trace.add("evaluation", "valid" if evaluation["response_validity"] else "not valid", parent=last, **evaluation)
+    return Prediction(response, kit.trace, kit.usage)
+
+def final(
+    trace: Trace,  # of any method of this paper
+) -> dict | None:  # as `evaluate` gives it; None: the question failed before it
+    "The evaluation of the response that counts."
+    return next((n.data for n in reversed(trace.nodes) if n.kind == "evaluation"), None)
+
+def scores(evaluation: dict) -> dict:  # S.Coh, Ans, O.Ass; R.Val is 100 or 0
+    "An evaluation in Table 2's columns; percentages as percentages."
+    return {"S.Coh": evaluation["semantic_coherence"], "Ans": evaluation["answerability"], "O.Ass": evaluation["overall_assessment"], "R.Val": 100 * evaluation["response_validity"]}
+
+def within(
+    method: Any,  # a dataclass
+    ranges: dict,  # field -> (lowest, highest); whole numbers where these are
+) -> None:
+    "A setting that is out of its range, or none of its choices, is a `UsageError`."
+    kinds = get_type_hints(type(method))
+    for name in (f.name for f in fields(method)):
+        value, (low, high) = getattr(method, name), ranges.get(name, (None, None))
+        if options := get_args(kinds[name]): choose(f"value of {name}", value, options)
+        elif low is not None and (isinstance(value, bool) or not isinstance(value, int if isinstance(low, int) else (int, float)) or not low <= value <= high):
+            raise UsageError(f"{name} should be a {'whole ' * isinstance(low, int)}number from {low:g} to {high:g}, not {value!r}")
