@@ -11,7 +11,7 @@ from typing import Any
 
 from .config import choose
 
-# %% ../nbs/11h_registry.ipynb #f4659a77
+# %% ../nbs/11h_registry.ipynb #7f390e24
 MODULES = {
     "treerare": ("TreeRare (DT)", "TreeRare (CT)"),
     "tree_retrieval": ("Tree-Retrieval (DT)", "Tree-Retrieval (CT)"),
@@ -21,8 +21,9 @@ MODULES = {
     "arise": ("ARISE (ours)",),
     "iterative": ("Self-Ask", "Auto-RAG", "IRCoT", "Iter-RetGen"),
     "revising": ("Vanilla", "Query2Doc", "Verify-and-Edit", "CoT-SC", "RATT"),
+    "rdr2": ("RDR2 (Ours)",),
 }
-SHORT = {"treerare": "TreeRare (DT)", "tree-retrieval": "Tree-Retrieval (DT)", "arise": "ARISE (ours)", "cot": "COT (zero-shot)", "sc": "SC (zero-shot)"}  # a paper's first method, or the one that needs no examples
+SHORT = {"treerare": "TreeRare (DT)", "tree-retrieval": "Tree-Retrieval (DT)", "arise": "ARISE (ours)", "rdr2": "RDR2 (Ours)", "cot": "COT (zero-shot)", "sc": "SC (zero-shot)"}  # a paper's first method, or the one that needs no examples
 
 def typed(
     printed: str,  # "COT (few-shot)", "ReAct*"

@@ -143,7 +143,7 @@ $question
 $document
 """, CURATED)
 
-# %% ../nbs/papers/routing.ipynb #08993e2b
+# %% ../nbs/papers/routing.ipynb #9d4168a9
 EXPELLED = ("text", "unknown", "hidden", "kind", "open", "empty")  # reasons
 COUNTED = (*EXPELLED, "moved", "repeated", "contradicted", "collapsed", "introduction", "half_open")
 
@@ -187,6 +187,7 @@ def decide(
             id = same[0]
             count("moved")
         if tag == "EXPAND":
+            if id == 0 and is_introduced(tree): id = tree.root.children[0]
             own = tree.content(id)
             if not own and reading == "paper" or own and lit.issuperset(own):
                 expelled.append((tag, id, words, why := "open" if own else "empty")); count(why); continue
@@ -197,7 +198,7 @@ def decide(
         if reading == "code": taken = []
     expands = tuple(i for tag, i in taken if tag == "EXPAND")
     for i in expands:
-        if lit and i == (tree.root.children[0] if reading == "paper" and is_introduced(tree) else 0): count("introduction")
+        if lit and i == (tree.root.children[0] if is_introduced(tree) else 0): count("introduction")
         elif lit.intersection(tree.descendants(i)): count("half_open")
     return Decision(tuple(i for tag, i in taken if tag == "ANSWER"), expands, tuple(expelled), counts)
 
