@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['RANGES', 'FOLLOW_UP', 'INTERMEDIATE', 'CONCLUDE', 'SEARCH_OR_ANSWER', 'RECALL', 'ANSWER', 'NEXT_THOUGHT', 'within',
-           'Searching', 'asked', 'facts', 'either', 'SelfAsk', 'AutoRAG', 'first_sentence', 'IRCoT', 'IterRetGen',
-           'methods']
+           'Searching', 'asked', 'facts', 'either', 'SelfAsk', 'stepped', 'AutoRAG', 'first_sentence', 'IRCoT',
+           'IterRetGen', 'methods']
 
 # %% ../nbs/papers/iterative.ipynb #6649bff5
 import re
@@ -128,7 +128,7 @@ Steps:
 $steps
 Answer:""", TEXT)
 
-# %% ../nbs/papers/iterative.ipynb #a29c8101
+# %% ../nbs/papers/iterative.ipynb #423b3313
 @dataclass(frozen=True)
 class SelfAsk(Searching):
     "Follow-up questions, each answered from the passages that it finds, then the answer (Press et al. 2023)."
@@ -136,20 +136,35 @@ class SelfAsk(Searching):
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Two calls for each follow-up, one after the other, and one for the answer. `UsageError` for an empty question."
-        text, steps, seen = asked(question), [], []
+        text = asked(question)
         node = kit.trace.add("question", text)
-        for i in range(self.rounds + 1):
-            last = i == self.rounds
-            reply = dict(question="", answer="") if last else await kit.ask(FOLLOW_UP, node=node, question=text, steps=steps, remaining=2)
-            if reply["question"].lower() in seen: node.notes.append("the follow-up question was asked before; the steps are concluded")
-            if reply["answer"] or last or reply["question"].lower() in seen: break
-            seen.append(reply["question"].lower())
-            node = kit.trace.add("follow-up", reply["question"], parent=node)
-            documents = await self._search(kit, node, node.text)
-            node.data["evidence"] = await kit.ask(INTERMEDIATE, node=node, questions=node.text, documents=documents, remaining=1)
-            steps = [*steps, f"Follow up: {node.text} Intermediate answer: {node.data['evidence']}"]
-        answer = reply["answer"] or await kit.ask(CONCLUDE, node=node, question=text, steps=steps)
-        return await self._end(kit, node, text, answer, [n.data["evidence"] for n in kit.trace.nodes if "evidence" in n.data])
+        steps, answer = await self.followed(kit, node, text)
+        answer = answer or await kit.ask(CONCLUDE, node=[node, *steps][-1], question=text, steps=[stepped(n) for n in steps])
+        return await self._end(kit, [node, *steps][-1], text, answer, [n.data["evidence"] for n in steps])
+
+    async def followed(
+        self,
+        kit: Kit,
+        node: Node,  # the question's step
+        text: str,  # the question
+    ) -> tuple[list[Node], str]:  # a step for each follow-up, with its evidence; the answer, or "" if the model came to none
+        "Follow-up questions, each below the one before."
+        steps = []
+        for i in range(self.rounds):
+            last = [node, *steps][-1]
+            reply = await kit.ask(FOLLOW_UP, node=last, question=text, steps=[stepped(n) for n in steps], remaining=2)
+            if reply["answer"]: return steps, reply["answer"]
+            if reply["question"].lower() in (n.text.lower() for n in steps):
+                last.notes.append("the follow-up question was asked before; the steps are concluded")
+                break
+            steps.append(kit.trace.add("follow-up", reply["question"], parent=last))
+            documents = await self._search(kit, steps[-1], reply["question"])
+            steps[-1].data["evidence"] = await kit.ask(INTERMEDIATE, node=steps[-1], questions=reply["question"], documents=documents, remaining=1)
+        return steps, ""
+
+def stepped(node: Node) -> str:
+    "A follow-up and its answer as a prompt shows them."
+    return f"Follow up: {node.text} Intermediate answer: {node.data['evidence']}"
 
 # %% ../nbs/papers/iterative.ipynb #738d9b36
 SEARCH_OR_ANSWER = Prompt("iterative.search_or_answer", "search_or_answer", """\
@@ -217,7 +232,7 @@ class AutoRAG(Searching):
         node.data.update(queries=[node.text], hits=cited(fresh))
         return [h.passage for h in fresh]
 
-# %% ../nbs/papers/iterative.ipynb #8569d081
+# %% ../nbs/papers/iterative.ipynb #ab29d564
 NEXT_THOUGHT = Prompt("iterative.next_thought", "thought", """\
 Reason step by step towards the answer of the question, with the help of the documents. Write only the next sentence of the reasoning. If the thoughts so far are enough, write: So the answer is: [the answer]
 
@@ -231,9 +246,9 @@ The next sentence:""", TEXT, defaults=dict(max_tokens=200))
 
 def first_sentence(text: str) -> str:
     "The first sentence of a text; initials and abbreviations of one letter don't end it."
-    return re.split(r"(?<=[.?!])(?<!\b[A-Z]\.)\s+(?=[A-Z\"“(])", " ".join(text.split()))[0]
+    return re.split(r"(?<=[.?!])(?<!\b[A-Z]\.)\s+(?=[A-Z가-힣\"“(])", " ".join(text.split()))[0]
 
-# %% ../nbs/papers/iterative.ipynb #c858aad3
+# %% ../nbs/papers/iterative.ipynb #92a194b3
 @dataclass(frozen=True)
 class IRCoT(Searching):
     "A chain of thought whose sentences are the queries, and a reader at the end (Trivedi et al. 2023)."
@@ -242,18 +257,26 @@ class IRCoT(Searching):
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "One call for each sentence, one after the other, and one for the answer. `UsageError` for an empty question."
-        text, thoughts = asked(question), []
-        node = kit.trace.add("question", text)
-        documents = await self._search(kit, node, text)
+        text = asked(question)
+        steps, documents = await self.chained(kit, kit.trace.add("question", text), text)
+        reply = await kit.ask(ANSWER, node=steps[-1], question=text, documents=documents)
+        return await self._end(kit, steps[-1], text, reply["answer"], [n.text for n in steps[1:]])
+
+    async def chained(
+        self,
+        kit: Kit,
+        node: Node,  # the question's step
+        text: str,  # the question
+    ) -> tuple[list[Node], list]:  # the question's step and one for each sentence; the passages
+        "Sentences, each below the one before, and all that they found."
+        documents, steps = await self._search(kit, node, text), [node]
         for i in range(self.rounds):
-            said = first_sentence(await kit.ask(NEXT_THOUGHT, node=node, question=text, documents=documents, thoughts=thoughts, remaining=1))
-            thoughts = [*thoughts, said]
-            node = kit.trace.add("thought", said, parent=node)
+            said = first_sentence(await kit.ask(NEXT_THOUGHT, node=steps[-1], question=text, documents=documents, thoughts=[n.text for n in steps[1:]], remaining=1))
+            steps.append(kit.trace.add("thought", said, parent=steps[-1]))
             if not said or "answer is" in said.lower(): break
-            found = await self._search(kit, node, said)
+            found = await self._search(kit, steps[-1], said)
             documents = list({p.id: p for p in [*documents, *found]}.values())[:self.passages]
-        reply = await kit.ask(ANSWER, node=node, question=text, documents=documents)
-        return await self._end(kit, node, text, reply["answer"], thoughts)
+        return steps, documents
 
 # %% ../nbs/papers/iterative.ipynb #1c17c967
 @dataclass(frozen=True)
