@@ -15,7 +15,7 @@ from .outcomes import agreement, item, raters, read_annotations, write_annotatio
 from .report import ht
 from .run import Row
 
-# %% ../nbs/11f_annotating.ipynb #bbf29d32
+# %% ../nbs/11f_annotating.ipynb #d9838752
 class Page:
     "One answer after the other. `.widget` is what a notebook shows; `.pick(choice)`, `.move(by)` are what its buttons and keys do."
     choices = {}  # what can be said -> what it means
@@ -37,7 +37,7 @@ class Page:
         self.path, self.rows, self.at = Path(path), sorted(rows, key=lambda r: random.Random(f"{seed} {item(r)}").random()), 0
         self.lines()  # a file that isn't of this sample is an error now, not after fifty clicks
         self.name = w.Text(annotator, description="annotator", continuous_update=False)
-        self.note = w.Text("", placeholder="a note, if need be", layout=w.Layout(width="100%"))
+        self.note = w.Text("", placeholder="a note, if need be", layout=w.Layout(width="98%"))
         self.bar = w.IntProgress(0, 0, len(self.rows), layout=w.Layout(width="12em"))
         self.said, self.page = w.HTML(), w.HTML()
         self.buttons = {c: w.Button(description=c, tooltip=meaning, layout=w.Layout(width="auto")) for c, meaning in self.choices.items()}
@@ -45,10 +45,10 @@ class Page:
         self.back, self.forth = w.Button(description="← back", layout=w.Layout(width="6em")), w.Button(description="skip →", layout=w.Layout(width="6em"))
         self.back.on_click(lambda _: self.move(-1))
         self.forth.on_click(lambda _: self.move(1))
-        self.keys = w.Text("", placeholder=f"keys: 1 to {len(self.choices)}, back: ,  on: .", layout=w.Layout(width="13em"))
+        self.keys = w.Text("", placeholder=f"keys: 1–{len(self.choices)}  ,  .", layout=w.Layout(width="9em"))
         self.keys.observe(lambda change: self.press(change.new), "value")
         self.name.observe(lambda _: self.resume(), "value")
-        help = w.HTML("<ul style='margin:.2em'>" + "".join(f"<li>{i}: <b>{ht(c)}</b>: {ht(m)}</li>" for i, (c, m) in enumerate(self.choices.items(), 1)) + "</ul>")
+        help = w.HTML("<ul style='margin:.2em'>" + "".join(f"<li>{i}: <b>{ht(c)}</b>: {ht(m)}</li>" for i, (c, m) in enumerate(self.choices.items(), 1)) + "<li>keys, typed into their field: the numbers; , is back, . is on</li></ul>")
         self.widget = w.VBox([w.HBox([self.name, self.bar, self.back, self.forth]), w.HBox([*self.buttons.values(), self.keys], layout=w.Layout(flex_flow="row wrap")), self.note, self.said, self.page, help])
         self.resume()
 
