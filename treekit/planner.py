@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['SPAN', 'SLOT', 'QUESTIONS', 'THOUGHT_QUERY', 'QUERY', 'SCORES', 'VALID_FROM', 'EVALUATION', 'PROMPTS', 'EXEMPLARS',
            'tidy', 'asked', 'tolerant', 'found_object', 'read_span', 'read_questions', 'read_query', 'read_score',
-           'read_evaluation', 'mean_score', 'language', 'shots', 'f_QG', 'f_DR', 'f_RG', 'evaluate', 'concluded',
-           'final', 'scores', 'within']
+           'read_evaluation', 'mean_score', 'language', 'in_both', 'shots', 'f_QG', 'f_DR', 'f_RG', 'evaluate',
+           'concluded', 'final', 'scores', 'within']
 
 # %% ../nbs/papers/planner.ipynb #1e448414
 import json, re, unicodedata
@@ -160,18 +160,19 @@ def mean_score(evaluation: dict) -> float:
 
 EVALUATION = tolerant(read_evaluation, lambda v: json.dumps({k: v[k] for k in _NAMES}, ensure_ascii=False))
 
-# %% ../nbs/papers/planner.ipynb #1bfb0a52
+# %% ../nbs/papers/planner.ipynb #4e78f20d
 PROMPTS = {}  # (part, language) -> prompt
 
 def language(question: str) -> str:
     "`ko` or `en`."
     return "ko" if is_korean(question) else "en"
 
-def _both(part, task, format, ko, en, **defaults):
+def in_both(part, task, format, ko, en, **defaults):
+    "A part's prompt in both languages."
     for lang, template in (("ko", ko), ("en", en)): PROMPTS[part, lang] = Prompt(f"toq.{part}.{lang}", task, template, format, defaults=defaults)
 
-# %% ../nbs/papers/planner.ipynb #c0306c06
-_both("integrate", "integrate_answer", SPAN, """\
+# %% ../nbs/papers/planner.ipynb #8532c78a
+in_both("integrate", "integrate_answer", SPAN, """\
 사용자의 질문 의도에 꼭 맞는 답변 구간을 문서에서 찾으세요.
 질문과 문서가 서로 관련이 있으면, 질문 의도에 맞는 답변 구간을 문서에 쓰인 그대로 뽑으세요. 여러 가지를 묻는 질문이면 모두 쉼표로 이어 쓰세요.
 질문과 문서가 서로 관련이 없으면 None을 출력하세요.
@@ -205,8 +206,8 @@ Documents:
 $documents
 Output:""")
 
-# %% ../nbs/papers/planner.ipynb #dbb86029
-_both("decompose", "decompose_question", QUESTIONS, """\
+# %% ../nbs/papers/planner.ipynb #197fd69f
+in_both("decompose", "decompose_question", QUESTIONS, """\
 사용자의 질문이 검색 엔진에서 한 번 검색하면 정보를 모을 수 있는 질문인지, 여러 번 검색해야 하는 질문인지 판단하세요.
 여러 번 검색해야 하면 질문을 여러 문장으로 나누고 번호를 붙이세요.
 한 번만 검색하면 되는 경우에는 사용자의 질문을 고치지 말고 그대로 출력하세요.
@@ -236,7 +237,7 @@ How heavy is the Halla 2 tent?
 
 Question: $question""")
 
-# %% ../nbs/papers/planner.ipynb #0f9dc1cb
+# %% ../nbs/papers/planner.ipynb #e2755950
 EXEMPLARS = dict(
     ko=(("한라 2 텐트와 비슷한 가격대의 텐트를 추천해 주세요.", "한라 2 텐트 가격대 텐트 추천"), ("속초 오늘 날씨를 알려 주세요.", "속초 오늘 날씨"),
         ("자전거와 전동 킥보드 중에서 보험료가 더 싼 것은 무엇인가요?", "자전거 전동 킥보드 보험료 비교"), ("소설 〈잿빛 항구〉를 쓴 사람이 태어난 곳은 어디인가요?", "소설 잿빛 항구 작가 출생지")),
@@ -247,7 +248,7 @@ def shots(k: int, lang: str) -> str:
     "The first `k` exemplars as the prompt shows them."
     return "\n\n".join(f"{dict(ko='질문', en='Question')[lang]}: {q}\nQuery: {Q}" for q, Q in EXEMPLARS[lang][:k])
 
-_both("query", "search_query", QUERY, """\
+in_both("query", "search_query", QUERY, """\
 당신은 사용자의 질문을 검색 엔진에서 찾기 위한 쿼리를 만드는 모델입니다.
 질문의 답을 찾는 데 가장 알맞은 검색어를 하나 만드세요.
 
@@ -263,8 +264,8 @@ $exemplars
 Question: $question
 Write one line that starts with "Query:", and nothing else.""")
 
-# %% ../nbs/papers/planner.ipynb #17e87865
-_both("respond", "respond", TEXT, """\
+# %% ../nbs/papers/planner.ipynb #0e93840f
+in_both("respond", "respond", TEXT, """\
 사용자의 질문에 문서를 바탕으로 답하세요. 문서는 아래 쿼리로 찾은 것입니다.
 질문에 바로 답하고, 그 답을 뒷받침하는 내용을 문서에서 가져와 두세 문장으로 쓰세요. 문서에 없는 내용은 쓰지 마세요. 문서에 답이 없으면 없다고 쓰세요.
 
@@ -284,8 +285,8 @@ $documents
 Question: $question
 Response:""")
 
-# %% ../nbs/papers/planner.ipynb #d549350a
-_both("evaluate", "evaluate_response", EVALUATION, """\
+# %% ../nbs/papers/planner.ipynb #74d083c2
+in_both("evaluate", "evaluate_response", EVALUATION, """\
 사용자 질문에 대한 요약의 semantic_coherence와 answerability를 평가하세요.
 - semantic_coherence: 요약이 논리적으로 이어지고 사용자 질문과 관련되어 있는 정도. 1(전혀 그렇지 않음)부터 10(정확히 일치)까지의 점수.
 - answerability: 요약이 사용자 질문에 직접, 빠짐없이 답할 확률의 추정. 퍼센트로 나타내며, 0%는 전혀 확신이 없음, 100%는 완전히 확신함을 뜻합니다.
