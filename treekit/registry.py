@@ -11,7 +11,7 @@ from typing import Any
 
 from .config import choose
 
-# %% ../nbs/11h_registry.ipynb #7f390e24
+# %% ../nbs/11h_registry.ipynb #8b30dd11
 MODULES = {
     "treerare": ("TreeRare (DT)", "TreeRare (CT)"),
     "tree_retrieval": ("Tree-Retrieval (DT)", "Tree-Retrieval (CT)"),
@@ -21,9 +21,11 @@ MODULES = {
     "arise": ("ARISE (ours)",),
     "iterative": ("Self-Ask", "Auto-RAG", "IRCoT", "Iter-RetGen"),
     "revising": ("Vanilla", "Query2Doc", "Verify-and-Edit", "CoT-SC", "RATT"),
+    "toq": ("ToQ (ours)", "Direct Generation", "Chain-of-Thought", "Previous Context", "Self-ask"),
     "rdr2": ("RDR2 (Ours)",),
+    "long_form": ("No-retrieval", "Retrieve-and-Read", "FLARE", "ASC-F", "ASC", "SELF-RAG", "SELF-REASONING", "OPEN-RAG", "FRONT"),
 }
-SHORT = {"treerare": "TreeRare (DT)", "tree-retrieval": "Tree-Retrieval (DT)", "arise": "ARISE (ours)", "rdr2": "RDR2 (Ours)", "cot": "COT (zero-shot)", "sc": "SC (zero-shot)"}  # a paper's first method, or the one that needs no examples
+SHORT = {"treerare": "TreeRare (DT)", "tree-retrieval": "Tree-Retrieval (DT)", "arise": "ARISE (ours)", "toq": "ToQ (ours)", "rdr2": "RDR2 (Ours)", "cot": "COT (zero-shot)", "sc": "SC (zero-shot)"}  # a paper's first method, or the one that needs no examples
 
 def typed(
     printed: str,  # "COT (few-shot)", "ReAct*"
@@ -32,8 +34,11 @@ def typed(
     return re.sub(r"[^a-z0-9]+", "-", printed.lower().replace("*", " star")).strip("-")
 
 def names() -> dict[str, str]:  # as typed -> as printed
-    "All methods, the short names first."
-    return SHORT | {typed(p): p for printed in MODULES.values() for p in printed}
+    "All methods, the short names first. Where two papers print what is typed alike, the later one's has its module in front."
+    known = dict(SHORT)
+    for module, own in MODULES.items():
+        for p in own: known[typed(p) if known.get(typed(p), p) == p else f"{module}-{typed(p)}"] = p
+    return known
 
 # %% ../nbs/11h_registry.ipynb #042de17a
 def find(
