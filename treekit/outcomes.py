@@ -120,7 +120,7 @@ def by_judge(
     said = {(v.dataset, v.question.id): v.answer for v in results.rows}
     return [NO_ANSWER if r.error else said[r.dataset, f"{r.method}: {r.question.id}"] for r in rows]
 
-# %% ../nbs/10c_outcomes.ipynb #3ab304dc
+# %% ../nbs/10c_outcomes.ipynb #55cb67d5
 FIELDS = ("annotator", "method", "dataset", "question_id", "outcome", "note")
 
 def item(row) -> tuple:  # method, dataset, question id
@@ -164,7 +164,7 @@ def _csv_lines(path, fields):
     except (OSError, UnicodeDecodeError) as e: raise UsageError(f"annotation file {path.name!r} can't be read: {getattr(e, 'strerror', None) or 'it is not UTF-8 text'}") from None
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try: header, lines = reader.fieldnames or (), [(reader.line_num, line) for line in reader]
-    except csv.Error as e: raise UsageError(f"{path.name}, line {max(1, reader.line_num)}: {e}") from None
+    except csv.Error as e: raise UsageError(f"{path.name}, line {reader.line_num + 1}: {e}") from None  # where the broken line begins
     if missing := [f for f in fields[:-1] if f not in header]:
         raise UsageError(f"{path.name}, line 1: the header lacks {', '.join(missing)}; it should be {','.join(fields)}")
     return lines
