@@ -48,7 +48,7 @@ def about(name, ps, question="") -> list[Page]:
     best = max(map(fit, same))
     return [p for p in same if fit(p) == best]
 
-# %% ../nbs/05u_korean_tasks.ipynb #35273557
+# %% ../nbs/05u_korean_tasks.ipynb #cae5f1a8
 _LIST = {"director": "감독", "author": "썼|소설로는", "stars": "출연|볼 수", "composer": "음악", "studio": "제작", "publisher": "펴낸|출간", "performer": "음반으로는|녹음", "architect": "설계|작품", "founder": "세웠|설립자",
          "producer": "프로듀", "mayor": "시장", "rector": "총장", "director ": "감독", "member": "연주|구성원", "birthplace": "태어난 사람|여기서 났", "education": "졸업생|이곳에서 공부", "club": "선수는|옷을 입", "award": "수상작|주어졌",
          "seat": "본거지|이곳에 있", "river": "지난다|강을 따라"}
@@ -84,6 +84,7 @@ _KIN = [("친할아버지", "아버지의 아버지"), ("친할머니", "아버�
 def follow(
     question: str,  # a person's kin are spelled out: 고모 is a sibling of the father
     ps: list[Page],
+    whole: bool = False,  # nothing, if a relation on the way isn't found; else it is passed over
 ) -> list[tuple[str, Page, int]]:  # the answers that the last relation leads to
     "From the names in a question through its relations, inner first."
     for kin, plain in _KIN: question = re.sub(kin, plain, question)
@@ -96,6 +97,7 @@ def follow(
     if len(chain) > 1 and len(names) > 1: current = names
     for relation in chain:
         new = [hit for name in current for hit in step(name, relation, ps, question)]
+        if not new and whole: return []
         if not new: continue
         found, current = new, list(dict.fromkeys(text for text, _, _ in new))
     return found
