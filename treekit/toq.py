@@ -105,7 +105,7 @@ def fill(
         return answer + (said if "(" in fitting else fitting) if said else answer
     return tidy(settle(_FILLED.sub(put, text)))
 
-# %% ../nbs/papers/toq.ipynb #552a0b8a
+# %% ../nbs/papers/toq.ipynb #2cf3eb2c
 LONGEST = 300  # characters of an answer that fills a slot
 
 class Tree:
@@ -113,12 +113,13 @@ class Tree:
 
     def __init__(self, method: "TreeOfQuestion", question: str, kit: Kit):
         self.m, self.kit, self.lang, self.asked, self.levels = method, kit, language(question), 0, []
+        self.since = 0  # calls on the longest chain before this pass: it waited for the root's evaluation
         self.root = QuestionNode(question, 1, 1, Node("question", None, "question", question), allowance=method.max_nodes)  # line 1
 
     async def grow(self):
         "Level by level, until the original question is answered, there is nothing left to decompose, or the last level is reached."
         for limit in range(1, self.m.levels + 1):
-            before = self.asked
+            before, self.since = self.asked, self.root.record.depth
             await self.solve(self.root, limit)
             best = self.root.best
             self.levels.append(dict(level=limit, response=best["response"], evaluation=best["evaluation"], of=best["level"]))
@@ -154,6 +155,7 @@ class Tree:
             node.former, node.children = node.former + (node.children or []), None
         node.question, node.given, node.rests_on = question, [], []
         self.asked += 1
+        node.record.depth = max(node.record.depth, self.since)
         Q = await f_QG(self.kit, question, node.record, self.m.exemplars, self.lang, remaining=2 * node.level)
         D = await f_DR(self.kit, Q, node.record, self.m.top_k)
         await self.answered(node, [Q], D, limit)
@@ -193,6 +195,7 @@ class Tree:
     async def decompose(self, node):
         "The Question Decomposer: new nodes, one level down."
         record, node.children = node.record, []
+        record.depth = max(record.depth, self.since)
         if not (most := min(self.m.max_subquestions, node.allowance)): return record.notes.append(f"not decomposed: the tree has its {self.m.max_nodes} sub-questions")
         found = await self.kit.ask(PROMPTS["decompose", self.lang], node=record, question=node.question, remaining=2 * node.level + 3)
         plan, notes = planned(found, [node.question, *(n.question for n in node.above)], most, self.lang)
