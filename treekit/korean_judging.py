@@ -60,7 +60,7 @@ def _described(name):
     n = next((i for i, w in enumerate(words) if w not in COMMON), 0)
     return f"{' '.join(words[n:])} ({' '.join(words[:n])})" if n else name
 
-# %% ../nbs/05w_korean_judging.ipynb #003b7885
+# %% ../nbs/05w_korean_judging.ipynb #be9559ed
 class Known(NamedTuple):
     "What a set of documents and responses offers."
     pages: list[Page]
@@ -126,6 +126,10 @@ def known(documents) -> Known:
                 if question and not i and (key == _topic_key(topic(question)) or s.startswith("질문의 답은")): said.setdefault(_topic_key(topic(question)) or _topic_key(question), answers)
                 names += answers
                 if not (i and key): continue
+            head = re.match(r"([^:?]{2,60}): (?=\S)", s)  # “title: sentence”
+            if head:
+                found.setdefault(head[1], []).append(s[head.end():])
+                continue
             if i == 0 and question and (m := re.match(r"(예|아니요)\b", s)): said.setdefault(_topic_key(question), [m[1]])
             who = subject(s, names)
             if not who: continue
@@ -356,11 +360,13 @@ def _covered(question, response):
     terms = set(morpheme_terms(question)) - _FORMAL
     return max((sum(t in s for t in terms) / max(1, len(terms)) for s in sentences(response)), default=0)
 
-# %% ../nbs/05w_korean_judging.ipynb #8dfc5d73
+# %% ../nbs/05w_korean_judging.ipynb #95901547
 import treekit.planning  # registers the English ones first
 
 def thought_query(question: str, **others) -> dict:  # thought, query
     "The steps as they are planned, and one query for all of them."
-    return dict(thought=" ".join(decompose(question)), query=search_query(question))
+    steps = decompose(question)
+    words = " ".join(search_query(re.sub(r"\[ANS_\d+\](?:은\(는\)|이\(가\)|을\(를\)|\S*)", " ", s)) for s in steps).split()
+    return dict(thought=" ".join(steps), query=" ".join(dict.fromkeys(words)) or search_query(question))
 
 for _task, _handler in dict(decompose_question=decompose, search_query=search_query, thought_query=thought_query, respond=respond, integrate_answer=integrate_answer, evaluate_response=evaluate_response).items(): by_language(_task, _handler)

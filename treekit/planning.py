@@ -103,7 +103,7 @@ def decompose(
 
 def _people(group): return bool(re.search(r"\b(?:people|persons|children|stars|members|actors|players|alumni|siblings|directors|authors|natives)\b", group))
 
-# %% ../nbs/05j_planning.ipynb #79d03434
+# %% ../nbs/05j_planning.ipynb #cbe790b4
 _DROPPED = FUNCTION | set("who whom whose what which when where why how many much is are was were be been do does did has have had the a an please tell me recommend show give list there than".split())
 _next_query = HANDLERS["search_query"]
 
@@ -117,8 +117,9 @@ def search_query(question: str, thought: str = "", **others) -> str:
 @handles("thought_query")
 def thought_query(question: str, **others) -> dict:  # thought, query
     "A chain of thought before the query: the steps as they are planned, and one query for all of them."
-    steps = HANDLERS["decompose_question"](question=question)
-    return dict(thought=" ".join(steps), query=HANDLERS["search_query"](question=question))
+    steps = decompose(question)
+    words = " ".join(search_query(re.sub(r"\[ANS_\d+\]", " ", s)) for s in steps).split()
+    return dict(thought=" ".join(steps), query=" ".join(dict.fromkeys(words)) or question)
 
 # %% ../nbs/05j_planning.ipynb #b85cfa5f
 class Known(NamedTuple):
