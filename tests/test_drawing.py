@@ -24,7 +24,7 @@ def tree(seed=0, nodes=9, words=30, chain=False, answer=True):
 
 def boxes(fig):
     "Extents of the drawn boxes and of the texts, in points."
-    fig.canvas.draw()
+    fig.draw_without_rendering()
     scale, renderer = 72 / fig.dpi, fig.canvas.get_renderer()
     [ax] = fig.axes
     return ([p.get_window_extent(renderer).transformed(ax.transData.inverted()) for p in ax.patches if type(p).__name__ == "FancyBboxPatch"],

@@ -6,8 +6,8 @@
 __all__ = ['WRITTEN', 'FIELDS', 'inventory', 'runnable', 'source', 'Failed', 'Task', 'reproduce_all', 'worst', 'project',
            'estimate_all']
 
-# %% ../nbs/11b_artefacts.ipynb #321c6558
-import csv, json, os, time
+# %% ../nbs/11b_artefacts.ipynb #32c430f7
+import csv, json, os, sys, time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -59,7 +59,7 @@ FIELDS = [f.name for f in fields(Profile) if f.name != "name"]
 class Failed(Exception):
     "Something that was run didn't work; one line. Exit code 1."
 
-# %% ../nbs/11b_artefacts.ipynb #d5b33771
+# %% ../nbs/11b_artefacts.ipynb #49051017
 @dataclass
 class Task:
     "One notebook to run, and what became of it."
@@ -73,11 +73,10 @@ class Task:
 
 def _parameters(notebook):
     "The names that a notebook's parameter cell declares, with their defaults as text."
-    import ast, nbformat
-    nb = nbformat.read(notebook, as_version=4)
-    cells = [c for c in nb.cells if c.cell_type == "code" and "parameters" in c.metadata.get("tags", [])]
+    import ast
+    cells = [c for c in json.loads(notebook.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code" and "parameters" in c["metadata"].get("tags", [])]
     if not cells: raise UsageError(f"{notebook.name} has no cell tagged 'parameters'")
-    return {t.id for c in cells for s in ast.parse(c.source).body if isinstance(s, (ast.Assign, ast.AnnAssign))
+    return {t.id for c in cells for s in ast.parse("".join(c["source"])).body if isinstance(s, (ast.Assign, ast.AnnAssign))
             for t in (s.targets if isinstance(s, ast.Assign) else [s.target]) if isinstance(t, ast.Name)}
 
 def _plan(artefacts, out, given, sets):
@@ -93,11 +92,13 @@ def _plan(artefacts, out, given, sets):
         tasks.append(Task(name, r["notebook"], parameters))
     return tasks
 
-# %% ../nbs/11b_artefacts.ipynb #be13261d
+# %% ../nbs/11b_artefacts.ipynb #3d6afc25
 def _papermill():
     "papermill with an engine that hands out its kernels (to interrupt them) and gives them an environment. Slow to import."
     import logging
+    iris = sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema tries it, to check what no notebook has, and it takes longer to import than all the rest
     import papermill
+    if iris is None: sys.modules.pop("rfc3987_syntax", None)
     from papermill.clientwrap import PapermillNotebookClient
     from papermill.engines import NBClientEngine, papermill_engines
     class Engine(NBClientEngine):
