@@ -136,7 +136,7 @@ def _method(name, sets, source):
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 
-# %% ../nbs/12_cli.ipynb #dfd54169
+# %% ../nbs/12_cli.ipynb #5f0bc450
 @main.command()
 @click.argument("question")
 @click.option("--method", "named", default="treerare", show_default=True, metavar="NAME", help=f"{', '.join(names())}.")
@@ -163,7 +163,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     if corpus is not None and not Path(corpus).is_file():
         near = [f.name for f in Path(corpus).parent.iterdir() if f.is_file()] if Path(corpus).parent.is_dir() else []
         choose("corpus file", Path(corpus).name or corpus, near)
-    def passages(): return list(read_corpus(corpus)) if corpus else _own_corpus(p)
+    def passages(): return list(read_corpus(corpus)) if corpus else _own_corpus(p, question)
     results = run({named: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus"), corpora={dataset: passages}, progress=not as_json)
     [row] = results.rows
     if as_json: click.echo(json.dumps(row.record() | dict(model=results.model, corpus=results.corpora[dataset], trace=row.trace.to_json()), indent=1, ensure_ascii=False))
@@ -175,10 +175,12 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
         click.echo(f"{named}, model {results.model}, {results.corpora[dataset]}; {u.calls} calls ({u.hits} from the store), {u.tokens_in + u.tokens_out:,} tokens, {u.critical_path} in a row")
     sys.exit(1 if row.error else 0)
 
-def _own_corpus(profile):
-    "The passages that a profile's first dataset comes with."
-    from treekit.data import load_corpus
-    return load_corpus("hotpotqa", profile.data, seed=profile.seed)
+def _own_corpus(profile, question):
+    "The passages that come with the profile's first dataset in the question's language."
+    from treekit.data import datasets, load_corpus
+    from treekit.korean import is_korean
+    korean = [d for d in ("komultihop", "ko_strategyqa") if d in datasets(profile.data)] if is_korean(question) else []
+    return load_corpus((korean or ["hotpotqa"])[0], profile.data, seed=profile.seed)
 
 # %% ../nbs/12_cli.ipynb #a12b4ec3
 @main.command("list")
