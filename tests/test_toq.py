@@ -296,14 +296,14 @@ def test_every_prompt_reads_what_it_renders():
 
 
 @pytest.mark.parametrize("text, want", [
-    ('{"semantic_coherence": 11, "answerability": "120%", "overall_assessment": 0, "response_validity": true}', (10, 100, 1, True)),
+    ('{"semantic_coherence": 11, "answerability": "120%", "overall_assessment": 0, "response_validity": true}', (10, 100, 0.5, True)),
     ('{"semantic_coherence": "eight", "answerability": "ninety", "overall_assessment": "여덟", "response_validity": "네"}', (8, 0, 8, True)),
     ('{"semantic_coherence": "9 / 10", "answerability": "85 %", "overall_assessment": 8.75, "response_validity": "아니오"}', (9, 85, 8.75, False)),
     ('점수는 이렇습니다.\n의미적 일관성: 7점, 답변 가능성: 60%, 전체 평가: 6.5, 응답 유효성: 거짓', (7, 60, 6.5, False)),
     ("Semantic Coherence: 6\nAnswerability: 55\nOverall Assessment Score: 5.8\nResponse Validity: True", (6, 55, 5.8, True)),
-    ('{"semantic_coherence": [8], "answerability": {"value": 3}, "overall_assessment": null, "response_validity": 1}', (1, 0, 1, False)),
-    ('{"semantic_coherence": -1e400, "answerability": Infinity, "overall_assessment": "NaN", "response_validity": "maybe"}', (1, 0, 1, False)),
-    ("{" * 3000, (1, 0, 1, False)), ("", (1, 0, 1, False)), ("그럭저럭 괜찮습니다.", (1, 0, 1, False)), ('{"semantic_coherence": 8, "answerability": 70}', (8, 70, 7.5, True))])
+    ('{"semantic_coherence": [8], "answerability": {"value": 3}, "overall_assessment": null, "response_validity": 1}', (1, 0, 0.5, False)),
+    ('{"semantic_coherence": -1e400, "answerability": Infinity, "overall_assessment": "NaN", "response_validity": "maybe"}', (1, 0, 0.5, False)),
+    ("{" * 3000, (1, 0, 0.5, False)), ("", (1, 0, 0.5, False)), ("그럭저럭 괜찮습니다.", (1, 0, 0.5, False)), ('{"semantic_coherence": 8, "answerability": 70}', (8, 70, 7.5, True))])
 def test_an_evaluation_that_is_not_as_asked_is_read_and_marked(text, want):
     reply = PROMPTS["evaluate", "ko"].read(text)
     assert tuple(reply.value.values()) == want and reply.note
@@ -315,7 +315,7 @@ def test_an_evaluation_that_is_not_as_asked_is_read_and_marked(text, want):
 @given(st.text(max_size=200) | st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=20) | st.integers(), lambda c: st.lists(c, max_size=3) | st.dictionaries(st.sampled_from(["semantic_coherence", "answerability", "overall_assessment", "response_validity", "answer_span", "relevance"]), c), max_leaves=6).map(json.dumps))
 def test_no_reply_breaks_a_reader(text):
     value, assumed = read_evaluation(text)
-    assert 1 <= value["semantic_coherence"] <= 10 and 0 <= value["answerability"] <= 100 and 1 <= value["overall_assessment"] <= 10 and value["response_validity"] in (True, False)
+    assert 1 <= value["semantic_coherence"] <= 10 and 0 <= value["answerability"] <= 100 and 0.5 <= value["overall_assessment"] <= 10 and value["response_validity"] in (True, False)
     assert EVALUATION.parse(EVALUATION.render(value)) == value
     span, _ = read_span(text)
     assert (span["relevance"] == "relevant") == bool(span["answer_span"])

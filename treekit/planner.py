@@ -115,8 +115,8 @@ def read_query(text: str) -> tuple[dict, list[str]]:
 THOUGHT_QUERY = tolerant(read_query, lambda v: f"{v['thought']}\nQuery: {v['query']}")
 QUERY = tolerant(lambda text: ((got := read_query(text))[0]["query"], got[1]), "Query: {}".format)
 
-# %% ../nbs/papers/planner.ipynb #1058bec9
-SCORES = dict(semantic_coherence=(1, 10), answerability=(0, 100), overall_assessment=(1, 10))
+# %% ../nbs/papers/planner.ipynb #306f9079
+SCORES = dict(semantic_coherence=(1, 10), answerability=(0, 100), overall_assessment=(0.5, 10))  # a mean of 1 and of 0 %
 VALID_FROM = 6.0  # overall assessment of a response whose validity can't be read
 _NAMES = dict(semantic_coherence=r"semantic[ _-]*coherence|의미적? ?일관성|일관성", answerability=r"answerability|(?:답변|응답|대답) ?가능성", overall_assessment=r"overall[ _-]*(?:assessment|score)|(?:전체|종합|전반적) ?평가",
               response_validity=r"(?:response[ _-]*)?valid(?:ity)?|(?:응답|답변)? ?(?:유효성|타당성)")
@@ -146,7 +146,7 @@ def read_evaluation(text: str) -> tuple[dict, list[str]]:
         out[name], said = read_score(got.get(name), low, high) if name in got else (None, "is missing")
         if said: assumed.append(f"{name} {said}")
     for name, worst in (("semantic_coherence", 1), ("answerability", 0)): out[name] = worst if out[name] is None else out[name]
-    if out["overall_assessment"] is None: out["overall_assessment"] = max(1, mean_score(out))
+    if out["overall_assessment"] is None: out["overall_assessment"] = mean_score(out)
     valid, said = got.get("response_validity"), str(got.get("response_validity", "")).strip(" .!\"'")
     if not isinstance(valid, bool):
         valid = True if _YES.fullmatch(said) else False if _NO.fullmatch(said) else None
