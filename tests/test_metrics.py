@@ -122,6 +122,84 @@ def test_metrics_by_printed_name():
         if name in ("AR", "STR-EM", "Dis-F1"):
             with pytest.raises(m.NotApplicable, match="no readings"): metric("x", unread)
 
+# ---- RDR²'s passages, and ALCE's evaluation on cases computed by hand from the description of its code
+
+def test_passage_scores_by_hand():
+    golds = [["Ann", "A. Orrin"], ["Bob"]]
+    two = m.passage_scores(["It was Bob.", "", "a. orrin, 1974"], golds)  # 1/1 * 1/2 + 1/3 * 1/2 over five slots; 3 + 0 + 3 words
+    assert two == pytest.approx(dict(em=1, hit=1, score=(1 / 2 + 1 / 6) / 5, len=6 / 5))
+    assert m.passage_scores(["It was Bob."], golds, slots=None) == pytest.approx(dict(em=.5, hit=0, score=.5, len=3))
+    assert m.passage_scores([], golds, slots=None) == dict(em=0, hit=0, score=0, len=0)
+    assert m.passage_scores(["An", "n, he said"], [["An n"]])["em"] == 1  # the passages are one text, as the public code joins them
+    with pytest.raises(ValueError): m.passage_scores(["x"], [])
+
+@pytest.mark.parametrize("seed", range(3))
+def test_order_matters_to_the_score_alone(seed):
+    "What answers stands first or last: P-EM and P-LEN stay, P-SCORE falls; five full slots agree with the printed formula."
+    rng = random.Random(seed)
+    passages = ["Ann is here"] + [" ".join(rng.choices(["red", "heron", "1851"], k=4)) for _ in range(4)]
+    first, last = m.passage_scores(passages, [["Ann"]]), m.passage_scores(passages[::-1], [["Ann"]])
+    assert first["em"] == last["em"] == 1 and first["len"] == last["len"] and (first["score"], last["score"]) == pytest.approx((1 / 5, 1 / 25))
+    assert first == m.passage_scores(passages, [["Ann"]], slots=None)
+
+def test_what_alce_scores_of_an_output():
+    "The first line, without citations; every closing bracket goes, also one that closes none."
+    for text, scored in [("\n A fact [1][2]. More [3]\nA second line", "A fact. More"), ("[12] x] | y", " x y"), ("", ""), ("a [b] c", "a [b c")]: assert m.without_citations(text) == scored
+
+def test_duplicates_in_a_list_are_kept():
+    groups = [["A One", "a1"], ["B"], ["C"], ["D"], ["E"], ["F"], ["G"]]
+    once, twice = m.list_scores("a1, B, x", groups), m.list_scores("a1, A one, a1, B, x", groups)
+    assert (once["precision"], twice["precision"]) == (2 / 3, 4 / 5) and once["recall"] == twice["recall"] == 2 / 7 and twice["recall5"] == 2 / 5
+    assert m.list_scores("a1,,  , B , .", groups)["precision"] == 1  # empty items are none
+
+def test_f1_of_the_questions_is_what_the_paper_prints():
+    "In all of RDR²'s rows F1-5 is below the harmonic mean of the printed R-5 and Pre, and a mean over questions always is at most that; F1 the same."
+    from treekit.report import published
+    cells = {}
+    for c in published("rdr2", "table6"):
+        if c["dataset"] == "QAMPARI" and c["value"] is not None: cells.setdefault((c["group"], c["method"]), {})[c["metric"]] = c["value"]
+    def harmonic(a, b): return 2 * a * b / (a + b)
+    rows = [v for v in cells.values() if {"F1-5", "R-5", "Pre"} <= set(v)]
+    gaps = [harmonic(v["R-5"], v["Pre"]) - v["F1-5"] for v in rows] + [harmonic(v["REC"], v["Pre"]) - v["F1"] for v in rows]
+    assert len(rows) == 17 and min(gaps) > 0.3
+    rng = random.Random(0)
+    for _ in range(50):
+        groups = [[str(i)] for i in range(rng.randint(1, 12))]
+        some = [m.list_scores(", ".join(str(rng.randint(0, 20)) for _ in range(rng.randint(0, 9))), groups) for _ in range(20)]
+        mean = {k: sum(x[k] for x in some) / 20 for k in some[0]}
+        if mean["precision"]: assert mean["f1_5"] <= harmonic(mean["precision"], mean["recall5"]) + 1e-12 and mean["f1"] <= harmonic(mean["precision"], mean["recall"]) + 1e-12
+
+def test_claims_and_their_judges(tmp_path, capsys):
+    "The judge by name from a folder; where it can't be had, word overlap, and a line says so."
+    import transformers
+    torch = pytest.importorskip("torch")
+    from treekit.retrieval import MINILM, weights
+    torch.manual_seed(0)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(weights(MINILM))
+    transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=tokenizer.vocab_size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0)).save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    judge = m.entailment(str(tmp_path / "tiny"))
+    assert m.claim_recall("Herons fly.", ["Herons fly."] * 3, judge) in (0, 1) and judge.name.startswith("tiny (sha256:") and judge("a", "b") in (True, False)
+    assert m.entailment(str(tmp_path / "none")).name == m.WordOverlap().name and "Claim recall is judged by" in capsys.readouterr().out
+    assert m.claim_recall("Herons fly low.", ["Herons fly.", "Owls fly."]) == .5
+
+def test_mauve_of_texts(tmp_path, capsys):
+    "Question and answer in one, a hundred words, nothing but what stands in them; a language model's features from a folder."
+    questions, people = [f"What is {w}?" for w in WORDS], [f"{w} is one of the words, said somebody." for w in WORDS]
+    assert m.mauve_of_texts(questions, people, people) == pytest.approx(1, abs=1e-6) and m.mauve_of_texts(questions, people, ["no"] * len(WORDS)) < .5
+    long = ["word " * 200 + w for w in WORDS]
+    assert m.mauve_of_texts(questions, long, ["word " * 300 + "." for _ in WORDS]) == pytest.approx(1, abs=1e-6)  # what differs comes after the hundredth word
+    with pytest.raises(ValueError): m.mauve_of_texts(questions, people, people[1:])
+    import torch, transformers
+    from treekit.retrieval import MINILM, weights
+    torch.manual_seed(0)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(weights(MINILM))
+    transformers.GPT2Model(transformers.GPT2Config(vocab_size=tokenizer.vocab_size, n_embd=16, n_layer=1, n_head=2, n_positions=512)).save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    features = m.language_features(str(tmp_path / "tiny"))
+    assert features(["one text", "another"]).shape == (2, 16) and m.mauve_of_texts(questions, people, people, features) == pytest.approx(1, abs=1e-6)
+    assert m.language_features(str(tmp_path / "none")).name == m.HashedWords.name and "MAUVE is judged by" in capsys.readouterr().out
+
 # ---- the public implementations' own values
 
 SHARED = json.loads(Path(__file__).with_name("shared_cases.json").read_text(encoding="utf-8"))  # `about` says which code gave them

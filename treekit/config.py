@@ -60,7 +60,7 @@ def work_dir(
     except OSError as e: raise UsageError(f"can't make the folder {str(folder)!r} ({e.strerror}): set TREEKIT_HOME to a folder that can be written") from None
     return folder
 
-# %% ../nbs/00_config.ipynb #ea2f556a
+# %% ../nbs/00_config.ipynb #c4856c83
 @dataclass(frozen=True)
 class Profile:
     "Where the model, the questions and the passages come from, and the limits of a run."
@@ -77,6 +77,8 @@ class Profile:
     parser: str = "bundled"  # "bundled", or one of Stanza's packages
     prompts: str = ""  # a TOML file with other wordings of the prompts
     span_reader: str = "offline"  # what judges Disambig-F1: "offline", the stand-in; or a reading-comprehension model, on the hub or in a folder
+    entailment: str = "offline"  # what judges claim recall: "offline", the stand-in; or a model of entailment
+    features: str = "offline"  # what MAUVE compares texts by: "offline", the stand-in; or a language model
     n: int = 100  # questions per dataset
     seed: int = 0  # which of them, and the samples' indices
     concurrency: int = 16  # calls in flight at once

@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['METRICS', 'STAND_INS', 'normalise', 'NotApplicable', 'em', 'covers', 'cover_em', 'token_scores', 'f1', 'precision',
            'recall', 'answer_recall', 'entity_recall', 'str_em', 'hit', 'rouge_l', 'OfflineReader', 'SpanReader',
-           'span_reader', 'disambig_f1', 'list_scores', 'WordOverlap', 'claim_recall', 'without_citations', 'recall_at',
-           'all_recall_at', 'set_scores', 'Agreement', 'Paired', 'bootstrap', 'fleiss_kappa', 'frontier_area', 'mauve',
-           'paired_test', 'pearson', 'spearman']
+           'span_reader', 'disambig_f1', 'list_scores', 'WordOverlap', 'Entailment', 'entailment', 'claim_recall',
+           'without_citations', 'recall_at', 'all_recall_at', 'set_scores', 'passage_scores', 'HashedWords',
+           'LanguageFeatures', 'language_features', 'mauve_of_texts', 'Agreement', 'Paired', 'bootstrap',
+           'fleiss_kappa', 'frontier_area', 'mauve', 'paired_test', 'pearson', 'spearman']
 
 # %% ../nbs/08_metrics.ipynb #e36e3452
 import re, string
@@ -226,17 +227,21 @@ class SpanReader:
         start, end = (encoded.word_to_chars(w, encoded.token_to_word(w, token), sequence_index=1) for token in (s, e))
         return context[start.start:end.end].strip()
 
-# %% ../nbs/08_metrics.ipynb #11a63e47
+# %% ../nbs/08_metrics.ipynb #49fdf677
 @cache
 def span_reader(
     name: str = "offline",  # "offline"; or a model, on the hub or in a folder
 ):  # a `SpanReader`, or the stand-in
     "The reader of that name, loaded once; where it can't be had, the stand-in, and a line says so."
-    if name == "offline": return OfflineReader()
-    try: return SpanReader(name)
+    return _judge(name, SpanReader, OfflineReader, "Disambig-F1")
+
+def _judge(name, model, stand_in, metric):
+    "The model of that name, or the stand-in and a line that says so."
+    if name == "offline": return stand_in()
+    try: return model(name)
     except (UsageError, OSError, ValueError) as e:  # no such model; a folder without one
-        print(f"Disambig-F1 is judged by the {OfflineReader.name}: {(str(e).splitlines() or [type(e).__name__])[0]}")
-        return OfflineReader()
+        print(f"{metric} is judged by the {stand_in().name}: {(str(e).splitlines() or [type(e).__name__])[0]}")
+        return stand_in()
 
 # %% ../nbs/08_metrics.ipynb #9c8368a4
 def disambig_f1(
@@ -268,7 +273,7 @@ def list_scores(
     def f(a, b): return 2 * a * b / (a + b) if a + b else 0.0
     return dict(precision=p, recall=r, recall5=r5, f1=f(p, r), f1_5=f(p, r5), items=len(items))
 
-# %% ../nbs/08_metrics.ipynb #b7885cfd
+# %% ../nbs/08_metrics.ipynb #d86ba2d7
 class WordOverlap:
     "A stand-in for entailment: most of the claim's content words occur in the text."
     def __init__(self, share: float = 0.8):  # of the claim's words
@@ -276,6 +281,30 @@ class WordOverlap:
     def __call__(self, premise: str, claim: str) -> bool:
         wanted, said = _content(claim), set(_content(premise))
         return bool(wanted) and sum(word in said for word in wanted) >= self.share * len(wanted)
+
+class Entailment:
+    "TRUE (Honovich et al. 2022), or another sequence-to-sequence model that writes 1 where the hypothesis follows from the premise."
+    def __init__(
+        self,
+        model: str = "google/t5_xxl_true_nli_mixture",  # ALCE's; a name on the hub, or a folder
+    ):
+        from treekit.retrieval import weights, _label
+        folder, self.name = weights(model), _label(model)
+        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+        self._tokenizer, self._model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+
+    def __call__(self, premise: str, claim: str) -> bool:
+        import torch
+        inputs = self._tokenizer(f"premise: {premise} hypothesis: {claim}", return_tensors="pt", truncation=True)
+        with torch.inference_mode(): out = self._model.generate(inputs["input_ids"], attention_mask=inputs["attention_mask"], max_new_tokens=10)
+        return self._tokenizer.decode(out[0], skip_special_tokens=True).strip() == "1"
+
+@cache
+def entailment(
+    name: str = "offline",  # "offline"; or a model, on the hub or in a folder
+):  # an `Entailment`, or the stand-in
+    "The judge of that name, loaded once; where it can't be had, the stand-in, and a line says so."
+    return _judge(name, Entailment, WordOverlap, "Claim recall")
 
 def claim_recall(
     answer: str,
@@ -316,7 +345,61 @@ def set_scores(
     p, r = common / len(found) if found else 0.0, common / len(gold) if gold else 0.0
     return dict(em=float(found == gold), f1=2 * p * r / (p + r) if p + r else 0.0, precision=p, recall=r)
 
-# %% ../nbs/08_metrics.ipynb #38712da8
+# %% ../nbs/08_metrics.ipynb #d5a81bca
+def passage_scores(
+    passages: list[str],  # what the reader gets, in its order
+    golds,  # per reading, its short answers
+    slots: int | None = 5,  # what lengths and scores are divided by; None: the number of passages
+) -> dict:  # em, hit, score between 0 and 1; len: words
+    "RDR²'s P-EM, P-HIT, P-SCORE (Eq. 6) and P-LEN."
+    golds, whole, over = _golds(golds), "\n".join(passages), slots or len(passages) or 1
+    return dict(em=str_em(whole, golds), hit=hit(whole, golds), score=sum(str_em(p, golds) / i for i, p in enumerate(passages, 1)) / over, len=sum(len(p.split()) for p in passages) / over)
+
+# %% ../nbs/08_metrics.ipynb #bb65b461
+class HashedWords:
+    "A stand-in for a language model's features: counts of words and pairs of words."
+    name = "hashed words (not comparable with GPT-2's)"
+    def __call__(self, texts: list[str]):
+        import numpy as np, zlib
+        found = np.zeros((len(texts), 256))
+        for row, text in zip(found, texts):
+            words = normalise(text).split()
+            for piece in words + [" ".join(pair) for pair in zip(words, words[1:])]: row[zlib.crc32(piece.encode()) % 256] += 1
+        return np.sqrt(found)
+
+class LanguageFeatures:
+    "The last hidden state of a causal language model behind each text."
+    def __init__(self, model: str = "gpt2-large"):  # MAUVE's and ALCE's; a name on the hub, or a folder
+        from treekit.retrieval import weights, _label
+        folder, self.name = weights(model), _label(model)
+        from transformers import AutoModel, AutoTokenizer
+        self._tokenizer, self._model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+    def __call__(self, texts: list[str]):
+        import numpy as np, torch
+        def one(text):
+            inputs = self._tokenizer(text, return_tensors="pt", truncation=True, max_length=512)
+            with torch.inference_mode(): return self._model(**inputs).last_hidden_state[0, -1].float().numpy()
+        return np.stack([one(t) for t in texts])
+
+@cache
+def language_features(
+    name: str = "offline",  # "offline"; or a model, on the hub or in a folder
+):  # `LanguageFeatures`, or the stand-in
+    "The features of that name, loaded once; where they can't be had, the stand-in, and a line says so."
+    return _judge(name, LanguageFeatures, HashedWords, "MAUVE")
+
+def mauve_of_texts(
+    questions: list[str],
+    references: list[str],  # people's answers
+    answers: list[str],  # a model's
+    features=None,  # texts -> an array, a row each; default: the stand-in
+) -> float:  # 0..1
+    "MAUVE as ALCE takes it."
+    def texts(said): return [" ".join(f"{q} {a.strip()}".split()[:100]).rstrip(string.punctuation) for q, a in zip(questions, said, strict=True)]
+    features = features or HashedWords()
+    return mauve(features(texts(references)), features(texts(answers)))
+
+# %% ../nbs/08_metrics.ipynb #8b4f04b2
 def _pairs(q):
     "Readings with their short answers; one without any can't be compared with."
     return _golds([(pair.question, pair.answers) for pair in q.qa_pairs] if all(pair.answers for pair in q.qa_pairs) else (), "readings")
@@ -339,7 +422,7 @@ METRICS = {  # printed name -> (answer, question) -> value
     "ROUGE-L": lambda a, q: rouge_l(a, _golds(q.long_answers, "reference answers")),
     "R-5": lambda a, q: list_scores(a, _groups(q))["recall5"],
     "F1-5": lambda a, q: list_scores(a, _groups(q))["f1_5"],
-    "Cla": lambda a, q: claim_recall(a, _golds(q.claims, "claims")),
+    "Cla": lambda a, q, reader=None: claim_recall(a, _golds(q.claims, "claims"), reader),
     "Len": lambda a, q: float(len(a.split())),  # words; the only one beyond 1
 }
 

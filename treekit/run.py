@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['GIVE_UP', 'Row', 'Results', 'mean_of_means', 'RunFailed', 'chat_for', 'store_path', 'run', 'pace']
 
-# %% ../nbs/10_run.ipynb #fdd7394b
+# %% ../nbs/10_run.ipynb #b673bf14
 import asyncio, dataclasses, functools, gc, json, os, sys, threading, time, uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from .data import Question
 from .library import Batch, Lazy, Library, Unusable, fingerprint, source_fingerprint
 from .llm import canonical_endpoint, load_prompts
 from .method import Kit, Prediction, Trace, Usage
-from .metrics import METRICS, STAND_INS, NotApplicable, OfflineReader, span_reader
+from .metrics import METRICS, STAND_INS, NotApplicable, OfflineReader, WordOverlap, entailment, span_reader
 from .prices import BudgetExceeded
 from .statistics import bootstrap
 from .store import NotOnCassette, ReplayChat, Store, StoredChat
@@ -49,7 +49,7 @@ class Row:
         return dict(method=self.method, dataset=self.dataset, question_id=self.question.id, question=self.question.question, answer=self.answer,
                     golds=list(self.golds), error=self.error, **dataclasses.asdict(self.usage), key=self.key)
 
-# %% ../nbs/10_run.ipynb #a496bb81
+# %% ../nbs/10_run.ipynb #15232ec0
 @dataclass
 class Results:
     "All rows of a run, by method, dataset and question in the order in which they were given."
@@ -81,9 +81,11 @@ class Results:
         "The metric as a function, with the profile's reader where it needs one; and which stand-in judges, if one does."
         if callable(metric): return metric, ""
         score = METRICS[choose("metric", metric, METRICS)]
-        if metric != "Dis-F1": return score, STAND_INS.get(metric, "")
-        reader = span_reader(self.profile.span_reader if self.profile else "offline")
-        return functools.partial(score, reader=reader), reader.name if isinstance(reader, OfflineReader) else ""
+        judges = {"Dis-F1": (span_reader, "span_reader"), "Cla": (entailment, "entailment")}
+        if metric not in judges: return score, STAND_INS.get(metric, "")
+        judge, field = judges[metric]
+        reader = judge(getattr(self.profile, field) if self.profile else "offline")
+        return functools.partial(score, reader=reader), reader.name if isinstance(reader, (OfflineReader, WordOverlap)) else ""
 
     def _valued(self, metric, datasets):
         "`values`, with the `NotApplicable` itself in the place of `None`."
