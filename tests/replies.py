@@ -17,3 +17,12 @@ def reasoning(body):
     if "Sub-question:" in text: return [f"Thought: one more.\nSub-question: Who is {tag[8 * i:8 * i + 8]} Vant?" for i in range(body.get("n") or 1)]
     if "Supporting facts" in text: return f"N{tag[:8]} Vant lives in E{tag[8:14]}."
     return f"N{tag[:8]}"
+
+
+def routes(body):
+    "RDR²'s prompts: the first visible paragraph answers, and every heading looks promising; a reader's text is any."
+    text = body["messages"][-1]["content"]
+    if "## Document" not in text: return various(body)
+    tree = text.split("## Document")[1]
+    found = re.findall(r"^\t*(\d+): (=*)", tree, re.M)
+    return "\n".join([*(f"[ANSWER] {i}" for i, mark in found[1:] if not mark)][:1] + [f"[EXPAND] {i}" for i, mark in found[1:] if mark])

@@ -80,7 +80,7 @@ class Route:
         "Whether no output could be read."
         return bool(self.views) and all(v.said is None for v in self.views) and not self.answers
 
-# %% ../nbs/papers/rdr2.ipynb #5d67e353
+# %% ../nbs/papers/rdr2.ipynb #6adb985b
 READINGS = dict(paper=dict(iterations=5, headings=False, seen="shown", whole=True), code=dict(iterations=10, headings=True, seen="matched", whole=False))
 
 @dataclass(frozen=True)
@@ -156,7 +156,8 @@ class RDR2(Reader):
             for v in wave:
                 for heading in v.decision.expands:
                     own = tree.content(heading)
-                    known = seen.issuperset(own) and bool(own) if self.setting("seen") == "shown" else not seen.isdisjoint(tree.descendants(heading))
+                    by_text = self.setting("seen") == "shown" or heading == 0  # below the title lies everything
+                    known = bool(own) and seen.issuperset(own) if by_text else not seen.isdisjoint(tree.descendants(heading))
                     why = "seen" if heading in opened or known else "limit" if used >= limit else ""
                     if why: v.passed[why] = v.passed.get(why, 0) + 1; continue
                     opened.add(heading)

@@ -1,0 +1,662 @@
+"RDR²: the paper's own case step by step, Algorithm 1 and the loop against plain re-tellings of them, every bad output of a router, the readings, the baselines."
+import asyncio, itertools, json, random, re
+from pathlib import Path
+
+import pytest
+
+from treekit.config import UsageError, load_profile
+from treekit.data import Passage, Question, load
+from treekit.documents import grown, introduced
+from treekit.library import Lazy
+from treekit.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
+from treekit.long_form import ASC, FLARE, METHODS as BASELINES, SERVED, Served
+from treekit.method import Kit, configure
+from treekit.origins import Documents, load_documents
+from treekit.rdr2 import ABLATIONS, ITERATIONS, METHODS, RDR2, TOP_K, grouped
+from treekit.readers import Reader
+from treekit.report import published
+from treekit.retrieval import Hit
+from treekit.routing import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, prefix, read_behaviours, unfold
+from treekit.run import run
+from treekit.store import Store, StoredChat
+
+
+def hits(*passages): return [Hit(p, 1.0, i) for i, p in enumerate(passages, 1)]
+
+
+class Shelf:
+    fingerprint = "a shelf"
+    def __init__(self, *passages): self.hits = hits(*passages)
+    def search(self, queries, k=5): return [self.hits[:k] for _ in queries]
+
+
+class Router:
+    "Replies to the routing prompt by a function of the document's text; reads with an answer of its own. `most` is how many calls were under way at once."
+    model, endpoint, defaults = "scripted", "nowhere", {}
+
+    def __init__(self, says, pauses=None, one_by_one=False):
+        self.says, self.pauses, self.seen, self.read, self.open, self.most = says, pauses, [], [], 0, 0
+        self.lock = asyncio.Lock() if one_by_one else None
+
+    async def complete(self, request):
+        if self.lock:
+            async with self.lock: return await self.reply(request)
+        return await self.reply(request)
+
+    async def reply(self, request):
+        self.open += 1
+        self.most = max(self.most, self.open)
+        await asyncio.sleep(self.pauses.random() * 0.003 if self.pauses else 0)
+        self.open -= 1
+        if request.prompt.task != "route":
+            self.read.append(request)
+            return [Completion("an answer, another", tokens_in=5, tokens_out=2)] * request.n
+        self.seen.append(request.inputs["document"])
+        return [Completion(self.says(request.inputs["document"]), tokens_in=9, tokens_out=3)]
+
+    async def close(self): pass
+
+
+def ask(method, router, trees, *passages, question="What is asked?", dataset="asqa", id="q"):
+    "A prediction with a scripted router."
+    return asyncio.run(method(Question(id, dataset, question), Kit(router, Shelf(*passages), documents=Documents(trees))))
+
+
+def routings(prediction): return [n for n in prediction.trace.nodes if n.kind == "routing"]
+def counts(prediction): return prediction.trace.nodes[0].data["counts"]
+def routed(prediction): return [p["text"] for p in prediction.trace.nodes[0].data["passages"]]
+
+
+def outline(prediction):
+    "The router's steps in the order of the outline: a view, then what it had unfolded."
+    by_parent, steps = {}, []
+    for n in prediction.trace.nodes: by_parent.setdefault(n.parent, []).append(n)
+    def walk(node):
+        if node.kind == "routing": steps.append(node)
+        for child in by_parent.get(node.id, []): walk(child)
+    for n in by_parent[0]: walk(n)
+    return steps
+
+
+# --- the paper's own case (Tables 10 to 12); its root is -1, ours 0, so an id here is the printed one and 1
+
+def the_park():
+    "Table 12's tree: its headings and ids, with words of our own where it leaves out what stands there."
+    parts = [(1, "Introduction", 2), (1, "History", 0), (2, "Initial planning and construction", 11), (2, "1990s", 1), (2, "2000s", 1), (2, "2010s", 8), (1, "Firsts, bests, and other records", 0), (2, "Firsts and ones of a kind", 9), (2, "Records", 4), (2, "Awards", 2),
+             (1, "Events", 5), (1, "Areas and attractions", 1), (2, "Star Mall", 100), (2, "Tower", 10), (1, "Former Attractions", 3)]
+    own = {"1990s": ["The nineties began well for the park with the Texas Giant, but they were harder than the decades before, and the gates changed owners twice."],
+           "2000s": ["In the new century a cartoon land was rebuilt; the Titan became the park's tallest coaster in 2001, and a tower of 325 feet followed two years later."],
+           "Records": ["* Tallest coaster: Titan", "* Fastest coaster: Titan", "* Largest derrick: Oil Derrick", "* Tallest swing ride: Texas SkyScreamer"]}
+    rows = []
+    for depth, heading, content in parts:
+        rows.append((depth, "structure", heading))
+        rows += [(depth + 1, "content", text) for text in own.get(heading, [f"Paragraph {i} of {heading}, with some words that stand nowhere else: {heading[::-1]} {i}." for i in range(content)])]
+    return grown("Six Flags Over Texas", rows, "park")
+
+
+TITAN = grown("Titan (roller coaster)", [(1, "content", "Titan is a coaster of steel in Arlington, 245 feet high."), (1, "structure", "Ride"), (2, "content", "It drops 255 feet at 85 miles per hour.")], "titan")
+
+
+def the_router(document):
+    "What Table 12's router says to each subtree."
+    shown = {int(m) for m in re.findall(r"^\t*(\d+): (?!=)", document, re.M)}
+    if "Titan (roller" in document.split("\n")[0]: return "<answer>2: Titan is a coaster of steel</answer>"
+    if 18 in shown: return "<expand>1: ==Introduction==</expand>"
+    if {2, 3} <= shown: return "Cannot answer"
+    if 20 in shown: return "<answer>20: In the new century</answer>\n<expand>41: ===Records===</expand>"
+    assert {42, 43, 44, 45} <= shown
+    return "<answer>42: * Tallest coaster: Titan</answer>\n<answer>45: * Tallest swing ride</answer>"
+
+
+def test_the_case_study_in_its_order():
+    park = the_park()
+    printed = {0: "Introduction", 3: "History", 4: "Initial planning and construction", 16: "1990s", 18: "2000s", 20: "2010s", 29: "Firsts, bests, and other records", 30: "Firsts and ones of a kind", 40: "Records", 45: "Awards", 48: "Events", 54: "Areas and attractions",
+               56: "Star Mall", 157: "Tower", 168: "Former Attractions"}
+    assert {i: park[i + 1].text for i in printed} == printed and {i for i in park.headings if i} == {i + 1 for i in printed}
+    router = Router(the_router)
+    chunks = [Passage("1", park.title, "harder than the decades before, and the gates changed owners twice."), Passage("2", park.title, "the Titan became the park's tallest coaster in 2001, and a tower of 325"), Passage("3", TITAN.title, "Titan is a coaster of steel in Arlington")]
+    p = ask(RDR2(), router, [park, TITAN], *chunks, question="What is the tallest ride at six flags over texas?")
+    steps = [(n.data["lit"], n.data["answers"], n.data["expands"]) for n in outline(p)]
+    case = [([17], [], [0]), ([1, 2], [], []), ([19], [19], [40]), ([41, 42, 43, 44], [41, 44], [])]  # as Table 12 prints it
+    assert [tuple([i - 1 for i in ids] for ids in step) for step in steps[:4]] == case
+    assert [n.text for n in outline(p)][:2] == ["[EXPAND] 1", "[REFUSE]"]
+    assert p.trace.children(p.trace.nodes[0])[0].data["answers"] == [20, 42, 45]  # Routing passages: 19, 41, 44
+    assert routed(p) == ["\n".join(park[i].text for i in (20, 42, 45)), TITAN[2 - 1].text]
+    assert (p.usage.calls, p.usage.critical_path) == (6, 3)  # three subtrees at once, two expansions at once, the reader
+    for i in park.headings: assert all(f"{i}: " in seen for seen in router.seen if seen.startswith("0: Six"))  # all structure nodes stay
+    assert router.read[0].inputs["documents"][0].title == "Six Flags Over Texas" and "19:" not in router.read[0].text
+    together = ask(RDR2(views="document"), Router(lambda d: "Cannot answer"), [park, TITAN], *chunks)
+    assert [n.data["lit"] for n in routings(together)] == [[18, 20], [2]]
+
+
+def test_the_case_in_the_other_format_and_by_another_model():
+    "The router is another model than the reader, and is asked for the routing alone."
+    reader, router = Router(None), Router(lambda d: the_router(d).replace("<answer>", "[ANSWER] ").replace("<expand>", "[EXPAND] ").replace("</answer>", "").replace("</expand>", ""))
+    kit = Kit(reader, Shelf(Passage("2", "Six Flags Over Texas", "the Titan became the park's tallest coaster in 2001")), documents=Documents([the_park()]), router=router)
+    p = asyncio.run(RDR2(format="enclose")(Question("q", "asqa", "Tallest ride?"), kit))
+    assert p.trace.nodes[1].data["answers"] == [20, 42, 45] and (len(router.seen), len(router.read), len(reader.seen), len(reader.read)) == (2, 0, 0, 1)
+    assert "[ANSWER]" in kit.prompts.get("rdr2.route_enclose", ROUTE["enclose"]).template and "<answer>" in ROUTE["tag"].template
+
+
+# --- Algorithm 1, against another way to say it
+
+def some_tree(draw, title="Page", id="page", prefix=""):
+    "A tree of any shape: headings over headings, lists below paragraphs, text before and after subsections."
+    rows, depth = [], 1
+    for i in range(draw.randint(1, 40)):
+        depth = max(1, min(6, depth + draw.choice((-2, -1, 0, 0, 1))))
+        heading = draw.random() < 0.4
+        rows.append((depth, "structure" if heading else "content", f"{prefix}{'Heading' if heading else 'Paragraph'} {i} {' '.join(draw.choices('alpha beta gamma delta rho sigma tau'.split(), k=2 if heading else 9))} {i}"))
+    return grown(title, rows, id)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_algorithm_1_lights_what_it_says(seed):
+    draw = random.Random(seed)
+    tree = some_tree(draw)
+    content = [n.id for n in tree.nodes if n.type == "content"]
+    nodes = draw.sample(range(len(tree)), min(len(tree), draw.randint(0, 4)))
+    wanted = set()
+    for node in content:  # a node is lit if …
+        family = [node, *itertools.takewhile(lambda a: tree[a].type == "content", tree.ancestors(node))]
+        for seen in nodes:
+            if any(tree[f].parent == tree[seen].parent and tree[seen].parent is not None for f in family): wanted.add(node)  # … it, or content it hangs below, is a sibling of a node;
+            if node in itertools.takewhile(lambda a: tree[a].type == "content", tree.ancestors(seen)): wanted.add(node)  # … or it is content above one
+    rst = light_nodes(tree, nodes)
+    assert set(rst.lit) == wanted and list(rst.lit) == sorted(rst.lit)
+    shown = [int(line.strip().split(":")[0]) for line in rst.text.split("\n")]
+    assert shown == sorted({*tree.headings, *rst.lit})
+
+
+def test_no_nodes_and_the_root_light_nothing():
+    tree = the_park()
+    assert light_nodes(tree, []).lit == light_nodes(tree, [0]).lit == ()
+    assert [unfold(tree, h).lit for h in (4, 41)] == [(), (42, 43, 44, 45)]
+
+
+# --- the loop, against one that does one thing after the other
+
+def wild(draw_by, tree):
+    "A router whose output is any mixture of sound and unsound behaviours, and depends on the document's text alone."
+    def says(document):
+        draw = random.Random(f"{draw_by} {document}")
+        if draw.random() < 0.15: return draw.choice(["Cannot answer", "I'm not sure.", ""]) or "hm"
+        lines = []
+        for _ in range(draw.randint(1, 4)):
+            node = tree[draw.randrange(len(tree))]
+            tag = draw.choice(["ANSWER", "EXPAND"]) if draw.random() < 0.4 else "ANSWER" if node.type == "content" else "EXPAND"
+            words = draw.choice([prefix(node.text)] * 6 + ["", prefix(tree[draw.randrange(len(tree))].text), "words of its own"])
+            lines.append(f"[{tag}] {node.id if draw.random() < 0.9 else draw.randint(0, 60)}: {words}")
+        return "\n".join(lines + ["Cannot answer"] * (draw.random() < 0.1))
+    return says
+
+
+def one_after_another(tree, places, says, limit):
+    "The paper's reading in a dozen lines: a queue, one subtree at a time."
+    queue, shown, opened, answers, asked = [], set(), [], set(), 0
+    for nodes in places:
+        if (rst := light_nodes(tree, nodes)).lit not in [q.lit for q in queue]: queue.append(rst)
+    for rst in queue: shown |= set(rst.lit)
+    while queue:
+        rst = queue.pop(0)
+        asked += 1
+        try: said = read_behaviours(says(rst.text))
+        except ValueError: said = None
+        d = decide(rst, said)
+        answers |= set(d.answers)
+        for h in d.expands:
+            if h in opened or set(tree.content(h)) <= shown or len(opened) == limit: continue
+            opened.append(h); shown |= set(tree.content(h)); queue.append(unfold(tree, h))
+    return sorted(answers), opened, asked
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_at_once_is_as_one_after_another(seed):
+    "Same answers, same expansions, same number of calls as the queue, whatever comes first; and the same trace in each run."
+    draw = random.Random(seed)
+    trees = [introduced(some_tree(draw, f"Page {i}", f"p{i}", f"Book {i} ")) for i in range(3)]
+    passages = []
+    for i, tree in enumerate(trees):
+        for node in draw.sample([n for n in tree.nodes if n.type == "content"], min(2, sum(n.type == "content" for n in tree.nodes))): passages.append(Passage(f"{i}-{node.id}", tree.title, node.text))
+    draw.shuffle(passages)
+    if not passages: pytest.skip("no text in these trees")
+    by_title = {t.title: t for t in trees}
+    says = lambda document: wild(seed, by_title[document.split("\n")[0][3:]])(document)
+    limit = draw.randint(0, 5)
+    fast, again, slow = (ask(RDR2(iterations=limit, top_k=9), router, trees, *passages) for router in (Router(says, random.Random(f"a{seed}")), Router(says, random.Random(f"b{seed}")), Router(says, one_by_one=True)))
+    assert json.dumps(fast.to_json()) == json.dumps(again.to_json()) == json.dumps(slow.to_json())
+    groups, _ = grouped(hits(*passages), Documents(trees))
+    documents, calls = [n for n in fast.trace.nodes if n.kind == "document"], 1
+    for g, node in zip((g for g in groups if g.tree), documents, strict=True):
+        answers, opened, asked = one_after_another(g.tree, [nodes for nodes, _ in g.places], says, limit)
+        calls += asked
+        below = [n for n in outline(fast) if n.data["heading"] is not None and g.tree.id == documents_of(fast, n).data["id"]]
+        assert node.data["answers"] == answers and sorted(opened) == sorted(n.data["heading"] for n in below)
+        assert [n.data["iteration"] for n in sorted(below, key=lambda n: n.data["iteration"])] == list(range(1, len(opened) + 1))
+    assert fast.usage.calls == calls and fast.usage.critical_path <= limit + 2
+
+
+def documents_of(prediction, node):
+    while node.kind != "document": node = prediction.trace.nodes[node.parent]
+    return node
+
+
+def test_documents_and_headings_are_asked_at_once():
+    trees = [grown(f"Page {i}", [(1, "content", f"The opening words of page number {i} about letters {'abc'[i] * 9}."), *((1 + j % 2, *r) for j, r in enumerate([("structure", f"Part {k} of {i}"), ("content", f"Text {k} of {i}.")][m] for k in range(4) for m in (0, 1)))], f"{i}") for i in range(3)]
+    router = Router(lambda d: "\n".join(f"[EXPAND] {m}" for m in re.findall(r"(\d+): ==Part", d)) if "The opening" in d else "Cannot answer", random.Random(0))
+    p = ask(RDR2(), router, trees, *(Passage(str(i), t.title, t[1].text) for i, t in enumerate(trees)))
+    assert (p.usage.calls, p.usage.critical_path) == (3 + 12 + 1, 3) and router.most >= 9 and counts(p)["all_refused"] == 1
+
+
+# --- what a router may write
+
+TOWN = introduced(grown("Tarn", [(1, "content", "Tarn is a town on a river with a harbour."), (1, "structure", "History"), (2, "content", "It was founded in 1204 by fishermen."), (2, "structure", "War"), (3, "content", "It burned down in 1658."), (1, "structure", "Sights"),
+                                 (2, "content", "The cathedral has two spires."), (2, "content", "The harbour has a lighthouse from 1841."), (1, "structure", "People"), (2, "structure", "Painters"), (3, "content", "Ilsa Brandt was born here.")], "t"))
+# 0 Tarn: 1 Introduction (2), 3 History (4; 5 War (6)), 7 Sights (8, 9), 10 People (11 Painters (12))
+CHUNK = Passage("c", "Tarn", "founded in 1204 by fishermen.")
+
+
+def test_the_town_is_what_the_cases_say(): assert [(n.id, n.text.split()[0]) for n in TOWN.nodes if n.type == "structure"] == [(0, "Tarn"), (1, "Introduction"), (3, "History"), (5, "War"), (7, "Sights"), (10, "People"), (11, "Painters")]
+
+
+@pytest.mark.parametrize("output, answers, opened, expected", [
+    ("<answer>4: It was founded in 1204</answer>", [4], [], {}),
+    ("[ANSWER] 4: It was founded", [4], [], {}),  # the other format
+    ("**[Answer]** 4 - It was founded", [4], [], {}),
+    ("[ANSWER] 4", [4], [], {}),  # no words: the id decides
+    ("[ANSWER] 4: it was fuonded in 1204", [4], [], {}),  # letters swapped
+    ("[ANSWER] 6: It was founded in 1204", [4], [], dict(moved=1)),  # the words win
+    ("[ANSWER] 99: It was founded in 1204", [4], [], dict(moved=1)),
+    ("[ANSWER] 4: A dragon lives there.", [], [], dict(text=1)),
+    ("[ANSWER] 99", [], [], dict(unknown=1)),
+    ("[ANSWER] 8: The cathedral has two spires.", [], [], dict(hidden=1)),
+    ("[ANSWER] 3: History", [], [], dict(kind=1)),
+    ("[EXPAND] 4: It was founded", [], [], dict(kind=1)),
+    ("[EXPAND] 3: History", [], [], dict(open=1)),
+    ("[EXPAND] 10: People", [], [], dict(empty=1)),
+    ("[EXPAND] 9: ==Sights==", [], [7], dict(moved=1)),
+    ("[EXPAND] 1: Introduction", [], [1], dict(introduction=1)),
+    ("[EXPAND] 0: Tarn", [], [1], dict(introduction=1)),
+    ("[ANSWER] 4: It was founded\n[ANSWER] 4", [4], [], dict(repeated=1)),
+    ("[EXPAND] 7 [EXPAND] 7: Sights", [], [7], dict(repeated=1)),
+    ("[ANSWER] 4\nCannot answer", [4], [], dict(contradicted=1)),
+    ("Cannot answer. [EXPAND] 7", [], [7], dict(contradicted=1)),
+    ("[REFUSE]\n[ANSWER] 4", [4], [], dict(contradicted=1)),
+    ("Cannot answer", [], [], {}),
+    ("The document CANNOT ANSWER the question.", [], [], {}),
+    ("It was founded in 1204.", [], [], dict(collapsed=1, unread=1)),
+    ("4", [], [], dict(collapsed=1, unread=1)),
+    ("[ANSWER]", [], [], dict(collapsed=1, unread=1)),
+    ("[ANSWER] none of them\n[EXPAND] all", [], [], dict(collapsed=1, unread=1)),
+    ("[ANSWER] -1: Tarn", [], [], dict(kind=1)),  # the root's number in the paper's print
+    ("[ANSWER] 4, 6 and 99", [4], [], dict(hidden=1, unknown=1)),
+    ("[ANSWER] 4: \"cannot answer\" is no part of it", [], [], dict(text=1)),
+    (f"[ANSWER] {'9' * 400}", [], [], dict(unknown=1)),
+])
+def test_bad_output(output, answers, opened, expected):
+    "Each gets its rule, and is counted under its name; the first subtree is the town's history."
+    p = ask(RDR2(), Router(lambda d: output if "\t\t4: It was" in d and "\t8:" not in d and "2: Tarn is" not in d else "Cannot answer"), [TOWN], CHUNK)
+    first = routings(p)[0]
+    assert first.data["answers"] == answers and [n.data["heading"] for n in routings(p)[1:]] == opened
+    found = {k: n for k, n in counts(p).items() if k in COUNTED or k == "unread"}
+    assert found == expected
+    assert first.data["collapsed"] == ("collapsed" in expected) and all(why in EXPELLED for *_, why in first.data["expelled"])
+    assert bool(first.notes) == ("collapsed" in expected), "what wasn't in the format is said in the trace"
+
+
+@pytest.mark.parametrize("output", ["[EXPAND] 7", "[EXPAND] 1 [EXPAND] 7 [EXPAND] 5 [EXPAND] 11", "[EXPAND] 5: War\n[EXPAND] 3: History"])
+@pytest.mark.parametrize("limit", [0, 1, 3, 5])
+@pytest.mark.parametrize("reading", ["paper", "code"])
+def test_endless_expansion_ends(output, limit, reading):
+    "A router that always says the same: no heading is unfolded twice, and no more of them than the limit."
+    p = ask(RDR2(iterations=limit, reading=reading), Router(lambda d: output), [TOWN], CHUNK)
+    headings = [n.data["heading"] for n in routings(p)[1:]]
+    assert len(headings) == len(set(headings)) <= limit and p.usage.calls == 2 + len(headings)
+    if limit == 5 and reading == "paper": assert counts(p).get("seen", 0) + counts(p).get("open", 0) >= 1
+    if limit == 0: assert counts(p)["limit"] >= 1
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_any_text_is_read_or_refused(seed):
+    "Whatever a model writes: behaviours, a refusal or a collapse, never another error."
+    draw = random.Random(seed)
+    text = "".join(draw.choices(["[ANSWER]", "[EXPAND]", "<answer>", "</answer>", "<expand>", "[", "]", "<", ">", " ", "\n", ":", "4", "7: Sights", "99", "Cannot answer", "[REFUSE]", "é", "\u2028", "\x00", "答", "-", ","], k=draw.randint(0, 30)))
+    value = ROUTE["tag"].read(text).value
+    d = decide(light_nodes(TOWN, [4]), value)
+    assert set(d.answers) <= {4} and set(d.expands) <= set(TOWN.headings) and set(d.counts) <= set(COUNTED)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_rendered_is_parsed(name, seed):
+    draw = random.Random(seed)
+    tree = some_tree(draw)
+    said = [("EXPAND" if n.type == "structure" else "ANSWER", n.id, prefix(n.text)) for n in draw.sample(tree.nodes, min(len(tree), draw.randint(0, 5)))]
+    form = FORMATS[name]
+    assert form.parse(form.render(said)) == said and all(len(w.split()) <= PREFIX for *_, w in said)
+    assert (form.render([]), form.parse("Cannot answer")) == ("Cannot answer", [])
+    curated = [dict(id=i, tag=tag.lower(), explanation=w) for tag, i, w in said]
+    assert CURATED.parse(CURATED.render(curated)) == curated
+
+
+# --- where the readings differ, and what is a fault
+
+def test_the_code_voids_and_the_paper_keeps():
+    for reading, kept in (("paper", [4]), ("code", [])):
+        p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] 3: It was founded\nCannot answer" if reading == "code" else "[ANSWER] 4\nCannot answer"), [tree_without(TOWN)], CHUNK)
+        assert routings(p)[0].data["answers"] == kept and counts(p)["contradicted"] == 1
+
+
+def tree_without(tree):
+    "The town as its builder leaves it: no heading over the introduction."
+    return grown(tree.title, [(tree.depth(n.id) - (n.id == 2), n.type, n.text) for n in tree.nodes[1:] if n.id != 1], tree.id)
+
+
+def test_routed_passages_with_and_without_headings():
+    bare = tree_without(TOWN)  # 0 Tarn (1), 2 History (3; 4 War (5)), 6 Sights (7, 8), 9 People (10 Painters (11))
+    says = lambda d: "[ANSWER] 5: It burned" if "It burned" in d else "[EXPAND] 4"
+    assert routed(ask(RDR2(reading="code"), Router(says), [bare], CHUNK)) == ["History\nWar\nIt burned down in 1658."]
+    assert routed(ask(RDR2(), Router(lambda d: "[ANSWER] 6: It burned" if "It burned" in d else "[EXPAND] 5"), [bare], CHUNK)) == ["It burned down in 1658."]
+    lists = grown("List", [(1, "content", "The owners were:"), (2, "content", "* Ada Roth of Ribe, a widow"), (2, "content", "* Otto Venn of Tarn, a smith")], "l")
+    for reading, text in (("paper", "* Otto Venn of Tarn, a smith"), ("code", "The owners were:\n* Otto Venn of Tarn, a smith")):
+        p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] " + re.search(r"(\d+): \* Otto", d)[1]), [lists], Passage("1", "List", "Otto Venn of Tarn, a smith"))
+        assert routed(p) == [text]
+
+
+def test_an_introduction_can_be_reached_in_both_readings():
+    "The public code never gets there once anything is visible; how often that would have mattered is counted."
+    for reading, line in (("paper", "[EXPAND] 1: Introduction"), ("code", "[EXPAND] 0: Tarn")):
+        p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] " + re.search(r"(\d+): Tarn is", d)[1] if "Tarn is a town" in d else line), [tree_without(TOWN)], CHUNK)
+        assert counts(p)["introduction"] == 1 and routed(p) == ["Tarn is a town on a river with a harbour."]
+
+
+def test_the_code_matches_headings_too():
+    "A passage that runs from one section into a top-level one: the heading between lights the introduction."
+    across = Passage("a", "Tarn", "It burned down in 1658. The cathedral has two spires.")
+    lit = {reading: routings(ask(RDR2(reading=reading), Router(lambda d: "Cannot answer"), [tree_without(TOWN)], across))[0].data["lit"] for reading in ("paper", "code")}
+    assert lit == dict(paper=[6, 8, 9], code=[1, 5, 7, 8])
+
+
+def test_empty_headings_cost_the_code_an_iteration():
+    says = lambda d: "[EXPAND] 9: People\n[EXPAND] 6: Sights" if "It was founded" in d else "Cannot answer"
+    p = ask(RDR2(reading="code", iterations=1), Router(says), [tree_without(TOWN)], CHUNK)
+    assert [n.data["heading"] for n in routings(p)] == [None] and counts(p)["limit"] == 1
+    p = ask(RDR2(iterations=1), Router(lambda d: "[EXPAND] 10: People\n[EXPAND] 7: Sights" if "It was founded" in d else "Cannot answer"), [tree_without(TOWN)], CHUNK)
+    assert [n.data["heading"] for n in routings(p)] == [None, 7] and counts(p)["empty"] == 1
+
+
+def test_what_was_seen_and_what_was_retrieved():
+    "The paper passes over a heading whose text was shown; the code over one with a retrieved passage anywhere below it."
+    bare, second = tree_without(TOWN), Passage("d", "Tarn", "It burned down in 1658.")
+    p = ask(RDR2(reading="code"), Router(lambda d: "[EXPAND] 2: History" if "It burned" in d and "It was founded" not in d else "Cannot answer"), [bare], second)
+    assert counts(p)["seen"] == 1 and len(routings(p)) == 1
+    p = ask(RDR2(), Router(lambda d: "[EXPAND] 3: History" if "It burned" in d and "It was founded" not in d else "Cannot answer"), [bare], second)
+    assert [n.data["heading"] for n in routings(p)] == [None, 3] and counts(p)["half_open"] == 1
+
+
+def test_titles_in_the_order_a_b_a():
+    "The third passage lies in A's tree; it is counted, since the public code looks for it in B's."
+    other = grown("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
+    second = Passage("d", "Tarn", "The harbour has a lighthouse from 1841.")
+    groups, interleaved = grouped(hits(CHUNK, Passage("r", "Ribe", "another town, far from the sea"), second), Documents([TOWN, other]))
+    assert [(g.tree.title, [nodes for nodes, _ in g.places]) for g in groups] == [("Tarn", [(4,), (9,)]), ("Ribe", [(2,)])] and interleaved == 1
+    assert grouped(hits(CHUNK, second, Passage("r", "Ribe", "another town, far from the sea")), Documents([TOWN, other]))[1] == 0
+
+
+def test_passages_without_a_document_stay_as_they_are_and_where_they_are():
+    lost, foreign = Passage("x", "Nowhere", "Of this there is no page."), Passage("y", "Tarn", "Quarterly figures were published on Friday by the shipping company in another country altogether.")
+    p = ask(RDR2(), Router(lambda d: "[ANSWER] 4"), [TOWN], lost, CHUNK, foreign)
+    assert routed(p) == [lost.text, TOWN[4].text, foreign.text] and counts(p)["plain"] == 2
+    p = ask(RDR2(), Router(lambda d: "Cannot answer"), [], lost, foreign)
+    assert (routed(p), counts(p), p.usage.calls) == ([lost.text, foreign.text], dict(plain=2), 1)
+
+
+def test_refused_documents_and_the_fallback():
+    other = grown("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
+    both = CHUNK, Passage("r", "Ribe", "another town, far from the sea")
+    one = ask(RDR2(), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Cannot answer"), [TOWN, other], *both)
+    assert routed(one) == [TOWN[4].text] and "all_refused" not in counts(one)
+    assert [n.data["refused"] for n in one.trace.nodes if n.kind == "document"] == [False, True]
+    for fallback, read in ((True, [p.text for p in both]), (False, [])):
+        none = ask(RDR2(fallback=fallback), router := Router(lambda d: "Cannot answer"), [TOWN, other], *both)
+        assert routed(none) == read and counts(none)["all_refused"] == 1 and ("## Paragraph" in router.read[0].text) == fallback
+    torn = ask(RDR2(), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Hm?"), [TOWN, other], *both)
+    assert routed(torn) == [TOWN[4].text, both[1].text] and counts(torn)["unread"] == 1
+
+
+def test_equal_subtrees_are_asked_once():
+    p = ask(RDR2(), Router(lambda d: "Cannot answer"), [TOWN], Passage("a", "Tarn", "The cathedral has two spires."), Passage("b", "Tarn", "The harbour has a lighthouse from 1841."))
+    assert (p.usage.calls, counts(p)["twins"]) == (2, 1) and routings(p)[0].data["matched"] == [8, 9]
+
+
+# --- the ablations
+
+def test_ablations():
+    chunk = Passage("c", "Tarn", "The cathedral has two spires.")
+    def lit(method, says=lambda d: "Cannot answer", **k): return [n.data["lit"] for n in routings(ask(method, Router(says), [TOWN], chunk, **k))]
+    assert lit(RDR2()) == [[8, 9]] and lit(ABLATIONS["w/o content"]) == [[]] and lit(ABLATIONS["w/o structure"]) == [[8]] and lit(ABLATIONS["w/o router"]) == []
+    found = {tuple(lit(ABLATIONS["w/o similarity"], id=f"q{i}")[0]) for i in range(40)}
+    assert found == {(2,), (4,), (6,), (8, 9), (12,)} and lit(RDR2(similarity=False), id="q7") == lit(RDR2(similarity=False), id="q7")
+    assert len({tuple(lit(RDR2(similarity=False, seed=s))[0]) for s in range(20)}) > 2
+    flat = Router(lambda d: "[ANSWER] 9: The harbour")
+    p = ask(ABLATIONS["w/o structure"], flat, [TOWN], Passage("c", "Tarn", "The cathedral has two spires. The harbour has a lighthouse from 1841."))
+    assert flat.seen == ["0: Tarn\n8: The cathedral has two spires.\n9: The harbour has a lighthouse from 1841."] and routed(p) == [f"{TOWN[8].text}\n{TOWN[9].text}"]  # a passage is accepted as a whole
+    code = Router(lambda d: "[ANSWER] 8: The harbour")
+    p = ask(RDR2(structure=False, reading="code"), code, [tree_without(TOWN)], Passage("c", "Tarn", "The cathedral has two spires. The harbour has a lighthouse from 1841."))
+    assert code.seen == ["0: Tarn\n6: ==Sights==\n7: The cathedral has two spires.\n8: The harbour has a lighthouse from 1841."] and routed(p) == [f"Sights\n{TOWN[9].text}"]
+    expands = lambda d: "[EXPAND] 1" if "two spires" in d else "Cannot answer"
+    assert lit(ABLATIONS["w/o [EXPAND]"], expands) == [[8, 9]] and lit(RDR2(), expands) == [[8, 9], [2]]
+    p = ask(ABLATIONS["w/o [REFUSE]"], Router(expands), [TOWN], chunk)
+    assert [n.data["answers"] for n in routings(p)] == [[], [2]]  # who only expands has chosen; who refuses the introduction has it
+    assert [n.data["answers"] for n in routings(ask(ABLATIONS["w/o [REFUSE]"], Router(lambda d: "Cannot answer"), [TOWN], chunk))] == [[8]]
+
+
+def test_the_rows_are_the_printed_ones():
+    printed = lambda artefact: {r["method"] for r in published("rdr2", artefact)}
+    assert set(ABLATIONS) == printed("table2") and set(ITERATIONS) == printed("table9")
+    assert set(TOP_K["RDR2 (Ours)"]) == set(TOP_K["Retrieve-and-Read"]) == printed("table8")
+    assert printed("table1") | {r.removesuffix("(FT)") for r in printed("table5") | printed("table6")} == set(METHODS) | set(BASELINES)
+    rows = published("rdr2", "table7") + published("rdr2", "table9")
+    value = {(r["artefact"], r["method"], r["metric"]): r["value"] for r in rows}
+    assert all(value["table7", "w/o [expand]", m] == v for (a, name, m), v in value.items() if (a, name) == ("table9", "iter-0") and ("table7", "w/o [expand]", m) in value)  # why w/o [EXPAND] is no field
+
+
+def test_without_passages_it_is_the_reader_alone():
+    p = ask(RDR2(top_k=0), router := Router(None), [TOWN], CHUNK)
+    assert (routed(p), p.usage.calls) == ([], 1) and router.read[0].text == asyncio_read(Reader(top_k=0))
+    assert ask(RDR2(router=False), other := Router(None), [TOWN], CHUNK).usage.calls == 1 and "1204" in other.read[0].text
+    assert (RDR2().documents, RDR2(router=False).documents, RDR2(top_k=0).documents) == (True, False, False)
+
+
+def asyncio_read(method):
+    ask(method, router := Router(None), [TOWN], CHUNK)
+    return router.read[0].text
+
+
+@pytest.mark.parametrize("dataset, answer, words", [("asqa", "an answer, another", "about 65 words"), ("eli5", "an answer, another", "about 131 words"), ("qampari", "an answer, another", ""), ("world/qampari", "an answer, another", "")])
+def test_readers_by_data_set_and_their_length(dataset, answer, words):
+    for method in (RDR2(length_control=True), Reader(length_control=True)):
+        p = ask(method, router := Router(lambda d: "[ANSWER] 4"), [TOWN], CHUNK, dataset=dataset)
+        assert p.answer == answer and words in router.read[0].text and bool(words) == ("about" in router.read[0].text)
+
+
+def test_settings_out_of_range_and_what_is_missing():
+    for wrong, message in ((lambda: RDR2(iterations=-1), "iterations should be at least 0"), (lambda: RDR2(top_k=-1), "top_k should be at least 0"), (lambda: RDR2(format="xml"), "format"), (lambda: RDR2(reading="papr"), "did you mean 'paper'"),
+                           (lambda: configure(RDR2(), views="all"), "views"), (lambda: ASC(agree=2.0), "share"), (lambda: ASC(temperature=0.0), "above 0"), (lambda: FLARE(beta=-.1), "probability")):
+        with pytest.raises(UsageError, match=message): wrong()
+    for method in (RDR2(), Reader(), FLARE(), ASC(), Served()):
+        with pytest.raises(UsageError, match="empty"): ask(method, Router(None), [TOWN], CHUNK, question=" ")
+    with pytest.raises(UsageError, match="has none"): asyncio.run(RDR2()(Question("q", "asqa", "?"), Kit(Router(None), Shelf(CHUNK))))
+    assert configure(RDR2(), iterations="3", structure="no", format="enclose") == RDR2(iterations=3, structure=False, format="enclose")
+
+
+def test_a_failing_call_leaves_nothing_running():
+    class Failing(Router):
+        async def reply(self, request):
+            await super().reply(request)
+            raise CallFailed("server", "it broke", "mend it")
+    async def main():
+        with pytest.raises(CallFailed): await RDR2()(Question("q", "asqa", "?"), Kit(Failing(lambda d: "", random.Random(0)), Shelf(CHUNK), documents=Documents([TOWN])))
+        assert len(asyncio.all_tasks()) == 1
+    asyncio.run(main())
+
+
+# --- runs: documents, routers, keys
+
+PROFILE = load_profile("offline", pool="documents")
+
+
+def test_a_run_gives_documents_and_reads_predictions_again():
+    asked = dict(asqa=load("asqa", n=3))
+    store = Store()
+    first = run(METHODS, asked, PROFILE, store=store, progress=False)
+    assert not first.failures and first.corpora["asqa"] == "400 documents in chunks of 100 words"
+    assert all(n.data["chunks"] for r in first.rows for n in r.trace.nodes if n.kind == "document")
+    again = run(METHODS, asked, PROFILE, store=store, progress=False)
+    assert all(r.stored for r in again.rows) and [r.answer for r in again.rows] == [r.answer for r in first.rows]
+
+
+def test_documents_and_router_are_part_of_the_key():
+    shelf, asked = Lazy(lambda: Shelf(CHUNK), "one shelf", "a shelf"), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
+    def go(router=None, **fields): return run({"RDR2 (Ours)": RDR2(), "Retrieve-and-Read": Reader()}, asked, load_profile("offline", **fields), corpora=dict(asqa=shelf), store=store, router=router, progress=False)
+    store, router = Store(), Router(lambda d: "Cannot answer")
+    keys = [[r.key for r in go().rows], [r.key for r in go(router).rows], [r.key for r in go(data="world:100").rows]]
+    assert len({k[0] for k in keys}) == 3 and len({k[1] for k in keys}) == 1
+    assert not router.seen and not go(router).failures  # Tarn is no page of the world
+
+
+def test_a_router_of_its_own(tmp_path, server):
+    "A profile's router is another model; its calls stand in the ledger under its name, and a budget doesn't silently hold for one of two."
+    page = dict(id="t", title="Tarn", summary="Tarn is a town.", sections=[dict(title="History", text="It was founded in 1204 by fishermen.", sections=[])])
+    (tmp_path / "articles_towns.jsonl").write_text(json.dumps(page) + "\n")
+    server.script(rules=[["Find the nodes", "[ANSWER] 4: It was founded"], ["Instruction", "In 1204."]])
+    store, asked = Store(), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
+    shelf = Lazy(lambda: Shelf(CHUNK), "one shelf", "a shelf")
+    both = dict(corpora=dict(asqa=shelf), store=store, progress=False, chat=OpenAIChat("reader", server.url), router=OpenAIChat("router", server.url))
+    results = run(METHODS, asked, load_profile("local", documents=str(tmp_path), endpoint=server.url), **both)
+    assert not results.failures and results.rows[0].answer == "In 1204." and routed(results.rows[0].prediction) == ["It was founded in 1204 by fishermen."]
+    assert {r["model"]: r["calls"] for r in store.usage(by=("model",))} == dict(reader=1, router=1)
+    with pytest.raises(UsageError, match="one paid model"):
+        run(METHODS, asked, load_profile("local", documents=str(tmp_path), budget=1.0), corpora=dict(asqa=shelf), store=Store(), progress=False, chat=OpenAIChat("gpt-4o-mini", server.url), router=OpenAIChat("gpt-4o", server.url))
+
+
+def test_where_there_are_no_documents(tmp_path):
+    asked = dict(asqa=[Question("q", "asqa", "When?")])
+    with pytest.raises(UsageError, match="set documents ="): run(METHODS, asked, load_profile("offline", data=str(tmp_path)), corpora=dict(asqa=[CHUNK]), store=Store(), progress=False)
+    assert not run({"Retrieve-and-Read": Reader()}, asked, load_profile("offline", data=str(tmp_path), retriever="bm25s"), corpora=dict(asqa=[CHUNK]), store=Store(), progress=False).failures
+
+
+def test_real_articles(tmp_path):
+    "Chunks of real pages find their pages, by id and by title."
+    folder = Path(__file__).resolve().parents[2] / "shared/data"
+    if not (folder / "articles_freshwiki.jsonl").is_file(): pytest.skip("no real articles here")
+    documents = load_documents("asqa", documents=folder / "articles_freshwiki.jsonl")
+    cut = list(itertools.islice(documents.passages(), 300))
+    assert all(documents.of(p).title == p.title for p in cut)
+    assert all(documents.of(Passage("1", p.title, p.text)).title == p.title for p in cut)
+    groups, _ = grouped(hits(*cut[:5]), documents)
+    assert sum(len(g.passages) for g in groups if g.tree) == 5
+
+
+# --- FLARE, ASC, Served
+
+class Teller:
+    "Sentences by what is written so far; `sure` gives each word's probability."
+    model, endpoint, defaults = "teller", "nowhere", {}
+    def __init__(self, says, logprobs=True, scores=None): self.says, self.logprobs, self.scores, self.asked = says, logprobs, scores, []
+    async def complete(self, request):
+        self.asked.append(request)
+        text, words = self.says(request.inputs)
+        return [Completion(text, logprobs=tuple(words) if self.logprobs and request.logprobs else None)]
+    async def score(self, request, continuation):
+        if self.scores is None: raise ScoringUnsupported("no")
+        return self.scores(continuation)
+
+
+def told(sure): return lambda inputs: ("DONE", [("DONE", -.01)]) if inputs["answer"] else ("It was built by Ida." if inputs["documents"] else "It was built by Ada.", [("It was", -.01), (" built by", -.02), (" Ada", -.01 if sure else -3.), (".", 0.)])
+
+
+def test_flare_searches_only_where_it_is_unsure():
+    shelf = Shelf(CHUNK)
+    queries = []
+    shelf.search = lambda qs, k: [queries.append(q) or shelf.hits[:k] for q in qs]
+    for sure, answer, wanted, calls in ((True, "It was built by Ada.", [], 2), (False, "It was built by Ida.", ["It was built by ."], 3)):
+        p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Teller(told(sure)), shelf)))
+        assert (p.answer, queries, p.usage.calls, p.usage.critical_path) == (answer, wanted, calls, calls)
+        assert [n.data.get("sure") for n in p.trace.nodes if n.kind == "sentence"] == [sure, True]
+    asyncio.run(FLARE(theta=0.0)(Question("q", "asqa", "Who?"), Kit(Teller(told(False)), shelf)))
+    assert len(queries) == 1  # nothing is unsure
+
+
+def test_flare_where_a_server_gives_no_probabilities():
+    with pytest.raises(UsageError, match="gives no probabilities.*use one that does"): asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Teller(told(True), logprobs=False), Shelf(CHUNK))))
+    scored = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Teller(told(True), logprobs=False, scores=lambda text: [-.01] * len(text.split())), Shelf(CHUNK))))
+    assert scored.answer == "It was built by Ada." and scored.usage.calls == 4
+    offline = run({"FLARE": FLARE()}, dict(asqa=load("asqa", n=3)), PROFILE, store=Store(), progress=False)
+    assert not offline.failures and all(n.data["queries"] for r in offline.rows for n in r.trace.nodes if n.kind == "sentence")
+
+
+def test_flare_ends():
+    endless = Teller(lambda inputs: (f"Sentence {len(inputs['answer'].split())}.", [("x", -.01)]))
+    assert asyncio.run(FLARE(sentences=4)(Question("q", "asqa", "Who?"), Kit(endless, Shelf(CHUNK)))).usage.calls == 4
+    again = Teller(lambda inputs: ("The same.", [("x", -.01)]))
+    assert asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(again, Shelf(CHUNK)))).answer == "The same."
+    class Mute(Teller):
+        async def complete(self, request): return [Completion("DONE", logprobs=(("DONE", -.01),))] if request.prompt.task == "next_sentence" else [Completion("At once.")]
+    p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Mute(None), Shelf(CHUNK))))
+    assert p.answer == "At once." and "written at once" in p.trace.nodes[-1].notes[0]
+
+
+def test_flare_over_a_server_and_the_store(server):
+    "Log-probabilities come over the wire, are stored, and are there again."
+    server.script(rules=[["so far\\n\\n\\n", "The mill is old."], ["## Next", "DONE"]])
+    store = Store()
+    def go():
+        async def main():
+            chat = StoredChat(OpenAIChat("m", server.url, pause=.01), store)
+            try: return await FLARE()(Question("q", "asqa", "How old?"), Kit(chat, Shelf(CHUNK)))
+            finally: await chat.close()
+        return asyncio.run(main())
+    first, count = go(), server.count
+    again = go()
+    assert first.answer == again.answer == "The mill is old." and server.count == count and again.usage.hits == again.usage.calls == first.usage.calls
+    assert not first.trace.nodes[1].data["sure"]  # the server's tokens have a probability of .61
+
+
+class Sampler(Teller):
+    "Samples: the first sentence in all, a second in every other, one of its own in each."
+    def __init__(self): self.asked = []
+    async def complete(self, request):
+        self.asked.append(request)
+        if request.prompt.task.startswith("combine"): return [Completion(" ".join(request.inputs["sentences"]) if "text" in request.prompt.name else ", ".join(request.inputs["sentences"]))]
+        if request.prompt.task == "read_list": return [Completion(f"Ribe, {'Tarn' if i % 2 else 'Usk'}, Place{i}") for i in range(request.n)]
+        own = "abacus basalt copper dahlia ember fennel gravel hazel ivory jasper".split()
+        return [Completion(f"The mill was built in 1801. {'Ada Roth owned it.' if i % 2 else ''} Nobody expects {own[i]} {own[-i]}.") for i in range(request.n)]
+
+
+@pytest.mark.parametrize("summarise, calls, path", [(True, 2, 2), (False, 1, 1)])
+def test_asc_keeps_what_many_samples_say(summarise, calls, path):
+    p = asyncio.run(ASC(summarise=summarise)(Question("q", "asqa", "What?"), Kit(sampler := Sampler(), Shelf(CHUNK))))
+    assert p.answer == "The mill was built in 1801. Ada Roth owned it." and (len(sampler.asked), p.usage.critical_path) == (calls, path)
+    assert sampler.asked[0].n == 10 and sampler.asked[0].temperature == 0.7
+    said = {c["text"]: (c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]}
+    assert said["The mill was built in 1801."] == (10, True) and said["Ada Roth owned it."] == (5, True)
+    listed = asyncio.run(ASC(summarise=summarise)(Question("q", "qampari", "Which?"), Kit(Sampler(), Shelf(CHUNK))))
+    assert listed.answer == "Ribe, Usk, Tarn"
+    alone = asyncio.run(ASC(summarise=summarise, agree=1.0, top_k=0)(Question("q", "asqa", "What?"), Kit(sampler := Sampler(), Shelf(CHUNK))))
+    assert alone.answer == "The mill was built in 1801." and "## Paragraph" not in sampler.asked[0].text
+
+
+def test_asc_without_agreement_keeps_its_first_sample():
+    class Alone(Sampler):
+        async def complete(self, request): return [Completion(f"{w} {w} {w}.") for w in "abacus basalt copper dahlia ember fennel gravel hazel ivory jasper".split()[:request.n]]
+    p = asyncio.run(ASC()(Question("q", "asqa", "What?"), Kit(Alone(), Shelf(CHUNK))))
+    assert p.answer == "abacus abacus abacus." and "first sample" in p.trace.nodes[-1].notes[0]
+
+
+@pytest.mark.parametrize("system, said", [("self-rag", "[Relevant]In 1204.[Fully supported][Utility:5]</s>"), ("open-rag", "In 1204.[No support / Contradictory]"), ("front", "[GROUNDING] by fishermen [1]\n[ANSWER] In 1204 [1]."), ("self-reasoning", "It is document [1].\nFinal answer: In 1204.")])
+def test_served_readers(system, said):
+    class Fine(Teller):
+        async def complete(self, request): self.asked.append(request); return [Completion(said)]
+    p = asyncio.run(Served(system=system)(Question("q", "asqa", "When?"), Kit(fine := Fine(None), Shelf(CHUNK))))
+    assert p.answer == "In 1204." and CHUNK.text in fine.asked[0].text and len(fine.asked) == 1 and set(SERVED) == {"self-rag", "open-rag", "front", "self-reasoning"}
