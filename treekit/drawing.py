@@ -12,7 +12,7 @@ from .config import UsageError
 from .method import Node, Trace
 from .report import COLUMN, PAGE, fonts, house_style, ht
 
-# %% ../nbs/11a_drawing.ipynb #c5b07fef
+# %% ../nbs/11a_drawing.ipynb #8bb695bc
 def clean(
     text,  # anything; a model may have written it
 ) -> str:  # one line
@@ -23,18 +23,21 @@ def facts(
     node: Node,
     titles: int = 3,  # passages to name
 ) -> list[tuple[str, str]]:  # (mark, text)
-    "A node's thought, queries, passages, evidence or observation, and notes, each as a line with its mark."
+    "A node's thought, queries, passages, evidence or observation, evaluation, and notes, each as a line with its mark."
     data, found = node.data, [("…", node.data["thought"])] if node.data.get("thought") else []
     if data.get("queries") != [node.text]: found += [("?", q) for q in data.get("queries", [])]
     if hits := data.get("hits"):
         names = list(dict.fromkeys(h.get("title") or h["id"] for h in hits))
         found.append(("▪", f"{len(hits)} passage{'s' * (len(hits) > 1)}: " + " · ".join(names[:titles]) + " …" * (len(names) > titles)))
     found += [("→", data[key]) for key in ("evidence", "observation", "result", "explanation") if data.get(key) and data[key] != node.text]
+    if isinstance(judged := data.get("evaluation") if node.kind != "evaluation" else data, dict) and "answerability" in judged:
+        if node.kind == "sub-question": found.append(("→", data.get("answer") or data["response"]))
+        found.append(("✓" if judged["response_validity"] else "✗", f"coherence {judged['semantic_coherence']:g}, answerability {judged['answerability']:g} %, overall {judged['overall_assessment']:g}"))
     return [(mark, clean(text)) for mark, text in found + [("!", n) for n in node.notes]]
 
 def _label(node):
-    "A node's type or kind; of a search state also how often it was visited and what it is worth."
-    return clean(node.data.get("type") or node.kind) + (f", N {node.data['visits']}, Q {node.data['value']:.2f}" if "visits" in node.data else "")
+    "A node's type or kind; of a numbered sub-question its number, of a search state also how often it was visited and what it is worth."
+    return clean(node.data.get("type") or node.kind) + (f" {node.data['number']}" if "number" in node.data else "") + (f", N {node.data['visits']}, Q {node.data['value']:.2f}" if "visits" in node.data else "")
 
 # %% ../nbs/11a_drawing.ipynb #36b746d4
 def show_tree(
