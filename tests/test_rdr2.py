@@ -19,6 +19,7 @@ from treekit.retrieval import Hit
 from treekit.routing import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, prefix, read_behaviours, unfold
 from treekit.run import run
 from treekit.store import Store, StoredChat
+from treekit.treestore import build
 
 
 def hits(*passages): return [Hit(p, 1.0, i) for i, p in enumerate(passages, 1)]
@@ -538,6 +539,22 @@ def test_a_router_of_its_own(tmp_path, server):
     assert {r["model"]: r["calls"] for r in store.usage(by=("model",))} == dict(reader=1, router=1)
     with pytest.raises(UsageError, match="one paid model"):
         run(METHODS, asked, load_profile("local", documents=str(tmp_path), budget=1.0), corpora=dict(asqa=shelf), store=Store(), progress=False, chat=OpenAIChat("gpt-4o-mini", server.url), router=OpenAIChat("gpt-4o", server.url))
+
+
+def test_a_tree_store_and_documents_without_ids(tmp_path):
+    "The same predictions from a store, from a file, and for pages that have no ids."
+    pages = [dict(title=t, summary=f"{t} is a town on a river with a harbour.", sections=[dict(title="History", text=f"It was founded in {y} by fishermen of {t}.", sections=[])]) for t, y in (("Tarn", 1204), ("Ribe", 1302))]
+    (tmp_path / "articles_towns.jsonl").write_text("\n".join(map(json.dumps, pages)) + "\n")
+    build([dict(p, id=p["title"]) for p in pages], tmp_path / "towns.trees", progress=False).close()
+    shelf = Lazy(lambda: Shelf(*(Passage(t, t, f"founded in {y} by fishermen of {t}.") for t, y in (("Tarn", 1204), ("Ribe", 1302)))), "one shelf", "a shelf")
+    asked, found = dict(asqa=[Question("q", "asqa", "When was Tarn founded?")]), []
+    for place in ("articles_towns.jsonl", "towns.trees"):
+        results = run(METHODS, asked, load_profile("offline", documents=str(tmp_path / place)), corpora=dict(asqa=shelf), store=Store(), router=Router(lambda d: "[ANSWER] 4"), progress=False)
+        assert not results.failures
+        found.append(routed(results.rows[0].prediction))
+        chunked = run({"Retrieve-and-Read": Reader()}, asked, load_profile("offline", documents=str(tmp_path / place), pool="documents", retriever="bm25s"), store=Store(), progress=False)
+        assert chunked.corpora == dict(asqa="2 documents in chunks of 100 words") and not chunked.failures
+    assert found == [[f"It was founded in {y} by fishermen of {t}." for t, y in (("Tarn", 1204), ("Ribe", 1302))]] * 2
 
 
 def test_where_there_are_no_documents(tmp_path):

@@ -15,7 +15,7 @@ from .config import UsageError
 from .data import Passage, _language, _lines, _world_size
 from .documents import DocumentTree, tree_of
 
-# %% ../nbs/06i_origins.ipynb #ada39362
+# %% ../nbs/06i_origins.ipynb #168465bb
 def _title(text): return " ".join(unicodedata.normalize("NFC", text).replace("_", " ").split())
 
 class Shelf:
@@ -23,7 +23,7 @@ class Shelf:
     def __init__(self, trees: Iterable[DocumentTree]):
         self.trees, self._ids, self._titles, digest = list(trees), {}, {}, hashlib.sha256()
         for t in self.trees:
-            self._ids.setdefault(t.id, t)
+            if t.id: self._ids.setdefault(t.id, t)
             self._titles.setdefault(_title(t.title), t)
             digest.update(f"{t.id}\n{t.to_text()}\n\n".encode("utf-8", "surrogatepass"))
         self.fingerprint = digest.hexdigest()

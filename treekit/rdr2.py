@@ -18,7 +18,7 @@ from .method import Kit, Node, check_fields, together
 from .readers import Reader
 from .routing import ROUTE, RST, Decision, decide, light_nodes, prefix, random_heading, unfold
 
-# %% ../nbs/papers/rdr2.ipynb #73b95c19
+# %% ../nbs/papers/rdr2.ipynb #81976bd4
 @dataclass
 class Group:
     "A document, and the retrieved passages that come from it; or one passage that comes from none."
@@ -34,7 +34,9 @@ def grouped(
     "The passages by document (Sec. 3.1), and where in it they stand (App. A.1)."
     groups, by_id, titles, last, interleaved = [], {}, set(), None, 0
     for passage in (h.passage for h in hits):
-        if (tree := documents.of(passage)) and tree.id in by_id: tree = by_id[tree.id].tree
+        tree = documents.of(passage)
+        key = tree and (tree.id, tree.title)  # not every source has ids
+        if key in by_id: tree = by_id[key].tree
         elif tree and reading == "paper": tree = introduced(tree)
         if not (place := tree and locate(passage.text, tree)):
             groups.append(Group(None, [passage]))
@@ -42,10 +44,10 @@ def grouped(
         if tree.title not in titles: last = tree.title
         elif last != tree.title: interleaved += 1
         titles.add(tree.title)
-        if tree.id not in by_id: groups.append(by_id.setdefault(tree.id, Group(tree)))
+        if key not in by_id: groups.append(by_id.setdefault(key, Group(tree)))
         nodes = place.nodes if reading == "paper" else tuple(i for i in range(place.nodes[0], place.nodes[-1] + 1) if i in tree)
-        by_id[tree.id].passages.append(passage)
-        by_id[tree.id].places.append((nodes, place.distance))
+        by_id[key].passages.append(passage)
+        by_id[key].places.append((nodes, place.distance))
     return groups, interleaved
 
 # %% ../nbs/papers/rdr2.ipynb #d96d3b8c
