@@ -1,8 +1,9 @@
-"A whole run in a process of its own, to be killed: python resume_worker.py ENDPOINT STORE FOLDER [QUESTIONS]"
-import asyncio, sys
+"A whole run, in a process of its own to be killed."
+import asyncio, threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from tqdm import tqdm
 from treekit.config import load_profile
 from treekit.data import Passage, Question
 from treekit.library import Lazy
@@ -38,16 +39,13 @@ class Tree:
         return Prediction(value["answer"], kit.trace, kit.usage)
 
 
-def main(endpoint, store, folder, n=40):
+def main(endpoint, store, folder, n):
+    tqdm.set_lock(threading.RLock())  # its own is for several processes, and one that is killed leaves it behind
     profile = load_profile("local", endpoint=endpoint, concurrency=4)
-    asked = [Question(f"q{i}", "hotpotqa", f"Who made Film {i}, and where?", (f"Lio{i} Vant", f"Port{i % 7}")) for i in range(int(n))]
+    asked = [Question(f"q{i}", "hotpotqa", f"Who made Film {i}, and where?", (f"Lio{i} Vant", f"Port{i % 7}")) for i in range(n)]
     results = run({"zero-shot": Flat(), "TreeRare (DT)": Tree()}, {"hotpotqa": asked}, profile, corpora={"hotpotqa": Lazy(lambda: BM25(PAGES), "pages")}, store=Store(store), progress=False)
     import pandas as pd  # late: most of these processes are killed before
     save_table(compare(published("treerare", "table1"), results.score("COVER-EM"), model=results.model), folder, "table")
     save_table(pd.DataFrame(results.cost()), folder, "cost")
     shown = [{k: v for k, v in r.record().items() if k not in ("seconds", "hits")} | dict(trace=str(r.trace)) for r in results.rows]
     save_table(pd.DataFrame(shown), folder, "rows")
-    print("done")
-
-
-if __name__ == "__main__": main(*sys.argv[1:])

@@ -1,21 +1,25 @@
 "Kill a whole run twenty times at random moments: no completed call is made again, and the tables equal an uninterrupted run's."
-import json, random, subprocess, sys, time, zlib
-from pathlib import Path
+import json, random, time, zlib
 
+import resume_worker
 from openai_server import Server
 from treekit.config import UsageError
 from treekit.store import Store
+from workers import processes
 
-WORKER, QUESTIONS, KILLS = Path(__file__).with_name("resume_worker.py"), 100, 20
+QUESTIONS, KILLS = 100, 20
 CALLS = QUESTIONS * (1 + 4)
 
 
-def start(server, store, folder): return subprocess.Popen([sys.executable, WORKER, server.url, store, folder, str(QUESTIONS)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(server, store, folder):
+    process = processes.Process(target=resume_worker.main, args=(server.url, store, folder, QUESTIONS))
+    process.start()
+    return process
 
 
 def finish(process):
-    out, err = process.communicate(timeout=120)
-    assert process.returncode == 0 and out.strip() == "done", err
+    process.join(120)
+    assert process.exitcode == 0
 
 
 def completed(path):
@@ -34,11 +38,11 @@ def test_twenty_kills(tmp_path):
             have = completed(store)
             server.reset(latency=0.02)
             process, after = start(server, store, tmp_path / "killed"), rng.randrange(0, 2 * CALLS // KILLS)
-            while process.poll() is None and server.count < after: time.sleep(0.002)
+            while process.is_alive() and server.count < after: time.sleep(0.002)
             time.sleep(rng.random() * 0.05)
-            killed += process.poll() is None
+            killed += process.is_alive()
             process.kill()
-            process.communicate()
+            process.join()
             asked = [r["text"] for r in server.requests]
             assert not set(have) & set(asked), "a completed call was made again"
             assert len(asked) == len(set(asked))

@@ -222,7 +222,8 @@ def test_averages_resample_within_their_datasets():
 
 
 SCRIPT = """
-import sys; sys.path.insert(0, {tests!r})
+import signal, sys; sys.path.insert(0, {tests!r})
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
 from test_run import *
 run({{"read": Read(steps=3)}}, questions(200), PROFILE, corpora={{"toy": Lazy(Shelf, "shelf")}}, chat=Scripted(latency=0.2), store=Store({store!r}), progress=False)
 """

@@ -6,7 +6,7 @@ from treekit.store import Store, StoredChat
 
 asked = Prompt("test.store", "answer", "$question", TEXT)
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["openai.types.chat", "httpx2", "treekit.llm", "treekit.store"])  # what takes long to import
+processes.set_forkserver_preload(["openai.types.chat", "httpx2", "treekit.llm", "treekit.store", "treekit.run", "treekit.report", "treekit.retrieval"])  # what takes long to import
 
 
 def chat(path, url, budget=None, **more):
