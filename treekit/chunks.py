@@ -30,7 +30,7 @@ def chunks(
     cut = [place[at:at + words] for at in range(0, len(place), words)]
     return [Chunk(Passage(f"{tree.id}#{n}", tree.title, " ".join(w for *_, w in part)), tuple(dict.fromkeys(i for i, *_ in part)), part[0][:2]) for n, part in enumerate(cut)]
 
-# %% ../nbs/06h_chunks.ipynb #bc113afb
+# %% ../nbs/06h_chunks.ipynb #42e7c958
 def _bound(a, da, b, db):
     "The least that a window strictly between `a` and `b` can have, and where."
     cross = min(max((da - db + 2 * (a + b)) // 4, a + 1), b - 1)
@@ -39,7 +39,8 @@ def _bound(a, da, b, db):
 def best_window(
     text: str,  # where to look
     wanted: str,  # what for
-) -> tuple[int, int]:  # where the window begins; its distance
+    most: int | None = None,  # the largest distance of interest; default: any
+) -> tuple[int, int]:  # where the window begins; its distance; the best of those looked at, if none is within `most`
     "The window of `wanted`'s length with the smallest Levenshtein distance to it, stride one."
     from rapidfuzz.distance import Levenshtein
     m, last = len(wanted), max(0, len(text) - len(wanted))
@@ -49,7 +50,7 @@ def best_window(
     best = min((d, s) for s, d in found.items())
     heap = [(*_bound(a, found[a], b, found[b]), a, b) for a, b in zip(first, first[1:]) if b - a > 1]
     heapq.heapify(heap)
-    while heap and heap[0][0] < best[0]:
+    while heap and heap[0][0] < best[0] and (most is None or heap[0][0] <= most):
         _, s, a, b = heapq.heappop(heap)
         found[s] = distance(s)
         best = min(best, (found[s], s))
@@ -57,7 +58,7 @@ def best_window(
             if y - x > 1: heapq.heappush(heap, (*_bound(x, found[x], y, found[y]), x, y))
     return best[1], best[0]
 
-# %% ../nbs/06h_chunks.ipynb #18c1884a
+# %% ../nbs/06h_chunks.ipynb #1d3b1d3c
 @dataclass(frozen=True)
 class Located:
     "Where in a document a chunk's words stand."
@@ -77,8 +78,8 @@ def locate(
     if not wanted or not whole: return None
     over = whole[:len(wanted) - 1] if len(whole) > len(wanted) else ""
     ring = f"{whole} {over}" if over else whole
-    at, d = best_window(ring, wanted)
-    if d > limit * len(wanted): return None
+    at, d = best_window(ring, wanted, most := int(limit * len(wanted)))
+    if d > most: return None
     begin, end = at, min(at + len(wanted), len(ring))
     if d:
         low = max(0, at - _REACH)
