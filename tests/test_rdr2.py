@@ -120,7 +120,7 @@ def test_the_case_study_in_its_order():
     steps = [(n.data["lit"], n.data["answers"], n.data["expands"]) for n in outline(p)]
     case = [([17], [], [0]), ([1, 2], [], []), ([19], [19], [40]), ([41, 42, 43, 44], [41, 44], [])]  # as Table 12 prints it
     assert [tuple([i - 1 for i in ids] for ids in step) for step in steps[:4]] == case
-    assert [n.text for n in outline(p)][:2] == ["[EXPAND] 1", "[REFUSE]"]
+    assert [n.text for n in outline(p)][:4] == ["[EXPAND] 1: Introduction", "Introduction ▸ [REFUSE]", "[ANSWER] 20 [EXPAND] 41: Records", "Records ▸ [ANSWER] 42 [ANSWER] 45"]
     assert p.trace.children(p.trace.nodes[0])[0].data["answers"] == [20, 42, 45]  # Routing passages: 19, 41, 44
     assert routed(p) == ["\n".join(park[i].text for i in (20, 42, 45)), TITAN[2 - 1].text]
     assert (p.usage.calls, p.usage.critical_path) == (6, 3)  # three subtrees at once, two expansions at once, the reader

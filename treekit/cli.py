@@ -136,7 +136,7 @@ def _method(name, sets, source):
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 
-# %% ../nbs/12_cli.ipynb #5f0bc450
+# %% ../nbs/12_cli.ipynb #194ec996
 @main.command()
 @click.argument("question")
 @click.option("--method", "named", default="treerare", show_default=True, metavar="NAME", help=f"{', '.join(names())}.")
@@ -164,7 +164,8 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
         near = [f.name for f in Path(corpus).parent.iterdir() if f.is_file()] if Path(corpus).parent.is_dir() else []
         choose("corpus file", Path(corpus).name or corpus, near)
     def passages(): return list(read_corpus(corpus)) if corpus else _own_corpus(p, question)
-    results = run({named: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus"), corpora={dataset: passages}, progress=not as_json)
+    over = dict() if p.pool == "documents" and not corpus else {dataset: passages}
+    results = run({named: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus") if over else p, corpora=over, progress=not as_json)
     [row] = results.rows
     if as_json: click.echo(json.dumps(row.record() | dict(model=results.model, corpus=results.corpora[dataset], trace=row.trace.to_json()), indent=1, ensure_ascii=False))
     else:

@@ -82,7 +82,7 @@ class Route:
         "Whether no output could be read."
         return bool(self.views) and all(v.said is None for v in self.views) and not self.answers
 
-# %% ../nbs/papers/rdr2.ipynb #6adb985b
+# %% ../nbs/papers/rdr2.ipynb #b0217f58
 READINGS = dict(paper=dict(iterations=5, headings=False, seen="shown", whole=True), code=dict(iterations=10, headings=True, seen="matched", whole=False))
 
 @dataclass(frozen=True)
@@ -201,8 +201,8 @@ class RDR2(Reader):
         made = {}
         document.data |= dict(answers=list(route.answers), refused=not route.answers and not route.unread)
         for v in route.views:
-            said = [*(f"[ANSWER] {i}" for i in v.answers), *(f"[EXPAND] {i}" for i in v.decision.expands)] or ["[REFUSE]"]
-            node = trace.add("routing", " ".join(said), parent=made[id(v.above)] if v.above else document, iteration=v.iteration, heading=v.heading, lit=list(v.rst.lit), matched=list(v.matched),
+            said = [*(f"[ANSWER] {i}" for i in v.answers), *(f"[EXPAND] {i}: {route.group.tree[i].text}" for i in v.decision.expands)] or ["[REFUSE]"]
+            node = trace.add("routing", (f"{route.group.tree[v.heading].text} ▸ " if v.heading is not None else "") + " ".join(said), parent=made[id(v.above)] if v.above else document, iteration=v.iteration, heading=v.heading, lit=list(v.rst.lit), matched=list(v.matched),
                              behaviours=None if v.said is None else [list(b) for b in v.said], answers=list(v.answers), expands=list(v.decision.expands), expelled=[list(e) for e in v.decision.expelled],
                              collapsed=v.said is None, counts=v.decision.counts | v.passed)
             node.calls, node.notes, node.depth, made[id(v)] = v.node.calls, v.node.notes, v.node.depth, node
