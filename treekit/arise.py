@@ -5,21 +5,21 @@
 # %% auto #0
 __all__ = ['READINGS', 'RANGES', 'METHODS', 'VALUE_FUNCTIONS', 'steps_to', 'Search', 'path_key', 'ARISE']
 
-# %% ../nbs/papers/arise.ipynb #f0df3a20
-from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args, get_type_hints
+# %% ../nbs/papers/arise.ipynb #ab1cf86f
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from .config import UsageError, choose
+from .config import UsageError
 from .data import Question
 from .mcts import Rules, State, Tree, best_path, certain, path_after, rows
-from .method import Kit, Prediction, cited, stated
+from .method import Kit, Prediction, check_fields, cited, stated
 from .reasoning import FINAL_ANSWER, SCALES, Stage, Thinking
 
-# %% ../nbs/papers/arise.ipynb #86e584ea
+# %% ../nbs/papers/arise.ipynb #87146f5d
 READINGS = dict(
     paper=dict(iterations=200, exploration=1.4, logs=1.0, unvisited="first", rollout_weight=0.5, early_stop=True, tries=1, shortest=(1, 1), parts=False, forgets=False, every_node=False),
     code=dict(iterations=30, exploration=1.0, logs=2.0, unvisited="bonus", rollout_weight=0.1, early_stop=False, tries=3, shortest=(10, 6), parts=True, forgets=True, every_node=True))
-RANGES = dict(depth=(1, 8), width=(1, 20), iterations=(1, 10_000), exploration=(0, 100), rollout_weight=(0, 1), alpha=(-100, 100), beta=(-100, 100), temperature=(0, 2), top_k=(1, 100), in_flight=(1, 64))
+RANGES = dict(depth=(1, 8), width=(1, 20), iterations=(1, 10_000), exploration=(0., 100.), rollout_weight=(0., 1.), alpha=(-100., 100.), beta=(-100., 100.), temperature=(0., 2.), top_k=(1, 100), in_flight=(1, 64))
 
 # %% ../nbs/papers/arise.ipynb #96dac756
 def steps_to(state: State) -> tuple: return tuple(n.step for n in state.path[1:])
@@ -152,7 +152,7 @@ class Search:
 
 def path_key(path): return tuple((s.question, s.result) for s in path)
 
-# %% ../nbs/papers/arise.ipynb #55913c55
+# %% ../nbs/papers/arise.ipynb #8d09e806
 @dataclass(frozen=True)
 class ARISE:
     "Risk-adaptive tree search over reasoning states (Sec. 2, 3.1, App. B)."
@@ -175,13 +175,7 @@ class ARISE:
     checkpoints: tuple[int, ...] = ()  # also answer from the best path after these rounds (Figure 6)
 
     def __post_init__(self):
-        kinds = get_type_hints(type(self))
-        for name in (f.name for f in fields(self)):
-            value, options = getattr(self, name), get_args(kinds[name])
-            if options and isinstance(options[0], str): choose(f"value of {name}", value, options)
-            number = int if int in (kinds[name], *options) else (int, float)
-            if name in RANGES and value is not None and not (isinstance(value, number) and RANGES[name][0] <= value <= RANGES[name][1]):
-                raise UsageError(f"{name} should be {'a whole number ' * (number is int)}from {RANGES[name][0]} to {RANGES[name][1]}, not {value!r}")
+        check_fields(self, RANGES)
         if not all(isinstance(i, int) and i > 0 for i in self.checkpoints): raise UsageError(f"checkpoints should be rounds, from 1, not {self.checkpoints!r}")
 
     def setting(self, name: str) -> Any:

@@ -280,13 +280,18 @@ def _read(name, value, kind):
     try: return kind(value) if kind in (int, float) else value
     except ValueError: raise UsageError(f"{name} should be {'a whole number' if kind is int else 'a number'}, not {value!r}") from None
 
-# %% ../nbs/09_method.ipynb #c5e67488
+# %% ../nbs/09_method.ipynb #2f48f9e0
 def check_fields(
     method: Any,  # a method; called from its `__post_init__`
-    **least: int,  # the least value of a whole number, where that isn't 1
+    ranges: dict | None = None,  # field -> (lowest, highest); whole numbers where these are
+    **least: int,  # the least value of a whole number without a range, where that isn't 1
 ) -> None:
-    "A `UsageError` if a `Literal` field has none of its values, or a whole number is too small."
+    "A `UsageError` if a `Literal` field has none of its values, or a number is too small or out of its range. A None that the type allows is right."
     kinds = get_type_hints(type(method))
     for name, value in settings(method).items():
-        if get_origin(kinds[name]) is Literal: choose(f"value of {name}", value, get_args(kinds[name]))
-        elif kinds[name] is int and value < least.get(name, 1): raise UsageError(f"{name} should be at least {least.get(name, 1)}, not {value}")
+        kind, (low, high) = kinds[name], (ranges or {}).get(name, (None, None))
+        if get_origin(kind) is Literal: choose(f"value of {name}", value, get_args(kind))
+        elif low is None and kind is int and value < least.get(name, 1): raise UsageError(f"{name} should be at least {least.get(name, 1)}, not {value}")
+        elif low is None or value is None and type(None) in get_args(kind): continue
+        elif isinstance(value, bool) or not isinstance(value, int if isinstance(low, int) else (int, float)) or not low <= value <= high:
+            raise UsageError(f"{name} should be a {'whole ' * isinstance(low, int)}number from {low:g} to {high:g}, not {value!r}")

@@ -6,15 +6,15 @@
 __all__ = ['PSEUDO_DOCUMENT', 'VERIFYING_QUESTION', 'EDITED', 'DRAFT', 'SEARCH_QUERY', 'REVISE', 'INTEGRATE', 'Query2Doc',
            'split_sentences', 'VerifyAndEdit', 'RATT', 'CoTSC', 'methods']
 
-# %% ../nbs/papers/revising.ipynb #2a912e7b
+# %% ../nbs/papers/revising.ipynb #8f555989
 import re
 from dataclasses import dataclass
 
 from .baselines import PROMPTS, RetrieveAndRead, SelfConsistency, _vote, majority
 from .data import Question
-from .iterative import INTERMEDIATE, AutoRAG, Searching, SelfAsk, asked, facts, within
+from .iterative import INTERMEDIATE, RANGES, AutoRAG, Searching, SelfAsk, asked, facts
 from .llm import FINAL, TEXT, Prompt
-from .method import Kit, Prediction, together
+from .method import Kit, Prediction, check_fields, together
 
 # %% ../nbs/papers/revising.ipynb #f4115876
 PSEUDO_DOCUMENT = Prompt("revising.pseudo_document", "pseudo_document", """\
@@ -165,14 +165,14 @@ class RATT(Searching):
         step.data["evidence"] = await kit.ask(REVISE, node=step, question=question, thought=draft, documents=documents, remaining=left - 1)
         return step.data["evidence"]
 
-# %% ../nbs/papers/revising.ipynb #3141d668
+# %% ../nbs/papers/revising.ipynb #77436c90
 @dataclass(frozen=True)
 class CoTSC(SelfConsistency):
     "Sampled chains over retrieved passages, a vote, and the facts of the winning chain (ARISE, Sec. 3.1)."
     top_k: int = 2  # passages
 
     def __post_init__(self):
-        within(self)
+        check_fields(self, RANGES, shots=0)
         super().__post_init__()
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
