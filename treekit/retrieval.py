@@ -282,12 +282,15 @@ class Reranked:
         queries, k = _checked(queries, k)
         return [self.encoder.rerank(q, hits, k) for q, hits in zip(queries, self.retriever.search(queries, max(k, self.depth)))]
 
-# %% ../nbs/06b_retrieval.ipynb #7f584dee
+# %% ../nbs/06b_retrieval.ipynb #4c1e11e4
 _DPR = "sentence-transformers/facebook-dpr-{}_encoder-single-nq-base"  # Karpukhin et al., EMNLP 2020: one encoder for passages (ctx), one for questions
 
+_CONTRIEVER, _GTR = "facebook/contriever-msmarco", "sentence-transformers/gtr-t5-xxl"  # Izacard et al., TMLR 2022; Ni et al., EMNLP 2022, in the size that ALCE takes
+
 def _dense(passages, model):
-    "Passages by a model's name; `dpr` is a pair of encoders, compared by the plain product."
-    if model != "dpr": return Dense(passages, model or MINILM)
+    "Passages by a model's name; `dpr` is a pair of encoders and `contriever` one, compared by the plain product."
+    if model == "contriever": return Dense(passages, encoder=Embedder(_CONTRIEVER, normalise=False))
+    if model != "dpr": return Dense(passages, _GTR if model == "gtr" else model or MINILM)
     return Dense(passages, question_model=_DPR.format("question"), encoder=Embedder(_DPR.format("ctx"), normalise=False))
 
 def retriever_for(
@@ -297,7 +300,7 @@ def retriever_for(
     """The retriever that a profile names: `bm25`, `bm25s`, `dense`, `hybrid`, `bridged`, or `prebuilt:NAME` for one of Pyserini's indexes.
 
     `bm25` is Lucene over a corpus, and its equal in memory over a question's own pool. `dense` and `hybrid` take a model after a
-    colon (`dense:BAAI/bge-base-en-v1.5`, `dense:dpr`), and `bridged` another of these names (`bridged:hybrid`; alone: over `bm25`).
+    colon (`dense:BAAI/bge-base-en-v1.5`, `dense:dpr`, `dense:contriever`, `dense:gtr`), and `bridged` another of these names (`bridged:hybrid`; alone: over `bm25`).
     Words are cut by the passages' language: Korean ones into morphemes."""
     name, _, detail = profile.retriever.partition(":")
     choose("retriever", name, ["bm25", "bm25s", "dense", "hybrid", "bridged", "prebuilt"])
