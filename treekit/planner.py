@@ -6,14 +6,13 @@
 __all__ = ['SPAN', 'SLOT', 'QUESTIONS', 'THOUGHT_QUERY', 'QUERY', 'SCORES', 'VALID_FROM', 'EVALUATION', 'PROMPTS', 'EXEMPLARS',
            'tidy', 'asked', 'tolerant', 'found_object', 'read_span', 'read_questions', 'read_query', 'read_score',
            'read_evaluation', 'mean_score', 'language', 'in_both', 'shots', 'f_QG', 'f_DR', 'f_RG', 'evaluate',
-           'concluded', 'final', 'scores', 'within']
+           'concluded', 'final', 'scores']
 
-# %% ../nbs/papers/planner.ipynb #1e448414
+# %% ../nbs/papers/planner.ipynb #c4196c45
 import json, re, unicodedata
-from dataclasses import fields
-from typing import Any, Callable, get_args, get_type_hints
+from typing import Any, Callable
 
-from .config import UsageError, choose
+from .config import UsageError
 from .data import Question
 from .formats import TEXT, Format
 from .korean import is_korean
@@ -115,13 +114,13 @@ def read_query(text: str) -> tuple[dict, list[str]]:
 THOUGHT_QUERY = tolerant(read_query, lambda v: f"{v['thought']}\nQuery: {v['query']}")
 QUERY = tolerant(lambda text: ((got := read_query(text))[0]["query"], got[1]), "Query: {}".format)
 
-# %% ../nbs/papers/planner.ipynb #306f9079
+# %% ../nbs/papers/planner.ipynb #093d6068
 SCORES = dict(semantic_coherence=(1, 10), answerability=(0, 100), overall_assessment=(0.5, 10))  # a mean of 1 and of 0 %
 VALID_FROM = 6.0  # overall assessment of a response whose validity can't be read
 _NAMES = dict(semantic_coherence=r"semantic[ _-]*coherence|의미적? ?일관성|일관성", answerability=r"answerability|(?:답변|응답|대답) ?가능성", overall_assessment=r"overall[ _-]*(?:assessment|score)|(?:전체|종합|전반적) ?평가",
               response_validity=r"(?:response[ _-]*)?valid(?:ity)?|(?:응답|답변)? ?(?:유효성|타당성)")
 _WORDS = {w: n for n, ws in enumerate(["zero 영", "one 일 하나", "two 이 둘", "three 삼 셋", "four 사 넷", "five 오 다섯", "six 육 여섯", "seven 칠 일곱", "eight 팔 여덟", "nine 구 아홉", "ten 십 열"]) for w in ws.split()} | {"hundred": 100, "백": 100}
-_YES, _NO = re.compile(r"true|yes|valid|예|네|참|유효.*|적절.*|[tyo]", re.I), re.compile(r"false|no|not valid|invalid|아니[오요].*|거짓|무효.*|부적절.*|유효하지.*|[fnx]", re.I)
+_YES, _NO = re.compile(r"true|yes|valid|예|네|참|유효.*|적절.*|[tyo]", re.I), re.compile(r"false|no|not|not valid|invalid|아니[오요].*|거짓|무효.*|부적절.*|유효하지.*|[fnx]", re.I)
 
 def read_score(
     value: Any,  # a number, or what a model wrote for one
@@ -160,16 +159,16 @@ def mean_score(evaluation: dict) -> float:
 
 EVALUATION = tolerant(read_evaluation, lambda v: json.dumps({k: v[k] for k in _NAMES}, ensure_ascii=False))
 
-# %% ../nbs/papers/planner.ipynb #4e78f20d
+# %% ../nbs/papers/planner.ipynb #ff9ad17a
 PROMPTS = {}  # (part, language) -> prompt
 
 def language(question: str) -> str:
     "`ko` or `en`."
     return "ko" if is_korean(question) else "en"
 
-def in_both(part, task, format, ko, en, **defaults):
+def in_both(part, task, format, ko, en):
     "A part's prompt in both languages."
-    for lang, template in (("ko", ko), ("en", en)): PROMPTS[part, lang] = Prompt(f"toq.{part}.{lang}", task, template, format, defaults=defaults)
+    for lang, template in (("ko", ko), ("en", en)): PROMPTS[part, lang] = Prompt(f"toq.{part}.{lang}", task, template, format)
 
 # %% ../nbs/papers/planner.ipynb #8532c78a
 in_both("integrate", "integrate_answer", SPAN, """\
@@ -370,7 +369,7 @@ async def evaluate(
     node.data["evaluation"] = said | dict(overall_assessment=mean_score(said) if overall == "mean" else said["overall_assessment"], overall_said=said["overall_assessment"])
     return node.data["evaluation"]
 
-# %% ../nbs/papers/planner.ipynb #17ce9b17
+# %% ../nbs/papers/planner.ipynb #4acc2c85
 def concluded(
     kit: Kit,
     root: Node,  # the question's step
@@ -392,15 +391,3 @@ def final(
 def scores(evaluation: dict) -> dict:  # S.Coh, Ans, O.Ass; R.Val is 100 or 0
     "An evaluation in Table 2's columns; percentages as percentages."
     return {"S.Coh": evaluation["semantic_coherence"], "Ans": evaluation["answerability"], "O.Ass": evaluation["overall_assessment"], "R.Val": 100 * evaluation["response_validity"]}
-
-def within(
-    method: Any,  # a dataclass
-    ranges: dict,  # field -> (lowest, highest); whole numbers where these are
-) -> None:
-    "A setting that is out of its range, or none of its choices, is a `UsageError`."
-    kinds = get_type_hints(type(method))
-    for name in (f.name for f in fields(method)):
-        value, (low, high) = getattr(method, name), ranges.get(name, (None, None))
-        if options := get_args(kinds[name]): choose(f"value of {name}", value, options)
-        elif low is not None and (isinstance(value, bool) or not isinstance(value, int if isinstance(low, int) else (int, float)) or not low <= value <= high):
-            raise UsageError(f"{name} should be a {'whole ' * isinstance(low, int)}number from {low:g} to {high:g}, not {value!r}")

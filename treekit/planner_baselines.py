@@ -5,15 +5,15 @@
 # %% auto #0
 __all__ = ['KOREAN', 'BASELINES', 'respond_and_evaluate', 'ChainOfThought', 'worded', 'PreviousContext', 'FollowUp']
 
-# %% ../nbs/papers/planner_baselines.ipynb #8f4e09f7
+# %% ../nbs/papers/planner_baselines.ipynb #01319ca5
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from .data import Question
-from .iterative import FOLLOW_UP, INTERMEDIATE, NEXT_THOUGHT, IRCoT, SelfAsk
+from .iterative import FOLLOW_UP, INTERMEDIATE, NEXT_THOUGHT, RANGES, IRCoT, SelfAsk
 from .llm import Prompt
-from .method import Kit, Node, Prediction
-from .planner import PROMPTS, THOUGHT_QUERY, asked, concluded, evaluate, f_DR, f_RG, final, in_both, language, within
+from .method import Kit, Node, Prediction, check_fields
+from .planner import PROMPTS, THOUGHT_QUERY, asked, concluded, evaluate, f_DR, f_RG, final, in_both, language
 
 # %% ../nbs/papers/planner_baselines.ipynb #f8b4c557
 async def respond_and_evaluate(
@@ -29,7 +29,7 @@ async def respond_and_evaluate(
     R = await f_RG(kit, q, Q, D, last, lang, remaining=1)
     return concluded(kit, last, R, await evaluate(kit, q, R, last, lang, overall))
 
-# %% ../nbs/papers/planner_baselines.ipynb #b972f8b9
+# %% ../nbs/papers/planner_baselines.ipynb #351188a4
 in_both("thought_query", "thought_query", THOUGHT_QUERY, """\
 사용자의 질문을 검색 엔진에서 찾기 위한 쿼리를 만드세요.
 먼저 질문에 답하려면 무엇을 알아야 하는지 단계별로 생각해 보고, 그다음 가장 알맞은 검색어를 하나 만드세요.
@@ -50,7 +50,7 @@ class ChainOfThought:
     top_k: int = 3  # App. E
     overall: Literal["mean", "model"] = "mean"
 
-    def __post_init__(self): within(self, dict(top_k=(1, 100)))
+    def __post_init__(self): check_fields(self, RANGES)
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Three calls, one after the other. `UsageError` for an empty question."
@@ -114,17 +114,13 @@ def worded(kit: Kit, lang: str) -> Kit:
     "The kit with the language's wordings in the place of the English ones; trace and usage stay the same objects."
     return kit if lang == "en" else replace(kit, prompts=kit.prompts | {name: kit.prompts.get(p.name, p) for name, p in KOREAN.items()})
 
-# %% ../nbs/papers/planner_baselines.ipynb #9eb55bce
+# %% ../nbs/papers/planner_baselines.ipynb #0d5cc664
 @dataclass(frozen=True)
 class PreviousContext(IRCoT):
     "A chain of thought whose last sentence is the next query (Sec. 4.3)."
     top_k: int = 3  # App. E
     rounds: int = 4  # sentences at most
     overall: Literal["mean", "model"] = "mean"
-
-    def __post_init__(self):
-        super().__post_init__()
-        within(self, {})
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "A call for each sentence, and two. `UsageError` for an empty question."
@@ -138,10 +134,6 @@ class FollowUp(SelfAsk):
     "Follow-up questions, each searched for and answered (Sec. 4.3)."
     top_k: int = 3  # App. E
     overall: Literal["mean", "model"] = "mean"
-
-    def __post_init__(self):
-        super().__post_init__()
-        within(self, {})
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Two calls for each follow-up, one to end them, and two. `UsageError` for an empty question."

@@ -6,16 +6,16 @@
 __all__ = ['LONGEST', 'RANGES', 'METHODS', 'QuestionNode', 'words', 'planned', 'fill', 'Tree', 'heard', 'told', 'TreeOfQuestion',
            'outcome', 'final', 'scores']
 
-# %% ../nbs/papers/toq.ipynb #bf13c27b
+# %% ../nbs/papers/toq.ipynb #d4b585ad
 import asyncio, re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from .data import Question
 from .josa import particle, settle
-from .method import Kit, Node, Prediction, Trace, together
+from .method import Kit, Node, Prediction, Trace, check_fields, together
 from .planner_baselines import BASELINES
-from .planner import PROMPTS, VALID_FROM, asked, concluded, evaluate, f_DR, f_QG, f_RG, final, language, scores, tidy, within
+from .planner import PROMPTS, VALID_FROM, asked, concluded, evaluate, f_DR, f_QG, f_RG, final, language, scores, tidy
 _all_ = ["final", "scores"]
 
 # %% ../nbs/papers/toq.ipynb #0996d81a
@@ -231,7 +231,7 @@ def told(node: QuestionNode) -> str:
     R = node.best["response"]
     return f"{node.question}: {R if not node.answer or node.answer in R else f'{node.answer}. {R}'}"
 
-# %% ../nbs/papers/toq.ipynb #d74d4bc0
+# %% ../nbs/papers/toq.ipynb #b9838e02
 RANGES = dict(levels=(1, 8), top_k=(1, 100), exemplars=(0, 4), max_subquestions=(1, 20), max_nodes=(0, 500), threshold=(0.0, 10.0))
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class TreeOfQuestion:
     max_subquestions: int = 8  # of one node; further ones are cut
     max_nodes: int = 40  # sub-questions in a tree
 
-    def __post_init__(self): within(self, RANGES)
+    def __post_init__(self): check_fields(self, RANGES)
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "The response that counts. Raises `UsageError` for an empty question, and what the model's client raises; what was found until then is in the trace."
