@@ -207,6 +207,8 @@ def decomposer(reply, deeper=None, span="x"):
     ("root", [], "not decomposed: the question itself came back"),
     ("", [], "not decomposed: there was no sub-question in the reply"),
     ("This can't be decomposed.\nSorry.", ["This can't be decomposed.", "Sorry."], "toq.decompose.en: no numbered questions in the reply; each line is taken as one"),
+    ("The sub-questions are:\n- First?\n- On [ANS]?", ["First?", "On x?"], "toq.decompose.en: no numbered questions in the reply; each line is taken as one"),
+    ("1. A?\n2. B?\n3. C of {ANS_1} and [ANS_1, ANS_2]?", ["A?", "B?", "C of x and x, x?"], None),
     ("Sure:\n2) First?\n4) On [ANS_2]?", ["First?", "On x?"], "toq.decompose.en: the questions are numbered 2, 4; they are taken in order"),
 ])
 def test_a_decomposition_that_cannot_be_asked_as_it_is(reply, asked, note):

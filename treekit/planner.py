@@ -29,7 +29,7 @@ def asked(question: Question) -> str:
     if not (text := tidy(question.question)): raise UsageError("the question is empty")
     return text
 
-# %% ../nbs/papers/planner.ipynb #d37a9529
+# %% ../nbs/papers/planner.ipynb #51cac16f
 def tolerant(
     read: Callable[[str], tuple[Any, list[str]]],  # text -> (value, what had to be assumed)
     render: Callable[[Any], str],
@@ -50,19 +50,20 @@ def found_object(
     for m in list(re.finditer(r"\{", text))[:200]:
         try: got, _ = decoder.raw_decode(text, m.start())
         except (ValueError, RecursionError): continue
+        got = {re.sub(r"[\s-]+", "_", k.strip().lower()): v for k, v in got.items()}
         if any(k in got for k in keys): last = got
     return last
 
-# %% ../nbs/papers/planner.ipynb #399763e1
+# %% ../nbs/papers/planner.ipynb #8dcd15c2
 _NONE = re.compile(r"\W*(?:none|null|n/?a|없음|없습니다|해당 없음)?\W*", re.I)
-_IRRELEVANT = re.compile(r"irrelevant|not relevant|관련(?:이|성)? ?(?:이 )?없|무관", re.I)
+_IRRELEVANT = re.compile(r"irrelevant|not relevant|^(?:false|no)$|관련(?:이|성)? ?(?:이 )?없|무관", re.I)
 
 def read_span(text: str) -> tuple[dict, list[str]]:
     "`relevance` and `answer_span`."
     got, assumed = found_object(text, ("relevance", "answer_span")), []
     if got is None:
         plain = tidy(text).strip("\"'`")
-        span = "" if _IRRELEVANT.search(plain) or len(plain) > 100 else plain
+        span = "" if _IRRELEVANT.search(plain) or "{" in plain or len(plain) > 100 else plain
         assumed.append("no JSON object with 'answer_span' in the reply; " + ("the short reply itself is taken as the span" if span and not _NONE.fullmatch(span) else "taken as irrelevant"))
         relevance = "relevant"
     else:
@@ -77,16 +78,18 @@ def read_span(text: str) -> tuple[dict, list[str]]:
 
 SPAN = tolerant(read_span, lambda v: json.dumps(dict(relevance=v["relevance"], answer_span=v["answer_span"] or "None"), ensure_ascii=False))
 
-# %% ../nbs/papers/planner.ipynb #a448cd02
-SLOT = re.compile(r"\[\s*(?:q(?P<q>\d{1,3})[ _-]*)?(?:ans(?:wer)?|답변?)(?:[ _-]*(?P<n>\d{1,3}|n))?\s*\]", re.I)
-_LINE = re.compile(r"^[\s>*_-]*(?:q|질문\s*)?(\d{1,3})\s*[.):]\s*[*_]*\s*(.+)$", re.I)
+# %% ../nbs/papers/planner.ipynb #360e2d37
+SLOT = re.compile(r"[\[{<]\s*(?:q(?P<q>\d{1,3})[ _-]*)?(?:ans(?:wer)?|답변?)(?:[ _-]*(?P<n>\d{1,3}|n))?\s*[\]}>]", re.I)
+_SEVERAL = re.compile(r"\[\s*(ans[ _-]*\d{1,3}(?:\s*(?:,|&|and|또는|및|[와과])\s*ans[ _-]*\d{1,3})+)\s*\]", re.I)
+_LINE = re.compile(r"^[\s>*_(-]*(?:q|질문\s*)?(\d{1,3})\s*[.):](?!\d)\s*(.+)$", re.I)  # 3:30 is no number of a line
 
 def read_questions(text: str) -> tuple[list[str], list[str]]:
     "Sub-questions with their slots as `[ANS_n]`."
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    numbered, assumed = [(int(m[1]), tidy(m[2])) for line in lines if (m := _LINE.match(line))], []
+    numbered, assumed = [(int(m[1]), tidy(m[2]).strip("*_ ")) for line in lines if (m := _LINE.match(line))], []
     if not numbered:
-        numbered = list(enumerate((tidy(l) for l in lines), 1))
+        lines = [line for l in lines if not (line := tidy(l).lstrip("-*•· ").rstrip("*_ ")).endswith((":", "："))]
+        numbered = list(enumerate(lines, 1))
         if len(lines) != 1: assumed.append("no numbered questions in the reply" + ("; each line is taken as one" if lines else ""))
     place = {label: i for i, (label, _) in reversed([*enumerate(numbered, 1)])}  # a label that comes twice means the first
     if [label for label, _ in numbered] != [*range(1, len(numbered) + 1)]: assumed.append(f"the questions are numbered {', '.join(str(n) for n, _ in numbered[:60])}; they are taken in order")
@@ -95,24 +98,28 @@ def read_questions(text: str) -> tuple[list[str], list[str]]:
             n = m["q"] or m["n"]
             return f"[ANS_{place.get(int(n), int(n)) if n and n.isdigit() else i - 1}]"
         return said
-    return [SLOT.sub(slot(i), question) for i, (_, question) in enumerate(numbered, 1)], assumed
+    apart = lambda q: _SEVERAL.sub(lambda m: ", ".join(f"[ANS_{n}]" for n in re.findall(r"\d+", m[1])), q)
+    return [SLOT.sub(slot(i), apart(question)) for i, (_, question) in enumerate(numbered, 1)], assumed
 
 QUESTIONS = tolerant(read_questions, lambda v: v[0] if len(v) == 1 else "\n".join(f"{i}. {q}" for i, q in enumerate(v, 1)))
 
-# %% ../nbs/papers/planner.ipynb #c6e1d6f8
+# %% ../nbs/papers/planner.ipynb #7d350ce4
 _QUERY = re.compile(r"^[ \t>*_#-]*(?:search )?(?:query|검색어|쿼리)[ \t*_]*[:：][ \t*_]*", re.I | re.M)
 
-def read_query(text: str) -> tuple[dict, list[str]]:
+def read_query(
+    text: str,
+    which: int = -1,  # of several queries: the last, which a thought leads to; 0: the first, before a model makes up more examples
+) -> tuple[dict, list[str]]:
     "`thought` and `query`."
     marks = list(_QUERY.finditer(text))
     if marks:
-        thought, rest = text[:marks[0].start()].strip(), text[marks[-1].end():].strip()
+        thought, rest = text[:marks[0].start()].strip(), text[marks[which].end():].strip()
         if said := tidy(rest.splitlines()[0] if rest else "").strip("\"'“”*_` "): return dict(thought=thought, query=said), []
     lines = [l for l in (tidy(_QUERY.sub("", l)).strip("\"'“”*_` ") for l in text.splitlines()) if l] or [""]
     return dict(thought="\n".join(lines[:-1]), query=lines[-1]), ["nothing behind 'Query:' in the reply; its last line is taken" if lines[-1] else "no query in the reply"]
 
 THOUGHT_QUERY = tolerant(read_query, lambda v: f"{v['thought']}\nQuery: {v['query']}")
-QUERY = tolerant(lambda text: ((got := read_query(text))[0]["query"], got[1]), "Query: {}".format)
+QUERY = tolerant(lambda text: ((got := read_query(text, 0))[0]["query"], got[1]), "Query: {}".format)
 
 # %% ../nbs/papers/planner.ipynb #093d6068
 SCORES = dict(semantic_coherence=(1, 10), answerability=(0, 100), overall_assessment=(0.5, 10))  # a mean of 1 and of 0 %
