@@ -14,7 +14,7 @@ reproduce: $(READY)
 
 test: $(READY)
 	$(BIN)/nbdev-test --n-workers 2
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 bench: $(READY)
 	$(BIN)/python -m pytest -s tests/benchmarks
