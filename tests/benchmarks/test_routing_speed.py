@@ -2,7 +2,7 @@
 
     pytest tests/benchmarks/test_routing_speed.py -s
 
-A server of our own with 50 ms a call, the world's articles, a router that wants to see everything (so each document takes all of its five expansions). The critical path times the latency is what a question must take; the number of calls times the latency is what it takes one call at a time. Each is the best of several, since other
+A server of our own with 200 ms a call, the world's articles, a router that wants to see everything (so each document takes all of its five expansions). The critical path times the latency is what a question must take; the number of calls times the latency is what it takes one call at a time. Each is the best of several, since other
 work on the machine can only lower it. The last test has no server: what is measured is the kit.
 """
 import asyncio, os, sys, time
@@ -22,7 +22,7 @@ from treekit.retrieval import BM25
 from treekit.run import chat_for, run
 from treekit.store import Store
 
-LATENCY = 0.05
+LATENCY = 0.2
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +66,7 @@ def test_one_question_takes_its_critical_path(server, questions, shelf, tmp_path
     usage = results.rows[0].usage
     print(f"\n1 question: {usage.calls} calls, critical path {usage.critical_path}, {best:.2f} s, {best / usage.critical_path / LATENCY:.2f} of the path's latencies (with search and mapping), {usage.calls * LATENCY / best:.1f} times as fast as one call at a time", end="")
     assert usage.critical_path == 3 and usage.calls >= 8  # first subtrees, expansions, the reader
-    enough(usage.critical_path * LATENCY / best, 0.5)
+    enough(usage.critical_path * LATENCY / best, 0.7)
 
 
 def test_forty_questions_at_limit_32(server, questions, shelf, tmp_path):
