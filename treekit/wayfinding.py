@@ -56,7 +56,7 @@ def words(text: str) -> frozenset[str]:
     "The stems of a text's content words."
     return frozenset(t.stem for t in tokenize(text) if t.word and t.low not in STOP)
 
-# %% ../nbs/05k_wayfinding.ipynb #4ca61eee
+# %% ../nbs/05k_wayfinding.ipynb #0d481e74
 _FITS = dict(date=("date", "year"), number=("number", "date", "year"), nation=("name", "nation"), title=("quoted", "name"), thing=("name", "noun", "quoted"))  # kinds of span that can answer; others: names
 
 def _share(part, whole): return len(part & whole) / len(whole) if whole else 0.0
@@ -91,11 +91,12 @@ class View:
     def paragraph(self, line: Line) -> dict[str, float]:
         "The features of a visible paragraph."
         p, up, kinds = page(self.title, line.text), self.above(line), _FITS.get(self.ask.kind, ("name",))
-        said = [s.stems | up for s in p.sentences]
+        said, numbers = [s.stems | up for s in p.sentences], [t.text for t in self.ask.tokens if t.text.isdigit()]
         fits = [[i for i, x in enumerate(s.spans) if x.kind in kinds and not within(x.norm, self.ask.norm) and x.norm != p.name] for s in p.sentences]
-        return dict(one=1.0, about=self.about, best=max((_share(s, self.rest) for s in said), default=0.0), whole=_share(frozenset().union(*said), self.rest), bare=float(not self.rest),
-                    full=_share(frozenset().union(*said) | words(self.title), self.ask.content), kind=float(any(fits)), intro=float(line.path[-1:] != () and line.path[-1] in self.first),
-                    offered=float(any(set(related(r, s)) & set(ok) for r in self.ask.relations[:1] for s, ok in zip(p.sentences, fits))))
+        whole, share = frozenset().union(*said), [_share(s, self.rest) for s in said]
+        return dict(one=1.0, about=self.about, best=max(share, default=0.0), whole=_share(whole, self.rest), bare=float(not self.rest), full=_share(whole | words(self.title), self.ask.content),
+                    number=float(bool(numbers) and all(within(n, p.norm) for n in numbers)), kind=float(any(fits)), stated=max((x if self.rest else 1.0 for x, ok in zip(share, fits) if ok), default=0.0),
+                    offered=float(any(set(related(r, s)) & set(ok) for r in self.ask.relations[:1] for s, ok in zip(p.sentences, fits))), intro=float(line.path[-1:] != () and line.path[-1] in self.first))
 
     def heading(self, line: Line) -> dict[str, float]:
         "The features of a collapsed heading."
@@ -103,9 +104,9 @@ class View:
         return dict(one=1.0, about=self.about, word=float(bool(own & self.rest)), share=_share(own | up, self.rest), usual=float(self._usual(own)), usual_up=float(self._usual(up)), root=float(line.id in self.first),
                     split=float(any(line.id in l.path for l in self.lines if l.heading)), crowd=min(len(self.collapsed), 20) / 20)
 
-# %% ../nbs/05k_wayfinding.ipynb #e3bd40a2
-ANSWER = dict(one=-6.97, about=2.29, best=1.99, whole=0.56, bare=-0.01, full=1.95, kind=1.17, intro=0.69, offered=0.52)
-EXPAND = dict(one=-4.51, about=2.46, word=0.86, share=1.71, usual=0.7, usual_up=0.82, root=0.96, split=0.25, crowd=-2.08)
+# %% ../nbs/05k_wayfinding.ipynb #e031d74e
+ANSWER = dict(one=-6.82, about=2.28, best=1.63, whole=0.49, bare=-0.35, full=1.76, number=1.5, kind=1.02, stated=0.76, offered=0.51, intro=0.74)
+EXPAND = dict(one=-4.52, about=2.46, word=0.86, share=1.68, usual=0.78, usual_up=0.75, root=1.22, split=0.18, crowd=-2.07)
 
 def fit(
     examples: list[tuple[dict[str, float], bool]],  # features, and whether it was right
@@ -122,9 +123,9 @@ def fit(
 
 def _score(weights, features): return math.fsum(weights.get(n, 0.0) * v for n, v in features.items())
 
-# %% ../nbs/05k_wayfinding.ipynb #6501e1d9
-SURE, HOPEFUL = -3.5, -2.5  # least score of an answer, and of an expansion
-WORDS, OPEN = 300, 2  # words that a view answers with, unless its best paragraph alone is longer; headings that it unfolds
+# %% ../nbs/05k_wayfinding.ipynb #651900dd
+SURE, HOPEFUL = -4.0, -2.5  # least score of an answer, and of an expansion
+WORDS, OPEN = 250, 2  # words that a view answers with, unless its best paragraph alone is longer; headings that it unfolds
 
 def chosen(
     view: View,
