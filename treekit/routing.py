@@ -53,7 +53,7 @@ def random_heading(
     with_text = [h for h in tree.headings if tree.content(h)]
     return unfold(tree, random.Random(seed).choice(with_text)) if with_text else RST(tree, ())
 
-# %% ../nbs/papers/routing.ipynb #f27c9370
+# %% ../nbs/papers/routing.ipynb #02c574d8
 PREFIX = 8  # words of a node's text behind its id
 
 def prefix(text: str) -> str:
@@ -61,7 +61,7 @@ def prefix(text: str) -> str:
     return " ".join(text.split()[:PREFIX])
 
 _MARK = re.compile(r"\[\s*(answer|expand|refuse)\s*\]|<\s*(answer|expand|refuse)\s*/?\s*>", re.I)
-_SAID = re.compile(r"\W*?(\d+(?:\s*(?:,|and|&)\s*\d+)*)\s*(?:$|[^\w\s]\s*(.*))")
+_SAID = re.compile(r"\W*?(?:(?:node|id|number|paragraph|heading)\b\W*)?(\d+(?:\s*(?:,|and|&)\s*\d+)*)(?:\s*$|\s*[^\w\s]\s*|\s+)(.*)", re.I)
 _REFUSAL = re.compile(r"\b(?:cannot|can't|can not)\s+answer\b|[\[<]\s*refuse\s*/?\s*[\]>]", re.I)
 
 def read_behaviours(
