@@ -1,0 +1,106 @@
+"Trees of questions as figures: nothing overlaps, Hangul has glyphs, odd traces can be drawn; and the artefacts that look into the code."
+import json, random
+from pathlib import Path
+
+import pytest
+
+from treekit.config import UsageError
+from treekit.method import Trace
+from treekit.questiontree import draw_architecture, draw_single_and_tree, question_of, subquestions
+from treekit.report import without_glyph
+
+from test_drawing import boxes, overlap
+
+ROOT = Path(__file__).resolve().parents[1]
+WORDS = "니타니아의 도시 다메라에서 태어난 사람 가운데 가장 먼저 〈격자무늬〉 1958년 樹 harbour $x^ \\frac{a}{b} <b> & Unterwasserarchäologiemuseumsdirektorenkonferenzsaal [ANS_1]은(는) ✓ →".split()
+
+
+def grown(seed=0, levels=3, children=3, words=12, unasked=False):
+    "A trace as treekit.toq leaves it, of random words."
+    rng, trace = random.Random(seed), Trace()
+    def text(most=words): return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
+    def judged(valid): return dict(semantic_coherence=rng.randint(1, 10), answerability=rng.randint(0, 100), overall_assessment=rng.randint(0, 40) / 4, response_validity=valid)
+    def asked(): return dict(queries=[text(6)], hits=[dict(id=f"p{i}", title=text(4), score=1.0) for i in range(rng.randint(0, 4))], response=text(3 * words), evaluation=judged(rng.random() < .5))
+    given = [dict(response=text(3 * words), evaluation=judged(l == levels), level=l, positive=l == levels) for l in range(1, levels + 1)]
+    root = trace.add("question", text(2 * words), level=1, **asked() | dict(responses=given, levels=[dict(level=g["level"], of=g["level"], response=g["response"], evaluation=g["evaluation"]) for g in given]))
+    def below(node, level):
+        if level > levels: return
+        for number in range(1, rng.randint(1, children) + 1):
+            slots = text()
+            skipped = unasked and number > 1
+            child = trace.add("sub-question", slots if skipped else text(), node, level=level, number=number, slots=slots, depends_on=[n for n in range(1, number + 2) if n != number and n <= children and rng.random() < .4], answer="" if skipped else text(4), **({} if skipped else asked()))
+            if skipped: child.notes.append("not asked: [ANS_1] wasn't found")
+            elif rng.random() < .5: below(child, level + 1)
+    below(root, 2)
+    last = trace.add("response", given[-1]["response"], root, level=levels)
+    trace.add("evaluation", "valid", last, **given[-1]["evaluation"])
+    return trace
+
+
+@pytest.mark.parametrize("draw", [draw_single_and_tree, draw_architecture])
+@pytest.mark.parametrize("shape", [dict(seed=i) for i in range(4)] + [dict(levels=1), dict(levels=4, children=5), dict(children=9, words=4), dict(words=80, children=2), dict(unasked=True, seed=3)])
+def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
+    import matplotlib; matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    fig = draw(grown(**shape))
+    frames, texts = boxes(fig)
+    width, height = fig.get_size_inches() * 72
+    for i, a in enumerate(frames):
+        assert a.x0 >= 0 and a.ymin >= 0 and a.x1 <= width and a.ymax <= height
+        for b in frames[i + 1:]: assert not overlap(a, b)
+    for i, t in enumerate(texts):
+        assert t.x0 >= 0 and t.x1 <= width + 1 and t.ymax <= height + 1
+        for other in texts[i + 1:]: assert not overlap(t, other, slack=1.5)
+    assert without_glyph("".join(t.get_text() for t in fig.axes[0].texts)) == ""
+    plt.close(fig)
+
+
+def test_no_text_is_drawn_as_a_box():
+    import matplotlib; matplotlib.use("Agg")
+    import warnings
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # matplotlib warns of a glyph that no font has
+        for draw in (draw_single_and_tree, draw_architecture): draw(grown(1)).canvas.draw()
+    assert without_glyph("가나다 힣 ㄱ 漢字 →") == "" and without_glyph("🌳") == "🌳"
+
+
+@pytest.mark.parametrize("draw", [draw_single_and_tree, draw_architecture])
+def test_a_trace_without_a_tree_says_so(draw):
+    failed = Trace()
+    failed.add("question", "누가 세웠나요?", level=1)
+    for trace in (Trace(), failed):
+        with pytest.raises(UsageError, match="no tree of questions"): draw(trace)
+
+
+def test_what_was_asked_is_found():
+    trace = grown(5, levels=2, children=4)
+    root = question_of(trace)
+    assert [n.data["number"] for n in subquestions(trace, root)] == list(range(1, 1 + len(subquestions(trace, root))))
+
+
+# --- artefacts
+
+def test_the_listings_are_made_from_the_code(tmp_path):
+    "Algorithm 1, prompts and ledger need no model; each line of the algorithm is there, and a fit of the numbers is asserted inside."
+    import csv
+    from treekit.artefacts import reproduce_all, runnable
+    tasks, folder = reproduce_all(("toq/algorithm1", "toq/prompts", "toq/inconsistencies"), out=str(tmp_path / "out"))
+    assert [(t.name, t.code, t.error) for t in tasks] == [("toq/algorithm1", 0, ""), ("toq/prompts", 0, ""), ("toq/inconsistencies", 0, "")]
+    read = lambda name: list(csv.DictReader((folder / "toq" / f"{name}.csv").open(encoding="utf-8", newline="")))
+    assert [r["line"] for r in read("algorithm1") if r["line"].isdigit()] == ["1", "2", *map(str, range(4, 20))]
+    from treekit.planner import PROMPTS
+    assert {(p.name, p.template) for p in PROMPTS.values()} <= {(r["name"], r["prompt"]) for r in read("prompts")}
+    assert sum(r["claim"].startswith("O.Ass of") and r["finding"] == "differs" for r in read("inconsistencies")) == 10
+    with pytest.raises(UsageError): runnable(("treerare/algorithm",))  # stands in the paper's own notebook
+
+
+@pytest.mark.parametrize("page, small", [("rate", ('"komultihop", 100,', '"komultihop", 2,')), ("toq", ("n=8", "n=9"))])
+def test_the_pages_run_from_top_to_bottom(page, small, tmp_path, monkeypatch):
+    import nbformat
+    from nbclient import NotebookClient
+    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
+    nb = nbformat.read(ROOT / "nbs" / "explore" / f"{page}.ipynb", 4)
+    assert small[0] in "".join(c.source for c in nb.cells)
+    for cell in nb.cells: cell.source = cell.source.replace(*small)
+    NotebookClient(nb, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert "widget-view" in json.dumps([c.get("outputs") for c in nb.cells]) and not (tmp_path / "votes.csv").exists()
