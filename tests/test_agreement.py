@@ -228,3 +228,30 @@ def test_a_page_over_votes_on_another_text(tmp_path):
     assert [l["vote"] for l in read_votes(file, [row("q1"), row("q2", "서울입니다.")])] == [True, False]
     with pytest.raises(UsageError, match="aren't in this sample, the first on q2"): Rater([row("q1")], file)
     with pytest.raises(UsageError, match="nothing to annotate"): Rater([row("q1", error="timeout")], file)
+
+
+# --- from raters' files to the table
+
+def test_raters_files_fill_the_table_and_a_wrong_one_stops_it(tmp_path, monkeypatch):
+    "Four questions: the page's way to its responses, three people's files, Table 6 and Figure 2; then a response that isn't the one rated."
+    from treekit import toq
+    from treekit.artefacts import reproduce_all
+    from treekit.config import load_profile
+    from treekit.experiments import sample
+    from treekit.run import run
+    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
+    P = load_profile("offline", n=4)
+    rows = run({"Direct Generation": toq.METHODS["Direct Generation"], "Tree-of-Question": toq.METHODS["ToQ (ours)"]}, sample(P, ("komultihop",)), P, progress=False).rows
+    for k, who in enumerate(("ada", "bo", "cy")):
+        for i, r in enumerate(rows): write_vote(tmp_path / f"{who}.csv", who, r, (i + k) % 3 > 0)
+    files = ",".join(str(tmp_path / f"{who}.csv") for who in ("ada", "bo", "cy"))
+    tasks, folder = reproduce_all(("toq/table6", "toq/figure2"), n=4, out=str(tmp_path / "out"), sets=dict(annotations=files, simulation="off"))
+    assert [(t.code, t.error) for t in tasks] == [(0, "")] * 2
+    with open(folder / "toq" / "table6.csv", encoding="utf-8", newline="") as f: made = {(r["method"], r["metric"]): r for r in csv.DictReader(f) if r["reproduced"]}
+    wanted = agreement_rows(panel(read_votes(files, rows), rows))
+    assert {k: float(r["reproduced"]) for k, r in made.items()} == {(w["method"], w["metric"]): round(w["value"], 3) for w in wanted}
+    assert all(r["dataset"] == PEOPLE and "3 annotators" in r["reason"] for r in made.values()) and not list((folder / "toq").glob("*simulated*"))
+    text = (tmp_path / "bo.csv").read_text()
+    (tmp_path / "bo.csv").write_text(text.replace(rows[2].answer, "다른 응답입니다."))
+    tasks, _ = reproduce_all(("toq/table6",), n=4, out=str(tmp_path / "out2"), sets=dict(annotations=files, simulation="off"))
+    assert tasks[0].code == 2 and "bo.csv, line" in tasks[0].error and "has changed since bo voted on it" in tasks[0].error
