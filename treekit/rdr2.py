@@ -6,18 +6,18 @@
 __all__ = ['READINGS', 'METHODS', 'ABLATIONS', 'TOP_K', 'ITERATIONS', 'MATTERS', 'Group', 'grouped', 'View', 'Route', 'RDR2',
            'mattered']
 
-# %% ../nbs/papers/rdr2.ipynb #0cbb9647
+# %% ../nbs/papers/rdr2.ipynb #472c0858
 import asyncio
 from dataclasses import dataclass, field
 from typing import Literal
 
 from .chunks import locate
 from .config import UsageError
-from .data import Passage, Question
+from .data import Passage
 from .documents import DocumentTree, introduced
-from .method import Kit, Node, check_fields, together
+from .method import Node, check_fields, together
 from .readers import Reader
-from .routing import ROUTE, RST, Decision, decide, light_nodes, prefix, random_heading, unfold
+from .routing import ROUTE, RST, Decision, decide, light_nodes, random_heading, unfold
 
 # %% ../nbs/papers/rdr2.ipynb #81976bd4
 @dataclass
