@@ -179,7 +179,8 @@ def test_java_home_is_left_as_it_was():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
 
 def test_ctrl_c_stays_pythons():
-    code = ("import os, signal\nfrom treekit.lucene import java_class\njava_class('java.util.ArrayList')\n"
+    code = ("import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background has it ignored
+            "from treekit.lucene import java_class\njava_class('java.util.ArrayList')\n"
             "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    import time; time.sleep(5)\nexcept KeyboardInterrupt: print('caught')")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout == "caught\n"
 
@@ -230,10 +231,10 @@ def test_many_threads_get_what_one_gets():
 
 def test_a_prebuilt_index_is_downloaded(tmp_path, monkeypatch):
     import hashlib
-    from pyserini import util
     indexer = java_class("io.anserini.index.SimpleIndexer")(["-index", str(tmp_path / "toy"), "-input", "", "-collection", "JsonCollection", "-threads", "1", "-storeRaw"])
     indexer.addRawDocuments([json.dumps(dict(id="12", contents='"Port Essel"\nA harbour town.')), json.dumps(dict(id="13", contents="no title here, but a harbour"))])
     indexer.close()
+    from pyserini import util  # after the kit has started its Java: Pyserini would start the first that it finds
     with tarfile.open(tmp_path / "toy.tar.gz", "w:gz") as tar: tar.add(tmp_path / "toy", "toy")
     md5 = hashlib.md5((tmp_path / "toy.tar.gz").read_bytes()).hexdigest()
     info = dict(urls=[(tmp_path / "toy.tar.gz").as_uri()], md5=md5, filename="toy.tar.gz")
