@@ -7,8 +7,8 @@ __all__ = ['PINNED', 'Example', 'Recipe', 'tokenizer_of', 'tiny_model', 'extra',
            'trainable', 'prompt_tokens', 'Encoded', 'encode', 'sft_loss', 'batches', 'load_weights', 'load_checkpoint',
            'save_checkpoint', 'Diverged', 'train', 'generate', 'pinned', 'rehearsal']
 
-# %% ../nbs/train/finetuning.ipynb #6f93caf1
-import hashlib, importlib, json, math, os, random, subprocess, sys, tempfile, time
+# %% ../nbs/train/finetuning.ipynb #6a367f7d
+import hashlib, importlib, json, math, os, random, subprocess, sys, tempfile, threading, time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -301,7 +301,7 @@ def generate(
         for i, row in zip(some, made): out[i] = tokenizer.decode(row[longest:], skip_special_tokens=True)
     return out
 
-# %% ../nbs/train/finetuning.ipynb #4879b905
+# %% ../nbs/train/finetuning.ipynb #1b3d52ac
 PINNED = dict(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", ATEN_CPU_CAPABILITY="avx2", MKL_CBWR="AVX2", DNNL_MAX_CPU_ISA="AVX2", TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1", CUBLAS_WORKSPACE_CONFIG=":4096:8")
 
 def pinned(
@@ -331,11 +331,17 @@ def pinned(
         for process in running: process.terminate()
     return results
 
+def _with(parent):
+    "End when the process that wanted the result has ended."
+    while os.getppid() == parent: time.sleep(1)
+    os._exit(1)
+
 def _child():
     "What a process of `pinned` does."
     import torch
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
+    threading.Thread(target=_with, args=(os.getppid(),), daemon=True).start()
     module, _, name = sys.argv[1].partition(":")
     try: said, code = getattr(importlib.import_module(module), name)(**json.load(sys.stdin)), 0
     except UsageError as e: said, code = str(e), 2

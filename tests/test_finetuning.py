@@ -1,0 +1,277 @@
+"Fine-tuning at the pinned versions, and the router's samples and scores. Each training here takes a second or two."
+import math, os, signal, subprocess, sys, time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from treekit.config import UsageError
+from treekit.finetuning import (Diverged, Example, Recipe, adapted, batches, encode, extra, generate, load_checkpoint, load_model, load_weights, pinned, save_model, sft_loss, tiny_model,
+                                tokenizer_of, train, trainable)
+from treekit.router_training import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split
+from treekit.routing import FORMATS, RST, light_nodes
+from treekit.world import World
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+TEXTS = [f"{n}: The {a} of {b}" for n, (a, b) in enumerate((a, b) for a in "dam house tower bridge".split() for b in "Mole Tanecenza Runess".split())]
+TOKENIZER = tokenizer_of(TEXTS * 2, 350)
+DATA = encode(TOKENIZER, [Example(f"s{n}", t, " ".join(t.split()[:3])) for n, t in enumerate(TEXTS)])
+
+
+def llama(seed=0): return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
+def weights(model): return {k: p.detach().clone() for k, p in model.named_parameters()}
+def same(a, b): return all(torch.equal(a[k], b[k]) for k in a) and a.keys() == b.keys()
+
+
+# ---- one step through transformers and peft ----
+
+def test_a_step_of_all_weights_changes_all_of_them():
+    model = llama()
+    before = weights(model)
+    log = train(model, DATA[:8], Recipe("full", lr=1e-3, epochs=1))
+    assert len(log) == 1 and math.isfinite(log[0]["loss"])
+    assert not any(torch.equal(p, before[k]) for k, p in model.named_parameters())
+
+
+def test_a_step_of_lora_changes_the_adapters_alone():
+    model = adapted(llama(), Recipe(rank=8, alpha=16))
+    assert {k.rsplit(".", 3)[1] for k in trainable(model)} == {"lora_A", "lora_B"} and model.peft_config["default"].r == 8 and model.peft_config["default"].lora_alpha == 16
+    assert {k.split(".")[-4] for k in trainable(model)} == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
+    before = weights(model)
+    train(model, DATA[:8], Recipe(lr=1e-3, epochs=2))
+    changed = {k for k, p in model.named_parameters() if not torch.equal(p, before[k])}
+    assert changed and all("lora_" in k for k in changed)
+
+
+def test_the_paper_is_the_default():
+    assert Recipe() == Recipe(method="lora", rank=8, alpha=16, lr=1e-5, epochs=3.5, batch=8)
+
+
+def test_twenty_steps_lower_the_loss():
+    log = train(llama(), DATA, Recipe("full", lr=1e-2, epochs=20 * 6 / len(DATA), batch=6))
+    assert len(log) == 20 and log[-1]["loss"] < 0.7 * log[0]["loss"]
+
+
+# ---- the loss ----
+
+def test_the_prompt_is_no_target():
+    "Equal to the library's loss with masked labels; the gradient, too; and nothing is asked of the prompt's last token but the first of the target."
+    model, one = llama(), DATA[3]
+    ids = torch.tensor([one.tokens])
+    labels = ids.clone()
+    labels[0, :one.start] = -100
+    library = model(input_ids=ids, labels=labels).loss * (len(one.tokens) - one.start)
+    library.backward()
+    theirs = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    ours = sft_loss(model, [one])
+    ours.backward()
+    assert ours.item() == pytest.approx(library.item(), rel=1e-5)
+    assert all(torch.allclose(p.grad, g, atol=1e-5) for p, g in zip(model.parameters(), theirs))
+
+
+def test_micro_batches_add_up():
+    one, two = llama(), llama()
+    recipe = Recipe("full", lr=1e-3, epochs=1, batch=12)
+    train(one, DATA, recipe), train(two, DATA, replace(recipe, micro=5))
+    assert all(torch.allclose(a, b, atol=2e-4) for a, b in zip(one.parameters(), two.parameters()))
+
+
+def test_every_sample_comes_once_an_epoch():
+    plan = batches([7] * 10, 5, 2, seed=3)
+    assert len(plan) == 4 and all(sorted(i for b in plan[k:k + 2] for i in b) == list(range(10)) for k in (0, 2))
+    assert plan[:2] == batches([7] * 10, 5, 1, 3) != batches([7] * 10, 5, 1, 4)
+    assert len(batches([7] * 10, 8, 3.5, 0)) == 5  # 35 samples by eight
+
+
+# ---- cut off, broken, mismatched ----
+
+LONG = Recipe("full", lr=5e-3, epochs=10, batch=6, save_every=2)
+
+class PowerCut(Exception): pass
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, method):
+    recipe = Recipe(method, lr=5e-3, epochs=4, batch=4, save_every=3)
+    whole, cut, again = (adapted(llama(), recipe) for _ in range(3))
+    log, left = train(whole, DATA, recipe), [7]
+    def until(model, batch):
+        left[0] -= 1
+        if left[0] < 0: raise PowerCut
+        return sft_loss(model, batch)
+    with pytest.raises(PowerCut): train(cut, DATA, recipe, tmp_path, loss=until)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 6
+    assert train(again, DATA, recipe, tmp_path) == log
+    assert same(weights(whole), weights(again))
+    third = adapted(llama(), recipe)  # all done: nothing is trained
+    assert train(third, DATA, recipe, tmp_path, loss=None) == log and same(weights(whole), weights(third))
+
+
+def test_killed_and_started_again(tmp_path):
+    "A process that is killed leaves a checkpoint that another goes on from, to the same weights."
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_finetuning import *
+train(llama(), DATA, LONG, {str(tmp_path)!r}, loss=lambda model, batch: (time.sleep(.05), sft_loss(model, batch))[1])
+"""
+    first = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
+    deadline = time.time() + 300
+    while not (tmp_path / "checkpoint.pt").exists() and first.poll() is None and time.time() < deadline: time.sleep(.02)
+    first.send_signal(signal.SIGKILL), first.wait()
+    assert 0 < load_checkpoint(tmp_path / "checkpoint.pt")["step"] < 20
+    resumed, whole = llama(), llama()
+    train(resumed, DATA, LONG, tmp_path), train(whole, DATA, LONG)
+    assert same(weights(resumed), weights(whole))
+
+
+def test_a_loss_that_is_no_number_stops_it(tmp_path):
+    recipe, left = Recipe("full", lr=1e-3, epochs=4, batch=4, save_every=1), [3]
+    def sick(model, batch):
+        left[0] -= 1
+        return sft_loss(model, batch) * (float("nan") if left[0] < 0 else 1)
+    with pytest.raises(Diverged, match=r"step 4: the loss is nan; the batch was (s\d+, ){3}s\d+") as e: train(llama(), DATA, recipe, tmp_path, loss=sick)
+    due = batches([len(e.tokens) for e in DATA], 4, 4, 0)[3]
+    assert all(DATA[i].id in str(e.value) for i in due) and "lower lr" in str(e.value)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 3  # the sound one stays
+
+
+def test_a_checkpoint_that_does_not_fit(tmp_path):
+    recipe = Recipe("full", lr=1e-3, epochs=1, batch=4, save_every=1)
+    train(llama(), DATA, recipe, tmp_path)
+    wider = tiny_model(TOKENIZER, width=48, layers=2, heads=2, inner=64)
+    with pytest.raises(UsageError, match=r"embed_tokens.weight is \(\d+, 32\) there and \(\d+, 48\) here"): train(wider, DATA, recipe, tmp_path)
+    with pytest.raises(UsageError, match=r"lacks model.layers.2"): train(tiny_model(TOKENIZER, width=32, layers=3, heads=2, inner=64), DATA, recipe, tmp_path)
+    with pytest.raises(UsageError, match="another training"): train(llama(), DATA, replace(recipe, lr=2e-3), tmp_path)
+    with pytest.raises(UsageError, match="which the model doesn't train"): load_weights(adapted(llama(), Recipe()), weights(llama()))
+    (tmp_path / "checkpoint.pt").write_bytes(b"half a file")
+    with pytest.raises(UsageError, match="is no checkpoint.*delete it"): train(llama(), DATA, recipe, tmp_path)
+
+
+def test_bad_input_has_its_line(monkeypatch, tmp_path):
+    with pytest.raises(UsageError, match=r"pip install 'treekit\[train\]'"): extra("peft_is_not_there", "LoRA")
+    monkeypatch.setitem(sys.modules, "peft", None)
+    with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit\[train\]'"): adapted(llama(), Recipe())
+    with pytest.raises(UsageError, match="nothing to train on"): train(llama(), [], Recipe("full"))
+    with pytest.raises(UsageError, match="s9.*empty target"): encode(TOKENIZER, [Example("s9", "x", "")])
+    with pytest.raises(UsageError, match="long.*raise max_tokens"): encode(TOKENIZER, [Example("long", "x " * 90, "y")], 50)
+    with pytest.raises(UsageError, match="'lora' or 'full'"): Recipe("qlora")
+    with pytest.raises(UsageError, match="lr should be above zero"): Recipe(lr=0)
+    with pytest.raises(UsageError, match="no model"): load_model(tmp_path / "nothing")
+
+
+# ---- models, decoding, processes ----
+
+def test_a_model_and_an_adapter_come_back(tmp_path):
+    model = llama()
+    save_model(model, TOKENIZER, tmp_path / "base")
+    prompts = [t[:7] for t in TEXTS[:5]]
+    tuned, tokenizer = load_model(tmp_path / "base")
+    assert generate(tuned, tokenizer, prompts, 6) == generate(model, TOKENIZER, prompts, 6)
+    tuned = adapted(tuned, recipe := Recipe(lr=2e-2, epochs=8, batch=6))
+    train(tuned, DATA, recipe)
+    save_model(tuned, tokenizer, tmp_path / "adapter")
+    assert (tmp_path / "adapter" / "adapter_config.json").exists() and not (tmp_path / "adapter" / "model.safetensors").exists()
+    again, _ = load_model(tmp_path / "adapter")
+    assert generate(again, tokenizer, prompts, 6) == generate(tuned, tokenizer, prompts, 6) != generate(model, TOKENIZER, prompts, 6)
+
+
+def test_decoding_in_a_batch_is_decoding_alone():
+    model = llama()
+    train(model, DATA, Recipe("full", lr=1e-2, epochs=8, batch=6))
+    prompts = [t * k for k, t in enumerate(TEXTS[:6], 1)]
+    assert generate(model, TOKENIZER, prompts, 8, batch=6) == [generate(model, TOKENIZER, [p], 8)[0] for p in prompts]
+
+
+def test_two_processes_give_the_same_bits():
+    one, two = pinned([("treekit.finetuning:rehearsal", dict(steps=6)), ("treekit.finetuning:rehearsal", dict(steps=6))])
+    assert one == two and len(one) == 6
+    with pytest.raises(UsageError, match="epochs should be above zero"): pinned([("treekit.finetuning:rehearsal", dict(steps=0))])
+
+
+# ---- the router's samples and scores ----
+
+TREE = "0: Mole\n\t1: ==History==\n\t\t2: A dam of 1883.\n\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many.\n\t6: ==Empty parent==\n\t\t7: ===Below===\n\t\t\t8: Deep text."
+
+def view(*behaviours, lit=(2, 3), id="q/d"): return Sample(id, "When?", TREE, lit, behaviours)
+
+def test_scores_by_hand():
+    rows = [  # behaviours due, output, then the terms: ANS-F1, EXP-PRE, REF-ACC (paper, code), XPL, COL
+        ([("ANSWER", 2)], "[ANSWER] 2: A dam", 1, None, None, 0, 0),
+        ([("ANSWER", 2)], "[ANSWER] 3: It was", 0, None, None, 0, 0),
+        ([("ANSWER", 2), ("ANSWER", 3)], "[ANSWER] 2: A dam\n[EXPAND] 4: ==Names==", 2 / 3, None, None, 0, 0),
+        ([("ANSWER", 2)], "[ANSWER] 2: A dam\n[ANSWER] 2: A dam", 1, None, None, 0, 0),  # twice is once
+        ([("ANSWER", 2)], "[ANSWER] 2: A dam\nCannot answer", 0, None, None, 0, 0),  # voided
+        ([("ANSWER", 2), ("EXPAND", 4)], "[EXPAND] 4: ==Names==\n[EXPAND] 7: ===Below===", 0, 1 / 2, None, 0, 0),
+        ([("EXPAND", 4)], "[ANSWER] 2: A dam", None, 0, None, 0, 0),
+        ([("EXPAND", 4)], "[EXPAND] 1: ==History==\n[EXPAND] 4: ==Names==", None, 1, None, 1, 0),  # 1 is open: expelled
+        ([("EXPAND", 4)], "[EXPAND] 2: A dam", None, 0, None, 1, 0),  # a paragraph can't be expanded
+        ([], "Cannot answer", None, None, (1, 1), 0, 0),
+        ([], "well, er", None, None, (0, 1), 0, 1),  # collapsed: a refusal for the code only
+        ([], "[ANSWER] 5: Moles have", None, None, (0, 1), 0, 1),  # not visible: dropped, nothing is left
+        ([], "[ANSWER] 4: Names", None, None, (0, 1), 1, 0),  # expelled, so not collapsed
+        ([], "[EXPAND] 4: ==Names==", None, None, (0, 0), 0, 0),
+    ]
+    for due, output, answer, expand, refuse, expelled, collapsed in rows:
+        terms, code = scores([view(*due)], [output]), scores([view(*due)], [output], "code")
+        assert terms["ANS-F1"] == ([] if answer is None else [pytest.approx(answer)]), output
+        assert terms["EXP-PRE"] == ([] if expand is None else [expand]), output
+        assert (terms["REF-ACC"], code["REF-ACC"]) == (([], []) if refuse is None else ([refuse[0]], [refuse[1]])), output
+        assert (terms["XPL-AVG"], terms["COL-RATE"]) == ([expelled], [collapsed]), output
+    both = percent(scores([view(*r[0]) for r in rows], [r[1] for r in rows]))
+    assert both["XPL-AVG"] == pytest.approx(100 * 3 / 14) and both["COL-RATE"] == pytest.approx(100 * 2 / 14)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_gold_scores_full(form):
+    samples = [view(("ANSWER", 2), ("EXPAND", 4)), view(("EXPAND", 7)), view()]
+    said = [FORMATS[form].render([(t, i, s.rst.tree[i].text) for t, i in s.behaviours]) for s in samples]
+    assert percent(scores(samples, said)) == {"ANS-F1": 100, "EXP-PRE": 100, "REF-ACC": 100, "XPL-AVG": 0, "COL-RATE": 0, "FIT": 100}
+    assert set(MAJORITIES) and all(judged(s.rst, say(s, form)) for s in samples for say in MAJORITIES.values())
+
+
+def test_the_words_behind_an_id():
+    assert judged(view().rst, "[ANSWER] 2: A dam of\n[ANSWER] 3: A dam of\n[EXPAND] 4: Names")["fits"] == [True, False, True]
+
+
+def test_splits_keep_questions_together():
+    samples = [view(*([("ANSWER", 2)] if k % 3 else []), id=f"q{k // 4}/d{k % 4}") for k in range(80)]
+    one, two = split(samples, 0.25, seed=1)
+    assert len(two) == 20 and not {s.id.split("/")[0] for s in one} & {s.id.split("/")[0] for s in two}
+    assert split(samples, 0.25, seed=1) == (one, two)
+    assert sizes(drawn(samples, 20, dict(ANSWER=3, EXPAND=1, REFUSE=1))) == {"[ANSWER]": 12, "[EXPAND]": 0, "[REFUSE]": 4, "Total": 16}
+
+
+def test_the_worlds_gold():
+    "The asked entity's paragraph is answered with where it is visible, its heading expanded where it is folded, and other pages are refused."
+    world = World(0, 200)
+    gold, seen = Gold(world), set()
+    for q in world.dataset("asqa", 12, "train"):
+        holders = gold.holders(q)
+        assert holders and all(d in gold.trees for d in holders)
+        for d, nodes in holders.items():
+            tree = gold.trees[d]
+            for node in nodes:
+                s = gold.label(q, light_nodes(tree, [node]))
+                assert node in s.ids("ANSWER") and s.kind == "ANSWER"
+                other = [n.id for n in tree.nodes if n.type == "content" and n.parent not in {tree[i].parent for i in nodes}]
+                if other: assert (e := gold.label(q, light_nodes(tree, other[:1]))).kind == "EXPAND" and tree[node].parent in e.ids("EXPAND")
+        stranger = next(t for i, t in gold.trees.items() if i not in holders)
+        assert gold.label(q, RST(stranger, stranger.content(stranger.headings[1]))).kind == "REFUSE"
+
+
+def test_curation_leaves_out_what_it_cannot_read():
+    import asyncio
+    from treekit.llm import Completion
+    replies = iter(['[{"id": 2, "tag": "answer", "explanation": "it says so"}, {"id": 4, "tag": "expand", "explanation": "names"}]', "Cannot answer", "I think so", '[{"id": 5, "tag": "answer", "explanation": "hidden"}]'])
+    class Scripted:
+        model, endpoint, defaults = "scripted", "test", dict(temperature=0.0, max_tokens=100)
+        async def complete(self, request):
+            assert "2: A dam of 1883." in request.text and "5: Moles" not in request.text and request.text.count("When?") == 1
+            return [Completion(next(replies))]
+    from treekit.data import Question
+    found = [(Question(f"q{k}", "asqa", "When?", ("1883",)), view().rst) for k in range(4)]
+    samples, left = asyncio.run(curated(found, Scripted()))
+    assert [s.behaviours for s in samples] == [(("ANSWER", 2), ("EXPAND", 4)), ()] and left == dict(unread=1, misplaced=1)
