@@ -63,4 +63,4 @@ def test_eight_questions_at_limit_4(server, tmp_path):
         ratios.append(bound / seconds)
         print(f"\n8 questions, limit 4: {calls} calls need {bound:.1f} s, took {seconds:.2f} s, ratio {ratios[-1]:.2f}", end="")
         assert server.most_at_once <= 4
-    enough(max(ratios), 0.85)
+    enough(max(ratios), 0.8)  # at the end the longest question is alone
