@@ -112,8 +112,8 @@ def draw_single_and_tree(
     for d in dashed: _fills(ax, *d)
     return fig
 
-# %% ../nbs/11k_questiontree.ipynb #fdf78413
-PARTS = (("Question", 1.42), ("Query Generator\nQ = f_QG(q)", 1.0), ("Retrieval\nD = f_DR(Q)", 1.0), ("Response\nR = f_RG(q, Q, D)", 1.35), ("Query\nEvaluator", 1.06), ("Answer\nIntegrator", 0.9))
+# %% ../nbs/11k_questiontree.ipynb #de4c45bd
+PARTS = (("Question", 1.42), ("Query Generator\nQ = f_QG(q)", 1.0), ("Retrieval\nD = f_DR(Q)", 1.0), ("Response\nR = f_RG(q, Q, D)", 1.35), ("Query\nEvaluator", 1.1), ("Answer\nIntegrator", 0.9))
 
 def _visits(trace, most):
     "`(node, level, cells)` per row; a decomposition is a row of its own, its node `None`."
@@ -121,7 +121,7 @@ def _visits(trace, most):
     deepest = len(root.data["levels"])
     def cells(response, evaluation, queries, hits, span):
         mark, text = verdict(evaluation) if evaluation else ("", "")
-        judged = [(t, mark if k == 0 else " ") for k, t in enumerate(text.replace(": ", ", ").split(", "))] if text else []
+        judged = [(t, mark if k == 0 else " ") for k, t in enumerate(text.replace(": ", ", ").replace(" %", "%").split(", "))] if text else []
         return [queries, hits, [(clean(response), "→")] if response else [], judged, [(clean(span), "=")] if span else []]
     def own(node): return [(clean(q), "?") for q in node.data.get("queries", [])], [(t, "▪") for t in dict.fromkeys(clean(h.get("title") or h["id"]) for h in node.data.get("hits", []))][:3]
     first = root.data["levels"][0]
