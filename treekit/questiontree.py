@@ -112,8 +112,8 @@ def draw_single_and_tree(
     for d in dashed: _fills(ax, *d)
     return fig
 
-# %% ../nbs/11k_questiontree.ipynb #de4c45bd
-PARTS = (("Question", 1.42), ("Query Generator\nQ = f_QG(q)", 1.0), ("Retrieval\nD = f_DR(Q)", 1.0), ("Response\nR = f_RG(q, Q, D)", 1.35), ("Query\nEvaluator", 1.1), ("Answer\nIntegrator", 0.9))
+# %% ../nbs/11k_questiontree.ipynb #40e6af24
+PARTS = (("Question", 1.5), ("Query Generator\nQ = f_QG(q)", 1.0), ("Retrieval\nD = f_DR(Q)", 1.0), ("Response\nR = f_RG(q, Q, D)", 1.35), ("Query\nEvaluator", 0.92), ("Answer\nIntegrator", 0.9))
 
 def _visits(trace, most):
     "`(node, level, cells)` per row; a decomposition is a row of its own, its node `None`."
