@@ -137,7 +137,7 @@ def known(documents) -> Known:
             found.setdefault(who, []).append(s)
     return Known(pages(plain) + [Page(t, re.sub(r"\s*\([^()]*\)$", "", t), tuple(dict.fromkeys(ss))) for t, ss in found.items()], said)
 
-# %% ../nbs/05w_korean_judging.ipynb #75525d0e
+# %% ../nbs/05w_korean_judging.ipynb #28a1d624
 class Found(NamedTuple):
     "A step with its answers and the sentences behind them."
     question: str
@@ -169,7 +169,9 @@ _JOBS = "영화감독|축구 감독|축구 선수|기업가|소설가|정치인|
 
 def _proper(question, hits, ps):
     "Without words that are no names, and without people whose own page says that they are something else."
+    if "직업" in question: return hits
     hits = [h for h in hits if h[0] not in COMMON and (_stem(h[0]) == h[0] or _stem(h[0]) not in COMMON) and len(h[0].split()[0]) + len(h[0]) > 2]
+    hits = [f for f in hits if not any(f"{f[0]} " in f"{g[0]} " and f[0] != g[0] and g[1:] == f[1:] for g in hits)]  # no part of a name
     if not (job := re.search(rf"({_JOBS})$", topic(question))): return hits
     def other(name): return any(re.search(_JOBS, p.sentences[0]) and job[1] not in p.sentences[0] for p in ps if squeezed(p.core) == squeezed(name) and p.sentences)
     return [h for h in hits if not other(h[0])]
@@ -187,8 +189,7 @@ def _everything(question, ps):
                 if not re.search(_LIST[chain[0]], s): continue
                 found += [(x.text, p, i) for x in _objects(s) if squeezed(x.text) != squeezed(p.core) and (x.kind == "work" or not work)]
     found = [f for f in found if f[0].split()[0] not in ("은", "는", "이", "가")]
-    found = [f for i, f in enumerate(found) if not any(squeezed(f[0]) == squeezed(g[0]) for g in found[:i])]
-    return [f for f in found if not any(f"{f[0]} " in f"{g[0]} " and f[0] != g[0] and g[2] == f[2] for g in found)]  # no part of a name
+    return [f for i, f in enumerate(found) if not any(squeezed(f[0]) == squeezed(g[0]) for g in found[:i])]
 
 # %% ../nbs/05w_korean_judging.ipynb #bd5c947a
 class Resolved(NamedTuple):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from .josa import final, josa
 from .korean import clean
 
-# %% ../nbs/05t_korean_reading.ipynb #1520c2bc
+# %% ../nbs/05t_korean_reading.ipynb #92829907
 class Span(NamedTuple):
     "What could be an answer."
     text: str
@@ -44,10 +44,12 @@ def spans(sentence: str) -> tuple[Span, ...]:
             found.append(Span(name[0], a, end, "name"))
             start = a
             for x, y in words[i - 1::-1][:2] if i else ():  # to the left, over bare words
-                if any(taken[x:y]) or sentence[y:start].strip() or _stops(sentence[x:y]): break
+                if any(taken[x:y]) or sentence[y:start].strip() or _stops(sentence[x:y]) and not (sentence[start:end] in _HEADS and sentence[x:y] not in COMMON and sentence[y - 1] in "로도고만"): break
                 start = x
                 found.append(Span(sentence[start:end], start, end, "name"))
     return tuple(sorted((s for s in dict.fromkeys(found) if s.text not in COMMON), key=lambda s: (s.end, -(s.end - s.start))))
+
+_HEADS = frozenset("대학교 공과대학 영화사 출판사 레코드 상회 애슬레틱 유나이티드 로버스 유니언 원더러스".split())  # *겔레코로 대학교*: nothing goes to a bare university
 
 _PARTICLES = {"": "에게서 에서는 에서 에게 라는 의 에 도 만 까지 부터 고 며 에는".split(), "closed": "은 이 을 과 으로 이라는 이며 이고 이다 이었다 과는 으로는".split(), "open": "는 가 를 와 로 며 다 고 였다 와는 로는".split()}
 _ENDS = {p: where for where, ps in _PARTICLES.items() for p in ps}
@@ -89,20 +91,20 @@ def page(document) -> Page:
     title = clean(title)
     return Page(title, re.sub(r"\s*\([^()]*\)$", "", title), tuple(sentences(text)))
 
-# %% ../nbs/05t_korean_reading.ipynb #56ad75f2
+# %% ../nbs/05t_korean_reading.ipynb #08682ba4
 _ROWS = r"""
 anthem @ name @ 국가 (?:가사|작사) @ ^(?:이|가) (?:썼|노랫말)|^(?:으로|로), @ 지은 사람은 $
 composer @ name @ 작곡|음악을 맡 @ ^(?:이|가) (?:맡았|작곡|썼|음악) @ 음악(?:은|을) $
-architect @ name @ 설계|건축가 @ ^(?:이|가) (?:설계|하였) @ 설계(?:자)?는 $
-founder @ name @ 세운|설립자 @ ^(?:이|가) (?:세|설립|\d{4}년에) @ (?!)
+architect @ name @ 설계|건축가(?=[은는이가를의?]|$) @ ^(?:이|가) (?:설계|하였) @ 설계(?:자)?는 $
+founder @ name @ 세운|세웠|설립자 @ ^(?:이|가) (?:세|설립|\d{4}년에) @ (?!)
 producer @ name @ 프로듀 @ ^(?:이|가) 프로듀 @ 프로듀서(?:는)? $
-director @ name @ 감독한|의 감독(?=[은을이의 ]|$)|누가 [^?]*감독|감독을 맡 @ ^(?:이|가)[^.,]{0,12}(?:감독|만든)|^ 감독의|^(?:이|가) 팀 @ 감독은 $
-author @ name @ 쓴|작가|저자|썼|지은 @ ^(?:이|가) (?:쓴|지은)|^의 [가-힣]+ 소설 @ (?!)
+director @ name @ 감독한|감독했|의 감독(?=[은을이의 ]|$)|누가 [^?]*감독|감독을 맡 @ ^(?:이|가)[^.,]{0,12}(?:감독|만든)|^ 감독의|^(?:이|가) 팀 @ 감독은 $
+author @ name @ 쓴|작가(?=[은는이가를의?]|$)|저자|썼|지은 @ ^(?:이|가) (?:쓴|지은)|^의 [가-힣]+ 소설 @ (?!)
 studio @ name @ 제작한|제작사|제작했 @ ^(?:이|가) (?:제작|한숨) @ 제작(?:사는|비는) $
-publisher @ name @ 출판사|펴낸 @ ^에서 (?:출간|펴)|^(?:이|가) \d{4}년에 펴 @ 펴낸 곳은 $
-performer @ name @ 녹음한|어느 밴드의|연주자 @ ^(?:이|가) 녹음|^의 음반 @ 음반은 밴드 $
+publisher @ name @ 출판사|펴낸|펴냈 @ ^에서 (?:출간|펴)|^(?:이|가) \d{4}년에 펴 @ 펴낸 곳은 $
+performer @ name @ 녹음한|녹음했|어느 밴드의|연주자 @ ^(?:이|가) 녹음|^의 음반 @ 음반은 밴드 $
 label @ name @ 음반사|음반을 낸 @ ^(?:과|와) 계약|^에서 (?:발매|나온) @ 음반사는 $|음반은 $
-stars @ name @ 출연|주연 @ ^[^.]{0,40}(?:출연|맡았) @ (?:주연|배역)은[^.]*$
+stars @ name @ 출연|주연 @ ^[^.]{0,40}(?:출연|역을 맡았|주연을 맡았|주연하) @ (?:주연|배역)은[^.]*$
 member @ name @ 속한|구성원|연주한 @ ^[^.]{0,60}(?:이루어져|오른다)|^(?:(?:과|와|,) [^.]{1,60})?(?:에서 연주하|의 구성원이) @ 구성원은[^.]*$
 filmed_in @ name @ 촬영 @ ^에서[^.]{0,14}(?:촬영|이루어|보내) @ 촬영은 $
 set_in @ name @ 배경|무대 @ ^(?:을|를) (?:배경|떠나) @ 배경은[^.]*$|이야기는 $
@@ -177,9 +179,10 @@ def asked(
     question: str,
 ) -> list[tuple[int, str]]:  # (place, relation), inner first: Korean asks for the last
     "The relations that a question goes through."
-    found, low = [], clean(question)
+    found, low = [], re.sub(r"〈[^〉]*〉", lambda m: "〈" + "·" * (len(m[0]) - 2) + "〉", clean(question))  # a title asks for nothing
     for name, r in RELATIONS.items():
         for m in r.asked.finditer(low): found.append((m.start(), m.end(), name))
+    found = [(a, b, "country" if name == "seat" and low[b:].startswith(" 강") else name) for a, b, name in found]  # a river is in a country
     found.sort(key=lambda f: (f[0], -f[1]))
     out = []
     for a, b, name in found:
@@ -189,7 +192,7 @@ def asked(
         out.append((a, b, name))
     return [(a, name) for i, (a, _, name) in enumerate(out) if not i or name != out[i - 1][2] or name in ("father", "mother")]
 
-# %% ../nbs/05t_korean_reading.ipynb #408f4d51
+# %% ../nbs/05t_korean_reading.ipynb #f1b00baf
 def told(
     p: Page,
     relation: str,
@@ -208,6 +211,9 @@ def told(
                     found.append((x.kind != r.kind, near, k, text))
             continue
         best = {}
+        if relation == "performer" and (m := re.search(r"밴드 ([^,.]{2,40}?)(?:이|가) 녹음", s)):  # a band's name may be a clause: 양철 북 치는 사람들
+            found.append((0, k, 0, m[1]))
+            continue
         for x in spans(s):
             if x.kind not in ("name", "work") or squeezed(x.text) == squeezed(p.core): continue
             if r.right.search(s[x.end:]) or r.left.search(s[:x.start]) and not s[x.end:].startswith(" "):

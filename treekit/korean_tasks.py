@@ -6,12 +6,12 @@
 __all__ = ['UNKNOWN', 'pages', 'mentioned', 'about', 'step', 'follow', 'value', 'choose_one', 'compared', 'wanted_kind',
            'nearest', 'guessed', 'quote', 'answer', 'answer_ambiguous', 'subquestions', 'subanswers', 'by_language']
 
-# %% ../nbs/05u_korean_tasks.ipynb #2b0e8b97
+# %% ../nbs/05u_korean_tasks.ipynb #318c297c
 import functools, re
 from .josa import josa
 from .korean import clean, has_hangul, korean
 from .korean_answers import number
-from .korean_reading import RELATIONS, Page, asked, page, squeezed, told
+from .korean_reading import COMMON, RELATIONS, Page, _stem, asked, page, squeezed, told
 from .tasks import HANDLERS
 
 # %% ../nbs/05u_korean_tasks.ipynb #3763f117
@@ -48,12 +48,14 @@ def about(name, ps, question="") -> list[Page]:
     best = max(map(fit, same))
     return [p for p in same if fit(p) == best]
 
-# %% ../nbs/05u_korean_tasks.ipynb #cae5f1a8
+# %% ../nbs/05u_korean_tasks.ipynb #bc303882
 _LIST = {"director": "감독", "author": "썼|소설로는", "stars": "출연|볼 수", "composer": "음악", "studio": "제작", "publisher": "펴낸|출간", "performer": "음반으로는|녹음", "architect": "설계|작품", "founder": "세웠|설립자",
          "producer": "프로듀", "mayor": "시장", "rector": "총장", "director ": "감독", "member": "연주|구성원", "birthplace": "태어난 사람|여기서 났", "education": "졸업생|이곳에서 공부", "club": "선수는|옷을 입", "award": "수상작|주어졌",
          "seat": "본거지|이곳에 있", "river": "지난다|강을 따라"}
 
 def _same(a, b): return squeezed(a) == squeezed(b)
+
+_INVERSE = re.compile(r"(?:영화|소설|음반|밴드|기업|축구단|건축물|강)(?:은|는|을|를) (?:무엇|모두|어디)")  # a thing is asked for by what it did, not by what the name's page says
 
 def step(
     name: str,
@@ -62,14 +64,15 @@ def step(
     question: str = "",
 ) -> list[tuple[str, Page, int]]:  # (answer, page, sentence)
     "One relation from a name: what its page says, else the pages that say it of the name."
-    forward = [(text, p, k) for p in about(name, ps, question) for text, k in told(p, relation)]
-    if forward: return forward
+    forward = [(text, p, k) for p in about(name, ps, question) for text, k in told(p, relation) if relation == "occupation" or text not in COMMON and _stem(text) not in COMMON]
+    if forward and not _INVERSE.search(question): return forward
     turned = ("father", "mother") if relation == "children" else (relation,)  # a child's page names the parents
     back = [(p.core, p, k) for r in turned for p in ps if not _same(p.core, name) for text, k in told(p, r) if _same(text, name)]
     kind = re.search(r"(영화|소설|음반|밴드|기업|축구단|건축물|대학|도시)", question)
     years = re.findall(r"\d{4}(?=년)", question)
     if years and (dated := [b for b in back if any(y in s for y in years for s in b[1].sentences)]): back = dated
     if kind and len(back) > 1: back = [b for b in back if kind[1] in "".join(b[1].sentences[:1])] or back
+    if forward and not back: return forward
     if back or relation not in _LIST: return back
     return [(x.text, p, k) for p in about(name, ps, question) for k, s in enumerate(p.sentences) if re.search(_LIST[relation], s) for x in _objects(s) if not _same(x.text, p.core)]
 
