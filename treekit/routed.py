@@ -19,18 +19,18 @@ from .reading import sentences
 from .report import compare
 from .run import Results
 
-# %% ../nbs/11m_routed.ipynb #c81d7881
+# %% ../nbs/11m_routed.ipynb #114fa27a
 SETS = ("asqa", "qampari", "eli5")  # in the printed order
 
 def setting(
     profile: str,  # its name
-    n: int | None,  # questions per data set; None: offline 60, else as the profile says
+    n: int | None,  # questions per data set; None: offline 40, else as the profile says
     settings: dict,  # further settings of the profile
     **given,  # seed, data, budget
 ) -> Profile:
     "A profile for RDR²'s artefacts."
     P = load_profile(profile, n=n, **given, **(dict(pool="documents") | settings))
-    return replace(P, n=60) if n is None and P.offline else P
+    return replace(P, n=40) if n is None and P.offline else P
 
 # %% ../nbs/11m_routed.ipynb #e758b9c4
 def printed(
