@@ -123,9 +123,9 @@ def fit(
 
 def _score(weights, features): return math.fsum(weights.get(n, 0.0) * v for n, v in features.items())
 
-# %% ../nbs/05k_wayfinding.ipynb #651900dd
-SURE, HOPEFUL = -4.0, -2.5  # least score of an answer, and of an expansion
-WORDS, OPEN = 250, 2  # words that a view answers with, unless its best paragraph alone is longer; headings that it unfolds
+# %% ../nbs/05k_wayfinding.ipynb #56bdc856
+SURE, HOPEFUL = -4.5, -2.5  # least score of an answer, and of an expansion
+WORDS, OPEN = 220, 2  # words that a view answers with, unless its best paragraph alone is longer; headings that it unfolds
 
 def chosen(
     view: View,
