@@ -1,0 +1,163 @@
+"What the offline reader is worth as Tree-of-Question's planner: decompositions, queries, responses and judgements, on the world's train split, in Korean and in English; and what it does with bad input."
+import re, unicodedata
+from functools import cache
+
+import pytest
+
+from treekit.bm25 import BM25
+from treekit.data import Passage, load, load_corpus
+from treekit.josa import settle
+from treekit.levels import cause, right
+from treekit.offline import HANDLERS
+
+N = 60  # questions, of four types
+
+
+def handle(task, **inputs): return HANDLERS[task](**inputs)
+
+
+@cache
+def shelf(name):
+    corpus = load_corpus(name)
+    return BM25(corpus)
+
+
+def found(name, question, k=3): return [h.passage for h in shelf(name).search([handle("search_query", question=question)], k)[0]]
+
+
+def slots(steps, mark): return [tuple(map(int, re.findall(mark, s))) for s in steps]
+
+
+def gold_shape(q):
+    "The slots of a gold decomposition; without the choice between two values that stand there, and with a list's choice in the place of its items' attributes."
+    steps = [s.question for s in q.decomposition]
+    if q.type == "comparison": steps = steps[:-1]
+    if q.type == "hybrid": steps = [steps[0], steps[-1]]
+    return slots(steps, r"#(\d)")
+
+
+@pytest.mark.parametrize("name, floor", [("komultihop", .97), ("multihop", .93)])
+def test_decompositions_have_the_gold_shape(name, floor):
+    questions = load(name, split="train", n=400)
+    good = [slots(handle("decompose_question", question=q.question), r"\[ANS_(\d)\]") == gold_shape(q) for q in questions]
+    assert sum(good) / len(good) >= floor
+
+
+def test_simple_questions_stay_whole():
+    questions = [q for q in load("kogeneral", split="train", n=200) if q.type in ("single", "explanation")]
+    whole = [handle("decompose_question", question=q.question) == [q.question] for q in questions]
+    assert sum(whole) / len(whole) >= .95
+
+
+@pytest.mark.parametrize("question, shape", [
+    ("BMW i5와 비슷한 가격대의 전기차를 추천해 주세요.", [(), (1,)]), ("놀란 감독의 작품 중 오펜하이머가 출연한 영화가 있나요?", [(), ()]),
+    ("갤럭시랑 아이폰 중 어느 핸드폰이 배터리 수명이 더 긴가요?", [(), ()]), ("캐리비안의 해적 시리즈 중 제일 관객 수가 많은 게 뭐야?", [(), (1,)]), ("1977년 고촌 지역의 사진을 보여 주세요.", [()])])
+def test_the_papers_own_examples(question, shape):
+    "Table 1's four types, and the question of Sec. 5.4 that can't be decomposed."
+    assert slots(handle("decompose_question", question=question), r"\[ANS_(\d)\]") == shape
+
+
+def test_a_list_is_taken_apart_item_by_item():
+    assert handle("decompose_question", question="〈겨울 빙하〉, 〈없어진 봉투〉와 〈A와 B〉 중에서 가장 긴 것은 무엇인가요?") == ["〈겨울 빙하〉의 길이는 몇 분인가요?", "〈없어진 봉투〉의 길이는 몇 분인가요?", "〈A와 B〉의 길이는 몇 분인가요?"]
+    assert handle("decompose_question", question="Which of The Winter Glacier, The Absent Envelope and Ice is the longest?") == ["How long is The Winter Glacier?", "How long is The Absent Envelope?", "How long is Ice?"]
+
+
+def in_levels(name, question, levels=3):
+    "A small tree by hand: the responses level by level until one is valid."
+    D = found(name, question)
+    out = [handle("respond", question=question, queries="", documents=D)]
+    steps = handle("decompose_question", question=question)
+    for limit in range(2, levels + 1) if len(steps) > 1 else ():
+        if handle("evaluate_response", question=question, response=out[-1])["response_validity"]: break
+        answers, told = {}, []
+        for n, step in enumerate(steps, 1):
+            needs = [int(i) for i in re.findall(r"\[ANS_(\d)\]", step)]
+            if not all(answers.get(i) for i in needs): continue
+            for i in needs: step = step.replace(f"[ANS_{i}]", answers[i])
+            step = settle(step)
+            said = in_levels(name, step, limit - 1)[-1]
+            answers[n] = handle("integrate_answer", question=step, documents=found(name, step))["answer_span"] or handle("integrate_answer", question=step, documents=[f"{step}: {said}"])["answer_span"]
+            told.append(f"{step}: {said}")
+        out.append(handle("respond", question=question, queries="", documents=told))
+    return out
+
+
+@cache
+def judged(name):
+    "(answerability, valid, right, level) of every response to the sample."
+    rows = []
+    for q in load(name, split="train", n=N):
+        for level, R in enumerate(in_levels(name, q.question), 1):
+            said = handle("evaluate_response", question=q.question, response=R)
+            rows.append((said["answerability"], said["response_validity"], right(R, q), level, q.id))
+    return rows
+
+
+def auc(pairs):
+    good, bad = [a for a, r in pairs if r], [a for a, r in pairs if not r]
+    return sum((a > b) + .5 * (a == b) for a in good for b in bad) / (len(good) * len(bad))
+
+
+@pytest.mark.parametrize("name, area, agreement", [("komultihop", .93, .90), ("multihop", .87, .88)])
+def test_the_judge_tells_right_from_wrong(name, area, agreement):
+    "It sees question and response only; right is against gold answers. Measured: .98 and .96 in Korean, .94 and .95 in English."
+    rows = judged(name)
+    assert auc([(a, r) for a, _, r, _, _ in rows]) >= area
+    assert sum(v == bool(r) for _, v, r, _, _ in rows) / len(rows) >= agreement
+
+
+def test_levels_gain_in_korean():
+    "Right answers after one search, and after the tree; measured .20 and .51."
+    first, last = {}, {}
+    for _, _, r, level, id in judged("komultihop"):
+        if level == 1: first[id] = r
+        last[id] = r
+    assert sum(first.values()) / N <= .30 and sum(last.values()) / N >= .42
+
+
+def test_responses_are_short_korean_with_fitting_particles():
+    for q in load("komultihop", split="train", n=N):
+        R = handle("respond", question=q.question, queries="", documents=found("komultihop", q.question))
+        assert R and not re.search(r"[은이을과]\([는가를와]\)|\[ANS_", R) and len(re.findall(r"[다요]\.", R)) <= 5
+
+
+def test_judgements_are_in_range_and_follow_the_response():
+    q, grounds = "벨란토 스트란드가 감독한 영화의 음악을 작곡한 사람은 누구인가요?", "벨란토 스트란드가 감독한 영화는 〈빌려온 등불〉입니다. 〈빌려온 등불〉의 음악은 모리크 그렌이 맡았다."
+    whole = handle("evaluate_response", question=q, response=f"벨란토 스트란드가 감독한 영화의 음악을 작곡한 사람은 모리크 그렌입니다. {grounds}")
+    other = handle("evaluate_response", question=q, response=f"벨란토 스트란드가 감독한 영화의 음악을 작곡한 사람은 소르 달입니다. {grounds}")
+    silent = handle("evaluate_response", question=q, response="문서에서 답을 찾지 못했습니다.")
+    assert whole["response_validity"] and not other["response_validity"] and not silent["response_validity"]
+    assert whole["answerability"] > other["answerability"] > silent["answerability"]
+    for e in (whole, other, silent): assert 1 <= e["semantic_coherence"] <= 10 and 0 <= e["answerability"] <= 100 and e["overall_assessment"] == (e["semantic_coherence"] + e["answerability"] / 10) / 2
+
+
+HOSTILE = ["", " ", "?", "😀", "😀 영화 중에서 가장 긴 것은?", "중에서", "가장 중에서 가장", "〈〈〈", "와 과 와 과", "[ANS_1]", "[ANS_1] 중에서 가장 긴 것은 무엇인가요?", "가" * 5000, "벨란토가 감독한 영화의 음악은 " * 280, "the film that " * 360 + "?",
+           "A and B " * 620, "X와 Y 중에서 " * 500, unicodedata.normalize("NFD", "서울의 인구는 몇 명인가요?"), "韓國의 수도는 어디인가요?", "{\"a\": 1}\n\0", "Who is " + "X's " * 1000, "서울 population은 얼마?"]
+
+
+@pytest.mark.parametrize("question", HOSTILE, ids=lambda q: repr(q[:12]))
+def test_hostile_questions_and_responses(question):
+    documents = [Passage("1", "빌려온 등불 (1974년 영화)", "〈빌려온 등불〉은 벨란토 스트란드가 감독한 모험 영화이다."), "", "질문? ", "a" * 5000, Passage("2", "", ""), "소르의 인구는 몇 명인가요?: 소르의 인구는 6만 명입니다."]
+    steps = handle("decompose_question", question=question)
+    assert steps and all(isinstance(s, str) for s in steps) and len(steps) <= 1000
+    assert isinstance(handle("search_query", question=question), str) and isinstance(handle("thought_query", question=question)["query"], str)
+    assert isinstance(handle("respond", question=question, queries=question, documents=documents), str)
+    assert handle("integrate_answer", question=question, documents=documents)["relevance"] in ("relevant", "irrelevant")
+    for q, r in ((question, question), ("소르의 인구는 몇 명인가요?", question), ("Who directed The Lamp?", question)):
+        assert isinstance(handle("evaluate_response", question=q, response=r)["response_validity"], bool)
+    said = handle("follow_up", question=question, steps=["Follow up: a Intermediate answer: b", "junk"])
+    assert bool(said["question"]) != bool(said["answer"]) and handle("thought", question=question, documents=documents, thoughts=["a"])
+
+
+def test_the_rules_for_error_cases_count_each_question_once():
+    from treekit import toq
+    from treekit.config import load_profile
+    from treekit.levels import CAUSES
+    from treekit.run import run
+    questions = {"komultihop": load("komultihop", n=12)}
+    rows = run({"ToQ (ours)": toq.METHODS["ToQ (ours)"]}, questions, load_profile("offline"), progress=False).rows
+    corpus = {p.id: p for p in load_corpus("komultihop")}
+    ended = [cause(r, corpus) for r in rows]
+    assert set(ended) <= set(CAUSES) and "long-tail" not in ended
+    thinned = {i: p for i, p in corpus.items() if i not in {q.supporting[0] for q in questions["komultihop"]}}
+    assert all(c in ("long-tail", "valid and right", "wrong but judged valid") for c in (cause(r, thinned) for r in rows))
