@@ -126,6 +126,21 @@ def test_broken_wikitext_gives_a_tree(what):
     assert "leak" not in tree.to_text() and "hidden" not in tree.to_text() and "Infobox" not in tree.to_text()
 
 
+def test_what_the_text_keeps():
+    "Links whose titles have a colon, measures, foreign words, entities; not files, categories, other languages, and a name's empty brackets."
+    text = ("'''Raith''' ({{lang-gd|[[rath]]}}; {{IPA|x}}) saw [[CSI: Miami|the series]], [[Re: Zero]], and [[:Category:Forts|forts]][[fr:Raith]][[zh-yue:Raith]][[Category:Forts]][[file: a.jpg | thumb | [[b]] and [[c|d]]]].<ref name=x>one<br>two</ref> "
+            "It has {{convert|19000|sqft|m2}}&nbsp;– or {{convert|3|to|5|mi|km}} – and {{nowrap|[[United States Dollar|$]]9}}<ref>unclosed {{cite}} and more.<ref name=y/> {{citation needed}} [http://x.y A page] {{unknown|words}} End .")
+    assert from_wikitext(text, "Raith")[1].text == "Raith (rath) saw the series, Re: Zero, and forts. It has 19000 sqft – or 3 to 5 mi – and $9unclosed and more. A page End."
+
+
+def test_no_page_takes_forever():
+    "Markup that makes a careless pattern try for ever."
+    for text in ("<ref " + "\"'" * 4000, "<ref>x" * 8000, "<!--" * 8000, "[[" * 4000 + "a|b", "{{" * 4000, "(,;" * 8000, "{|" * 500 + "|-" * 500, "<a" * 8000, "''" * 4000, "\n*" * 8000 + "x", "== " * 4000, "! " * 8000):
+        started = time.process_time()
+        from_wikitext("Text. " + text, "Page"); from_markdown(text, "Page"); from_html(text, "Page")
+        assert time.process_time() - started < 10, text[:10]
+
+
 def test_headings_that_jump():
     tree = from_wikitext(BROKEN["levels that jump"], "Page")
     assert [(tree.depth(i), tree[i].text) for i in tree.headings] == [(0, "Page"), (1, "A"), (2, "B"), (2, "C"), (1, "D")]

@@ -22,7 +22,7 @@ from .report import PAGE, fonts
 from .run import Row
 from .searchtree import _Row, _sections
 
-# %% ../nbs/11j_headingtree.ipynb #97708695
+# %% ../nbs/11j_headingtree.ipynb #042beb23
 OWN_CASE = "six flags over texas"  # in the paper's question, and the title of its document
 
 def cases(
@@ -33,10 +33,10 @@ def cases(
 ) -> list[Question]:
     "The questions to choose the case from; one, where it is known."
     if question: return [by_words(question, sample(profile, (dataset,))[dataset])]
-    if profile.data != "world" and (own := [q for q in load(dataset, profile.data, seed=profile.seed) if OWN_CASE in q.question.casefold()]):
-        documents = load_documents(dataset, profile.data, profile.documents, profile.seed)
-        if documents.trees.find(OWN_CASE.title()): return own[:1]
-    return sample(profile, (dataset,))[dataset][:n]
+    if profile.data == "world": return sample(profile, (dataset,))[dataset][:n]
+    trees, questions = load_documents(dataset, profile.data, profile.documents, profile.seed).trees, load(dataset, profile.data, seed=profile.seed)
+    if trees.find(OWN_CASE.title()) and (own := [q for q in questions if OWN_CASE in q.question.casefold()]): return own[:1]
+    return [q for q in questions if any(p.wikipage and trees.find(p.wikipage) for p in q.qa_pairs)][:n] or sample(profile, (dataset,))[dataset][:n]
 
 def chosen(
     rows: Iterable[Row],  # of the three methods

@@ -40,13 +40,13 @@ def assembled(
     tree = grown(title, pruned(rows), id)
     return tree if len(tree) > 1 else Skipped(title, "empty")
 
-# %% ../nbs/06f_markup.ipynb #5122f30a
+# %% ../nbs/06f_markup.ipynb #a8a46fd4
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
-_ATTRIBUTES = r"""(?:[^<>"']|"[^"<>]*"|'[^'<>]*'|["'])*?"""
-_REFERENCE = re.compile(rf"<ref(?:erences)?\b{_ATTRIBUTES}/>|<ref\b{_ATTRIBUTES}>.*?</ref\s*>|<references\b{_ATTRIBUTES}>.*?</references\s*>", re.S | re.I)
+_REFERENCE = re.compile(r"<ref(?:erences)?\b[^<>]*/>|<(ref|references)\b[^<>]*>[^<]*(?:<(?!/?\1\b)[^<]*)*</\1\s*>", re.I)  # an unclosed one takes nothing with it
+_LONE_REFERENCE = re.compile(r"</?ref(?:erences)?\b[^<>]*>", re.I)
 _PLAIN_LINK = re.compile(r"\[\[(?:[^\[\]|{}<>:\n]+\|)?([^\[\]|{}<>:\n]+)\]\]")
 _REDIRECT = re.compile(r"\s*#\s*(?:redirect|넘겨주기|weiterleitung|redirection|redirección|redirecionamento|rinvia|doorverwijzing|перенаправление|転送|重定向)\s*:?\s*\[\[([^\]|#]+)", re.I)
-_HIDDEN_LINK = re.compile(r"\s*(?:file|image|media|category|파일|그림|분류|datei|bild|kategorie|fichier|catégorie|archivo|imagen|categoría|immagine|categoria|файл|категория|ファイル|カテゴリ|文件|分类|[a-z]{2,3}(?:-[a-z]+)?)\s*:", re.I)
+_HIDDEN_LINK = re.compile(r"\s*(?:file|image|media|category|파일|그림|분류|datei|bild|kategorie|fichier|catégorie|archivo|imagen|categoría|immagine|categoria|файл|категория|ファイル|カテゴリ|文件|分类)\s*:|\s*(?-i:[a-z]{2,3}(?:-[a-z]+)?:(?! ))", re.I)
 _DROPPED_TAGS = frozenset("ref references gallery math score timeline imagemap templatedata style script hiero graph mapframe chem ce".split())
 _BLOCK_TAGS = frozenset("div p blockquote poem center hr ul ol dl section pre".split())
 _SHOWN = {name: part for part, names in {"0": "nowrap nobr small big abbr tooltip sic center", "-1": "lang transl transliteration", "measure": "convert cvt", "quote": "quote blockquote cquote quotation"}.items() for name in names.split()} | {"as of": "date"}
@@ -60,7 +60,7 @@ _BREAK, _HEAD, _ITEM, _CAPTION, _ROW = "\n", "\x01", "\x02", "\x03", "\x04"  # m
 def _clean(text):
     "One line, without what broken markup and cut templates leave behind."
     text = _LEFT.sub("", text) if any(c in text for c in "<'[{}]_") else text
-    if "(" in text: text = re.sub(r"\(\s*[,;:]+\s*", "(", re.sub(r"\(\s*[,;:]*\s*\)", "", text))
+    if "(" in text: text = re.sub(r"\(\s*[,;:\s]*\)|(?<=\()[\s,;:]+|[\s,;:]+(?=\))", "", text)
     return re.sub(r" ([,;:.)])(?=\s|$)", r"\1", " ".join(text.split()))
 
 # %% ../nbs/06f_markup.ipynb #194198dc
@@ -170,7 +170,7 @@ def _blocks(flat):
         elif line.strip() and (text := _clean(_MARKS.sub(" ", line[2:]))):
             yield {_HEAD: "heading", _CAPTION: "header", _ROW: "row"}[mark], int(line[1]), text
 
-# %% ../nbs/06f_markup.ipynb #c569684e
+# %% ../nbs/06f_markup.ipynb #7c792a00
 def _unwanted(title, keep):
     if not title.strip(): return "no title"
     if "list" not in keep and _LIST_TITLE.match(title): return "list"
@@ -187,7 +187,7 @@ def from_wikitext(
     import mwparserfromhell
     if redirect := _REDIRECT.match(text): return Skipped(title, "redirect", redirect[1].strip())
     if reason := _unwanted(title, keep): return Skipped(title, reason)
-    text = _PLAIN_LINK.sub(r"\1", _REFERENCE.sub("", _COMMENT.sub("", re.sub("[\x00-\x08\x0e-\x1f]", "", text))))
+    text = _PLAIN_LINK.sub(r"\1", _LONE_REFERENCE.sub("", _REFERENCE.sub("", _COMMENT.sub("", re.sub("[\x00-\x08\x0e-\x1f]", "", text)))))
     try: code = mwparserfromhell.parse(text)
     except mwparserfromhell.parser.ParserError as e: return Skipped(title, f"broken wikitext: {e}")
     if "disambiguation" not in keep and any(_AMBIGUOUS.fullmatch(str(n.name).strip()) for n in code.nodes if hasattr(n, "params") and hasattr(n, "name")): return Skipped(title, "disambiguation")
