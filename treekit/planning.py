@@ -7,7 +7,7 @@ __all__ = ['MISSING', 'SURE', 'CERTAIN', 'VALID', 'COHERENT', 'listed', 'enumera
            'thought_query', 'Known', 'Step', 'known', 'simple', 'Resolved', 'resolve', 'respond', 'integrate_answer',
            'evaluate_response']
 
-# %% ../nbs/05j_planning.ipynb #481fbfeb
+# %% ../nbs/05j_planning.ipynb #94a60100
 import functools, re
 from typing import NamedTuple
 from .answering import read
@@ -15,14 +15,14 @@ from .comparing import compare, options
 from .following import about_names, described, explicit, homonyms, names_in, pages, read_through
 from .intent import ask, related
 from .iterating import _pieces
-from .reading import FUNCTION, amount, date_key, norm, sentences, stem, within
+from .reading import FUNCTION, date_key, norm, sentences, stem, within
 from .tasks import HANDLERS, handles
 
-# %% ../nbs/05j_planning.ipynb #bf26e9e6
+# %% ../nbs/05j_planning.ipynb #afd1a6e1
 def listed(text: str) -> list[str]:
     "The things that *A, B and C* or *A or B* names."
     text = text.strip(" ,.")
-    if "," in text: return [p.strip() for p in re.split(r",\s*(?:and |or )?| and (?=[^,]*$)| or (?=[^,]*$)", text) if p.strip()]
+    if re.search(r",\s+(?=\D)", text): return [p.strip() for p in re.split(r",\s+(?:and |or )?(?=\D)| and (?=[^,]*$)| or (?=[^,]*$)", text) if p.strip()]
     return [p.strip() for p in re.split(r" (?:and|or) (?=(?:the |A |An |The )?[A-Z0-9])", text) if p.strip()]
 
 def enumerated(names: list[str]) -> str:
@@ -41,7 +41,7 @@ def attribute(
     name: str,  # of one thing
 ) -> str:  # a question about that thing; "" if nobody can tell what is compared
     "How to ask one thing for what is compared."
-    if (m := _NOUNS.search(part)) and not any(cue.search(m[1]) for cue, _ in _ATTRIBUTES): return f"What is the {m[1]} of {name}?"
+    if (m := _NOUNS.search(part)) and m[1].split()[0] not in ("people", "one", "film", "novel", "album", "inhabitants") and not any(cue.search(m[1]) for cue, _ in _ATTRIBUTES): return f"What is the {m[1]} of {name}?"
     return next((form.format(name) for cue, form in _ATTRIBUTES if cue.search(part)), "")
 
 # %% ../nbs/05j_planning.ipynb #9365bd04
@@ -121,7 +121,7 @@ def thought_query(question: str, **others) -> dict:  # thought, query
     words = " ".join(search_query(re.sub(r"\[ANS_\d+\]", " ", s)) for s in steps).split()
     return dict(thought=" ".join(steps), query=" ".join(dict.fromkeys(words)) or question)
 
-# %% ../nbs/05j_planning.ipynb #b85cfa5f
+# %% ../nbs/05j_planning.ipynb #aa318542
 class Known(NamedTuple):
     "Pages, and answers to questions that were asked before."
     pages: list
@@ -150,12 +150,15 @@ def known(documents) -> Known:
     return Known(pages(plain), said)
 
 _MANY = re.compile(r"^(?:What|Who|Which) are the |^(?:What|Which) [a-z]+s (?:did|were|are|have)\b|^(?:What|Which) children\b|^Who were the |\blist\b")
-SURE, CERTAIN = 0.12, 0.9  # least probability of a span that counts as an answer; and of one whose sentence doesn't speak of what is asked
+SURE, CERTAIN = 0.12, 0.5  # least probability of a span that counts as an answer; and of one whose sentence doesn't speak of what is asked
 
 def _told(question, f):
     "Whether an answer's sentence says something of the question beside its names: its relation, or one of its words."
     a, s = ask(question), f.page.sentences[f.sentence]
-    beyond = a.content - {stem(w) for n in names_in(question) for w in norm(n).split()}
+    names = names_in(question)
+    if names and not any(within(norm(n), s.norm) or within(norm(n), f" {f.page.full} ") or f.page.name and within(f.page.name, f" {norm(n)} ") for n in names): return False  # of somebody else
+    if re.match(r"(?:When|How (?:many|long|tall|deep|old)|On what date|In what year)\b", question) and not re.search(r"\d", f.text): return False
+    beyond = a.content - {stem(w) for n in names for w in norm(described(n, question)).split()}
     return not beyond or bool(beyond & s.stems) or any(s.spans[i].norm == norm(f.text) for r in a.relations for i in related(r, s))
 
 def simple(question: str, k: Known) -> Step:
@@ -163,21 +166,33 @@ def simple(question: str, k: Known) -> Step:
     if norm(question) in k.said: return Step(question, k.said[norm(question)], [])
     twins = homonyms(k.pages)
     held = about_names(names_in(question), k.pages)
-    if _MANY.search(question) and (many := _everything(question, held)):
-        return Step(question, list(dict.fromkeys(t for t, _, _ in many)), list(dict.fromkeys(explicit(p, i, p.title in twins) for _, p, i in many[:3])))
+    if (turned := _BY.match(question)) or _MANY.search(question):
+        if many := _fitting(question, _everything(question, held)): return Step(question, list(dict.fromkeys(t for t, _, _ in many)), list(dict.fromkeys(explicit(p, i, p.title in twins) for _, p, i in many[:3])))
+        if turned: return Step(question, [], [])
     for f in read(question, held)[:2] if held else ():
         if f.p >= SURE and (_told(question, f) or f.p >= CERTAIN): return Step(question, [f.text], [explicit(f.page, f.sentence, f.page.title in twins)])
     return Step(question, [], [])
 
-_TURNED = {"children": "child", "stars": "star", "members": "member", "alumni": "studi", "people": "", "films": "", "novels": "", "albums": "", "landmarks": "", "companies": ""}
+_BY = re.compile(rf"^(?:Which|What|In which) (?!city\b|country\b|year\b|date\b|kind\b|prize\b|award\b)[a-z0-9 ]+ {_VERB}.*[A-Z]|^Who (?:appeared|played|studied|was born|died|starred|lives|acted)\b.*[A-Z]")  # what did it, not what is said of it
+_KINDS = "film|novel|album|band|company|club|landmark|university|person|prize"
+
+def _fitting(question, hits):
+    "Those that are of the kind and the year that the question names, as far as their pages say."
+    wanted = re.match(rf"(?:Which|What) (\d{{4}} )?(?:football |film )?({_KINDS})\b", question)
+    if not wanted: return hits
+    def says(p, w): return w in p.title.lower() or any(f" {w} " in x.norm for x in p.sentences)
+    if wanted[1] and (dated := [h for h in hits if says(h[1], wanted[1].strip())]): hits = dated
+    return [h for h in hits if norm(h[1].core) != norm(h[0]) or says(h[1], wanted[2])] or hits
+
 _TELLS = {"direct": "direct made", "star": "star appear cast role lead", "act": "star appear", "child": "child daughter son parent mother father", "member": "member play consist", "studi": "studi degre graduat attend alumni", "alumni": "studi degre graduat attend", "born": "born nativ birth",
           "set": "set take place", "shot": "shot film", "film": "shot film", "written": "wrote written author", "wrote": "wrote written author", "publish": "publish", "record": "record album", "album": "record album releas", "produc": "produc", "made": "produc made", "design": "design architect", "found": "found",
-          "music": "music compos score", "compos": "music compos score"}
+          "music": "music compos score", "compos": "music compos score", "won": "won prize award gone given", "based": "based offic home busi", "stand": "stand stood", "play": "play member band consist", "die": "die died death", "star": "star appear cast role lead", "appear": "star appear cast role lead",
+          "features": "star appear cast role lead", "manag": "manag coach", "label": "label sign record", "comes": "from formed", "lies": "lie flow run", "bear": "born nativ birth"}
 
 def _everything(question, ps):
     "(answer, page, sentence): pages that say it of the name, and what the name's own page lists."
     a, names = ask(question), [norm(n) for n in names_in(question)]
-    own = {stem(w) for n in names for w in n.split()}
+    own = {stem(w) for n in names_in(question) for w in norm(described(n, question)).split()}
     words = {w for t in a.tokens if t.word and t.stem not in own for cue, ws in _TELLS.items() if t.stem.startswith(stem(cue)) or t.low.startswith(cue) for w in ws.split()}
     tells = {stem(w) for w in words}
     out = []
@@ -190,7 +205,7 @@ def _everything(question, ps):
     whole = [o for o in out if not any(o[0] != x[0] and f" {norm(o[0])} " in f" {norm(x[0])} " for x in out)]
     return [o for j, o in enumerate(whole) if not any(norm(o[0]) == norm(x[0]) for x in whole[:j])][:12]
 
-# %% ../nbs/05j_planning.ipynb #06b2c609
+# %% ../nbs/05j_planning.ipynb #7aea9cc0
 class Resolved(NamedTuple):
     "How far a question's steps lead."
     answers: list[str]
@@ -200,7 +215,10 @@ class Resolved(NamedTuple):
 
 _SMALL = re.compile(r"\b(?:first|earlier|earliest|older|oldest|fewer|fewest|less|least|smaller|smallest|shorter|shortest|lower|lowest|cheaper|cheapest)\b")
 
-def _value(text): return date_key(text) or ((v,) if (v := amount(text)) is not None else None)
+def _value(text):
+    "A date, or a number, to compare by."
+    if re.search(r"[A-Z][a-z]{2,8}\b.*\d{3,4}|^\d{4}$", text): return date_key(text)
+    return (float(m[0].replace(",", "")),) if (m := re.search(r"\d[\d,]*(?:\.\d+)?", text)) else None
 
 def resolve(question: str, k: Known) -> Resolved:
     "A question's steps."
