@@ -16,7 +16,7 @@ from treekit.rdr2 import ABLATIONS, ITERATIONS, METHODS, RDR2, TOP_K, grouped
 from treekit.readers import Reader
 from treekit.report import published
 from treekit.retrieval import Hit
-from treekit.routing import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, prefix, read_behaviours, unfold
+from treekit.routing import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, prefix, random_heading, read_behaviours, unfold, within
 from treekit.run import run
 from treekit.store import Store, StoredChat
 from treekit.treestore import build
@@ -173,6 +173,59 @@ def test_no_nodes_and_the_root_light_nothing():
     tree = the_park()
     assert light_nodes(tree, []).lit == light_nodes(tree, [0]).lit == ()
     assert [unfold(tree, h).lit for h in (4, 41)] == [(), (42, 43, 44, 45)]
+
+
+def test_a_routers_thoughts_and_passages_of_unknown_documents_stand_in_the_trace():
+    class Thinker(Router):
+        async def reply(self, request): return [Completion(c.text, tokens_in=1, tokens_out=1, thinking="The second paragraph, perhaps." if request.prompt.task == "route" else "") for c in await super().reply(request)]
+    p = ask(RDR2(), Thinker(lambda d: "[ANSWER] 2"), [TITAN], Passage("1", TITAN.title, "Titan is a coaster of steel in Arlington"), Passage("2", "Elsewhere", "Nobody knows this page."))
+    assert [n.data["thinking"] for n in routings(p)] == [["The second paragraph, perhaps."]]
+    assert p.trace.nodes[0].notes == ["1 of 2 passages are in no document that is known, and are read as they were retrieved"] and counts(p) == dict(plain=1)
+
+
+# --- a subtree that is too long
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
+    draw = random.Random(seed)
+    tree = some_tree(draw)
+    whole = light_nodes(tree, near := draw.sample(range(len(tree)), min(len(tree), 2)))
+    for longest in (1, draw.randint(50, 400), len(whole.text), None):
+        rst = within(whole, near, longest)
+        shown, must = [int(line.strip().split(":")[0]) for line in rst.text.split("\n")], {0, *near, *(a for n in near for a in tree.ancestors(n))}
+        assert longest is None or len(rst.text) <= max(longest, sum(len(line) + 1 for line in whole.text.split("\n") if int(line.split(":")[0]) in must))
+        assert set(rst.lit) == set(whole.lit) & set(shown) and rst.left_out.isdisjoint(shown) and rst.left_out | set(shown) == {*tree.headings, *whole.lit}
+        assert all(tree[i].parent in shown for i in shown if i)  # nothing hangs in the air
+        assert must & {*tree.headings, *whole.lit} <= set(shown)
+        if longest is None or longest >= len(whole.text): assert rst is whole
+
+
+def test_a_page_of_twenty_thousand_headings_is_routed():
+    parishes = grown("Register", [r for i in range(20000) for r in ((1 + i % 3, "structure", f"Parish {i}"), (2 + i % 3, "content", f"Parish number {i} has a mill of {1000 + i}, built of stone."))], "r")
+    says = "[ANSWER] 20000: Parish number 9999 has a mill\n[EXPAND] 39999: ==Parish 19999=="
+    chunk, router = Passage("r#1", "Register", "Parish number 9999 has a mill of 10999, built of stone."), Router(lambda d: says)
+    p = ask(RDR2(), router, [parishes], chunk)
+    [view], [seen] = routings(p), router.seen
+    assert 59_000 < len(seen) <= 60_000 and "20000: Parish number 9999" in seen and "39999:" not in seen
+    assert (view.data["answers"], counts(p)) == ([20000], dict(shortened=1, hidden=1)) and "farther off were left out" in view.notes[0]
+    whole = ask(RDR2(longest=None), router, [parishes], chunk)
+    assert [v.data["heading"] for v in routings(whole)] == [None, 39999] and not any(v.notes for v in routings(whole)) and "shortened" not in counts(whole)
+
+
+def test_words_that_differ_in_a_letter_mean_the_node_that_has_them():
+    tree = grown("Park", [r for d in (1980, 1990, 2000) for r in ((1, "structure", f"{d}s"), (2, "content", f"In the {d}s it grew by {d % 97} rides."))])
+    rst = light_nodes(tree, [2])
+    for said, expands, found in (("[EXPAND] 3: 1990s", (3,), {}), ("[EXPAND] 5: 1990s", (3,), dict(moved=1)), ("[EXPAND] 77: ==1990s==", (3,), dict(moved=1)), ("[EXPAND] 3: 1991s", (3,), {}), ("[EXPAND] 77: 1970s", (), dict(unknown=1))):
+        d = decide(rst, read_behaviours(said))
+        assert (d.expands, {k: n for k, n in d.counts.items() if k != "half_open"}) == (expands, found), said
+
+
+def test_a_long_section_is_shown_around_its_passage():
+    items = grown("List", [(1, "structure", "Mills"), *((2, "content", f"* The mill of place number {i} was built in {1000 + i}.") for i in range(5000))], "l")
+    router = Router(lambda d: "Cannot answer")
+    p = ask(RDR2(longest=5000), router, [items], Passage("l#1", "List", "* The mill of place number 4000 was built in 5000."))
+    lit = routings(p)[0].data["lit"]
+    assert 4002 in lit and lit == list(range(lit[0], lit[-1] + 1)) and 50 < len(lit) < 120 and abs((lit[0] + lit[-1]) / 2 - 4002) <= 1
 
 
 # --- the loop, against one that does one thing after the other
@@ -465,8 +518,8 @@ def test_the_rows_are_the_printed_ones():
 def test_without_passages_it_is_the_reader_alone():
     p = ask(RDR2(top_k=0), router := Router(None), [TOWN], CHUNK)
     assert (routed(p), p.usage.calls) == ([], 1) and router.read[0].text == asyncio_read(Reader(top_k=0))
-    assert ask(RDR2(router=False), other := Router(None), [TOWN], CHUNK).usage.calls == 1 and "1204" in other.read[0].text
-    assert (RDR2().documents, RDR2(router=False).documents, RDR2(top_k=0).documents) == (True, False, False)
+    assert ask(RDR2(routing=False), other := Router(None), [TOWN], CHUNK).usage.calls == 1 and "1204" in other.read[0].text
+    assert (RDR2().documents, RDR2(routing=False).documents, RDR2(top_k=0).documents) == (True, False, False)
 
 
 def asyncio_read(method):

@@ -6,7 +6,7 @@
 __all__ = ['READINGS', 'METHODS', 'ABLATIONS', 'TOP_K', 'ITERATIONS', 'MATTERS', 'Group', 'grouped', 'View', 'Route', 'RDR2',
            'mattered']
 
-# %% ../nbs/papers/rdr2.ipynb #472c0858
+# %% ../nbs/papers/rdr2.ipynb #c7ff092e
 import asyncio
 from dataclasses import dataclass, field
 from typing import Literal
@@ -17,7 +17,7 @@ from .data import Passage
 from .documents import DocumentTree, introduced
 from .method import Node, check_fields, together
 from .readers import Reader
-from .routing import ROUTE, RST, Decision, decide, light_nodes, random_heading, unfold
+from .routing import ROUTE, RST, Decision, decide, light_nodes, random_heading, unfold, within
 
 # %% ../nbs/papers/rdr2.ipynb #81976bd4
 @dataclass
@@ -83,7 +83,7 @@ class Route:
         "Whether no output could be read."
         return bool(self.views) and all(v.said is None for v in self.views) and not self.answers
 
-# %% ../nbs/papers/rdr2.ipynb #b0217f58
+# %% ../nbs/papers/rdr2.ipynb #21c2c4cb
 READINGS = dict(paper=dict(iterations=5, headings=False, seen="shown", whole=True), code=dict(iterations=10, headings=True, seen="matched", whole=False))
 
 @dataclass(frozen=True)
@@ -92,23 +92,25 @@ class RDR2(Reader):
     iterations: int | None = None  # expansions of a document; None: 5 in the paper, 10 in the code
     format: Literal["tag", "enclose"] = "tag"  # how the router writes its behaviours
     reading: Literal["paper", "code"] = "paper"  # where the two differ
-    router: bool = True  # False: Retrieve-and-Read
+    routing: bool = True  # False: Retrieve-and-Read
     structure: bool = True  # False: no headings, each passage is accepted or refused
     similarity: bool = True  # False: a random heading is unfolded at first, instead of what is beside the retrieved passages
     content: bool = True  # False: nothing is unfolded at first
     refuse: bool = True  # False: whatever is shown must be answered with or expanded
     views: Literal["passage", "document"] = "passage"  # the first subtrees
     fallback: bool = True  # read what was retrieved where routing left nothing
+    longest: int | None = 60_000  # characters of a subtree's text, about 15,000 tokens; what is farthest is left out; None: any
     seed: int = 0  # of the random heading
 
     def __post_init__(self):
         check_fields(self, top_k=0, seed=0)
-        if self.iterations is not None and self.iterations < 0: raise UsageError(f"iterations should be at least 0, not {self.iterations}")
+        for name, least in dict(iterations=0, longest=1).items():
+            if (value := getattr(self, name)) is not None and value < least: raise UsageError(f"{name} should be at least {least}, not {value}")
 
     @property
     def documents(self) -> bool:
         "Whether it needs the documents' trees."
-        return self.router and self.top_k > 0
+        return self.routing and self.top_k > 0
 
     def setting(self, name: str):
         "What the reading has, unless a field says otherwise."
@@ -116,7 +118,7 @@ class RDR2(Reader):
         return READINGS[self.reading][name] if own is None else own
 
     async def _evidence(self, question, hits, kit, root):
-        if not self.router or not hits: return await super()._evidence(question, hits, kit, root)
+        if not self.routing or not hits: return await super()._evidence(question, hits, kit, root)
         if kit.documents is None: raise UsageError("RDR² walks the documents of passages, and this kit has none: give Kit(documents=treekit.origins.Documents(trees))")
         groups, interleaved = await asyncio.to_thread(grouped, hits, kit.documents, self.reading)
         nodes = [kit.trace.add("document", g.tree.title, parent=root, id=g.tree.id, chunks=[[p.id, list(at), round(d, 4)] for p, (at, d) in zip(g.passages, g.places)]) for g in groups if g.tree]
@@ -128,6 +130,7 @@ class RDR2(Reader):
             if self.fallback: passages = [h.passage for h in hits]
         asked = [n for r, node in zip(routes, nodes) for n in self._record(kit.trace, node, r, counts)]
         root.data["counts"] = {k: n for k, n in counts.items() if n}
+        if plain := counts["plain"]: root.notes.append(f"{plain} of {len(hits)} passages are in no document that is known, and are read as they were retrieved")
         return passages, tuple(asked)
 
     def _first(self, question, group):
@@ -135,7 +138,7 @@ class RDR2(Reader):
         tree, places = group.tree, [nodes for nodes, _ in group.places]
         if not self.content: return [View(RST(tree, ()), ())]
         if not self.similarity:
-            rst = random_heading(tree, f"{self.seed} {question.id} {tree.id}")
+            rst = random_heading(tree, f"{self.seed} {question.id} {tree.id or tree.title}")
             return [View(rst, rst.lit)]
         if self.views == "document": places = [tuple(sorted({i for nodes in places for i in nodes}))]
         views = {}
@@ -148,7 +151,7 @@ class RDR2(Reader):
     async def _route(self, question, group, kit, document):
         "$c_{ro} = \\operatorname{Router}(q, d)$ (Eq. 2): waves of calls, until nothing is left to unfold."
         route, tree, used, opened = Route(group), group.tree, 0, set()
-        wave = self._first(question, group)
+        wave = [self._fitted(v) for v in self._first(question, group)]
         if self.similarity and self.content and self.views == "passage": route.twins = len(group.places) - len(wave)
         limit = self.setting("iterations") if self.structure else 0
         seen = {i for v in wave for i in (v.rst.lit if self.setting("seen") == "shown" else v.matched)}
@@ -164,11 +167,18 @@ class RDR2(Reader):
                     why = "seen" if heading in opened or known else "limit" if used >= limit else ""
                     if why: v.passed[why] = v.passed.get(why, 0) + 1; continue
                     opened.add(heading)
-                    seen.update(own)
                     used += 1
-                    if own: following.append(View(unfold(tree, heading), own, v, heading, used))
+                    if own:
+                        following.append(self._fitted(View(unfold(tree, heading), own, v, heading, used)))
+                        seen.update(following[-1].rst.lit)
             wave = following
         return route
+
+    def _fitted(self, view):
+        "The view, no longer than the router can read."
+        near = (view.heading,) if view.heading is not None else view.matched if self.similarity else view.matched[:1]
+        if self.structure: view.rst = within(view.rst, near, self.longest)
+        return view
 
     async def _ask(self, question, view, kit, document):
         "One output of the router, and what is left of it."
@@ -206,21 +216,23 @@ class RDR2(Reader):
             node = trace.add("routing", (f"{route.group.tree[v.heading].text} ▸ " if v.heading is not None else "") + " ".join(said), parent=made[id(v.above)] if v.above else document, iteration=v.iteration, heading=v.heading, lit=list(v.rst.lit), matched=list(v.matched),
                              behaviours=None if v.said is None else [list(b) for b in v.said], answers=list(v.answers), expands=list(v.decision.expands), expelled=[list(e) for e in v.decision.expelled],
                              collapsed=v.said is None, counts=v.decision.counts | v.passed)
+            if (n := len(v.rst.left_out)): node.data["counts"]["shortened"] = 1; v.node.notes.append(f"the router was shown no more than {self.longest:,} characters: {n:,} nodes farther off were left out")
+            node.data |= v.node.data  # a reasoning model's thoughts
             node.calls, node.notes, node.depth, made[id(v)] = v.node.calls, v.node.notes, v.node.depth, node
             for k, n in node.data["counts"].items(): counts[k] = counts.get(k, 0) + n
             yield node
 
-# %% ../nbs/papers/rdr2.ipynb #f58f6a26
+# %% ../nbs/papers/rdr2.ipynb #b89abf0f
 METHODS = {"RDR2 (Ours)": RDR2()}
-ABLATIONS = METHODS | {"w/o router": RDR2(router=False), "w/o structure": RDR2(structure=False), "w/o similarity": RDR2(similarity=False), "w/o content": RDR2(content=False),
+ABLATIONS = METHODS | {"w/o router": RDR2(routing=False), "w/o structure": RDR2(structure=False), "w/o similarity": RDR2(similarity=False), "w/o content": RDR2(content=False),
                        "w/o [EXPAND]": RDR2(iterations=0), "w/o [REFUSE]": RDR2(refuse=False)}  # Tables 2, 7
 TOP_K = {"Retrieve-and-Read": {f"top-{k}": Reader(top_k=k) for k in range(6)}, "RDR2 (Ours)": {f"top-{k}": RDR2(top_k=k) for k in range(6)}}  # Table 8
 ITERATIONS = {f"iter-{i}": RDR2(iterations=i) for i in range(6)}  # Table 9
 
-# %% ../nbs/papers/rdr2.ipynb #977b0293
+# %% ../nbs/papers/rdr2.ipynb #86928cfb
 MATTERS = dict(interleaved="passages that the code would look for in another page's tree", introduction="expansions of an introduction that the code can't make", half_open="expansions that the code refuses because something below is visible",
                moved="ids that the words behind them correct", text="ids expelled because the words behind them fit nothing", collapsed="outputs that could not be read", unread="documents read as retrieved because of that", all_refused="questions with every document refused: the code reads nothing",
-               plain="passages in no document", twins="subtrees that the code asks about twice")
+               plain="passages in no document", shortened="subtrees longer than the router can read", twins="subtrees that the code asks about twice")
 
 def mattered(
     traces,  # of RDR2's predictions

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PREFIX', 'FORMATS', 'ROUTE', 'CURATED', 'CURATE', 'EXPELLED', 'COUNTED', 'RST', 'light_nodes', 'unfold',
-           'random_heading', 'prefix', 'read_behaviours', 'fits', 'Decision', 'decide', 'is_introduced']
+           'random_heading', 'within', 'prefix', 'read_behaviours', 'fits', 'Decision', 'decide', 'is_introduced']
 
 # %% ../nbs/papers/routing.ipynb #c8dd0c7b
 import json, random, re
@@ -14,17 +14,21 @@ from dataclasses import dataclass
 from .documents import DocumentTree
 from .llm import Format, Prompt
 
-# %% ../nbs/papers/routing.ipynb #c6481af1
+# %% ../nbs/papers/routing.ipynb #2704003d
 @dataclass(frozen=True)
 class RST:
     "A retrieval subtree: a document with all its headings, and the content nodes that are lit."
     tree: DocumentTree
     lit: tuple[int, ...]  # content nodes, in reading order
+    left_out: frozenset[int] = frozenset()  # nodes that there was no room for
 
     @property
     def text(self) -> str:
         "What the router reads: `id: text` lines, indented by level (Sec. 3.3)."
-        return self.tree.to_text(self.lit)
+        lines = self.tree.to_text(self.lit).split("\n")
+        return "\n".join(l for l in lines if _id(l) not in self.left_out) if self.left_out else "\n".join(lines)
+
+def _id(line): return int(line.split(":", 1)[0])
 
 def light_nodes(
     tree: DocumentTree,  # DST
@@ -52,6 +56,22 @@ def random_heading(
     "The content of one heading, whatever was retrieved (*w/o similarity*)."
     with_text = [h for h in tree.headings if tree.content(h)]
     return unfold(tree, random.Random(seed).choice(with_text)) if with_text else RST(tree, ())
+
+def within(
+    rst: RST,
+    near: Iterable[int],  # nodes that it is about
+    longest: int | None,  # characters of its text; None: any
+) -> RST:  # the same, if it is short enough
+    "The subtree with what is nearest to some nodes: these and all above them first, then level by level below those, and on a level by the distance in the text."
+    if longest is None or len(rst.text) <= longest: return rst
+    tree, near = rst.tree, tuple(near) or (0,)
+    sizes = {_id(line): len(line) + 1 for line in rst.text.split("\n")}
+    kept, below = {0, *near, *(a for i in near for a in tree.ancestors(i))}, {}
+    for i in sizes: below[i] = 0 if i in kept else 1 + below.get(tree[i].parent, 0)
+    room = longest - sum(sizes[i] for i in sorted(kept) if i in sizes)
+    for i in sorted(sizes.keys() - kept, key=lambda i: (below[i], min(abs(i - n) for n in near), i)):
+        if tree[i].parent in kept and sizes[i] <= room: kept.add(i); room -= sizes[i]
+    return RST(tree, tuple(i for i in rst.lit if i in kept), frozenset(sizes) - kept)
 
 # %% ../nbs/papers/routing.ipynb #02c574d8
 PREFIX = 8  # words of a node's text behind its id
@@ -143,7 +163,7 @@ $question
 $document
 """, CURATED)
 
-# %% ../nbs/papers/routing.ipynb #9d4168a9
+# %% ../nbs/papers/routing.ipynb #35f49471
 EXPELLED = ("text", "unknown", "hidden", "kind", "open", "empty")  # reasons
 COUNTED = (*EXPELLED, "moved", "repeated", "contradicted", "collapsed", "introduction", "half_open")
 
@@ -173,19 +193,22 @@ def decide(
 ) -> Decision:
     "The sound behaviours of an output, by the rules above."
     tree, lit, counts, taken, expelled = rst.tree, set(rst.lit), {}, [], []
+    headings = dict.fromkeys(h for h in tree.headings if h not in rst.left_out)  # in their order
     def count(what): counts[what] = counts.get(what, 0) + 1
     if behaviours is None: count("collapsed")
     said = [b for b in behaviours or () if b[0] != "REFUSE"]
     for tag, id, words in said:
-        eligible = rst.lit if tag == "ANSWER" else tree.headings
-        sound, spoken = id in tree and (id in lit if tag == "ANSWER" else tree[id].type == "structure"), bool(_words(words))
-        if not sound or spoken and not fits(words, tree[id].text):
-            same = [i for i in eligible if fits(words, tree[i].text)] if spoken else []
+        eligible = rst.lit if tag == "ANSWER" else headings
+        sound, wanted = id in (lit if tag == "ANSWER" else headings), _words(words)
+        if not sound or not _words(tree[id].text).startswith(wanted):
+            same = wanted and [i for i in eligible if _words(tree[i].text).startswith(wanted)]
+            if len(same) != 1 and sound and fits(words, tree[id].text): same = [id]
+            same = same or wanted and [i for i in eligible if fits(words, tree[i].text)]
             if len(same) != 1:
                 why = "text" if sound else "unknown" if id not in tree else "kind" if (tree[id].type == "structure") == (tag == "ANSWER") else "hidden"
                 expelled.append((tag, id, words, why)); count(why); continue
+            if id != same[0]: count("moved")
             id = same[0]
-            count("moved")
         if tag == "EXPAND":
             if id == 0 and is_introduced(tree): id = tree.root.children[0]
             own = tree.content(id)
