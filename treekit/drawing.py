@@ -12,7 +12,7 @@ from .config import UsageError
 from .method import Node, Trace
 from .report import COLUMN, PAGE, fonts, house_style, ht
 
-# %% ../nbs/11a_drawing.ipynb #8bb695bc
+# %% ../nbs/11a_drawing.ipynb #120521c4
 def clean(
     text,  # anything; a model may have written it
 ) -> str:  # one line
@@ -31,7 +31,7 @@ def facts(
         found.append(("▪", f"{len(hits)} passage{'s' * (len(hits) > 1)}: " + " · ".join(names[:titles]) + " …" * (len(names) > titles)))
     found += [("→", data[key]) for key in ("evidence", "observation", "result", "explanation") if data.get(key) and data[key] != node.text]
     if isinstance(judged := data.get("evaluation") if node.kind != "evaluation" else data, dict) and "answerability" in judged:
-        if node.kind == "sub-question": found.append(("→", data.get("answer") or data["response"]))
+        if node.kind == "sub-question": found.append(("→", data.get("answer") or f"(no answer span) {data['response']}"))
         found.append(("✓" if judged["response_validity"] else "✗", f"coherence {judged['semantic_coherence']:g}, answerability {judged['answerability']:g} %, overall {judged['overall_assessment']:g}"))
     return [(mark, clean(text)) for mark, text in found + [("!", n) for n in node.notes]]
 

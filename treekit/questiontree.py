@@ -36,7 +36,7 @@ def _asked(trace, node):
     slots = node.data["slots"]
     return f"{_name(trace, node)}  {clean(slots)}" + (f"  ⇒  {clean(node.text)}" if slots != node.text and "queries" in node.data else "")
 
-# %% ../nbs/11k_questiontree.ipynb #3122f3a0
+# %% ../nbs/11k_questiontree.ipynb #5fc5a791
 _GOOD, _STEP = "#ececec", 11
 
 def _box(width, head, node, lines, titles, response=None, evaluation=None, fill="white", edge=0.6):
@@ -57,7 +57,7 @@ def _whole(trace, x, width, y, lines, titles):
         left = x + _STEP * depth
         if node is root: block = _box(width, clean(node.text), node, lines, titles, root.data["levels"][0]["response"], root.data["levels"][0]["evaluation"], _GOOD)
         elif "queries" not in node.data: block = _Block(width - _STEP * depth - _STEP, [(_asked(trace, node), True, "", lines), *((n, False, "!", 2) for n in node.notes)])
-        else: block = _box(width - _STEP * depth - _STEP, _asked(trace, node), node, lines, titles, node.data["answer"] or node.data["response"], node.data["evaluation"])
+        else: block = _box(width - _STEP * depth - _STEP, _asked(trace, node), node, lines, titles, node.data["answer"] or f"(no answer span) {node.data['response']}", node.data["evaluation"])
         boxes.append((block, left, y))
         at[node.id] = block, left, y
         if node is not root:
