@@ -342,7 +342,7 @@ def test_the_town_is_what_the_cases_say(): assert [(n.id, n.text.split()[0]) for
     ("4", [], [], dict(collapsed=1, unread=1)),
     ("[ANSWER]", [], [], dict(collapsed=1, unread=1)),
     ("[ANSWER] none of them\n[EXPAND] all", [], [], dict(collapsed=1, unread=1)),
-    ("[ANSWER] -1: Tarn", [], [], dict(kind=1)),  # the root's number in the paper's print
+    ("[ANSWER] -1: Tarn", [], [], dict(unknown=1)),  # the root's number in the paper's print
     ("[ANSWER] 4, 6 and 99", [4], [], dict(hidden=1, unknown=1)),
     ("[ANSWER] 4: \"cannot answer\" is no part of it", [], [], dict(text=1)),
     (f"[ANSWER] {'9' * 400}", [], [], dict(unknown=1)),

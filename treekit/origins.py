@@ -67,7 +67,7 @@ class Documents:
         "All documents in chunks: what a retriever searches."
         for tree in self.trees: yield from (c.passage for c in chunks(tree, words))
 
-# %% ../nbs/06i_origins.ipynb #73c18530
+# %% ../nbs/06i_origins.ipynb #6f2dc6eb
 @functools.lru_cache(4)
 def _world(articles, seed, lang):
     from treekit.world import World
@@ -86,13 +86,20 @@ def load_documents(
     seed: int = 0,  # which world
 ) -> Documents:
     "The documents that go with a dataset. A `UsageError` says what to set where there are none."
+    found = _found(name, source, documents, seed)
+    if not len(found): raise UsageError(f"{Path(documents or source).name!r} has no document: set documents = {_WANTED} with at least one")
+    return found
+
+_WANTED = "a tree store, an articles_*.jsonl file, or a folder of them"
+
+def _found(name, source, documents, seed):
     if not documents and (articles := _world_size(source)): return _world(articles, seed, _language(name))
-    place, wanted = Path(documents or source), "a tree store, an articles_*.jsonl file, or a folder of them"
+    place = Path(documents or source)
     if place.is_dir():
         if found := sorted(place.glob("articles_*.jsonl")): return Documents(_articles(found))
-        raise UsageError(f"no file articles_*.jsonl in {place.name!r}: set documents = {wanted}")
-    if not documents: raise UsageError(f"no documents go with data = {str(source)!r}, and a router walks documents: set documents = {wanted}")
-    if not place.is_file(): raise UsageError(f"no file {place.name!r}: documents is {wanted}")
+        raise UsageError(f"no file articles_*.jsonl in {place.name!r}: set documents = {_WANTED}")
+    if not documents: raise UsageError(f"no documents go with data = {str(source)!r}, and a router walks documents: set documents = {_WANTED}")
+    if not place.is_file(): raise UsageError(f"no file {place.name!r}: documents is {_WANTED}")
     if place.suffix == ".jsonl": return Documents(_articles([place]))
     from treekit.treestore import TreeStore
     return Documents(TreeStore(place))

@@ -73,7 +73,7 @@ def within(
         if tree[i].parent in kept and sizes[i] <= room: kept.add(i); room -= sizes[i]
     return RST(tree, tuple(i for i in rst.lit if i in kept), frozenset(sizes) - kept)
 
-# %% ../nbs/papers/routing.ipynb #02c574d8
+# %% ../nbs/papers/routing.ipynb #4dfda69b
 PREFIX = 8  # words of a node's text behind its id
 
 def prefix(text: str) -> str:
@@ -81,8 +81,8 @@ def prefix(text: str) -> str:
     return " ".join(text.split()[:PREFIX])
 
 _MARK = re.compile(r"\[\s*(answer|expand|refuse)\s*\]|<\s*(answer|expand|refuse)\s*/?\s*>", re.I)
-_SAID = re.compile(r"\W*?(?:(?:node|id|number|paragraph|heading)\b\W*)?(\d+(?:\s*(?:,|and|&)\s*\d+)*)(?:\s*$|\s*[^\w\s]\s*|\s+)(.*)", re.I)
-_REFUSAL = re.compile(r"\b(?:cannot|can't|can not)\s+answer\b|[\[<]\s*refuse\s*/?\s*[\]>]", re.I)
+_SAID = re.compile(r"\W*?(?:(?:node|id|number|paragraph|heading)\b\W*?)?(-?\d+(?:\s*(?:,|and|&)\s*\d+)*)(?:\s*$|\s*[^\w\s]\s*|\s+)(.*)", re.I)
+_REFUSAL = re.compile(r"\b(?:cannot|can['’]t|can not)\s+answer\b|[\[<]\s*refuse\s*/?\s*[\]>]", re.I)
 
 def read_behaviours(
     text: str,  # the router's output
@@ -98,7 +98,7 @@ def read_behaviours(
         for i, line in enumerate(lines):
             said = _SAID.fullmatch(line.strip()) if i == 0 or re.match(r"\W*\d+\s*:", line) else None
             if not said: rest += f"\n{line}"; continue
-            ids = [int(n) for n in re.findall(r"\d+", said[1])]
+            ids = [int(n) for n in re.findall(r"-?\d+", said[1])]
             found += [(tag, id, (said[2] or "").strip() if len(ids) == 1 else "") for id in ids]
     refused = bool(_REFUSAL.search(rest))
     if not found and not refused: raise ValueError("neither a behaviour nor a refusal in the router's output: it stands for a refusal")
