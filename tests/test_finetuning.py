@@ -275,3 +275,36 @@ def test_curation_leaves_out_what_it_cannot_read():
     found = [(Question(f"q{k}", "asqa", "When?", ("1883",)), view().rst) for k in range(4)]
     samples, left = asyncio.run(curated(found, Scripted()))
     assert [s.behaviours for s in samples] == [(("ANSWER", 2), ("EXPAND", 4)), ()] and left == dict(unread=1, misplaced=1)
+
+
+# ---- the five rows of Table 4, in miniature ----
+
+def test_the_rows_are_the_printed_ones():
+    from treekit.report import published
+    from treekit.trained_router import CURVE, ROUTER, SETTINGS
+    assert list(SETTINGS) == list(dict.fromkeys(r["method"] for r in published("rdr2", "table4"))) and {CURVE, ROUTER} <= set(SETTINGS)
+
+
+def test_a_router_is_trained_kept_and_serves(monkeypatch, tmp_path):
+    "All of the tiny preset with thirty samples: lessons, LoRA, all weights, looks while training; found again; and a routing call answered in either format."
+    import asyncio
+    import treekit.trained_router as t
+    from treekit.routing import ROUTE
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    monkeypatch.setitem(t.PRESETS, "tiny", replace(t.PRESETS["tiny"], train=30, test=12, articles=200, lessons=40, lesson_epochs=1.0))
+    monkeypatch.setattr(t, "TINY", dict(width=32, layers=1, heads=2, inner=64))
+    monkeypatch.setattr(t, "LOOKS", 2)
+    t.tiny_samples.cache_clear()
+    try:
+        made = {name: t._trained(name, 0) for name in (t.CURVE, "enclose prompt, base, full, epoch 7.0")}
+        assert all(len(r["outputs"]) == len(t.tiny_samples()["test"]) for r in made.values())
+        log = made[t.CURVE]["log"]
+        assert len(log) == math.ceil(5 * len(t.tiny_samples()["train"]) / 8) and "ANS-F1" in log[-1] and sum("ANS-F1" in row for row in log) >= 2 and log[-1]["loss"] < log[0]["loss"]
+        monkeypatch.setattr(t, "train", None)  # from here on nothing is trained
+        assert t._trained(t.CURVE, 0) == made[t.CURVE] == t.routers([(t.CURVE, 0)])[0]
+        router = t.TrainedRouter.tiny(t.CURVE)
+        s = t.tiny_samples()["test"][0]
+        monkeypatch.setattr(t, "generate", lambda *_: ["<answer>2: other words</answer>\n<expand>77: nothing</expand>"])
+        reply = asyncio.run(router.complete(ROUTE["enclose"](question=s.question, document="0: T\n\t1: ==H==\n\t\t2: The words of this line")))[0].text
+        assert reply == "[ANSWER] 2: The words of this line\n[EXPAND] 77: nothing"
+    finally: t.tiny_samples.cache_clear()

@@ -84,7 +84,7 @@ def tiny_model(
         vocab_size=len(tokenizer), hidden_size=width, intermediate_size=inner, num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=heads, max_position_embeddings=2048,
         tie_word_embeddings=True, rope_parameters=dict(rope_type="default", rope_theta=theta), pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id, eos_token_id=tokenizer.eos_token_id))
 
-# %% ../nbs/train/finetuning.ipynb #229955a4
+# %% ../nbs/train/finetuning.ipynb #33cce0dd
 def extra(
     module: str,  # a package of the extra "train"
     what: str,  # what needs it
@@ -100,19 +100,20 @@ def device() -> str:
 
 def load_model(
     name: str | Path,  # on the hub, or a folder
+    at: str = "",  # "cpu", "cuda"; default: a GPU if there is one
 ):  # (model, tokenizer)
     "A causal language model with its tokenizer. What can't be loaded is a `UsageError`."
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
-    name, adapter = str(name), Path(name, "adapter_config.json")
+    name, at, adapter = str(name), at or device(), Path(name, "adapter_config.json")
     base = json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"] if adapter.exists() else name
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
-        model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16 if device() == "cuda" else torch.float32)
+        model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16 if at.startswith("cuda") else torch.float32)
     except (OSError, ValueError) as e: raise UsageError(f"no model {base!r}: {str(e).strip().splitlines()[0]}; give a folder with its files, or log in where the hub asks for it") from None
     if adapter.exists(): model = extra("peft", "an adapter").PeftModel.from_pretrained(model, name, is_trainable=True)
     if tokenizer.pad_token is None: tokenizer.pad_token = tokenizer.eos_token
-    return model.to(device()), tokenizer
+    return model.to(at), tokenizer
 
 def save_model(model, tokenizer, folder: Path | str):
     "What `load_model` reads: the whole model, or the adapter alone."
@@ -301,15 +302,15 @@ def generate(
         for i, row in zip(some, made): out[i] = tokenizer.decode(row[longest:], skip_special_tokens=True)
     return out
 
-# %% ../nbs/train/finetuning.ipynb #1b3d52ac
-PINNED = dict(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", ATEN_CPU_CAPABILITY="avx2", MKL_CBWR="AVX2", DNNL_MAX_CPU_ISA="AVX2", TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1", CUBLAS_WORKSPACE_CONFIG=":4096:8")
+# %% ../nbs/train/finetuning.ipynb #b3b3042d
+PINNED = dict(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", ATEN_CPU_CAPABILITY="avx2", MKL_CBWR="AVX2", DNNL_MAX_CPU_ISA="AVX2", TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
 
 def pinned(
     jobs: list[tuple[str, dict]],  # ("treekit.module:function", its arguments), JSON-able both ways
     workers: int = 2,  # processes at a time
 ) -> list[Any]:  # what each returned
     "Run functions in processes of their own, with one thread and a fixed instruction set. A `UsageError` there is one here."
-    env = {**PINNED, **os.environ, "OMP_NUM_THREADS": "1"}
+    env = {**os.environ, **PINNED, "MKL_CBWR": os.environ.get("MKL_CBWR", PINNED["MKL_CBWR"])}
     waiting, running, results = list(enumerate(jobs)), {}, [None] * len(jobs)
     try:
         while waiting or running:

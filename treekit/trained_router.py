@@ -45,7 +45,7 @@ ROUTER = "tag prompt, inst, lora, epoch 3.5"  # the one the paper routes with (S
 UNTRAINED = ("untrained", "inst, not fine-tuned")  # what the trained ones stand beside
 CURVE, LOOKS, DEV = "tag prompt, inst, lora, epoch 5.0, post-processing", 10, 120  # Figures 6 and 7: the row that is looked at while it trains, how often, on how many test samples
 
-# %% ../nbs/train/trained_router.ipynb #fe2481c4
+# %% ../nbs/train/trained_router.ipynb #fdddd1b7
 @dataclass(frozen=True)
 class Preset:
     "What is trained, and on how much."
@@ -59,11 +59,11 @@ class Preset:
     test: int = 0
     articles: int = 0  # of the world that samples come from
     chunk: int = 100  # words of what is retrieved
-    lessons: int = 0  # samples of the other instructions
+    lessons: int = 0  # samples that inst learns from before
     lesson_epochs: float = 0.0
 
 PRESETS = {p.name: p for p in (
-    Preset("tiny", "", "", dict(full=1e-3, lora=3e-3), words=4, bare=True, train=720, test=250, articles=6000, chunk=40, lessons=3000, lesson_epochs=2.0),
+    Preset("tiny", "", "", dict(full=1e-3, lora=3e-3), words=2, bare=True, train=720, test=250, articles=6000, chunk=40, lessons=4000, lesson_epochs=2.0),
     Preset("8B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct", dict(full=1e-5, lora=1e-5), words=8, bare=False, chunk=100))}
 TINY = dict(width=128, layers=2, heads=4, inner=256)  # of the tiny model
 TOKENS = 4096  # of its tokenizer
@@ -79,7 +79,7 @@ def example(s: Sample, preset: Preset, form: str) -> Example:
     said = [(tag, i, " ".join(s.rst.tree[i].text.split()[:preset.words])) for tag, i in s.behaviours]
     return Example(s.id, prompt_of(s.question, s.rst.text, preset, form), FORMATS[form].render(said))
 
-# %% ../nbs/train/trained_router.ipynb #e5135e86
+# %% ../nbs/train/trained_router.ipynb #b1a837d8
 def _digest(*more):
     "What the tiny samples and routers depend on: the code below this module, the wiki's words, and what else is named."
     words = (root() / "data" / "world" / "en.toml").read_bytes()
@@ -107,24 +107,23 @@ def _samples(rows): return [Sample(r["id"], r["question"], r["document"], tuple(
 
 def lessons(
     world: World,
-    gold: Gold,
     n: int,
     seed: int = 0,
 ) -> list[Sample]:
-    "Other questions at folds drawn by chance: one to three sections visible, of the asked page or, for a third, of another page of its kind."
-    draw, trees, out = random.Random(f"lessons {seed}"), list(gold.trees.values()), []
-    questions = [q for kind in ("single", "list", "explanation") for q in world.questions(kind, n, "train")]
-    draw.shuffle(questions)
-    for q in (q for q in questions if gold.holders(q)):
-        tree = gold.trees[draw.choice(list(gold.holders(q)))]
-        if draw.random() < 1 / 3:
-            shape = [tree[h].text for h in tree.headings[1:]]
-            tree = next((t for t in (draw.choice(trees) for _ in range(400)) if t is not tree and [t[h].text for h in t.headings[1:]][:3] == shape[:3]), tree)
-        sections = [h for h in tree.headings if tree.content(h)]
-        lit = sorted(i for h in draw.sample(sections, min(len(sections), draw.choice((1, 1, 2, 2, 3)))) for i in tree.content(h))
-        out.append(gold.label(q, RST(tree, tuple(lit))))
-        if len(out) == n: break
-    return out
+    "Questions at folds drawn by chance: one to three sections visible, of the asked page or, for a third, of another that shares a word of its title."
+    gold, draw, out, titled = Gold(world), random.Random(f"lessons {seed}"), [], {}
+    for tree in gold.trees.values():
+        for word in tree.title.split(): titled.setdefault(word, []).append(tree)
+    pairs = [(q, gold.trees[d]) for part in ("train", "dev") for q in world.dataset("asqa", None, part) for d in gold.holders(q)]
+    while len(out) < n:
+        draw.shuffle(pairs)
+        for q, tree in pairs:
+            others = [t for word in tree.title.split() for t in titled[word] if t.id not in gold.holders(q)]
+            if others and draw.random() < 1 / 3: tree = draw.choice(others)
+            sections = [h for h in tree.headings if tree.content(h)]
+            lit = [i for h in draw.sample(sections, min(len(sections), draw.choice((1, 2, 2, 3)))) for i in tree.content(h)]
+            out.append(gold.label(q, RST(tree, tuple(sorted(lit)))))
+    return out[:n]
 
 def _tiny_samples(preset):
     world = World(0, preset.articles)
@@ -133,7 +132,7 @@ def _tiny_samples(preset):
     found = [gold.label(q, rst) for q, rst in views(questions, BM25(list(documents.passages(preset.chunk))), documents)]
     train_side, test_side = split(found)
     return dict(found=[sizes(train_side), sizes(test_side)], questions=len(questions), train=_rows(drawn(train_side, preset.train)), test=_rows(drawn(test_side, preset.test, TEST_SHARES)),
-                lessons=_rows(lessons(World(0, preset.articles // 3), gold, preset.lessons)))
+                lessons=_rows(lessons(World(1, preset.articles), preset.lessons)))
 
 @lru_cache(2)
 def tiny_samples() -> dict:  # train, test, lessons: samples; found: sizes before they were drawn, train and test; questions: how many
@@ -239,7 +238,7 @@ def train_router(
     save_model(made, tokenizer, folder)
     return log
 
-# %% ../nbs/train/trained_router.ipynb #eddd96a4
+# %% ../nbs/train/trained_router.ipynb #477640c3
 class TrainedRouter:
     "A fine-tuned model that answers RDR²'s routing calls."
     def __init__(self,
@@ -270,7 +269,7 @@ class TrainedRouter:
 
     def _reply(self, question, document, render, max_new):
         with self._lock:  # one at a time: the same numbers, however many ask
-            if not self._loaded: self._loaded = load_model(self.folder)
+            if not self._loaded: self._loaded = load_model(self.folder, "cpu" if self.preset.bare else "")
             text, = generate(*self._loaded, [prompt_of(question, document, self.preset, self.format)], 48 if self.preset.bare else max_new)
         try: said = read_behaviours(text)
         except ValueError: return text
