@@ -95,6 +95,19 @@ def test_the_best_window_is_the_best_of_all(text, wanted):
     assert d == Levenshtein.distance(text[at:at + len(wanted)], wanted) == min(Levenshtein.distance(text[s:s + len(wanted)], wanted) for s in range(max(1, len(text) - len(wanted) + 1)))
 
 
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text("abc ", max_size=60), min_size=1, max_size=5), st.integers(0, 200), st.integers(1, 80), st.text("abcx “", max_size=3), st.text("abcx “", max_size=3))
+def test_what_is_found_stands_somewhere(texts, at, length, before, after):
+    "A piece of the running text, also over its end, with a few letters too many: it is found, in at least one node, in the document's order."
+    tree = grown("A", [(1, "content", t) for t in texts])
+    whole = tree.running[0]
+    piece = f"{whole} {whole}"[at % max(1, len(whole)):][:min(length, len(whole))]
+    found = locate(before + piece + after, tree)
+    if not piece.strip(): return
+    if 4 * len(before + after) < len(piece.strip()) and len(before + piece + after) < len(whole): assert found
+    assert not found or found.nodes and list(found.nodes) == sorted(set(found.nodes)) and set(found.nodes) <= set(tree.running[2])
+
+
 def test_a_chunk_over_the_end_of_the_page():
     "DPR's last chunk of a page goes on with the page's beginning: both ends are its place."
     tree = grown("A", [(1, "content", "The first paragraph speaks of tall rides in the north."), (1, "structure", "B"), (2, "content", "The middle is about opening hours, and about what they were in other years."), (2, "content", "The last one tells who owned the park.")])

@@ -58,7 +58,7 @@ def best_window(
             if y - x > 1: heapq.heappush(heap, (*_bound(x, found[x], y, found[y]), x, y))
     return best[1], best[0]
 
-# %% ../nbs/06h_chunks.ipynb #1d3b1d3c
+# %% ../nbs/06h_chunks.ipynb #ddce22d6
 @dataclass(frozen=True)
 class Located:
     "Where in a document a chunk's words stand."
@@ -85,6 +85,10 @@ def locate(
         low = max(0, at - _REACH)
         runs = [b for b in Levenshtein.editops(ring[low:end + _REACH], wanted).as_matching_blocks() if b.size >= _RUN]
         if runs: begin, end = low + runs[0].a, low + runs[-1].a + runs[-1].size
+    while begin < end and ring[begin] == " ": begin += 1  # a blank is no node's
+    while begin < end and ring[end - 1] == " ": end -= 1
+    turn = len(whole) + 1  # from here on the text begins anew
+    if begin >= turn: begin, end = begin - turn, end - turn
     def between(a, b): return ids[bisect_right(starts, a) - 1:bisect_right(starts, b - 1)] if a < b else ()
-    again = between(0, end - len(whole) - 1)
-    return Located((*(i for i in again if i < ids[bisect_right(starts, begin) - 1]), *between(begin, min(end, len(whole)))), d / len(wanted))
+    first = between(begin, min(end, len(whole)))
+    return Located((*(i for i in between(0, end - turn) if not first or i < first[0]), *first), d / len(wanted))

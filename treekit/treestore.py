@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['build', 'TreeStore']
 
-# %% ../nbs/06g_treestore.ipynb #6bdbf2dd
-import bz2, gzip, hashlib, itertools, json, os, sqlite3, threading, unicodedata, zlib
+# %% ../nbs/06g_treestore.ipynb #1c6a032c
+import bz2, gzip, hashlib, itertools, json, os, sqlite3, threading, zlib
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from contextlib import closing
@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from .config import UsageError, choose
-from .documents import DocumentTree, from_text, tree_of
+from .documents import DocumentTree, from_text, plain_title, tree_of
 from .markup import Skipped, from_html, from_markdown, from_wikitext
 from .wording import Article
 
@@ -80,7 +80,7 @@ def _pages(source, at):
             inside = False
     if inside: yield at, b"<page>the dump ends here"
 
-# %% ../nbs/06g_treestore.ipynb #4fb94c2b
+# %% ../nbs/06g_treestore.ipynb #b73492f6
 _ID, _VERSION = 0x74726B64, 1  # "trkd"; raise the version when the tables change
 _TABLES = """
 CREATE TABLE about (key TEXT PRIMARY KEY, value);
@@ -90,8 +90,6 @@ CREATE TABLE aliases (name TEXT PRIMARY KEY, target TEXT);
 CREATE TABLE counts (reason TEXT PRIMARY KEY, n INTEGER);
 CREATE TABLE skips (title TEXT, reason TEXT);
 """
-
-def _name(title): return " ".join(unicodedata.normalize("NFC", title).replace("_", " ").split())
 
 def _watch():
     "A worker ends with the process that started it, also when that was killed."
@@ -133,9 +131,9 @@ def _write(db, before, at, results):
             if isinstance(made, Skipped):
                 counts[made.reason.split(":")[0]] += 1
                 title = made.title.encode(errors="replace").decode()
-                if made.reason == "redirect": db.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (_name(title), _name(made.target)))
+                if made.reason == "redirect": db.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (plain_title(title), plain_title(made.target)))
                 elif made.reason != "namespace": db.execute("INSERT INTO skips VALUES (?, ?)", (title, made.reason))
-            elif not db.execute("INSERT OR IGNORE INTO documents (id, title, name, tree) VALUES (?, ?, ?, ?)", (*made[:2], _name(made[1]), made[2])).rowcount:
+            elif not db.execute("INSERT OR IGNORE INTO documents (id, title, name, tree) VALUES (?, ?, ?, ?)", (*made[:2], plain_title(made[1]), made[2])).rowcount:
                 counts["duplicate id"] += 1
                 db.execute("INSERT INTO skips VALUES (?, 'duplicate id')", made[1:2])
         db.executemany("INSERT INTO counts VALUES (?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", sorted(counts.items()))
@@ -201,7 +199,7 @@ def _fingerprint(db):
     for id, tree in db.execute("SELECT id, tree FROM documents ORDER BY number"): digest.update(f"{id}\n".encode() + zlib.decompress(tree) + b"\n\n")
     return digest.hexdigest()
 
-# %% ../nbs/06g_treestore.ipynb #33d123d2
+# %% ../nbs/06g_treestore.ipynb #fd744018
 class TreeStore:
     "Document trees in a file. Safe to share between threads."
     def __init__(self, path: str | Path):
@@ -228,13 +226,13 @@ class TreeStore:
 
     def find(self, title: str) -> DocumentTree | None:
         "The tree that a title leads to, redirects followed."
-        name, seen = _name(title), set()
+        name, seen = plain_title(title), set()
         while name and name not in seen:
             seen.add(name)
-            for way in dict.fromkeys((name, name[0].upper() + name[1:])):
+            ways = list(dict.fromkeys((name, name[0].upper() + name[1:])))
+            for way in ways:
                 if row := self._one("SELECT id FROM documents WHERE name = ? ORDER BY number", way): return self.get(row[0])
-            row = self._one("SELECT target FROM aliases WHERE name = ?", way)
-            name = row[0] if row else ""
+            name = next((row[0] for way in ways if (row := self._one("SELECT target FROM aliases WHERE name = ?", way))), "")
 
     def __iter__(self) -> Iterator[DocumentTree]:
         "All trees in their order."
