@@ -121,13 +121,13 @@ def read_query(
 THOUGHT_QUERY = tolerant(read_query, lambda v: f"{v['thought']}\nQuery: {v['query']}")
 QUERY = tolerant(lambda text: ((got := read_query(text, 0))[0]["query"], got[1]), "Query: {}".format)
 
-# %% ../nbs/papers/planner.ipynb #093d6068
+# %% ../nbs/papers/planner.ipynb #5dec1295
 SCORES = dict(semantic_coherence=(1, 10), answerability=(0, 100), overall_assessment=(0.5, 10))  # a mean of 1 and of 0 %
 VALID_FROM = 6.0  # overall assessment of a response whose validity can't be read
 _NAMES = dict(semantic_coherence=r"semantic[ _-]*coherence|의미적? ?일관성|일관성", answerability=r"answerability|(?:답변|응답|대답) ?가능성", overall_assessment=r"overall[ _-]*(?:assessment|score)|(?:전체|종합|전반적) ?평가",
               response_validity=r"(?:response[ _-]*)?valid(?:ity)?|(?:응답|답변)? ?(?:유효성|타당성)")
 _WORDS = {w: n for n, ws in enumerate(["zero 영", "one 일 하나", "two 이 둘", "three 삼 셋", "four 사 넷", "five 오 다섯", "six 육 여섯", "seven 칠 일곱", "eight 팔 여덟", "nine 구 아홉", "ten 십 열"]) for w in ws.split()} | {"hundred": 100, "백": 100}
-_YES, _NO = re.compile(r"true|yes|valid|예|네|참|유효.*|적절.*|[tyo]", re.I), re.compile(r"false|no|not|not valid|invalid|아니[오요].*|거짓|무효.*|부적절.*|유효하지.*|[fnx]", re.I)
+_YES, _NO = re.compile(r"true|yes|valid|예|네|참|유효.*|적절.*|타당.*|[tyo]", re.I), re.compile(r"false|no|not|not valid|invalid|아니[오요].*|거짓|무효.*|부적절.*|.*(?:않|없|못).*|[fnx]", re.I)  # 유효하지 않음 begins like a yes
 
 def read_score(
     value: Any,  # a number, or what a model wrote for one
@@ -135,7 +135,7 @@ def read_score(
 ) -> tuple[float | None, str]:  # None: it is no number
     "A score within its range, and what had to be assumed."
     said = str(value).strip().lower()
-    m = re.fullmatch(r"(-?\d+(?:\.\d+)?)\s*(?:/\s*(?:10|100)|%|점|percent|퍼센트)?\.?", said)
+    m = re.fullmatch(r"(?:약|대략|about|around|~)?\s*(-?\d+(?:\.\d+)?)\s*(?:/\s*(?:10|100)|%|점|percent|퍼센트)?\.?", said)
     if isinstance(value, bool) or value is None or not m and said not in _WORDS: return None, "can't be read"
     number, assumed = float(m[1]) if m else float(_WORDS[said]), "" if m else f"is a word, {value!r}"
     if high == 100 and 0 < number < 1 and "%" not in said: number, assumed = 100 * number, f"is {number:g}, taken as a share"
@@ -155,7 +155,7 @@ def read_evaluation(text: str) -> tuple[dict, list[str]]:
     if out["overall_assessment"] is None: out["overall_assessment"] = mean_score(out)
     valid, said = got.get("response_validity"), str(got.get("response_validity", "")).strip(" .!\"'")
     if not isinstance(valid, bool):
-        valid = True if _YES.fullmatch(said) else False if _NO.fullmatch(said) else None
+        valid = False if _NO.fullmatch(said) else True if _YES.fullmatch(said) else None
         assumed.append(f"response_validity is a word, {said!r}" if valid is not None else f"response_validity {'can’t be read' if said else 'is missing'}; the overall assessment decides")
     out["response_validity"] = out["overall_assessment"] >= VALID_FROM if valid is None else valid
     return out, assumed
@@ -177,13 +177,13 @@ def in_both(part, task, format, ko, en):
     "A part's prompt in both languages."
     for lang, template in (("ko", ko), ("en", en)): PROMPTS[part, lang] = Prompt(f"toq.{part}.{lang}", task, template, format)
 
-# %% ../nbs/papers/planner.ipynb #8532c78a
+# %% ../nbs/papers/planner.ipynb #a8aedb36
 in_both("integrate", "integrate_answer", SPAN, """\
-사용자의 질문 의도에 꼭 맞는 답변 구간을 문서에서 찾으세요.
-질문과 문서가 서로 관련이 있으면, 질문 의도에 맞는 답변 구간을 문서에 쓰인 그대로 뽑으세요. 여러 가지를 묻는 질문이면 모두 쉼표로 이어 쓰세요.
-질문과 문서가 서로 관련이 없으면 None을 출력하세요.
-아래 형식으로만 출력하세요.
-{"relevance": "relevant | irrelevant", "answer_span": "관련 구간"}
+아래 문서만 읽고, 질문한 사람이 알고 싶어 하는 바로 그 말을 골라 answer_span에 옮기세요.
+- 문서의 표현을 바꾸지 말고 필요한 만큼만 가져오세요. 답이 여럿이어야 하는 질문이면 쉼표로 이어 모두 적습니다. 이때 relevance는 relevant입니다.
+- 다른 이야기를 하는 문서뿐이라면 relevance는 irrelevant, answer_span은 None입니다.
+설명을 덧붙이지 말고 다음 모양의 JSON만 쓰세요.
+{"relevance": "relevant | irrelevant", "answer_span": "고른 말"}
 
 예시:
 질문: 인내를 뜻하는 꽃은 무엇인가요?
@@ -195,11 +195,11 @@ in_both("integrate", "integrate_answer", SPAN, """\
 문서:
 $documents
 출력:""", """\
-Search the documents for the span that answers the user's question exactly as it is meant.
-If the question and the documents are relevant to each other, extract the span that fits the question's intent, as it stands in the document. If the question asks for several things, give all of them, separated by commas.
-If the question and the documents are irrelevant to each other, output None.
-Output in this format and nothing else:
-{"relevance": "relevant | irrelevant", "answer_span": "the relevant span"}
+Read only the documents below, pick out the very words that the asker wants to know, and put them into answer_span.
+- Keep the document's wording, and take no more of it than you need. Where a question calls for several answers, list them all with commas between. The relevance is then relevant.
+- Where the documents talk about something else, the relevance is irrelevant, and answer_span is None.
+Add no explanation; write nothing but JSON of this shape:
+{"relevance": "relevant | irrelevant", "answer_span": "the words"}
 
 Example:
 Question: Which flower stands for patience?
@@ -212,58 +212,58 @@ Documents:
 $documents
 Output:""")
 
-# %% ../nbs/papers/planner.ipynb #197fd69f
+# %% ../nbs/papers/planner.ipynb #c495b2cf
 in_both("decompose", "decompose_question", QUESTIONS, """\
-사용자의 질문이 검색 엔진에서 한 번 검색하면 정보를 모을 수 있는 질문인지, 여러 번 검색해야 하는 질문인지 판단하세요.
-여러 번 검색해야 하면 질문을 여러 문장으로 나누고 번호를 붙이세요.
-한 번만 검색하면 되는 경우에는 사용자의 질문을 고치지 말고 그대로 출력하세요.
-앞 질문의 답을 뒤 질문에서 다시 써야 하면 그 자리에 [ANS_N]이라고 쓰세요. N은 앞 질문의 번호입니다.
+검색창에 질문을 한 번 넣는 것으로 충분할지, 여러 번에 나누어 찾아야 할지 먼저 정하세요.
+- 나누어 찾아야 한다면, 따로따로 검색할 짧은 질문을 번호를 매겨 한 줄에 하나씩 쓰세요.
+- 먼저 나온 답을 알아야 물을 수 있는 질문에는 그 답이 들어갈 자리에 [ANS_N]을 넣으세요. N은 그 답을 주는 질문의 번호입니다.
+- 한 번으로 충분하다면 받은 질문을 한 글자도 바꾸지 말고 그대로 돌려주세요.
 
 예시:
-질문: 한라 2 텐트와 비슷한 가격대의 텐트를 추천해 주세요.
-1. 한라 2 텐트의 가격대는 얼마인가요?
-2. [ANS_1] 가격대의 텐트를 추천해 주세요.
+질문: 소설 〈잿빛 항구〉를 쓴 사람의 고향에는 어떤 강이 흐르나요?
+1. 소설 〈잿빛 항구〉를 쓴 사람은 누구인가요?
+2. [ANS_1]의 고향은 어디인가요?
+3. [ANS_2]에는 어떤 강이 흐르나요?
 
 질문: 한라 2 텐트는 무게가 얼마인가요?
 한라 2 텐트는 무게가 얼마인가요?
 
 질문: $question""", """\
-Decide whether one search in a search engine can collect the information for the user's question, or whether it takes several searches.
-If it takes several searches, split the question into several sentences, and number them.
-If one search is enough, output the user's question without any change.
-Where the answer to an earlier question has to be used in a later one, mark the place as [ANS_N]; N is the earlier question's number.
+First settle whether it will do to look the question up once, or whether its parts have to be looked up one by one.
+- If one by one: write the short questions to look up, each on a numbered line of its own.
+- A question that can't be asked before another has its answer gets [ANS_N] in the place of that answer; N is the number of the question that gives it.
+- If once will do: hand the question back as it came, to the letter.
 
 Example:
-Question: Recommend a tent in a similar price range to the Halla 2 tent.
-1. What is the price range of the Halla 2 tent?
-2. Recommend a tent in the price range of [ANS_1].
+Question: Which river flows through the home town of the author of the novel Grey Harbour?
+1. Who wrote the novel Grey Harbour?
+2. What is the home town of [ANS_1]?
+3. Which river flows through [ANS_2]?
 
 Question: How heavy is the Halla 2 tent?
 How heavy is the Halla 2 tent?
 
 Question: $question""")
 
-# %% ../nbs/papers/planner.ipynb #e2755950
+# %% ../nbs/papers/planner.ipynb #35e85ae1
 EXEMPLARS = dict(
-    ko=(("한라 2 텐트와 비슷한 가격대의 텐트를 추천해 주세요.", "한라 2 텐트 가격대 텐트 추천"), ("속초 오늘 날씨를 알려 주세요.", "속초 오늘 날씨"),
-        ("자전거와 전동 킥보드 중에서 보험료가 더 싼 것은 무엇인가요?", "자전거 전동 킥보드 보험료 비교"), ("소설 〈잿빛 항구〉를 쓴 사람이 태어난 곳은 어디인가요?", "소설 잿빛 항구 작가 출생지")),
-    en=(("Recommend a tent in a similar price range to the Halla 2 tent.", "tent recommendation Halla 2 tent price range"), ("Please tell me what the weather is like in Sokcho today.", "Sokcho weather today"),
-        ("Which costs less to insure, a bicycle or an electric scooter?", "bicycle electric scooter insurance cost comparison"), ("Where was the author of the novel Grey Harbour born?", "Grey Harbour novel author birthplace")))
+    ko=(("소설 〈잿빛 항구〉를 쓴 사람이 태어난 곳은 어디인가요?", "소설 잿빛 항구 작가 출생지"), ("내일 속초에 비가 올까요?", "속초 내일 비 예보"),
+        ("자전거와 전동 킥보드 중에서 보험료가 더 싼 것은 무엇인가요?", "자전거 전동 킥보드 보험료 비교"), ("한라 2 텐트는 겨울 산에서도 쓸 수 있나요?", "한라 2 텐트 겨울 산 사용")),
+    en=(("Where was the author of the novel Grey Harbour born?", "Grey Harbour novel author birthplace"), ("Will it rain in Sokcho tomorrow?", "Sokcho rain forecast tomorrow"),
+        ("Which costs less to insure, a bicycle or an electric scooter?", "bicycle electric scooter insurance cost comparison"), ("Can the Halla 2 tent be used in the mountains in winter?", "Halla 2 tent winter mountain use")))
 
 def shots(k: int, lang: str) -> str:
     "The first `k` exemplars as the prompt shows them."
     return "\n\n".join(f"{dict(ko='질문', en='Question')[lang]}: {q}\nQuery: {Q}" for q, Q in EXEMPLARS[lang][:k])
 
 in_both("query", "search_query", QUERY, """\
-당신은 사용자의 질문을 검색 엔진에서 찾기 위한 쿼리를 만드는 모델입니다.
-질문의 답을 찾는 데 가장 알맞은 검색어를 하나 만드세요.
+질문을 받아 검색창에 입력할 말로 바꾸는 것이 당신의 일입니다. 답이 실린 문서를 가장 잘 찾아낼 검색어를 하나만 쓰세요.
 
 $exemplars
 
 질문: $question
 "Query:"로 시작하는 한 줄만 쓰세요.""", """\
-You are a model that writes queries with which users' questions are looked up in a search engine.
-Write the one search term that is best suited to find the answer to the question.
+Your job is to turn what people ask into what they would type into a search box. Give a single query, the one most likely to bring up a document that holds the answer.
 
 $exemplars
 
@@ -291,14 +291,14 @@ $documents
 Question: $question
 Response:""")
 
-# %% ../nbs/papers/planner.ipynb #74d083c2
+# %% ../nbs/papers/planner.ipynb #3844344e
 in_both("evaluate", "evaluate_response", EVALUATION, """\
-사용자 질문에 대한 요약의 semantic_coherence와 answerability를 평가하세요.
-- semantic_coherence: 요약이 논리적으로 이어지고 사용자 질문과 관련되어 있는 정도. 1(전혀 그렇지 않음)부터 10(정확히 일치)까지의 점수.
-- answerability: 요약이 사용자 질문에 직접, 빠짐없이 답할 확률의 추정. 퍼센트로 나타내며, 0%는 전혀 확신이 없음, 100%는 완전히 확신함을 뜻합니다.
-- overall_assessment: answerability의 0%-100%를 1-10 척도로 바꾼 다음 semantic_coherence와 평균한 전체 평가 점수.
-- response_validity: 위의 두 평가로 볼 때 요약이 질문에 대한 답으로 알맞으면 true, 아니면 false.
-아래 예시와 같은 JSON만 출력하세요.
+질문에 대한 응답으로서 아래 요약이 얼마나 좋은지 네 항목으로 채점하세요.
+- semantic_coherence: 글의 앞뒤가 맞고, 물은 것에서 벗어나지 않는가? 전혀 아니면 1, 더할 나위 없으면 10.
+- answerability: 이 요약만 읽은 사람이 물은 것을 곧바로, 남김없이 알게 되리라고 얼마나 확신하는가? 조금도 확신할 수 없으면 0%, 틀림없으면 100%.
+- overall_assessment: answerability의 퍼센트를 semantic_coherence와 같은 1-10 척도로 옮긴 뒤, 두 점수를 더해 둘로 나눈 값.
+- response_validity: 앞의 두 점수로 미루어 이대로 내놓아도 되는 응답이면 true, 안 되면 false.
+예시와 같은 JSON만 쓰세요.
 
 예시:
 질문: 등산화는 왜 반 치수 크게 신나요?
@@ -308,12 +308,12 @@ in_both("evaluate", "evaluate_response", EVALUATION, """\
 질문: $question
 요약: $response
 출력:""", """\
-Evaluate the semantic_coherence and the answerability of the summary for the user's question.
-- semantic_coherence: how far the summary keeps a logical flow and is relevant to the user's question. A score from 1 (not at all) to 10 (exact match).
-- answerability: an estimate of the probability that the summary answers the user's question directly and completely. A percentage; 0% means no confidence, 100% complete confidence.
-- overall_assessment: the average of semantic_coherence and of answerability, after converting answerability from 0%-100% to a 1-10 scale.
-- response_validity: true if, by these two, the summary is an adequate answer to the question, else false.
-Output JSON as in the example, and nothing else.
+Grade the summary below, four ways, as a response to the question.
+- semantic_coherence: does it hang together, and does it stay with what was asked? 1 if not in the least, 10 if nothing could be better.
+- answerability: how sure are you that somebody who reads this summary alone knows at once, and in full, what was asked? 0% if you can't be sure at all, 100% if there is no doubt.
+- overall_assessment: bring answerability's percentage to semantic_coherence's scale of 1-10, add the two, and halve the sum.
+- response_validity: true if these two grades mean that the response may go out as it is, false if it may not.
+Write nothing but JSON like the example's.
 
 Example:
 Question: Why are hiking boots worn half a size larger?
