@@ -527,9 +527,9 @@ def asyncio_read(method):
     return router.read[0].text
 
 
-@pytest.mark.parametrize("dataset, answer, words", [("asqa", "an answer, another", "about 65 words"), ("eli5", "an answer, another", "about 131 words"), ("qampari", "an answer, another", ""), ("world/qampari", "an answer, another", "")])
+@pytest.mark.parametrize("dataset, answer, words", [("asqa", "an answer, another", "about 65 words"), ("eli5", "an answer, another", "about 131 words"), ("ambigdocs", "an answer, another", "about 65 words"), ("qampari", "an answer, another", ""), ("world/qampari", "an answer, another", "")])
 def test_readers_by_data_set_and_their_length(dataset, answer, words):
-    for method in (RDR2(length_control=True), Reader(length_control=True)):
+    for method in (RDR2(length_control=True), Reader(length_control=True), ASC(length_control=True, samples=1, summarise=False)):
         p = ask(method, router := Router(lambda d: "[ANSWER] 4"), [TOWN], CHUNK, dataset=dataset)
         assert p.answer == answer and words in router.read[0].text and bool(words) == ("about" in router.read[0].text)
 

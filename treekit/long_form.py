@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['NEXT', 'COMBINE', 'SERVED', 'METHODS', 'masked', 'FLARE', 'Cluster', 'clustered', 'ASC', 'Served']
 
-# %% ../nbs/papers/long_form.ipynb #d5a38775
+# %% ../nbs/papers/long_form.ipynb #55499f0a
 import math, re
 from dataclasses import dataclass
 from typing import Literal
@@ -16,9 +16,9 @@ from .llm import TEXT, Format, Prompt, ScoringUnsupported
 from .method import Kit, Prediction, cited
 from .metrics import f1, normalise
 from .reading import sentences
-from .readers import LIST, READ, Reader, kind_of, read
+from .readers import LIST, READ, Reader, about, kind_of, read
 
-# %% ../nbs/papers/long_form.ipynb #6a41bef4
+# %% ../nbs/papers/long_form.ipynb #7ad30f6c
 _DONE = re.compile(r"\W*done\W*", re.I)
 
 def _next(text):
@@ -27,7 +27,7 @@ def _next(text):
     return "" if _DONE.fullmatch(text) else _DONE.sub("", s) if _DONE.fullmatch((s := sentences(text.strip())[0])) else s
 
 NEXT = Prompt("flare.next", "next_sentence", """\
-Answer the question sentence by sentence. Be accurate, hold a reader's interest, and be brief. Take what you need from the paragraphs, if there are any. Write only the next sentence of the answer, or DONE if the answer is complete.
+Answer the question sentence by sentence. Be accurate, hold a reader's interest, and be brief. Take what you need from the paragraphs, if there are any. Write only the next sentence of the answer, or DONE if the answer is complete. $length
 
 ## Paragraph
 $documents
@@ -39,7 +39,7 @@ $question
 $answer
 
 ## Next sentence
-""", Format(_next, lambda text: "", lambda sentence: sentence or "DONE"), defaults=dict(max_tokens=100))
+""", Format(_next, lambda text: "", lambda sentence: sentence or "DONE"), defaults=dict(max_tokens=100, length=""))
 
 def masked(
     tokens: list[tuple[str, float]],  # of a sentence, with their log-probabilities
@@ -48,7 +48,7 @@ def masked(
     "The sentence without the tokens that are less probable: a query (FLARE, *implicit query by masked sentences*)."
     return " ".join("".join(t if math.exp(p) >= least else " " for t, p in tokens).split())
 
-# %% ../nbs/papers/long_form.ipynb #579179eb
+# %% ../nbs/papers/long_form.ipynb #f031b3fd
 @dataclass(frozen=True)
 class FLARE(Reader):
     "Search where a sentence was unsure (Jiang et al. 2023)."
@@ -68,7 +68,7 @@ class FLARE(Reader):
         said, passages = [], []
         for _ in range(self.sentences):
             node = kit.trace.add("sentence", "", parent=node)
-            asked = dict(question=text, answer=" ".join(said))
+            asked = dict(question=text, answer=" ".join(said), length=about(kind_of(question, self.answers), self.length_control))
             draft, tokens = await self._sure(kit, node, asked)
             if unsure := any(math.exp(p) < self.theta for _, p in tokens):
                 query = masked(tokens, self.beta) or text
@@ -106,7 +106,7 @@ class FLARE(Reader):
         node.notes.append("the first sentence was the end of the answer: it is written at once")
         await read(kit, question, [h.passage for h in hits], node, answers=self.answers, length_control=self.length_control)
 
-# %% ../nbs/papers/long_form.ipynb #e218f3ca
+# %% ../nbs/papers/long_form.ipynb #ff7deef0
 @dataclass
 class Cluster:
     "Sentences that say the same."
@@ -134,11 +134,11 @@ def clustered(
     return clusters
 
 def _combine(kind, task, words, form):
-    return Prompt(f"asc.combine_{kind}", task, f"These statements come from several answers to one question, and most of the answers agree on them. {words} Leave out repetitions, and add nothing.\n\n## Statements\n$sentences\n\n## Question\n$question\n\n## Response\n", form, defaults=dict(max_tokens=300))
+    return Prompt(f"asc.combine_{kind}", task, f"These statements come from several answers to one question, and most of the answers agree on them. {words} Leave out repetitions, and add nothing. $length\n\n## Statements\n$sentences\n\n## Question\n$question\n\n## Response\n", form, defaults=dict(max_tokens=300, length=""))
 
 COMBINE = {"text": _combine("text", "combine_sentences", "Write one coherent answer to the question from them.", TEXT), "list": _combine("list", "combine_items", "Each is one item. Write the list of all correct answers, with commas between them and nothing else.", LIST)}
 
-# %% ../nbs/papers/long_form.ipynb #382ecf4c
+# %% ../nbs/papers/long_form.ipynb #e384b811
 @dataclass(frozen=True)
 class ASC(Reader):
     "Atomic self-consistency (Thirukovalluru et al. 2024)."
@@ -158,10 +158,11 @@ class ASC(Reader):
         "`samples` calls at once, and one more to summarise. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         root, kind = kit.trace.add("question", text), kind_of(question, self.answers)
+        length = about(kind, self.length_control)
         [hits] = await kit.retrieve([text], self.top_k) if self.top_k else [[]]
         root.data |= dict(hits=cited(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits])
         given = dict(documents=[h.passage for h in hits]) if hits else {}
-        replies = await kit.ask(READ[kind, not hits], node=root, n=self.samples, temperature=self.temperature, remaining=int(self.summarise), question=text, **given)
+        replies = await kit.ask(READ[kind, not hits], node=root, n=self.samples, temperature=self.temperature, remaining=int(self.summarise), question=text, length=length, **given)
         replies = [replies] if self.samples == 1 else replies
         atoms = [r if kind == "list" else [s for s in sentences(r) if s.strip()] for r in replies]
         clusters = clustered(atoms, self.alike, kind == "list")
@@ -169,13 +170,13 @@ class ASC(Reader):
                              clusters=[dict(text=max(c.members, key=len), said=len(c.samples), kept=len(c.samples) >= self.agree * self.samples) for c in clusters])
         kept = [c["text"] for c in node.data["clusters"] if c["kept"]]
         if not kept: node.notes.append("no sentence is said by enough samples: the first sample is the answer")
-        said = await kit.ask(COMBINE["list" if kind == "list" else "text"], node=node, question=text, sentences=kept) if self.summarise and kept else (kept or atoms[0]) if kind == "list" else " ".join(kept) or replies[0]
+        said = await kit.ask(COMBINE["list" if kind == "list" else "text"], node=node, question=text, length=length, sentences=kept) if self.summarise and kept else (kept or atoms[0]) if kind == "list" else " ".join(kept) or replies[0]
         node.text = LIST.render(said) if kind == "list" else said
         return Prediction(node.text, kit.trace, kit.usage)
 
-# %% ../nbs/papers/long_form.ipynb #6967d16c
+# %% ../nbs/papers/long_form.ipynb #e20d45d4
 _INSTRUCT = "### Instruction:\n$question\n\n### Response:\n[Retrieval]<paragraph>$documents</paragraph>"  # reflection tokens: SELF-RAG, and OPEN-RAG after it
-_CITING = "Instruction: Write an accurate, engaging and concise answer to the question with the help of the documents, and cite them.\n\nQuestion: $question\n\n$documents\n\nAnswer:"  # ALCE's form: SELF-REASONING, FRONT
+_CITING = "Instruction: Answer the question from the documents: correctly, readably, briefly. Behind each sentence, put the numbers of the documents that it is from, such as [1].\n\nQuestion: $question\n\n$documents\n\nAnswer:"  # ALCE's form: SELF-REASONING, FRONT
 _OWN_MARKS = re.compile(r"<paragraph>.*?</paragraph>|\[(?:No )?Retrieval\]|\[(?:Irr|R)elevant\]|\[(?:Fully|Partially) supported\]|\[No support[^\]]*\]|\[Utility:\d\]|\[Continue[^\]]*\]|</?s>|\s?\[\d+\]", re.S)
 
 def _unmarked(text): return TEXT.parse(_OWN_MARKS.sub("", re.split(r"\[ANSWER\]|\bFinal answer:", text)[-1]))
@@ -187,6 +188,10 @@ SERVED = {system: Prompt(f"served.{system}", "read_long", template, Format(_unma
 class Served(Reader):
     "A fine-tuned reader, served by the profile's endpoint."
     system: Literal["self-rag", "open-rag", "self-reasoning", "front"] = "self-rag"  # whose prompt
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.answers != "auto" or self.length_control: raise UsageError("a reader that was trained elsewhere writes as it was trained to: leave answers and length_control as they are")
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "One search, one call. `UsageError` for an empty question."
