@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PRINTED_AS', 'MODEL', 'METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'CAUSES', 'questions_of', 'setting', 'by_model',
-           'evaluation', 'right', 'first_sentence', 'score', 'at_level', 'by_level', 'resolved', 'steps_between',
-           'undecomposed', 'found_in', 'cause']
+           'evaluation', 'right', 'first_sentence', 'score', 'on_hundred', 'against', 'at_level', 'by_level',
+           'resolved', 'steps_between', 'undecomposed', 'found_in', 'cause']
 
 # %% ../nbs/10i_levels.ipynb #45194823
 import re
@@ -93,7 +93,30 @@ def score(results: Results) -> list[dict]:  # method, dataset, metric, n, failur
         out.append(_cell(method, name, OWN[1], [r.usage.calls for r in rows], failed))
     return out
 
-# %% ../nbs/10i_levels.ipynb #b4d4f3ca
+# %% ../nbs/10i_levels.ipynb #60803b99
+def on_hundred(table):  # pandas.DataFrame, from `compare`
+    "The table without calls, its numbers out of a hundred; the metrics' names say so."
+    named = {"S.Coh": ("10 × S.Coh", 10), "O.Ass": ("10 × O.Ass", 10), OWN[0]: ("COVER-EM (own), %", 100)}
+    kept = table[table.metric != OWN[1]].copy()
+    for column in ("published", "reproduced", "low", "high"): kept[column] = [v if v is None else v * named.get(m, ("", 1))[1] for v, m in zip(kept[column], kept.metric)]
+    kept["metric"] = [named.get(m, (m,))[0] for m in kept.metric]
+    return kept
+
+def against(results: Results, ours: str = "ToQ (ours)") -> list[dict]:  # method, metric, n, gained, lost, difference, low, high, p
+    "Each method against ours, paired by question: of validity, and of being right."
+    out = []
+    for (method, dataset), rows in results.cells().items():
+        if method == ours or (ours, dataset) not in results.cells(): continue
+        for metric, value in (("R.Val", lambda r: evaluation(r)["R.Val"]), (OWN[0], lambda r: right("" if r.error else r.answer, r.question))):
+            pairs = [p for a, b in zip(rows, results.cells()[ours, dataset]) if None not in (p := (value(a), value(b)))]
+            if pairs: out.append({"method": method, "dataset": PRINTED_AS.get(dataset, dataset), "metric": metric} | _paired(pairs))
+    return out
+
+def _paired(pairs):
+    t = paired_test(*zip(*pairs))
+    return dict(n=t.n, gained=sum(y > x for x, y in pairs), lost=sum(y < x for x, y in pairs), difference=t.difference, low=t.low, high=t.high, p=t.p)
+
+# %% ../nbs/10i_levels.ipynb #cca67937
 DEPTHS = (1, 2, 3, 4)
 
 def at_level(row: Row, level: int) -> dict:  # response, valid, right
@@ -118,9 +141,7 @@ def steps_between(levels: dict[int, list[dict]]) -> list[dict]:  # from, to, met
     for a, b in [*zip(DEPTHS, DEPTHS[1:]), (DEPTHS[0], DEPTHS[-1])]:
         for metric, key in (("R.Val", "valid"), (OWN[0], "right")):
             pairs = [(x[key], y[key]) for x, y in zip(levels[a], levels[b]) if x[key] is not None and y[key] is not None]
-            if not pairs: continue
-            t = paired_test(*zip(*pairs))
-            out.append({"from": f"Level {a}", "to": f"Level {b}", "metric": metric, "n": t.n, "gained": sum(y > x for x, y in pairs), "lost": sum(y < x for x, y in pairs), "difference": t.difference, "low": t.low, "high": t.high, "p": t.p})
+            if pairs: out.append({"from": f"Level {a}", "to": f"Level {b}", "metric": metric} | _paired(pairs))
     return out
 
 # %% ../nbs/10i_levels.ipynb #1a8f0afc
