@@ -92,21 +92,24 @@ def _plan(artefacts, out, given, sets):
         tasks.append(Task(name, r["notebook"], parameters))
     return tasks
 
-# %% ../nbs/11b_artefacts.ipynb #3d6afc25
+# %% ../nbs/11b_artefacts.ipynb #cb276c63
 def _papermill():
     "papermill with an engine that hands out its kernels (to interrupt them) and gives them an environment. Slow to import."
-    import logging
+    import logging, tempfile
     iris = sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema tries it, to check what no notebook has, and it takes longer to import than all the rest
     import papermill
     if iris is None: sys.modules.pop("rfc3987_syntax", None)
     from papermill.clientwrap import PapermillNotebookClient
     from papermill.engines import NBClientEngine, papermill_engines
+    from traitlets.config import Config
     class Engine(NBClientEngine):
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, kernels=None, env=None, log=None, start_timeout=60, **kwargs):
-            client = PapermillNotebookClient(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, timeout=None)
-            kernels.append(client)
-            return client.execute(env=env, stderr=log)  # what the kernel's process itself has to say
+            with tempfile.TemporaryDirectory() as sockets:  # files, no ports: two kernels that start at once can take the same port, and one of them dies
+                config = Config(KernelManager=dict(transport="ipc", ip=f"{sockets}/kernel"))
+                client = PapermillNotebookClient(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, timeout=None, config=config)
+                kernels.append(client)
+                return client.execute(env=env, stderr=log)  # what the kernel's process itself has to say
     papermill_engines.register("treekit", Engine)
     logging.getLogger("papermill").setLevel(logging.ERROR)
     return papermill
