@@ -5,26 +5,24 @@
 # %% auto #0
 __all__ = ['Shelf', 'Documents', 'load_documents']
 
-# %% ../nbs/06i_origins.ipynb #f9a9a47d
-import functools, hashlib, re, unicodedata
+# %% ../nbs/06i_origins.ipynb #64daaa52
+import functools, hashlib, re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .chunks import chunks
 from .config import UsageError
 from .data import Passage, _language, _lines, _world_size
-from .documents import DocumentTree, tree_of
+from .documents import DocumentTree, plain_title, tree_of
 
-# %% ../nbs/06i_origins.ipynb #168465bb
-def _title(text): return " ".join(unicodedata.normalize("NFC", text).replace("_", " ").split())
-
+# %% ../nbs/06i_origins.ipynb #58260ec6
 class Shelf:
     "Trees in memory. Of two with one title, `find` gives the first."
     def __init__(self, trees: Iterable[DocumentTree]):
         self.trees, self._ids, self._titles, digest = list(trees), {}, {}, hashlib.sha256()
         for t in self.trees:
             if t.id: self._ids.setdefault(t.id, t)
-            self._titles.setdefault(_title(t.title), t)
+            self._titles.setdefault(plain_title(t.title), t)
             digest.update(f"{t.id}\n{t.to_text()}\n\n".encode("utf-8", "surrogatepass"))
         self.fingerprint = digest.hexdigest()
 
@@ -37,9 +35,9 @@ class Shelf:
 
     def find(self, title: str) -> DocumentTree | None:
         "The tree with that title; blanks, underscores and the way accents are encoded make no difference."
-        return self._titles.get(_title(title))
+        return self._titles.get(plain_title(title))
 
-# %% ../nbs/06i_origins.ipynb #3c845054
+# %% ../nbs/06i_origins.ipynb #1f35dbaa
 _CHUNK = re.compile(r"(.*)#\d+", re.S)
 
 class Documents:
@@ -58,7 +56,7 @@ class Documents:
 
     def of(self, passage: Passage) -> DocumentTree | None:
         "The document of a passage: by the chunk's id, else by the title."
-        if (chunk := _CHUNK.fullmatch(passage.id)) and (tree := self.trees.get(chunk[1])) and _title(tree.title) == _title(passage.title): return tree
+        if (chunk := _CHUNK.fullmatch(passage.id)) and (tree := self.trees.get(chunk[1])) and plain_title(tree.title) == plain_title(passage.title): return tree
         return self.trees.find(passage.title) if passage.title.strip() else None
 
     def passages(self,
