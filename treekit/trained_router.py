@@ -79,7 +79,7 @@ def example(s: Sample, preset: Preset, form: str) -> Example:
     said = [(tag, i, " ".join(s.rst.tree[i].text.split()[:preset.words])) for tag, i in s.behaviours]
     return Example(s.id, prompt_of(s.question, s.rst.text, preset, form), FORMATS[form].render(said))
 
-# %% ../nbs/train/trained_router.ipynb #b1a837d8
+# %% ../nbs/train/trained_router.ipynb #4c688d52
 def _digest(*more):
     "What the tiny samples and routers depend on: the code below this module, the wiki's words, and what else is named."
     words = (root() / "data" / "world" / "en.toml").read_bytes()
@@ -114,11 +114,11 @@ def lessons(
     gold, draw, out, titled = Gold(world), random.Random(f"lessons {seed}"), [], {}
     for tree in gold.trees.values():
         for word in tree.title.split(): titled.setdefault(word, []).append(tree)
-    pairs = [(q, gold.trees[d]) for part in ("train", "dev") for q in world.dataset("asqa", None, part) for d in gold.holders(q)]
+    pairs = [(q, gold.trees[d], known) for part in ("train", "dev") for q in world.dataset("asqa", None, part) for known in [gold.holders(q)] for d in known]
     while len(out) < n:
         draw.shuffle(pairs)
-        for q, tree in pairs:
-            others = [t for word in tree.title.split() for t in titled[word] if t.id not in gold.holders(q)]
+        for q, tree, known in pairs:
+            others = [t for word in tree.title.split() for t in titled[word] if t.id not in known]
             if others and draw.random() < 1 / 3: tree = draw.choice(others)
             sections = [h for h in tree.headings if tree.content(h)]
             lit = [i for h in draw.sample(sections, min(len(sections), draw.choice((1, 2, 2, 3)))) for i in tree.content(h)]
@@ -140,7 +140,7 @@ def tiny_samples() -> dict:  # train, test, lessons: samples; found: sizes befor
     made = _kept(work_dir("routers", "samples-" + _digest(asdict(PRESETS["tiny"]))) / "samples.json", lambda: _tiny_samples(PRESETS["tiny"]))
     return made | {part: _samples(made[part]) for part in ("train", "test", "lessons")}
 
-# %% ../nbs/train/trained_router.ipynb #36ae898c
+# %% ../nbs/train/trained_router.ipynb #94210e6a
 def _lesson(s):
     "A lesson, in one format or the other."
     return example(s, PRESETS["tiny"], random.Random(s.id).choice([*FORMATS]))
@@ -159,7 +159,7 @@ def outputs(
     "What the model says at each sample."
     return generate(model, tokenizer, [example(s, preset, form).prompt for s in samples], max_new=48 if preset.bare else 300)
 
-def _folder(what, seed): return work_dir("routers", f"{what}-seed{seed}-" + _digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed))
+def _folder(what, seed): return work_dir("routers", f"{what.replace(', ', '-').replace(' ', '-')}-seed{seed}-" + _digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed))
 
 def _make_inst(seed):
     folder = _folder("inst", seed)
