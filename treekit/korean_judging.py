@@ -17,8 +17,8 @@ from .korean_planning import _CHOICE, _MOST, attribute, decompose, listed, searc
 from .korean_reading import COMMON, RELATIONS, Page, _stem, asked, page, sentences, spans, squeezed, told
 from .korean_tasks import _LIST, _LOW, _key, _objects, about, by_language, compared, follow, guessed, mentioned, nearest, pages, wanted_kind
 
-# %% ../nbs/05w_korean_judging.ipynb #c4a68455
-_WORK = re.compile(r"영화|소설|음반|앨범|노래|책|드라마")
+# %% ../nbs/05w_korean_judging.ipynb #cae73e73
+_WORK = re.compile(r"(?:영화|소설|음반|앨범|노래|책|드라마)$")
 
 def named(p: Page) -> str:
     "A page's subject as a text names it."
@@ -33,6 +33,7 @@ def alone(p: Page, k: int) -> str:
     s = p.sentences[k]
     if not p.title: return s
     name = named(p)
+    if name in s or re.search(rf"[가-힣] 〈{re.escape(p.core)}〉", s): return s  # already described
     if p.core and squeezed(p.core) in squeezed(s): return s.replace(f"〈{p.core}〉", name, 1) if f"〈{p.core}〉" in s else s.replace(p.core, name, 1) if name not in s else s
     if m := _PRONOUN.match(s): return josa(name, dict(은="은/는", 는="은/는", 이="이/가", 가="이/가", 을="을/를", 를="을/를").get(m[1], f"{m[1]}/{m[1]}")) + s[m.end() - 1:]
     noun = next((w for w in s.split(" ")[:2] if re.search("[은는]$", w)), "")
@@ -320,7 +321,7 @@ def integrate_answer(question: str, documents=(), **others) -> dict:  # relevanc
     r = resolve(clean(question), known(documents))
     return dict(relevance="relevant", answer_span=", ".join(titled(question, r.answers))) if r.answers else dict(relevance="irrelevant", answer_span="")
 
-# %% ../nbs/05w_korean_judging.ipynb #192b41d4
+# %% ../nbs/05w_korean_judging.ipynb #b352726c
 VALID, COHERENT = 70, 4  # least answerability and coherence of a valid response
 
 def evaluate_response(question: str, response: str, **others) -> dict:  # semantic_coherence, answerability, overall_assessment, response_validity
@@ -349,17 +350,17 @@ def _answerable(question, response):
     if r.answers and claimed: score = 95 if all(any(alike(a, b) or squeezed(a) in squeezed(b) for b in r.answers) for a in claimed) else 35
     elif claimed: score = max(.6 * score, 30 if wanted_kind(question) != "name" and not re.search(r"\d", claimed[0]) else 50)
     elif r.answers: score = 90
-    elif re.search(_WHY, question): score = 100 * _covered(question, response) if len(sentences(response)) > 1 else 50 * _covered(question, response)
-    elif len(decompose(question)) == 1 and not asked(question): score = 20 + 60 * _covered(question, response)
+    elif re.search(_WHY, question): score = 100 * _covered(question, rest) if len(rest) > 1 else 50 * _covered(question, rest)
+    elif len(decompose(question)) == 1 and not asked(question): score = 20 + 60 * _covered(question, rest) if rest else 0
     else: score = .6 * score
     if MISSING in response: score = min(score, 40)
     if any(y not in response for y in re.findall(r"\d{4}년", question)): score *= .8
     return round(min(100, score))
 
-def _covered(question, response):
-    "The share of the question's terms in the response's best sentence."
+def _covered(question, said):
+    "The share of the question's terms in the best of some sentences."
     terms = set(morpheme_terms(question)) - _FORMAL
-    return max((sum(t in s for t in terms) / max(1, len(terms)) for s in sentences(response)), default=0)
+    return max((sum(t in s for t in terms) / max(1, len(terms)) for s in said), default=0)
 
 # %% ../nbs/05w_korean_judging.ipynb #95901547
 import treekit.planning  # registers the English ones first

@@ -168,14 +168,14 @@ def _both(question):
     form = next((f for cue, f in _SAME if cue.search(question)), None)
     return [_fill(n, form) for n in names] if len(names) == 2 and form else []
 
-# %% ../nbs/05v_korean_planning.ipynb #e6f480cd
+# %% ../nbs/05v_korean_planning.ipynb #9562a282
 _ASKING = re.compile(r"^(?:누구|누가|무엇|뭐|뭔가|어디|언제|어느|어떤|어떻게|몇|얼마|왜|모두|이름|알려|말해|추천해|보여|찾아|설명해|주세요|줘|주십시오|해주세요|있나요|있습니까|있어|했나요|되었나요|됩니까|입니까|인가요|합니까|하나요)\S*$|^(?:알려|보여|말해|찾아)(?:줘|주)\S*$")
 
 def _bare(word):
     "A word without its particle; a finite verb as its noun or stem; empty for a bare counter."
     found = morphemes(word)
     verb = next((i for i, m in enumerate(found) if m.tag[:2] in ("VV", "VA", "VC", "XS")), None)
-    if found and found[-1].tag in ("EF", "EC", "SF") and verb is not None: word, found = (word[:found[verb].start], found[:verb]) if verb else (found[0].form, found[:1])
+    if found and found[-1].tag in ("EF", "SF") and verb is not None: word, found = (word[:found[verb].start], found[:verb]) if verb else (found[0].form, found[:1])
     elif not (found and found[-1].tag.startswith("ET") or len(found) == 1 and found[0].tag != "NNP"): word = _stem(word)
     return "" if not found or all(m.tag in ("NNB", "NR") for m in found) else word
 
