@@ -56,7 +56,7 @@ def words(text: str) -> frozenset[str]:
     "The stems of a text's content words."
     return frozenset(t.stem for t in tokenize(text) if t.word and t.low not in STOP)
 
-# %% ../nbs/05k_wayfinding.ipynb #0d481e74
+# %% ../nbs/05k_wayfinding.ipynb #ee2c24ff
 _FITS = dict(date=("date", "year"), number=("number", "date", "year"), nation=("name", "nation"), title=("quoted", "name"), thing=("name", "noun", "quoted"))  # kinds of span that can answer; others: names
 
 def _share(part, whole): return len(part & whole) / len(whole) if whole else 0.0
@@ -73,6 +73,7 @@ class View:
         self.rest = self.ask.content - words(self.title)
         self.content = [l for l in self.lines if not l.heading and l.text.strip()]
         self._heads = {l.id: words(l.text) for l in self.lines if l.heading}
+        self._split = {i for l in self.lines if l.heading for i in l.path}  # headings with headings below them
         self.first = {l.id for l in self.lines if l.heading and (not l.path or len(l.path) == 1 and l.text == "Introduction")}  # above what an article begins with
         shown = {l.path[-1] for l in self.content if l.path} | ({0} if len(self.first) > 1 else set())
         self.collapsed = [l for l in self.lines if l.heading and l.id not in shown]
@@ -102,7 +103,7 @@ class View:
         "The features of a collapsed heading."
         own, up = self._heads[line.id] if line.path else frozenset(), self.above(line)
         return dict(one=1.0, about=self.about, word=float(bool(own & self.rest)), share=_share(own | up, self.rest), usual=float(self._usual(own)), usual_up=float(self._usual(up)), root=float(line.id in self.first),
-                    split=float(any(line.id in l.path for l in self.lines if l.heading)), crowd=min(len(self.collapsed), 20) / 20)
+                    split=float(line.id in self._split), crowd=min(len(self.collapsed), 20) / 20)
 
 # %% ../nbs/05k_wayfinding.ipynb #e031d74e
 ANSWER = dict(one=-6.82, about=2.28, best=1.63, whole=0.49, bare=-0.35, full=1.76, number=1.5, kind=1.02, stated=0.76, offered=0.51, intro=0.74)
