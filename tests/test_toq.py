@@ -78,7 +78,7 @@ def test_independent_siblings_overlap_in_time(server, key):
     for part in ("query", "respond", "evaluate", "integrate"):
         (_, _, a, b, _), (_, _, c, d, _) = [call for call in calls if call[0] in ("1", "2") and call[1] == part]
         assert max(a, c) < min(b, d), part
-    assert row.usage.critical_path == 3 + 1 + 3 + 2 and server.most_at_once >= 4  # the root; its decomposition; a sub-question; the root again
+    assert row.usage.critical_path == 3 + 1 + 3 + 2 and server.most_at_once >= 3  # the root; its decomposition; a sub-question; the root again
 
 
 @pytest.mark.parametrize("lang", ["ko", "en"])
@@ -251,6 +251,7 @@ def test_any_question_is_asked_in_composed_letters(name, question):
 
 def test_the_language_is_the_questions():
     assert [language(q) for q in ("Who is it?", "누구인가요?", "BMW i5와 비슷한 전기차", "三星 주식", unicodedata.normalize("NFD", "누구"), "What does 김치 mean in English?")] == ["en", "ko", "ko", "ko", "ko", "en"]
+    assert [language(q) for q in ("Galaxy S24 Ultra와 iPhone 15 Pro Max 중 battery life가 더 긴 phone은?", "BTS Dynamite MV 조회수는? 🎵", "What is 김치?")] == ["ko", "ko", "en"]
     for (part, lang), prompt in PROMPTS.items(): assert prompt.name == f"toq.{part}.{lang}" and prompt.slots == PROMPTS[part, "en"].slots and prompt.format is PROMPTS[part, "en"].format
 
 
@@ -321,7 +322,7 @@ def test_no_reply_breaks_a_reader(text):
     assert EVALUATION.parse(EVALUATION.render(value)) == value
     span, _ = read_span(text)
     assert (span["relevance"] == "relevant") == bool(span["answer_span"])
-    for q in read_questions(text)[0]: assert not re.search(r"\[ANS_[^\d]", q)
+    for q in read_questions(text)[0]: assert not re.search(r"\[ANS[ _-]*N?\]", q, re.I)
 
 
 # --- any decomposition

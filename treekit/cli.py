@@ -136,7 +136,7 @@ def _method(name, sets, source):
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 
-# %% ../nbs/12_cli.ipynb #c4907ec9
+# %% ../nbs/12_cli.ipynb #da19e2c3
 @main.command()
 @click.argument("question")
 @click.option("--method", "named", default="treerare", show_default=True, metavar="NAME", help=f"{', '.join(names())}.")
@@ -179,8 +179,8 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
 def _own_corpus(profile, question):
     "The passages that come with the profile's first dataset in the question's language."
     from treekit.data import datasets, load_corpus
-    from treekit.korean import is_korean
-    name = "komultihop" if is_korean(question) and "komultihop" in datasets(profile.data) else "hotpotqa"
+    from treekit.korean import korean_question
+    name = "komultihop" if korean_question(question) and "komultihop" in datasets(profile.data) else "hotpotqa"
     return load_corpus(name, profile.data, seed=profile.seed)
 
 # %% ../nbs/12_cli.ipynb #a12b4ec3

@@ -8,14 +8,14 @@ __all__ = ['SPAN', 'SLOT', 'QUESTIONS', 'THOUGHT_QUERY', 'QUERY', 'SCORES', 'VAL
            'read_evaluation', 'mean_score', 'language', 'in_both', 'shots', 'f_QG', 'f_DR', 'f_RG', 'evaluate',
            'concluded', 'final', 'scores']
 
-# %% ../nbs/papers/planner.ipynb #c4196c45
+# %% ../nbs/papers/planner.ipynb #0c8f99b8
 import json, re, unicodedata
 from typing import Any, Callable
 
 from .config import UsageError
 from .data import Question
 from .formats import TEXT, Format
-from .korean import is_korean
+from .korean import korean_question
 from .llm import Prompt
 from .method import Kit, Node, Prediction, Trace, cited
 
@@ -78,8 +78,8 @@ def read_span(text: str) -> tuple[dict, list[str]]:
 
 SPAN = tolerant(read_span, lambda v: json.dumps(dict(relevance=v["relevance"], answer_span=v["answer_span"] or "None"), ensure_ascii=False))
 
-# %% ../nbs/papers/planner.ipynb #360e2d37
-SLOT = re.compile(r"[\[{<]\s*(?:q(?P<q>\d{1,3})[ _-]*)?(?:ans(?:wer)?|답변?)(?:[ _-]*(?P<n>\d{1,3}|n))?\s*[\]}>]", re.I)
+# %% ../nbs/papers/planner.ipynb #5c3792dc
+SLOT = re.compile(r"[\[{<]\s*(?:q(?P<q>\d{1,3})[ _-]*)?(?:ans(?:wer)?|답변?)(?:[ _-]*(?P<n>\d{1,3}|n))?[\s_-]*[\]}>]", re.I)
 _SEVERAL = re.compile(r"\[\s*(ans[ _-]*\d{1,3}(?:\s*(?:,|&|and|또는|및|[와과])\s*ans[ _-]*\d{1,3})+)\s*\]", re.I)
 _LINE = re.compile(r"^[\s>*_(-]*(?:q|질문\s*)?(\d{1,3})\s*[.):](?!\d)\s*(.+)$", re.I)  # 3:30 is no number of a line
 
@@ -166,12 +166,12 @@ def mean_score(evaluation: dict) -> float:
 
 EVALUATION = tolerant(read_evaluation, lambda v: json.dumps({k: v[k] for k in _NAMES}, ensure_ascii=False))
 
-# %% ../nbs/papers/planner.ipynb #ff9ad17a
+# %% ../nbs/papers/planner.ipynb #f2d76c98
 PROMPTS = {}  # (part, language) -> prompt
 
 def language(question: str) -> str:
     "`ko` or `en`."
-    return "ko" if is_korean(question) else "en"
+    return "ko" if korean_question(question) else "en"
 
 def in_both(part, task, format, ko, en):
     "A part's prompt in both languages."
