@@ -180,7 +180,7 @@ def test_a_routers_thoughts_and_passages_of_unknown_documents_stand_in_the_trace
         async def reply(self, request): return [Completion(c.text, tokens_in=1, tokens_out=1, thinking="The second paragraph, perhaps." if request.prompt.task == "route" else "") for c in await super().reply(request)]
     p = ask(RDR2(), Thinker(lambda d: "[ANSWER] 2"), [TITAN], Passage("1", TITAN.title, "Titan is a coaster of steel in Arlington"), Passage("2", "Elsewhere", "Nobody knows this page."))
     assert [n.data["thinking"] for n in routings(p)] == [["The second paragraph, perhaps."]]
-    assert p.trace.nodes[0].notes == ["1 of 2 passages are in no document that is known, and are read as they were retrieved"] and counts(p) == dict(plain=1)
+    assert p.trace.nodes[0].notes == ["in no known document, and so read as retrieved: 1 of 2 passages"] and counts(p) == dict(plain=1)
 
 
 # --- a subtree that is too long
@@ -429,6 +429,15 @@ def test_the_code_matches_headings_too():
     across = Passage("a", "Tarn", "It burned down in 1658. The cathedral has two spires.")
     lit = {reading: routings(ask(RDR2(reading=reading), Router(lambda d: "Cannot answer"), [tree_without(TOWN)], across))[0].data["lit"] for reading in ("paper", "code")}
     assert lit == dict(paper=[6, 8, 9], code=[1, 5, 7, 8])
+
+
+def test_the_code_takes_the_end_of_a_chunk_that_runs_over_the_page():
+    "DPR's last chunk of a page is filled up from its beginning."
+    long = grown("Long", [(1, "content", f"Paragraph number {i} tells of the {w} and of nothing else at all.") for i, w in enumerate("abbey bakery castle dairy embassy factory garden harbour".split())], "long")
+    over = Passage("long#9", "Long", f"{long[8].text} {long[1].text}")
+    for reading, at in (("paper", (2, 9)), ("code", (8,))):
+        [group], _ = grouped(hits(over), Documents([long]), reading)
+        assert group.places[0][0] == at and group.places[0][1] == 0
 
 
 def test_empty_headings_cost_the_code_an_iteration():

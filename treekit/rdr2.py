@@ -19,7 +19,13 @@ from .method import Node, check_fields, together
 from .readers import Reader
 from .routing import ROUTE, RST, Decision, decide, light_nodes, random_heading, unfold, within
 
-# %% ../nbs/papers/rdr2.ipynb #81976bd4
+# %% ../nbs/papers/rdr2.ipynb #33975024
+def _spanned(tree, nodes):
+    "As the code has it: all ids from the window's first node to its last, headings too; of a window over the page's end, those before the end."
+    place = {i: k for k, i in enumerate(n.id for n in tree.nodes if n.type == "content")}
+    first = max((b for a, b in zip(nodes, nodes[1:]) if place[b] > place[a] + 1), default=nodes[0])  # behind a gap, if there is one
+    return tuple(range(first, nodes[-1] + 1))
+
 @dataclass
 class Group:
     "A document, and the retrieved passages that come from it; or one passage that comes from none."
@@ -46,7 +52,7 @@ def grouped(
         elif last != tree.title: interleaved += 1
         titles.add(tree.title)
         if key not in by_id: groups.append(by_id.setdefault(key, Group(tree)))
-        nodes = place.nodes if reading == "paper" else tuple(i for i in range(place.nodes[0], place.nodes[-1] + 1) if i in tree)
+        nodes = place.nodes if reading == "paper" else _spanned(tree, place.nodes)
         by_id[key].passages.append(passage)
         by_id[key].places.append((nodes, place.distance))
     return groups, interleaved
@@ -83,7 +89,7 @@ class Route:
         "Whether no output could be read."
         return bool(self.views) and all(v.said is None for v in self.views) and not self.answers
 
-# %% ../nbs/papers/rdr2.ipynb #21c2c4cb
+# %% ../nbs/papers/rdr2.ipynb #02b9e9fc
 READINGS = dict(paper=dict(iterations=5, headings=False, seen="shown", whole=True), code=dict(iterations=10, headings=True, seen="matched", whole=False))
 
 @dataclass(frozen=True)
@@ -130,7 +136,7 @@ class RDR2(Reader):
             if self.fallback: passages = [h.passage for h in hits]
         asked = [n for r, node in zip(routes, nodes) for n in self._record(kit.trace, node, r, counts)]
         root.data["counts"] = {k: n for k, n in counts.items() if n}
-        if plain := counts["plain"]: root.notes.append(f"{plain} of {len(hits)} passages are in no document that is known, and are read as they were retrieved")
+        if plain := counts["plain"]: root.notes.append(f"in no known document, and so read as retrieved: {plain} of {len(hits)} passages")
         return passages, tuple(asked)
 
     def _first(self, question, group):
