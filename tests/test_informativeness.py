@@ -1,0 +1,344 @@
+"Quantitative retrieval: the equations by hand and by brute force, each step on and off, and a corpus parsed once although killed in the middle."
+import json, os, random, signal, sqlite3, subprocess, sys, time, types
+from pathlib import Path
+
+import pytest
+
+from treekit.bridging import _words
+from treekit.bm25 import BM25
+from treekit.config import UsageError
+from treekit.data import Passage, load_corpus
+from treekit.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
+from treekit.informativeness import DualPath, Informativeness, Steps, dealt, importance, name_of, ranked
+from treekit.syntax import Entity
+
+ROOT, PAPER = Path(__file__).resolve().parents[1], Steps.paper()
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+class Chain:
+    "Each word hangs on the one before it; capitalised words in upper case are entities, one word each."
+    fingerprint = "chain"
+    def __init__(self): self.asked = []
+
+    def __call__(self, texts):
+        self.asked += texts
+        return [self.one(t) for t in texts]
+
+    def one(self, text):
+        sentences, entities, at = [], [], 0
+        for part in text.split("."):
+            words = [(w, at + s, at + e) for w, s, e in _words(part)]
+            at += len(part) + 1
+            if words: sentences.append(Shape(tuple(s for _, s, _ in words), tuple(e for *_, e in words), tuple(range(len(words))), ("X",) * len(words)))
+            entities += [Entity(w, "MISC", s, e) for w, s, e in words if w.isupper()]
+        return Annotated(tuple(sentences), tuple(entities), "" if sentences else "the parser found no sentence")
+
+
+def qir(texts, steps=PAPER, **how):
+    passages = [Passage(f"p{i}", *t) if isinstance(t, tuple) else Passage(f"p{i}", "", t) for i, t in enumerate(texts)]
+    return Informativeness(passages, Annotations(Chain()), steps, **how)
+
+
+def found(retriever, question, k=10): return [(h.passage.id, h.score) for h in retriever.search([question], k)[0]]
+
+
+# the equations
+
+def test_importance_is_the_best_word_of_each_sentence_summed():
+    shape = Shape((0, 3, 6, 9, 12), (2, 5, 8, 11, 14), (2, 3, 0, 3, 4), ("X",) * 5)
+    assert shape.below() == [0, 1, 4, 1, 0]
+    later = Shape((15, 18), (17, 20), (2, 0), ("X",) * 2)
+    a = Annotated((shape, later))
+    assert importance(a, [("e", 0, 5)]) == {"e": 1}  # the better of two words
+    assert importance(a, [("e", 0, 2), ("e", 9, 11)]) == {"e": 1}  # the best mention of a sentence, not their sum
+    assert importance(a, [("e", 6, 8), ("e", 18, 20)]) == {"e": 5}  # sentences are summed
+    assert importance(a, [("e", 0, 2), ("f", 20, 30)]) == {"e": 0}  # no word: missing; no child: 0
+    assert importance(Annotated(), [("e", 0, 2)]) == {}
+
+
+def test_ranks_and_their_ties():
+    assert ranked({"a": 3, "b": 7, "c": 3, "d": 3, "e": 0}) == {"b": 1, "a": 2, "c": 2, "d": 2, "e": 5}
+    assert ranked({"a": 3, "b": 7, "c": 3}, "first") == {"b": 1, "a": 2, "c": 3} and ranked({}) == {}
+    with pytest.raises(UsageError, match="shared"): ranked({"a": 1}, "share")
+
+
+@pytest.mark.parametrize("ties", ["shared", "first"])
+def test_scores_equal_the_formulas_taken_literally(ties):
+    rng = random.Random(0)
+    words = "ORRIN SARK TAVO LIO BEXI the of saw film town".split()
+    texts = [" . ".join(" ".join(rng.choices(words, k=rng.randint(1, 7))) for _ in range(rng.randint(1, 4))) for _ in range(60)]
+    r = qir(texts, ties=ties)
+    for _ in range(30):
+        asked = list(dict.fromkeys(rng.choices(words[:5], k=rng.randint(1, 3))))
+        expected = []
+        for text in texts:
+            imp = {}
+            for part in text.split("."):
+                sentence = part.split()
+                for e in dict.fromkeys(w for w in sentence if w.isupper()):
+                    imp[e] = imp.get(e, 0) + max(len(sentence) - 1 - i for i, w in enumerate(sentence) if w == e)  # below a word of a chain: all after it
+            order = sorted(imp.values(), reverse=True)
+            first = sorted(imp, key=lambda e: -imp[e])
+            rank = {e: order.index(imp[e]) + 1 if ties == "shared" else first.index(e) + 1 for e in imp}
+            expected.append(round(sum(1 / rank[e] for e in asked if e in rank), 6))
+        assert r.scores(r.entities([" ".join(asked)])[0]).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_search_and_explain_agree():
+    r = qir(["ORRIN saw SARK in TAVO", "TAVO is a town. SARK and ORRIN", "nobody is here"], Steps())
+    for question in ("did ORRIN meet SARK", "TAVO"):
+        for h in r.search([question])[0]:
+            [why] = r.explain(question, [h.passage])
+            assert why.score == pytest.approx(h.score, abs=2e-6) and why.score == pytest.approx(sum(f.part for f in why.found), abs=2e-6) and not why.note
+            assert all(f.part <= f.closeness / f.rank + 1e-6 for f in why.found)
+
+
+# the steps, one by one
+
+def test_a_questions_names_without_a_recogniser():
+    texts = [("Brand", "BRAND is a play"), ("Peer", "PEER is another")]
+    assert found(qir(texts), "Brand >> author") == []
+    assert found(qir(texts, Steps(True, False, False, 0, False)), "Brand >> author") == [("p0", 1.0)]
+
+
+def test_a_passages_names_without_a_recogniser():
+    texts = [("Grey Harbour", "a film"), ("Other", "it is like Grey Harbour in some ways, says LIO")]
+    assert found(qir(texts, Steps(True, False, False, 0, False)), "when was Grey Harbour made") == []
+    assert {i for i, _ in found(qir(texts, Steps(True, True, False, 0, False)), "when was Grey Harbour made")} == {"p0", "p1"}
+
+
+def test_the_title_comes_first():
+    texts = [("Lio", ". TAVO BEXI SARK and then Lio")]
+    assert found(qir(texts, Steps(True, True, False, 0, False)), "who is Lio") != [("p0", 1.0)]
+    assert found(qir(texts, Steps(True, True, True, 0, False)), "who is Lio") == [("p0", 1.0)]
+
+
+def test_partial_names_are_linked_by_their_closeness():
+    texts = [("Steve Hillage", "a guitarist"), ("Hillage Wood", "a wood"), ("Ann Orrin", "a painter")] + [(f"Steve Other{i}", "somebody") for i in range(9)]
+    on, off = Steps(True, True, True, 0.5, False), Steps(True, True, True, 0, False)
+    assert found(qir(texts, off), "Where was Hillage born?") == []
+    linked = dict(found(qir(texts, on), "Where was Hillage born?"))
+    assert set(linked) == {"p0", "p1"} and 0.5 <= linked["p1"] < linked["p0"] < 1  # "Steve" is common here, "Wood" is rare: the less it says, the closer
+    assert found(qir(texts, on), "Where was Steve Hillage born?")[0] == ("p0", 1.0)
+
+
+def test_a_rare_entity_counts_more_than_a_common_one():
+    texts = [("Tavo", "a town")] + [(f"Film {i}", "TAVO TAVO") for i in range(20)] + [("Lio", "a painter")]
+    even, weighed = (dict(found(qir(texts, Steps(True, True, True, 0, r)), "did Lio see TAVO", 30)) for r in (False, True))
+    assert even["p21"] == even["p0"] and weighed["p21"] > weighed["p0"]
+
+
+def test_masking_hides_one_entity_and_always_the_same():
+    texts = ["ORRIN saw SARK"]
+    for seed in range(5):
+        one, two = (qir(texts, masked=seed).entities(["did ORRIN meet SARK"])[0] for _ in range(2))
+        assert one == two and len(one) == 1
+    assert {qir(texts, masked=s).entities(["did ORRIN meet SARK"])[0][0] for s in range(9)} == {("orrin",), ("sark",)}
+    assert found(qir(texts, masked=0), "ORRIN") == []
+
+
+# two paths
+
+def test_lists_are_dealt_in_proportion():
+    a, b = [f"a{i}" for i in range(30)], [f"b{i}" for i in range(30)]
+    assert sum(x[0] == "a" for x in dealt(a, b, (15, 10))) == 15
+    assert len(dealt(a, a, (15, 10))) == 25 and dealt(a, a, (15, 10), refill=False) == a[:15]
+    for n in range(5, 26, 5): assert sum(x[0] == "a" for x in dealt(a, b, (15, 10))[:n]) == 3 * n // 5
+    assert dealt([], [], (3, 2)) == [] and dealt(a, [], (3, 2)) == a[:3]
+
+
+@pytest.mark.parametrize("fusion", ["lists", "reciprocal"])
+def test_two_paths_give_so_many_different_passages(fusion):
+    texts = [(f"Film {i}", f"ORRIN made film {i} in the town of TAVO{i % 7}") for i in range(60)]
+    r = qir(texts, Steps())
+    both = DualPath(r, BM25(r.passages), fusion=fusion)
+    for k in (None, 5, 12, 25, 60):
+        hits = both.search(["which film did ORRIN make in TAVO3", "which film is it"], k)
+        for some in hits: assert len({h.passage.id for h in some}) == len(some) == (k or 25) and [h.rank for h in some] == list(range(1, len(some) + 1))
+    assert both.search(["ORRIN"], 0) == [[]] and both.search([], 5) == []
+    assert len({DualPath(r, BM25(r.passages), fusion=f, shares=s).fingerprint for f in ("lists", "reciprocal") for s in ((15, 10), (10, 15))}) == 4
+
+
+def test_reciprocal_ranks_put_first_what_both_paths_find():
+    r = qir([("x", "ORRIN"), ("y", "ORRIN wool"), ("z", "wool wool")])
+    assert DualPath(r, BM25(r.passages)).search(["ORRIN wool"], 3)[0][0].passage.id == "p1"
+
+
+def test_wrong_settings_say_what_to_do():
+    r = qir(["ORRIN"])
+    with pytest.raises(UsageError, match="lists"): DualPath(r, r, fusion="list")
+    with pytest.raises(UsageError, match="15, 10"): DualPath(r, r, shares=(0, 0))
+    with pytest.raises(UsageError, match="not in the corpus"): r.explain("ORRIN", [Passage("?", "", "ORRIN")])
+    with pytest.raises(TypeError): r.search("ORRIN")
+
+
+# nothing there
+
+@pytest.mark.parametrize("steps", [PAPER, Steps()])
+def test_empty_cases(steps):
+    assert qir([], steps).search(["ORRIN", ""]) == [[], []]
+    r = qir(["", "…", "no names", "ORRIN"], steps)
+    assert [h.passage.id for h in r.search(["ORRIN"])[0]] == ["p3"] and r.search(["", "   ", "…", "what is it"]) == [[]] * 4
+    assert [w.note for w in r.explain("ORRIN", r.passages)] == ["empty text", "the parser found no sentence", "the passage has no entity", ""]
+    assert r.explain("SARK", r.passages[3:])[0].note == "none of the question's entities is in the passage"
+    assert r.explain("what", r.passages[3:])[0].note == "the question has no entity"
+    assert all(w.score == 0 for w in r.explain("what", r.passages))
+    assert len(DualPath(r, BM25(r.passages)).search(["what is ORRIN"], 3)[0]) == 1
+
+
+def test_odd_text_goes_through():
+    odd = ["\ud800 ORRIN", "ORRIN\u200b…", "O" * 3000, "ORRIN\n\n\n.", "İ ORRIN’S"]
+    r = qir(odd, Steps())
+    assert len(r.search(["ORRIN"])[0]) >= 3 and qir(odd, Steps()).search(["ORRIN"]) == r.search(["ORRIN"])
+
+
+# parsed once
+
+def test_a_hundred_more_passages_cost_a_hundred_parses():
+    texts = [f"ORRIN saw film {i}" for i in range(300)]
+    first, more = Chain(), Chain()
+    passages = [Passage(str(i), "", t) for i, t in enumerate(texts)]
+    Informativeness(passages[:200], Annotations(first), PAPER).scores([("orrin",)])
+    r = Informativeness(passages, Annotations(more), PAPER)
+    assert len(r.search(["ORRIN"], 300)[0]) == 300 and len(first.asked) == 200
+    assert sorted(more.asked) == sorted([*texts[200:], "ORRIN"])
+    again = Chain()
+    assert Informativeness(passages, Annotations(again), PAPER).search(["ORRIN"], 300) == r.search(["ORRIN"], 300) and again.asked == []
+
+
+def test_another_parser_is_another_annotation():
+    one, other = Chain(), Chain()
+    other.fingerprint = "other"
+    Annotations(one)(["ORRIN"])
+    Annotations(other)(["ORRIN"])
+    assert other.asked == ["ORRIN"]
+
+
+WORKER = """
+import sys, time
+sys.path.insert(0, "tests")
+from test_informativeness import Chain, Informativeness, Annotations, Passage, PAPER
+class Slow(Chain):
+    def __call__(self, texts):
+        time.sleep(0.02)
+        with open(sys.argv[1], "a") as f: f.write("".join(t + "\\n" for t in texts))
+        return super().__call__(texts)
+r = Informativeness([Passage(str(i), "", f"ORRIN saw film {i}") for i in range(400)], Annotations(Slow(), batch=8), PAPER)
+print(r.scores([("orrin",)]).sum())
+"""
+
+
+def test_killed_in_the_middle_it_goes_on_where_it_stopped(tmp_path, home):
+    log, kept = tmp_path / "asked", home / "entities" / "entities.sqlite"
+    def start(): return subprocess.Popen([sys.executable, "-c", WORKER, str(log)], cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "TREEKIT_HOME": str(home)})
+    def count():
+        if not kept.exists(): return 0
+        try: return sqlite3.connect(kept).execute("SELECT count(*) FROM texts").fetchone()[0]
+        except sqlite3.OperationalError: return 0
+    for target in (60, 200):
+        process = start()
+        deadline = time.time() + 60
+        while count() < target and process.poll() is None and time.time() < deadline: time.sleep(0.005)
+        assert process.poll() is None, "it was over before it was killed"
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    before, asked = count(), log.read_text().splitlines()
+    assert 200 <= before < 400 and len(asked) <= before + 2 * 8  # at most one batch is lost with each kill
+    out, _ = start().communicate(timeout=60)
+    assert count() == 400 and len(log.read_text().splitlines()) == len(asked) + 400 - before and float(out) == 400
+    out, _ = start().communicate(timeout=60)
+    assert float(out) == 400 and len(log.read_text().splitlines()) == len(asked) + 400 - before
+
+
+def test_a_broken_index_is_made_again_and_a_broken_file_is_named(home):
+    texts = ["ORRIN saw SARK"]
+    good = found(qir(texts), "SARK")
+    [file] = (home / "informativeness").iterdir()
+    file.write_bytes(b"nothing")
+    assert found(qir(texts), "SARK") == good
+    (home / "entities" / "entities.sqlite").write_bytes(b"no database" * 999)
+    with pytest.raises(UsageError, match="entities.sqlite"): qir(texts).search(["LIO"])
+
+
+def test_a_passage_that_cannot_be_parsed_takes_no_other_along():
+    class Fragile(Chain):
+        def __call__(self, texts):
+            if any("\a" in t for t in texts): raise RuntimeError("a bell")
+            return super().__call__(texts)
+    passages = [Passage("a", "", "ORRIN"), Passage("b", "", "ORRIN \a")]
+    r = Informativeness(passages, Annotations(Fragile()), PAPER)
+    assert [h.passage.id for h in r.search(["ORRIN"])[0]] == ["a"]
+    assert r.explain("ORRIN", passages[1:])[0].note == "not parsed: RuntimeError: a bell"
+    whole = Informativeness(passages, Annotations(Chain()), PAPER)  # the same name, a better day: what failed was not kept
+    assert len(whole.search(["ORRIN"])[0]) == 2
+
+
+def test_the_same_in_every_process():
+    code = ("import sys, json; sys.path.insert(0, 'tests')\nfrom test_informativeness import *\n"
+            "r = qir([(f'Film {i} of Orrin', f'ORRIN made film {i} of TAVO{i % 7} and SARK') for i in range(40)], Steps())\n"
+            "print(json.dumps([[h.passage.id, h.score] for h in DualPath(r, BM25(r.passages)).search(['which film of SARK and Orrin has TAVO3'], 30)[0]]))")
+    outs = {subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": str(s), "TREEKIT_HOME": f"{os.environ['TREEKIT_HOME']}{s}"}).stdout for s in (1, 2)}
+    assert len(outs) == 1 and len(json.loads(outs.pop())) == 30
+
+
+# parsers
+
+def test_the_bundled_parser_reads_the_world():
+    passages = load_corpus("musique", "world:100")[:12]
+    kept = Annotations()
+    annotated = kept([annotated_text(p) for p in passages])
+    for p, a in zip(passages, annotated):
+        assert a.sentences and not a.note
+        for s in a.sentences:
+            assert sum(h == 0 for h in s.heads) == 1 and max(s.below()) == len(s.heads) - 1 == s.below()[s.heads.index(0)]
+        assert all(annotated_text(p)[e.start:e.end] == e.text for e in a.entities)
+    r = Informativeness(passages, kept)
+    assert r.search([f"What is {passages[3].title}?"])[0][0].passage == passages[3]
+
+
+def test_spacy_and_flair_behind_the_same_function(monkeypatch):
+    class Word(types.SimpleNamespace): pass
+    def doc(text):
+        words, at = [], 0
+        for i, w in enumerate(text.split(" ")):
+            words.append(Word(i=i, idx=at, text=w, pos_="X", is_space=not w.strip()))
+            at += len(w) + 1
+        for w in words: w.head = words[0]
+        return types.SimpleNamespace(sents=[words] * bool(text.strip()), ents=[types.SimpleNamespace(text=words[-1].text, label_="PERSON", start_char=words[-1].idx, end_char=words[-1].idx + len(words[-1].text))])
+    model = types.SimpleNamespace(pipe=lambda texts: map(doc, texts), meta={"version": "9"})
+    def load(name):
+        if name != "en_core_web_trf": raise OSError("E050")
+        return model
+    monkeypatch.setitem(sys.modules, "spacy", types.SimpleNamespace(load=load, __version__="9.9"))
+    spacy = annotator_for("spacy:en_core_web_trf")
+    [a] = spacy(["saw \n Orrin"])
+    assert a.sentences[0].heads == (0, 1) and a.sentences[0].starts == (0, 6) and a.entities == (Entity("Orrin", "PERSON", 6, 11),) and "9.9" in spacy.fingerprint
+    with pytest.raises(UsageError, match="python -m spacy download en_core_web_sm"): annotator_for("spacy:en_core_web_sm")
+
+    class Sentence:
+        def __init__(self, text): self.text = text
+        def get_spans(self, kind): return [types.SimpleNamespace(text=self.text[:3], tag="PER", start_position=0, end_position=3)]
+    class Tagger:
+        @staticmethod
+        def load(name): return Tagger()
+        def predict(self, sentences): assert all(isinstance(s, Sentence) for s in sentences)
+    for name, module in {"flair": types.SimpleNamespace(__version__="0.15"), "flair.models": types.SimpleNamespace(SequenceTagger=Tagger), "flair.data": types.SimpleNamespace(Sentence=Sentence)}.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    both = annotator_for("spacy:en_core_web_trf", "flair/ner-english-large")
+    [a, empty] = both(["saw Orrin", " "])
+    assert a.entities == (Entity("saw", "PER", 0, 3),) and empty.entities == () and "flair-0.15" in both.fingerprint
+
+
+def test_a_missing_extra_names_its_install_line(monkeypatch):
+    for name in ("spacy", "flair"): monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UsageError, match="pip install spacy && python -m spacy download en_core_web_trf"): annotator_for("spacy:en_core_web_trf")
+    with pytest.raises(UsageError, match="pip install flair"): annotator_for("bundled", "flair/ner-english-large")
+    with pytest.raises(UsageError, match="spacy"): annotator_for("spacey:en_core_web_trf")
+    with pytest.raises(UsageError, match="flair"): annotator_for("bundled", "ner-english-large")
+    assert StanzaAnnotator().fingerprint == annotator_for().fingerprint
