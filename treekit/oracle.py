@@ -13,7 +13,7 @@ from .documents import DocumentTree, introduced
 from .llm import Completion, Request, count_tokens
 from .metrics import covers
 
-# %% ../nbs/papers/oracle.ipynb #94373833
+# %% ../nbs/papers/oracle.ipynb #075b5a95
 def gold_answers(
     question: Question,
 ) -> list[tuple[str, ...]]:  # per reading, or per item of a list, its aliases
@@ -29,9 +29,12 @@ def oracle_route(
 ) -> list[tuple[str, int, str]]:  # as a router's behaviours
     "What a router would do that knows the answers and the whole document."
     def held(ids): return {k for k, aliases in enumerate(golds) for i in ids if any(covers(tree[i].text, a) for a in aliases)}
-    seen = held(lit)
-    more = sorted((-len(new), h) for h in tree.headings if (new := held(set(tree.content(h)) - lit) - seen))
-    return [("ANSWER", i, tree[i].text) for i in sorted(lit) if held((i,))] + [("EXPAND", h, tree[h].text) for _, h in more]
+    seen, more = held(lit), []
+    hidden = {h: found for h in tree.headings if (found := held(set(tree.content(h)) - lit))}
+    while new := [(-len(found - seen), h) for h, found in hidden.items() if found - seen]:  # the most first, and what it gives counts no more
+        more.append(min(new)[1])
+        seen |= hidden[more[-1]]
+    return [("ANSWER", i, tree[i].text) for i in sorted(lit) if held((i,))] + [("EXPAND", h, tree[h].text) for h in more]
 
 # %% ../nbs/papers/oracle.ipynb #19955e31
 class OracleRouter:

@@ -6,14 +6,14 @@
 __all__ = ['SETS', 'PASSAGES', 'COLUMNS', 'setting', 'printed', 'beside', 'foreign', 'read_as', 'passages', 'by_passages',
            'as_alce', 'readings', 'mauve_rows', 'score', 'paragraphed', 'articles', 'linked', 'shelved']
 
-# %% ../nbs/11m_routed.ipynb #8550be1f
+# %% ../nbs/11m_routed.ipynb #8c71c78c
 import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from .config import Profile, UsageError, load_profile, work_dir
-from .data import Question, load
+from .data import Question, _lines, load
 from .metrics import HashedWords, NotApplicable, language_features, mauve_of_texts, passage_scores, without_citations
 from .reading import sentences
 from .report import compare
@@ -32,7 +32,7 @@ def setting(
     P = load_profile(profile, n=n, **given, **(dict(pool="documents") | settings))
     return replace(P, n=40) if n is None and P.offline else P
 
-# %% ../nbs/11m_routed.ipynb #e758b9c4
+# %% ../nbs/11m_routed.ipynb #82b3e51f
 def printed(
     cells: list[dict],  # from `treekit.report.published`
 ) -> list[dict]:
@@ -59,9 +59,11 @@ def foreign(P: Profile) -> str:  # "" if they are the paper's
 def read_as(
     methods: dict,  # name -> method
     reading: str,  # "paper" or "code"
+    length_control: bool = False,  # answers as long as the references, on average (Sec. 4.3: the Llama readers)
 ) -> dict:
-    "RDR²'s methods among them in that reading."
-    return {name: replace(m, reading=reading) if hasattr(m, "reading") else m for name, m in methods.items()}
+    "The methods in that reading, those that have such a field."
+    given = dict(reading=reading, length_control=length_control)
+    return {name: replace(m, **{k: v for k, v in given.items() if hasattr(m, k)}) for name, m in methods.items()}
 
 # %% ../nbs/11m_routed.ipynb #55b0cb2c
 def passages(trace) -> list[str]:
@@ -139,12 +141,12 @@ def paragraphed(
     def whole(text): return "\n".join(cut(line) for line in text.splitlines())
     return record | {k: whole(record[k]) for k in ("text", "summary") if record.get(k)} | ({"sections": [paragraphed(s, words) for s in record["sections"]]} if record.get("sections") else {})
 
-# %% ../nbs/11m_routed.ipynb #61ddbdf7
+# %% ../nbs/11m_routed.ipynb #f58382b3
 def articles(
     folder: str | Path,  # with files articles_*.jsonl
 ) -> list[dict]:
     "The articles of a folder, in the order of its files."
-    found = [json.loads(line) for file in sorted(Path(folder).glob("articles_*.jsonl")) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
+    found = [record for file in sorted(Path(folder).glob("articles_*.jsonl")) for record, _ in _lines(file)]
     if not found: raise UsageError(f"no file articles_*.jsonl in {Path(folder).name!r}: this study needs articles with sections")
     return found
 
