@@ -112,11 +112,11 @@ def draw_single_and_tree(
     for d in dashed: _fills(ax, *d)
     return fig
 
-# %% ../nbs/11k_questiontree.ipynb #40e6af24
+# %% ../nbs/11k_questiontree.ipynb #08adc275
 PARTS = (("Question", 1.5), ("Query Generator\nQ = f_QG(q)", 1.0), ("Retrieval\nD = f_DR(Q)", 1.0), ("Response\nR = f_RG(q, Q, D)", 1.35), ("Query\nEvaluator", 0.92), ("Answer\nIntegrator", 0.9))
 
 def _visits(trace, most):
-    "`(node, level, cells)` per row; a decomposition is a row of its own, its node `None`."
+    "`(node, level, cells, again)` per row; a decomposition is a row of its own, its node `None`."
     root, rows = question_of(trace), []
     deepest = len(root.data["levels"])
     def cells(response, evaluation, queries, hits, span):
@@ -124,18 +124,22 @@ def _visits(trace, most):
         judged = [(t, mark if k == 0 else " ") for k, t in enumerate(text.replace(": ", ", ").replace(" %", "%").split(", "))] if text else []
         return [queries, hits, [(clean(response), "→")] if response else [], judged, [(clean(span), "=")] if span else []]
     def own(node): return [(clean(q), "?") for q in node.data.get("queries", [])], [(t, "▪") for t in dict.fromkeys(clean(h.get("title") or h["id"]) for h in node.data.get("hits", []))][:3]
-    first = root.data["levels"][0]
-    rows.append((root, 1, cells(first["response"], first["evaluation"], *own(root), "")))
+    def given(node): return node.data.get("responses") or [{k: node.data[k] for k in ("response", "evaluation") if k in node.data} or {}]
+    def visit(node, k):
+        "A question's response number k, in its row."
+        said, span = given(node)[k], node.data.get("answer", "") if k == len(given(node)) - 1 else ""
+        return cells(said.get("response", ""), said.get("evaluation"), *(own(node) if k == 0 else ([("those of its sub-questions", "?")], [("their answers and responses", "▪")])), span)
+    rows.append((root, 1, visit(root, 0), False))
     for level in range(2, deepest + 1):
         made = [n for n in trace.nodes if n.kind == "sub-question" and n.data["level"] == level]
         parents = dict.fromkeys(n.parent for n in made)
         for parent in parents:
             below = [n for n in made if n.parent == parent]
-            rows.append((None, level, (trace.nodes[parent], len(below))))
-            for n in below[:most]: rows.append((n, level, cells(n.data.get("response", ""), n.data.get("evaluation"), *own(n), n.data.get("answer", ""))))
-            if len(below) > most: rows.append((None, level, (None, len(below) - most)))
-        again = next((r for r in root.data.get("responses", []) if r["level"] == level), None)
-        if again: rows.append((root, level, cells(again["response"], again["evaluation"], [("those of its sub-questions", "?")], [("their answers and responses", "▪")], "")))
+            rows.append((None, level, (trace.nodes[parent], len(below)), False))
+            for n in below[:most]: rows.append((n, level, visit(n, 0), False))
+            if len(below) > most: rows.append((None, level, (None, len(below) - most), False))
+        inner = sorted((n for n in trace.nodes if n.kind in ("question", "sub-question") and n.data.get("level", 1) < level), key=lambda n: -n.data.get("level", 1))
+        rows += [(n, level, visit(n, k), True) for n in inner for k, said in enumerate(given(n)) if k and said["level"] == level]
     return rows
 
 def draw_architecture(
@@ -149,8 +153,8 @@ def draw_architecture(
     unit = (W - 8 - gap * (len(PARTS) - 1)) / sum(w for _, w in PARTS)
     widths = [w * unit for _, w in PARTS]
     lefts = [1 + sum(widths[:i]) + gap * i for i in range(len(PARTS))]
-    rows, y, placed, spans, seen = _visits(trace, most), head, [], [], {}
-    for node, level, cells in rows:
+    rows, y, placed, first, seen = _visits(trace, most), head, [], {}, {}
+    for node, level, cells, again in rows:
         if node is None:
             parent, n = cells
             what = f"… and {n} more" if parent is None else f"Question Decomposer, {'the question' if parent is root else 'sub-question ' + _name(trace, parent)}: {n} sub-question{'s' * (n > 1)} at level {level}"
@@ -159,12 +163,14 @@ def draw_architecture(
             y += block.height + 8
             continue
         text = f"q  {clean(node.text)}" if node is root else _asked(trace, node)
-        indent = 0 if node is root else 6 * (level - 1)
+        indent = 6 * (node.data.get("level", 1) - 1)
         notes = [(n, False, "!", 2) for n in node.notes] if "queries" not in node.data else []
-        blocks = [_Block(widths[0] - indent, [(f"level {level}" + (", again" if node is root and level > 1 else ""), False, "", 1), (text, True, "", lines), *notes], fill=_GOOD if node is root else "white")]
+        blocks = [_Block(widths[0] - indent, [(f"level {level}" + (", again" if again else ""), False, "", 1), (text, True, "", lines), *notes], fill=_GOOD if node is root else "white")]
         blocks += [_Block(w, [(t, False, m, lines if len(c) == 1 else 2) for t, m in c], edge=1.4 if c and c[0][1] == "✓" else 0.6) if c else None for w, c in zip(widths[1:], cells)]
         row = [(b, lefts[i] + (indent if i == 0 else 0), y) for i, b in enumerate(blocks) if b]
-        if node is not root: seen[node.id] = row
+        if node is not root:
+            first.setdefault(node.id, row)
+            seen[node.id] = row
         placed.append(row)
         y += max(b.height for b, *_ in row) + 8
     fig, ax = _canvas(W, y + 2)
@@ -179,7 +185,7 @@ def draw_architecture(
             for n in node.data["depends_on"]:
                 source = next((c for c in trace.nodes if c.parent == node.parent and c.kind == "sub-question" and c.data["number"] == n), None)
                 if source is not None and source.id in seen and source.data.get("answer"):
-                    (a, sx, sy), (b, tx, ty) = seen[source.id][-1], seen[node.id][0]  # around the right, and in through the gap above
+                    (a, sx, sy), (b, tx, ty) = seen[source.id][-1], first[node.id][0]  # around the right, and in through the gap above
                     ax.plot([sx + a.width, W - 3, W - 3, tx + b.width / 2, tx + b.width / 2], [sy + 8, sy + 8, ty - 4, ty - 4, ty - 3], color="black", lw=0.7, ls=(0, (3, 2)), marker="")
                     ax.annotate("", (tx + b.width / 2, ty), (tx + b.width / 2, ty - 4), arrowprops=dict(arrowstyle="-|>", lw=0.7, color="black", shrinkA=0, shrinkB=0, mutation_scale=6))
     return fig
