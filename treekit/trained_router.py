@@ -6,11 +6,12 @@
 __all__ = ['SETTINGS', 'ROUTER', 'UNTRAINED', 'CURVE', 'LOOKS', 'DEV', 'PRESETS', 'TINY', 'TOKENS', 'CUES', 'Setting', 'Preset',
            'prompt_of', 'example', 'lessons', 'tiny_samples', 'outputs', 'routers', 'train_router', 'TrainedRouter']
 
-# %% ../nbs/train/trained_router.ipynb #692f010a
+# %% ../nbs/train/trained_router.ipynb #53c4f0cd
 import asyncio, fcntl, hashlib, json, random, threading
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
@@ -79,11 +80,17 @@ def example(s: Sample, preset: Preset, form: str) -> Example:
     said = [(tag, i, " ".join(s.rst.tree[i].text.split()[:preset.words])) for tag, i in s.behaviours]
     return Example(s.id, prompt_of(s.question, s.rst.text, preset, form), FORMATS[form].render(said))
 
-# %% ../nbs/train/trained_router.ipynb #4c688d52
-def _digest(*more):
-    "What the tiny samples and routers depend on: the code below this module, the wiki's words, and what else is named."
-    words = (root() / "data" / "world" / "en.toml").read_bytes()
-    return hashlib.sha256(json.dumps([source_fingerprint(SETTINGS[ROUTER]), hashlib.sha256(words).hexdigest(), *more]).encode()).hexdigest()[:20]
+# %% ../nbs/train/trained_router.ipynb #868980d1
+def _digest(*parts): return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
+
+def _made_by():
+    "What the tiny samples depend on: all code below this module, and the wiki's words."
+    return source_fingerprint(SETTINGS[ROUTER]), hashlib.sha256((root() / "data" / "world" / "en.toml").read_bytes()).hexdigest()
+
+def _trained_by():
+    "What a training depends on beside its samples: the code that trains, and the libraries."
+    code = [hashlib.sha256(Path(__file__).with_name(f"{m}.py").read_bytes()).hexdigest() for m in ("finetuning", "router_training", "routing", "trained_router")]
+    return code, [version(p) for p in ("torch", "transformers", "peft", "tokenizers")]
 
 @contextmanager
 def _once(folder):
@@ -135,12 +142,12 @@ def _tiny_samples(preset):
                 lessons=_rows(lessons(World(1, preset.articles), preset.lessons)))
 
 @lru_cache(2)
-def tiny_samples() -> dict:  # train, test, lessons: samples; found: sizes before they were drawn, train and test; questions: how many
+def tiny_samples() -> dict:  # train, test, lessons: samples; found: sizes before they were drawn, train and test; questions: how many; digest
     "The tiny preset's samples, made once."
-    made = _kept(work_dir("routers", "samples-" + _digest(asdict(PRESETS["tiny"]))) / "samples.json", lambda: _tiny_samples(PRESETS["tiny"]))
-    return made | {part: _samples(made[part]) for part in ("train", "test", "lessons")}
+    made = _kept(work_dir("routers", "samples-" + _digest(asdict(PRESETS["tiny"]), _made_by())) / "samples.json", lambda: _tiny_samples(PRESETS["tiny"]))
+    return made | dict(digest=_digest(made)) | {part: _samples(made[part]) for part in ("train", "test", "lessons")}
 
-# %% ../nbs/train/trained_router.ipynb #94210e6a
+# %% ../nbs/train/trained_router.ipynb #1cc0e662
 def _lesson(s):
     "A lesson, in one format or the other."
     return example(s, PRESETS["tiny"], random.Random(s.id).choice([*FORMATS]))
@@ -159,7 +166,7 @@ def outputs(
     "What the model says at each sample."
     return generate(model, tokenizer, [example(s, preset, form).prompt for s in samples], max_new=48 if preset.bare else 300)
 
-def _folder(what, seed): return work_dir("routers", f"{what.replace(', ', '-').replace(' ', '-')}-seed{seed}-" + _digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed))
+def _folder(what, seed): return work_dir("routers", f"{what.replace(', ', '-').replace(' ', '-')}-seed{seed}-" + _digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed, tiny_samples()["digest"], _trained_by()))
 
 def _make_inst(seed):
     folder = _folder("inst", seed)
@@ -213,7 +220,6 @@ def routers(
 ) -> list[dict]:  # log, outputs on the test samples, folder of the model
     "Tiny routers, trained in two processes where they aren't there yet."
     missing = [(name, seed) for name, seed in wanted if not _result(name, seed).exists()]
-    if missing: tiny_samples()
     if seeds := dict.fromkeys(seed for name, seed in missing if "inst" in name): pinned([("treekit.trained_router:_make_inst", dict(seed=s)) for s in seeds])
     pinned([(f"treekit.trained_router:{'_untrained' if name in UNTRAINED else '_trained'}", dict(name=name, seed=s)) for name, s in missing])
     return [json.loads(_result(name, seed).read_text(encoding="utf-8")) for name, seed in wanted]
