@@ -6,7 +6,7 @@
 __all__ = ['SETS', 'PASSAGES', 'COLUMNS', 'setting', 'printed', 'beside', 'foreign', 'read_as', 'passages', 'by_passages',
            'as_alce', 'readings', 'mauve_rows', 'score', 'paragraphed', 'articles', 'linked', 'shelved']
 
-# %% ../nbs/11m_routed.ipynb #8c71c78c
+# %% ../nbs/11m_routed.ipynb #9ef32213
 import json
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,6 +14,7 @@ from pathlib import Path
 
 from .config import Profile, UsageError, load_profile, work_dir
 from .data import Question, _lines, load
+from .method import configure
 from .metrics import HashedWords, NotApplicable, language_features, mauve_of_texts, passage_scores, without_citations
 from .reading import sentences
 from .report import compare
@@ -32,7 +33,7 @@ def setting(
     P = load_profile(profile, n=n, **given, **(dict(pool="documents") | settings))
     return replace(P, n=40) if n is None and P.offline else P
 
-# %% ../nbs/11m_routed.ipynb #82b3e51f
+# %% ../nbs/11m_routed.ipynb #68b4aeb8
 def printed(
     cells: list[dict],  # from `treekit.report.published`
 ) -> list[dict]:
@@ -63,7 +64,7 @@ def read_as(
 ) -> dict:
     "The methods in that reading, those that have such a field."
     given = dict(reading=reading, length_control=length_control)
-    return {name: replace(m, **{k: v for k, v in given.items() if hasattr(m, k)}) for name, m in methods.items()}
+    return {name: configure(m, **{k: v for k, v in given.items() if hasattr(m, k)}) for name, m in methods.items()}
 
 # %% ../nbs/11m_routed.ipynb #55b0cb2c
 def passages(trace) -> list[str]:
