@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['gold_answers', 'oracle_route', 'OracleRouter']
 
-# %% ../nbs/papers/oracle.ipynb #cf110115
-import hashlib
+# %% ../nbs/papers/oracle.ipynb #e40c0882
+import hashlib, inspect
 from .config import UsageError
 from .data import Question
 from .documents import DocumentTree, introduced
@@ -36,7 +36,7 @@ def oracle_route(
         seen |= hidden[more[-1]]
     return [("ANSWER", i, tree[i].text) for i in sorted(lit) if held((i,))] + [("EXPAND", h, tree[h].text) for h in more]
 
-# %% ../nbs/papers/oracle.ipynb #19955e31
+# %% ../nbs/papers/oracle.ipynb #1045cd1c
 class OracleRouter:
     "A `Chat` for `run(router=…)` that answers the route prompt with `oracle_route`."
     model = "oracle (sees the gold answers)"
@@ -45,7 +45,7 @@ class OracleRouter:
         questions: list[Question],  # all that will be asked
         documents,  # `treekit.origins.Documents`
     ):
-        self.golds, self.trees, digest = {q.question.strip(): gold_answers(q) for q in questions}, {}, hashlib.sha256(documents.fingerprint.encode())
+        self.golds, self.trees, digest = {q.question.strip(): gold_answers(q) for q in questions}, {}, hashlib.sha256((documents.fingerprint + inspect.getsource(oracle_route)).encode())
         for t in documents.trees: self.trees.setdefault(t.title, []).append(t)
         for q, golds in sorted(self.golds.items()): digest.update(repr((q, golds)).encode())
         self.endpoint, self.defaults = f"oracle:{digest.hexdigest()[:12]}", {}
