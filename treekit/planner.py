@@ -121,7 +121,7 @@ def read_query(
 THOUGHT_QUERY = tolerant(read_query, lambda v: f"{v['thought']}\nQuery: {v['query']}")
 QUERY = tolerant(lambda text: ((got := read_query(text, 0))[0]["query"], got[1]), "Query: {}".format)
 
-# %% ../nbs/papers/planner.ipynb #5dec1295
+# %% ../nbs/papers/planner.ipynb #f54afe33
 SCORES = dict(semantic_coherence=(1, 10), answerability=(0, 100), overall_assessment=(0.5, 10))  # a mean of 1 and of 0 %
 VALID_FROM = 6.0  # overall assessment of a response whose validity can't be read
 _NAMES = dict(semantic_coherence=r"semantic[ _-]*coherence|의미적? ?일관성|일관성", answerability=r"answerability|(?:답변|응답|대답) ?가능성", overall_assessment=r"overall[ _-]*(?:assessment|score)|(?:전체|종합|전반적) ?평가",
@@ -138,7 +138,7 @@ def read_score(
     m = re.fullmatch(r"(?:약|대략|about|around|~)?\s*(-?\d+(?:\.\d+)?)\s*(?:/\s*(?:10|100)|%|점|percent|퍼센트)?\.?", said)
     if isinstance(value, bool) or value is None or not m and said not in _WORDS: return None, "can't be read"
     number, assumed = float(m[1]) if m else float(_WORDS[said]), "" if m else f"is a word, {value!r}"
-    if high == 100 and 0 < number < 1 and "%" not in said: number, assumed = 100 * number, f"is {number:g}, taken as a share"
+    if high == 100 and 0 < number < 1 and "%" not in said: number, assumed = 100 * number if number >= .01 else 0.0, f"is {number:g}, taken as a share"
     if not low <= number <= high: number, assumed = min(max(number, low), high), f"is {said[:20]}, moved to {min(max(number, low), high):g}"
     return int(number) if number == int(number) else number, assumed
 
