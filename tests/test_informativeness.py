@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from treekit.bridging import _words
-from treekit.bm25 import BM25
+from treekit.bm25 import BM25, Hit
 from treekit.config import UsageError
 from treekit.data import Passage, load_corpus
 from treekit.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
-from treekit.informativeness import DualPath, Informativeness, Steps, dealt, importance, name_of, ranked
+from treekit.informativeness import DualPath, Informativeness, Steps, dealt, dual_path, importance, name_of, ranked
 from treekit.syntax import Entity
 
 ROOT, PAPER = Path(__file__).resolve().parents[1], Steps.paper()
@@ -168,6 +168,25 @@ def test_two_paths_give_so_many_different_passages(fusion):
 def test_reciprocal_ranks_put_first_what_both_paths_find():
     r = qir([("x", "ORRIN"), ("y", "ORRIN wool"), ("z", "wool wool")])
     assert DualPath(r, BM25(r.passages)).search(["ORRIN wool"], 3)[0][0].passage.id == "p1"
+
+
+def test_fused_scores_by_hand():
+    class Fixed:
+        def __init__(self, passages, order): self.passages, self.order, self.fingerprint = passages, order, order
+        def search(self, queries, k): return [[Hit(self.passages[int(i)], 1.0, r) for r, i in enumerate(self.order, 1)][:k] for _ in queries]
+    passages = [Passage(str(i), "", str(i)) for i in range(4)]
+    informative, literal, similar = (Fixed(passages, o) for o in ("012", "21", "30"))
+    two = DualPath(informative, similar, constant=2).search(["?"], 9)[0]
+    assert [(h.passage.id, round(h.score, 9)) for h in two] == [("0", round(1 / 3 + 1 / 4, 9)), ("3", round(1 / 3, 9)), ("1", 0.25), ("2", 0.2)]
+    three = DualPath(informative, similar, constant=2, literal=literal).search(["?"], 3)[0]
+    assert [(h.passage.id, round(h.score, 9)) for h in three] == [("0", round(0.5 / 3 + 1 / 4, 9)), ("3", round(1 / 3, 9)), ("2", round(0.5 / 3 + 0.5 / 5, 9))]
+
+
+def test_the_two_paths_ready_made():
+    passages = [Passage(f"p{i}", f"Film {i}", f"ORRIN made film {i}") for i in range(40)]
+    for paper, fusion in ((True, "lists"), (False, "reciprocal")):
+        both = dual_path(passages, BM25(passages), Annotations(Chain()), paper)
+        assert both.fusion == fusion and both.shares == (15, 10) and bool(both.literal) is not paper and len(both.search(["ORRIN and Film 7"])[0]) == 25
 
 
 def test_wrong_settings_say_what_to_do():
