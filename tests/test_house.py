@@ -101,3 +101,9 @@ def test_no_percent_mark_is_left_in_a_cell():
     "A cell mark of the percent format inside a cell means that a conversion swallowed the cells after it."
     left = [f"{p.relative_to(ROOT)}: {m[0]}" for p in sorted((ROOT / "nbs").rglob("*.ipynb")) for c in json.loads(p.read_text())["cells"] if (m := re.search(r"^# ?%.*", "".join(c["source"]), re.M))]
     assert left == []
+
+
+def test_artefacts_are_run_by_reproduce_alone():
+    "nbdev-test leaves out a folder with a `.notest` in it, though not the folders below: without one it would run every table."
+    folders = {p.parent for p in (ROOT / "nbs" / "reproduce").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts}
+    assert folders and [f.name for f in sorted(folders) if not (f / ".notest").is_file()] == []
