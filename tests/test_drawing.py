@@ -34,6 +34,16 @@ def boxes(fig):
 def overlap(a, b, slack=0.5): return min(a.x1, b.x1) - max(a.x0, b.x0) > slack and min(a.ymax, b.ymax) - max(a.ymin, b.ymin) > slack
 
 
+def apart(fig):
+    "The drawn boxes, none over another and all on the page; the texts; the page's width and height in points."
+    frames, texts = boxes(fig)
+    width, height = fig.get_size_inches() * 72
+    for i, a in enumerate(frames):
+        assert a.x0 >= 0 and a.ymin >= 0 and a.x1 <= width and a.ymax <= height
+        for b in frames[i + 1:]: assert not overlap(a, b)
+    return frames, texts, width, height
+
+
 def steps(seed=0, n=8, words=40):
     "A chain of steps and an answer, as ReAct leaves it."
     rng, trace, node = random.Random(seed), Trace(), None
@@ -52,11 +62,7 @@ def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     import matplotlib; matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     fig = draw(tree(**shape))
-    frames, texts = boxes(fig)
-    width, height = fig.get_size_inches() * 72
-    for i, a in enumerate(frames):
-        assert a.x0 >= 0 and a.ymin >= 0 and a.x1 <= width and a.ymax <= height
-        for b in frames[i + 1:]: assert not overlap(a, b)
+    frames, texts, width, height = apart(fig)
     for i, t in enumerate(texts):
         assert t.x0 >= -0.5 and t.x1 <= width + 0.5
         holding = [f for f in frames if overlap(f, t)]

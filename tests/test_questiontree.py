@@ -9,7 +9,7 @@ from treekit.method import Trace
 from treekit.questiontree import draw_architecture, draw_single_and_tree, question_of, subquestions
 from treekit.report import without_glyph
 
-from test_drawing import boxes, overlap
+from test_drawing import apart, overlap
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = "니타니아의 도시 다메라에서 태어난 사람 가운데 가장 먼저 〈격자무늬〉 1958년 樹 harbour $x^ \\frac{a}{b} <b> & Unterwasserarchäologiemuseumsdirektorenkonferenzsaal [ANS_1]은(는) ✓ →".split()
@@ -43,11 +43,7 @@ def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     import matplotlib; matplotlib.use("Agg")
     import matplotlib.pyplot as plt
     fig = draw(grown(**shape))
-    frames, texts = boxes(fig)
-    width, height = fig.get_size_inches() * 72
-    for i, a in enumerate(frames):
-        assert a.x0 >= 0 and a.ymin >= 0 and a.x1 <= width and a.ymax <= height
-        for b in frames[i + 1:]: assert not overlap(a, b)
+    _, texts, width, height = apart(fig)
     for i, t in enumerate(texts):
         assert t.x0 >= 0 and t.x1 <= width + 1 and t.ymax <= height + 1
         for other in texts[i + 1:]: assert not overlap(t, other, slack=1.5)

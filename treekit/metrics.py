@@ -175,7 +175,7 @@ def rouge_l(
     def lines(text): return re.sub(r"(?<=[.!?])\s+", "\n", text.strip().lower())
     return max(_rouge().score(lines(reference), lines(answer))["rougeLsum"].fmeasure for reference in _golds(references))
 
-# %% ../nbs/08_metrics.ipynb #4932df82
+# %% ../nbs/08_metrics.ipynb #3dfa2d84
 class OfflineReader:
     "The kit's extractive reader as a stand-in for a reading-comprehension model."
     name = "offline span reader (not comparable with RoBERTa's)"
@@ -191,16 +191,20 @@ class OfflineReader:
             return "" if found == UNKNOWN["answer"] else found
         return [one(question) for question in questions]
 
+def _loaded(model, kind):
+    "A model's printed name, its tokenizer, and itself, from the hub or a folder."
+    import transformers
+    from treekit.retrieval import weights, _label
+    folder = weights(model)
+    return _label(model), transformers.AutoTokenizer.from_pretrained(folder), getattr(transformers, kind).from_pretrained(folder).eval()
+
 class SpanReader:
     "A reading-comprehension model (SQuAD 2 style) that marks a span of the text, or finds that there is none."
     def __init__(
         self,
         model: str = "gaotianyu1350/roberta-large-squad",  # ALCE's; a name on the hub, or a folder
     ):
-        from treekit.retrieval import weights, _label
-        folder, self.name = weights(model), _label(model)
-        from transformers import AutoModelForQuestionAnswering, AutoTokenizer
-        self._tokenizer, self._model = AutoTokenizer.from_pretrained(folder), AutoModelForQuestionAnswering.from_pretrained(folder).eval()
+        self.name, self._tokenizer, self._model = _loaded(model, "AutoModelForQuestionAnswering")
 
     def __call__(self, questions: list[str], context: str) -> list[str]:
         return [self._one(question, context) if context.strip() else "" for question in questions]
@@ -273,7 +277,7 @@ def list_scores(
     def f(a, b): return 2 * a * b / (a + b) if a + b else 0.0
     return dict(precision=p, recall=r, recall5=r5, f1=f(p, r), f1_5=f(p, r5), items=len(items))
 
-# %% ../nbs/08_metrics.ipynb #d86ba2d7
+# %% ../nbs/08_metrics.ipynb #4d368abb
 class WordOverlap:
     "A stand-in for entailment: most of the claim's content words occur in the text."
     def __init__(self, share: float = 0.8):  # of the claim's words
@@ -288,10 +292,7 @@ class Entailment:
         self,
         model: str = "google/t5_xxl_true_nli_mixture",  # ALCE's; a name on the hub, or a folder
     ):
-        from treekit.retrieval import weights, _label
-        folder, self.name = weights(model), _label(model)
-        from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-        self._tokenizer, self._model = AutoTokenizer.from_pretrained(folder), AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+        self.name, self._tokenizer, self._model = _loaded(model, "AutoModelForSeq2SeqLM")
 
     def __call__(self, premise: str, claim: str) -> bool:
         import torch
@@ -355,7 +356,7 @@ def passage_scores(
     golds, whole, over = _golds(golds), "\n".join(passages), slots or len(passages) or 1
     return dict(em=str_em(whole, golds), hit=hit(whole, golds), score=sum(str_em(p, golds) / i for i, p in enumerate(passages, 1)) / over, len=sum(len(p.split()) for p in passages) / over)
 
-# %% ../nbs/08_metrics.ipynb #bb65b461
+# %% ../nbs/08_metrics.ipynb #397a7b2b
 class HashedWords:
     "A stand-in for a language model's features: counts of words and pairs of words."
     name = "hashed words (not comparable with GPT-2's)"
@@ -370,10 +371,7 @@ class HashedWords:
 class LanguageFeatures:
     "The last hidden state of a causal language model behind each text."
     def __init__(self, model: str = "gpt2-large"):  # MAUVE's and ALCE's; a name on the hub, or a folder
-        from treekit.retrieval import weights, _label
-        folder, self.name = weights(model), _label(model)
-        from transformers import AutoModel, AutoTokenizer
-        self._tokenizer, self._model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder).eval()
+        self.name, self._tokenizer, self._model = _loaded(model, "AutoModel")
     def __call__(self, texts: list[str]):
         import numpy as np, torch
         def one(text):
