@@ -213,6 +213,54 @@ def test_own_pools_and_corpora():
     assert library.retriever("toy", changed).fingerprint != pool.fingerprint
 
 
+@dataclass(frozen=True)
+class Indexing(Read):
+    corpus: ClassVar[bool] = True
+
+    async def __call__(self, question, kit):
+        async def read(kit): return [(await kit.ask(ASK, node=kit.trace.add("passage", p.title), question=f"what of {p.title}", documents=[]))["answer"] for p in kit.corpus.passages]
+        return Prediction(" ".join(await kit.indexed(read)), kit.trace, kit.usage)
+
+
+def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
+    pages = [Passage(str(i), f"page{i}", "…") for i in range(3)]
+    questions = {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(5)]}
+    def again(qs, chat): return run({"indexing": Indexing()}, qs, PROFILE, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat, progress=False)
+    first = again({"d": questions["d"][:4]}, chat := Scripted(latency=0.01))
+    assert chat.asked == [f"what of page{i}" for i in range(3)] and [r.answer for r in first.rows] == ["page0 page1 page2"] * 4
+    assert all(r.usage.calls == 0 for r in first.rows) and first.indexing["indexing", "d"].calls == 3 and first.indexing["indexing", "d"].critical_path == 1
+    more = again(questions, chat := Scripted())
+    assert chat.asked == [] and more.rows[4].answer == "page0 page1 page2" and more.indexing["indexing", "d"].tokens_in == 300
+    warm = again(questions, chat := Scripted())
+    assert all(r.stored for r in warm.rows) and chat.asked == [] and warm.indexing == more.indexing
+    [bill] = cost_table(warm, None, {"d": lambda a, q: 1.0})
+    assert "dollars for the index" in bill
+
+
+def test_an_index_that_fails_fails_its_questions_and_is_tried_again(tmp_path):
+    pages, questions = [Passage("0", "page0", "…")], {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(3)]}
+    def again(chat): return run({"indexing": Indexing()}, questions, PROFILE, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat, progress=False)
+    failed = again(Scripted(fail=["page0"]))
+    assert len(failed.failures) == 3 and failed.indexing == {}
+    assert [r.answer for r in again(Scripted()).rows] == ["page0"] * 3
+
+
+@dataclass(frozen=True)
+class Navigated(Read):
+    navigator: ClassVar[bool] = True
+
+    async def __call__(self, question, kit): return Prediction((await kit.ask(ASK, question=question.question, documents=[], by="navigator"))["answer"], kit.trace, kit.usage)
+
+
+def test_another_model_takes_questions_apart():
+    class Other(Scripted):
+        model = "navigator"
+        async def complete(self, request): return [Completion("FINAL: elsewhere")]
+    questions, store = {"d": [Question("q", "d", "Who is here?", ("x",))]}, Store()
+    def answers(**who): return [r.answer for r in run({"n": Navigated(), "r": Read()}, questions, PROFILE, corpora={"d": Lazy(Shelf, "s")}, store=store, chat=Scripted(), progress=False, **who).rows]
+    assert answers() == ["here?", "here?"] and answers(navigator=Other()) == ["elsewhere", "here?"] and answers() == ["here?", "here?"]
+
+
 def test_averages_resample_within_their_datasets():
     results = go(asked=questions(30, "a") | questions(10, "b"))
     rows = results.score(lambda a, q: float(q.dataset == "a"), name="x", average="AVG")

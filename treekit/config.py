@@ -60,7 +60,7 @@ def work_dir(
     except OSError as e: raise UsageError(f"can't make the folder {str(folder)!r} ({e.strerror}): set TREEKIT_HOME to a folder that can be written") from None
     return folder
 
-# %% ../nbs/00_config.ipynb #c4856c83
+# %% ../nbs/00_config.ipynb #0053bc8d
 @dataclass(frozen=True)
 class Profile:
     "Where the model, the questions and the passages come from, and the limits of a run."
@@ -73,8 +73,10 @@ class Profile:
     wiki: str = "corpus"  # for methods that open pages by title: "corpus" (the passages' titles), "wikipedia" (needs a network)
     documents: str = ""  # for methods that walk a document's headings: a tree store, an articles_*.jsonl file or a folder of them; empty: those that go with `data`
     router: str = ""  # another profile, whose model routes through documents; empty: this one's does
+    navigator: str = ""  # another profile, whose model takes questions apart; empty: this one's does
     pool: str = "corpus"  # "own": each question's own paragraphs; "corpus": one index for all; "documents": the same over the documents, cut into chunks of 100 words
-    parser: str = "bundled"  # "bundled", or one of Stanza's packages
+    parser: str = "bundled"  # "bundled", or one of Stanza's packages; for trees and entities of passages also "spacy:MODEL"
+    entities: str = ""  # who finds the names in passages: "flair/MODEL"; empty: the parser
     prompts: str = ""  # a TOML file with other wordings of the prompts
     span_reader: str = "offline"  # what judges Disambig-F1: "offline", the stand-in; or a reading-comprehension model, on the hub or in a folder
     entailment: str = "offline"  # what judges claim recall: "offline", the stand-in; or a model of entailment

@@ -66,16 +66,17 @@ def prompt_bill(
             sums["separate_in"] += sizes.get(request, 0)
     return sums
 
-# %% ../nbs/10b_costs.ipynb #00f5fd40
+# %% ../nbs/10b_costs.ipynb #3b70a42f
 def bills(
     results: Results,
     store: Store | None = None,  # also read the prompts
-) -> list[dict]:  # method, dataset, n, failures, calls, tokens_in, tokens_out, and with a store what `prompt_bill` says: sums over the questions
+) -> list[dict]:  # method, dataset, n, failures, calls, tokens_in, tokens_out, and with a store what `prompt_bill` says: sums over the questions; index: what was made of the passages before, where something was
     "What every method took on every data set."
     made = []
     for (method, dataset), rows in results.cells().items():
         sums = {k: sum(getattr(r.usage, k) for r in rows) for k in ("calls", "tokens_in", "tokens_out")}
         made.append(dict(method=method, dataset=dataset, n=len(rows), failures=sum(bool(r.error) for r in rows)) | sums | (prompt_bill(rows, store) if store else {}))
+        if used := results.indexing.get((method, dataset)): made[-1]["index"] = {k: getattr(used, k) for k in sums}
     return made
 
 # %% ../nbs/10b_costs.ipynb #5c36d3f3
@@ -98,7 +99,7 @@ def dollars(
     kept = bill[cached] if cached else 0
     return price.cost(SimpleNamespace(tokens_in=bill["tokens_in"] * (side != "out"), cached_in=kept * (side != "out"), tokens_out=bill["tokens_out"] * (side != "in")))
 
-# %% ../nbs/10b_costs.ipynb #a4ef56a4
+# %% ../nbs/10b_costs.ipynb #5a0adde1
 def cost_table(
     results: Results,
     price: Price | None,
@@ -114,6 +115,7 @@ def cost_table(
         right = None if None in values else sum(values)
         money = {f"dollars per {per}": total}
         if store: money |= {f"dollars per {per}, cached": dollars(bill, price, "cacheable_in"), f"dollars per {per}, a call per sample": dollars(bill | dict(tokens_in=bill["separate_in"]), price)}
+        if "index" in bill: money["dollars for the index"] = dollars(bill["index"], price)
         table.append(dict(method=cell[0], dataset=cell[1], n=n, failures=bill["failures"])
                      | {f"{k} per question": bill[k] / n for k in ("calls", "tokens_in", "tokens_out", "cacheable_in", "cached_in", "separate_in") if k in bill}
                      | {k: v if v is None else v / n * per for k, v in money.items()}

@@ -105,7 +105,7 @@ class Prediction:
         "A prediction from what `to_json` made."
         return cls(record["answer"], Trace.from_json(record["trace"]), Usage(**record["usage"]), record["error"])
 
-# %% ../nbs/09_method.ipynb #250cb994
+# %% ../nbs/09_method.ipynb #b97a09fd
 @dataclass
 class Kit:
     "What a method may use for one question."
@@ -115,8 +115,11 @@ class Kit:
     embedder: Any = None  # sentence vectors, for the methods that compare texts
     wiki: Any = None  # `page(title)` and `similar(title)`, for the methods that walk a wiki
     documents: Any = None  # `of(passage)`: the heading tree of the document that a passage is from, for the methods that walk documents
+    corpus: Any = None  # the passages that are searched, for the methods that look into them: `passages`, `fingerprint`, `annotations`, `informative(steps, masked)`
     router: Any = None  # another `Chat`, for the calls that say `by="router"`; `None`: `llm` answers them, too
+    navigator: Any = None  # the same for `by="navigator"`
     prompts: dict = field(default_factory=dict)  # other wordings, by the prompt's name (`llm.load_prompts`)
+    once: Any = None  # how a run keeps what `indexed` makes
     trace: Trace = field(default_factory=Trace)  # written by `ask`, and by the method
     usage: Usage = field(default_factory=Usage)  # counted by `ask`
 
@@ -132,7 +135,7 @@ class Kit:
         temperature: float | None = None,  # `None`: as the profile says
         max_tokens: int | None = None,  # `None`: as the profile says
         logprobs: bool = False,  # also the tokens' log-probabilities: each value is (value, ((token, log-probability), …)), or (value, None) where the server gives none
-        by: str = "llm",  # who is asked: "llm", or "router"
+        by: str = "llm",  # who is asked: "llm", "router" or "navigator"
         **inputs,  # the prompt's slots
     ) -> Any:  # the reply's value; a list of `n` values if `n` > 1
         "Ask the model, read its reply, and note both in the trace. Raises what the `Chat` raises."
@@ -176,7 +179,7 @@ class Kit:
 
     async def _complete(self, request, node, continuation=None, by="llm"):
         "`(key, completion, hit)` for each sample, or for the continuation's score; a bare `Chat` has no keys."
-        llm = self.router if by == "router" and self.router is not None else self.llm
+        llm = getattr(self, by) or self.llm
         if hasattr(llm, "complete_keyed"):
             llm = llm if node is None else llm.bind(node=str(node.id))
             return await llm.complete_keyed(request, continuation) if continuation is not None else await llm.complete_keyed(request)
@@ -199,6 +202,13 @@ class Kit:
     ) -> list[list]:  # one ranked list of `Hit`s per query
         "Search in a worker thread, so that other nodes' calls go on meanwhile."
         return await asyncio.to_thread(self.retriever.search, list(queries), k)
+
+    async def indexed(
+        self,
+        build,  # async function of a `Kit`: what it asks there is the index's, not the question's
+    ) -> Any:  # what `build` returned
+        "What a method makes of its corpus before the first question: once in a run for all questions over the same passages, and again where nobody keeps it."
+        return await (self.once(build) if self.once else build(self))
 
     def parse(self, texts: list[str]) -> list:
         "Syntax trees, from the parser's cache where they are."
