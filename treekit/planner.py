@@ -4,17 +4,16 @@
 
 # %% auto #0
 __all__ = ['SPAN', 'SLOT', 'QUESTIONS', 'THOUGHT_QUERY', 'QUERY', 'SCORES', 'VALID_FROM', 'EVALUATION', 'PROMPTS', 'EXEMPLARS',
-           'tidy', 'asked', 'tolerant', 'found_object', 'read_span', 'read_questions', 'read_query', 'read_score',
-           'read_evaluation', 'mean_score', 'language', 'in_both', 'shots', 'f_QG', 'f_DR', 'f_RG', 'evaluate',
-           'concluded', 'final', 'scores']
+           'tidy', 'asked', 'read_span', 'read_questions', 'read_query', 'read_score', 'read_evaluation', 'mean_score',
+           'language', 'in_both', 'shots', 'f_QG', 'f_DR', 'f_RG', 'evaluate', 'concluded', 'final', 'scores']
 
-# %% ../nbs/papers/planner.ipynb #0c8f99b8
+# %% ../nbs/papers/planner.ipynb #a4bff6c9
 import json, re, unicodedata
 from typing import Any, Callable
 
 from .config import UsageError
 from .data import Question
-from .formats import TEXT, Format
+from .formats import TEXT, found_object, tolerant
 from .korean import korean_question
 from .llm import Prompt
 from .method import Kit, Node, Prediction, Trace, cited
@@ -28,31 +27,6 @@ def asked(question: Question) -> str:
     "A question's words; an empty one is a `UsageError`."
     if not (text := tidy(question.question)): raise UsageError("the question is empty")
     return text
-
-# %% ../nbs/papers/planner.ipynb #51cac16f
-def tolerant(
-    read: Callable[[str], tuple[Any, list[str]]],  # text -> (value, what had to be assumed)
-    render: Callable[[Any], str],
-) -> Format:
-    "A format whose one reader serves good and bad replies."
-    def parse(text):
-        value, assumed = read(text)
-        if assumed: raise ValueError("; ".join(assumed))
-        return value
-    return Format(parse, lambda text: read(text)[0], render)
-
-def found_object(
-    text: str,
-    keys: tuple[str, ...],  # one of them has to be there
-) -> dict | None:
-    "The last JSON object in a text that has one of the keys: a model may repeat the example first."
-    decoder, last = json.JSONDecoder(strict=False), None
-    for m in list(re.finditer(r"\{", text))[:200]:
-        try: got, _ = decoder.raw_decode(text, m.start())
-        except (ValueError, RecursionError): continue
-        got = {re.sub(r"[\s-]+", "_", k.strip().lower()): v for k, v in got.items()}
-        if any(k in got for k in keys): last = got
-    return last
 
 # %% ../nbs/papers/planner.ipynb #8dcd15c2
 _NONE = re.compile(r"\W*(?:none|null|n/?a|없음|없습니다|해당 없음)?\W*", re.I)
