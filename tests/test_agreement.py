@@ -55,11 +55,11 @@ def test_correlations_are_scipys(items):
 def test_a_resample_is_counted_as_the_whole_is():
     "The intervals' statistics, on resamples with repeated responses."
     import numpy as np
-    from treekit.votes import _kappas, _pearsons, _spearmans
+    from treekit.votes import _correlations, _kappas
     votes, x = drawn(1, 40, 5), [random.Random(i).randint(1, 10) for i in range(40)]
     y, picks = [float(sum(v) > 2) for v in votes], np.random.default_rng(3).integers(40, size=(20, 40))
-    for statistic, theirs in ((_pearsons(x, y), pearson), (_spearmans(x, y), spearman)):
-        assert statistic(picks) == pytest.approx([theirs([x[i] for i in p], [y[i] for i in p])[0] for p in picks])
+    for theirs in (pearson, spearman):
+        assert _correlations(theirs, x, y)(picks) == pytest.approx([theirs([x[i] for i in p], [y[i] for i in p])[0] for p in picks])
     assert _kappas(votes)["Fleiss' Kappa"](picks) == pytest.approx([fleiss_kappa([votes[i] for i in p]).kappa for p in picks])
 
 

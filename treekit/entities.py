@@ -6,14 +6,13 @@
 __all__ = ['Shape', 'Annotated', 'shaped', 'Annotator', 'StanzaAnnotator', 'SpacyAnnotator', 'FlairRecogniser', 'annotator_for',
            'Annotations', 'annotated_text']
 
-# %% ../nbs/07b_entities.ipynb #e8e5e7e2
-import hashlib, json, sqlite3, threading, zlib
-from contextlib import closing, contextmanager
+# %% ../nbs/07b_entities.ipynb #242e472f
+import hashlib, json, threading, zlib
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from .config import UsageError, choose, work_dir
-from .syntax import Entity, Parse, StanzaParser, _load
+from .syntax import Entity, Parse, StanzaParser, _load, keeping
 
 # %% ../nbs/07b_entities.ipynb #81285104
 @dataclass(frozen=True)
@@ -151,7 +150,7 @@ def _unpacked(blob):
     rows, entities, note = json.loads(zlib.decompress(blob).decode("utf-8", "surrogatepass"))
     return Annotated(tuple(Shape(*map(tuple, r)) for r in rows), tuple(Entity(*e) for e in entities), note)
 
-# %% ../nbs/07b_entities.ipynb #b9daa6f7
+# %% ../nbs/07b_entities.ipynb #fdfd2ebb
 class Annotations:
     "Trees and entities of texts: from disk, or made in batches and put there. Safe to share between threads and processes."
     def __init__(
@@ -168,14 +167,7 @@ class Annotations:
         "The annotator's."
         return self.annotator.fingerprint
 
-    @contextmanager
-    def _open(self):
-        try:
-            with closing(sqlite3.connect(self.path, timeout=60)) as db, db:
-                db.execute("PRAGMA journal_mode=WAL")
-                db.execute("CREATE TABLE IF NOT EXISTS texts (key BLOB PRIMARY KEY, annotated BLOB NOT NULL) WITHOUT ROWID")
-                yield db
-        except sqlite3.Error as e: raise UsageError(f"{self.path.name!r} can't be used to keep entities ({e}): move it away, or set TREEKIT_HOME to another folder") from None
+    def _open(self): return keeping(self.path, "texts (key BLOB PRIMARY KEY, annotated BLOB NOT NULL)", "entities")
 
     def _key(self, text): return hashlib.sha256(f"{_VERSION} {self.fingerprint}\0{text}".encode("utf-8", "surrogatepass")).digest()
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FILES', 'LONGEST', 'Token', 'Constituent', 'Entity', 'Sentence', 'Parse', 'Parser', 'draw', 'to_json', 'from_json',
-           'check_models', 'ParseCache', 'StanzaParser', 'parser_for']
+           'check_models', 'keeping', 'ParseCache', 'StanzaParser', 'parser_for']
 
 # %% ../nbs/07_syntax.ipynb #f7aea061
 import hashlib, json, os, pickle, sqlite3, threading
@@ -181,21 +181,28 @@ def _fingerprint(folder, stamp):
     named = json.dumps(manifest["files"], sort_keys=True) if manifest else " ".join(_sha256(p) for p in sorted(Path(folder).glob("*.pt")))
     return f"folder:{hashlib.sha256(f'{_CODE} {named}'.encode()).hexdigest()[:16]}"
 
-# %% ../nbs/07_syntax.ipynb #22e3e875
+# %% ../nbs/07_syntax.ipynb #09af5cbe
+@contextmanager
+def keeping(
+    path: Path,  # of a database of what can be made again
+    table: str,  # "name (columns)"
+    what: str,  # for the message
+):
+    "Open the database; `UsageError` if it can't be used."
+    try:
+        with closing(sqlite3.connect(path, timeout=60)) as db, db:
+            db.execute("PRAGMA journal_mode=WAL")
+            db.execute(f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID")
+            yield db
+    except sqlite3.Error as e: raise UsageError(f"{path.name!r} can't be used to keep {what} ({e}): move it away, or set TREEKIT_HOME to another folder") from None
+
 class ParseCache:
     "Parses on disk, by fingerprint and text."
     def __init__(self,
         path: Path | str | None = None,  # default: `parses/parses.sqlite` in the kit's work folder
     ): self.path = Path(path) if path else work_dir("parses") / "parses.sqlite"
 
-    @contextmanager
-    def _open(self):
-        try:
-            with closing(sqlite3.connect(self.path, timeout=60)) as db, db:
-                db.execute("PRAGMA journal_mode=WAL")
-                db.execute("CREATE TABLE IF NOT EXISTS parses (key TEXT PRIMARY KEY, parse TEXT NOT NULL) WITHOUT ROWID")
-                yield db
-        except sqlite3.Error as e: raise UsageError(f"{self.path.name!r} can't be used to keep parses ({e}): move it away, or set TREEKIT_HOME to another folder") from None
+    def _open(self): return keeping(self.path, "parses (key TEXT PRIMARY KEY, parse TEXT NOT NULL)", "parses")
 
     @staticmethod
     def key(fingerprint, text): return hashlib.sha256(f"{fingerprint}\0{text}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -153,7 +153,7 @@ def agreement_rows(p: Panel) -> list[dict]:  # as `Results.score`: method, datas
             rows.append(_row(own, method, metric, len(own.rows), None if silent else statistic, silent))
     return rows
 
-# %% ../nbs/10h_votes.ipynb #34c4ee3f
+# %% ../nbs/10h_votes.ipynb #dd96cab0
 SPEARMAN = "{} (Spearman)"  # how a metric is called in the rows of Spearman's coefficient; Pearson's have its own name
 
 def correlation_rows(
@@ -169,28 +169,19 @@ def correlation_rows(
         for metric in dict.fromkeys(m for s, _ in kept for m in s):
             x, y = [s[metric] for s, _ in kept], [m for _, m in kept]
             silent = "two responses or more with a majority are needed" if len(x) < 2 else f"{metric} is {x[0]:g} for all {len(x)} responses" if len({*x}) == 1 else f"the majority says {str(bool(y[0])).lower()} of all {len(y)} responses" if len({*y}) == 1 else ""
-            for name, statistic in ((metric, _pearsons), (SPEARMAN.format(metric), _spearmans)):
-                rows.append(_row(own, method, name, len(x), None if silent else statistic(x, y), f"not applicable: {silent}" if silent else f"{ties} tied votes left out" if ties else ""))
+            for name, statistic in ((metric, pearson), (SPEARMAN.format(metric), spearman)):
+                rows.append(_row(own, method, name, len(x), None if silent else _correlations(statistic, x, y), f"not applicable: {silent}" if silent else f"{ties} tied votes left out" if ties else ""))
     return rows
 
-def _pearsons(x, y):
-    "Pearson's r of resamples."
+def _correlations(coefficient, x, y):
+    "`pearson` or `spearman` of resamples; for the latter each is ranked anew."
     import numpy as np
+    from scipy.stats import rankdata
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    def r(i):
-        if len(i) == 1: return np.array([pearson(x[i[0]], y[i[0]])[0]])
-        return _r(x[i], y[i])
-    return r
-
-def _spearmans(x, y):
-    "Spearman's rho of resamples: each is ranked anew."
-    import numpy as np
-    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    def rho(i):
-        if len(i) == 1: return np.array([spearman(x[i[0]], y[i[0]])[0]])
-        from scipy.stats import rankdata
-        return _r(rankdata(x[i], axis=1), rankdata(y[i], axis=1))
-    return rho
+    def drawn(i):
+        if len(i) == 1: return np.array([coefficient(x[i[0]], y[i[0]])[0]])
+        return _r(x[i], y[i]) if coefficient is pearson else _r(rankdata(x[i], axis=1), rankdata(y[i], axis=1))
+    return drawn
 
 def _r(x, y):
     "Pearson's r, row by row; not a number where one side is constant."
