@@ -234,13 +234,15 @@ def draw_beside(
         for points in arrows: _arrow(ax, *points)
     return fig
 
-# %% ../nbs/11a_drawing.ipynb #d7b262db
-def _slots(trace, node, left, slot, out):
-    "Give each leaf a slot of its own and each inner node its children's; returns the next free place."
-    children, right = trace.children(node), left
-    for child in children: right = _slots(trace, child, right, slot, out)
-    right = right if children else left + slot
-    out[node.id] = (left, right)
+# %% ../nbs/11a_drawing.ipynb #9d7de4d0
+def _span(children, node, width): return max(width(node), sum(_span(children, c, width) for c in children(node)))
+
+def _slots(children, node, left, width, out):
+    "Give each node a slot as wide as itself and as its children's, which stand in the middle of it; returns the next free place."
+    below = children(node)
+    right = left + (_span(children, node, width) - sum(_span(children, c, width) for c in below)) / 2 if below else left
+    for child in below: right = _slots(children, child, right, width, out)
+    out[node] = (left, right := max(right, left + width(node)))
     return right
 
 def _height(trace, node): return 1 + max((_height(trace, c) for c in trace.children(node)), default=0)
@@ -260,7 +262,8 @@ def draw_overview(
 
     leaves, slots, gap, head = sum(not trace.children(n) for n in tree), {}, 12, 11
     W = max(width * 72, 48 * leaves)  # a tree with very many leaves makes the page wider, not the letters smaller
-    _slots(trace, root, 0, (W - 2) / leaves, slots)
+    below = {n.id: [c.id for c in trace.children(n)] for n in tree}
+    _slots(below.get, root.id, 0, lambda i: 0 if below[i] else (W - 2) / leaves, slots)
     boxes, y = {}, head + 2
     for depth in range(_height(trace, root)):
         level = [n for n in tree if _depth(trace, n) == depth]
