@@ -5,9 +5,10 @@
 # %% auto #0
 __all__ = ['UNFOUND', 'asked_for', 'Reference', 'read', 'references', 'dangling', 'resolved', 'styled', 'told', 'heard']
 
-# %% ../nbs/05m_referring.ipynb #8fa4b1dc
+# %% ../nbs/05m_referring.ipynb #b96ec93a
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .following import names_in
 from .intent import ask
@@ -252,13 +253,16 @@ class _Reader:
         simple = re.fullmatch(r"(?:who|what|which|where|when) (?:is|was|are|were) the [a-z -]+", self.text[:end], re.I)
         return [Reference(end, end, (self.order[-1],), "", "of" if simple else "nothing")]
 
-# %% ../nbs/05m_referring.ipynb #60741bcd
+# %% ../nbs/05m_referring.ipynb #901cedca
 def read(
     question: str,  # a sub-question
     earlier,  # (number, question, answer) of those before it; an answer may be ""
 ) -> tuple[Reference, ...]:  # in the order of the text
     "What the words of a sub-question refer to."
-    return _Reader(question, earlier).references()
+    return _read(question, tuple(earlier))
+
+@lru_cache(4096)
+def _read(question, earlier): return _Reader(question, earlier).references()
 
 def references(
     path,  # sub-questions, in order
