@@ -6,13 +6,13 @@
 __all__ = ['WRITTEN', 'FIELDS', 'inventory', 'runnable', 'source', 'Failed', 'Task', 'reproduce_all', 'worst', 'project',
            'estimate_all']
 
-# %% ../nbs/11b_artefacts.ipynb #32c430f7
+# %% ../nbs/11b_artefacts.ipynb #35edca73
 import csv, json, os, sys, time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from .config import Profile, UsageError, choose, load_profile, root, work_dir
+from .config import Profile, UsageError, choose, load_profile, nearest, root, work_dir
 
 # %% ../nbs/11b_artefacts.ipynb #53e26c6f
 WRITTEN = ("algorithm", "equations", "prompts")  # kinds that a paper's notebook has in its text; a notebook under reproduce/ is for those that are made anew
@@ -43,15 +43,15 @@ def runnable(
         picked |= found
     return list((picked if what else there).values())
 
-# %% ../nbs/11b_artefacts.ipynb #2f15f96d
+# %% ../nbs/11b_artefacts.ipynb #8aaffc96
 def source(
     data: str | None,  # world, world:1000, hub, a folder or a file; None: as the profile says
 ) -> str | None:  # the same, if it exists
-    "A source of questions that exists, or a `UsageError` with what lies beside it."
+    "A source of questions that exists, or a `UsageError` with the names beside it that look like it, and no others."
     if data is None or data in ("world", "hub") or data.startswith("world:") or Path(data).exists(): return data
     beside = Path(data).resolve().parent
-    near = [p.name for p in beside.iterdir() if p.is_dir()] if beside.is_dir() else []
-    choose("data source", Path(data).name, ["world", "hub", *near])
+    there = [p.name for p in beside.iterdir() if p.is_dir()] if beside.is_dir() and os.access(beside, os.R_OK) else []
+    choose("data source", Path(data).name, ["world", "hub", *nearest(Path(data).name, there)])
 
 FIELDS = [f.name for f in fields(Profile) if f.name != "name"]
 
