@@ -20,11 +20,11 @@ from .phrases import Phrase, content_words, phrase_tree
 from .syntax import Parse
 _all_ = ["together", "phrase_tree"]
 
-# %% ../nbs/papers/treerare.ipynb #70c67350
+# %% ../nbs/papers/treerare.ipynb #8c2610a8
 SUBQUESTIONS = Prompt("treerare.subquestions", "subquestions", """\
 You are an expert who is looking into the phrase "$phrase" of the main question: "$question"
 
-1. Write at most $candidates simple questions. They should mainly ask for information about $phrase that helps to understand the main question. Each should need a single hop, be clear, and work well as a search query.
+1. Write at most $candidates simple questions. They are about $phrase, and find out what makes the main question easier to understand. Each should need a single hop, be clear, and work well as a search query.
 2. This is what is known so far.
 Documents:
 $context
