@@ -7,7 +7,7 @@ __all__ = ['PRINTED_AS', 'setting', 'MODEL', 'METRICS', 'OWN', 'ABSTAINS', 'DEPT
            'evaluation', 'right', 'first_sentence', 'score', 'on_hundred', 'against', 'at_level', 'by_level',
            'resolved', 'steps_between', 'undecomposed', 'found_in', 'cause']
 
-# %% ../nbs/10i_levels.ipynb #4e6a8574
+# %% ../nbs/10i_levels.ipynb #8ef1713e
 import re
 from dataclasses import replace
 from functools import partial
@@ -19,7 +19,7 @@ from .data import Passage, Question, datasets, load, read_corpus
 from .metrics import covers, cover_em
 from .method import Trace
 from .run import Results, Row
-from .statistics import bootstrap, paired_test
+from .statistics import bootstrap
 
 # %% ../nbs/10i_levels.ipynb #879cbdf5
 PRINTED_AS = {"komultihop": "KoMultiHop-200", "kogeneral": "NaverCue-1000"}  # the world's sets, in the place of the paper's
@@ -86,7 +86,7 @@ def score(results: Results) -> list[dict]:  # method, dataset, metric, n, failur
         out.append(_cell(method, name, OWN[1], [r.usage.calls for r in rows], failed))
     return out
 
-# %% ../nbs/10i_levels.ipynb #60803b99
+# %% ../nbs/10i_levels.ipynb #7930a33d
 def on_hundred(table):  # pandas.DataFrame, from `compare`
     "The table without calls, its numbers out of a hundred; the metrics' names say so."
     named = {"S.Coh": ("10 × S.Coh", 10), "O.Ass": ("10 × O.Ass", 10), OWN[0]: ("COVER-EM (own), %", 100)}
@@ -102,14 +102,10 @@ def against(results: Results, ours: str = "ToQ (ours)") -> list[dict]:  # method
         if method == ours or (ours, dataset) not in results.cells(): continue
         for metric, value in (("R.Val", lambda r: evaluation(r)["R.Val"]), (OWN[0], lambda r: right("" if r.error else r.answer, r.question))):
             pairs = [p for a, b in zip(rows, results.cells()[ours, dataset]) if None not in (p := (value(a), value(b)))]
-            if pairs: out.append({"method": method, "dataset": PRINTED_AS.get(dataset, dataset), "metric": metric} | _paired(pairs))
+            if pairs: out.append({"method": method, "dataset": PRINTED_AS.get(dataset, dataset), "metric": metric} | experiments.paired(pairs))
     return out
 
-def _paired(pairs):
-    t = paired_test(*zip(*pairs))
-    return dict(n=t.n, gained=sum(y > x for x, y in pairs), lost=sum(y < x for x, y in pairs), difference=t.difference, low=t.low, high=t.high, p=t.p)
-
-# %% ../nbs/10i_levels.ipynb #cca67937
+# %% ../nbs/10i_levels.ipynb #590c5a0c
 DEPTHS = (1, 2, 3, 4)
 
 def at_level(row: Row, level: int) -> dict:  # response, valid, right
@@ -134,7 +130,7 @@ def steps_between(levels: dict[int, list[dict]]) -> list[dict]:  # from, to, met
     for a, b in [*zip(DEPTHS, DEPTHS[1:]), (DEPTHS[0], DEPTHS[-1])]:
         for metric, key in (("R.Val", "valid"), (OWN[0], "right")):
             pairs = [(x[key], y[key]) for x, y in zip(levels[a], levels[b]) if x[key] is not None and y[key] is not None]
-            if pairs: out.append({"from": f"Level {a}", "to": f"Level {b}", "metric": metric} | _paired(pairs))
+            if pairs: out.append({"from": f"Level {a}", "to": f"Level {b}", "metric": metric} | experiments.paired(pairs))
     return out
 
 # %% ../nbs/10i_levels.ipynb #1a8f0afc
