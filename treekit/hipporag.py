@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['NAMES', 'FACTS', 'ENTITIES', 'TRIPLES', 'METHODS', 'read_triples', 'Memory', 'woven', 'alike', 'HippoRAG']
 
-# %% ../nbs/papers/hipporag.ipynb #3de48c4d
+# %% ../nbs/papers/hipporag.ipynb #36ff52b4
 import asyncio, json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .data import Passage
-from .extraction import LONGEST, each_passage, read_names, same_name, scalar
+from .extraction import LONGEST, each, read_names, same_name, scalar
 from .formats import found_json, tolerant
 from .iterative import RANGES, IRCoT
 from .llm import Prompt
@@ -167,7 +167,7 @@ def alike(
         pairs += [(worded[start + i], worded[start + j], float(likeness[i, j])) for i, j in np.argwhere(np.triu(likeness, 1) > above).tolist()]
     return pairs
 
-# %% ../nbs/papers/hipporag.ipynb #9332f01f
+# %% ../nbs/papers/hipporag.ipynb #9742303e
 @dataclass(frozen=True)
 class HippoRAG(IRCoT):
     "IRCoT over a graph of the corpus (Gutiérrez et al. 2024; SEARCH-R, Sec. 3.1)."
@@ -186,9 +186,9 @@ class HippoRAG(IRCoT):
         async def extract(passage, node):
             names = await kit.ask(ENTITIES, node=node, waits=False, remaining=1, text=passage.contents)
             triples = await kit.ask(TRIPLES, node=node, waits=False, passage=passage.contents, entities=names)
-            node.data.update(entities=names, triples=[list(t) for t in triples])
+            node.data.update(passage=passage.id, entities=names, triples=[list(t) for t in triples])
             return triples
-        facts = await each_passage(kit, root, passages, extract, list)
+        facts = await each(kit, root, "passage", passages, lambda p: p.title or p.id, extract, lambda p: [])
         memory = await asyncio.to_thread(woven, passages, facts, self.synonyms, kit.embedder)
         kinds = [bool(s) for _, _, s in memory.graph.edges(data="synonyms", default=False)]
         root.data.update(passages=len(passages), without_triples=sum(not f for f in facts), nodes=len(memory.nodes), edges=len(kinds), synonymy_edges=sum(kinds))
