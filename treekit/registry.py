@@ -11,7 +11,7 @@ from typing import Any
 
 from .config import choose
 
-# %% ../nbs/11h_registry.ipynb #8b30dd11
+# %% ../nbs/11h_registry.ipynb #922b3373
 MODULES = {
     "treerare": ("TreeRare (DT)", "TreeRare (CT)"),
     "tree_retrieval": ("Tree-Retrieval (DT)", "Tree-Retrieval (CT)"),
@@ -24,8 +24,13 @@ MODULES = {
     "toq": ("ToQ (ours)", "Direct Generation", "Chain-of-Thought", "Previous Context", "Self-ask"),
     "rdr2": ("RDR2 (Ours)",),
     "long_form": ("No-retrieval", "Retrieve-and-Read", "FLARE", "ASC-F", "ASC", "SELF-RAG", "SELF-REASONING", "OPEN-RAG", "FRONT"),
+    "searchr": ("SEARCH-R*",),
+    "chainrag": ("NativeRAG", "ChainRAG", "ChainRAG (w/ cache)", "ChainRAG (w/o cache)"),
+    "search_r1": ("Search-R1",),
+    "hipporag": ("HippoRAG",),
+    "graphrag": ("GraphRAG",),
 }
-SHORT = {"treerare": "TreeRare (DT)", "tree-retrieval": "Tree-Retrieval (DT)", "arise": "ARISE (ours)", "toq": "ToQ (ours)", "rdr2": "RDR2 (Ours)", "cot": "COT (zero-shot)", "sc": "SC (zero-shot)"}  # a paper's first method, or the one that needs no examples
+SHORT = {"treerare": "TreeRare (DT)", "tree-retrieval": "Tree-Retrieval (DT)", "arise": "ARISE (ours)", "toq": "ToQ (ours)", "rdr2": "RDR2 (Ours)", "searchr": "SEARCH-R*", "cot": "COT (zero-shot)", "sc": "SC (zero-shot)"}  # a paper's first method, or the one that needs no examples
 
 def typed(
     printed: str,  # "COT (few-shot)", "ReAct*"
