@@ -7,7 +7,7 @@ __all__ = ['GRAPH', 'EXTRACT', 'GLEAN', 'SUMMARISE', 'REPORT', 'MAP', 'REDUCE', 
            'Element', 'merged', 'Community', 'communities', 'finest', 'read_report', 'told', 'read_points', 'Graph',
            'fitted', 'GraphRAG']
 
-# %% ../nbs/papers/graphrag.ipynb #f6b042a5
+# %% ../nbs/papers/graphrag.ipynb #3d53dcd0
 import asyncio, json, random, re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from .config import UsageError
 from .data import Passage, Question
-from .extraction import LONGEST, each, same_name, scalar
+from .extraction import LONGEST, each, same_name, scalar, shelf
 from .formats import FINAL, TEXT, found_json, tolerant
 from .llm import Prompt, count_tokens
 from .method import Kit, Node, Prediction, check_fields, cited, together
@@ -270,7 +270,7 @@ def fitted(
         kept.append(t)
     return kept
 
-# %% ../nbs/papers/graphrag.ipynb #6d624469
+# %% ../nbs/papers/graphrag.ipynb #ea7d873b
 @dataclass(frozen=True)
 class GraphRAG:
     "Answers from a graph of communities (Edge et al. 2024; SEARCH-R, App. A.3)."
@@ -303,7 +303,7 @@ class GraphRAG:
 
     async def index(self, kit: Kit) -> tuple[Graph, dict]:
         "The graph of the kit's corpus with its reports, and what it holds in numbers."
-        passages, root = list(kit.corpus.passages), kit.trace.add("index", "graph index")
+        passages, root = shelf(kit), kit.trace.add("index", "graph index")
         async def extract(passage, node):
             found = await kit.ask(EXTRACT, node=node, waits=False, remaining=self.gleanings, passage=passage.contents)
             for i in range(self.gleanings):

@@ -5,13 +5,13 @@
 # %% auto #0
 __all__ = ['NAMES', 'FACTS', 'ENTITIES', 'TRIPLES', 'METHODS', 'read_triples', 'Memory', 'woven', 'alike', 'HippoRAG']
 
-# %% ../nbs/papers/hipporag.ipynb #36ff52b4
+# %% ../nbs/papers/hipporag.ipynb #98c29765
 import asyncio, json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .data import Passage
-from .extraction import LONGEST, each, read_names, same_name, scalar
+from .extraction import LONGEST, each, read_names, same_name, scalar, shelf
 from .formats import found_json, tolerant
 from .iterative import RANGES, IRCoT
 from .llm import Prompt
@@ -167,7 +167,7 @@ def alike(
         pairs += [(worded[start + i], worded[start + j], float(likeness[i, j])) for i, j in np.argwhere(np.triu(likeness, 1) > above).tolist()]
     return pairs
 
-# %% ../nbs/papers/hipporag.ipynb #9742303e
+# %% ../nbs/papers/hipporag.ipynb #bb23349f
 @dataclass(frozen=True)
 class HippoRAG(IRCoT):
     "IRCoT over a graph of the corpus (Gutiérrez et al. 2024; SEARCH-R, Sec. 3.1)."
@@ -182,7 +182,7 @@ class HippoRAG(IRCoT):
 
     async def index(self, kit: Kit) -> tuple[Memory, dict]:
         "The memory of the kit's corpus, and what it holds in numbers. Two calls per passage."
-        passages, root = list(kit.corpus.passages), kit.trace.add("index", "hippocampal index")
+        passages, root = shelf(kit), kit.trace.add("index", "hippocampal index")
         async def extract(passage, node):
             names = await kit.ask(ENTITIES, node=node, waits=False, remaining=1, text=passage.contents)
             triples = await kit.ask(TRIPLES, node=node, waits=False, passage=passage.contents, entities=names)
