@@ -66,7 +66,7 @@ _HIS = frozenset("husband father son brother actor man boy king prince uncle gra
 _VERBS = frozenset("happen happens happened occur occurs occurred take takes took begin began begins start started end ended come came change become became mean affect apply".split())
 _SAYS_WHICH = re.compile(r"[\s-]*(?:of|that|who|whom|whose|which|where|when|with|by|from|to|as|named|called|titled|for)\b|\s+(?-i:[A-Z\d\"“#])", re.I)
 
-# %% ../nbs/05m_referring.ipynb #00d8ab84
+# %% ../nbs/05m_referring.ipynb #24bdb227
 def _head(text):
     "(head, end, the words before it) of the noun phrase that a text begins with; None if it begins with none."
     words = []
@@ -189,7 +189,7 @@ class _Reader:
             return m.start(), m.end(), to
         if head is None: return None
         noun, end, before = head
-        if word == "that" and self._relative(m.start()): return None
+        if word == "that" and noun_kind(noun) != "date" and self._relative(m.start()): return None
         if word == "the same" and re.match(r"[^?]*?\bas\b", after[end:]): return None
         if word in ("these", "those"): return m.start(), m.end() + end, self.several(None, noun)
         sure = word in ("the", "the same")
@@ -315,14 +315,14 @@ def styled(
         out.append(question if references([*out, question])[i] == meant else path[i])
     return out
 
-# %% ../nbs/05m_referring.ipynb #7eb74593
+# %% ../nbs/05m_referring.ipynb #25c16f5e
 def told(
     number: int,  # from 0; written from 1, as slots are
     question: str,  # as it was asked
     answer: str,
 ) -> str:
     "A sub-question and its answer in a line."
-    return f"#{number + 1} {' '.join(question.split())} → {' '.join(answer.split()) or UNFOUND}"
+    return f"#{number + 1} {' '.join(question.split())} → {' '.join(answer.replace('→', '->').split()) or UNFOUND}"
 
 _TOLD = re.compile(r"^(?:\[\d+\] )?#(\d+) (.*) → (.*)$", re.M)
 
