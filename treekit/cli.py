@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['main', 'reproduce', 'ask', 'list_', 'estimate', 'pack', 'replay', 'trees', 'doctor']
 
-# %% ../nbs/12_cli.ipynb #4c2d6a87
+# %% ../nbs/12_cli.ipynb #37858ac2
 import json, os, sys
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from .artefacts import FIELDS, Failed, estimate_all, inventory, reproduce_all, source, worst
+from .artefacts import FIELDS, Failed, absent, estimate_all, inventory, reproduce_all, source, worst
 from .config import UsageError, choose, load_profile, profile_names, root, work_dir
 from .registry import find, method, names
 
@@ -136,7 +136,7 @@ def _method(name, sets, source):
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 
-# %% ../nbs/12_cli.ipynb #da19e2c3
+# %% ../nbs/12_cli.ipynb #cb54f750
 @main.command()
 @click.argument("question")
 @click.option("--method", "named", default="treerare", show_default=True, metavar="NAME", help=f"{', '.join(names())}.")
@@ -160,9 +160,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     p = load_profile(profile, seed=seed, data=source(data), budget=budget, model=model, endpoint=endpoint, **{k: v for k, v in wanted.items() if k in FIELDS})
     chosen, dataset = _method(named, wanted, p.data)
     if not question.strip(): raise UsageError("the question is empty")
-    if corpus is not None and not Path(corpus).is_file():
-        near = [f.name for f in Path(corpus).parent.iterdir() if f.is_file()] if Path(corpus).parent.is_dir() else []
-        choose("corpus file", Path(corpus).name or corpus, near)
+    if corpus is not None and not Path(corpus).is_file(): absent("corpus file", corpus)
     def passages(): return list(read_corpus(corpus)) if corpus else _own_corpus(p, question)
     over = dict() if p.pool == "documents" and not corpus else {dataset: passages}
     results = run({named: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus") if over else p, corpora=over, progress=not as_json)
@@ -244,7 +242,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     click.echo(f"\nmodel {p.model}, {p.n} questions per dataset, counted on {sample} of them with the offline model; 'at most': every reply {p.max_tokens} tokens long."
                + (f"\nprices of {price.date} ({price.source})" if price else f"\n{p.model} is not in data/prices.csv: add a line to see dollars"))
 
-# %% ../nbs/12_cli.ipynb #7f6acea5
+# %% ../nbs/12_cli.ipynb #a7c6eea7
 @main.command()
 @click.argument("file")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose calls.")
@@ -276,8 +274,7 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
     \b
       treekit replay table1.cassette treerare/table1 --profile openai --out replayed
     """
-    if not Path(file).is_file():
-        choose("cassette", Path(file).name, [p.name for p in Path(file).parent.iterdir()] if Path(file).parent.is_dir() else [])
+    if not Path(file).is_file(): absent("cassette", file)
     extra = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None}
     tasks, folder = reproduce_all(what, profile, out, 1, extra | _assignments(sets), dict(TREEKIT_CASSETTE=str(Path(file).resolve())), n=n, seed=seed, data=data, budget=budget)
     _outcome(tasks, folder, as_json)
