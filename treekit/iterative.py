@@ -7,9 +7,10 @@ __all__ = ['RANGES', 'FOLLOW_UP', 'INTERMEDIATE', 'CONCLUDE', 'SEARCH_OR_ANSWER'
            'asked', 'facts', 'either', 'SelfAsk', 'stepped', 'AutoRAG', 'first_sentence', 'IRCoT', 'IterRetGen',
            'methods']
 
-# %% ../nbs/papers/iterative.ipynb #92d21b4b
+# %% ../nbs/papers/iterative.ipynb #c3884335
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from .config import UsageError
 from .data import Question
@@ -240,18 +241,19 @@ def first_sentence(text: str) -> str:
     "The first sentence of a text; initials and abbreviations of one letter don't end it."
     return re.split(r"(?<=[.?!])(?<!\b[A-Z]\.)\s+(?=[A-Z가-힣\"“(])", " ".join(text.split()))[0]
 
-# %% ../nbs/papers/iterative.ipynb #92a194b3
+# %% ../nbs/papers/iterative.ipynb #370b5454
 @dataclass(frozen=True)
 class IRCoT(Searching):
     "A chain of thought whose sentences are the queries, and a reader at the end (Trivedi et al. 2023)."
     rounds: int = 8  # sentences at most
     passages: int = 15  # kept at most
+    reader: ClassVar[Prompt] = ANSWER
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "One call for each sentence, one after the other, and one for the answer. `UsageError` for an empty question."
         text = asked(question)
         steps, documents = await self.chained(kit, kit.trace.add("question", text), text)
-        reply = await kit.ask(ANSWER, node=steps[-1], question=text, documents=documents)
+        reply = await kit.ask(self.reader, node=steps[-1], question=text, documents=documents)
         return await self._end(kit, steps[-1], text, reply["answer"], [n.text for n in steps[1:]])
 
     async def chained(
@@ -270,11 +272,12 @@ class IRCoT(Searching):
             documents = list({p.id: p for p in [*documents, *found]}.values())[:self.passages]
         return steps, documents
 
-# %% ../nbs/papers/iterative.ipynb #1c17c967
+# %% ../nbs/papers/iterative.ipynb #5a5a4df8
 @dataclass(frozen=True)
 class IterRetGen(Searching):
     "An answer from the passages that the question and the last answer find together, a few times over (Shao et al. 2023)."
     rounds: int = 2  # $T$
+    reader: ClassVar[Prompt] = ANSWER
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "`rounds` calls, one after the other. `UsageError` for an empty question."
@@ -282,7 +285,7 @@ class IterRetGen(Searching):
         for i in range(self.rounds):
             node = kit.trace.add("round", f"round {i + 1}", parent=node)
             documents = await self._search(kit, node, f"{said} {text}".strip())
-            reply = await kit.ask(ANSWER, node=node, question=text, documents=documents, remaining=self.rounds - i - 1)
+            reply = await kit.ask(self.reader, node=node, question=text, documents=documents, remaining=self.rounds - i - 1)
             said = f"{reply['explanation']} {reply['answer']}".strip()
             node.data.update(explanation=reply["explanation"], evidence=reply["answer"])
         return await self._end(kit, node, text, reply["answer"], [said])
