@@ -162,9 +162,9 @@ def test_mentions_are_merged_by_name():
 # what is asked and paid
 
 @pytest.mark.parametrize("method, index, each_question", [
-    (HippoRAG(), dict(name_entities=6, extract_triples=6), dict(name_entities=1, thought=1, answer=1)),
-    (GraphRAG(), dict(extract_graph=6, glean_graph=6, summarise_descriptions=3, report_community=2), dict(answer=1)),
-    (GraphRAG("global"), dict(extract_graph=6, glean_graph=6, summarise_descriptions=3, report_community=2), dict(map_answer=1, answer=1))], ids=["hipporag", "local", "global"])
+    (HippoRAG(), dict(name_entities=6, extract_triples=6), dict(name_entities=1, thought=1, answer_short=1)),
+    (GraphRAG(), dict(extract_graph=6, glean_graph=6, summarise_descriptions=3, report_community=2), dict(answer_short=1)),
+    (GraphRAG("global"), dict(extract_graph=6, glean_graph=6, summarise_descriptions=3, report_community=2), dict(map_answer=1, answer_short=1))], ids=["hipporag", "local", "global"])
 def test_the_index_is_paid_once_for_all_questions_and_all_runs(tmp_path, method, index, each_question):
     questions = [ASKED, "Who wrote Grey Harbour?", "Where is Tarn?"]
     first = go(method, chat := Reader(latency=0.005), questions[:2], store=Store(tmp_path / "s.sqlite"))
@@ -246,7 +246,7 @@ def test_a_server_that_is_gone_stops_the_index():
 @pytest.mark.parametrize("method", [HippoRAG(rounds=1), GraphRAG(), GraphRAG("global")])
 def test_all_nonsense_falls_back_and_says_so(method):
     class Refusing(Reader):
-        def reply(self, request): return super().reply(request) if request.prompt.task in ("thought", "answer", "name_entities") else "No."
+        def reply(self, request): return super().reply(request) if request.prompt.task in ("thought", "answer_short", "name_entities") else "No."
     [row] = go(method, Refusing()).rows
     assert not row.error and any("similarity" in n or "no report helps" in n for node in row.trace.nodes for n in node.notes)
 

@@ -192,7 +192,7 @@ $relations
 
 JSON:""", tolerant(read_report, lambda v: json.dumps(v, ensure_ascii=False)), defaults=dict(max_tokens=2000))
 
-# %% ../nbs/papers/graphrag.ipynb #5d49d714
+# %% ../nbs/papers/graphrag.ipynb #92368109
 def read_points(text: str) -> tuple[list[dict], list[str]]:
     "Points with their scores, and what had to be assumed."
     found, assumed, points, left = found_json(text), [], [], 0
@@ -224,8 +224,8 @@ $reports
 Question: $question
 JSON:""", tolerant(read_points, lambda v: json.dumps(v, ensure_ascii=False)), defaults=dict(max_tokens=1000))
 
-REDUCE = Prompt("graphrag.reduce", "answer", """\
-Several people have each read a part of a collection. Answer the question with the help of what they found, the most helpful first. Explain in one or two sentences, then write the answer, a few words only:
+REDUCE = Prompt("graphrag.reduce", "answer_short", """\
+Several people have each read a part of a collection. Answer the question with the help of what they found, the most helpful first. Explain in one or two sentences, then write the answer: one answer, a few words only.
 Explanation: [how it follows]
 FINAL: [the answer]
 
@@ -235,8 +235,8 @@ $documents
 Question: $question
 Explanation:""", FINAL)
 
-LOCAL = Prompt("graphrag.local", "answer", """\
-Answer the question with the help of the data: reports on groups of entities, entities and relations with their descriptions, and passages. Explain in one or two sentences, then write the answer, a few words only:
+LOCAL = Prompt("graphrag.local", "answer_short", """\
+Answer the question with the help of the data: reports on groups of entities, entities and relations with their descriptions, and passages. Explain in one or two sentences, then write the answer: one answer, a few words only.
 Explanation: [how it follows]
 FINAL: [the answer]
 
