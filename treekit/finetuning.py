@@ -4,13 +4,16 @@
 
 # %% auto #0
 __all__ = ['PINNED', 'Example', 'Recipe', 'tokenizer_of', 'tiny_model', 'extra', 'device', 'load_model', 'save_model', 'adapted',
-           'trainable', 'prompt_tokens', 'Encoded', 'encode', 'sft_loss', 'batches', 'load_weights', 'load_checkpoint',
-           'save_checkpoint', 'Diverged', 'train', 'generate', 'pinned', 'rehearsal']
+           'trainable', 'prompt_tokens', 'Encoded', 'encode', 'inner', 'states', 'sft_loss', 'batches', 'load_weights',
+           'load_checkpoint', 'save_checkpoint', 'Diverged', 'digest', 'Course', 'train', 'generate', 'pinned',
+           'trained_by', 'once', 'kept', 'rehearsal']
 
-# %% ../nbs/train/finetuning.ipynb #6a367f7d
-import hashlib, importlib, json, math, os, random, subprocess, sys, tempfile, threading, time
-from collections.abc import Callable, Iterable
+# %% ../nbs/train/finetuning.ipynb #ec744ec6
+import fcntl, hashlib, importlib, json, math, os, random, subprocess, sys, tempfile, threading, time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
@@ -162,22 +165,33 @@ def encode(
         if len(out[-1].tokens) > max_tokens: raise UsageError(f"sample {e.id!r} has {len(out[-1].tokens)} tokens: leave it out, or raise max_tokens (now {max_tokens})")
     return out
 
-# %% ../nbs/train/finetuning.ipynb #525c87d5
+# %% ../nbs/train/finetuning.ipynb #cbb91cae
+def inner(model):
+    "The model itself, where it wears an adapter; the decoder and the output layer are its."
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+def states(
+    model,
+    batch: list[Encoded],
+    places: list[list[int]],  # of each sample: after which tokens
+):  # (places, width): all samples' in a row
+    "The decoder's last states at some places, no token of which sees what follows it."
+    import torch
+    ids = torch.zeros(len(batch), max(len(e.tokens) for e in batch), dtype=torch.long)
+    for row, e in zip(ids, batch): row[:len(e.tokens)] = torch.tensor(e.tokens)
+    rows, at = torch.tensor([r for r, some in enumerate(places) for _ in some]), next(model.parameters()).device
+    hidden = inner(model).get_decoder()(input_ids=ids.to(at), use_cache=False).last_hidden_state
+    return hidden[rows.to(at), torch.tensor([p for some in places for p in some]).to(at)]
+
 def sft_loss(
     model,
     batch: list[Encoded],
 ):  # a sum over the target tokens
     "Eq. 5, summed over a batch."
     import torch
-    inner, longest = model.get_base_model() if hasattr(model, "get_base_model") else model, max(len(e.tokens) for e in batch)
-    ids = torch.zeros(len(batch), longest, dtype=torch.long)
-    for row, e in zip(ids, batch): row[:len(e.tokens)] = torch.tensor(e.tokens)
-    rows = torch.tensor([r for r, e in enumerate(batch) for _ in range(e.start, len(e.tokens))])
-    places = torch.tensor([p for e in batch for p in range(e.start, len(e.tokens))])
-    at = next(inner.parameters()).device
-    hidden = inner.get_decoder()(input_ids=ids.to(at), use_cache=False).last_hidden_state
-    logits = inner.get_output_embeddings()(hidden[rows.to(at), places.to(at) - 1]).float()
-    return torch.nn.functional.cross_entropy(logits, ids[rows, places].to(at), reduction="sum")
+    hidden = states(model, batch, [range(e.start - 1, len(e.tokens) - 1) for e in batch])
+    logits = inner(model).get_output_embeddings()(hidden).float()
+    return torch.nn.functional.cross_entropy(logits, torch.tensor([t for e in batch for t in e.tokens[e.start:]], device=logits.device), reduction="sum")
 
 # %% ../nbs/train/finetuning.ipynb #522c2d2a
 def batches(
@@ -224,12 +238,80 @@ def save_checkpoint(path: Path, **contents):
     torch.save(contents, beside)
     os.replace(beside, path)
 
-# %% ../nbs/train/finetuning.ipynb #5c982259
+# %% ../nbs/train/finetuning.ipynb #b0e25d02
 class Diverged(UsageError):
     "The loss, or its gradient, is not a number any more."
 
-def _key(data, recipe): return hashlib.sha256(json.dumps([asdict(recipe), [[e.id, e.tokens, e.start] for e in data]]).encode()).hexdigest()
+def digest(*parts) -> str:
+    "A short name for JSON-able values: the same for equal ones."
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
 
+# %% ../nbs/train/finetuning.ipynb #76ba4643
+class Course:
+    "A training's optimizer, log and checkpoint; it stands where the folder's checkpoint stands."
+    def __init__(self,
+        model,
+        recipe: Recipe,
+        steps: int,
+        key: str,  # what is trained on what
+        folder: Path | str | None = None,  # None: nothing is kept
+    ):
+        import torch
+        self.model, self.recipe, self.steps, self.key, self.weights = model, recipe, steps, key, trainable(model)
+        self.optimizer = torch.optim.AdamW(self.weights.values(), lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, foreach=False)
+        self.path, self.done, self.log = folder and Path(folder, "checkpoint.pt"), 0, []
+        if self.path and self.path.exists():
+            saved = load_checkpoint(self.path)
+            if saved["key"] != key: raise UsageError(f"{self.path.parent.name!r} holds the checkpoint of another training (other data or settings): choose another folder, or delete it")
+            load_weights(model, saved["weights"], self.path.name)
+            self.done, self.log = saved["step"], saved["log"]
+            if self.done < steps: self.optimizer.load_state_dict(saved["optimizer"])
+
+    @property
+    def lr(self) -> float:
+        "The rate now: a linear rise, a linear fall."
+        rise = max(1, round(self.recipe.warmup * self.steps))
+        return self.recipe.lr * min(1.0, (self.done + 1) / rise) * min(1.0, (self.steps - self.done) / max(1, self.steps - rise))
+
+    def run(self, label: str) -> Iterator[int]:
+        "The steps that are left, each with its rate and its random numbers."
+        import torch
+        from tqdm.auto import tqdm
+        for step in tqdm(range(self.done, self.steps), initial=self.done, total=self.steps, desc=label, disable=self.done == self.steps):
+            torch.manual_seed(self.recipe.seed * 1_000_003 + step)
+            for group in self.optimizer.param_groups: group["lr"] = self.lr
+            yield step
+
+    def update(self,
+        loss: float,
+        where: str,  # "step 3"
+        names: Iterable[str],  # of the batch
+    ):
+        "Change the weights by the gradients that are there. Raises `Diverged`, and then changes nothing."
+        import torch
+        norm = torch.nn.utils.clip_grad_norm_(list(self.weights.values()), self.recipe.clip).item()
+        if not (math.isfinite(loss) and math.isfinite(norm)):
+            raise Diverged(f"{where}: the {'gradient' if math.isfinite(loss) else 'loss'} is {norm if math.isfinite(loss) else loss}; the batch was {', '.join(names)}: look at these samples, or lower lr (now {self.recipe.lr:g})")
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+    def end(self,
+        row: dict,  # what the log should say of it
+        evaluate: Callable | None = None,  # model -> {metric: value}
+    ):
+        "A step is done: look at the model where that is due, and keep it."
+        row, was = dict(step=self.done + 1) | row | dict(lr=self.lr), self.model.training
+        self.done += 1
+        last = self.done == self.steps
+        if evaluate and (last or self.recipe.evaluate_every and self.done % self.recipe.evaluate_every == 0):
+            self.model.eval()
+            row |= evaluate(self.model)
+            self.model.train(was)
+        self.log.append(row)
+        if self.path and (last or self.done % self.recipe.save_every == 0):
+            save_checkpoint(self.path, key=self.key, step=self.done, log=self.log, weights={k: p.detach().cpu() for k, p in self.weights.items()}, optimizer=None if last else self.optimizer.state_dict())
+
+# %% ../nbs/train/finetuning.ipynb #dc1ca566
 def train(
     model,  # `adapted`; trained in place
     data: list[Encoded],
@@ -241,45 +323,21 @@ def train(
     label: str = "training",  # what the bar says
 ) -> list[dict]:  # of each step: step, loss, lr, and what `evaluate` found
     "Train, from the start or from where the folder's checkpoint stands. Raises `Diverged`."
-    import torch
-    from tqdm.auto import tqdm
     if not data: raise UsageError("there is nothing to train on: no sample is left")
-    steps, weights, key = batches([len(e.tokens) for e in data], recipe.batch, recipe.epochs, recipe.seed), trainable(model), _key(data, recipe)
-    optimizer = torch.optim.AdamW(weights.values(), lr=recipe.lr, betas=recipe.betas, weight_decay=recipe.weight_decay, foreach=False)
-    path, done, log = folder and Path(folder, "checkpoint.pt"), 0, []
-    def keep(last): save_checkpoint(path, key=key, step=done, log=log, weights={k: p.detach().cpu() for k, p in weights.items()}, optimizer=None if last else optimizer.state_dict())
-    if path and path.exists():
-        saved = load_checkpoint(path)
-        if saved["key"] != key: raise UsageError(f"{path.parent.name!r} holds the checkpoint of another training (other data or settings): choose another folder, or delete it")
-        load_weights(model, saved["weights"], path.name)
-        done, log = saved["step"], saved["log"]
-        if done < len(steps): optimizer.load_state_dict(saved["optimizer"])
-    rise = max(1, round(recipe.warmup * len(steps)))
+    steps = batches([len(e.tokens) for e in data], recipe.batch, recipe.epochs, recipe.seed)
+    course = Course(model, recipe, len(steps), digest(asdict(recipe), [vars(e) for e in data]), folder)
     model.train()
-    for step in tqdm(range(done, len(steps)), initial=done, total=len(steps), desc=label, disable=done == len(steps)):
-        torch.manual_seed(recipe.seed * 1_000_003 + step)
-        rate = recipe.lr * min(1.0, (step + 1) / rise) * min(1.0, (len(steps) - step) / max(1, len(steps) - rise))
-        for group in optimizer.param_groups: group["lr"] = rate
+    for step in course.run(label):
         batch, total = [data[i] for i in steps[step]], 0.0
         terms = sum(map(weight, batch))
         for at in range(0, len(batch), micro := recipe.micro or len(batch)):
             part = loss(model, batch[at:at + micro])
             (part / terms).backward()
             total += part.item()
-        norm = torch.nn.utils.clip_grad_norm_(list(weights.values()), recipe.clip).item()
-        if not (math.isfinite(total) and math.isfinite(norm)):
-            raise Diverged(f"step {step + 1}: the {'gradient' if math.isfinite(total) else 'loss'} is {norm if math.isfinite(total) else total}; the batch was {', '.join(e.id for e in batch)}: look at these samples, or lower lr (now {recipe.lr:g})")
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        done = step + 1
-        log.append(dict(step=done, loss=total / terms, lr=rate))
-        if evaluate and (done == len(steps) or recipe.evaluate_every and done % recipe.evaluate_every == 0):
-            model.eval()
-            log[-1] |= evaluate(model)
-            model.train()
-        if path and (done == len(steps) or done % recipe.save_every == 0): keep(done == len(steps))
+        course.update(total, f"step {step + 1}", (e.id for e in batch))
+        course.end(dict(loss=total / terms), evaluate)
     model.eval()
-    return log
+    return course.log
 
 # %% ../nbs/train/finetuning.ipynb #e6993d23
 def generate(
@@ -351,6 +409,33 @@ def _child():
 
 # %% ../nbs/train/finetuning.ipynb #fc3fb569
 if __name__ == "__main__": sys.exit(_child())
+
+# %% ../nbs/train/finetuning.ipynb #374fb5c3
+def trained_by(
+    *modules: str,  # of treekit, whose code has a say in the result
+) -> list:
+    "What a training depends on beside its samples and settings: the code, and the libraries."
+    return [*(hashlib.sha256(Path(__file__).with_name(f"{m}.py").read_bytes()).hexdigest() for m in ("finetuning", *modules)), *map(version, ("torch", "transformers", "peft", "tokenizers"))]
+
+@contextmanager
+def once(folder: Path):
+    "One process at a time."
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / "lock", "w") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+def kept(
+    path: Path,  # of a JSON file
+    make: Callable,  # () -> what should be in it
+):
+    "What lies in the file, or is made now and put there."
+    with once(path.parent):
+        if not path.exists():
+            beside = path.with_suffix(".tmp")
+            beside.write_text(json.dumps(make(), ensure_ascii=False), encoding="utf-8")
+            beside.replace(path)
+        return json.loads(path.read_text(encoding="utf-8"))
 
 # %% ../nbs/train/finetuning.ipynb #5c71d288
 def rehearsal(

@@ -6,18 +6,16 @@
 __all__ = ['SETTINGS', 'ROUTER', 'UNTRAINED', 'CURVE', 'LOOKS', 'DEV', 'PRESETS', 'TINY', 'TOKENS', 'CUES', 'Setting', 'Preset',
            'prompt_of', 'example', 'lessons', 'tiny_samples', 'outputs', 'routers', 'train_router', 'TrainedRouter']
 
-# %% ../nbs/train/trained_router.ipynb #53c4f0cd
-import asyncio, fcntl, hashlib, json, random, threading
-from contextlib import contextmanager
+# %% ../nbs/train/trained_router.ipynb #32c1107e
+import asyncio, hashlib, json, random, threading
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
 from .bm25 import BM25
 from .config import choose, root, work_dir
-from .finetuning import Example, Recipe, adapted, encode, generate, load_model, pinned, save_model, tiny_model, tokenizer_of, train
+from .finetuning import Example, Recipe, adapted, digest, encode, generate, kept, load_model, once, pinned, save_model, tiny_model, tokenizer_of, train, trained_by
 from .library import source_fingerprint
 from .llm import Completion, Request, ScoringUnsupported, count_tokens
 from .origins import Documents
@@ -80,34 +78,10 @@ def example(s: Sample, preset: Preset, form: str) -> Example:
     said = [(tag, i, " ".join(s.rst.tree[i].text.split()[:preset.words])) for tag, i in s.behaviours]
     return Example(s.id, prompt_of(s.question, s.rst.text, preset, form), FORMATS[form].render(said))
 
-# %% ../nbs/train/trained_router.ipynb #868980d1
-def _digest(*parts): return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
-
+# %% ../nbs/train/trained_router.ipynb #6c918932
 def _made_by():
     "What the tiny samples depend on: all code below this module, and the wiki's words."
     return source_fingerprint(SETTINGS[ROUTER]), hashlib.sha256((root() / "data" / "world" / "en.toml").read_bytes()).hexdigest()
-
-def _trained_by():
-    "What a training depends on beside its samples: the code that trains, and the libraries."
-    code = [hashlib.sha256(Path(__file__).with_name(f"{m}.py").read_bytes()).hexdigest() for m in ("finetuning", "router_training", "routing", "trained_router")]
-    return code, [version(p) for p in ("torch", "transformers", "peft", "tokenizers")]
-
-@contextmanager
-def _once(folder):
-    "One process at a time."
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lock", "w") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
-        yield
-
-def _kept(path, make):
-    "What lies in a JSON file, or is made now and put there."
-    with _once(path.parent):
-        if not path.exists():
-            beside = path.with_suffix(".tmp")
-            beside.write_text(json.dumps(make(), ensure_ascii=False), encoding="utf-8")
-            beside.replace(path)
-        return json.loads(path.read_text(encoding="utf-8"))
 
 def _rows(samples): return [asdict(s) for s in samples]
 def _samples(rows): return [Sample(r["id"], r["question"], r["document"], tuple(r["lit"]), tuple(map(tuple, r["behaviours"]))) for r in rows]
@@ -144,10 +118,10 @@ def _tiny_samples(preset):
 @lru_cache(2)
 def tiny_samples() -> dict:  # train, test, lessons: samples; found: sizes before they were drawn, train and test; questions: how many; digest
     "The tiny preset's samples, made once."
-    made = _kept(work_dir("routers", "samples-" + _digest(asdict(PRESETS["tiny"]), _made_by())) / "samples.json", lambda: _tiny_samples(PRESETS["tiny"]))
-    return made | dict(digest=_digest(made)) | {part: _samples(made[part]) for part in ("train", "test", "lessons")}
+    made = kept(work_dir("routers", "samples-" + digest(asdict(PRESETS["tiny"]), _made_by())) / "samples.json", lambda: _tiny_samples(PRESETS["tiny"]))
+    return made | dict(digest=digest(made)) | {part: _samples(made[part]) for part in ("train", "test", "lessons")}
 
-# %% ../nbs/train/trained_router.ipynb #1cc0e662
+# %% ../nbs/train/trained_router.ipynb #3f5979cb
 def _lesson(s):
     "A lesson, in one format or the other."
     return example(s, PRESETS["tiny"], random.Random(s.id).choice([*FORMATS]))
@@ -166,11 +140,11 @@ def outputs(
     "What the model says at each sample."
     return generate(model, tokenizer, [example(s, preset, form).prompt for s in samples], max_new=48 if preset.bare else 300)
 
-def _folder(what, seed): return work_dir("routers", f"{what.replace(', ', '-').replace(' ', '-')}-seed{seed}-" + _digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed, tiny_samples()["digest"], _trained_by()))
+def _folder(what, seed): return work_dir("routers", f"{what.replace(', ', '-').replace(' ', '-')}-seed{seed}-" + digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed, tiny_samples()["digest"], trained_by("router_training", "routing", "trained_router")))
 
 def _make_inst(seed):
     folder = _folder("inst", seed)
-    with _once(folder):
+    with once(folder):
         if not (folder / "model.safetensors").exists():
             data = tiny_samples()
             tokenizer, preset = _tokenizer(data), PRESETS["tiny"]
@@ -199,7 +173,7 @@ def _trained(name, seed):
         if setting.method == "lora": model = model.merge_and_unload()
         save_model(model, tokenizer, folder / "model")
         return dict(log=log, before=before, outputs=outputs(model, tokenizer, data["test"], preset, setting.format), folder=str(folder / "model"), weights=sum(p.numel() for p in model.parameters()))
-    return _kept(folder / "result.json", make)
+    return kept(folder / "result.json", make)
 
 def _untrained(name, seed):
     "What a model says that wasn't fine-tuned."
@@ -208,7 +182,7 @@ def _untrained(name, seed):
         data = tiny_samples()
         model, tokenizer = load_model(inst) if inst else (tiny_model(tokenizer := _tokenizer(data), **TINY, seed=seed), tokenizer)
         return dict(outputs=outputs(model, tokenizer, data["test"], PRESETS["tiny"], "tag"))
-    return _kept(_result(name, seed), make)
+    return kept(_result(name, seed), make)
 
 def _result(name, seed):
     if name in UNTRAINED: return _folder(name, seed) / "result.json"
