@@ -269,7 +269,10 @@ def test_native_rag_reads_as_many_passages_as_search_r():
     kit = Kit(chat := Scripted(), BM25(many))
     p = asyncio.run(NativeRAG()(Question("q", "musique", "Where is fog?"), kit))
     assert (p.usage.calls, len(chat.asked[0].inputs["documents"]), len(p.trace.nodes[0].data["hits"])) == (1, 25, 25)
-    assert chainrag.METHODS["Iter-RetGen"].top_k == NativeRAG().top_k == 25
+    kit = Kit(chat := Scripted(), BM25(many))
+    p = asyncio.run(chainrag.METHODS["Iter-RetGen"](Question("q", "musique", "Where is fog?"), kit))
+    assert p.usage.calls == 2 and {r.prompt.task for r in chat.asked} == {"answer_short"} and [len(r.inputs["documents"]) for r in chat.asked] == [25, 25]
+    with pytest.raises(UsageError, match="^top_k should be a whole number"): NativeRAG(top_k=0)
 
 
 def test_the_names_are_those_of_the_printed_tables():
