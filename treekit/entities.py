@@ -126,15 +126,15 @@ class FlairRecogniser:
         for i, start, sentence in places: found[i] += [Entity(e.text, e.tag, start + e.start_position, start + e.end_position) for e in sentence.get_spans("ner")]
         return [replace(a, entities=tuple(es)) for a, es in zip(annotated, found)]
 
-# %% ../nbs/07b_entities.ipynb #2f5424f5
+# %% ../nbs/07b_entities.ipynb #2904bf0a
 def annotator_for(
-    parser: str = "bundled",  # "bundled", "spacy:MODEL", or one of Stanza's packages as "stanza:PACKAGE"
-    entities: str = "",  # "flair/MODEL"; empty: the parser's own
+    parser: str = "bundled",  # as a profile names it: "bundled", one of Stanza's packages, or "spacy:MODEL"
+    entities: str = "",  # "flair/MODEL"; empty: the parser
 ) -> Annotator:
     "An annotator by its names. A missing library or model: a `UsageError` with the line that installs it."
-    kind, _, model = parser.partition(":")
-    choose("parser", kind, ["bundled", "stanza", "spacy"])
-    made = StanzaAnnotator() if kind == "bundled" else SpacyAnnotator(*[model] * bool(model)) if kind == "spacy" else StanzaAnnotator(package=model or "default")
+    kind, named, model = parser.partition(":")
+    if named: choose("parser", kind, ["spacy"])
+    made = SpacyAnnotator(model) if named else StanzaAnnotator() if parser == "bundled" else StanzaAnnotator(package=parser)
     if not entities: return made
     choose("recogniser of entities", entities.partition("/")[0], ["flair"])
     return FlairRecogniser(made, entities)

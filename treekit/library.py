@@ -125,7 +125,7 @@ class Corpus:
                 except UsageError as e: raise Unusable(str(e)) from e
             return self._made[steps, masked]
 
-# %% ../nbs/09a_library.ipynb #2fd5b5a5
+# %% ../nbs/09a_library.ipynb #2fa9c304
 class Library:
     "Which retriever a question gets: one over its own paragraphs, or the one over its dataset's corpus."
 
@@ -184,8 +184,7 @@ class Library:
         passages, content = self.inside(dataset, question)
         if "annotations" not in self._made:
             from treekit.entities import Annotations, annotator_for
-            named = self.profile.parser
-            self._made["annotations"] = Annotations(annotator_for(named if named == "bundled" or ":" in named else f"stanza:{named}", self.profile.entities))
+            self._made["annotations"] = Annotations(annotator_for(self.profile.parser, self.profile.entities))
         return self._made.setdefault(("inner", content), Corpus(passages, content, self._made["annotations"]))
 
     def wiki(self, dataset, question):
