@@ -15,10 +15,10 @@ from treekit.data import Passage, Question, load
 from treekit.informativeness import Steps
 from treekit.llm import CallFailed, OpenAIChat
 from treekit.method import Kit
-from treekit.paths import EXAMPLE, GENERATE, LONGEST, MOST, NAVIGATE, PATH, PATHS, UNFOUND, checked, read_path, read_paths
+from treekit.paths import EXAMPLE, GENERATE, LONGEST, MOST, NAVIGATE, PATH, PATHS, UNFOUND, checked, read_path, read_paths, told_answer
 from treekit.referring import dangling, heard, references, resolved, styled, told
 from treekit.run import run
-from treekit.searchr import METHODS, TABLE3, TABLE7, SearchR, told_answer
+from treekit.searchr import METHODS, TABLE3, TABLE7, SearchR
 from treekit.store import Store, StoredChat
 
 

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['EXAMPLE', 'PATH', 'PATHS', 'MOST', 'LONGEST', 'GENERATE', 'NAVIGATE', 'YES_NO', 'UNCLEAR', 'REFORMULATE', 'INTEGRATE',
-           'paths_in', 'read_path', 'read_paths', 'words', 'checked', 'UNFOUND', 'dangling', 'heard', 'references',
-           'resolved', 'told']
+           'paths_in', 'read_path', 'read_paths', 'words', 'checked', 'told_answer', 'rewritten', 'UNFOUND', 'dangling',
+           'heard', 'references', 'resolved', 'told']
 
 # %% ../nbs/papers/paths.ipynb #1d5d3b8f
 import json, re
@@ -173,3 +173,23 @@ Question: $question
 Keep to this format:
 Explanation: [how the answer follows, in a sentence or two]
 FINAL: [the answer, a few words only]""", FINAL)
+
+# %% ../nbs/papers/paths.ipynb #f3be103e
+_NO_ANSWER = re.compile(r"""\W*(?:(?:it|the\ answer)?\ ?(?:is\ )?(?:unknown|unclear|not\ (?:known|found|stated|mentioned|specified|given|available|provided)|n/?a|none|no\ answer|the\ documents\ don['’]t\ say)
+    (?:\ (?:in|by)\ the\ (?:documents|passages|context))?)?\W*""", re.I | re.X)
+
+def told_answer(
+    answer: str,
+) -> str:
+    "An answer, or '' where its words say that there is none."
+    return "" if _NO_ANSWER.fullmatch(answer) else answer
+
+# %% ../nbs/papers/paths.ipynb #3a6ec6d1
+def rewritten(
+    reply: str,  # to `REFORMULATE`
+    question: str,  # the sub-question as it was
+) -> tuple[str, str]:  # as it is to be asked; a note, if that is the same because the reply was no good
+    "A rewriting that can be asked."
+    text = " ".join(reply.strip().partition("\n")[0].split())
+    if words(text) and len(text) <= LONGEST: return text, ""
+    return question, "the rewriting " + (f"has {len(text)} characters" if words(text) else "is empty") + "; asked as it stands"
