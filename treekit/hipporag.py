@@ -128,7 +128,7 @@ class Memory:
         best = sorted((i for i in range(len(sums)) if round(sums[i], 9) > 0), key=lambda i: -round(sums[i], 9))[:k]
         return [Hit(self.passages[i], round(sums[i] / sums[best[0]], 5), rank) for rank, i in enumerate(best, 1)]
 
-# %% ../nbs/papers/hipporag.ipynb #5c0a2066
+# %% ../nbs/papers/hipporag.ipynb #b825d545
 def woven(
     passages: list[Passage],
     facts: list[list[tuple[str, str, str]]],  # each passage's triples
@@ -161,13 +161,14 @@ def alike(
     import numpy as np
     worded = [i for i, p in enumerate(vectors.passages) if any(c.isalpha() for c in p.text)]
     if len(worded) < 2: return []
-    unit, pairs = vectors.vectors()[worded], []
-    for start in range(0, len(worded), 1000):
-        likeness = (unit[start:start + 1000] @ unit[start:].T).round(5)
-        pairs += [(worded[start + i], worded[start + j], float(likeness[i, j])) for i, j in np.argwhere(np.triu(likeness, 1) > above).tolist()]
+    unit, pairs, block = vectors.vectors()[worded], [], max(1, 20_000_000 // len(worded))  # so that the matrix stays small
+    for start in range(0, len(worded), block):
+        likeness = unit[start:start + block] @ unit[start:].T
+        near = ((i, j, round(float(likeness[i, j]), 5)) for i, j in np.argwhere(likeness > above - 1e-4).tolist() if i < j)
+        pairs += [(worded[start + i], worded[start + j], like) for i, j, like in near if like > above]  # rounded: the same on every machine
     return pairs
 
-# %% ../nbs/papers/hipporag.ipynb #ec8f1dcd
+# %% ../nbs/papers/hipporag.ipynb #3eb6559f
 READ = Prompt("hipporag.read", "answer_short", """\
 Answer the question with the help of the documents. Explain in one or two sentences, then write the answer: one answer, a few words only.
 Explanation: [how it follows]
@@ -211,7 +212,7 @@ class HippoRAG(IRCoT):
         memory, held = await kit.indexed(self.index)
         names = await kit.ask(ENTITIES, node=node, text=query, remaining=2)
         linked = await asyncio.to_thread(memory.linked, names)
-        node.data.update(queries=[query], entities=names, nodes=[dict(name=n, node=memory.nodes[i], similarity=round(s, 4)) for n, i, s in linked], index=held)
+        node.data.update(queries=[query], entities=names, nodes=[dict(name=n, node=memory.nodes[i], similarity=round(s, 4)) for n, i, s in linked], **(dict(index=held) if node.parent is None else {}))
         starts = {i: memory.specificity(i) if self.specificity else 1.0 for _, i, _ in linked}
         if starts: hits = await asyncio.to_thread(memory.search, starts, self.top_k, self.damping)
         else:
