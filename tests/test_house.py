@@ -14,7 +14,7 @@ for notebook in sorted((ROOT / "nbs").rglob("*.ipynb")):
             number = re.match(r"(\d\d)([a-z]?)_", notebook.name)
             if number: CORE[exported[1]] = number.groups()
             else: (TRAIN if notebook.parent.name == "train" else PAPERS)[exported[1]] = notebook
-OWN = {"treerare": {"phrases"}, "tree_retrieval": {"phrases", "treerare"}, "arise": {"reasoning"}, "toq": {"planner", "planner_baselines"}, "planner_baselines": {"planner", "iterative"}, "rdr2": {"readers", "routing"}, "long_form": {"readers"}, "router_training": {"rdr2", "routing"}, "trained_router": {"rdr2", "routing"}, "hipporag": {"extraction", "iterative"}, "graphrag": {"extraction"}, "chainrag": {"paths", "iterative"}, "searchr": {"paths"}}  # a paper in several modules
+OWN = {"treerare": {"phrases"}, "tree_retrieval": {"phrases", "treerare"}, "arise": {"reasoning"}, "toq": {"planner", "planner_baselines"}, "planner_baselines": {"planner", "iterative"}, "rdr2": {"readers", "routing"}, "long_form": {"readers"}, "router_training": {"rdr2", "routing"}, "trained_router": {"rdr2", "routing"}, "hipporag": {"extraction", "iterative"}, "graphrag": {"extraction"}, "chainrag": {"paths", "iterative"}, "searchr": {"paths"}, "navigator_data": {"paths", "searchr"}, "navigator": {"paths", "searchr"}}  # a paper in several modules
 BASELINES = {"baselines", "react", "tree_of_thoughts", "iterative", "revising"}  # ReAct falls back on self-consistency, Tree of Thoughts acts as ReAct does, CoT-SC over passages is self-consistency
 HEAVY = {"torch", "stanza", "pyserini", "jnius", "transformers", "sentence_transformers", "openai", "pandas", "matplotlib", "seaborn", "scipy", "bm25s", "numba", "datasets", "kiwipiepy", "networkx"}
 
