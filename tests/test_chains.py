@@ -71,11 +71,11 @@ class Scripted:
         self.asked.append(request)
         await asyncio.sleep(0)
         given, name = request.inputs, request.prompt.name
-        documents = " ".join(d if isinstance(d, str) else d.stated for d in given.get("documents", []))
+        documents = " ".join(d.stated for d in given.get("documents", []))
         if name == "paths.navigate": said = self.path
         elif name == "paths.unclear": said = "Yes"
         elif name == "paths.reformulate": said = given["question"].replace("this author", heard(given["history"])[0][2])
-        elif name == "chainrag.suffices": said = "Yes" if self.enough(given["documents"]) else "No"
+        elif name == "chainrag.suffices": said = "Yes" if self.enough([d.stated for d in given["documents"]]) else "No"
         elif name == "paths.integrate": said = f"Explanation: so it is.\nFINAL: {heard(given['history'])[-1][2]}"
         else: said = "FINAL: " + ("Ida Roth" if given["question"].startswith("Who") and "by Ida" in documents else "Tarn" if "birthplace is Tarn" in documents else "Orle" if "author is Orle" in documents else "unknown")
         return [Completion(said)]
@@ -98,10 +98,10 @@ def graph(pages, **how): return build(pages, ByCapitals(), ByWords(), **how)
 def test_a_passage_is_cut_where_its_parser_cut_it_and_bears_its_title():
     p = Passage("p", "Grey Harbour (novel)", "It is by Ida Roth. Fog\n everywhere.")
     [one] = ByCapitals()([annotated_text(p)])
-    assert [s for s, _ in sentences_of(p, one)] == ["Grey Harbour (novel): It is by Ida Roth.", "Grey Harbour (novel): Fog", "Grey Harbour (novel): everywhere."]
+    assert [s.stated for s, _ in sentences_of(p, one)] == ["Grey Harbour (novel): It is by Ida Roth.", "Grey Harbour (novel): Fog", "Grey Harbour (novel): everywhere."]
     assert sentences_of(p, one)[0][1] == [("grey", "harbour", "novel"), ("grey", "harbour"), ("ida", "roth")]
-    assert sentences_of(p, Annotated(note="not parsed"))[0][0] == "Grey Harbour (novel): It is by Ida Roth. Fog everywhere."
-    assert sentences_of(Passage("p", "Title", "  "), Annotated()) == [] and sentences_of(Passage("p", "", "No title."), Annotated()) == [("No title.", [])]
+    assert sentences_of(p, Annotated(note="not parsed"))[0][0].stated == "Grey Harbour (novel): It is by Ida Roth. Fog everywhere."
+    assert sentences_of(Passage("p", "Title", "  "), Annotated()) == [] and sentences_of(Passage("p", "", "No title."), Annotated()) == [(Passage("p", "", "No title."), [])]
 
 
 def test_each_kind_of_edge_alone():
@@ -123,14 +123,14 @@ def test_edges_equal_their_definition():
     words = "fog harbour novel town river light praise".split()
     pages = [Passage(f"p{i}", draw.choice(["", *names]), " ".join(f"{draw.choice(words)} {draw.choice([*names, 'nobody'])} {draw.choice(words)}." for _ in range(draw.randrange(1, 5)))) for i in range(30)]
     g = graph(pages, similar=2)
-    n, scores = len(g.texts), (g.vectors @ g.vectors.T).round(5)
+    n, scores = len(g.sentences), (g.vectors @ g.vectors.T).round(5)
     close = [sorted((j for j in range(n) if j != i), key=lambda j: (-scores[i, j], j))[:2] for i in range(n)]
     for i in range(n):
-        wanted = {j for j in range(n) if j != i and (set(g.names[i]) & set(g.names[j]) or g.owners[i] == g.owners[j] and abs(i - j) <= 2 or j in close[i] or i in close[j])}
+        wanted = {j for j in range(n) if j != i and (set(g.names[i]) & set(g.names[j]) or g.sentences[i].id == g.sentences[j].id and abs(i - j) <= 2 or j in close[i] or i in close[j])}
         found = g.neighbours(i, window=2)
         assert set(found) == wanted and list(found) == sorted(found)
         for j, why in found.items():
-            assert ("similar" in why) == (j in close[i] or i in close[j]) and ("beside" in why) == (g.owners[i] == g.owners[j] and abs(i - j) <= 2)
+            assert ("similar" in why) == (j in close[i] or i in close[j]) and ("beside" in why) == (g.sentences[i].id == g.sentences[j].id and abs(i - j) <= 2)
             assert {w for w in why if w not in ("similar", "beside")} == set(g.names[i]) & set(g.names[j])
 
 
@@ -143,7 +143,7 @@ def test_the_best_sentences_come_in_order_and_equal_ones_as_they_stand():
 
 
 def test_no_passage_and_one_sentence_are_graphs_too():
-    assert graph([]).texts == [] and graph([]).best("fog", 3) == []
+    assert graph([]).sentences == [] and graph([]).best("fog", 3) == []
     one = graph([Passage("a", "", "Fog.")])
     assert one.nearest == [[]] and one.neighbours(0) == {} and one.best("fog", 3) == [0]
 
@@ -203,6 +203,26 @@ def test_what_is_no_path_is_noted_and_asked_all_the_same(reply, path):
     assert p.trace.nodes[1].data["path"] == path and p.trace.nodes[1].notes and len(steps(p)) == len(path) and not p.error
 
 
+def test_what_was_not_found_is_not_written_into_the_next_sub_question():
+    class Ignorant(Scripted):
+        async def complete(self, request):
+            done = await super().complete(request)
+            return [Completion("FINAL: Unknown.")] if request.prompt.name == "chainrag.read" else done
+    p, kit = asked(ChainRAG(), Ignorant())
+    assert [n.data["answer"] for n in steps(p)] == ["", ""] and steps(p)[1].data["asked"] == "What is the birthplace of this author?"
+    assert steps(p)[1].notes == ["what it refers to wasn't found; asked as it stands"] and not kit.llm.named("paths.unclear")
+    assert kit.llm.named("paths.integrate")[0]["history"].count("(not found)") == 2
+
+
+def test_an_empty_rewriting_is_noted_and_the_sub_question_asked_as_it_stands():
+    class Silent(Scripted):
+        async def complete(self, request):
+            done = await super().complete(request)
+            return [Completion(" ")] if request.prompt.name == "paths.reformulate" else done
+    p, _ = asked(ChainRAG(), Silent())
+    assert steps(p)[1].data["asked"] == "What is the birthplace of this author?" and any("the rewriting is empty" in n for n in steps(p)[1].notes)
+
+
 def test_an_error_stops_the_other_sub_questions():
     class Fails(Scripted):
         async def complete(self, request):
@@ -241,9 +261,9 @@ def test_a_broken_file_is_made_again_and_other_passages_are_another_graph(home):
     [file] = (home / "sentencegraphs").iterdir() if (home / "sentencegraphs").exists() else list(home.rglob("sentencegraphs/*.npz"))
     file.write_bytes(file.read_bytes()[:100])
     again = kept(corpus(annotator=parser), by)
-    assert (again.texts, again.names, again.nearest, again.made) == (whole.texts, whole.names, whole.nearest, dict(parsed=4, embedded=8)) and np.array_equal(again.vectors, whole.vectors)
+    assert (again.sentences, again.names, again.nearest, again.made) == (whole.sentences, whole.names, whole.nearest, dict(parsed=4, embedded=8)) and np.array_equal(again.vectors, whole.vectors)
     read = kept(corpus(annotator=parser), by)
-    assert read.made == dict(parsed=0, embedded=0) and (read.texts, read.owners, read.names, read.nearest) == (whole.texts, whole.owners, whole.names, whole.nearest)
+    assert read.made == dict(parsed=0, embedded=0) and (read.sentences, read.names, read.nearest) == (whole.sentences, whole.names, whole.nearest)
     assert kept(corpus(PAGES[:2], parser), by).made == dict(parsed=2, embedded=5) and kept(corpus(annotator=parser), by, 1).made["embedded"] == 8
 
 

@@ -6,7 +6,7 @@
 __all__ = ['READ', 'SUFFICES', 'METHODS', 'NativeRAG', 'OneAnswer', 'sentences_of', 'mentioned', 'SentenceGraph', 'build', 'kept',
            'anew', 'ChainRAG']
 
-# %% ../nbs/papers/chainrag.ipynb #f24556a9
+# %% ../nbs/papers/chainrag.ipynb #c7d240de
 import asyncio, contextlib, hashlib, json, os, re, tempfile, threading, zipfile
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -21,7 +21,7 @@ from .informativeness import name_of
 from .iterative import IterRetGen, asked
 from .llm import FINAL, Prompt
 from .method import Kit, Node, Prediction, check_fields, cited, together
-from .paths import INTEGRATE, LONGEST, NAVIGATE, REFORMULATE, UNCLEAR, YES_NO, checked, references, told, words
+from .paths import INTEGRATE, NAVIGATE, REFORMULATE, UNCLEAR, YES_NO, checked, references, rewritten, told, told_answer
 from .retrieval import CrossEncoder, embedder
 
 # %% ../nbs/papers/chainrag.ipynb #1c6b1fad
@@ -58,17 +58,17 @@ class OneAnswer(IterRetGen):
 
     reader: ClassVar[Prompt] = READ
 
-# %% ../nbs/papers/chainrag.ipynb #8b4a59c3
+# %% ../nbs/papers/chainrag.ipynb #6b105a4f
 def sentences_of(
     passage: Passage,
     annotated: Annotated,  # its trees and entities, of `treekit.entities.annotated_text`
-) -> list[tuple[str, list[tuple[str, ...]]]]:  # what it says, with the title; its entities, folded
+) -> list[tuple[Passage, list[tuple[str, ...]]]]:  # a sentence as a passage of its own, with the id and the title of the whole one; its names, folded
     "A passage's sentences; one that the parser found none in is a single one."
     text = annotated_text(passage)
     offset, titles = len(text) - len(passage.text), aliases(passage.title)
     spans = [(max(offset, s.starts[0]), s.ends[-1]) for s in annotated.sentences if s.ends[-1] > offset] or [(offset, len(text))]
-    stated = [(" ".join(text[a:b].split()), [name_of(e.text) for e in annotated.entities if a <= e.start < b]) for a, b in spans]
-    return [(f"{passage.title}: {said}" if passage.title else said, [n for n in dict.fromkeys([*titles, *names]) if n]) for said, names in stated if said]
+    cut = [(" ".join(text[a:b].split()), [name_of(e.text) for e in annotated.entities if a <= e.start < b]) for a, b in spans]
+    return [(Passage(passage.id, passage.title, said), [n for n in dict.fromkeys([*titles, *names]) if n]) for said, names in cut if said]
 
 # %% ../nbs/papers/chainrag.ipynb #08afe002
 def mentioned(
@@ -85,13 +85,11 @@ def mentioned(
         i += n or 1
     return found
 
-# %% ../nbs/papers/chainrag.ipynb #0226b1a4
+# %% ../nbs/papers/chainrag.ipynb #6a774262
 @dataclass
 class SentenceGraph:
     "All sentences of some passages, and what joins them."
-    passages: list[Passage]
-    texts: list[str]  # what the sentences say
-    owners: list[int]  # the passage of each
+    sentences: list[Passage]  # each with its passage's id and title
     names: list[list[str]]  # in each
     vectors: object  # float32 array, (sentences, dimensions)
     nearest: list[list[int]]  # the sentences most like each, the closest first
@@ -120,8 +118,8 @@ class SentenceGraph:
     ) -> dict[int, list[str]]:  # sentence -> its edges: "beside", "similar", or the name that both have
         "What is joined with a sentence, in the order of the texts."
         found = {}
-        for j in range(max(0, i - window), min(len(self.texts), i + window + 1)):
-            if self.owners[j] == self.owners[i]: found.setdefault(j, []).append("beside")
+        for j in range(max(0, i - window), min(len(self.sentences), i + window + 1)):
+            if self.sentences[j].id == self.sentences[i].id: found.setdefault(j, []).append("beside")
         for name in self.names[i]:
             for j in self.having[name]: found.setdefault(j, []).append(name)
         for j in self._like[i]: found.setdefault(j, []).append("similar")
@@ -136,15 +134,15 @@ class SentenceGraph:
     ) -> list[int]:  # the best first; equal ones in the order of the texts
         "The sentences that are most like a query."
         import numpy as np
-        some = np.arange(len(self.texts)) if among is None else np.array(sorted(among), dtype=np.int64)
+        some = np.arange(len(self.sentences)) if among is None else np.array(sorted(among), dtype=np.int64)
         if not len(some) or not query.strip(): return []
         scores = (self.vectors[some] @ self.embed([query], questions=True)[0]).round(5)
         found = [int(some[i]) for i in _best(scores, 100 if encoder else k)]
         if not encoder: return found
-        hits = [Hit(Passage(str(i), "", self.texts[i]), 0.0, r) for r, i in enumerate(found, 1)]
+        hits = [Hit(Passage(str(i), self.sentences[i].title, self.sentences[i].text), 0.0, r) for r, i in enumerate(found, 1)]
         return [int(h.passage.id) for h in encoder.rerank(query, hits, k)]
 
-# %% ../nbs/papers/chainrag.ipynb #e391f483
+# %% ../nbs/papers/chainrag.ipynb #bf8c299b
 def build(
     passages: list[Passage],
     annotate,  # texts -> `Annotated`s
@@ -153,12 +151,12 @@ def build(
 ) -> SentenceGraph:
     "Parse, cut, embed and join: the work that a cache saves."
     annotated = annotate([annotated_text(p) for p in passages])
-    cut = [(i, said, names) for i, (p, a) in enumerate(zip(passages, annotated)) for said, names in sentences_of(p, a)]
-    texts, known = [said for _, said, _ in cut], {name for *_, names in cut for name in names}
+    cut = [found for p, a in zip(passages, annotated) for found in sentences_of(p, a)]
+    known = {name for _, names in cut for name in names}
     longest = max(map(len, known), default=0)
-    names = [[" ".join(n) for n in dict.fromkeys([*own, *mentioned(said, known, longest)])] for _, said, own in cut]
-    vectors = embed(texts)
-    return SentenceGraph(list(passages), texts, [i for i, *_ in cut], names, vectors, _nearest(vectors, similar), dict(parsed=len(passages), embedded=len(texts)), embed)
+    names = [[" ".join(n) for n in dict.fromkeys([*own, *mentioned(s.text, known, longest)])] for s, own in cut]
+    vectors = embed([s.stated for s, _ in cut])
+    return SentenceGraph([s for s, _ in cut], names, vectors, _nearest(vectors, similar), dict(parsed=len(passages), embedded=len(cut)), embed)
 
 def _nearest(vectors, k):
     "The `k` most similar other rows of each row, in blocks that stay small."
@@ -169,7 +167,7 @@ def _nearest(vectors, k):
             found.append([int(j) for j in _best(scores, min(k, len(vectors) - 1))] if len(vectors) > 1 else [])
     return found or [[] for _ in range(len(vectors))]
 
-# %% ../nbs/papers/chainrag.ipynb #b295f010
+# %% ../nbs/papers/chainrag.ipynb #b98be0d6
 _VERSION = 1
 _making = threading.Lock()  # two at a time aren't faster, and the second may find the first one's file
 
@@ -188,11 +186,13 @@ def _kept(corpus, embed, similar):
     file = work_dir("sentencegraphs") / f"{name}.npz"
     if identity:
         with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):  # not there, or broken: made again
-            with np.load(file, allow_pickle=False) as found: return SentenceGraph(corpus.passages, *json.loads(str(found["lists"])), found["vectors"], found["nearest"].tolist(), dict(parsed=0, embedded=0), embed)
+            with np.load(file, allow_pickle=False) as found:
+                sentences, names = json.loads(str(found["lists"]))
+                return SentenceGraph([Passage(*s) for s in sentences], names, found["vectors"], found["nearest"].tolist(), dict(parsed=0, embedded=0), embed)
     made = build(corpus.passages, corpus.annotations, embed, similar)
     if identity:
         with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".tmp", delete=False) as f:
-            np.savez(f, lists=np.array(json.dumps([made.texts, made.owners, made.names], ensure_ascii=False)), vectors=made.vectors, nearest=np.array(made.nearest, dtype=np.int32).reshape(len(made.texts), -1))
+            np.savez(f, lists=np.array(json.dumps([[(s.id, s.title, s.text) for s in made.sentences], made.names], ensure_ascii=False)), vectors=made.vectors, nearest=np.array(made.nearest, dtype=np.int32).reshape(len(made.sentences), -1))
         os.replace(f.name, file)
     return made
 
@@ -217,7 +217,7 @@ $documents
 Question: $question
 Write Yes or No, and nothing else:""", YES_NO, defaults=dict(max_tokens=10))
 
-# %% ../nbs/papers/chainrag.ipynb #cb442c87
+# %% ../nbs/papers/chainrag.ipynb #97104994
 @dataclass(frozen=True)
 class ChainRAG:
     "Sub-questions in a chain, over a graph of sentences (Zhu et al. 2025)."
@@ -248,7 +248,7 @@ class ChainRAG:
         needs = references(path)
         node.text, node.notes = " → ".join(path), node.notes + list(notes)
         node.data |= dict(path=list(path), references=[list(n) for n in needs])
-        root.data["graph"] = dict(sentences=len(graph.texts)) | (dict(parsed=0, embedded=0) if self.cache else graph.made)
+        root.data["graph"] = dict(sentences=len(graph.sentences)) | (dict(parsed=0, embedded=0) if self.cache else graph.made)
         nodes, steps = [kit.trace.add("sub-question", q, parent=node, number=i) for i, q in enumerate(path)], []
         for i in range(len(path)): steps.append(asyncio.ensure_future(self.step(kit, graph, nodes[i], [(j, nodes[j], steps[j]) for j in needs[i]])))
         await together(steps)
@@ -260,7 +260,7 @@ class ChainRAG:
         if not self.cache: return await asyncio.to_thread(anew, kit.corpus, embed, self.similar)
         async def made(kit):
             graph = await asyncio.to_thread(kept, kit.corpus, embed, self.similar)
-            kit.trace.add("graph", f"{len(graph.texts)} sentences", passages=len(graph.passages))
+            kit.trace.add("graph", f"{len(graph.sentences)} sentences")
             return graph
         return await kit.indexed(made)
 
@@ -274,18 +274,18 @@ class ChainRAG:
         "Rewrite, retrieve, widen, answer."
         for *_, task in needs: await task
         after, question = tuple(n for _, n, _ in needs), node.text
-        history = "\n".join(told(j, n.data["asked"], n.data["answer"]) for j, n, _ in needs)
-        if history and self.rewriting and await kit.ask(UNCLEAR, node=node, after=after, remaining=4, question=question, history=history):
-            said = " ".join((await kit.ask(REFORMULATE, node=node, after=after, remaining=3, question=question, history=history)).partition("\n")[0].split())
-            if words(said) and len(said) <= LONGEST: question = said
-            else: node.notes.append("the rewriting is empty or endless; asked as it stands")
+        known = dict(node=node, after=after, question=question, history="\n".join(told(j, n.data["asked"], n.data["answer"]) for j, n, _ in needs))
+        if self.rewriting and any(n.data["answer"] for n in after):
+            if await kit.ask(UNCLEAR, remaining=4, **known):
+                question, note = rewritten(await kit.ask(REFORMULATE, remaining=3, **known), question)
+                if note: node.notes.append(note)
+        elif self.rewriting and after: node.notes.append("what it refers to wasn't found; asked as it stands")
         node.data |= dict(asked=question, needs=[j for j, *_ in needs])
         why = await self.context(kit, graph, node, question)
-        documents = [graph.texts[i] for i in why]
-        reply = await kit.ask(READ, node=node, after=after, remaining=1, question=question, documents=documents)
-        owners = list(dict.fromkeys(graph.owners[i] for i in why))
-        node.data |= dict(answer=reply["answer"], sentences=[dict(id=graph.passages[graph.owners[i]].id, text=graph.texts[i], why=w) for i, w in why.items()], context=list(why),
-                          hits=[dict(id=graph.passages[o].id, title=graph.passages[o].title, score=0.0) for o in owners])
+        read = [graph.sentences[i] for i in why]
+        reply = await kit.ask(READ, node=node, after=after, remaining=1, question=question, documents=read)
+        node.data |= dict(answer=told_answer(reply["answer"]), sentences=[dict(id=s.id, text=s.stated, why=w) for s, w in zip(read, why.values())], context=list(why),
+                          hits=list({s.id: dict(id=s.id, title=s.title, score=0.0) for s in read}.values()))
 
     async def context(self, kit, graph, node, question) -> dict:  # sentence -> why it is there: "seed", or its edges with the one that it joined
         "Seeds, and their neighbours while the model says that it can't answer."
@@ -293,7 +293,7 @@ class ChainRAG:
         found = await asyncio.to_thread(best, self.seeds)
         why, frontier = dict.fromkeys(found, "seed"), found[:self.anchors]
         for n in range(self.expansions):
-            if await kit.ask(SUFFICES, node=node, remaining=2, question=question, documents=[graph.texts[i] for i in why]): break
+            if await kit.ask(SUFFICES, node=node, remaining=2, question=question, documents=[graph.sentences[i] for i in why]): break
             joined = {}
             for i in frontier:
                 for j, edges in graph.neighbours(i, self.window).items():
@@ -315,7 +315,7 @@ class ChainRAG:
         else:
             among = list(dict.fromkeys(i for n in nodes for i in n.data["context"]))
             read = await asyncio.to_thread(graph.best, text, len(among), among, _encoder(self.reranker) if self.reranker else None)
-            reply = await kit.ask(READ, node=node, after=tuple(nodes), question=text, documents=[graph.texts[i] for i in read])
+            reply = await kit.ask(READ, node=node, after=tuple(nodes), question=text, documents=[graph.sentences[i] for i in read])
         node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
         node.data["hits"] = list({h["id"]: h for n in nodes for h in n.data["hits"]}.values())
         return Prediction(reply["answer"], kit.trace, kit.usage)
