@@ -15,11 +15,11 @@ from .llm import Prompt
 from .referring import UNFOUND, dangling, heard, references, resolved, told
 _all_ = ["UNFOUND", "dangling", "heard", "references", "resolved", "told"]
 
-# %% ../nbs/papers/paths.ipynb #5f6421cc
+# %% ../nbs/papers/paths.ipynb #84e7e40f
 EXAMPLE = ("Who leads the club that plays at Sark Park?", ["Which club plays at Sark Park?", "Who leads this club?"], ["What is the name of the club whose ground is Sark Park?", "Who is the leader of this club?"])  # a question, and two paths
 
 _TEXT = re.compile(r"question|query|text|step", re.I)
-_MARK = re.compile(r"^[\s>*_•-]*(?:(?:sub-?)?q(?:uestion)?s?\s*)?(?:[\[(]?\d{1,2}[\])]?\s*[.):,-]?|[-*•])\s+|^[\s>*_]*(?:sub-?)?q(?:uestion)?\s*\d*\s*[:：]\s*", re.I)
+_MARK = re.compile(r"^[\s>*_•-]*(?:(?:sub-?)?q(?:uestion)?s?\s*)?(?:\[\d{1,2}\]|\(\d{1,2}\)|\d{1,2}\s?[.):-]|[-*•])\s+|^[\s>*_]*(?:sub-?)?q(?:uestion)?\s*\d*\s*[:：]\s*", re.I)
 _QUOTED = re.compile(r"""(?<!\w)'((?:[^'\n]|'(?=\w)){1,400}\?)'|"([^"\n]{1,400}\?)"|“([^”\n]{1,400}\?)”""")
 
 def _texts(items):
