@@ -30,7 +30,7 @@ def read(
     hits = node.data.get("hits", [])
     return sorted((h for h in hits if h.get("informativeness")), key=lambda h: -h["informativeness"]), [h for h in hits if not h.get("informativeness")]
 
-# %% ../nbs/11p_pathdrawing.ipynb #3038cb3e
+# %% ../nbs/11p_pathdrawing.ipynb #464fb5db
 COLUMNS = (("Sub-question", 1.25), ("Reformulated?", 1.2), ("By informativeness", 1.6), ("By similarity", 1.05), ("Answer", 0.8))
 
 class _Steps:
@@ -44,9 +44,12 @@ class _Steps:
             mine, others = read(n)
             asked = (n.data.get("queries") or [n.text])[0]
             said = f"yes: {asked}" if asked != n.text else "no" if n.data.get("rewritten") is False else "not asked: it refers to nothing" if not n.data["needs"] else "as it stands"
-            def named(hits, text): return [(text(h), False, "▪", 2) for h in hits[:titles]] + ([(f"and {len(hits) - titles} more", False, "", 1)] if len(hits) > titles else []) or [("none", False, "", 1)]
-            parts = [[(f"{n.data['number']}  {clean(n.text)}", True, "", lines)], [(clean(said), False, "", lines), *((clean(note), False, "!", 3) for note in n.notes)],
-                     named(mine, lambda h: clean(f"{h.get('title') or h['id']} ({owed(h)})")), named(others, lambda h: clean(h.get("title") or h["id"])), [(clean(n.data.get("evidence", "")), True, "→", lines)]]
+            def named(hits, text):
+                all_ = list(dict.fromkeys(map(text, hits)))  # passages of one title once
+                return [(t, False, "▪", 2) for t in all_[:titles]] + ([(f"and {len(all_) - titles} more", False, "", 1)] if len(all_) > titles else []) or [("none", False, "", 1)]
+            notes = {weighing: [(clean(note), False, "!", 3) for note in n.notes if ("entity" in note) == weighing] for weighing in (False, True)}
+            parts = [[(f"{n.data['number']}  {clean(n.text)}", True, "", lines)], [(clean(said), False, "", lines), *notes[False]],
+                     named(mine, lambda h: clean(f"{h.get('title') or h['id']} ({owed(h)})")) + notes[True], named(others, lambda h: clean(h.get("title") or h["id"])), [(clean(n.data.get("evidence", "")), True, "→", lines)]]
             blocks = [_Block(w, p, fill="#ececec" if i == 0 else "white", edge=1.4 if i == 4 else 0.6) for i, (w, p) in enumerate(zip(self.widths, parts))]
             self.rows.append((y, blocks))
             y += max(b.height for b in blocks) + 9
