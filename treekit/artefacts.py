@@ -71,7 +71,7 @@ FIELDS = [f.name for f in fields(Profile) if f.name != "name"]
 class Failed(Exception):
     "Something that was run didn't work; one line. Exit code 1."
 
-# %% ../nbs/11b_artefacts.ipynb #49051017
+# %% ../nbs/11b_artefacts.ipynb #c2641a76
 @dataclass
 class Task:
     "One notebook to run, and what became of it."
@@ -98,7 +98,7 @@ def _plan(artefacts, out, given, sets):
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
         parameters = given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
         settings = {k: v for k, v in sets.items() if k not in declared}
-        for k in settings: choose(f"parameter of {name}, nor setting,", k, [*FIELDS, *(declared - {"settings"})])
+        for k in settings: choose(f"parameter of {name}, nor setting,", k, {*FIELDS, *declared} - {"settings"})
         if settings: parameters["settings"] = settings
         for k in parameters: choose(f"parameter of {name}", k, declared)
         tasks.append(Task(name, r["notebook"], parameters))

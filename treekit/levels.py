@@ -7,21 +7,21 @@ __all__ = ['PRINTED_AS', 'setting', 'MODEL', 'METRICS', 'OWN', 'ABSTAINS', 'DEPT
            'evaluation', 'right', 'first_sentence', 'score', 'on_hundred', 'against', 'at_level', 'by_level',
            'resolved', 'steps_between', 'undecomposed', 'found_in', 'cause']
 
-# %% ../nbs/10i_levels.ipynb #8ef1713e
+# %% ../nbs/10i_levels.ipynb #7e5c5152
 import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from . import experiments
-from .config import Profile, UsageError, choose
+from .config import Profile, UsageError
 from .data import Passage, Question, datasets, load, read_corpus
 from .metrics import covers, cover_em
 from .method import Trace
 from .run import Results, Row
 from .statistics import bootstrap
 
-# %% ../nbs/10i_levels.ipynb #879cbdf5
+# %% ../nbs/10i_levels.ipynb #0148f01b
 PRINTED_AS = {"komultihop": "KoMultiHop-200", "kogeneral": "NaverCue-1000"}  # the world's sets, in the place of the paper's
 
 def questions_of(
@@ -31,7 +31,8 @@ def questions_of(
 ) -> tuple[dict[str, list[Question]], dict | None]:  # name -> questions; name -> passages, or None: those that the source has
     "The questions of a table, and where to search. `UsageError` for a source without the data set, and for questions that have nothing to search."
     source = Path(str(P.data))
-    name = source.stem.split(".")[0] if source.is_file() else choose("data set", dataset, datasets(P.data))
+    if not source.is_file() and dataset not in datasets(P.data): raise UsageError(f"{source.name!r} has no {dataset!r}: name a file of questions or a folder with {dataset}.dev.jsonl (--data), or the fictional world (--data world)")
+    name = source.stem.split(".")[0] if source.is_file() else dataset
     questions = load(name, P.data, n=P.n, seed=P.seed)
     if not questions: raise UsageError(f"no questions in {source.name!r}")
     if corpus: return {name: questions}, {name: list(read_corpus(corpus))}
