@@ -14,8 +14,8 @@ from .llm import Completion, Request, count_tokens
 from .reading import norm
 from .tasks import HANDLERS
 
-# %% ../nbs/05z_offline.ipynb #945b943c
-READERS = ("reading", "intent", "answering", "comparing", "following", "tasks", "judging", "consistency", "stating", "iterating", "acting", "wayfinding", "composing", "planning", "referring", "unnesting", "pathing", "extracting", "korean_reading", "korean_tasks", "korean_planning", "korean_judging", "korean_iterating")  # what the replies come from; importing one registers its tasks
+# %% ../nbs/05z_offline.ipynb #e35a2336
+READERS = ("reading", "intent", "answering", "comparing", "following", "tasks", "judging", "consistency", "stating", "iterating", "acting", "wayfinding", "composing", "planning", "referring", "unnesting", "extracting", "looking", "pathing", "korean_reading", "korean_tasks", "korean_planning", "korean_judging", "korean_iterating")  # what the replies come from; importing one registers its tasks
 for _module in READERS: importlib.import_module(f"treekit.{_module}")
 
 # %% ../nbs/05z_offline.ipynb #582c3439

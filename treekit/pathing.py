@@ -6,16 +6,17 @@
 __all__ = ['coarser', 'reworded', 'generate_paths', 'decompose_path', 'judge_reformulation', 'reformulate', 'integrate_answers',
            'answer_short', 'judge_context', 'think_search_answer']
 
-# %% ../nbs/05o_pathing.ipynb #aeecae76
+# %% ../nbs/05o_pathing.ipynb #d933873c
 import re, zlib
 
 from .data import Passage
 from .following import names_in
 from .intent import ask
+from .looking import look
 from .planning import _SMALL, _two, _value, known, simple
-from .reading import norm
+from .reading import norm, within
 from .referring import asked_for, heard, read, resolved, styled
-from .tasks import UNKNOWN, answer, handles
+from .tasks import UNKNOWN, answer, handles, once
 from .unnesting import parts, unnested
 
 # %% ../nbs/05o_pathing.ipynb #b1d0d69f
@@ -161,10 +162,12 @@ def integrate_answers(
         if _kinds_agree(kind, asked_for(q)[1]): return dict(answer=a, explanation=said)
     return UNKNOWN | dict(explanation=said or UNKNOWN["explanation"])
 
-# %% ../nbs/05o_pathing.ipynb #bf741eff
+# %% ../nbs/05o_pathing.ipynb #19023897
 def _alone(question, documents):
     "One answer and the sentence behind it; two empty texts if the documents don't say."
     k = known(documents)
+    said, why = look(question, k.pages)
+    if said: return said, why
     step = simple(question, k)
     kind = asked_for(question)[1]
     for a, why in zip(step.answers[:1], [*step.grounds, ""]):
@@ -175,18 +178,20 @@ def _alone(question, documents):
 _CLEAR = ("person", "place", "title", "org")
 
 @handles("answer_short")
+@once
 def answer_short(
     question: str,
     documents=(),
     **others,
 ) -> dict:  # answer, explanation
-    "Exactly one answer; unknown, if no sentence says it."
+    "Exactly one answer; unknown, if there is nothing to read."
     if not documents: return dict(UNKNOWN)
     if len(unnested(question)) == 1:
         found, why = _alone(question, documents)
-        return dict(answer=found, explanation=why or found) if found else dict(UNKNOWN)
+        if found: return dict(answer=found, explanation=why or found)
     said = answer(question, tuple(documents))
-    return dict(said, answer=re.split(r", or |; ", said["answer"])[0])
+    readings = re.split(r", or |; ", said["answer"])
+    return dict(said, answer=next((r for r in readings if not within(norm(r), f" {norm(question)} ")), readings[0]))
 
 # %% ../nbs/05o_pathing.ipynb #4031f1d7
 @handles("judge_context")

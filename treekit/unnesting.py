@@ -323,7 +323,7 @@ class Unnested(Grammar):
             i += 1
         return [*self.steps, out.strip()]
 
-# %% ../nbs/05n_unnesting.ipynb #72188b93
+# %% ../nbs/05n_unnesting.ipynb #754342f8
 def choice(
     question: str,
     sides: list[str],
@@ -332,7 +332,7 @@ def choice(
     rest = question
     for s in sides: rest = rest.replace(s, " ")
     relation, steps = next((r for r, asked in _WORKERS.items() if re.search(asked, rest.lower())), None), []
-    if relation and (asked := compared(rest.lower(), True)[2]):
+    if relation and (asked := compared(rest.lower() if relation == "located" else re.sub(_WORKERS[relation], "", rest.lower()), True)[2]):
         for s in sides:
             steps.append(ASKS[relation].format(s))
             n = len(steps)
