@@ -154,8 +154,8 @@ def test_a_lost_sub_question_is_found_by_its_rewriting():
     enough = lambda documents: any("by Ida" in d or "birthplace" in d for d in documents)
     narrow = dict(seeds=1, anchors=1, more=3, similar=0)
     good, kit = asked(ChainRAG(**narrow), Scripted(enough=enough))
-    assert good.answer == "Tarn" and [n.data["asked"] for n in steps(good)] == ["Who is the author of Grey Harbour?", "What is the birthplace of Ida Roth?"]
-    assert [(n.data["needs"], n.data["number"]) for n in steps(good)] == [([], 0), ([0], 1)] and sentences(good)[1] == ["Ida Roth: Her birthplace is Tarn."]
+    assert good.answer == "Tarn" and [n.data["queries"][0] for n in steps(good)] == ["Who is the author of Grey Harbour?", "What is the birthplace of Ida Roth?"]
+    assert [(n.data["needs"], n.data["number"]) for n in steps(good)] == [([], 1), ([1], 2)] and sentences(good)[1] == ["Ida Roth: Her birthplace is Tarn."]
     lost, kit = asked(ChainRAG(**narrow, rewriting=False), Scripted(enough=enough))
     assert sentences(lost)[1] == ["Ada Lund: The birthplace of this author is Orle."] and (lost.answer, kit.llm.named("paths.unclear")) == ("Orle", [])
 
@@ -209,7 +209,7 @@ def test_what_was_not_found_is_not_written_into_the_next_sub_question():
             done = await super().complete(request)
             return [Completion("FINAL: Unknown.")] if request.prompt.name == "chainrag.read" else done
     p, kit = asked(ChainRAG(), Ignorant())
-    assert [n.data["answer"] for n in steps(p)] == ["", ""] and steps(p)[1].data["asked"] == "What is the birthplace of this author?"
+    assert [n.data["evidence"] for n in steps(p)] == ["(not found)"] * 2 and steps(p)[1].data["queries"][0] == "What is the birthplace of this author?"
     assert steps(p)[1].notes == ["what it refers to wasn't found; asked as it stands"] and not kit.llm.named("paths.unclear")
     assert kit.llm.named("paths.integrate")[0]["history"].count("(not found)") == 2
 
@@ -220,7 +220,7 @@ def test_an_empty_rewriting_is_noted_and_the_sub_question_asked_as_it_stands():
             done = await super().complete(request)
             return [Completion(" ")] if request.prompt.name == "paths.reformulate" else done
     p, _ = asked(ChainRAG(), Silent())
-    assert steps(p)[1].data["asked"] == "What is the birthplace of this author?" and any("the rewriting is empty" in n for n in steps(p)[1].notes)
+    assert steps(p)[1].data["queries"][0] == "What is the birthplace of this author?" and any("the rewriting is empty" in n for n in steps(p)[1].notes)
 
 
 def test_an_error_stops_the_other_sub_questions():
@@ -234,6 +234,7 @@ def test_an_error_stops_the_other_sub_questions():
 
 def test_a_kit_without_passages_and_an_empty_question_are_said():
     with pytest.raises(UsageError, match="looks into the passages"): asked(ChainRAG(), corpus=None)
+    with pytest.raises(UsageError, match="English parser"): asyncio.run(ChainRAG()(Question("q", "musique", "누가 썼나요?"), Kit(Scripted(), corpus=corpus())))
     with pytest.raises(UsageError, match="the question is empty"): asyncio.run(ChainRAG()(Question("q", "musique", "  "), Kit(Scripted())))
     with pytest.raises(UsageError, match="^seeds should be a whole number"): ChainRAG(seeds=0)
     with pytest.raises(UsageError, match="integration"): ChainRAG(integration="both")

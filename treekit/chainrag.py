@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['READ', 'SUFFICES', 'METHODS', 'NativeRAG', 'OneAnswer', 'sentences_of', 'mentioned', 'SentenceGraph', 'build', 'kept',
-           'anew', 'ChainRAG']
+           'anew', 'history', 'ChainRAG']
 
-# %% ../nbs/papers/chainrag.ipynb #c7d240de
+# %% ../nbs/papers/chainrag.ipynb #dce22b75
 import asyncio, contextlib, hashlib, json, os, re, tempfile, threading, zipfile
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -18,10 +18,11 @@ from .config import UsageError, work_dir
 from .data import Passage, Question
 from .entities import Annotated, annotated_text
 from .informativeness import name_of
+from .korean import korean_question
 from .iterative import IterRetGen, asked
 from .llm import FINAL, Prompt
 from .method import Kit, Node, Prediction, check_fields, cited, together
-from .paths import INTEGRATE, NAVIGATE, REFORMULATE, UNCLEAR, YES_NO, checked, references, rewritten, told, told_answer
+from .paths import UNFOUND, INTEGRATE, NAVIGATE, REFORMULATE, UNCLEAR, YES_NO, checked, references, rewritten, told, told_answer
 from .retrieval import CrossEncoder, embedder
 
 # %% ../nbs/papers/chainrag.ipynb #1c6b1fad
@@ -217,7 +218,13 @@ $documents
 Question: $question
 Write Yes or No, and nothing else:""", YES_NO, defaults=dict(max_tokens=10))
 
-# %% ../nbs/papers/chainrag.ipynb #97104994
+# %% ../nbs/papers/chainrag.ipynb #1f45cdc1
+def history(
+    nodes,  # of sub-questions that were answered
+) -> str:  # a line each
+    "What was asked and answered, as the prompts show it."
+    return "\n".join(told(n.data["number"] - 1, n.data["queries"][0], n.data["evidence"]) for n in nodes)
+
 @dataclass(frozen=True)
 class ChainRAG:
     "Sub-questions in a chain, over a graph of sentences (Zhu et al. 2025)."
@@ -240,6 +247,7 @@ class ChainRAG:
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "A call to take the question apart, two to five for a sub-question, one to integrate. `UsageError` for an empty question."
         text = asked(question)
+        if korean_question(text): raise UsageError("ChainRAG's sentences and entities are found by an English parser, and the question is Korean: ask it with --method toq")
         if kit.corpus is None: raise UsageError("ChainRAG looks into the passages, and this kit has none: give Kit(corpus=Corpus(passages, ...))")
         root = kit.trace.add("question", text)
         node = kit.trace.add("path", "", parent=root)
@@ -249,8 +257,8 @@ class ChainRAG:
         node.text, node.notes = " → ".join(path), node.notes + list(notes)
         node.data |= dict(path=list(path), references=[list(n) for n in needs])
         root.data["graph"] = dict(sentences=len(graph.sentences)) | (dict(parsed=0, embedded=0) if self.cache else graph.made)
-        nodes, steps = [kit.trace.add("sub-question", q, parent=node, number=i) for i, q in enumerate(path)], []
-        for i in range(len(path)): steps.append(asyncio.ensure_future(self.step(kit, graph, nodes[i], [(j, nodes[j], steps[j]) for j in needs[i]])))
+        nodes, steps = [kit.trace.add("sub-question", q, parent=node, number=i + 1, needs=[n + 1 for n in needs[i]]) for i, q in enumerate(path)], []
+        for i in range(len(path)): steps.append(asyncio.ensure_future(self.step(kit, graph, nodes[i], [(nodes[j], steps[j]) for j in needs[i]])))
         await together(steps)
         return await self.conclude(kit, graph, text, root, nodes)
 
@@ -269,22 +277,22 @@ class ChainRAG:
         kit: Kit,
         graph: SentenceGraph,
         node: Node,  # the sub-question's
-        needs: list,  # (number, node, task) of the sub-questions that it refers to
+        needs: list,  # (node, task) of the sub-questions that it refers to
     ):
         "Rewrite, retrieve, widen, answer."
-        for *_, task in needs: await task
-        after, question = tuple(n for _, n, _ in needs), node.text
-        known = dict(node=node, after=after, question=question, history="\n".join(told(j, n.data["asked"], n.data["answer"]) for j, n, _ in needs))
-        if self.rewriting and any(n.data["answer"] for n in after):
+        for _, task in needs: await task
+        after, question = tuple(n for n, _ in needs), node.text
+        known = dict(node=node, after=after, question=question, history=history(after))
+        if self.rewriting and any(n.data["evidence"] != UNFOUND for n in after):
             if await kit.ask(UNCLEAR, remaining=4, **known):
                 question, note = rewritten(await kit.ask(REFORMULATE, remaining=3, **known), question)
                 if note: node.notes.append(note)
         elif self.rewriting and after: node.notes.append("what it refers to wasn't found; asked as it stands")
-        node.data |= dict(asked=question, needs=[j for j, *_ in needs])
+        node.data["queries"] = [question]
         why = await self.context(kit, graph, node, question)
         read = [graph.sentences[i] for i in why]
         reply = await kit.ask(READ, node=node, after=after, remaining=1, question=question, documents=read)
-        node.data |= dict(answer=told_answer(reply["answer"]), sentences=[dict(id=s.id, text=s.stated, why=w) for s, w in zip(read, why.values())], context=list(why),
+        node.data |= dict(evidence=told_answer(reply["answer"]) or UNFOUND, explanation=reply["explanation"], sentences=[dict(id=s.id, text=s.stated, why=w) for s, w in zip(read, why.values())], context=list(why),
                           hits=list({s.id: dict(id=s.id, title=s.title, score=0.0) for s in read}.values()))
 
     async def context(self, kit, graph, node, question) -> dict:  # sentence -> why it is there: "seed", or its edges with the one that it joined
@@ -310,8 +318,7 @@ class ChainRAG:
         "AnsInt or CxtInt."
         node = kit.trace.add("answer", "", parent=root)
         if self.integration == "answers":
-            history = "\n".join(told(n.data["number"], n.data["asked"], n.data["answer"]) for n in nodes)
-            reply = await kit.ask(INTEGRATE, node=node, after=tuple(nodes), question=text, history=history)
+            reply = await kit.ask(INTEGRATE, node=node, after=tuple(nodes), question=text, history=history(nodes))
         else:
             among = list(dict.fromkeys(i for n in nodes for i in n.data["context"]))
             read = await asyncio.to_thread(graph.best, text, len(among), among, _encoder(self.reranker) if self.reranker else None)
