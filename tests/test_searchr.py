@@ -154,6 +154,7 @@ def test_a_failed_call_stops_the_others_and_the_trace_keeps_what_was_found():
     assert [n.kind for n in e.value.kit.trace.nodes] == ["question", "path"] + ["sub-question"] * 4
     with pytest.raises(UsageError, match="the question is empty"): ask("  ")
     with pytest.raises(UsageError, match="informative to 0"): ask("Who?", corpus=None)
+    with pytest.raises(UsageError, match="the question is Korean: .* toq"): ask("회색 항구를 쓴 사람은 누구인가요?")
     assert ask(EXAMPLES["whole"].question, SearchR(informative=0), corpus=None)[0].answer == "Ida Roth"
 
 

@@ -6,7 +6,7 @@
 __all__ = ['ANSWER', 'METHODS', 'TABLE3', 'TABLE7', 'navigated', 'found', 'weighed', 'Step', 'history', 'reformulated',
            'answered', 'SearchR']
 
-# %% ../nbs/papers/searchr.ipynb #bec4eca3
+# %% ../nbs/papers/searchr.ipynb #3e9f67ae
 import asyncio
 from dataclasses import dataclass
 from typing import Literal
@@ -14,6 +14,7 @@ from typing import Literal
 from .config import UsageError
 from .data import Question
 from .informativeness import LITERAL, DualPath, Informativeness, Steps
+from .korean import korean_question
 from .llm import FINAL, Prompt
 from .method import Kit, Node, Prediction, check_fields, cited, together
 from .paths import GENERATE, INTEGRATE, MOST, NAVIGATE, REFORMULATE, UNCLEAR, UNFOUND, checked, dangling, references, rewritten, told, told_answer
@@ -134,7 +135,7 @@ async def answered(
     step.answer = told_answer(reply["answer"])
     step.node.data.update(queries=[step.asked], hits=rows, evidence=step.answer or UNFOUND, explanation=reply["explanation"])
 
-# %% ../nbs/papers/searchr.ipynb #69b7573d
+# %% ../nbs/papers/searchr.ipynb #1f6d6460
 @dataclass(frozen=True)
 class SearchR:
     "SEARCH-R (Sec. 2)."
@@ -182,6 +183,7 @@ class SearchR:
         "Answer a question along a path. Raises what the models' clients raise; what was found until then is in the trace."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         if self.corpus and kit.corpus is None: raise UsageError("SEARCH-R weighs the passages' entities, and this kit has no passages: give Kit(corpus=treekit.library.Corpus(passages, name)), or set informative to 0")
+        if self.corpus and korean_question(text): raise UsageError("SEARCH-R's trees, entities and references are English, and the question is Korean: ask it with --method toq, or set informative to 0 for similarity alone")
         root = kit.trace.add("question", text)
         steps = await self.planned(kit, root, text, path)
         tasks = []
