@@ -1,9 +1,10 @@
 "HippoRAG and GraphRAG on graphs made by hand: what stands in the graph, what a walk finds, what is asked and paid, and what nonsense does to it."
-import asyncio, json, os, subprocess, sys
+import asyncio, json, os, random, subprocess, sys
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import networkx
 import pytest
 
 from treekit import graphrag
@@ -87,6 +88,19 @@ def test_pagerank_is_the_one_calculated_by_hand():
     c, a, b, e = (star.activated({star.nodes.index("a"): 1.0})[star.nodes.index(n)] for n in "cabe")
     # c = (a + b + e) / 2, a = 1/2 + c/6, b = e = c/6  =>  c = 1/4 + c/4  =>  c = 1/3, a = 5/9, b = e = 1/18
     assert (c, a, b, e) == pytest.approx((1 / 3, 5 / 9, 1 / 18, 1 / 18), abs=1e-8)
+
+
+def test_walks_are_networkx_s():
+    "On random graphs with weights, islands and a lonely node, from any starts."
+    draw = random.Random(3)
+    for n in (3, 30, 200):
+        facts = [[(f"n{draw.randrange(n)}", "r", f"n{draw.randrange(n)}") for _ in range(2 * n)] + [("alone", "is", "alone")]]
+        memory = woven(SHELF[:1], facts, synonyms=1.0)
+        assert memory.graph.degree(memory.nodes.index("alone")) == 0
+        for damping in (0.0, 0.5, 0.9):
+            starts = {draw.randrange(len(memory.nodes)): draw.random() + 0.1 for _ in range(3)} | {memory.nodes.index("alone"): 0.3}
+            mine, theirs = memory.activated(starts, damping), networkx.pagerank(memory.graph, alpha=damping, personalization=starts, tol=1e-13, max_iter=1000)
+            assert mine == pytest.approx([theirs[i] for i in range(len(mine))], abs=1e-8) and sum(mine) == pytest.approx(1, abs=1e-6)
 
 
 def test_edges_count_their_triples_and_weigh_in_the_walk():

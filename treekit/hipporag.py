@@ -83,7 +83,7 @@ Entities:
 $entities
 Triples:""", FACTS, defaults=dict(max_tokens=2000))
 
-# %% ../nbs/papers/hipporag.ipynb #96cf45d9
+# %% ../nbs/papers/hipporag.ipynb #279430c0
 @dataclass(frozen=True, eq=False)
 class Memory:
     "What was read, as a graph: the paper's hippocampal index."
@@ -91,6 +91,7 @@ class Memory:
     nodes: list[str]  # phrases $N$, in order of their first mention
     mentions: list[dict[int, int]]  # $\mathbf P$: for each node, passage's number -> how often its triples have it
     graph: Any  # networkx's `Graph` over the nodes' numbers; edges' `weight`
+    steps: Any  # the same as a matrix: the chances of a step from each node (columns) to each; a node without an edge has none
     vectors: Dense  # the phrases' embeddings
 
     def specificity(self, node: int) -> float:
@@ -110,10 +111,15 @@ class Memory:
         starts: dict[int, float],  # node -> share of the walks that start there ($\vec n$)
         damping: float = 0.5,  # the chance to go on along an edge instead of back to a start
     ) -> list[float]:  # $\vec n'$: a probability for each node
-        "Personalised PageRank over the graph."
-        import networkx
-        found = networkx.pagerank(self.graph, alpha=damping, personalization=starts, weight="weight", tol=1e-12, max_iter=1000)
-        return [round(found[i], 10) for i in range(len(self.nodes))]
+        "Personalised PageRank by power iteration; walks that get stuck start again."
+        import numpy as np
+        start = np.zeros(len(self.nodes))
+        for node, share in starts.items(): start[node] = share / sum(starts.values())
+        chance, before = start, None
+        while before is None or np.abs(chance - before).sum() > 1e-12:
+            moved, before = self.steps @ chance, chance
+            chance = damping * (moved + (chance.sum() - moved.sum()) * start) + (1 - damping) * start
+        return chance.round(10).tolist()
 
     def search(
         self,
@@ -128,7 +134,7 @@ class Memory:
         best = sorted((i for i in range(len(sums)) if round(sums[i], 9) > 0), key=lambda i: -round(sums[i], 9))[:k]
         return [Hit(self.passages[i], round(sums[i] / sums[best[0]], 5), rank) for rank, i in enumerate(best, 1)]
 
-# %% ../nbs/papers/hipporag.ipynb #b825d545
+# %% ../nbs/papers/hipporag.ipynb #de40aca0
 def woven(
     passages: list[Passage],
     facts: list[list[tuple[str, str, str]]],  # each passage's triples
@@ -136,7 +142,7 @@ def woven(
     encoder=None,  # an `Embedder`; default: MiniLM
 ) -> Memory:
     "The graph of all triples."
-    import networkx
+    import networkx, numpy as np
     number, mentions, graph = {}, [], networkx.Graph()
     for p, triples in enumerate(facts):
         for s, _, o in triples:
@@ -151,7 +157,11 @@ def woven(
     for i, j, likeness in alike(vectors, synonyms):
         if not graph.has_edge(i, j): graph.add_edge(i, j, weight=0.0)
         graph[i][j].update(weight=graph[i][j]["weight"] + likeness, synonyms=True)
-    return Memory(list(passages), list(number), mentions, graph, vectors)
+    steps = networkx.to_scipy_sparse_array(graph, nodelist=range(len(number)), weight="weight", dtype=float, format="csr") if number else None
+    if number:
+        degrees = steps.sum(axis=0)
+        steps = steps.multiply(1 / np.where(degrees > 0, degrees, 1)).tocsr()
+    return Memory(list(passages), list(number), mentions, graph, steps, vectors)
 
 def alike(
     vectors: Dense,  # phrases' embeddings
