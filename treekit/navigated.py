@@ -5,12 +5,13 @@
 # %% auto #0
 __all__ = ['SETS', 'setting', 'STAGES', 'LAST', 'navigator', 'joined', 'answered', 'printed', 'score', 'against']
 
-# %% ../nbs/11n_navigated.ipynb #f96b4e6a
+# %% ../nbs/11n_navigated.ipynb #4fdcc31f
 from dataclasses import replace
 from functools import partial
 
 from . import experiments
 from .config import Profile, UsageError, load_profile
+from .report import PRINTED
 from .run import Results, chat_for, run
 
 # %% ../nbs/11n_navigated.ipynb #5df1b4ee
@@ -68,7 +69,7 @@ def printed(
     "The printed cells, each group called by the model that answers."
     return [c | dict(group=c["group"].removeprefix("Llama-3.1-8B+").removesuffix(" (answer generator)"), method=c["method"].replace("NaiveRAG", "NativeRAG")) for c in cells]
 
-# %% ../nbs/11n_navigated.ipynb #da4a28a2
+# %% ../nbs/11n_navigated.ipynb #5c666758
 def score(
     results,  # `Results`, or several
     metrics: tuple = ("F1", "EM"),
@@ -91,5 +92,5 @@ def against(
             pairs = [(100 * a, 100 * b) for a, b in zip(own, values[ours, dataset])]
             if len(pairs) < 2: continue
             spread = len({b - a for a, b in pairs}) > 1  # without any there is no t
-            out.append(dict(method=method, dataset=dataset, metric=metric) | experiments.paired(pairs) | dict(p_t=float(ttest_rel(*zip(*pairs)).pvalue) if spread else None))
+            out.append(dict(method=method, dataset=PRINTED.get(dataset, dataset), metric=metric) | experiments.paired(pairs) | dict(p_t=float(ttest_rel(*zip(*pairs)).pvalue) if spread else None))
     return out
