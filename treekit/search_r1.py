@@ -44,10 +44,10 @@ def read_turn(
 
 TURN = tolerant(lambda reply: read_turn(reply)[:2], lambda v: "\n".join(f"<{tag}>{v[key]}</{tag}>" for tag, key in (("think", "thought"), ("search", "search"), ("answer", "answer")) if v[key]))
 
-# %% ../nbs/papers/search_r1.ipynb #407b0118
+# %% ../nbs/papers/search_r1.ipynb #2f3979c0
 SEARCH_R1 = Prompt("search_r1.turn", "think_search_answer", """\
 Answer the question at the end. Whenever something new is known, reason about it first, between <think> and </think>. If knowledge is missing, ask a search engine: write a query between <search> and </search>, and stop. What it finds then appears between <information> and </information>. \
-You can search as often as you need to. When nothing is missing any more, write the answer between <answer> and </answer>: a few words without any explanation, such as <answer>Beijing</answer>.
+You can search as often as you need to. When nothing is missing any more, write the answer between <answer> and </answer>: a few words without any explanation, such as <answer>Lisbon</answer>.
 
 Question: $question
 $turns""", TURN, defaults=dict(stop=("</search>", "</answer>"), turns=""))
