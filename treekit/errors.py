@@ -175,7 +175,7 @@ class _Tree:
         "Stems of the words that the step has in the question, without those of the steps before."
         return frozenset(stem(norm(self.text[a:b])) for a, b in self.where[step.number].difference(*(self.where.get(r, ()) for r in step.refs)))
 
-# %% ../nbs/10d_errors.ipynb #457040fa
+# %% ../nbs/10d_errors.ipynb #691062c1
 @dataclass(frozen=True)
 class Finding:
     "Where a trace went wrong."
@@ -214,11 +214,10 @@ def _in_tree(tree):
         return ("query" if not asked(node, s, tree.steps, tree.own(s)) else "sub-answer" if found(node, s) else "retrieval"), node, s
 
 def _path(trace, end):
-    "The steps that led to the answer, in time; all of them where there is no answer."
-    if end is None: return trace.nodes
-    path = [end]
-    while path[0].parent is not None: path.insert(0, trace.nodes[path[0].parent])
-    return path
+    "The steps that led to the answer, in time; all of them where there is no answer, or where it was put together from steps beside it."
+    path = [end] if end else []
+    while path and path[0].parent is not None: path.insert(0, trace.nodes[path[0].parent])
+    return path if any(queries(n) or n.data.get("hits") for n in path) else trace.nodes
 
 def _in_time(path, steps):
     "As `_in_tree`, for a path."
