@@ -138,7 +138,7 @@ def trainable(model) -> dict:
     "The weights that training changes, by name."
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
-# %% ../nbs/train/finetuning.ipynb #cd20bdc1
+# %% ../nbs/train/finetuning.ipynb #ae70a8f6
 def prompt_tokens(tokenizer, prompt: str) -> list[int]:
     "The tokens that come before the model's reply."
     if not tokenizer.chat_template: return tokenizer(prompt).input_ids
@@ -154,13 +154,14 @@ class Encoded:
 def encode(
     tokenizer,
     examples: Iterable[Example],
-    max_tokens: int = 4096,
+    max_tokens: float = 4096,
+    empty: bool = False,  # whether a target may be the end of the text alone
 ) -> list[Encoded]:
     "The samples in tokens. One that is too long, or has no target, is a `UsageError` that names it."
     out = []
     for e in examples:
         prompt, target = prompt_tokens(tokenizer, e.prompt), tokenizer(e.target, add_special_tokens=False).input_ids
-        if not target: raise UsageError(f"sample {e.id!r} has an empty target: leave it out")
+        if not (target or empty): raise UsageError(f"sample {e.id!r} has an empty target: leave it out")
         out.append(Encoded(e.id, [*prompt, *target, tokenizer.eos_token_id], len(prompt)))
         if len(out[-1].tokens) > max_tokens: raise UsageError(f"sample {e.id!r} has {len(out[-1].tokens)} tokens: leave it out, or raise max_tokens (now {max_tokens})")
     return out

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['headed', 'plain', 'save_headed', 'load_headed', 'Rated', 'predicted', 'reward_loss', 'scores', 'train_reward',
-           'frozen', 'PPO', 'Episode', 'continued', 'sample', 'seen', 'wearing', 'gae', 'clipped', 'ppo']
+           'frozen', 'PPO', 'Episode', 'continued', 'sample', 'seen', 'wearing', 'gae', 'clipped', 'ppo', 'rehearsal']
 
 # %% ../nbs/train/ppo.ipynb #96c345a1
 import math, random
@@ -82,7 +82,7 @@ def reward_loss(
     r_t = torch.tensor([e.score for e in batch], device=r_p.device)
     return ((r_p - r_t) ** 2).sum()
 
-# %% ../nbs/train/ppo.ipynb #aecf4335
+# %% ../nbs/train/ppo.ipynb #291d7d6a
 def scores(
     model,  # `headed`
     tokenizer,
@@ -92,11 +92,8 @@ def scores(
 ) -> list[float]:
     "What the reward model says to each reply."
     import torch
-    rows, out = [], [0.0] * len(prompts)
-    for i, (prompt, reply) in enumerate(zip(prompts, replies, strict=True)):
-        start = prompt_tokens(tokenizer, prompt)
-        rows.append(Encoded(str(i), [*start, *tokenizer(reply, add_special_tokens=False).input_ids, tokenizer.eos_token_id], len(start)))
-    order = sorted(range(len(rows)), key=lambda i: len(rows[i].tokens))
+    rows = encode(tokenizer, [Example("", *pair) for pair in zip(prompts, replies, strict=True)], math.inf, empty=True)
+    out, order = [0.0] * len(rows), sorted(range(len(rows)), key=lambda i: len(rows[i].tokens))
     for some in (order[at:at + batch] for at in range(0, len(order), batch)):
         with torch.no_grad(): found = predicted(model, [rows[i] for i in some]).tolist()
         for i, score in zip(some, found): out[i] = score
@@ -115,7 +112,7 @@ def train_reward(
     import torch
     for e in (*rated, *held_out):
         if not math.isfinite(e.score): raise UsageError(f"sample {e.id!r} has the score {e.score}: leave it out")
-    model, data = headed(model, recipe), [_Scored(x.id, x.tokens, x.start, float(e.score)) for e, x in zip(rated, encode(tokenizer, rated, recipe.max_tokens))]
+    model, data = headed(model, recipe), [_Scored(x.id, x.tokens, x.start, float(e.score)) for e, x in zip(rated, encode(tokenizer, rated, recipe.max_tokens, empty=True))]
     mean = math.fsum(e.score for e in rated) / max(1, len(rated))
     with torch.no_grad(): model.head.bias.fill_(mean)
     def evaluate(model):
@@ -271,7 +268,7 @@ def clipped(
     c = ratio.clamp(1 - epsilon, 1 + epsilon)
     return torch.minimum(ratio * advantages, c * advantages), (c * advantages < ratio * advantages).detach()
 
-# %% ../nbs/train/ppo.ipynb #81e24fb4
+# %% ../nbs/train/ppo.ipynb #f02fb366
 def _lots(n, size, seed):
     "0 … n-1 in disorder, in lots of about one size."
     order, k = random.Random(seed).sample(range(n), n), max(1, round(n / size))
@@ -311,6 +308,8 @@ def ppo(
     "Train a policy by PPO, from the start or from where the folder's checkpoint stands. Raises `Diverged`."
     import torch
     if not prompts: raise UsageError("there is nothing to train on: no prompt is left")
+    for id, text in prompts:
+        if not 0 < (n := len(prompt_tokens(tokenizer, text))) <= recipe.max_tokens - recipe.max_new: raise UsageError(f"prompt {id!r} has {n} tokens: it should have between one and max_tokens - max_new = {recipe.max_tokens - recipe.max_new}")
     model = headed(model, recipe).eval()
     reference = {name: p.detach().clone() for name, p in trainable(model).items()}
     stream = [i for epoch in range(math.ceil(max(recipe.epochs, recipe.rollouts / len(prompts)))) for i in random.Random(f"{recipe.seed} {epoch}").sample(range(len(prompts)), len(prompts))]
@@ -353,3 +352,14 @@ def ppo(
         course.end(dict(reward=mean(found), kl=mean(away), length=mean(sum(e.mask) for e in episodes), ended=mean(e.ended for e in episodes), clipped=cut / terms, value_loss=off / terms,
                         entropy=torch.cat([x[2] for x in old]).mean().item(), beta=beta), evaluate)
     return model, course.log
+
+# %% ../nbs/train/ppo.ipynb #cdc49fa7
+def rehearsal(
+    updates: int = 3,
+    seed: int = 0,
+) -> list[float]:  # the reward of each update
+    "PPO of seconds, on a tiny model with random weights that should write the letter e."
+    from treekit.finetuning import tiny_model, tokenizer_of
+    tokenizer = tokenizer_of(["mole dam house tower bridge"], 290)
+    recipe = PPO("full", lr=1e-2, rollouts=32, batch=16, epochs=updates * 32, max_new=6, unfinished=0.0, seed=seed)
+    return [row["reward"] for row in ppo(tiny_model(tokenizer, 32, 1, 2, 64, seed=seed), tokenizer, [("only", "mole")], lambda prompts, replies: [float("e" in r) for r in replies], recipe)[1]]

@@ -1,0 +1,352 @@
+"The reward model and PPO at the pinned versions of torch, transformers and peft. Each training here takes a second or less."
+import copy, math, os, signal, subprocess, sys, time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from treekit.config import UsageError
+from treekit.finetuning import Diverged, Example, Recipe, adapted, encode, generate, inner, load_checkpoint, load_model, pinned, save_model, tiny_model, tokenizer_of, train, trainable
+from treekit.ppo import PPO, Episode, Rated, clipped, continued, frozen, gae, headed, load_headed, plain, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing
+
+torch = pytest.importorskip("torch")
+torch.set_num_threads(1)
+
+WORDS = "dam house tower bridge Mole Tanecenza Runess".split()
+TOKENIZER = tokenizer_of([f"{a} of {b}: {b} {a}" for a in WORDS for b in WORDS], 320)
+PROMPTS = [(f"p{n}", f"{a} of {b}:") for n, (a, b) in enumerate((a, b) for a in WORDS[:4] for b in WORDS[4:])]
+EXAMPLES = [Example(i, p, " " + " ".join(p.rstrip(":").split()[::-2])) for i, p in PROMPTS]
+RATED = [Rated(e.id, e.prompt, e.target if n % 2 else " dam dam", float(n % 2)) for n, e in enumerate(EXAMPLES)]
+SMALL = PPO("full", lr=3e-3, rollouts=8, batch=4, passes=2, epochs=2, max_new=6, save_every=1)
+
+
+def llama(seed=0): return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
+def weights(model): return {k: p.detach().clone() for k, p in model.named_parameters()}
+def same(a, b): return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+def long(prompts, replies): return [min(len(r), 20) / 20 for r in replies]
+def logprobs(model, episodes):
+    with torch.no_grad(): return seen(model, episodes)[0]
+
+
+# ---- one step of each stage, on a Llama with LoRA ----
+
+def test_a_step_of_each_stage_with_lora(tmp_path):
+    "SFT makes an adapter; the reward model and PPO start from it; each changes the adapter (and its head) alone; all three are kept and come back."
+    save_model(llama(), TOKENIZER, tmp_path / "base")
+    base = weights(llama())
+    def untouched(model): return all(torch.equal(p, base[k.replace("base_model.model.", "").replace("base_layer.", "")]) for k, p in model.named_parameters() if "lora_" not in k and "head" not in k)
+    recipe = Recipe(lr=1e-2, epochs=1, batch=12)
+    sft = adapted(load_model(tmp_path / "base")[0], recipe)
+    assert len(train(sft, encode(TOKENIZER, EXAMPLES), recipe)) == 1 and untouched(sft)
+    save_model(sft, TOKENIZER, tmp_path / "sft")
+
+    judge, log = train_reward(load_model(tmp_path / "sft")[0], TOKENIZER, RATED, recipe, held_out=RATED[:4])
+    assert len(log) == 1 and log[0]["loss"] == pytest.approx(0.25) and {"mse", "correlation", "baseline"} <= log[0].keys() and untouched(judge)
+    assert judge.head.weight.abs().sum() > 0
+    save_headed(judge, TOKENIZER, tmp_path / "judge")
+    again, _ = load_headed(tmp_path / "judge")
+    texts = [p for _, p in PROMPTS], [" dam"] * 12
+    assert scores(again, TOKENIZER, *texts) == scores(judge, TOKENIZER, *texts)
+
+    start = load_model(tmp_path / "sft")[0]
+    policy, log = ppo(start, TOKENIZER, PROMPTS, frozen(again, TOKENIZER), PPO(lr=1e-2, rollouts=12, batch=12, passes=1, max_new=6))
+    assert len(log) == 1 and log[0]["kl"] == 0 and untouched(policy) and {k.split(".")[-3] for k in trainable(policy) if "lora" in k} == {"lora_A", "lora_B"}
+    assert not same({k: v for k, v in weights(policy).items() if "lora" in k}, {k: v for k, v in weights(sft).items() if "lora" in k})
+    save_model(plain(policy), TOKENIZER, tmp_path / "ppo")
+    assert (tmp_path / "ppo" / "adapter_config.json").exists() and not (tmp_path / "ppo" / "model.safetensors").exists()
+    back, tokenizer = load_model(tmp_path / "ppo")
+    assert generate(back, tokenizer, texts[0][:4], 6) == generate(policy, TOKENIZER, texts[0][:4], 6)
+
+
+def test_a_step_with_all_weights_changes_all_of_them():
+    start = weights(llama())
+    policy, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=1, rollouts=12))
+    assert len(log) == 1 and not any(torch.equal(p, start[k]) for k, p in weights(plain(policy)).items())
+
+
+def test_a_whole_model_is_trained_in_a_half_precision_too():
+    "The head stays in single precision."
+    model = llama().to(torch.bfloat16)
+    policy, log = ppo(model, TOKENIZER, PROMPTS, long, PPO(lr=1e-2, rollouts=8, batch=8, passes=2, epochs=1, max_new=6, micro=1))
+    assert policy.head.weight.dtype == torch.float32 and all(math.isfinite(v) for row in log for v in row.values())
+
+
+# ---- the reward model ----
+
+def test_the_rewards_loss_is_the_mean_square():
+    model, data = headed(llama(), Recipe("full")), [e for e in encode(TOKENIZER, RATED)]
+    torch.nn.init.normal_(model.head.weight)
+    from treekit.ppo import _Scored
+    data = [_Scored(e.id, e.tokens, e.start, r.score) for e, r in zip(data, RATED)]
+    alone = [model.head(inner(model).get_decoder()(input_ids=torch.tensor([e.tokens])).last_hidden_state[0, -1]).item() for e in data]
+    assert torch.allclose(predicted(model, data), torch.tensor(alone), atol=1e-5)  # padding and neighbours don't matter
+    assert reward_loss(model, data).item() == pytest.approx(sum((a - r.score) ** 2 for a, r in zip(alone, RATED)), rel=1e-4)
+    assert scores(model, TOKENIZER, [r.prompt for r in RATED], [r.target for r in RATED], batch=5) == pytest.approx(alone, abs=1e-5)
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_a_reward_model_learns_and_stays_frozen(method):
+    judge, log = train_reward(llama(), TOKENIZER, RATED, Recipe(method, lr=1e-2, epochs=10, batch=6), held_out=RATED)
+    assert log[-1]["mse"] < 0.02 < log[-1]["baseline"] and log[-1]["correlation"] > 0.95
+    reward, before = frozen(judge, TOKENIZER), weights(judge)
+    ppo(llama(), TOKENIZER, PROMPTS, reward, SMALL)
+    assert same(weights(judge), before) and not trainable(judge)
+
+
+def test_a_reward_model_resumes(tmp_path):
+    recipe = Recipe("full", lr=1e-2, epochs=3, batch=6, save_every=4)
+    whole, log = train_reward(llama(), TOKENIZER, RATED, recipe, tmp_path)
+    again, found = train_reward(llama(1), TOKENIZER, RATED, recipe, tmp_path)
+    assert found == log and same(weights(whole), weights(again))
+    with pytest.raises(UsageError, match="another training"): train_reward(llama(), TOKENIZER, [replace(r, score=0.5) for r in RATED], recipe, tmp_path)
+
+
+# ---- sampling ----
+
+def test_samples_follow_the_distribution_and_not_their_neighbours():
+    model = llama()
+    for p in model.parameters(): p.data *= 3
+    rows = [TOKENIZER(text).input_ids for _, text in PROMPTS]
+    noise = torch.rand(12, 8, generator=torch.Generator().manual_seed(4))
+    together = continued(model, rows, 8, TOKENIZER.eos_token_id, noise)
+    assert together == [continued(model, [r], 8, TOKENIZER.eos_token_id, noise[[i]])[0] for i, r in enumerate(rows)] == continued(model, rows, 8, TOKENIZER.eos_token_id, noise, at_once=5)
+    p, u = model(input_ids=torch.tensor([rows[0]])).logits[0, -1].double().softmax(-1), torch.linspace(0, 0.9999, 500)[:, None]
+    drawn = torch.bincount(torch.tensor(continued(model, [rows[0]] * 500, 1, -1, u, 500)).flatten(), minlength=len(p)) / 500
+    assert (drawn - p).abs().max() < 0.005  # even numbers give even shares
+
+
+def test_a_reply_ends_with_the_end_of_the_text():
+    model = llama()
+    train(model, encode(TOKENIZER, EXAMPLES), Recipe("full", lr=1e-2, epochs=12, batch=6))
+    episodes = sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 0)
+    ended = [e for e in episodes if e.ended]
+    assert len(ended) > 6 and all(e.tokens[-1] == TOKENIZER.eos_token_id and TOKENIZER.eos_token_id not in e.tokens[:-1] and "</s>" not in e.reply for e in ended)
+    assert [e.id for e in episodes] == [i for i, _ in PROMPTS] and all(e.tokens[:e.start] == TOKENIZER(p).input_ids for e, (_, p) in zip(episodes, PROMPTS))
+    assert sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 0) == episodes != sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 1)
+    cut = sample(model, TOKENIZER, PROMPTS, PPO(max_new=1), 0)
+    assert all(len(e.mask) == 1 for e in cut) and not all(e.ended for e in cut)
+
+
+# ---- probabilities, reference, ratio ----
+
+def test_log_probabilities_are_the_librarys():
+    model = headed(llama(), SMALL)
+    episodes = sample(model, TOKENIZER, PROMPTS[:5], SMALL, 3)
+    theirs = []
+    for e in episodes:
+        p = model(input_ids=torch.tensor([e.tokens])).logits[0].log_softmax(-1)
+        theirs += [p[k - 1, e.tokens[k]].item() for k in e.own]
+    found, values, entropy = [x.detach() if x is not None else x for x in seen(model, episodes)]
+    assert found.tolist() == pytest.approx(theirs, abs=1e-5) and entropy is None and values.abs().max() == 0
+    with torch.no_grad(): assert seen(model, episodes)[2].mean().item() == pytest.approx(math.log(len(TOKENIZER)), rel=0.05)
+
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+@pytest.mark.parametrize("micro", [0, 3])
+def test_at_the_first_minibatch_the_ratio_is_one_and_the_kl_zero(monkeypatch, method, micro):
+    import treekit.ppo as module
+    ratios = []
+    def watched(new, old, *rest):
+        ratios.append((new - old).detach().exp())
+        return clipped(new, old, *rest)
+    monkeypatch.setattr(module, "clipped", watched)
+    _, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, method=method, micro=micro, epochs=2, rollouts=12))
+    assert (ratios[0] == 1).all() and not (torch.cat(ratios) == 1).all()
+    assert log[0]["kl"] == 0 and log[1]["kl"] != 0
+
+
+def test_the_reference_is_where_it_started():
+    "A new adapter: the base with the adapter off. SFT's adapter: the SFT model, not the base; and the weights come back."
+    for made_by_sft in (False, True):
+        model = llama()
+        if made_by_sft:
+            model = adapted(model, recipe := Recipe(lr=2e-2, epochs=3, batch=6))
+            train(model, encode(TOKENIZER, EXAMPLES), recipe)
+        model = headed(model, PPO())
+        episodes = sample(model, TOKENIZER, PROMPTS, SMALL, 0)
+        start, reference = logprobs(model, episodes), {k: p.detach().clone() for k, p in trainable(model).items()}
+        with torch.no_grad():
+            for p in trainable(model).values(): p.add_(0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(0)))
+        moved = weights(model)
+        with wearing(model, reference): assert torch.equal(logprobs(model, episodes), start)
+        assert same(weights(model), moved) and not torch.equal(logprobs(model, episodes), start)
+        with model.disable_adapter(): assert torch.equal(logprobs(model, episodes), start) != made_by_sft
+
+
+def test_the_reference_does_not_change():
+    "After an update, the KL is measured from the weights of the start."
+    start, kept = llama(), []
+    def watch(model, tokenizer, prompts, recipe, seed):
+        kept.append((episodes := sample(model, tokenizer, prompts, recipe, seed), (logprobs(model, episodes) - logprobs(fresh, episodes)).sum().item() / len(episodes)))
+        return episodes
+    fresh = headed(llama(), SMALL)
+    _, log = ppo(start, TOKENIZER, PROMPTS, long, replace(SMALL, epochs=3), rollout=watch)
+    assert [row["kl"] for row in log] == pytest.approx([k for _, k in kept], abs=1e-4) and len(log) == 4
+
+
+# ---- the objective ----
+
+def test_clipping_zeroes_the_gradient_where_it_should():
+    "Through the model: a good token that has become likely enough, and a bad one that has become unlikely enough, move nothing."
+    model = headed(llama(), SMALL)
+    episodes = sample(model, TOKENIZER, PROMPTS[:4], SMALL, 0)
+    def gradient(shift, sign):
+        model.zero_grad()
+        new = seen(model, episodes)[0]
+        objective, cut = clipped(new, new.detach() - shift, sign * torch.ones(len(new)), 0.2)
+        objective.sum().backward()
+        return sum(p.grad.abs().sum().item() for p in model.parameters() if p.grad is not None), cut.float().mean().item()
+    assert gradient(0.5, +1) == gradient(-0.5, -1) == (0, 1)  # ratio e^±0.5, beyond 1 ± 0.2
+    for shift, sign in ((0.1, +1), (-0.1, -1), (0.5, -1), (-0.5, +1)):
+        moved, cut = gradient(shift, sign)
+        assert moved > 0 and cut == 0
+
+
+def test_advantages_against_the_plain_sum():
+    r, v = torch.randn(30, generator=torch.Generator().manual_seed(0)).double(), torch.randn(30, generator=torch.Generator().manual_seed(1)).double()
+    for gamma, lam in ((1.0, 0.95), (0.9, 0.5), (1.0, 0.0), (0.99, 1.0)):
+        delta = [r[t] + gamma * (v[t + 1] if t < 29 else 0) - v[t] for t in range(30)]
+        plainly = [sum((gamma * lam) ** (k - t) * delta[k] for k in range(t, 30)).item() for t in range(30)]
+        assert gae(r, v, gamma, lam).tolist() == pytest.approx(plainly)
+    assert len(gae(r[:0], v[:0], 1.0, 1.0)) == 0
+
+
+def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
+    "Retrieved tokens: in no probability, no KL, no length; the score comes with the last own token. A rollout that writes nothing of its own is refused."
+    import treekit.ppo as module
+    found, rewarded = TOKENIZER(" bridge bridge bridge").input_ids, []
+    def searching(model, tokenizer, prompts, recipe, seed):
+        out = []
+        for e in sample(model, tokenizer, prompts, recipe, seed):
+            k = len(e.mask) // 2
+            at = e.start + k
+            out.append(replace(e, tokens=[*e.tokens[:at], *found, *e.tokens[at:], *found], mask=[1] * k + [0] * len(found) + [1] * (len(e.mask) - k) + [0] * len(found)))
+        return out
+    real = gae
+    monkeypatch.setattr(module, "gae", lambda rewards, *rest: (rewarded.append(rewards.clone()), real(rewards, *rest))[1])
+    _, log = ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: [5.0] * len(r), replace(SMALL, epochs=1, rollouts=12, unfinished=0.0), rollout=searching)
+    assert all(r[-1] == 5 and (r[:-1] == 0).all() and len(r) <= SMALL.max_new for r in rewarded) and log[0]["length"] <= SMALL.max_new
+    model = headed(llama(), SMALL)
+    episodes = searching(model, TOKENIZER, PROMPTS[:2], SMALL, 0)
+    own = [e.tokens[p] for e in episodes for p in e.own]
+    assert len(logprobs(model, episodes)) == len(own) and own == [t for e in sample(model, TOKENIZER, PROMPTS[:2], SMALL, 0) for t in e.tokens[e.start:]]
+    with pytest.raises(UsageError, match="p.*no token of the policy's own"):
+        ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) for e in sample(*a)])
+
+
+def test_a_reply_that_was_cut_off_is_worth_less(monkeypatch):
+    import treekit.ppo as module
+    last, real = [], gae
+    monkeypatch.setattr(module, "gae", lambda rewards, *rest: (last.append(rewards[-1].item()), real(rewards, *rest))[1])
+    episodes = []
+    ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: [0.5] * len(r), replace(SMALL, epochs=1, rollouts=12, max_new=3, unfinished=0.75), rollout=lambda *a: episodes.extend(sample(*a)) or [replace(e, ended=n % 2 == 0) for n, e in enumerate(episodes)])
+    assert last == [0.5, -0.25] * 6
+
+
+def test_micro_batches_add_up():
+    one, two = (ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, lr=1e-3, rollouts=12, epochs=1, passes=1, batch=12, micro=micro))[0] for micro in (0, 5))
+    assert all(torch.allclose(a, b, atol=2e-4) for a, b in zip(one.parameters(), two.parameters()))
+
+
+def test_the_price_follows_its_target():
+    _, far = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, lr=1e-2, epochs=6, target_kl=1e-4, kl=0.1))
+    _, near = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6, target_kl=1e4, kl=0.1))
+    _, fixed = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=3, kl=0.1))
+    assert far[-1]["beta"] > 0.1 > near[-1]["beta"] and near[2]["beta"] == pytest.approx(0.1 * 0.98 ** 2) and {row["beta"] for row in fixed} == {0.1}
+
+
+def test_it_learns():
+    found = rehearsal(10)
+    assert found[-1] > found[0] + 0.3
+
+
+def test_it_learns_by_lora():
+    "From a model that knows the words: an adapter of its decoder can then choose among them."
+    model = llama()
+    train(model, encode(TOKENIZER, [Example(i, p, f" {w}") for i, p in PROMPTS for w in [*WORDS, *[p.split()[0]] * 6]]), Recipe("full", lr=1e-2, epochs=15, batch=26))
+    _, log = ppo(model, TOKENIZER, PROMPTS, lambda p, r: [float("dam" in x) for x in r], PPO(lr=1e-2, rollouts=24, batch=12, epochs=12, max_new=6, kl=0.02))
+    assert log[-1]["reward"] > log[0]["reward"] + 0.3 and log[-1]["kl"] > 0.1
+
+
+# ---- cut off, broken, mismatched ----
+
+class PowerCut(Exception): pass
+
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, method):
+    recipe = replace(SMALL, method=method, epochs=4, save_every=2, target_kl=0.5)
+    whole, log = ppo(llama(), TOKENIZER, PROMPTS, long, recipe)
+    left = [5]
+    def until(prompts, replies):
+        left[0] -= 1
+        if left[0] < 0: raise PowerCut
+        return long(prompts, replies)
+    with pytest.raises(PowerCut): ppo(llama(), TOKENIZER, PROMPTS, until, recipe, tmp_path)
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 4 and len(log) == 6
+    again, found = ppo(llama(), TOKENIZER, PROMPTS, long, recipe, tmp_path)
+    assert found == log and same(weights(whole), weights(again))
+    third, found = ppo(llama(), TOKENIZER, PROMPTS, None, recipe, tmp_path)  # all done: nothing is sampled
+    assert found == log and same(weights(whole), weights(third))
+
+
+def test_killed_and_started_again(tmp_path):
+    code = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from test_ppo import *
+ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: (time.sleep(.05), long(p, r))[1], replace(SMALL, epochs=12), {str(tmp_path)!r})
+"""
+    first = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
+    deadline = time.time() + 300
+    while not (tmp_path / "checkpoint.pt").exists() and first.poll() is None and time.time() < deadline: time.sleep(.02)
+    first.send_signal(signal.SIGKILL), first.wait()
+    assert 0 < load_checkpoint(tmp_path / "checkpoint.pt")["step"] < 18
+    resumed, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=12), tmp_path)
+    whole, due = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=12))
+    assert log == due and same(weights(resumed), weights(whole))
+
+
+def test_what_is_no_number_stops_it(tmp_path):
+    asked = []
+    def sick(prompts, replies):
+        asked.append(prompts)
+        return [float("nan") if len(asked) == 3 and n == 2 else 0.5 for n in range(len(replies))]
+    with pytest.raises(Diverged, match=r"update 3: the reward of p\d+ is no number; the batch was (p\d+, )+p\d+") as e: ppo(llama(), TOKENIZER, PROMPTS, sick, replace(SMALL, epochs=4), tmp_path)
+    assert asked[2][2][0] in str(e.value) and all(i in str(e.value) for i, _ in asked[2]) and load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 2  # the sound one stays
+    broken = llama()
+    with torch.no_grad(): broken.model.norm.weight[3] = float("nan")
+    with pytest.raises(Diverged, match=r"update 1, minibatch 1: the loss is nan; the batch was (p\d+, ){3}p\d+: .*lower lr"): ppo(broken, TOKENIZER, PROMPTS, long, SMALL)
+    with pytest.raises(Diverged, match=r"step 1: the loss is nan; the batch was"): train_reward(copy.deepcopy(broken), TOKENIZER, RATED, Recipe("full", batch=4))
+    with pytest.raises(UsageError, match="'p1' has the score inf"): train_reward(llama(), TOKENIZER, [RATED[0], replace(RATED[1], score=math.inf)], Recipe("full"))
+
+
+def test_a_checkpoint_that_does_not_fit(tmp_path):
+    ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
+    saved = load_checkpoint(tmp_path / "checkpoint.pt")
+    with pytest.raises(UsageError, match="another training"): ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epsilon=0.1), tmp_path)
+    with pytest.raises(UsageError, match="another training"): ppo(llama(1), TOKENIZER, PROMPTS, long, SMALL, tmp_path)  # from another SFT model
+    saved["weights"]["head.weight"] = torch.zeros(1, 48)
+    torch.save(saved, tmp_path / "checkpoint.pt")
+    with pytest.raises(UsageError, match=r"head.weight is \(1, 48\) there and \(1, 32\) here"): ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
+    save_headed(headed(llama(), SMALL), TOKENIZER, tmp_path / "judge")
+    torch.save(dict(weight=torch.zeros(1, 48), bias=torch.zeros(1)), tmp_path / "judge" / "head.pt")
+    with pytest.raises(UsageError, match=r"head.pt doesn't fit the model: weight is \(1, 48\) there and \(1, 32\) here"): load_headed(tmp_path / "judge")
+    with pytest.raises(UsageError, match="no head.pt in 'nowhere'"): load_headed(tmp_path / "nowhere")
+
+
+def test_bad_input_has_its_line(monkeypatch):
+    with pytest.raises(UsageError, match="no prompt is left"): ppo(llama(), TOKENIZER, [], long, SMALL)
+    with pytest.raises(UsageError, match="'x' has 0 tokens"): ppo(llama(), TOKENIZER, [("x", "")], long, SMALL)
+    with pytest.raises(UsageError, match="'y' has .* tokens: it should have between one and max_tokens - max_new = 14"): ppo(llama(), TOKENIZER, [("y", "dam " * 30)], long, replace(SMALL, max_tokens=20))
+    with pytest.raises(UsageError, match="gave 1 scores for 8 replies"): ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: [1.0], SMALL)
+    with pytest.raises(UsageError, match="epsilon should be above zero, not 0"): PPO(epsilon=0)
+    with pytest.raises(UsageError, match="kl should be zero or more"): PPO(kl=-1)
+    with pytest.raises(UsageError, match="nothing to train on"): train_reward(llama(), TOKENIZER, [], Recipe("full"))
+    monkeypatch.setitem(sys.modules, "peft", None)
+    for training in (lambda: ppo(llama(), TOKENIZER, PROMPTS, long, PPO()), lambda: train_reward(llama(), TOKENIZER, RATED, Recipe())):
+        with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit\[train\]'"): training()
+
+
+def test_two_processes_give_the_same_bits():
+    one, two = pinned([("treekit.ppo:rehearsal", {})] * 2)
+    assert one == two and len(one) == 3
