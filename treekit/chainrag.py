@@ -143,7 +143,7 @@ class SentenceGraph:
         hits = [Hit(Passage(str(i), self.sentences[i].title, self.sentences[i].text), 0.0, r) for r, i in enumerate(found, 1)]
         return [int(h.passage.id) for h in encoder.rerank(query, hits, k)]
 
-# %% ../nbs/papers/chainrag.ipynb #bf8c299b
+# %% ../nbs/papers/chainrag.ipynb #c43651ce
 def build(
     passages: list[Passage],
     annotate,  # texts -> `Annotated`s
@@ -161,8 +161,9 @@ def build(
 
 def _nearest(vectors, k):
     "The `k` most similar other rows of each row, in blocks that stay small."
+    from tqdm.auto import tqdm
     found, block = [], max(1, 20_000_000 // max(1, len(vectors)))
-    for start in range(0, len(vectors) if k else 0, block):
+    for start in tqdm(range(0, len(vectors) if k else 0, block), desc="similar sentences", delay=2):
         for i, scores in enumerate((vectors[start:start + block] @ vectors.T).round(5), start):
             scores[i] = -2
             found.append([int(j) for j in _best(scores, min(k, len(vectors) - 1))] if len(vectors) > 1 else [])
