@@ -136,7 +136,7 @@ def _method(name, sets, source):
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 
-# %% ../nbs/12_cli.ipynb #cb54f750
+# %% ../nbs/12_cli.ipynb #fbbf21b7
 @main.command()
 @click.argument("question")
 @click.option("--method", "named", default="treerare", show_default=True, metavar="NAME", help=f"{', '.join(names())}.")
@@ -165,13 +165,15 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     over = dict() if p.pool == "documents" and not corpus else {dataset: passages}
     results = run({named: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus") if over else p, corpora=over, progress=not as_json)
     [row] = results.rows
-    if as_json: click.echo(json.dumps(row.record() | dict(model=results.model, corpus=results.corpora[dataset], trace=row.trace.to_json()), indent=1, ensure_ascii=False))
+    index = results.indexing.get((named, dataset))
+    if as_json: click.echo(json.dumps(row.record() | dict(model=results.model, corpus=results.corpora[dataset], index=index and vars(index), trace=row.trace.to_json()), indent=1, ensure_ascii=False))
     else:
         from treekit.drawing import clean, show_tree
         if row.trace.nodes: click.echo(show_tree(row.trace) + "\n")
         u = row.usage
         click.echo(f"{f'failed: {clean(row.error)}' if row.error else f'answer: {clean(row.answer)}'}\n")
         click.echo(f"{named}, model {results.model}, {results.corpora[dataset]}; {u.calls} calls ({u.hits} from the store), {u.tokens_in + u.tokens_out:,} tokens, {u.critical_path} in a row")
+        if index and index.calls: click.echo(f"before that, once for these passages: an index of {index.calls:,} calls, {index.tokens_in + index.tokens_out:,} tokens")
     sys.exit(1 if row.error else 0)
 
 def _own_corpus(profile, question):
