@@ -265,12 +265,14 @@ def test_any_reply_gives_a_path_that_can_be_asked(text):
     assert isinstance(NAVIGATE.read(text).value, list) and isinstance(GENERATE.read(text).value, list)
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(TEXTS.filter(lambda t: re.search(r"\w", t)), min_size=1, max_size=4), min_size=1, max_size=3, unique_by=lambda p: tuple(re.findall(r"\w+|#", " ".join(p).lower()))))
 def test_what_is_written_is_read_again(paths):
     assert read_path(PATH.render(paths[0]))[0] == paths[0]
     assert read_paths(PATHS.render(paths))[0] == [p for p in paths if p not in EXAMPLE[1:]]
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), TEXTS, TEXTS), max_size=5))
 def test_history_is_read_as_it_is_told(rows):
     rows = [(n, " ".join(q.split()), " ".join(a.replace("→", "->").split())) for n, q, a in rows]
