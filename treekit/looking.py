@@ -15,7 +15,7 @@ from .planning import _AND
 from .reading import FUNCTION, NATIONALITY, Page, Sentence, noun_kind, norm, within
 from .unnesting import whole_names
 
-# %% ../nbs/05p_looking.ipynb #24b70a53
+# %% ../nbs/05p_looking.ipynb #0f878616
 _ROWS = r"""
 who directed X|director of X|X (?:was )?directed by wh | directed by N|that N directed|director,? N|N directed | directed by X|did X direct | directed L|director s?he made L
 when was X (?:first )?released|when did X (?:come out|appear)|date was X released|year was X released|release date of X | (?:premiere was|first shown|opened in cinemas|released|came out|reached the shops) (?:on|in) D|(?:film|album|single|song) of D
@@ -64,12 +64,12 @@ charter|town rights | charter in D|rights in D|charter of D
 above sea level|elevation | is Q metres above|elevation of Q
 X known for|X famous for|product is X known|product is X famous | (?:known|famous)(?: above all)? for its W[.,]|come for the W[.,]|think of W[.,]
 twinned|twin (?:town|city) of X | twinned with N|twin town (?:is )?N|partnership with N
-river (?:flows|runs|goes) through X|river (?:does|is|of) X|river .* X lie | on N|N runs through|banks of N|N, which divides | (?:flows|runs) through X|lies? on X
+river (?:flows|runs|goes) through X|river (?:does|is|of) X|river .* X lie | (?:city|town|lies) on N|O, on N|N runs through|banks of N|N, which divides | (?:flows|runs) through X|lies? on X
 mayor of X|(?:was|is) X['’]s mayor | mayor is N|N served as mayor|run by N | X as its mayor|did X serve | mayor of N|N elected
 capital of X | capital is N|governed from N|government is N
 square kilometres|area of X | (?:covers|measures) Q square
 currency | currency is the W[.,]|pay in Ws[.,]|been the W[.,]
-borders X|X (?:share a )?border | border is with N|border with N|hills, is N | borders? X
+borders X|neighbou?r of X|X (?:share a )?border | border is with N|border with N|hills, is N | borders? X
 independen | proclaimed in D|independent since D|away in D
 anthem of X | anthem are by N|anthem was written by N|N supplied the words
 where does X rise|source of X | slopes of N|source lies on N

@@ -141,7 +141,7 @@ class Grammar:
         while t[j].low.isalpha() and t[j].low not in FUNCTION | _PREP | _REL and not self.verb(j): j += 1
         return j
 
-# %% ../nbs/05n_unnesting.ipynb #8ecac738
+# %% ../nbs/05n_unnesting.ipynb #d2f27c89
 class Unnested(Grammar):
     "A question taken apart from the inside: `steps` hold `#n` for the answer of step n, `phrases` what the question said in its place."
     def __init__(self, question):
@@ -294,6 +294,7 @@ class Unnested(Grammar):
                 out, j = f"{out} {self.said(j, j + 2)}", j + 2
                 continue
             if self.finite(j): break
+            if outer is None and w in _PREP and t[j + 1].low in _VERBS and (self.starts(j + 2) or self.ends(j + 2)): return j + 1, f"{out} {t[j].text}", full  # *the town that it is twinned with* lies …
             if w in _PREP and w != "as" and not self.starts(j + 1) and (self.noun(j + 1) and (got := self.bare(j + 1))):
                 out, j, full = f"{out} {t[j].text} {got[1]}", got[0], full or got[2]
                 continue
