@@ -268,7 +268,7 @@ def test_all_nonsense_falls_back_and_says_so(method):
 def test_a_question_without_entities_is_searched_by_similarity():
     [row] = go(HippoRAG(rounds=1), Reader(), ["What is there to know?"]).rows
     node = row.trace.nodes[0]
-    assert node.notes == ["no entity in the query; searched by similarity"] and len(node.data["hits"]) == 5 and node.data["entities"] == []
+    assert node.notes == ["no entity in the query; searched by similarity"] and len(node.data["hits"]) == 6 and node.data["entities"] == []
 
 
 @pytest.mark.parametrize("method", [HippoRAG(rounds=1), GraphRAG(), GraphRAG("global")])

@@ -178,7 +178,7 @@ def alike(
         pairs += [(worded[start + i], worded[start + j], like) for i, j, like in near if like > above]  # rounded: the same on every machine
     return pairs
 
-# %% ../nbs/papers/hipporag.ipynb #3eb6559f
+# %% ../nbs/papers/hipporag.ipynb #cd67373c
 READ = Prompt("hipporag.read", "answer_short", """\
 Answer the question with the help of the documents. Explain in one or two sentences, then write the answer: one answer, a few words only.
 Explanation: [how it follows]
@@ -193,8 +193,9 @@ Explanation:""", FINAL)
 @dataclass(frozen=True)
 class HippoRAG(IRCoT):
     "IRCoT over a graph of the corpus (Gutiérrez et al. 2024; SEARCH-R, Sec. 3.1)."
-    top_k: int = 5  # passages per search
+    top_k: int = 10  # passages per search
     rounds: int = 4  # sentences at most; 0: one search with the question
+    passages: int = 25  # kept at most
     synonyms: float = 0.8  # $\tau$
     damping: float = 0.5  # of PageRank
     specificity: bool = True  # weigh the starts by how few passages mention them
