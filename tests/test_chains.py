@@ -175,6 +175,7 @@ def test_a_context_is_widened_until_it_suffices():
         assert (len(kit.llm.named("chainrag.suffices")), len(sentences(p)[0])) == (judged, sizes)
     p, kit = asked(ChainRAG(seeds=1, anchors=1, more=2, expansions=5, similar=1), Scripted('["What is Grey Harbour?"]', lambda documents: any("Ida Roth" in d for d in documents)))
     assert [len(g["documents"]) for g in kit.llm.named("chainrag.suffices")] == [1, 3] and steps(p)[0].data["expansions"] == 1
+    assert kit.embedder.questions == 1  # searched and widened with one vector
     p, kit = asked(ChainRAG(seeds=1, anchors=1, more=50, expansions=20, similar=0), Scripted('["What is Grey Harbour?"]', never))
     assert len(sentences(p)[0]) < 8 and steps(p)[0].notes == ["the context doesn't suffice, and nothing is joined with it"]  # Ada Lund's page is joined with none
 

@@ -6,9 +6,9 @@
 __all__ = ['READ', 'SUFFICES', 'METHODS', 'NativeRAG', 'OneAnswer', 'sentences_of', 'mentioned', 'SentenceGraph', 'build', 'kept',
            'anew', 'history', 'ChainRAG']
 
-# %% ../nbs/papers/chainrag.ipynb #dce22b75
+# %% ../nbs/papers/chainrag.ipynb #8d1b2c91
 import asyncio, contextlib, hashlib, json, os, re, tempfile, threading, zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal
 
@@ -86,7 +86,7 @@ def mentioned(
         i += n or 1
     return found
 
-# %% ../nbs/papers/chainrag.ipynb #6a774262
+# %% ../nbs/papers/chainrag.ipynb #9048d6b8
 @dataclass
 class SentenceGraph:
     "All sentences of some passages, and what joins them."
@@ -96,6 +96,7 @@ class SentenceGraph:
     nearest: list[list[int]]  # the sentences most like each, the closest first
     made: dict  # what it took to make it: passages parsed, sentences embedded
     embed: object = None  # texts -> vectors
+    asked: dict = field(default_factory=dict)  # query -> its vector: a context that is widened asks again
 
     @cached_property
     def having(self) -> dict[str, list[int]]:
@@ -137,7 +138,8 @@ class SentenceGraph:
         import numpy as np
         some = np.arange(len(self.sentences)) if among is None else np.array(sorted(among), dtype=np.int64)
         if not len(some) or not query.strip(): return []
-        scores = (self.vectors[some] @ self.embed([query], questions=True)[0]).round(5)
+        if query not in self.asked: self.asked[query] = self.embed([query], questions=True)[0]
+        scores = (self.vectors[some] @ self.asked[query]).round(5)
         found = [int(some[i]) for i in _best(scores, 100 if encoder else k)]
         if not encoder: return found
         hits = [Hit(Passage(str(i), self.sentences[i].title, self.sentences[i].text), 0.0, r) for r, i in enumerate(found, 1)]
