@@ -224,6 +224,16 @@ def test_an_empty_rewriting_is_noted_and_the_sub_question_asked_as_it_stands():
     assert steps(p)[1].data["queries"][0] == "What is the birthplace of this author?" and any("the rewriting is empty" in n for n in steps(p)[1].notes)
 
 
+def test_a_passage_that_cannot_be_parsed_is_one_sentence_and_said():
+    class Breaks(ByCapitals):
+        def __call__(self, texts):
+            if any("writer" in t for t in texts): raise RuntimeError("out of memory")
+            return super().__call__(texts)
+    for method in (ChainRAG(), ChainRAG(cache=False)):
+        p, _ = asked(method, corpus=corpus(annotator=Breaks()))
+        assert p.trace.roots[0].notes == ["2 passages have no parse: each is one sentence"] and p.trace.roots[0].data["graph"]["sentences"] == 6 and p.answer
+
+
 def test_an_error_stops_the_other_sub_questions():
     class Fails(Scripted):
         async def complete(self, request):

@@ -86,7 +86,7 @@ def mentioned(
         i += n or 1
     return found
 
-# %% ../nbs/papers/chainrag.ipynb #9048d6b8
+# %% ../nbs/papers/chainrag.ipynb #390511de
 @dataclass
 class SentenceGraph:
     "All sentences of some passages, and what joins them."
@@ -95,6 +95,7 @@ class SentenceGraph:
     vectors: object  # float32 array, (sentences, dimensions)
     nearest: list[list[int]]  # the sentences most like each, the closest first
     made: dict  # what it took to make it: passages parsed, sentences embedded
+    unparsed: int = 0  # passages that the parser found no sentence in: each is one sentence
     embed: object = None  # texts -> vectors
     asked: dict = field(default_factory=dict)  # query -> its vector: a context that is widened asks again
 
@@ -145,7 +146,7 @@ class SentenceGraph:
         hits = [Hit(Passage(str(i), self.sentences[i].title, self.sentences[i].text), 0.0, r) for r, i in enumerate(found, 1)]
         return [int(h.passage.id) for h in encoder.rerank(query, hits, k)]
 
-# %% ../nbs/papers/chainrag.ipynb #c43651ce
+# %% ../nbs/papers/chainrag.ipynb #e89c8b0c
 def build(
     passages: list[Passage],
     annotate,  # texts -> `Annotated`s
@@ -159,7 +160,7 @@ def build(
     longest = max(map(len, known), default=0)
     names = [[" ".join(n) for n in dict.fromkeys([*own, *mentioned(s.text, known, longest)])] for s, own in cut]
     vectors = embed([s.stated for s, _ in cut])
-    return SentenceGraph([s for s, _ in cut], names, vectors, _nearest(vectors, similar), dict(parsed=len(passages), embedded=len(cut)), embed)
+    return SentenceGraph([s for s, _ in cut], names, vectors, _nearest(vectors, similar), dict(parsed=len(passages), embedded=len(cut)), sum(not a.sentences for a in annotated), embed)
 
 def _nearest(vectors, k):
     "The `k` most similar other rows of each row, in blocks that stay small."
@@ -171,7 +172,7 @@ def _nearest(vectors, k):
             found.append([int(j) for j in _best(scores, min(k, len(vectors) - 1))] if len(vectors) > 1 else [])
     return found or [[] for _ in range(len(vectors))]
 
-# %% ../nbs/papers/chainrag.ipynb #b98be0d6
+# %% ../nbs/papers/chainrag.ipynb #7c426da2
 _VERSION = 1
 _making = threading.Lock()  # two at a time aren't faster, and the second may find the first one's file
 
@@ -191,12 +192,12 @@ def _kept(corpus, embed, similar):
     if identity:
         with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):  # not there, or broken: made again
             with np.load(file, allow_pickle=False) as found:
-                sentences, names = json.loads(str(found["lists"]))
-                return SentenceGraph([Passage(*s) for s in sentences], names, found["vectors"], found["nearest"].tolist(), dict(parsed=0, embedded=0), embed)
+                sentences, names, unparsed = json.loads(str(found["lists"]))
+                return SentenceGraph([Passage(*s) for s in sentences], names, found["vectors"], found["nearest"].tolist(), dict(parsed=0, embedded=0), unparsed, embed)
     made = build(corpus.passages, corpus.annotations, embed, similar)
     if identity:
         with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".tmp", delete=False) as f:
-            np.savez(f, lists=np.array(json.dumps([[(s.id, s.title, s.text) for s in made.sentences], made.names], ensure_ascii=False)), vectors=made.vectors, nearest=np.array(made.nearest, dtype=np.int32).reshape(len(made.sentences), -1))
+            np.savez(f, lists=np.array(json.dumps([[(s.id, s.title, s.text) for s in made.sentences], made.names, made.unparsed], ensure_ascii=False)), vectors=made.vectors, nearest=np.array(made.nearest, dtype=np.int32).reshape(len(made.sentences), -1))
         os.replace(f.name, file)
     return made
 
@@ -206,7 +207,9 @@ def anew(
     similar: int = 10,
 ) -> SentenceGraph:
     "The same, with nothing from disk."
-    with _making: return build(corpus.passages, corpus.annotations.annotator, embed, similar)
+    by = corpus.annotations
+    def parsed(texts): return [a for i in range(0, len(texts), by.batch) for a in by._made(texts[i:i + by.batch])]
+    with _making: return build(corpus.passages, parsed, embed, similar)
 
 @lru_cache
 def _encoder(name): return CrossEncoder(name, fallback="none")
@@ -221,7 +224,7 @@ $documents
 Question: $question
 Write Yes or No, and nothing else:""", YES_NO, defaults=dict(max_tokens=10))
 
-# %% ../nbs/papers/chainrag.ipynb #1f45cdc1
+# %% ../nbs/papers/chainrag.ipynb #e35412d2
 def history(
     nodes,  # of sub-questions that were answered
 ) -> str:  # a line each
@@ -259,6 +262,7 @@ class ChainRAG:
         needs = references(path)
         node.text, node.notes = " → ".join(path), node.notes + list(notes)
         node.data |= dict(path=list(path), references=[list(n) for n in needs])
+        if graph.unparsed: root.notes.append(f"{graph.unparsed} passages have no parse: each is one sentence")
         root.data["graph"] = dict(sentences=len(graph.sentences)) | (dict(parsed=0, embedded=0) if self.cache else graph.made)
         nodes, steps = [kit.trace.add("sub-question", q, parent=node, number=i + 1, needs=[n + 1 for n in needs[i]]) for i, q in enumerate(path)], []
         for i in range(len(path)): steps.append(asyncio.ensure_future(self.step(kit, graph, nodes[i], [(nodes[j], steps[j]) for j in needs[i]])))
