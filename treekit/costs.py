@@ -99,7 +99,7 @@ def dollars(
     kept = bill[cached] if cached else 0
     return price.cost(SimpleNamespace(tokens_in=bill["tokens_in"] * (side != "out"), cached_in=kept * (side != "out"), tokens_out=bill["tokens_out"] * (side != "in")))
 
-# %% ../nbs/10b_costs.ipynb #5a0adde1
+# %% ../nbs/10b_costs.ipynb #14208cd3
 def cost_table(
     results: Results,
     price: Price | None,
@@ -115,10 +115,10 @@ def cost_table(
         right = None if None in values else sum(values)
         money = {f"dollars per {per}": total}
         if store: money |= {f"dollars per {per}, cached": dollars(bill, price, "cacheable_in"), f"dollars per {per}, a call per sample": dollars(bill | dict(tokens_in=bill["separate_in"]), price)}
-        if "index" in bill: money["dollars for the index"] = dollars(bill["index"], price)
         table.append(dict(method=cell[0], dataset=cell[1], n=n, failures=bill["failures"])
                      | {f"{k} per question": bill[k] / n for k in ("calls", "tokens_in", "tokens_out", "cacheable_in", "cached_in", "separate_in") if k in bill}
                      | {k: v if v is None else v / n * per for k, v in money.items()}
+                     | ({"dollars for the index": dollars(bill["index"], price)} if "index" in bill else {})  # of one index, however many ask
                      | {"cents per question": None if total is None else 100 * total / n, "cents per correct answer": None if total is None or not right else 100 * total / right,
                         "metric": metric, "quality": None if right is None else right / n})
     return table
