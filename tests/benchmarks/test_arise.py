@@ -5,18 +5,18 @@
 A server of our own with 50 ms a call, 30 iterations, questions of the public demo where they are at hand, else of the world. "One call at a time" is the same search with one call under way; its tree must be the same. The ratios are calls' time
 over the time taken, each the best of several, since other work on the machine can only lower it. The last test has no server: what is measured is the kit.
 """
-import dataclasses, os, subprocess, sys, time
+import dataclasses, subprocess, sys
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
+from speed import enough, timed
 from treekit.arise import ARISE
 from treekit.bm25 import BM25
-from treekit.config import load_profile, root
+from treekit.config import root
 from treekit.data import load
-from treekit.run import chat_for, run
 from treekit.store import Store
 
 LATENCY = 0.05
@@ -41,32 +41,18 @@ def load_pool():
     return load_corpus("2wiki", "world")[:10]
 
 
-def timed(server, method, questions, concurrency, store):
-    "Results and seconds of a run."
-    profile = load_profile("local", endpoint=server.url, concurrency=concurrency, pool="own", retriever="bm25s", temperature=0.7)
-    chat, began = chat_for(profile), time.perf_counter()
-    results = run({"ARISE (ours)": method}, {"2wiki": questions}, profile, store=store, chat=chat, progress=False)
-    seconds = time.perf_counter() - began
-    assert not results.failures, results.failures[0].error
-    return results, seconds
+def went(server, method, questions, concurrency, store): return timed(server, {"ARISE (ours)": method}, {"2wiki": questions}, concurrency, store, pool="own", retriever="bm25s", temperature=0.7)
 
 
 def trees(results):
     return [[(n.id, n.parent, n.kind, n.text, {k: v for k, v in n.data.items()}, n.calls) for n in r.trace.nodes] for r in results.rows]
 
 
-def enough(ratio, least):
-    "Fails if the ratio is too low, unless the processors were taken by something else: then a time says nothing, and the test is skipped with what it measured."
-    load, cores = os.getloadavg()[0], os.cpu_count()
-    if ratio < least and load > 1.5 * cores: pytest.skip(f"ratio {ratio:.1f} on a busy machine (load {load:.0f} on {cores} cores): run it again when it is free")
-    assert ratio >= least
-
-
 def test_one_question_against_one_call_at_a_time(server, questions, tmp_path):
     method, ratios = ARISE(iterations=30), []
-    slow, alone = timed(server, dataclasses.replace(method, one_by_one=True), questions[:1], 1, Store(tmp_path / "slow.sqlite"))
+    slow, alone = went(server, dataclasses.replace(method, one_by_one=True), questions[:1], 1, Store(tmp_path / "slow.sqlite"))
     for i in range(3):
-        fast, seconds = timed(server, method, questions[:1], 32, Store(tmp_path / f"fast{i}.sqlite"))
+        fast, seconds = went(server, method, questions[:1], 32, Store(tmp_path / f"fast{i}.sqlite"))
         assert trees(fast) == trees(slow)
         usage, chain = fast.rows[0].usage, slow.rows[0].usage.critical_path
         print(f"\n1 question, 30 iterations: {chain} calls one after the other in {alone:.2f} s ({alone / chain / LATENCY:.2f} latencies each); at once {seconds:.2f} s, critical path {usage.critical_path}, ratio {alone / seconds:.1f}", end="")
@@ -80,7 +66,7 @@ def test_ten_questions_at_limit_32(server, questions, tmp_path):
     for i in range(5):
         if ratios and max(ratios) >= 10: break
         server.reset(latency=LATENCY, reply="replies:reasoning", spread=True)
-        results, seconds = timed(server, method, questions, 32, Store(tmp_path / f"ten{i}.sqlite"))
+        results, seconds = went(server, method, questions, 32, Store(tmp_path / f"ten{i}.sqlite"))
         calls = server.count
         assert server.most_at_once <= 32
         print(f"\n10 questions, limit 32: {calls} calls in {seconds:.2f} s, ratio {calls * LATENCY / seconds:.1f}", end="")
@@ -91,8 +77,8 @@ def test_ten_questions_at_limit_32(server, questions, tmp_path):
 def test_several_leaves_in_flight(server, questions, tmp_path):
     "Virtual loss against the plain search, five questions: shorter chains of calls, and how often the best path is the same (printed)."
     method, few = ARISE(iterations=30), questions[:5]
-    plain, seconds = timed(server, method, few, 64, Store(tmp_path / "plain.sqlite"))
-    wide, took = timed(server, dataclasses.replace(method, in_flight=8), few, 64, Store(tmp_path / "wide.sqlite"))
+    plain, seconds = went(server, method, few, 64, Store(tmp_path / "plain.sqlite"))
+    wide, took = went(server, dataclasses.replace(method, in_flight=8), few, 64, Store(tmp_path / "wide.sqlite"))
     same = sum(a.trace.nodes[-1].data["state"] == b.trace.nodes[-1].data["state"] for a, b in zip(plain.rows, wide.rows))
     path, calls = ([sum(getattr(r.usage, k) for r in results.rows) / len(few) for results in (wide, plain)] for k in ("critical_path", "calls"))
     print(f"\n8 leaves in flight against 1: {took:.2f} s and {seconds:.2f} s, critical path {path[0]:.1f} and {path[1]:.1f}, calls {calls[0]:.0f} and {calls[1]:.0f}, best path the same for {same} of {len(few)}", end="")

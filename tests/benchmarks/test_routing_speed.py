@@ -5,7 +5,7 @@
 A server of our own with 200 ms a call, the world's articles, a router that wants to see everything (so each document takes all of its five expansions). The critical path times the latency is what a question must take; the number of calls times the latency is what it takes one call at a time. Each is the best of several, since other
 work on the machine can only lower it. The last test has no server: what is measured is the kit.
 """
-import asyncio, os, sys, time
+import asyncio, sys, time
 from pathlib import Path
 
 import pytest
@@ -13,13 +13,12 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from test_rdr2 import Router
-from treekit.config import load_profile
+from speed import enough, timed
 from treekit.data import load
 from treekit.method import Kit
 from treekit.origins import load_documents
 from treekit.rdr2 import METHODS, RDR2
 from treekit.retrieval import BM25
-from treekit.run import chat_for, run
 from treekit.store import Store
 
 LATENCY = 0.2
@@ -41,27 +40,13 @@ def shelf():
     return shelf
 
 
-def timed(server, questions, shelf, concurrency, store):
-    "Results and seconds of a run."
-    profile = load_profile("local", data="world", endpoint=server.url, concurrency=concurrency)
-    chat, began = chat_for(profile), time.perf_counter()
-    results = run(METHODS, dict(asqa=questions), profile, store=store, chat=chat, corpora=dict(asqa=shelf), progress=False)
-    seconds = time.perf_counter() - began
-    assert not results.failures, results.failures[0].error
-    return results, seconds
-
-
-def enough(ratio, least):
-    "Fails if the ratio is too low, unless the processors were taken by something else."
-    load, cores = os.getloadavg()[0], os.cpu_count()
-    if ratio < least and load > 1.5 * cores: pytest.skip(f"ratio {ratio:.2f} on a busy machine (load {load:.0f} on {cores} cores): run it again when it is free")
-    assert ratio >= least
+def went(server, questions, shelf, concurrency, store): return timed(server, METHODS, dict(asqa=questions), concurrency, store, dict(asqa=shelf), data="world")
 
 
 def test_one_question_takes_its_critical_path(server, questions, shelf, tmp_path):
     best = 9e9
     for i in range(3):
-        results, seconds = timed(server, questions[:1], shelf, 64, Store(tmp_path / f"{i}.sqlite"))
+        results, seconds = went(server, questions[:1], shelf, 64, Store(tmp_path / f"{i}.sqlite"))
         best = min(best, seconds)
     usage = results.rows[0].usage
     print(f"\n1 question: {usage.calls} calls, critical path {usage.critical_path}, {best:.2f} s, {best / usage.critical_path / LATENCY:.2f} of the path's latencies (with search and mapping), {usage.calls * LATENCY / best:.1f} times as fast as one call at a time", end="")
@@ -73,7 +58,7 @@ def test_forty_questions_at_limit_32(server, questions, shelf, tmp_path):
     ratios = []
     for i in range(3):
         server.reset(latency=LATENCY, reply="replies:routes")
-        results, seconds = timed(server, questions, shelf, 32, Store(tmp_path / f"{i}.sqlite"))
+        results, seconds = went(server, questions, shelf, 32, Store(tmp_path / f"{i}.sqlite"))
         assert server.most_at_once <= 32
         calls = sum(r.usage.calls - r.usage.hits for r in results.rows)
         ratios.append(calls * LATENCY / 32 / seconds)

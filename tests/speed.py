@@ -1,0 +1,24 @@
+"What the benchmarks of runs share: a run's seconds against a server, and when a ratio counts."
+import os, time
+
+import pytest
+
+from treekit.config import load_profile
+from treekit.run import chat_for, run
+
+
+def timed(server, methods, questions, concurrency, store, corpora=None, **settings):
+    "Results and seconds of a run."
+    profile = load_profile("local", endpoint=server.url, concurrency=concurrency, **settings)
+    chat, began = chat_for(profile), time.perf_counter()
+    results = run(methods, questions, profile, store=store, chat=chat, corpora=corpora or {}, progress=False)
+    seconds = time.perf_counter() - began
+    assert not results.failures, results.failures[0].error
+    return results, seconds
+
+
+def enough(ratio, least):
+    "Fails if the ratio is too low, unless the processors were taken by something else: then a time says nothing, and the test is skipped with what it measured."
+    load, cores = os.getloadavg()[0], os.cpu_count()
+    if ratio < least and load > 1.5 * cores: pytest.skip(f"ratio {ratio:.2f} on a busy machine (load {load:.0f} on {cores} cores): run it again when it is free")
+    assert ratio >= least
