@@ -399,4 +399,6 @@ def test_what_is_retrieved_is_never_read_for_tags_and_never_learned_from():
     assert "".join(map(chr, ids)) == done.text and len(ids) == len(mask)
     own = "".join(chr(i) for i, m in zip(ids, mask) if m)
     assert own == "<think>mine</think><search>mine too</search>no action<answer>Tarn</answer>" and "nobody" not in own and AGAIN not in own and CLOSING not in own
+    async def unclosed(text, left): return "<answer>Tarn "
+    assert asyncio.run(rollout(unclosed, search)).segments == (("<answer>Tarn", "model"), ("</answer>", "told"))
     assert (done.answer, done.searches, reward(done, ["tarn"]), reward(done, ["Orle"])) == ("Tarn", ("mine too",), 1.0, 0.0)

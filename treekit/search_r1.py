@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['TURN', 'SEARCH_R1', 'AGAIN', 'CLOSING', 'METHODS', 'read_turn', 'Rollout', 'rollout', 'reward', 'SearchR1']
 
-# %% ../nbs/papers/search_r1.ipynb #6161df9b
-import re
+# %% ../nbs/papers/search_r1.ipynb #080a3af3
+import os, re
 from dataclasses import dataclass
 
 from .config import UsageError
@@ -80,7 +80,7 @@ class Rollout:
             ids, mask = ids + some, mask + [int(who == "model")] * len(some)
         return ids, mask
 
-# %% ../nbs/papers/search_r1.ipynb #ca6369bb
+# %% ../nbs/papers/search_r1.ipynb #9a122432
 async def rollout(
     generate,  # async (text so far, calls still to come) -> a reply
     search,  # async (query) -> what stands between the <information> tags
@@ -90,8 +90,10 @@ async def rollout(
     segments, searches, notes, answer = [], [], [], ""
     for left in reversed(range(turns + 1)):
         if not left: segments.append((CLOSING, "told"))
-        value, odd, kept = read_turn(await generate("".join(text for text, _ in segments), left))
-        segments.append((kept, "model"))
+        said = await generate("".join(text for text, _ in segments), left)
+        value, odd, kept = read_turn(said)
+        own = os.path.commonprefix([kept, said])  # a closing tag that was put in isn't the model's
+        segments += [(own, "model")] + [(kept[len(own):], "told")] * (own != kept)
         notes += odd
         answer = value["answer"]
         if answer or not left: break
