@@ -6,8 +6,8 @@
 __all__ = ['SETTINGS', 'ROUTER', 'UNTRAINED', 'CURVE', 'LOOKS', 'DEV', 'PRESETS', 'TINY', 'TOKENS', 'CUES', 'Setting', 'Preset',
            'prompt_of', 'example', 'lessons', 'tiny_samples', 'outputs', 'routers', 'train_router', 'TrainedRouter']
 
-# %% ../nbs/train/trained_router.ipynb #32c1107e
-import asyncio, hashlib, json, random, threading
+# %% ../nbs/train/trained_router.ipynb #b4967685
+import hashlib, json, random
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -17,11 +17,12 @@ from .bm25 import BM25
 from .config import choose, root, work_dir
 from .finetuning import Example, Recipe, adapted, digest, encode, generate, kept, load_model, once, pinned, save_model, tiny_model, tokenizer_of, train, trained_by
 from .library import source_fingerprint
-from .llm import Completion, Request, ScoringUnsupported, count_tokens
+from .llm import Request
 from .origins import Documents
 from .documents import tree_of
 from .router_training import TEST_SHARES, Gold, Sample, drawn, percent, scores, sizes, split, views
 from .routing import FORMATS, ROUTE, RST, prefix, read_behaviours
+from .trained_chat import TrainedChat
 from .world import World
 
 # %% ../nbs/train/trained_router.ipynb #e50a41c5
@@ -218,8 +219,8 @@ def train_router(
     save_model(made, tokenizer, folder)
     return log
 
-# %% ../nbs/train/trained_router.ipynb #477640c3
-class TrainedRouter:
+# %% ../nbs/train/trained_router.ipynb #f3070a1d
+class TrainedRouter(TrainedChat):
     "A fine-tuned model that answers RDR²'s routing calls."
     def __init__(self,
         folder: Path | str,  # of the model, or its name on the hub
@@ -227,10 +228,8 @@ class TrainedRouter:
         format: Literal["tag", "enclose"] = "tag",  # that it was trained to write
         anchored: bool = True,  # repeat the words of the line that an id names, whatever the model wrote
     ):
-        name = "/".join(Path(folder).parts[-2:])
-        self.model, self.endpoint, self.defaults = f"router {name}", "trained", dict(temperature=0.0, max_tokens=300)
-        self.folder, self.preset, self.format, self.anchored = folder, PRESETS[choose("preset", preset, PRESETS)], format, anchored
-        self._lock, self._loaded = threading.Lock(), None
+        self.preset, self.format, self.anchored = PRESETS[choose("preset", preset, PRESETS)], format, anchored
+        super().__init__(folder, f"router {'/'.join(Path(folder).parts[-2:])}", 300, "cpu" if self.preset.bare else "")
 
     @classmethod
     def tiny(cls,
@@ -240,26 +239,12 @@ class TrainedRouter:
         "A tiny router; trained now, in some minutes, where that hasn't been done yet."
         return cls(routers([(row, seed)])[0]["folder"], "tiny", SETTINGS[row].format)
 
-    def __repr__(self): return f"TrainedRouter({self.model!r})"
-
-    async def complete(self, request: Request) -> list[Completion]:
-        "The behaviours at the request's document; a greedy model has one answer, so n samples are equal."
-        text = await asyncio.to_thread(self._reply, request.inputs["question"], request.inputs["document"], request.prompt.format.render, request.max_tokens or 300)
-        return [Completion(text, count_tokens(request.text), count_tokens(text), model=self.model, estimated=True)] * request.n
-
-    def _reply(self, question, document, render, max_new):
-        with self._lock:  # one at a time: the same numbers, however many ask
-            if not self._loaded: self._loaded = load_model(self.folder, "cpu" if self.preset.bare else "")
-            text, = generate(*self._loaded, [prompt_of(question, document, self.preset, self.format)], 48 if self.preset.bare else max_new)
+    def reply(self, model, tokenizer, request: Request) -> str:
+        "The behaviours at the request's document."
+        question, document = request.inputs["question"], request.inputs["document"]
+        text, = generate(model, tokenizer, [prompt_of(question, document, self.preset, self.format)], 48 if self.preset.bare else request.max_tokens or 300)
         try: said = read_behaviours(text)
         except ValueError: return text
         if any(tag == "REFUSE" for tag, *_ in said): return text
         lines = dict(line.strip().split(": ", 1) for line in document.split("\n")) if self.anchored else {}
-        return render([(tag, id, prefix(lines.get(str(id), words))) for tag, id, words in said])
-
-    async def score(self, request: Request, continuation: str):
-        "Not there."
-        raise ScoringUnsupported("a trained router writes behaviours and scores nothing")
-
-    async def close(self):
-        "Nothing to close."
+        return request.prompt.format.render([(tag, id, prefix(lines.get(str(id), words))) for tag, id, words in said])

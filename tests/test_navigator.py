@@ -1,0 +1,171 @@
+"SEARCH-R's navigator: its data, its measures, a chain of all stages at a size of seconds, and the model in the method's place."
+import asyncio, json
+from dataclasses import replace
+
+import pytest
+
+from treekit import navigator
+from treekit.bm25 import BM25
+from treekit.config import UsageError
+from treekit.data import Passage, Question, Step, load
+from treekit.finetuning import Recipe
+from treekit.llm import CallFailed, Completion
+from treekit.method import Kit
+from treekit.navigator import PRESETS, STAGES, TrainedNavigator, example, names, restored, sound, stage, train_navigator, without
+from treekit.navigator_data import COUNTS, Pair, collected, gold, measured, parted, path_em, path_f1, slotted, well_formed, wordings
+from treekit.offline import ExtractiveChat
+from treekit.paths import NAVIGATE
+from treekit.ppo import PPO
+from treekit.searchr import SearchR
+from treekit.store import Store, StoredChat
+
+SHELF = BM25([Passage("1", "Tarn", "Tarn is a city. Its population is 41,200."), Passage("2", "Ada Roth", "Ada Roth was a painter. She died in Tarn.")])
+LOOP = SearchR(informative=0, similar=2, decide="rule")
+ASKED = Question("q1", "musique", "What is the population of the city where Ada Roth died?", answers=("41,200",))
+PATH = ("Where did Ada Roth die?", "What is the population of this place?")
+
+
+class Scripted:
+    "Replies to the generator's prompt as they are given; the offline reader for all else. It counts its calls."
+    endpoint = "script"
+    def __init__(self, *replies): self.replies, self.model, self.calls = list(replies), "script", 0
+    async def complete(self, request):
+        self.calls += 1
+        if request.prompt.task != "generate_paths": return await ExtractiveChat().complete(request)
+        if isinstance(said := self.replies.pop(0), Exception): raise said
+        return [Completion(said)]
+
+
+def made(replies, questions, **changes):
+    chat = Scripted(*replies)
+    return asyncio.run(collected(questions, lambda q: Kit(chat, SHELF), LOOP, at_once=1, **changes))
+
+
+def test_paths_are_followed_to_their_answers():
+    pairs, counts = made([json.dumps([PATH, [ASKED.question]])], [ASKED])
+    assert [p.id for p in pairs] == ["q1/1", "q1/2"] and [p.path for p in pairs] == [PATH, (ASKED.question,)]
+    assert pairs[0].answer.rstrip(".") == "41,200" and pairs[0].right and pairs[0].f1 == 1.0 and pairs[0].asked == "q1"
+    assert counts == dict(questions=1, failed=0, unread=0, single=0, odd=0, changed=0, paths=2, right=sum(p.right for p in pairs)) and counts.keys() == COUNTS.keys()
+
+
+@pytest.mark.parametrize("reply, count", [("I'd rather not.", dict(unread=1, odd=1)), (CallFailed("refused", "no", "ask another"), dict(failed=1)), (json.dumps([PATH]), dict(single=1, odd=1)), (json.dumps([PATH, PATH]), dict(single=1, odd=1)),
+                                          (json.dumps([["Who?", ""], [f"Who is number {n}?" for n in range(20)]]), dict(changed=2)), ('[["Who?"', dict(single=1)), ("", dict(unread=1))])
+def test_what_a_model_writes_is_counted(reply, count):
+    pairs, counts = made([reply, json.dumps([PATH, [ASKED.question]])], [ASKED, replace(ASKED, id="q2")])
+    assert {name: counts[name] for name in count} == count
+    assert [p.id for p in pairs][-2:] == ["q2/1", "q2/2"]  # the next question is as it would have been
+
+
+def test_an_empty_question_is_lost_and_nothing_else():
+    pairs, counts = made([json.dumps([PATH])], [replace(ASKED, question=" "), ASKED])
+    assert counts["unread"] == 1 and len(pairs) == 1
+
+
+def test_nothing_is_paid_twice():
+    chat, store = Scripted(json.dumps([PATH, [ASKED.question]])), Store()
+    first = asyncio.run(collected([ASKED], lambda q: Kit(StoredChat(chat, store), SHELF), LOOP))
+    paid = chat.calls
+    assert asyncio.run(collected([ASKED], lambda q: Kit(StoredChat(chat, store), SHELF), LOOP)) == first and chat.calls == paid
+
+
+def pairs_of(n):
+    "Pairs of two kinds of question: the whole path is right, the question as it is isn't."
+    out, places = [], ("city", "town", "village")
+    for k in range(n):
+        question = f"{('Who is the mayor', 'What is the population')[k % 2]} of the {places[k % 3]} where Name{'abcdefgh'[k % 8]} Roth died?"
+        whole = (f"In which {places[k % 3]} did Name{'abcdefgh'[k % 8]} Roth die?", f"{('Who is the mayor', 'What is the population')[k % 2]} of this {places[k % 3]}?")
+        out += [Pair(f"q{k}/1", question, whole, "x", 1.0, True), Pair(f"q{k}/2", question, (question,), "y", 0.0, False)]
+    return out
+
+
+def test_the_parts_keep_questions_apart():
+    pairs = pairs_of(20)
+    parts = parted(pairs, 5, seed=1)
+    assert len(parts.sft) == 5 and all(p.right for p in parts.sft) and len(parts.reward) == len(parts.ppo) == 20
+    assert not {p.asked for p in parts.reward} & {p.asked for p in parts.ppo}
+    assert {p.id for p in parts.as_much} == {p.id for p in parts.sft} | {p.id for p in parts.ppo if p.right} and len(parts.as_much) == len({p.id for p in parts.as_much})
+    assert parted(pairs, 5, seed=1) == parts != parted(pairs, 5, seed=2)
+    with pytest.raises(UsageError, match="0 of them right"): parted([p for p in pairs if not p.right])
+
+
+def test_gold_measures_itself_as_gold():
+    for q in load("musique", "world", "train", 60):
+        steps = [s.question for s in q.decomposition]
+        assert path_f1(slotted(gold(q)), steps) > .9 and path_f1([], steps) == 0 and all(w in wordings(s) for s in steps for w in [s])
+        assert path_em(slotted(gold(q)[:-1]), steps) == 0
+
+
+def test_steps_match_one_to_one_and_in_order():
+    one, two = Step("Where did Ada Roth die?").question, Step("Who was the mayor of #1?").question
+    assert path_f1([one], [one, two]) == pytest.approx(2 / 3)
+    assert path_f1([one, one, two], [one, two]) == pytest.approx(4 / 5)  # a step counts once
+    assert path_f1([two, one], [one, two]) < 0.75
+
+
+@pytest.mark.parametrize("reply, fit", [(json.dumps(PATH), True), (json.dumps(PATH) + ".", False), (json.dumps([f"Is it {n}?" for n in range(9)]), False), ('["Who?", "who"]', False), ('["Who?", 3]', False), ("[]", False), ("{}", False), ("", False), ("[" * 3000, False)])
+def test_well_formed_replies(reply, fit):
+    assert bool(well_formed(reply)) == fit
+    assert sound(lambda prompts, said: [.7] * len(said))([("q", "?")], [reply]) == [.7 if fit else 0.0]
+    assert measured([replace(ASKED, decomposition=(Step("Where did Ada Roth die?"), Step("What is the population of #1?")))], [reply])["JSON"] == [float(fit)]
+
+
+@pytest.mark.parametrize("question", ['Who wrote "The Idle Staircase" (1958) in Tarn?', "Is <1> a name, or Ada Roth?", "What did Ada Roth's sister Ada call A\\B?", "어디에서 죽었나요?", "no names at all"])
+def test_names_come_back(question):
+    own = names(question)
+    if "<1>" not in question: assert restored(without(question, own), own) == question
+    assert json.loads(restored(json.dumps(["Who is <1>?", "<99>"]), own, quoted=True))[1] == "<99>"
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    "All stages of a model that is smaller still."
+    folder, patch = tmp_path_factory.mktemp("navigator"), pytest.MonkeyPatch()
+    patch.setattr(navigator, "TINY", dict(width=32, layers=1, heads=2, inner=64))
+    full = dict(lr=1e-2, batch=8, seed=0)
+    changes = dict(sft=16, tuning=Recipe("full", epochs=20, **full), reward=Recipe("full", epochs=3, **full), ppo=PPO("full", epochs=1, rollouts=12, passes=2, max_new=48, **full | dict(lr=1e-3)), max_new=48)
+    pairs = pairs_of(24)
+    logs = {until: train_navigator(pairs, folder, "tiny", until=until, **changes) for until in ("after PPO", "SFT on as much")}
+    yield pairs, folder, replace(PRESETS["tiny"], **changes), logs
+    patch.undo()
+
+
+def test_all_stages_train(chain):
+    pairs, folder, preset, logs = chain
+    ppo, more = logs["after PPO"], logs["SFT on as much"]
+    assert list(ppo) == ["before SFT", "after SFT", "reward model", "after PPO"] and list(more) == ["before SFT", "after SFT", "SFT on as much"]
+    assert ppo["after SFT"]["log"][-1]["loss"] < ppo["after SFT"]["log"][0]["loss"] / 2
+    assert ppo["after SFT"]["n"] == 16 and ppo["reward model"]["n"] == 24 and ppo["after PPO"]["n"] == 12 and more["SFT on as much"]["n"] > 16
+    assert {"reward", "kl", "length", "clipped"} <= ppo["after PPO"]["log"][-1].keys() and {"mse", "correlation"} <= ppo["reward model"]["log"][-1].keys()
+
+
+def test_a_stage_that_is_there_is_not_trained_again(chain, monkeypatch):
+    pairs, folder, preset, logs = chain
+    for trains in ("train", "train_reward", "ppo"): monkeypatch.setattr(navigator, trains, None)
+    assert stage("after PPO", pairs, folder, preset) == logs["after PPO"]["after PPO"]
+
+
+def test_it_takes_questions_apart(chain):
+    pairs, folder, preset, logs = chain
+    chat = TrainedNavigator(logs["after PPO"]["after PPO"]["folder"], "tiny")
+    question = "Who is the mayor of the town where Zonk Zimbel died?"
+    request = NAVIGATE(question=question)
+    text = asyncio.run(chat.complete(request))[0].text
+    assert text == asyncio.run(chat.complete(request))[0].text and "<1>" not in text
+    trained = Kit(ExtractiveChat(), SHELF, navigator=chat)
+    said = asyncio.run(LOOP(replace(ASKED, question=question), trained))
+    assert [n.kind for n in said.trace.nodes][:2] == ["question", "path"]  # whatever it wrote, there is a path, and an answer
+    assert said.answer
+
+
+def test_examples_of_the_presets():
+    p = Pair("q/1", ASKED.question, PATH, "", 1.0, True)
+    assert example(p, PRESETS["tiny"]).target == '["Where did <1> die?", "What is the population of this place?"]'
+    assert example(p, PRESETS["8B"]).prompt == NAVIGATE(question=ASKED.question).text and json.loads(example(p, PRESETS["8B"]).target) == [*PATH]
+    assert PRESETS["8B"].tuning.lr == 2e-5 and PRESETS["8B"].sft == 300 and PRESETS["8B"].questions == dict(musique=2000)  # the paper's (Sec. 3.1)
+
+
+def test_wrong_names_are_told():
+    with pytest.raises(UsageError, match="stage"): stage("after RLHF", [], ".", PRESETS["tiny"])
+    with pytest.raises(UsageError, match="preset"): TrainedNavigator(".", "7B")
+    with pytest.raises(UsageError): train_navigator([], ".", "9B")
+    assert set(STAGES) <= set(navigator._FOLDERS)
