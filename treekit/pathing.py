@@ -129,7 +129,7 @@ def reformulate(
     "The sub-question with what it refers to written out."
     return resolved(question, heard(history))
 
-# %% ../nbs/05q_pathing.ipynb #80d268b1
+# %% ../nbs/05q_pathing.ipynb #9f9f4e0d
 def _choice(question, found, sides):
     "The side that the values speak for; '' if there are not two values."
     dated = [(q, a) for _, q, a in found if a and asked_for(q)[1] in ("date", "number")] or [(q, a) for _, q, a in found if a]
@@ -141,9 +141,7 @@ def _choice(question, found, sides):
     pick = (min if _SMALL.search(question.lower()) else max)((0, 1), key=lambda i: values[i])
     return re.sub(r"^(?:the )?(?:[a-z0-9]+ )+(?=[A-Z\"“])", "", sides[pick])
 
-def _kinds_agree(one, other):
-    place = {"place", "nation", "org"}
-    return one == other or "thing" in (one, other) or {one, other} <= place
+_COUNTED = re.compile(r"\b(?:when|how (?:many|much|long|tall|deep|high|old|often)|(?:what|which) (?:year|date))\b", re.I)
 
 @handles("integrate_answers")
 def integrate_answers(
@@ -162,10 +160,7 @@ def integrate_answers(
         if last := next((norm(a) for _, _, a in reversed(found) if norm(a) in ("yes", "no")), ""): return dict(answer=last, explanation=said)
         if len(found) > 1: return dict(answer="yes" if norm(found[-1][2]) == norm(found[-2][2]) else "no", explanation=said)
         return UNKNOWN | dict(explanation=said or UNKNOWN["explanation"])
-    kind = asked_for(question)[1]
-    begins = lambda text: norm(text).split()[:3]
-    for _, q, a in reversed(found):
-        if begins(q) == begins(question) or _kinds_agree(kind, asked_for(q)[1]): return dict(answer=a, explanation=said)
+    if found and (re.search(r"\d", found[-1][2]) or not _COUNTED.match(re.sub(r"^(?:in|on|at) ", "", question, flags=re.I))): return dict(answer=found[-1][2], explanation=said)
     return UNKNOWN | dict(explanation=said or UNKNOWN["explanation"])
 
 # %% ../nbs/05q_pathing.ipynb #3cb3a9cd

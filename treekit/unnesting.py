@@ -353,14 +353,15 @@ def choice(
     steps = [f"When did {s} die?" if "outlive" in rest else attribute(rest, s) for s in sides]
     return steps if all(steps) else [question]
 
-# %% ../nbs/05n_unnesting.ipynb #4394582c
+# %% ../nbs/05n_unnesting.ipynb #3b5018e4
+_EITHER = re.compile(r"^(?:Was|Is) it (.+ or .+) (?:who|that|which) (.+?)\?*$")  # "Was it A or B who …?"
 _SIDE = re.compile(r"\b(grandfather|grandmother|grandparents?|aunt|uncle)\b on (?:the|his|her) (father|mother)['’]s side")
 
 def parts(
     question: str,
 ) -> tuple[list[str], dict[str, str]]:  # steps with #1, #2, …; what the question said in the place of their answers, where it did
     "The steps of a question, and the phrases that they come from; the question alone if it is simple."
-    question = " ".join(question.split())
+    question = _EITHER.sub(r"Who \2, \1?", " ".join(question.split()))
     if sides := _two(question): return choice(question, sides), {}
     if asked := _alike(question): return asked, {}
     nested = Unnested(_SIDE.sub(lambda m: f"{dict(father='paternal', mother='maternal')[m[2]]} {m[1]}", question))
