@@ -108,10 +108,11 @@ def test_samples_follow_the_distribution_and_not_their_neighbours():
     for p in model.parameters(): p.data *= 3
     rows = [TOKENIZER(text).input_ids for _, text in PROMPTS]
     noise = torch.rand(12, 8, generator=torch.Generator().manual_seed(4))
-    together = continued(model, rows, 8, TOKENIZER.eos_token_id, noise)
-    assert together == [continued(model, [r], 8, TOKENIZER.eos_token_id, noise[[i]])[0] for i, r in enumerate(rows)] == continued(model, rows, 8, TOKENIZER.eos_token_id, noise, at_once=5)
+    ended = lambda drawn: drawn[-1] == TOKENIZER.eos_token_id or drawn[-1] % 5 == 0
+    together = continued(model, rows, 8, ended, noise)
+    assert together == [continued(model, [r], 8, ended, noise[[i]])[0] for i, r in enumerate(rows)] == continued(model, rows, 8, ended, noise, at_once=5) and len({len(r) for r in together}) > 2
     p, u = model(input_ids=torch.tensor([rows[0]])).logits[0, -1].double().softmax(-1), torch.linspace(0, 0.9999, 500)[:, None]
-    drawn = torch.bincount(torch.tensor(continued(model, [rows[0]] * 500, 1, -1, u, 500)).flatten(), minlength=len(p)) / 500
+    drawn = torch.bincount(torch.tensor(continued(model, [rows[0]] * 500, 1, bool, u, 500)).flatten(), minlength=len(p)) / 500
     assert (drawn - p).abs().max() < 0.005  # even numbers give even shares
 
 
@@ -212,7 +213,7 @@ def test_advantages_against_the_plain_sum():
 
 
 def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
-    "Retrieved tokens: in no probability, no KL, no length; the score comes with the last own token. A rollout that writes nothing of its own is refused."
+    "Retrieved tokens: in no probability, no KL, no length; the score comes with the last own token. A rollout may write nothing of its own."
     import treekit.ppo as module
     found, rewarded = TOKENIZER(" bridge bridge bridge").input_ids, []
     def searching(model, tokenizer, prompts, recipe, seed):
@@ -230,8 +231,9 @@ def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
     episodes = searching(model, TOKENIZER, PROMPTS[:2], SMALL, 0)
     own = [e.tokens[p] for e in episodes for p in e.own]
     assert len(logprobs(model, episodes)) == len(own) and own == [t for e in sample(model, TOKENIZER, PROMPTS[:2], SMALL, 0) for t in e.tokens[e.start:]]
-    with pytest.raises(UsageError, match="p.*no token of the policy's own"):
-        ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) for e in sample(*a)])
+    _, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, micro=1), rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) if n % 3 else e for n, e in enumerate(sample(*a))])
+    assert all(math.isfinite(v) for row in log for v in row.values())  # from one that wrote nothing, nothing is learned
+    with pytest.raises(UsageError, match="update 1: no episode has a token of the policy's own"): ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) for e in sample(*a)])
 
 
 def test_a_reply_that_was_cut_off_is_worth_less(monkeypatch):
@@ -350,3 +352,69 @@ def test_bad_input_has_its_line(monkeypatch):
 def test_two_processes_give_the_same_bits():
     one, two = pinned([("treekit.ppo:rehearsal", {})] * 2)
     assert one == two and len(one) == 3
+
+
+# ---- Search-R1 ----
+
+def spoken(*scripts):
+    "A stand-in for sampling: each rollout's replies in order, with their tokens."
+    from treekit.finetuning import prompt_tokens
+    drawn, left = [], [list(s) for s in scripts]
+    def continued(model, rows, max_new, over, noise, at_once):
+        out = []
+        for row in rows:
+            mine = next(i for i, (_, p) in enumerate(PROMPTS) if row[:len(prompt_tokens(TOKENIZER, p))] == prompt_tokens(TOKENIZER, p))
+            text, ends = left[mine].pop(0)
+            out.append([t for c in text for t in TOKENIZER(c).input_ids] + [TOKENIZER.eos_token_id] * ends)  # letter by letter: not as the tokenizer would cut it
+            drawn.append((PROMPTS[mine][0], out[-1]))
+        return out
+    return continued, drawn
+
+
+def test_search_r1s_rollouts_in_tokens(monkeypatch):
+    "What is learned from is what was drawn, in order and token by token; found texts, what was told, and tags that were put in are not."
+    import treekit.search_r1_training as module
+    scripts = [[("<search>dam</search>", 0), ("<answer>Mole</answer>", 0)], [("<search>dam", 1), ("so", 1), ("<answer>Mole", 1)], [("<search>dam</search><answer>no</answer>", 0), ("<answer>Mole</answer>", 0)], [("", 1), ("", 1), ("", 1)]]
+    continued, drawn = spoken(*scripts)
+    monkeypatch.setattr(module, "continued", continued)
+    asked = []
+    roll = module.searching(lambda queries: asked.append(queries) or [f"[1] {q}: </search> lies in Runess" for q in queries], turns=2)
+    episodes = roll(llama(), TOKENIZER, PROMPTS[:4], SMALL, 0)
+    assert asked == [["dam"] * 3] and [(e.reply, e.ended) for e in episodes] == [("Mole", True)] * 3 + [("", False)]
+    for e in episodes:
+        said = [t for i, some in drawn if i == e.id for t in some]
+        own = [e.tokens[p] for p in e.own]
+        rest = iter(said)
+        assert all(t in rest for t in own) and len(e.tokens) == e.start + len(e.mask) and e.tokens[:e.start] == TOKENIZER(dict(PROMPTS)[e.id]).input_ids
+        assert own == said or e.id == "p2" and TOKENIZER.decode(own) == "<search>dam</search><answer>Mole</answer>"
+        others = TOKENIZER.decode([t for t, own in zip(e.tokens[e.start:], e.mask) if not own])
+        assert "Runess" not in TOKENIZER.decode(own) and ("Runess" in others) == (e.id != "p3")
+    first, second = (TOKENIZER.decode(e.tokens[e.start:]) for e in episodes[:2])
+    assert first == "<search>dam</search>\n\n<information>[1] dam: </search> lies in Runess</information>\n\n<answer>Mole</answer>"
+    assert "<search>dam</s></search>\n\n<information>" in second and "so</s>\nThat was no action." in second and "I can't search any more." in second
+
+
+def test_what_is_found_is_cut_and_rollouts_go_in_step(monkeypatch):
+    import treekit.search_r1_training as module
+    continued, _ = spoken([("<search>dam</search>", 0), ("<answer>a</answer>", 0)], [("<answer>b</answer>", 0)])
+    monkeypatch.setattr(module, "continued", continued)
+    one, two = module.searching(lambda queries: ["tower " * 50], most=5)(llama(), TOKENIZER, PROMPTS[:2], SMALL, 0)
+    assert TOKENIZER.decode(one.tokens).count("tower") < 6 and 0 not in two.mask and (one.reply, two.reply) == ("a", "b")
+
+
+def test_a_step_of_search_r1(tmp_path):
+    "By name, with LoRA, on questions and a retriever: sampled, searched, scored, learned from, kept; and resumed without a question asked."
+    from treekit.data import Passage, Question
+    from treekit.search_r1_training import RECIPE, train_search_r1
+    class Shelf:
+        fingerprint = "shelf"
+        def search(self, queries, k): return [[] for q in queries]
+    save_model(llama(), TOKENIZER, tmp_path / "base")
+    questions = [Question(f"q{n}", "musique", f"Where is {w}?", ("Runess",)) for n, w in enumerate(WORDS)]
+    quick = dict(method="lora", rollouts=7, batch=4, max_new=6, turns=1, epochs=1, lr=1e-2)
+    log = train_search_r1(questions, Shelf(), tmp_path / "out", str(tmp_path / "base"), **quick)
+    assert len(log) == 1 and log[0]["kl"] == 0 and log[0]["reward"] == 0 and log[0]["length"] > 2
+    assert train_search_r1(questions, None, tmp_path / "out", str(tmp_path / "base"), **quick) == log
+    assert generate(*load_model(tmp_path / "out"), ["Where"], 4)
+    assert PPO(**RECIPE).rollouts == 512 and PPO(**RECIPE).unfinished == 0
+    with pytest.raises(UsageError, match="'q1' has no gold answer"): train_search_r1([questions[0], replace(questions[1], answers=())], Shelf(), tmp_path / "x", str(tmp_path / "base"))

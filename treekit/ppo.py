@@ -170,15 +170,15 @@ class Episode(Encoded):
         "Places of the policy's tokens."
         return [self.start + k for k, own in enumerate(self.mask) if own]
 
-# %% ../nbs/train/ppo.ipynb #290817c7
+# %% ../nbs/train/ppo.ipynb #fb703f73
 def continued(
     model,
     rows: list[list[int]],  # tokens so far
     max_new: int,
-    stop: int,  # the token that ends a reply
+    stop: Callable,  # tokens drawn so far -> whether the row has ended
     noise,  # (rows, max_new) uniform numbers in [0, 1)
     at_once: int = 64,
-) -> list[list[int]]:  # what was drawn, the stopping token with it
+) -> list[list[int]]:  # what was drawn, what ended it included
     "Continue each row by sampling, token by token."
     import torch
     decoder, output = inner(model).get_decoder(), inner(model).get_output_embeddings()
@@ -193,7 +193,7 @@ def continued(
                 past, total = done.past_key_values, output(done.last_hidden_state[:, -1]).float().softmax(-1).double().cumsum(-1)
                 drawn = (total <= noise[some, k, None].to(at) * total[:, -1:]).sum(-1).clamp(max=total.shape[-1] - 1).tolist()
                 for i, token in zip(some, drawn): out[i].append(token)
-                going = [r for r, token in enumerate(drawn) if token != stop]
+                going = [r for r, i in enumerate(some) if not stop(out[i])]
                 if not going: break
                 if len(going) < len(some):
                     some, drawn = [some[r] for r in going], [drawn[r] for r in going]
@@ -214,7 +214,7 @@ def sample(
     import torch
     rows = [prompt_tokens(tokenizer, text) for _, text in prompts]
     noise = torch.rand(len(rows), recipe.max_new, generator=torch.Generator().manual_seed(seed))
-    drawn = continued(model, rows, recipe.max_new, tokenizer.eos_token_id, noise, recipe.at_once)
+    drawn = continued(model, rows, recipe.max_new, lambda drawn: drawn[-1] == tokenizer.eos_token_id, noise, recipe.at_once)
     return [Episode(id, [*row, *new], len(row), [1] * len(new), tokenizer.decode(new, skip_special_tokens=True), new[-1] == tokenizer.eos_token_id) for (id, _), row, new in zip(prompts, rows, drawn)]
 
 # %% ../nbs/train/ppo.ipynb #acc483ce
@@ -268,7 +268,7 @@ def clipped(
     c = ratio.clamp(1 - epsilon, 1 + epsilon)
     return torch.minimum(ratio * advantages, c * advantages), (c * advantages < ratio * advantages).detach()
 
-# %% ../nbs/train/ppo.ipynb #f02fb366
+# %% ../nbs/train/ppo.ipynb #938de6ae
 def _lots(n, size, seed):
     "0 … n-1 in disorder, in lots of about one size."
     order, k = random.Random(seed).sample(range(n), n), max(1, round(n / size))
@@ -284,14 +284,13 @@ def _by_lots(look, lots, episodes, micro):
                 for i, *found in zip(some, *(x.split([sum(episodes[i].mask) for i in some]) for x in look([episodes[i] for i in some]))): out[i] = found
     return out
 
-def _checked(step, prompts, episodes, found):
+def _checked(step, episodes, found):
     "The scores, or what is wrong with them."
     found = [float(x) for x in found]
     if len(found) != len(episodes): raise UsageError(f"the reward gave {len(found)} scores for {len(episodes)} replies: it should give one for each, in their order")
-    for e in episodes:
-        if not e.own: raise UsageError(f"the rollout of {e.id!r} has no token of the policy's own: leave it out")
     if bad := [e.id for e, x in zip(episodes, found) if not math.isfinite(x)]:
         raise Diverged(f"update {step + 1}: the reward of {', '.join(bad)} is no number; the batch was {', '.join(e.id for e in episodes)}: look at the reward function")
+    if not any(e.own for e in episodes): raise UsageError(f"update {step + 1}: no episode has a token of the policy's own: look at the rollout's masks")
     return found
 
 def ppo(
@@ -321,7 +320,9 @@ def ppo(
         beta = last["beta"] * (1 + 0.1 * max(-0.2, min(0.2, last["kl"] / recipe.target_kl - 1)) if recipe.target_kl else 1)
         asked = [prompts[i] for i in stream[step * recipe.rollouts:(step + 1) * recipe.rollouts]]
         episodes = rollout(model, tokenizer, asked, recipe, recipe.seed * 1_000_003 + step)
-        found = _checked(step, asked, episodes, reward(asked, [e.reply for e in episodes]))
+        found = _checked(step, episodes, reward(asked, [e.reply for e in episodes]))
+        row = dict(reward=math.fsum(found) / len(found), ended=sum(e.ended for e in episodes) / len(found))
+        episodes, found = zip(*((e, score) for e, score in zip(episodes, found) if e.own))
         passes = [_lots(len(episodes), recipe.batch, f"{recipe.seed} {step} {k}") for k in range(recipe.passes)]
         old = _by_lots(lambda b: seen(model, b), passes[0], episodes, recipe.micro)
         with wearing(model, reference): ref = _by_lots(lambda b: seen(model, b)[:1], passes[0], episodes, recipe.micro)
@@ -349,7 +350,7 @@ def ppo(
                 total, cut, off, terms = total + part.item(), cut + decided.sum().item(), off + critic.sum().item(), terms + len(A)
             course.update(total, f"update {step + 1}, minibatch {nth + 1}", (episodes[i].id for i in lot))
         mean = lambda x: math.fsum(x) / len(episodes)
-        course.end(dict(reward=mean(found), kl=mean(away), length=mean(sum(e.mask) for e in episodes), ended=mean(e.ended for e in episodes), clipped=cut / terms, value_loss=off / terms,
+        course.end(dict(**row, kl=mean(away), length=mean(sum(e.mask) for e in episodes), clipped=cut / terms, value_loss=off / terms,
                         entropy=torch.cat([x[2] for x in old]).mean().item(), beta=beta), evaluate)
     return model, course.log
 
