@@ -163,20 +163,25 @@ def integrate_answers(
     if found and (re.search(r"\d", found[-1][2]) or not _COUNTED.match(re.sub(r"^(?:in|on|at) ", "", question, flags=re.I))): return dict(answer=found[-1][2], explanation=said)
     return UNKNOWN | dict(explanation=said or UNKNOWN["explanation"])
 
-# %% ../nbs/05q_pathing.ipynb #3cb3a9cd
+# %% ../nbs/05q_pathing.ipynb #44e47108
 def _alone(question, documents):
     "One answer and the sentence behind it; two empty texts if the documents don't say."
     k = known(documents)
     said, why = look(question, k.pages)
-    if said: return said, why
+    if said: return _counted(question, said), why
     step = simple(question, k)
     kind = asked_for(question)[1]
     for a, why in zip(step.answers[:1], [*step.grounds, ""]):
         page = next((p for p in k.pages if p.name == norm(a)), None)
-        if not (page and kind in _CLEAR and page.kind in _CLEAR and page.kind != kind): return a, why
+        if not (page and kind in _CLEAR and page.kind in _CLEAR and page.kind != kind): return _counted(question, a), why
     return "", ""
 
 _CLEAR = ("person", "place", "title", "org")
+
+def _counted(question, said):
+    "A number without the unit that the question names itself: *how many kilometres*, 103."
+    m = re.fullmatch(r"(\d[\d,.]*) ([a-z]+)", said)
+    return m[1] if m and within(m[2], f" {norm(question)} ") else said
 
 def _history(steps): return "\n".join(told(n, q, a) for n, q, a in steps)
 
@@ -204,7 +209,7 @@ def answer_short(
     if not missing and (found := integrate_answers(question, _history(steps)))["answer"] != UNKNOWN["answer"]: return found
     said = answer(question, tuple(documents))
     readings = re.split(r", or |; ", said["answer"])
-    return dict(said, answer=next((r for r in readings if not within(norm(r), f" {norm(question)} ")), readings[0]))
+    return dict(said, answer=_counted(question, next((r for r in readings if not within(norm(r), f" {norm(question)} ")), readings[0])))
 
 # %% ../nbs/05q_pathing.ipynb #4031f1d7
 @handles("judge_context")
