@@ -1,5 +1,6 @@
 "report: verdicts that say what they mean, tables and figures that repeat byte for byte, words that stay words."
 import csv, re, subprocess, sys
+from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -7,6 +8,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from treekit.config import UsageError, root
+from treekit.data import Question
+from treekit.llm import Completion
+from treekit.method import Prediction
+from treekit.paths import NAVIGATE
 from treekit.report import COLUMNS, VERDICTS, compare, count_verdicts, dot_plot, group_for, ht, md, published, relative_improvement, save_figure, save_table, summary, to_html, to_markdown, verdict
 
 TABLES = sorted(p.stem.split("_", 1) for p in (root() / "data" / "published").glob("*_*.csv") if not p.stem.endswith("settings"))
@@ -199,3 +204,58 @@ def test_the_page_of_verdicts(tmp_path):
     page = summary(tmp_path)
     assert "| treerare/table1 | 1 | 0 | 0 | 287 | 3 |" in page and (tmp_path / "README.md").read_text() == page
     assert summary(tmp_path) == page
+
+
+# --- SEARCH-R's rows, and the artefacts that look into the code
+
+class Stage:
+    "A navigator that writes the name of its stage."
+    endpoint, defaults = "stage", dict(temperature=0.0, max_tokens=10)
+    def __init__(self, name, seed=0): self.model, self.name = f"navigator {name}", f"{name}, {seed}"
+    async def complete(self, request): return [Completion(f'["{self.name}"]')] * request.n
+    async def score(self, request, continuation): raise NotImplementedError
+    async def close(self): pass
+
+
+@dataclass(frozen=True)
+class First:
+    "A method whose answer is the first sub-question; one that doesn't ask for any, otherwise."
+    navigator: bool = True
+    async def __call__(self, question, kit): return Prediction((await kit.ask(NAVIGATE, by="navigator", question=question.question))[0] if self.navigator else "none", kit.trace, kit.usage)
+
+
+def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys):
+    from treekit import navigated, navigator
+    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
+    monkeypatch.setattr(navigator.TrainedNavigator, "tiny", Stage)
+    questions = {"musique": [Question("1", "musique", "Who?", ("after PPO, 3",)), Question("2", "musique", "When?", ("no",))]}
+    P = navigated.setting("offline", 2, dict(retriever="bm25s"))
+    rows = {"Ours": First(), "NativeRAG": First(False), "w/o PPO": First()}
+    results = navigated.answered(rows, questions, P, seed=3)
+    assert [(r.method, r.answer) for r in results.rows] == [(m, a) for m, a in (("Ours", "after PPO, 3"), ("NativeRAG", "none"), ("w/o PPO", "after SFT, 3")) for _ in range(2)]
+    assert {r["method"]: (r["gained"], r["lost"], r["difference"]) for r in navigated.against(results, "Ours", ("EM",))} == {"NativeRAG": (1, 0, 50.0), "w/o PPO": (1, 0, 50.0)}
+    # another profile has the navigators that it names, and no others
+    named = replace(P, navigator="offline")
+    results = navigated.answered(rows, questions, named)
+    assert {r.method for r in results.rows} == {"Ours", "NativeRAG"} and "w/o PPO: left out" in capsys.readouterr().out
+    assert {r.method for r in navigated.answered(rows, questions, named, named={"after SFT": "offline"}).rows} == set(rows)
+    with pytest.raises(UsageError, match="no row"): navigated.answered({"w/o PPO": First()}, questions, named)
+
+
+def test_what_searchr_prints_is_grouped_by_the_model_that_answers():
+    from treekit.navigated import printed
+    for table, groups in (("table2", {"Llama-3.1-8B", "DeepSeek-V3", "GPT-4o-mini"}), ("table5", {"GPT-4o"}), ("figure3", {"GPT-4o-mini"})):
+        cells = printed(published("searchr", table))
+        assert {c["group"] for c in cells} == groups and len(cells) == len(published("searchr", table)) and "NaiveRAG" not in {c["method"] for c in cells}
+
+
+def test_searchrs_listings_are_made_from_the_code(tmp_path):
+    "They need no model; what they say of the code and of the printed numbers is asserted inside."
+    from treekit.artefacts import reproduce_all
+    names = ("searchr/table11", "searchr/inconsistencies", "searchr/prompts")
+    tasks, folder = reproduce_all(names, out=str(tmp_path / "out"), environment=dict(TREEKIT_STORE=str(tmp_path / "store.sqlite")))
+    assert {t.name: (t.code, t.error) for t in tasks} == dict.fromkeys(names, (0, ""))
+    def read(name): return list(csv.DictReader((folder / "searchr" / f"{name}.csv").open(encoding="utf-8", newline="")))
+    assert {r["reply"]: r["sub-questions asked"] for r in read("table11_replies")}["twenty steps"] == "8"
+    assert [r["recomputed"] for r in read("inconsistencies") if r["claim"].startswith("gain over ChainRAG")] == ["10.2 % over the quoted ChainRAG; 44.1 % over their own ChainRAG"]
+    assert {"paths.generate", "paths.navigate", "searchr.answer"} <= {r["name"] for r in read("prompts")}
