@@ -261,6 +261,20 @@ def test_another_model_takes_questions_apart():
     assert answers() == ["here?", "here?"] and answers(navigator=Other()) == ["elsewhere", "here?"] and answers() == ["here?", "here?"]
 
 
+def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
+    import treekit.navigator
+    class Tiny(Scripted):
+        model, made = "navigator", 0
+        @classmethod
+        def tiny(cls): cls.made += 1; return cls()
+        async def complete(self, request): return [Completion("FINAL: trained")]
+    monkeypatch.setattr(treekit.navigator, "TrainedNavigator", Tiny)
+    questions = {"d": [Question("q", "d", "Who is here?", ("x",))]}
+    [row] = run({"n": Navigated()}, questions, dataclasses.replace(PROFILE, navigator="tiny"), corpora={"d": Lazy(Shelf, "s")}, store=Store(), chat=Scripted(), progress=False).rows
+    assert (row.answer, Tiny.made) == ("trained", 1)
+    with pytest.raises(UsageError, match="--set navigator=tiny"): run({"n": Navigated()}, questions, load_profile("tiny"), corpora={"d": Lazy(Shelf, "s")}, store=Store(), progress=False)
+
+
 def test_averages_resample_within_their_datasets():
     results = go(asked=questions(30, "a") | questions(10, "b"))
     rows = results.score(lambda a, q: float(q.dataset == "a"), name="x", average="AVG")

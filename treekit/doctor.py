@@ -10,7 +10,7 @@ import json, shutil, sys
 
 from .config import Profile, UsageError, choose, load_profile, work_dir
 
-# %% ../nbs/11c_doctor.ipynb #23031d17
+# %% ../nbs/11c_doctor.ipynb #1b7315a8
 def checks(
     profile: Profile,  # what should work
 ):  # yields (what, works, found, what to do)
@@ -51,6 +51,7 @@ def _questions(profile):
 def _model(profile):
     "A look at the endpoint's list of models; the offline model needs nothing."
     if profile.offline: return "extractive, needs no server"
+    if profile.endpoint == "trained": return "trained by the kit, needs no server; it stands beside another: --set navigator=" + profile.name
     import urllib.error, urllib.request
     key = profile.key()
     request = urllib.request.Request(profile.endpoint.rstrip("/") + "/models", headers={"Authorization": f"Bearer {key}"} if key else {})

@@ -19,7 +19,7 @@ SETS = ("musique", "hotpotqa", "2wiki")  # in the printed order
 
 setting = partial(experiments.setting, offline=40, paper=200, usual=dict(retriever="dense"))  # of SEARCH-R's artefacts
 
-# %% ../nbs/11n_navigated.ipynb #f6fdede7
+# %% ../nbs/11n_navigated.ipynb #3c21d1b9
 STAGES = {"w/o PPO": "after SFT", "w/o PPO w/SFT": "SFT on as much"}  # rows of Tables 3 and 4; all others: after PPO
 LAST = "after PPO"
 
@@ -30,7 +30,7 @@ def navigator(
     named: dict = {},  # stage -> the profile of its navigator
 ):  # a Chat; None: as the profile says, and so perhaps the model that answers. A stage that nobody has is a `UsageError`
     "Who takes questions apart."
-    if stage in named: return chat_for(load_profile(named[stage]))
+    if stage in named: return chat_for(load_profile(named[stage]), "navigator")
     if P.offline and not P.navigator:
         from treekit.navigator import TrainedNavigator
         return TrainedNavigator.tiny(stage, seed)
