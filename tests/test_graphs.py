@@ -1,5 +1,5 @@
 "HippoRAG and GraphRAG on graphs made by hand: what stands in the graph, what a walk finds, what is asked and paid, and what nonsense does to it."
-import asyncio, json, os, random, subprocess, sys
+import asyncio, json, os, random, subprocess, sys, time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -300,3 +300,9 @@ def test_markup_in_names_stays_text():
 @pytest.mark.parametrize("make", [lambda: HippoRAG(synonyms=1.5), lambda: HippoRAG(damping=1.0), lambda: HippoRAG(top_k=0), lambda: GraphRAG("near"), lambda: GraphRAG(gleanings=11), lambda: GraphRAG(text_share=0.7, report_share=0.7)])
 def test_wrong_settings_are_usage_errors(make):
     with pytest.raises(UsageError): make()
+
+
+@pytest.mark.parametrize("text", ["1. " * 4000, "[" * 50_000, "9" * 5000, "- " * 5000 + "score"])
+def test_a_reply_that_goes_round_in_circles_is_read_at_once(text):
+    began = time.perf_counter()
+    assert read_points(text)[0] == [] and time.perf_counter() - began < 5  # it took minutes once

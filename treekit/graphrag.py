@@ -192,7 +192,7 @@ $relations
 
 JSON:""", tolerant(read_report, lambda v: json.dumps(v, ensure_ascii=False)), defaults=dict(max_tokens=2000))
 
-# %% ../nbs/papers/graphrag.ipynb #92368109
+# %% ../nbs/papers/graphrag.ipynb #c7de3150
 def read_points(text: str) -> tuple[list[dict], list[str]]:
     "Points with their scores, and what had to be assumed."
     found, assumed, points, left = found_json(text), [], [], 0
@@ -209,7 +209,8 @@ def read_points(text: str) -> tuple[list[dict], list[str]]:
             for v in value: walk(v)
     walk(found)
     if not found:
-        points = [dict(answer=m[1].strip(), score=min(100, int(m[2]))) for m in re.finditer(r"(?im)^[\s\-*•\d.)]*(.+?)[\s(\[,;:–-]*\bscore\W{0,3}(\d{1,3})\b", text)]
+        scored = [(re.sub(r"^[\s\-*•\d.)]+", "", l[:m.start()]).rstrip(" \t([,;:–-"), min(100, int(m[1]))) for l in text.splitlines() if (m := re.search(r"\bscore\W{0,3}(\d{1,3})\b", l, re.I))]
+        points = [dict(answer=said, score=score) for said, score in scored if said]
         assumed.append("no JSON in the reply; " + ("its lines with a score are taken as points" if points else "no point is taken"))
     if left: assumed.append(f"{left} without a score left out")
     return points, assumed
