@@ -7,7 +7,7 @@ __all__ = ['PRESETS', 'TINY', 'TOKENS', 'STAGES', 'REWARDS', 'Preset', 'names', 
            'replies', 'sound', 'stage', 'train_navigator', 'kit_of', 'answer_f1', 'tiny_pairs', 'navigators',
            'held_out', 'divergence', 'examined', 'TrainedNavigator']
 
-# %% ../nbs/train/navigator.ipynb #5ca8e577
+# %% ../nbs/train/navigator.ipynb #540f94e8
 import asyncio, hashlib, json, math, re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from .bm25 import BM25
-from .config import choose, root, work_dir
+from .config import UsageError, choose, root, work_dir
 from .data import Question, load, load_corpus
 from .finetuning import Example, Recipe, adapted, digest, encode, generate, kept, load_model, pinned, save_model, tiny_model, tokenizer_of, train, trained_by
 from .following import names_in
@@ -92,7 +92,7 @@ def replies(
     said = generate(model, tokenizer, [prompt_of(q, preset) for q in questions], preset.max_new, batch=64 if preset.bare else 8)
     return [restored(text, names(q), quoted=True) for q, text in zip(questions, said)] if preset.bare else said
 
-# %% ../nbs/train/navigator.ipynb #dfe77caa
+# %% ../nbs/train/navigator.ipynb #b91492bc
 STAGES = ("before SFT", "after SFT", "SFT on as much", "after PPO")
 _FOLDERS = {"before SFT": "base", "after SFT": "sft", "SFT on as much": "as-much", "reward model": "reward", "after PPO": "ppo"}
 
@@ -123,6 +123,7 @@ def stage(
         save_model(model, tokenizer, place / "model")
         return log, len(some)
     def own(some):
+        if not follow: raise UsageError(f"the preset {preset.name!r} wants paths that the model draws to be followed: give `follow`, or set drawn to 0")
         asked = {p.asked: p.question for p in some}
         drawn = sample(*before("after SFT"), [(id, prompt_of(q, preset)) for id, q in asked.items()] * preset.drawn, preset.ppo, seed)
         fit = [(e, path) for e in drawn if (path := well_formed(restored(e.reply, names(asked[e.id]), True) if preset.bare else e.reply))]
