@@ -224,7 +224,7 @@ def navigators(
         pinned([("treekit.navigator:_trained", dict(name=name, seed=s)) for name, s in missing])
     return [json.loads(path.read_text(encoding="utf-8")) | dict(folder=str(path.parent / "model")) for path in logs.values()]
 
-# %% ../nbs/train/navigator.ipynb #616d1fc6
+# %% ../nbs/train/navigator.ipynb #c1486c20
 REWARDS = {"answer F1": "of the final answer along the most likely path, percent", "reward": "predicted for a drawn path, percent", "true reward": "answer F1 along a drawn path, percent", "KL": "to the fine-tuned model, nats of a drawn reply"}
 
 def held_out() -> list[Question]:
@@ -264,9 +264,9 @@ def examined(
     navigators([*wanted, *dict.fromkeys(("reward model", s) for _, s in wanted)])
     files = {(name, s): _folder(s) / _FOLDERS[name] / "examined.json" for name, s in wanted}
     pinned([("treekit.navigator:_examined", dict(name=name, seed=s)) for (name, s), path in files.items() if not path.exists()])
-    found = [json.loads(path.read_text(encoding="utf-8")) for path in files.values()]
+    found, questions = [json.loads(path.read_text(encoding="utf-8")) for path in files.values()], held_out()
     def mean(values): return 100 * math.fsum(values) / len(values)
-    return [summary(measured(held_out(), f["replies"])) | {"answer F1": mean(f["answers"]), "reward": mean(f["reward"]), "true reward": mean(f["true"]), "KL": f["kl"]} for f in found]
+    return [summary(measured(questions, f["replies"])) | {"answer F1": mean(f["answers"]), "reward": mean(f["reward"]), "true reward": mean(f["true"]), "KL": f["kl"]} for f in found]
 
 # %% ../nbs/train/navigator.ipynb #bb71c623
 class TrainedNavigator(TrainedChat):
