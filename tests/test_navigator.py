@@ -138,6 +138,16 @@ def test_all_stages_train(chain):
     assert {"reward", "kl", "length", "clipped"} <= ppo["after PPO"]["log"][-1].keys() and {"mse", "correlation"} <= ppo["reward model"]["log"][-1].keys()
 
 
+def test_all_stages_train_with_adapters(chain, tmp_path):
+    "LoRA on a random Llama, as the large preset does it with a real one; prompts in words."
+    pairs, folder, preset, logs = chain
+    lora = dict(method="lora", rank=2, alpha=4, lr=1e-3, batch=8, epochs=1, micro=4)
+    p = replace(PRESETS["8B"], base=logs["after PPO"]["before SFT"]["folder"], sft=8, tuning=Recipe(**lora), reward=Recipe(**lora), ppo=PPO(**lora, rollouts=6, passes=1, max_new=8), max_new=8)
+    for name in STAGES: assert stage(name, pairs[:24], tmp_path, p)["folder"]
+    assert not (tmp_path / "base").exists() and (tmp_path / "ppo" / "model" / "adapter_config.json").exists() and (tmp_path / "as-much" / "model" / "adapter_config.json").exists()
+    assert asyncio.run(TrainedNavigator(tmp_path / "ppo" / "model").complete(NAVIGATE(question="Who?", max_tokens=8)))
+
+
 def test_a_stage_that_is_there_is_not_trained_again(chain, monkeypatch):
     pairs, folder, preset, logs = chain
     for trains in ("train", "train_reward", "ppo"): monkeypatch.setattr(navigator, trains, None)

@@ -92,7 +92,7 @@ def replies(
     said = generate(model, tokenizer, [prompt_of(q, preset) for q in questions], preset.max_new, batch=64 if preset.bare else 8)
     return [restored(text, names(q), quoted=True) for q, text in zip(questions, said)] if preset.bare else said
 
-# %% ../nbs/train/navigator.ipynb #b91492bc
+# %% ../nbs/train/navigator.ipynb #71e8c240
 STAGES = ("before SFT", "after SFT", "SFT on as much", "after PPO")
 _FOLDERS = {"before SFT": "base", "after SFT": "sft", "SFT on as much": "as-much", "reward model": "reward", "after PPO": "ppo"}
 
@@ -117,8 +117,8 @@ def stage(
     place = Path(folder, _FOLDERS[choose("stage", name, _FOLDERS)])
     def before(name): return load_model(stage(name, pairs, folder, preset, seed, follow)["folder"])
     def tuned(start, some):
-        model, tokenizer = before(start)
-        model = model if hasattr(model, "peft_config") else adapted(model, recipe := replace(preset.tuning, seed=seed))
+        (model, tokenizer), recipe = before(start), replace(preset.tuning, seed=seed)
+        if not hasattr(model, "peft_config"): model = adapted(model, recipe)
         log = train(model, encode(tokenizer, [example(p, preset) for p in some], recipe.max_tokens), recipe, place, label=name)
         save_model(model, tokenizer, place / "model")
         return log, len(some)
@@ -140,8 +140,9 @@ def stage(
         elif name == "reward model":
             rated, held = ([Rated(e.id, e.prompt, e.target, p.f1) for p in some for e in [example(p, preset)]] for some in (parts.reward, parts.ppo))
             if preset.drawn: rated += own(parts.reward)
-            (model, log), n = train_reward(*before("after SFT"), rated, replace(preset.reward, seed=seed), place, held), len(rated)
-            save_headed(model, before("after SFT")[1], place / "model")
+            model, tokenizer = before("after SFT")
+            (model, log), n = train_reward(model, tokenizer, rated, replace(preset.reward, seed=seed), place, held), len(rated)
+            save_headed(model, tokenizer, place / "model")
         else:
             reward, (model, tokenizer) = sound(frozen(*load_headed(stage("reward model", pairs, folder, preset, seed, follow)["folder"]))), before("after SFT")
             asked = [(id, prompt_of(q, preset)) for id, q in {p.asked: p.question for p in parts.ppo}.items()]
