@@ -29,7 +29,7 @@ from .ppo import PPO, Rated, frozen, headed, load_headed, plain, ppo, sample, sa
 from .searchr import SearchR
 from .trained_chat import TrainedChat
 
-# %% ../nbs/train/navigator.ipynb #9074c3f5
+# %% ../nbs/train/navigator.ipynb #f062d788
 @dataclass(frozen=True)
 class Preset:
     "What is trained, on how much, and how."
@@ -48,8 +48,8 @@ class Preset:
 
 _TINY = dict(betas=(0.9, 0.99), warmup=0.1)
 PRESETS = {p.name: p for p in (
-    Preset("tiny", "", True, dict(musique=900, hotpotqa=300, **{"2wiki": 400}), 800, Recipe("full", lr=2e-3, epochs=8, batch=8, **_TINY), Recipe("full", lr=1e-3, epochs=3, batch=32, **_TINY),
-           PPO("full", lr=2.5e-4, epochs=4, rollouts=192, batch=48, passes=2, kl=0.05, lam=1.0, value=0.05, max_new=96, **_TINY), SearchR(informative=0, decide="rule"), drawn=2, max_new=96),
+    Preset("tiny", "", True, dict(musique=2600, hotpotqa=800, **{"2wiki": 1000}), 2200, Recipe("full", lr=3e-3, epochs=8, batch=16, **_TINY), Recipe("full", lr=1e-3, epochs=2, batch=32, **_TINY),
+           PPO("full", lr=2.5e-4, epochs=2, rollouts=192, batch=48, passes=2, kl=0.05, lam=1.0, value=0.05, max_new=96, **_TINY), SearchR(informative=0, decide="rule"), drawn=2, max_new=96),
     Preset("8B", "meta-llama/Llama-3.1-8B", False, dict(musique=2000), 300, Recipe("lora", lr=2e-5, epochs=3, batch=8, micro=1), Recipe("lora", lr=2e-5, epochs=1, batch=8, micro=1),
            PPO("lora", lr=1e-5, rollouts=64, batch=16, micro=1, max_new=200)))}
 TINY = dict(width=128, layers=2, heads=4, inner=256)  # of the tiny model
