@@ -225,7 +225,7 @@ def navigators(
         pinned([("treekit.navigator:_trained", dict(name=name, seed=s)) for name, s in missing])
     return [json.loads(path.read_text(encoding="utf-8")) | dict(folder=str(path.parent / "model")) for path in logs.values()]
 
-# %% ../nbs/train/navigator.ipynb #c1486c20
+# %% ../nbs/train/navigator.ipynb #ea22e5d7
 REWARDS = {"answer F1": "of the final answer along the most likely path, percent", "reward": "predicted for a drawn path, percent", "true reward": "answer F1 along a drawn path, percent", "KL": "to the fine-tuned model, nats of a drawn reply"}
 
 def held_out() -> list[Question]:
@@ -244,6 +244,8 @@ def divergence(
     with torch.no_grad(): said = [math.fsum(seen(m, lot)[0].double().sum().item() for lot in lots) for m in (model, reference)]
     return (said[0] - said[1]) / len(episodes)
 
+def _findings(name, seed): return _folder(seed) / "examined" / _FOLDERS[name] / "examined.json"  # a folder of its own: the stage's is locked while the stage is looked up
+
 def _examined(name, seed):
     "In a process of its own: what a tiny stage can do, or what was found."
     pairs, folder, tiny = tiny_pairs()[0], _folder(seed), PRESETS["tiny"]
@@ -256,14 +258,14 @@ def _examined(name, seed):
         def true(texts): return answer_f1(questions, [NAVIGATE.read(t).value for t in texts], tiny.method)
         both = [headed(m, tiny.tuning) for m in (model, load_model(at("after SFT"))[0])]
         return dict(replies=said, answers=true(said), reward=reward(asked, [e.reply for e in drawn]), true=true([restored(e.reply, names(q.question), True) for e, q in zip(drawn, questions)]), kl=divergence(*both, drawn))
-    kept(Path(folder, _FOLDERS[name], "examined.json"), make)
+    kept(_findings(name, seed), make)
 
 def examined(
     wanted: list[tuple[str, int]],  # (stage, seed)
 ) -> list[dict]:  # of each: the measures of `navigator_data.MEASURES` and of `REWARDS`
     "What tiny navigators can do, on `held_out` questions."
     navigators([*wanted, *dict.fromkeys(("reward model", s) for _, s in wanted)])
-    files = {(name, s): _folder(s) / _FOLDERS[name] / "examined.json" for name, s in wanted}
+    files = {(name, s): _findings(name, s) for name, s in wanted}
     pinned([("treekit.navigator:_examined", dict(name=name, seed=s)) for (name, s), path in files.items() if not path.exists()])
     found, questions = [json.loads(path.read_text(encoding="utf-8")) for path in files.values()], held_out()
     def mean(values): return 100 * math.fsum(values) / len(values)
