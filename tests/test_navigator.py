@@ -12,7 +12,7 @@ from treekit.finetuning import Recipe
 from treekit.llm import CallFailed, Completion
 from treekit.method import Kit
 from treekit.navigator import PRESETS, STAGES, TrainedNavigator, example, names, restored, sound, stage, train_navigator, without
-from treekit.navigator_data import COUNTS, Pair, collected, gold, measured, parted, path_em, path_f1, slotted, well_formed, wordings
+from treekit.navigator_data import COUNTS, MEASURES, Pair, collected, gold, measured, parted, path_em, path_f1, slotted, well_formed, wordings
 from treekit.offline import ExtractiveChat
 from treekit.paths import NAVIGATE
 from treekit.ppo import PPO
@@ -152,6 +152,16 @@ def test_a_stage_that_is_there_is_not_trained_again(chain, monkeypatch):
     pairs, folder, preset, logs = chain
     for trains in ("train", "train_reward", "ppo"): monkeypatch.setattr(navigator, trains, None)
     assert stage("after PPO", pairs, folder, preset) == logs["after PPO"]["after PPO"]
+
+
+def test_stages_are_examined(chain, monkeypatch):
+    "All but the training is as for the tiny preset: what is found is kept, and looking stages up inside waits for nobody."
+    pairs, folder, preset, logs = chain
+    monkeypatch.setitem(PRESETS, "tiny", preset)
+    for name, value in dict(tiny_pairs=lambda: (pairs, {}), _folder=lambda seed: folder, held_out=lambda: [ASKED], navigators=lambda wanted: [], kit_of=lambda: lambda q: Kit(ExtractiveChat(), SHELF),
+                            pinned=lambda jobs: [getattr(navigator, job.partition(":")[2])(**arguments) for job, arguments in jobs]).items(): monkeypatch.setattr(navigator, name, value)
+    found = navigator.examined([("after SFT", 0), ("after PPO", 0)])
+    assert found[0]["KL"] == 0 and found[0].keys() >= {*MEASURES, *navigator.REWARDS} and navigator.examined([("after SFT", 0)]) == found[:1]
 
 
 def test_it_takes_questions_apart(chain):
