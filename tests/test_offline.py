@@ -9,6 +9,7 @@ from treekit.config import UsageError
 from treekit.data import Passage
 from treekit.llm import FINAL, PROMPTS, Prompt, Request
 from treekit.following import explicit, pages
+from treekit.registry import MODULES
 from treekit.offline import ExtractiveChat, likelihood
 from treekit.tasks import HANDLERS, answer, answer_ambiguous, subanswers, subquestions
 
@@ -28,15 +29,13 @@ def complete(request): return asyncio.run(ExtractiveChat().complete(request))
 def inputs_for(prompt):
     "Invented inputs of the shapes that the tasks take."
     known = dict(question="Where was the director of The Lamp born?", documents=LAMP, phrase="the director of The Lamp", context=["The Lamp is a film directed by Mira Voss."],
-                 questions=["Who directed The Lamp?", "Where was Mira Voss born?"], exemplars="", candidates="5", pick="3", thought="The Lamp is a film directed by Mira Voss.")
+                 questions=["Who directed The Lamp?", "Where was Mira Voss born?"], exemplars="", candidates="5", pick="3", thought="The Lamp is a film directed by Mira Voss.",
+                 name="The Lamp", descriptions=["The Lamp is a film."])
     return {slot: known.get(slot, "") for slot in prompt.slots if slot not in prompt.defaults}
 
 
 def registered():
-    for module in ("treerare", "baselines"):
-        try: __import__(f"treekit.{module}")
-        except ModuleNotFoundError as e:
-            if e.name != f"treekit.{module}": raise
+    for module in MODULES: __import__(f"treekit.{module}")  # whatever other tests have loaded
     return {name: p for name, p in PROMPTS.items() if name.split(".")[0] not in ("test", "offline", "demo")}
 
 
