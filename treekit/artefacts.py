@@ -119,7 +119,7 @@ def _papermill():
         def execute_managed_notebook(cls, nb_man, kernel_name, kernels=None, env=None, log=None, start_timeout=60, **kwargs):
             with tempfile.TemporaryDirectory() as sockets:  # files, no ports: two kernels that start at once can take the same port, and one of them dies
                 config = Config(KernelManager=dict(transport="ipc", ip=f"{sockets}/kernel"))
-                client = PapermillNotebookClient(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, timeout=None, config=config)
+                client = PapermillNotebookClient(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, timeout=None, iopub_timeout=600, config=config)  # a busy kernel's last words may come late
                 kernels.append(client)
                 return client.execute(env=env, stderr=log)  # what the kernel's process itself has to say
     papermill_engines.register("treekit", Engine)
