@@ -6,7 +6,7 @@
 __all__ = ['LITERAL', 'name_of', 'importance', 'ranked', 'Steps', 'Found', 'Informed', 'Informativeness', 'dealt', 'DualPath',
            'dual_path']
 
-# %% ../nbs/07c_informativeness.ipynb #e4b272a8
+# %% ../nbs/07c_informativeness.ipynb #d6a8763b
 import bisect, contextlib, hashlib, math, os, random, tempfile, zipfile
 from dataclasses import astuple, dataclass
 from functools import cached_property
@@ -16,6 +16,7 @@ from .bm25 import Hit, Retriever, corpus_hash, _best, _checked
 from .bridging import _SMALL, _fold, _inverse, _runs, _table, _words, aliases, mentions
 from .config import UsageError, choose, work_dir
 from .entities import Annotated, Annotations, Shape, annotated_text
+from .retrieval import Hybrid
 
 # %% ../nbs/07c_informativeness.ipynb #dd11eb15
 def name_of(
@@ -294,7 +295,7 @@ def dealt(
         taken[i] += 1
     return list(out)
 
-# %% ../nbs/07c_informativeness.ipynb #956ff7dd
+# %% ../nbs/07c_informativeness.ipynb #83f01e00
 class DualPath:
     "Passages by informativeness and by similarity (Sec. 2.4)."
     def __init__(
@@ -313,6 +314,7 @@ class DualPath:
         self.literal, self.passages = literal, informative.passages
         parts = ([literal] if literal else []) + [informative, similar]
         self.fingerprint = f"dual({shares[0]}+{shares[1]},{fusion},{refill if fusion == 'lists' else constant},{','.join(p.fingerprint for p in parts)})"
+        self._fusion = Hybrid(parts, constant, weights=(0.5, 0.5, 1.0) if literal else (1.0, 1.0))
 
     def search(
         self,
@@ -321,21 +323,10 @@ class DualPath:
     ) -> list[list[Hit]]:  # scores: of the fusion; for lists, the reciprocal of the place
         "The passages of both paths for each query."
         queries, k = _checked(queries, sum(self.shares) if k is None else k)
-        if self.fusion == "reciprocal": return self._fused(queries, k)
+        if self.fusion == "reciprocal": return self._fusion.search(queries, k)
         whole, found = sum(self.shares), [r.search(queries, 2 * k) for r in (self.informative, self.similar)]
         mine = -(-k * self.shares[0] // whole)
         return [self._listed([h.passage for h in a], [h.passage for h in b], (mine, k - mine), k) for a, b in zip(*found)]
-
-    def _fused(self, queries, k):
-        weighed = [(self.literal, 0.5), (self.informative, 0.5), (self.similar, 1.0)] if self.literal else [(self.informative, 1.0), (self.similar, 1.0)]
-        rankings, out = [(r.search(queries, max(k, 100)), weight) for r, weight in weighed], []
-        for i in range(len(queries)):
-            sums = {}
-            for ranking, weight in rankings:
-                for hit in ranking[i]: sums[hit.passage] = sums.get(hit.passage, 0) + weight / (self.constant + hit.rank)
-            best = sorted(sums.items(), key=lambda item: -item[1])[:k]  # stable: equal sums stay in order of arrival
-            out.append([Hit(passage, score, rank) for rank, (passage, score) in enumerate(best, 1)])
-        return out
 
     def _listed(self, informative, similar, shares, k):
         both = dealt(informative, similar, shares, self.refill)

@@ -175,7 +175,7 @@ class Dense:
                 results[i] = [Hit(self.passages[j], float(row[j]), rank) for rank, j in enumerate(_best(row, k), 1)]
         return results
 
-# %% ../nbs/06b_retrieval.ipynb #87e4fcb3
+# %% ../nbs/06b_retrieval.ipynb #fea9127d
 class Hybrid:
     "Several retrievers' rankings in one, by reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."
     def __init__(
@@ -183,9 +183,10 @@ class Hybrid:
         retrievers: list[Retriever],
         constant: int = 60,  # the paper's: the larger, the less the first ranks stand out
         depth: int = 100,  # how far down each ranking is read
+        weights: tuple[float, ...] = (),  # what each ranking counts; none: all the same
     ):
-        self.retrievers, self.constant, self.depth = list(retrievers), constant, depth
-        self.fingerprint = f"rrf({constant},{depth}," + ",".join(r.fingerprint for r in self.retrievers) + ")"
+        self.retrievers, self.constant, self.depth, self.weights = list(retrievers), constant, depth, weights or (1,) * len(retrievers)
+        self.fingerprint = f"rrf({constant},{depth}," + ",".join([*map(str, weights), *(r.fingerprint for r in self.retrievers)]) + ")"
 
     def search(
         self,
@@ -199,8 +200,8 @@ class Hybrid:
 
     def _fuse(self, rankings):
         sums = {}
-        for hits in rankings:
-            for hit in hits: sums[hit.passage] = sums.get(hit.passage, 0) + 1 / (self.constant + hit.rank)
+        for hits, weight in zip(rankings, self.weights, strict=True):
+            for hit in hits: sums[hit.passage] = sums.get(hit.passage, 0) + weight / (self.constant + hit.rank)
         best = sorted(sums.items(), key=lambda item: -item[1])  # stable: equal sums stay in order of arrival
         return [Hit(passage, score, rank) for rank, (passage, score) in enumerate(best, 1)]
 

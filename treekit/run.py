@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['GIVE_UP', 'INDEX', 'TRAINED', 'Row', 'Results', 'mean_of_means', 'RunFailed', 'chat_for', 'store_path', 'run', 'pace']
 
-# %% ../nbs/10_run.ipynb #759d5652
+# %% ../nbs/10_run.ipynb #dccc59b8
 import asyncio, dataclasses, functools, gc, importlib, json, os, sys, threading, time, uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .config import Profile, UsageError, choose, load_profile, work_dir
-from .data import Passage, Question
+from .data import Question
 from .library import Batch, Lazy, Library, Unusable, fingerprint, source_fingerprint
 from .llm import canonical_endpoint, load_prompts
 from .method import Kit, Prediction, Trace, Usage
