@@ -5,11 +5,11 @@ As what `planning.Replies` says (`guide`) and as replies for the local server (`
 import json, re
 from dataclasses import dataclass
 
-from treekit.data import Passage
-from treekit.entities import Annotated, Annotations, Shape
-from treekit.library import Corpus
-from treekit.referring import UNFOUND, heard, references, resolved
-from treekit.syntax import Entity
+from treekit.core.types import Passage
+from treekit.syntax.entities import Annotated, Annotations, Shape
+from treekit.experiments.provide import Corpus
+from treekit.papers.searchr.references import UNFOUND, heard, references, resolved
+from treekit.syntax.parser import Entity
 
 
 @dataclass
@@ -57,7 +57,7 @@ def corpus(passages=PASSAGES): return Corpus(passages, "examples", Annotations(C
 
 
 def said(part, question, history="", documents=""):
-    "The reply to a prompt of `treekit.paths` or of SEARCH-R."
+    "The reply to a prompt of `treekit.papers.searchr.paths` or of SEARCH-R."
     if part == "navigate": return json.dumps(BY_QUESTION[question].path)
     if part == "generate": return json.dumps([BY_QUESTION[question].path, [question]])
     if part == "unclear": return "Yes" if references([*(q for _, q, _ in heard(history)), question])[-1] or "#" in question else "No"

@@ -5,9 +5,9 @@ As a `Chat` (`Planner`) and as replies for the local server (`reply`). It knows 
 import asyncio, json, random, re
 from dataclasses import dataclass, field
 
-from treekit.bm25 import Hit
-from treekit.data import Passage
-from treekit.llm import Completion
+from treekit.retrieval.bm25 import Hit
+from treekit.core.types import Passage
+from treekit.core.llm import Completion
 
 
 @dataclass

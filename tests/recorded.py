@@ -1,13 +1,13 @@
 "One question answered by one method over the OpenAI protocol, and the store's record of what was asked, in the ledger's order."
 import json, zlib
 
-from treekit.bm25 import BM25
+from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
-from treekit.data import Passage, Question
-from treekit.library import Lazy
-from treekit.llm import OpenAIChat
-from treekit.run import run
-from treekit.store import Store
+from treekit.core.types import Passage, Question
+from treekit.experiments.provide import Lazy
+from treekit.core.llm import OpenAIChat
+from treekit.experiments.run import run
+from treekit.core.store import Store
 
 ASKED = "In which county is the birthplace of the author of Grey Harbour?"
 POOL = [Passage(f"p{i}", title, text) for i, (title, text) in enumerate([

@@ -5,14 +5,15 @@ from pathlib import Path
 
 from tqdm import tqdm
 from treekit.config import load_profile
-from treekit.data import Passage, Question
-from treekit.library import Lazy
-from treekit.llm import FINAL, TEXT, Prompt
-from treekit.method import Prediction
-from treekit.report import compare, published, save_table
-from treekit.retrieval import BM25
-from treekit.run import run
-from treekit.store import Store
+from treekit.core.types import Passage, Question
+from treekit.experiments.provide import Lazy
+from treekit.core.llm import Prompt
+from treekit.core.replies import FINAL, TEXT
+from treekit.core.method import Prediction
+from treekit.figures.report import compare, published, save_table
+from treekit.retrieval.bm25 import BM25
+from treekit.experiments.run import run
+from treekit.core.store import Store
 
 PART = Prompt("resume/part", "subanswers", "$documents\n\nSay one sentence about part $part of: $question", TEXT)
 WHOLE = Prompt("resume/whole", "answer", "$documents\n\nEvidence: $evidence\nQuestion: $question\nFINAL:", FINAL)

@@ -4,7 +4,7 @@ import os, time
 import pytest
 
 from treekit.config import load_profile
-from treekit.run import chat_for, run
+from treekit.experiments.run import chat_for, run
 
 
 def timed(server, methods, questions, concurrency, store, corpora=None, **settings):

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from treekit.config import UsageError
-from treekit.data import Passage, Question
-from treekit.method import Trace, Usage
-from treekit.rating import Rater
-from treekit.report import compare, published, to_markdown
-from treekit.run import Row
-from treekit.statistics import fleiss_kappa, pearson, spearman
-from treekit.votes import ERRORS, FIELDS, PANEL, PEOPLE, Panel, agreement_rows, correlation_rows, kappa_of, line_of, most, panel, read_votes, save_votes, simulate, write_vote
+from treekit.core.types import Passage, Question
+from treekit.core.method import Trace, Usage
+from treekit.analysis.rating import Rater
+from treekit.figures.report import compare, published, to_markdown
+from treekit.experiments.run import Row
+from treekit.scoring.statistics import fleiss_kappa, pearson, spearman
+from treekit.analysis.votes import ERRORS, FIELDS, PANEL, PEOPLE, Panel, agreement_rows, correlation_rows, kappa_of, line_of, most, panel, read_votes, save_votes, simulate, write_vote
 
 
 def row(id="q1", answer="부산입니다.", method="Tree-of-Question", error="", gold=("부산",)):
@@ -55,7 +55,7 @@ def test_correlations_are_scipys(items):
 def test_a_resample_is_counted_as_the_whole_is():
     "The intervals' statistics, on resamples with repeated responses."
     import numpy as np
-    from treekit.votes import _correlations, _kappas
+    from treekit.analysis.votes import _correlations, _kappas
     votes, x = drawn(1, 40, 5), [random.Random(i).randint(1, 10) for i in range(40)]
     y, picks = [float(sum(v) > 2) for v in votes], np.random.default_rng(3).integers(40, size=(20, 40))
     for theirs in (pearson, spearman):
@@ -234,11 +234,11 @@ def test_a_page_over_votes_on_another_text(tmp_path):
 
 def test_raters_files_fill_the_table_and_a_wrong_one_stops_it(tmp_path, monkeypatch):
     "Four questions: the page's way to its responses, three people's files, Table 6 and Figure 2; then a response that isn't the one rated."
-    from treekit import toq
-    from treekit.artefacts import reproduce_all
+    from treekit.papers.toq import method as toq
+    from treekit.reproduce import reproduce_all
     from treekit.config import load_profile
-    from treekit.experiments import sample
-    from treekit.run import run
+    from treekit.experiments.tables import sample
+    from treekit.experiments.run import run
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
     P = load_profile("offline", n=4)
     rows = run({"Direct Generation": toq.METHODS["Direct Generation"], "Tree-of-Question": toq.METHODS["ToQ (ours)"]}, sample(P, ("komultihop",)), P, progress=False).rows

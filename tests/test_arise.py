@@ -3,15 +3,15 @@ import asyncio, inspect, math, random
 
 import pytest
 
-from treekit.arise import ARISE, METHODS, READINGS, path_after
-from treekit.bm25 import Hit
+from treekit.papers.arise.method import ARISE, METHODS, READINGS, path_after
+from treekit.retrieval.bm25 import Hit
 from treekit.config import UsageError, load_profile
-from treekit.data import Passage, Question
-from treekit.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
-from treekit.method import Kit
-from treekit.reasoning import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Thinking, risk_value, words
-from treekit.run import run
-from treekit.store import Store, StoredChat
+from treekit.core.types import Passage, Question
+from treekit.core.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
+from treekit.core.method import Kit
+from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Thinking, risk_value, words
+from treekit.experiments.run import run
+from treekit.core.store import Store, StoredChat
 
 
 class Shelf:

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 import treekit.cli
 from treekit.config import UsageError, choose, load_profile, profile_names
-from treekit.data import datasets
-from treekit.library import Library
-from treekit.syntax import ParseCache
+from treekit.corpora.load import datasets
+from treekit.experiments.provide import Library
+from treekit.syntax.parser import ParseCache
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -98,7 +98,7 @@ def test_a_folder_is_not_printed_under_a_table(tmp_path):
 
 def test_a_prebuilt_index_is_opened_with_our_java():
     "Pyserini starts the first Java it finds, which may be too old for Anserini."
-    code = ("import treekit.lucene as l\ntry: l.Lucene.prebuilt('nope')\nexcept l.UsageError as e: print(e)\n"
+    code = ("import treekit.retrieval.lucene as l\ntry: l.Lucene.prebuilt('nope')\nexcept l.UsageError as e: print(e)\n"
             "print(l.java_class('java.lang.System').getProperty('java.specification.version'))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
     lines = done.stdout.splitlines()

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from treekit.baselines import MOST_CONSISTENT, PROMPTS, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable
+from treekit.baselines.prompting import MOST_CONSISTENT, PROMPTS, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable
 from treekit.config import UsageError, load_profile
-from treekit.data import Passage, QAPair, Question, Step
-from treekit.experiments import solved, table1_methods
-from treekit.library import Lazy
-from treekit.llm import CallFailed, Completion, OpenAIChat
-from treekit.method import Kit, configure
-from treekit.report import published
-from treekit.retrieval import Hit
-from treekit.run import run
-from treekit.store import Store
+from treekit.core.types import Passage, QAPair, Question, Step
+from treekit.experiments.tables import solved, table1_methods
+from treekit.experiments.provide import Lazy
+from treekit.core.llm import CallFailed, Completion, OpenAIChat
+from treekit.core.method import Kit, configure
+from treekit.figures.report import published
+from treekit.retrieval.bm25 import Hit
+from treekit.experiments.run import run
+from treekit.core.store import Store
 
 PROFILE = load_profile("offline")
 ASKED = "Where was the author of Grey Harbour born?"
@@ -248,7 +248,7 @@ def test_rationales_come_from_what_the_data_set_knows():
 
 @pytest.mark.parametrize("dataset", ["hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa"])
 def test_every_training_question_of_the_world_has_a_rationale(dataset):
-    from treekit.data import exemplars
+    from treekit.corpora.load import exemplars
     for e in examples_from(exemplars(dataset, "world", 8)):
         assert re.match(r"(The question can stand for \d+ refined questions?\. )?1\. \w", e.rationale) and "#" not in e.rationale and e.answer
 
@@ -283,7 +283,7 @@ def test_a_path_is_worded_like_the_chain_of_thought():
 # --- offline
 
 def test_offline_paths_differ_and_vote(tmp_path):
-    from treekit.data import load
+    from treekit.corpora.load import load
     asked = {d: load(d, "world", n=3) for d in ("hotpotqa", "asqa")}
     results = run({"SC": SelfConsistency()}, asked, load_profile("offline", n=3), store=Store(tmp_path / "s.sqlite"), progress=False)
     assert not results.failures and [r.usage.calls for r in results.rows] == [10] * 3 + [11] * 3

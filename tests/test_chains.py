@@ -4,21 +4,23 @@ import asyncio, random, re, string
 import numpy as np
 import pytest
 
-from treekit import chainrag, search_r1
-from treekit.bm25 import BM25, Hit, corpus_hash
-from treekit.chainrag import ChainRAG, NativeRAG, SentenceGraph, build, kept, sentences_of
+from treekit.baselines import chainrag
+from treekit.baselines import search_r1
+from treekit.corpora.identity import corpus_hash
+from treekit.retrieval.bm25 import BM25, Hit
+from treekit.baselines.chainrag import ChainRAG, NativeRAG, SentenceGraph, build, kept, sentences_of
 from treekit.config import UsageError, load_profile
-from treekit.data import Passage, Question
-from treekit.entities import Annotated, Annotations, Shape, annotated_text
-from treekit.library import Corpus
-from treekit.llm import CallFailed, Completion
-from treekit.method import Kit
-from treekit.referring import heard
-from treekit.report import published
-from treekit.run import run
-from treekit.search_r1 import AGAIN, CLOSING, SEARCH_R1, TURN, SearchR1, read_turn, reward, rollout
-from treekit.store import Store
-from treekit.syntax import Entity
+from treekit.core.types import Passage, Question
+from treekit.syntax.entities import Annotated, Annotations, Shape, annotated_text
+from treekit.experiments.provide import Corpus
+from treekit.core.llm import CallFailed, Completion
+from treekit.core.method import Kit
+from treekit.papers.searchr.references import heard
+from treekit.figures.report import published
+from treekit.experiments.run import run
+from treekit.baselines.search_r1 import AGAIN, CLOSING, SEARCH_R1, TURN, SearchR1, read_turn, reward, rollout
+from treekit.core.store import Store
+from treekit.syntax.parser import Entity
 
 
 @pytest.fixture(autouse=True)

@@ -14,12 +14,13 @@ BODY = '''
 from dataclasses import dataclass
 from pathlib import Path
 from treekit.config import load_profile, root
-from treekit.data import Passage, Question
-from treekit.library import Lazy
-from treekit.llm import FINAL, Prompt
-from treekit.method import Prediction
-from treekit.report import compare, published, save_table
-from treekit.run import run
+from treekit.core.types import Passage, Question
+from treekit.experiments.provide import Lazy
+from treekit.core.llm import Prompt
+from treekit.core.replies import FINAL
+from treekit.core.method import Prediction
+from treekit.figures.report import compare, published, save_table
+from treekit.experiments.run import run
 
 P = load_profile(profile, n=n, seed=seed, data=data, budget=budget, **settings)
 ASK = Prompt("test/cli", "answer", "Passages:\\n$documents\\n\\nQuestion: $question\\nFINAL:", FINAL)

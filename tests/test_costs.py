@@ -5,16 +5,17 @@ from dataclasses import replace
 import pytest
 
 from treekit.config import load_profile, root
-from treekit.costs import PrefixCache, billed_as, bills, cost_table, dollars, frontier, mean_points, prompt_bill, store_of
-from treekit.data import Passage, Question
-from treekit.experiments import sample
-from treekit.llm import TEXT, Completion, Prompt
-from treekit.method import Kit, Prediction
-from treekit.prices import Price, load_prices, price_of
-from treekit.run import Results, Row, run
-from treekit.store import Store, StoredChat
-from treekit.treerare import TreeRare
-from treekit import baselines
+from treekit.experiments.costs import PrefixCache, billed_as, bills, cost_table, dollars, frontier, mean_points, prompt_bill, store_of
+from treekit.core.types import Passage, Question
+from treekit.experiments.tables import sample
+from treekit.core.llm import Completion, Prompt
+from treekit.core.replies import TEXT
+from treekit.core.method import Kit, Prediction
+from treekit.core.prices import Price, load_prices, price_of
+from treekit.experiments.run import Results, Row, run
+from treekit.core.store import Store, StoredChat
+from treekit.papers.treerare.method import TreeRare
+from treekit.baselines import prompting as baselines
 
 
 def messages(text): return [dict(role="user", content=text)]

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pages import page, wikitext, write_dump
 
-from treekit.chunks import best_window, chunks, locate
+from treekit.corpora.chunks import best_window, chunks, locate
 from treekit.config import UsageError
-from treekit.documents import from_text, grown, introduced, tree_of
-from treekit.markup import Skipped, from_html, from_markdown, from_wikitext
-from treekit.treestore import TreeStore, build
-from treekit.world import World
+from treekit.corpora.documents import from_text, grown, introduced, tree_of
+from treekit.corpora.markup import Skipped, from_html, from_markdown, from_wikitext
+from treekit.corpora.treestore import TreeStore, build
+from treekit.world.generate import World
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 REAL = ("articles_freshwiki", "articles_ambigqa_wiki")

@@ -4,22 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from treekit.annotating import Annotator
-from treekit.baselines import RetrieveAndRead
-from treekit.bm25 import BM25
-from treekit.cases import described, draw_examples, draw_rates, rates, sort
+from treekit.analysis.annotating import Annotator
+from treekit.baselines.prompting import RetrieveAndRead
+from treekit.retrieval.bm25 import BM25
+from treekit.analysis.cases import described, draw_examples, draw_rates, rates, sort
 from treekit.config import UsageError, load_profile
-from treekit.data import Passage, Question, Step, load, load_corpus
-from treekit.errors import KINDS, NOT_APPLICABLE, attribute, breakdown, gold_steps
-from treekit.faults import confusion, seed_faults
-from treekit.library import Batch
-from treekit.llm import CallFailed, Completion
-from treekit.method import Trace, Usage
-from treekit.outcomes import FIELDS, NO_ANSWER, OUTCOMES, agreement, by_hand, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation
-from treekit.run import Row, chat_for, run
-from treekit.store import Store, StoredChat
-from treekit.syntax import parser_for
-from treekit.treerare import ABLATIONS, METHODS, TreeRare
+from treekit.core.types import Passage, Question, Step
+from treekit.corpora.load import load, load_corpus
+from treekit.analysis.attribution import KINDS, NOT_APPLICABLE, attribute, breakdown, gold_steps
+from treekit.analysis.seeded_faults import confusion, seed_faults
+from treekit.experiments.provide import Batch
+from treekit.core.llm import CallFailed, Completion
+from treekit.core.method import Trace, Usage
+from treekit.analysis.outcome_rules import OUTCOMES
+from treekit.analysis.outcomes import FIELDS, NO_ANSWER, agreement, by_hand, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation
+from treekit.experiments.run import Row, chat_for, run
+from treekit.core.store import Store, StoredChat
+from treekit.syntax.parser import parser_for
+from treekit.papers.treerare.method import ABLATIONS, METHODS, TreeRare
 
 ROOT = Path(__file__).resolve().parents[1]
 WHEN = Question("q1", "musique", "Where did the founder of the Voss Institute die?", ("Tarn",), supporting=("p1", "p2"),

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from treekit import evidence, revising
+from treekit.experiments import arise as evidence
+from treekit.baselines import revising
 from treekit.config import load_profile
-from treekit.data import load
-from treekit.report import published
-from treekit.run import run
-from treekit.store import Store
+from treekit.corpora.load import load
+from treekit.figures.report import published
+from treekit.experiments.run import run
+from treekit.core.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 REAL = ROOT.parent / "shared" / "data"

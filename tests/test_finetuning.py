@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError
-from treekit.finetuning import (Diverged, Example, Recipe, adapted, batches, encode, extra, generate, load_checkpoint, load_model, load_weights, pinned, save_model, sft_loss, tiny_model,
+from treekit.training.sft import (Diverged, Example, Recipe, adapted, batches, encode, extra, generate, load_checkpoint, load_model, load_weights, pinned, save_model, sft_loss, tiny_model,
                                 tokenizer_of, train, trainable)
-from treekit.router_training import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split
-from treekit.routing import FORMATS, RST, light_nodes
-from treekit.world import World
+from treekit.training.router_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split
+from treekit.papers.rdr2.router import FORMATS, RST, light_nodes
+from treekit.world.generate import World
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -186,9 +186,9 @@ def test_decoding_in_a_batch_is_decoding_alone():
 
 
 def test_two_processes_give_the_same_bits():
-    one, two = pinned([("treekit.finetuning:rehearsal", dict(steps=6)), ("treekit.finetuning:rehearsal", dict(steps=6))])
+    one, two = pinned([("treekit.training.sft:rehearsal", dict(steps=6)), ("treekit.training.sft:rehearsal", dict(steps=6))])
     assert one == two and len(one) == 6
-    with pytest.raises(UsageError, match="epochs should be above zero"): pinned([("treekit.finetuning:rehearsal", dict(steps=0))])
+    with pytest.raises(UsageError, match="epochs should be above zero"): pinned([("treekit.training.sft:rehearsal", dict(steps=0))])
 
 
 # ---- the router's samples and scores ----
@@ -264,14 +264,14 @@ def test_the_worlds_gold():
 
 def test_curation_leaves_out_what_it_cannot_read():
     import asyncio
-    from treekit.llm import Completion
+    from treekit.core.llm import Completion
     replies = iter(['[{"id": 2, "tag": "answer", "explanation": "it says so"}, {"id": 4, "tag": "expand", "explanation": "names"}]', "Cannot answer", "I think so", '[{"id": 5, "tag": "answer", "explanation": "hidden"}]'])
     class Scripted:
         model, endpoint, defaults = "scripted", "test", dict(temperature=0.0, max_tokens=100)
         async def complete(self, request):
             assert "2: A dam of 1883." in request.text and "5: Moles" not in request.text and request.text.count("When?") == 1
             return [Completion(next(replies))]
-    from treekit.data import Question
+    from treekit.core.types import Question
     found = [(Question(f"q{k}", "asqa", "When?", ("1883",)), view().rst) for k in range(4)]
     samples, left = asyncio.run(curated(found, Scripted()))
     assert [s.behaviours for s in samples] == [(("ANSWER", 2), ("EXPAND", 4)), ()] and left == dict(unread=1, misplaced=1)
@@ -280,16 +280,16 @@ def test_curation_leaves_out_what_it_cannot_read():
 # ---- the five rows of Table 4, in miniature ----
 
 def test_the_rows_are_the_printed_ones():
-    from treekit.report import published
-    from treekit.trained_router import CURVE, ROUTER, SETTINGS
+    from treekit.figures.report import published
+    from treekit.training.router import CURVE, ROUTER, SETTINGS
     assert list(SETTINGS) == list(dict.fromkeys(r["method"] for r in published("rdr2", "table4"))) and {CURVE, ROUTER} <= set(SETTINGS)
 
 
 def test_a_router_is_trained_kept_and_serves(monkeypatch, tmp_path):
     "All of the tiny preset with thirty samples: lessons, LoRA, all weights, looks while training; found again; and a routing call answered in either format."
     import asyncio
-    import treekit.trained_router as t
-    from treekit.routing import ROUTE
+    import treekit.training.router as t
+    from treekit.papers.rdr2.router import ROUTE
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     monkeypatch.setitem(t.PRESETS, "tiny", replace(t.PRESETS["tiny"], train=30, test=12, articles=200, lessons=40, lesson_epochs=1.0))
     monkeypatch.setattr(t, "TINY", dict(width=32, layers=1, heads=2, inner=64))

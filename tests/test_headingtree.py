@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 from treekit.config import UsageError, load_profile
-from treekit.documents import grown
-from treekit.headingtree import cases, chosen, draw_framework, draw_path, draw_routing, on_show, said, show_path, shown_nodes, steps, told, tree_behind
-from treekit.method import Trace
-from treekit.origins import Documents
-from treekit.records import QAPair, Question
+from treekit.corpora.documents import grown
+from treekit.figures.rdr2 import cases, chosen, draw_framework, draw_path, draw_routing, on_show, said, show_path, shown_nodes, steps, told, tree_behind
+from treekit.core.method import Trace
+from treekit.corpora.lookup import Documents
+from treekit.core.types import QAPair, Question
 
 
 def a_case(tree, *views, text="An answer.", question="What?"):

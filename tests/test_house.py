@@ -1,62 +1,116 @@
 "The rules of the house: what may import what, what loads when, and what must never stand in a committed file."
-import ast, json, re, subprocess, sys
+import ast, importlib.util, json, re, subprocess, sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULES = {p.stem: p for p in (ROOT / "treekit").glob("*.py") if not p.stem.startswith("_")}
-CORE = {}  # module -> number of its notebook
-PAPERS, TRAIN = {}, {}  # module -> its notebook
-for notebook in sorted((ROOT / "nbs").rglob("*.ipynb")):
-    for cell in json.loads(notebook.read_text())["cells"]:
-        if exported := re.search(r"#\|\s*default_exp\s+(\w+)", "".join(cell["source"])):
-            number = re.match(r"(\d\d)([a-z]?)_", notebook.name)
-            if number: CORE[exported[1]] = number.groups()
-            else: (TRAIN if notebook.parent.name == "train" else PAPERS)[exported[1]] = notebook
-OWN = {"treerare": {"phrases"}, "tree_retrieval": {"phrases", "treerare"}, "arise": {"reasoning"}, "toq": {"planner", "planner_baselines"}, "planner_baselines": {"planner", "iterative"}, "rdr2": {"readers", "routing"}, "long_form": {"readers"}, "router_training": {"rdr2", "routing"}, "trained_router": {"rdr2", "routing"}, "search_r1_training": {"search_r1"}, "hipporag": {"extraction", "iterative"}, "graphrag": {"extraction"}, "chainrag": {"paths", "iterative"}, "searchr": {"paths"}, "navigator_data": {"paths", "searchr"}, "navigator": {"paths", "searchr"}}  # a paper in several modules
-BASELINES = {"baselines", "react", "tree_of_thoughts", "iterative", "revising"}  # ReAct falls back on self-consistency, Tree of Thoughts acts as ReAct does, CoT-SC over passages is self-consistency
+MODULES = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in sorted((ROOT / "treekit").rglob("*.py")) if p.name not in ("__init__.py", "_modidx.py")}
+FLOORS = [  # a package may import from lower floors and from itself; on its own floor only what BESIDE names
+    {"config", "language"},
+    {"core"},
+    {"corpora"},
+    {"world", "syntax", "retrieval", "scoring"},
+    {"offline", "baselines"},
+    {"papers.treerare", "papers.toq", "papers.arise", "papers.searchr", "papers.rdr2"},
+    {"training"},
+    {"experiments"},
+    {"analysis", "figures"},
+    {"registry", "reproduce", "doctor", "cli"},
+]
+FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
+BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "cli": {"registry", "reproduce", "doctor"}, "reproduce": {"registry"}, "doctor": {"registry"}}
+OFFLINE = {"treekit.experiments.provide"}  # who may name the offline models, beside their own package and `training`
 HEAVY = {"torch", "stanza", "pyserini", "jnius", "transformers", "sentence_transformers", "openai", "pandas", "matplotlib", "seaborn", "scipy", "bm25s", "numba", "datasets", "kiwipiepy", "networkx"}
 
 
-def imported(path, top_level=True):
-    "The treekit modules that a module imports, at its top level or anywhere."
-    tree = ast.parse(path.read_text())
-    for node in (tree.body if top_level else ast.walk(tree)):
-        if isinstance(node, ast.ImportFrom) and node.level == 1: yield from [node.module] if node.module else [a.name for a in node.names]
-        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("treekit."): yield node.module.split(".")[1]
-        elif isinstance(node, ast.ImportFrom) and node.module == "treekit": yield from (a.name for a in node.names)
-        elif isinstance(node, ast.Import): yield from (a.name.split(".")[1] for a in node.names if a.name.startswith("treekit."))
+def package_of(module):
+    "treekit.papers.toq.method -> papers.toq; treekit.core.llm -> core; treekit.cli -> cli"
+    parts = module.split(".")[1:]
+    return ".".join(parts[:2] if parts[0] == "papers" else parts[:1])
 
 
-def test_every_module_comes_from_a_notebook():
-    assert set(MODULES) == set(CORE) | set(PAPERS) | set(TRAIN)
+def imports(path, module):
+    "(line, kit module) for each import of a file, inside functions too, and for each name of a kit module that stands in a string."
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    known = {*MODULES, *(".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "treekit").rglob("__init__.py"))} - {"treekit", "treekit.papers"}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import): names = [a.name for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            names = [f"{base}.{a.name}" if f"{base}.{a.name}" in known else base for a in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str): names = re.findall(r"^treekit(?:\.\w+)+(?=:|$)", node.value)
+        else: continue
+        yield from ((node.lineno, name) for name in names if name in known)
 
 
-@pytest.mark.parametrize("module", sorted(CORE))
-def test_imports_go_downwards(module):
-    "A numbered module imports only from notebooks numbered below it."
-    for other in imported(MODULES[module]):
-        assert other in CORE and CORE[other] < CORE[module], f"{module} imports {other} from above"
+def complaint(module, other):
+    "Which rule an import breaks; empty: none."
+    mine, its = package_of(module), package_of(other)
+    if mine == its: return ""
+    if its == "offline" and mine != "training" and module not in OFFLINE: return "only experiments.provide and training name the offline models"
+    if mine == "offline" and its not in ("config", "language", "core", "corpora", "world"): return "offline knows language, core, corpora and world"
+    if FLOOR[its] > FLOOR[mine]: return f"{its} is above {mine}"
+    if FLOOR[its] == FLOOR[mine] and its not in BESIDE.get(mine, ()): return f"{its} and {mine} stand side by side"
+    return ""
 
 
-@pytest.mark.parametrize("module", sorted(PAPERS))
-def test_papers_stand_side_by_side(module):
-    "A paper's module imports services and `method`, never `run` and above, never another paper."
-    for other in imported(MODULES[module], top_level=False):
-        assert {module, other} <= BASELINES or other in OWN.get(module, ()) or other in CORE and CORE[other] < CORE["run"], f"{module} imports {other}"
+def broken_rules():
+    return [f"{path.relative_to(ROOT)}:{line}: imports {other}: {why}" for module, path in every_file().items()
+            for line, other in imports(path, module) if (why := complaint(module, other))]
 
 
-@pytest.mark.parametrize("module", sorted(TRAIN))
-def test_training_stands_on_the_services(module):
-    "What trains a model imports services, other training modules, and the paper whose model it trains."
-    for other in imported(MODULES[module], top_level=False):
-        assert other in TRAIN or other in OWN.get(module, ()) or (other in CORE and CORE[other] < CORE["run"]), f"{module} imports {other}"
+def every_file():
+    "Module -> file, packages' own `__init__`s included."
+    fronts = {".".join(p.parent.relative_to(ROOT).parts): p for p in (ROOT / "treekit").rglob("__init__.py") if p.parent.name not in ("treekit", "papers")}
+    return MODULES | fronts
+
+
+def test_imports_go_downwards():
+    "Packages import from lower floors, wherever in a file the import stands."
+    assert broken_rules() == []
+
+
+def test_no_circles():
+    "No module imports itself, through however many others."
+    graph = {m: sorted({o for _, o in imports(p, m) if o in MODULES and o != m}) for m, p in MODULES.items()}
+    done, path = set(), []
+    def visit(module):
+        assert module not in path, " -> ".join([*path[path.index(module):], module])
+        if module in done: return
+        path.append(module)
+        for other in graph[module]: visit(other)
+        path.pop()
+        done.add(module)
+    for module in graph: visit(module)
+
+
+def test_every_module_comes_from_a_notebook_of_its_package():
+    "nbs/<n>_<package>/<m>_<module>.ipynb, numbered in reading order: a module imports within its package only from notebooks before its own."
+    place = {}
+    for notebook in sorted((ROOT / "nbs").rglob("*.ipynb")):
+        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
+            if exported := re.search(r"#\|\s*default_exp\s+(\S+)", "".join(cell["source"])): place[f"treekit.{exported[1]}"] = notebook.relative_to(ROOT / "nbs")
+    place = {m: p for m, p in place.items() if not m.endswith("__init__")}
+    assert set(place) == set(MODULES)
+    for module, notebook in place.items():
+        folders = [re.sub(r"^\d+_", "", part) for part in (*notebook.parent.parts, notebook.stem)]
+        assert "treekit." + ".".join(folders) == module, notebook
+        for _, other in imports(MODULES[module], module):
+            if other in place and package_of(other) == package_of(module): assert place[other] <= notebook, f"{module} imports {other}, whose notebook comes later"
+
+
+def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
+    "The test above can fail: inside a function, and through a string that names a module."
+    bad = tmp_path / "llm.py"
+    bad.write_text("def f():\n    from ..papers.toq.method import TreeOfQuestion\n\nwhere = 'treekit.offline.chat:main'\n")
+    found = [(line, complaint("treekit.core.llm", other)) for line, other in imports(bad, "treekit.core.llm")]
+    assert found == [(2, "papers.toq is above core"), (4, "only experiments.provide and training name the offline models")]
 
 
 def test_light_modules_load_nothing_heavy():
-    light = [m for m in ("config", "data", "world", "llm", "store", "offline", "retrieval", "syntax", "metrics", "method", "treerare", "baselines", "cli") if m in MODULES]
-    code = "import sys, importlib\n" + "".join(f"importlib.import_module('treekit.{m}')\n" for m in light) + f"print(*sorted(set(sys.modules) & {HEAVY!r}))"
+    light = [m for m in MODULES if package_of(m) not in ("training", "analysis", "figures") or m in ("treekit.training.router", "treekit.training.navigator")]
+    code = "import sys, importlib\n" + "".join(f"importlib.import_module('{m}')\n" for m in light) + f"print(*sorted(set(sys.modules) & {HEAVY!r}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.split() == []
 

@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from treekit.bridging import _words
-from treekit.bm25 import BM25, Hit
+from treekit.retrieval.bridging import _words
+from treekit.retrieval.bm25 import BM25, Hit
 from treekit.config import UsageError
-from treekit.data import Passage, load_corpus
-from treekit.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
-from treekit.informativeness import DualPath, Informativeness, Steps, dealt, dual_path, importance, name_of, ranked
-from treekit.syntax import Entity
+from treekit.core.types import Passage
+from treekit.corpora.load import load_corpus
+from treekit.syntax.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
+from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, dealt, dual_path, importance, name_of, ranked
+from treekit.syntax.parser import Entity
 
 ROOT, PAPER = Path(__file__).resolve().parents[1], Steps.paper()
 

@@ -6,7 +6,7 @@ import pytest
 from recorded import ASKED, POOL, go
 from rounds import CHAIN
 from treekit.config import UsageError
-from treekit.iterative import AutoRAG, IRCoT, IterRetGen, SelfAsk, methods
+from treekit.baselines.iterative import AutoRAG, IRCoT, IterRetGen, SelfAsk, methods
 
 QUESTIONS, FACTS = [q for q, _ in CHAIN], [a for _, a in CHAIN]
 
@@ -83,14 +83,14 @@ def test_a_setting_out_of_range_is_named(method, name, value):
 @pytest.mark.parametrize("name", list(methods()))
 def test_an_empty_question_is_said(name):
     import asyncio
-    from treekit.data import Question
-    from treekit.method import Kit
+    from treekit.core.types import Question
+    from treekit.core.method import Kit
     with pytest.raises(UsageError, match="empty"): asyncio.run(methods()[name](Question("q", "d", " "), Kit(None)))
 
 
 def test_a_question_is_resumed_where_it_stopped(server):
     "The calls of an interrupted question are in the store: only what is missing is asked."
-    from treekit.store import Store
+    from treekit.core.store import Store
     store = Store()
     server.script(reply="rounds:self_ask", faults=[dict(kind="400", match="The birthplace of Ida Roth is Tarn", times=1)])
     first, _, _ = go(SelfAsk(), server, store)

@@ -1,7 +1,7 @@
 "SIGKILL at random moments: no answered call is made again, and what is there in the end is what an uninterrupted run leaves."
 import json, os, random, signal, time, zlib
 
-from treekit.store import Store
+from treekit.core.store import Store
 from workers import processes, run_all
 
 QUESTIONS, KILLS = 60, 20

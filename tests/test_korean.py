@@ -6,10 +6,10 @@ import unicodedata
 
 import pytest
 
-from treekit.bm25 import BM25, analyzer_for, english, korean
-from treekit.data import Passage
-from treekit.josa import fit, josa, settle
-from treekit.korean import morpheme_terms, spaced_words, syllable_pairs
+from treekit.retrieval.bm25 import BM25, analyzer_for, english, korean
+from treekit.core.types import Passage
+from treekit.language.particles import fit, josa, settle
+from treekit.language.morphemes import morpheme_terms, spaced_words, syllable_pairs
 
 
 def nfd(text): return unicodedata.normalize("NFD", text)
@@ -47,7 +47,7 @@ def test_the_passages_language_chooses_the_analyzer():
 
 
 def test_lucene_ranks_as_memory_does(tmp_path, monkeypatch):
-    from treekit.lucene import Lucene
+    from treekit.retrieval.lucene import Lucene
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     passages = [Passage(str(i), t, x) for i, (t, x) in enumerate([("등불", "등불은 소르에서 촬영되었다."), ("소르", "소르는 강가의 도시로 등대가 있다."), ("강", "강은 도시를 지난다.")])]
     queries = ["소르에서 촬영된 것은?", "도시를 지나는 강", "등대가 있는 곳은 어디인가요?", "", "xyz"]
@@ -58,7 +58,7 @@ def test_lucene_ranks_as_memory_does(tmp_path, monkeypatch):
 
 
 def test_morphemes_are_the_same_in_every_process():
-    code = "from treekit.bm25 import korean\nprint(korean('노르드비크에서 태어난 벨란토 스트란드는 1974년 3월 5일에 무엇을 발표했나요?'))"
+    code = "from treekit.retrieval.bm25 import korean\nprint(korean('노르드비크에서 태어난 벨란토 스트란드는 1974년 3월 5일에 무엇을 발표했나요?'))"
     outs = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**__import__("os").environ, "PYTHONHASHSEED": s}).stdout for s in "12"}
     assert len(outs) == 1
 
@@ -67,7 +67,7 @@ def test_morphemes_are_the_same_in_every_process():
 
 @pytest.fixture(scope="module")
 def world():
-    from treekit.world import World
+    from treekit.world.generate import World
     return World(lang="ko")
 
 
@@ -76,7 +76,7 @@ def digest(items): return hashlib.sha256("\n".join(items).encode()).hexdigest()[
 
 def test_english_is_the_same_bytes():
     "The Korean side changes nothing of the English one."
-    from treekit.world import World
+    from treekit.world.generate import World
     w = World()
     assert digest(f"{p.id}|{p.title}|{p.text}" for p in w.passages()) == "6b76d73cf322eba0"
     said = {name: digest(f"{q.id}|{q.question}|{q.answers}|{q.supporting}|{[(s.question, s.answer) for s in q.decomposition]}|{q.triples}|{[p.id for p in q.paragraphs]}" for q in w.dataset(name, 40))
@@ -87,7 +87,7 @@ def test_english_is_the_same_bytes():
 def test_every_particle_fits(world):
     "Behind every name, in articles and questions: the particle that its last sound asks for."
     import re
-    from treekit.facts import make_block
+    from treekit.world.facts import make_block
     texts = [p.text for p in world.passages()] + [q.question for k in ("single", "bridge", "comparison", "list", "compositional") for q in world.questions(k, 40)]
     names = sorted({world.w.name(e) for b in range(4) for e in make_block(0, b)}, key=len, reverse=True)
     pairs = {p: pair for pair in ("은/는", "을/를", "과/와", "으로/로", "이다/다") for p in pair.split("/")}
@@ -109,7 +109,7 @@ def test_one_hop_answers_stand_in_their_passages(world):
 
 def test_the_two_sets_of_tree_of_question():
     from collections import Counter
-    from treekit.data import load, load_corpus
+    from treekit.corpora.load import load, load_corpus
     multihop, general = load("komultihop"), load("kogeneral", n=200)
     assert Counter(q.type for q in multihop) == dict.fromkeys(("bridging", "intersection", "comparison", "hybrid"), 50)
     assert len({q.question for q in multihop}) == 200 and {q.lang for q in multihop + general} == {"ko"} and {q.lang for q in load("multihop", n=8)} == {"en"}
@@ -121,7 +121,8 @@ def test_the_two_sets_of_tree_of_question():
 
 
 def test_a_query_log_needs_no_answers(tmp_path):
-    from treekit.data import DataError, load
+    from treekit.corpora.formats import DataError
+    from treekit.corpora.load import load
     (tmp_path / "log.txt").write_text("소르는 어디에 있나요?\n\n" + nfd("누가 썼나요?") + "\n소르는 어디에 있나요?\n", encoding="utf-8")
     (tmp_path / "log.jsonl").write_text('{"question": "소르는 어디에 있나요?"}\n{"id": "7", "question": "Who?", "type": "user"}\n', encoding="utf-8")
     (tmp_path / "bad.jsonl").write_text('{"id": "1", "question": "소르는?", "answers": []}\n', encoding="utf-8")
@@ -148,9 +149,9 @@ def test_queries_whose_nouns_carry_particles(world):
 # ---------------------------------------------------------------- the offline reader
 
 def share(questions, documents):
-    from treekit.metrics import em
-    from treekit.tasks import HANDLERS
-    import treekit.offline  # registers the handlers
+    from treekit.scoring.metrics import em
+    from treekit.offline.tasks import HANDLERS
+    import treekit.offline.chat  # registers the handlers
     return sum(em(HANDLERS["answer"](question=q.question, documents=documents(q))["answer"], q.answers) for q in questions) / len(questions)
 
 
@@ -169,9 +170,9 @@ def test_multi_hop_questions_from_gold_passages(world, kind, least):
 def test_multi_hop_steps_are_answered_one_by_one(world):
     "Each step of a gold decomposition, its slots filled with what was found before."
     import re
-    from treekit.metrics import em
-    from treekit.tasks import HANDLERS
-    import treekit.offline
+    from treekit.scoring.metrics import em
+    from treekit.offline.tasks import HANDLERS
+    import treekit.offline.chat
     right = total = 0
     for q in world.questions("bridge", 40):
         found = []
@@ -184,8 +185,8 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
 
 
 def test_who_asks_in_english_is_answered_in_english():
-    from treekit.tasks import HANDLERS
-    import treekit.offline
+    from treekit.offline.tasks import HANDLERS
+    import treekit.offline.chat
     p = Passage("1", "The Glass Heron", "The Glass Heron is a 1974 film directed by Mavel Orrin.")
     assert HANDLERS["answer"](question="Who directed The Glass Heron?", documents=[p])["answer"] == "Mavel Orrin"
     assert HANDLERS["answer"](question="소르의 인구는?", documents=[])["answer"] == "알 수 없음"
@@ -203,18 +204,18 @@ def test_who_asks_in_english_is_answered_in_english():
     ("61200명이다", "61,200명"), ("349만", "3,490,000명"), ("3억 5천만 원", "350,000,000원"), ("1974. 3. 5.", "1974년 3월 5일"), ("1974-03-05", "1974년 3월 5일"), ("1974년 3월 5일이다", "1974년 3월 5일"),
     ("1974", "1974년"), ("1974년에", "1974년"), ("743km", "743킬로미터"), ("743 킬로미터", "743km"), ("세 명", "3명"), ("이천십오 년", "2015년"), ("50%", "50퍼센트"), ("BMW입니다", "BMW"), ("Seoul에서", "Seoul")])
 def test_the_same_korean_answer(answer, gold):
-    from treekit.metrics import cover_em, em, f1
+    from treekit.scoring.metrics import cover_em, em, f1
     assert em(answer, gold) == f1(answer, gold) == cover_em(answer, gold) == 1
 
 
 @pytest.mark.parametrize("answer, gold", [("노르드비크강", "노르드비크"), ("3월", "3년"), ("612명", "12명"), ("1975년", "1974년"), ("아니요", "예"), ("", "노르드비크"), ("韓國", "한국"), ("😀", "예"), ("6만", "61,200명")])
 def test_another_korean_answer(answer, gold):
-    from treekit.metrics import em, f1
+    from treekit.scoring.metrics import em, f1
     assert em(answer, gold) == 0 and f1(answer, gold) < 1
 
 
 def test_korean_answers_in_longer_texts():
-    from treekit.metrics import cover_em, f1, list_scores
+    from treekit.scoring.metrics import cover_em, f1, list_scores
     assert cover_em("그 도시에는 6만 1,200명이 살며, 1974년에 특허장을 받았다.", ["61,200명"]) == 1 and cover_em("612명이 산다.", "12명") == 0
     assert cover_em("네, 두 사람은 같은 도시에서 태어났습니다.", "예") == 1 and cover_em("예술가입니다", "예") == 0 and cover_em("아니오, 다릅니다.", "아니요") == 1
     assert 0 < f1("노르드비크 항구", "노르드비크") < 1 and f1("BMW i5", "BMW i5") == 1
@@ -222,7 +223,7 @@ def test_korean_answers_in_longer_texts():
 
 
 def test_every_gold_answer_of_the_world_is_right_by_its_own_aliases(world):
-    from treekit.metrics import em
+    from treekit.scoring.metrics import em
     for q in world.questions("single", 80):
         for a in q.answers: assert em(a, q.answers[0]) == 1, (q.question, a, q.answers)
 
@@ -236,7 +237,7 @@ import warnings, sys
 warnings.simplefilter("error")
 import matplotlib; matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from treekit.report import house_style, save_figure
+from treekit.figures.report import house_style, save_figure
 house_style()
 fig, ax = plt.subplots()
 ax.barh(["나무 질문", "생각의 사슬", "Direct 생성"], [1, 2, 1.5]); ax.set_title("응답 타당도 (%) — 노르드비크, 쉬네키, 궨켈")

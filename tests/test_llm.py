@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from treekit.config import Profile, UsageError
-from treekit.llm import FINAL, QUESTIONS, TEXT, CallFailed, Limiter, OpenAIChat, Prompt, Request, ScoringUnsupported
+from treekit.core.llm import CallFailed, Limiter, OpenAIChat, Prompt, Request, ScoringUnsupported
+from treekit.core.replies import FINAL, QUESTIONS, TEXT
 
 KEY = "sk-test-0123456789"
 asked = Prompt("test.llm", "answer", "$question", FINAL)

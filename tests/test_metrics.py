@@ -3,11 +3,12 @@ import json, math, random
 from collections import Counter
 from pathlib import Path
 import numpy as np, pytest
-from treekit import metrics as m, statistics as s
+from treekit.scoring import metrics as m
+from treekit.scoring import statistics as s
 from treekit.config import load_profile
-from treekit.data import QAPair, Question
-from treekit.method import Usage
-from treekit.run import Results, Row
+from treekit.core.types import QAPair, Question
+from treekit.core.method import Usage
+from treekit.experiments.run import Results, Row
 
 WORDS = "the a red heron Heron, lighthouse 1974 of U.S. (film) keeper's yes no Tessia – glass".split()
 def sentences(n, seed=0, most=8):
@@ -79,7 +80,7 @@ def test_disambig_f1_and_its_readers():
 def tiny_reader(folder):
     "A model with random weights."
     import torch, transformers
-    from treekit.retrieval import MINILM, weights
+    from treekit.retrieval.dense import MINILM, weights
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(weights(MINILM))
     config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, initializer_range=2.0)
@@ -154,7 +155,7 @@ def test_duplicates_in_a_list_are_kept():
 
 def test_f1_of_the_questions_is_what_the_paper_prints():
     "In all of RDR²'s rows F1-5 is below the harmonic mean of the printed R-5 and Pre, and a mean over questions always is at most that; F1 the same."
-    from treekit.report import published
+    from treekit.figures.report import published
     cells = {}
     for c in published("rdr2", "table6"):
         if c["dataset"] == "QAMPARI" and c["value"] is not None: cells.setdefault((c["group"], c["method"]), {})[c["metric"]] = c["value"]
@@ -173,7 +174,7 @@ def test_claims_and_their_judges(tmp_path, capsys):
     "The judge by name from a folder; where it can't be had, word overlap, and a line says so."
     import transformers
     torch = pytest.importorskip("torch")
-    from treekit.retrieval import MINILM, weights
+    from treekit.retrieval.dense import MINILM, weights
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(weights(MINILM))
     transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=tokenizer.vocab_size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0)).save_pretrained(tmp_path / "tiny")
@@ -191,7 +192,7 @@ def test_mauve_of_texts(tmp_path, capsys):
     assert m.mauve_of_texts(questions, long, ["word " * 300 + "." for _ in WORDS]) == pytest.approx(1, abs=1e-6)  # what differs comes after the hundredth word
     with pytest.raises(ValueError): m.mauve_of_texts(questions, people, people[1:])
     import torch, transformers
-    from treekit.retrieval import MINILM, weights
+    from treekit.retrieval.dense import MINILM, weights
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(weights(MINILM))
     transformers.GPT2Model(transformers.GPT2Config(vocab_size=tokenizer.vocab_size, n_embd=16, n_layer=1, n_head=2, n_positions=512)).save_pretrained(tmp_path / "tiny")

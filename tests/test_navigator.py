@@ -4,20 +4,21 @@ from dataclasses import replace
 
 import pytest
 
-from treekit import navigator
-from treekit.bm25 import BM25
+from treekit.training import navigator
+from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError
-from treekit.data import Passage, Question, Step, load
-from treekit.finetuning import Recipe
-from treekit.llm import CallFailed, Completion
-from treekit.method import Kit
-from treekit.navigator import PRESETS, STAGES, TrainedNavigator, example, names, restored, sound, stage, train_navigator, without
-from treekit.navigator_data import COUNTS, MEASURES, Pair, collected, gold, measured, parted, path_em, path_f1, slotted, well_formed, wordings
-from treekit.offline import ExtractiveChat
-from treekit.paths import NAVIGATE
-from treekit.ppo import PPO
-from treekit.searchr import SearchR
-from treekit.store import Store, StoredChat
+from treekit.core.types import Passage, Question, Step
+from treekit.corpora.load import load
+from treekit.training.sft import Recipe
+from treekit.core.llm import CallFailed, Completion
+from treekit.core.method import Kit
+from treekit.training.navigator import PRESETS, STAGES, TrainedNavigator, example, names, restored, sound, stage, train_navigator, without
+from treekit.training.navigator_data import COUNTS, MEASURES, Pair, collected, gold, measured, parted, path_em, path_f1, slotted, well_formed, wordings
+from treekit.offline.chat import ExtractiveChat
+from treekit.papers.searchr.paths import NAVIGATE
+from treekit.training.ppo import PPO
+from treekit.papers.searchr.method import SearchR
+from treekit.core.store import Store, StoredChat
 
 SHELF = BM25([Passage("1", "Tarn", "Tarn is a city. Its population is 41,200."), Passage("2", "Ada Roth", "Ada Roth was a painter. She died in Tarn.")])
 LOOP = SearchR(informative=0, similar=2, decide="rule")

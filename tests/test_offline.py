@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from treekit.comparing import options
+from treekit.offline.comparing import options
 from treekit.config import UsageError
-from treekit.data import Passage
-from treekit.llm import FINAL, PROMPTS, Prompt, Request
-from treekit.following import explicit, pages
+from treekit.core.types import Passage
+from treekit.core.llm import PROMPTS, Prompt, Request
+from treekit.core.replies import FINAL
+from treekit.offline.following import explicit, pages
 from treekit.registry import MODULES
-from treekit.offline import ExtractiveChat, likelihood
-from treekit.tasks import HANDLERS, answer, answer_ambiguous, subanswers, subquestions
+from treekit.offline.chat import ExtractiveChat, likelihood
+from treekit.offline.tasks import HANDLERS, answer, answer_ambiguous, subanswers, subquestions
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 LAMP = [
@@ -199,10 +200,11 @@ def test_the_same_words_in_every_process():
     import subprocess, sys
     code = """if True:
         import asyncio
-        from treekit.data import load, load_corpus
-        from treekit.llm import FINAL, Prompt
-        from treekit.offline import ExtractiveChat
-        from treekit.retrieval import BM25
+        from treekit.corpora.load import load, load_corpus
+        from treekit.core.llm import Prompt
+        from treekit.core.replies import FINAL
+        from treekit.offline.chat import ExtractiveChat
+        from treekit.retrieval.bm25 import BM25
         prompt, chat = Prompt("test.read", "answer", "$question $documents", FINAL), ExtractiveChat()
         questions, search = load("musique", "world", n=40), BM25(load_corpus("musique", "world"))
         for q, hits in zip(questions, search.search([q.question for q in questions], 20)):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError
-from treekit.finetuning import Diverged, Example, Recipe, adapted, encode, generate, inner, load_checkpoint, load_model, pinned, save_model, tiny_model, tokenizer_of, train, trainable
-from treekit.ppo import PPO, Episode, Rated, clipped, continued, frozen, gae, headed, load_headed, plain, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing
+from treekit.training.sft import Diverged, Example, Recipe, adapted, encode, generate, inner, load_checkpoint, load_model, pinned, save_model, tiny_model, tokenizer_of, train, trainable
+from treekit.training.ppo import PPO, Episode, Rated, clipped, continued, frozen, gae, headed, load_headed, plain, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -76,7 +76,7 @@ def test_a_whole_model_is_trained_in_a_half_precision_too():
 def test_the_rewards_loss_is_the_mean_square():
     model, data = headed(llama(), Recipe("full")), [e for e in encode(TOKENIZER, RATED)]
     torch.nn.init.normal_(model.head.weight)
-    from treekit.ppo import _Scored
+    from treekit.training.ppo import _Scored
     data = [_Scored(e.id, e.tokens, e.start, r.score) for e, r in zip(data, RATED)]
     alone = [model.head(inner(model).get_decoder()(input_ids=torch.tensor([e.tokens])).last_hidden_state[0, -1]).item() for e in data]
     assert torch.allclose(predicted(model, data), torch.tensor(alone), atol=1e-5)  # padding and neighbours don't matter
@@ -145,7 +145,7 @@ def test_log_probabilities_are_the_librarys():
 @pytest.mark.parametrize("method", ["full", "lora"])
 @pytest.mark.parametrize("micro", [0, 3])
 def test_at_the_first_minibatch_the_ratio_is_one_and_the_kl_zero(monkeypatch, method, micro):
-    import treekit.ppo as module
+    import treekit.training.ppo as module
     ratios = []
     def watched(new, old, *rest):
         ratios.append((new - old).detach().exp())
@@ -214,7 +214,7 @@ def test_advantages_against_the_plain_sum():
 
 def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
     "Retrieved tokens: in no probability, no KL, no length; the score comes with the last own token. A rollout may write nothing of its own."
-    import treekit.ppo as module
+    import treekit.training.ppo as module
     found, rewarded = TOKENIZER(" bridge bridge bridge").input_ids, []
     def searching(model, tokenizer, prompts, recipe, seed):
         out = []
@@ -237,7 +237,7 @@ def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
 
 
 def test_a_reply_that_was_cut_off_is_worth_less(monkeypatch):
-    import treekit.ppo as module
+    import treekit.training.ppo as module
     last, real = [], gae
     monkeypatch.setattr(module, "gae", lambda rewards, *rest: (last.append(rewards[-1].item()), real(rewards, *rest))[1])
     episodes = []
@@ -350,7 +350,7 @@ def test_bad_input_has_its_line(monkeypatch):
 
 
 def test_two_processes_give_the_same_bits():
-    one, two = pinned([("treekit.ppo:rehearsal", {})] * 2)
+    one, two = pinned([("treekit.training.ppo:rehearsal", {})] * 2)
     assert one == two and len(one) == 3
 
 
@@ -358,7 +358,7 @@ def test_two_processes_give_the_same_bits():
 
 def spoken(*scripts):
     "A stand-in for sampling: each rollout's replies in order, with their tokens."
-    from treekit.finetuning import prompt_tokens
+    from treekit.training.sft import prompt_tokens
     drawn, left = [], [list(s) for s in scripts]
     def continued(model, rows, max_new, over, noise, at_once):
         out = []
@@ -373,7 +373,7 @@ def spoken(*scripts):
 
 def test_search_r1s_rollouts_in_tokens(monkeypatch):
     "What is learned from is what was drawn, in order and token by token; found texts, what was told, and tags that were put in are not."
-    import treekit.search_r1_training as module
+    import treekit.training.search_r1 as module
     scripts = [[("<search>dam</search>", 0), ("<answer>Mole</answer>", 0)], [("<search>dam", 1), ("so", 1), ("<answer>Mole", 1)], [("<search>dam</search><answer>no</answer>", 0), ("<answer>Mole</answer>", 0)], [("", 1), ("", 1), ("", 1)]]
     continued, drawn = spoken(*scripts)
     monkeypatch.setattr(module, "continued", continued)
@@ -395,7 +395,7 @@ def test_search_r1s_rollouts_in_tokens(monkeypatch):
 
 
 def test_what_is_found_is_cut_and_rollouts_go_in_step(monkeypatch):
-    import treekit.search_r1_training as module
+    import treekit.training.search_r1 as module
     continued, _ = spoken([("<search>dam</search>", 0), ("<answer>a</answer>", 0)], [("<answer>b</answer>", 0)])
     monkeypatch.setattr(module, "continued", continued)
     one, two = module.searching(lambda queries: ["tower " * 50], most=5)(llama(), TOKENIZER, PROMPTS[:2], SMALL, 0)
@@ -404,8 +404,8 @@ def test_what_is_found_is_cut_and_rollouts_go_in_step(monkeypatch):
 
 def test_a_step_of_search_r1(tmp_path):
     "By name, with LoRA, on questions and a retriever: sampled, searched, scored, learned from, kept; and resumed without a question asked."
-    from treekit.data import Passage, Question
-    from treekit.search_r1_training import RECIPE, train_search_r1
+    from treekit.core.types import Passage, Question
+    from treekit.training.search_r1 import RECIPE, train_search_r1
     class Shelf:
         fingerprint = "shelf"
         def search(self, queries, k): return [[] for q in queries]

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError
-from treekit.method import Trace
-from treekit.questiontree import draw_architecture, draw_single_and_tree, question_of, subquestions
-from treekit.report import without_glyph
+from treekit.core.method import Trace
+from treekit.figures.toq import draw_architecture, draw_single_and_tree, question_of, subquestions
+from treekit.figures.report import without_glyph
 
 from test_drawing import apart, overlap
 
@@ -16,7 +16,7 @@ WORDS = "니타니아의 도시 다메라에서 태어난 사람 가운데 가�
 
 
 def grown(seed=0, levels=3, children=3, words=12, unasked=False):
-    "A trace as treekit.toq leaves it, of random words."
+    "A trace as treekit.papers.toq.method leaves it, of random words."
     rng, trace = random.Random(seed), Trace()
     def text(most=words): return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
     def judged(valid): return dict(semantic_coherence=rng.randint(1, 10), answerability=rng.randint(0, 100), overall_assessment=rng.randint(0, 40) / 4, response_validity=valid)
@@ -79,12 +79,12 @@ def test_what_was_asked_is_found():
 def test_the_listings_are_made_from_the_code(tmp_path):
     "Algorithm 1, prompts and ledger need no model; each line of the algorithm is there, and a fit of the numbers is asserted inside."
     import csv
-    from treekit.artefacts import reproduce_all, runnable
+    from treekit.reproduce import reproduce_all, runnable
     tasks, folder = reproduce_all(("toq/algorithm1", "toq/prompts", "toq/inconsistencies"), out=str(tmp_path / "out"))
     assert [(t.name, t.code, t.error) for t in tasks] == [("toq/algorithm1", 0, ""), ("toq/prompts", 0, ""), ("toq/inconsistencies", 0, "")]
     read = lambda name: list(csv.DictReader((folder / "toq" / f"{name}.csv").open(encoding="utf-8", newline="")))
     assert [r["line"] for r in read("algorithm1") if r["line"].isdigit()] == ["1", "2", *map(str, range(4, 20))]
-    from treekit.planner import PROMPTS
+    from treekit.papers.toq.planner import PROMPTS
     assert {(p.name, p.template) for p in PROMPTS.values()} <= {(r["name"], r["prompt"]) for r in read("prompts")}
     assert sum(r["claim"].startswith("O.Ass of") and r["finding"] == "differs" for r in read("inconsistencies")) == 10
     with pytest.raises(UsageError): runnable(("treerare/algorithm",))  # stands in the paper's own notebook

@@ -5,21 +5,22 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError, load_profile
-from treekit.data import Passage, Question, load
-from treekit.documents import grown, introduced
-from treekit.library import Lazy
-from treekit.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
-from treekit.long_form import ASC, FLARE, METHODS as BASELINES, SERVED, Served
-from treekit.method import Kit, configure
-from treekit.origins import Documents, load_documents
-from treekit.rdr2 import ABLATIONS, ITERATIONS, METHODS, RDR2, TOP_K, grouped
-from treekit.readers import Reader
-from treekit.report import published
-from treekit.retrieval import Hit
-from treekit.routing import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, prefix, random_heading, read_behaviours, unfold, within
-from treekit.run import run
-from treekit.store import Store, StoredChat
-from treekit.treestore import build
+from treekit.core.types import Passage, Question
+from treekit.corpora.load import load
+from treekit.corpora.documents import grown, introduced
+from treekit.experiments.provide import Lazy
+from treekit.core.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
+from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, SERVED, Served
+from treekit.core.method import Kit, configure
+from treekit.corpora.lookup import Documents, load_documents
+from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, RDR2, TOP_K, grouped
+from treekit.papers.rdr2.readers import Reader
+from treekit.figures.report import published
+from treekit.retrieval.bm25 import Hit
+from treekit.papers.rdr2.router import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, prefix, random_heading, read_behaviours, unfold, within
+from treekit.experiments.run import run
+from treekit.core.store import Store, StoredChat
+from treekit.corpora.treestore import build
 
 
 def hits(*passages): return [Hit(p, 1.0, i) for i, p in enumerate(passages, 1)]

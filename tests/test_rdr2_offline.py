@@ -5,21 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from treekit import long_form, rdr2
-from treekit.data import Passage, QAPair, Question, load
-from treekit.documents import grown, introduced
-from treekit.oracle import OracleRouter, gold_answers, oracle_route
-from treekit.origins import Documents, load_documents
+from treekit.papers.rdr2 import baselines as long_form
+from treekit.papers.rdr2 import method as rdr2
+from treekit.core.types import Passage, QAPair, Question
+from treekit.corpora.load import load
+from treekit.corpora.documents import grown, introduced
+from treekit.papers.rdr2.oracle import OracleRouter, gold_answers, oracle_route
+from treekit.corpora.lookup import Documents, load_documents
 from treekit.config import UsageError
-from treekit.readers import READ, Reader
-from treekit.routed import PASSAGES, SETS, articles, by_passages, linked, paragraphed, passages, score, setting, shelved
-from treekit.routing import CURATE, FORMATS, ROUTE
-from treekit.run import run
-from treekit.statistics import bootstrap, paired_test
-from treekit.store import Store
-import treekit.offline  # registers every handler
-from treekit.tasks import HANDLERS
-from treekit.wayfinding import View, chosen, lines, route
+from treekit.papers.rdr2.readers import READ, Reader
+from treekit.experiments.rdr2 import PASSAGES, SETS, articles, by_passages, linked, paragraphed, passages, score, setting, shelved
+from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
+from treekit.experiments.run import run
+from treekit.scoring.statistics import bootstrap, paired_test
+from treekit.core.store import Store
+import treekit.offline.chat  # registers every handler
+from treekit.offline.tasks import HANDLERS
+from treekit.offline.routing import View, chosen, lines, route
 
 REAL = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 TREE = introduced(grown("Port Essel", [(1, "content", "Port Essel is a town on a bay."), (1, "structure", "History"), (2, "content", "The engineer Tessia Marl founded it in 1712."), (2, "content", "In winter the ferry stays in."),
@@ -122,8 +124,8 @@ def test_the_rows_of_the_tables_answer(tmp_path):
 # ---- metrics over a run
 
 def test_scores_name_their_stand_ins_and_alces_first_line():
-    from treekit.method import Trace, Usage
-    from treekit.run import Results, Row
+    from treekit.core.method import Trace, Usage
+    from treekit.experiments.run import Results, Row
     q = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was one?", ("1712",)), QAPair("When was two?", ("1900",))), long_answers=("1712 and 1900.",))
     trace = Trace(); trace.add("question", "When?", passages=[dict(title="1900", text="It was 1712.")])
     results = Results([Row("m", "asqa", replace(q, id=str(i)), "1712 [1].\n1900", "", Usage(), load=lambda: trace) for i in range(2)])

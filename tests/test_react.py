@@ -6,18 +6,19 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from treekit.baselines import examples_from
+from treekit.baselines.prompting import examples_from
 from treekit.config import UsageError, load_profile
-from treekit.data import Passage, Question, Step, load, load_corpus
-from treekit.library import Library
-from treekit.llm import OpenAIChat
-from treekit.method import Kit, configure
-from treekit.react import ACT, ACT_AMBIGUOUS, TURN, Desk, ReAct, methods, observe, observe_passages
-from treekit.run import run
-from treekit.store import Store
-from treekit.tree_of_thoughts import SCORE, TreeOfThoughts
-from treekit.tree_of_thoughts import methods as trees
-from treekit.wiki import CorpusWiki, Wikipedia
+from treekit.core.types import Passage, Question, Step
+from treekit.corpora.load import load, load_corpus
+from treekit.experiments.provide import Library
+from treekit.core.llm import OpenAIChat
+from treekit.core.method import Kit, configure
+from treekit.baselines.react import ACT, ACT_AMBIGUOUS, TURN, Desk, ReAct, methods, observe, observe_passages
+from treekit.experiments.run import run
+from treekit.core.store import Store
+from treekit.baselines.tree_of_thoughts import SCORE, TreeOfThoughts
+from treekit.baselines.tree_of_thoughts import methods as trees
+from treekit.corpora.wiki import CorpusWiki, Wikipedia
 
 PROFILE = load_profile("offline", retriever="bm25s")
 ASKED = "Where was the director of The Lamp born?"
@@ -369,8 +370,8 @@ def test_the_offline_agent_reaches_answers():
 
 def test_the_offline_agent_is_the_same_in_every_process():
     code = """if 1:
-        from treekit.acting import act, value_path
-        from treekit.data import load
+        from treekit.offline.acting import act, value_path
+        from treekit.corpora.load import load
         steps = "Thought 1: So.\\nAction 1: Search[Lenui]\\nObservation 1: Lenui is a country of 11,000,000 inhabitants. Its capital is Molele, and its only land border is with Tumark. Among the larger towns are Molele, Mepalele, Tifovai, Tapono and the Luwai."
         for q in load("musique", "world", n=6): print([act(q.question, s, "2", "8", i) for i in range(4) for s in ("", steps)], value_path(q.question, steps))"""
     import os

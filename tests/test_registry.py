@@ -6,9 +6,9 @@ from click.testing import CliRunner
 
 import treekit.cli
 from treekit.config import UsageError
-from treekit.data import Question, Step
+from treekit.core.types import Question, Step
 from treekit.registry import MODULES, find, method, names
-from treekit.report import published
+from treekit.figures.report import published
 
 EXAMPLES = [Question(f"t{i}", "demo", f"Question {i}?", (f"answer {i}",), decomposition=(Step("Who?", f"answer {i}"),)) for i in range(3)]
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from treekit.config import UsageError, root
-from treekit.data import Question
-from treekit.llm import Completion
-from treekit.method import Prediction
-from treekit.paths import NAVIGATE
-from treekit.report import COLUMNS, VERDICTS, compare, count_verdicts, dot_plot, group_for, ht, md, published, relative_improvement, save_figure, save_table, summary, to_html, to_markdown, verdict
+from treekit.core.types import Question
+from treekit.core.llm import Completion
+from treekit.core.method import Prediction
+from treekit.papers.searchr.paths import NAVIGATE
+from treekit.figures.report import COLUMNS, VERDICTS, compare, count_verdicts, dot_plot, group_for, ht, md, published, relative_improvement, save_figure, save_table, summary, to_html, to_markdown, verdict
 
 TABLES = sorted(p.stem.split("_", 1) for p in (root() / "data" / "published").glob("*_*.csv") if not p.stem.endswith("settings"))
 NASTY = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "a|b\nc", "*bold* _it_ `x` [l](http://x) $y$", "&lt;", "\x1b[31mred", "=1+1", "# head", "<!-- x"]
@@ -225,7 +225,8 @@ class First:
 
 
 def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys):
-    from treekit import navigated, navigator
+    from treekit.experiments import searchr as navigated
+    from treekit.training import navigator
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
     monkeypatch.setattr(navigator.TrainedNavigator, "tiny", Stage)
     questions = {"musique": [Question("1", "musique", "Who?", ("after PPO, 3",)), Question("2", "musique", "When?", ("no",))]}
@@ -243,7 +244,7 @@ def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys
 
 
 def test_what_searchr_prints_is_grouped_by_the_model_that_answers():
-    from treekit.navigated import printed
+    from treekit.experiments.searchr import printed
     for table, groups in (("table2", {"Llama-3.1-8B", "DeepSeek-V3", "GPT-4o-mini"}), ("table5", {"GPT-4o"}), ("figure3", {"GPT-4o-mini"})):
         cells = printed(published("searchr", table))
         assert {c["group"] for c in cells} == groups and len(cells) == len(published("searchr", table)) and "NaiveRAG" not in {c["method"] for c in cells}
@@ -251,7 +252,7 @@ def test_what_searchr_prints_is_grouped_by_the_model_that_answers():
 
 def test_searchrs_listings_are_made_from_the_code(tmp_path):
     "They need no model; what they say of the code and of the printed numbers is asserted inside."
-    from treekit.artefacts import reproduce_all
+    from treekit.reproduce import reproduce_all
     names = ("searchr/table11", "searchr/inconsistencies", "searchr/prompts")
     tasks, folder = reproduce_all(names, out=str(tmp_path / "out"), environment=dict(TREEKIT_STORE=str(tmp_path / "store.sqlite")))
     assert {t.name: (t.code, t.error) for t in tasks} == dict.fromkeys(names, (0, ""))

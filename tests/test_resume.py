@@ -4,7 +4,7 @@ import json, random, time, zlib
 import resume_worker
 from openai_server import Server
 from treekit.config import UsageError
-from treekit.store import Store
+from treekit.core.store import Store
 from workers import processes
 
 QUESTIONS, KILLS = 100, 20

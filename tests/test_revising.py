@@ -6,7 +6,7 @@ import pytest
 from recorded import ASKED, go
 from rounds import CHAIN
 from treekit.config import UsageError
-from treekit.revising import RATT, CoTSC, Query2Doc, VerifyAndEdit, methods
+from treekit.baselines.revising import RATT, CoTSC, Query2Doc, VerifyAndEdit, methods
 
 
 def model(server, reply):
@@ -15,7 +15,7 @@ def model(server, reply):
 
 
 def test_the_rows_are_those_of_table_1():
-    from treekit.report import published
+    from treekit.figures.report import published
     assert [*methods(), "ARISE (ours)"] == list(dict.fromkeys(r["method"] for r in published("arise", "table1")))
     assert {m.top_k for m in methods().values()} == {2}  # App. B.1
 

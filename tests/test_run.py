@@ -7,14 +7,16 @@ from typing import ClassVar
 import pytest
 
 from treekit.config import UsageError, load_profile
-from treekit.costs import cost_table
-from treekit.data import Passage, QAPair, Question
-from treekit.library import Batch, Lazy, Library, Unusable, canonical, fingerprint, source_fingerprint
-from treekit.llm import FINAL, CallFailed, Completion, Prompt
-from treekit.method import Prediction
-from treekit.prices import BudgetExceeded
-from treekit.run import GIVE_UP, Results, RunFailed, mean_of_means, run
-from treekit.store import Store
+from treekit.experiments.costs import cost_table
+from treekit.core.types import Passage, QAPair, Question
+from treekit.core.fingerprints import canonical, fingerprint, method_fingerprint
+from treekit.experiments.provide import Batch, Lazy, Library, Unusable
+from treekit.core.llm import CallFailed, Completion, Prompt
+from treekit.core.replies import FINAL
+from treekit.core.method import Prediction
+from treekit.core.prices import BudgetExceeded
+from treekit.experiments.run import GIVE_UP, Results, RunFailed, mean_of_means, run
+from treekit.core.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILE = load_profile("offline")
@@ -136,9 +138,9 @@ def test_the_key_changes_with_whatever_shapes_a_prediction():
 def test_canonical_is_about_content():
     assert fingerprint({"a": 1, "b": [2]}) == fingerprint({"b": (2,), "a": 1})
     assert fingerprint(len) == fingerprint(len) and "0x" not in json.dumps(canonical(exact))
-    assert fingerprint("é\ud800") and source_fingerprint(Read()) == source_fingerprint(Read(k=9))
+    assert fingerprint("é\ud800") and method_fingerprint(Read()) == method_fingerprint(Read(k=9))
     Nameless = type("Nameless", (), {"__call__": len, "__module__": "nowhere"})  # its source can't be read: never reused
-    assert source_fingerprint(Nameless()) != source_fingerprint(Nameless())
+    assert method_fingerprint(Nameless()) != method_fingerprint(Nameless())
 
 
 def test_inside_a_running_loop():
@@ -187,7 +189,7 @@ def test_nothing_to_do_is_said_at_once():
 
 
 def test_parsing_is_one_batch_and_others_do_not_wait_for_it(monkeypatch):
-    import treekit.syntax
+    import treekit.syntax.parser
     batches, slow = [], threading.Event()
     class Parser:
         fingerprint = "p"
@@ -195,7 +197,7 @@ def test_parsing_is_one_batch_and_others_do_not_wait_for_it(monkeypatch):
             batches.append(list(texts))
             slow.wait(0.3)
             return [t.split() for t in texts]
-    monkeypatch.setattr(treekit.syntax, "parser_for", lambda profile: Parser())
+    monkeypatch.setattr(treekit.syntax.parser, "parser_for", lambda profile: Parser())
     results = go({"parsing": Parsing(), "read": Read()}, questions(20))
     assert not results.failures and len(batches) == 1 and len(batches[0]) == 20
     at = {m: max(r.usage.seconds for r in results.rows if r.method == m) for m in ("read", "parsing")}
@@ -262,13 +264,13 @@ def test_another_model_takes_questions_apart():
 
 
 def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
-    import treekit.navigator
+    import treekit.training.navigator
     class Tiny(Scripted):
         model, made = "navigator", 0
         @classmethod
         def tiny(cls): cls.made += 1; return cls()
         async def complete(self, request): return [Completion("FINAL: trained")]
-    monkeypatch.setattr(treekit.navigator, "TrainedNavigator", Tiny)
+    monkeypatch.setattr(treekit.training.navigator, "TrainedNavigator", Tiny)
     questions = {"d": [Question("q", "d", "Who is here?", ("x",))]}
     [row] = run({"n": Navigated()}, questions, dataclasses.replace(PROFILE, navigator="tiny"), corpora={"d": Lazy(Shelf, "s")}, store=Store(), chat=Scripted(), progress=False).rows
     assert (row.answer, Tiny.made) == ("trained", 1)
@@ -313,10 +315,10 @@ def test_a_warm_run_imports_nothing_heavy(tmp_path):
     code = """
 import sys
 from treekit.config import load_profile
-from treekit.data import load
-from treekit.run import run
-from treekit.baselines import methods
-from treekit.store import Store
+from treekit.corpora.load import load
+from treekit.experiments.run import run
+from treekit.baselines.prompting import methods
+from treekit.core.store import Store
 p = load_profile("offline", n=3)
 r = run(methods(), {"hotpotqa": load("hotpotqa", "world", n=3)}, p, store=Store(sys.argv[1]), progress=False)
 assert not r.failures, r.failures

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from treekit.arise import ARISE
-from treekit.llm import OpenAIChat, Request
-from treekit.method import Kit
-from treekit.reasoning import risk_value
-from treekit.store import Store, StoredChat
+from treekit.papers.arise.method import ARISE
+from treekit.core.llm import OpenAIChat, Request
+from treekit.core.method import Kit
+from treekit.papers.arise.states import risk_value
+from treekit.core.store import Store, StoredChat
 
 PYTHON = os.environ.get("TREEKIT_LLAMA_PYTHON", sys.executable)
 

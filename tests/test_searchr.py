@@ -6,20 +6,22 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-import treekit.entities
+import treekit.syntax.entities
 from navigating import BY_QUESTION, EXAMPLES, FACTS, PASSAGES, Capitals, corpus, guide
 from planning import Replies
-from treekit.bm25 import BM25
+from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError, load_profile
-from treekit.data import Passage, Question, load
-from treekit.informativeness import Steps
-from treekit.llm import CallFailed, OpenAIChat
-from treekit.method import Kit
-from treekit.paths import EXAMPLE, GENERATE, LONGEST, MOST, NAVIGATE, PATH, PATHS, UNFOUND, checked, read_path, read_paths, told_answer
-from treekit.referring import dangling, heard, references, resolved, styled, told
-from treekit.run import run
-from treekit.searchr import METHODS, TABLE3, TABLE7, SearchR
-from treekit.store import Store, StoredChat
+from treekit.core.types import Passage, Question
+from treekit.corpora.load import load
+from treekit.retrieval.informativeness import Steps
+from treekit.core.llm import CallFailed, OpenAIChat
+from treekit.core.method import Kit
+from treekit.papers.searchr.paths import EXAMPLE, GENERATE, LONGEST, MOST, NAVIGATE, PATH, PATHS, checked, read_path, read_paths, told_answer
+from treekit.papers.searchr.references import UNFOUND
+from treekit.papers.searchr.references import dangling, heard, references, resolved, styled, told
+from treekit.experiments.run import run
+from treekit.papers.searchr.method import METHODS, TABLE3, TABLE7, SearchR
+from treekit.core.store import Store, StoredChat
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +106,7 @@ def timed(server, example, method, latency=0.1):
 
 
 def test_independent_sub_questions_overlap_in_time_and_dependent_ones_wait(server, monkeypatch):
-    monkeypatch.setattr(treekit.entities, "annotator_for", lambda *_: Capitals())
+    monkeypatch.setattr(treekit.syntax.entities, "annotator_for", lambda *_: Capitals())
     example = EXAMPLES["branch"]
     row, calls = timed(server, example, SearchR())
     at = {q: (start, end) for _, q, start, end in calls}
@@ -196,10 +198,10 @@ def test_a_passage_without_entity_or_parse_has_score_0_and_the_trace_says_so():
     class Some(Capitals):
         fingerprint = "some"
         def one(self, text):
-            if text.startswith("river"): return treekit.entities.Annotated((), (), "the parser found no sentence")
+            if text.startswith("river"): return treekit.syntax.entities.Annotated((), (), "the parser found no sentence")
             return super().one(text)
-    from treekit.library import Corpus
-    p, _ = ask("Which river is in Tarn?", SearchR(informative=1, similar=3), passages=bare, says=instead(navigate='["Which river is in Tarn?"]', answer="FINAL: x"), corpus=Corpus(bare, "bare", treekit.entities.Annotations(Some())))
+    from treekit.experiments.provide import Corpus
+    p, _ = ask("Which river is in Tarn?", SearchR(informative=1, similar=3), passages=bare, says=instead(navigate='["Which river is in Tarn?"]', answer="FINAL: x"), corpus=Corpus(bare, "bare", treekit.syntax.entities.Annotations(Some())))
     hits = {h["id"]: h for h in subs(p.trace)[0].data["hits"]}
     assert hits["tarn"]["informativeness"] == 1 and hits["tarn"]["entities"][0]["rank"] == 1
     assert hits["plain"] == dict(id="plain", title="", score=hits["plain"]["score"], informativeness=0, note="the passage has no entity") and hits["odd"]["note"] == "the parser found no sentence"

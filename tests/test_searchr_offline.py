@@ -5,16 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from treekit.bm25 import BM25
+from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
-from treekit.data import Passage, load, load_corpus
-from treekit.metrics import em, f1
-from treekit.offline import HANDLERS
-from treekit.referring import dangling, references, styled, told
-from treekit.run import run
-from treekit.searchr import SearchR
-from treekit.unnesting import unnested
-import treekit.pathing as pathing
+from treekit.core.types import Passage
+from treekit.corpora.load import load, load_corpus
+from treekit.scoring.metrics import em, f1
+from treekit.offline.tasks import HANDLERS
+from treekit.papers.searchr.references import dangling, references, styled, told
+from treekit.experiments.run import run
+from treekit.papers.searchr.method import SearchR
+from treekit.offline.decomposition import unnested
+import treekit.offline.paths as pathing
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SETS = ("musique", "hotpotqa", "2wiki")
@@ -264,8 +265,8 @@ def test_strange_input_is_read_in_no_time():
 
 
 SAYS = """
-from treekit.data import load, load_corpus
-from treekit.offline import HANDLERS
+from treekit.corpora.load import load, load_corpus
+from treekit.offline.tasks import HANDLERS
 import hashlib
 said = [HANDLERS["generate_paths"](question=q.question) for q in load("musique", split="dev", n=40)]
 p = load_corpus("musique")[:60]

@@ -4,8 +4,9 @@ import asyncio, os, signal, sqlite3, threading, time, zlib
 import pytest
 
 from treekit.config import Profile, UsageError
-from treekit.llm import CallFailed, OpenAIChat, Request
-from treekit.store import BudgetExceeded, NotOnCassette, ReplayChat, Store, StoredChat, claim, keys, load_prices
+from treekit.core.llm import CallFailed, OpenAIChat, Request
+from treekit.core.prices import BudgetExceeded, load_prices
+from treekit.core.store import NotOnCassette, ReplayChat, Store, StoredChat, claim, keys
 from workers import ask_all, asked, chat, processes
 
 

@@ -1,10 +1,10 @@
-"treekit.syntax: the bundled models, their manifest, the cache; what crosses processes."
+"treekit.syntax.parser: the bundled models, their manifest, the cache; what crosses processes."
 import json, os, shutil, subprocess, sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 import pytest
 from treekit.config import UsageError, load_profile, root
-from treekit.syntax import FILES, LONGEST, ParseCache, StanzaParser, check_models, parser_for
+from treekit.syntax.parser import FILES, LONGEST, ParseCache, StanzaParser, check_models, parser_for
 
 BUNDLED = root() / "data" / "parser"
 QUESTIONS = [
@@ -99,7 +99,7 @@ def test_the_manifest_is_that_of_the_models():
 
 WARM = """
 import sys
-from treekit.syntax import StanzaParser, ParseCache
+from treekit.syntax.parser import StanzaParser, ParseCache
 p, = StanzaParser({folder!r}, cache=ParseCache({cache!r})).parse([{text!r}])
 print(p.sentences[0].root.text, sorted({{"torch", "stanza", "numpy"}} & set(sys.modules)))
 """
@@ -111,7 +111,7 @@ def test_a_warm_cache_needs_no_stanza(parser, parses):
 
 def _write(args):
     path, n = args
-    from treekit.syntax import Parse
+    from treekit.syntax.parser import Parse
     cache = ParseCache(path)
     for i in range(40): cache.put("f", [Parse(f"text {i}")]); cache.get("f", [f"text {n * i}"])
     return len(cache.get("f", [f"text {i}" for i in range(40)]))

@@ -6,15 +6,15 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from planning import BY_QUESTION, EXAMPLES, Replies, Shelf, planner
 from treekit.config import UsageError, load_profile
-from treekit.data import Question
-from treekit.library import Lazy
-from treekit.llm import CallFailed, OpenAIChat
-from treekit.method import Kit
-from treekit.planner import EVALUATION, PROMPTS, QUESTIONS, SPAN, final, language, read_evaluation, read_questions, read_span, scores
-from treekit.planner_baselines import BASELINES
-from treekit.run import run
-from treekit.store import Store, StoredChat
-from treekit.toq import METHODS, TreeOfQuestion, fill, outcome, planned, words
+from treekit.core.types import Question
+from treekit.experiments.provide import Lazy
+from treekit.core.llm import CallFailed, OpenAIChat
+from treekit.core.method import Kit
+from treekit.papers.toq.planner import EVALUATION, PROMPTS, QUESTIONS, SPAN, final, language, read_evaluation, read_questions, read_span, scores
+from treekit.papers.toq.baselines import BASELINES
+from treekit.experiments.run import run
+from treekit.core.store import Store, StoredChat
+from treekit.papers.toq.method import METHODS, TreeOfQuestion, fill, outcome, planned, words
 
 
 def ask(question, says=planner, method=TreeOfQuestion(), pauses=None, at_once=None, store=None):
@@ -371,7 +371,7 @@ def test_what_is_planned_can_be_asked(found, most):
 # --- the baselines
 
 def test_the_baselines_are_the_papers_and_end_alike():
-    from treekit.report import published
+    from treekit.figures.report import published
     for table in ("table2", "table3"): assert list(METHODS) == list(dict.fromkeys(r["method"] for r in published("toq", table)))
     example = EXAMPLES["bridging", "ko"]
     def says(part, q, inputs):
@@ -397,8 +397,8 @@ def test_the_baselines_are_the_papers_and_end_alike():
 
 
 def test_english_questions_go_through_the_loops_as_they_stand():
-    from treekit.iterative import FOLLOW_UP
-    from treekit.planner_baselines import KOREAN, worded
+    from treekit.baselines.iterative import FOLLOW_UP
+    from treekit.papers.toq.baselines import KOREAN, worded
     kit = Kit(None, prompts={"toq.follow_up.ko": PROMPTS["query", "ko"]})
     assert worded(kit, "en") is kit and worded(kit, "ko").prompts[FOLLOW_UP.name] is PROMPTS["query", "ko"] and worded(kit, "ko").trace is kit.trace
     assert all(p.name.startswith("toq.") and p.slots for p in KOREAN.values()) and list(BASELINES) == ["Chain-of-Thought", "Previous Context", "Self-ask"]

@@ -4,13 +4,14 @@ from functools import cache
 
 import pytest
 
-from treekit.bm25 import BM25
+from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
-from treekit.data import Passage, load, load_corpus
-from treekit.levels import ABSTAINS, CAUSES, cause, right
-from treekit.offline import HANDLERS
-from treekit.run import run
-from treekit.toq import METHODS, TreeOfQuestion
+from treekit.core.types import Passage
+from treekit.corpora.load import load, load_corpus
+from treekit.experiments.toq import ABSTAINS, CAUSES, cause, right
+from treekit.offline.tasks import HANDLERS
+from treekit.experiments.run import run
+from treekit.papers.toq.method import METHODS, TreeOfQuestion
 
 N = 60  # questions, of four types
 

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from treekit.bridging import Bridged, Mentions, Weights, aliases, mentions
+from treekit.retrieval.bridging import Bridged, Mentions, Weights, aliases, mentions
 from treekit.config import Profile, UsageError, choose
-from treekit.data import Passage, Question, load, load_corpus
-from treekit.method import Kit, configure
-from treekit.phrases import EXAMPLE, phrase_tree
-from treekit.retrieval import BM25, Hit, Hybrid, retriever_for
-from treekit.tree_retrieval import HANDED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, handed_up, reranker
+from treekit.core.types import Passage, Question
+from treekit.corpora.load import load, load_corpus
+from treekit.core.method import Kit, configure
+from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
+from treekit.retrieval.bm25 import BM25, Hit
+from treekit.retrieval.dense import Hybrid, retriever_for
+from treekit.papers.treerare.tree_retrieval import HANDED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, handed_up, reranker
 
 SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
@@ -164,7 +166,7 @@ async def _answered(method, retriever, asked):
     class Model:
         async def complete(self, request):
             asked.append(request)
-            from treekit.llm import Completion
+            from treekit.core.llm import Completion
             return [Completion("Explanations: x\nFINAL: Olin Tarsk", 1, 1)]
     kit = Kit(Model(), retriever, ByHand())
     return await method(Question("q", "hotpotqa", EXAMPLE.text), kit), kit
@@ -206,7 +208,7 @@ def test_recall_on_real_questions(dataset, least):
 def test_only_the_default_cross_encoder_has_a_stand_in(monkeypatch):
     with pytest.raises(UsageError, match="(?s)nosuch/model.*reranker='minilm' or 'bm25'"): reranker("nosuch/model")
     def lacking(name): raise UsageError("not here")
-    monkeypatch.setattr("treekit.retrieval.weights", lacking)
+    monkeypatch.setattr("treekit.retrieval.dense.weights", lacking)
     reranker.cache_clear()
     assert reranker(MS_MARCO) is reranker("minilm") and reranker().name.endswith(f"in place of {MS_MARCO}")
     reranker.cache_clear()

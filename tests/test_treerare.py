@@ -4,16 +4,16 @@ from collections import Counter
 
 import pytest
 
-from treekit.baselines import RetrieveAndRead, examples_from
+from treekit.baselines.prompting import RetrieveAndRead, examples_from
 from treekit.config import UsageError
-from treekit.data import Passage, Question
-from treekit.llm import Completion
-from treekit.method import Kit, Prediction, Trace, configure
-from treekit.retrieval import Hit
-from treekit.phrases import Phrase, by_hand, content_words, phrase_tree
-from treekit.store import Store, StoredChat
-from treekit.syntax import Parse
-from treekit.treerare import ABLATIONS, METHODS, PUBLIC_CODE, READINGS, TreeRare, merge_hits, select_queries
+from treekit.core.types import Passage, Question
+from treekit.core.llm import Completion
+from treekit.core.method import Kit, Prediction, Trace, configure
+from treekit.retrieval.bm25 import Hit
+from treekit.papers.treerare.phrases import Phrase, by_hand, content_words, phrase_tree
+from treekit.core.store import Store, StoredChat
+from treekit.syntax.parser import Parse
+from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, READINGS, TreeRare, merge_hits, select_queries
 
 
 BORN = "Who was born first, the director of Velmora or the author of Grey Harbour?"
@@ -309,7 +309,7 @@ def test_calls_of_each_row_of_table_3(name, calls, searched):
 
 
 def test_the_printed_rows_of_table_3_are_the_ablations():
-    from treekit.report import published
+    from treekit.figures.report import published
     assert list(dict.fromkeys(r["method"] for r in published("treerare", "table3"))) == list(ABLATIONS)
 
 
@@ -388,14 +388,14 @@ def test_examples_are_the_datasets_own_and_never_the_question():
 
 
 def test_an_ambiguous_example_shows_all_its_answers():
-    from treekit.data import QAPair
+    from treekit.core.types import QAPair
     pairs = (QAPair("Which one?", ("one", "1")), QAPair("Which other?", ("two",)))
     assert examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs)])[0].answer == "one; two"
     assert examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs, long_answers=("One or two.",))])[0].answer == "One or two."
 
 
 def test_a_prediction_knows_the_module_of_its_phrases(tmp_path, monkeypatch):
-    import treekit.library as library
+    import treekit.experiments.provide as library
     before, source = library.source_fingerprint(TreeRare()), library._source
     changed = tmp_path / "phrases.py"
     changed.write_text(source("phrases").read_text() + "\n# another rule\n")

@@ -3,12 +3,12 @@ import hashlib, itertools, os, re, subprocess, sys
 from collections import Counter
 
 import pytest
-from treekit.asking import FactIndex, _key
+from treekit.world.drafts import FactIndex, _key
 from treekit.config import UsageError, root
-from treekit.data import WORLD, exemplars, load, load_corpus
-from treekit.facts import CULTURES, Entity, make_block
-from treekit.wording import wording, write
-from treekit.world import KINDS, STYLES, World
+from treekit.corpora.load import WORLD, exemplars, load, load_corpus
+from treekit.world.facts import CULTURES, Entity, make_block
+from treekit.world.wording import wording, write
+from treekit.world.generate import KINDS, STYLES, World
 
 N = 100  # questions of each kind that the default world must have
 
@@ -36,7 +36,7 @@ def _all(asked): return [q for found in asked.values() for q in found]
 
 _PRINT = """
 import hashlib, itertools
-from treekit.world import World, KINDS
+from treekit.world.generate import World, KINDS
 w, h = World(5, 300), hashlib.sha256()
 for a in itertools.islice(w.articles(), 120): h.update((a.id + a.text).encode())
 for kind in KINDS:
@@ -299,7 +299,7 @@ def test_wrong_requests():
 
 
 def test_memory_does_not_grow():
-    code = "import resource, itertools\nfrom treekit.world import World\n" \
+    code = "import resource, itertools\nfrom treekit.world.generate import World\n" \
            "def peak(n):\n  for _ in itertools.islice(World(0, 1_000_000).passages(), n): pass\n  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n" \
            "a = peak(4000); b = peak(40_000); print(b - a)"
     grown = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root()).stdout)

@@ -1,12 +1,13 @@
 "What the tests run in processes of their own, started by `multiprocessing`'s forkserver, which has the modules loaded already."
 import asyncio, multiprocessing
 
-from treekit.llm import TEXT, OpenAIChat, Prompt
-from treekit.store import Store, StoredChat
+from treekit.core.llm import OpenAIChat, Prompt
+from treekit.core.replies import TEXT
+from treekit.core.store import Store, StoredChat
 
 asked = Prompt("test.store", "answer", "$question", TEXT)
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["openai.types.chat", "httpx2", "treekit.llm", "treekit.store", "treekit.run", "treekit.report", "treekit.retrieval"])  # what takes long to import
+processes.set_forkserver_preload(["openai.types.chat", "httpx2", "treekit.core.llm", "treekit.core.store", "treekit.experiments.run", "treekit.figures.report", "treekit.retrieval.dense"])  # what takes long to import
 
 
 def chat(path, url, budget=None, **more):

@@ -13,11 +13,11 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from speed import enough, timed
-from treekit.arise import ARISE
-from treekit.bm25 import BM25
+from treekit.papers.arise.method import ARISE
+from treekit.retrieval.bm25 import BM25
 from treekit.config import root
-from treekit.data import load
-from treekit.store import Store
+from treekit.corpora.load import load
+from treekit.core.store import Store
 
 LATENCY = 0.05
 
@@ -37,7 +37,7 @@ def questions():
 
 
 def load_pool():
-    from treekit.data import load_corpus
+    from treekit.corpora.load import load_corpus
     return load_corpus("2wiki", "world")[:10]
 
 
@@ -89,11 +89,11 @@ OWN = """
 import asyncio, resource, sys, time
 sys.path.insert(0, {tests!r})
 from test_arise import OneEach, QUESTION, Seeded
-from treekit.arise import ARISE
-from treekit.method import Kit
-from treekit.reasoning import ANSWER, DECOMPOSE
-from treekit.llm import Completion
-from treekit.store import Store, StoredChat
+from treekit.papers.arise.method import ARISE
+from treekit.core.method import Kit
+from treekit.papers.arise.states import ANSWER, DECOMPOSE
+from treekit.core.llm import Completion
+from treekit.core.store import Store, StoredChat
 class Fertile(Seeded):
     async def complete(self, request):
         draw = self.draw(request.text)

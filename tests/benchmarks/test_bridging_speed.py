@@ -1,9 +1,9 @@
 "What bridging costs: seconds per corpus, milliseconds per query. Processor time, so that a busy machine says the same."
 import time
 
-from treekit.bm25 import BM25
-from treekit.bridging import Bridged, Mentions
-from treekit.data import load, load_corpus
+from treekit.retrieval.bm25 import BM25
+from treekit.retrieval.bridging import Bridged, Mentions
+from treekit.corpora.load import load, load_corpus
 
 
 def test_seconds_per_corpus_and_milliseconds_per_query(tmp_path, monkeypatch):

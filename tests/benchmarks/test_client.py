@@ -12,8 +12,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
-from treekit.llm import TEXT, Completion, OpenAIChat, Prompt
-from treekit.store import Store, StoredChat
+from treekit.core.llm import Completion, OpenAIChat, Prompt
+from treekit.core.replies import TEXT
+from treekit.core.store import Store, StoredChat
 
 LATENCY, CHAIN, MANY, LIMIT = 0.1, 20, 650, 16
 asked = Prompt("benchmark", "answer", "$question\n\n$documents", TEXT)

@@ -6,7 +6,7 @@ PAGES = int(os.environ.get("TREEKIT_PAGES", 100_000))
 BUILD = """
 import os; PAGES = int(os.environ.get("TREEKIT_PAGES", 100_000))
 import resource, sys, time, json
-from treekit import treestore
+from treekit.corpora import treestore
 memory, written = {}, treestore._write
 def write(db, before, at, results):
     written(db, before, at, results)
@@ -31,7 +31,7 @@ def test_build_and_read(tmp_path):
     assert out["counts"]["documents"] == PAGES and rate > 150
     assert out["memory"][-1] < out["memory"][0] * 1.1 + 10
 
-    from treekit.treestore import TreeStore
+    from treekit.corpora.treestore import TreeStore
     trees, rng, ids, titles = TreeStore(store), random.Random(0), [], []
     for id, title in trees._db.execute("SELECT id, title FROM documents WHERE number % 97 = 0"): ids.append(id); titles.append(title)
     for name, read, keys in (("get", trees.get, ids), ("find", trees.find, titles)):
@@ -47,9 +47,9 @@ def test_build_and_read(tmp_path):
 
 def test_chunks_found_again():
     "Thousands of chunks a minute, also in a long page and with a tenth of the characters changed."
-    from treekit.chunks import chunks, locate
-    from treekit.documents import grown
-    from treekit.world import World
+    from treekit.corpora.chunks import chunks, locate
+    from treekit.corpora.documents import grown
+    from treekit.world.generate import World
     rng = random.Random(0)
     texts = [p.text for p in World(articles=400).passages()]
     tree = grown("Long", [(1 + i % 2, *(("structure", f"Heading {i}") if i % 2 == 0 else ("content", texts[i]))) for i in range(1200)], "long")

@@ -1,9 +1,9 @@
 "What quantitative retrieval costs: parses a second, once; seconds per index; milliseconds per query over 10,000 passages. Processor time, so that a busy machine says the same."
 import time
 
-from treekit.data import load, load_corpus
-from treekit.entities import Annotations, StanzaAnnotator, annotated_text
-from treekit.informativeness import Informativeness, Steps
+from treekit.corpora.load import load, load_corpus
+from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
+from treekit.retrieval.informativeness import Informativeness, Steps
 
 
 class Template(StanzaAnnotator):

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from treekit.bm25 import BM25, korean
-from treekit.data import load
-from treekit.korean import morpheme_terms, spaced_words, syllable_pairs
-from treekit.lucene import Lucene, java_class
-from treekit.metrics import recall_at
+from treekit.retrieval.bm25 import BM25, korean
+from treekit.corpora.load import load
+from treekit.language.morphemes import morpheme_terms, spaced_words, syllable_pairs
+from treekit.retrieval.lucene import Lucene, java_class
+from treekit.scoring.metrics import recall_at
 
 FILE = Path(__file__).resolve().parents[3] / "shared" / "data" / "original" / "KorQuAD_v1.0_dev.json"
 pytestmark = pytest.mark.skipif(not FILE.exists(), reason="KorQuAD's dev file is not there")

@@ -10,9 +10,9 @@ import os, random, subprocess, sys
 
 import pytest
 
-from treekit.bm25 import BM25
-from treekit.data import Passage
-from treekit.lucene import Lucene, build_index
+from treekit.retrieval.bm25 import BM25
+from treekit.core.types import Passage
+from treekit.retrieval.lucene import Lucene, build_index
 
 rng = random.Random(0)
 words = ["".join(rng.choices("abcdefghijklmnoprstu", k=rng.randint(2, 9))) for _ in range(20_000)]
@@ -71,8 +71,8 @@ def test_a_pool_of_its_own(size):
 
 def test_import_and_first_search():
     def run(code): return best(lambda i: subprocess.run([sys.executable, "-c", code], check=True, timeout=60))
-    bare, imported = run("pass"), run("import treekit.retrieval")
-    first = run("from treekit.retrieval import Lucene; from treekit.data import Passage; import tempfile, os; os.environ['TREEKIT_HOME'] = tempfile.mkdtemp(); "
+    bare, imported = run("pass"), run("import treekit.retrieval.dense")
+    first = run("from treekit.retrieval.dense import Lucene; from treekit.corpora.load import Passage; import tempfile, os; os.environ['TREEKIT_HOME'] = tempfile.mkdtemp(); "
                 "Lucene([Passage('a', '', 'film')]).search(['film'])")
-    print(f"\nimport treekit.retrieval {imported - bare:.2f} s; with Java, a new index and a search {first - bare:.2f} s")
+    print(f"\nimport treekit.retrieval.dense {imported - bare:.2f} s; with Java, a new index and a search {first - bare:.2f} s")
     assert imported - bare < 1.5 and first - bare < 12

@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from test_rdr2 import Router
 from speed import enough, timed
-from treekit.data import load
-from treekit.method import Kit
-from treekit.origins import load_documents
-from treekit.rdr2 import METHODS, RDR2
-from treekit.retrieval import BM25
-from treekit.store import Store
+from treekit.corpora.load import load
+from treekit.core.method import Kit
+from treekit.corpora.lookup import load_documents
+from treekit.papers.rdr2.method import METHODS, RDR2
+from treekit.retrieval.bm25 import BM25
+from treekit.core.store import Store
 
 LATENCY = 0.2
 

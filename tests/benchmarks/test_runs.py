@@ -14,13 +14,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from treekit.config import load_profile, root
-from treekit.data import load, load_corpus
-from treekit.library import Lazy
-from treekit.retrieval import BM25
-from treekit.run import chat_for, run
-from treekit.store import Store
-from treekit.syntax import parser_for
-from treekit.treerare import TreeRare
+from treekit.corpora.load import load, load_corpus
+from treekit.experiments.provide import Lazy
+from treekit.retrieval.bm25 import BM25
+from treekit.experiments.run import chat_for, run
+from treekit.core.store import Store
+from treekit.syntax.parser import parser_for
+from treekit.papers.treerare.method import TreeRare
 
 LATENCY, LIMIT, BOUND = 0.1, 16, 1.10
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-import treekit.entities
+import treekit.syntax.entities
 from navigating import EXAMPLES, PASSAGES, Capitals
 from openai_server import Server
 from speed import enough, timed
-from treekit.data import Question
-from treekit.searchr import SearchR
-from treekit.store import Store
+from treekit.core.types import Question
+from treekit.papers.searchr.method import SearchR
+from treekit.core.store import Store
 
 LATENCY = 0.3
 
@@ -30,7 +30,7 @@ def server():
 @pytest.fixture(autouse=True)
 def quick(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(treekit.entities, "annotator_for", lambda *_: Capitals())
+    monkeypatch.setattr(treekit.syntax.entities, "annotator_for", lambda *_: Capitals())
 
 
 def went(server, questions, concurrency, store): return timed(server, {"SEARCH-R*": SearchR()}, {"d": questions}, concurrency, store, {"d": PASSAGES}, retriever="bm25s")

@@ -12,10 +12,13 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from speed import enough, timed
-from treekit import chainrag, search_r1, searchr
-from treekit.data import Question, load_corpus
-from treekit.report import published
-from treekit.store import Store
+from treekit.baselines import chainrag
+from treekit.baselines import search_r1
+from treekit.papers.searchr import method as searchr
+from treekit.core.types import Question
+from treekit.corpora.load import load_corpus
+from treekit.figures.report import published
+from treekit.core.store import Store
 
 LATENCY = 0.3
 RULES = [["Take the question apart", '["Who is the author of Grey Harbour?", "Where was this author born?"]'], ["Does it have to be rewritten", "Yes"], ["Rewrite the next sub-question", "Where was Ida Roth born?"],

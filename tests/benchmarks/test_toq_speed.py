@@ -13,10 +13,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from planning import EXAMPLES, Shelf
 from speed import enough, timed
-from treekit.data import Question
-from treekit.library import Lazy
-from treekit.store import Store
-from treekit.toq import METHODS
+from treekit.core.types import Question
+from treekit.experiments.provide import Lazy
+from treekit.core.store import Store
+from treekit.papers.toq.method import METHODS
 
 LATENCY = 0.3
 
