@@ -1,13 +1,15 @@
-# Two commands do everything on a fresh machine with Python 3.11:  make reproduce   make test
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Two commands do everything on a fresh machine with Python 3.11, 3.12 or 3.13:  make reproduce   make test
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 || command -v python3)
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: reproduce test bench lab readme hooks clean
+.PHONY: install reproduce test lint bench lab readme hooks clean
 .DELETE_ON_ERROR:
+
+install: $(READY)
 
 reproduce: $(READY)
 	$(BIN)/treekit reproduce $(ARGS)
@@ -15,6 +17,10 @@ reproduce: $(READY)
 test: $(READY)
 	$(BIN)/nbdev-test --n-workers 2
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# the rules stand in pyproject.toml; notebooks are covered through the modules that they export
+lint: $(READY)
+	$(BIN)/ruff check
 
 bench: $(READY)
 	$(BIN)/python -m pytest -s tests/benchmarks
@@ -24,7 +30,8 @@ lab: $(READY)
 
 # the virtual environment is made once, and again when the pins change
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "treekit is pinned for Python 3.11, and this is %s.%s: run make PYTHON=/path/to/python3.11" % sys.version_info[:2])'
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "treekit runs on Python 3.11, 3.12 and 3.13, and this is %s.%s: run make PYTHON=/path/to/python3.11" % sys.version_info[:2])'
+	@test ! -x $(BIN)/python || test "$$($(BIN)/python -V)" = "$$($(PYTHON) -V)" || { echo "$(VENV) was made with another Python: run make clean first"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@

@@ -5,6 +5,7 @@ As what `planning.Replies` says (`guide`) and as replies for the local server (`
 import json, re
 from dataclasses import dataclass
 
+from fakes import RunsOfCapitals
 from treekit.core.types import Passage
 from treekit.syntax.entities import Annotated, Annotations, Shape
 from treekit.experiments.provide import Corpus
@@ -39,21 +40,9 @@ FACTS = {q: a for e in EXAMPLES.values() for q, a in e.facts.items()}
 PASSAGES = [Passage(f"p{i}", "", f"{q} It is {a}.") for i, (q, a) in enumerate(FACTS.items())] + [Passage("plain", "", "nothing here is a name"), Passage("empty", "", "…")]
 
 
-class Capitals:
-    "Runs of capitalised words are entities, and every word hangs on the first: trees without a parser."
-    fingerprint = "capitals"
-
-    def __call__(self, texts): return [self.one(t) for t in texts]
-
-    def one(self, text):
-        places = [m.span() for m in re.finditer(r"\w+", text)]
-        if not places: return Annotated((), (), "the parser found no sentence")
-        shape = Shape(tuple(s for s, _ in places), tuple(e for _, e in places), (0,) + (1,) * (len(places) - 1), ("X",) * len(places))
-        runs = (m for m in re.finditer(r"\b[A-Z]\w+(?: (?:the )?[A-Z]\w+)*", text) if m[0] not in ("Who", "Where", "When", "Which", "In", "It"))
-        return Annotated((shape,), tuple(Entity(m[0], "MISC", m.start(), m.end()) for m in runs))
 
 
-def corpus(passages=PASSAGES): return Corpus(passages, "examples", Annotations(Capitals()))
+def corpus(passages=PASSAGES): return Corpus(passages, "examples", Annotations(RunsOfCapitals()))
 
 
 def said(part, question, history="", documents=""):

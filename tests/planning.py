@@ -5,6 +5,7 @@ As a `Chat` (`Planner`) and as replies for the local server (`reply`). It knows 
 import asyncio, json, random, re
 from dataclasses import dataclass, field
 
+from fakes import FakeChat, FakeShelf
 from treekit.retrieval.bm25 import Hit
 from treekit.core.types import Passage
 from treekit.core.llm import Completion
@@ -70,39 +71,25 @@ def reply(body):
     return said(task, q, text, BY_QUESTION[q])
 
 
-class Shelf:
+class Shelf(FakeShelf):
     "Finds what an example has for a question, and a page that doesn't matter."
-    fingerprint = "shelf"
+    def __init__(self): super().__init__(self.of, "shelf")
 
-    def __init__(self): self.searches = []
-
-    def search(self, queries, k=3):
-        self.searches.append((list(queries), k))
-        def hits(q):
-            fact = BY_QUESTION[q].facts.get(q) if q in BY_QUESTION else None
-            return [Hit(Passage(f"p{i}", "", t), 3.0 - i, i + 1) for i, t in enumerate([fact, "A page about something else."]) if t][:k]
-        return [hits(q) for q in queries]
+    def of(self, query):
+        fact = BY_QUESTION[query].facts.get(query) if query in BY_QUESTION else None
+        return [Hit(Passage(f"p{i}", "", t), 3.0 - i, i + 1) for i, t in enumerate([fact, "A page about something else."]) if t]
 
 
-class Replies:
-    "A `Chat` whose replies are a function of task and question; each after a pause. `most` is how many were under way at once."
-    model, endpoint, defaults = "replies", "nowhere", {}
-
+class Replies(FakeChat):
+    "A `Chat` whose replies are a function of part of the method, question and inputs."
     def __init__(self, says, pauses=None, at_once=None):
-        self.says, self.pauses, self.gate, self.at_once, self.open, self.most, self.asked = says, pauses and random.Random(pauses), None, at_once, 0, 0, []
+        super().__init__(latency=1 / 500 if pauses else 0, pauses=pauses and random.Random(pauses), at_once=at_once, tokens=(5, 2))
+        self.says = says
 
-    async def complete(self, request):
-        self.gate = self.gate or asyncio.Semaphore(self.at_once or 10_000)
-        async with self.gate:
-            part, inputs = request.prompt.name.split(".")[1], request.inputs
-            self.open += 1
-            self.most = max(self.most, self.open)
-            self.asked.append((part, inputs["question"]))
-            await asyncio.sleep(self.pauses.random() / 500 if self.pauses else 0)
-            self.open -= 1
-            got = self.says(part, inputs["question"], inputs)
-            if isinstance(got, Exception): raise got
-            return [Completion(got, tokens_in=5, tokens_out=2)]
+    def reply(self, request, sample): return self.says(request.prompt.name.split(".")[1], request.inputs["question"], request.inputs)
+
+    @property
+    def parts(self): return [(r.prompt.name.split(".")[1], r.inputs["question"]) for r in self.asked]
 
 
 def planner(part, q, inputs):

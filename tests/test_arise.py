@@ -3,6 +3,7 @@ import asyncio, inspect, math, random
 
 import pytest
 
+from fakes import FakeChat, FakeShelf
 from treekit.papers.arise.method import ARISE, METHODS, READINGS, path_after
 from treekit.retrieval.bm25 import Hit
 from treekit.config import UsageError, load_profile
@@ -14,46 +15,30 @@ from treekit.experiments.run import run
 from treekit.core.store import Store, StoredChat
 
 
-class Shelf:
+class Shelf(FakeShelf):
     "One passage for every query, made from it; now and then none."
-    def search(self, queries, k=2):
-        return [[] if len(q) % 13 == 0 else [Hit(Passage(f"p{len(q) % 7}", "", f"facts about {q[-40:]}"), 1.0, 1)] for q in queries]
+    def hits(self, query, k): return [] if len(query) % 13 == 0 else [Hit(Passage(f"p{len(query) % 7}", "", f"facts about {query[-40:]}"), 1.0, 1)]
 
 
-class Seeded:
-    "Replies that depend on the prompt and a seed alone, after a pause that depends on neither; `most` is how many were under way at once."
-    model, endpoint = "seeded", "nowhere"
-
+class Seeded(FakeChat):
+    "Replies that depend on the prompt and a seed alone, after a pause that depends on neither."
     def __init__(self, seed, pauses=None, wait=0.002):
-        self.seed, self.pauses, self.wait, self.open, self.most, self.asked = seed, pauses, wait, 0, 0, []
+        super().__init__(latency=wait if pauses else 0, pauses=pauses, tokens=(10, 3), scores=self.likelihood)
+        self.seed = seed
 
     def draw(self, *what): return random.Random(f"{self.seed} {what}")
 
-    async def pause(self):
-        self.open += 1
-        self.most = max(self.most, self.open)
-        await asyncio.sleep(self.pauses.random() * self.wait if self.pauses else 0)
-        self.open -= 1
+    def reply(self, request, sample):
+        draw = self.draw(request.text, sample)
+        if request.prompt is DECOMPOSE:
+            asked = draw.choice(["What is the original question here?", f"Who is person {draw.randint(0, 6)} of the matter?", f"Where is place {draw.randint(0, 9)}?"])
+            return draw.choice(["", "no idea", *[f"Sub-question: {asked}"] * 8])
+        if request.prompt is ANSWER: return draw.choice(["No directly relevant facts found.", *[f"Person {draw.randint(0, 30)} is at place {draw.randint(0, 30)}."] * 6])
+        if request.prompt is VERIFY: return draw.choice(["7", "3.5", "quite consistent", "10"])
+        if request.prompt is GUESS: return draw.choice(["What is the question?", "Who is person 3?", "unclear"])
+        return f"answer {draw.randint(0, 99)}"
 
-    async def complete(self, request):
-        self.asked.append(request.text)
-        await self.pause()
-        got = []
-        for i in range(request.sample, request.sample + request.n):
-            draw = self.draw(request.text, i)
-            if request.prompt is DECOMPOSE:
-                said = draw.choice(["", "no idea", *["Sub-question: " + draw.choice(["What is the original question here?", f"Who is person {draw.randint(0, 6)} of the matter?", f"Where is place {draw.randint(0, 9)}?"])] * 8])
-            elif request.prompt is ANSWER: said = draw.choice(["No directly relevant facts found.", *[f"Person {draw.randint(0, 30)} is at place {draw.randint(0, 30)}."] * 6])
-            elif request.prompt is VERIFY: said = draw.choice(["7", "3.5", "quite consistent", "10"])
-            elif request.prompt is GUESS: said = draw.choice(["What is the question?", "Who is person 3?", "unclear"])
-            else: said = f"answer {draw.randint(0, 99)}"
-            got.append(Completion(said, tokens_in=10, tokens_out=3))
-        return got
-
-    async def score(self, request, continuation):
-        self.asked.append(request.text)
-        await self.pause()
-        return [-5 * self.draw(request.text).random() for _ in continuation.split()]
+    def likelihood(self, request, continuation): return [-5 * self.draw(request.text).random() for _ in continuation.split()]
 
 
 QUESTION = Question("q", "test", "What is the original question here?")
@@ -81,8 +66,8 @@ def test_the_tree_is_the_sequential_ones(case):
     again, _ = search(ARISE(**settings), case, pauses=random.Random(f"b {case}"))
     assert one.most == 1
     assert plain(fast, depth=False) == plain(slow, depth=False)
-    assert sorted(many.asked) == sorted(one.asked), "asked for something that the sequential search doesn't ask"
-    assert len(set(one.asked)) == len(one.asked) or settings["reading"] == "code"  # three tries ask the same prompt for new samples
+    assert sorted(many.texts) == sorted(one.texts), "asked for something that the sequential search doesn't ask"
+    assert len(set(one.texts)) == len(one.texts) or settings["reading"] == "code"  # three tries ask the same prompt for new samples
     assert plain(again) == plain(fast) and again.usage.critical_path == fast.usage.critical_path <= slow.usage.critical_path
 
 
@@ -91,7 +76,7 @@ class NoScores(Seeded):
     def __init__(self, *args, scored=0, **kwargs): super().__init__(*args, **kwargs); self.scored = scored
 
     async def score(self, request, continuation):
-        await self.pause()
+        async with self.turn(request): pass
         self.scored -= 1
         if self.scored < 0: raise ScoringUnsupported("can't score")
         return await super().score(request, continuation)
@@ -102,7 +87,7 @@ def test_without_scores_the_tree_is_the_sequential_ones_too(case):
     settings = dict(iterations=20, reading=["paper", "code"][case % 2], width=1 + case % 5)
     slow, one = search(ARISE(one_by_one=True, **settings), chat=NoScores(case))
     fast, many = search(ARISE(**settings), chat=NoScores(case, random.Random(f"a {case}")))
-    assert plain(fast, depth=False) == plain(slow, depth=False) and sorted(many.asked) == sorted(one.asked)
+    assert plain(fast, depth=False) == plain(slow, depth=False) and sorted(many.texts) == sorted(one.texts)
     assert all(n.data.get("risk") is None for n in fast.trace.nodes)
 
 
@@ -154,9 +139,7 @@ TREE = {(): dict(a=1.0, b=1.5), ("a",): dict(aa=0.9, ab=2.0), ("b",): dict(ba=0.
         ("aa",): {}, ("ba",): {}}
 
 
-class OneEach(Shelf):
-    fingerprint = "one each"
-    def search(self, queries, k=2): return [[Hit(Passage("p", "", "a fact"), 1.0, 1)] for _ in queries]
+def OneEach(): return FakeShelf([Passage("p", "", "a fact")], "one each")
 
 
 def scripted(method, tree=TREE):
@@ -336,5 +319,5 @@ def test_samples_are_not_asked_twice():
     one = asyncio.run(ARISE()(QUESTION, Kit(StoredChat(first, store), OneEach())))
     two = asyncio.run(ARISE()(QUESTION, Kit(StoredChat(second, store), OneEach())))
     assert not second.asked and two.usage.hits == two.usage.calls == one.usage.calls and two.answer == one.answer
-    answered = [words(t.split("Question:")[1].split("\n")[0]) for t in first.asked if "Supporting facts" in t]
+    answered = [words(t.split("Question:")[1].split("\n")[0]) for t in first.texts if "Supporting facts" in t]
     assert len(answered) == len(set(answered))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes import FakeChat, FakeShelf
 from treekit.baselines.prompting import MOST_CONSISTENT, PROMPTS, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
@@ -21,8 +22,7 @@ ASKED = "Where was the author of Grey Harbour born?"
 HARBOUR = Passage("p1", "Grey Harbour", "Grey Harbour is a novel by Ida Roth.")
 
 
-class Shelf:
-    def search(self, queries, k=15): return [[Hit(HARBOUR, 2.0, 1)][:k] for _ in queries]
+def Shelf(): return FakeShelf([HARBOUR])
 
 
 def training(dataset, n=5):
@@ -139,20 +139,10 @@ def test_of_equals_the_first_sampled_wins():
     assert majority(["벨모라", "Velmora", "벨모라."])[0] == "벨모라"
 
 
-class Chat:
-    "Replies for each request; a `CallFailed` is raised."
-    model, endpoint, defaults = "scripted", "nowhere", {}
-    def __init__(self, reply): self.reply, self.asked = reply, []
-    async def complete(self, request):
-        self.asked.append(request)
-        replies = [self.reply(request, request.sample + i) for i in range(request.n)]
-        for r in replies:
-            if isinstance(r, Exception): raise r
-        return [Completion(r) for r in replies]
 
 
 def ask(method, reply, q=None):
-    kit = Kit(Chat(reply), Shelf())
+    kit = Kit(FakeChat(reply), Shelf())
     return kit, lambda: asyncio.run(method(q or question(), kit))
 
 

@@ -4,6 +4,7 @@ import asyncio, random, re, string
 import numpy as np
 import pytest
 
+from fakes import FakeChat, FakeEmbedder, FakeShelf, PairsOfCapitals
 from treekit.baselines import chainrag
 from treekit.baselines import search_r1
 from treekit.corpora.identity import corpus_hash
@@ -29,28 +30,8 @@ def home(tmp_path, monkeypatch):
     return tmp_path / "home"
 
 
-class ByWords:
-    "A dimension per word; `counted` sentences, questions apart."
-    def __init__(self, identity=""): self.seen, self.counted, self.questions, self.identity = {}, 0, 0, identity
-
-    def __call__(self, texts, questions=False):
-        if questions: self.questions += len(texts)
-        else: self.counted += len(texts)
-        found = np.zeros((len(texts), 512), dtype=np.float32)
-        for row, text in zip(found, texts):
-            for word in re.findall(r"\w+", text.lower()): row[self.seen.setdefault(word, len(self.seen))] = 1
-        return found / np.maximum(1e-9, np.linalg.norm(found, axis=1, keepdims=True))
 
 
-class ByCapitals:
-    "A sentence ends at a full stop; two capitalised words in a row are an entity."
-    fingerprint = "capitals"
-    def __init__(self): self.counted = 0
-
-    def __call__(self, texts):
-        self.counted += len(texts)
-        return [Annotated(tuple(Shape((m.start(),), (m.end(),), (0,), ("X",)) for m in re.finditer(r"[^.\n]+\.?", t) if m[0].strip()),
-                          tuple(Entity(m[0], "MISC", *m.span()) for m in re.finditer(r"[A-Z]\w+ [A-Z]\w+", t))) for t in texts]
 
 
 PAGES = [Passage("p1", "Grey Harbour", "Grey Harbour is a novel of 1931. It is by Ida Roth. Critics praised the fog."), Passage("p2", "Ida Roth", "She was a writer. Her birthplace is Tarn."),
@@ -59,32 +40,34 @@ ASKED = Question("q", "musique", "Where was the author of Grey Harbour born?", (
 CHAIN, PAIR = '["Who is the author of Grey Harbour?", "What is the birthplace of this author?"]', '["What is the birthplace of Ida Roth?", "In which county is Tarn?"]'
 
 
-def corpus(pages=PAGES, annotator=None): return Corpus(pages, corpus_hash(pages), Annotations(annotator or ByCapitals()))
+def corpus(pages=PAGES, annotator=None): return Corpus(pages, corpus_hash(pages), Annotations(annotator or PairsOfCapitals()))
 
 
-class Scripted:
+class Scripted(FakeChat):
     "A model that answers each prompt by a rule; `enough`: whether a context suffices."
-    model, endpoint, defaults = "scripted", "none", {}
-    def __init__(self, path=CHAIN, enough=lambda documents: True): self.asked, self.path, self.enough = [], path, enough
-    def named(self, name): return [r.inputs for r in self.asked if r.prompt.name == name]
-    async def close(self): pass
+    def __init__(self, path=CHAIN, enough=lambda documents: True):
+        super().__init__()
+        self.path, self.enough = path, enough
 
-    async def complete(self, request):
-        self.asked.append(request)
-        await asyncio.sleep(0)
+    def named(self, name): return self.inputs(name)
+
+    def reply(self, request, sample):
         given, name = request.inputs, request.prompt.name
-        documents = " ".join(d.stated for d in given.get("documents", []))
-        if name == "paths.navigate": said = self.path
-        elif name == "paths.unclear": said = "Yes"
-        elif name == "paths.reformulate": said = given["question"].replace("this author", heard(given["history"])[0][2])
-        elif name == "chainrag.suffices": said = "Yes" if self.enough([d.stated for d in given["documents"]]) else "No"
-        elif name == "paths.integrate": said = f"Explanation: so it is.\nFINAL: {heard(given['history'])[-1][2]}"
-        else: said = "FINAL: " + ("Ida Roth" if given["question"].startswith("Who") and "by Ida" in documents else "Tarn" if "birthplace is Tarn" in documents else "Orle" if "author is Orle" in documents else "unknown")
-        return [Completion(said)]
+        documents = [d.stated for d in given.get("documents", [])]
+        if name == "paths.navigate": return self.path
+        if name == "paths.unclear": return "Yes"
+        if name == "paths.reformulate": return given["question"].replace("this author", heard(given["history"])[0][2])
+        if name == "chainrag.suffices": return "Yes" if self.enough(documents) else "No"
+        if name == "paths.integrate": return f"Explanation: so it is.\nFINAL: {heard(given['history'])[-1][2]}"
+        return self.answer(given, " ".join(documents))
+
+    def answer(self, given, documents):
+        if given["question"].startswith("Who") and "by Ida" in documents: return "FINAL: Ida Roth"
+        return "FINAL: " + ("Tarn" if "birthplace is Tarn" in documents else "Orle" if "author is Orle" in documents else "unknown")
 
 
 def asked(method, chat=None, **kit):
-    kit = Kit(chat or Scripted(), **dict(embedder=ByWords(), corpus=corpus()) | kit)
+    kit = Kit(chat or Scripted(), **dict(embedder=FakeEmbedder(), corpus=corpus()) | kit)
     return asyncio.run(method(ASKED, kit)), kit
 
 
@@ -94,12 +77,12 @@ def sentences(prediction): return [[s["text"] for s in n.data["sentences"]] for 
 
 # the graph
 
-def graph(pages, **how): return build(pages, ByCapitals(), ByWords(), **how)
+def graph(pages, **how): return build(pages, PairsOfCapitals(), FakeEmbedder(), **how)
 
 
 def test_a_passage_is_cut_where_its_parser_cut_it_and_bears_its_title():
     p = Passage("p", "Grey Harbour (novel)", "It is by Ida Roth. Fog\n everywhere.")
-    [one] = ByCapitals()([annotated_text(p)])
+    [one] = PairsOfCapitals()([annotated_text(p)])
     assert [s.stated for s, _ in sentences_of(p, one)] == ["Grey Harbour (novel): It is by Ida Roth.", "Grey Harbour (novel): Fog", "Grey Harbour (novel): everywhere."]
     assert sentences_of(p, one)[0][1] == [("grey", "harbour", "novel"), ("grey", "harbour"), ("ida", "roth")]
     assert sentences_of(p, Annotated(note="not parsed"))[0][0].stated == "Grey Harbour (novel): It is by Ida Roth. Fog everywhere."
@@ -227,7 +210,7 @@ def test_an_empty_rewriting_is_noted_and_the_sub_question_asked_as_it_stands():
 
 
 def test_a_passage_that_cannot_be_parsed_is_one_sentence_and_said():
-    class Breaks(ByCapitals):
+    class Breaks(PairsOfCapitals):
         def __call__(self, texts):
             if any("writer" in t for t in texts): raise RuntimeError("out of memory")
             return super().__call__(texts)
@@ -256,7 +239,7 @@ def test_a_kit_without_passages_and_an_empty_question_are_said():
 # the cache
 
 def test_the_cache_saves_the_work_and_changes_nothing():
-    by, parser = ByWords("words"), ByCapitals()
+    by, parser = FakeEmbedder("words"), PairsOfCapitals()
     def ask(method): return asked(method, embedder=by, corpus=corpus(annotator=parser))[0]
     first = ask(ChainRAG())
     work = by.counted, parser.counted
@@ -270,7 +253,7 @@ def test_the_cache_saves_the_work_and_changes_nothing():
 
 
 def test_a_broken_file_is_made_again_and_other_passages_are_another_graph(home):
-    by, parser = ByWords("words"), ByCapitals()
+    by, parser = FakeEmbedder("words"), PairsOfCapitals()
     whole = kept(corpus(annotator=parser), by)
     [file] = (home / "sentencegraphs").iterdir() if (home / "sentencegraphs").exists() else list(home.rglob("sentencegraphs/*.npz"))
     file.write_bytes(file.read_bytes()[:100])
@@ -282,7 +265,7 @@ def test_a_broken_file_is_made_again_and_other_passages_are_another_graph(home):
 
 
 def test_a_runs_questions_share_one_graph():
-    by, store = ByWords("words"), Store()
+    by, store = FakeEmbedder("words"), Store()
     asked = [Question(f"q{i}", "musique", f"Where was the author of Grey Harbour born, number {i}?", ("Tarn",)) for i in range(12)]
     methods = {name: chainrag.METHODS[name] for name in ("ChainRAG (w/ cache)", "ChainRAG (w/o cache)")}
     P = load_profile("offline", parser="bundled")
@@ -316,23 +299,14 @@ def test_the_names_are_those_of_the_printed_tables():
 
 # Search-R1
 
-class Replies(Scripted):
-    def __init__(self, *replies): self.asked, self.replies = [], list(replies)
-    async def complete(self, request):
-        self.asked.append(request)
-        return [Completion(self.replies[min(len(self.asked), len(self.replies)) - 1])]
 
 
-class Shelf:
-    fingerprint = "shelf"
-    def __init__(self, text="Ida Roth wrote it."): self.queries, self.text = [], text
-    def search(self, queries, k=15):
-        self.queries += [(q, k) for q in queries]
-        return [[Hit(Passage(f"p{i}", "Grey Harbour", self.text), 1.0, i + 1) for i in range(k)] for _ in queries]
+def Shelf(text="Ida Roth wrote it."):
+    return FakeShelf(lambda q, k: [Passage(f"p{i}", "Grey Harbour", text) for i in range(k)])
 
 
 def thought(method, *replies, shelf=None):
-    kit = Kit(Replies(*replies), shelf or Shelf())
+    kit = Kit(FakeChat(replies), shelf or Shelf())
     return asyncio.run(method(ASKED, kit)), kit
 
 

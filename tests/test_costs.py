@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from fakes import FakeChat
 from treekit.config import load_profile, root
 from treekit.experiments.costs import PrefixCache, billed_as, bills, cost_table, dollars, frontier, mean_points, prompt_bill, store_of
 from treekit.core.types import Passage, Question
@@ -50,10 +51,10 @@ def test_a_system_message_that_differs_leaves_nothing_to_share():
 
 ASK = Prompt("test.ask", "test", "$documents\n\n$question", TEXT)
 
-class Counting:
+def Counting():
     "Bills the first of several samples with the prompt, as endpoints do."
-    model, endpoint, defaults = "gpt-4o-mini", "nowhere", {}
-    async def complete(self, request): return [Completion(f"fine {i}", 3000 if i == 0 else 0, 7, cached_in=256 if i == 0 else 0) for i in range(request.n)]
+    def reply(request, i): return Completion(f"fine {i}", 0 if i else 3000, 7, cached_in=0 if i else 256)
+    return FakeChat(reply, model="gpt-4o-mini")
 
 
 def answered(questions, store, n=1, twice=False):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import FakeChat
 from treekit.analysis.annotating import Annotator
 from treekit.baselines.prompting import RetrieveAndRead
 from treekit.retrieval.bm25 import BM25
@@ -134,22 +135,16 @@ def test_the_raters_notebook_runs_from_top_to_bottom(tmp_path):
 
 # --- by a judge
 
-class Judge:
-    model, endpoint, defaults = "judge", "nowhere", {}
-    def __init__(self, *replies): self.replies, self.asked = list(replies), []
-    async def complete(self, request):
-        self.asked.append(request.messages[-1]["content"])
-        reply = self.replies[(len(self.asked) - 1) % len(self.replies)]
-        if isinstance(reply, Exception): raise reply
-        return [Completion(reply, 10, 5, model="judge")]
-    async def close(self): pass
+class Judge(FakeChat):
+    model = "judge"
+    def __init__(self, *replies): super().__init__(lambda request: replies[(len(self.asked) - 1) % len(replies)], tokens=(10, 5))
 
 
 @pytest.mark.parametrize("reply, outcome", [("Reason: so.\nOUTCOME: Partial Answer", "Partial Answer"), ("**Outcome**: _search error_.", "Retrieval Error"), ("I'd call it\nLabel Ambiguity", "Label Ambiguity"), ("Hm.", "")])
 def test_a_judge_is_read_tolerantly(reply, outcome):
     chat = Judge(reply)
     assert by_judge([row(), row("q2", error="timeout")], load_profile("offline"), chat=chat, store=Store(), progress=False) == [outcome, NO_ANSWER]
-    [asked] = chat.asked
+    [asked] = chat.texts
     assert all(piece in asked for piece in (WHEN.question, "Tarn", "Orlund", "Edda Voss founded it.", *OUTCOMES))
 
 

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import networkx
 import pytest
 
+from fakes import FakeChat
 from treekit.baselines import graphrag
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
@@ -38,23 +39,15 @@ ASKED = "Where was the author of Grey Harbour born?"
 def home(tmp_path_factory, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path_factory.getbasetemp() / "graphs"))
 
 
-class Reader:
+class Reader(FakeChat):
     "Reads the shelf without a mistake; `wrong` has other replies, by prompt and passage's title."
     model, endpoint, defaults = "gpt-4o-mini", "http://nowhere/v1", dict(temperature=0.0, max_tokens=100)
 
-    def __init__(self, wrong=None, latency=0.0): self.wrong, self.latency, self.asked, self.now, self.most = wrong or {}, latency, [], 0, 0
+    def __init__(self, wrong=None, latency=0.0):
+        super().__init__(latency=latency, tokens=(10, 5))
+        self.wrong = wrong or {}
 
-    async def complete(self, request):
-        self.asked.append(request)
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(self.latency)
-        self.now -= 1
-        said = self.reply(request)
-        if isinstance(said, Exception): raise said
-        return [Completion(said, tokens_in=10, tokens_out=5)]
-
-    def reply(self, request):
+    def reply(self, request, sample):
         given, task, render = request.inputs, request.prompt.task, request.prompt.format.render
         about = str(given.get("passage", given.get("text", "")))
         title = about.split("\n")[0]
@@ -69,8 +62,6 @@ class Reader:
         if task == "map_answer": return render([dict(answer=r, score=80 if "Tarn" in r else 0) for r in given["reports"]])
         if task == "thought": return "So the answer is: Tarn."
         return "Explanation: it is said.\nFINAL: Tarn" if any("Tarn" in str(d) for d in given["documents"]) else "FINAL: unknown"
-
-    async def close(self): pass
 
     def count(self): return Counter(r.prompt.task for r in self.asked)
 
@@ -206,7 +197,7 @@ def test_a_community_too_large_for_a_prompt_is_reported_from_its_parts(monkeypat
     pages = [Passage(f"n{i}", f"n{i}", "…") for i in range(12)]
     facts = {f"n{i}": [(f"n{i}", "is beside", f"n{j}") for j in range(i // 4 * 4, i)] + ([(f"n{i}", "is beside", f"n{i + 1}")] if i in (3, 7) else []) for i in range(12)}
     class Big(Reader):
-        def reply(self, request):
+        def reply(self, request, sample):
             about = str(request.inputs.get("passage", "")).split("\n")[0]
             if request.prompt.task == "extract_graph": return request.prompt.format.render(dict(entities=[], relations=[dict(source=s, target=o, description=f"{s} {r} {o} " + "so " * 20, strength=5) for s, r, o in facts[about]]))
             return super().reply(request) if request.prompt.task != "report_community" else request.prompt.format.render(dict(title="Part", summary="small", rating=1, findings=[]))
@@ -260,7 +251,7 @@ def test_a_server_that_is_gone_stops_the_index():
 @pytest.mark.parametrize("method", [HippoRAG(rounds=1), GraphRAG(), GraphRAG("global")])
 def test_all_nonsense_falls_back_and_says_so(method):
     class Refusing(Reader):
-        def reply(self, request): return super().reply(request) if request.prompt.task in ("thought", "answer_short", "name_entities") else "No."
+        def reply(self, request, sample): return super().reply(request) if request.prompt.task in ("thought", "answer_short", "name_entities") else "No."
     [row] = go(method, Refusing()).rows
     assert not row.error and any("similarity" in n or "no report helps" in n for node in row.trace.nodes for n in node.notes)
 

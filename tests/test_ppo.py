@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import FakeShelf
 from treekit.config import UsageError
 from treekit.training.sft import Diverged, Example, Recipe, adapted, encode, generate, inner, load_checkpoint, load_model, pinned, save_model, tiny_model, tokenizer_of, train, trainable
 from treekit.training.ppo import PPO, Episode, Rated, clipped, continued, frozen, gae, headed, load_headed, plain, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing
@@ -406,13 +407,10 @@ def test_a_step_of_search_r1(tmp_path):
     "By name, with LoRA, on questions and a retriever: sampled, searched, scored, learned from, kept; and resumed without a question asked."
     from treekit.core.types import Passage, Question
     from treekit.training.search_r1 import RECIPE, train_search_r1
-    class Shelf:
-        fingerprint = "shelf"
-        def search(self, queries, k): return [[] for q in queries]
     save_model(llama(), TOKENIZER, tmp_path / "base")
     questions = [Question(f"q{n}", "musique", f"Where is {w}?", ("Runess",)) for n, w in enumerate(WORDS)]
     quick = dict(method="lora", rollouts=7, batch=4, max_new=6, turns=1, epochs=1, lr=1e-2)
-    log = train_search_r1(questions, Shelf(), tmp_path / "out", str(tmp_path / "base"), **quick)
+    log = train_search_r1(questions, FakeShelf(), tmp_path / "out", str(tmp_path / "base"), **quick)
     assert len(log) == 1 and log[0]["kl"] == 0 and log[0]["reward"] == 0 and log[0]["length"] > 2
     assert train_search_r1(questions, None, tmp_path / "out", str(tmp_path / "base"), **quick) == log
     assert generate(*load_model(tmp_path / "out"), ["Where"], 4)

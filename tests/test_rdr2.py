@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import FakeChat, FakeShelf
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.corpora.load import load
@@ -26,37 +27,21 @@ from treekit.corpora.treestore import build
 def hits(*passages): return [Hit(p, 1.0, i) for i, p in enumerate(passages, 1)]
 
 
-class Shelf:
-    fingerprint = "a shelf"
-    def __init__(self, *passages): self.hits = hits(*passages)
-    def search(self, queries, k=5): return [self.hits[:k] for _ in queries]
+def Shelf(*passages): return FakeShelf(passages)
 
 
-class Router:
-    "Replies to the routing prompt by a function of the document's text; reads with an answer of its own. `most` is how many calls were under way at once."
-    model, endpoint, defaults = "scripted", "nowhere", {}
-
+class Router(FakeChat):
+    "Replies to the routing prompt by a function of the document's text; reads with an answer of its own."
     def __init__(self, says, pauses=None, one_by_one=False):
-        self.says, self.pauses, self.seen, self.read, self.open, self.most = says, pauses, [], [], 0, 0
-        self.lock = asyncio.Lock() if one_by_one else None
+        super().__init__(latency=0.003 if pauses else 0, pauses=pauses, at_once=1 if one_by_one else None)
+        self.says, self.seen, self.read = says, [], []
 
-    async def complete(self, request):
-        if self.lock:
-            async with self.lock: return await self.reply(request)
-        return await self.reply(request)
-
-    async def reply(self, request):
-        self.open += 1
-        self.most = max(self.most, self.open)
-        await asyncio.sleep(self.pauses.random() * 0.003 if self.pauses else 0)
-        self.open -= 1
+    def reply(self, request, sample):
         if request.prompt.task != "route":
-            self.read.append(request)
-            return [Completion("an answer, another", tokens_in=5, tokens_out=2)] * request.n
+            if sample == request.sample: self.read.append(request)
+            return Completion("an answer, another", tokens_in=5, tokens_out=2)
         self.seen.append(request.inputs["document"])
-        return [Completion(self.says(request.inputs["document"]), tokens_in=9, tokens_out=3)]
-
-    async def close(self): pass
+        return Completion(self.says(request.inputs["document"]), tokens_in=9, tokens_out=3)
 
 
 def ask(method, router, trees, *passages, question="What is asked?", dataset="asqa", id="q"):
@@ -640,17 +625,15 @@ def test_real_articles(tmp_path):
 
 # --- FLARE, ASC, Served
 
-class Teller:
-    "Sentences by what is written so far; `sure` gives each word's probability."
-    model, endpoint, defaults = "teller", "nowhere", {}
-    def __init__(self, says, logprobs=True, scores=None): self.says, self.logprobs, self.scores, self.asked = says, logprobs, scores, []
-    async def complete(self, request):
-        self.asked.append(request)
+class Teller(FakeChat):
+    "Sentences by what is written so far, with each word's log-probability."
+    def __init__(self, says, logprobs=True, scores=None):
+        super().__init__(scores=scores and (lambda request, continuation: scores(continuation)))
+        self.says, self.logprobs = says, logprobs
+
+    def reply(self, request, sample):
         text, words = self.says(request.inputs)
-        return [Completion(text, logprobs=tuple(words) if self.logprobs and request.logprobs else None)]
-    async def score(self, request, continuation):
-        if self.scores is None: raise ScoringUnsupported("no")
-        return self.scores(continuation)
+        return Completion(text, logprobs=tuple(words) if self.logprobs and request.logprobs else None)
 
 
 def told(sure): return lambda inputs: ("DONE", [("DONE", -.01)]) if inputs["answer"] else ("It was built by Ida." if inputs["documents"] else "It was built by Ada.", [("It was", -.01), (" built by", -.02), (" Ada", -.01 if sure else -3.), (".", 0.)])
@@ -705,13 +688,13 @@ def test_flare_over_a_server_and_the_store(server):
 
 class Sampler(Teller):
     "Samples: the first sentence in all, a second in every other, one of its own in each."
-    def __init__(self): self.asked = []
-    async def complete(self, request):
-        self.asked.append(request)
-        if request.prompt.task.startswith("combine"): return [Completion(" ".join(request.inputs["sentences"]) if "text" in request.prompt.name else ", ".join(request.inputs["sentences"]))]
-        if request.prompt.task == "read_list": return [Completion(f"Ribe, {'Tarn' if i % 2 else 'Usk'}, Place{i}") for i in range(request.n)]
-        own = "abacus basalt copper dahlia ember fennel gravel hazel ivory jasper".split()
-        return [Completion(f"The mill was built in 1801. {'Ada Roth owned it.' if i % 2 else ''} Nobody expects {own[i]} {own[-i]}.") for i in range(request.n)]
+    OWN = "abacus basalt copper dahlia ember fennel gravel hazel ivory jasper".split()
+    def __init__(self): super().__init__(None)
+
+    def reply(self, request, i):
+        if request.prompt.task.startswith("combine"): return Completion((" " if "text" in request.prompt.name else ", ").join(request.inputs["sentences"]))
+        if request.prompt.task == "read_list": return Completion(f"Ribe, {'Tarn' if i % 2 else 'Usk'}, Place{i}")
+        return Completion(f"The mill was built in 1801. {'Ada Roth owned it.' if i % 2 else ''} Nobody expects {self.OWN[i]} {self.OWN[-i]}.")
 
 
 @pytest.mark.parametrize("summarise, calls, path", [(True, 2, 2), (False, 1, 1)])

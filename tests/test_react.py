@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from fakes import FakeShelf
 from treekit.baselines.prompting import examples_from
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question, Step
@@ -344,10 +345,7 @@ def test_which_wiki_a_question_gets(tmp_path, monkeypatch):
     assert load_profile("openai").wiki == load_profile("local").wiki == "wikipedia" and PROFILE.wiki == "corpus"
     online = Library(load_profile("offline", wiki="wikipedia"), q, {"d": PAGES})
     assert online.wiki("d", q["d"][0]).fingerprint == "wikipedia:en" and online.wiki("d", q["d"][0]) is online.wiki("d", q["d"][0])
-    class Index:
-        fingerprint = "index"
-        def search(self, queries, k=15): return [[] for _ in queries]
-    with pytest.raises(UsageError, match="wiki = wikipedia"): Library(PROFILE, q, {"d": Index()}).wiki("d", q["d"][0])
+    with pytest.raises(UsageError, match="wiki = wikipedia"): Library(PROFILE, q, {"d": FakeShelf()}).wiki("d", q["d"][0])
     own = {"d": [Question("q", "d", ASKED, paragraphs=tuple(PAGES[2:3]))]}
     assert Library(load_profile("offline", pool="own"), own, {"d": PAGES}).wiki("d", own["d"][0]).page("Tarn") is None
     with pytest.raises(UsageError, match="corpus"): load_profile("offline", wiki="web")

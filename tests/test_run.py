@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import pytest
 
+from fakes import FakeChat, FakeShelf
 from treekit.config import UsageError, load_profile
 from treekit.experiments.costs import cost_table
 from treekit.core.types import Passage, QAPair, Question
@@ -23,24 +24,24 @@ PROFILE = load_profile("offline")
 ASK = Prompt("test/run", "answer", "Question: $question\nPassages:\n$documents\nFINAL:", FINAL)
 
 
-class Scripted:
-    "A chat that counts its calls and answers with the question's last word."
+class Scripted(FakeChat):
+    "Answers with the question's last word."
     model, endpoint = "gpt-4o-mini", "http://nowhere/v1"
     defaults = dict(temperature=0.0, max_tokens=100)
 
-    def __init__(self, latency=0.0, fail=()): self.latency, self.fail, self.asked, self.closed = latency, list(fail), [], 0
+    def __init__(self, latency=0.0, fail=()):
+        super().__init__(latency=latency, tokens=(100, 10))
+        self.fail = list(fail)
 
-    async def complete(self, request):
-        self.asked.append(request.inputs["question"])
-        await asyncio.sleep(self.latency)
-        if any(f in request.inputs["question"] for f in self.fail): raise CallFailed("server", "the server said 500", "try later")
-        return [Completion(f"FINAL: {request.inputs['question'].split()[-1]}", tokens_in=100, tokens_out=10)]
+    def reply(self, request, sample):
+        question = request.inputs["question"]
+        if any(f in question for f in self.fail): return CallFailed("server", "the server said 500", "try later")
+        return f"FINAL: {question.split()[-1]}"
 
-    async def close(self): self.closed += 1
+    def questions(self): return [r.inputs["question"] for r in self.asked]
 
 
-class Shelf:
-    def search(self, queries, k=15): return [[Passage(str(i), q, "…") for i in range(k)] for q in queries]
+def Shelf(): return FakeShelf(lambda q, k: [Passage(str(i), q, "…") for i in range(k)])
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Read:
         value = {"answer": question.question}
         for _ in range(self.steps):
             [hits] = await kit.retrieve([question.question], self.k)
-            value = await kit.ask(ASK, node=kit.trace.add("answer", "…"), question=f"{question.question} {value['answer']}", documents=hits)
+            value = await kit.ask(ASK, node=kit.trace.add("answer", "…"), question=f"{question.question} {value['answer']}", documents=[h.passage for h in hits])
         return Prediction(value["answer"], kit.trace, kit.usage)
 
 
@@ -229,7 +230,7 @@ def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
     questions = {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(5)]}
     def again(qs, chat): return run({"indexing": Indexing()}, qs, PROFILE, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat, progress=False)
     first = again({"d": questions["d"][:4]}, chat := Scripted(latency=0.01))
-    assert chat.asked == [f"what of page{i}" for i in range(3)] and [r.answer for r in first.rows] == ["page0 page1 page2"] * 4
+    assert chat.questions() == [f"what of page{i}" for i in range(3)] and [r.answer for r in first.rows] == ["page0 page1 page2"] * 4
     assert all(r.usage.calls == 0 for r in first.rows) and first.indexing["indexing", "d"].calls == 3 and first.indexing["indexing", "d"].critical_path == 1
     more = again(questions, chat := Scripted())
     assert chat.asked == [] and more.rows[4].answer == "page0 page1 page2" and more.indexing["indexing", "d"].tokens_in == 300

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import treekit.syntax.entities
-from navigating import BY_QUESTION, EXAMPLES, FACTS, PASSAGES, Capitals, corpus, guide
+from navigating import BY_QUESTION, EXAMPLES, FACTS, PASSAGES, corpus, guide
 from planning import Replies
+from fakes import RunsOfCapitals
 from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
@@ -85,12 +86,12 @@ def test_calls_and_the_longest_chain_of_them(name):
 def test_the_rule_saves_the_decision_and_changes_nothing_else():
     for example in EXAMPLES.values():
         p, chat = ask(example.question, SearchR(decide="rule"))
-        assert "unclear" not in {part for part, _ in chat.asked} and p.answer == example.answer and list(example.facts) == [n.data["queries"][0] for n in subs(p.trace)]
+        assert "unclear" not in {part for part, _ in chat.parts} and p.answer == example.answer and list(example.facts) == [n.data["queries"][0] for n in subs(p.trace)]
 
 
 def test_a_no_leaves_the_sub_question_as_it_is():
     p, chat = ask(EXAMPLES["table6"].question, says=instead(unclear="No."))
-    assert "reformulate" not in {part for part, _ in chat.asked} and subs(p.trace)[1].data["rewritten"] is False and subs(p.trace)[1].data["queries"] == [subs(p.trace)[1].text]
+    assert "reformulate" not in {part for part, _ in chat.parts} and subs(p.trace)[1].data["rewritten"] is False and subs(p.trace)[1].data["queries"] == [subs(p.trace)[1].text]
 
 
 def timed(server, example, method, latency=0.1):
@@ -106,7 +107,7 @@ def timed(server, example, method, latency=0.1):
 
 
 def test_independent_sub_questions_overlap_in_time_and_dependent_ones_wait(server, monkeypatch):
-    monkeypatch.setattr(treekit.syntax.entities, "annotator_for", lambda *_: Capitals())
+    monkeypatch.setattr(treekit.syntax.entities, "annotator_for", lambda *_: RunsOfCapitals())
     example = EXAMPLES["branch"]
     row, calls = timed(server, example, SearchR())
     at = {q: (start, end) for _, q, start, end in calls}
@@ -134,11 +135,11 @@ def test_the_navigator_is_a_model_of_its_own():
     example = EXAMPLES["table6"]
     guided, answering = Replies(guide), None
     p, answering = ask(example.question, navigator=guided)
-    assert [part for part, _ in guided.asked] == ["navigate"] and "navigate" not in {part for part, _ in answering.asked} and p.answer == example.answer
+    assert [part for part, _ in guided.parts] == ["navigate"] and "navigate" not in {part for part, _ in answering.parts} and p.answer == example.answer
     p, answering = ask(example.question, TABLE3["w/o Dec."], navigator=Replies(None))  # which is not asked
-    assert answering.asked[0] == ("generate", example.question) and p.answer == example.answer and p.usage.calls == 6
+    assert answering.parts[0] == ("generate", example.question) and p.answer == example.answer and p.usage.calls == 6
     p, answering = ask(example.question, path=tuple(example.path))
-    assert {part for part, _ in answering.asked} == {"answer", "unclear", "reformulate", "integrate"} and p.usage.calls == 5
+    assert {part for part, _ in answering.parts} == {"answer", "unclear", "reformulate", "integrate"} and p.usage.calls == 5
 
 
 def test_what_was_answered_is_not_asked_again():
@@ -195,7 +196,7 @@ def test_the_steps_beyond_the_paper_change_what_is_read():
 
 def test_a_passage_without_entity_or_parse_has_score_0_and_the_trace_says_so():
     bare = [Passage("plain", "", "the river is long"), Passage("empty", "", "… river …"), Passage("odd", "", "river"), Passage("tarn", "", "Tarn has a river.")]
-    class Some(Capitals):
+    class Some(RunsOfCapitals):
         fingerprint = "some"
         def one(self, text):
             if text.startswith("river"): return treekit.syntax.entities.Annotated((), (), "the parser found no sentence")

@@ -43,7 +43,7 @@ def test_the_examples_get_the_shape_that_table_1_prints(example):
     assert [l["evaluation"]["response_validity"] for l in levels(p.trace)] == [False] * (example.valid_at - 1) + [True]
     assert p.usage.calls == sum(len(n.calls) for n in p.trace.nodes) == len(chat.asked) and not any(n.notes for n in p.trace.nodes)
     for n in subs(p.trace): assert "[ANS" not in n.text and n.data["evaluation"]["response_validity"] and n.data["answer"] in n.data["response"]
-    assert all(r.endswith(f".{language(example.question)}") for r in {PROMPTS[part, language(q)].name for part, q in chat.asked})
+    assert all(r.endswith(f".{language(example.question)}") for r in {PROMPTS[part, language(q)].name for part, q in chat.parts})
 
 
 @pytest.mark.parametrize("kind", ["bridging", "hybrid"])

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from fakes import FakeParser
 from treekit.retrieval.bridging import Bridged, Mentions, Weights, aliases, mentions
 from treekit.config import Profile, UsageError, choose
 from treekit.core.types import Passage, Question
@@ -33,10 +34,6 @@ def corpus():
     ]
 
 
-class ByHand:
-    "A parser that knows one question."
-    fingerprint = "by hand"
-    def parse(self, texts): return [EXAMPLE for _ in texts]
 
 
 def names(index, text, **how): return [" ".join(index.names[n]) for n, _, _ in index.find(text, **how)]
@@ -141,7 +138,7 @@ TREE = [
 @pytest.mark.parametrize("rerank_by", ["phrase", "question"])
 def test_every_node_equals_a_computation_by_hand(tree, rerank_by):
     words, second = BM25(TREE), reranker("bm25")
-    retriever = TreeRetriever(words, ByHand(), tree=tree, per_node=2, kept=3, rerank_by=rerank_by, rerank=second)
+    retriever = TreeRetriever(words, FakeParser({EXAMPLE.text: EXAMPLE}), tree=tree, per_node=2, kept=3, rerank_by=rerank_by, rerank=second)
     phrase = phrase_tree(EXAMPLE, tree, 3)
     root = retriever.resolve(EXAMPLE.text, retriever.hang(phrase, iter(words.search([p.text for p in phrase.walk()], 2))), k=1)
     for node in root.bottom_up():
@@ -154,7 +151,7 @@ def test_every_node_equals_a_computation_by_hand(tree, rerank_by):
 
 def test_what_children_hand_up():
     words = BM25(TREE)
-    retriever = TreeRetriever(words, ByHand(), rerank=reranker("bm25"), bridged=Bridged(words))
+    retriever = TreeRetriever(words, FakeParser({EXAMPLE.text: EXAMPLE}), rerank=reranker("bm25"), bridged=Bridged(words))
     phrase = phrase_tree(EXAMPLE)
     root = retriever.resolve(EXAMPLE.text, retriever.hang(phrase, iter(words.search([p.text for p in phrase.walk()], 10))))
     handed = handed_up(root)
@@ -168,7 +165,7 @@ async def _answered(method, retriever, asked):
             asked.append(request)
             from treekit.core.llm import Completion
             return [Completion("Explanations: x\nFINAL: Olin Tarsk", 1, 1)]
-    kit = Kit(Model(), retriever, ByHand())
+    kit = Kit(Model(), retriever, FakeParser({EXAMPLE.text: EXAMPLE}))
     return await method(Question("q", "hotpotqa", EXAMPLE.text), kit), kit
 
 

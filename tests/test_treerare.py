@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from fakes import FakeChat, FakeParser, FakeShelf
 from treekit.baselines.prompting import RetrieveAndRead, examples_from
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question
@@ -24,33 +25,24 @@ PARSES = {BORN: by_hand(BORN,
     " (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?))")}
 
 
-class Scripted:
-    "Answers after `latency` seconds; `log` has (started, ended, request)."
-    model, endpoint, defaults = "scripted", "nowhere", {}
-    def __init__(self, latency=0.0, replies={}): self.latency, self.replies, self.log = latency, replies, []
-    async def complete(self, request):
-        start = time.perf_counter()
-        await asyncio.sleep(self.latency)
-        self.log.append((start, time.perf_counter(), request))
-        phrase = request.inputs.get("phrase", "")
-        reply = dict(subquestions=f"response: What is {phrase}?; Who made {phrase}?", subquestions_ambiguous=f"response: Which {phrase}?", subanswers="Known.",
-                     answer="Explanation: so it is.\nFINAL: Ada Vant", answer_ambiguous="Explanation: so it is.\nFINAL: Ada Vant or Ida Roth")[request.prompt.task]
-        reply = self.replies.get(request.prompt.task, reply)
-        if isinstance(reply, Exception): raise reply
-        return [Completion(reply, tokens_in=10, tokens_out=2)]
-    def asked(self, task): return [r.inputs for _, _, r in self.log if r.prompt.task == task]
-    def tasks(self): return dict(Counter(r.prompt.task for _, _, r in self.log))
+class Scripted(FakeChat):
+    "Answers after `latency` seconds; `replies`: others, by task."
+    def __init__(self, latency=0.0, replies=()):
+        super().__init__(latency=latency)
+        self.replies = dict(replies)
+
+    def reply(self, request, sample):
+        phrase, final = request.inputs.get("phrase", ""), "Explanation: so it is.\nFINAL: Ada Vant"
+        usual = dict(subquestions=f"response: What is {phrase}?; Who made {phrase}?", subquestions_ambiguous=f"response: Which {phrase}?",
+                     subanswers="Known.", answer=final, answer_ambiguous=f"{final} or Ida Roth")
+        return (usual | self.replies)[request.prompt.task]
 
 
-class Shelf:
-    def __init__(self): self.searches = []
-    def search(self, queries, k=15):
-        self.searches.append((queries, k))
-        return [[Hit(Passage(f"p{len(q) + i}", f"Page {i}", f"About {q}"), 9. - i, i) for i in range(2)] for q in queries]
+def Shelf():
+    return FakeShelf(lambda q: [Hit(Passage(f"p{len(q) + i}", f"Page {i}", f"About {q}"), 9. - i, i) for i in range(2)])
 
 
-class Parser:
-    def parse(self, texts): return [PARSES.get(t, Parse(t, ())) for t in texts]
+def Parser(): return FakeParser(PARSES)
 
 
 def ask(method, question=BORN, dataset="", **script):
@@ -154,9 +146,9 @@ def test_merged_hits_are_in_rank_order_and_unique():
 def test_who_keeps_the_queries(selection, pick, used):
     six = "response: " + "; ".join(f"Who is the {i} of Tarn?" for i in "abcdef")
     _, llm, shelf = ask(TreeRare(selection=selection), "Who?", replies=dict(subquestions=six))
-    assert llm.asked("subquestions")[0]["pick"] == pick and len(shelf.searches[0][0]) == used
+    assert llm.inputs("subquestions")[0]["pick"] == pick and len(shelf.searches[0][0]) == used
     _, llm, _ = ask(TreeRare(selection="model"), "Who?", "asqa")
-    assert llm.asked("subquestions_ambiguous")[0]["pick"] == "5"  # as App. G prints it
+    assert llm.inputs("subquestions_ambiguous")[0]["pick"] == "5"  # as App. G prints it
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -215,16 +207,16 @@ def test_remaining_counts_the_calls_ahead(switches):
 
 def test_children_evidence_reaches_query_generation():
     _, llm, _ = ask(TreeRare(tree="constituency"))
-    context = {i["phrase"]: i["context"] for i in llm.asked("subquestions")}
+    context = {i["phrase"]: i["context"] for i in llm.inputs("subquestions")}
     assert context["of Grey Harbour"] == [] and context["the author of Grey Harbour"] == ["Known."] and context[BORN] == ["Known.", "Known."]
     _, llm, _ = ask(TreeRare(tree="constituency", handed_up="descendants"))
-    context = {i["phrase"]: i["context"] for i in llm.asked("subquestions")}
+    context = {i["phrase"]: i["context"] for i in llm.inputs("subquestions")}
     assert len(context[BORN]) == 5 and context[BORN][0] == "What is was born first?; Who made was born first?: Known."
 
 
 def test_the_final_call_sees_all_evidence_from_the_leaves_up():
     _, llm, _ = ask(TreeRare())
-    [final] = llm.asked("answer")
+    [final] = llm.inputs("answer")
     assert final["documents"] == [f"{p}: Known." for p in reversed(texts(phrase_tree(PARSES[BORN])))] and final["question"] == BORN
 
 
@@ -249,16 +241,16 @@ def test_a_switch_changes_just_its_calls(switches, tasks, searches):
 
 def test_what_is_handed_up_without_a_module():
     _, llm, shelf = ask(TreeRare(query_generation=False))
-    assert sorted(shelf.searches) == sorted(([p], 15) for p in texts(phrase_tree(PARSES[BORN]))) and all(i["questions"] == [BORN] for i in llm.asked("subanswers"))
+    assert sorted(shelf.searches) == sorted(([p], 15) for p in texts(phrase_tree(PARSES[BORN]))) and all(i["questions"] == [BORN] for i in llm.inputs("subanswers"))
     _, llm, _ = ask(TreeRare(subcomponent_answers=False))
-    [final] = llm.asked("answer")
+    [final] = llm.inputs("answer")
     assert all(isinstance(d, Passage) for d in final["documents"]) and len({d.id for d in final["documents"]}) == len(final["documents"])
-    piles = [[d.id for d in i["context"]] for i in llm.asked("subquestions")]
+    piles = [[d.id for d in i["context"]] for i in llm.inputs("subquestions")]
     assert piles[0] == [] and all(a == b[:len(a)] and len(a) < len(b) for a, b in zip(piles, piles[1:]))  # each hands on all that was found below it
     _, llm, _ = ask(TreeRare(retrieval=False, subcomponent_answers=False))
-    assert len(llm.asked("answer")[0]["documents"]) == 8  # the queries themselves
+    assert len(llm.inputs("answer")[0]["documents"]) == 8  # the queries themselves
     _, llm, _ = ask(TreeRare(leaves="evidence"))
-    assert llm.asked("answer")[0]["documents"][0] == "of Grey Harbour"
+    assert llm.inputs("answer")[0]["documents"][0] == "of Grey Harbour"
 
 
 def test_without_query_generation_no_node_waits():
@@ -374,7 +366,7 @@ def test_a_failed_call_stops_the_others():
 def test_retrieve_and_read_is_one_search_and_one_call():
     prediction, llm, shelf = ask(RetrieveAndRead())
     assert llm.tasks() == {"answer": 1} and shelf.searches == [([BORN], 20)] and prediction.answer == "Ada Vant"
-    assert "exemplars" not in llm.asked("answer")[0]
+    assert "exemplars" not in llm.inputs("answer")[0]
     assert ask(RetrieveAndRead(), dataset="world/ambigdocs")[1].tasks() == {"answer_ambiguous": 1}
 
 
@@ -382,7 +374,7 @@ def test_examples_are_the_datasets_own_and_never_the_question():
     training = [Question(f"t{i}", "musique", f"Question {i}?", (f"answer {i}",)) for i in range(3)] + [Question("q", "musique", BORN, ("leaked",)), Question("o", "hotpotqa", "Other?", ("other",))]
     few = RetrieveAndRead(shots=3, examples=examples_from(training))
     _, llm, _ = ask(few, dataset="musique")
-    shown = llm.asked("answer")[0]["exemplars"]
+    shown = llm.inputs("answer")[0]["exemplars"]
     assert all(f"answer {i}" in shown for i in range(3)) and "leaked" not in shown and "other" not in shown
     with pytest.raises(UsageError, match="hotpotqa"): ask(few, dataset="hotpotqa")
 
