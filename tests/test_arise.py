@@ -254,7 +254,6 @@ def test_log_probabilities_that_are_none(logs):
 def test_a_failing_call_leaves_nothing_running():
     class Failing(Seeded):
         async def score(self, request, continuation):
-            await self.pause()
             if len(self.asked) > 12: raise CallFailed("server", "it broke", "mend it")
             return await super().score(request, continuation)
     async def main():

@@ -187,7 +187,7 @@ def test_one_sample_is_a_chain_of_thought():
 
 
 def test_another_method_falls_back_on_it():
-    kit = Kit(Chat(lambda r, i: "FINAL: Tarn"), Shelf())
+    kit = Kit(FakeChat(lambda r, i: "FINAL: Tarn"), Shelf())
     step = kit.trace.add("step", "the eighth")
     step.depth = 8
     prediction = asyncio.run(SelfConsistency()(question(), kit, parent=step))

@@ -115,6 +115,45 @@ def test_light_modules_load_nothing_heavy():
     assert done.stdout.split() == []
 
 
+def code_cells():
+    "(where, source, whether it is exported) for each code cell of the notebooks."
+    for notebook in sorted((ROOT / "nbs").rglob("*.ipynb")):
+        if ".ipynb_checkpoints" in notebook.parts: continue
+        for number, cell in enumerate(json.loads(notebook.read_text(encoding="utf-8"))["cells"]):
+            source = "".join(cell["source"])
+            where = f"{notebook.relative_to(ROOT)}, cell {number}"
+            if cell["cell_type"] == "code": yield where, source, bool(re.search(r"^#\|\s*export", source, re.M))
+
+
+def test_no_line_is_wider_than_140_characters():
+    "Of code: modules, tests, code cells."
+    files = [*MODULES.values(), *sorted((ROOT / "tests").rglob("*.py"))]
+    wide = [f"{f.relative_to(ROOT)}:{n}" for f in files for n, line in enumerate(f.read_text(encoding="utf-8").splitlines(), 1) if len(line) > 140]
+    wide += [where for where, source, _ in code_cells() if any(len(line) > 140 for line in source.splitlines())]
+    assert wide == []
+
+
+def test_an_exported_cell_is_one_thought():
+    assert [where for where, source, exported in code_cells() if exported and len(source.splitlines()) > 60] == []
+
+
+IDEAS = {  # public names that stand in several packages, each because it is one idea
+    "PROMPTS": "a module's prompts", "METHODS": "a module's methods by their printed names", "HANDLERS": "tasks of the offline model",
+}
+
+
+def test_a_public_name_stands_in_one_package():
+    "Who looks for a name finds one thing, or the same idea everywhere."
+    homes = {}
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+                for name in ast.literal_eval(node.value): homes.setdefault(name, {})[package_of(module)] = module
+    several = {name: sorted(at.values()) for name, at in sorted(homes.items()) if len(at) > 1}
+    assert {name: at for name, at in several.items() if name not in IDEAS} == {}
+    assert set(IDEAS) <= set(several), "an idea that stands in one package only needs no line here"
+
+
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_a_module_can_be_read_in_one_sitting(module):
     assert len(MODULES[module].read_text().splitlines()) <= 450
@@ -124,6 +163,28 @@ def tracked():
     listed = subprocess.run(["git", "ls-files", "-z"], capture_output=True, text=True, cwd=ROOT)
     if listed.returncode: pytest.skip("not a git checkout")
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
+
+
+def test_the_picture_in_the_readme_is_the_house():
+    "The floors, from the top down, with the names that the rules have."
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    boxes = re.findall(r'^ +(\w+)\["<b>(.*?)</b>', readme, re.M)
+    chain = re.search(r"^ +(\w+(?: --> \w+)+)$", readme, re.M)[1].split(" --> ")
+    drawn = [set(text.split(" · ")) for text in dict(boxes).values()]
+    floors = [*FLOORS[:3], FLOORS[3], *FLOORS[4:]]
+    assert [box for box, _ in boxes] == chain
+    assert drawn == floors[::-1]
+
+
+def test_each_package_opens_with_a_notebook():
+    "It says what lives there: it names every module of its package."
+    for package in sorted(FLOOR):
+        folders = [f for f in (ROOT / "nbs").rglob("*") if f.is_dir() and ".".join(re.sub(r"^\d+_", "", p) for p in f.relative_to(ROOT / "nbs").parts) == package]
+        if not folders: continue  # a module of its own, at the top
+        index = folders[0] / "index.ipynb"
+        text = index.read_text(encoding="utf-8")
+        missing = [m for m in MODULES if package_of(m) == package and m.rpartition(".")[2] not in text]
+        assert missing == [] and "```mermaid" in text, index
 
 
 def test_no_path_and_no_key_in_a_committed_file():

@@ -415,4 +415,4 @@ def test_a_step_of_search_r1(tmp_path):
     assert train_search_r1(questions, None, tmp_path / "out", str(tmp_path / "base"), **quick) == log
     assert generate(*load_model(tmp_path / "out"), ["Where"], 4)
     assert PPO(**RECIPE).rollouts == 512 and PPO(**RECIPE).unfinished == 0
-    with pytest.raises(UsageError, match="'q1' has no gold answer"): train_search_r1([questions[0], replace(questions[1], answers=())], Shelf(), tmp_path / "x", str(tmp_path / "base"))
+    with pytest.raises(UsageError, match="'q1' has no gold answer"): train_search_r1([questions[0], replace(questions[1], answers=())], FakeShelf(), tmp_path / "x", str(tmp_path / "base"))

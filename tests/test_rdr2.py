@@ -1,5 +1,6 @@
 "RDR²: the paper's own case step by step, Algorithm 1 and the loop against plain re-tellings of them, every bad output of a router, the readings, the baselines."
 import asyncio, itertools, json, random, re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -163,7 +164,9 @@ def test_no_nodes_and_the_root_light_nothing():
 
 def test_a_routers_thoughts_and_passages_of_unknown_documents_stand_in_the_trace():
     class Thinker(Router):
-        async def reply(self, request): return [Completion(c.text, tokens_in=1, tokens_out=1, thinking="The second paragraph, perhaps." if request.prompt.task == "route" else "") for c in await super().reply(request)]
+        def reply(self, request, sample):
+            thought = "The second paragraph, perhaps." if request.prompt.task == "route" else ""
+            return replace(super().reply(request, sample), tokens_in=1, tokens_out=1, thinking=thought)
     p = ask(RDR2(), Thinker(lambda d: "[ANSWER] 2"), [TITAN], Passage("1", TITAN.title, "Titan is a coaster of steel in Arlington"), Passage("2", "Elsewhere", "Nobody knows this page."))
     assert [n.data["thinking"] for n in routings(p)] == [["The second paragraph, perhaps."]]
     assert p.trace.nodes[0].notes == ["in no known document, and so read as retrieved: 1 of 2 passages"] and counts(p) == dict(plain=1)
@@ -541,9 +544,7 @@ def test_settings_out_of_range_and_what_is_missing():
 
 def test_a_failing_call_leaves_nothing_running():
     class Failing(Router):
-        async def reply(self, request):
-            await super().reply(request)
-            raise CallFailed("server", "it broke", "mend it")
+        def reply(self, request, sample): return CallFailed("server", "it broke", "mend it")
     async def main():
         with pytest.raises(CallFailed): await RDR2()(Question("q", "asqa", "?"), Kit(Failing(lambda d: "", random.Random(0)), Shelf(CHUNK), documents=Documents([TOWN])))
         assert len(asyncio.all_tasks()) == 1
@@ -642,7 +643,7 @@ def told(sure): return lambda inputs: ("DONE", [("DONE", -.01)]) if inputs["answ
 def test_flare_searches_only_where_it_is_unsure():
     shelf = Shelf(CHUNK)
     queries = []
-    shelf.search = lambda qs, k: [queries.append(q) or shelf.hits[:k] for q in qs]
+    shelf.search = lambda qs, k: [queries.append(q) or shelf.hits(q, k) for q in qs]
     for sure, answer, wanted, calls in ((True, "It was built by Ada.", [], 2), (False, "It was built by Ida.", ["It was built by ."], 3)):
         p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Teller(told(sure)), shelf)))
         assert (p.answer, queries, p.usage.calls, p.usage.critical_path) == (answer, wanted, calls, calls)

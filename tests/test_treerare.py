@@ -384,14 +384,3 @@ def test_an_ambiguous_example_shows_all_its_answers():
     pairs = (QAPair("Which one?", ("one", "1")), QAPair("Which other?", ("two",)))
     assert examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs)])[0].answer == "one; two"
     assert examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs, long_answers=("One or two.",))])[0].answer == "One or two."
-
-
-def test_a_prediction_knows_the_module_of_its_phrases(tmp_path, monkeypatch):
-    import treekit.experiments.provide as library
-    before, source = library.source_fingerprint(TreeRare()), library._source
-    changed = tmp_path / "phrases.py"
-    changed.write_text(source("phrases").read_text() + "\n# another rule\n")
-    monkeypatch.setattr(library, "_source", lambda m: changed if m == "phrases" else source(m))
-    assert library.source_fingerprint(TreeRare()) != before
-    monkeypatch.undo()
-    assert library.source_fingerprint(TreeRare()) == before
