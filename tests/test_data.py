@@ -2,12 +2,12 @@
 import json
 
 import pytest
+from twin import CORPORA, REAL, SOURCES, folder_of
 from treekit.config import UsageError, root
 from treekit.core.types import Passage, Question
 from treekit.corpora.formats import DataError
 from treekit.corpora.load import datasets, exemplars, load, load_corpus, read_corpus
 
-REAL = root().parent / "shared" / "data"
 real = pytest.mark.skipif(not REAL.is_dir(), reason="no real questions beside the clone")
 
 GOOD = {"id": "a", "question": "Who mends clocks?", "answers": ["Otto Venn"]}
@@ -188,18 +188,28 @@ def test_exemplars_come_from_the_training_side(put):
 
 # -- the real files
 
-@real
-def test_real_folder():
-    sizes = dict(hotpotqa=375, musique=135, ambigdocs=339, asqa=681, qampari=670, eli5=662, strategyqa=148, musique_questions=1626) | {"2wiki": 471, "2wiki_hippo": 273}
-    assert set(sizes) <= set(datasets(REAL))
-    for name, n in sizes.items():
-        found = load(name, REAL)
-        assert len(found) == n and all(q.question.strip() for q in found)
+SIZES = dict(
+    real=dict(hotpotqa=375, musique=135, ambigdocs=339, asqa=681, qampari=670, eli5=662, strategyqa=148, musique_questions=1626) | {"2wiki": 471, "2wiki_hippo": 273},
+    twin={name: 40 for name in CORPORA},
+)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_folder_of_questions(source):
+    folder = folder_of(source)
+    assert set(SIZES[source]) <= set(datasets(folder))
+    for name, n in SIZES[source].items():
+        found = load(name, folder)
+        assert len(found) == n
+        assert all(q.question.strip() for q in found)
     for name in ("hotpotqa", "musique", "2wiki"):
-        corpus = {p.id for p in load_corpus(name, REAL)}
-        for q in load(name, REAL, n=50):
+        corpus = {p.id for p in load_corpus(name, folder)}
+        for q in load(name, folder, n=50):
             assert q.supporting and set(q.supporting) <= {p.id for p in q.paragraphs} <= corpus
-    assert len(load_corpus("asqa", REAL)) == 9572
+
+
+@real
+def test_the_real_passages_of_asqa(): assert len(load_corpus("asqa", REAL)) == 9572
 
 
 @real
@@ -214,8 +224,10 @@ def test_real_originals_give_the_same_questions():
     assert len(load("2wiki", REAL / "original")) == 50 and len(load("korquad", REAL / "original")) == 5774
 
 
-@real
-def test_real_exemplars():
-    for name in ("hotpotqa", "musique", "2wiki", "asqa", "qampari", "eli5"):
-        shots = exemplars(name, REAL, k=3)
-        assert len(shots) == 3 and not {q.id for q in shots} & {q.id for q in load(name, REAL)}
+@pytest.mark.parametrize("source", SOURCES)
+def test_exemplars_are_none_of_the_questions(source):
+    folder = folder_of(source)
+    for name in (*CORPORA, *(("qampari", "eli5") if source == "real" else ())):
+        shots = exemplars(name, folder, k=3)
+        assert len(shots) == 3
+        assert not {q.id for q in shots} & {q.id for q in load(name, folder)}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from twin import SOURCES, folder_of
 from treekit.experiments import arise as evidence
 from treekit.baselines import revising
 from treekit.config import load_profile
@@ -13,7 +14,7 @@ from treekit.experiments.run import run
 from treekit.core.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
-REAL = ROOT.parent / "shared" / "data"
+PRINTED = {"hotpotqa": "HotpotQA", "2wiki": "2WikiMQA"}
 P = load_profile("offline", pool="own", retriever="bm25s")
 
 
@@ -34,14 +35,19 @@ def test_sentences_of_a_pool_are_its_passages_cut():
         assert gold and gold <= {(p.id, str(n)) for t, n in q.facts for p in q.paragraphs if p.title == t and p.id in q.supporting}
 
 
-@pytest.mark.skipif(not REAL.is_dir(), reason="no real questions here")
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("dataset", ["hotpotqa", "2wiki"])
-def test_the_printed_f1_is_in_sentences_and_words(dataset):
+def test_the_printed_f1_is_in_sentences_and_words(source, dataset):
     "Vanilla's F1 depends on the data alone: with sentences it comes within five points of the printed value on our sample, and nearer than with passages."
-    told = next(r["value"] for r in published("arise", "table1") if (r["method"], r["dataset"], r["metric"]) == ("Vanilla", {"2wiki": "2WikiMQA"}.get(dataset, "HotpotQA"), "F1"))
-    questions = load(dataset, str(REAL), n=150)
-    by = {unit: 100 * next(r["value"] for r in evidence.by_facts(vanilla([evidence.by_sentence(q) if unit == "sentences" else q for q in questions])).score(evidence.fact_f1)) for unit in ("sentences", "passages")}
-    assert abs(by["sentences"] - told) < 5 and (dataset == "hotpotqa" or abs(by["sentences"] - told) < abs(by["passages"] - told))
+    questions = load(dataset, str(folder_of(source)), n=150)
+    def f1(qs): return 100 * next(r["value"] for r in evidence.by_facts(vanilla(qs)).score(evidence.fact_f1))
+    sentences, passages = f1([evidence.by_sentence(q) for q in questions]), f1(questions)
+    assert 0 < sentences < 100
+    assert sentences != passages
+    if source == "twin": return
+    printed = next(r["value"] for r in published("arise", "table1") if (r["method"], r["dataset"], r["metric"]) == ("Vanilla", PRINTED[dataset], "F1"))
+    assert abs(sentences - printed) < 5
+    assert dataset == "hotpotqa" or abs(sentences - printed) < abs(passages - printed)
 
 
 def test_a_reasoning_model_beside_arise(server, tmp_path):

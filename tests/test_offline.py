@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from twin import SOURCES, folder_of
 from treekit.offline.comparing import options
 from treekit.config import UsageError
 from treekit.core.types import Passage
@@ -14,7 +15,6 @@ from treekit.registry import MODULES
 from treekit.offline.chat import ExtractiveChat, likelihood
 from treekit.offline.tasks import HANDLERS, answer, answer_ambiguous, subanswers, subquestions
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 LAMP = [
     Passage("1", "The Lamp (1931 film)", "The Lamp is a 1931 Danish silent film directed by Mira Voss and starring Ada Lund. It was shot in Tarn."),
     Passage("2", "Mira Voss", "Mira Voss (3 May 1890 – 12 June 1950) was a Danish director. She was born in Ribe. Her mother was the painter Karla Holm."),
@@ -166,11 +166,11 @@ def overlap(reply, gold):
     return 2 * len({*a} & {*b}) / (len({*a}) + len({*b})) if a and b else 0.0
 
 
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("dataset, least", [("hotpotqa", 0.5), ("2wiki", 0.4), ("musique", 0.3)])
-def test_worth_beating_on_gold_passages(dataset, least, capsys):
+def test_worth_beating_on_gold_passages(source, dataset, least, capsys):
     "The answer is in the reply, of 15 words at most on average; yes/no questions and comparisons well above chance."
-    path = DATA / f"{dataset}.dev.jsonl"
-    if not path.exists(): pytest.skip("the real questions are not here")
+    path = folder_of(source, f"{dataset}.dev.jsonl") / f"{dataset}.dev.jsonl"
     prompt, chat = Prompt("test.answer", "answer", "$documents\n$question", FINAL), ExtractiveChat()
     hits, words, first, groups, seconds = [], [], [], {}, 0.0
     for record in map(json.loads, path.read_text(encoding="utf-8").splitlines()):

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeChat, FakeShelf
+from twin import SOURCES, folder_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.corpora.load import load
@@ -612,10 +613,10 @@ def test_where_there_are_no_documents(tmp_path):
     assert not run({"Retrieve-and-Read": Reader()}, asked, load_profile("offline", data=str(tmp_path), retriever="bm25s"), corpora=dict(asqa=[CHUNK]), store=Store(), progress=False).failures
 
 
-def test_real_articles(tmp_path):
-    "Chunks of real pages find their pages, by id and by title."
-    folder = Path(__file__).resolve().parents[2] / "shared/data"
-    if not (folder / "articles_freshwiki.jsonl").is_file(): pytest.skip("no real articles here")
+@pytest.mark.parametrize("source", SOURCES)
+def test_chunks_of_pages_find_their_pages(source):
+    "By id and by title."
+    folder = folder_of(source, "articles_freshwiki.jsonl")
     documents = load_documents("asqa", documents=folder / "articles_freshwiki.jsonl")
     cut = list(itertools.islice(documents.passages(), 300))
     assert all(documents.of(p).title == p.title for p in cut)

@@ -2,6 +2,7 @@
 import json, multiprocessing, os, subprocess, sys, tarfile, threading
 from pathlib import Path
 import pytest
+from twin import folder_of
 from treekit.corpora.identity import corpus_hash
 from treekit.retrieval.bm25 import BM25, english
 from treekit.config import UsageError, work_dir
@@ -9,14 +10,12 @@ from treekit.core.types import Passage
 from treekit.retrieval.lucene import Lucene, build_index, cached_index, check_index, find_java, java_class
 import treekit.retrieval.lucene, treekit.retrieval.dense as retrieval
 
-SHARED = next((p for up in Path(__file__).resolve().parents if (p := up / "shared" / "data").is_dir()), None)
 CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": "2wiki_pool_corpus", "2wiki_hippo": "2wiki_hipporag_corpus"}
 
-def rows(name):
-    if SHARED is None or not (SHARED / f"{name}.jsonl").exists(): pytest.skip("no real corpora beside the clone")
-    with open(SHARED / f"{name}.jsonl", encoding="utf-8") as f: return [json.loads(line) for line in f]
+def rows(source, name):
+    with open(folder_of(source, f"{name}.jsonl") / f"{name}.jsonl", encoding="utf-8") as f: return [json.loads(line) for line in f]
 
-def passages(name): return [Passage(r["id"], r.get("title") or "", r["text"]) for r in rows(name)]
+def passages(source, name): return [Passage(r["id"], r.get("title") or "", r["text"]) for r in rows(source, name)]
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory, monkeypatch):
@@ -59,9 +58,9 @@ def test_a_tie_keeps_the_corpus_order():
         ids = [h.passage.id for h in retriever.search(["Twin"], 5)[0]]
         assert ids == sorted(ids)
 
-@pytest.mark.parametrize("name", CORPORA)
-def test_lucene_and_bm25s_agree_on_real_text(name):
-    corpus, queries = passages(CORPORA[name]), [q["question"] for q in rows(f"{name}.dev")]
+@pytest.mark.parametrize("source, name", [*(("real", name) for name in CORPORA), ("twin", "musique")])
+def test_lucene_and_bm25s_agree_on_written_text(source, name):
+    corpus, queries = passages(source, CORPORA[name]), [q["question"] for q in rows(source, f"{name}.dev")]
     assert disagreements(Lucene(corpus), BM25(corpus), queries) == []
 
 def test_exact_lengths_would_not_agree(monkeypatch):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from twin import SOURCES, folder_of
 from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage
@@ -17,9 +18,7 @@ from treekit.papers.searchr.method import SearchR
 from treekit.offline.decomposition import unnested
 import treekit.offline.paths as pathing
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SETS = ("musique", "hotpotqa", "2wiki")
-real = pytest.mark.skipif(not (DATA / "musique.dev.jsonl").exists(), reason="needs ../shared/data")
 
 
 def handle(task, **inputs): return HANDLERS[task](**inputs)
@@ -42,7 +41,7 @@ def filled(text, answers): return re.sub(r"#(\d+)", lambda m: answers[int(m[1]) 
 
 
 @cache
-def real_rows(file): return [json.loads(line) for line in (DATA / file).open()]
+def rows_of(source, file): return [json.loads(line) for line in (folder_of(source, file) / file).open(encoding="utf-8")]
 
 
 # ------------------------------------------------------------------ paths
@@ -53,11 +52,10 @@ def test_first_paths_have_the_gold_shape(name):
     assert sum(good) / len(good) >= .97
 
 
-@real
-@pytest.mark.parametrize("file, floor", [("musique.dev.jsonl", .42), ("musique_questions.dev.jsonl", .33)])
-def test_real_questions_are_harder(file, floor):
+@pytest.mark.parametrize("source, file, floor", [("real", "musique.dev.jsonl", .42), ("real", "musique_questions.dev.jsonl", .33), ("twin", "musique.dev.jsonl", .42)])
+def test_real_questions_are_harder(source, file, floor):
     "The shape of the gold decomposition: .50 of the 135 and .39 of the 1,626 questions."
-    rows = real_rows(file)
+    rows = rows_of(source, file)
     good = [slots(unnested(r["question"])) == slots([s["question"] for s in r["decomposition"]]) for r in rows]
     assert sum(good) / len(good) >= floor
 
@@ -116,9 +114,9 @@ def test_references_are_seen_and_filled_on_the_world(name):
     assert sum(judged) / len(judged) >= .97 and sum(rewritten) / len(rewritten) >= .97
 
 
-@real
-def test_references_are_seen_and_filled_in_real_paths():
-    rows = [references_right([s["question"] for s in r["decomposition"]], [s["answer"] for s in r["decomposition"]]) for r in real_rows("musique.dev.jsonl")]
+@pytest.mark.parametrize("source", SOURCES)
+def test_references_are_seen_and_filled_in_written_paths(source):
+    rows = [references_right([s["question"] for s in r["decomposition"]], [s["answer"] for s in r["decomposition"]]) for r in rows_of(source, "musique.dev.jsonl")]
     judged, rewritten = [x for j, _ in rows for x in j], [x for _, r in rows for x in r]
     assert sum(judged) / len(judged) >= .9 and sum(rewritten) / len(rewritten) >= .85
 
@@ -154,16 +152,16 @@ def test_simple_questions_on_the_world(look, floor, ceiling, monkeypatch):
     assert floor <= one_step(pairs, BM25(load_corpus("musique")), 25, look) <= ceiling
 
 
-@real
-def test_simple_questions_on_real_pages():
+@pytest.mark.parametrize("source", SOURCES)
+def test_simple_questions_on_written_pages(source):
     "Measured: .24 with and without the list of wordings (n=259, 10 passages): it fits 3 % of them, and is no worse there."
     pairs = []
-    for r in real_rows("musique.dev.jsonl")[:60]:
+    for r in rows_of(source, "musique.dev.jsonl")[:60]:
         answers = [s["answer"] for s in r["decomposition"]]
         for s in r["decomposition"]:
             x, arrow, relation = filled(s["question"], answers).partition(" >> ")
             pairs.append((f"What is the {relation.strip()} of {x.strip()}?" if arrow else x, s["answer"]))
-    shelf = BM25([Passage(d["id"], d["title"], d["text"]) for d in real_rows("musique_corpus.jsonl")])
+    shelf = BM25([Passage(d["id"], d["title"], d["text"]) for d in rows_of(source, "musique_corpus.jsonl")])
     assert one_step(pairs, shelf, 10, True) >= .12
 
 

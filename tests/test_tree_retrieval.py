@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeParser
+from twin import folder_of
 from treekit.retrieval.bridging import Bridged, Mentions, Weights, aliases, mentions
 from treekit.config import Profile, UsageError, choose
 from treekit.core.types import Passage, Question
@@ -15,7 +16,6 @@ from treekit.retrieval.bm25 import BM25, Hit
 from treekit.retrieval.dense import Hybrid, retriever_for
 from treekit.papers.treerare.tree_retrieval import HANDED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, handed_up, reranker
 
-SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 
 
 @pytest.fixture(autouse=True)
@@ -191,11 +191,10 @@ def test_settings():
 
 # real data
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="no real data here")
-@pytest.mark.parametrize("dataset, least", [("musique", 58), ("2wiki_hippo", 92), ("hotpotqa", 90)])
-def test_recall_on_real_questions(dataset, least):
+@pytest.mark.parametrize("source, dataset, least", [("real", "musique", 58), ("real", "2wiki_hippo", 92), ("real", "hotpotqa", 90), ("twin", "musique", 45)])
+def test_recall_on_written_questions(source, dataset, least):
     "Sixty questions of each set, BM25 with bridging; the whole sets are in the study."
-    passages, questions = load_corpus(dataset, SHARED), load(dataset, SHARED, n=60)
+    passages, questions = load_corpus(dataset, folder_of(source)), load(dataset, folder_of(source), n=60)
     words = BM25(passages)
     def recall(retriever): return 100 * sum(len({h.passage.id for h in hits} & set(q.supporting)) / len(q.supporting) for q, hits in zip(questions, retriever.search([q.question for q in questions], 5))) / len(questions)
     plain, bridged = recall(words), recall(Bridged(words))
