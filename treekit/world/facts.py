@@ -21,7 +21,6 @@ def _table(name):
     return tomllib.loads((root() / "data" / "world" / "facts" / f"{name}.toml").read_text(encoding="utf-8"))
 
 def _lists(row): return {key: words.split() for key, words in row.items()}
-
 CULTURES = {culture: _lists(row) for culture, row in _table("sounds").items()}
 
 # %% ../../nbs/04_world/00_facts.ipynb #c1ae9858
@@ -147,12 +146,10 @@ def _family(draw, persons, person):
 def _people(draw, persons, cities, abroad, schools):
     "Seventeen people of a country: families, dates, schools, occupations."
     def home(): return draw.pick(cities) if draw.chance(.85) else draw.pick(abroad)
-
     def person(i, year, gender=None):
         p = persons[i]
         p.facts.update(gender=gender or draw.pick("mf"), born=draw.date(year), birthplace=home())
         return p
-
     for base in (0, 7): _family(draw, persons, lambda i, *about, base=base: person(base + i, *about))
     for i in (14, 15, 16): person(i, draw.int(1906, 1930))
     for places, jobs in zip(_GENERATIONS, _JOBS):
