@@ -159,9 +159,11 @@ def _people(draw, persons, cities, abroad, schools):
         if i not in _GENERATIONS[0]: p.facts["education"] = draw.pick(schools)
 
 # %% ../../nbs/04_world/00_facts.ipynb #7e8ae67a
+def _lived(p, year, age): return p["born"][0] + age <= year < p.get("died", (2000,))[0]
+
 def _adult(draw, persons, year, jobs=None, age=21):
     "Someone alive and old enough in `year`, of one of the occupations if there is one."
-    alive = [p for p in persons if p["born"][0] + age <= year < p.get("died", (2000,))[0]]
+    alive = [p for p in persons if _lived(p, year, age)]
     return draw.pick([p for p in alive if not jobs or p["occupation"] in jobs] or alive)
 
 def _year_of(draw, person, low, high, first=0):
@@ -259,9 +261,8 @@ def _films(draw, here, there):
     for i, f in enumerate(here["film"]):
         director, studio = _with_jobs(here["person"], "director")[i % 2], _near(draw, here, there, "company", 0)
         year = _year_of(draw, director, 25, 52, studio["established"] + 1)
-        def of_age(p, age): return p["born"][0] + age <= year < p.get("died", (2000,))[0]
-        stars = draw.some([p for p in _with_jobs(people, "actor") if of_age(p, 15)], 2)
-        others = [p for p in people if p not in stars and p is not director and of_age(p, 8)]
+        stars = draw.some([p for p in _with_jobs(people, "actor") if _lived(p, year, 15)], 2)
+        others = [p for p in people if p not in stars and p is not director and _lived(p, year, 8)]
         stars += draw.some(others, 2 - len(stars))
         composer = _adult(draw, people, year, ("musician", "novelist"), 17)
         f.facts.update(director=director, released=draw.date(year), studio=studio, genre=draw.word("genre"), stars=stars,
