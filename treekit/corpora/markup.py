@@ -20,13 +20,14 @@ class Skipped:
     reason: str  # redirect, empty, disambiguation, list, no title, ...
     target: str = ""  # of a redirect
 
+# %% ../../nbs/03_corpora/05_markup.ipynb #0e5e7f39
 def assembled(
-    blocks: Iterable[tuple[str, int, str]],
-    title: str,
-    id: str = "",
+    blocks: Iterable[tuple[str, int, str]],  # kind, level, text: the table above
+    title: str,  # the root's text
+    id: str = "",  # of the document
 ) -> DocumentTree | Skipped:
     "The tree of a page's blocks, without sections that only point elsewhere and headings with nothing below them."
-    rows, here, led, dropped = [], 0, 0, None
+    rows, here, led, dropped = [], 0, 0, None  # the level we are at; 1 behind a paragraph that may lead a list; the dropped heading's level
     for kind, level, text in blocks:
         if kind == "heading":
             if dropped is not None and level > dropped: continue
@@ -35,41 +36,16 @@ def assembled(
         elif dropped is not None: continue
         elif kind == "item": rows.append((here + led + level, "content", f"* {text}"))
         else:
-            rows.append((here + 1 + level + (led if kind == "text" and level else 0), "content", text))
+            below_item = kind == "text" and level
+            rows.append((here + 1 + level + (led if below_item else 0), "content", text))
             led = led if level else int(kind == "text")
     tree = grown(title, pruned(rows), id)
     return tree if len(tree) > 1 else Skipped(title, "empty")
 
-# %% ../../nbs/03_corpora/05_markup.ipynb #a8a46fd4
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
-_REFERENCE = re.compile(r"<ref(?:erences)?\b[^<>]*/>|<(ref|references)\b[^<>]*>[^<]*(?:<(?!/?\1\b)[^<]*)*</\1\s*>", re.I)  # an unclosed one takes nothing with it
-_LONE_REFERENCE = re.compile(r"</?ref(?:erences)?\b[^<>]*>", re.I)
-_PLAIN_LINK = re.compile(r"\[\[(?:[^\[\]|{}<>:\n]+\|)?([^\[\]|{}<>:\n]+)\]\]")
-_REDIRECT = re.compile(r"\s*#\s*(?:redirect|넘겨주기|weiterleitung|redirection|redirección|redirecionamento|rinvia|doorverwijzing|перенаправление|転送|重定向)\s*:?\s*\[\[([^\]|#]+)", re.I)
-_HIDDEN_LINK = re.compile(r"\s*(?:file|image|media|category|파일|그림|분류|datei|bild|kategorie|fichier|catégorie|archivo|imagen|categoría|immagine|categoria|файл|категория|ファイル|カテゴリ|文件|分类)\s*:|\s*(?-i:[a-z]{2,3}(?:-[a-z]+)?:(?! ))", re.I)
-_DROPPED_TAGS = frozenset("ref references gallery math score timeline imagemap templatedata style script hiero graph mapframe chem ce".split())
-_BLOCK_TAGS = frozenset("div p blockquote poem center hr ul ol dl section pre".split())
-_SHOWN = {name: part for part, names in {"0": "nowrap nobr small big abbr tooltip sic center", "-1": "lang transl transliteration", "measure": "convert cvt", "quote": "quote blockquote cquote quotation"}.items() for name in names.split()} | {"as of": "date"}
-_CHARACTERS = {"ndash": "–", "mdash": "—", "spaced ndash": " – ", "snd": " – ", "-": " ", "·": " · ", "!": "|", "nbsp": " ", "'": "'"}
-_AMBIGUOUS = re.compile(r"(?:disambig\w*|disambiguation page|dab|hndis|geodis|human name disambiguation|동음이의)\b.*", re.I)
-_AMBIGUOUS_TITLE, _LIST_TITLE = re.compile(r".+ \((?:disambiguation|동음이의)\)$", re.I), re.compile(r"(?:Lists?|Index|Outline) of |.+ 목록$")
-_BOXES = re.compile(r"\b(?:infobox|navbox|sidebar|metadata|ambox|toc|vertical-navbox|navigation)\b", re.I)
-_LEFT = re.compile(r"</?[a-z]+\b[^<>]*>|'''+|''|\[\[|\]\]|\{\{|\}\}|__[A-Z]+__", re.I)  # of broken markup
-_BREAK, _HEAD, _ITEM, _CAPTION, _ROW = "\n", "\x01", "\x02", "\x03", "\x04"  # marks in the flat text; none of them may stand in XML
-
-def _clean(text):
-    "One line, without what broken markup and cut templates leave behind."
-    text = _LEFT.sub("", text) if any(c in text for c in "<'[{}]_") else text
-    if "(" in text: text = re.sub(r"\(\s*[,;:\s]*\)|(?<=\()[\s,;:]+|[\s,;:]+(?=\))", "", text)
-    return re.sub(r" ([,;:.)])(?=\s|$)", r"\1", " ".join(text.split()))
-
 # %% ../../nbs/03_corpora/05_markup.ipynb #194198dc
-def table_blocks(
-    caption: str,
-    rows: Iterable[list[tuple[str, bool, int, int]]],  # cells: text, is a heading, rows spanned, columns spanned
-) -> list[tuple[str, int, str]]:
-    "A table as blocks: caption and header first, then row by row."
-    lines, spanning = [], {}  # column -> text, and in how many more rows it stands
+def _table_rows(rows):
+    "Each row's texts, with the cells that reach into it from above; and whether all of its own cells are headings."
+    spanning = {}  # column -> text, and in how many more rows it stands
     for row in rows:
         texts, heads, column, cells = [], True, 0, iter(row)
         while True:
@@ -84,38 +60,59 @@ def table_blocks(
                 texts.append(text)
                 heads, column = heads and head, column + max(1, across)
             else: break
-        if any(texts): lines.append((" | ".join(texts), heads))
+        yield texts, heads
+
+def table_blocks(
+    caption: str,  # "" for none
+    rows: Iterable[list[tuple[str, bool, int, int]]],  # cells: text, is a heading, rows spanned, columns spanned
+) -> list[tuple[str, int, str]]:
+    "A table as blocks: caption and header first, then row by row."
+    lines = [(" | ".join(texts), heads) for texts, heads in _table_rows(rows) if any(texts)]
     header = lines.pop(0)[0] if len(lines) > 1 and lines[0][1] else ""
     top = ": ".join(t for t in (caption, header) if t)
     return [("header", 0, top)] * bool(top) + [("row", int(bool(top)), text) for text, _ in lines]
 
-# %% ../../nbs/03_corpora/05_markup.ipynb #e0f8dccb
-def _nodes(code): return [] if code is None else list(code.nodes)
+# %% ../../nbs/03_corpora/05_markup.ipynb #a8a46fd4
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
+_REFERENCE = re.compile(r"<ref(?:erences)?\b[^<>]*/>|<(ref|references)\b[^<>]*>[^<]*(?:<(?!/?\1\b)[^<]*)*</\1\s*>", re.I)
+_LONE_REFERENCE = re.compile(r"</?ref(?:erences)?\b[^<>]*>", re.I)
+_PLAIN_LINK = re.compile(r"\[\[(?:[^\[\]|{}<>:\n]+\|)?([^\[\]|{}<>:\n]+)\]\]")
 
-def _flat(code, tables):
-    "Parsed wikitext as flat text: a line per block, marked by what it is."
-    from mwparserfromhell import nodes as kinds
-    out = []
-    for node in _nodes(code):
-        if isinstance(node, kinds.Text): out.append(node.value)
-        elif isinstance(node, kinds.Wikilink):
-            title = str(node.title)
-            if title.lstrip().startswith(":"): title = title.lstrip()[1:]
-            elif _HIDDEN_LINK.match(title): continue
-            out.append(_flat(node.text, tables) if node.text is not None and str(node.text).strip() else title)
-        elif isinstance(node, kinds.Template): out.append(_template(node, tables))
-        elif isinstance(node, kinds.Heading): out.append(f"\n{_HEAD}{node.level}{_flat(node.title, tables)}\n")
-        elif isinstance(node, kinds.ExternalLink): out.append(_flat(node.title, tables))
-        elif isinstance(node, kinds.HTMLEntity): out.append(node.normalize())
-        elif isinstance(node, kinds.Tag):
-            name, mark = str(node.tag).strip().casefold(), node.wiki_markup
-            if name == "table": out.append(_table(node, tables))
-            elif mark and mark[0] in "*#:;": out.append(_ITEM + mark)
-            elif name == "li": out.append(f"\n{_ITEM}*{_flat(node.contents, tables)}\n")
-            elif name == "br": out.append(" ")
-            elif name in _BLOCK_TAGS: out.append(f"\n\n{_flat(node.contents, tables)}\n\n")
-            elif name not in _DROPPED_TAGS: out.append(_flat(node.contents, tables))
-    return "".join(out)
+def _trimmed(text):
+    "Wikitext without control characters, comments and references, and with the words of plain links."
+    text = _COMMENT.sub("", re.sub("[\x00-\x08\x0e-\x1f]", "", text))
+    text = _LONE_REFERENCE.sub("", _REFERENCE.sub("", text))
+    return _PLAIN_LINK.sub(r"\1", text)
+
+# %% ../../nbs/03_corpora/05_markup.ipynb #b2228e8d
+_LEFT = re.compile(r"</?[a-z]+\b[^<>]*>|'''+|''|\[\[|\]\]|\{\{|\}\}|__[A-Z]+__", re.I)  # of broken markup
+
+def _clean(text):
+    "One line, without what broken markup and cut templates leave behind."
+    text = _LEFT.sub("", text) if any(c in text for c in "<'[{}]_") else text
+    if "(" in text: text = re.sub(r"\(\s*[,;:\s]*\)|(?<=\()[\s,;:]+|[\s,;:]+(?=\))", "", text)
+    return re.sub(r" ([,;:.)])(?=\s|$)", r"\1", " ".join(text.split()))
+
+# %% ../../nbs/03_corpora/05_markup.ipynb #b4dbead7
+_HEAD, _ITEM, _CAPTION, _ROW = "\x01", "\x02", "\x03", "\x04"  # marks in the flat text
+_MARKS = re.compile(rf"[{_HEAD}-{_ROW}][\d*#:;]?")
+_HIDDEN_LINK = re.compile(
+    r"\s*(?:file|image|media|category|파일|그림|분류|datei|bild|kategorie|fichier|catégorie|archivo|imagen|categoría|immagine|categoria"
+    r"|файл|категория|ファイル|カテゴリ|文件|分类)\s*:"
+    r"|\s*(?-i:[a-z]{2,3}(?:-[a-z]+)?:(?! ))", re.I)
+
+def _link(node, tables):
+    "What a link says."
+    title = str(node.title)
+    if title.lstrip().startswith(":"): title = title.lstrip()[1:]
+    elif _HIDDEN_LINK.match(title): return ""
+    return _flat(node.text, tables) if node.text is not None and str(node.text).strip() else title
+
+# %% ../../nbs/03_corpora/05_markup.ipynb #456c46ad
+_SHOWN = {name: part for part, names in {
+    "0": "nowrap nobr small big abbr tooltip sic center", "-1": "lang transl transliteration", "measure": "convert cvt",
+    "quote": "quote blockquote cquote quotation"}.items() for name in names.split()} | {"as of": "date"}
+_CHARACTERS = {"ndash": "–", "mdash": "—", "spaced ndash": " – ", "snd": " – ", "-": " ", "·": " · ", "!": "|", "nbsp": " ", "'": "'"}
 
 def _template(node, tables):
     "What a template says, where that is plain."
@@ -124,12 +121,36 @@ def _template(node, tables):
     if name not in _SHOWN and not name.startswith("lang-"): return ""
     values = [_flat(p.value, tables).strip() for p in node.params if not p.showkey]
     part = _SHOWN.get(name, "0")
-    if part == "measure" and len(values) > 1: return " ".join(values[:4] if values[1] in ("-", "–", "to", "and", "x", "by", "or") else values[:2])
+    if part == "measure" and len(values) > 1:
+        is_range = values[1] in ("-", "–", "to", "and", "x", "by", "or")
+        return " ".join(values[:4] if is_range else values[:2])
     if part == "date": return "As of " + " ".join(values[::-1])
     if part == "quote":
         said = [_flat(p.value, tables).strip() for p in node.params if str(p.name).strip().casefold() in ("text", "quote", "1")]
         return f"\n\n{said[0]}\n\n" if said else ""
     return values[int(part)] if values and part in ("0", "-1") else ""
+
+# %% ../../nbs/03_corpora/05_markup.ipynb #e0f8dccb
+_DROPPED_TAGS = frozenset("""ref references gallery math score timeline imagemap templatedata style script hiero graph mapframe chem
+ ce""".split())
+_BLOCK_TAGS = frozenset("div p blockquote poem center hr ul ol dl section pre".split())
+
+def _tag(node, tables):
+    "What a tag says: HTML's, or wikitext's own for tables, lists and bold words."
+    name, mark = str(node.tag).strip().casefold(), node.wiki_markup
+    if name == "table": return _table(node, tables)
+    if mark and mark[0] in "*#:;": return _ITEM + mark
+    if name == "li": return f"\n{_ITEM}*{_flat(node.contents, tables)}\n"
+    if name == "br": return " "
+    if name in _BLOCK_TAGS: return f"\n\n{_flat(node.contents, tables)}\n\n"
+    return "" if name in _DROPPED_TAGS else _flat(node.contents, tables)
+
+# %% ../../nbs/03_corpora/05_markup.ipynb #862fb894
+_BOXES = re.compile(r"\b(?:infobox|navbox|sidebar|metadata|ambox|toc|vertical-navbox|navigation)\b", re.I)
+
+def _span(number): return int(number) if re.fullmatch(r"\s*[0-9]{1,4}\s*", number) else 1
+
+def _nodes(code): return [] if code is None else list(code.nodes)
 
 def _table(table, tables):
     "A table's lines."
@@ -144,18 +165,38 @@ def _table(table, tables):
         elif name in ("td", "th", "caption"):
             text = _clean(_MARKS.sub(" ", _flat(node.contents, tables)))
             if name == "caption" or text.startswith("+"): caption = text.lstrip("+ ")
-            else: rows[-1].append((text, name == "th", *(_span(str(node.get(which).value) if node.has(which) else "") for which in ("rowspan", "colspan"))))
+            else:
+                spans = (_span(str(node.get(which).value) if node.has(which) else "") for which in ("rowspan", "colspan"))
+                rows[-1].append((text, name == "th", *spans))
     lines = (f"{_CAPTION if kind == 'header' else _ROW}{level}{text}" for kind, level, text in table_blocks(caption, rows))
     return "\n\n" + "\n".join(lines) + "\n\n"
 
-def _span(number): return int(number) if re.fullmatch(r"\s*[0-9]{1,4}\s*", number) else 1
+# %% ../../nbs/03_corpora/05_markup.ipynb #8fcc63be
+def _flat(code, tables):
+    "Parsed wikitext as flat text: a line per block, marked by what it is."
+    from mwparserfromhell import nodes as kinds
+    out = []
+    for node in _nodes(code):
+        if isinstance(node, kinds.Text): out.append(node.value)
+        elif isinstance(node, kinds.Wikilink): out.append(_link(node, tables))
+        elif isinstance(node, kinds.Template): out.append(_template(node, tables))
+        elif isinstance(node, kinds.Heading): out.append(f"\n{_HEAD}{node.level}{_flat(node.title, tables)}\n")
+        elif isinstance(node, kinds.ExternalLink): out.append(_flat(node.title, tables))
+        elif isinstance(node, kinds.HTMLEntity): out.append(node.normalize())
+        elif isinstance(node, kinds.Tag): out.append(_tag(node, tables))
+    return "".join(out)
 
-_MARKS = re.compile(rf"[{_HEAD}-{_ROW}][\d*#:;]?")
+# %% ../../nbs/03_corpora/05_markup.ipynb #361381f5
 _BULLET = re.compile(rf"\s*((?:{_ITEM}[*#:;])+)")
 _MARKUP_LINE = re.compile(r"\s*(?:\||\{\||\{\{|\}\}|!.*\|)")
 
+def _bullet_block(bullet, rest):
+    "A bullet's block; None if it says nothing."
+    marks, text = bullet[1].replace(_ITEM, ""), _clean(_MARKS.sub(" ", rest.replace(_ITEM + ":", ": ")))
+    return ("item" if marks[-1] in "*#" else "text", sum(m in "*#" for m in marks), text) if text else None
+
 def _blocks(flat):
-    "The blocks of flat text. Lines without a blank line between them are one paragraph, as MediaWiki has it."
+    "The blocks of flat text."
     paragraph = []
     for line in (*flat.split("\n"), ""):
         mark, bullet = line[:1], _BULLET.match(line)
@@ -165,21 +206,33 @@ def _blocks(flat):
         if text := " ".join(w for w in paragraph if w): yield "text", 0, text
         paragraph = []
         if bullet:
-            marks, text = bullet[1].replace(_ITEM, ""), _clean(_MARKS.sub(" ", line[bullet.end():].replace(_ITEM + ":", ": ")))
-            if text: yield "item" if marks[-1] in "*#" else "text", sum(m in "*#" for m in marks), text
+            if block := _bullet_block(bullet, line[bullet.end():]): yield block
         elif line.strip() and (text := _clean(_MARKS.sub(" ", line[2:]))):
             yield {_HEAD: "heading", _CAPTION: "header", _ROW: "row"}[mark], int(line[1]), text
 
 # %% ../../nbs/03_corpora/05_markup.ipynb #7c792a00
+_REDIRECT = re.compile(
+    r"\s*#\s*(?:redirect|넘겨주기|weiterleitung|redirection|redirección|redirecionamento|rinvia|doorverwijzing|перенаправление|転送|重定向)"
+    r"\s*:?\s*\[\[([^\]|#]+)", re.I)
+_AMBIGUOUS = re.compile(r"(?:disambig\w*|disambiguation page|dab|hndis|geodis|human name disambiguation|동음이의)\b.*", re.I)
+_AMBIGUOUS_TITLE = re.compile(r".+ \((?:disambiguation|동음이의)\)$", re.I)
+_LIST_TITLE = re.compile(r"(?:Lists?|Index|Outline) of |.+ 목록$")
+
 def _unwanted(title, keep):
+    "Why a page of this title is skipped; None if it isn't."
     if not title.strip(): return "no title"
     if "list" not in keep and _LIST_TITLE.match(title): return "list"
     if "disambiguation" not in keep and _AMBIGUOUS_TITLE.match(title): return "disambiguation"
 
+def _is_ambiguous(code):
+    "Whether a page says by a template that its title has several meanings."
+    return any(_AMBIGUOUS.fullmatch(str(n.name).strip()) for n in code.nodes if hasattr(n, "params") and hasattr(n, "name"))
+
+# %% ../../nbs/03_corpora/05_markup.ipynb #ee6d0a87
 def from_wikitext(
-    text: str,
-    title: str,
-    id: str = "",
+    text: str,  # the page
+    title: str,  # its name in the wiki
+    id: str = "",  # of the document
     tables: bool = True,  # False: without tables, as the public code
     keep: Collection[str] = (),  # of "disambiguation", "list": pages that are skipped otherwise
 ) -> DocumentTree | Skipped:
@@ -187,110 +240,176 @@ def from_wikitext(
     import mwparserfromhell
     if redirect := _REDIRECT.match(text): return Skipped(title, "redirect", redirect[1].strip())
     if reason := _unwanted(title, keep): return Skipped(title, reason)
-    text = _PLAIN_LINK.sub(r"\1", _LONE_REFERENCE.sub("", _REFERENCE.sub("", _COMMENT.sub("", re.sub("[\x00-\x08\x0e-\x1f]", "", text)))))
-    try: code = mwparserfromhell.parse(text)
+    try: code = mwparserfromhell.parse(_trimmed(text))
     except mwparserfromhell.parser.ParserError as e: return Skipped(title, f"broken wikitext: {e}")
-    if "disambiguation" not in keep and any(_AMBIGUOUS.fullmatch(str(n.name).strip()) for n in code.nodes if hasattr(n, "params") and hasattr(n, "name")): return Skipped(title, "disambiguation")
+    if "disambiguation" not in keep and _is_ambiguous(code): return Skipped(title, "disambiguation")
     return assembled(_blocks(_flat(code, tables)), title, id)
 
 # %% ../../nbs/03_corpora/05_markup.ipynb #85ad8eee
-_DROPPED_ELEMENTS = frozenset("script style noscript template nav footer form button svg math figure img audio video iframe object canvas select".split())
-_DROPPED_CLASSES = re.compile(r"reference|reflist|references|mw-editsection|navbox.*|vertical-navbox|infobox.*|sidebar|metadata|toc|hatnote|noprint|thumb|mw-empty-elt|catlinks|printfooter")
-_BLOCK_ELEMENTS = frozenset("p div section article main body blockquote pre dl dt dd center figcaption details summary address aside header hr".split())
-
 class _Blocks(list):
     "Blocks as they are read: words gather until a block ends."
-    def __init__(self): self.words, self.kind, self.lists = [], ("text", 0), 0
+    def __init__(self): self.words, self.kind, self.lists = [], ("text", 0), 0  # `lists`: how many are open
+
     def end(self):
         "The words so far are a block; what follows it in a list item belongs to the item."
         if text := " ".join("".join(self.words).split()): self.append((*self.kind, text))
         self.words, self.kind = [], ("text", self.lists)
-    def start(self, kind, level): self.end(); self.kind = kind, level
-    def paragraph(self):
-        if "".join(self.words).strip(): self.end()  # else: the first paragraph of an item is the item
 
+    def start(self, kind, level):
+        "A block of another kind."
+        self.end()
+        self.kind = kind, level
+
+    def paragraph(self):
+        "A paragraph; the first one of an item is the item."
+        if "".join(self.words).strip(): self.end()
+
+    def open_list(self):
+        self.end()
+        self.lists += 1
+
+    def close_list(self):
+        self.lists -= 1
+        self.end()
+
+# %% ../../nbs/03_corpora/05_markup.ipynb #b6b4b5e1
 def _titled(blocks, title):
     "The blocks without the headings that repeat the title, which is the first heading of level 1 if none was given."
     title = title.strip() or next((text for kind, level, text in blocks if kind == "heading" and level == 1), "")
     return [b for b in blocks if b[:2] != ("heading", 1) or b[2].casefold() != title.casefold()], title
 
+# %% ../../nbs/03_corpora/05_markup.ipynb #a6e43f5c
 def _html_table(node):
-    "Its caption and its rows of cells; a cell has the words that no other cell has, for many a cell is never closed."
+    "A table's blocks."
     from bs4 import NavigableString
-    cells, rows, caption = {id(c): (c, []) for c in node.find_all(["td", "th", "caption"]) if c.find_parent("table") is node}, {}, ""
+    cells = {id(c): (c, []) for c in node.find_all(["td", "th", "caption"]) if c.find_parent("table") is node}
     for part in node.descendants:
-        text = str(part) if type(part) is NavigableString else " " if part.name in ("br", "p", "div", "li", "tr", "td", "th") else ""
+        breaks = part.name in ("br", "p", "div", "li", "tr", "td", "th")
+        text = str(part) if type(part) is NavigableString else " " if breaks else ""
         if text and (cell := next((cells[id(p)] for p in part.parents if id(p) in cells), None)): cell[1].append(text)
+    rows, caption = {}, ""
     for c, words in cells.values():
         said = " ".join("".join(words).split())
         if c.name == "caption": caption = said
-        else: rows.setdefault(id(c.find_parent("tr")), []).append((said, c.name == "th", _span(c.get("rowspan", "")), _span(c.get("colspan", ""))))
+        else:
+            cell = (said, c.name == "th", _span(c.get("rowspan", "")), _span(c.get("colspan", "")))
+            rows.setdefault(id(c.find_parent("tr")), []).append(cell)
     return table_blocks(caption, rows.values())
 
-def from_html(
-    text: str,
-    title: str = "",  # default: the page's own
-    id: str = "",
-    tables: bool = True,
-    keep: Collection[str] = (),  # as for wikitext
-) -> DocumentTree | Skipped:
-    "The tree of a page in HTML."
-    from bs4 import BeautifulSoup, NavigableString
-    soup, blocks = BeautifulSoup(text, "html.parser"), _Blocks()
-    own = " ".join(soup.title.get_text().split()) if soup.title else ""
-    for tag in soup.find_all(lambda tag: tag.name in _DROPPED_ELEMENTS or any(_DROPPED_CLASSES.fullmatch(c) for c in tag.get_attribute_list("class") if c)): tag.extract()
-    stack = [iter(soup.contents)]; open_ = [None]
+# %% ../../nbs/03_corpora/05_markup.ipynb #5b81629b
+_DROPPED_ELEMENTS = frozenset("""script style noscript template nav footer form button svg math figure img audio video iframe object
+ canvas select""".split())
+_DROPPED_CLASSES = re.compile(
+    r"reference|reflist|references|mw-editsection|navbox.*|vertical-navbox|infobox.*|sidebar|metadata|toc|hatnote|noprint|thumb"
+    r"|mw-empty-elt|catlinks|printfooter")
+
+def _soup(text):
+    "A page without what is no text."
+    from bs4 import BeautifulSoup
+    def dropped(tag):
+        classes = (c for c in tag.get_attribute_list("class") if c)
+        return tag.name in _DROPPED_ELEMENTS or any(_DROPPED_CLASSES.fullmatch(c) for c in classes)
+    soup = BeautifulSoup(text, "html.parser")
+    for tag in soup.find_all(dropped): tag.extract()
+    return soup
+
+# %% ../../nbs/03_corpora/05_markup.ipynb #733dbf24
+_BLOCK_ELEMENTS = frozenset("""p div section article main body blockquote pre dl dt dd center figcaption details summary address aside
+ header hr""".split())
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+
+def _opened(blocks, name):
+    "An element begins."
+    if name in _HEADINGS: blocks.start("heading", int(name[1]))
+    elif name in ("ul", "ol"): blocks.open_list()
+    elif name == "li": blocks.start("item", max(1, blocks.lists))
+    elif name in _BLOCK_ELEMENTS: blocks.paragraph()
+
+def _closed(blocks, name):
+    "An element ends."
+    if name in ("ul", "ol"): blocks.close_list()
+    elif name == "li" or name in _HEADINGS or name in _BLOCK_ELEMENTS: blocks.end()
+
+def _html_blocks(soup, tables):
+    "A page's blocks."
+    from bs4 import NavigableString
+    blocks, stack, names = _Blocks(), [iter(soup.contents)], [None]
     while stack:
         if (node := next(stack[-1], None)) is None:
             stack.pop()
-            name = open_.pop()
-            if name in ("ul", "ol"): blocks.end(); blocks.lists -= 1
-            if name in ("ul", "ol", "li", "h1", "h2", "h3", "h4", "h5", "h6") or name in _BLOCK_ELEMENTS: blocks.end()
+            _closed(blocks, names.pop())
             continue
-        if type(node) is NavigableString: blocks.words.append(str(node)); continue
-        if (name := getattr(node, "name", None)) is None or name == "title": continue  # comments, declarations
-        if name == "br": blocks.words.append(" "); continue
-        if name == "table":
+        name = getattr(node, "name", None)
+        if type(node) is NavigableString: blocks.words.append(str(node))
+        elif name is None or name == "title": continue  # comments, declarations
+        elif name == "br": blocks.words.append(" ")
+        elif name == "table":
             blocks.end()
             if tables: blocks += _html_table(node)
-            continue
-        if re.fullmatch("h[1-6]", name): blocks.start("heading", int(name[1]))
-        elif name in ("ul", "ol"): blocks.end(); blocks.lists += 1
-        elif name == "li": blocks.start("item", max(1, blocks.lists))
-        elif name in _BLOCK_ELEMENTS: blocks.paragraph()
-        stack.append(iter(node.contents)); open_.append(name)
+        else:
+            _opened(blocks, name)
+            stack.append(iter(node.contents))
+            names.append(name)
     blocks.end()
-    found, title = _titled(blocks, title)
+    return blocks
+
+# %% ../../nbs/03_corpora/05_markup.ipynb #14a73760
+def from_html(
+    text: str,  # the page
+    title: str = "",  # default: the page's own
+    id: str = "",  # of the document
+    tables: bool = True,  # False: without tables
+    keep: Collection[str] = (),  # as for wikitext
+) -> DocumentTree | Skipped:
+    "The tree of a page in HTML."
+    soup = _soup(text)
+    own = " ".join(soup.title.get_text().split()) if soup.title else ""
+    found, title = _titled(_html_blocks(soup, tables), title)
     title = title or own
     return Skipped(title, reason) if (reason := _unwanted(title, keep)) else assembled(found, title, id)
 
 # %% ../../nbs/03_corpora/05_markup.ipynb #b6c697f3
-def from_markdown(
-    text: str,
-    title: str = "",  # default: the first heading of level 1
-    id: str = "",
-    tables: bool = True,
-    keep: Collection[str] = (),  # as for wikitext
-) -> DocumentTree | Skipped:
-    "The tree of a page in Markdown (CommonMark, with tables)."
+def _said(token):
+    "The words of a line, without its marks."
+    parts = (" " if c.type in ("softbreak", "hardbreak") else c.content for c in token.children
+             if c.type in ("text", "text_special", "code_inline", "softbreak", "hardbreak"))
+    return "".join(parts)
+
+def _markdown_blocks(text, tables):
+    "A page's blocks."
     from markdown_it import MarkdownIt
-    blocks, rows = _Blocks(), None
+    blocks, rows, head = _Blocks(), None, False
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         match token.type:
             case "heading_open": blocks.start("heading", int(token.tag[1]))
-            case "bullet_list_open" | "ordered_list_open": blocks.end(); blocks.lists += 1
-            case "bullet_list_close" | "ordered_list_close": blocks.lists -= 1; blocks.end()
+            case "bullet_list_open" | "ordered_list_open": blocks.open_list()
+            case "bullet_list_close" | "ordered_list_close": blocks.close_list()
             case "list_item_open": blocks.start("item", blocks.lists)
             case "table_open": rows = []
             case "tr_open": rows.append([])
-            case "table_close": blocks += table_blocks("", rows) if tables else []; rows = None
-            case "inline":
-                said = "".join(" " if c.type in ("softbreak", "hardbreak") else c.content for c in token.children if c.type in ("text", "text_special", "code_inline", "softbreak", "hardbreak"))
-                if rows is not None: rows[-1].append((" ".join(said.split()), head, 1, 1))
-                else: blocks.words.append(said); blocks.end()
             case "th_open" | "td_open": head = token.tag == "th"
+            case "inline" if rows is not None: rows[-1].append((" ".join(_said(token).split()), head, 1, 1))
+            case "inline":
+                blocks.words.append(_said(token))
+                blocks.end()
+            case "table_close":
+                blocks += table_blocks("", rows) if tables else []
+                rows = None
             case "fence" | "code_block":
                 if token.content.strip(): blocks.append((*blocks.kind, token.content))
-            case "html_block": blocks.words.append(re.sub(r"<[^<>]*>", " ", _COMMENT.sub("", token.content))); blocks.end()
-    found, title = _titled(blocks, title)
+            case "html_block":
+                blocks.words.append(re.sub(r"<[^<>]*>", " ", _COMMENT.sub("", token.content)))
+                blocks.end()
+    return blocks
+
+# %% ../../nbs/03_corpora/05_markup.ipynb #c0876eb3
+def from_markdown(
+    text: str,  # the page
+    title: str = "",  # default: the first heading of level 1
+    id: str = "",  # of the document
+    tables: bool = True,  # False: without tables
+    keep: Collection[str] = (),  # as for wikitext
+) -> DocumentTree | Skipped:
+    "The tree of a page in Markdown (CommonMark, with tables)."
+    found, title = _titled(_markdown_blocks(text, tables), title)
     return Skipped(title, reason) if (reason := _unwanted(title, keep)) else assembled(found, title, id)

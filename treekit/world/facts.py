@@ -7,29 +7,23 @@ __all__ = ['CULTURES', 'INVERSE', 'FORWARD', 'SINGLE_DATES', 'BLOCK', 'ROSTER', 
            'make_block', 'block_facts']
 
 # %% ../../nbs/04_world/00_facts.ipynb #c3cea5be
-import hashlib, math
+import hashlib, math, tomllib
 from collections.abc import Iterator
 from functools import lru_cache
 from random import Random
 from typing import NamedTuple
 
-# %% ../../nbs/04_world/00_facts.ipynb #4199d4ad
-_SOUNDS = """
-nord | b br d f fj g gr h hj k kr l m n r s sk st sv t tr v | a e i o u y | l ld lg m n nd r rd rn sk st v | heim mark | vik dal fors sund | kla tna | gren rud strand kvist | rik mund var sten | hild run dis veig | nir dra gal
-lati | b c d f g l m n p r s t v | a e i o u | l ll m n nd nt r rr s st v lv | tania | rello cenza zola mera | vento bria | tacci nelli dori vanti | lio sco nzo berto | lia retta nella cina | vella mira ssimo
-slav | b d dr g k kr l m n p pr r s st t v z zl | a e i o u | d dn g k l m n r rk sl sn v zd | govia | gorsk vitsa polye brod | vna slava | shev lenko chuk vets | mir dan bor slav | mila dana nka sha | zhda linka dar
-celt | b br c cr d dr f g gl l m n p r s t tr | a e i o u | ch dd gh l ll nn r rr th | brea | mor kell ness ryn | wen gan | gwyn llor nagh dow | wyn dric los lan | neth wenna leth ghan | thir wick don
-hell | d g k kh l m n p ph r s t th x z | a e i o u | l m mn n nd ph r rg s th t x | kreia | thos droi naxa polis | xios rhos | kides takis ndros poulos | kles ston nias mos | thea phne kleia xia | stra phora
-mand | b d dj f g k l m n s t w y z | a e i o u | mb nd ng l m n r s k b | bena | koro dugu wale ssala | mbe lue | ndele koure tamba sseko | mba dou ku fa | ssa ta nde bina | jo kanda
-tsur | ch h j k m n r s sh t y z | a e i o u | b g k m n r s sh t ts z | goku | zora mune hama toki | gara nami | shida rihara motsu banegi | zuro neki bashi | miko yume rika | kage zen
-quel | ch h k l m n p qu s t w y | a i o u | c ch ll m n nc nt p r s y | suyo | marca bamba cota pacha | mayu quilla | huarca lloque quinto nampa | poma tayo quil | chima llari sama | tica qori
-shir | b d f g kh m n p r s sh t z | a e i o u | b d r rd rz l m n sh z st | zamin | dabad shahr mond gerd | zarud | zadeh pour yani khorr | yar dad shid | naz shin rokh | bagh gol
-moan | f h k l m n p t v w | a e i o u | f h k l m n p t v | nui | lele mata vai pono | wai nea | fula kahe tokoa | toa noa keli | lani lea mele | hina loko
-"""
-_COLUMNS = ("initial", "vowel", "medial", "country", "city", "river", "surname", "m", "f", "thing")
-CULTURES = {key: dict(zip(_COLUMNS, (c.split() for c in cells))) for key, *cells in
-            ([cell.strip() for cell in line.split("|")] for line in _SOUNDS.strip().splitlines())}
+from ..config import root
 
+# %% ../../nbs/04_world/00_facts.ipynb #4199d4ad
+def _table(name):
+    "A table of the world: data/world/facts/<name>.toml."
+    return tomllib.loads((root() / "data" / "world" / "facts" / f"{name}.toml").read_text(encoding="utf-8"))
+
+def _lists(row): return {key: words.split() for key, words in row.items()}
+CULTURES = {culture: _lists(row) for culture, row in _table("sounds").items()}
+
+# %% ../../nbs/04_world/00_facts.ipynb #c1ae9858
 class Name(NamedTuple):
     "A name in no language: a pattern, and parts that are words' keys, invented words (tuples of sounds), or names."
     pattern: str
@@ -51,6 +45,7 @@ def _pools(seed, culture, ending):
         pools.append((places, size, step, _number(seed, culture, ending, middles) % size))
     return pools
 
+# %% ../../nbs/04_world/00_facts.ipynb #83dc20e6
 def invent(
     seed: int,  # the world's
     culture: str,  # one of `CULTURES`
@@ -71,47 +66,43 @@ def invent(
 class Entity:
     "Something that has an article."
     __slots__ = ("id", "kind", "name", "facts", "namesakes", "block", "cache")
-    def __init__(self, id, kind): self.id, self.kind, self.name, self.facts, self.namesakes, self.block, self.cache = id, kind, None, {}, (), (), {}
+    def __init__(self, id, kind):
+        self.id, self.kind, self.name = id, kind, None
+        self.facts, self.namesakes, self.block, self.cache = {}, (), (), {}
+
     def __repr__(self): return f"{self.kind}:{self.id}"
     def __getitem__(self, relation): return self.facts[relation]
     def get(self, relation, default=None): return self.facts.get(relation, default)
+
     def values(self, relation) -> list:
         "The relation's values as a list, also where there is one or none."
         v = self.facts.get(relation, [])
         return v if isinstance(v, list) else [v]
 
+# %% ../../nbs/04_world/00_facts.ipynb #933aac94
 class Fact(NamedTuple):
-    "A triple: the subject's id, the relation, and the value (`Entity`, date, number, key or `Name`)."
-    subject: int
+    "A triple."
+    subject: int  # the id of an entity
     relation: str
-    value: object
+    value: object  # `Entity`, date, number, key or `Name`
 
-INVERSE = dict(director="directed", stars="acted_in", composer="scored", studio="films", based_on="adapted_as", author="wrote", publisher="books", set_in="novels_set_here",
-               filmed_in="films_shot_here", performer="albums", label="records", producer="produced", members="member_of", founder="founded", architect="designed",
-               birthplace="natives", education="alumni", rector="rector_of", coach="coaches", club="players", father="children", mother="children", seat="home_of", river="riverside",
-               award="winners", named_after="gave_name_to", country="cities", mayor="mayor_of", anthem_by="wrote_anthem_of")
+# %% ../../nbs/04_world/00_facts.ipynb #f93a3e11
+INVERSE = _table("inverse")
 FORWARD = {}
 for _r, _i in INVERSE.items(): FORWARD.setdefault(_i, []).append(_r)
 SINGLE_DATES = ("born", "died", "released")  # values (year, month, day)
 
 # %% ../../nbs/04_world/00_facts.ipynb #8586b7a6
 BLOCK = 100
-ROSTER = (("country", 1), ("city", 4), ("river", 1), ("university", 2), ("company", 4), ("club", 3), ("person", 17), ("book", 4), ("film", 6), ("band", 2),
-          ("album", 3), ("landmark", 2), ("award", 1))
-WORDS = dict(
-    adjective="borrowed crooked salted patient hollow paper copper folded drowsy second unfinished polite reluctant northern lesser amber blue stubborn wandering missing late quiet velvet tin honest spare hidden clever painted distant broken golden little gentle frozen seventh lonely winter rusty idle modest sleepy marble thirsty absent wooden plaid nimble sober brisk".split(),
-    noun="lantern ferry almanac kettle orchard staircase umbrella compass harvest pigeon clockmaker postman beekeeper lighthouse tailor cartographer violin parade suitcase teapot goose telegram bicycle widow ladder market glacier barometer bakery canal drummer envelope feather gardener harbour island juggler kite librarian mirror notebook owl piano quarry raincoat sailor tower uncle valley windmill cousin balloon accordion bridge chimney dentist".split(),
-    genre="comedy drama thriller romance adventure mystery satire musical".split(), fiction="historical detective romantic fantasy satirical coming_of_age epistolary".split(),
-    music="folk jazz skiffle beat dance_hall chamber_pop".split(), trade="clocks lace umbrellas bicycles biscuits pianos lanterns kettles toys boots".split(),
-    known="lace salted_herring clockmaking honey pottery cherry_brandy kites bell_founding paper_making mustard".split(),
-    colour="red blue green white black amber violet silver".split(), monument="bridge lighthouse clock_tower opera_house library botanical_garden railway_station".split(),
-    material="granite red_brick limestone cast_iron oak concrete".split(), subject="astronomy botany medicine law music navigation geology".split(),
-    currency="crown florin penna dalar sol marken taro".split(), ground="park meadow lane field road terrace".split(), suffix="united athletic rovers wanderers union".split(),
-    field="film literature music".split())
+ROSTER = (("country", 1), ("city", 4), ("river", 1), ("university", 2), ("company", 4), ("club", 3), ("person", 17), ("book", 4),
+          ("film", 6), ("band", 2), ("album", 3), ("landmark", 2), ("award", 1))
+WORDS = _lists(_table("words"))
 _GENERATIONS = ((0, 1, 7, 8), (2, 3, 4, 9, 10, 11), (5, 6, 12, 13, 14, 15, 16))  # positions among a country's 17 people
-_JOBS = (("industrialist", "novelist", "politician", "botanist"), ("director", "architect", "actor", "novelist", "coach", "actor"),
+_JOBS = (("industrialist", "novelist", "politician", "botanist"),
+         ("director", "architect", "actor", "novelist", "coach", "actor"),
          ("footballer", "musician", "director", "musician", "actor", "footballer", "musician"))
 
+# %% ../../nbs/04_world/00_facts.ipynb #3e50dd03
 class _Draw:
     "A block's random numbers, with the draws that a world needs."
     def __init__(self, seed, block): self.rng = Random(f"{seed}:{block}")
@@ -120,45 +111,59 @@ class _Draw:
     def int(self, low, high): return low + int(self.rng.random() * (high - low + 1))
     def chance(self, p): return self.rng.random() < p
     def date(self, year): return (year, self.int(1, 12), self.int(1, 28))
+
     def about(self, low, high):
         "A number spread evenly over orders of magnitude, rounded to three digits."
         x = low * (high / low) ** self.rng.random()
         unit = 10 ** max(0, int(math.log10(x)) - 2)
         return int(x / unit) * unit
+
     def word(self, kind): return self.pick(WORDS[kind])
 
 # %% ../../nbs/04_world/00_facts.ipynb #a69aa882
+def _marry(a, b, year):
+    a.facts.update(spouse=b, married=year)
+    b.facts.update(spouse=a, married=year)
+
+def _family(draw, persons, person):
+    "Seven people in three generations; `person(i, year, gender)` draws the `i`-th of them."
+    g1, g2 = person(0, draw.int(1856, 1876), "m"), person(1, draw.int(1860, 1880), "f")
+    late = max(g1["born"][0], g2["born"][0])
+    c1 = person(2, late + draw.int(20, 25))
+    c2 = person(3, c1["born"][0] + draw.int(2, 6))
+    s1 = person(4, c1["born"][0] + draw.int(-5, 5), "f" if c1["gender"] == "m" else "m")
+    k1 = person(5, max(c1["born"][0], s1["born"][0]) + draw.int(21, 27))
+    k2 = person(6, k1["born"][0] + draw.int(2, 5))
+    wedding = k1["born"][0] - draw.int(1, 2)
+    _marry(g1, g2, late + 19)
+    _marry(c1, s1, wedding)
+    for c in (c1, c2): c.facts.update(father=g1, mother=g2)
+    c1.facts["sibling"], c2.facts["sibling"], k1.facts["sibling"], k2.facts["sibling"] = c2, c1, k2, k1
+    dad, mum = (c1, s1) if c1["gender"] == "m" else (s1, c1)
+    for k in (k1, k2): k.facts.update(father=dad, mother=mum)
+
+# %% ../../nbs/04_world/00_facts.ipynb #f1736b11
 def _people(draw, persons, cities, abroad, schools):
     "Seventeen people of a country: families, dates, schools, occupations."
-    home = lambda: draw.pick(cities) if draw.chance(.85) else draw.pick(abroad)
+    def home(): return draw.pick(cities) if draw.chance(.85) else draw.pick(abroad)
     def person(i, year, gender=None):
         p = persons[i]
         p.facts.update(gender=gender or draw.pick("mf"), born=draw.date(year), birthplace=home())
         return p
-    for base in (0, 7):
-        g1, g2 = person(base, draw.int(1856, 1876), "m"), person(base + 1, draw.int(1860, 1880), "f")
-        late = max(g1["born"][0], g2["born"][0])
-        c1 = person(base + 2, late + draw.int(20, 25))
-        c2 = person(base + 3, c1["born"][0] + draw.int(2, 6))
-        s1 = person(base + 4, c1["born"][0] + draw.int(-5, 5), "f" if c1["gender"] == "m" else "m")
-        k1 = person(base + 5, max(c1["born"][0], s1["born"][0]) + draw.int(21, 27))
-        k2 = person(base + 6, k1["born"][0] + draw.int(2, 5))
-        for a, b, year in ((g1, g2, late + 19), (c1, s1, k1["born"][0] - draw.int(1, 2))): a.facts.update(spouse=b, married=year); b.facts.update(spouse=a, married=year)
-        for c in (c1, c2): c.facts.update(father=g1, mother=g2)
-        c1.facts["sibling"], c2.facts["sibling"], k1.facts["sibling"], k2.facts["sibling"] = c2, c1, k2, k1
-        dad, mum = (c1, s1) if c1["gender"] == "m" else (s1, c1)
-        for k in (k1, k2): k.facts.update(father=dad, mother=mum)
+    for base in (0, 7): _family(draw, persons, lambda i, *about, base=base: person(base + i, *about))
     for i in (14, 15, 16): person(i, draw.int(1906, 1930))
     for places, jobs in zip(_GENERATIONS, _JOBS):
         for i, job in zip(places, draw.some(jobs, len(jobs))): persons[i].facts["occupation"] = job
     for i, p in enumerate(persons):
-        if i not in _GENERATIONS[2]:
-            p.facts.update(died=draw.date(p["born"][0] + draw.int(62, 88)), deathplace=home())
+        if i not in _GENERATIONS[2]: p.facts.update(died=draw.date(p["born"][0] + draw.int(62, 88)), deathplace=home())
         if i not in _GENERATIONS[0]: p.facts["education"] = draw.pick(schools)
+
+# %% ../../nbs/04_world/00_facts.ipynb #7e8ae67a
+def _lived(p, year, age): return p["born"][0] + age <= year < p.get("died", (2000,))[0]
 
 def _adult(draw, persons, year, jobs=None, age=21):
     "Someone alive and old enough in `year`, of one of the occupations if there is one."
-    alive = [p for p in persons if p["born"][0] + age <= year < p.get("died", (2000,))[0]]
+    alive = [p for p in persons if _lived(p, year, age)]
     return draw.pick([p for p in alive if not jobs or p["occupation"] in jobs] or alive)
 
 def _year_of(draw, person, low, high, first=0):
@@ -168,109 +173,221 @@ def _year_of(draw, person, low, high, first=0):
     return draw.int(start, max(start, min(born + high, last)))
 
 # %% ../../nbs/04_world/00_facts.ipynb #ab3d4895
-def _places(draw, here, there):
-    "Country, cities, river, universities, companies, clubs, landmarks, and the award."
-    land, cities, people = here["country"][0], here["city"], here["person"] + there["person"]
-    land.facts.update(capital=cities[0], population=draw.about(900_000, 40_000_000), area=draw.about(20_000, 600_000), currency=draw.word("currency"), borders=there["country"][0],
-                      independence=draw.int(1790, 1860), anthem_by=draw.pick([p for p in here["person"] if p["occupation"] in ("novelist", "musician")]))
-    for i, city in enumerate(cities):
-        city.facts.update(country=land, population=draw.about(60_000, 1_500_000) if i == 0 else draw.about(7_000, 240_000), chartered=draw.int(1190, 1690), elevation=draw.about(4, 1400),
-                          known_for=draw.word("known"), twin=there["city"][i])
-        if i in (0, 1, 3): city.facts["river"] = here["river"][0]
-    mayors = draw.some([p for p in here["person"] if p["occupation"] in ("politician", "botanist", "industrialist", "architect")], 3)
-    for city, mayor in zip(cities, mayors): city.facts["mayor"] = mayor
-    here["river"][0].facts.update(country=land, length=draw.about(60, 1900), source=Name("mount", (draw.word("noun"),)), depth=draw.int(4, 38))
-    for u, city in zip(here["university"], draw.some(cities, 2)):
-        scholars = [p for p in here["person"] if p["occupation"] in ("politician", "botanist", "architect", "novelist")]
-        u.facts.update(seat=city, established=draw.int(1640, 1875), rector=draw.pick(scholars), students=draw.about(700, 32_000), strong_in=draw.word("subject"))
-    for c, (industry, low, high) in zip(here["company"], (("film", 1902, 1915), ("publishing", 1902, 1908), ("records", 1919, 1931), (draw.word("trade"), 1902, 1940))):
-        year = draw.int(low, high)
-        c.facts.update(industry=industry, established=year, founder=_adult(draw, here["person"], year), seat=draw.pick(cities), employees=draw.about(30, 9000))
-    for c in here["club"]:
-        c.facts.update(seat=draw.pick(cities), established=draw.int(1886, 1925), ground=Name("ground", (draw.word("noun"), draw.word("ground"))), capacity=draw.about(2500, 61_000),
-                       colours=tuple(draw.some(WORDS["colour"], 2)), titles=draw.int(1, 14))
-    for club, coach in zip(here["club"], draw.some([p for p in here["person"] if p["occupation"] in ("coach", "footballer")], 3)): club.facts["coach"] = coach
-    for x in here["landmark"]:
-        architect = next(p for p in (here if draw.chance(.8) else there)["person"] if p["occupation"] == "architect")
-        x.facts.update(monument=draw.word("monument"), architect=architect, opened=_year_of(draw, architect, 28, 55), seat=draw.pick(cities), height=draw.int(11, 140), material=draw.word("material"))
-    here["award"][0].facts.update(field=draw.word("field"), named_after=draw.pick([here["person"][i] for i in _GENERATIONS[0]]), established=draw.int(1921, 1934), seat=draw.pick(cities))
-    for p in here["person"]:
-        if p["occupation"] == "footballer": p.facts.update(club=draw.pick(here["club"]), matches=draw.int(60, 480))
+def _with_jobs(persons, *jobs): return [p for p in persons if p["occupation"] in jobs]
 
-def _works(draw, here, there):
-    "Books, films, bands and albums; awards for some."
-    people, cities = here["person"] + there["person"], here["city"]
-    with_job = lambda *jobs: [p for p in here["person"] if p["occupation"] in jobs]
-    near = lambda kind, i: (here if draw.chance(.8) else there)[kind][i]
+def _country(draw, here, there):
+    "The country itself."
+    land = here["country"][0]
+    land.facts.update(
+        capital=here["city"][0], population=draw.about(900_000, 40_000_000), area=draw.about(20_000, 600_000),
+        currency=draw.word("currency"), borders=there["country"][0], independence=draw.int(1790, 1860),
+        anthem_by=draw.pick(_with_jobs(here["person"], "novelist", "musician")))
+
+# %% ../../nbs/04_world/00_facts.ipynb #c0881b2f
+def _cities(draw, here, there):
+    "Cities with their mayors, and the river that three of them lie on."
+    land, cities, river = here["country"][0], here["city"], here["river"][0]
+    for i, city in enumerate(cities):
+        city.facts.update(
+            country=land, population=draw.about(60_000, 1_500_000) if i == 0 else draw.about(7_000, 240_000),
+            chartered=draw.int(1190, 1690), elevation=draw.about(4, 1400), known_for=draw.word("known"), twin=there["city"][i])
+        if i in (0, 1, 3): city.facts["river"] = river
+    mayors = draw.some(_with_jobs(here["person"], "politician", "botanist", "industrialist", "architect"), 3)
+    for city, mayor in zip(cities, mayors): city.facts["mayor"] = mayor
+    river.facts.update(country=land, length=draw.about(60, 1900), source=Name("mount", (draw.word("noun"),)), depth=draw.int(4, 38))
+
+# %% ../../nbs/04_world/00_facts.ipynb #6550420f
+def _universities(draw, here):
+    "Two universities."
+    for u, city in zip(here["university"], draw.some(here["city"], 2)):
+        scholars = _with_jobs(here["person"], "politician", "botanist", "architect", "novelist")
+        u.facts.update(seat=city, established=draw.int(1640, 1875), rector=draw.pick(scholars), students=draw.about(700, 32_000),
+                       strong_in=draw.word("subject"))
+
+def _companies(draw, here):
+    "A film studio, a publisher, a record label, and a company of another trade."
+    trades = (("film", 1902, 1915), ("publishing", 1902, 1908), ("records", 1919, 1931), (draw.word("trade"), 1902, 1940))
+    for c, (industry, low, high) in zip(here["company"], trades):
+        year = draw.int(low, high)
+        c.facts.update(industry=industry, established=year, founder=_adult(draw, here["person"], year), seat=draw.pick(here["city"]),
+                       employees=draw.about(30, 9000))
+
+# %% ../../nbs/04_world/00_facts.ipynb #4385e527
+def _clubs(draw, here):
+    "Football clubs with their coaches."
+    for c in here["club"]:
+        c.facts.update(
+            seat=draw.pick(here["city"]), established=draw.int(1886, 1925),
+            ground=Name("ground", (draw.word("noun"), draw.word("ground"))), capacity=draw.about(2500, 61_000),
+            colours=tuple(draw.some(WORDS["colour"], 2)), titles=draw.int(1, 14))
+    coaches = draw.some(_with_jobs(here["person"], "coach", "footballer"), 3)
+    for club, coach in zip(here["club"], coaches): club.facts["coach"] = coach
+
+def _landmarks(draw, here, there):
+    "Two buildings."
+    for x in here["landmark"]:
+        architect = _with_jobs((here if draw.chance(.8) else there)["person"], "architect")[0]
+        x.facts.update(monument=draw.word("monument"), architect=architect, opened=_year_of(draw, architect, 28, 55),
+                       seat=draw.pick(here["city"]), height=draw.int(11, 140), material=draw.word("material"))
+
+# %% ../../nbs/04_world/00_facts.ipynb #9407561a
+def _places(draw, here, there):
+    "Country, cities, river, universities, companies, clubs, landmarks, the award, and the players of the clubs."
+    _country(draw, here, there)
+    _cities(draw, here, there)
+    _universities(draw, here)
+    _companies(draw, here)
+    _clubs(draw, here)
+    _landmarks(draw, here, there)
+    here["award"][0].facts.update(
+        field=draw.word("field"), named_after=draw.pick([here["person"][i] for i in _GENERATIONS[0]]),
+        established=draw.int(1921, 1934), seat=draw.pick(here["city"]))
+    for p in _with_jobs(here["person"], "footballer"): p.facts.update(club=draw.pick(here["club"]), matches=draw.int(60, 480))
+
+# %% ../../nbs/04_world/00_facts.ipynb #9788ffd7
+def _near(draw, here, there, kind, i): return (here if draw.chance(.8) else there)[kind][i]
+
+def _books(draw, here, there):
+    "Four novels."
     for i, b in enumerate(here["book"]):
-        author, publisher = with_job("novelist")[i % 2], near("company", 1)
-        b.facts.update(author=author, year=_year_of(draw, author, 24, 58, publisher["established"] + 1), publisher=publisher, fiction=draw.word("fiction"), pages=draw.int(96, 780), set_in=draw.pick(cities))
+        author, publisher = _with_jobs(here["person"], "novelist")[i % 2], _near(draw, here, there, "company", 1)
+        b.facts.update(author=author, year=_year_of(draw, author, 24, 58, publisher["established"] + 1), publisher=publisher,
+                       fiction=draw.word("fiction"), pages=draw.int(96, 780), set_in=draw.pick(here["city"]))
+
+# %% ../../nbs/04_world/00_facts.ipynb #4603eabc
+def _films(draw, here, there):
+    "Six films. Each has two stars: actors, or whoever was there where actors are short."
+    people = here["person"] + there["person"]
     for i, f in enumerate(here["film"]):
-        director, studio = with_job("director")[i % 2], near("company", 0)
+        director, studio = _with_jobs(here["person"], "director")[i % 2], _near(draw, here, there, "company", 0)
         year = _year_of(draw, director, 25, 52, studio["established"] + 1)
-        stars = draw.some([p for p in people if p["occupation"] == "actor" and p["born"][0] + 15 <= year < p.get("died", (2000,))[0]], 2)
-        others = [p for p in people if p not in stars and p is not director and p["born"][0] + 8 <= year < p.get("died", (2000,))[0]]
-        stars += draw.some(others, 2 - len(stars))  # a film needs two; where actors are short, a botanist will do
+        stars = draw.some([p for p in _with_jobs(people, "actor") if _lived(p, year, 15)], 2)
+        others = [p for p in people if p not in stars and p is not director and _lived(p, year, 8)]
+        stars += draw.some(others, 2 - len(stars))
         composer = _adult(draw, people, year, ("musician", "novelist"), 17)
-        f.facts.update(director=director, released=draw.date(year), studio=studio, genre=draw.word("genre"), stars=stars, composer=composer, runtime=draw.int(64, 189), filmed_in=draw.pick(cities))
-    for i, b in enumerate(here["band"]):
+        f.facts.update(director=director, released=draw.date(year), studio=studio, genre=draw.word("genre"), stars=stars,
+                       composer=composer, runtime=draw.int(64, 189), filmed_in=draw.pick(here["city"]))
+
+# %% ../../nbs/04_world/00_facts.ipynb #0810b8aa
+def _music(draw, here, there):
+    "Two bands and three albums."
+    people = here["person"] + there["person"]
+    for b in here["band"]:
         year = draw.int(1950, 1966)
-        b.facts.update(formed=year, seat=draw.pick(cities), members=draw.some([p for p in people if p["occupation"] == "musician" and p["born"][0] + 16 <= year], 3), label=near("company", 2), music=draw.word("music"))
+        b.facts.update(
+            formed=year, seat=draw.pick(here["city"]),
+            members=draw.some([p for p in _with_jobs(people, "musician") if p["born"][0] + 16 <= year], 3),
+            label=_near(draw, here, there, "company", 2), music=draw.word("music"))
     for i, a in enumerate(here["album"]):
         band = here["band"][i % 2]
-        a.facts.update(performer=band, released=draw.date(band["formed"] + draw.int(1, 12)), label=band["label"], tracks=draw.int(7, 18), recorded_in=draw.pick(cities),
-                       producer=_adult(draw, people, 1952, ("musician", "actor", "director"), 18), runtime=draw.int(24, 71))
+        a.facts.update(
+            performer=band, released=draw.date(band["formed"] + draw.int(1, 12)), label=band["label"], tracks=draw.int(7, 18),
+            recorded_in=draw.pick(here["city"]), producer=_adult(draw, people, 1952, ("musician", "actor", "director"), 18),
+            runtime=draw.int(24, 71))
+
+def _works(draw, here, there):
+    "Books, films, bands and albums."
+    for make in (_books, _films, _music): make(draw, here, there)
+
+# %% ../../nbs/04_world/00_facts.ipynb #85d3f561
+class _Namer:
+    "New words for the entities of country number `c`."
+    def __init__(self, seed, c):
+        self.seed, self.round = seed, c // len(CULTURES)
+        self.culture = list(CULTURES)[(c + _number(seed, "culture")) % len(CULTURES)]
+        self.sounds, self.things = CULTURES[self.culture], iter(range(24))
+
+    def new(self, ending, i=0, per=1):
+        "The `i`-th of a country's `per` words with this ending."
+        return invent(self.seed, self.culture, ending, self.round * per + i)
+
+    def thing(self):
+        "The next word for a thing."
+        return self.new("thing", next(self.things), 24)
+
+# %% ../../nbs/04_world/00_facts.ipynb #c8f86946
+_SURNAMES = {4: 2, 11: 3, 14: 4, 15: 5, 16: 6}  # which surname: who married into a family or came alone has another
+
+def _name_people(draw, namer, persons):
+    "Given names that differ within a country, and surnames by family."
+    sounds = namer.sounds
+    given = {g: draw.rng.sample(range(len(sounds["initial"]) * len(sounds[g])), 17) for g in "mf"}
+    for i, p in enumerate(persons):
+        surname = namer.new("surname", _SURNAMES.get(i, i // 7), 7)
+        ending, initial = divmod(given[p["gender"]][i], len(sounds["initial"]))
+        first = (sounds["initial"][initial], draw.pick(sounds["vowel"]), sounds[p["gender"]][ending])
+        if draw.chance(.3): first = (*first[:2], draw.pick(sounds["medial"]), draw.pick(sounds["vowel"]), first[-1])
+        p.name = Name("person", (first, surname))
+
+def _share_people(draw, here, share):
+    "One family gets the surname of one across the border, and three of its members the full names."
+    for i in (0, 1, 2, 3, 5, 6): here[i].name = Name("person", (here[i].name.parts[0], share[0].name.parts[1]))
+    def fits(a, b):
+        by_blood = a is not here[4] and b is not share[4]
+        return by_blood and a["gender"] == b["gender"] and a["occupation"] != b["occupation"]
+    twins, used = [(a, b) for a in here[:7] for b in share[:7] if fits(a, b)], set()
+    for a, b in draw.some(twins, len(twins)):
+        if len(used) < 6 and not used & {a.id, b.id}:
+            a.name = b.name
+            used |= {a.id, b.id}
+
+# %% ../../nbs/04_world/00_facts.ipynb #50fd4e2f
+def _name_works(draw, namer, c, works):
+    "Titles of books, films and albums, and names of bands."
+    adjectives, nouns, n = WORDS["adjective"], WORDS["noun"], c * 15
+    for i, e in enumerate(works):
+        adjective, noun = divmod((n + i) * 1999 + _number(namer.seed, "title"), len(nouns))
+        pair, thing = (adjectives[adjective % len(adjectives)], nouns[noun]), namer.thing()
+        plain = n + i < len(adjectives) * len(nouns) * 9 // 10  # there are pairs left
+        patterns = ("the_pair",) * 2 + ("a_pair",) if plain else ()
+        pattern = draw.pick((*patterns, "noun_of", "thing", "noun_for", "pair_in"))
+        if e.kind == "band": pattern = "the_pairs" if plain else "the_thing"
+        if pattern.endswith(("_pair", "_pairs")): parts = pair
+        else: parts = (thing,) if pattern in ("thing", "the_thing") else (*pair, thing)
+        e.name = Name(pattern, parts)
+
+# %% ../../nbs/04_world/00_facts.ipynb #078c87ab
+def _name_institutions(draw, namer, here):
+    "Companies, universities, clubs, landmarks and the award: after founders, towns and people, or by an invented word."
+    for e, pattern in zip(here["company"], ("pictures", "press", "records", "and_sons")):
+        named_after_founder = pattern in ("press", "and_sons")
+        e.name = Name(pattern, (e["founder"].name.parts[1] if named_after_founder else namer.thing(),))
+    for e, pattern in zip(here["university"], ("university_of", "institute")): e.name = Name(pattern, e["seat"].name.parts)
+    for e, suffix in zip(here["club"], draw.some(WORDS["suffix"], 3)): e.name = Name("club", (*e["seat"].name.parts, suffix))
+    for e in here["landmark"]: e.name = Name(f"the_{e['monument']}", (namer.thing(),))
+    here["award"][0].name = Name("prize", (here["award"][0]["named_after"].name.parts[1],))
+
+# %% ../../nbs/04_world/00_facts.ipynb #fcaedafb
+def _share_works(here, share):
+    "Three films get the titles of three across the border, unless they came out in the same year; a landmark gets another's name."
+    for a, b in zip(here["film"][:3], share["film"][:3]):
+        if a["released"][0] != b["released"][0]: a.name = b.name
+    a, b = here["landmark"][0], share["landmark"][0]
+    a.facts["monument"], a.name = b["monument"], b.name
+
+# %% ../../nbs/04_world/00_facts.ipynb #9c959dc3
+def _adapt(draw, here):
+    "Two films after books, of which the first keeps its book's title."
+    adaptations = [(f, b) for f in here["film"][3:] for b in here["book"] if f["released"][0] > b["year"]]
+    for i, (f, b) in enumerate(draw.some(adaptations, 2)):
+        if "based_on" in f.facts or "adapted" in b.cache: continue
+        f.facts["based_on"], b.cache["adapted"] = b, True
+        if i == 0: f.name = b.name
 
 # %% ../../nbs/04_world/00_facts.ipynb #7a9ec180
 def _names(draw, seed, c, here, share):
     "Names for the entities of country number `c`; `share` is the neighbour's, named already, whose names some of ours repeat."
-    culture = list(CULTURES)[(c + _number(seed, "culture")) % len(CULTURES)]
-    k, cs = c // len(CULTURES), CULTURES[culture]
-    new = lambda ending, i, per: invent(seed, culture, ending, k * per + i)
-    here["country"][0].name, here["river"][0].name = Name("plain", (new("country", 0, 1),)), Name("plain", (new("river", 0, 1),))
-    for i, e in enumerate(here["city"]): e.name = share["city"][i].name if share and i == 3 else Name("plain", (new("city", i, 4),))
-    given = {g: draw.rng.sample(range(len(cs["initial"]) * len(cs[g])), 17) for g in "mf"}
-    for i, p in enumerate(here["person"]):
-        surname = new("surname", {4: 2, 11: 3, 14: 4, 15: 5, 16: 6}.get(i, i // 7), 7)
-        j = given[p["gender"]][i]
-        first = (cs["initial"][j % len(cs["initial"])], draw.pick(cs["vowel"]), cs[p["gender"]][j // len(cs["initial"])])
-        if draw.chance(.3): first = (*first[:2], draw.pick(cs["medial"]), draw.pick(cs["vowel"]), first[-1])
-        p.name = Name("person", (first, surname))
-    if share:  # one family has the surname of one across the border, and three of its members the full names
-        for i in (0, 1, 2, 3, 5, 6): here["person"][i].name = Name("person", (here["person"][i].name.parts[0], share["person"][0].name.parts[1]))
-        twins = [(a, b) for a in here["person"][:7] for b in share["person"][:7] if a is not here["person"][4] and b is not share["person"][4] and
-                 (a["gender"], a["occupation"] == b["occupation"]) == (b["gender"], False)]
-        used = set()
-        for a, b in draw.some(twins, len(twins)):
-            if len(used) < 6 and not used & {a.id, b.id}: a.name = b.name; used |= {a.id, b.id}
-    things, words, n = iter(range(24)), here["book"] + here["film"] + here["album"] + here["band"], c * 15
-    for i, e in enumerate(words):
-        adjective, noun = divmod((n + i) * 1999 + _number(seed, "title"), len(WORDS["noun"]))
-        pair = (WORDS["adjective"][adjective % len(WORDS["adjective"])], WORDS["noun"][noun])
-        thing = new("thing", next(things), 24)
-        plain = n + i < len(WORDS["adjective"]) * len(WORDS["noun"]) * 9 // 10  # such titles run out; then only those with an invented word
-        patterns = ("the_pair",) * 2 + ("a_pair",) if plain else ()
-        pattern = draw.pick((*patterns, "noun_of", "thing", "noun_for", "pair_in"))
-        if e.kind == "band": pattern = "the_pairs" if plain else "the_thing"
-        e.name = Name(pattern, pair if pattern.endswith(("_pair", "_pairs")) else (thing,) if pattern in ("thing", "the_thing") else (*pair, thing))
-    founder = lambda e: e["founder"].name.parts[1]
-    for e, pattern in zip(here["company"], ("pictures", "press", "records", "and_sons")):
-        e.name = Name(pattern, (new("thing", next(things), 24),) if pattern in ("pictures", "records") else (founder(e),))
-    for e, pattern in zip(here["university"], ("university_of", "institute")): e.name = Name(pattern, e["seat"].name.parts)
-    for e, suffix in zip(here["club"], draw.some(WORDS["suffix"], 3)): e.name = Name("club", (*e["seat"].name.parts, suffix))
-    for e in here["landmark"]: e.name = Name(f"the_{e['monument']}", (new("thing", next(things), 24),))
-    here["award"][0].name = Name("prize", (here["award"][0]["named_after"].name.parts[1],))
-    if share:
-        for a, b in ((here["film"][i], share["film"][i]) for i in (0, 1, 2)):
-            if a["released"][0] != b["released"][0]: a.name = b.name
-        a, b = here["landmark"][0], share["landmark"][0]
-        a.facts["monument"], a.name = b["monument"], b.name
+    namer = _Namer(seed, c)
+    here["country"][0].name, here["river"][0].name = Name("plain", (namer.new("country"),)), Name("plain", (namer.new("river"),))
+    for i, e in enumerate(here["city"]):
+        e.name = share["city"][i].name if share and i == 3 else Name("plain", (namer.new("city", i, 4),))
+    _name_people(draw, namer, here["person"])
+    if share: _share_people(draw, here["person"], share["person"])
+    _name_works(draw, namer, c, here["book"] + here["film"] + here["album"] + here["band"])
+    _name_institutions(draw, namer, here)
+    if share: _share_works(here, share)
     here["album"][0].name = here["band"][0].name
-    adaptations = [(f, b) for f in here["film"][3:] for b in here["book"] if f["released"][0] > b["year"]]
-    for i, (f, b) in enumerate(draw.some(adaptations, 2)):  # the first adaptation keeps its book's title
-        if "based_on" in f.facts or "adapted" in b.cache: continue
-        f.facts["based_on"], b.cache["adapted"] = b, True
-        if i == 0: f.name = b.name
+    _adapt(draw, here)
 
 # %% ../../nbs/04_world/00_facts.ipynb #ce5a9c9a
 def _awards(draw, entities):
@@ -280,9 +397,17 @@ def _awards(draw, entities):
         taken = set()
         for e in entities:
             year = e.get("released", (e.get("year"),))[0]
-            if e.kind == field[award["field"]] and year > award["established"] and year not in taken and "award" not in e.facts and draw.chance(.5):
+            if e.kind != field[award["field"]] or year <= award["established"] or year in taken or "award" in e.facts: continue
+            if draw.chance(.5):
                 e.facts["award"] = award
                 taken.add(year)
+
+# %% ../../nbs/04_world/00_facts.ipynb #ca25f56a
+def _mirror(e):
+    "Write the inverse of each of an entity's facts to the other side."
+    for relation, value in list(e.facts.items()):
+        if relation not in INVERSE: continue
+        for v in value if isinstance(value, list) else [value]: v.facts.setdefault(INVERSE[relation], []).append(e)
 
 @lru_cache(maxsize=12)
 def make_block(
@@ -292,7 +417,8 @@ def make_block(
     "Two neighbouring countries and all that is in them."
     draw, ids, lands = _Draw(seed, block), iter(range(block * BLOCK, (block + 1) * BLOCK)), []
     for _ in range(2): lands.append({kind: [Entity(next(ids), kind) for _ in range(n)] for kind, n in ROSTER})
-    for here, there in (lands, lands[::-1]): _people(draw, here["person"], here["city"], there["city"], here["university"] * 3 + there["university"])
+    for here, there in (lands, lands[::-1]):
+        _people(draw, here["person"], here["city"], there["city"], here["university"] * 3 + there["university"])
     for here, there in (lands, lands[::-1]): _places(draw, here, there)
     for here, there in (lands, lands[::-1]): _works(draw, here, there)
     for j in (0, 1): _names(draw, seed, 2 * block + j, lands[j], lands[0] if j else None)
@@ -303,9 +429,7 @@ def make_block(
         by_name.setdefault(e.name, []).append(e)
         e.block = entities
         e.facts["episode"] = (_number(seed, e.id, "episode"), draw.int(1, 9))
-        for relation, value in list(e.facts.items()):
-            if relation in INVERSE:
-                for v in value if isinstance(value, list) else [value]: v.facts.setdefault(INVERSE[relation], []).append(e)
+        _mirror(e)
     for same in by_name.values():
         if len(same) > 1:
             for e in same: e.namesakes = tuple(x for x in same if x is not e)

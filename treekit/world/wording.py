@@ -35,43 +35,58 @@ class _Template:
         slots = [p for p in self.pieces if isinstance(p, tuple)]
         self.states = frozenset(n for _, decoy, n, part in slots if not decoy and n not in _SPECIAL and part in (None, "S"))
 
+# %% ../../nbs/04_world/01_wording.ipynb #3e5706bb
 def _compiled(node):
     "Every `a || b` of a wording file as a list of templates."
     if isinstance(node, dict): return {k: _compiled(v) for k, v in node.items()}
     if isinstance(node, list): return [_compiled(v) for v in node]
     return [_Template(t.strip()) for t in node.split("||")] if isinstance(node, str) else node
 
-def _compiled_why(why): return {kind: [{part: _compiled(v) for part, v in event.items()} for event in events] for kind, events in why.items()}
+def _compiled_why(why):
+    "The same for reasons, where each event is a record."
+    def event(record): return {part: _compiled(v) for part, v in record.items()}
+    return {kind: [event(record) for record in records] for kind, records in why.items()}
 
+def _templates(table):
+    "One template for each string of a table of lists."
+    return {k: [_Template(t) for t in v] for k, v in table.items()}
+
+# %% ../../nbs/04_world/01_wording.ipynb #4b93c51f
 def an(word: str) -> str:
     "`word` with its indefinite article."
     return ("an " if re.match(r"(?:[aeio]|u(?!ni)|ho(?:nest|ur))", word, re.I) else "a ") + word
 
 # %% ../../nbs/04_world/01_wording.ipynb #0c61eda1
-class Wording:
-    "The words of one language, from `data/world/<lang>.toml`."
+_OF_QUESTIONS = ("compare", "via", "superlative", "infer", "same", "before", "joint", "shared", "long", "yesno")  # parts of the file
+
+class _Names:
+    "A language's file, its words, and the names of things."
     def __init__(self, lang: str = "en"):
         folder = root() / "data" / "world"
         choose("language of the world", lang, [f.stem for f in folder.glob("*.toml")])
         self.lang, raw = lang, tomllib.loads((folder / f"{lang}.toml").read_text(encoding="utf-8"))
-        self.words, self.colour, self.months = raw["words"], {k: [_Template(t) for t in v] for k, v in raw["colour"].items()}, raw["months"]["names"].split()
-        self.patterns, self.plurals, self.list, self.kinds = raw["patterns"], raw["plurals"], raw["list"], {k: v.split(" || ") for k, v in raw["kinds"].items()}
-        self.dates = raw["months"]["date"].split(" || ")
-        # what a language may have of its own: words inside names, what follows names of a kind, units of answers, particles, brackets for works
+        self.words, self.patterns, self.plurals, self.list = raw["words"], raw["patterns"], raw["plurals"], raw["list"]
+        self.kinds = {k: v.split(" || ") for k, v in raw["kinds"].items()}
+        self.months, self.dates = raw["months"]["names"].split(), raw["months"]["date"].split(" || ")
         self.names, self.suffix, self.units = (raw.get(part, {}) for part in ("names", "suffix", "units"))
         self.hangul, self.works = self.list.get("script") == "hangul", self.list.get("works", "{}")
         self.fit = fit if self.hangul else str
-        self.titles, self.describes = ({k: [_Template(t) for t in v] for k, v in raw[part].items()} for part in ("titles", "describe"))
+        self.colour, self.titles, self.describes = (_templates(raw[part]) for part in ("colour", "titles", "describe"))
         self.ask, self.inverse, self.why = _compiled(raw["ask"]), _compiled(raw["inverse"]), _compiled_why(raw["why"])
-        self.parts = {k: _compiled(raw[k]) for k in ("compare", "via", "superlative", "infer", "same", "before", "joint", "shared", "long", "yesno")}  # of questions
+        self.parts = {k: _compiled(raw[k]) for k in _OF_QUESTIONS}
         self.plans = {k: [(s["h"], _compiled(s["say"])) for s in raw[k]] for k in self.kinds}
 
     def word(self, relation, key): return self.words.get(relation, {}).get(key) or key.replace("_", " ")
 
+    def _part(self, part):
+        "A name's part in letters."
+        if isinstance(part, Name): return self.spell(part)
+        if isinstance(part, tuple): return hangul("".join(part)) if self.hangul else "".join(part).capitalize()
+        return self.names.get(part) or part.replace("_", " ").capitalize()
+
     def spell(self, name: Name) -> str:
         "A name in letters."
-        invented = hangul if self.hangul else str.capitalize
-        parts = [self.spell(p) if isinstance(p, Name) else invented("".join(p)) if isinstance(p, tuple) else self.names.get(p) or p.replace("_", " ").capitalize() for p in name.parts]
+        parts = [self._part(p) for p in name.parts]
         def fill(m):
             article, _, k, _ = m.groups()
             i = int(k.rstrip("s"))
@@ -86,20 +101,14 @@ class Wording:
         if key not in e.cache: e.cache[key] = self.spell(e.name) + self.suffix.get(e.kind, "")
         return e.cache[key]
 
-    def title(self, e: Entity) -> str:
-        "The title of its article: its name, and in brackets what tells it apart."
-        key = f"title {self.lang}"
-        if key not in e.cache:
-            e.cache[key] = self.name(e)
-            group = (e, *e.namesakes)
-            if e.namesakes:
-                for level in range(3):
-                    titles = [self.fill(self.titles[x.kind][min(level, len(self.titles[x.kind]) - 1)], x) for x in group]
-                    if len(set(titles)) == len(titles): break
-                else: titles[0] = f"{titles[0]} ({e.id})"
-                e.cache[key] = titles[0]
-        return e.cache[key]
+    def named(self, e):
+        "An entity's name as it stands in a sentence."
+        if e.kind in ("film", "book", "album"): return self.works.format(self.name(e))
+        return self.list.get("the", "the ") + self.name(e) if e.kind in ("university", "river", "award") else self.name(e)
 
+# %% ../../nbs/04_world/01_wording.ipynb #fec4e61a
+class _Values(_Names):
+    "The values of facts in words."
     def date(self, date, style=0) -> str:
         "A date in one of the language's styles."
         year, month, day = date
@@ -109,18 +118,15 @@ class Wording:
         "A list as running text."
         return items[0] if len(items) == 1 else self.fit(self.list["comma"].join(items[:-1]) + self.list["and"] + items[-1])
 
-    def named(self, e):
-        "An entity's name as it stands in a sentence."
-        if e.kind in ("film", "book", "album"): return self.works.format(self.name(e))
-        return self.list.get("the", "the ") + self.name(e) if e.kind in ("university", "river", "award") else self.name(e)
-
     def value(self, relation, value, style=0, listed=False) -> str:
         "Any value of a fact in words; dates in `style`."
         if isinstance(value, Entity): return self.named(value) if listed or self.hangul else self.name(value)
         if isinstance(value, Name): return self.spell(value)
         if isinstance(value, list): return self.join([self.value(relation, v, style, True) for v in value[:5]])
-        if isinstance(value, tuple): return self.date(value, style) if isinstance(value[0], int) else self.join([self.word(relation, v) for v in value])
-        if isinstance(value, int): return str(value) if relation in _YEARS else in_man(value) if self.hangul and style else f"{value:,}"
+        if isinstance(value, tuple) and isinstance(value[0], int): return self.date(value, style)
+        if isinstance(value, tuple): return self.join([self.word(relation, v) for v in value])
+        if isinstance(value, int) and relation in _YEARS: return str(value)
+        if isinstance(value, int): return in_man(value) if self.hangul and style else f"{value:,}"
         return self.word(relation, value)
 
     def answer(self, relation, value) -> str:
@@ -131,70 +137,110 @@ class Wording:
 
     def aliases(self, relation, value) -> tuple[str, ...]:
         "A value as it may be written: dates in each style, numbers with and without commas and units."
-        if isinstance(value, tuple) and not isinstance(value, Name) and isinstance(value[0], int): return tuple(dict.fromkeys(self.date(value, k) for k in range(len(self.dates))))
+        if isinstance(value, tuple) and not isinstance(value, Name) and isinstance(value[0], int):
+            return tuple(dict.fromkeys(self.date(value, k) for k in range(len(self.dates))))
         if not isinstance(value, int): return (self.answer(relation, value),)
         text, unit = self.value(relation, value), self.units.get(relation, "")
         written = (text, text.replace(",", ""), *((self.value(relation, value, 1),) if self.hangul else ()))
         return tuple(dict.fromkeys((*(w + unit for w in written), *written)))
 
+# %% ../../nbs/04_world/01_wording.ipynb #51087a7f
+class _Filled(_Values):
+    "Templates in words."
     def fill(self, template, e, rng=None, style=0, extra=None) -> str | None:
         "A template in words; None if `e` lacks one of its facts."
         out = []
         for piece in template.pieces:
-            if isinstance(piece, str): out.append(piece); continue
+            if isinstance(piece, str):
+                out.append(piece)
+                continue
             article, decoy, slot, part = piece
             if extra and slot in extra: text = extra[slot]
             elif slot in _SPECIAL: text = self._special(slot, e)
             elif (value := e.facts.get(slot)) is None: return None
-            elif decoy:
-                if (value := _decoy(e, slot, value, rng)) is None: return None
-                text = self.value(slot, value, style)
-            elif part is None: text = self.value(slot, value, style)
-            elif part == "year": text = str(value[0])
-            elif part == "S": text = self.named(value) if self.hangul else self.name(value)
-            else: text = self.value(part, value.facts[part], style)
+            elif decoy and (value := _decoy(e, slot, value, rng)) is None: return None
+            else: text = self._filled(slot, None if decoy else part, value, style)
             out.append(an(text) if article else text)
         return self.fit("".join(out))
 
+    def _filled(self, slot, part, value, style):
+        "A value, or the part of it that a slot asks for."
+        if part is None: return self.value(slot, value, style)
+        if part == "year": return str(value[0])
+        if part == "S": return self.named(value) if self.hangul else self.name(value)
+        return self.value(part, value.facts[part], style)
+
     def _special(self, slot, e):
-        person = e.kind == "person"
+        "The subject: its name in full (S, N) or in short (s), or a pronoun."
         if slot == "N" or slot == "S" and not self.hangul: return self.name(e)
         if slot == "S": return self.named(e)
-        if slot == "s": return (self.spell(Name("plain", (e.name.parts[1],))) if person else self.name(e) if e.kind in ("city", "country") else self.kinds[e.kind][1])
-        if self.hangul: return ("그" if e.get("gender") == "m" else "그녀" if person else self.kinds[e.kind][1]) + ("의" if slot.lower() == "his" else "")
-        if slot.lower() == "he": text = ("he" if e["gender"] == "m" else "she") if person else "it"
-        elif slot.lower() == "his": text = ("his" if e["gender"] == "m" else "her") if person else "its"
-        else: text = ("him" if e["gender"] == "m" else "her") if person else "it"
+        if slot != "s": return self._pronoun(slot, e)
+        if e.kind == "person": return self.spell(Name("plain", (e.name.parts[1],)))
+        return self.name(e) if e.kind in ("city", "country") else self.kinds[e.kind][1]
+
+    def _pronoun(self, slot, e):
+        "he, his, him (or she, it …) for `e`; with a capital if the slot has one."
+        person, male = e.kind == "person", e.get("gender") == "m"
+        if self.hangul: return ("그" if male else "그녀" if person else self.kinds[e.kind][1]) + ("의" if slot.lower() == "his" else "")
+        he, she, it = {"he": ("he", "she", "it"), "his": ("his", "her", "its")}.get(slot.lower(), ("him", "her", "it"))
+        text = (he if male else she) if person else it
         return text.capitalize() if slot[0].isupper() else text
+
+# %% ../../nbs/04_world/01_wording.ipynb #f3d12457
+def _decoy(e, relation, value, rng):
+    "Somebody or something of the same kind that the fact is not true of."
+    true = set(map(id, value)) if isinstance(value, list) else {id(value)}
+    first = value[0] if isinstance(value, list) else value
+    def alike(x): return x.kind == first.kind and x.get("occupation") == first.get("occupation")
+    others = [x for x in e.block if alike(x) and id(x) not in true and x is not e]
+    return others[int(rng.random() * len(others))] if others else None
+
+# %% ../../nbs/04_world/01_wording.ipynb #7b5fae8f
+class Wording(_Filled):
+    "The words of one language, from `data/world/<lang>.toml`."
+    def title(self, e: Entity) -> str:
+        "The title of its article: its name, and in brackets what tells it apart."
+        key = f"title {self.lang}"
+        if key not in e.cache: e.cache[key] = self._apart(e) if e.namesakes else self.name(e)
+        return e.cache[key]
+
+    def _apart(self, e):
+        "A title that none of its namesakes has; with its id, if no pattern is enough."
+        for level in range(3):
+            titles = [self._leveled(self.titles, x, level) for x in (e, *e.namesakes)]
+            if len(set(titles)) == len(titles): return titles[0]
+        return f"{titles[0]} ({e.id})"
+
+    def _leveled(self, patterns, e, level):
+        "The pattern of this level, or the last one, in words."
+        return self.fill(patterns[e.kind][min(level, len(patterns[e.kind]) - 1)], e)
 
     def describe(self, e: Entity, rng: Random) -> tuple[str, list]:
         "How a question refers to `e` so that only `e` is meant: the words, and the facts they rest on as `(relation, value)`."
         levels = self.describes[e.kind]
         level = min(int(rng.random() * 2), len(levels) - 1)
-        if same := [x for x in e.namesakes]:
+        if e.namesakes:
             for level in range(1, len(levels)):
-                texts = [self.fill(self.describes[x.kind][min(level, len(self.describes[x.kind]) - 1)], x) for x in (e, *same)]
-                if texts[0] not in texts[1:]: break
+                own, *others = (self._leveled(self.describes, x, level) for x in (e, *e.namesakes))
+                if own not in others: break
         template = levels[min(level, len(levels) - 1)]
         facts = [("name", e.name), ("kind", e.kind)]
         for piece in template.pieces:
-            if isinstance(piece, tuple) and piece[2] not in _SPECIAL: facts.append((piece[2] + (f".{piece[3]}" if piece[3] else ""), e[piece[2]][0] if piece[3] == "year" else e[piece[2]][piece[3]] if piece[3] else e[piece[2]]))
+            if not isinstance(piece, tuple) or piece[2] in _SPECIAL: continue
+            _, _, relation, part = piece
+            if not part: facts.append((relation, e[relation]))
+            else: facts.append((f"{relation}.{part}", e[relation][0] if part == "year" else e[relation][part]))
         return self.fill(template, e), facts
 
-def _decoy(e, relation, value, rng):
-    "Somebody or something of the same kind that the fact is not true of."
-    true = set(map(id, value)) if isinstance(value, list) else {id(value)}
-    first = value[0] if isinstance(value, list) else value
-    others = [x for x in e.block if x.kind == first.kind and id(x) not in true and x is not e and x.get("occupation") == first.get("occupation")]
-    return others[int(rng.random() * len(others))] if others else None
-
+# %% ../../nbs/04_world/01_wording.ipynb #0487fddf
 @cache
 def wording(lang: str = "en") -> Wording:
     "The words of a language, read once."
     return Wording(lang)
 
 # %% ../../nbs/04_world/01_wording.ipynb #194b3546
-_BASE = {"film": "released", "book": "year", "album": "released", "band": "formed", "landmark": "opened", "company": "established", "club": "established"}
+_BASE = {"film": "released", "book": "year", "album": "released", "band": "formed", "landmark": "opened", "company": "established",
+         "club": "established"}
 
 def reasons(
     w: Wording,
@@ -207,50 +253,64 @@ def reasons(
     base = e[_BASE[e.kind]] if e.kind in _BASE else 1890
     base = base[0] if isinstance(base, tuple) else base
     extra = {"Y": str(base if e.kind in ("film", "book", "album") else base + later)}
+    *questions, event = why["event"]
     picks = [why[part][number // 3 ** i % len(why[part])] for i, part in enumerate("abc")]
-    return ([w.fill(t, e, extra={"S": "{S}"}) for t in why["event"][:-1]], [w.fill(p[0], e) for p in picks],
-            [w.fill(why["event"][-1], e, extra=extra), *(w.fill(p[1], e) for p in picks)])
+    return ([w.fill(t, e, extra={"S": "{S}"}) for t in questions], [w.fill(p[0], e) for p in picks],
+            [w.fill(event, e, extra=extra), *(w.fill(p[1], e) for p in picks)])
 
-_WORDS = 100  # of a paragraph, at most
+# %% ../../nbs/04_world/01_wording.ipynb #091bf18a
+_LISTS = frozenset((*FORWARD, "stars", "members"))
+
+def _stated(template, e):
+    "The relations that a sentence states: a list counts only if all of it is said."
+    return frozenset(r for r in template.states if r not in _LISTS or not isinstance(e.facts[r], list) or len(e.facts[r]) <= 5)
 
 def _say(w, e, plan, rng, style, used):
     "A section's sentences, with the relations that each states."
     for group in plan:
         if group[0].text in ("{EVENT}", "{WHY}"):
-            told = reasons(w, e)[2]
-            yield from ([(told[0], frozenset({"event"}))] if group[0].text == "{EVENT}" else [(t, frozenset({f"why.{k}"})) for t, k in zip(told[1:], "abc")])
+            event, *why = reasons(w, e)[2]
+            if group[0].text == "{EVENT}": yield event, frozenset({"event"})
+            else: yield from ((t, frozenset({f"why.{k}"})) for t, k in zip(why, "abc"))
             continue
         first = int(rng.random() * len(group))
         for template in (*group[first:], *group[:first]):
             if text := w.fill(template, e, rng, style):
-                states = template.states
-                if states & _LISTS: states = frozenset(r for r in states if not isinstance(e.facts[r], list) or len(e.facts[r]) <= 5)
-                yield text[0].upper() + text[1:], states
+                yield text[0].upper() + text[1:], _stated(template, e)
                 break
-    if used is not None and rng.random() < .7 and len(used) < len(w.colour[e.kind]):
-        k = int(rng.random() * len(w.colour[e.kind]))
-        while k in used: k = (k + 1) % len(w.colour[e.kind])
+    colours = w.colour[e.kind]
+    if used is not None and rng.random() < .7 and len(used) < len(colours):
+        k = int(rng.random() * len(colours))
+        while k in used: k = (k + 1) % len(colours)
         used.add(k)
-        yield w.fill(w.colour[e.kind][k], e), frozenset()
+        yield w.fill(colours[k], e), frozenset()
 
-_LISTS = frozenset((*FORWARD, "stars", "members"))
+# %% ../../nbs/04_world/01_wording.ipynb #c9387b89
+_WORDS = 100  # of a paragraph, at most
+
+def _passage(title, sentences):
+    "Sentences as one paragraph."
+    text, ends = "", []
+    for s, _ in sentences:
+        text = f"{text} {s}" if text else s
+        ends.append(len(text))
+    id = "w-" + hashlib.sha1(f"{title}\n{text}".encode()).hexdigest()[:12]
+    return Paragraph(Passage(id, title, text), tuple(ends), tuple(states for _, states in sentences))
 
 def _paragraphs(title, sentences):
     "Passages of up to `_WORDS` words, cut between sentences."
     out, words = [[]], 0
     for text, states in sentences:
         n = text.count(" ") + 1
-        if out[-1] and words + n > _WORDS: out.append([]); words = 0
+        if out[-1] and words + n > _WORDS:
+            out.append([])
+            words = 0
         out[-1].append((text, states))
         words += n
     for part in out:
-        if not part: continue
-        text, ends = "", []
-        for s, _ in part:
-            text = f"{text} {s}" if text else s
-            ends.append(len(text))
-        yield Paragraph(Passage("w-" + hashlib.sha1(f"{title}\n{text}".encode()).hexdigest()[:12], title, text), tuple(ends), tuple(st for _, st in part))
+        if part: yield _passage(title, part)
 
+# %% ../../nbs/04_world/01_wording.ipynb #94cc220a
 def write(
     w: Wording,  # the language
     seed: int,  # the world's; which wordings are chosen
@@ -263,7 +323,9 @@ def write(
         paragraphs = tuple(_paragraphs(title, _say(w, e, plan, rng, style, used)))
         if not paragraphs: continue
         parent, _, below = heading.partition(" > ")
-        if not below: top.append(Section(parent, paragraphs)); continue
+        if not below:
+            top.append(Section(parent, paragraphs))
+            continue
         if not top or top[-1].heading != parent: top.append(Section(parent))
         top[-1] = Section(parent, top[-1].paragraphs, (*top[-1].sections, Section(below, paragraphs)))
     return Article(f"w{seed}-{e.id}", title, e.kind, tuple(top))
