@@ -16,7 +16,7 @@ from typing import Any
 from ..config import Profile, UsageError, choose, load_profile, work_dir
 from ..core.types import Question
 from ..core.fingerprints import fingerprint, method_fingerprint
-from .provide import SHAPING, Batch, Lazy, Library, Unusable
+from .provide import SHAPING, Batch, Lazy, Library, Unusable, known_prompts
 from ..core.llm import canonical_endpoint, load_prompts
 from ..core.method import Kit, Prediction, Trace, Usage
 from ..scoring.metrics import METRICS, STAND_INS, NotApplicable, OfflineReader, WordOverlap, entailment, span_reader
