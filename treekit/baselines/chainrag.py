@@ -7,7 +7,7 @@ __all__ = ['READ', 'SUFFICES', 'METHODS', 'PROMPTS', 'NativeRAG', 'OneAnswer', '
            'build', 'kept', 'anew', 'history', 'ChainRAG']
 
 # %% ../../nbs/09_baselines/05_chainrag.ipynb #8d1b2c91
-import asyncio, contextlib, hashlib, json, os, re, tempfile, threading, zipfile
+import asyncio, hashlib, json, re, threading
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal
@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 from ..retrieval.bm25 import Hit, _best
 from ..retrieval.bridging import aliases, _fold, _words
 from ..config import UsageError, work_dir
+from ..core.array_cache import read_arrays, write_arrays
 from ..core.types import Passage, Question
 from ..syntax.entities import Annotated, annotated_text
 from ..retrieval.informativeness import name_of
@@ -189,18 +190,18 @@ def kept(
 def _kept(corpus, embed, similar):
     import numpy as np
     identity = getattr(embed, "identity", "")
-    name = hashlib.sha256(f"{_VERSION} {corpus.fingerprint} {corpus.annotations.fingerprint} {identity} {similar}".encode()).hexdigest()[:24]
-    file = work_dir("sentencegraphs") / f"{name}.npz"
-    if identity:
-        with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):  # not there, or broken: made again
-            with np.load(file, allow_pickle=False) as found:
-                sentences, names, unparsed = json.loads(str(found["lists"]))
-                return SentenceGraph([Passage(*s) for s in sentences], names, found["vectors"], found["nearest"].tolist(), dict(parsed=0, embedded=0), unparsed, embed)
+    if not identity: return build(corpus.passages, corpus.annotations, embed, similar)
+    made_by = f"{_VERSION} {corpus.fingerprint} {corpus.annotations.fingerprint} {identity} {similar}"
+    file = work_dir("sentencegraphs") / f"{hashlib.sha256(made_by.encode()).hexdigest()[:24]}.npz"
+    def graph(found):
+        sentences, names, unparsed = json.loads(str(found["lists"]))
+        sentences, nothing_new = [Passage(*s) for s in sentences], dict(parsed=0, embedded=0)
+        return SentenceGraph(sentences, names, found["vectors"], found["nearest"].tolist(), nothing_new, unparsed, embed)
+    if (found := read_arrays(file, graph)) is not None: return found
     made = build(corpus.passages, corpus.annotations, embed, similar)
-    if identity:
-        with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".tmp", delete=False) as f:
-            np.savez(f, lists=np.array(json.dumps([[(s.id, s.title, s.text) for s in made.sentences], made.names, made.unparsed], ensure_ascii=False)), vectors=made.vectors, nearest=np.array(made.nearest, dtype=np.int32).reshape(len(made.sentences), -1))
-        os.replace(f.name, file)
+    lists = json.dumps([[(s.id, s.title, s.text) for s in made.sentences], made.names, made.unparsed], ensure_ascii=False)
+    nearest = np.array(made.nearest, dtype=np.int32).reshape(len(made.sentences), -1)
+    write_arrays(file, dict(lists=np.array(lists), vectors=made.vectors, nearest=nearest))
     return made
 
 def anew(

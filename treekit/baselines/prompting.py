@@ -16,7 +16,7 @@ from ..core.types import Question
 from ..core.llm import CallFailed, Prompt
 from ..core.replies import FINAL, Format
 from ..core.method import Kit, Node, Prediction, check_fields, cited, prompt_family, together
-from ..scoring.metrics import normalise
+from ..scoring.short import normalise
 
 # %% ../../nbs/09_baselines/00_prompting.ipynb #dc4605b2
 PATH = Format(lambda text: _path(text), lambda text: _path(text), FINAL.render)  # of a sampled path: without an answer it has no vote, so its last line isn't taken for one

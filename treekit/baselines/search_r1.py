@@ -14,7 +14,7 @@ from ..core.types import Question
 from ..core.replies import tolerant
 from ..core.llm import Prompt
 from ..core.method import Kit, Prediction, check_fields, cited, stated
-from ..scoring.metrics import em
+from ..scoring.short import em
 
 # %% ../../nbs/09_baselines/09_search_r1.ipynb #4f14ed55
 _ACTION = re.compile(r"<\s*(search|answer)\s*>(.*?)(?:<\s*/\s*\1\s*>|(?=<\s*/?\s*(?:search|answer|think|information)\s*>)|\Z)", re.I | re.S)

@@ -20,7 +20,7 @@ from ..corpora.lookup import load_documents
 from ..corpora.wiki import CorpusWiki, Wikipedia
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #85e6d2e0
-SHAPING = tuple(f"treekit.{m}" for m in ("core.llm", "core.method", "core.replies", "language.morphemes", "retrieval.bm25", "retrieval.dense", "retrieval.lucene", "syntax.parser"))  # modules whose code shapes every method's predictions, through its `Kit`
+SHAPING = tuple(f"treekit.{m}" for m in ("core.llm", "core.method", "core.replies", "language.morphemes", "retrieval.bm25", "retrieval.choice", "retrieval.dense", "retrieval.lucene", "syntax.parser"))  # modules whose code shapes every method's predictions, through its `Kit`
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #382e65c1
 class Unusable(UsageError):
@@ -97,7 +97,7 @@ class Library:
         given, named = self.corpora.get(dataset), self.profile.retriever
         if hasattr(given, "search"): return given if hasattr(given, "label") else Lazy(lambda: given, given.fingerprint, "given retriever")
         def build(passages):
-            from treekit.retrieval.dense import retriever_for
+            from treekit.retrieval.choice import retriever_for
             return retriever_for(self.profile, passages)
         if named.startswith("prebuilt:"): return self._made.setdefault(named, Lazy(lambda: build([]), fingerprint(named), Path(named.removeprefix("prebuilt:")).name))
         if ("corpus", dataset) not in self._made and given is None and self.profile.pool == "documents":
@@ -153,7 +153,7 @@ class Library:
         "The retriever for one question."
         if not self.own[dataset]: return self.corpus(dataset)
         def build():
-            from treekit.retrieval.dense import retriever_for
+            from treekit.retrieval.choice import retriever_for
             return retriever_for(self.profile, question.paragraphs)
         return Lazy(build, fingerprint(self.profile.retriever, "own", corpus_hash(question.paragraphs)), "own paragraphs")
 

@@ -19,7 +19,9 @@ from ..core.fingerprints import fingerprint, method_fingerprint
 from .provide import SHAPING, Batch, Lazy, Library, Unusable, known_prompts
 from ..core.llm import canonical_endpoint, load_prompts
 from ..core.method import Kit, Prediction, Trace, Usage
-from ..scoring.metrics import METRICS, STAND_INS, NotApplicable, OfflineReader, WordOverlap, entailment, span_reader
+from ..scoring.judges import OfflineReader, WordOverlap, entailment, span_reader
+from ..scoring.metrics import METRICS, STAND_INS
+from ..scoring.short import NotApplicable
 from ..core.prices import BudgetExceeded
 from ..scoring.statistics import bootstrap
 from ..core.store import NotOnCassette, ReplayChat, Store, StoredChat

@@ -15,7 +15,7 @@ from ...config import UsageError
 from ...core.replies import TEXT, Format
 from ...core.llm import Prompt, ScoringUnsupported
 from ...core.method import Kit, Node, together
-from ...scoring.metrics import f1
+from ...scoring.short import f1
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #af2c4cdc
 NOTHING = "No directly relevant facts found."

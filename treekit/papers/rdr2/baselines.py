@@ -15,7 +15,7 @@ from ...core.types import Question
 from ...core.llm import Prompt, ScoringUnsupported
 from ...core.replies import TEXT, Format
 from ...core.method import Kit, Prediction, cited
-from ...scoring.metrics import f1, normalise
+from ...scoring.short import f1, normalise
 from ...offline.reading import sentences
 from .readers import LIST, READ, Reader, about, kind_of, read
 
