@@ -209,7 +209,7 @@ def test_recall_on_real_questions(dataset, least):
 def test_only_the_default_cross_encoder_has_a_stand_in(monkeypatch):
     with pytest.raises(UsageError, match="(?s)nosuch/model.*reranker='minilm' or 'bm25'"): reranker("nosuch/model")
     def lacking(name): raise UsageError("not here")
-    monkeypatch.setattr("treekit.retrieval.dense.weights", lacking)
+    monkeypatch.setattr("treekit.retrieval.dense.model_folder", lacking)
     reranker.cache_clear()
     assert reranker(MS_MARCO) is reranker("minilm") and reranker().name.endswith(f"in place of {MS_MARCO}")
     reranker.cache_clear()

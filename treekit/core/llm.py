@@ -30,7 +30,7 @@ class Request:
     prompt: "Prompt | None" = field(default=None, compare=False, repr=False)  # what made it
     inputs: dict = field(default_factory=dict, compare=False, repr=False)  # the prompt's inputs by name
     remaining: int = field(default=0, compare=False)  # calls that still follow this one on its critical path
-    billed: Callable | None = field(default=None, compare=False, repr=False)  # told (tokens in, tokens out) of each paid try that gave nothing; may raise to stop it
+    billed: Callable | None = field(default=None, compare=False, repr=False)  # gets (tokens in, tokens out) of each paid try that failed
 
     @property
     def text(self) -> str:
@@ -59,7 +59,7 @@ class Chat(Protocol):
     endpoint: str
     defaults: dict  # temperature and max_tokens where a request has None
     async def complete(self, request: Request) -> list[Completion]: ...  # n samples
-    async def score(self, request: Request, continuation: str) -> list[float]: ...  # log-probability of each of the continuation's tokens
+    async def score(self, request: Request, continuation: str) -> list[float]: ...  # log-probabilities of the continuation's tokens
     async def close(self): ...
 
 # %% ../../nbs/02_core/02_llm.ipynb #3d700d88
@@ -75,12 +75,15 @@ def _clean(text):
     return text.encode("utf-8", "replace").decode()
 
 def _rendered(value):
+    "A slot's value as the message has it; a list as numbered lines, each item on one line."
     if isinstance(value, str): return _clean(value)
     items = (v if isinstance(v, str) else f"{v.title}: {v.text}" if v.title else v.text for v in value)
     return _clean("\n".join(f"[{i}] {' '.join(item.split())}" for i, item in enumerate(items, 1))) or "(none)"
 
 # %% ../../nbs/02_core/02_llm.ipynb #3874dc32
 _PARAMETERS = dict(n=1, temperature=None, max_tokens=None, stop=(), remaining=0, sample=0, logprobs=False)
+
+def _listed(names): return ", ".join(sorted(names))
 
 @dataclass(frozen=True)
 class Prompt:
@@ -94,8 +97,10 @@ class Prompt:
 
     def __post_init__(self):
         for text in (self.template, self.system):
-            if not string.Template(text).is_valid(): raise ValueError(f"prompt {self.name!r}: a '$' that starts no slot is written '$$'")
-        if taken := self.slots & set(_PARAMETERS): raise ValueError(f"prompt {self.name!r}: {sorted(taken)[0]!r} can't be a slot's name")
+            if not string.Template(text).is_valid():
+                raise ValueError(f"prompt {self.name!r}: a '$' that starts no slot is written '$$'")
+        if taken := self.slots & set(_PARAMETERS):
+            raise ValueError(f"prompt {self.name!r}: {sorted(taken)[0]!r} can't be a slot's name")
 
     @property
     def slots(self) -> set[str]:
@@ -110,8 +115,9 @@ class Prompt:
         given = self.defaults | {k: v for k, v in inputs.items() if k not in _PARAMETERS or v is not None}
         parameters = {k: given.pop(k, default) for k, default in _PARAMETERS.items()} | dict(remaining=remaining)
         parameters["stop"] = tuple(parameters["stop"])
-        if lacking := self.slots - set(given): raise TypeError(f"prompt {self.name!r} needs {', '.join(sorted(lacking))}")
-        if extra := set(given) - self.slots: raise TypeError(f"prompt {self.name!r} has no slot {', '.join(sorted(extra))}; it has {', '.join(sorted(self.slots))}")
+        if lacking := self.slots - set(given): raise TypeError(f"prompt {self.name!r} needs {_listed(lacking)}")
+        if extra := set(given) - self.slots:
+            raise TypeError(f"prompt {self.name!r} has no slot {_listed(extra)}; it has {_listed(self.slots)}")
         rendered = {k: _rendered(v) for k, v in given.items()}
         messages = [dict(role=role, content=string.Template(text).substitute(rendered))
                     for role, text in (("system", self.system), ("user", self.template)) if text]
@@ -144,7 +150,8 @@ def load_prompts(
         try: reworded[name] = replace(original, **words)
         except ValueError as e: raise UsageError(f"{path.name}: {e}") from None
         if reworded[name].slots != original.slots:
-            raise UsageError(f"{path.name}: prompt {name!r} must have the slots {', '.join(sorted(original.slots))}; it has {', '.join(sorted(reworded[name].slots)) or 'none'}")
+            raise UsageError(f"{path.name}: prompt {name!r} must have the slots {_listed(original.slots)}; "
+                             f"it has {_listed(reworded[name].slots) or 'none'}")
     return reworded
 
 # %% ../../nbs/02_core/02_llm.ipynb #128e1c40
@@ -173,15 +180,8 @@ class _PerLoop:
         return self.values[loop]
 
 # %% ../../nbs/02_core/02_llm.ipynb #8eaf941e
-class Limiter:
-    "At most `limit` at once in an event loop; whoever has the most calls still to come enters first: `async with limiter(remaining):`."
-    def __init__(self, limit: int):
-        self.limit = limit
-        self._state = _PerLoop(lambda: dict(free=limit, waiting=[], ticket=itertools.count()))
-
-    def __call__(self, remaining: int = 0): return _Turn(self._state(), remaining)
-
 class _Turn:
+    "One caller's place in a limiter's queue."
     def __init__(self, state, remaining): self.state, self.remaining = state, remaining
 
     async def __aenter__(self):
@@ -205,6 +205,17 @@ class _Turn:
             if not turn.done(): return turn.set_result(None)
         s["free"] += 1
 
+# %% ../../nbs/02_core/02_llm.ipynb #cf250386
+class Limiter:
+    "At most `limit` at once in an event loop; whoever has the most calls still to come enters first: `async with limiter(remaining):`."
+    def __init__(self,
+        limit: int,  # calls in flight
+    ):
+        self.limit = limit
+        self._state = _PerLoop(lambda: dict(free=limit, waiting=[], ticket=itertools.count()))
+
+    def __call__(self, remaining: int = 0): return _Turn(self._state(), remaining)
+
 # %% ../../nbs/02_core/02_llm.ipynb #5fd43eb1
 class CallFailed(Exception):
     "A call that gave nothing, after all its retries. Never stored, so the next run tries it again."
@@ -219,6 +230,7 @@ class CallFailed(Exception):
         super().__init__(f"{what}; {what_to_do}")
         self.kind, self.what_to_do, self.again, self.wait, self.tokens = kind, what_to_do, again, wait, tokens
 
+# %% ../../nbs/02_core/02_llm.ipynb #960b1009
 class ScoringUnsupported(UsageError):
     "The server can't score a given text."
 
@@ -231,24 +243,42 @@ def _retry_after(headers):
     try: return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
     except (KeyError, ValueError): return None
 
+# %% ../../nbs/02_core/02_llm.ipynb #29187e6a
 def _failure(error, endpoint, timeout):
     "The SDK's exception as a `CallFailed`."
     import openai
-    host, cause = urlsplit(endpoint).netloc, type(error.__cause__).__name__
+    host = urlsplit(endpoint).netloc
     if isinstance(error, (TimeoutError, openai.APITimeoutError)):
-        return CallFailed("timeout", f"{host} gave no complete answer within {timeout:g} s", "raise the profile's timeout or lower its concurrency")
-    if isinstance(error, openai.APIConnectionError):
-        if cause in ("ConnectError", "UnsupportedProtocol"):
-            return CallFailed("unreachable", f"no connection to {host}", f"check that a server runs there: curl {endpoint}/models")
-        if "complete" in str(error.__cause__): return CallFailed("truncated", f"{host} broke off in the middle of an answer", "look at its log, or try again")  # both of h11's messages say "(in)complete"
-        return CallFailed("server", f"{host} closed the connection ({cause})", "look at its log, or try again")
+        return CallFailed("timeout", f"{host} gave no complete answer within {timeout:g} s",
+                          "raise the profile's timeout or lower its concurrency")
+    return _unconnected(error, host, endpoint) if isinstance(error, openai.APIConnectionError) else _refused(error, host, endpoint)
+
+def _unconnected(error, host, endpoint):
+    "No connection, or one that broke."
+    cause, look = type(error.__cause__).__name__, "look at its log, or try again"
+    if cause in ("ConnectError", "UnsupportedProtocol"):
+        return CallFailed("unreachable", f"no connection to {host}", f"check that a server runs there: curl {endpoint}/models")
+    if "complete" in str(error.__cause__):  # both of h11's messages say "(in)complete"
+        return CallFailed("truncated", f"{host} broke off in the middle of an answer", look)
+    return CallFailed("server", f"{host} closed the connection ({cause})", look)
+
+# %% ../../nbs/02_core/02_llm.ipynb #93ab4210
+def _refused(error, host, endpoint):
+    "A status other than 200."
     status, body = error.status_code, error.body if isinstance(error.body, dict) else {}
-    said = f"{host} answered {status}: {str(body.get('message') or error.body or '').strip()[:300] or 'nothing more'}"
+    message = str(body.get("message") or error.body or "").strip()[:300] or "nothing more"
+    said = f"{host} answered {status}: {message}"
     if status == 429:
-        quota = body.get("code") == "insufficient_quota"
-        return CallFailed("rate limit", said, "add credit to the account" if quota else "lower the profile's concurrency, or go on later", not quota, _retry_after(error.response.headers))
-    if status in (408, 409) or status >= 500: return CallFailed("server", said, "look at its log, or go on later", wait=_retry_after(error.response.headers))
-    advice = {401: "check the key in the profile's key_variable", 403: "check what the key may do", 404: f"check the model's name and the endpoint: curl {endpoint}/models"}
+        if body.get("code") == "insufficient_quota":
+            return CallFailed("rate limit", said, "add credit to the account", False, _retry_after(error.response.headers))
+        return CallFailed("rate limit", said, "lower the profile's concurrency, or go on later", True, _retry_after(error.response.headers))
+    if status in (408, 409) or status >= 500:
+        return CallFailed("server", said, "look at its log, or go on later", wait=_retry_after(error.response.headers))
+    advice = {
+        401: "check the key in the profile's key_variable",
+        403: "check what the key may do",
+        404: f"check the model's name and the endpoint: curl {endpoint}/models",
+    }
     return CallFailed("refused", said, advice.get(status, "change what it objects to"), again=False)
 
 # %% ../../nbs/02_core/02_llm.ipynb #ddefa7e2
@@ -261,126 +291,103 @@ def _unthink(message):
         thinking, content = thinking + (found[1] or found[2] or ""), content[found.end():]
     return _clean(content).strip(), _clean(thinking).strip()
 
+# %% ../../nbs/02_core/02_llm.ipynb #4d3093b7
 def _json(text):
     "A body's JSON object, or a `CallFailed` that tells half a body from no JSON at all."
     try: data = json.loads(text)
     except ValueError:
         half = text.lstrip().startswith("{")
-        raise CallFailed("truncated" if half else "malformed", f"the answer is {'only half there' if half else 'no JSON'}: {text[:80]!r}",
+        kind, what = ("truncated", "only half there") if half else ("malformed", "no JSON")
+        raise CallFailed(kind, f"the answer is {what}: {text[:80]!r}",
                          "check that the endpoint is an OpenAI-compatible API, with its path (…/v1)") from None
     if not isinstance(data, dict) or data.get("error"):
         raise CallFailed("server", f"the answer is an error: {str(data)[:200]}", "look at the server's log, or go on later")
     return data
 
+# %% ../../nbs/02_core/02_llm.ipynb #06737d14
+def _read_choices(data, request, latency):
+    "The completions in a body as they stand there, and its counts: tokens in, tokens out, tokens that the server had in its cache."
+    got = []
+    for choice in data["choices"]:
+        reply, thinking = _unthink(choice["message"])
+        tokens = ((choice.get("logprobs") or {}).get("content") or ()) if request.logprobs else ()
+        logprobs = tuple((t["token"], float(t["logprob"])) for t in tokens) or None
+        got.append(Completion(reply, latency=latency, finish=choice.get("finish_reason") or "stop", thinking=thinking,
+                              logprobs=logprobs, model=data.get("model") or ""))
+    usage = data.get("usage") or {}
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    return got, [usage.get("prompt_tokens"), usage.get("completion_tokens"), cached]
+
+# %% ../../nbs/02_core/02_llm.ipynb #b3df088e
 def _completions(text, request, latency):
     "The completions in a body; those without text are left out, and all of them without text is a `CallFailed`."
-    data, got = _json(text), []
-    try:
-        for choice in data["choices"]:
-            reply, thinking = _unthink(choice["message"])
-            tokens = ((choice.get("logprobs") or {}).get("content") or ()) if request.logprobs else ()
-            got.append(Completion(reply, latency=latency, finish=choice.get("finish_reason") or "stop", thinking=thinking, model=data.get("model") or "",
-                                  logprobs=tuple((t["token"], float(t["logprob"])) for t in tokens) or None))
-        usage = data.get("usage") or {}
-        counts = [usage.get("prompt_tokens"), usage.get("completion_tokens"), (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0]
+    data = _json(text)
+    try: got, counts = _read_choices(data, request, latency)
     except (KeyError, TypeError, AttributeError, ValueError) as e:
-        raise CallFailed("malformed", f"the answer is no chat completion ({type(e).__name__}: {e}): {text[:80]!r}", "check that the endpoint is an OpenAI-compatible API") from None
+        raise CallFailed("malformed", f"the answer is no chat completion ({type(e).__name__}: {e}): {text[:80]!r}",
+                         "check that the endpoint is an OpenAI-compatible API") from None
     sizes = [count_tokens(c.text + c.thinking) for c in got]
     estimated = not all(isinstance(c, int) for c in counts)
     if estimated: counts = [count_tokens(request.text), sum(sizes), 0]
-    if not any(c.text for c in got):
-        if any(c.finish == "length" for c in got):
-            raise CallFailed("empty", f"all of max_tokens went into thinking, or none was left for an answer", "raise the profile's max_tokens", again=False, tokens=tuple(counts[:2]))
-        raise CallFailed("empty", "the completion is empty", "look at the server's log; another temperature or prompt may help", tokens=tuple(counts[:2]))
-    outs = [counts[1] * size // max(1, sum(sizes)) for size in sizes]  # one count for all samples: shared out by their length
+    if not any(c.text for c in got): raise _empty(got, counts)
+    outs = [counts[1] * size // max(1, sum(sizes)) for size in sizes]
     outs[0] += counts[1] - sum(outs)
-    shared = [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated) for i, (c, out) in enumerate(zip(got, outs))]
+    shared = [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated)
+              for i, (c, out) in enumerate(zip(got, outs))]
     return [c for c in shared if c.text]
 
+def _empty(got, counts):
+    "Completions without any text, as a `CallFailed`."
+    paid = tuple(counts[:2])
+    if any(c.finish == "length" for c in got):
+        return CallFailed("empty", "all of max_tokens went into thinking, or none was left for an answer",
+                          "raise the profile's max_tokens", again=False, tokens=paid)
+    return CallFailed("empty", "the completion is empty", "look at the server's log; another temperature or prompt may help", tokens=paid)
+
 # %% ../../nbs/02_core/02_llm.ipynb #4596ec95
+_SCORE_ELSEWHERE = "score with another server, or let the model guess the text instead"
+
 def _echoed(found, whole, start):
     "The log-probabilities of the tokens of `whole[start:]` in an echo; None if `whole` wasn't echoed."
     tokens, offsets, values = found["tokens"], found["text_offset"], found["token_logprobs"]
     wanted, plain = whole[start:], lambda text: re.sub(r"[^A-Za-z0-9]", "", text)
     if (own := "".join(tokens).find(re.match(r"[\x00-\x7f]{0,16}", whole)[0])) < 0: return None
     for shift in dict.fromkeys((own, 0)):
-        taken = [i for i, at in enumerate(offsets) if at - shift < len(whole) and (at - shift >= start or at - shift + len(tokens[i]) > start)]
+        begins = [at - shift for at in offsets]
+        taken = [i for i, at in enumerate(begins) if at < len(whole) and (at >= start or at + len(tokens[i]) > start)]
         if plain("".join(tokens[i] for i in taken)) == plain(wanted): break
-    else: raise CallFailed("malformed", f"the log-probabilities are not those of {wanted[:60]!r}: its tokens and their places don't line up", "score with another server, or let the model guess the text instead", again=False)
+    else:
+        raise CallFailed("malformed", f"the log-probabilities are not those of {wanted[:60]!r}: its tokens and their places don't line up",
+                         _SCORE_ELSEWHERE, again=False)
     scores = [values[i] if i < len(values) else None for i in taken]
     if bad := [p for p in scores if not isinstance(p, (int, float)) or not math.isfinite(p)]:
-        raise CallFailed("malformed", f"{len(bad)} of the {len(scores)} log-probabilities of {wanted[:60]!r} are missing or no numbers", "score with another server, or let the model guess the text instead", again=False)
+        raise CallFailed("malformed", f"{len(bad)} of the {len(scores)} log-probabilities of {wanted[:60]!r} are missing or no numbers",
+                         _SCORE_ELSEWHERE, again=False)
     return [float(p) for p in scores]
 
-# %% ../../nbs/02_core/02_llm.ipynb #3ed175cb
-class OpenAIChat:
-    "A model behind any server that speaks the OpenAI protocol: OpenAI, vLLM, Ollama, llama.cpp, …"
+def _unscored(endpoint):
+    return ScoringUnsupported(f"{urlsplit(endpoint).netloc} can't score a given text: that takes /completions with echo "
+                              "and logprobs, which vLLM serves; the profile 'offline' scores without a model")
 
-    def __init__(self,
-        model: str,
-        endpoint: str,  # base URL, with its path: http://localhost:8000/v1
-        key: str | None = None,  # never shown, stored or logged
-        concurrency: int = 16,  # calls in flight
-        timeout: float = 60.0,  # seconds for one try
-        retries: int = 5,
-        temperature: float = 0.0,  # where a request says nothing
-        max_tokens: int = 1024,  # where a request says nothing
-        pause: float = 0.5,  # seconds before the first retry; doubles up to 8
-    ):
+# %% ../../nbs/02_core/02_llm.ipynb #3ed175cb
+_PAID_FOR = ("timeout", "truncated", "malformed", "empty")  # unless the server says otherwise, such a try costs the most it can
+
+class _Client:
+    "Connections to one server, and calls that are tried again."
+    def __init__(self, endpoint, key, concurrency, timeout, retries, pause):
         import httpx2, openai
-        self.model, self.endpoint, self.defaults = model, canonical_endpoint(endpoint), dict(temperature=temperature, max_tokens=max_tokens)
-        self.timeout, self.retries, self.pause, self.limiter = timeout, retries, pause, Limiter(concurrency)
-        self.one_by_one = False  # True once the server has ignored `n`
-        self._raw, self._scrub = httpx2.Response, lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)
+        self.endpoint, self.timeout, self.retries, self.pause = canonical_endpoint(endpoint), timeout, retries, pause
+        self.limiter, self._raw = Limiter(concurrency), httpx2.Response
+        self._scrub = lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)
         def connect():  # servers drop idle connections after five seconds or more
             limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4)
-            client = openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=openai.DefaultAsyncHttpxClient(limits=limits))
-            if not (urlsplit(endpoint).hostname or "").endswith("openai.com"): client.organization = client.project = None  # the environment's are for OpenAI alone
+            http_client = openai.DefaultAsyncHttpxClient(limits=limits)
+            client = openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=http_client)
+            at_home = (urlsplit(endpoint).hostname or "").endswith("openai.com")
+            if not at_home: client.organization = client.project = None  # the environment's are for OpenAI alone
             return client
         ready = [connect()]  # here, so that the first call doesn't wait for it
         self._client = _PerLoop(lambda: ready.pop() if ready else connect())
-
-    @classmethod
-    def from_profile(cls, profile) -> "OpenAIChat":
-        "The client a profile describes; a missing key is a `UsageError`."
-        return cls(profile.model, profile.endpoint, profile.key(), profile.concurrency, profile.timeout, profile.retries, profile.temperature, profile.max_tokens)
-
-    def __repr__(self): return f"OpenAIChat({self.model!r}, {self.endpoint!r})"
-
-    async def complete(self, request: Request) -> list[Completion]:
-        "n samples; raises `CallFailed`."
-        got = [] if request.n > 1 and self.one_by_one else await self.some(request)
-        rest = await asyncio.gather(*(self.some(replace(request, sample=request.sample + i, n=1)) for i in range(len(got), request.n)), return_exceptions=True)
-        for one in rest:
-            if isinstance(one, BaseException): raise one
-            got += one
-        return got
-
-    async def some(self, request: Request) -> list[Completion]:
-        "One call: at least one sample, and all n if the server gives as many; raises `CallFailed`."
-        own = {k: v if (v := getattr(request, k)) is not None else default for k, default in self.defaults.items()}
-        body = dict(model=self.model, messages=request.messages, **own)
-        body |= {k: v for k, v in dict(n=request.n if request.n > 1 else None, stop=request.stop, logprobs=request.logprobs).items() if v}
-        completions = await self._ask("/chat/completions", body, request, lambda text, latency: _completions(text, request, latency))
-        if request.n > 1 and len(completions) == 1: self.one_by_one = True
-        return completions[:request.n]
-
-    async def score(self, request: Request, continuation: str) -> list[float]:
-        "Log-probabilities of the continuation's tokens after the messages' text; raises `ScoringUnsupported`."
-        start = len(request.text) + 1
-        whole = f"{request.text}\n{continuation}"
-        unsupported = ScoringUnsupported(f"{urlsplit(self.endpoint).netloc} can't score a given text: that takes /completions with echo and logprobs, which vLLM serves; "
-                                         "the profile 'offline' scores without a model")
-        def read(text, latency):
-            try: values = _echoed(_json(text)["choices"][0]["logprobs"], whole, start)
-            except (KeyError, TypeError, IndexError): raise unsupported from None
-            if not values: raise unsupported
-            return values
-        body = dict(model=self.model, prompt=whole, echo=True, logprobs=1, max_tokens=1, temperature=0.0)
-        try: return await self._ask("/completions", body, request, read)
-        except CallFailed as e:
-            if e.kind == "refused" and "answered 401" not in str(e): raise unsupported from e
-            raise
 
     async def close(self):
         "Close this event loop's connections."
@@ -394,14 +401,83 @@ class OpenAIChat:
             for attempt in itertools.count(1):
                 began = time.perf_counter()
                 try:
-                    async with asyncio.timeout(self.timeout): response = await client.post(path, cast_to=self._raw, body=body)
+                    async with asyncio.timeout(self.timeout):
+                        response = await client.post(path, cast_to=self._raw, body=body)
                     return read(response.text, time.perf_counter() - began)
                 except CallFailed as e: failed = e
-                except (TimeoutError, openai.APIConnectionError, openai.APIStatusError) as e: failed = _failure(e, self.endpoint, self.timeout)
-                if request.billed and failed.kind in ("timeout", "truncated", "malformed", "empty"):  # unless it says otherwise, such a try costs the most it can
+                except (TimeoutError, openai.APIConnectionError, openai.APIStatusError) as e:
+                    failed = _failure(e, self.endpoint, self.timeout)
+                if request.billed and failed.kind in _PAID_FOR:
                     request.billed(*failed.tokens or (len(request.text.encode()), request.n * body["max_tokens"]))
-                pause = failed.wait if failed.wait is not None else min(8.0, self.pause * 2 ** (attempt - 1)) * random.uniform(0.75, 1)
+                pause = failed.wait
+                if pause is None: pause = min(8.0, self.pause * 2 ** (attempt - 1)) * random.uniform(0.75, 1)
                 if not failed.again or attempt > self.retries or time.monotonic() + pause > deadline:
-                    tries = f" (tried {attempt} times)" if attempt > 1 else ""
-                    raise CallFailed(failed.kind, self._scrub(str(failed).removesuffix("; " + failed.what_to_do)) + tries, failed.what_to_do, again=False) from None
+                    raise self._last(failed, attempt) from None
                 await asyncio.sleep(pause)
+
+    def _last(self, failed, attempt):
+        "A failure after which nothing is tried, without the key."
+        what = self._scrub(str(failed).removesuffix("; " + failed.what_to_do))
+        tries = f" (tried {attempt} times)" if attempt > 1 else ""
+        return CallFailed(failed.kind, what + tries, failed.what_to_do, again=False)
+
+# %% ../../nbs/02_core/02_llm.ipynb #0a149bb9
+class OpenAIChat(_Client):
+    "A model behind any server that speaks the OpenAI protocol: OpenAI, vLLM, Ollama, llama.cpp, …"
+
+    def __init__(self,
+        model: str,
+        endpoint: str,  # base URL, with its path: http://localhost:8000/v1
+        key: str | None = None,  # never shown, stored or logged
+        concurrency: int = 16,  # calls in flight
+        timeout: float = 60.0,  # seconds for one try
+        retries: int = 5,
+        temperature: float = 0.0,  # where a request says nothing
+        max_tokens: int = 1024,  # where a request says nothing
+        pause: float = 0.5,  # seconds before the first retry; doubles up to 8
+    ):
+        super().__init__(endpoint, key, concurrency, timeout, retries, pause)
+        self.model, self.defaults = model, dict(temperature=temperature, max_tokens=max_tokens)
+        self.one_by_one = False  # True once the server has ignored `n`
+
+    def __repr__(self): return f"OpenAIChat({self.model!r}, {self.endpoint!r})"
+
+    @classmethod
+    def from_profile(cls, profile) -> "OpenAIChat":
+        "The client a profile describes; a missing key is a `UsageError`."
+        p = profile
+        return cls(p.model, p.endpoint, p.key(), p.concurrency, p.timeout, p.retries, p.temperature, p.max_tokens)
+
+    async def complete(self, request: Request) -> list[Completion]:
+        "n samples; raises `CallFailed`."
+        got = [] if request.n > 1 and self.one_by_one else await self.some(request)
+        left = [replace(request, sample=request.sample + i, n=1) for i in range(len(got), request.n)]
+        for one in await asyncio.gather(*map(self.some, left), return_exceptions=True):
+            if isinstance(one, BaseException): raise one
+            got += one
+        return got
+
+    async def some(self, request: Request) -> list[Completion]:
+        "One call: at least one sample, and all n if the server gives as many; raises `CallFailed`."
+        own = {k: v if (v := getattr(request, k)) is not None else default for k, default in self.defaults.items()}
+        body = dict(model=self.model, messages=request.messages, **own)
+        wishes = dict(n=request.n if request.n > 1 else None, stop=request.stop, logprobs=request.logprobs)
+        body |= {k: v for k, v in wishes.items() if v}
+        def read(text, latency): return _completions(text, request, latency)
+        completions = await self._ask("/chat/completions", body, request, read)
+        if request.n > 1 and len(completions) == 1: self.one_by_one = True
+        return completions[:request.n]
+
+    async def score(self, request: Request, continuation: str) -> list[float]:
+        "Log-probabilities of the continuation's tokens after the messages' text; raises `ScoringUnsupported`."
+        whole, unsupported = f"{request.text}\n{continuation}", _unscored(self.endpoint)
+        def read(text, latency):
+            try: values = _echoed(_json(text)["choices"][0]["logprobs"], whole, len(request.text) + 1)
+            except (KeyError, TypeError, IndexError): raise unsupported from None
+            if not values: raise unsupported
+            return values
+        body = dict(model=self.model, prompt=whole, echo=True, logprobs=1, max_tokens=1, temperature=0.0)
+        try: return await self._ask("/completions", body, request, read)
+        except CallFailed as e:
+            if e.kind == "refused" and "answered 401" not in str(e): raise unsupported from e
+            raise

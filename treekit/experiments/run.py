@@ -24,7 +24,8 @@ from ..scoring.metrics import METRICS, STAND_INS
 from ..scoring.short import NotApplicable
 from ..core.prices import BudgetExceeded
 from ..scoring.statistics import bootstrap
-from ..core.store import NotOnCassette, ReplayChat, Store, StoredChat
+from ..core.store import Store
+from ..core.stored_chat import NotOnCassette, ReplayChat, StoredChat
 
 # %% ../../nbs/12_experiments/01_run.ipynb #8726360b
 @dataclass(frozen=True)

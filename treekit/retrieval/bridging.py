@@ -334,27 +334,24 @@ class Bridged:
         hub: float = 0.02,  # names in more than this share of the passages hand nothing on
     ):
         self.retriever, self.weights, self.sources, self.hops, self.depth, self.hub = retriever, weights, sources, hops, depth, hub
-        if passages is None: passages = _passages(retriever)
-        self.passages, self._making, self._index = passages, threading.Lock(), None
+        self.passages = _passages(retriever) if passages is None else passages
+        self._making, self._index = threading.Lock(), None
 
     @cached_property
     def fingerprint(self) -> str:
         "The weights, and what is wrapped."
-        weights = ",".join(f"{w:g}" for w in astuple(self.weights))
-        return f"bridged({weights},{self.sources},{self.hops},{self.depth},{self.hub:g},v{_VERSION}):{self.retriever.fingerprint}"
+        parts = [*(f"{w:g}" for w in astuple(self.weights)), self.sources, self.hops, self.depth, f"{self.hub:g}", f"v{_VERSION}"]
+        return f"bridged({','.join(map(str, parts))}):{self.retriever.fingerprint}"
 
     @property
     def index(self) -> Mentions:
         "The corpus's mentions; made, or read from disk, when first needed."
-        with self._making:
-            if self._index is None: self._index = mentions(self.passages)
+        with self._making: self._index = self._index or mentions(self.passages)
         return self._index
 
-    def search(
-        self,
-        queries: list[str],
-        k: int = 15,
-    ) -> list[list[Hit]]:
+    def _scored(self, query, hits, handed): return _Scores(self, query, hits, handed or {})
+
+    def search(self, queries: list[str], k: int = 15) -> list[list[Hit]]:
         "The best passages for each query."
         queries, k = _checked(queries, k)
         return [self.rank(q, hits, k=k) for q, hits in zip(queries, self.retriever.search(queries, max(k, self.depth)))]
@@ -368,7 +365,7 @@ class Bridged:
     ) -> list[Hit]:  # equal scores in the corpus's order
         "Passages in the order of their scores."
         scores = self._scored(query, hits, handed).score
-        best = _best(scores, len(scores) if k is None else k, (scores > 0).nonzero()[0])
+        best = _best(scores, k if k is not None else len(scores), (scores > 0).nonzero()[0])
         return [Hit(self.index.passages[i], float(scores[i]), rank) for rank, i in enumerate(best, 1)]
 
     def explain(

@@ -220,7 +220,7 @@ class _Indexed:
 
 # %% ../../nbs/06_retrieval/04_informativeness.ipynb #8e88572b
 def _names_in(question, annotated, known):
-    "The names in a question, from left to right: capitalised runs, names that the corpus knows, entities; the longest of those that overlap."
+    "The names in a question, from left to right: capitalised runs, the corpus's names, entities; the longest of those that overlap."
     words, spans, kept = _words(question), [], []
     for first, last in _runs(words, question):
         if first < last: spans.append((tuple(_fold(w) for w, _, _ in words[first:last]), words[first][1], words[last - 1][2]))

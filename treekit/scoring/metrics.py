@@ -14,11 +14,16 @@ from .short import NotApplicable, _golds, cover_em, em, f1, list_scores, precisi
 # %% ../../nbs/07_scoring/05_metrics.ipynb #8b4f04b2
 def _pairs(q):
     "Readings with their short answers; one without any can't be compared with."
-    return _golds([(pair.question, pair.answers) for pair in q.qa_pairs] if all(pair.answers for pair in q.qa_pairs) else (), "readings")
+    complete = all(pair.answers for pair in q.qa_pairs)
+    return _golds([(pair.question, pair.answers) for pair in q.qa_pairs] if complete else (), "readings")
+
 def _readings(q): return [answers for _, answers in _pairs(q)]
-def _of_list(q): return bool(q.answer_groups) and not q.qa_pairs
+
 def _entities(q): return _golds([pair.wikipage or pair.question for pair in q.qa_pairs], "entities")
+
 def _groups(q): return _golds(q.answer_groups, "lists of answers")
+
+def _of_list(q): return bool(q.answer_groups) and not q.qa_pairs
 
 # %% ../../nbs/07_scoring/05_metrics.ipynb #8716f5f6
 METRICS = {  # printed name -> (answer, question) -> value
