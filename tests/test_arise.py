@@ -12,7 +12,8 @@ from treekit.core.llm import CallFailed, Completion, OpenAIChat, ScoringUnsuppor
 from treekit.core.method import Kit
 from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Thinking, risk_value, words
 from treekit.experiments.run import run
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 
 
 class Shelf(FakeShelf):

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeChat, FakeShelf
-from treekit.baselines.prompting import MOST_CONSISTENT, PROMPTS, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable
+from treekit.baselines.prompting import BY_KIND, MOST_CONSISTENT, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
 from treekit.experiments.tables import solved, table1_methods
@@ -267,7 +267,7 @@ def test_without_a_search_there_are_no_documents(model):
 
 def test_a_path_is_worded_like_the_chain_of_thought():
     for few in (False, True):
-        for family in ("multi-hop", "ambiguous"): assert PROMPTS[few, "path", family].template == PROMPTS[few, "cot", family].template
+        for family in ("multi-hop", "ambiguous"): assert BY_KIND[few, "path", family].template == BY_KIND[few, "cot", family].template
 
 
 # --- offline

@@ -20,7 +20,8 @@ from treekit.core.method import Trace, Usage
 from treekit.analysis.outcome_rules import OUTCOMES
 from treekit.analysis.outcomes import FIELDS, NO_ANSWER, agreement, by_hand, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation
 from treekit.experiments.run import Row, chat_for, run
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 from treekit.syntax.parser import parser_for
 from treekit.papers.treerare.method import ABLATIONS, METHODS, TreeRare
 

@@ -149,7 +149,7 @@ def test_queries_whose_nouns_carry_particles(world):
 # ---------------------------------------------------------------- the offline reader
 
 def share(questions, documents):
-    from treekit.scoring.metrics import em
+    from treekit.scoring.short import em
     from treekit.offline.tasks import HANDLERS
     import treekit.offline.chat  # registers the handlers
     return sum(em(HANDLERS["answer"](question=q.question, documents=documents(q))["answer"], q.answers) for q in questions) / len(questions)
@@ -170,7 +170,7 @@ def test_multi_hop_questions_from_gold_passages(world, kind, least):
 def test_multi_hop_steps_are_answered_one_by_one(world):
     "Each step of a gold decomposition, its slots filled with what was found before."
     import re
-    from treekit.scoring.metrics import em
+    from treekit.scoring.short import em
     from treekit.offline.tasks import HANDLERS
     import treekit.offline.chat
     right = total = 0
@@ -204,18 +204,18 @@ def test_who_asks_in_english_is_answered_in_english():
     ("61200명이다", "61,200명"), ("349만", "3,490,000명"), ("3억 5천만 원", "350,000,000원"), ("1974. 3. 5.", "1974년 3월 5일"), ("1974-03-05", "1974년 3월 5일"), ("1974년 3월 5일이다", "1974년 3월 5일"),
     ("1974", "1974년"), ("1974년에", "1974년"), ("743km", "743킬로미터"), ("743 킬로미터", "743km"), ("세 명", "3명"), ("이천십오 년", "2015년"), ("50%", "50퍼센트"), ("BMW입니다", "BMW"), ("Seoul에서", "Seoul")])
 def test_the_same_korean_answer(answer, gold):
-    from treekit.scoring.metrics import cover_em, em, f1
+    from treekit.scoring.short import cover_em, em, f1
     assert em(answer, gold) == f1(answer, gold) == cover_em(answer, gold) == 1
 
 
 @pytest.mark.parametrize("answer, gold", [("노르드비크강", "노르드비크"), ("3월", "3년"), ("612명", "12명"), ("1975년", "1974년"), ("아니요", "예"), ("", "노르드비크"), ("韓國", "한국"), ("😀", "예"), ("6만", "61,200명")])
 def test_another_korean_answer(answer, gold):
-    from treekit.scoring.metrics import em, f1
+    from treekit.scoring.short import em, f1
     assert em(answer, gold) == 0 and f1(answer, gold) < 1
 
 
 def test_korean_answers_in_longer_texts():
-    from treekit.scoring.metrics import cover_em, f1, list_scores
+    from treekit.scoring.short import cover_em, f1, list_scores
     assert cover_em("그 도시에는 6만 1,200명이 살며, 1974년에 특허장을 받았다.", ["61,200명"]) == 1 and cover_em("612명이 산다.", "12명") == 0
     assert cover_em("네, 두 사람은 같은 도시에서 태어났습니다.", "예") == 1 and cover_em("예술가입니다", "예") == 0 and cover_em("아니오, 다릅니다.", "아니요") == 1
     assert 0 < f1("노르드비크 항구", "노르드비크") < 1 and f1("BMW i5", "BMW i5") == 1
@@ -223,7 +223,7 @@ def test_korean_answers_in_longer_texts():
 
 
 def test_every_gold_answer_of_the_world_is_right_by_its_own_aliases(world):
-    from treekit.scoring.metrics import em
+    from treekit.scoring.short import em
     for q in world.questions("single", 80):
         for a in q.answers: assert em(a, q.answers[0]) == 1, (q.question, a, q.answers)
 

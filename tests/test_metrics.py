@@ -3,13 +3,14 @@ import json, math, random
 from collections import Counter
 from pathlib import Path
 import numpy as np, pytest
-from treekit.scoring import metrics as m
-from treekit.scoring import statistics as s
+from types import SimpleNamespace
+from treekit.scoring import judges, long, metrics, passages, short, statistics as s
 from treekit.config import load_profile
 from treekit.core.types import QAPair, Question
 from treekit.core.method import Usage
 from treekit.experiments.run import Results, Row
 
+m = SimpleNamespace(**{k: v for module in (short, judges, long, passages, metrics) for k, v in vars(module).items()})
 WORDS = "the a red heron Heron, lighthouse 1974 of U.S. (film) keeper's yes no Tessia – glass".split()
 def sentences(n, seed=0, most=8):
     rng = random.Random(seed)
@@ -80,9 +81,9 @@ def test_disambig_f1_and_its_readers():
 def tiny_reader(folder):
     "A model with random weights."
     import torch, transformers
-    from treekit.retrieval.dense import MINILM, weights
+    from treekit.core.model_files import MINILM, model_folder
     torch.manual_seed(0)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(weights(MINILM))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
     config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, initializer_range=2.0)
     transformers.BertForQuestionAnswering(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
@@ -174,9 +175,9 @@ def test_claims_and_their_judges(tmp_path, capsys):
     "The judge by name from a folder; where it can't be had, word overlap, and a line says so."
     import transformers
     torch = pytest.importorskip("torch")
-    from treekit.retrieval.dense import MINILM, weights
+    from treekit.core.model_files import MINILM, model_folder
     torch.manual_seed(0)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(weights(MINILM))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
     transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=tokenizer.vocab_size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0)).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
     judge = m.entailment(str(tmp_path / "tiny"))
@@ -192,9 +193,9 @@ def test_mauve_of_texts(tmp_path, capsys):
     assert m.mauve_of_texts(questions, long, ["word " * 300 + "." for _ in WORDS]) == pytest.approx(1, abs=1e-6)  # what differs comes after the hundredth word
     with pytest.raises(ValueError): m.mauve_of_texts(questions, people, people[1:])
     import torch, transformers
-    from treekit.retrieval.dense import MINILM, weights
+    from treekit.core.model_files import MINILM, model_folder
     torch.manual_seed(0)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(weights(MINILM))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
     transformers.GPT2Model(transformers.GPT2Config(vocab_size=tokenizer.vocab_size, n_embd=16, n_layer=1, n_head=2, n_positions=512)).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
     features = m.language_features(str(tmp_path / "tiny"))

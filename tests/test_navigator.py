@@ -18,7 +18,8 @@ from treekit.offline.chat import ExtractiveChat
 from treekit.papers.searchr.paths import NAVIGATE
 from treekit.training.ppo import PPO
 from treekit.papers.searchr.method import SearchR
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 
 SHELF = BM25([Passage("1", "Tarn", "Tarn is a city. Its population is 41,200."), Passage("2", "Ada Roth", "Ada Roth was a painter. She died in Tarn.")])
 LOOP = SearchR(informative=0, similar=2, decide="rule")

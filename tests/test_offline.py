@@ -8,10 +8,10 @@ from twin import SOURCES, folder_of
 from treekit.offline.comparing import options
 from treekit.config import UsageError
 from treekit.core.types import Passage
-from treekit.core.llm import PROMPTS, Prompt, Request
+from treekit.core.llm import Prompt, Request
 from treekit.core.replies import FINAL
 from treekit.offline.following import explicit, pages
-from treekit.registry import MODULES
+from treekit.experiments.provide import known_prompts
 from treekit.offline.chat import ExtractiveChat, likelihood
 from treekit.offline.tasks import HANDLERS, answer, answer_ambiguous, subanswers, subquestions
 
@@ -35,14 +35,9 @@ def inputs_for(prompt):
     return {slot: known.get(slot, "") for slot in prompt.slots if slot not in prompt.defaults}
 
 
-def registered():
-    for module in MODULES: __import__(f"treekit.{module}")  # whatever other tests have loaded
-    return {name: p for name, p in PROMPTS.items() if name.split(".")[0] not in ("test", "offline", "demo")}
-
-
-@pytest.mark.parametrize("name", sorted(registered()))
+@pytest.mark.parametrize("name", sorted(known_prompts()))
 def test_every_prompt_of_the_kit_is_handled_and_read_back(name):
-    prompt = registered()[name]
+    prompt = known_prompts()[name]
     assert prompt.task in HANDLERS
     for inputs in (inputs_for(prompt), inputs_for(prompt) | {k: [] for k in ("documents", "context") if k in prompt.slots}):
         [done] = complete(prompt(**inputs))

@@ -22,7 +22,8 @@ from treekit.figures.report import published
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.rdr2.router import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, prefix, random_heading, read_behaviours, unfold, within
 from treekit.experiments.run import run
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 from treekit.corpora.treestore import build
 
 

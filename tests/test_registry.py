@@ -1,21 +1,27 @@
 "Names lead to methods: each name to the one that its module has under it, on the command line too."
-import importlib, json
+import importlib, json, os, subprocess, sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import treekit.cli
 from treekit.config import UsageError
+from treekit.core.llm import Prompt
 from treekit.core.types import Question, Step
-from treekit.registry import MODULES, find, method, names
+from treekit.experiments.provide import known_prompts
+from treekit.registry import MODULES, find, method, module_of, names
 from treekit.figures.report import published
 
+ROOT = Path(__file__).resolve().parents[1]
+FILES = [p for p in sorted((ROOT / "treekit").rglob("*.py")) if p.name[0] != "_"]
+MODULE_FILES = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in FILES}
 EXAMPLES = [Question(f"t{i}", "demo", f"Question {i}?", (f"answer {i}",), decomposition=(Step("Who?", f"answer {i}"),)) for i in range(3)]
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_the_list_says_what_the_modules_have(module):
-    own = importlib.import_module(f"treekit.{module}")
+    own = module_of(module)
     made = own.METHODS if hasattr(own, "METHODS") else own.methods(EXAMPLES)
     assert set(MODULES[module]) <= set(made) and set(made) <= {p for listed in MODULES.values() for p in listed}
     for name, printed in names().items():
@@ -28,22 +34,80 @@ def test_every_method_of_table_1_can_be_had():
 
 
 def test_a_wrong_name_gets_the_nearest():
-    assert len(set(names())) == len(names()) and find("ReAct*") == ("ReAct*", "react")
+    assert len(set(names())) == len(names()) and find("ReAct*") == ("ReAct*", "baselines.react")
     with pytest.raises(UsageError, match="'react-star'"): find("react-sta")
     with pytest.raises(UsageError, match="without examples"): method("SC (few-shot)")
 
 
+def in_a_fresh_process(code, tmp_path):
+    home = dict(os.environ, TREEKIT_HOME=str(tmp_path), PYTHONPATH=str(ROOT))
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, env=home)
+
+
+def test_every_prompt_has_a_name_of_its_own():
+    "`known_prompts` finds all prompts that stand in a module of the kit, private ones too, and no two have one name."
+    known = known_prompts()
+    for module in MODULE_FILES:
+        if "Prompt(" not in MODULE_FILES[module].read_text(encoding="utf-8"): continue
+        values = list(vars(importlib.import_module(module)).values())
+        values += [v for table in values if isinstance(table, dict) for v in table.values()]
+        for prompt in values:
+            if isinstance(prompt, Prompt): assert known[prompt.name] is prompt, f"{module}: {prompt.name}"
+
+
+def test_a_prompt_can_be_reworded_with_no_paper_imported(tmp_path):
+    (tmp_path / "prompts.toml").write_text('["toq.query.en"]\ntemplate = "$question / $exemplars"\n["outcomes.judge"]\nsystem = "Judge."\n')
+    code = f'''
+import sys
+from treekit.core.llm import load_prompts
+from treekit.experiments.provide import known_prompts
+assert not [m for m in sys.modules if m.startswith("treekit.papers.")]
+reworded = load_prompts({str(tmp_path / "prompts.toml")!r}, known_prompts())
+print(sorted(reworded), reworded["toq.query.en"](question="Who?", exemplars="none").text)'''
+    done = in_a_fresh_process(code, tmp_path)
+    assert done.stdout.strip() == "['outcomes.judge', 'toq.query.en'] Who? / none", done.stderr
+
+
+def test_reloading_any_module_is_harmless(tmp_path):
+    "All modules but those that need heavy libraries are loaded twice; then a question is answered as before."
+    light = [m for m in MODULE_FILES if m.split(".")[1] not in ("training", "figures", "analysis")]
+    code = f'''
+import importlib, sys
+modules = [importlib.import_module(m) for m in {light!r}]
+def answer():
+    from treekit.config import load_profile
+    from treekit.core.store import Store
+    from treekit.core.types import Passage, Question
+    from treekit.experiments.run import run
+    from treekit.registry import method
+    pages = [Passage("a", "Velmora", "Velmora is a film by Lio Vant."), Passage("b", "Lio Vant", "Lio Vant was born in Tarn.")]
+    question = Question("q", "demo", "Who directed Velmora?", ("Lio Vant",))
+    profile = load_profile("offline", retriever="bm25s", n=1)
+    found = run({{"m": method("react-star")}}, {{"demo": [question]}}, profile, corpora={{"demo": pages}}, store=Store(), progress=False)
+    row, = found.rows
+    return row.answer, row.error, row.usage.calls
+before = answer()
+for m in modules: importlib.reload(m)
+print(before == answer(), before)'''
+    done = in_a_fresh_process(code, tmp_path)
+    assert done.stdout.startswith("True ('Lio Vant"), done.stdout + done.stderr
+
+
 def ask(tmp_path, monkeypatch, *words):
     corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(dict(id=f"p{i}", title=t, text=x)) + "\n" for i, (t, x) in enumerate({"Velmora": "Velmora is a film by Lio Vant.", "Lio Vant": "Lio Vant was born in Tarn."}.items())))
+    passages = {"Velmora": "Velmora is a film by Lio Vant.", "Lio Vant": "Lio Vant was born in Tarn."}
+    rows = [dict(id=f"p{i}", title=title, text=text) for i, (title, text) in enumerate(passages.items())]
+    corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
-    result = CliRunner().invoke(treekit.cli.main, ["ask", "Who directed Velmora?", "--corpus", str(corpus), "--set", "retriever=bm25s", "--json", *words])
+    asked = ["ask", "Who directed Velmora?", "--corpus", str(corpus), "--set", "retriever=bm25s", "--json", *words]
+    result = CliRunner().invoke(treekit.cli.main, asked)
     return json.loads(result.stdout) if result.exit_code == 0 else result.stderr
 
 
 def test_ask_takes_any_of_them_and_their_fields(tmp_path, monkeypatch):
     got = ask(tmp_path, monkeypatch, "--method", "sc", "--set", "samples=3", "--set", "temperature=1")
-    assert got["calls"] == 3 and "Lio Vant" in got["answer"] and [n["kind"] for n in got["trace"]["nodes"]] == ["answer", "path", "path", "path"]
+    assert got["calls"] == 3 and "Lio Vant" in got["answer"]
+    assert [n["kind"] for n in got["trace"]["nodes"]] == ["answer", "path", "path", "path"]
     got = ask(tmp_path, monkeypatch, "--method", "COT (few-shot)")
     assert got["calls"] == 1 and "Lio Vant" in got["answer"]
     assert "samples should be a whole number" in ask(tmp_path, monkeypatch, "--method", "sc", "--set", "samples=many")

@@ -8,6 +8,7 @@ from treekit.retrieval.bm25 import BM25, english
 from treekit.config import UsageError, work_dir
 from treekit.core.types import Passage
 from treekit.retrieval.lucene import Lucene, build_index, cached_index, check_index, find_java, java_class
+from treekit.core.model_files import MINILM, model_folder
 import treekit.retrieval.lucene, treekit.retrieval.dense as retrieval
 
 CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": "2wiki_pool_corpus", "2wiki_hippo": "2wiki_hipporag_corpus"}
@@ -254,9 +255,9 @@ def test_wrong_weights_are_named(tmp_path, monkeypatch):
     (package / "model").mkdir(parents=True)
     (package / "__init__.py").touch()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: type("Spec", (), dict(origin=str(package / "__init__.py"))))
-    with pytest.raises(UsageError, match="model.safetensors.*missing"): retrieval.weights(retrieval.MINILM)
+    with pytest.raises(UsageError, match="model.safetensors.*missing"): model_folder(MINILM)
     (package / "model" / "model.safetensors").write_bytes(b"cut off")
-    with pytest.raises(UsageError, match=r"model\.safetensors is not .*MiniLM.*[0-9a-f]{64}, not 53aa51172d14"): retrieval.weights(retrieval.MINILM)
+    with pytest.raises(UsageError, match=r"model\.safetensors is not .*MiniLM.*[0-9a-f]{64}, not 53aa51172d14"): model_folder(MINILM)
 
 def test_broken_embeddings_are_made_again():
     made = [Passage(str(i), "", f"film {i}") for i in range(4)]
@@ -281,7 +282,7 @@ def test_a_cross_encoder_from_a_folder(tmp_path):
     "A tiny one with random weights: the path to a real one's scores, without its weights."
     import torch, transformers
     torch.manual_seed(0)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(retrieval.weights(retrieval.MINILM))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
     config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=1)
     transformers.BertForSequenceClassification(config).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
@@ -296,7 +297,7 @@ def test_a_cross_encoder_from_a_folder(tmp_path):
 # ---- what an import costs
 
 def test_imports_are_light():
-    code = ("import sys, treekit.retrieval.dense as r\nfrom treekit.corpora.load import Passage\n"
+    code = ("import sys, treekit.retrieval.choice as r\nfrom treekit.corpora.load import Passage\n"
             "heavy = {'numpy', 'bm25s', 'numba', 'torch', 'jnius', 'pyserini', 'transformers', 'sentence_transformers', 'huggingface_hub'} & set(sys.modules)\n"
             "assert not heavy, heavy\nr.Lucene([Passage('a', '', 'film')]).search(['film'])\n"
             "heavy = {'torch', 'pyserini', 'transformers', 'bm25s', 'numba'} & set(sys.modules)\nassert not heavy, heavy")

@@ -14,7 +14,8 @@ from treekit.papers.arise.method import ARISE
 from treekit.core.llm import OpenAIChat, Request
 from treekit.core.method import Kit
 from treekit.papers.arise.states import risk_value
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 
 PYTHON = os.environ.get("TREEKIT_LLAMA_PYTHON", sys.executable)
 

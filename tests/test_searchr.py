@@ -23,7 +23,8 @@ from treekit.papers.searchr.references import UNFOUND
 from treekit.papers.searchr.references import dangling, heard, references, resolved, styled, told
 from treekit.experiments.run import run
 from treekit.papers.searchr.method import METHODS, TABLE3, TABLE7, SearchR
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage
 from treekit.corpora.load import load, load_corpus
-from treekit.scoring.metrics import em, f1
+from treekit.scoring.short import em, f1
 from treekit.offline.tasks import HANDLERS
 from treekit.papers.searchr.references import dangling, references, styled, told
 from treekit.experiments.run import run

@@ -6,7 +6,9 @@ import pytest
 from treekit.config import Profile, UsageError
 from treekit.core.llm import CallFailed, OpenAIChat, Request
 from treekit.core.prices import BudgetExceeded, load_prices
-from treekit.core.store import NotOnCassette, ReplayChat, Store, StoredChat, claim, keys
+from treekit.core.leases import claim
+from treekit.core.store import Store, keys
+from treekit.core.stored_chat import NotOnCassette, ReplayChat, StoredChat
 from workers import ask_all, asked, chat, processes
 
 

@@ -13,7 +13,8 @@ from treekit.core.method import Kit
 from treekit.papers.toq.planner import EVALUATION, PROMPTS, QUESTIONS, SPAN, final, language, read_evaluation, read_questions, read_span, scores
 from treekit.papers.toq.baselines import BASELINES
 from treekit.experiments.run import run
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 from treekit.papers.toq.method import METHODS, TreeOfQuestion, fill, outcome, planned, words
 
 

@@ -13,7 +13,8 @@ from treekit.corpora.load import load, load_corpus
 from treekit.core.method import Kit, configure
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval.bm25 import BM25, Hit
-from treekit.retrieval.dense import Hybrid, retriever_for
+from treekit.retrieval.choice import retriever_for
+from treekit.retrieval.dense import Hybrid
 from treekit.papers.treerare.tree_retrieval import HANDED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, handed_up, reranker
 
 
@@ -204,7 +205,7 @@ def test_recall_on_written_questions(source, dataset, least):
 def test_only_the_default_cross_encoder_has_a_stand_in(monkeypatch):
     with pytest.raises(UsageError, match="(?s)nosuch/model.*reranker='minilm' or 'bm25'"): reranker("nosuch/model")
     def lacking(name): raise UsageError("not here")
-    monkeypatch.setattr("treekit.retrieval.dense.weights", lacking)
+    monkeypatch.setattr("treekit.retrieval.dense.model_folder", lacking)
     reranker.cache_clear()
     assert reranker(MS_MARCO) is reranker("minilm") and reranker().name.endswith(f"in place of {MS_MARCO}")
     reranker.cache_clear()

@@ -12,7 +12,8 @@ from treekit.core.llm import Completion
 from treekit.core.method import Kit, Prediction, Trace, configure
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.treerare.phrases import Phrase, by_hand, content_words, phrase_tree
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 from treekit.syntax.parser import Parse
 from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, READINGS, TreeRare, merge_hits, select_queries
 

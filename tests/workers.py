@@ -3,7 +3,8 @@ import asyncio, multiprocessing
 
 from treekit.core.llm import OpenAIChat, Prompt
 from treekit.core.replies import TEXT
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 
 asked = Prompt("test.store", "answer", "$question", TEXT)
 processes = multiprocessing.get_context("forkserver")

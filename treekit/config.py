@@ -57,7 +57,9 @@ def work_dir(
     base = Path(os.environ.get("TREEKIT_HOME") or root() / ".treekit")
     folder = base.joinpath(*parts)
     try: folder.mkdir(parents=True, exist_ok=True)
-    except OSError as e: raise UsageError(f"can't make the folder {str(folder)!r} ({e.strerror}): set TREEKIT_HOME to a folder that can be written") from None
+    except OSError as e:
+        raise UsageError(f"can't make the folder {str(folder)!r} ({e.strerror}): "
+                         "set TREEKIT_HOME to a folder that can be written") from None
     return folder
 
 # %% ../nbs/00_config.ipynb #0053bc8d
@@ -69,16 +71,16 @@ class Profile:
     endpoint: str = "offline"  # base URL of an OpenAI-compatible server, or "offline"
     key_variable: str = ""  # the environment variable that holds the key; empty: none is sent
     data: str = "world"  # "world", "hub", or a folder of question files
-    retriever: str = "bm25"  # bm25 (Lucene), bm25s, dense, hybrid
-    wiki: str = "corpus"  # for methods that open pages by title: "corpus" (the passages' titles), "wikipedia" (needs a network)
-    documents: str = ""  # for methods that walk a document's headings: a tree store, an articles_*.jsonl file or a folder of them; empty: those that go with `data`
+    retriever: str = "bm25"  # a name that `treekit.retrieval.choice` knows: bm25 (Lucene), bm25s, dense, hybrid, bridged, prebuilt:NAME
+    wiki: str = "corpus"  # where pages are opened by title: "corpus" (the passages' titles), "wikipedia" (needs a network)
+    documents: str = ""  # whose headings are walked: a tree store, an articles_*.jsonl file or a folder of them; empty: those of `data`
     router: str = ""  # another profile, whose model routes through documents; empty: this one's does
     navigator: str = ""  # another profile, whose model takes questions apart; empty: this one's does
-    pool: str = "corpus"  # "own": each question's own paragraphs; "corpus": one index for all; "documents": the same over the documents, cut into chunks of 100 words
+    pool: str = "corpus"  # "own": a question's own paragraphs; "corpus": one index for all; "documents": one over chunks of the documents
     parser: str = "bundled"  # "bundled", or one of Stanza's packages; for trees and entities of passages also "spacy:MODEL"
     entities: str = ""  # who finds the names in passages: "flair/MODEL"; empty: the parser
     prompts: str = ""  # a TOML file with other wordings of the prompts
-    span_reader: str = "offline"  # what judges Disambig-F1: "offline", the stand-in; or a reading-comprehension model, on the hub or in a folder
+    span_reader: str = "offline"  # what judges Disambig-F1: "offline", the stand-in; or a reading-comprehension model
     entailment: str = "offline"  # what judges claim recall: "offline", the stand-in; or a model of entailment
     features: str = "offline"  # what MAUVE compares texts by: "offline", the stand-in; or a language model
     n: int = 100  # questions per dataset
@@ -121,12 +123,6 @@ def _typed(name, value, kind):
     return typed
 
 # %% ../nbs/00_config.ipynb #62f4deea
-def profile_names(
-    settings: Path | str | None = None,  # default: the kit's own `settings.ini`
-) -> list[str]:
-    "The profiles that `settings.ini` defines, in its order."
-    return _read(settings).sections()
-
 def _read(settings):
     path = Path(settings or root() / "settings.ini")
     parser = configparser.ConfigParser(interpolation=None)
@@ -136,6 +132,13 @@ def _read(settings):
     except UnicodeDecodeError: raise UsageError(f"{path.name}: not UTF-8 text; convert it to UTF-8") from None
     except configparser.Error as e: raise UsageError(f"{path.name}: {str(e).splitlines()[0]}") from None
     return parser
+
+# %% ../nbs/00_config.ipynb #a5c6ed91
+def profile_names(
+    settings: Path | str | None = None,  # default: the kit's own `settings.ini`
+) -> list[str]:
+    "The profiles that `settings.ini` defines, in its order."
+    return _read(settings).sections()
 
 # %% ../nbs/00_config.ipynb #a43a1e98
 def load_profile(

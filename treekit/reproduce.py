@@ -270,7 +270,8 @@ def estimate_all(
     import tempfile
     from treekit.experiments.run import store_path
     from treekit.core.prices import load_prices
-    from treekit.core.store import Store, price_of
+    from treekit.core.prices import price_of
+    from treekit.core.store import Store
     answered, price, sample = {}, price_of(profile.model, load_prices()), min(sample, profile.n)
     if store_path(profile).exists():
         with Store(store_path(profile)) as s: answered = {(u["method"], u["dataset"]): u["calls"] for u in s.usage(("method", "dataset"))}

@@ -93,7 +93,8 @@ from treekit.papers.arise.method import ARISE
 from treekit.core.method import Kit
 from treekit.papers.arise.states import ANSWER, DECOMPOSE
 from treekit.core.llm import Completion
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 class Fertile(Seeded):
     async def complete(self, request):
         draw = self.draw(request.text)

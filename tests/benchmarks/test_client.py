@@ -14,7 +14,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from treekit.core.llm import Completion, OpenAIChat, Prompt
 from treekit.core.replies import TEXT
-from treekit.core.store import Store, StoredChat
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
 
 LATENCY, CHAIN, MANY, LIMIT = 0.1, 20, 650, 16
 asked = Prompt("benchmark", "answer", "$question\n\n$documents", TEXT)

@@ -14,7 +14,7 @@ from treekit.retrieval.bm25 import BM25, korean
 from treekit.corpora.load import load
 from treekit.language.morphemes import morpheme_terms, spaced_words, syllable_pairs
 from treekit.retrieval.lucene import Lucene, java_class
-from treekit.scoring.metrics import recall_at
+from treekit.scoring.passages import recall_at
 
 FILE = Path(__file__).resolve().parents[3] / "shared" / "data" / "original" / "KorQuAD_v1.0_dev.json"
 pytestmark = pytest.mark.skipif(not FILE.exists(), reason="KorQuAD's dev file is not there")

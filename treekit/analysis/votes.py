@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from ..config import UsageError
-from ..scoring.metrics import METRICS, NotApplicable
+from ..scoring.metrics import METRICS
+from ..scoring.short import NotApplicable
 from .outcomes import item, raters, read_lines, write_line
 from ..experiments.run import Row
 from ..scoring.statistics import fleiss_kappa, pearson, spearman

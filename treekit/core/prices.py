@@ -38,8 +38,10 @@ def load_prices(
     for number, row in enumerate(csv.DictReader(lines), 2):
         try:
             if row["currency"] != "USD": raise ValueError(f"currency should be USD, not {row['currency']}")
-            prices[row["model"].lower()] = Price(*(float(row[k]) for k in ("input", "cached_input", "output")), row["date"], row["source"])
-        except (KeyError, TypeError, ValueError) as e: raise UsageError(f"{path.name}, line {number}: {type(e).__name__}: {e}") from None
+            dollars = [float(row[k]) for k in ("input", "cached_input", "output")]
+            prices[row["model"].lower()] = Price(*dollars, row["date"], row["source"])
+        except (KeyError, TypeError, ValueError) as e:
+            raise UsageError(f"{path.name}, line {number}: {type(e).__name__}: {e}") from None
     return prices
 
 # %% ../../nbs/02_core/03_prices.ipynb #40a4385f
@@ -56,8 +58,9 @@ def price_of(
 class BudgetExceeded(UsageError):
     "The next call could exceed the budget; what was answered is in the store, so a run with a larger budget goes on from here."
 
-class Purse:
-    "What one run has spent, and what it has set aside for calls under way."
+# %% ../../nbs/02_core/03_prices.ipynb #fb605e73
+class _Bounds:
+    "What a request may cost, and whether that still fits."
     def __init__(self, budget: float | None, price: Price | None):
         self.budget, self.price, self.spent, self.held = budget, price, 0.0, 0.0
         self.lock, self.waiting, self.ticket = threading.Lock(), [], itertools.count()
@@ -76,9 +79,12 @@ class Purse:
     def _fits(self, amount): return self.budget is None or self.spent + self.held + amount <= self.budget + 1e-12
 
     def _refuse(self, amount):
-        return BudgetExceeded(f"the budget of ${self.budget:.4g} is used up: ${self.spent:.4g} spent, and the next call may cost ${amount:.4g}; "
-                              "a run with a larger --budget goes on from here")
+        return BudgetExceeded(f"the budget of ${self.budget:.4g} is used up: ${self.spent:.4g} spent, "
+                              f"and the next call may cost ${amount:.4g}; a run with a larger --budget goes on from here")
 
+# %% ../../nbs/02_core/03_prices.ipynb #4c622b1c
+class Purse(_Bounds):
+    "What one run has spent, and what it has set aside for calls under way."
     async def hold(self, amount: float, remaining: int = 0):
         "Set an amount aside, waiting for others to settle if need be; raises `BudgetExceeded`."
         with self.lock:

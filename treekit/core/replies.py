@@ -26,13 +26,17 @@ class Reply:
     note: str = ""  # why the fallback was used; empty if it wasn't
 
 # %% ../../nbs/02_core/01_replies.ipynb #38c6956a
-_FINAL = re.compile(r"^[ \t>*_#-]*final(?:[ \t]+answer)?(?:[ \t]*\(step \d\))?[ \t*_]*[:：][ \t*_]*", re.I | re.M)
-_EXPLANATION = re.compile(r"^[\s>*_#-]*explanations?(?:[ \t]*\(step \d\))?[ \t*_]*[:：][ \t*_]*", re.I)
+_QUOTES = ('""', "''", "“”", "``")
 
 def _plain(text):
     "`text` without the bold marks and the pair of quotes around it."
     text = re.sub(r"^(\*\*|__)(.*)\1$", r"\2", text.strip(), flags=re.S).strip().removesuffix("**").strip()
-    return text[1:-1].strip() if len(text) > 1 and text[0] + text[-1] in ('""', "''", "“”", "``") and text[0] not in text[1:-1] else text
+    quoted = len(text) > 1 and text[0] + text[-1] in _QUOTES and text[0] not in text[1:-1]
+    return text[1:-1].strip() if quoted else text
+
+# %% ../../nbs/02_core/01_replies.ipynb #3e8b9200
+_FINAL = re.compile(r"^[ \t>*_#-]*final(?:[ \t]+answer)?(?:[ \t]*\(step \d\))?[ \t*_]*[:：][ \t*_]*", re.I | re.M)
+_EXPLANATION = re.compile(r"^[\s>*_#-]*explanations?(?:[ \t]*\(step \d\))?[ \t*_]*[:：][ \t*_]*", re.I)
 
 def _parse_final(text):
     marks = list(_FINAL.finditer(text))
@@ -41,22 +45,28 @@ def _parse_final(text):
     if not answer: raise ValueError("nothing behind 'FINAL:'; the last line before it is taken as the answer")
     return dict(answer=answer, explanation=_EXPLANATION.sub("", text[:marks[0].start()]).strip())
 
+# %% ../../nbs/02_core/01_replies.ipynb #e75993bb
 def _last_line(text):
-    lines = [l for l in (_EXPLANATION.sub("", _FINAL.sub("", l)).strip() for l in text.splitlines()) if l] or [""]
+    "The last line as the answer, what stands before it as the explanation."
+    lines = [_EXPLANATION.sub("", _FINAL.sub("", line)).strip() for line in text.splitlines()]
+    lines = [line for line in lines if line] or [""]
     return dict(answer=_plain(lines[-1]), explanation="\n".join(lines[:-1]))
 
 FINAL = Format(_parse_final, _last_line, lambda v: f"Explanation: {v['explanation']}\nFINAL: {v['answer']}")
 
 # %% ../../nbs/02_core/01_replies.ipynb #d7d1f802
-_RESPONSE = re.compile(r"^[ \t>*_#-]*response[ \t*_]*[:：][ \t*_]*", re.I | re.M)
 _NUMBER = re.compile(r"^(?:[-*•]\s+|(?:\(?|q)\d{1,2}[.):]\s+)+", re.I)
 
 def _split(text):
+    "The questions in a text, one behind each semicolon or line break, without their numbers."
     found = {}  # by their words, so that a repetition in other case is dropped
     for piece in re.split(r"[;\n]", text):
         question = " ".join(_plain(_NUMBER.sub("", piece.strip())).split())
         if question: found.setdefault(question.lower(), question)
     return list(found.values())
+
+# %% ../../nbs/02_core/01_replies.ipynb #9c2c24bc
+_RESPONSE = re.compile(r"^[ \t>*_#-]*response[ \t*_]*[:：][ \t*_]*", re.I | re.M)
 
 def _parse_questions(text):
     marks = list(_RESPONSE.finditer(text))
@@ -99,6 +109,7 @@ def found_json(
         else: found.append(value)
     return found
 
+# %% ../../nbs/02_core/01_replies.ipynb #0538eda4
 def found_object(
     text: str,
     keys: tuple[str, ...],  # one of them has to be there

@@ -67,5 +67,6 @@ class Question:
 
     def sentences(self, passage: Passage) -> list[str]:
         "A passage of its pool in sentences: as its record cuts it (`meta[\"sent_ends\"]`, by passage id), else at full stops."
-        ends = self.meta.get("sent_ends", {}).get(passage.id) or [m.start() for m in re.finditer(r"(?<=[.?!])\s", passage.text)] + [len(passage.text)]
-        return [passage.text[a:b].strip() for a, b in zip([0, *ends], ends)]
+        text, ends = passage.text, self.meta.get("sent_ends", {}).get(passage.id)
+        if not ends: ends = [*(m.start() for m in re.finditer(r"(?<=[.?!])\s", text)), len(text)]
+        return [text[a:b].strip() for a, b in zip([0, *ends], ends)]

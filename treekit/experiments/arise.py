@@ -15,7 +15,7 @@ from . import tables as experiments
 from ..config import Profile, UsageError
 from ..core.types import Passage, Question
 from .tables import sample
-from ..scoring.metrics import cover_em, f1, normalise
+from ..scoring.short import cover_em, f1, normalise
 from ..core.method import Trace
 from .run import Results
 

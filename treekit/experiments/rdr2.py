@@ -18,7 +18,10 @@ from ..config import Profile, UsageError, work_dir
 from ..core.types import Question
 from ..corpora.load import _lines, load
 from ..core.method import configure
-from ..scoring.metrics import HashedWords, NotApplicable, language_features, mauve_of_texts, passage_scores, without_citations
+from ..scoring.judges import HashedWords, language_features
+from ..scoring.long import mauve_of_texts, without_citations
+from ..scoring.passages import passage_scores
+from ..scoring.short import NotApplicable
 from ..offline.reading import sentences
 from ..figures.report import compare
 from .run import Results

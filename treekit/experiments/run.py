@@ -16,13 +16,16 @@ from typing import Any
 from ..config import Profile, UsageError, choose, load_profile, work_dir
 from ..core.types import Question
 from ..core.fingerprints import fingerprint, method_fingerprint
-from .provide import SHAPING, Batch, Lazy, Library, Unusable
+from .provide import SHAPING, Batch, Lazy, Library, Unusable, known_prompts
 from ..core.llm import canonical_endpoint, load_prompts
 from ..core.method import Kit, Prediction, Trace, Usage
-from ..scoring.metrics import METRICS, STAND_INS, NotApplicable, OfflineReader, WordOverlap, entailment, span_reader
+from ..scoring.judges import OfflineReader, WordOverlap, entailment, span_reader
+from ..scoring.metrics import METRICS, STAND_INS
+from ..scoring.short import NotApplicable
 from ..core.prices import BudgetExceeded
 from ..scoring.statistics import bootstrap
-from ..core.store import NotOnCassette, ReplayChat, Store, StoredChat
+from ..core.store import Store
+from ..core.stored_chat import NotOnCassette, ReplayChat, StoredChat
 
 # %% ../../nbs/12_experiments/01_run.ipynb #8726360b
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from . import tables as experiments
 from ..config import Profile, UsageError
 from ..core.types import Passage, Question
 from ..corpora.load import datasets, load, read_corpus
-from ..scoring.metrics import covers, cover_em
+from ..scoring.short import covers, cover_em
 from ..core.method import Trace
 from .run import Results, Row
 from ..scoring.statistics import bootstrap

@@ -7,17 +7,18 @@ __all__ = ['LITERAL', 'name_of', 'importance', 'ranked', 'Steps', 'Found', 'Info
            'dual_path']
 
 # %% ../../nbs/06_retrieval/04_informativeness.ipynb #d6a8763b
-import bisect, contextlib, hashlib, math, os, random, tempfile, zipfile
+import bisect, hashlib, math, random
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Literal
 
+from ..config import UsageError, choose, work_dir
+from ..core.array_cache import kept_arrays
 from ..corpora.identity import corpus_hash
 from .bm25 import Hit, Retriever, _best, _checked
 from .bridging import _SMALL, _fold, _inverse, _runs, _table, _words, aliases, mentions
-from ..config import UsageError, choose, work_dir
-from ..syntax.entities import Annotated, Annotations, Shape, annotated_text
 from .dense import Hybrid
+from ..syntax.entities import Annotated, Annotations, Shape, annotated_text
 
 # %% ../../nbs/06_retrieval/04_informativeness.ipynb #dd11eb15
 def name_of(
@@ -59,10 +60,10 @@ def ranked(
 @dataclass(frozen=True)
 class Steps:
     "What goes beyond the paper. Each can be switched off alone."
-    question_names: bool = True  # a question's entities are also its capitalised runs and the names that the corpus knows (`bridging.Mentions`), the longest of those that overlap
-    passage_names: bool = True  # a passage's entities are also the names that the corpus knows, its title (with and without a parenthesis) among them
+    question_names: bool = True  # a question's entities are also its capitalised runs and the names that the corpus knows
+    passage_names: bool = True  # a passage's entities are also the names that the corpus knows, its title among them
     title_first: bool = True  # a passage is about its title: it ranks first
-    linking: float = 0.5  # names that share words count by their closeness, from this one up: the cosine of their words' rarities; 0: only equal names
+    linking: float = 0.5  # least closeness of two names that count as one; 0: only equal names
     rarity: bool = True  # an entity counts less, the more passages have it
 
     @classmethod
@@ -71,8 +72,6 @@ class Steps:
         return cls(False, False, False, 0.0, False)
 
 # %% ../../nbs/06_retrieval/04_informativeness.ipynb #8b1eb8b9
-_VERSION = 1
-
 @dataclass(frozen=True)
 class Found:
     "An entity of the question in a passage."
@@ -83,6 +82,7 @@ class Found:
     closeness: float  # 1: the same name
     part: float  # what it adds to the score
 
+# %% ../../nbs/06_retrieval/04_informativeness.ipynb #19584f27
 @dataclass(frozen=True)
 class Informed:
     "What a passage owes its score to."
@@ -90,134 +90,12 @@ class Informed:
     found: tuple[Found, ...] = ()  # the largest part first
     note: str = ""  # why the score is 0, where it is
 
-# %% ../../nbs/06_retrieval/04_informativeness.ipynb #84d122c5
-class Informativeness:
-    "A retriever that ranks passages by the informativeness of a question's entities (Eq. 10). English; the passages lie in memory."
-    def __init__(
-        self,
-        passages,  # a corpus in memory
-        annotations: Annotations | None = None,  # default: by Stanza's bundled models, kept in the work folder
-        steps: Steps = Steps(),
-        ties: Literal["shared", "first"] = "shared",  # of Eq. 9
-        masked: int | None = None,  # a seed: one entity of each question, drawn by it, is not seen (Sec. 3.4, Table 7)
-    ):
-        choose("way with ties", ties, ["shared", "first"])
-        self.passages, self.annotations, self.steps, self.ties, self.masked = list(passages), annotations or Annotations(), steps, ties, masked
-        self.corpus, self._position = corpus_hash(self.passages), {p.id: i for i, p in enumerate(self.passages)}
-
-    @cached_property
-    def fingerprint(self) -> str:
-        "The steps, the parser and the corpus."
-        return f"qir({','.join(f'{s:g}' for s in astuple(self.steps))},{self.ties},{self.masked},v{_VERSION};{self.annotations.fingerprint}):{self.corpus}"
-
-    @cached_property
-    def known(self):
-        "The names that the corpus knows."
-        return mentions(self.passages)
-
-    def _spans(self, passage, annotated):
-        "Every mention of an entity in a passage: (name, start, end)."
-        text = annotated_text(passage)
-        spans = [(name_of(e.text), e.start, e.end) for e in annotated.entities]
-        if self.steps.passage_names: spans += [(self.known.names[k], start, end) for k, start, end in self.known.find(text)]
-        if self.steps.passage_names or self.steps.title_first: spans += [(alias, 0, len(passage.title)) for alias in aliases(passage.title)]
-        return [s for s in spans if s[0]]
-
-    def _read(self):
-        import numpy as np
-        from tqdm.auto import tqdm
-        number, rows, notes = {}, [], []
-        for passage, annotated in zip(tqdm(self.passages, desc="entities", unit=" passages", delay=2), self.annotations([annotated_text(p) for p in self.passages])):
-            imp = importance(annotated, self._spans(passage, annotated))
-            first = [a for a in aliases(passage.title) if a in imp] if self.steps.title_first else []
-            order = ranked(imp, self.ties)
-            if first: order = ranked({**imp, **dict.fromkeys(first, max(imp.values()) + 1)}, self.ties)
-            rows.append([(number.setdefault(name, len(number)), imp[name], rank) for name, rank in order.items()])
-            notes.append(annotated.note or ("" if rows[-1] else "the passage has no entity"))
-        made = dict(names=np.array("\n".join(" ".join(n) for n in number)), notes=np.array("\n".join(notes)))
-        made["starts"], made["items"] = _table([[k for k, _, _ in row] for row in rows])
-        made["importance"], made["rank"] = (np.array([entry[i] for row in rows for entry in row], dtype=np.int32) for i in (1, 2))
-        return made
-
-    @cached_property
-    def _index(self):
-        "Names, who has them, and where they stand: from disk, or made and put there."
-        import numpy as np
-        shape = hashlib.sha256(f"{_VERSION} {self.annotations.fingerprint} {self.ties} {self.steps.passage_names} {self.steps.title_first}".encode()).hexdigest()[:8]
-        file = work_dir("informativeness") / f"{self.corpus}-{shape}.npz"
-        with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):  # not there, or broken: made again
-            with np.load(file, allow_pickle=False) as found: return _Index(dict(found), len(self.passages))
-        made = self._read()
-        if not any(n.startswith("not parsed") for n in str(made["notes"]).split("\n")):
-            with tempfile.NamedTemporaryFile(dir=file.parent, suffix=".tmp", delete=False) as f: np.savez(f, **made)
-            os.replace(f.name, file)
-        return _Index(made, len(self.passages))
-
-    def entities(
-        self,
-        questions: list[str],
-    ) -> list[list[tuple[str, ...]]]:  # names, per question
-        "E_q of Eq. 10: the entities of questions, each once."
-        return [self._entities(q, a) for q, a in zip(questions, self.annotations(questions))]
-
-    def _entities(self, question, annotated):
-        names = [name_of(e.text) for e in annotated.entities]
-        if self.steps.question_names:
-            words, spans, kept = _words(question), [], []
-            for first, last in _runs(words, question):
-                if first < last: spans.append((tuple(_fold(w) for w, _, _ in words[first:last]), words[first][1], words[last - 1][2]))
-            spans += [(self.known.names[k], start, end) for k, start, end in self.known.find(question)] + [(name_of(e.text), e.start, e.end) for e in annotated.entities]
-            for name, start, end in sorted(set(spans), key=lambda s: (s[1] - s[2], s[1], s[0])):
-                if name and not any(a <= start and end <= b for _, a, b in kept) and not (len(name) == 1 and name[0] in _SMALL): kept.append((name, start, end))
-            names += [name for name, _, _ in sorted(kept, key=lambda s: s[1])]
-        names = [n for n in dict.fromkeys(names) if n]
-        if self.masked is not None and names: names.pop(random.Random(f"{self.masked} {question}").randrange(len(names)))
-        return names
-
-    def scores(
-        self,
-        names,  # the question's entities, as `entities` has them
-    ):  # float array, one per passage
-        "Eq. 10: the sum of the entities' reciprocal ranks in each passage."
-        import numpy as np
-        total = np.zeros(len(self.passages))
-        for name in names: total += self._index.parts(name, self.steps)[0]
-        return total.round(6)
-
-    def search(
-        self,
-        queries: list[str],
-        k: int = 15,
-    ) -> list[list[Hit]]:  # only passages that have an entity of the question
-        "The most informative passages for each query; equal ones in the corpus's order."
-        queries, k = _checked(queries, k)
-        return [self._hits(self.scores(names), k) for names in self.entities(queries)]
-
-    def _hits(self, scores, k): return [Hit(self.passages[i], float(scores[i]), rank) for rank, i in enumerate(_best(scores, k, scores.nonzero()[0]), 1)]
-
-    def position(self, passage) -> int:
-        "A passage's place in the corpus."
-        try: return self._position[passage.id]
-        except KeyError: raise UsageError(f"passage {passage.id!r} is not in the corpus whose entities were indexed") from None
-
-    def explain(
-        self,
-        question: str,
-        passages,  # of the corpus
-    ) -> list[Informed]:
-        "What each passage owes its score to: for a trace."
-        [names] = self.entities([question])
-        parts = [(name, *self._index.parts(name, self.steps)) for name in names]
-        return [self._explained(self.position(p), parts) for p in passages]
-
-    def _explained(self, i, parts):
-        index, found = self._index, []
-        for name, part, which, closeness in parts:
-            if not part[i]: continue
-            entry = int(which[i])
-            found.append(Found(" ".join(name), " ".join(index.names[index.items[entry]]), int(index.importance[entry]), int(index.rank[entry]), round(float(closeness[i]), 6), round(float(part[i]), 6)))
-        note = "" if found else index.notes[i] or ("none of the question's entities is in the passage" if parts else "the question has no entity")
-        return Informed(round(math.fsum(f.part for f in found), 6), tuple(sorted(found, key=lambda f: -f.part)), note)
+# %% ../../nbs/06_retrieval/04_informativeness.ipynb #dd194a58
+def _ranges(starts, rows):
+    "Positions of all items of the given rows of a table, one row after the other."
+    import numpy as np
+    lengths = starts[rows + 1] - starts[rows]
+    return np.repeat(starts[rows] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths) + np.arange(lengths.sum())
 
 # %% ../../nbs/06_retrieval/04_informativeness.ipynb #2a434210
 class _Index:
@@ -235,8 +113,10 @@ class _Index:
         for name in self.names: rows.append([self.vocabulary.setdefault(w, len(self.vocabulary)) for w in dict.fromkeys(name)])
         table = _table(rows)
         self.with_word = _inverse(*table, len(self.vocabulary))
-        pairs = np.unique(np.repeat(self.passage, np.diff(table[0])[self.items]) * max(1, len(self.vocabulary)) + table[1][_ranges(table[0], self.items)])
-        df = np.bincount(pairs % max(1, len(self.vocabulary)), minlength=len(self.vocabulary))
+        size = max(1, len(self.vocabulary))
+        with_words = np.repeat(self.passage, np.diff(table[0])[self.items])  # a passage's number for each word of each of its names
+        pairs = np.unique(with_words * size + table[1][_ranges(table[0], self.items)])  # (passage, word), each once
+        df = np.bincount(pairs % size, minlength=len(self.vocabulary))
         self.idf = np.log((n + 1) / (df + 0.5)).round(9)
         self.weight = np.array([math.fsum(self.idf[w] for w in row) for row in rows])
 
@@ -271,11 +151,160 @@ class _Index:
         if steps.rarity and part.any(): part *= max(0.0, math.log((self.n + 1) / (math.fsum(part) + 0.5)) / math.log(self.n + 1))
         return part, which, near
 
-def _ranges(starts, rows):
-    "Positions of all items of the given rows of a table, one row after the other."
+# %% ../../nbs/06_retrieval/04_informativeness.ipynb #36103e21
+_VERSION = 1
+
+def _read_passages(passages, annotations, spans_of, ties, title_first):
+    "The entities of passages with importance and rank, as arrays for `_Index`."
     import numpy as np
-    lengths = starts[rows + 1] - starts[rows]
-    return np.repeat(starts[rows] - np.concatenate([[0], np.cumsum(lengths)[:-1]]), lengths) + np.arange(lengths.sum())
+    from tqdm.auto import tqdm
+    number, rows, notes = {}, [], []
+    annotated_passages = annotations([annotated_text(p) for p in passages])
+    for passage, annotated in zip(tqdm(passages, desc="entities", unit=" passages", delay=2), annotated_passages):
+        imp = importance(annotated, spans_of(passage, annotated))
+        first = [a for a in aliases(passage.title) if a in imp] if title_first else []
+        order = ranked(imp, ties)
+        if first: order = ranked({**imp, **dict.fromkeys(first, max(imp.values()) + 1)}, ties)
+        rows.append([(number.setdefault(name, len(number)), imp[name], rank) for name, rank in order.items()])
+        notes.append(annotated.note or ("" if rows[-1] else "the passage has no entity"))
+    made = dict(names=np.array("\n".join(" ".join(n) for n in number)), notes=np.array("\n".join(notes)))
+    made["starts"], made["items"] = _table([[k for k, _, _ in row] for row in rows])
+    made["importance"], made["rank"] = (np.array([entry[i] for row in rows for entry in row], dtype=np.int32) for i in (1, 2))
+    return made
+
+def _all_parsed(made):
+    "Whether no passage lacks its parse: only then is the index worth keeping."
+    return not any(n.startswith("not parsed") for n in str(made["notes"]).split("\n"))
+
+# %% ../../nbs/06_retrieval/04_informativeness.ipynb #eea6bf7e
+class _Indexed:
+    "A corpus whose passages' entities are indexed."
+    def __init__(self, passages, annotations, steps, ties, masked):
+        choose("way with ties", ties, ["shared", "first"])
+        self.passages, self.annotations, self.steps = list(passages), annotations or Annotations(), steps
+        self.ties, self.masked = ties, masked
+        self.corpus, self._position = corpus_hash(self.passages), {p.id: i for i, p in enumerate(self.passages)}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        "The steps, the parser and the corpus."
+        steps = ",".join(f"{s:g}" for s in astuple(self.steps))
+        return f"qir({steps},{self.ties},{self.masked},v{_VERSION};{self.annotations.fingerprint}):{self.corpus}"
+
+    @cached_property
+    def known(self):
+        "The names that the corpus knows."
+        return mentions(self.passages)
+
+    def _spans(self, passage, annotated):
+        "Every mention of an entity in a passage: (name, start, end)."
+        text, steps = annotated_text(passage), self.steps
+        spans = [(name_of(e.text), e.start, e.end) for e in annotated.entities]
+        if steps.passage_names: spans += [(self.known.names[k], start, end) for k, start, end in self.known.find(text)]
+        if steps.passage_names or steps.title_first: spans += [(alias, 0, len(passage.title)) for alias in aliases(passage.title)]
+        return [s for s in spans if s[0]]
+
+    @cached_property
+    def _index(self):
+        "Names, who has them, and where they stand: from disk, or made and put there."
+        steps = self.steps
+        made_by = f"{_VERSION} {self.annotations.fingerprint} {self.ties} {steps.passage_names} {steps.title_first}"
+        file = work_dir("informativeness") / f"{self.corpus}-{hashlib.sha256(made_by.encode()).hexdigest()[:8]}.npz"
+        def read(): return _read_passages(self.passages, self.annotations, self._spans, self.ties, steps.title_first)
+        return kept_arrays(file, read, lambda made: _Index(made, len(self.passages)), _all_parsed)
+
+    def position(self, passage) -> int:
+        "A passage's place in the corpus. `UsageError` for one that isn't in it."
+        try: return self._position[passage.id]
+        except KeyError: raise UsageError(f"passage {passage.id!r} is not in the corpus whose entities were indexed") from None
+
+# %% ../../nbs/06_retrieval/04_informativeness.ipynb #8e88572b
+def _names_in(question, annotated, known):
+    "The names in a question, from left to right: capitalised runs, the corpus's names, entities; the longest of those that overlap."
+    words, spans, kept = _words(question), [], []
+    for first, last in _runs(words, question):
+        if first < last: spans.append((tuple(_fold(w) for w, _, _ in words[first:last]), words[first][1], words[last - 1][2]))
+    spans += [(known.names[k], start, end) for k, start, end in known.find(question)]
+    spans += [(name_of(e.text), e.start, e.end) for e in annotated.entities]
+    for name, start, end in sorted(set(spans), key=lambda s: (s[1] - s[2], s[1], s[0])):
+        inside = any(a <= start and end <= b for _, a, b in kept)
+        small = len(name) == 1 and name[0] in _SMALL
+        if name and not inside and not small: kept.append((name, start, end))
+    return [name for name, _, _ in sorted(kept, key=lambda s: s[1])]
+
+# %% ../../nbs/06_retrieval/04_informativeness.ipynb #e9fc07b8
+def _informed(index, i, parts):
+    "Of the entities of a question, each with its part in all passages: what passage `i` owes its score to."
+    found = []
+    for name, part, which, closeness in parts:
+        if not part[i]: continue
+        entry = int(which[i])
+        itself = " ".join(index.names[index.items[entry]])
+        importance, rank = int(index.importance[entry]), int(index.rank[entry])
+        found.append(Found(" ".join(name), itself, importance, rank, round(float(closeness[i]), 6), round(float(part[i]), 6)))
+    why_not = "none of the question's entities is in the passage" if parts else "the question has no entity"
+    note = "" if found else index.notes[i] or why_not
+    return Informed(round(math.fsum(f.part for f in found), 6), tuple(sorted(found, key=lambda f: -f.part)), note)
+
+# %% ../../nbs/06_retrieval/04_informativeness.ipynb #84d122c5
+class Informativeness(_Indexed):
+    "A retriever that ranks passages by the informativeness of a question's entities (Eq. 10). English; the passages lie in memory."
+    def __init__(
+        self,
+        passages,  # a corpus in memory
+        annotations: Annotations | None = None,  # default: by Stanza's bundled models, kept in the work folder
+        steps: Steps = Steps(),
+        ties: Literal["shared", "first"] = "shared",  # of Eq. 9
+        masked: int | None = None,  # a seed: one entity of each question, drawn by it, is not seen (Sec. 3.4, Table 7)
+    ):
+        super().__init__(passages, annotations, steps, ties, masked)
+
+    def entities(
+        self,
+        questions: list[str],
+    ) -> list[list[tuple[str, ...]]]:  # names, per question
+        "E_q of Eq. 10: the entities of questions, each once."
+        return [self._entities(q, a) for q, a in zip(questions, self.annotations(questions))]
+
+    def _entities(self, question, annotated):
+        names = [name_of(e.text) for e in annotated.entities]
+        if self.steps.question_names: names += _names_in(question, annotated, self.known)
+        names = [n for n in dict.fromkeys(names) if n]
+        if self.masked is not None and names: names.pop(random.Random(f"{self.masked} {question}").randrange(len(names)))
+        return names
+
+    def scores(
+        self,
+        names,  # the question's entities, as `entities` has them
+    ):  # float array, one per passage
+        "Eq. 10: the sum of the entities' reciprocal ranks in each passage."
+        import numpy as np
+        total = np.zeros(len(self.passages))
+        for name in names: total += self._index.parts(name, self.steps)[0]
+        return total.round(6)
+
+    def search(
+        self,
+        queries: list[str],
+        k: int = 15,
+    ) -> list[list[Hit]]:  # only passages that have an entity of the question
+        "The most informative passages for each query; equal ones in the corpus's order."
+        queries, k = _checked(queries, k)
+        return [self._hits(self.scores(names), k) for names in self.entities(queries)]
+
+    def _hits(self, scores, k):
+        best = _best(scores, k, scores.nonzero()[0])
+        return [Hit(self.passages[i], float(scores[i]), rank) for rank, i in enumerate(best, 1)]
+
+    def explain(
+        self,
+        question: str,
+        passages,  # of the corpus
+    ) -> list[Informed]:
+        "What each passage owes its score to: for a trace."
+        [names] = self.entities([question])
+        parts = [(name, *self._index.parts(name, self.steps)) for name in names]
+        return [_informed(self._index, self.position(p), parts) for p in passages]
 
 # %% ../../nbs/06_retrieval/04_informativeness.ipynb #22ca24e8
 def dealt(
@@ -310,11 +339,14 @@ class DualPath:
         literal: Informativeness | None = None,  # for reciprocal ranks: another ranking by informativeness; the two count half each
     ):
         choose("fusion", fusion, ["lists", "reciprocal"])
-        if min(shares) < 0 or not any(shares): raise UsageError(f"shares are two numbers of passages, not both 0, such as (15, 10), not {shares}")
-        self.informative, self.similar, self.shares, self.fusion, self.refill, self.constant = informative, similar, tuple(shares), fusion, refill, constant
+        if min(shares) < 0 or not any(shares):
+            raise UsageError(f"shares are two numbers of passages, not both 0, such as (15, 10), not {shares}")
+        self.informative, self.similar, self.shares = informative, similar, tuple(shares)
+        self.fusion, self.refill, self.constant = fusion, refill, constant
         self.literal, self.passages = literal, informative.passages
         parts = ([literal] if literal else []) + [informative, similar]
-        self.fingerprint = f"dual({shares[0]}+{shares[1]},{fusion},{refill if fusion == 'lists' else constant},{','.join(p.fingerprint for p in parts)})"
+        setting, inner = refill if fusion == "lists" else constant, ",".join(p.fingerprint for p in parts)
+        self.fingerprint = f"dual({shares[0]}+{shares[1]},{fusion},{setting},{inner})"
         self._fusion = Hybrid(parts, constant, weights=(0.5, 0.5, 1.0) if literal else (1.0, 1.0))
 
     def search(

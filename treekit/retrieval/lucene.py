@@ -15,8 +15,6 @@ from ..core.types import Passage
 from ..language.morphemes import korean
 
 # %% ../../nbs/06_retrieval/01_lucene.ipynb #5fa97c49
-_OLDEST = 21
-
 def _java_version(
     home: Path,  # a Java's folder, such as JAVA_HOME
 ) -> int:  # 21, 25, …; 0: not a Java that can be loaded
@@ -37,6 +35,9 @@ def _java_on_path():
     found = re.search(r"java\.home = (.+)", told)
     return Path(found[1].strip()) if found else None
 
+# %% ../../nbs/06_retrieval/01_lucene.ipynb #06348359
+_OLDEST = 21
+
 def find_java() -> tuple[Path, int]:  # its folder, and its version
     "A Java of version 21 or newer; if there is none, a `UsageError` that says where it was looked for and how to get one."
     looked = []
@@ -53,6 +54,38 @@ def find_java() -> tuple[Path, int]:  # its folder, and its version
                      f"or install a JDK {_OLDEST}+ and set JAVA_HOME to its folder")
 
 # %% ../../nbs/06_retrieval/01_lucene.ipynb #7ad80393
+def _jar():
+    "Anserini's jar, as Pyserini carries it (found without importing Pyserini)."
+    spec = importlib.util.find_spec("pyserini")
+    jars = sorted(Path(spec.submodule_search_locations[0]).glob("resources/jars/anserini-*-fatjar.jar")) if spec else []
+    if not jars: raise UsageError("the package pyserini, which carries Lucene, is not installed: run `pip install pyserini`")
+    return jars[-1]
+
+def _start_java():
+    "Start Java with Anserini's jar, quietly."
+    if "jnius" not in sys.modules:  # else somebody, Pyserini perhaps, has started it: use that one
+        import jnius_config
+        home, version = find_java()
+        jnius_config.add_classpath(str(_jar()))
+        quiet = ["--sun-misc-unsafe-memory-access=allow"] * (version >= 23)
+        jnius_config.add_options("-Xrs", "--enable-native-access=ALL-UNNAMED", *quiet)
+        before = os.environ.get("JAVA_HOME")
+        os.environ["JAVA_HOME"] = str(home)
+        try: import jnius
+        finally:
+            os.environ.pop("JAVA_HOME")
+            if before is not None: os.environ["JAVA_HOME"] = before
+    from jnius import JavaException, autoclass
+    try: searcher = autoclass("org.apache.lucene.search.IndexSearcher")
+    except JavaException:
+        raise UsageError("Java was started by other code, without Anserini's jar: import treekit.retrieval.lucene first") from None
+    searcher.setMaxClauseCount(1 << 20)  # a query may have more than Lucene's 1,024 different terms
+    autoclass("org.apache.logging.log4j.core.config.Configurator").setRootLevel(autoclass("org.apache.logging.log4j.Level").WARN)
+    logger = autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
+    logger.setLevel(autoclass("java.util.logging.Level").SEVERE)
+    _start_java.logger = logger  # Java forgets a logger's level when nobody holds it
+
+# %% ../../nbs/06_retrieval/01_lucene.ipynb #15efc590
 _starting, _started_in = threading.Lock(), None
 _calling = threading.RLock()  # one thread at a time talks to Java; a batch is searched by Java's own threads
 
@@ -64,37 +97,10 @@ def java_class(
     with _starting:
         if _started_in is None: _start_java()
         _started_in = _started_in or os.getpid()
-    if _started_in != os.getpid(): raise RuntimeError("Lucene can't be used in a forked process: start it with 'spawn', or search before forking")
+    if _started_in != os.getpid():
+        raise RuntimeError("Lucene can't be used in a forked process: start it with 'spawn', or search before forking")
     import jnius
     return jnius.autoclass(name)
-
-def _jar():
-    "Anserini's jar, as Pyserini carries it (found without importing Pyserini)."
-    spec = importlib.util.find_spec("pyserini")
-    jars = sorted(Path(spec.submodule_search_locations[0]).glob("resources/jars/anserini-*-fatjar.jar")) if spec else []
-    if not jars: raise UsageError("the package pyserini, which carries Lucene, is not installed: run `pip install pyserini`")
-    return jars[-1]
-
-def _start_java():
-    if "jnius" not in sys.modules:  # else somebody, Pyserini perhaps, has started it: use that one
-        import jnius_config
-        home, version = find_java()
-        jnius_config.add_classpath(str(_jar()))
-        jnius_config.add_options("-Xrs", "--enable-native-access=ALL-UNNAMED", *["--sun-misc-unsafe-memory-access=allow"] * (version >= 23))
-        before = os.environ.get("JAVA_HOME")
-        os.environ["JAVA_HOME"] = str(home)
-        try: import jnius
-        finally:
-            os.environ.pop("JAVA_HOME")
-            if before is not None: os.environ["JAVA_HOME"] = before
-    from jnius import JavaException, autoclass
-    try: searcher = autoclass("org.apache.lucene.search.IndexSearcher")
-    except JavaException: raise UsageError("Java was started by other code, without Anserini's jar: import treekit.retrieval.lucene first") from None
-    searcher.setMaxClauseCount(1 << 20)  # a query may have more than Lucene's 1,024 different terms
-    autoclass("org.apache.logging.log4j.core.config.Configurator").setRootLevel(autoclass("org.apache.logging.log4j.Level").WARN)
-    logger = autoclass("java.util.logging.Logger").getLogger("org.apache.lucene")
-    logger.setLevel(autoclass("java.util.logging.Level").SEVERE)
-    _start_java.logger = logger  # Java forgets a logger's level when nobody holds it
 
 # %% ../../nbs/06_retrieval/01_lucene.ipynb #4329a176
 INDEX_VERSION = 1  # raise it when an index is built in another way
@@ -105,11 +111,15 @@ def _origin(analyze=english):
     if analyze is korean: name += f" (kiwipiepy {importlib.metadata.version('kiwipiepy')})"
     return dict(kit=INDEX_VERSION, anserini=_jar().name.split("-")[1], analyzer=name)
 
-def _sizes(folder): return {f.name: f.stat().st_size for f in sorted(Path(folder).iterdir()) if f.name not in ("stamp.json", "write.lock")}
+def _sizes(folder):
+    "The size of each of Lucene's files."
+    own = ("stamp.json", "write.lock")
+    return {f.name: f.stat().st_size for f in sorted(Path(folder).iterdir()) if f.name not in own}
+
+# %% ../../nbs/06_retrieval/01_lucene.ipynb #94686d77
+def _clean(text): return text.encode("utf-8", "replace").decode()  # a lone surrogate has no place in Java's UTF-8
 
 def _terms(text, analyze): return _clean(text if analyze is english else " ".join(analyze(text)))  # as Lucene gets it
-
-def _clean(text): return text.encode("utf-8", "replace").decode()  # a lone surrogate has no place in Java's UTF-8
 
 def build_index(
     passages,  # any iterable: it is read once, as a stream
@@ -118,13 +128,15 @@ def build_index(
 ) -> dict:  # the stamp
     "Index passages into a folder with Anserini's `SimpleIndexer`; the stamp is written last."
     from tqdm.auto import tqdm
-    indexer = java_class("io.anserini.index.SimpleIndexer")(["-index", str(folder), "-input", "", "-collection", "JsonCollection",
-                                                             "-threads", str(min(4, os.cpu_count() or 1)), "-storeRaw", *["-pretokenized"] * (analyze is not english)])
+    threads, ready_made = str(min(4, os.cpu_count() or 1)), ["-pretokenized"] * (analyze is not english)
+    options = ["-index", str(folder), "-input", "", "-collection", "JsonCollection", "-threads", threads, "-storeRaw", *ready_made]
+    indexer = java_class("io.anserini.index.SimpleIndexer")(options)
     digest, n, batch = hashlib.sha256(), 0, []
     try:
         for n, p in enumerate(tqdm(passages, desc="Lucene index", unit=" passages", delay=2), 1):
             digest.update(line(p))
-            batch.append(json.dumps(dict(id=f"{n - 1:09d}", contents=_terms(p.contents, analyze), passage=p.id, title=_clean(p.title), text=_clean(p.text))))
+            stored = dict(passage=p.id, title=_clean(p.title), text=_clean(p.text))
+            batch.append(json.dumps(dict(id=f"{n - 1:09d}", contents=_terms(p.contents, analyze)) | stored))
             if len(batch) == 1000: batch = indexer.addRawDocuments(batch) and []
         if batch: indexer.addRawDocuments(batch)
     finally: indexer.close()
@@ -132,6 +144,7 @@ def build_index(
     (Path(folder) / "stamp.json").write_text(json.dumps(stamp, indent=1) + "\n")
     return stamp
 
+# %% ../../nbs/06_retrieval/01_lucene.ipynb #7c830a05
 def _by_stamp(stamp): return korean if str(stamp.get("analyzer")).startswith("korean,") else english
 
 def check_index(
@@ -148,30 +161,13 @@ def check_index(
     if was != now:
         changed = ", ".join(f"{key} {was[key]}, now {now[key]}" for key in now if was[key] != now[key])
         raise UsageError(f"the index {str(folder)!r} was built by another version ({changed}): build it again")
-    if _sizes(folder) != stamp["files"]: raise UsageError(f"the index {str(folder)!r} is broken (files are missing or cut off): build it again")
+    if _sizes(folder) != stamp["files"]:
+        raise UsageError(f"the index {str(folder)!r} is broken (files are missing or cut off): build it again")
     return stamp
 
 # %% ../../nbs/06_retrieval/01_lucene.ipynb #abbd7c71
-def cached_index(
-    passages,  # a list: it is hashed, and indexed if need be
-    analyze=None,  # text -> terms; default: by the passages' language
-) -> tuple[Path, str]:  # the index's folder, the corpus's hash
-    "The folder of an index over `passages`, built if there is no sound one yet."
-    analyze = analyze or analyzer_for(passages)
-    corpus, origin = corpus_hash(passages), _origin(analyze)
-    folder = work_dir("indexes") / f"bm25-{corpus}-v{origin['kit']}-{origin['anserini']}{'' if analyze is english else '-' + analyze.__name__}"
-    if not _sound(folder, corpus, analyze):
-        for old in folder.parent.glob("building-*"):  # what a killed process left
-            with contextlib.suppress(OSError):
-                if time.time() - old.stat().st_mtime > 86400: shutil.rmtree(old)
-        building = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
-        try:
-            build_index(passages, building, analyze)
-            _put(building, folder, corpus, analyze)
-        finally: shutil.rmtree(building, ignore_errors=True)
-    return folder, corpus
-
 def _sound(folder, corpus, analyze):
+    "Whether a whole index over this corpus is there."
     try: return check_index(folder, analyze)["corpus"] == corpus
     except UsageError: return False
 
@@ -186,6 +182,27 @@ def _put(building, folder, corpus, analyze):
         with contextlib.suppress(FileNotFoundError): os.rename(folder, aside / "broken")  # another process may have been faster
         shutil.rmtree(aside, ignore_errors=True)
 
+# %% ../../nbs/06_retrieval/01_lucene.ipynb #74968a91
+def cached_index(
+    passages,  # a list: it is hashed, and indexed if need be
+    analyze=None,  # text -> terms; default: by the passages' language
+) -> tuple[Path, str]:  # the index's folder, the corpus's hash
+    "The folder of an index over `passages`, built if there is no sound one yet."
+    analyze = analyze or analyzer_for(passages)
+    corpus, origin = corpus_hash(passages), _origin(analyze)
+    terms = "" if analyze is english else f"-{analyze.__name__}"
+    folder = work_dir("indexes") / f"bm25-{corpus}-v{origin['kit']}-{origin['anserini']}{terms}"
+    if not _sound(folder, corpus, analyze):
+        for old in folder.parent.glob("building-*"):  # what a killed process left
+            with contextlib.suppress(OSError):
+                if time.time() - old.stat().st_mtime > 86400: shutil.rmtree(old)
+        building = Path(tempfile.mkdtemp(prefix="building-", dir=folder.parent))
+        try:
+            build_index(passages, building, analyze)
+            _put(building, folder, corpus, analyze)
+        finally: shutil.rmtree(building, ignore_errors=True)
+    return folder, corpus
+
 # %% ../../nbs/06_retrieval/01_lucene.ipynb #b893c0e3
 def _searcher(folder, k1, b, analyze=english, language="en"):
     "Anserini's searcher over an index folder; for an index of `analyze`'s terms, or with Anserini's analyzer for a language."
@@ -199,6 +216,7 @@ def _searcher(folder, k1, b, analyze=english, language="en"):
     if language != "en": searcher.set_language(language)
     return searcher
 
+# %% ../../nbs/06_retrieval/01_lucene.ipynb #e6f6abf4
 def _stored(hit):
     "The passage that an index stores for a hit, from Anserini's JSON or plain contents."
     raw = hit.lucene_document.get("raw") or hit.lucene_document.get("contents") or ""
@@ -210,7 +228,39 @@ def _stored(hit):
     if not text: title, text = "", title
     return Passage(doc.get("passage", hit.docid), title.strip().strip('"'), text.strip())
 
-class Lucene:
+# %% ../../nbs/06_retrieval/01_lucene.ipynb #3feef0d7
+class _Opened:
+    "A searcher over an index, and what it searches."
+    def _open(self, searcher, corpus, k1, b, threads):
+        self._searcher, self.size = searcher, searcher.get_total_num_docs() if searcher else 0
+        self.threads = threads or min(4, os.cpu_count() or 1)
+        terms = "" if self.analyze is english else f",{self.analyze.__name__}"
+        self.fingerprint = f"lucene(k1={k1},b={b},anserini {_origin()['anserini']}{terms}):{corpus}"
+
+    def _open_folder(self, folder, k1, b, threads, analyze):
+        "An index that the kit has built somewhere."
+        stamp = check_index(folder, analyze)
+        self.analyze, corpus = analyze or _by_stamp(stamp), stamp["corpus"]
+        self._open(_searcher(folder, k1, b, self.analyze), corpus, k1, b, threads)
+
+    def _open_passages(self, k1, b, threads, analyze):
+        "The kit's own index over the passages, built if need be."
+        self.analyze = analyze or analyzer_for(self.passages)
+        if not self.passages: return self._open(None, corpus_hash([]), k1, b, threads)
+        with _calling:  # of several that want the same index at once, one builds it
+            folder, corpus = cached_index(self.passages, self.analyze)
+            try: searcher = _searcher(folder, k1, b, self.analyze)
+            except UsageError:  # its files have the right sizes, and yet Lucene can't read them
+                shutil.rmtree(folder, ignore_errors=True)
+                searcher = _searcher(cached_index(self.passages, self.analyze)[0], k1, b, self.analyze)
+        self._open(searcher, corpus, k1, b, threads)
+
+    def _hits(self, found):
+        if self.passages is None: return [Hit(_stored(hit), hit.score, rank) for rank, hit in enumerate(found, 1)]
+        return [Hit(self.passages[int(hit.docid)], hit.score, rank) for rank, hit in enumerate(found, 1)]
+
+# %% ../../nbs/06_retrieval/01_lucene.ipynb #bca1d4d3
+class Lucene(_Opened):
     "BM25 in Lucene: an index on disk, made from passages when first needed, searched in threads."
     def __init__(
         self,
@@ -220,26 +270,8 @@ class Lucene:
         analyze=None,  # text -> terms; default: by the passages' language, or as the folder's stamp says
     ):
         self.passages = None if isinstance(source, (str, Path)) else list(source)
-        if self.passages is None:
-            stamp = check_index(source, analyze)
-            self.analyze, corpus = analyze or _by_stamp(stamp), stamp["corpus"]
-            self._open(_searcher(source, k1, b, self.analyze), corpus, k1, b, threads)
-            return
-        self.analyze = analyze or analyzer_for(self.passages)
-        if not self.passages: self._open(None, corpus_hash([]), k1, b, threads)
-        else:
-            with _calling:  # of several that want the same index at once, one builds it
-                folder, corpus = cached_index(self.passages, self.analyze)
-                try: searcher = _searcher(folder, k1, b, self.analyze)
-                except UsageError:  # its files have the right sizes, and yet Lucene can't read them
-                    shutil.rmtree(folder, ignore_errors=True)
-                    searcher = _searcher(cached_index(self.passages, self.analyze)[0], k1, b, self.analyze)
-            self._open(searcher, corpus, k1, b, threads)
-
-    def _open(self, searcher, corpus, k1, b, threads):
-        self._searcher, self.size = searcher, searcher.get_total_num_docs() if searcher else 0
-        self.threads = threads or min(4, os.cpu_count() or 1)
-        self.fingerprint = f"lucene(k1={k1},b={b},anserini {_origin()['anserini']}{'' if self.analyze is english else ',' + self.analyze.__name__}):{corpus}"
+        if self.passages is None: self._open_folder(source, k1, b, threads, analyze)
+        else: self._open_passages(k1, b, threads, analyze)
 
     @classmethod
     def prebuilt(
@@ -273,10 +305,6 @@ class Lucene:
                 ids.add(str(i))
             found = self._searcher.batch_search(texts, ids, k, self.threads)
             return [self._hits(found.get(str(i))) for i in range(len(queries))]
-
-    def _hits(self, found):
-        if self.passages is None: return [Hit(_stored(hit), hit.score, rank) for rank, hit in enumerate(found, 1)]
-        return [Hit(self.passages[int(hit.docid)], hit.score, rank) for rank, hit in enumerate(found, 1)]
 
 # %% ../../nbs/06_retrieval/01_lucene.ipynb #932ed360
 def _download(name):

@@ -13,6 +13,7 @@ from itertools import product
 
 # %% ../../nbs/07_scoring/00_statistics.ipynb #2f65df2a
 def _values(values):
+    "Values as an array; none, or one that is no number, is a `ValueError`."
     import numpy as np
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or not len(values): raise ValueError("there are no values to take a mean of")
@@ -26,6 +27,7 @@ def _resampled(values, seed, n):
     block = max(1, 10_000_000 // size)
     return np.concatenate([values[rng.integers(size, size=(min(block, n - i), size))].mean(axis=1) for i in range(0, n, block)])
 
+# %% ../../nbs/07_scoring/00_statistics.ipynb #8b8ab99e
 def bootstrap(
     values,  # one per question
     seed: int = 0,  # of the resampling
@@ -48,6 +50,7 @@ class Paired:
     p: float  # two-sided: how often chance alone would give so large a difference
     n: int  # questions
 
+# %% ../../nbs/07_scoring/00_statistics.ipynb #ef61c00e
 def paired_test(
     first,  # one value per question
     second,  # the other system's, in the same order
@@ -97,6 +100,7 @@ class Agreement:
     observed: float  # PA: how often two annotators agree on an item
     expected: float  # PE: how often they would by chance
 
+# %% ../../nbs/07_scoring/00_statistics.ipynb #26690e86
 def fleiss_kappa(
     judgements,  # per item, the annotators' labels (the same number of them everywhere)
 ) -> Agreement:
@@ -109,25 +113,28 @@ def fleiss_kappa(
     return Agreement((observed - expected) / (1 - expected) if expected < 1 else float("nan"), observed, expected)
 
 # %% ../../nbs/07_scoring/00_statistics.ipynb #527a8087
-def pearson(
-    x, y,  # paired values
-) -> tuple[float, float]:  # r, two-sided p
-    "Pearson's correlation (scipy); not a number where one side is constant."
-    return _correlation("pearsonr", x, y)
-
-def spearman(
-    x, y,  # paired values
-) -> tuple[float, float]:  # rho, two-sided p
-    "Spearman's rank correlation (scipy); not a number where one side is constant."
-    return _correlation("spearmanr", x, y)
-
 def _correlation(name, x, y):
+    "scipy's statistic of that name, and its p."
     import numpy as np, scipy.stats
     x, y = _values(x), _values(y)
     if len(x) != len(y) or len(x) < 2: raise ValueError(f"a correlation needs two or more pairs, not {len(x)} and {len(y)} values")
     if np.ptp(x) == 0 or np.ptp(y) == 0: return float("nan"), float("nan")
     found = getattr(scipy.stats, name)(x, y)
     return float(found.statistic), float(found.pvalue)
+
+# %% ../../nbs/07_scoring/00_statistics.ipynb #e7ea01ac
+def pearson(
+    x, y,  # paired values
+) -> tuple[float, float]:  # r, two-sided p
+    "Pearson's correlation (scipy); not a number where one side is constant."
+    return _correlation("pearsonr", x, y)
+
+# %% ../../nbs/07_scoring/00_statistics.ipynb #02d6ccdc
+def spearman(
+    x, y,  # paired values
+) -> tuple[float, float]:  # rho, two-sided p
+    "Spearman's rank correlation (scipy); not a number where one side is constant."
+    return _correlation("spearmanr", x, y)
 
 # %% ../../nbs/07_scoring/00_statistics.ipynb #65c5c19e
 def frontier_area(
@@ -172,6 +179,7 @@ def _clusters(x, k, seed, tries=5, rounds=500):
         if inertia < best[0]: best = inertia, labels
     return best[1]
 
+# %% ../../nbs/07_scoring/00_statistics.ipynb #3ef09f68
 def mauve(
     people,  # features of people's texts, (texts, dimensions)
     model,  # features of a model's texts

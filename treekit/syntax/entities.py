@@ -56,6 +56,7 @@ class Annotator(Protocol):
     fingerprint: str  # changes whenever an annotation might
     def __call__(self, texts: list[str]) -> list[Annotated]: ...  # one per text, in order
 
+# %% ../../nbs/05_syntax/01_entities.ipynb #fddfe4b2
 class StanzaAnnotator:
     "Stanza's dependency trees and entities, without its constituency trees."
     def __init__(
@@ -81,7 +82,8 @@ class SpacyAnnotator:
         model: str = "en_core_web_trf",  # the paper's (Sec. 3.1); an installed package, or a folder
     ):
         try: import spacy
-        except ImportError: raise UsageError(f"spaCy is not installed; get it with: pip install spacy && python -m spacy download {model}") from None
+        except ImportError:
+            raise UsageError(f"spaCy is not installed; get it with: pip install spacy && python -m spacy download {model}") from None
         try: self.model = spacy.load(model)
         except OSError: raise UsageError(f"spaCy has no model {model!r}; get it with: python -m spacy download {model}") from None
         self.fingerprint = f"spacy-{spacy.__version__}:{model}-{self.model.meta.get('version', '')}"
@@ -98,7 +100,8 @@ class SpacyAnnotator:
             number = {t.i: n for n, t in enumerate(words, 1)}
             rows = [(t.idx, t.idx + len(t.text), 0 if t.head.i == t.i else number.get(t.head.i, 0), t.pos_) for t in words]
             if rows: sentences.append(Shape(*zip(*rows)))
-        return Annotated(tuple(sentences), tuple(Entity(e.text, e.label_, e.start_char, e.end_char) for e in doc.ents), "" if sentences else "the parser found no sentence")
+        entities = tuple(Entity(e.text, e.label_, e.start_char, e.end_char) for e in doc.ents)
+        return Annotated(tuple(sentences), entities, "" if sentences else "the parser found no sentence")
 
 # %% ../../nbs/05_syntax/01_entities.ipynb #110fbae7
 class FlairRecogniser:
@@ -111,19 +114,24 @@ class FlairRecogniser:
         try:
             import flair
             from flair.models import SequenceTagger
-        except ImportError: raise UsageError("flair is not installed; get it, in an environment of its own since it holds an older transformers, with: pip install flair") from None
+        except ImportError:
+            raise UsageError("flair is not installed; get it, in an environment of its own since it holds an older transformers, "
+                             "with: pip install flair") from None
         try: self.tagger = SequenceTagger.load(model)
-        except (OSError, ValueError, RuntimeError) as e: raise UsageError(f"flair can't load {model!r} ({type(e).__name__}): it is downloaded on first use and needs a network") from e
+        except (OSError, ValueError, RuntimeError) as e:
+            raise UsageError(f"flair can't load {model!r} ({type(e).__name__}): it is downloaded on first use and needs a network") from e
         self.annotator, self.fingerprint = annotator, f"{annotator.fingerprint}+flair-{flair.__version__}:{model}"
 
     def __call__(self, texts: list[str]) -> list[Annotated]:
         "Trees and entities of the texts, in one batch."
         from flair.data import Sentence
         annotated = self.annotator(texts)
-        places = [(i, s.starts[0], Sentence(text[s.starts[0]:s.ends[-1]])) for i, (text, a) in enumerate(zip(texts, annotated)) for s in a.sentences]
+        places = [(i, s.starts[0], Sentence(text[s.starts[0]:s.ends[-1]]))
+                  for i, (text, a) in enumerate(zip(texts, annotated)) for s in a.sentences]
         self.tagger.predict([s for _, _, s in places])
         found = [[] for _ in texts]
-        for i, start, sentence in places: found[i] += [Entity(e.text, e.tag, start + e.start_position, start + e.end_position) for e in sentence.get_spans("ner")]
+        for i, start, sentence in places:
+            for e in sentence.get_spans("ner"): found[i].append(Entity(e.text, e.tag, start + e.start_position, start + e.end_position))
         return [replace(a, entities=tuple(es)) for a, es in zip(annotated, found)]
 
 # %% ../../nbs/05_syntax/01_entities.ipynb #2904bf0a
@@ -143,10 +151,14 @@ def annotator_for(
 _VERSION = 1  # raise it when what is kept changes
 
 def _packed(a):
+    "An annotation as compressed JSON."
     rows = [[list(s.starts), list(s.ends), list(s.heads), list(s.upos)] for s in a.sentences]
-    return zlib.compress(json.dumps([rows, [[e.text, e.type, e.start, e.end] for e in a.entities], a.note], ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass"))
+    entities = [[e.text, e.type, e.start, e.end] for e in a.entities]
+    text = json.dumps([rows, entities, a.note], ensure_ascii=False, separators=(",", ":"))
+    return zlib.compress(text.encode("utf-8", "surrogatepass"))
 
 def _unpacked(blob):
+    "`_packed`'s inverse."
     rows, entities, note = json.loads(zlib.decompress(blob).decode("utf-8", "surrogatepass"))
     return Annotated(tuple(Shape(*map(tuple, r)) for r in rows), tuple(Entity(*e) for e in entities), note)
 
@@ -180,14 +192,16 @@ class Annotations:
         known = {t: Annotated(note="empty text") for t in texts if not t.strip()}
         with self._open() as db:
             for t in dict.fromkeys(texts):
-                if t not in known and (row := db.execute("SELECT annotated FROM texts WHERE key=?", (self._key(t),)).fetchone()): known[t] = _unpacked(row[0])
+                if t in known: continue
+                row = db.execute("SELECT annotated FROM texts WHERE key=?", (self._key(t),)).fetchone()
+                if row: known[t] = _unpacked(row[0])
         missing = [t for t in dict.fromkeys(texts) if t not in known]
         with tqdm(total=len(missing), desc="trees and entities", unit=" texts", delay=2) as bar:
             for i in range(0, len(missing), self.batch):
                 some = missing[i:i + self.batch]
                 with self._lock: new = dict(zip(some, self._made(some)))
-                with self._open() as db:
-                    db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", [(self._key(t), _packed(a)) for t, a in new.items() if not a.note.startswith("not parsed")])
+                rows = [(self._key(t), _packed(a)) for t, a in new.items() if not a.note.startswith("not parsed")]
+                with self._open() as db: db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", rows)
                 known |= new
                 bar.update(len(some))
         return [known[t] for t in texts]

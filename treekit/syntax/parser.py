@@ -32,11 +32,11 @@ class Token:
 # %% ../../nbs/05_syntax/00_parser.ipynb #f7973d7d
 @dataclass(frozen=True)
 class Constituent:
-    "A phrase: `label` over tokens `start` to `end` (0-based, half-open). A single token's node is labelled with its Penn tag and has no children."
-    label: str
-    start: int
-    end: int
-    children: tuple["Constituent", ...] = ()
+    "A phrase over some tokens."
+    label: str  # NP, VP, …; of a single token's node: its Penn tag
+    start: int  # 0-based
+    end: int  # behind the last
+    children: tuple["Constituent", ...] = ()  # none over a single token
 
     def walk(self):
         "This phrase and all phrases in it, from the top down."
@@ -101,6 +101,7 @@ class Parse:
     text: str
     sentences: tuple[Sentence, ...] = ()
 
+# %% ../../nbs/05_syntax/00_parser.ipynb #39f5f539
 class Parser(Protocol):
     "What a method may ask of a parser."
     fingerprint: str  # changes whenever a parse might
@@ -151,16 +152,18 @@ _CODE = "1"  # raise it when the conversion below changes what a parse holds
 def _sha256(path): return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 def _manifest(folder):
+    "What `manifest.json` says; None if there is none."
     path = Path(folder) / "manifest.json"
     if not path.exists(): return None
     try: return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError: raise UsageError(f"{path.name} in the parser's folder is not JSON; restore it with: git checkout data/parser") from None
+    except ValueError:
+        raise UsageError(f"{path.name} in the parser's folder is not JSON; restore it with: git checkout data/parser") from None
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #c336fb6a
 def check_models(
     folder: Path | str,  # a folder with the files of `FILES`
 ):
-    "Every model file is there and, if there is a manifest, has the size and hash it names; else a `UsageError` that names file and hash."
+    "Every model file is there and, if there is a manifest, has the hash that it names; else a `UsageError` that says which."
     folder, manifest = Path(folder), _manifest(folder)
     for name in FILES:
         path = folder / name
@@ -171,14 +174,16 @@ def check_models(
         if want is None: raise UsageError(f"parser model {name} is not in manifest.json; restore both with: git checkout data/parser")
         size, sha = path.stat().st_size, _sha256(path)
         if sha != want["sha256"]:
-            raise UsageError(f"parser model {name} is damaged: {size} bytes with SHA-256 {sha[:16]}…, not {want['bytes']} bytes with {want['sha256'][:16]}…; "
-                             "restore it with: git checkout data/parser")
+            raise UsageError(f"parser model {name} is damaged: {size} bytes with SHA-256 {sha[:16]}…, "
+                             f"not {want['bytes']} bytes with {want['sha256'][:16]}…; restore it with: git checkout data/parser")
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #002e5db7
 @lru_cache(maxsize=8)
 def _fingerprint(folder, stamp):
+    "A name for the models in a folder. `stamp` is what changes with the files, so that a replaced one is read again."
     manifest = _manifest(folder)
-    named = json.dumps(manifest["files"], sort_keys=True) if manifest else " ".join(_sha256(p) for p in sorted(Path(folder).glob("*.pt")))
+    if manifest: named = json.dumps(manifest["files"], sort_keys=True)
+    else: named = " ".join(_sha256(p) for p in sorted(Path(folder).glob("*.pt")))
     return f"folder:{hashlib.sha256(f'{_CODE} {named}'.encode()).hexdigest()[:16]}"
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #09af5cbe
@@ -194,8 +199,11 @@ def keeping(
             db.execute("PRAGMA journal_mode=WAL")
             db.execute(f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID")
             yield db
-    except sqlite3.Error as e: raise UsageError(f"{path.name!r} can't be used to keep {what} ({e}): move it away, or set TREEKIT_HOME to another folder") from None
+    except sqlite3.Error as e:
+        raise UsageError(f"{path.name!r} can't be used to keep {what} ({e}): "
+                         "move it away, or set TREEKIT_HOME to another folder") from None
 
+# %% ../../nbs/05_syntax/00_parser.ipynb #4df19160
 class ParseCache:
     "Parses on disk, by fingerprint and text."
     def __init__(self,
@@ -213,32 +221,45 @@ class ParseCache:
     ) -> dict[str, Parse]:  # those that are there
         "The stored parses of `texts`."
         with self._open() as db:
-            rows = ((t, db.execute("SELECT parse FROM parses WHERE key=?", (self.key(fingerprint, t),)).fetchone()) for t in dict.fromkeys(texts))
-            return {t: from_json(row[0]) for t, row in rows if row}
+            def row(text): return db.execute("SELECT parse FROM parses WHERE key=?", (self.key(fingerprint, text),)).fetchone()
+            return {t: from_json(found[0]) for t in dict.fromkeys(texts) if (found := row(t))}
 
     def put(self, fingerprint: str, parses: list[Parse]):
         "Store `parses`; one that is already there stays."
         with self._open() as db:
-            db.executemany("INSERT OR IGNORE INTO parses VALUES (?,?)", [(self.key(fingerprint, p.text), to_json(p)) for p in parses])
+            rows = [(self.key(fingerprint, p.text), to_json(p)) for p in parses]
+            db.executemany("INSERT OR IGNORE INTO parses VALUES (?,?)", rows)
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #31fe2e12
+_PROCESSORS = "tokenize,pos,lemma,depparse,constituency,ner"
+
 def _load(folder, package):
     "The Stanza pipeline over a folder of models, or over one of Stanza's packages."
+    return _load_package(package) if package else _load_folder(folder)
+
+def _load_package(package):
     import stanza
-    processors = "tokenize,pos,lemma,depparse,constituency,ner"
-    if package:
-        try: return stanza.Pipeline(lang="en", package=package, processors="tokenize,mwt,pos,lemma,depparse,constituency,ner", verbose=False, use_gpu=False)
-        except (OSError, ValueError, KeyError, RuntimeError) as e:
-            raise UsageError(f"Stanza's package {package!r} can't be loaded ({type(e).__name__}): it is downloaded on first use and needs a network; "
-                             "the profile setting 'parser = bundled' needs none") from e
+    processors = _PROCESSORS.replace("tokenize,", "tokenize,mwt,")
+    try: return stanza.Pipeline(lang="en", package=package, processors=processors, verbose=False, use_gpu=False)
+    except (OSError, ValueError, KeyError, RuntimeError) as e:
+        raise UsageError(f"Stanza's package {package!r} can't be loaded ({type(e).__name__}): it is downloaded on first use "
+                         "and needs a network; the profile setting 'parser = bundled' needs none") from e
+
+# %% ../../nbs/05_syntax/00_parser.ipynb #9ed4f0f7
+# what Stanza raises for models that it can't read: no manifest told us before, or it is another Stanza
+_UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, AssertionError, EOFError, pickle.UnpicklingError)
+
+def _load_folder(folder):
+    import stanza
     check_models(folder)
     paths = dict(zip("tokenize pos lemma depparse constituency ner".split(), FILES))
     named = {f"{k}_model_path": str(Path(folder) / v) for k, v in paths.items()}
     named |= {f"{k}_pretrain_path": str(Path(folder) / "vec.pt") for k in ("constituency", "ner")}
-    try: return stanza.Pipeline(lang="en", dir=str(folder), package=None, processors=processors, download_method=None, allow_unknown_language=True,
-                                use_gpu=False, verbose=False, **named)
-    except (OSError, ValueError, KeyError, RuntimeError, AssertionError, EOFError, pickle.UnpicklingError) as e:  # no manifest told us before, or another Stanza
-        raise UsageError(f"Stanza {stanza.__version__} can't load the models in {Path(folder).name!r} ({type(e).__name__}: {str(e).splitlines()[0][:120] if str(e) else ''}); "
+    how = dict(processors=_PROCESSORS, download_method=None, allow_unknown_language=True, use_gpu=False, verbose=False)
+    try: return stanza.Pipeline(lang="en", dir=str(folder), package=None, **how, **named)
+    except _UNREADABLE as e:
+        why = f"{type(e).__name__}: {str(e).splitlines()[0][:120] if str(e) else ''}"
+        raise UsageError(f"Stanza {stanza.__version__} can't load the models in {Path(folder).name!r} ({why}); "
                          "the bundled ones are restored with: git checkout data/parser") from e
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #bf725655

@@ -17,7 +17,7 @@ from ..config import UsageError
 from ..core.types import Question
 from ..core.llm import CallFailed
 from ..core.method import Kit, together
-from ..scoring.metrics import em, f1
+from ..scoring.short import em, f1
 from ..papers.searchr.paths import GENERATE, MOST, checked
 from ..papers.searchr.references import read, styled
 from ..papers.searchr.method import SearchR

@@ -13,7 +13,7 @@ from ..config import UsageError
 from ..core.types import Question
 from .sft import load_model, prompt_tokens, save_model
 from ..core.method import stated
-from ..scoring.metrics import em
+from ..scoring.short import em
 from .ppo import PPO, Episode, continued, plain, ppo
 from ..baselines.search_r1 import SEARCH_R1, read_turn, rollout
 

@@ -11,7 +11,7 @@ from ...config import UsageError
 from ...core.types import Question
 from ...corpora.documents import DocumentTree, introduced
 from ...core.llm import Completion, Request, count_tokens
-from ...scoring.metrics import covers
+from ...scoring.short import covers
 
 # %% ../../../nbs/10_papers/5_rdr2/03_oracle.ipynb #075b5a95
 def gold_answers(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['EXAMPLE', 'PATH', 'PATHS', 'MOST', 'LONGEST', 'GENERATE', 'NAVIGATE', 'YES_NO', 'UNCLEAR', 'REFORMULATE', 'INTEGRATE',
-           'paths_in', 'read_path', 'read_paths', 'words', 'checked', 'told_answer', 'rewritten']
+           'PROMPTS', 'paths_in', 'read_path', 'read_paths', 'words', 'checked', 'told_answer', 'rewritten']
 
 # %% ../../../nbs/10_papers/4_searchr/01_paths.ipynb #1d5d3b8f
 import json, re
@@ -191,3 +191,6 @@ def rewritten(
     text = " ".join(reply.strip().partition("\n")[0].split())
     if words(text) and len(text) <= LONGEST: return text, ""
     return question, "the rewriting " + (f"has {len(text)} characters" if words(text) else "is empty") + "; asked as it stands"
+
+# %% ../../../nbs/10_papers/4_searchr/01_paths.ipynb #27c41094
+PROMPTS = (GENERATE, NAVIGATE, UNCLEAR, REFORMULATE, INTEGRATE)

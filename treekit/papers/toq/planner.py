@@ -147,9 +147,9 @@ def language(question: str) -> str:
     "`ko` or `en`."
     return "ko" if korean_question(question) else "en"
 
-def in_both(part, task, format, ko, en):
-    "A part's prompt in both languages."
-    for lang, template in (("ko", ko), ("en", en)): PROMPTS[part, lang] = Prompt(f"toq.{part}.{lang}", task, template, format)
+def in_both(part, task, format, ko, en, table=PROMPTS):
+    "A part's prompt in both languages, put into the table."
+    for lang, template in (("ko", ko), ("en", en)): table[part, lang] = Prompt(f"toq.{part}.{lang}", task, template, format)
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #a8aedb36
 in_both("integrate", "integrate_answer", SPAN, """\

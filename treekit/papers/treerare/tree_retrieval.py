@@ -19,7 +19,7 @@ from ...core.method import Kit, Prediction, check_fields, cited, prompt_family
 from .phrases import Phrase, phrase_tree
 from ...retrieval.bm25 import BM25, Hit, Retriever
 from ...retrieval.dense import CrossEncoder, Dense, embedder
-from .method import PROMPTS, merge_hits
+from .method import BY_FAMILY, merge_hits
 
 # %% ../../../nbs/10_papers/1_treerare/02_tree_retrieval.ipynb #81f5432c
 MS_MARCO = "cross-encoder/ms-marco-MiniLM-L-12-v2"
@@ -204,7 +204,7 @@ class TreeRetrieval:
         nodes = [root] if self.evidence == "root" else root.bottom_up()
         documents = list(dict.fromkeys(h.passage for n in nodes for h in n.best))
         node = kit.trace.add("answer", "", passages=len(documents), reranker=reranker(self.reranker).name)
-        reply = await kit.ask(PROMPTS[prompt_family(question, self.family)][1], node=node, question=text, documents=documents)
+        reply = await kit.ask(BY_FAMILY[prompt_family(question, self.family)][1], node=node, question=text, documents=documents)
         node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
         return Prediction(reply["answer"], kit.trace, kit.usage)
 
