@@ -46,7 +46,7 @@ def corpus(passages=PASSAGES): return Corpus(passages, "examples", Annotations(R
 
 
 def said(part, question, history="", documents=""):
-    "The reply to a prompt of `treekit.papers.searchr.paths` or of SEARCH-R."
+    "The reply to a prompt of `treekit.baselines.subquestions` or of SEARCH-R."
     if part == "navigate": return json.dumps(BY_QUESTION[question].path)
     if part == "generate": return json.dumps([BY_QUESTION[question].path, [question]])
     if part == "unclear": return "Yes" if references([*(q for _, q, _ in heard(history)), question])[-1] or "#" in question else "No"

@@ -4,13 +4,14 @@ import asyncio, inspect, math, random
 import pytest
 
 from fakes import FakeChat, FakeShelf
-from treekit.papers.arise.method import ARISE, METHODS, READINGS, path_after
+from treekit.papers.arise.mcts import path_after
+from treekit.papers.arise.method import ARISE, METHODS, READINGS
 from treekit.retrieval.bm25 import Hit
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.core.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
 from treekit.core.method import Kit
-from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Thinking, risk_value, words
+from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Reasoner, risk_value, word_key
 from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
@@ -105,7 +106,7 @@ def test_if_one_fails_none_is_left_that_nobody_awaits(one_by_one):
     async def later(): begun.append(1)
 
     async def go():
-        each, coroutines = Thinking(ARISE(one_by_one=one_by_one), "?", Kit(Seeded(0))).each, [fails(), later(), later()]
+        each, coroutines = Reasoner(ARISE(one_by_one=one_by_one), "?", Kit(Seeded(0))).each, [fails(), later(), later()]
         with pytest.raises(LookupError): await each(coroutines)
         return {inspect.getcoroutinestate(c) for c in coroutines}
 
@@ -319,5 +320,5 @@ def test_samples_are_not_asked_twice():
     one = asyncio.run(ARISE()(QUESTION, Kit(StoredChat(first, store), OneEach())))
     two = asyncio.run(ARISE()(QUESTION, Kit(StoredChat(second, store), OneEach())))
     assert not second.asked and two.usage.hits == two.usage.calls == one.usage.calls and two.answer == one.answer
-    answered = [words(t.split("Question:")[1].split("\n")[0]) for t in first.texts if "Supporting facts" in t]
+    answered = [word_key(t.split("Question:")[1].split("\n")[0]) for t in first.texts if "Supporting facts" in t]
     assert len(answered) == len(set(answered))

@@ -9,7 +9,7 @@ from treekit.baselines import chainrag
 from treekit.baselines import search_r1
 from treekit.corpora.identity import corpus_hash
 from treekit.retrieval.bm25 import BM25, Hit
-from treekit.baselines.chainrag import ChainRAG, NativeRAG, SentenceGraph, build, kept, sentences_of
+from treekit.baselines.chainrag import ChainRAG, NativeRAG, SentenceGraph, build_graph, kept_graph, sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.syntax.entities import Annotated, Annotations, Shape, annotated_text
@@ -77,7 +77,7 @@ def sentences(prediction): return [[s["text"] for s in n.data["sentences"]] for 
 
 # the graph
 
-def graph(pages, **how): return build(pages, PairsOfCapitals(), FakeEmbedder(), **how)
+def graph(pages, **how): return build_graph(pages, PairsOfCapitals(), FakeEmbedder(), **how)
 
 
 def test_a_passage_is_cut_where_its_parser_cut_it_and_bears_its_title():
@@ -254,14 +254,14 @@ def test_the_cache_saves_the_work_and_changes_nothing():
 
 def test_a_broken_file_is_made_again_and_other_passages_are_another_graph(home):
     by, parser = FakeEmbedder("words"), PairsOfCapitals()
-    whole = kept(corpus(annotator=parser), by)
+    whole = kept_graph(corpus(annotator=parser), by)
     [file] = (home / "sentencegraphs").iterdir() if (home / "sentencegraphs").exists() else list(home.rglob("sentencegraphs/*.npz"))
     file.write_bytes(file.read_bytes()[:100])
-    again = kept(corpus(annotator=parser), by)
+    again = kept_graph(corpus(annotator=parser), by)
     assert (again.sentences, again.names, again.nearest, again.made) == (whole.sentences, whole.names, whole.nearest, dict(parsed=4, embedded=8)) and np.array_equal(again.vectors, whole.vectors)
-    read = kept(corpus(annotator=parser), by)
+    read = kept_graph(corpus(annotator=parser), by)
     assert read.made == dict(parsed=0, embedded=0) and (read.sentences, read.names, read.nearest) == (whole.sentences, whole.names, whole.nearest)
-    assert kept(corpus(PAGES[:2], parser), by).made == dict(parsed=2, embedded=5) and kept(corpus(annotator=parser), by, 1).made["embedded"] == 8
+    assert kept_graph(corpus(PAGES[:2], parser), by).made == dict(parsed=2, embedded=5) and kept_graph(corpus(annotator=parser), by, 1).made["embedded"] == 8
 
 
 def test_a_runs_questions_share_one_graph():

@@ -15,7 +15,7 @@ from treekit.core.method import Kit
 from treekit.training.navigator import PRESETS, STAGES, TrainedNavigator, example, names, restored, sound, stage, train_navigator, without
 from treekit.training.navigator_data import COUNTS, MEASURES, Pair, collected, gold, measured, parted, path_em, path_f1, slotted, well_formed, wordings
 from treekit.offline.chat import ExtractiveChat
-from treekit.papers.searchr.paths import NAVIGATE
+from treekit.baselines.subquestions import NAVIGATE
 from treekit.training.ppo import PPO
 from treekit.papers.searchr.method import SearchR
 from treekit.core.store import Store

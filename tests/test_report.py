@@ -11,7 +11,7 @@ from treekit.config import UsageError, root
 from treekit.core.types import Question
 from treekit.core.llm import Completion
 from treekit.core.method import Prediction
-from treekit.papers.searchr.paths import NAVIGATE
+from treekit.baselines.subquestions import NAVIGATE
 from treekit.figures.report import COLUMNS, VERDICTS, compare, count_verdicts, dot_plot, group_for, ht, md, published, relative_improvement, save_figure, save_table, summary, to_html, to_markdown, verdict
 
 TABLES = sorted(p.stem.split("_", 1) for p in (root() / "data" / "published").glob("*_*.csv") if not p.stem.endswith("settings"))

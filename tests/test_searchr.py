@@ -18,7 +18,8 @@ from treekit.corpora.load import load
 from treekit.retrieval.informativeness import Steps
 from treekit.core.llm import CallFailed, OpenAIChat
 from treekit.core.method import Kit
-from treekit.papers.searchr.paths import EXAMPLE, GENERATE, LONGEST, MOST, NAVIGATE, PATH, PATHS, checked, read_path, read_paths, told_answer
+from treekit.baselines.subquestions import LONGEST_SUBQUESTION, MOST_SUBQUESTIONS, NAVIGATE, PATH, PATH_EXAMPLE, checked, known_answer, read_path
+from treekit.papers.searchr.paths import GENERATE, PATHS, read_paths
 from treekit.papers.searchr.references import UNFOUND
 from treekit.papers.searchr.references import dangling, heard, references, resolved, styled, told
 from treekit.experiments.run import run
@@ -223,7 +224,7 @@ BAD = {"malformed": '[["Who is the producer of Here Comes the Boom?", "Who plays
 def test_a_bad_path_is_recorded_and_the_question_goes_on(kind):
     p, _ = ask(EXAMPLES["table6"].question, says=instead(navigate=BAD[kind], answer="FINAL: Kevin James", unclear="Yes", reformulate=lambda q: q, integrate="FINAL: someone"))
     steps = subs(p.trace)
-    assert 1 <= len(steps) <= MOST and all(n.data["evidence"] == "Kevin James" for n in steps) and p.answer in ("someone", "Kevin James")
+    assert 1 <= len(steps) <= MOST_SUBQUESTIONS and all(n.data["evidence"] == "Kevin James" for n in steps) and p.answer in ("someone", "Kevin James")
     if kind not in ("one", "other writing"): assert notes(p.trace), kind
     json.dumps(p.to_json()).encode()
 
@@ -244,7 +245,7 @@ def test_a_missing_answer_stands_in_the_history():
     one, _, three, four = subs(p.trace)
     assert one.data["evidence"] == UNFOUND and three.data["queries"] == ["Who was born in #1 and studied at Sark Academy?"]  # what was found is put in, the rest stays
     assert notes(p.trace) == ["what it refers to wasn't found; asked as it stands"] and p.answer == "unknown"
-    assert [told_answer(a) for a in ("Unknown.", "N/A", "not stated in the passages", "Unknown Pleasures", "1702")] == ["", "", "", "Unknown Pleasures", "1702"]
+    assert [known_answer(a) for a in ("Unknown.", "N/A", "not stated in the passages", "Unknown Pleasures", "1702")] == ["", "", "", "Unknown Pleasures", "1702"]
 
 
 # --- reading
@@ -261,7 +262,7 @@ def test_any_reply_gives_a_path_that_can_be_asked(text):
     for path in [read_path(text)[0], *read_paths(text)[0], [text] * 3, [text, "Where was this person born?", text[::-1]]]:
         assert all(isinstance(q, str) for q in path)
         asked, _ = checked(path, "The question?")
-        assert 1 <= len(asked) <= MOST and all(q.strip() and len(q) <= LONGEST for q in asked)
+        assert 1 <= len(asked) <= MOST_SUBQUESTIONS and all(q.strip() and len(q) <= LONGEST_SUBQUESTION for q in asked)
         needs = references(asked)
         assert all(n < i for i, some in enumerate(needs) for n in some) and len(dangling(asked)) == len(asked)
         earlier = [(i, q, "Ada Roth") for i, q in enumerate(asked)]
@@ -274,7 +275,7 @@ def test_any_reply_gives_a_path_that_can_be_asked(text):
 @given(st.lists(st.lists(TEXTS.filter(lambda t: re.search(r"\w", t)), min_size=1, max_size=4), min_size=1, max_size=3, unique_by=lambda p: tuple(re.findall(r"\w+|#", " ".join(p).lower()))))
 def test_what_is_written_is_read_again(paths):
     assert read_path(PATH.render(paths[0]))[0] == paths[0]
-    assert read_paths(PATHS.render(paths))[0] == [p for p in paths if p not in EXAMPLE[1:]]
+    assert read_paths(PATHS.render(paths))[0] == [p for p in paths if p not in PATH_EXAMPLE[1:]]
 
 
 @settings(deadline=None)
@@ -345,4 +346,4 @@ def test_words_of_models(path, expected): assert references(path)[-1] == expecte
 def test_the_prompts_say_what_the_paper_s_say():
     text = GENERATE(question="Who?").text
     for word in ("two different lists", "Split only", "overlaps", "exactly one", "two sub-questions", "one valid JSON array", "Question: Who?"): assert word in text
-    assert [NAVIGATE.task, GENERATE.task] == ["decompose_path", "generate_paths"] and read_paths(text)[0] == [EXAMPLE[1], EXAMPLE[2]]
+    assert [NAVIGATE.task, GENERATE.task] == ["decompose_path", "generate_paths"] and read_paths(text)[0] == [PATH_EXAMPLE[1], PATH_EXAMPLE[2]]

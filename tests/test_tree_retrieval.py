@@ -13,9 +13,8 @@ from treekit.corpora.load import load, load_corpus
 from treekit.core.method import Kit, configure
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval.bm25 import BM25, Hit
-from treekit.retrieval.choice import retriever_for
-from treekit.retrieval.dense import Hybrid
-from treekit.papers.treerare.tree_retrieval import HANDED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, handed_up, reranker
+from treekit.retrieval.dense import Hybrid, retriever_for
+from treekit.papers.treerare.tree_retrieval import INHERITED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, inherited_scores, reranker, with_passages
 
 
 
@@ -141,7 +140,7 @@ def test_every_node_equals_a_computation_by_hand(tree, rerank_by):
     words, second = BM25(TREE), reranker("bm25")
     retriever = TreeRetriever(words, FakeParser({EXAMPLE.text: EXAMPLE}), tree=tree, per_node=2, kept=3, rerank_by=rerank_by, rerank=second)
     phrase = phrase_tree(EXAMPLE, tree, 3)
-    root = retriever.resolve(EXAMPLE.text, retriever.hang(phrase, iter(words.search([p.text for p in phrase.walk()], 2))), k=1)
+    root = retriever.resolve(EXAMPLE.text, with_passages(phrase, iter(words.search([p.text for p in phrase.walk()], 2))), k=1)
     for node in root.bottom_up():
         union = {h.passage for p in node.phrase.walk() for h in words.search([p.text], 2)[0]}
         assert {h.passage for h in node.pool} == union
@@ -154,9 +153,9 @@ def test_what_children_hand_up():
     words = BM25(TREE)
     retriever = TreeRetriever(words, FakeParser({EXAMPLE.text: EXAMPLE}), rerank=reranker("bm25"), bridged=Bridged(words))
     phrase = phrase_tree(EXAMPLE)
-    root = retriever.resolve(EXAMPLE.text, retriever.hang(phrase, iter(words.search([p.text for p in phrase.walk()], 10))))
-    handed = handed_up(root)
-    assert {c.best[0].passage for c in root.children} <= set(handed) and max(handed.values()) == HANDED and min(handed.values()) > 0
+    root = retriever.resolve(EXAMPLE.text, with_passages(phrase, iter(words.search([p.text for p in phrase.walk()], 10))))
+    handed = inherited_scores(root)
+    assert {c.best[0].passage for c in root.children} <= set(handed) and max(handed.values()) == INHERITED and min(handed.values()) > 0
     assert {"c", "d"} <= {h.passage.id for h in root.best} and not {"c", "d"} & {h.passage.id for h in root.pool if h in root.own}
 
 

@@ -9,7 +9,7 @@ __all__ = ['GAP', 'seen', 'show_search', 'states_below', 'draw_search', 'chain',
 # %% ../../nbs/14_figures/04_arise.ipynb #4c3a3072
 from ..config import UsageError
 from .drawing import SIZE, _arrow, _Block, _canvas, clean
-from ..papers.arise.mcts import numbers, path_after, states
+from ..papers.arise.mcts import numbers_after, path_after, search_nodes
 from ..core.method import Node, Trace
 from .report import PAGE, fonts
 
@@ -19,7 +19,7 @@ def seen(
     after: int | None = None,  # a round; None: the last
 ) -> tuple[int, float] | None:  # visits and value; None: it wasn't there yet
     "A state's visits and value after a round."
-    return numbers(node.data, after)
+    return numbers_after(node.data, after)
 
 # %% ../../nbs/14_figures/04_arise.ipynb #2e94d70e
 def show_search(
@@ -32,7 +32,7 @@ def show_search(
         visits, value = seen(node, after)
         lines.append(f"{'*' if node.id in chosen else ' '} {'  ' * level}N={visits} Q={value:.2f}  {clean(node.text)}" + (f" → {clean(node.data['result'])}" if node.data.get("result") else ""))
         for child in states_below(trace, node, after): put(child, level + 1)
-    put(states(trace)[0], 0)
+    put(search_nodes(trace)[0], 0)
     return "\n".join(lines)
 
 def states_below(trace, node, after=None):
@@ -48,7 +48,7 @@ class _Plan:
     def __init__(self, trace, after=None, most=3, width=PAGE * 72, lines=3, columns=0):
         self.trace, self.after, self.lines = trace, after, lines
         self.chosen = [n.id for n in path_after(trace, after)]
-        self.root = states(trace)[0]
+        self.root = search_nodes(trace)[0]
         self.answer = next((n for n in trace.nodes if n.kind == "answer"), None) if after is None else None
         self.kept, self.more, self.depth, self.blocks, self.top = {}, {}, {self.root.id: 0}, {}, {}
         self._choose(most)
@@ -171,7 +171,7 @@ def draw_line_and_tree(
 # %% ../../nbs/14_figures/04_arise.ipynb #46d419b7
 def growing_round(trace: Trace) -> int:
     "The first round that added states below the first level; the first that added any, if there is none."
-    root, *others = states(trace)
+    root, *others = search_nodes(trace)
     born = [(n.data["changes"][0][0], n.parent != root.id) for n in others]
     return min((r for r, deep in born if deep), default=min((r for r, _ in born), default=0))
 
@@ -187,10 +187,10 @@ def draw_pipeline(
     if not path: raise UsageError("the search has made no step, so there is nothing to draw")
     step, before = path[-1], path[:-1]
     hits = [(f"{h['title']}: {clean((documents or {}).get(h['id'], ''))}".rstrip(": "), False, "▪", lines) for h in step.data.get("hits", [])]
-    made = _Row([[("Question and state", True, "", 1), (clean(states(trace)[0].text), False, "", 2 * lines)] + [(clean(n.data["result"]), False, "⊕", lines) for n in before],
+    made = _Row([[("Question and state", True, "", 1), (clean(search_nodes(trace)[0].text), False, "", 2 * lines)] + [(clean(n.data["result"]), False, "⊕", lines) for n in before],
                  [("Decomposition", True, "", 1), (clean(step.text), False, "?", lines)], [("Retrieval", True, "", 1), *(hits or [("nothing was found", False, "", 1)])],
                  [("Reasoning", True, "", 1), (clean(step.data["result"]), False, "→", 2 * lines)]], W, 4)
-    root = states(trace)[0]
+    root = search_nodes(trace)[0]
     weighed = states_below(trace, root)[:5]
     worth = _Row([[(clean(n.data["result"]), False, "→", lines), *([(f"Risk {n.data['risk']:.2f}", False, "", 1)] if n.data.get("risk") is not None else []), ("N {}   Q {:.2f}".format(*seen(n)), True, "", 1)] for n in weighed], W, max(1, len(weighed)), follow=False)
     deep = max(_Plan(trace, round, most).depth.values()) + 1

@@ -6,7 +6,6 @@
 __all__ = ['Hit', 'Retriever', 'english', 'analyzer_for', 'lucene_length', 'BM25']
 
 # %% ../../nbs/06_retrieval/00_bm25.ipynb #29d2f279
-import hashlib, json
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -142,6 +141,7 @@ def _best(scores, k, among=None):
     if 0 < k < len(found): found = found[scores[found] >= np.partition(scores[found], -k)[-k]]
     return found[np.argsort(-scores[found], kind="stable")][:k]
 
+# %% ../../nbs/06_retrieval/00_bm25.ipynb #2e9eae0d
 class BM25:
     "BM25 in memory (bm25s), equal to Lucene's ranking: for a question's own pool, or a corpus of some thousand passages."
     def __init__(

@@ -25,7 +25,7 @@ from ..core.llm import Request
 from ..core.method import Kit, together
 from .navigator_data import Pair, collected, followed, measured, parted, summary, well_formed
 from ..offline.chat import ExtractiveChat
-from ..papers.searchr.paths import NAVIGATE, checked
+from ..baselines.subquestions import NAVIGATE, checked
 from .ppo import PPO, Rated, frozen, headed, load_headed, plain, ppo, sample, save_headed, seen, train_reward
 from ..papers.searchr.method import SearchR
 from .chat import TrainedChat

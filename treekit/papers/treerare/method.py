@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SUBQUESTIONS', 'SUBQUESTIONS_AMBIGUOUS', 'SUBANSWERS', 'ANSWER', 'ANSWER_AMBIGUOUS', 'BY_FAMILY', 'PROMPTS',
            'METHODS', 'PUBLIC_CODE', 'ABLATIONS', 'READINGS', 'select_queries', 'generate_queries', 'merge_hits',
-           'Turn', 'plant', 'TreeRare']
+           'Turn', 'plant', 'known_evidence', 'all_evidence', 'visit', 'resolve', 'TreeRare']
 
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #b3e20b75
 import asyncio
@@ -24,7 +24,8 @@ from ...syntax.parser import Parse
 SUBQUESTIONS = Prompt("treerare.subquestions", "subquestions", """\
 You are an expert who is looking into the phrase "$phrase" of the main question: "$question"
 
-1. Write at most $candidates simple questions. They are about $phrase, and find out what makes the main question easier to understand. Each should need a single hop, be clear, and work well as a search query.
+1. Write at most $candidates simple questions. They are about $phrase, \
+and find out what makes the main question easier to understand. Each should need a single hop, be clear, and work well as a search query.
 2. This is what is known so far.
 Documents:
 $context
@@ -33,6 +34,7 @@ Choose the $pick questions that best take the main question apart and lead to it
 Keep strictly to this format:
 response: question1; question2; ...""", QUESTIONS)
 
+# %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #0a92457b
 SUBQUESTIONS_AMBIGUOUS = Prompt("treerare.subquestions_ambiguous", "subquestions_ambiguous", """\
 You are an expert in disambiguation who is looking into the phrase "$phrase" of the question: "$question"
 
@@ -53,7 +55,8 @@ This is what is known so far.
 Documents:
 $context
 
-Choose the $pick questions that best disambiguate the question, so that its different meanings are covered, and keep strictly to this format:
+Choose the $pick questions that best disambiguate the question, so that its different meanings are covered, \
+and keep strictly to this format:
 response: question1; question2; ...""", QUESTIONS)
 
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #d2666c75
@@ -68,12 +71,16 @@ def select_queries(
     wanted, names = set(content_words(phrase)), {q: len(_named(q)) for q in words.values()}
     most, seen, chosen = max(names.values(), default=0) or 1, set(), []
     while len(chosen) < min(n, len(words)):  # `max` takes the first of equals
-        best = max((w for w in words if words[w] not in chosen), key=lambda w: len(w & wanted - seen) / max(1, len(wanted)) + names[words[w]] / most)
+        def worth(w): return len(w & wanted - seen) / max(1, len(wanted)) + names[words[w]] / most  # coverage + specificity
+        best = max((w for w in words if words[w] not in chosen), key=worth)
         chosen.append(words[best])
         seen |= best
     return [q for q in words.values() if q in chosen]
 
-def _named(query): return {w for i, part in enumerate(query.split()) if part[:1].isdigit() or i and part[:1].isupper() for w in content_words(part)}
+def _named(query):
+    "A query's names and numbers; its first word has a capital anyway."
+    parts = enumerate(query.split())
+    return {w for i, part in parts if part[:1].isdigit() or i and part[:1].isupper() for w in content_words(part)}
 
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #b12dc059
 async def generate_queries(
@@ -90,7 +97,8 @@ async def generate_queries(
 ) -> list[str]:  # $Q_n$
     "QG: ask for queries about a phrase, given what is known about the phrases inside it."
     pick = n if selection == "model" and prompt.task == "subquestions" else candidates
-    found = await kit.ask(prompt, node=node, remaining=remaining, question=question, phrase=phrase, context=context, candidates=str(candidates), pick=str(pick))
+    inputs = dict(question=question, phrase=phrase, context=context, candidates=str(candidates), pick=str(pick))
+    found = await kit.ask(prompt, node=node, remaining=remaining, **inputs)
     if not found:
         node.notes.append("no query came back; the phrase itself is the query")
         return [phrase]
@@ -167,6 +175,7 @@ class Turn:
         for child in self.children: yield from child.bottom_up()
         yield self
 
+# %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #5254ce74
 def plant(
     phrase: Phrase,  # the root
     trace: Trace,  # gets a node of kind "phrase" for each
@@ -178,6 +187,51 @@ def plant(
     return Turn(phrase, node, depth, [plant(c, trace, node, depth + 1) for c in phrase.children])
 
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #0a5c3c9d
+def _once(turns): return list({str(e): e for t in turns for e in t.evidence}.values())
+
+def known_evidence(m: "TreeRare", turn: Turn) -> list:
+    "$\\{E_c\\}$: what query generation sees of the phrases inside; or all that was found below, with its queries."
+    below = [t for t in turn.bottom_up() if t is not turn]
+    if not m.subcomponent_answers: return _once(below)  # passages: a parent has inherited them from all below
+    if m.handed_up == "children": return [e for c in turn.children for e in c.evidence]
+    return [": ".join(["; ".join(t.queries)] * bool(t.queries) + [e]) for t in below for e in t.evidence]
+
+def all_evidence(m: "TreeRare", root: Turn) -> list:
+    "$\\{E_n \\mid n \\in N\\}$, bottom-up, each under its phrase; or all passages, or all queries."
+    if not m.subcomponent_answers: return _once(root.bottom_up())
+    return [e if e == t.phrase.text else f"{t.phrase.text}: {e}" for t in root.bottom_up() for e in t.evidence]
+
+# %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #862b4c5b
+async def visit(m: "TreeRare", turn: Turn, question: str, kit: Kit, prompt: Prompt):
+    "Queries, passages and $E_n$ of one node."
+    phrase, node, leaf = turn.phrase.text, turn.node, turn.depth > 0 and not turn.children
+    if leaf and m.leaves == "evidence":
+        turn.evidence = [phrase]
+        node.data["evidence"] = phrase
+        return
+    above = 1 + turn.depth * (1 + m.subcomponent_answers) * m.query_generation  # calls on the way up, the final one included
+    if not m.query_generation or leaf and m.leaves == "phrase": turn.queries = [phrase]
+    else:
+        counts = m.candidates, m.n_queries, m.selection, above + m.subcomponent_answers
+        turn.queries = await generate_queries(kit, node, prompt, question, phrase, known_evidence(m, turn), *counts)
+    hits = merge_hits(await kit.retrieve(turn.queries, m.top_k)) if m.retrieval else []
+    node.data |= dict(queries=turn.queries, hits=cited(hits))
+    if m.subcomponent_answers:
+        inputs = dict(questions=turn.queries if m.query_generation else [question], documents=[h.passage for h in hits])
+        reply = await kit.ask(SUBANSWERS, node=node, waits=m.query_generation, remaining=above, **inputs)
+        turn.evidence = [reply] if reply.strip() else []
+        node.data["evidence"] = reply
+    elif m.retrieval: turn.evidence = [h.passage for h in hits]
+    else: turn.evidence = turn.queries if m.query_generation else []
+
+# %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #180413fb
+async def resolve(m: "TreeRare", turn: Turn, question: str, kit: Kit, prompt: Prompt):
+    "A node's turn comes the moment its children's evidence is there. Only query generation needs that: without it nobody waits."
+    below = [resolve(m, child, question, kit, prompt) for child in turn.children]
+    if m.query_generation: await together(below)
+    await together([visit(m, turn, question, kit, prompt), *([] if m.query_generation else below)])
+
+# %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #04d28f71
 @dataclass(frozen=True)
 class TreeRare:
     "Resolve the question's syntax tree bottom-up, then answer from all its evidence (Sec. 3, App. A)."
@@ -209,59 +263,22 @@ class TreeRare:
         "Raises `UsageError` for an empty or overlong question, and what the model's client raises."
         text = question.question.strip()
         if not text: raise UsageError("the question is empty")
-        if (n := len(text.split())) > self.max_words: raise UsageError(f"the question has {n} words; TreeRare parses at most max_words={self.max_words}")
+        if (n := len(text.split())) > self.max_words:
+            raise UsageError(f"the question has {n} words; TreeRare parses at most max_words={self.max_words}")
         [parse] = await asyncio.to_thread(kit.parse, [text]) if self.parses else [Parse(text, ())]
-        root = plant(phrase_tree(parse, self.tree, self.min_tokens, self.merge_unary, self.merge_contentless, self.nodes), kit.trace)
+        phrases = phrase_tree(parse, self.tree, self.min_tokens, self.merge_unary, self.merge_contentless, self.nodes)
+        root = plant(phrases, kit.trace)
         subquestions, final = BY_FAMILY[prompt_family(question, self.family)]
-        await self._resolve(root, text, kit, subquestions)
-        answer = kit.trace.add("answer", "")
-        reply = await kit.ask(final, node=answer, after=tuple(t.node for t in root.bottom_up()), question=text, documents=self._all_evidence(root))
+        await resolve(self, root, text, kit, subquestions)
+        answer, after = kit.trace.add("answer", ""), tuple(t.node for t in root.bottom_up())
+        reply = await kit.ask(final, node=answer, after=after, question=text, documents=all_evidence(self, root))
         answer.text, answer.data["explanation"] = reply["answer"], reply["explanation"]
         return Prediction(reply["answer"], kit.trace, kit.usage)
 
-    async def _resolve(self, turn, question, kit, prompt):
-        "A node's turn comes the moment its children's evidence is there. Only query generation needs that: without it nobody waits."
-        below = [self._resolve(child, question, kit, prompt) for child in turn.children]
-        if self.query_generation: await together(below)
-        await together([self._visit(turn, question, kit, prompt), *([] if self.query_generation else below)])
-
-    async def _visit(self, turn, question, kit, prompt):
-        "Queries, passages and E_n of one node."
-        phrase, node, leaf = turn.phrase.text, turn.node, turn.depth > 0 and not turn.children
-        if leaf and self.leaves == "evidence":
-            turn.evidence = [phrase]
-            node.data["evidence"] = phrase
-            return
-        above = 1 + turn.depth * (1 + self.subcomponent_answers) * self.query_generation  # calls on the way up, the final one included
-        generate = self.query_generation and not (leaf and self.leaves == "phrase")
-        turn.queries = [phrase] if not generate else await generate_queries(
-            kit, node, prompt, question, phrase, self._known(turn), self.candidates, self.n_queries, self.selection, above + self.subcomponent_answers)
-        hits = merge_hits(await kit.retrieve(turn.queries, self.top_k)) if self.retrieval else []
-        node.data |= dict(queries=turn.queries, hits=cited(hits))
-        if self.subcomponent_answers:
-            questions = turn.queries if self.query_generation else [question]
-            reply = await kit.ask(SUBANSWERS, node=node, waits=self.query_generation, remaining=above, questions=questions, documents=[h.passage for h in hits])
-            turn.evidence = [reply] if reply.strip() else []
-            node.data["evidence"] = reply
-        else: turn.evidence = [h.passage for h in hits] if self.retrieval else turn.queries if self.query_generation else []
-
-    def _known(self, turn):
-        "What query generation gets to see of the phrases inside: {E_c}, or all that was found below with its queries; passages have been handed on from all of them."
-        below = [t for t in turn.bottom_up() if t is not turn]
-        if not self.subcomponent_answers: return _once(below)
-        if self.handed_up == "children": return [e for c in turn.children for e in c.evidence]
-        return [": ".join(["; ".join(t.queries)] * bool(t.queries) + [e]) for t in below for e in t.evidence]
-
-    def _all_evidence(self, root):
-        "{E_n | n in N}, bottom-up, each under its phrase; or all passages, or all queries."
-        if not self.subcomponent_answers: return _once(root.bottom_up())
-        return [e if e == t.phrase.text else f"{t.phrase.text}: {e}" for t in root.bottom_up() for e in t.evidence]
-
-def _once(turns): return list({str(e): e for t in turns for e in t.evidence}.values())
-
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #01144466
 METHODS = {"TreeRare (DT)": TreeRare(), "TreeRare (CT)": TreeRare(tree="constituency")}
-PUBLIC_CODE = dict(top_k=10, selection="all", merge_unary=False, handed_up="descendants", nodes="code")  # for AmbigDocs also min_tokens=2, top_k=5, candidates=7
+PUBLIC_CODE = dict(  # for AmbigDocs also min_tokens=2, top_k=5, candidates=7
+    top_k=10, selection="all", merge_unary=False, handed_up="descendants", nodes="code")
 
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #3bd53a67
 ABLATIONS = {

@@ -55,10 +55,13 @@ def by_hand(
     return Parse(text, (Sentence(tuple(tokens), constituent(0)[0] if brackets else None, ()),))
 
 # %% ../../../nbs/10_papers/1_treerare/00_phrases.ipynb #3c4692d7
-EXAMPLE = by_hand("Who was born first, the director of Velmora or the author of Grey Harbour?",
-    "Who/PRON/3/nsubj:pass was/AUX/3/aux:pass born/VERB/0/root first/ADV/3/advmod ,/PUNCT/7/punct the/DET/7/det director/NOUN/3/dislocated of/ADP/9/case "
-    "Velmora/PROPN/7/nmod or/CCONJ/12/cc the/DET/12/det author/NOUN/7/conj of/ADP/14/case Grey/PROPN/12/nmod Harbour/PROPN/14/flat ?/PUNCT/3/punct",
-    "(SBARQ (WHNP (WP Who)) (SQ (VBD was) (VP (VBN born) (ADVP (RB first)))) (, ,) (NP (NP (NP (DT the) (NN director)) (PP (IN of) (NP (NNP Velmora)))) (CC or)"
+EXAMPLE = by_hand(
+    "Who was born first, the director of Velmora or the author of Grey Harbour?",
+    "Who/PRON/3/nsubj:pass was/AUX/3/aux:pass born/VERB/0/root first/ADV/3/advmod ,/PUNCT/7/punct "
+    "the/DET/7/det director/NOUN/3/dislocated of/ADP/9/case Velmora/PROPN/7/nmod or/CCONJ/12/cc "
+    "the/DET/12/det author/NOUN/7/conj of/ADP/14/case Grey/PROPN/12/nmod Harbour/PROPN/14/flat ?/PUNCT/3/punct",
+    "(SBARQ (WHNP (WP Who)) (SQ (VBD was) (VP (VBN born) (ADVP (RB first)))) (, ,) "
+    "(NP (NP (NP (DT the) (NN director)) (PP (IN of) (NP (NNP Velmora)))) (CC or)"
     " (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?))")
 
 # %% ../../../nbs/10_papers/1_treerare/00_phrases.ipynb #11ed97a6
@@ -108,8 +111,10 @@ def constituency_tree(
 # %% ../../../nbs/10_papers/1_treerare/00_phrases.ipynb #5a7faf9b
 SKIP_RELATIONS = frozenset("punct det cc case mark aux cop expl clf discourse".split())
 SKIP_LABELS = frozenset("DT PDT CC IN TO MD EX RP UH SYM LS POS CONJP PRT INTJ LST , . : `` '' -LRB- -RRB- HYPH NFP".split())
-_FUNCTION = frozenset("""a an the this that these those and or but nor of in on at by for from to with as into than then there it its he she they his her their who whom whose which what when where
-    why how is are was were be been being am do does did has have had will would can could may might shall should must not no s""".split())
+_FUNCTION = frozenset("""
+    a an the this that these those and or but nor of in on at by for from to with as into than then there it its he she they
+    his her their who whom whose which what when where why how is are was were be been being am do does did has have had
+    will would can could may might shall should must not no s""".split())
 
 def content_words(
     text: str,  # a phrase or a question
@@ -159,13 +164,13 @@ def phrase_tree(
     nodes: str = "paper",  # "code": spans and types as in the public code
 ) -> Phrase:  # the root: the whole question
     "The question's phrases, pruned (Sec. 3.1, App. A). A question without any parse is a single phrase."
-    as_code, text = nodes == "code", parse.text
-    if tree == "dependency": trees = [dependency_tree(text, s, SKIP_RELATIONS if as_code else frozenset()) for s in parse.sentences if s.tokens]
-    elif tree == "constituency": trees = [constituency_tree(text, s) for s in parse.sentences if s.tokens and s.tree]
+    as_code, text, sentences = nodes == "code", parse.text, [s for s in parse.sentences if s.tokens]
+    if tree == "dependency": trees = [dependency_tree(text, s, SKIP_RELATIONS if as_code else frozenset()) for s in sentences]
+    elif tree == "constituency": trees = [constituency_tree(text, s) for s in sentences if s.tree]
     else: trees = []
     skip = SKIP_RELATIONS if tree == "dependency" else frozenset() if as_code else SKIP_LABELS
-    one = tree == "dependency" and len(trees) == 1
-    root = Phrase(text.strip(), "ROOT" if tree == "constituency" else "root", 0, len(text), sum(t.words for t in trees), trees[0].children if one else tuple(trees))
+    children = trees[0].children if tree == "dependency" and len(trees) == 1 else tuple(trees)
+    root = Phrase(text.strip(), "ROOT" if tree == "constituency" else "root", 0, len(text), sum(t.words for t in trees), children)
     root = prune(root, min_tokens, skip)
     if unary: root = merge_unary(root)
     return merge_contentless(root) if contentless else root
