@@ -11,7 +11,7 @@ from treekit.experiments.tables import solved, table1_methods
 from treekit.experiments.provide import Lazy
 from treekit.core.llm import CallFailed, Completion, OpenAIChat
 from treekit.core.method import Kit, configure
-from treekit.figures.report import published
+from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
 from treekit.experiments.run import run
 from treekit.core.store import Store

@@ -4,10 +4,12 @@ import hashlib, random, re
 import pytest
 
 from treekit.config import UsageError
-from treekit.figures.drawing import draw_beside, draw_overview, draw_tree, fit, show_tree, text_width, tree_html
+from treekit.core.trace_text import show_tree, tree_html
+from treekit.figures.boxes import fit, text_width
+from treekit.figures.trees import draw_beside, draw_overview, draw_tree
 from treekit.syntax.entities import Shape
 from treekit.core.method import Trace
-from treekit.figures.parsetree import draw_parse, weighed
+from treekit.figures.searchr import draw_parse, weighed
 from treekit.syntax.parser import Entity
 
 WORDS = "mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & Unterwasserarchäologiemuseumsdirektorenkonferenzsaal a".split()
@@ -81,7 +83,7 @@ def test_lines_fit():
 
 
 def test_the_same_trace_gives_the_same_bytes(tmp_path):
-    from treekit.figures.report import save_figure
+    from treekit.figures.plots import save_figure
     digests = {hashlib.sha256(path.read_bytes()).hexdigest() for name in "ab" for draw in (draw_tree,) for path in save_figure(draw(tree()), tmp_path / name, "figure")}
     assert len(digests) == 2  # one PNG, one SVG
 

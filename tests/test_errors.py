@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from treekit.analysis.annotating import Annotator
+from treekit.analysis.pages import Annotator
 from treekit.baselines.prompting import RetrieveAndRead
 from treekit.retrieval.bm25 import BM25
-from treekit.analysis.cases import described, draw_examples, draw_rates, rates, sort
+from treekit.analysis.cases import described, excerpts, rates, sort
+from treekit.figures.outcomes import draw_examples, draw_rates
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question, Step
 from treekit.corpora.load import load, load_corpus
@@ -176,8 +177,8 @@ def test_an_outcome_without_an_example_says_so():
     assert s.views["judge"] == ["Success", "Retrieval Error", NO_ANSWER, "Success"] and by_rule(rows[1]) == "Retrieval Error"
     none = described(s, "Partial Answer")
     assert [line["answers"] for line in none] == [0, 0] and not any(line["question_id"] for line in none)
-    for outcome in OUTCOMES: assert draw_examples(s, outcome).get_size_inches()[0] > 5
-    assert "nothing to show" in " ".join(t.get_text() for t in draw_examples(s, "Partial Answer").axes[0].texts)
+    for outcome in OUTCOMES: assert draw_examples(excerpts(s, outcome)).get_size_inches()[0] > 5
+    assert "nothing to show" in " ".join(t.get_text() for t in draw_examples(excerpts(s, "Partial Answer")).axes[0].texts)
     cells = {(r["method"], r["metric"]): r for r in rates(s, "musique") if r["dataset"].endswith("judge")}
     assert cells["TreeRare", "Success rate"]["value"] == 0.5 and cells["TreeRare", "Success rate"]["failures"] == 1 and cells["TreeRare minus ReAct", "Success rate"]["value"] == 0.0
     draw_rates(s)

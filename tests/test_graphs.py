@@ -10,7 +10,7 @@ import pytest
 from treekit.baselines import graphrag
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.figures.drawing import show_tree, tree_html
+from treekit.core.trace_text import show_tree, tree_html
 from treekit.baselines.graph_extraction import read_names, same_name
 from treekit.baselines.graphrag import GLEAN, REPORT, Community, Element, GraphRAG, communities, finest, merged, read_graph, read_points, read_report
 from treekit.baselines.hipporag import HippoRAG, read_triples, woven

@@ -237,7 +237,7 @@ import warnings, sys
 warnings.simplefilter("error")
 import matplotlib; matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from treekit.figures.report import house_style, save_figure
+from treekit.figures.plots import house_style, save_figure
 house_style()
 fig, ax = plt.subplots()
 ax.barh(["나무 질문", "생각의 사슬", "Direct 생성"], [1, 2, 1.5]); ax.set_title("응답 타당도 (%) — 노르드비크, 쉬네키, 궨켈")

@@ -7,7 +7,7 @@ import pytest
 from treekit.config import UsageError
 from treekit.core.method import Trace
 from treekit.figures.toq import draw_architecture, draw_single_and_tree, question_of, subquestions
-from treekit.figures.report import without_glyph
+from treekit.figures.plots import without_glyph
 
 from test_drawing import apart, overlap
 

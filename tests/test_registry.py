@@ -8,7 +8,7 @@ import treekit.cli
 from treekit.config import UsageError
 from treekit.core.types import Question, Step
 from treekit.registry import MODULES, find, method, names
-from treekit.figures.report import published
+from treekit.figures.verdicts import published
 
 EXAMPLES = [Question(f"t{i}", "demo", f"Question {i}?", (f"answer {i}",), decomposition=(Step("Who?", f"answer {i}"),)) for i in range(3)]
 

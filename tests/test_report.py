@@ -12,7 +12,10 @@ from treekit.core.types import Question
 from treekit.core.llm import Completion
 from treekit.core.method import Prediction
 from treekit.papers.searchr.paths import NAVIGATE
-from treekit.figures.report import COLUMNS, VERDICTS, compare, count_verdicts, dot_plot, group_for, ht, md, published, relative_improvement, save_figure, save_table, summary, to_html, to_markdown, verdict
+from treekit.core.escaping import ht, md
+from treekit.figures.plots import dot_plot, save_figure
+from treekit.figures.tables import save_table, to_html, to_markdown
+from treekit.figures.verdicts import COLUMNS, VERDICTS, compare, count_verdicts, group_for, published, relative_improvement, summary, verdict
 
 TABLES = sorted(p.stem.split("_", 1) for p in (root() / "data" / "published").glob("*_*.csv") if not p.stem.endswith("settings"))
 NASTY = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "a|b\nc", "*bold* _it_ `x` [l](http://x) $y$", "&lt;", "\x1b[31mred", "=1+1", "# head", "<!-- x"]

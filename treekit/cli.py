@@ -169,7 +169,8 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     index = results.indexing.get((named, dataset))
     if as_json: click.echo(json.dumps(row.record() | dict(model=results.model, corpus=results.corpora[dataset], index=index and vars(index), trace=row.trace.to_json()), indent=1, ensure_ascii=False))
     else:
-        from treekit.figures.drawing import clean, show_tree
+        from treekit.core.escaping import clean
+        from treekit.core.trace_text import show_tree
         if row.trace.nodes: click.echo(show_tree(row.trace) + "\n")
         u = row.usage
         click.echo(f"{f'failed: {clean(row.error)}' if row.error else f'answer: {clean(row.answer)}'}\n")
@@ -197,7 +198,7 @@ def list_(paper, profile, as_json):
       treekit list treerare --json
     """
     from textwrap import shorten
-    from treekit.figures.report import count_verdicts
+    from treekit.figures.verdicts import count_verdicts
     known = {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names())
     choose("profile", profile, known)
     rows = []

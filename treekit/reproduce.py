@@ -205,7 +205,7 @@ def reproduce_all(
     **given,  # n, seed, data, budget; `None`: as the profile says
 ) -> tuple[list[Task], Path]:  # what became of each, and the folder
     "Run the artefacts' notebooks and write the page of verdicts."
-    from treekit.figures.report import count_verdicts, summary
+    from treekit.figures.verdicts import count_verdicts, summary
     given, sets = {k: v for k, v in given.items() if v is not None}, sets or {}
     source(given.get("data"))
     artefacts = runnable(what)

@@ -124,7 +124,7 @@ def spent(results: Results) -> list[dict]:  # as `score`
     return [dict(method=c["method"], dataset=c["dataset"], metric=name, n=c["n"], failures=failed[c["method"], c["dataset"]], value=c[k], low=None, high=None) for c in results.cost() for k, name in names.items()]
 
 def printed(
-    cells: list[dict],  # from `treekit.figures.report.published`
+    cells: list[dict],  # from `treekit.figures.verdicts.published`
 ) -> list[dict]:
     "ARISE's printed cells, with the metrics called what they are."
     names = {"EM": "EM (covered)", "F1": "F1 (facts)"}

@@ -11,7 +11,6 @@ from functools import partial
 
 from . import tables as experiments
 from ..config import Profile, UsageError, load_profile
-from ..figures.report import PRINTED
 from .run import Results, chat_for, run
 
 # %% ../../nbs/12_experiments/06_searchr.ipynb #5df1b4ee
@@ -64,7 +63,7 @@ def answered(
 
 # %% ../../nbs/12_experiments/06_searchr.ipynb #9989cd66
 def printed(
-    cells: list[dict],  # from `treekit.figures.report.published`
+    cells: list[dict],  # from `treekit.figures.verdicts.published`
 ) -> list[dict]:
     "The printed cells, each group called by the model that answers."
     return [c | dict(group=c["group"].removeprefix("Llama-3.1-8B+").removesuffix(" (answer generator)"), method=c["method"].replace("NaiveRAG", "NativeRAG")) for c in cells]
@@ -92,5 +91,5 @@ def against(
             pairs = [(100 * a, 100 * b) for a, b in zip(own, values[ours, dataset])]
             if len(pairs) < 2: continue
             spread = len({b - a for a, b in pairs}) > 1  # without any there is no t
-            out.append(dict(method=method, dataset=PRINTED.get(dataset, dataset), metric=metric) | experiments.paired(pairs) | dict(p_t=float(ttest_rel(*zip(*pairs)).pvalue) if spread else None))
+            out.append(dict(method=method, dataset=experiments.PRINTED.get(dataset, dataset), metric=metric) | experiments.paired(pairs) | dict(p_t=float(ttest_rel(*zip(*pairs)).pvalue) if spread else None))
     return out
