@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SETS', 'setting', 'PASSAGES', 'COLUMNS', 'printed', 'foreign', 'read_as', 'passages', 'by_passages', 'as_alce',
-           'readings', 'mauve_rows', 'score', 'paragraphed', 'articles', 'linked', 'shelved']
+           'readings', 'mauve_rows', 'scored_cells', 'paragraphed', 'articles', 'linked', 'saved_articles']
 
 # %% ../../nbs/12_experiments/07_rdr2.ipynb #0a441fe5
 import json
@@ -62,17 +62,21 @@ def as_alce(results: Results) -> Results:
 
 def readings(question: Question) -> list[tuple[str, ...]]:
     "The short answers that passages should hold: of each reading, or of each item of a list."
-    if not (found := [p.answers for p in question.qa_pairs if p.answers] or list(question.answer_groups)): raise NotApplicable("short answers")
+    if not (found := [p.answers for p in question.qa_pairs if p.answers] or list(question.answer_groups)):
+        raise NotApplicable("short answers")
     return found
 
 def _of_passages(key):
     def metric(answer, question): return passage_scores(json.loads(answer or "[]"), readings(question))[key]
     return metric
 
-PASSAGES = {"P-EM": _of_passages("em"), "P-HIT": _of_passages("hit"), "P-SCORE": _of_passages("score"), "P-Len": _of_passages("len")}  # printed name -> (passages as JSON, question) -> value
+# printed name -> (passages as JSON, question) -> value
+PASSAGES = {"P-EM": _of_passages("em"), "P-HIT": _of_passages("hit"), "P-SCORE": _of_passages("score"), "P-Len": _of_passages("len")}
 
 # %% ../../nbs/12_experiments/07_rdr2.ipynb #b6f67509
-COLUMNS = {"asqa": ("EM", "HIT", "Dis-F1", "ROUGE-L", "MAUVE", "Len"), "qampari": ("F1-5", "F1", "R-5", "REC", "Pre"), "eli5": ("Cla", "MAUVE", "Len")}  # Tables 5 and 6
+# Tables 5 and 6
+COLUMNS = {"asqa": ("EM", "HIT", "Dis-F1", "ROUGE-L", "MAUVE", "Len"), "qampari": ("F1-5", "F1", "R-5", "REC", "Pre"),
+           "eli5": ("Cla", "MAUVE", "Len")}
 _KIT = {("asqa", "EM"): "STR-EM", ("qampari", "REC"): "Recall"}  # what the kit calls it
 
 def mauve_rows(
@@ -84,13 +88,18 @@ def mauve_rows(
     for (method, d), own in results.cells().items():
         if d != dataset: continue
         there = [r for r in own if r.question.long_answers]
-        why = f"not applicable: {len(own) - len(there)} of {len(own)} questions of {d} have no reference answers" if len(there) < len(own) else "not applicable: fewer than two questions" if len(own) < 2 else ""
-        value = None if why else mauve_of_texts([r.question.question for r in own], [r.question.long_answers[0] for r in own], ["" if r.error else r.answer for r in own], features)
+        why = (f"not applicable: {len(own) - len(there)} of {len(own)} questions of {d} have no reference answers"
+               if len(there) < len(own) else "not applicable: fewer than two questions" if len(own) < 2 else "")
+        value = None if why else mauve_of_texts([r.question.question for r in own],
+                                                [r.question.long_answers[0] for r in own],
+                                                ["" if r.error else r.answer for r in own], features)
         reason = why or (f"judged by {features.name}" if isinstance(features, HashedWords) else "")
-        rows.append(dict(method=method, dataset=d, metric="MAUVE", n=len(there), failures=sum(bool(r.error) for r in own), value=value, low=None, high=None, **(dict(reason=reason) if reason else {})))
+        rows.append(dict(method=method, dataset=d, metric="MAUVE", n=len(there),
+                         failures=sum(bool(r.error) for r in own), value=value, low=None, high=None,
+                         **(dict(reason=reason) if reason else {})))
     return rows
 
-def score(
+def scored_cells(
     results: Results,
     columns: dict = COLUMNS,  # data set -> printed metrics
 ) -> list[dict]:  # as `Results.score`: method, dataset, metric, n, failures, value, low, high
@@ -121,7 +130,8 @@ def paragraphed(
             pieces[-1].append(s)
         return "\n".join(" ".join(p) for p in pieces)
     def whole(text): return "\n".join(cut(line) for line in text.splitlines())
-    return record | {k: whole(record[k]) for k in ("text", "summary") if record.get(k)} | ({"sections": [paragraphed(s, words) for s in record["sections"]]} if record.get("sections") else {})
+    return (record | {k: whole(record[k]) for k in ("text", "summary") if record.get(k)}
+            | ({"sections": [paragraphed(s, words) for s in record["sections"]]} if record.get("sections") else {}))
 
 # %% ../../nbs/12_experiments/07_rdr2.ipynb #f58382b3
 def articles(
@@ -143,7 +153,7 @@ def linked(
     if not found: raise UsageError("no article is linked with an ASQA question here (asqa_ids), so there is nothing to route")
     return found[:n]
 
-def shelved(
+def saved_articles(
     records: Iterable[dict],
     name: str,  # of the file
 ) -> Path:  # a file for the profile's `documents`

@@ -6,8 +6,8 @@
 __all__ = ['draw_rates', 'draw_examples']
 
 # %% ../../nbs/14_figures/07_outcomes.ipynb #7624fa29
-from ..core.escaping import clean
-from ..core.trace_text import facts, node_label
+from ..core.escaping import printable
+from ..core.trace_text import node_facts, node_label
 from .boxes import Block, canvas
 from .plots import HATCHES, PAGE, house_style
 
@@ -27,10 +27,12 @@ def draw_rates(
             values = [s.share(way, m, o) for o in names]
             at = [k + (i - (len(methods) - 1) / 2) * high for k in range(len(names))]
             bars = [100 * sum(v) / len(v) if v else 0 for v in values]
-            ax.barh(at, bars, high, color=["#ffffff", "#bbbbbb", "#666666"][i % 3], hatch=HATCHES[i % len(HATCHES)], label=m, edgecolor="black", lw=0.6)
+            ax.barh(at, bars, high, color=["#ffffff", "#bbbbbb", "#666666"][i % 3], hatch=HATCHES[i % len(HATCHES)],
+                    label=m, edgecolor="black", lw=0.6)
             for y, b, v in zip(at, bars, values): ax.text(b + 1, y, f"{b:.0f}" if v else "n/a", size=6, va="center")
         silent = sum(not o for o in s.views[way])
-        ax.set(title=f"by {way}" + (f" ({'not' if silent == len(s.rows) else f'{silent} not'} applicable)" if silent else ""), xlabel="% of answers")
+        ax.set(title=f"by {way}" + (f" ({'not' if silent == len(s.rows) else f'{silent} not'} applicable)" if silent
+                                    else ""), xlabel="% of answers")
         ax.set_xlim(0, 1.16 * (max(p.get_width() for p in ax.patches) or 86))
     axes[0][0].set_yticks(range(len(names)), names)
     axes[0][0].set_ylim(len(names) - 0.5, -0.5)
@@ -57,9 +59,9 @@ def _left_out(k, width): return [Block(width, [(f"… {k} more node{'s' * (k > 1
 def _node_block(e, node, width, lines):
     "A node; in colour if it is the first that broke."
     broken = e.broken == node.id and not e.answer_marked
-    parts = [(f"{clean(node.text)}  [{node_label(node)}]", True, "", 2)]
+    parts = [(f"{printable(node.text)}  [{node_label(node)}]", True, "", 2)]
     if broken: parts.append((f"first broken node: {e.kind}", True, "✗", 2))
-    parts += [(text, False, mark, lines) for mark, text in facts(node, 2)]
+    parts += [(text, False, mark, lines) for mark, text in node_facts(node, 2)]
     return Block(width, parts, fill=_SEEN if broken else "white", edge=1.4 if broken else 0.6)
 
 def _answer_block(e, width):

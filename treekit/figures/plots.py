@@ -15,10 +15,12 @@ from ..config import UsageError, choose
 # %% ../../nbs/14_figures/02_plots.ipynb #6a485f49
 COLUMN, PAGE = 3.35, 6.95  # inches
 PALETTE = ["#000000", "#0072B2", "#D55E00", "#56B4E9", "#009E73", "#E69F00", "#CC79A7"]
-MARKERS, HATCHES, LINES = "osD^vPX", ["", "///", "...", "xx", "\\\\\\", "++", "oo"], ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1))]
+MARKERS, HATCHES, LINES = "osD^vPX", ["", "///", "...", "xx", "\\\\\\", "++", "oo"], ["-", "--", ":", "-.",
+    (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1))]
 
 # %% ../../nbs/14_figures/02_plots.ipynb #56639988
-HANGUL = "NanumGothic"  # what DejaVu Sans lacks, Hangul and Hanja, is drawn in it; SIL Open Font License, from the package koreanize-matplotlib
+# what DejaVu Sans lacks, Hangul and Hanja, is drawn in it; SIL Open Font License, from the package koreanize-matplotlib
+HANGUL = "NanumGothic"
 
 @functools.cache
 def fonts() -> list[str]:  # for `family=` of any text
@@ -29,7 +31,8 @@ def fonts() -> list[str]:  # for `family=` of any text
         spec = importlib.util.find_spec("koreanize_matplotlib")
         if spec is None: raise UsageError("the Korean font is missing: run `pip install koreanize-matplotlib`")
         for style in ("", "Bold"): font_manager.fontManager.addfont(Path(spec.origin).parent / "fonts" / f"{HANGUL}{style}.ttf")
-        font_manager.fontManager.ttflist[-1] = dataclasses.replace(font_manager.fontManager.ttflist[-1], weight=700)  # it calls itself 600, of which matplotlib would warn at every use
+        # it calls itself 600, of which matplotlib would warn at every use
+        font_manager.fontManager.ttflist[-1] = dataclasses.replace(font_manager.fontManager.ttflist[-1], weight=700)
     return ["DejaVu Sans", HANGUL]
 
 # %% ../../nbs/14_figures/02_plots.ipynb #18d34cb4
@@ -48,10 +51,13 @@ def house_style():
     from cycler import cycler
     mpl.rcParams.update({
         "figure.figsize": (COLUMN, 2.4), "figure.dpi": 110, "savefig.dpi": 220, "figure.constrained_layout.use": True,
-        "font.family": fonts(), "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "legend.fontsize": 7,
-        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "x", "axes.axisbelow": True, "grid.color": "#dddddd", "grid.linewidth": 0.6,
+        "font.family": fonts(), "font.size": 8, "axes.titlesize": 8, "axes.labelsize": 8, "xtick.labelsize": 7,
+        "ytick.labelsize": 7, "legend.fontsize": 7,
+        "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "x",
+        "axes.axisbelow": True, "grid.color": "#dddddd", "grid.linewidth": 0.6,
         "lines.linewidth": 1.3, "lines.markersize": 4, "patch.edgecolor": "black", "legend.frameon": False, "hatch.linewidth": 0.6,
-        "axes.prop_cycle": cycler(color=PALETTE) + cycler(marker=MARKERS) + cycler(linestyle=LINES), "svg.hashsalt": "treekit", "svg.fonttype": "path"})
+        "axes.prop_cycle": cycler(color=PALETTE) + cycler(marker=MARKERS) + cycler(linestyle=LINES),
+        "svg.hashsalt": "treekit", "svg.fonttype": "path"})
 
 # %% ../../nbs/14_figures/02_plots.ipynb #02fc2dc3
 def save_figure(
@@ -82,19 +88,23 @@ def dot_plot(
     house_style()
     for kind, name in dict(group=group, metric=metric).items():
         if name: choose(kind, name, set(df[kind]))
-    records = [r for r in df.to_dict("records") if r["group"] == (group or r["group"]) and r["metric"] == (metric or r["metric"]) and r["method"] != "Rel. Impr."]
+    records = [r for r in df.to_dict("records") if r["group"] == (group or r["group"]) and r["metric"] == (metric
+        or r["metric"]) and r["method"] != "Rel. Impr."]
     panels, methods = list(dict.fromkeys((r["dataset"], r["metric"]) for r in records)), list(dict.fromkeys(r["method"] for r in records))
     down = -(-len(panels) // across)
-    fig, axes = plt.subplots(down, min(across, len(panels)), figsize=(width, down * (0.5 + 0.17 * len(methods)) + 0.35), sharey=True, squeeze=False)
+    fig, axes = plt.subplots(down, min(across, len(panels)),
+                             figsize=(width, down * (0.5 + 0.17 * len(methods)) + 0.35), sharey=True, squeeze=False)
     for ax in axes.flat[len(panels):]: ax.axis("off")
     for ax, (dataset, name) in zip(axes.flat, panels): ax.set(title=dataset, xlabel=name)
     marks = iter("os^v<>ph")
     for label, key, rows in _series(records):
         ours = key == "reproduced"
-        look = dict(marker="D", color=PALETTE[1], zorder=3) if ours else dict(marker=next(marks), color=PALETTE[0], mfc="none", mew=0.7, zorder=4)
+        look = (dict(marker="D", color=PALETTE[1], zorder=3) if ours
+                else dict(marker=next(marks), color=PALETTE[0], mfc="none", mew=0.7, zorder=4))
         for r in rows:
             ax, y = axes.flat[panels.index((r["dataset"], r["metric"]))], methods.index(r["method"])
-            if ours and _there(r["low"]): ax.plot([r["low"], r["high"]], [y, y], "-", color=PALETTE[3], lw=2, marker="", solid_capstyle="butt")
+            if ours and _there(r["low"]):
+                ax.plot([r["low"], r["high"]], [y, y], "-", color=PALETTE[3], lw=2, marker="", solid_capstyle="butt")
             ax.plot(r[key], y, ls="none", ms=4, label=label, **look)
     for row in axes: _as_long([ax for ax in row if ax.has_data()])
     for ax in axes.flat: ax.grid(axis="y", lw=0.4)
@@ -124,7 +134,8 @@ def _series(records):
         cells = [(r["method"], r["dataset"], r["metric"], r["published"]) for r in rows]
         if rows and cells not in seen: found.append((f"printed, {g}" if g else "printed", "published", rows))
         seen.append(cells)
-    return found + [(f"reproduced, {g}" if g else "reproduced", "reproduced", [r for r in rows if _there(r["reproduced"])]) for g, rows in groups.items() if g in ran]
+    return found + [(f"reproduced, {g}" if g else "reproduced", "reproduced",
+                     [r for r in rows if _there(r["reproduced"])]) for g, rows in groups.items() if g in ran]
 
 def _there(value): return value is not None and value == value  # not NaN
 

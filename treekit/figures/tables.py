@@ -15,7 +15,8 @@ from .verdicts import _EMPTY, VERDICTS
 # %% ../../nbs/14_figures/01_tables.ipynb #528ae4cf
 FLAGS = {"derived": "†", "uncertain": "?", "illegible": "…"}
 MARKS = {"within tolerance": "✓", "outside": "✗", "not comparable": "≁", "not run": ""}
-LEGEND = "printed / reproduced; † derived from other cells, ? uncertain, … illegible in print; ✓ within tolerance, ✗ outside, ≁ not comparable, – not run"
+LEGEND = ("printed / reproduced; † derived from other cells, ? uncertain, … illegible in print; ✓ within tolerance, ✗ "
+          "outside, ≁ not comparable, – not run")
 
 def _number(value, digits):
     "Fixed decimals; empty for nothing."
@@ -31,7 +32,8 @@ def wide(
     ran = {r["group"] for r in records if r["verdict"] != "not run"}
     heads = list(dict.fromkeys((r["dataset"], r["metric"]) for r in records))
     cells = {(r["group"], r["method"], r["dataset"], r["metric"]): r for r in records}
-    lines = sorted(dict.fromkeys((r["group"], r["method"]) for r in records), key=lambda line: line[0] not in ran)  # stable: else as printed
+    # stable: else as printed
+    lines = sorted(dict.fromkeys((r["group"], r["method"]) for r in records), key=lambda line: line[0] not in ran)
     return [" ".join(h).strip() for h in heads], [[g, m, *(cells.get((g, m, *h)) for h in heads)] for g, m in lines]
 
 # %% ../../nbs/14_figures/01_tables.ipynb #3090dcba
@@ -76,9 +78,11 @@ def _facts(df):
     if not done: return "Nothing was run." + empty
     spans = {k: sorted({int(r[k]) for r in done if str(r[k]) != "<NA>"}) for k in ("n", "failures")}
     several = lambda xs: f"{xs[0]:,}" if len(xs) == 1 else f"{xs[0]:,} to {xs[-1]:,}"
-    named = lambda k: ", ".join(dict.fromkeys(part for r in done for part in r[k].split(", ") if part)) or "not stated"  # an average names several
+    # an average names several
+    named = lambda k: ", ".join(dict.fromkeys(part for r in done for part in r[k].split(", ") if part)) or "not stated"
     counts = "; ".join(f"{v}: {sum(df.verdict == v)}" for v in VERDICTS)
-    return f"Model: {named('model')}. Passages: {named('corpus')}. n per cell: {several(spans['n'])}; failed questions per cell: {several(spans['failures'])} (scored 0). Cells {counts}." + empty
+    return (f"Model: {named('model')}. Passages: {named('corpus')}. n per cell: {several(spans['n'])}; failed "
+            f"questions per cell: {several(spans['failures'])} (scored 0). Cells {counts}." + empty)
 
 # %% ../../nbs/14_figures/01_tables.ipynb #32a304c4
 _CSS = """body{font:14px/1.45 system-ui,sans-serif;margin:2em;color:#111;background:#fff}table{border-collapse:collapse}th,td{padding:.25em .6em;text-align:right;border-bottom:1px solid #ddd}
@@ -98,14 +102,17 @@ def to_html(
         head = ["group", "method", *heads]
         body, last = [], None
         for group, method, *cells in rows:
-            body.append(f'<tr{"" if group == last else " class=g"}><td class=l>{"" if group == last else ht(group)}</td><td class=l>{ht(method)}</td>' + "".join(_td(c, digits) for c in cells) + "</tr>")
+            body.append(f'<tr{"" if group == last else " class=g"}><td '
+                        f'class=l>{"" if group == last else ht(group)}</td><td class=l>{ht(method)}</td>'
+                        + "".join(_td(c, digits) for c in cells) + "</tr>")
             last = group
         notes = [LEGEND + ".", _facts(df), note]
     else:
         head, notes = [str(c) for c in df.columns], [note]
         body = ["<tr>" + "".join(f"<td>{ht(_plain(v, digits))}</td>" for v in r) + "</tr>" for r in df.itertuples(index=False)]
     heads = "".join(f"<th{' class=l' if i < 2 else ''}>{ht(h)}</th>" for i, h in enumerate(head))
-    return "\n".join(["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">', f"<title>{ht(title)}</title>", f"<style>{_CSS}</style></head><body>",
+    return "\n".join(["<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
+                      f"<title>{ht(title)}</title>", f"<style>{_CSS}</style></head><body>",
                       f"<table><caption>{ht(title)}</caption><thead><tr>{heads}</tr></thead><tbody>", *body, "</tbody></table>",
                       *(f"<p>{ht(n)}</p>" for n in notes if n), "</body></html>"]) + "\n"
 
@@ -113,8 +120,10 @@ def to_html(
 def _td(r, digits):
     "One cell: printed in grey, reproduced in bold, the rest in the tooltip."
     if r is None: return "<td></td>"
-    tip = "; ".join(filter(None, [r["verdict"], r["reason"], r["flag"] != "ok" and r["flag"] and f"printed: {r['flag']}", r["low"] == r["low"] and r["low"] is not None
-                                  and f"95 % interval {_number(r['low'], digits)} to {_number(r['high'], digits)}", r["verdict"] != "not run" and f"n {r['n']}, failed {r['failures']}"]))
+    tip = "; ".join(filter(None, [r["verdict"], r["reason"],
+                                  r["flag"] != "ok" and r["flag"] and f"printed: {r['flag']}", r["low"] == r["low"] and r["low"] is not None
+                                  and f"95 % interval {_number(r['low'], digits)} to {_number(r['high'], digits)}",
+                                  r["verdict"] != "not run" and f"n {r['n']}, failed {r['failures']}"]))
     kind = {"within tolerance": " class=within", "outside": " class=outside"}.get(r["verdict"], "")
     ours = _number(r["reproduced"], digits)
     return (f'<td{kind} title="{ht(tip)}"><span class=p>{_number(r["published"], digits)}{FLAGS.get(r["flag"], "")}</span> / '
@@ -136,6 +145,7 @@ def save_table(
     writer.writerows([_plain(v, digits) for v in r] for r in df.itertuples(index=False))
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    files = {".csv": text.getvalue(), ".md": to_markdown(df, title or name, note, digits), ".html": to_html(df, title or name, note, digits)}
+    files = {".csv": text.getvalue(), ".md": to_markdown(df, title or name, note, digits),
+             ".html": to_html(df, title or name, note, digits)}
     for ending, content in files.items(): (folder / f"{name}{ending}").write_bytes(content.encode("utf-8"))
     return [folder / f"{name}{ending}" for ending in files]

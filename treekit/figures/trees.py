@@ -7,9 +7,9 @@ __all__ = ['bottom_up', 'draw_tree', 'draw_beside', 'draw_overview']
 
 # %% ../../nbs/14_figures/04_trees.ipynb #d41fabdc
 from ..config import UsageError
-from ..core.escaping import clean
+from ..core.escaping import printable
 from ..core.method import Node, Trace
-from ..core.trace_text import facts, node_label
+from ..core.trace_text import node_facts, node_label
 from .boxes import SIZE, Block, arrow, canvas, place_in_slots
 from .plots import COLUMN, PAGE, fonts
 
@@ -30,7 +30,8 @@ def _tree_column(trace, left, W, y, lines, titles):
     placed, arrows = {}, []  # node id -> (block, x, y)
     for node in tree:
         x = step * _depth(trace, node)
-        parts = [(f"{clean(node.text)}  [{node_label(node)}]", True, "", lines)] + [(text, False, mark, lines) for mark, text in facts(node, titles)]
+        parts = ([(f"{printable(node.text)}  [{node_label(node)}]", True, "", lines)]
+                 + [(text, False, mark, lines) for mark, text in node_facts(node, titles)])
         block = Block(W - x, parts, fill="#ececec" if node.parent is None else "white")
         placed[node.id] = block, left + x, y
         y += block.height + gap
@@ -48,7 +49,8 @@ def _tree_column(trace, left, W, y, lines, titles):
 
 # %% ../../nbs/14_figures/04_trees.ipynb #413f94be
 def _answer_block(node, W, lines, titles):
-    return Block(W, [(f"Answer: {clean(node.text)}", True, "", lines)] + [(text, False, mark, 2 * lines) for mark, text in facts(node, titles)], edge=1.6)
+    return Block(W, [(f"Answer: {printable(node.text)}", True, "", lines)] + [(text, False, mark, 2 * lines)
+        for mark, text in node_facts(node, titles)], edge=1.6)
 
 # %% ../../nbs/14_figures/04_trees.ipynb #0577f180
 def draw_tree(
@@ -69,8 +71,13 @@ def _chain_column(trace, left, W, y, lines, titles):
     "As `_tree_column`, for steps of which each follows the one before, and the answer below them."
     boxes, arrows = [], []
     for node in trace.nodes:
-        if node.kind not in ("step", "answer") or node.data.get("action") == "Finish" and any(c.kind == "answer" for c in trace.children(node)): continue  # the answer says it
-        block = _answer_block(node, W, lines, titles) if node.kind == "answer" else Block(W, [(clean(node.text), True, "", lines)] + [(text, False, mark, lines) for mark, text in facts(node, titles) if mark != "▪"])
+        # the answer says it
+        if node.kind not in ("step", "answer") or node.data.get("action") == "Finish" and any(c.kind == "answer"
+            for c in trace.children(node)):
+            continue
+        block = (_answer_block(node, W, lines, titles) if node.kind == "answer"
+                 else Block(W, [(printable(node.text), True, "", lines)] + [(text, False, mark, lines)
+                     for mark, text in node_facts(node, titles) if mark != "▪"]))
         if boxes: arrows.append(((left + 8, y - 9), (left + 8, y)))
         boxes.append((block, left, y))
         y += block.height + 9
@@ -88,12 +95,14 @@ def draw_beside(
     gap, head = 14, 14
     each = (width * 72 - 2 - gap * (len(traces) - 1)) / len(traces)
     def column(i, trace):
-        chain = any(n.kind == "step" for n in trace.nodes) and all(len([c for c in trace.children(n) if c.kind == "step"]) < 2 for n in trace.nodes)
+        chain = (any(n.kind == "step" for n in trace.nodes)
+                 and all(len([c for c in trace.children(n) if c.kind == "step"]) < 2 for n in trace.nodes))
         return (_chain_column if chain else _tree_column)(trace, 1 + i * (each + gap), each - 1, 1.0 + head, lines, titles)
     columns = [column(i, trace) for i, trace in enumerate(traces.values())]
     fig, ax = canvas(width * 72, max(bottom for *_, bottom in columns) + 1)
     for i, (name, (boxes, arrows, _)) in enumerate(zip(traces, columns)):
-        ax.text(1 + i * (each + gap), head - 5, clean(name), size=SIZE + 1, weight="bold", family=fonts(), va="baseline", parse_math=False)
+        ax.text(1 + i * (each + gap), head - 5, printable(name), size=SIZE + 1, weight="bold", family=fonts(),
+                va="baseline", parse_math=False)
         for block, x, top in boxes: block.draw(ax, x, top)
         for points in arrows: arrow(ax, *points)
     return fig
@@ -124,14 +133,14 @@ def draw_overview(
         for n in level:
             left, right = slots[n.id]
             start = _height(trace, n)  # nodes with the same number wait for nothing more
-            block = Block(min(right - left - 6, 230), [(clean(n.text), n is seen, str(start), lines), (node_label(n), False, "", 1)],
+            block = Block(min(right - left - 6, 230), [(printable(n.text), n is seen, str(start), lines), (node_label(n), False, "", 1)],
                            fill="#ececec" if n is seen else "white", edge=1.6 if n is seen else 0.6, snug=True)
             boxes[n.id] = block, 1 + (left + right - block.width) / 2, y
         y += max(boxes[n.id][0].height for n in level) + gap
 
     data, stage = seen.data, []
-    known = [clean(c.data.get("evidence", "")) for c in trace.children(seen)]
-    given = [(f"phrase: {clean(seen.text)}", False, "", lines)] + [(k, False, "→", lines) for k in known if k]
+    known = [printable(c.data.get("evidence", "")) for c in trace.children(seen)]
+    given = [(f"phrase: {printable(seen.text)}", False, "", lines)] + [(k, False, "→", lines) for k in known if k]
     stage.append(("given: the question and", given))
     stage.append(("QG: queries", [(q, False, "?", lines) for q in data.get("queries", [])]))
     names = list(dict.fromkeys(h.get("title") or h["id"] for h in data.get("hits", [])))
@@ -141,9 +150,13 @@ def draw_overview(
     blocks = [Block(each, [(title, True, "", 2)] + rows) for title, rows in stage]
     y1 = y + head
     y = y1 + max(b.height for b in blocks) + gap
-    evidence = [(f"{clean(n.text)} — {clean(n.data['evidence'])}", False, "→", 2) for n in tree if n.data.get("evidence")]
-    last = [Block(W * 0.6, [("all evidence, from the leaves up", True, "", 1)] + (evidence or [("the passages of all nodes", False, "▪", 1)]))]
-    if answer: last.append(Block(W * 0.4 - 2 - 2 * gap, [(f"Answer: {clean(answer.text)}", True, "", lines)] + [(t, False, m, 2 * lines) for m, t in facts(answer)], edge=1.6))
+    evidence = [(f"{printable(n.text)} — {printable(n.data['evidence'])}", False, "→", 2) for n in tree if n.data.get("evidence")]
+    last = [Block(W * 0.6, [("all evidence, from the leaves up", True, "", 1)] + (evidence
+        or [("the passages of all nodes", False, "▪", 1)]))]
+    if answer:
+        last.append(Block(W * 0.4 - 2 - 2 * gap,
+                          [(f"Answer: {printable(answer.text)}", True, "", lines)] + [(t, False, m, 2 * lines)
+                              for m, t in node_facts(answer)], edge=1.6))
     y2 = y + head
     fig, ax = canvas(W, y2 + max(b.height for b in last) + 2)
 
