@@ -22,8 +22,8 @@ from ..experiments.rdr2 import foreign
 from ..experiments.run import Row
 from ..experiments.tables import sample_questions
 from ..scoring.metrics import METRICS
-from .boxes import SIZE, BoxRow, arrow, canvas, draw_sections, break_lines, text_width
-from .plots import PAGE, fonts
+from .boxes import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
+from .plots import PAGE
 from .verdicts import compare
 
 # %% ../../nbs/14_figures/09_rdr2.ipynb #042beb23
@@ -36,20 +36,25 @@ def candidate_questions(
     n: int = 30,  # questions to choose from
 ) -> list[Question]:
     "The questions to choose the case from; one, where it is known."
-    if question: return [by_words(question, sample_questions(profile, (dataset,))[dataset])]
-    if profile.data == "world": return sample_questions(profile, (dataset,))[dataset][:n]
-    trees, questions = load_documents(dataset, profile.data, profile.documents, profile.seed).trees, load(dataset,
-        profile.data, seed=profile.seed)
-    if trees.find(OWN_CASE.title()) and (own := [q for q in questions if OWN_CASE in q.question.casefold()]): return own[:1]
-    return ([q for q in questions if any(p.wikipage and trees.find(p.wikipage) for p in q.qa_pairs)][:n]
-            or sample_questions(profile, (dataset,))[dataset][:n])
+    def some(): return sample_questions(profile, (dataset,))[dataset]
+    if question: return [by_words(question, some())]
+    if profile.data == "world": return some()[:n]
+    trees = load_documents(dataset, profile.data, profile.documents, profile.seed).trees
+    questions = load(dataset, profile.data, seed=profile.seed)
+    own = [q for q in questions if OWN_CASE in q.question.casefold()]
+    if own and trees.find(OWN_CASE.title()): return own[:1]
+    def has_tree(q): return any(p.wikipage and trees.find(p.wikipage) for p in q.qa_pairs)
+    return [q for q in questions if has_tree(q)][:n] or some()[:n]
 
+# %% ../../nbs/14_figures/09_rdr2.ipynb #a915338b
 def choose_case(
     rows: Iterable[Row],  # of the three methods
     ours: str = "RDR2 (Ours)",
     other: str = "Retrieve-and-Read",
 ) -> dict[str, Row]:  # method -> its row for the case
-    "The first question for which routing covers all short answers and plain reading doesn't, on a way with an expansion that found an answer and a view that was refused; else the one that comes closest to that."
+    """The question that shows best what routing does; of equals the first.
+
+    Routing covers all its short answers and plain reading doesn't; on the way an expansion found an answer, and a view was refused."""
     by_question = {}
     for row in rows: by_question.setdefault(row.question.id, {})[row.method] = row
     def rank(case):
@@ -76,22 +81,24 @@ def router_views(trace: Trace, document: Node) -> list[Node]:
         stack += trace.children(node)[::-1]
     return found
 
+# %% ../../nbs/14_figures/09_rdr2.ipynb #fec67238
 def router_reply(step: Node) -> str:
     "What the router said to a view, as far as it counts."
-    words = (([f"[ANSWER] {', '.join(map(str, step.data['answers']))}"] if step.data["answers"] else [])
-             + [f"[EXPAND] {i}" for i in step.data["expands"]])
+    answers = ", ".join(map(str, step.data["answers"]))
+    words = ([f"[ANSWER] {answers}"] if answers else []) + [f"[EXPAND] {i}" for i in step.data["expands"]]
     return " ".join(words) or "[REFUSE]"
 
 def routing_lines(trace: Trace, document: Node) -> list[str]:
     "The routing of a document as lines, in the manner of Table 12."
     lines = []
     for number, step in enumerate(router_views(trace, document), 1):
-        lit = step.data["lit"]
+        lit, heading = step.data["lit"], step.data["heading"]
         what = f"content node{'s' * (len(lit) > 1)} {', '.join(map(str, lit))}" if lit else "no content node"
-        lines += [f"Light {what} " + ("from the retrieved passages." if step.data["heading"] is None
-                                      else f"from unfolding {step.data['heading']}."), f"{number} {router_reply(step)}"]
+        where = "from the retrieved passages." if heading is None else f"from unfolding {heading}."
+        lines += [f"Light {what} {where}", f"{number} {router_reply(step)}"]
     return lines + [f"Routed passage: {', '.join(map(str, document.data['answers'])) or 'none'}"]
 
+# %% ../../nbs/14_figures/09_rdr2.ipynb #6efa3efd
 def document_to_show(trace: Trace) -> Node:
     "The document to show: the first with an expansion that found an answer, else the one with most steps."
     if not (found := documents_of(trace)): raise UsageError("no retrieved passage is from a known document, so nothing was routed")
@@ -119,42 +126,109 @@ def shown_nodes(
     most: int = 4,  # headings beside the path that are named; the others are counted
 ) -> list[tuple[int | None, int, str]]:  # (id or None for what is left out, depth, text)
     "The lines of a heading tree with all that was lit, and what is around it in short."
-    lit = {i for s in router_views(trace, document) for i in s.data["lit"]}
-    path = {a for i in (*lit, *(e for s in router_views(trace, document) for e in s.data["expands"])) for a in (i, *tree.ancestors(i))}
-    def rank(i): return (i not in path, i)
+    views = router_views(trace, document)
+    lit = {i for v in views for i in v.data["lit"]}
+    touched = lit | {e for v in views for e in v.data["expands"]}
+    path = {a for i in touched for a in (i, *tree.ancestors(i))}
     lines, stack = [], [(0, tree.title)]
     while stack:
         id, text = stack.pop()
         if id is None: lines.append((None, *text)); continue
         lines.append((id, tree.depth(id), text))
-        if id not in path and id: continue
-        children = tree[id].children
-        named = ({c for c in children if c in lit or c in path}
-                 | set(sorted((c for c in children if tree[c].type == "structure"),
-                              key=rank)[:max(most, sum(c in path for c in children))]))
-        following, left = [], []
-        for c in children:
-            if c in named:
-                if left: following.append((None, (tree.depth(c), _left(tree, left)))); left = []
-                following.append((c, tree[c].text))
-            else: left.append(c)
-        if left: following.append((None, (tree.depth(left[0]), _left(tree, left))))
-        stack += following[::-1]
+        if id in path or not id: stack += _below(tree, id, lit, path, most)[::-1]
     return lines
+
+def _below(tree, id, lit, path, most):
+    "A node's children, those that are left out as one entry."
+    children = tree[id].children
+    headings = sorted((c for c in children if tree[c].type == "structure"), key=lambda c: (c not in path, c))
+    named = {c for c in children if c in lit or c in path}
+    named |= set(headings[:max(most, sum(c in path for c in children))])
+    entries, left = [], []
+    for c in children:
+        if c not in named: left.append(c); continue
+        if left: entries.append((None, (tree.depth(c), _left(tree, left)))); left = []
+        entries.append((c, tree[c].text))
+    if left: entries.append((None, (tree.depth(left[0]), _left(tree, left))))
+    return entries
 
 def _left(tree, ids):
     headings = sum(tree[i].type == "structure" for i in ids)
     return f"[… {headings} more heading{'s' * (headings > 1)}]" if headings else "[…]"
 
+# %% ../../nbs/14_figures/09_rdr2.ipynb #bc333cf2
 def show_path(tree: DocumentTree, trace: Trace, document: Node, most: int = 4) -> str:
-    "The tree as text, a mark before each line."
-    lit, read = {i for s in router_views(trace, document) for i in s.data["lit"]}, set(document.data["answers"])
-    return "\n".join(f"{'*' if i in read else '+' if i in lit else ' '} "
-                     f"{'    ' * depth}"
-                     + (f"{i}: {'=' * min(depth + 1, 6) * bool(i and tree[i].type == 'structure')}{printable(text)}{'=' * min(depth + 1, 6) * bool(i and tree[i].type == 'structure')}" if i is not None else text) for i, depth, text in shown_nodes(tree, trace, document, most))
+    "The tree as text, a mark before each line: `*` in the routed passage, `+` lit."
+    lit, read = {i for v in router_views(trace, document) for i in v.data["lit"]}, set(document.data["answers"])
+    def line(id, depth, text):
+        mark = "*" if id in read else "+" if id in lit else " "
+        if id is not None:
+            is_heading = id and tree[id].type == "structure"
+            rule = "=" * min(depth + 1, 6) if is_heading else ""
+            text = f"{id}: {rule}{printable(text)}{rule}"
+        return f"{mark} {'    ' * depth}{text}"
+    return "\n".join(line(*shown) for shown in shown_nodes(tree, trace, document, most))
 
 # %% ../../nbs/14_figures/09_rdr2.ipynb #d37a4562
 _LINE = 10.5  # points
+
+class _PathFigure:
+    "A heading tree's lines, and a column for each of the router's views."
+    def __init__(self, tree, document, views, lines, W):
+        self.tree, self.document, self.views, self.lines, self.W = tree, document, views, lines, W
+        self.column = min(58, 0.55 * W / (len(views) + 1))
+        self.left, self.head = W - self.column * (len(views) + 1) - 2, 4.2 * SIZE
+        self.bottom = self.head + _LINE * len(lines)
+        self.fig, self.ax = canvas(W, self.bottom + _LINE + 16)
+
+    def middle(self, k): return self.left + (k + .5) * self.column  # of a view's column
+    def row(self, i): return self.head + i * _LINE  # the top of a line
+
+    def lit(self, x, y, width, height, **style):
+        "A grey field."
+        from matplotlib.patches import Rectangle
+        self.ax.add_patch(Rectangle((x, y), width, height, fc="#d8d8d8", ec="none", **style))
+
+    def mark(self, x, y, shape, filled=True):
+        self.ax.plot([x], [y], marker=shape, ms=4.6, mec="black", mfc="black" if filled else "white", mew=.8, ls="")
+
+    def line(self, i, id, depth, words):
+        "A line of the tree, and what each view made of it."
+        indent, bold = 2 + 9 * depth, id is not None and self.tree[id].type == "structure"
+        words = words if id is None else f"{id}  {printable(words)}"
+        [shown, *_] = break_lines(words, self.left - indent - 4, SIZE, 1, bold)
+        put_text(self.ax, indent, self.head + (i + .72) * _LINE, shown, bold)
+        middle = self.head + (i + .5) * _LINE
+        for k, view in enumerate(self.views):
+            if id in view.data["lit"]: self.lit(self.left + k * self.column + 1, self.row(i) + .6, self.column - 2, _LINE - 1.2, zorder=0)
+            if id is None: continue
+            if id in view.data["answers"]: self.mark(self.middle(k), middle, "o")
+            if id in view.data["expands"]:
+                unfolded = any(v.parent == view.id and v.data["heading"] == id for v in self.views)
+                self.mark(self.middle(k), middle, ">", unfolded)
+        if id is not None and id in self.document.data["answers"]: self.mark(self.middle(len(self.views)), middle, "s")
+
+    def view(self, k, view, number, at):
+        "A view's heading, and the arrow from what was unfolded to what it showed."
+        heading = view.data["heading"]
+        if heading is not None and view.data["lit"]:
+            x, y, start = self.middle(k), self.head + (at[heading] + .5) * _LINE, self.left + (number[view.parent] - .5) * self.column
+            arrow(self.ax, (start + 4, y), (x, y), (x, self.row(at[view.data["lit"][0]]) + .6))
+        source = "retrieved" if heading is None else f"unfolded by {number[view.parent]}"
+        for i, words in enumerate([str(k + 1), *break_lines(source, self.column - 3, SIZE, 2)]):
+            put_text(self.ax, self.middle(k), (i + 1) * 1.25 * SIZE, words, i == 0, ha="center")
+        if router_reply(view) == "[REFUSE]": put_text(self.ax, self.middle(k), self.bottom + .8 * _LINE, "refused", ha="center")
+
+# %% ../../nbs/14_figures/09_rdr2.ipynb #8fa113f6
+def _legend(figure, y):
+    "What the marks mean, in a line."
+    x, limit = 6, "asked for, but not unfolded: seen already, or at the limit"
+    legend = ("", "visible", True), ("o", "answered", True), (">", "unfolded", True), (">", limit, False), ("s", "in the routed passage", True)
+    for shape, words, filled in legend:
+        if shape: figure.mark(x, y + 8, shape, filled)
+        else: figure.lit(x - 4, y + 4.5, 9, 7)
+        put_text(figure.ax, x + 8, y + 10.5, words)
+        x += 24 + text_width(words, SIZE)
 
 def draw_path(
     tree: DocumentTree,
@@ -164,66 +238,51 @@ def draw_path(
     width: float = PAGE,  # inches
 ):  # matplotlib figure
     "The heading tree, and beside it what each of the router's views lit, answered and unfolded."
-    views, lines, W = router_views(trace, document), shown_nodes(tree, trace, document, most), width * 72
+    views, lines = router_views(trace, document), shown_nodes(tree, trace, document, most)
     if not views: raise UsageError("the router saw nothing of this document, so there is no path to draw")
-    column = min(58, 0.55 * W / (len(views) + 1))
-    left, head = W - column * (len(views) + 1) - 2, 4.2 * SIZE
-    fig, ax = canvas(W, head + _LINE * (len(lines) + 1) + 16)
-    from matplotlib.patches import Rectangle
-    def text(x, y, words, bold=False, ha="left"):
-        ax.text(x, y, words, size=SIZE, weight="bold" if bold else "normal", family=fonts(), va="baseline", ha=ha, parse_math=False)
-    def mark(k, row, shape, filled=True):
-        ax.plot([left + (k + .5) * column], [head + (row + .5) * _LINE], marker=shape, ms=4.6, mec="black",
-                mfc="black" if filled else "white", mew=.8, ls="")
-    for row, (id, depth, words) in enumerate(lines):
-        indent, bold = 2 + 9 * depth, id is not None and tree[id].type == "structure"
-        text(indent, head + (row + .72) * _LINE, break_lines(f"{id}  {printable(words)}" if id is not None else words,
-            left - indent - 4, SIZE, 1, bold)[0], bold)
-        for k, view in enumerate(views):
-            if id in view.data["lit"]:
-                ax.add_patch(Rectangle((left + k * column + 1, head + row * _LINE + .6), column - 2, _LINE - 1.2,
-                                       fc="#d8d8d8", ec="none", zorder=0))
-            if id is not None and id in view.data["answers"]: mark(k, row, "o")
-            if id is not None and id in view.data["expands"]:
-                mark(k, row, ">", any(v.parent == view.id and v.data["heading"] == id for v in views))
-        if id is not None and id in document.data["answers"]: mark(len(views), row, "s")
+    figure = _PathFigure(tree, document, views, lines, width * 72)
+    for i, line in enumerate(lines): figure.line(i, *line)
     number, at = {view.id: k for k, view in enumerate(views, 1)}, {id: row for row, (id, *_) in enumerate(lines)}
-    for k, view in enumerate(views):
-        if view.data["heading"] is not None and view.data["lit"]:  # from the heading that was unfolded to what it showed
-            x, y, from_ = (left + (k + .5) * column, head + (at[view.data["heading"]] + .5) * _LINE,
-                           left + (number[view.parent] - .5) * column)
-            arrow(ax, (from_ + 4, y), (x, y), (x, head + at[view.data["lit"][0]] * _LINE + .6))
-        from_ = f"unfolded by {number[view.parent]}" if view.data["heading"] is not None else "retrieved"
-        for i, words in enumerate([str(k + 1), *break_lines(from_, column - 3, SIZE, 2)]):
-            text(left + (k + .5) * column, (i + 1) * 1.25 * SIZE, words, i == 0, "center")
-        if router_reply(view) == "[REFUSE]": text(left + (k + .5) * column, head + (len(lines) + .8) * _LINE, "refused", ha="center")
-    text(left + (len(views) + .5) * column, 1.25 * SIZE, "read", True, "center")
-    y = head + _LINE * (len(lines) + 1)
-    for at in (head - 1, head + _LINE * len(lines) + 1): ax.plot([1, W - 1], [at, at], color="black", lw=.6, ls="-", marker="")
-    x = 6
-    for shape, words in (("", "visible"), ("o", "answered"), (">", "unfolded"),
-                         ("> ", "asked for, but not unfolded: seen already, or at the limit"), ("s", "in the routed passage")):
-        if shape: ax.plot([x], [y + 8], marker=shape.strip(), ms=4.6, mec="black", mfc="white" if shape == "> " else "black", mew=.8, ls="")
-        else: ax.add_patch(Rectangle((x - 4, y + 4.5), 9, 7, fc="#d8d8d8", ec="none"))
-        text(x + 8, y + 10.5, words)
-        x += 24 + text_width(words, SIZE)
-    return fig
+    for k, view in enumerate(views): figure.view(k, view, number, at)
+    put_text(figure.ax, figure.middle(len(views)), 1.25 * SIZE, "read", True, ha="center")
+    for y in (figure.head - 1, figure.bottom + 1):
+        figure.ax.plot([1, figure.W - 1], [y, y], color="black", lw=.6, ls="-", marker="")
+    _legend(figure, figure.bottom + _LINE)
+    return figure.fig
 
 # %% ../../nbs/14_figures/09_rdr2.ipynb #4c2a672c
-def _subtree(tree, trace, document, step, most, lines):
+def _subtree(tree, trace, document, view, most, lines):
     "What a view shows of the tree, as parts of a box."
-    lit, near = set(step.data["lit"]), {a for i in (*step.data["lit"], *step.data["expands"]) for a in (i, *tree.ancestors(i))}
+    lit, touched = set(view.data["lit"]), (*view.data["lit"], *view.data["expands"])
+    near = {a for i in touched for a in (i, *tree.ancestors(i))}
     parts = []
     for id, depth, text in shown_nodes(tree, trace, document, most):
-        if id is None or tree[id].type == "content" and id not in lit or tree[id].type == "structure" and id and tree[
-            id].parent not in near:
-            continue
-        heading = tree[id].type == "structure"
-        parts.append((f"{id} {printable(text)}", heading,
-                      "   " * depth + ("" if not heading else "▾" if not id else "▾" if near & {id}
-                                       and (id == step.data["heading"] or any(c in lit for c in tree.content(id)))
-                                       else "▸"), 1 if heading else lines))
+        if id is None: continue
+        is_heading = tree[id].type == "structure"
+        if is_heading and id and tree[id].parent not in near: continue
+        if tree[id].type == "content" and id not in lit: continue
+        open_ = not id or id in near and (id == view.data["heading"] or any(c in lit for c in tree.content(id)))
+        fold = ("▾" if open_ else "▸") if is_heading else ""
+        parts.append((f"{id} {printable(text)}", is_heading, "   " * depth + fold, 1 if is_heading else lines))
     return parts
+
+def _view_boxes(tree, trace, document, views, most, lines):
+    "A box for each of the router's views: where it is from, what it shows, what the router said."
+    number, boxes = {view.id: k for k, view in enumerate(views, 1)}, []
+    for k, view in enumerate(views, 1):
+        source = "from retrieval" if view.data["heading"] is None else f"unfolded by step {number[view.parent]}"
+        shown = _subtree(tree, trace, document, view, most, lines)
+        boxes.append([heading(f"{k}  {source}"), *shown, (router_reply(view), True, "→", 3)])
+    return boxes
+
+# %% ../../nbs/14_figures/09_rdr2.ipynb #0feeda20
+def _given_boxes(tree, trace, document):
+    "The question, the retrieved passages and the tree's size."
+    question = next(n for n in trace.nodes if n.kind == "question")
+    chunks = [entry(f"{id} stands in {', '.join(map(str, nodes))}", 2, "▪") for id, nodes, _ in document.data["chunks"]]
+    size = f"{tree.title}: {len(tree.headings) - 1} headings, {len(tree) - len(tree.headings)} content nodes"
+    return [[heading("Question"), entry(question.text, 4)], [heading("Retrieved passages"), *chunks],
+            [heading("Document structure tree"), entry(size, 3)]]
 
 def draw_routing(
     tree: DocumentTree,
@@ -236,25 +295,34 @@ def draw_routing(
     "The routing module at work on one document (RDR², Fig. 2)."
     views, W = router_views(trace, document), width * 72
     if not views: raise UsageError("the router saw nothing of this document, so there is nothing to draw")
-    number = {view.id: k for k, view in enumerate(views, 1)}
-    boxes = [[(f"{k}  " + ("from retrieval" if v.data["heading"] is None else f"unfolded by step {number[v.parent]}"),
-               True, "", 1), *_subtree(tree, trace, document, v, most, lines), (router_reply(v), True, "→", 3)]
-               for k, v in enumerate(views, 1)]
-    question = next(n for n in trace.nodes if n.kind == "question")
-    given = [[("Question", True, "", 1), (printable(question.text), False, "", 4)],
-             [("Retrieved passages", True, "", 1), *((f"{id} stands in {', '.join(map(str, nodes))}", False, "▪", 2)
-                                                     for id, nodes, _ in document.data["chunks"])],
-             [("Document structure tree", True, "", 1),
-              (f"{tree.title}: {len(tree.headings) - 1} headings, {len(tree) - len(tree.headings)} content nodes", False, "", 3)]]
-    routed = [("Routed passage, in document order", True, "", 1),
-              *((printable(tree[i].text), False, f"{i}", lines + 1)
-                for i in document.data["answers"])] if document.data["answers"] else [("Nothing: the document is refused", True, "", 1)]
-    columns = min(4, len(boxes))
-    return draw_sections([("What is given", BoxRow(given, W, 3, follow=False)),
-                          ("The router sees all headings and what is lit, and says what answers and what to unfold",
-                           BoxRow(boxes, W, columns, follow=False)), ("What the reader gets of this document", BoxRow([routed], W, 1))], W)
+    boxes = _view_boxes(tree, trace, document, views, most, lines)
+    routed = [heading("Nothing: the document is refused")]
+    if document.data["answers"]:
+        passage = [entry(tree[i].text, lines + 1, f"{i}") for i in document.data["answers"]]
+        routed = [heading("Routed passage, in document order"), *passage]
+    return draw_sections([
+        ("What is given", BoxRow(_given_boxes(tree, trace, document), W, 3, follow=False)),
+        ("The router sees all headings and what is lit, and says what answers and what to unfold",
+         BoxRow(boxes, W, min(4, len(boxes)), follow=False)),
+        ("What the reader gets of this document", BoxRow([routed], W, 1)),
+    ], W)
 
 # %% ../../nbs/14_figures/09_rdr2.ipynb #e9a7254f
+def _stages(trace, lines):
+    "The boxes of one method: question, retrieval, routing if there was any, passages, answer."
+    question, answer = trace.nodes[0], next(n for n in reversed(trace.nodes) if n.kind == "answer")
+    hits = [entry(f"{h['title']} ({h['id']})", 2, "▪") for h in question.data.get("hits", [])]
+    passages = [entry(f"{p['title']}: {p['text']}", lines, "▪") for p in question.data["passages"]]
+    def said(document): return "; ".join(router_reply(v) for v in router_views(trace, document))
+    routes = [entry(f"{printable(d.text)}: {said(d)}", 2 * lines, "▪") for d in documents_of(trace)]
+    return [
+        [heading("Question"), entry(question.text, 6)],
+        [heading("Retrieve"), *(hits or [entry("nothing was found", 1)])],
+        *([[heading("Document Route"), *routes]] if routes else []),
+        [heading("Routed passages" if routes else "Passages"), *(passages or [entry("none", 1)])],
+        [heading("Read"), entry(answer.text, 12, "→")],
+    ]
+
 def draw_framework(
     plain: Trace,  # Retrieve-and-Read's
     routed: Trace,  # RDR²'s, of the same question
@@ -262,21 +330,12 @@ def draw_framework(
     lines: int = 3,  # most lines for one text
 ):  # matplotlib figure
     "Retrieve-and-Read, and Retrieve-DocumentRoute-Read (RDR², Fig. 1)."
-    W, boxes = width * 72, []
-    for trace in (plain, routed):
-        question, answer = trace.nodes[0], next(n for n in reversed(trace.nodes) if n.kind == "answer")
-        asked = [("Question", True, "", 1), (printable(question.text), False, "", 6)]
-        hits = [(printable(f"{h['title']} ({h['id']})"), False, "▪", 2) for h in question.data.get("hits", [])]
-        passages = [(printable(f"{p['title']}: {p['text']}"), False, "▪", lines) for p in question.data["passages"]]
-        routes = [(printable(d.text) + ": " + "; ".join(router_reply(s) for s in router_views(trace, d)), False, "▪",
-                   2 * lines) for d in documents_of(trace)]
-        route = [[("Document Route", True, "", 1), *routes]] if routes else []
-        boxes.append([asked, [("Retrieve", True, "", 1), *(hits or [("nothing was found", False, "", 1)])], *route,
-                      [("Routed passages" if route else "Passages", True, "", 1),
-                       *(passages or [("none", False, "", 1)])], [("Read", True, "", 1), (printable(answer.text), False, "→", 12)]])
-    return draw_sections([("a  Retrieve-and-Read: the chunks, as they were cut", BoxRow(boxes[0], W, len(boxes[0]))),
-                          ("b  RDR²: each document's heading tree is walked, and what answers is read in the "
-                           "document's order", BoxRow(boxes[1], W, len(boxes[1])))], W)
+    W, first, second = width * 72, _stages(plain, lines), _stages(routed, lines)
+    walk = "each document's heading tree is walked, and what answers is read in the document's order"
+    return draw_sections([
+        ("a  Retrieve-and-Read: the chunks, as they were cut", BoxRow(first, W, len(first))),
+        (f"b  RDR²: {walk}", BoxRow(second, W, len(second))),
+    ], W)
 
 # %% ../../nbs/14_figures/09_rdr2.ipynb #61936d61
 def beside(
@@ -288,7 +347,8 @@ def beside(
     "Each group's printed cells with what was run for it."
     import pandas as pd
     why = "; ".join(filter(None, [f"the model is {P.model}", foreign(P)]))
-    table = pd.concat([compare([c for c in cells if c["group"] == g], rows.get(g, []), corpus=corpora,
-                               comparable=why) for g in dict.fromkeys(c["group"] for c in cells)])
+    def part(group):
+        return compare([c for c in cells if c["group"] == group], rows.get(group, []), corpus=corpora, comparable=why)
+    table = pd.concat([part(g) for g in dict.fromkeys(c["group"] for c in cells)])
     table["model"] = [P.model if r == r and r is not None else "" for r in table.reproduced]
     return table

@@ -10,8 +10,9 @@ __all__ = ['PATH_COLUMNS', 'TRAINING', 'path_steps', 'why_informative', 'passage
 from ..config import UsageError
 from ..core.escaping import printable
 from ..core.method import Node, Trace
-from .boxes import SIZE, Block, BoxRow, arrow, canvas, draw_sections, break_lines, place_in_slots
-from .plots import PAGE, fonts
+from .boxes import SIZE, Block, BoxRow, arrow, arrow_head, break_lines, canvas, dashed_line, draw_sections
+from .boxes import entry, heading, place_in_slots, put_text
+from .plots import PAGE
 from ..retrieval.informativeness import importance
 from ..syntax.entities import Annotated, Shape
 from ..syntax.parser import Entity
@@ -32,61 +33,79 @@ def passages_read(
 ) -> tuple[list[dict], list[dict]]:  # with informativeness, the most first; without, in their order
     "The passages that a sub-question read."
     hits = node.data.get("hits", [])
-    return sorted((h for h in hits if h.get("informativeness")), key=lambda h: -h["informativeness"]), [h
-        for h in hits if not h.get("informativeness")]
+    weighed = sorted((h for h in hits if h.get("informativeness")), key=lambda h: -h["informativeness"])
+    return weighed, [h for h in hits if not h.get("informativeness")]
 
 # %% ../../nbs/14_figures/11_searchr.ipynb #464fb5db
-PATH_COLUMNS = (("Sub-question", 1.25), ("Reformulated?", 1.2), ("By informativeness", 1.6), ("By similarity", 1.05), ("Answer", 0.8))
+PATH_COLUMNS = (("Sub-question", 1.25), ("Reformulated?", 1.2), ("By informativeness", 1.6),
+                ("By similarity", 1.05), ("Answer", 0.8))  # title, share of the width
 
+def _reformulated(node):
+    "What a sub-question became."
+    asked = (node.data.get("queries") or [node.text])[0]
+    if asked != node.text: return f"yes: {asked}"
+    if node.data.get("rewritten") is False: return "no"
+    return "as it stands" if node.data["needs"] else "not asked: it refers to nothing"
+
+def _cells(node, lines, titles):
+    "The parts of a sub-question's five boxes."
+    def named(hits, text):
+        texts = list(dict.fromkeys(printable(text(h)) for h in hits))  # passages of one title once
+        more = [entry(f"and {len(texts) - titles} more", 1)] if len(texts) > titles else []
+        return [entry(t, 2, "▪") for t in texts[:titles]] + more or [entry("none", 1)]
+    def title(hit): return hit.get("title") or hit["id"]
+    def notes(weighing): return [entry(note, 3, "!") for note in node.notes if ("entity" in note) == weighing]
+    weighed, similar = passages_read(node)
+    return [
+        [heading(f"{node.data['number']}  {node.text}", lines)],
+        [entry(_reformulated(node), lines), *notes(False)],
+        named(weighed, lambda h: f"{title(h)} ({why_informative(h)})") + notes(True),
+        named(similar, title),
+        [(node.data.get("evidence", ""), True, "→", lines)],
+    ]
+
+# %% ../../nbs/14_figures/11_searchr.ipynb #4fdeae8b
 class _Steps:
     "A row for each sub-question; dashed arrows from the answers to those that waited for them."
     def __init__(self, nodes, width, lines, titles):
         self.nodes, self.width, self.gap, y = nodes, width, 7, 13.0
         unit = (width - 10 - self.gap * (len(PATH_COLUMNS) - 1)) / sum(w for _, w in PATH_COLUMNS)
         self.widths = [w * unit for _, w in PATH_COLUMNS]
-        self.lefts, self.rows = [1 + sum(self.widths[:i]) + self.gap * i for i in range(len(PATH_COLUMNS))], []
+        self.lefts = [1 + sum(self.widths[:i]) + self.gap * i for i in range(len(PATH_COLUMNS))]
+        self.rows = []
         for n in nodes:
-            mine, others = passages_read(n)
-            asked = (n.data.get("queries") or [n.text])[0]
-            said = (f"yes: {asked}" if asked != n.text else "no" if n.data.get("rewritten") is False
-                    else "not asked: it refers to nothing" if not n.data["needs"] else "as it stands")
-            def named(hits, text):
-                all_ = list(dict.fromkeys(map(text, hits)))  # passages of one title once
-                return ([(t, False, "▪", 2) for t in all_[:titles]]
-                        + ([(f"and {len(all_) - titles} more", False, "", 1)] if len(all_) > titles else []) or [("none", False, "", 1)])
-            notes = {weighing: [(printable(note), False, "!", 3)
-                                for note in n.notes if ("entity" in note) == weighing] for weighing in (False, True)}
-            parts = [[(f"{n.data['number']}  {printable(n.text)}", True, "", lines)], [(printable(said), False, "", lines), *notes[False]],
-                     named(mine, lambda h: printable(f"{h.get('title') or h['id']} ({why_informative(h)})"))
-                     + notes[True], named(others, lambda h: printable(h.get("title") or h["id"])),
-                     [(printable(n.data.get("evidence", "")), True, "→", lines)]]
-            blocks = [Block(w, p, fill="#ececec" if i == 0 else "white", edge=1.4 if i == 4 else 0.6)
-                      for i, (w, p) in enumerate(zip(self.widths, parts))]
+            cells = enumerate(zip(self.widths, _cells(n, lines, titles)))
+            blocks = [Block(w, parts, fill="white" if i else "#ececec", edge=1.4 if i == 4 else 0.6) for i, (w, parts) in cells]
             self.rows.append((y, blocks))
             y += max(b.height for b in blocks) + 9
         self.height = y - 6
 
     def draw(self, ax, y=0.0):
-        for (title, _), x in zip(PATH_COLUMNS, self.lefts):
-            ax.text(x, y + 8, title, size=SIZE, family=fonts(), va="baseline", parse_math=False)
+        for (title, _), x in zip(PATH_COLUMNS, self.lefts): put_text(ax, x, y + 8, title)
         at = {n.data["number"]: (top + y, blocks) for n, (top, blocks) in zip(self.nodes, self.rows)}
         for top, blocks in at.values():
             for i, (b, x) in enumerate(zip(blocks, self.lefts)):
                 b.draw(ax, x, top)
                 if i not in (0, 3): arrow(ax, (x - self.gap, top + 8), (x, top + 8))
-        for n in self.nodes:  # around the right, and in through the gap above
-            for k, number in enumerate(n.data["needs"]):
-                (up, theirs), (top, mine) = at[number], at[n.data["number"]]
-                x, right = self.lefts[1] + mine[1].width / 2 + 5 * k, self.width - 3 - 3 * (k % 2)
-                ax.plot([self.lefts[4] + theirs[4].width, right, right, x, x],
-                        [up + 8, up + 8, top - 4.5, top - 4.5, top - 3], color="black", lw=0.7, ls=(0, (3, 2)), marker="")
-                ax.annotate("", (x, top), (x, top - 4),
-                            arrowprops=dict(arrowstyle="-|>", lw=0.7, color="black", shrinkA=0, shrinkB=0, mutation_scale=6))
+        for n in self.nodes:
+            for k, number in enumerate(n.data["needs"]): self._waited(ax, at[number], at[n.data["number"]], k)
+
+    def _waited(self, ax, source, target, k):
+        "A dashed arrow around the right, and in through the gap above."
+        (up, theirs), (top, mine) = source, target
+        x, right = self.lefts[1] + mine[1].width / 2 + 5 * k, self.width - 3 - 3 * (k % 2)
+        start, over = (self.lefts[4] + theirs[4].width, up + 8), top - 4.5
+        dashed_line(ax, start, (right, up + 8), (right, over), (x, over), (x, top - 3))
+        arrow_head(ax, (x, top), (x, top - 4))
 
 # %% ../../nbs/14_figures/11_searchr.ipynb #5d6d707d
-TRAINING = [("The navigator", True, "", 1), ("two paths per question by a prompt (Table 11)", False, "1", 2),
-            ("those that lead to the right answer: fine-tuning (Eqs. 1, 2)", False, "2", 2),
-            ("a reward model on the answers' F1 (Eqs. 3, 4)", False, "3", 2), ("PPO against it (Eqs. 5–7)", False, "4", 2)]
+TRAINING = [
+    heading("The navigator"),
+    entry("two paths per question by a prompt (Table 11)", 2, "1"),
+    entry("those that lead to the right answer: fine-tuning (Eqs. 1, 2)", 2, "2"),
+    entry("a reward model on the answers' F1 (Eqs. 3, 4)", 2, "3"),
+    entry("PPO against it (Eqs. 5–7)", 2, "4"),
+]
 
 def draw_navigated(
     trace: Trace,  # of a `SearchR`
@@ -96,17 +115,19 @@ def draw_navigated(
 ):  # matplotlib figure
     "The framework at work on one question (SEARCH-R, Fig. 1)."
     nodes, W = path_steps(trace), width * 72
-    question, answer = trace.nodes[0], next((n for n in reversed(trace.nodes) if n.kind == "answer"), None)
-    path = [("Reasoning path", True, "", 1), *((printable(n.text), False, str(n.data["number"]), lines) for n in nodes)]
-    last = [("Sub-questions and answers", True, "", 1),
-            *((printable(f"{(n.data.get('queries') or [n.text])[0]} → {n.data.get('evidence', '')}"), False,
-               str(n.data["number"]), 2) for n in nodes)]
-    final = [("Answer", True, "", 1), (printable(answer.text) if answer else "(none)", True, "→", lines)]
-    return draw_sections([("1  Reasoning path generation",
-                           BoxRow([[("Question", True, "", 1), (printable(question.text), False, "", 6)], TRAINING, path], W, 3)),
-                      ("2  Knowledge retrieval, and 3  answer generation (dashed: an answer that another waits for)",
-                       _Steps(nodes, W, lines, titles)),
-                      ("3  Answer generation: integration", BoxRow([last, final], W, 2))], W)
+    answer = next((n for n in reversed(trace.nodes) if n.kind == "answer"), None)
+    def number(n): return str(n.data["number"])
+    def answered(n): return f"{(n.data.get('queries') or [n.text])[0]} → {n.data.get('evidence', '')}"
+    question = [heading("Question"), entry(trace.nodes[0].text, 6)]
+    path = [heading("Reasoning path"), *(entry(n.text, lines, number(n)) for n in nodes)]
+    answers = [heading("Sub-questions and answers"), *(entry(answered(n), 2, number(n)) for n in nodes)]
+    final = [heading("Answer"), (answer.text if answer else "(none)", True, "→", lines)]
+    return draw_sections([
+        ("1  Reasoning path generation", BoxRow([question, TRAINING, path], W, 3)),
+        ("2  Knowledge retrieval, and 3  answer generation (dashed: an answer that another waits for)",
+         _Steps(nodes, W, lines, titles)),
+        ("3  Answer generation: integration", BoxRow([answers, final], W, 2)),
+    ], W)
 
 # %% ../../nbs/14_figures/11_searchr.ipynb #27ce9b39
 def weighed_entities(
@@ -116,15 +137,30 @@ def weighed_entities(
     "Eq. 8 for one sentence: its entities with the direct and indirect children of their words, and their importance."
     below, rows = shape.below(), []
     for e in entities:
-        words = [i for i, (start, end) in enumerate(zip(shape.starts, shape.ends)) if start < e.end and end > e.start]
-        if words:
-            rows.append(dict(entity=e.text, type=e.type, words=tuple(words), children=tuple(below[i] for i in words),
-                             importance=importance(Annotated((shape,)), [((e.text,), e.start, e.end)])[e.text,]))
+        words = tuple(i for i, (start, end) in enumerate(zip(shape.starts, shape.ends)) if start < e.end and end > e.start)
+        if not words: continue
+        weight = importance(Annotated((shape,)), [((e.text,), e.start, e.end)])[e.text,]
+        children = tuple(below[i] for i in words)
+        rows.append(dict(entity=e.text, type=e.type, words=words, children=children, importance=weight))
     return rows
 
 # %% ../../nbs/14_figures/11_searchr.ipynb #add20818
 _BLUE = "#cfe6f5"
 
+def _word_blocks(text, shape, marked, labels):
+    "A box for each word: its place, its label and the number of words below it; in blue if an entity has it."
+    below = shape.below()
+    inside = {i for r in marked for i in r["words"]}
+    weights = {r["words"][r["children"].index(r["importance"])]: r["importance"] for r in marked}
+    def block(i):
+        count = [entry(f"{below[i]} below", 1)] if below[i] else []
+        if i in weights: count = [heading(f"importance {weights[i]}")]
+        word = text[shape.starts[i]:shape.ends[i]], i in inside, str(i + 1), 2
+        look = dict(fill=_BLUE if i in inside else "white", edge=1.4 if i in weights else 0.6)
+        return Block(110, [word, entry(labels[i], 1), *count], snug=True, **look)
+    return [block(i) for i in range(len(shape.heads))]
+
+# %% ../../nbs/14_figures/11_searchr.ipynb #24cc4999
 def draw_parse(
     text: str,  # that was parsed
     shape: Shape,  # the tree of one of its sentences
@@ -134,33 +170,25 @@ def draw_parse(
 ):  # matplotlib figure
     "A dependency tree with its entities in light blue and their importance (SEARCH-R, Fig. 2 and Eq. 8)."
     if 0 not in shape.heads: raise UsageError("there is no tree to draw: none of the words is its root")
-    below, marked, gap, rise, labels = shape.below(), weighed_entities(shape, entities), 5, 14, labels or shape.upos
-    inside, most = {i for r in marked for i in r["words"]}, {
-        r["words"][r["children"].index(r["importance"])]: r["importance"] for r in marked}
-    def block(i):
-        count = [(f"importance {most[i]}", True, "", 1)] if i in most else [(f"{below[i]} below", False, "", 1)] if below[i] else []
-        return Block(110, [(printable(text[shape.starts[i]:shape.ends[i]]), i in inside, str(i + 1), 2),
-                           (printable(labels[i]), False, "", 1), *count], fill=_BLUE if i in inside else "white",
-                           edge=1.4 if i in most else 0.6, snug=True)
-    blocks, slots, root = [block(i) for i in range(len(shape.heads))], {}, shape.heads.index(0)
+    gap, rise, root, marked = 5, 14, shape.heads.index(0), weighed_entities(shape, entities)
+    blocks, slots = _word_blocks(text, shape, marked, labels or shape.upos), {}
     def children(i): return [k for k, head in enumerate(shape.heads) if head == i + 1]
     whole = place_in_slots(children, root, 0, lambda i: blocks[i].width + gap, slots)
     W = max(width * 72, whole + 2)
-    said, left = break_lines(text[shape.starts[0]:shape.ends[-1]], W - 2, SIZE + 0.6, 4, True), (W - whole) / 2
-    places, level, y = {}, [root], 10 * len(said) + 6
+    left, sentence = (W - whole) / 2, break_lines(text[shape.starts[0]:shape.ends[-1]], W - 2, SIZE + 0.6, 4, True)
+    places, level, y = {}, [root], 10 * len(sentence) + 6
     while level:
         for i in level: places[i] = left + (sum(slots[i]) - blocks[i].width) / 2, y
         y += max(blocks[i].height for i in level) + rise
         level = [c for i in level for c in children(i)]
     fig, ax = canvas(W, y + 4)
-    def put(x, at, words, size=SIZE, bold=False):
-        ax.text(x, at, words, size=size, weight="bold" if bold else "normal", family=fonts(), va="baseline", parse_math=False)
-    for i, line in enumerate(said): put(1, 10 * i + 8, line, SIZE + 0.6, True)
+    for i, line in enumerate(sentence): put_text(ax, 1, 10 * i + 8, line, True, SIZE + 0.6)
     for i, (x, top) in places.items():
         blocks[i].draw(ax, x, top)
         if i == root: continue
         (over, end), head = places[shape.heads[i] - 1], blocks[shape.heads[i] - 1]
         start, centre = over + head.width / 2, x + blocks[i].width / 2
         arrow(ax, (start, end + head.height), (start, top - rise / 2), (centre, top - rise / 2), (centre, top))
-    if marked: put(1, y, "light blue: the words of an entity; its importance is the largest number of words below one of them")
+    legend = "light blue: the words of an entity; its importance is the largest number of words below one of them"
+    if marked: put_text(ax, 1, y, legend)
     return fig

@@ -10,12 +10,12 @@ from ..config import UsageError
 from ..core.escaping import printable
 from ..core.method import Node, Trace
 from ..core.trace_text import node_facts
-from .boxes import SIZE, Block, arrow, canvas
-from .plots import PAGE, fonts
+from .boxes import SIZE, Block, arrow, arrow_head, canvas, dashed_line, entry, heading, put_text
+from .plots import PAGE
 
 # %% ../../nbs/14_figures/10_toq.ipynb #bcf36d6b
 def question_of(trace: Trace) -> Node:
-    "The original question. A trace without a tree of questions, or of a question that failed before its first response, is a `UsageError`."
+    "The original question. `UsageError` without a tree of questions, or if it failed before its first response."
     root = next((n for n in trace.roots if n.kind == "question" and n.data.get("levels")), None)
     if root is None: raise UsageError("the trace has no tree of questions: a run of treekit.papers.toq.method leaves one")
     return root
@@ -24,12 +24,19 @@ def subquestions_of(trace: Trace, node: Node) -> list[Node]:
     "What a question was decomposed into."
     return [c for c in trace.children(node) if c.kind == "sub-question"]
 
+# %% ../../nbs/14_figures/10_toq.ipynb #22cccc9c
 def evaluation_line(evaluation: dict) -> tuple[str, str]:  # mark, text
     "An evaluation in one line."
-    return ("✓" if evaluation["response_validity"] else "✗",
-            f"coherence {evaluation['semantic_coherence']:g}, answerability {evaluation['answerability']:g} %, "
-            f"overall {evaluation['overall_assessment']:g}: {'valid' if evaluation['response_validity'] else 'not valid'}")
+    valid = evaluation["response_validity"]
+    text = (f"coherence {evaluation['semantic_coherence']:g}, answerability {evaluation['answerability']:g} %, "
+            f"overall {evaluation['overall_assessment']:g}: {'valid' if valid else 'not valid'}")
+    return "✓" if valid else "✗", text
 
+def _evaluation_entry(evaluation):
+    mark, text = evaluation_line(evaluation)
+    return entry(text, 2, mark)
+
+# %% ../../nbs/14_figures/10_toq.ipynb #cb32b2f1
 def _name(trace, node):
     "A sub-question's number among its siblings, with those above it: 2.1."
     above = trace.nodes[node.parent]
@@ -38,71 +45,81 @@ def _name(trace, node):
 def _asked(trace, node):
     "A sub-question's text; with its slots, if it had any."
     slots = node.data["slots"]
-    return (f"{_name(trace, node)}  {printable(slots)}" + (f"  ⇒  {printable(node.text)}" if slots != node.text
-        and "queries" in node.data else ""))
+    filled = f"  ⇒  {printable(node.text)}" if slots != node.text and "queries" in node.data else ""
+    return f"{_name(trace, node)}  {printable(slots)}{filled}"
 
 # %% ../../nbs/14_figures/10_toq.ipynb #5fc5a791
 _GOOD, _STEP = "#ececec", 11
 
 def _box(width, head, node, lines, titles, response=None, evaluation=None, fill="white", edge=0.6):
     "A question with its query, passages, response and verdict."
-    parts = [(head, True, "", lines)] + [(t, False, m, lines) for m, t in node_facts(node, titles) if m in "?▪"]
-    if response: parts.append((printable(response), False, "→", 2 * lines))
-    if evaluation: parts.append((evaluation_line(evaluation)[1], False, evaluation_line(evaluation)[0], 2))
+    parts = [heading(head, lines)] + [entry(t, lines, m) for m, t in node_facts(node, titles) if m in "?▪"]
+    if response: parts.append(entry(response, 2 * lines, "→"))
+    if evaluation: parts.append(_evaluation_entry(evaluation))
     return Block(width, parts, fill=fill, edge=edge)
 
 def _last(width, level, lines):
     "The root's response at a level."
-    return Block(width, [(f"Response at level {level['level']}", True, "", 1),
-                         (printable(level["response"]), False, "→", 3 * lines),
-                         (evaluation_line(level["evaluation"])[1], False, evaluation_line(level["evaluation"])[0], 2)], edge=1.6)
+    parts = [heading(f"Response at level {level['level']}"), entry(level["response"], 3 * lines, "→")]
+    return Block(width, parts + [_evaluation_entry(level["evaluation"])], edge=1.6)
 
-def _whole(trace, x, width, y, lines, titles):
-    "Boxes, arrows, dashed arrows and the lower end of a tree, from its question down."
-    root, boxes, arrows, dashed, at = question_of(trace), [], [], [], {}
-    def put(node, depth, y):
-        left = x + _STEP * depth
-        if node is root:
-            block = _box(width, printable(node.text), node, lines, titles, root.data["levels"][0]["response"],
-                         root.data["levels"][0]["evaluation"], _GOOD)
-        elif "queries" not in node.data:
-            block = Block(width - _STEP * depth - _STEP,
-                          [(_asked(trace, node), True, "", lines), *((n, False, "!", 2) for n in node.notes)])
-        else:
-            block = _box(width - _STEP * depth - _STEP, _asked(trace, node), node, lines, titles,
-                         node.data["answer"] or f"(no answer span) {node.data['response']}", node.data["evaluation"])
-        boxes.append((block, left, y))
-        at[node.id] = block, left, y
-        if node is not root:
-            _, ox, oy = at[node.parent]
-            arrows.append(((ox + _STEP / 2, oy + at[node.parent][0].height), (ox + _STEP / 2, y + 8), (left, y + 8)))
+# %% ../../nbs/14_figures/10_toq.ipynb #8ebb82c7
+class _QuestionTree:
+    "A tree of questions, from its question down: boxes, arrows, dashed arrows, and its lower end."
+    def __init__(self, trace, x, width, y, lines, titles):
+        self.trace, self.x, self.width, self.lines, self.titles = trace, x, width, lines, titles
+        self.root, self.boxes, self.arrows, self.dashed, self.at = question_of(trace), [], [], [], {}
+        self.bottom = self._put(self.root, 0, y)
+        if len(self.root.data["levels"]) > 1: self._put_last()
+
+    def _put(self, node, depth, y):
+        "Place a question and all below it; returns the next free height."
+        left, block = self.x + _STEP * depth, self._block(node, depth)
+        self.boxes.append((block, left, y))
+        self.at[node.id] = block, left, y
+        if node is not self.root:
+            over, ox, oy = self.at[node.parent]
+            rail = ox + _STEP / 2
+            self.arrows.append(((rail, oy + over.height), (rail, y + 8), (left, y + 8)))
         y += block.height + 5
-        below = subquestions_of(trace, node)
-        for child in below: y = put(child, depth + 1, y)
+        below = subquestions_of(self.trace, node)
+        for child in below: y = self._put(child, depth + 1, y)
         for child in below:
             for k, n in enumerate(child.data["depends_on"]):
                 source = next((c for c in below if c.data["number"] == n), None)
-                if source is not None: dashed.append((at[source.id], at[child.id], k))
+                if source is not None: self.dashed.append((self.at[source.id], self.at[child.id], k))
         return y
-    y = put(root, 0, y)
-    if len(root.data["levels"]) > 1:
-        block = _last(width, root.data["levels"][-1], lines)
-        boxes.append((block, x, y + 3))
-        arrows.append(((x + _STEP / 2, at[root.id][2] + at[root.id][0].height), (x + _STEP / 2, y + 3)))
-        y += block.height + 8
-    return boxes, arrows, dashed, y
 
+    def _block(self, node, depth):
+        if node is self.root:
+            first = node.data["levels"][0]
+            return _box(self.width, node.text, node, self.lines, self.titles, first["response"], first["evaluation"], _GOOD)
+        width, asked = self.width - _STEP * depth - _STEP, _asked(self.trace, node)
+        if "queries" not in node.data:  # it was not answered by itself
+            return Block(width, [heading(asked, self.lines), *(entry(n, 2, "!") for n in node.notes)])
+        answer = node.data["answer"] or f"(no answer span) {node.data['response']}"
+        return _box(width, asked, node, self.lines, self.titles, answer, node.data["evaluation"])
+
+    def _put_last(self):
+        block, y = _last(self.width, self.root.data["levels"][-1], self.lines), self.bottom
+        over, _, top = self.at[self.root.id]
+        self.boxes.append((block, self.x, y + 3))
+        rail = self.x + _STEP / 2
+        self.arrows.append(((rail, top + over.height), (rail, y + 3)))
+        self.bottom += block.height + 8
+
+# %% ../../nbs/14_figures/10_toq.ipynb #a0a3ead5
 def _fills(ax, source, target, k):
     "A dashed arrow on the right, from an answer down to the slot that it fills."
     (a, ax_, ay), (b, bx, by) = source, target
     right = max(ax_ + a.width, bx + b.width) + 3 + 2.5 * min(k, 2)
     up = by < ay  # a slot for a later sub-question's answer
     ys, yt = (ay + 8, by + b.height - 8) if up else (ay + a.height - 8, by + 8)
-    ax.plot([ax_ + a.width, right, right, bx + b.width + 3], [ys, ys, yt, yt], color="black", lw=0.7, ls=(0, (3, 2)),
-            marker="", solid_capstyle="butt")
-    ax.annotate("", (bx + b.width, yt), (bx + b.width + 3.5, yt),
-                arrowprops=dict(arrowstyle="-|>", lw=0.7, color="black", shrinkA=0, shrinkB=0, mutation_scale=6))
+    end = bx + b.width
+    dashed_line(ax, (ax_ + a.width, ys), (right, ys), (right, yt), (end + 3, yt), solid_capstyle="butt")
+    arrow_head(ax, (end, yt), (end + 3.5, yt))
 
+# %% ../../nbs/14_figures/10_toq.ipynb #c8862ffd
 def draw_single_and_tree(
     trace: Trace,  # of a `TreeOfQuestion`
     width: float = PAGE,  # inches
@@ -113,57 +130,102 @@ def draw_single_and_tree(
     "One question: a single search, and its tree (ToQ, Fig. 3)."
     root, W, gap, head = question_of(trace), width * 72, 16, 14
     each = (W - 2 - gap) * 0.36
-    first = _box(each, printable(root.text), root, lines, titles, fill=_GOOD), _last(each, root.data["levels"][0], lines)
-    x = 1 + each + gap
-    boxes, arrows, dashed, bottom = _whole(trace, x, W - x - 1, 1.0 + head, lines, titles)
-    below = 1.0 + head + first[0].height + 8
-    fig, ax = canvas(W, max(bottom, below + first[1].height) + 1)
-    for title, left in zip(names, (1, x)):
-        ax.text(left, head - 4, title, size=SIZE + 0.6, weight="bold", family=fonts(), va="baseline", parse_math=False)
-    first[0].draw(ax, 1, 1.0 + head)
-    first[1].draw(ax, 1, below)
+    question, response = _box(each, root.text, root, lines, titles, fill=_GOOD), _last(each, root.data["levels"][0], lines)
+    x, top = 1 + each + gap, 1.0 + head
+    tree = _QuestionTree(trace, x, W - x - 1, top, lines, titles)
+    below = top + question.height + 8
+    fig, ax = canvas(W, max(tree.bottom, below + response.height) + 1)
+    for title, left in zip(names, (1, x)): put_text(ax, left, head - 4, title, True, SIZE + 0.6)
+    question.draw(ax, 1, top)
+    response.draw(ax, 1, below)
     arrow(ax, (1 + _STEP / 2, below - 8), (1 + _STEP / 2, below))
-    for block, left, top in boxes: block.draw(ax, left, top)
-    for points in arrows: arrow(ax, *points)
-    for d in dashed: _fills(ax, *d)
+    for block, left, top in tree.boxes: block.draw(ax, left, top)
+    for points in tree.arrows: arrow(ax, *points)
+    for d in tree.dashed: _fills(ax, *d)
     return fig
 
 # %% ../../nbs/14_figures/10_toq.ipynb #08adc275
 PARTS = (("Question", 1.5), ("Query Generator\nQ = f_QG(q)", 1.0), ("Retrieval\nD = f_DR(Q)", 1.0),
-         ("Response\nR = f_RG(q, Q, D)", 1.35), ("Query\nEvaluator", 0.92), ("Answer\nIntegrator", 0.9))
+         ("Response\nR = f_RG(q, Q, D)", 1.35), ("Query\nEvaluator", 0.92), ("Answer\nIntegrator", 0.9))  # title, share of the width
 
-def _visits(trace, most):
-    "`(node, level, cells, again)` per row; a decomposition is a row of its own, its node `None`."
-    root, rows = question_of(trace), []
-    deepest = len(root.data["levels"])
-    def cells(response, evaluation, queries, hits, span):
-        mark, text = evaluation_line(evaluation) if evaluation else ("", "")
-        judged = [(t, mark if k == 0 else " ")
-                  for k, t in enumerate(text.replace(": ", ", ").replace(" %", "%").split(", "))] if text else []
-        return [queries, hits, [(printable(response), "→")] if response else [], judged, [(printable(span), "=")] if span else []]
-    def own(node):
-        return [(printable(q), "?") for q in node.data.get("queries", [])], [(t, "▪")
-            for t in dict.fromkeys(printable(h.get("title") or h["id"]) for h in node.data.get("hits", []))][:3]
-    def given(node): return node.data.get("responses") or [{k: node.data[k] for k in ("response", "evaluation") if k in node.data} or {}]
-    def visit(node, k):
-        "A question's response number k, in its row."
-        said, span = given(node)[k], node.data.get("answer", "") if k == len(given(node)) - 1 else ""
-        return cells(said.get("response", ""), said.get("evaluation"),
-                     *(own(node) if k == 0 else ([("those of its sub-questions", "?")], [("their answers and responses", "▪")])), span)
-    rows.append((root, 1, visit(root, 0), False))
-    for level in range(2, deepest + 1):
+def _responses(node):
+    "A question's responses, in time."
+    return node.data.get("responses") or [{k: node.data[k] for k in ("response", "evaluation") if k in node.data} or {}]
+
+def _way(node, k):
+    "A question's response number k on its way through the parts: a list of (text, mark) for each but the first."
+    said, last = _responses(node)[k], k == len(_responses(node)) - 1
+    if k: queries, hits = [("those of its sub-questions", "?")], [("their answers and responses", "▪")]
+    else:
+        titles = dict.fromkeys(printable(h.get("title") or h["id"]) for h in node.data.get("hits", []))
+        queries, hits = [(q, "?") for q in node.data.get("queries", [])], [(t, "▪") for t in titles][:3]
+    response, span = said.get("response", ""), node.data.get("answer", "") if last else ""
+    judged = []
+    if evaluation := said.get("evaluation"):
+        mark, text = evaluation_line(evaluation)
+        pieces = text.replace(": ", ", ").replace(" %", "%").split(", ")
+        judged = [(piece, " " if i else mark) for i, piece in enumerate(pieces)]
+    return [queries, hits, [(response, "→")] if response else [], judged, [(span, "=")] if span else []]
+
+# %% ../../nbs/14_figures/10_toq.ipynb #829c8724
+def _rows(trace, most):
+    "`(node, level, way, again)` per row; a line between the rows has its text and its edge in the place of the way, and no node."
+    root = question_of(trace)
+    rows = [(root, 1, _way(root, 0), False)]
+    for level in range(2, len(root.data["levels"]) + 1):
         made = [n for n in trace.nodes if n.kind == "sub-question" and n.data["level"] == level]
-        parents = dict.fromkeys(n.parent for n in made)
-        for parent in parents:
+        for parent in dict.fromkeys(n.parent for n in made):
             below = [n for n in made if n.parent == parent]
-            rows.append((None, level, (trace.nodes[parent], len(below)), False))
-            for n in below[:most]: rows.append((n, level, visit(n, 0), False))
-            if len(below) > most: rows.append((None, level, (None, len(below) - most), False))
-        inner = sorted((n for n in trace.nodes if n.kind in ("question", "sub-question") and n.data.get("level",
-            1) < level), key=lambda n: -n.data.get("level", 1))
-        rows += [(n, level, visit(n, k), True) for n in inner for k, said in enumerate(given(n)) if k and said["level"] == level]
+            rows.append((None, level, _decomposition(trace, trace.nodes[parent], len(below), level), False))
+            rows += [(n, level, _way(n, 0), False) for n in below[:most]]
+            if len(below) > most: rows.append((None, level, (f"… and {len(below) - most} more", 0), False))
+        inner = [n for n in trace.nodes if n.kind in ("question", "sub-question") and n.data.get("level", 1) < level]
+        for n in sorted(inner, key=lambda n: -n.data.get("level", 1)):
+            rows += [(n, level, _way(n, k), True) for k, said in enumerate(_responses(n)) if k and said["level"] == level]
     return rows
 
+def _decomposition(trace, parent, n, level):
+    "The line that says what was decomposed, and its edge."
+    what = "the question" if parent is question_of(trace) else f"sub-question {_name(trace, parent)}"
+    return f"Question Decomposer, {what}: {n} sub-question{'s' * (n > 1)} at level {level}", 0.6
+
+# %% ../../nbs/14_figures/10_toq.ipynb #cf16bbb4
+class _Architecture:
+    "The rows, placed: `placed` are lists of (block, x, y); `first` and `last` are a sub-question's first and last row."
+    def __init__(self, trace, W, y, lines, most):
+        gap = 7
+        self.trace, self.W, self.lines, self.root = trace, W, lines, question_of(trace)
+        unit = (W - 8 - gap * (len(PARTS) - 1)) / sum(w for _, w in PARTS)
+        self.widths = [w * unit for _, w in PARTS]
+        self.lefts = [1 + sum(self.widths[:i]) + gap * i for i in range(len(PARTS))]
+        self.placed, self.first, self.last = [], {}, {}
+        for node, level, way, again in _rows(trace, most):
+            row = self._between(level, *way, y) if node is None else self._row(node, level, way, again, y)
+            if node is not None and node is not self.root:
+                self.first.setdefault(node.id, row)
+                self.last[node.id] = row
+            self.placed.append(row)
+            y += max(b.height for b, *_ in row) + 8
+        self.bottom = y
+
+    def _between(self, level, text, edge, y):
+        indent = 6 * (level - 1)
+        return [(Block(self.W - 8 - indent, [(text, edge > 0, "", 1)], pad=2, edge=edge), 1 + indent, y)]
+
+    def _row(self, node, level, way, again, y):
+        root, indent = node is self.root, 6 * (node.data.get("level", 1) - 1)
+        text = f"q  {printable(node.text)}" if root else _asked(self.trace, node)
+        notes = [entry(n, 2, "!") for n in node.notes] if "queries" not in node.data else []
+        parts = [entry(f"level {level}" + (", again" if again else ""), 1), heading(text, self.lines), *notes]
+        row = [(Block(self.widths[0] - indent, parts, fill=_GOOD if root else "white"), self.lefts[0] + indent, y)]
+        for width, left, texts in zip(self.widths[1:], self.lefts[1:], way):
+            if not texts: continue
+            most = self.lines if len(texts) == 1 else 2
+            valid = texts[0][1] == "✓"
+            row.append((Block(width, [entry(t, most, m) for t, m in texts], edge=1.4 if valid else 0.6), left, y))
+        return row
+
+# %% ../../nbs/14_figures/10_toq.ipynb #e4189b97
 def draw_architecture(
     trace: Trace,  # of a `TreeOfQuestion`
     width: float = PAGE,  # inches
@@ -171,52 +233,25 @@ def draw_architecture(
     most: int = 5,  # sub-questions of one question to draw
 ):  # matplotlib figure
     "Algorithm 1 at work: each question's way through the planner's parts, level by level (ToQ, Fig. 1)."
-    root, W, gap, head = question_of(trace), width * 72, 7, 25
-    unit = (W - 8 - gap * (len(PARTS) - 1)) / sum(w for _, w in PARTS)
-    widths = [w * unit for _, w in PARTS]
-    lefts = [1 + sum(widths[:i]) + gap * i for i in range(len(PARTS))]
-    rows, y, placed, first, seen = _visits(trace, most), head, [], {}, {}
-    for node, level, cells, again in rows:
-        if node is None:
-            parent, n = cells
-            what = (f"… and {n} more" if parent is None
-                    else f"Question Decomposer, {'the question' if parent is root else 'sub-question ' + _name(trace, parent)}: {n} sub-question{'s' * (n > 1)} at level {level}")
-            block = Block(W - 8 - 6 * (level - 1), [(what, parent is not None, "", 1)], pad=2, fill="white",
-                          edge=0 if parent is None else 0.6)
-            placed.append([(block, 1 + 6 * (level - 1), y)])
-            y += block.height + 8
-            continue
-        text = f"q  {printable(node.text)}" if node is root else _asked(trace, node)
-        indent = 6 * (node.data.get("level", 1) - 1)
-        notes = [(n, False, "!", 2) for n in node.notes] if "queries" not in node.data else []
-        blocks = [Block(widths[0] - indent, [(f"level {level}" + (", again" if again else ""), False, "", 1),
-                                             (text, True, "", lines), *notes], fill=_GOOD if node is root else "white")]
-        blocks += [Block(w, [(t, False, m, lines if len(c) == 1 else 2) for t, m in c],
-                         edge=1.4 if c and c[0][1] == "✓" else 0.6) if c else None for w, c in zip(widths[1:], cells)]
-        row = [(b, lefts[i] + (indent if i == 0 else 0), y) for i, b in enumerate(blocks) if b]
-        if node is not root:
-            first.setdefault(node.id, row)
-            seen[node.id] = row
-        placed.append(row)
-        y += max(b.height for b, *_ in row) + 8
-    fig, ax = canvas(W, y + 2)
-    for (title, _), x in zip(PARTS, lefts):
-        for k, line in enumerate(title.split("\n")):
-            ax.text(x, 8 + 9 * k, line, size=SIZE, weight="normal" if " = " in line else "bold", family=fonts(),
-                    va="baseline", parse_math=False)
-    for row in placed:
+    plan = _Architecture(trace, width * 72, 25, lines, most)
+    fig, ax = canvas(plan.W, plan.bottom + 2)
+    for (title, _), x in zip(PARTS, plan.lefts):
+        for k, line in enumerate(title.split("\n")): put_text(ax, x, 8 + 9 * k, line, bold=" = " not in line)
+    for row in plan.placed:
         for (b, x, top), following in zip(row, [*row[1:], None]):
             b.draw(ax, x, top)
             if following: arrow(ax, (x + b.width, top + 8), (following[1], top + 8))
-    for node in trace.nodes:  # answers that fill slots
-        if node.id in seen:
-            for n in node.data["depends_on"]:
-                source = next((c for c in trace.nodes if c.parent == node.parent and c.kind == "sub-question"
-                               and c.data["number"] == n), None)
-                if source is not None and source.id in seen and source.data.get("answer"):
-                    (a, sx, sy), (b, tx, ty) = seen[source.id][-1], first[node.id][0]  # around the right, and in through the gap above
-                    ax.plot([sx + a.width, W - 3, W - 3, tx + b.width / 2, tx + b.width / 2],
-                            [sy + 8, sy + 8, ty - 4, ty - 4, ty - 3], color="black", lw=0.7, ls=(0, (3, 2)), marker="")
-                    ax.annotate("", (tx + b.width / 2, ty), (tx + b.width / 2, ty - 4),
-                                arrowprops=dict(arrowstyle="-|>", lw=0.7, color="black", shrinkA=0, shrinkB=0, mutation_scale=6))
+    for node in trace.nodes:
+        if node.id in plan.last: _answers_into(ax, plan, node)
     return fig
+
+def _answers_into(ax, plan, node):
+    "Dashed arrows from the answers that fill a sub-question's slots: around the right, and in through the gap above."
+    siblings = [c for c in plan.trace.nodes if c.parent == node.parent and c.kind == "sub-question"]
+    for n in node.data["depends_on"]:
+        source = next((c for c in siblings if c.data["number"] == n), None)
+        if source is None or source.id not in plan.last or not source.data.get("answer"): continue
+        (a, sx, sy), (b, tx, ty) = plan.last[source.id][-1], plan.first[node.id][0]
+        right, middle = plan.W - 3, tx + b.width / 2
+        dashed_line(ax, (sx + a.width, sy + 8), (right, sy + 8), (right, ty - 4), (middle, ty - 4), (middle, ty - 3))
+        arrow_head(ax, (middle, ty), (middle, ty - 4))

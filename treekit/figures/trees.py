@@ -10,15 +10,17 @@ from ..config import UsageError
 from ..core.escaping import printable
 from ..core.method import Node, Trace
 from ..core.trace_text import node_facts, node_label
-from .boxes import SIZE, Block, arrow, canvas, place_in_slots
-from .plots import COLUMN, PAGE, fonts
+from .boxes import SIZE, Block, arrow, canvas, entry, heading, place_in_slots, put_text
+from .plots import COLUMN, PAGE
 
 # %% ../../nbs/14_figures/04_trees.ipynb #19b4c969
 def bottom_up(trace, node):
+    "The nodes below a node, then the node itself."
     for child in trace.children(node): yield from bottom_up(trace, child)
     yield node
 
 def _depth(trace, node): return 0 if node.parent is None else 1 + _depth(trace, trace.nodes[node.parent])
+def _height(trace, node): return 1 + max((_height(trace, c) for c in trace.children(node)), default=0)
 
 # %% ../../nbs/14_figures/04_trees.ipynb #f685155a
 def _tree_column(trace, left, W, y, lines, titles):
@@ -30,8 +32,8 @@ def _tree_column(trace, left, W, y, lines, titles):
     placed, arrows = {}, []  # node id -> (block, x, y)
     for node in tree:
         x = step * _depth(trace, node)
-        parts = ([(f"{printable(node.text)}  [{node_label(node)}]", True, "", lines)]
-                 + [(text, False, mark, lines) for mark, text in node_facts(node, titles)])
+        facts = [entry(text, lines, mark) for mark, text in node_facts(node, titles)]
+        parts = [heading(f"{node.text}  [{node_label(node)}]", lines), *facts]
         block = Block(W - x, parts, fill="#ececec" if node.parent is None else "white")
         placed[node.id] = block, left + x, y
         y += block.height + gap
@@ -41,7 +43,9 @@ def _tree_column(trace, left, W, y, lines, titles):
         y += block.height + gap + 3
     for node in tree:
         block, x, top = placed[node.id]
-        if node.parent is None: arrows += [((x + step / 2, top + block.height), (x + step / 2, placed[a.id][2])) for a in answers]
+        if node.parent is None:
+            rail = x + step / 2
+            arrows += [((rail, top + block.height), (rail, placed[a.id][2])) for a in answers]
         else:
             rail, target = x - step / 2, placed[node.parent][2]
             arrows.append(((x, top + block.height / 2), (rail, top + block.height / 2), (rail, target)))
@@ -49,8 +53,8 @@ def _tree_column(trace, left, W, y, lines, titles):
 
 # %% ../../nbs/14_figures/04_trees.ipynb #413f94be
 def _answer_block(node, W, lines, titles):
-    return Block(W, [(f"Answer: {printable(node.text)}", True, "", lines)] + [(text, False, mark, 2 * lines)
-        for mark, text in node_facts(node, titles)], edge=1.6)
+    facts = [entry(text, 2 * lines, mark) for mark, text in node_facts(node, titles)]
+    return Block(W, [heading(f"Answer: {node.text}", lines), *facts], edge=1.6)
 
 # %% ../../nbs/14_figures/04_trees.ipynb #0577f180
 def draw_tree(
@@ -71,17 +75,22 @@ def _chain_column(trace, left, W, y, lines, titles):
     "As `_tree_column`, for steps of which each follows the one before, and the answer below them."
     boxes, arrows = [], []
     for node in trace.nodes:
-        # the answer says it
-        if node.kind not in ("step", "answer") or node.data.get("action") == "Finish" and any(c.kind == "answer"
-            for c in trace.children(node)):
-            continue
-        block = (_answer_block(node, W, lines, titles) if node.kind == "answer"
-                 else Block(W, [(printable(node.text), True, "", lines)] + [(text, False, mark, lines)
-                     for mark, text in node_facts(node, titles) if mark != "▪"]))
+        if node.kind not in ("step", "answer"): continue
+        answered = any(c.kind == "answer" for c in trace.children(node))
+        if node.data.get("action") == "Finish" and answered: continue  # the answer says it
+        if node.kind == "answer": block = _answer_block(node, W, lines, titles)
+        else:
+            facts = [entry(text, lines, mark) for mark, text in node_facts(node, titles) if mark != "▪"]
+            block = Block(W, [heading(node.text, lines), *facts])
         if boxes: arrows.append(((left + 8, y - 9), (left + 8, y)))
         boxes.append((block, left, y))
         y += block.height + 9
     return boxes, arrows, y - 9
+
+def _is_chain(trace):
+    "Whether no step leads to more than one other."
+    def following(node): return [c for c in trace.children(node) if c.kind == "step"]
+    return any(n.kind == "step" for n in trace.nodes) and all(len(following(n)) < 2 for n in trace.nodes)
 
 # %% ../../nbs/14_figures/04_trees.ipynb #f990b799
 def draw_beside(
@@ -95,21 +104,77 @@ def draw_beside(
     gap, head = 14, 14
     each = (width * 72 - 2 - gap * (len(traces) - 1)) / len(traces)
     def column(i, trace):
-        chain = (any(n.kind == "step" for n in trace.nodes)
-                 and all(len([c for c in trace.children(n) if c.kind == "step"]) < 2 for n in trace.nodes))
-        return (_chain_column if chain else _tree_column)(trace, 1 + i * (each + gap), each - 1, 1.0 + head, lines, titles)
+        place = _chain_column if _is_chain(trace) else _tree_column
+        return place(trace, 1 + i * (each + gap), each - 1, 1.0 + head, lines, titles)
     columns = [column(i, trace) for i, trace in enumerate(traces.values())]
     fig, ax = canvas(width * 72, max(bottom for *_, bottom in columns) + 1)
     for i, (name, (boxes, arrows, _)) in enumerate(zip(traces, columns)):
-        ax.text(1 + i * (each + gap), head - 5, printable(name), size=SIZE + 1, weight="bold", family=fonts(),
-                va="baseline", parse_math=False)
+        put_text(ax, 1 + i * (each + gap), head - 5, printable(name), True, SIZE + 1)
         for block, x, top in boxes: block.draw(ax, x, top)
         for points in arrows: arrow(ax, *points)
     return fig
 
 # %% ../../nbs/14_figures/04_trees.ipynb #9d7de4d0
-def _height(trace, node): return 1 + max((_height(trace, c) for c in trace.children(node)), default=0)
+class _SyntaxTree:
+    "The tree with its root on top, each node's box in the middle of the slot of its children."
+    def __init__(self, trace, root, seen, width, y, lines, gap):
+        self.trace, self.gap, self.nodes = trace, gap, list(bottom_up(trace, root))
+        leaves, slots = sum(not trace.children(n) for n in self.nodes), {}
+        self.width = max(width, 48 * leaves)  # very many leaves make the page wider, not the letters smaller
+        below = {n.id: [c.id for c in trace.children(n)] for n in self.nodes}
+        place_in_slots(below.get, root.id, 0, lambda i: 0 if below[i] else (self.width - 2) / leaves, slots)
+        self.boxes = {}  # node id -> (block, x, y)
+        for depth in range(_height(trace, root)):
+            level = [n for n in self.nodes if _depth(trace, n) == depth]
+            for n in level:
+                left, right = slots[n.id]
+                block = self._block(n, n is seen, min(right - left - 6, 230), lines)
+                self.boxes[n.id] = block, 1 + (left + right - block.width) / 2, y
+            y += max(self.boxes[n.id][0].height for n in level) + gap
+        self.bottom = y
 
+    def _block(self, node, seen, width, lines):
+        start = _height(self.trace, node)  # nodes with the same number wait for nothing more
+        parts = [(node.text, seen, str(start), lines), entry(node_label(node), 1)]
+        return Block(width, parts, fill="#ececec" if seen else "white", edge=1.6 if seen else 0.6, snug=True)
+
+    def draw(self, ax):
+        for n in self.nodes:
+            block, x, top = self.boxes[n.id]
+            block.draw(ax, x, top)
+            if n.parent is None: continue
+            over, ox, otop = self.boxes[n.parent]
+            centre, end, bend = x + block.width / 2, otop + over.height, top - self.gap / 2
+            target = min(max(centre, ox + 6), ox + over.width - 6)
+            arrow(ax, (centre, top), (centre, bend), (target, bend), (target, end))
+
+# %% ../../nbs/14_figures/04_trees.ipynb #01f08925
+def _stages(trace, node, width, lines):
+    "What a node was given, asked, found and made of it: four boxes."
+    data = node.data
+    evidence = [c.data.get("evidence", "") for c in trace.children(node)]
+    given = [entry(f"phrase: {node.text}", lines), *(entry(e, lines, "→") for e in evidence if printable(e))]
+    hits = data.get("hits", [])
+    names = list(dict.fromkeys(h.get("title") or h["id"] for h in hits))
+    stages = [
+        ("given: the question and", given),
+        ("QG: queries", [entry(q, lines, "?") for q in data.get("queries", [])]),
+        (f"retrieval: {len(hits)} passages", [entry(t, 2, "▪") for t in names[:5]]),
+        ("SAG: evidence", [entry(data.get("evidence") or "(handed up as they are)", 3 * lines, "→")]),
+    ]
+    return [Block(width, [heading(title, 2), *rows]) for title, rows in stages]
+
+def _final(nodes, answer, W, gap, lines):
+    "All evidence, and the answer made from it: a box or two."
+    evidence = [entry(f"{printable(n.text)} — {n.data['evidence']}", 2, "→") for n in nodes if n.data.get("evidence")]
+    evidence = evidence or [entry("the passages of all nodes", 1, "▪")]
+    boxes = [Block(W * 0.6, [heading("all evidence, from the leaves up"), *evidence])]
+    if answer:
+        facts = [entry(text, 2 * lines, mark) for mark, text in node_facts(answer)]
+        boxes.append(Block(W * 0.4 - 2 - 2 * gap, [heading(f"Answer: {answer.text}", lines), *facts], edge=1.6))
+    return boxes
+
+# %% ../../nbs/14_figures/04_trees.ipynb #b7a4907e
 def draw_overview(
     trace: Trace,
     width: float = PAGE,  # inches
@@ -119,62 +184,28 @@ def draw_overview(
     "The tree, one node's stages, and the final answer, from a real traversal (TreeRare, Fig. 2)."
     root = next((n for n in trace.roots if n.kind != "answer"), None)
     if root is None: raise UsageError("the trace has no tree to draw; draw_tree shows what it has")
-    tree, answer = list(bottom_up(trace, root)), next((n for n in trace.nodes if n.kind == "answer"), None)
-    inner = [n for n in tree if trace.children(n) and n is not root] or [n for n in tree if trace.children(n)] or tree
+    answer = next((n for n in trace.nodes if n.kind == "answer"), None)
+    inner = [n for n in bottom_up(trace, root) if trace.children(n)]
+    inner = [n for n in inner if n is not root] or inner or [root]
     seen = trace.nodes[focus] if focus is not None else inner[0]
 
-    leaves, slots, gap, head = sum(not trace.children(n) for n in tree), {}, 12, 11
-    W = max(width * 72, 48 * leaves)  # a tree with very many leaves makes the page wider, not the letters smaller
-    below = {n.id: [c.id for c in trace.children(n)] for n in tree}
-    place_in_slots(below.get, root.id, 0, lambda i: 0 if below[i] else (W - 2) / leaves, slots)
-    boxes, y = {}, head + 2
-    for depth in range(_height(trace, root)):
-        level = [n for n in tree if _depth(trace, n) == depth]
-        for n in level:
-            left, right = slots[n.id]
-            start = _height(trace, n)  # nodes with the same number wait for nothing more
-            block = Block(min(right - left - 6, 230), [(printable(n.text), n is seen, str(start), lines), (node_label(n), False, "", 1)],
-                           fill="#ececec" if n is seen else "white", edge=1.6 if n is seen else 0.6, snug=True)
-            boxes[n.id] = block, 1 + (left + right - block.width) / 2, y
-        y += max(boxes[n.id][0].height for n in level) + gap
-
-    data, stage = seen.data, []
-    known = [printable(c.data.get("evidence", "")) for c in trace.children(seen)]
-    given = [(f"phrase: {printable(seen.text)}", False, "", lines)] + [(k, False, "→", lines) for k in known if k]
-    stage.append(("given: the question and", given))
-    stage.append(("QG: queries", [(q, False, "?", lines) for q in data.get("queries", [])]))
-    names = list(dict.fromkeys(h.get("title") or h["id"] for h in data.get("hits", [])))
-    stage.append((f"retrieval: {len(data.get('hits', []))} passages", [(t, False, "▪", 2) for t in names[:5]]))
-    stage.append(("SAG: evidence", [(data.get("evidence") or "(handed up as they are)", False, "→", 3 * lines)]))
+    gap, head = 12, 11
+    tree = _SyntaxTree(trace, root, seen, width * 72, head + 2, lines, gap)
+    W = tree.width
     each = (W - 2 - 3 * gap) / 4
-    blocks = [Block(each, [(title, True, "", 2)] + rows) for title, rows in stage]
-    y1 = y + head
-    y = y1 + max(b.height for b in blocks) + gap
-    evidence = [(f"{printable(n.text)} — {printable(n.data['evidence'])}", False, "→", 2) for n in tree if n.data.get("evidence")]
-    last = [Block(W * 0.6, [("all evidence, from the leaves up", True, "", 1)] + (evidence
-        or [("the passages of all nodes", False, "▪", 1)]))]
-    if answer:
-        last.append(Block(W * 0.4 - 2 - 2 * gap,
-                          [(f"Answer: {printable(answer.text)}", True, "", lines)] + [(t, False, m, 2 * lines)
-                              for m, t in node_facts(answer)], edge=1.6))
-    y2 = y + head
+    stages, last = _stages(trace, seen, each, lines), _final(tree.nodes, answer, W, gap, lines)
+    y1 = tree.bottom + head
+    y2 = y1 + max(b.height for b in stages) + gap + head
     fig, ax = canvas(W, y2 + max(b.height for b in last) + 2)
 
-    def title(text, at): ax.text(1, at + 2.5, text, size=SIZE + 0.6, weight="bold", family=fonts(), va="baseline", parse_math=False)
+    def title(text, at): put_text(ax, 1, at + 2.5, text, True, SIZE + 0.6)
     title("1  The question's syntax tree, resolved from the bottom up; equal numbers may run at once", head / 2)
-    for n in tree:
-        block, x, top = boxes[n.id]
-        block.draw(ax, x, top)
-        if n.parent is not None:
-            over, ox, otop = boxes[n.parent]
-            centre, end = x + block.width / 2, otop + over.height
-            bend = top - gap / 2
-            target = min(max(centre, ox + 6), ox + over.width - 6)
-            arrow(ax, (centre, top), (centre, bend), (target, bend), (target, end))
+    tree.draw(ax)
     title("2  At each node (here: the grey one)", y1 - head / 2)
-    for i, b in enumerate(blocks):
-        b.draw(ax, 1 + i * (each + gap), y1)
-        if i: arrow(ax, (1 + i * (each + gap) - gap, y1 + 8), (1 + i * (each + gap), y1 + 8))
+    for i, b in enumerate(stages):
+        x = 1 + i * (each + gap)
+        b.draw(ax, x, y1)
+        if i: arrow(ax, (x - gap, y1 + 8), (x, y1 + 8))
     title("3  The answer from all evidence (FAG)", y2 - head / 2)
     for b, x in zip(last, (1, 1 + W * 0.6 + 2 * gap - 2)): b.draw(ax, x, y2)
     if answer: arrow(ax, (1 + W * 0.6, y2 + 8), (W * 0.6 + 2 * gap - 1, y2 + 8))
