@@ -21,20 +21,30 @@ def node_facts(
     if data.get("queries") != [node.text]: found += [("?", q) for q in data.get("queries", [])]
     if hits := data.get("hits"):
         names = list(dict.fromkeys(h.get("title") or h["id"] for h in hits))
-        found.append(("▪", f"{len(hits)} passage{'s' * (len(hits) > 1)}: " + " · ".join(names[:titles]) + " …" * (len(names) > titles)))
-    found += [("→", data[key]) for key in ("evidence", "observation", "result", "explanation") if data.get(key) and data[key] != node.text]
-    if isinstance(judged := data.get("evaluation") if node.kind != "evaluation" else data, dict) and "answerability" in judged:
-        if node.kind == "sub-question": found.append(("→", data.get("answer") or f"(no answer span) {data['response']}"))
-        found.append(("✓" if judged["response_validity"] else "✗",
-                      f"coherence {judged['semantic_coherence']:g}, answerability {judged['answerability']:g} %, "
-                      f"overall {judged['overall_assessment']:g}"))
-    return [(mark, printable(text)) for mark, text in found + [("!", n) for n in node.notes]]
+        more = " …" if len(names) > titles else ""
+        found.append(("▪", f"{len(hits)} passage{'s' * (len(hits) > 1)}: {' · '.join(names[:titles])}{more}"))
+    results = (data.get(key) for key in ("evidence", "observation", "result", "explanation"))
+    found += [("→", result) for result in results if result and result != node.text]
+    found += _evaluation(node) + [("!", note) for note in node.notes]
+    return [(mark, printable(text)) for mark, text in found]
+
+def _evaluation(node):
+    "What a question's response was found to be worth."
+    judged = node.data if node.kind == "evaluation" else node.data.get("evaluation")
+    if not isinstance(judged, dict) or "answerability" not in judged: return []
+    text = (f"coherence {judged['semantic_coherence']:g}, answerability {judged['answerability']:g} %, "
+            f"overall {judged['overall_assessment']:g}")
+    worth = [("✓" if judged["response_validity"] else "✗", text)]
+    if node.kind != "sub-question": return worth
+    return [("→", node.data.get("answer") or f"(no answer span) {node.data['response']}"), *worth]
 
 # %% ../../nbs/02_core/08_trace_text.ipynb #2efeb9aa
-def node_label(node):
-    "A node's type or kind; of a numbered sub-question its number, of a search state also how often it was visited and what it is worth."
-    return (printable(node.data.get("type") or node.kind) + (f" {node.data['number']}" if "number" in node.data
-        else "") + (f", N {node.data['visits']}, Q {node.data['value']:.2f}" if "visits" in node.data else ""))
+def node_label(node: Node) -> str:
+    "A node's type or kind; with a sub-question's number, and with how often a search state was visited and what it is worth."
+    label = printable(node.data.get("type") or node.kind)
+    if "number" in node.data: label += f" {node.data['number']}"
+    if "visits" in node.data: label += f", N {node.data['visits']}, Q {node.data['value']:.2f}"
+    return label
 
 # %% ../../nbs/02_core/08_trace_text.ipynb #36b746d4
 def show_tree(
@@ -50,8 +60,8 @@ def show_tree(
     def node_lines(node, lead, branch, below):
         put(f"[{node_label(node)}] {printable(node.text)}", lead + branch, lead + below + "  ")
         children = trace.children(node)
-        for mark, text in node_facts(node):
-            put(text, f"{lead}{below}{'│' if children else ' '} {mark} ", f"{lead}{below}{'│' if children else ' '}   ")
+        rail = f"{lead}{below}{'│' if children else ' '} "
+        for mark, text in node_facts(node): put(text, f"{rail}{mark} ", f"{rail}  ")
         for child in children:
             last = child is children[-1]
             node_lines(child, lead + below, "└─ " if last else "├─ ", "   " if last else "│  ")
@@ -59,8 +69,8 @@ def show_tree(
     return "\n".join(lines + [f"! {printable(n)}" for n in trace.notes])
 
 # %% ../../nbs/02_core/08_trace_text.ipynb #ac556682
-_CSS = ("<style>.tk-tree details{margin-left:1.2em}.tk-tree .tk-l{font-size:80%;border:1px solid "
-        "#888;border-radius:3px;padding:0 .3em;margin-right:.4em}"
+_CSS = ("<style>.tk-tree details{margin-left:1.2em}"
+        ".tk-tree .tk-l{font-size:80%;border:1px solid #888;border-radius:3px;padding:0 .3em;margin-right:.4em}"
         ".tk-tree ul{list-style:none;margin:.1em 0 .3em 1.2em;padding:0;font-size:90%}</style>")
 
 def tree_html(
@@ -69,9 +79,10 @@ def tree_html(
 ) -> str:  # a fragment; everything in it that came from outside is escaped
     "The trace as nested, folding elements."
     def element(node):
+        title = f"<span class='tk-l'>{ht(node_label(node))}</span>{ht(printable(node.text))}"
         items = "".join(f"<li>{mark} {ht(text)}</li>" for mark, text in node_facts(node))
-        return (f"<details{' open' * open}><summary><span "
-                f"class='tk-l'>{ht(node_label(node))}</span>{ht(printable(node.text))}</summary>" + (f"<ul>{items}</ul>" if items else "")
-                + "".join(element(c) for c in trace.children(node)) + "</details>")
+        facts = f"<ul>{items}</ul>" if items else ""
+        below = "".join(element(c) for c in trace.children(node))
+        return f"<details{' open' * open}><summary>{title}</summary>{facts}{below}</details>"
     notes = "".join(f"<p>! {ht(printable(n))}</p>" for n in trace.notes)
     return f"{_CSS}<div class='tk-tree'>{''.join(element(r) for r in trace.roots)}{notes}</div>"

@@ -15,24 +15,23 @@ from ..config import UsageError, choose
 # %% ../../nbs/14_figures/02_plots.ipynb #6a485f49
 COLUMN, PAGE = 3.35, 6.95  # inches
 PALETTE = ["#000000", "#0072B2", "#D55E00", "#56B4E9", "#009E73", "#E69F00", "#CC79A7"]
-MARKERS, HATCHES, LINES = "osD^vPX", ["", "///", "...", "xx", "\\\\\\", "++", "oo"], ["-", "--", ":", "-.",
-    (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1))]
+MARKERS = "osD^vPX"
+HATCHES = ["", "///", "...", "xx", "\\\\\\", "++", "oo"]
+LINES = ["-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1))]
 
 # %% ../../nbs/14_figures/02_plots.ipynb #56639988
-# what DejaVu Sans lacks, Hangul and Hanja, is drawn in it; SIL Open Font License, from the package koreanize-matplotlib
-HANGUL = "NanumGothic"
+HANGUL = "NanumGothic"  # Hangul and Hanja, which DejaVu Sans lacks; SIL Open Font License, from koreanize-matplotlib
 
 @functools.cache
 def fonts() -> list[str]:  # for `family=` of any text
-    "The families that every text is set in; tells matplotlib where the package's font is (without importing the package, which would change matplotlib's settings)."
+    "The families that every text is set in. The package of the Korean font isn't imported: it would change matplotlib's settings."
     import importlib.util
-    from matplotlib import font_manager
-    if not any(f.name == HANGUL for f in font_manager.fontManager.ttflist):
+    from matplotlib.font_manager import fontManager as manager
+    if not any(f.name == HANGUL for f in manager.ttflist):
         spec = importlib.util.find_spec("koreanize_matplotlib")
         if spec is None: raise UsageError("the Korean font is missing: run `pip install koreanize-matplotlib`")
-        for style in ("", "Bold"): font_manager.fontManager.addfont(Path(spec.origin).parent / "fonts" / f"{HANGUL}{style}.ttf")
-        # it calls itself 600, of which matplotlib would warn at every use
-        font_manager.fontManager.ttflist[-1] = dataclasses.replace(font_manager.fontManager.ttflist[-1], weight=700)
+        for style in ("", "Bold"): manager.addfont(Path(spec.origin).parent / "fonts" / f"{HANGUL}{style}.ttf")
+        manager.ttflist[-1] = dataclasses.replace(manager.ttflist[-1], weight=700)  # at its own 600 matplotlib warns
     return ["DejaVu Sans", HANGUL]
 
 # %% ../../nbs/14_figures/02_plots.ipynb #18d34cb4
@@ -88,12 +87,13 @@ def dot_plot(
     house_style()
     for kind, name in dict(group=group, metric=metric).items():
         if name: choose(kind, name, set(df[kind]))
-    records = [r for r in df.to_dict("records") if r["group"] == (group or r["group"]) and r["metric"] == (metric
-        or r["metric"]) and r["method"] != "Rel. Impr."]
-    panels, methods = list(dict.fromkeys((r["dataset"], r["metric"]) for r in records)), list(dict.fromkeys(r["method"] for r in records))
+    def wanted(r): return (not group or r["group"] == group) and (not metric or r["metric"] == metric)
+    records = [r for r in df.to_dict("records") if wanted(r) and r["method"] != "Rel. Impr."]
+    panels = list(dict.fromkeys((r["dataset"], r["metric"]) for r in records))
+    methods = list(dict.fromkeys(r["method"] for r in records))
     down = -(-len(panels) // across)
-    fig, axes = plt.subplots(down, min(across, len(panels)),
-                             figsize=(width, down * (0.5 + 0.17 * len(methods)) + 0.35), sharey=True, squeeze=False)
+    height = down * (0.5 + 0.17 * len(methods)) + 0.35
+    fig, axes = plt.subplots(down, min(across, len(panels)), figsize=(width, height), sharey=True, squeeze=False)
     for ax in axes.flat[len(panels):]: ax.axis("off")
     for ax, (dataset, name) in zip(axes.flat, panels): ax.set(title=dataset, xlabel=name)
     marks = iter("os^v<>ph")
@@ -134,8 +134,10 @@ def _series(records):
         cells = [(r["method"], r["dataset"], r["metric"], r["published"]) for r in rows]
         if rows and cells not in seen: found.append((f"printed, {g}" if g else "printed", "published", rows))
         seen.append(cells)
-    return found + [(f"reproduced, {g}" if g else "reproduced", "reproduced",
-                     [r for r in rows if _there(r["reproduced"])]) for g, rows in groups.items() if g in ran]
+    for g in (g for g in groups if g in ran):
+        rows = [r for r in groups[g] if _there(r["reproduced"])]
+        found.append((f"reproduced, {g}" if g else "reproduced", "reproduced", rows))
+    return found
 
 def _there(value): return value is not None and value == value  # not NaN
 

@@ -15,8 +15,8 @@ from .verdicts import _EMPTY, VERDICTS
 # %% ../../nbs/14_figures/01_tables.ipynb #528ae4cf
 FLAGS = {"derived": "†", "uncertain": "?", "illegible": "…"}
 MARKS = {"within tolerance": "✓", "outside": "✗", "not comparable": "≁", "not run": ""}
-LEGEND = ("printed / reproduced; † derived from other cells, ? uncertain, … illegible in print; ✓ within tolerance, ✗ "
-          "outside, ≁ not comparable, – not run")
+LEGEND = ("printed / reproduced; † derived from other cells, ? uncertain, … illegible in print; "
+          "✓ within tolerance, ✗ outside, ≁ not comparable, – not run")
 
 def _number(value, digits):
     "Fixed decimals; empty for nothing."
@@ -32,9 +32,10 @@ def wide(
     ran = {r["group"] for r in records if r["verdict"] != "not run"}
     heads = list(dict.fromkeys((r["dataset"], r["metric"]) for r in records))
     cells = {(r["group"], r["method"], r["dataset"], r["metric"]): r for r in records}
-    # stable: else as printed
-    lines = sorted(dict.fromkeys((r["group"], r["method"]) for r in records), key=lambda line: line[0] not in ran)
-    return [" ".join(h).strip() for h in heads], [[g, m, *(cells.get((g, m, *h)) for h in heads)] for g, m in lines]
+    lines = dict.fromkeys((r["group"], r["method"]) for r in records)
+    lines = sorted(lines, key=lambda line: line[0] not in ran)  # stable: else as printed
+    rows = [[g, m, *(cells.get((g, m, *h)) for h in heads)] for g, m in lines]
+    return [" ".join(h).strip() for h in heads], rows
 
 # %% ../../nbs/14_figures/01_tables.ipynb #3090dcba
 def _both(r, digits):
@@ -56,9 +57,11 @@ def to_markdown(
     "The wide table, if it is a comparison, else the table as it is; as Markdown."
     if _is_comparison(df):
         heads, rows = wide(df, digits)
-        head, body = ["group", "method", *heads], [[md(r[0]), md(r[1]), *(md(_both(c, digits)) for c in r[2:])] for r in rows]
-        notes = [LEGEND + ".", _facts(df), note]
-    else: head, body, notes = [str(c) for c in df.columns], [[md(_plain(v, digits)) for v in r] for r in df.itertuples(index=False)], [note]
+        head, notes = ["group", "method", *heads], [LEGEND + ".", _summary(df), note]
+        body = [[md(group), md(method), *(md(_both(c, digits)) for c in cells)] for group, method, *cells in rows]
+    else:
+        head, notes = [str(c) for c in df.columns], [note]
+        body = [[md(_plain(v, digits)) for v in r] for r in df.itertuples(index=False)]
     table = ["| " + " | ".join(r) + " |" for r in ([md(h) for h in head], ["---"] * len(head), *body)]
     return "\n\n".join(filter(None, [f"# {md(title)}" if title else "", "\n".join(table), *map(md, notes)])) + "\n"
 
@@ -71,23 +74,35 @@ def _plain(value, digits):
     if value is None or str(value) in ("nan", "<NA>"): return ""
     return _number(value, digits) if isinstance(value, float) else str(value)
 
-def _facts(df):
+# %% ../../nbs/14_figures/01_tables.ipynb #22b7b4f4
+def _summary(df):
     "Model, passages, n, failures of what was run, in one sentence; empty if nothing was."
     done = [r for r in df.to_dict("records") if r["verdict"] != "not run"]
     empty = "".join(f" {why[0].upper()}{why[1:]}." for why in dict.fromkeys(df.reason) if why.startswith(_EMPTY))
     if not done: return "Nothing was run." + empty
-    spans = {k: sorted({int(r[k]) for r in done if str(r[k]) != "<NA>"}) for k in ("n", "failures")}
-    several = lambda xs: f"{xs[0]:,}" if len(xs) == 1 else f"{xs[0]:,} to {xs[-1]:,}"
-    # an average names several
-    named = lambda k: ", ".join(dict.fromkeys(part for r in done for part in r[k].split(", ") if part)) or "not stated"
+    def span(k):
+        numbers = sorted({int(r[k]) for r in done if str(r[k]) != "<NA>"})
+        return f"{numbers[0]:,}" if len(numbers) == 1 else f"{numbers[0]:,} to {numbers[-1]:,}"
+    def named(k):
+        parts = (part for r in done for part in r[k].split(", "))  # an average names several
+        return ", ".join(dict.fromkeys(filter(None, parts))) or "not stated"
     counts = "; ".join(f"{v}: {sum(df.verdict == v)}" for v in VERDICTS)
-    return (f"Model: {named('model')}. Passages: {named('corpus')}. n per cell: {several(spans['n'])}; failed "
-            f"questions per cell: {several(spans['failures'])} (scored 0). Cells {counts}." + empty)
+    return (f"Model: {named('model')}. Passages: {named('corpus')}. n per cell: {span('n')}; "
+            f"failed questions per cell: {span('failures')} (scored 0). Cells {counts}." + empty)
 
 # %% ../../nbs/14_figures/01_tables.ipynb #32a304c4
-_CSS = """body{font:14px/1.45 system-ui,sans-serif;margin:2em;color:#111;background:#fff}table{border-collapse:collapse}th,td{padding:.25em .6em;text-align:right;border-bottom:1px solid #ddd}
-td{white-space:nowrap}th:first-child,td:first-child,th.l,td.l{text-align:left}thead th{border-bottom:2px solid #111}.p{color:#555}.r{font-weight:600}.n{color:#999}tr.g td{border-top:2px solid #111}caption{text-align:left;font-size:1.2em;font-weight:600;padding:.4em 0}
-.outside{background:#f6e3d5}.within{background:#dceaf4}p{max-width:70em}"""
+_CSS = (
+    "body{font:14px/1.45 system-ui,sans-serif;margin:2em;color:#111;background:#fff}"
+    "table{border-collapse:collapse}"
+    "th,td{padding:.25em .6em;text-align:right;border-bottom:1px solid #ddd}\n"
+    "td{white-space:nowrap}"
+    "th:first-child,td:first-child,th.l,td.l{text-align:left}"
+    "thead th{border-bottom:2px solid #111}"
+    ".p{color:#555}.r{font-weight:600}.n{color:#999}"
+    "tr.g td{border-top:2px solid #111}"
+    "caption{text-align:left;font-size:1.2em;font-weight:600;padding:.4em 0}\n"
+    ".outside{background:#f6e3d5}.within{background:#dceaf4}p{max-width:70em}"
+)
 
 # %% ../../nbs/14_figures/01_tables.ipynb #85be5177
 def to_html(
@@ -102,11 +117,11 @@ def to_html(
         head = ["group", "method", *heads]
         body, last = [], None
         for group, method, *cells in rows:
-            body.append(f'<tr{"" if group == last else " class=g"}><td '
-                        f'class=l>{"" if group == last else ht(group)}</td><td class=l>{ht(method)}</td>'
-                        + "".join(_td(c, digits) for c in cells) + "</tr>")
+            start, name = ("<tr>", "") if group == last else ("<tr class=g>", ht(group))
+            numbers = "".join(_td(c, digits) for c in cells)
+            body.append(f"{start}<td class=l>{name}</td><td class=l>{ht(method)}</td>{numbers}</tr>")
             last = group
-        notes = [LEGEND + ".", _facts(df), note]
+        notes = [LEGEND + ".", _summary(df), note]
     else:
         head, notes = [str(c) for c in df.columns], [note]
         body = ["<tr>" + "".join(f"<td>{ht(_plain(v, digits))}</td>" for v in r) + "</tr>" for r in df.itertuples(index=False)]
@@ -120,10 +135,11 @@ def to_html(
 def _td(r, digits):
     "One cell: printed in grey, reproduced in bold, the rest in the tooltip."
     if r is None: return "<td></td>"
-    tip = "; ".join(filter(None, [r["verdict"], r["reason"],
-                                  r["flag"] != "ok" and r["flag"] and f"printed: {r['flag']}", r["low"] == r["low"] and r["low"] is not None
-                                  and f"95 % interval {_number(r['low'], digits)} to {_number(r['high'], digits)}",
-                                  r["verdict"] != "not run" and f"n {r['n']}, failed {r['failures']}"]))
+    facts = [r["verdict"], r["reason"]]
+    if r["flag"] and r["flag"] != "ok": facts.append(f"printed: {r['flag']}")
+    if _number(r["low"], digits): facts.append(f"95 % interval {_number(r['low'], digits)} to {_number(r['high'], digits)}")
+    if r["verdict"] != "not run": facts.append(f"n {r['n']}, failed {r['failures']}")
+    tip = "; ".join(filter(None, facts))
     kind = {"within tolerance": " class=within", "outside": " class=outside"}.get(r["verdict"], "")
     ours = _number(r["reproduced"], digits)
     return (f'<td{kind} title="{ht(tip)}"><span class=p>{_number(r["published"], digits)}{FLAGS.get(r["flag"], "")}</span> / '

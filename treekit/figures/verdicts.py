@@ -36,8 +36,10 @@ _ALIASES = {"llama3.3": "llama3.3-70b", "llama3.3:latest": "llama3.3-70b", "deep
 
 def _words(name):
     "A model's name as a set of words: `Llama-3.3-70B` and `llama3.3:70b` are the same."
-    return set(re.findall(r"[a-z]+(?![a-z0-9])|[a-z]*\d+(?:\.\d+)*[a-z]*|[a-z]+", re.sub(r"([a-z]{3,})[-_ ]?(\d)", r"\1 \2", name.lower())))
+    apart = re.sub(r"([a-z]{3,})[-_ ]?(\d)", r"\1 \2", name.lower())  # llama3.3 -> llama 3.3
+    return set(re.findall(r"[a-z]+(?![a-z0-9])|[a-z]*\d+(?:\.\d+)*[a-z]*|[a-z]+", apart))
 
+# %% ../../nbs/14_figures/00_verdicts.ipynb #cd386cf0
 def group_for(
     model: str,  # as the endpoint knows it
     groups: list[str],  # the printed groups
@@ -66,8 +68,9 @@ def verdict(
     if reproduced is None: return "not run", obstacle if obstacle.startswith(_EMPTY) else ""
     if printed is None: return "not comparable", obstacle or "the printed cell can't be read"
     if obstacle: return "not comparable", obstacle
-    inside = ("" if low is None or high is None else "; the printed value is "
-                                                     f"{'inside' if low <= printed <= high else 'outside'} the interval")
+    inside = ""
+    if low is not None and high is not None:
+        inside = f"; the printed value is {'inside' if low <= printed <= high else 'outside'} the interval"
     # floats: 0.5 - 0.47 is a little more than 0.03
     return VERDICTS[abs(reproduced - printed) > tolerance + 1e-9], f"tolerance {tolerance:g}{inside}"
 
@@ -89,37 +92,48 @@ def compare(
     ours = {(r["method"], _printed(r["dataset"]), r["metric"]): r for r in reproduced_rows}
     if isinstance(corpus, dict): corpus = {_printed(d): c for d, c in corpus.items()}
     obstacle = "" if comparable is True else comparable or "the passages or the questions are not the paper's"
-    cells = [(r["group"], r, r["group"] == group) for r in published_rows]
+    cells = [(r["group"], r, r["group"] == group) for r in published_rows]  # group, printed cell, whether it was run
     if group not in groups:
         beside = choose("printed group", beside, groups) if beside else groups[0]
-        obstacle = "; ".join(filter(None, [f"the model is {model}, the printed number {beside or 'the paper'}'s", obstacle]))
+        whose = f"the model is {model}, the printed number {beside or 'the paper'}'s"
+        obstacle = "; ".join(filter(None, [whose, obstacle]))
         cells += [(group, r, True) for r in published_rows if r["group"] == beside]
-    seen = {(r["method"], r["dataset"], r["metric"]) for _, r, own in cells if own}
+    cells += [(group, r, True) for r in _unprinted(published_rows, ours, cells)]
+    def row(group, printed, run):
+        found = ours.get((printed["method"], printed["dataset"], printed["metric"])) if run else None
+        return _cell(group, printed, found, model, corpus, obstacle, tolerance)
+    rows = [row(*cell) for cell in cells]
+    return pd.DataFrame(rows, columns=CELL_FIELDS).astype({"n": "Int64", "failures": "Int64"})
+
+# %% ../../nbs/14_figures/00_verdicts.ipynb #1ee9d7aa
+def _unprinted(published_rows, ours, cells):
+    "Empty printed cells for what was run and is not in the paper."
+    seen = {(r["method"], r["dataset"], r["metric"]) for _, r, run in cells if run}
     units = {}  # of each metric in print: an unprinted cell stands in the same column
     for r in published_rows: units.setdefault(r["metric"], set()).add(r["unit"])
     units = {metric: min(of) for metric, of in units.items() if len(of) == 1}
-    cells += [(group, dict(method=m, dataset=d, metric=x, value=None, unit=units.get(x, ""), flag=""), True)
-              for m, d, x in ours if (m, d, x) not in seen]
-    rows = [_cell(g, r, ours.get((r["method"], r["dataset"], r["metric"])) if own else None, model, corpus, obstacle,
-                  tolerance) for g, r, own in cells]
-    return pd.DataFrame(rows, columns=CELL_FIELDS).astype({"n": "Int64", "failures": "Int64"})
+    def empty(method, dataset, metric):
+        return dict(method=method, dataset=dataset, metric=metric, value=None, unit=units.get(metric, ""), flag="")
+    return [empty(*cell) for cell in ours if cell not in seen]
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #2d888a9c
 def _cell(group, printed, ours, model, corpus, obstacle, tolerance):
     "One row of the comparison."
     scale = 100 if printed["unit"] == "percent" else 1
     value, low, high = (None if ours is None or ours.get(k) is None else ours[k] * scale for k in ("value", "low", "high"))
-    if ours and value is not None and not printed["flag"]: obstacle = "not in the paper"
+    ran = value is not None
+    if ours and ran and not printed["flag"]: obstacle = "not in the paper"
     why = (ours or {}).get("reason", "")
     obstacle = why if why.startswith(_EMPTY) else "; ".join(filter(None, [why, obstacle]))
     word, reason = verdict(printed["value"], value, low, high, tolerance * scale, obstacle)
-    ran = value is not None
-    return dict(group=group, method=printed["method"], dataset=printed["dataset"], metric=printed["metric"],
-                published=printed["value"], flag=printed["flag"],
-                reproduced=value, low=low, high=high, n=ours.get("n") if ran else None, failures=ours.get("failures") if ran else None,
-                difference=value - printed["value"] if ran and not obstacle and printed["value"] is not None
-                else None, verdict=word, reason=reason,
-                model=model if ran else "", corpus=_passages(corpus, printed["dataset"]) if ran else "")
+    comparable = ran and not obstacle and printed["value"] is not None
+    return dict(
+        group=group, method=printed["method"], dataset=printed["dataset"], metric=printed["metric"],
+        published=printed["value"], flag=printed["flag"], reproduced=value, low=low, high=high,
+        n=ours.get("n") if ran else None, failures=ours.get("failures") if ran else None,
+        difference=value - printed["value"] if comparable else None, verdict=word, reason=reason,
+        model=model if ran else "", corpus=_passages(corpus, printed["dataset"]) if ran else "",
+    )
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #68521759
 def _printed(dataset):
@@ -146,12 +160,13 @@ def relative_improvement(
         if empty := [cell[m] for m in mine + theirs if cell[m]["value"] is None]:  # there is no best of these
             made.append(empty[0] | dict(method=name))
             continue
-        best = max(cell[m]["value"] for m in theirs)
-        missing = [what for what, have, want in (("baselines", theirs, baselines), ("own methods", mine, ours)) if len(have) < len(want)]
-        made.append(dict(method=name, dataset=dataset, metric=metric, n=max(cell[m]["n"] for m in mine + theirs),
-                         failures=sum(cell[m]["failures"] for m in mine + theirs),
-                         value=max(cell[m]["value"] for m in mine) / best - 1 if best else None, low=None, high=None,
-                         reason=f"best of {len(theirs)} of {len(baselines)} baselines" if missing else ""))
+        best, own = (max(cell[m]["value"] for m in some) for some in (theirs, mine))
+        missing = len(theirs) < len(baselines) or len(mine) < len(ours)
+        made.append(dict(
+            method=name, dataset=dataset, metric=metric, n=max(cell[m]["n"] for m in mine + theirs),
+            failures=sum(cell[m]["failures"] for m in mine + theirs), value=own / best - 1 if best else None, low=None, high=None,
+            reason=f"best of {len(theirs)} of {len(baselines)} baselines" if missing else "",
+        ))
     return made
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #1c3535aa
@@ -161,8 +176,9 @@ def count_verdicts(
     "What a written table says about itself."
     with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
     if not rows or "verdict" not in rows[0]: return {}
-    return ({v: sum(r["verdict"] == v for r in rows) for v in VERDICTS}
-            | {"failures": sum(int(r["failures"] or 0) for r in rows if r["dataset"] != "AVG" and r["method"] != "Rel. Impr.")})
+    counts = {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS}
+    own = [r for r in rows if r["dataset"] != "AVG" and r["method"] != "Rel. Impr."]  # the others repeat them
+    return counts | {"failures": sum(int(r["failures"] or 0) for r in own)}
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #61ad6b3f
 def verdict_page(
@@ -178,10 +194,11 @@ def verdict_page(
         table = stem.with_suffix(".csv")
         counts = count_verdicts(table) if table in paths else {}
         numbers = [str(counts.get(v, "")) for v in (*VERDICTS, "failures")]
-        lines.append(f"| {md(stem.parent.name)}/{md(stem.name)} | " + " | ".join(numbers) + " | "
-                     + " ".join(f"[{p.suffix[1:]}]({p.parent.name}/{p.name})" for p in paths) + " |")
-    page = f"# {md(folder.name)}: published and reproduced\n\n" + "\n".join(lines) + "\n\nWithin tolerance and outside: the same model on the same passages. " \
-           "Not comparable: another model, other passages or an unreadable printed cell. Not run: an empty cell.\n"
+        files = " ".join(f"[{p.suffix[1:]}]({p.parent.name}/{p.name})" for p in paths)
+        lines.append(f"| {md(stem.parent.name)}/{md(stem.name)} | " + " | ".join(numbers) + f" | {files} |")
+    legend = ("Within tolerance and outside: the same model on the same passages. "
+              "Not comparable: another model, other passages or an unreadable printed cell. Not run: an empty cell.")
+    page = f"# {md(folder.name)}: published and reproduced\n\n" + "\n".join(lines) + f"\n\n{legend}\n"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "README.md").write_bytes(page.encode("utf-8"))
     return page
