@@ -10,7 +10,8 @@ from treekit.experiments.provide import Lazy
 from treekit.core.llm import Prompt
 from treekit.core.replies import FINAL, TEXT
 from treekit.core.method import Prediction
-from treekit.figures.report import compare, published, save_table
+from treekit.figures.tables import save_table
+from treekit.figures.verdicts import compare, published
 from treekit.retrieval.bm25 import BM25
 from treekit.experiments.run import run
 from treekit.core.store import Store

@@ -7,11 +7,12 @@ from hypothesis import given, settings, strategies as st
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question
 from treekit.core.method import Trace, Usage
-from treekit.analysis.rating import Rater
-from treekit.figures.report import compare, published, to_markdown
+from treekit.analysis.pages import VotingPage
+from treekit.figures.tables import to_markdown
+from treekit.figures.verdicts import compare, published
 from treekit.experiments.run import Row
 from treekit.scoring.statistics import fleiss_kappa, pearson, spearman
-from treekit.analysis.votes import ERRORS, FIELDS, PANEL, PEOPLE, Panel, agreement_rows, correlation_rows, kappa_of, line_of, most, panel, read_votes, save_votes, simulate, write_vote
+from treekit.analysis.votes import ERRORS, VOTE_FIELDS, PANEL, PEOPLE, Panel, agreement_rows, correlation_rows, kappa_of, line_of, most, panel, read_votes, save_votes, simulate, write_vote
 
 
 def row(id="q1", answer="부산입니다.", method="Tree-of-Question", error="", gold=("부산",)):
@@ -102,7 +103,7 @@ def test_ties_are_left_out_and_counted():
 
 # --- files
 
-def write(path, *lines, header=FIELDS):
+def write(path, *lines, header=VOTE_FIELDS):
     with open(path, "w", encoding="utf-8", newline="") as f:
         w = csv.writer(f, lineterminator="\n")
         w.writerow(header)
@@ -137,7 +138,7 @@ def test_everything_wrong_is_named_at_once(tmp_path):
     assert str(e.value).count(" | ") == 4 and all(f"line {i}" in str(e.value) for i in (2, 3, 4))
 
 
-@pytest.mark.parametrize("content, says", [(b"", "the header lacks annotator"), (b"annotator,vote\n", "the header lacks method, dataset, question_id, response"), (b"\xff\xfe", "not UTF-8"), (",".join(FIELDS).encode() + b'\nada,"Tree', "line 2: unexpected end of data")])
+@pytest.mark.parametrize("content, says", [(b"", "the header lacks annotator"), (b"annotator,vote\n", "the header lacks method, dataset, question_id, response"), (b"\xff\xfe", "not UTF-8"), (",".join(VOTE_FIELDS).encode() + b'\nada,"Tree', "line 2: unexpected end of data")])
 def test_a_file_that_is_none(tmp_path, content, says):
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(UsageError, match=says): read_votes(tmp_path / "x.csv")
@@ -148,7 +149,7 @@ def test_a_spreadsheet_may_have_saved_it(tmp_path):
     "A byte-order mark, TRUE in capitals, line ends of another system, taken-apart Hangul, no column of notes."
     import unicodedata
     line = ",".join((*GOOD[:4], "TRUE", unicodedata.normalize("NFD", GOOD[5])))
-    (tmp_path / "v.csv").write_bytes(b"\xef\xbb\xbf" + f"{','.join(FIELDS[:-1])}\r\n{line}\r\n\r\n".encode())
+    (tmp_path / "v.csv").write_bytes(b"\xef\xbb\xbf" + f"{','.join(VOTE_FIELDS[:-1])}\r\n{line}\r\n\r\n".encode())
     [vote] = read_votes(tmp_path / "v.csv", [row("q1")])
     assert vote["vote"] is True and vote["note"] == ""
 
@@ -178,7 +179,7 @@ def test_a_simulated_panel_says_so_everywhere_and_is_never_mixed(tmp_path):
     assert {c["dataset"] for c in cells} == {PANEL} and all("5 simulated raters, no people" in c["reason"] for c in cells) and all(c["value"] > 0.5 for c in cells if c["metric"] != "PE")
     df = compare(published("toq", "table6"), cells, model="extractive, simulated votes")
     assert all(("simulated" in r.dataset and "simulated" in r.group and "simulated" in r.model and r.verdict == "not comparable") for r in df.itertuples() if not math.isnan(r.reproduced))
-    person = write(tmp_path / "ada.csv", *[(l["annotator"].replace("simulated 1", "ada"), *[l[f] for f in FIELDS[1:4]], "true", l["response"], "") for l in votes if l["annotator"] == "simulated 1"])
+    person = write(tmp_path / "ada.csv", *[(l["annotator"].replace("simulated 1", "ada"), *[l[f] for f in VOTE_FIELDS[1:4]], "true", l["response"], "") for l in votes if l["annotator"] == "simulated 1"])
     for simulated in (False, True):
         with pytest.raises(UsageError, match="never mixed"): read_votes([file, person], rows, simulated=simulated)
     assert not panel(read_votes(person, rows), rows).simulated
@@ -197,7 +198,7 @@ def test_the_panels_errors_are_as_stated():
 
 def test_the_page_for_votes(tmp_path):
     rows = [row(f"q{i}", a, m) for i in range(4) for m, a in (("Direct Generation", f"{i}: 부산"), ("Tree-of-Question", "<script>alert(1)</script><img src=x onerror=alert(2)>"))] + [row("q9", "", error="timeout")]
-    page = Rater(rows, tmp_path / "v.csv", "", {"p1": Passage("p1", "부산", "항구 <b>도시</b>이다.")})
+    page = VotingPage(rows, tmp_path / "v.csv", "", {"p1": Passage("p1", "부산", "항구 <b>도시</b>이다.")})
     assert len(page.rows) == 8 and [r.method for r in page.rows] != sorted(r.method for r in page.rows)
     page.press("1")
     assert "say who annotates" in page.said.value and not (tmp_path / "v.csv").exists()
@@ -208,13 +209,13 @@ def test_the_page_for_votes(tmp_path):
         page.at = at
         page.show()
         assert not any(bad in page.page.value for bad in ("<script", "<img", "<i>부산", "<b>도시", "Direct Generation", "Tree-of-Question")) and "항구 &lt;b&gt;도시" in page.page.value
-    assert page.bar.value == 7 and Rater(rows, tmp_path / "v.csv", "ada").at == 7 and Rater(rows, tmp_path / "v.csv", "bo").at == 0
+    assert page.bar.value == 7 and VotingPage(rows, tmp_path / "v.csv", "ada").at == 7 and VotingPage(rows, tmp_path / "v.csv", "bo").at == 0
     page.at = 7
     page.buttons["valid"].click()
     assert "all done" in page.said.value and len(read_votes(tmp_path / "v.csv", rows)) == 8
-    assert [r.question.id for r in Rater(rows[::-1], tmp_path / "v.csv", "bo").rows] == [r.question.id for r in page.rows]
+    assert [r.question.id for r in VotingPage(rows[::-1], tmp_path / "v.csv", "bo").rows] == [r.question.id for r in page.rows]
     assert page.agreement() == []
-    bo = Rater(rows, tmp_path / "v.csv", "bo")
+    bo = VotingPage(rows, tmp_path / "v.csv", "bo")
     for _ in range(8): bo.buttons["not valid"].click()
     assert {c["metric"] for c in bo.agreement()} == {"PA", "PE", "Fleiss' Kappa"}
 
@@ -222,12 +223,12 @@ def test_the_page_for_votes(tmp_path):
 def test_a_page_over_votes_on_another_text(tmp_path):
     file = tmp_path / "v.csv"
     for r in (row("q1"), row("q2")): write_vote(file, "ada", r, True)
-    page = Rater([row("q1"), row("q2", "서울입니다.")], file, "ada")
+    page = VotingPage([row("q1"), row("q2", "서울입니다.")], file, "ada")
     assert page.at == (0 if page.rows[0].question.id == "q2" else 1) and len(page.judged()) == 1
     page.press("2")
     assert [l["vote"] for l in read_votes(file, [row("q1"), row("q2", "서울입니다.")])] == [True, False]
-    with pytest.raises(UsageError, match="aren't in this sample, the first on q2"): Rater([row("q1")], file)
-    with pytest.raises(UsageError, match="nothing to annotate"): Rater([row("q1", error="timeout")], file)
+    with pytest.raises(UsageError, match="aren't in this sample, the first on q2"): VotingPage([row("q1")], file)
+    with pytest.raises(UsageError, match="nothing to annotate"): VotingPage([row("q1", error="timeout")], file)
 
 
 # --- from raters' files to the table
@@ -237,11 +238,11 @@ def test_raters_files_fill_the_table_and_a_wrong_one_stops_it(tmp_path, monkeypa
     from treekit.papers.toq import method as toq
     from treekit.reproduce import reproduce_all
     from treekit.config import load_profile
-    from treekit.experiments.tables import sample
+    from treekit.experiments.tables import sample_questions
     from treekit.experiments.run import run
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
     P = load_profile("offline", n=4)
-    rows = run({"Direct Generation": toq.METHODS["Direct Generation"], "Tree-of-Question": toq.METHODS["ToQ (ours)"]}, sample(P, ("komultihop",)), P, progress=False).rows
+    rows = run({"Direct Generation": toq.METHODS["Direct Generation"], "Tree-of-Question": toq.METHODS["ToQ (ours)"]}, sample_questions(P, ("komultihop",)), P, progress=False).rows
     for k, who in enumerate(("ada", "bo", "cy")):
         for i, r in enumerate(rows): write_vote(tmp_path / f"{who}.csv", who, r, (i + k) % 3 > 0)
     files = ",".join(str(tmp_path / f"{who}.csv") for who in ("ada", "bo", "cy"))

@@ -8,11 +8,11 @@ from fakes import FakeChat, FakeShelf
 from treekit.baselines.prompting import BY_KIND, MOST_CONSISTENT, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
-from treekit.experiments.tables import solved, table1_methods
+from treekit.experiments.tables import with_enough_examples, table1_methods
 from treekit.experiments.provide import Lazy
 from treekit.core.llm import CallFailed, Completion, OpenAIChat
 from treekit.core.method import Kit, configure
-from treekit.figures.report import published
+from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
 from treekit.experiments.run import run
 from treekit.core.store import Store
@@ -215,8 +215,8 @@ def test_a_chain_of_thought_needs_rationales():
 def test_a_row_is_run_where_its_own_examples_are():
     bare = [replace(q, decomposition=()) for q in training("musique", 3)]
     sample = {"musique": [question()]}
-    assert solved(bare, sample) == sample and solved(bare, sample, reasoning=True) == {} and solved(training("musique", 3), sample, reasoning=True) == sample
-    assert solved([replace(q, question=ASKED) for q in bare], sample) == solved(bare[1:], sample) == {}
+    assert with_enough_examples(bare, sample) == sample and with_enough_examples(bare, sample, reasoning=True) == {} and with_enough_examples(training("musique", 3), sample, reasoning=True) == sample
+    assert with_enough_examples([replace(q, question=ASKED) for q in bare], sample) == with_enough_examples(bare[1:], sample) == {}
     rows = table1_methods(training("musique", 3))
     assert set(rows) == set(methods(training("musique", 3))) | {"ReAct", "ReAct*", "TOT", "TreeRare (DT)", "TreeRare (CT)"}
     assert rows["TOT"].examples == rows["ReAct"].examples == rows["few-shot"].examples != ()

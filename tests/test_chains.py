@@ -17,7 +17,7 @@ from treekit.experiments.provide import Corpus
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Kit
 from treekit.papers.searchr.references import heard
-from treekit.figures.report import published
+from treekit.figures.verdicts import published
 from treekit.experiments.run import run
 from treekit.baselines.search_r1 import AGAIN, CLOSING, SEARCH_R1, TURN, SearchR1, read_turn, reward, rollout
 from treekit.core.store import Store

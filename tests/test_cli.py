@@ -19,7 +19,8 @@ from treekit.experiments.provide import Lazy
 from treekit.core.llm import Prompt
 from treekit.core.replies import FINAL
 from treekit.core.method import Prediction
-from treekit.figures.report import compare, published, save_table
+from treekit.figures.tables import save_table
+from treekit.figures.verdicts import compare, published
 from treekit.experiments.run import run
 
 P = load_profile(profile, n=n, seed=seed, data=data, budget=budget, **settings)

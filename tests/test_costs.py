@@ -8,7 +8,7 @@ from fakes import FakeChat
 from treekit.config import load_profile, root
 from treekit.experiments.costs import PrefixCache, billed_as, bills, cost_table, dollars, frontier, mean_points, prompt_bill, store_of
 from treekit.core.types import Passage, Question
-from treekit.experiments.tables import sample
+from treekit.experiments.tables import sample_questions
 from treekit.core.llm import Completion, Prompt
 from treekit.core.replies import TEXT
 from treekit.core.method import Kit, Prediction
@@ -140,11 +140,11 @@ def test_a_run_and_its_store_agree(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "s.sqlite"))
     P = load_profile("offline", n=2)
     methods = {"zero-shot": baselines.RetrieveAndRead(), "no tree": TreeRare(tree="none")}
-    results = run(methods, sample(P, ("hotpotqa",)), P, progress=False)
+    results = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)
     store = store_of(P)
     for bill in bills(results, store):
         [ledger] = [u for u in store.usage(("method", "dataset")) if u["method"] == bill["method"]]
         assert (bill["calls"], bill["tokens_in"], bill["tokens_out"]) == (ledger["calls"], ledger["tokens_in"], ledger["tokens_out"]) and bill["separate_in"] == bill["tokens_in"]
     store.close()
-    again = run(methods, sample(P, ("hotpotqa",)), P, progress=False)
+    again = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)
     assert bills(again, store_of(P)) == bills(results, store_of(P))  # answered from the store: the same bill

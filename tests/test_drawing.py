@@ -4,10 +4,12 @@ import hashlib, random, re
 import pytest
 
 from treekit.config import UsageError
-from treekit.figures.drawing import draw_beside, draw_overview, draw_tree, fit, show_tree, text_width, tree_html
+from treekit.core.trace_text import show_tree, tree_html
+from treekit.figures.boxes import break_lines, text_width
+from treekit.figures.trees import draw_beside, draw_overview, draw_tree
 from treekit.syntax.entities import Shape
 from treekit.core.method import Trace
-from treekit.figures.parsetree import draw_parse, weighed
+from treekit.figures.searchr import draw_parse, weighed_entities
 from treekit.syntax.parser import Entity
 
 WORDS = "mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & Unterwasserarchäologiemuseumsdirektorenkonferenzsaal a".split()
@@ -75,13 +77,13 @@ def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
 
 def test_lines_fit():
     for width in (30, 80, 200):
-        for line in fit(" ".join(WORDS * 3), width, 6.8, 99): assert text_width(line, 6.8) <= width
-    assert fit("", 50, 7) == [""] and fit("a b", 500, 7) == ["a b"]
-    assert fit("word " * 99, 60, 7, 2)[-1].endswith("…")
+        for line in break_lines(" ".join(WORDS * 3), width, 6.8, 99): assert text_width(line, 6.8) <= width
+    assert break_lines("", 50, 7) == [""] and break_lines("a b", 500, 7) == ["a b"]
+    assert break_lines("word " * 99, 60, 7, 2)[-1].endswith("…")
 
 
 def test_the_same_trace_gives_the_same_bytes(tmp_path):
-    from treekit.figures.report import save_figure
+    from treekit.figures.plots import save_figure
     digests = {hashlib.sha256(path.read_bytes()).hexdigest() for name in "ab" for draw in (draw_tree,) for path in save_figure(draw(tree()), tmp_path / name, "figure")}
     assert len(digests) == 2  # one PNG, one SVG
 
@@ -137,7 +139,7 @@ def test_a_sentence_is_drawn_whole(sentence):
         assert t.x0 >= 0 and t.x1 <= width + 1 and t.ymax <= height + 1
         for other in texts[i + 1:]: assert not overlap(t, other, slack=1.5)
     words, blue = shape.below(), [p for p in fig.axes[0].patches if p.get_facecolor()[2] > p.get_facecolor()[0]]
-    rows = weighed(shape, entities)
+    rows = weighed_entities(shape, entities)
     assert len(blue) == len({w for r in rows for w in r["words"]}) and all(r["importance"] == max(words[w] for w in r["words"]) for r in rows)
     plt.close(fig)
 

@@ -5,20 +5,21 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeChat
-from treekit.analysis.annotating import Annotator
+from treekit.analysis.pages import AnnotationPage
 from treekit.baselines.prompting import RetrieveAndRead
 from treekit.retrieval.bm25 import BM25
-from treekit.analysis.cases import described, draw_examples, draw_rates, rates, sort
+from treekit.analysis.cases import examples_table, excerpts, rates, sort
+from treekit.figures.outcomes import draw_examples, draw_rates
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question, Step
 from treekit.corpora.load import load, load_corpus
-from treekit.analysis.attribution import KINDS, NOT_APPLICABLE, attribute, breakdown, gold_steps
+from treekit.analysis.attribution import ERROR_KINDS, NOT_APPLICABLE, first_error, breakdown, gold_steps
 from treekit.analysis.seeded_faults import confusion, seed_faults
 from treekit.experiments.provide import Batch
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Trace, Usage
-from treekit.analysis.outcome_rules import OUTCOMES
-from treekit.analysis.outcomes import FIELDS, NO_ANSWER, agreement, by_hand, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation
+from treekit.scoring.outcome_prompt import OUTCOMES
+from treekit.analysis.outcomes import ANNOTATION_FIELDS, NO_ANSWER, agreement, by_annotators, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation
 from treekit.experiments.run import Row, chat_for, run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
@@ -42,15 +43,15 @@ def row(id="q1", answer="Orlund", method="ours", error="", question=WHEN, **node
 def test_seeded_faults_are_named():
     "TREEKIT_FAULTS=200 seeds 200 of them, of which 95 % have to be named (some minutes); the default is a part, for every day, where a few questions weigh more."
     wanted = int(os.environ.get("TREEKIT_FAULTS", "40"))
-    quota = {kind: round(wanted * share) for kind, share in zip(KINDS, (0.04, 0.25, 0.21, 0.25, 0.25))}
+    quota = {kind: round(wanted * share) for kind, share in zip(ERROR_KINDS, (0.04, 0.25, 0.21, 0.25, 0.25))}
     n = 90 if wanted <= 50 else 250
     questions = list({q.id: q for d in ("musique", "2wiki", "hotpotqa") for q in load(d, "world", n=n)}.values())
     P = load_profile("offline")
     parser = Batch(lambda: parser_for(P), [q.question for q in questions])
     cases, fate = seed_faults(METHODS, questions, StoredChat(chat_for(P), Store()), BM25(load_corpus("musique", "world")), parser, quota, progress=False)
-    table = confusion(cases, [attribute(c.question, c.prediction.trace, c.prediction.answer) for c in cases])
+    table = confusion(cases, [first_error(c.question, c.prediction.trace, c.prediction.answer) for c in cases])
     print("\n" + "\n".join(str(line) for line in table), "\n", dict(fate))
-    assert len(cases) >= 0.95 * wanted and {c.fault.kind for c in cases} == set(KINDS)
+    assert len(cases) >= 0.95 * wanted and {c.fault.kind for c in cases} == set(ERROR_KINDS)
     assert table[-1]["both"] >= (0.95 if wanted >= 200 else 0.85) * len(cases)
 
 
@@ -58,10 +59,10 @@ def test_seeded_faults_are_named():
 
 def test_attribution_says_where_it_does_not_apply():
     hotpot = Question("h", "hotpotqa", "Who?", ("x",), supporting=("p",))
-    assert attribute(hotpot, row().trace, "y").why == "hotpotqa gives no sub-answers with their passages"
+    assert first_error(hotpot, row().trace, "y").why == "hotpotqa gives no sub-answers with their passages"
     closed = Trace()
     closed.add("answer", "Orlund")
-    assert attribute(WHEN, closed, "Orlund").kind == NOT_APPLICABLE and "searched" in attribute(WHEN, closed, "Orlund").why
+    assert first_error(WHEN, closed, "Orlund").kind == NOT_APPLICABLE and "searched" in first_error(WHEN, closed, "Orlund").why
     [line] = breakdown([row(), row("q2", error="timeout", answer=""), row("q3", "Tarn")])
     assert line["n"] == 3 and line["right"] == 1 and line[NOT_APPLICABLE] == 1 and line["why"] == "timeout"
 
@@ -73,7 +74,7 @@ def test_steps_of_a_question_with_gaps():
     trace = Trace()
     trace.add("phrase", "Where?", span=[0, 6], queries=["Where?"], hits=[], evidence="")
     trace.add("answer", "Orlund")
-    assert attribute(odd, trace, "Orlund").kind in KINDS
+    assert first_error(odd, trace, "Orlund").kind in ERROR_KINDS
     assert gold_steps(Question("t", "2wiki", "Who?", ("x",), triples=(("a", "r", "b"),))) == []
 
 
@@ -81,7 +82,7 @@ def test_every_ablation_and_a_method_without_a_tree_can_be_attributed():
     P, questions = load_profile("offline"), {"musique": load("musique", "world", n=4)}
     results = run(METHODS | ABLATIONS | {"zero-shot": RetrieveAndRead(), "closed book": RetrieveAndRead(top_k=0)}, questions, P, store=Store(), progress=False)
     for line in breakdown(results.rows):
-        assert line["right"] + sum(line[k] for k in KINDS) + line[NOT_APPLICABLE] == line["n"] == 4
+        assert line["right"] + sum(line[k] for k in ERROR_KINDS) + line[NOT_APPLICABLE] == line["n"] == 4
         assert line[NOT_APPLICABLE] == 0 or line["method"] == "closed book" or "searched" in line["why"]
 
 
@@ -105,17 +106,17 @@ def test_a_missing_file_and_several_files(tmp_path):
     with pytest.raises(UsageError, match="'none.csv' can't be read"): read_annotations(str(tmp_path / "none.csv"))
     for who, outcome in (("ada", "Success"), ("bo", "Partial Answer"), ("cy", "Partial Answer")): write_annotation(tmp_path / f"{who}.csv", who, row(), outcome, 'a "note", with commas')
     both = read_annotations(f"{tmp_path / 'ada.csv'}, {tmp_path / 'bo.csv'}", [row()])
-    assert by_hand([row()], both) == [""] and by_hand([row()], both + read_annotations(tmp_path / "cy.csv")) == ["Partial Answer"]
+    assert by_annotators([row()], both) == [""] and by_annotators([row()], both + read_annotations(tmp_path / "cy.csv")) == ["Partial Answer"]
     found, n = agreement(raters(both, [row()]))
     assert n == 1 and found.observed == 0 and both[0]["note"] == 'a "note", with commas'
 
 
 def test_the_page_for_raters(tmp_path):
     file, rows = tmp_path / "labels.csv", [row(f"q{i}", a) for i, a in enumerate(("Tarn", "<script>alert(1)</script>", "", "Orlund"))]
-    page = Annotator(rows, file, "ada")
+    page = AnnotationPage(rows, file, "ada")
     for outcome in list(OUTCOMES)[:4]: page.buttons[outcome].click()
     assert len(read_annotations(file, rows)) == 4 and "all done" in page.said.value and page.bar.value == 4
-    assert [r.question.id for r in page.rows] == [r.question.id for r in Annotator(rows[::-1], file, "bo").rows]  # the same order for everybody
+    assert [r.question.id for r in page.rows] == [r.question.id for r in AnnotationPage(rows[::-1], file, "bo").rows]  # the same order for everybody
     for i in range(4):
         page.at = i
         page.show()
@@ -170,10 +171,10 @@ def test_an_outcome_without_an_example_says_so():
     rows = [row("q1", "Tarn", "TreeRare"), row("q1", "Orlund", "ReAct"), row("q2", "", "TreeRare", error="timeout"), row("q2", "Tarn", "ReAct")]
     s = sort(rows, load_profile("offline"), store=Store(), progress=False)
     assert s.views["judge"] == ["Success", "Retrieval Error", NO_ANSWER, "Success"] and by_rule(rows[1]) == "Retrieval Error"
-    none = described(s, "Partial Answer")
+    none = examples_table(s, "Partial Answer")
     assert [line["answers"] for line in none] == [0, 0] and not any(line["question_id"] for line in none)
-    for outcome in OUTCOMES: assert draw_examples(s, outcome).get_size_inches()[0] > 5
-    assert "nothing to show" in " ".join(t.get_text() for t in draw_examples(s, "Partial Answer").axes[0].texts)
+    for outcome in OUTCOMES: assert draw_examples(excerpts(s, outcome)).get_size_inches()[0] > 5
+    assert "nothing to show" in " ".join(t.get_text() for t in draw_examples(excerpts(s, "Partial Answer")).axes[0].texts)
     cells = {(r["method"], r["metric"]): r for r in rates(s, "musique") if r["dataset"].endswith("judge")}
     assert cells["TreeRare", "Success rate"]["value"] == 0.5 and cells["TreeRare", "Success rate"]["failures"] == 1 and cells["TreeRare minus ReAct", "Success rate"]["value"] == 0.0
     draw_rates(s)
@@ -193,8 +194,8 @@ def test_labels_by_hand_lead(tmp_path):
 def test_an_annotation_file_without_a_judgement_or_with_a_broken_field(tmp_path):
     "Nothing judged is not everything judged, and what the csv module can't read is said with its line."
     empty, huge = tmp_path / "empty.csv", tmp_path / "huge.csv"
-    empty.write_text(",".join(FIELDS) + "\n")
-    huge.write_text(",".join(FIELDS) + "\n" + "x" * 200_000 + ",a,b,c,Success,\n")
+    empty.write_text(",".join(ANNOTATION_FIELDS) + "\n")
+    huge.write_text(",".join(ANNOTATION_FIELDS) + "\n" + "x" * 200_000 + ",a,b,c,Success,\n")
     with pytest.raises(UsageError, match="nobody has judged any of the 2 answers in empty.csv"): read_annotations(empty, [row(), row("q2")])
     assert read_annotations(empty, [row()], complete=False) == []
     with pytest.raises(UsageError, match=r"huge\.csv, line \d: field larger than"): read_annotations(huge)

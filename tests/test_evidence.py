@@ -9,7 +9,7 @@ from treekit.experiments import arise as evidence
 from treekit.baselines import revising
 from treekit.config import load_profile
 from treekit.corpora.load import load
-from treekit.figures.report import published
+from treekit.figures.verdicts import published
 from treekit.experiments.run import run
 from treekit.core.store import Store
 

@@ -280,7 +280,7 @@ def test_curation_leaves_out_what_it_cannot_read():
 # ---- the five rows of Table 4, in miniature ----
 
 def test_the_rows_are_the_printed_ones():
-    from treekit.figures.report import published
+    from treekit.figures.verdicts import published
     from treekit.training.router import CURVE, ROUTER, SETTINGS
     assert list(SETTINGS) == list(dict.fromkeys(r["method"] for r in published("rdr2", "table4"))) and {CURVE, ROUTER} <= set(SETTINGS)
 

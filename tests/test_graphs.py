@@ -11,7 +11,7 @@ from fakes import FakeChat
 from treekit.baselines import graphrag
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.figures.drawing import show_tree, tree_html
+from treekit.core.trace_text import show_tree, tree_html
 from treekit.baselines.graph_extraction import read_names, same_name
 from treekit.baselines.graphrag import GLEAN, REPORT, Community, Element, GraphRAG, communities, finest, merged, read_graph, read_points, read_report
 from treekit.baselines.hipporag import HippoRAG, read_triples, woven
@@ -138,7 +138,6 @@ def test_specificity_prefers_the_rarer_start():
 def test_communities_don_t_depend_on_the_process():
     code = """
 import random
-from treekit.baselines.graphrag import Element, communities
 draw = random.Random(1)
 pairs = sorted({tuple(sorted(draw.sample(range(i // 15 * 15, i // 15 * 15 + 15) if draw.random() < .8 else range(150), 2))) for i in range(150) for _ in range(3)})
 print([(c.id, c.level, c.parent, c.members) for c in communities(150, [Element('', ends=p, weight=float(1 + sum(p) % 3)) for p in pairs])])

@@ -6,7 +6,7 @@ import pytest
 
 from treekit.config import UsageError, load_profile
 from treekit.corpora.documents import grown
-from treekit.figures.rdr2 import cases, chosen, draw_framework, draw_path, draw_routing, on_show, said, show_path, shown_nodes, steps, told, tree_behind
+from treekit.figures.rdr2 import candidate_questions, choose_case, draw_framework, draw_path, draw_routing, document_to_show, router_reply, show_path, shown_nodes, router_views, routing_lines, tree_behind
 from treekit.core.method import Trace
 from treekit.corpora.lookup import Documents
 from treekit.core.types import QAPair, Question
@@ -29,10 +29,10 @@ TREE = grown("A $\\frac{}$ <b>_page_", [(1, "content", "Lead with $ and \x1b[31m
 
 def test_steps_in_the_order_of_the_outline():
     trace, document = a_case(TREE, (None, None, [1], [], [2, 4]), (None, None, [], [], []), (0, 2, [3], [3], []), (0, 4, [5], [], [6]), (3, 6, [7], [7], []))
-    assert [v.data["lit"] for v in steps(trace, document)] == [[1], [3], [5], [7], []]
-    assert told(trace, document) == ["Light content node 1 from the retrieved passages.", "1 [EXPAND] 2 [EXPAND] 4", "Light content node 3 from unfolding 2.", "2 [ANSWER] 3", "Light content node 5 from unfolding 4.", "3 [EXPAND] 6",
+    assert [v.data["lit"] for v in router_views(trace, document)] == [[1], [3], [5], [7], []]
+    assert routing_lines(trace, document) == ["Light content node 1 from the retrieved passages.", "1 [EXPAND] 2 [EXPAND] 4", "Light content node 3 from unfolding 2.", "2 [ANSWER] 3", "Light content node 5 from unfolding 4.", "3 [EXPAND] 6",
                                      "Light content node 7 from unfolding 6.", "4 [ANSWER] 7", "Light no content node from the retrieved passages.", "5 [REFUSE]", "Routed passage: 3, 7"]
-    assert on_show(trace) is document
+    assert document_to_show(trace) is document
 
 
 def test_what_is_folded_away():
@@ -60,9 +60,9 @@ def test_the_case_that_is_chosen():
     plain, ours, unfolding = "Retrieve-and-Read", "RDR2 (Ours)", [(None, None, [1], [], [2]), (0, 2, [3], [3], [])]
     rows = [row("0", plain, "1926, 1951"), row("0", ours, "1926, 1951", *unfolding), row("1", plain, "1926"), row("1", ours, "1926, 1951"), row("2", plain, "1926"), row("2", ours, "1926 and 1951", *unfolding),
             row("3", plain, ""), row("3", ours, "1951 1926", *unfolding), row("4", plain, "", error="x"), row("4", ours, "1951 1926", *unfolding, (None, None, [], [], []))]
-    assert chosen(rows)[ours].question.id == "2" and chosen(rows[:2])[plain].question.id == "0"
-    with pytest.raises(UsageError): chosen([row("5", plain, ""), row("5", ours, "", error="no way")])
-    assert said(steps(*(lambda t: (t, on_show(t)))(rows[5].trace))[0]) == "[EXPAND] 2"
+    assert choose_case(rows)[ours].question.id == "2" and choose_case(rows[:2])[plain].question.id == "0"
+    with pytest.raises(UsageError): choose_case([row("5", plain, ""), row("5", ours, "", error="no way")])
+    assert router_reply(router_views(*(lambda t: (t, document_to_show(t)))(rows[5].trace))[0]) == "[EXPAND] 2"
 
 
 def test_the_papers_own_case_where_a_source_has_it(tmp_path):
@@ -72,6 +72,6 @@ def test_the_papers_own_case_where_a_source_has_it(tmp_path):
     articles = tmp_path / "articles_own.jsonl"
     articles.write_text(json.dumps(dict(id="1", title="Elsewhere", text="x")) + "\n")
     P = load_profile("offline", data=str(tmp_path), pool="documents")
-    assert len(cases(P, "asqa")) == 2
+    assert len(candidate_questions(P, "asqa")) == 2
     articles.write_text(json.dumps(dict(id="1", title="Six Flags Over Texas", text="A park.")) + "\n")
-    assert [q.id for q in cases(P, "asqa")] == ["q1"] and cases(P, "asqa", "q0")[0].id == "q0"
+    assert [q.id for q in candidate_questions(P, "asqa")] == ["q1"] and candidate_questions(P, "asqa", "q0")[0].id == "q0"

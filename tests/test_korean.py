@@ -6,7 +6,8 @@ import unicodedata
 
 import pytest
 
-from treekit.retrieval.bm25 import BM25, analyzer_for, english, korean
+from treekit.retrieval.bm25 import BM25, analyzer_for, english
+from treekit.language.morphemes import korean
 from treekit.core.types import Passage
 from treekit.language.particles import fit, josa, settle
 from treekit.language.morphemes import morpheme_terms, spaced_words, syllable_pairs
@@ -237,7 +238,7 @@ import warnings, sys
 warnings.simplefilter("error")
 import matplotlib; matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from treekit.figures.report import house_style, save_figure
+from treekit.figures.plots import house_style, save_figure
 house_style()
 fig, ax = plt.subplots()
 ax.barh(["나무 질문", "생각의 사슬", "Direct 생성"], [1, 2, 1.5]); ax.set_title("응답 타당도 (%) — 노르드비크, 쉬네키, 궨켈")

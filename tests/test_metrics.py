@@ -156,7 +156,7 @@ def test_duplicates_in_a_list_are_kept():
 
 def test_f1_of_the_questions_is_what_the_paper_prints():
     "In all of RDR²'s rows F1-5 is below the harmonic mean of the printed R-5 and Pre, and a mean over questions always is at most that; F1 the same."
-    from treekit.figures.report import published
+    from treekit.figures.verdicts import published
     cells = {}
     for c in published("rdr2", "table6"):
         if c["dataset"] == "QAMPARI" and c["value"] is not None: cells.setdefault((c["group"], c["method"]), {})[c["metric"]] = c["value"]

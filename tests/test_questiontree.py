@@ -6,8 +6,8 @@ import pytest
 
 from treekit.config import UsageError
 from treekit.core.method import Trace
-from treekit.figures.toq import draw_architecture, draw_single_and_tree, question_of, subquestions
-from treekit.figures.report import without_glyph
+from treekit.figures.toq import draw_architecture, draw_single_and_tree, question_of, subquestions_of
+from treekit.figures.plots import without_glyph
 
 from test_drawing import apart, overlap
 
@@ -71,7 +71,7 @@ def test_a_trace_without_a_tree_says_so(draw):
 def test_what_was_asked_is_found():
     trace = grown(5, levels=2, children=4)
     root = question_of(trace)
-    assert [n.data["number"] for n in subquestions(trace, root)] == list(range(1, 1 + len(subquestions(trace, root))))
+    assert [n.data["number"] for n in subquestions_of(trace, root)] == list(range(1, 1 + len(subquestions_of(trace, root))))
 
 
 # --- artefacts

@@ -18,7 +18,7 @@ from treekit.core.method import Kit, configure
 from treekit.corpora.lookup import Documents, load_documents
 from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, RDR2, TOP_K, grouped
 from treekit.papers.rdr2.readers import Reader
-from treekit.figures.report import published
+from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.rdr2.router import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, prefix, random_heading, read_behaviours, unfold, within
 from treekit.experiments.run import run

@@ -14,7 +14,7 @@ from treekit.papers.rdr2.oracle import OracleRouter, gold_answers, oracle_route
 from treekit.corpora.lookup import Documents, load_documents
 from treekit.config import UsageError
 from treekit.papers.rdr2.readers import READ, Reader
-from treekit.experiments.rdr2 import PASSAGES, SETS, articles, by_passages, linked, paragraphed, passages, score, setting, shelved
+from treekit.experiments.rdr2 import PASSAGES, SETS, articles, by_passages, linked, paragraphed, passages, scored_cells, setting, saved_articles
 from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
 from treekit.experiments.run import run
 from treekit.scoring.statistics import bootstrap, paired_test
@@ -110,7 +110,7 @@ def test_floors_on_the_world(tmp_path):
     questions = {d: load(d, "world", n=40) for d in SETS}
     results = run({"Retrieve-and-Read": Reader(), **rdr2.METHODS}, questions, P, store=Store(tmp_path / "s.sqlite"), progress=False)
     assert not results.failures
-    got = {(r["method"], r["dataset"]): r["value"] for r in score(results, dict(asqa=("EM",), qampari=("F1-5",), eli5=("Cla",)))}
+    got = {(r["method"], r["dataset"]): r["value"] for r in scored_cells(results, dict(asqa=("EM",), qampari=("F1-5",), eli5=("Cla",)))}
     for method in ("Retrieve-and-Read", "RDR2 (Ours)"): assert got[method, "asqa"] > 0.65 and got[method, "qampari"] > 0.25 and got[method, "eli5"] > 0.02
     row = next(r for r in results.rows if r.method == "RDR2 (Ours)")
     assert passages(row.trace) and all(isinstance(p, str) for p in passages(row.trace))
@@ -129,7 +129,7 @@ def test_scores_name_their_stand_ins_and_alces_first_line():
     q = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was one?", ("1712",)), QAPair("When was two?", ("1900",))), long_answers=("1712 and 1900.",))
     trace = Trace(); trace.add("question", "When?", passages=[dict(title="1900", text="It was 1712.")])
     results = Results([Row("m", "asqa", replace(q, id=str(i)), "1712 [1].\n1900", "", Usage(), load=lambda: trace) for i in range(2)])
-    got = {r["metric"]: r for r in score(results, dict(asqa=("EM", "HIT", "Len", "P-EM", "P-Len", "MAUVE", "Dis-F1")))}
+    got = {r["metric"]: r for r in scored_cells(results, dict(asqa=("EM", "HIT", "Len", "P-EM", "P-Len", "MAUVE", "Dis-F1")))}
     assert (got["EM"]["value"], got["HIT"]["value"], got["P-EM"]["value"], got["Len"]["value"], got["P-Len"]["value"]) == (.5, 0, .5, 1, 3 / 5)  # the second line and the title don't count
     assert "hashed words" in got["MAUVE"]["reason"] and "judged by" in got["Dis-F1"]["reason"] and got["MAUVE"]["low"] is None
 
@@ -148,7 +148,7 @@ def test_real_asqa_questions(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     found = articles(REAL)
     questions = dict(asqa=linked(REAL, found, 40))
-    P = replace(setting("offline", None, {}, data=str(REAL)), documents=str(shelved([paragraphed(a) for a in found], "cut")), retriever="bm25s")
+    P = replace(setting("offline", None, {}, data=str(REAL)), documents=str(saved_articles([paragraphed(a) for a in found], "cut")), retriever="bm25s")
     documents, store = load_documents("asqa", REAL, P.documents), Store(tmp_path / "s.sqlite")
     both = run({"Retrieve-and-Read": Reader(), **rdr2.METHODS}, questions, P, store=store, progress=False)
     bound = run({"oracle": rdr2.RDR2()}, questions, P, store=store, router=OracleRouter(questions["asqa"], documents), progress=False)

@@ -11,7 +11,7 @@ from treekit.core.llm import Prompt
 from treekit.core.types import Question, Step
 from treekit.experiments.provide import known_prompts
 from treekit.registry import MODULES, find, method, module_of, names
-from treekit.figures.report import published
+from treekit.figures.verdicts import published
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [p for p in sorted((ROOT / "treekit").rglob("*.py")) if p.name[0] != "_"]

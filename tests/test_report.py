@@ -12,7 +12,10 @@ from treekit.core.types import Question
 from treekit.core.llm import Completion
 from treekit.core.method import Prediction
 from treekit.baselines.subquestions import NAVIGATE
-from treekit.figures.report import COLUMNS, VERDICTS, compare, count_verdicts, dot_plot, group_for, ht, md, published, relative_improvement, save_figure, save_table, summary, to_html, to_markdown, verdict
+from treekit.core.escaping import ht, md
+from treekit.figures.plots import dot_plot, save_figure
+from treekit.figures.tables import save_table, to_html, to_markdown
+from treekit.figures.verdicts import CELL_FIELDS, VERDICTS, compare, count_verdicts, group_for, published, relative_improvement, verdict_page, verdict
 
 TABLES = sorted(p.stem.split("_", 1) for p in (root() / "data" / "published").glob("*_*.csv") if not p.stem.endswith("settings"))
 NASTY = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "a|b\nc", "*bold* _it_ `x` [l](http://x) $y$", "&lt;", "\x1b[31mred", "=1+1", "# head", "<!-- x"]
@@ -26,7 +29,7 @@ def score(method, value, dataset="hotpotqa", metric="COVER-EM", **more):
 def test_every_published_table_can_be_compared_with_nothing(paper, artefact, tmp_path):
     cells = published(paper, artefact)
     df = compare(cells, [], model="extractive")
-    assert list(df.columns) == COLUMNS and set(df.verdict) == {"not run"} and df.reproduced.isna().all()
+    assert list(df.columns) == CELL_FIELDS and set(df.verdict) == {"not run"} and df.reproduced.isna().all()
     assert [r for r in df.published[:len(cells)].fillna(-1)] == [c["value"] if c["value"] is not None else -1 for c in cells]
     save_table(df, tmp_path, "t")
     assert count_verdicts(tmp_path / "t.csv")["not run"] == len(df)
@@ -201,9 +204,9 @@ def test_the_plot_has_every_column_and_every_printed_model():
 
 def test_the_page_of_verdicts(tmp_path):
     save_table(compare(published("treerare", "table1"), [score("zero-shot", .47, failures=3)], model="gpt-4o-mini"), tmp_path / "treerare", "table1")
-    page = summary(tmp_path)
+    page = verdict_page(tmp_path)
     assert "| treerare/table1 | 1 | 0 | 0 | 287 | 3 |" in page and (tmp_path / "README.md").read_text() == page
-    assert summary(tmp_path) == page
+    assert verdict_page(tmp_path) == page
 
 
 # --- SEARCH-R's rows, and the artefacts that look into the code
@@ -232,15 +235,15 @@ def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys
     questions = {"musique": [Question("1", "musique", "Who?", ("after PPO, 3",)), Question("2", "musique", "When?", ("no",))]}
     P = navigated.setting("offline", 2, dict(retriever="bm25s"))
     rows = {"Ours": First(), "NativeRAG": First(False), "w/o PPO": First()}
-    results = navigated.answered(rows, questions, P, seed=3)
+    results = navigated.run_rows(rows, questions, P, seed=3)
     assert [(r.method, r.answer) for r in results.rows] == [(m, a) for m, a in (("Ours", "after PPO, 3"), ("NativeRAG", "none"), ("w/o PPO", "after SFT, 3")) for _ in range(2)]
     assert {r["method"]: (r["gained"], r["lost"], r["difference"]) for r in navigated.against(results, "Ours", ("EM",))} == {"NativeRAG": (1, 0, 50.0), "w/o PPO": (1, 0, 50.0)}
     # another profile has the navigators that it names, and no others
     named = replace(P, navigator="offline")
-    results = navigated.answered(rows, questions, named)
+    results = navigated.run_rows(rows, questions, named)
     assert {r.method for r in results.rows} == {"Ours", "NativeRAG"} and "w/o PPO: left out" in capsys.readouterr().out
-    assert {r.method for r in navigated.answered(rows, questions, named, named={"after SFT": "offline"}).rows} == set(rows)
-    with pytest.raises(UsageError, match="no row"): navigated.answered({"w/o PPO": First()}, questions, named)
+    assert {r.method for r in navigated.run_rows(rows, questions, named, named={"after SFT": "offline"}).rows} == set(rows)
+    with pytest.raises(UsageError, match="no row"): navigated.run_rows({"w/o PPO": First()}, questions, named)
 
 
 def test_what_searchr_prints_is_grouped_by_the_model_that_answers():

@@ -15,7 +15,7 @@ def model(server, reply):
 
 
 def test_the_rows_are_those_of_table_1():
-    from treekit.figures.report import published
+    from treekit.figures.verdicts import published
     assert [*methods(), "ARISE (ours)"] == list(dict.fromkeys(r["method"] for r in published("arise", "table1")))
     assert {m.top_k for m in methods().values()} == {2}  # App. B.1
 

@@ -372,7 +372,7 @@ def test_what_is_planned_can_be_asked(found, most):
 # --- the baselines
 
 def test_the_baselines_are_the_papers_and_end_alike():
-    from treekit.figures.report import published
+    from treekit.figures.verdicts import published
     for table in ("table2", "table3"): assert list(METHODS) == list(dict.fromkeys(r["method"] for r in published("toq", table)))
     example = EXAMPLES["bridging", "ko"]
     def says(part, q, inputs):

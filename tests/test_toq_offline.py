@@ -8,7 +8,7 @@ from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage
 from treekit.corpora.load import load, load_corpus
-from treekit.experiments.toq import ABSTAINS, CAUSES, cause, right
+from treekit.experiments.toq import ABSTAINS, CAUSES, cause, is_right
 from treekit.offline.tasks import HANDLERS
 from treekit.experiments.run import run
 from treekit.papers.toq.method import METHODS, TreeOfQuestion
@@ -70,7 +70,7 @@ def judged(name):
     "(answerability, valid, right, level) of every response to the sample that a tree of three levels gave."
     results = run({"ToQ (ours)": TreeOfQuestion(levels=3)}, {name: load(name, split="train", n=N)}, load_profile("offline"), progress=False)
     assert not results.failures
-    return [(g["evaluation"]["answerability"], g["evaluation"]["response_validity"], right(g["response"], r.question), g["level"], r.question.id, r.question, g["response"])
+    return [(g["evaluation"]["answerability"], g["evaluation"]["response_validity"], is_right(g["response"], r.question), g["level"], r.question.id, r.question, g["response"])
             for r in results.rows for g in r.trace.roots[0].data["responses"]]
 
 

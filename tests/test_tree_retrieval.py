@@ -13,7 +13,8 @@ from treekit.corpora.load import load, load_corpus
 from treekit.core.method import Kit, configure
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval.bm25 import BM25, Hit
-from treekit.retrieval.dense import Hybrid, retriever_for
+from treekit.retrieval.dense import Hybrid
+from treekit.retrieval.choice import retriever_for
 from treekit.papers.treerare.tree_retrieval import INHERITED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, inherited_scores, reranker, with_passages
 
 

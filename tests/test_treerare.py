@@ -302,7 +302,7 @@ def test_calls_of_each_row_of_table_3(name, calls, searched):
 
 
 def test_the_printed_rows_of_table_3_are_the_ablations():
-    from treekit.figures.report import published
+    from treekit.figures.verdicts import published
     assert list(dict.fromkeys(r["method"] for r in published("treerare", "table3"))) == list(ABLATIONS)
 
 

@@ -8,7 +8,7 @@ from treekit.core.stored_chat import StoredChat
 
 asked = Prompt("test.store", "answer", "$question", TEXT)
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["openai.types.chat", "httpx2", "treekit.core.llm", "treekit.core.store", "treekit.experiments.run", "treekit.figures.report", "treekit.retrieval.dense"])  # what takes long to import
+processes.set_forkserver_preload(["openai.types.chat", "httpx2", "treekit.core.llm", "treekit.core.store", "treekit.experiments.run", "treekit.figures.verdicts", "treekit.retrieval.dense"])  # what takes long to import
 
 
 def chat(path, url, budget=None, **more):

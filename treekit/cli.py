@@ -169,10 +169,11 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     index = results.indexing.get((named, dataset))
     if as_json: click.echo(json.dumps(row.record() | dict(model=results.model, corpus=results.corpora[dataset], index=index and vars(index), trace=row.trace.to_json()), indent=1, ensure_ascii=False))
     else:
-        from treekit.figures.drawing import clean, show_tree
+        from treekit.core.escaping import printable
+        from treekit.core.trace_text import show_tree
         if row.trace.nodes: click.echo(show_tree(row.trace) + "\n")
         u = row.usage
-        click.echo(f"{f'failed: {clean(row.error)}' if row.error else f'answer: {clean(row.answer)}'}\n")
+        click.echo(f"{f'failed: {printable(row.error)}' if row.error else f'answer: {printable(row.answer)}'}\n")
         click.echo(f"{named}, model {results.model}, {results.corpora[dataset]}; {u.calls} calls ({u.hits} from the store), {u.tokens_in + u.tokens_out:,} tokens, {u.critical_path} in a row")
         if index and index.calls: click.echo(f"before that, once for these passages: an index of {index.calls:,} calls, {index.tokens_in + index.tokens_out:,} tokens")
     sys.exit(1 if row.error else 0)
@@ -197,7 +198,7 @@ def list_(paper, profile, as_json):
       treekit list treerare --json
     """
     from textwrap import shorten
-    from treekit.figures.report import count_verdicts
+    from treekit.figures.verdicts import count_verdicts
     known = {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names())
     choose("profile", profile, known)
     rows = []

@@ -205,7 +205,7 @@ def reproduce_all(
     **given,  # n, seed, data, budget; `None`: as the profile says
 ) -> tuple[list[Task], Path]:  # what became of each, and the folder
     "Run the artefacts' notebooks and write the page of verdicts."
-    from treekit.figures.report import count_verdicts, summary
+    from treekit.figures.verdicts import count_verdicts, verdict_page
     given, sets = {k: v for k, v in given.items() if v is not None}, sets or {}
     source(given.get("data"))
     artefacts = runnable(what)
@@ -223,7 +223,7 @@ def reproduce_all(
         t.counts = count_verdicts(table) if table.exists() and not t.code else {}
         if not t.code and t.counts.get("failures"): t.code, t.error = 1, f"{t.counts['failures']} questions failed; they count as 0 in the table, and the next run tries them again"
         (kept / f"{t.name}.json").write_text(json.dumps(dict(when=time.strftime("%Y-%m-%d %H:%M"), seconds=round(t.seconds, 1), code=t.code, error=t.error)))
-    if any(not t.code or t.counts for t in tasks): summary(folder)
+    if any(not t.code or t.counts for t in tasks): verdict_page(folder)
     return tasks, folder
 
 # %% ../nbs/16_reproduce.ipynb #3920a5f1

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from treekit.training.sft import prompt_tokens, tiny_model, tokenizer_of
-from treekit.training.ppo import PPO, continued, headed, inner, ppo, sample
+from treekit.training.ppo import PPO, continued, headed, ppo, sample
+from treekit.training.sft import inner
 
 torch = pytest.importorskip("torch")
 

@@ -38,11 +38,13 @@ def _rebuilt(parse, span, heads, pieces):
             for k in c.children:
                 whole = k.children and s.tokens[k.start].start == span[0] and s.tokens[k.end - 1].end == span[1]
                 yield from pieces(k) if whole else [replace(k, children=tuple(children(k)))]
-        return replace(s, tokens=tuple(replace(t, head=new.get(t.id, t.head)) for t in s.tokens), tree=s.tree and replace(s.tree, children=tuple(children(s.tree))))
+        return replace(s, tokens=tuple(replace(t, head=new.get(t.id, t.head)) for t in s.tokens),
+                       tree=s.tree and replace(s.tree, children=tuple(children(s.tree))))
     return replace(parse, sentences=tuple(map(one, parse.sentences)))
 
 def _flat_heads(inside, ids, top): return dict.fromkeys(ids, top.head)
-def _short_heads(inside, ids, top): return {} if inside[-1] is top else {t.id: top.head for t in inside if t is inside[-1] or t.head == inside[-1].id}
+def _short_heads(inside, ids, top):
+    return {} if inside[-1] is top else {t.id: top.head for t in inside if t is inside[-1] or t.head == inside[-1].id}
 
 def _leaves(c):
     if not c.children: yield c
@@ -83,7 +85,8 @@ class BrokenKit(Kit):
         if not self._hit(node): return value
         if f.kind == "query" and prompt.task == "subquestions": return list(f.queries)
         if f.kind == "sub-answer" and prompt.task == "subanswers":
-            return re.sub("|".join(r"\b" + r"\W+".join(map(re.escape, s.split())) + r"\b" for s in spellings(f.replaced[0])), lambda m: f.replaced[1], value, flags=re.I)
+            return re.sub("|".join(r"\b" + r"\W+".join(map(re.escape, s.split())) + r"\b"
+                                   for s in spellings(f.replaced[0])), lambda m: f.replaced[1], value, flags=re.I)
         return value
 
     async def retrieve(self, queries, k=15):
@@ -109,7 +112,8 @@ def _steps(question):
     steps = []
     for i, s in enumerate(question.decomposition, 1):
         needs = tuple(int(n) for n in re.findall(r"#(\d+)", s.question))
-        names = tuple(question.decomposition[n - 1].answer for n in needs) or tuple(t for t, *_ in question.triples if t in s.question and t in question.question)
+        names = (tuple(question.decomposition[n - 1].answer for n in needs)
+                 or tuple(t for t, *_ in question.triples if t in s.question and t in question.question))
         if s.support_id: steps.append(_Step(i, s.answer, s.support_id, needs, names))
     return steps
 
@@ -164,11 +168,14 @@ def faults_of(
         while around[-1].parent is not None: around.append(nodes[around[-1].parent])
         if len(around) > 1:  # the root can't be lost
             lost = rng.choice(around[:-1])
-            out.append(Fault("parse", tuple(lost.data["span"]), tuple(nodes[lost.parent].data["span"]), step.number, parse=(rng.choice((flattened, shortened)), tuple(lost.data["span"]))))
-        asked = [n.data["queries"] for o in others if o is not p for n in o.trace.nodes if n.data.get("queries") and n.text not in question.question]
+            out.append(Fault("parse", tuple(lost.data["span"]), tuple(nodes[lost.parent].data["span"]), step.number,
+                             parse=(rng.choice((flattened, shortened)), tuple(lost.data["span"]))))
+        asked = [n.data["queries"] for o in others if o is not p
+                 for n in o.trace.nodes if n.data.get("queries") and n.text not in question.question]
         if asked: out.append(Fault("query", span, span, step.number, queries=tuple(rng.choice(asked))))
         out.append(Fault("retrieval", span, span, step.number, withheld=(step.support,)))
-        if names := wrong([node], (step.answer, *question.answers)): out.append(Fault("sub-answer", span, span, step.number, replaced=(step.answer, rng.choice(names))))
+        if names := wrong([node], (step.answer, *question.answers)):
+            out.append(Fault("sub-answer", span, span, step.number, replaced=(step.answer, rng.choice(names))))
     if names := wrong(nodes, question.answers): out.append(Fault("aggregation", None, None, answer=rng.choice(names)))
     return out
 

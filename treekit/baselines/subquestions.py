@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PATH_EXAMPLE', 'PATH', 'MOST_SUBQUESTIONS', 'LONGEST_SUBQUESTION', 'NAVIGATE', 'YES_NO', 'UNCLEAR', 'REFORMULATE',
-           'INTEGRATE', 'paths_in', 'all_paths', 'read_path', 'subquestion_key', 'checked', 'render_history',
+           'INTEGRATE', 'PROMPTS', 'paths_in', 'all_paths', 'read_path', 'subquestion_key', 'checked', 'render_history',
            'known_answer', 'rewritten']
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #1d5d3b8f
@@ -178,6 +178,9 @@ Question: $question
 Keep to this format:
 Explanation: [how the answer follows, in a sentence or two]
 FINAL: [the answer, a few words only]""", FINAL)
+
+# %% ../../nbs/09_baselines/04_subquestions.ipynb #41ab8b13
+PROMPTS = (NAVIGATE, UNCLEAR, REFORMULATE, INTEGRATE)
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #f3be103e
 _NO_ANSWER = re.compile(r"""\W*(?:

@@ -75,7 +75,8 @@ def bills(
     made = []
     for (method, dataset), rows in results.cells().items():
         sums = {k: sum(getattr(r.usage, k) for r in rows) for k in ("calls", "tokens_in", "tokens_out")}
-        made.append(dict(method=method, dataset=dataset, n=len(rows), failures=sum(bool(r.error) for r in rows)) | sums | (prompt_bill(rows, store) if store else {}))
+        made.append(dict(method=method, dataset=dataset, n=len(rows), failures=sum(bool(r.error) for r in rows))
+                    | sums | (prompt_bill(rows, store) if store else {}))
         if used := results.indexing.get((method, dataset)): made[-1]["index"] = {k: getattr(used, k) for k in sums}
     return made
 
@@ -97,7 +98,8 @@ def dollars(
     "What a bill comes to."
     if price is None: return None
     kept = bill[cached] if cached else 0
-    return price.cost(SimpleNamespace(tokens_in=bill["tokens_in"] * (side != "out"), cached_in=kept * (side != "out"), tokens_out=bill["tokens_out"] * (side != "in")))
+    return price.cost(SimpleNamespace(tokens_in=bill["tokens_in"] * (side != "out"), cached_in=kept * (side != "out"),
+                                      tokens_out=bill["tokens_out"] * (side != "in")))
 
 # %% ../../nbs/12_experiments/03_costs.ipynb #14208cd3
 def cost_table(
@@ -114,12 +116,16 @@ def cost_table(
         values, total = results.values(metric, datasets=cell[1:])[cell], dollars(bill, price)
         right = None if None in values else sum(values)
         money = {f"dollars per {per}": total}
-        if store: money |= {f"dollars per {per}, cached": dollars(bill, price, "cacheable_in"), f"dollars per {per}, a call per sample": dollars(bill | dict(tokens_in=bill["separate_in"]), price)}
+        if store:
+            money |= {f"dollars per {per}, cached": dollars(bill, price, "cacheable_in"),
+                      f"dollars per {per}, a call per sample": dollars(bill | dict(tokens_in=bill["separate_in"]), price)}
         table.append(dict(method=cell[0], dataset=cell[1], n=n, failures=bill["failures"])
-                     | {f"{k} per question": bill[k] / n for k in ("calls", "tokens_in", "tokens_out", "cacheable_in", "cached_in", "separate_in") if k in bill}
+                     | {f"{k} per question": bill[k] / n for k in ("calls", "tokens_in", "tokens_out", "cacheable_in",
+                         "cached_in", "separate_in") if k in bill}
                      | {k: v if v is None else v / n * per for k, v in money.items()}
                      | ({"dollars for the index": dollars(bill["index"], price)} if "index" in bill else {})  # of one index, however many ask
-                     | {"cents per question": None if total is None else 100 * total / n, "cents per correct answer": None if total is None or not right else 100 * total / right,
+                     | {"cents per question": None if total is None else 100 * total / n,
+                        "cents per correct answer": None if total is None or not right else 100 * total / right,
                         "metric": metric, "quality": None if right is None else right / n})
     return table
 
@@ -132,7 +138,8 @@ def mean_points(
     points = {}
     for method in dict.fromkeys(r["method"] for r in table):
         own = {r["dataset"]: (r["cents per question"], r["quality"]) for r in table if r["method"] == method}
-        if all(None not in own.get(d, (None,)) for d in datasets): points[method] = tuple(sum(v) / len(datasets) for v in zip(*(own[d] for d in datasets)))
+        if all(None not in own.get(d, (None,)) for d in datasets):
+            points[method] = tuple(sum(v) / len(datasets) for v in zip(*(own[d] for d in datasets)))
     return points
 
 def frontier(

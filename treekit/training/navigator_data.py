@@ -18,10 +18,8 @@ from ..core.types import Question
 from ..core.llm import CallFailed
 from ..core.method import Kit, together
 from ..scoring.short import em, f1
-from ..papers.searchr.paths import GENERATE, MOST, checked
-from ..scoring.metrics import em, f1
-from ..baselines.subquestions import MOST_SUBQUESTIONS, checked
 from ..papers.searchr.paths import GENERATE
+from ..baselines.subquestions import MOST_SUBQUESTIONS, checked
 from ..papers.searchr.references import read, styled
 from ..papers.searchr.method import SearchR
 from ..offline.decomposition import unnested

@@ -48,4 +48,4 @@ Question: $question
 Take this question apart into as few sub-questions as it needs:""", PATHS)
 
 # %% ../../../nbs/10_papers/4_searchr/01_paths.ipynb #27c41094
-PROMPTS = (GENERATE, NAVIGATE, UNCLEAR, REFORMULATE, INTEGRATE)
+PROMPTS = (GENERATE,)
