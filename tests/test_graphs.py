@@ -9,12 +9,14 @@ import pytest
 
 from fakes import FakeChat
 from treekit.baselines import graphrag
+from treekit.baselines import graphrag_index
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.core.trace_text import show_tree, tree_html
 from treekit.baselines.graph_extraction import read_names, same_name
-from treekit.baselines.graphrag import GLEAN, REPORT, Community, Element, GraphRAG, communities, finest, merged, read_graph, read_points, read_report
-from treekit.baselines.hipporag import HippoRAG, read_triples, woven
+from treekit.baselines.graphrag import GraphRAG, read_points
+from treekit.baselines.graphrag_index import GLEAN, REPORT, Community, Element, communities, finest, merged, read_graph, read_report
+from treekit.baselines.hipporag import HippoRAG, read_triples, build_memory
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Kit
 from treekit.retrieval.dense import Dense
@@ -75,7 +77,7 @@ def go(method, chat, questions=(ASKED,), shelf=SHELF, store=None):
 
 def test_pagerank_is_the_one_calculated_by_hand():
     "A star of three leaves, all walks from one leaf."
-    star = woven(SHELF[:1], [[("c", "r", "a"), ("c", "r", "b"), ("c", "r", "e")]])
+    star = build_memory(SHELF[:1], [[("c", "r", "a"), ("c", "r", "b"), ("c", "r", "e")]])
     c, a, b, e = (star.activated({star.nodes.index("a"): 1.0})[star.nodes.index(n)] for n in "cabe")
     # c = (a + b + e) / 2, a = 1/2 + c/6, b = e = c/6  =>  c = 1/4 + c/4  =>  c = 1/3, a = 5/9, b = e = 1/18
     assert (c, a, b, e) == pytest.approx((1 / 3, 5 / 9, 1 / 18, 1 / 18), abs=1e-8)
@@ -86,7 +88,7 @@ def test_walks_are_networkx_s():
     draw = random.Random(3)
     for n in (3, 30, 200):
         facts = [[(f"n{draw.randrange(n)}", "r", f"n{draw.randrange(n)}") for _ in range(2 * n)] + [("alone", "is", "alone")]]
-        memory = woven(SHELF[:1], facts, synonyms=1.0)
+        memory = build_memory(SHELF[:1], facts, synonyms=1.0)
         assert memory.graph.degree(memory.nodes.index("alone")) == 0
         for damping in (0.0, 0.5, 0.9):
             starts = {draw.randrange(len(memory.nodes)): draw.random() + 0.1 for _ in range(3)} | {memory.nodes.index("alone"): 0.3}
@@ -95,7 +97,7 @@ def test_walks_are_networkx_s():
 
 
 def test_edges_count_their_triples_and_weigh_in_the_walk():
-    memory = woven(SHELF[:2], [[("a", "r", "b"), ("a", "s", "c")], [("b", "t", "a"), ("A", "u", "B!"), ("a", "is", "a")]])
+    memory = build_memory(SHELF[:2], [[("a", "r", "b"), ("a", "s", "c")], [("b", "t", "a"), ("A", "u", "B!"), ("a", "is", "a")]])
     assert memory.nodes == ["a", "b", "c"] and memory.graph[0][1]["weight"] == 3.0 and memory.graph[0][2]["weight"] == 1.0
     assert not memory.graph.has_edge(0, 0)
     assert memory.mentions == [{0: 2, 1: 4}, {0: 1, 1: 2}, {0: 1}]
@@ -106,20 +108,20 @@ def test_edges_count_their_triples_and_weigh_in_the_walk():
 
 def test_synonyms_are_joined_above_the_threshold_and_numbers_never():
     facts = [[("The Grey Harbour", "published in", "1931")], [("Grey Harbour", "sold in", "1932")]]
-    joined, apart = woven(SHELF[:2], facts, 0.8), woven(SHELF[:2], facts, 1.0)
+    joined, apart = build_memory(SHELF[:2], facts, 0.8), build_memory(SHELF[:2], facts, 1.0)
     assert [(joined.nodes[i], joined.nodes[j]) for i, j, s in joined.graph.edges(data="synonyms") if s] == [("the grey harbour", "grey harbour")]
     assert 0.8 < joined.graph[0][2]["weight"] < 1 and not any(s for *_, s in apart.graph.edges(data="synonyms"))
     assert [h.passage.id for h in joined.search({0: 1.0}, 5)] == ["p0", "p1"] and [h.passage.id for h in apart.search({0: 1.0}, 5)] == ["p0"]
 
 
 def test_a_weight_of_synonymy_adds_to_the_triples():
-    both = woven(SHELF[:1], [[("Grey Harbour", "is", "The Grey Harbour")]])
+    both = build_memory(SHELF[:1], [[("Grey Harbour", "is", "The Grey Harbour")]])
     assert 1.8 < both.graph[0][1]["weight"] < 2
 
 
 def test_two_hops_that_similarity_misses_are_found_by_the_walk():
     similar = [h.passage.title for h in Dense(SHELF).search([ASKED], 3)[0]]
-    memory = woven(SHELF, list(FACTS.values()))
+    memory = build_memory(SHELF, list(FACTS.values()))
     [(_, start, _)] = memory.linked(["Grey Harbour"])
     assert memory.nodes[start] == "grey harbour" and "Ida Roth" not in similar
     assert [h.passage.title for h in memory.search({start: 1.0}, 3)] == ["Grey Harbour", "Ida Roth", "Tarn"]
@@ -129,7 +131,7 @@ def test_two_hops_that_similarity_misses_are_found_by_the_walk():
 
 def test_specificity_prefers_the_rarer_start():
     facts = [[("Town", "has", f"thing {i}")] for i in range(5)] + [[("Rare", "has", "gem")]]
-    memory = woven(SHELF, facts, synonyms=1.0)
+    memory = build_memory(SHELF, facts, synonyms=1.0)
     plain, weighed = (memory.search({i: f(i) for i in (memory.nodes.index("town"), memory.nodes.index("rare"))}, 6) for f in (lambda i: 1.0, memory.specificity))
     score = lambda hits: next(h.score for h in hits if h.passage.id == "p5") / max(h.score for h in hits if h.passage.id != "p5")
     assert score(weighed) > 2 * score(plain)
@@ -201,7 +203,7 @@ def test_a_community_too_large_for_a_prompt_is_reported_from_its_parts(monkeypat
             if request.prompt.task == "extract_graph": return request.prompt.format.render(dict(entities=[], relations=[dict(source=s, target=o, description=f"{s} {r} {o} " + "so " * 20, strength=5) for s, r, o in facts[about]]))
             return super().reply(request) if request.prompt.task != "report_community" else request.prompt.format.render(dict(title="Part", summary="small", rating=1, findings=[]))
     hierarchy = [Community(0, 0, None, tuple(range(12))), *(Community(1 + k, 1, 0, tuple(range(4 * k, 4 * k + 4))) for k in range(3))]
-    monkeypatch.setattr(graphrag, "communities", lambda *a: hierarchy)
+    monkeypatch.setattr(graphrag_index, "communities", lambda *a: hierarchy)
     result = go(GraphRAG(report_tokens=250), chat := Big(), ["Where is n1?"], pages)
     assert not result.failures
     reports = [r.inputs for r in chat.asked if r.prompt is REPORT]

@@ -20,7 +20,7 @@ from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, RDR2, TOP
 from treekit.papers.rdr2.readers import Reader
 from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
-from treekit.papers.rdr2.router import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, prefix, random_heading, read_behaviours, unfold, within
+from treekit.papers.rdr2.router import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, nearest_part, prefix, random_heading, read_behaviours, unfold
 from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
@@ -182,7 +182,7 @@ def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
     tree = some_tree(draw)
     whole = light_nodes(tree, near := draw.sample(range(len(tree)), min(len(tree), 2)))
     for longest in (1, draw.randint(50, 400), len(whole.text), None):
-        rst = within(whole, near, longest)
+        rst = nearest_part(whole, near, longest)
         shown, must = [int(line.strip().split(":")[0]) for line in rst.text.split("\n")], {0, *near, *(a for n in near for a in tree.ancestors(n))}
         assert longest is None or len(rst.text) <= max(longest, sum(len(line) + 1 for line in whole.text.split("\n") if int(line.split(":")[0]) in must))
         assert set(rst.lit) == set(whole.lit) & set(shown) and rst.left_out.isdisjoint(shown) and rst.left_out | set(shown) == {*tree.headings, *whole.lit}

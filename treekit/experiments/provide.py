@@ -184,7 +184,7 @@ class Batch:
 @functools.cache
 def known_prompts() -> dict[str, Prompt]:  # by name
     "Every prompt of the kit, from the `PROMPTS` of each module that makes some. `ValueError` if two have one name."
-    from treekit.baselines import chainrag, graphrag, hipporag, iterative, prompting, react, revising, search_r1, subquestions, tree_of_thoughts
+    from treekit.baselines import chainrag, graphrag, graphrag_index, hipporag, iterative, prompting, react, revising, search_r1, subquestions, tree_of_thoughts
     from treekit.papers.arise import states
     from treekit.papers.rdr2 import baselines as rdr2_baselines, readers, router
     from treekit.papers.searchr import method as searchr, paths
@@ -193,7 +193,7 @@ def known_prompts() -> dict[str, Prompt]:  # by name
     from treekit.scoring import outcome_prompt
 
     modules = (
-        prompting, react, tree_of_thoughts, iterative, revising, chainrag, search_r1, hipporag, graphrag,
+        prompting, react, tree_of_thoughts, iterative, revising, chainrag, search_r1, hipporag, graphrag_index, graphrag,
         treerare, planner, toq_baselines, states, subquestions, paths, searchr, router, readers, rdr2_baselines, outcome_prompt,
     )
     tables = [m.PROMPTS.values() if isinstance(m.PROMPTS, dict) else m.PROMPTS for m in modules]

@@ -18,10 +18,12 @@ def gold_answers(
     question: Question,
 ) -> list[tuple[str, ...]]:  # per reading, or per item of a list, its aliases
     "What a passage should hold. `UsageError` for a question without short answers."
-    found = [p.answers for p in question.qa_pairs if p.answers] or list(question.answer_groups) or ([question.answers] if question.answers else [])
+    readings = [p.answers for p in question.qa_pairs if p.answers]
+    found = readings or list(question.answer_groups) or ([question.answers] if question.answers else [])
     if not found: raise UsageError(f"question {question.id} has no short answers, so there is no oracle for it")
     return found
 
+# %% ../../../nbs/10_papers/5_rdr2/03_oracle.ipynb #bfddec19
 def oracle_route(
     tree: DocumentTree,
     lit: frozenset[int],  # the visible content nodes
@@ -31,8 +33,8 @@ def oracle_route(
     def held(ids): return {k for k, aliases in enumerate(golds) for i in ids if any(covers(tree[i].text, a) for a in aliases)}
     seen, more = held(lit), []
     hidden = {h: found for h in tree.headings if (found := held(set(tree.content(h)) - lit))}
-    while new := [(-len(found - seen), h) for h, found in hidden.items() if found - seen]:  # the most first, and what it gives counts no more
-        more.append(min(new)[1])
+    while new := [(-len(found - seen), h) for h, found in hidden.items() if found - seen]:
+        more.append(min(new)[1])  # the most first; what it gives counts no more
         seen |= hidden[more[-1]]
     return [("ANSWER", i, tree[i].text) for i in sorted(lit) if held((i,))] + [("EXPAND", h, tree[h].text) for h in more]
 
@@ -45,7 +47,8 @@ class OracleRouter:
         questions: list[Question],  # all that will be asked
         documents,  # `treekit.corpora.lookup.Documents`
     ):
-        self.golds, self.trees, digest = {q.question.strip(): gold_answers(q) for q in questions}, {}, hashlib.sha256((documents.fingerprint + inspect.getsource(oracle_route)).encode())
+        self.golds, self.trees = {q.question.strip(): gold_answers(q) for q in questions}, {}
+        digest = hashlib.sha256((documents.fingerprint + inspect.getsource(oracle_route)).encode())
         for t in documents.trees: self.trees.setdefault(t.title, []).append(t)
         for q, golds in sorted(self.golds.items()): digest.update(repr((q, golds)).encode())
         self.endpoint, self.defaults = f"oracle:{digest.hexdigest()[:12]}", {}

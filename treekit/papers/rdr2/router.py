@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PREFIX', 'FORMATS', 'ROUTE', 'CURATED', 'CURATE', 'EXPELLED', 'COUNTED', 'PROMPTS', 'RST', 'light_nodes', 'unfold',
-           'random_heading', 'within', 'prefix', 'read_behaviours', 'fits', 'Decision', 'decide', 'is_introduced']
+           'random_heading', 'nearest_part', 'prefix', 'read_behaviours', 'Decision', 'fits', 'is_introduced', 'decide']
 
 # %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #c8dd0c7b
 import json, random, re
@@ -31,6 +31,7 @@ class RST:
 
 def _id(line): return int(line.split(":", 1)[0])
 
+# %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #e715744b
 def light_nodes(
     tree: DocumentTree,  # DST
     nodes: Iterable[int],  # what a passage was mapped to
@@ -46,10 +47,12 @@ def light_nodes(
         for s in siblings: lit.update(tree.descendants(s))
     return RST(tree, tuple(sorted(lit)))
 
+# %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #8d9f06f0
 def unfold(tree: DocumentTree, heading: int) -> RST:
     "What replaces the fold when a heading is expanded: its own content, lists included, and no subsection's."
     return RST(tree, tree.content(heading))
 
+# %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #e174520c
 def random_heading(
     tree: DocumentTree,
     seed: str,  # equal seeds, equal headings
@@ -58,20 +61,24 @@ def random_heading(
     with_text = [h for h in tree.headings if tree.content(h)]
     return unfold(tree, random.Random(seed).choice(with_text)) if with_text else RST(tree, ())
 
-def within(
+# %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #5a330af1
+def nearest_part(
     rst: RST,
     near: Iterable[int],  # nodes that it is about
     longest: int | None,  # characters of its text; None: any
 ) -> RST:  # the same, if it is short enough
-    "The subtree with what is nearest to some nodes: these and all above them first, then level by level below those, and on a level by the distance in the text."
+    "The part of a subtree that is nearest to some nodes: these and all above them, then level by level below, by distance in the text."
     if longest is None or len(rst.text) <= longest: return rst
     tree, near = rst.tree, tuple(near) or (0,)
     sizes = {_id(line): len(line) + 1 for line in rst.text.split("\n")}
     kept, below = {0, *near, *(a for i in near for a in tree.ancestors(i))}, {}
     for i in sizes: below[i] = 0 if i in kept else 1 + below.get(tree[i].parent, 0)
     room = longest - sum(sizes[i] for i in sorted(kept) if i in sizes)
-    for i in sorted(sizes.keys() - kept, key=lambda i: (below[i], min(abs(i - n) for n in near), i)):
-        if tree[i].parent in kept and sizes[i] <= room: kept.add(i); room -= sizes[i]
+    def distance(i): return below[i], min(abs(i - n) for n in near), i
+    for i in sorted(sizes.keys() - kept, key=distance):
+        if tree[i].parent in kept and sizes[i] <= room:
+            kept.add(i)
+            room -= sizes[i]
     return RST(tree, tuple(i for i in rst.lit if i in kept), frozenset(sizes) - kept)
 
 # %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #4dfda69b
@@ -81,39 +88,50 @@ def prefix(text: str) -> str:
     "The first words of a node's text, as a behaviour repeats them."
     return " ".join(text.split()[:PREFIX])
 
+# %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #288adfd3
 _MARK = re.compile(r"\[\s*(answer|expand|refuse)\s*\]|<\s*(answer|expand|refuse)\s*/?\s*>", re.I)
-_SAID = re.compile(r"\W*?(?:(?:node|id|number|paragraph|heading)\b\W*?)?(-?\d+(?:\s*(?:,|and|&)\s*\d+)*)(?:\s*$|\s*[^\w\s]\s*|\s+)(.*)", re.I)
+_SAID = re.compile(  # an id or several, and the words behind a single one
+    r"\W*?(?:(?:node|id|number|paragraph|heading)\b\W*?)?"
+    r"(-?\d+(?:\s*(?:,|and|&)\s*\d+)*)"
+    r"(?:\s*$|\s*[^\w\s]\s*|\s+)(.*)", re.I)
 _REFUSAL = re.compile(r"\b(?:cannot|can['’]t|can not)\s+answer\b|[\[<]\s*refuse\s*/?\s*[\]>]", re.I)
 
 def read_behaviours(
     text: str,  # the router's output
-) -> list[tuple[str, int, str]]:  # ("ANSWER" | "EXPAND", id, first words), in order; [] refuses; ("REFUSE", -1, "") among others contradicts itself
-    "The behaviours in either format. `ValueError` if there is neither a behaviour nor a refusal."
+) -> list[tuple[str, int, str]]:  # ("ANSWER" | "EXPAND", id, first words), in order
+    """The behaviours in either format. An empty list is a refusal, and `("REFUSE", -1, "")` behind others is one that contradicts them.
+    `ValueError` if there is neither a behaviour nor a refusal."""
     marks, found = list(_MARK.finditer(text)), []
     rest = text[:marks[0].start()] if marks else text  # what is no behaviour: a refusal may stand there
     for mark, end in zip(marks, [m.start() for m in marks[1:]] + [len(text)]):
         tag, (body, _, behind) = (mark[1] or mark[2]).upper(), text[mark.end():end].partition("</")
         rest += f"\n{behind}"
-        if tag == "REFUSE": rest += mark[0]; continue
-        lines = body.strip().splitlines() or [""]
-        for i, line in enumerate(lines):
+        if tag == "REFUSE":
+            rest += mark[0]
+            continue
+        for i, line in enumerate(body.strip().splitlines() or [""]):
             said = _SAID.fullmatch(line.strip()) if i == 0 or re.match(r"\W*\d+\s*:", line) else None
-            if not said: rest += f"\n{line}"; continue
+            if not said:
+                rest += f"\n{line}"
+                continue
             ids = [int(n) for n in re.findall(r"-?\d+", said[1])]
             found += [(tag, id, (said[2] or "").strip() if len(ids) == 1 else "") for id in ids]
     refused = bool(_REFUSAL.search(rest))
     if not found and not refused: raise ValueError("neither a behaviour nor a refusal in the router's output: it stands for a refusal")
     return found + [("REFUSE", -1, "")] * (refused and bool(found))
 
+# %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #eff67405
 def _format(form):
-    def write(behaviours): return "\n".join(form.format(tag=tag, low=tag.lower(), id=id, words=prefix(words)) for tag, id, words in behaviours) or "Cannot answer"
+    def line(tag, id, words): return form.format(tag=tag, low=tag.lower(), id=id, words=prefix(words))
+    def write(behaviours): return "\n".join(line(*b) for b in behaviours) or "Cannot answer"
     return Format(read_behaviours, lambda text: None, write)
 
 FORMATS = dict(tag=_format("<{low}>{id}: {words}</{low}>"), enclose=_format("[{tag}] {id}: {words}"))
 
 # %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #00fc0a78
 _ROUTE = """\
-A document is shown as the tree of its headings, one line a node: its number, a colon, its text; deeper nodes are indented. All headings are shown, but the paragraphs of most are folded away. Find the nodes that help to answer the question.
+A document is shown as the tree of its headings, one line a node: its number, a colon, its text; deeper nodes are indented. \
+All headings are shown, but the paragraphs of most are folded away. Find the nodes that help to answer the question.
 Use {answer} for a visible paragraph that contributes directly to the answer.
 Use {expand} for a heading that is folded, if what stands under it might answer the question.
 Write one line for each such node, with its number and its first words, like this:
@@ -129,8 +147,13 @@ $document
 ## Response
 """
 
-ROUTE = {name: Prompt(f"rdr2.route_{name}", "route", _ROUTE.format(answer=a, expand=e, example=form.render([("ANSWER", 12, "The first words of this paragraph"), ("EXPAND", 15, "==A heading==")])), form, defaults=dict(max_tokens=300))
-         for (name, form), (a, e) in zip(FORMATS.items(), (("<answer>", "<expand>"), ("[ANSWER]", "[EXPAND]")))}  # C.2
+_EXAMPLE = [("ANSWER", 12, "The first words of this paragraph"), ("EXPAND", 15, "==A heading==")]
+
+def _route(name, answer, expand):
+    text = _ROUTE.format(answer=answer, expand=expand, example=FORMATS[name].render(_EXAMPLE))
+    return Prompt(f"rdr2.route_{name}", "route", text, FORMATS[name], defaults=dict(max_tokens=300))
+
+ROUTE = dict(tag=_route("tag", "<answer>", "<expand>"), enclose=_route("enclose", "[ANSWER]", "[EXPAND]"))  # C.2
 
 # %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #a887a708
 def _parse_curated(text):
@@ -142,20 +165,34 @@ def _parse_curated(text):
     try: found = json.loads(body[start:end + 1])
     except ValueError as e: raise ValueError(f"no JSON list ({e}): the sample is left out") from None
     for one in found:
-        if not isinstance(one, dict) or isinstance(one.get("id"), bool) or not isinstance(one.get("id"), int) or str(one.get("tag", "")).lower() not in ("answer", "expand"):
+        if not _is_curated(one):
             raise ValueError(f"not an id with the tag answer or expand: {json.dumps(one)[:80]}; the sample is left out")
     return [dict(id=one["id"], tag=one["tag"].lower(), explanation=str(one.get("explanation", ""))) for one in found]
 
-CURATED = Format(_parse_curated, lambda text: None, lambda found: json.dumps(found, ensure_ascii=False, indent=1) if found else "Cannot answer")
+def _is_curated(one):
+    if not isinstance(one, dict): return False
+    numbered = isinstance(one.get("id"), int) and not isinstance(one.get("id"), bool)
+    return numbered and str(one.get("tag", "")).lower() in ("answer", "expand")
 
+def _write_curated(found): return json.dumps(found, ensure_ascii=False, indent=1) if found else "Cannot answer"
+
+CURATED = Format(_parse_curated, lambda text: None, _write_curated)
+
+# %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #60c305fd
 CURATE = Prompt("rdr2.curate", "curate_route", """\
-You are a careful reader. A document is shown as the tree of its headings, one line a node, and under some headings the paragraphs are visible. Name the nodes that answer the question, in these steps:
-1. Relevance: look at the title first. If the document is plainly about something else, reply "Cannot answer" at once. Go on only if it is relevant, or may be.
-2. Visible paragraphs: tag as "answer" only those that answer the question directly and completely. If several do so only together, tag them all; also those that supplement or contradict each other.
-3. Folded headings: tag as "expand" those that may hold an answer, for one of these reasons: the heading has a synonym or a usual term of what is asked; the section stands where such documents usually have it; visible sections under the same parent hold answers.
+You are a careful reader. A document is shown as the tree of its headings, one line a node, and under some headings \
+the paragraphs are visible. Name the nodes that answer the question, in these steps:
+1. Relevance: look at the title first. If the document is plainly about something else, reply "Cannot answer" at once. \
+Go on only if it is relevant, or may be.
+2. Visible paragraphs: tag as "answer" only those that answer the question directly and completely. If several do so only together, \
+tag them all; also those that supplement or contradict each other.
+3. Folded headings: tag as "expand" those that may hold an answer, for one of these reasons: the heading has a synonym \
+or a usual term of what is asked; the section stands where such documents usually have it; \
+visible sections under the same parent hold answers.
 4. Output: nothing but a JSON list of this form, or "Cannot answer":
 [{"id": a whole number, "tag": "answer" or "expand", "explanation": "the reason, in a few words"}]
-Leave out paragraphs that only mention similar words. If a question has several answers, include all their paragraphs. If nothing meets these criteria, reply "Cannot answer".
+Leave out paragraphs that only mention similar words. If a question has several answers, include all their paragraphs. \
+If nothing meets these criteria, reply "Cannot answer".
 
 ## Question
 $question
@@ -168,8 +205,15 @@ $document
 EXPELLED = ("text", "unknown", "hidden", "kind", "open", "empty")  # reasons
 COUNTED = (*EXPELLED, "moved", "repeated", "contradicted", "collapsed", "introduction", "half_open")
 
-def _words(text): return " ".join(re.findall(r"\w+", text.casefold()))
+@dataclass(frozen=True)
+class Decision:
+    "What is left of a router's output."
+    answers: tuple[int, ...]  # content nodes
+    expands: tuple[int, ...]  # headings, in the order they were named
+    expelled: tuple[tuple[str, int, str, str], ...]  # behaviours, each with the reason
+    counts: dict  # `COUNTED` -> how often; what never happened is left out
 
+# %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #9ebe61e5
 def fits(
     words: str,  # behind an id
     text: str,  # of a node
@@ -179,57 +223,60 @@ def fits(
     wanted, there = _words(words), _words(text)
     return there.startswith(wanted) or Levenshtein.normalized_similarity(wanted, there[:len(wanted)]) >= 0.8
 
-@dataclass(frozen=True)
-class Decision:
-    "What is left of a router's output."
-    answers: tuple[int, ...]  # content nodes
-    expands: tuple[int, ...]  # headings, in the order they were named
-    expelled: tuple[tuple[str, int, str, str], ...]  # behaviours, each with the reason
-    counts: dict  # `COUNTED` -> how often; what never happened is left out
+def _words(text): return " ".join(re.findall(r"\w+", text.casefold()))
 
-def decide(
-    rst: RST,  # what the router saw
-    behaviours: list[tuple[str, int, str]] | None,  # what it said; None: collapsed
-    reading: str = "paper",
-) -> Decision:
-    "The sound behaviours of an output, by the rules above."
-    tree, lit, counts, taken, expelled = rst.tree, set(rst.lit), {}, [], []
-    headings = dict.fromkeys(h for h in tree.headings if h not in rst.left_out)  # in their order
-    def count(what): counts[what] = counts.get(what, 0) + 1
-    if behaviours is None: count("collapsed")
-    said = [b for b in behaviours or () if b[0] != "REFUSE"]
-    for tag, id, words in said:
-        eligible = rst.lit if tag == "ANSWER" else headings
-        sound, wanted = id in (lit if tag == "ANSWER" else headings), _words(words)
-        if not sound or not _words(tree[id].text).startswith(wanted):
-            same = wanted and [i for i in eligible if _words(tree[i].text).startswith(wanted)]
-            if len(same) != 1 and sound and fits(words, tree[id].text): same = [id]
-            same = same or wanted and [i for i in eligible if fits(words, tree[i].text)]
-            if len(same) != 1:
-                why = "text" if sound else "unknown" if id not in tree else "kind" if (tree[id].type == "structure") == (tag == "ANSWER") else "hidden"
-                expelled.append((tag, id, words, why)); count(why); continue
-            if id != same[0]: count("moved")
-            id = same[0]
-        if tag == "EXPAND":
-            if id == 0 and is_introduced(tree): id = tree.root.children[0]
-            own = tree.content(id)
-            if not own and reading == "paper" or own and lit.issuperset(own):
-                expelled.append((tag, id, words, why := "open" if own else "empty")); count(why); continue
-        if (tag, id) in taken: count("repeated")
-        else: taken.append((tag, id))
-    if len(said) < len(behaviours or ()) and taken:
-        count("contradicted")
-        if reading == "code": taken = []
-    expands = tuple(i for tag, i in taken if tag == "EXPAND")
-    for i in expands:
-        if lit and i == (tree.root.children[0] if is_introduced(tree) else 0): count("introduction")
-        elif lit.intersection(tree.descendants(i)): count("half_open")
-    return Decision(tuple(i for tag, i in taken if tag == "ANSWER"), expands, tuple(expelled), counts)
+def _meant(rst, tag, id, words, eligible):
+    "The id that a behaviour means, among those that can be chosen, and why there is none."
+    tree, sound, wanted = rst.tree, id in eligible, _words(words)
+    if sound and _words(tree[id].text).startswith(wanted): return id, ""
+    same = [i for i in eligible if _words(tree[i].text).startswith(wanted)] if wanted else []
+    if len(same) != 1 and sound and fits(words, tree[id].text): same = [id]
+    if not same and wanted: same = [i for i in eligible if fits(words, tree[i].text)]
+    if len(same) == 1: return same[0], ""
+    if sound: return id, "text"
+    if id not in tree: return id, "unknown"
+    return id, "kind" if (tree[id].type == "structure") == (tag == "ANSWER") else "hidden"
 
+# %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #9e309e14
 def is_introduced(tree: DocumentTree) -> bool:
     "Whether the first thing in a document is a heading over its introduction (`documents.introduced`)."
     first = tree.root.children[:1]
     return bool(first) and tree[first[0]].type == "structure" and tree[first[0]].text == "Introduction"
+
+def _folded(rst, heading, reading):
+    "The heading that an [EXPAND] unfolds, and why it can't."
+    if heading == 0 and is_introduced(rst.tree): heading = rst.tree.root.children[0]
+    own = rst.tree.content(heading)
+    if not own: return heading, "empty" if reading == "paper" else ""
+    return heading, "open" if set(rst.lit).issuperset(own) else ""
+
+# %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #7d11066d
+def decide(
+    rst: RST,  # what the router saw
+    behaviours: list[tuple[str, int, str]] | None,  # what it said; None: collapsed
+    reading: str = "paper",  # or "code"
+) -> Decision:
+    "The sound behaviours of an output, by the rules above."
+    tree, counts, taken, expelled = rst.tree, {}, [], []
+    eligible = dict(ANSWER=dict.fromkeys(rst.lit), EXPAND=dict.fromkeys(h for h in tree.headings if h not in rst.left_out))
+    def count(what): counts[what] = counts.get(what, 0) + 1
+    if behaviours is None: count("collapsed")
+    said = [b for b in behaviours or () if b[0] != "REFUSE"]
+    for tag, id, words in said:
+        meant, why = _meant(rst, tag, id, words, eligible[tag])
+        if not why and meant != id: count("moved")
+        if not why and tag == "EXPAND": meant, why = _folded(rst, meant, reading)
+        if why: expelled.append((tag, meant, words, why))
+        if why or (tag, meant) in taken: count(why or "repeated")
+        else: taken.append((tag, meant))
+    if len(said) < len(behaviours or ()) and taken:
+        count("contradicted")
+        if reading == "code": taken = []
+    answers, expands = (tuple(i for tag, i in taken if tag == kind) for kind in ("ANSWER", "EXPAND"))
+    for heading in expands:
+        if rst.lit and heading == (tree.root.children[0] if is_introduced(tree) else 0): count("introduction")
+        elif {*rst.lit}.intersection(tree.descendants(heading)): count("half_open")
+    return Decision(answers, expands, tuple(expelled), counts)
 
 # %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #cff3ef96
 PROMPTS = (*ROUTE.values(), CURATE)
