@@ -140,6 +140,7 @@ def test_specificity_prefers_the_rarer_start():
 def test_communities_don_t_depend_on_the_process():
     code = """
 import random
+from treekit.baselines.graphrag_index import Element, communities
 draw = random.Random(1)
 pairs = sorted({tuple(sorted(draw.sample(range(i // 15 * 15, i // 15 * 15 + 15) if draw.random() < .8 else range(150), 2))) for i in range(150) for _ in range(3)})
 print([(c.id, c.level, c.parent, c.members) for c in communities(150, [Element('', ends=p, weight=float(1 + sum(p) % 3)) for p in pairs])])

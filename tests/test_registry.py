@@ -60,6 +60,7 @@ def test_a_prompt_can_be_reworded_with_no_paper_imported(tmp_path):
     code = f'''
 import sys
 from treekit.core.llm import load_prompts
+from treekit.experiments.provide import known_prompts
 assert not [m for m in sys.modules if m.startswith("treekit.papers.")]
 reworded = load_prompts({str(tmp_path / "prompts.toml")!r}, known_prompts())
 print(sorted(reworded), reworded["toq.query.en"](question="Who?", exemplars="none").text)'''

@@ -135,6 +135,8 @@ def test_an_index_of_another_version_is_refused(tmp_path):
 
 _BUILD = """
 import sys, json
+from treekit.core.types import Passage
+from treekit.retrieval.lucene import Lucene
 made = [Passage(str(i), f"Title {i}", f"film number {i} " + "word " * (i % 50)) for i in range(3000)]
 print(json.dumps([h.passage.id for h in Lucene(made).search(["film 77"])[0]]))
 """

@@ -315,8 +315,11 @@ def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
 def test_a_warm_run_imports_nothing_heavy(tmp_path):
     code = """
 import sys
+from treekit.config import load_profile
 from treekit.corpora.load import load
+from treekit.experiments.run import run
 from treekit.baselines.prompting import methods
+from treekit.core.store import Store
 p = load_profile("offline", n=3)
 r = run(methods(), {"hotpotqa": load("hotpotqa", "world", n=3)}, p, store=Store(sys.argv[1]), progress=False)
 assert not r.failures, r.failures

@@ -263,6 +263,8 @@ def test_strange_input_is_read_in_no_time():
 
 
 SAYS = """
+from treekit.corpora.load import load, load_corpus
+from treekit.offline.tasks import HANDLERS
 import hashlib
 said = [HANDLERS["generate_paths"](question=q.question) for q in load("musique", split="dev", n=40)]
 p = load_corpus("musique")[:60]

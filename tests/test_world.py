@@ -36,6 +36,7 @@ def _all(asked): return [q for found in asked.values() for q in found]
 
 _PRINT = """
 import hashlib, itertools
+from treekit.world.generate import World, KINDS
 w, h = World(5, 300), hashlib.sha256()
 for a in itertools.islice(w.articles(), 120): h.update((a.id + a.text).encode())
 for kind in KINDS:
