@@ -9,7 +9,7 @@ from treekit.core.types import Passage, Question
 from treekit.core.method import Trace, Usage
 from treekit.analysis.rating import Rater
 from treekit.figures.report import compare, published, to_markdown
-from treekit.experiments.run import Row
+from treekit.experiments.results import Row
 from treekit.scoring.statistics import fleiss_kappa, pearson, spearman
 from treekit.analysis.votes import ERRORS, FIELDS, PANEL, PEOPLE, Panel, agreement_rows, correlation_rows, kappa_of, line_of, most, panel, read_votes, save_votes, simulate, write_vote
 

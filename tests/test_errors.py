@@ -10,15 +10,15 @@ from treekit.retrieval.bm25 import BM25
 from treekit.analysis.cases import described, draw_examples, draw_rates, rates, sort
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question, Step
-from treekit.corpora.load import load, load_corpus
+from treekit.experiments.provide import Batch, chat_for, load, load_corpus
 from treekit.analysis.attribution import KINDS, NOT_APPLICABLE, attribute, breakdown, gold_steps
 from treekit.analysis.seeded_faults import confusion, seed_faults
-from treekit.experiments.provide import Batch
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Trace, Usage
 from treekit.analysis.outcome_rules import OUTCOMES
 from treekit.analysis.outcomes import FIELDS, NO_ANSWER, agreement, by_hand, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation
-from treekit.experiments.run import Row, chat_for, run
+from treekit.experiments.results import Row
+from treekit.experiments.run import run
 from treekit.core.store import Store, StoredChat
 from treekit.syntax.parser import parser_for
 from treekit.papers.treerare.method import ABLATIONS, METHODS, TreeRare

@@ -2,7 +2,6 @@
 import asyncio, dataclasses, json, os, signal, subprocess, sys, threading, time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -15,7 +14,8 @@ from treekit.core.llm import CallFailed, Completion, Prompt
 from treekit.core.replies import FINAL
 from treekit.core.method import Prediction
 from treekit.core.prices import BudgetExceeded
-from treekit.experiments.run import GIVE_UP, Results, RunFailed, mean_of_means, run
+from treekit.experiments.run import GIVE_UP, RunFailed, run
+from treekit.experiments.results import Results, mean_of_means
 from treekit.core.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -58,7 +58,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Parsing(Read):
-    parses: ClassVar[bool] = True
+    needs = ("parser",)
 
     async def __call__(self, question, kit):
         kit.trace.add("parse", str(kit.parse([question.question])))
@@ -74,7 +74,7 @@ def go(methods=None, asked=None, profile=PROFILE, **more):
     return run(methods or {"read": Read()}, asked or questions(3), profile, **more)
 
 
-def exact(answer, question): return float(answer in question.answers)
+def exact(row): return float(row.answer in row.golds)
 
 
 def test_rows_come_in_the_given_order():
@@ -95,7 +95,7 @@ def test_a_failed_question_is_a_row_counts_as_zero_and_is_tried_again():
 
 
 def test_a_failing_metric_names_the_question():
-    with pytest.raises(ValueError, match="q0"): go().score(lambda a, q: 1 / 0, name="bad")
+    with pytest.raises(ValueError, match="q0"): go().score(lambda row: 1 / 0, name="bad")
 
 
 def test_a_metric_that_some_questions_lack_the_gold_for_is_not_applicable():
@@ -217,7 +217,7 @@ def test_own_pools_and_corpora():
 
 @dataclass(frozen=True)
 class Indexing(Read):
-    corpus: ClassVar[bool] = True
+    needs = ("corpus",)
 
     async def __call__(self, question, kit):
         async def read(kit): return [(await kit.ask(ASK, node=kit.trace.add("passage", p.title), question=f"what of {p.title}", documents=[]))["answer"] for p in kit.corpus.passages]
@@ -235,7 +235,7 @@ def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
     assert chat.asked == [] and more.rows[4].answer == "page0 page1 page2" and more.indexing["indexing", "d"].tokens_in == 300
     warm = again(questions, chat := Scripted())
     assert all(r.stored for r in warm.rows) and chat.asked == [] and warm.indexing == more.indexing
-    [bill] = cost_table(warm, None, {"d": lambda a, q: 1.0})
+    [bill] = cost_table(warm, None, {"d": lambda row: 1.0})
     assert "dollars for the index" in bill
 
 
@@ -249,7 +249,7 @@ def test_an_index_that_fails_fails_its_questions_and_is_tried_again(tmp_path):
 
 @dataclass(frozen=True)
 class Navigated(Read):
-    navigator: ClassVar[bool] = True
+    needs = ("navigator",)
 
     async def __call__(self, question, kit): return Prediction((await kit.ask(ASK, question=question.question, documents=[], by="navigator"))["answer"], kit.trace, kit.usage)
 
@@ -279,7 +279,7 @@ def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
 
 def test_averages_resample_within_their_datasets():
     results = go(asked=questions(30, "a") | questions(10, "b"))
-    rows = results.score(lambda a, q: float(q.dataset == "a"), name="x", average="AVG")
+    rows = results.score(lambda row: float(row.question.dataset == "a"), name="x", average="AVG")
     assert [r["dataset"] for r in rows] == ["a", "b", "AVG"]
     assert (rows[2]["value"], rows[2]["low"], rows[2]["high"], rows[2]["n"]) == (0.5, 0.5, 0.5, 40)
     assert mean_of_means([[0, 1] * 20, [1] * 5]) == mean_of_means([[0, 1] * 20, [1] * 5])
@@ -315,7 +315,7 @@ def test_a_warm_run_imports_nothing_heavy(tmp_path):
     code = """
 import sys
 from treekit.config import load_profile
-from treekit.corpora.load import load
+from treekit.experiments.provide import load
 from treekit.experiments.run import run
 from treekit.baselines.prompting import methods
 from treekit.core.store import Store

@@ -7,7 +7,7 @@ import pytest
 from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage
-from treekit.corpora.load import load, load_corpus
+from treekit.experiments.provide import load, load_corpus
 from treekit.experiments.toq import ABSTAINS, CAUSES, cause, right
 from treekit.offline.tasks import HANDLERS
 from treekit.experiments.run import run

@@ -129,7 +129,7 @@ def _outcome(tasks, folder, as_json):
 # %% ../nbs/18_cli.ipynb #834b327d
 def _method(name, sets, source):
     "A method by its name, with fields set from words, and the dataset whose questions it is used to."
-    from treekit.corpora.load import exemplars
+    from treekit.experiments.provide import exemplars
     from treekit.core.method import configure, settings
     shown = exemplars("hotpotqa", source) if "few-shot" in find(name)[0] else []
     chosen = method(name, shown)
@@ -179,7 +179,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
 
 def _own_corpus(profile, question):
     "The passages that come with the profile's first dataset in the question's language."
-    from treekit.corpora.load import datasets, load_corpus
+    from treekit.experiments.provide import datasets, load_corpus
     from treekit.language.morphemes import korean_question
     name = "komultihop" if korean_question(question) and "komultihop" in datasets(profile.data) else "hotpotqa"
     return load_corpus(name, profile.data, seed=profile.seed)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from treekit.retrieval.bm25 import BM25, korean
-from treekit.corpora.load import load
+from treekit.experiments.provide import load
 from treekit.language.morphemes import morpheme_terms, spaced_words, syllable_pairs
 from treekit.retrieval.lucene import Lucene, java_class
 from treekit.scoring.metrics import recall_at

@@ -16,7 +16,7 @@ from treekit.baselines import chainrag
 from treekit.baselines import search_r1
 from treekit.papers.searchr import method as searchr
 from treekit.core.types import Question
-from treekit.corpora.load import load_corpus
+from treekit.experiments.provide import load_corpus
 from treekit.figures.report import published
 from treekit.core.store import Store
 

@@ -13,7 +13,7 @@ from ..figures.drawing import clean, tree_html
 from .outcome_rules import OUTCOMES
 from .outcomes import agreement, item, raters, read_annotations, write_annotation
 from ..figures.report import ht
-from ..experiments.run import Row
+from ..experiments.results import Row
 
 # %% ../../nbs/13_analysis/05_annotating.ipynb #d9838752
 class Page:

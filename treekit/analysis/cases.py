@@ -8,12 +8,12 @@ __all__ = ['Sorted', 'sort', 'rates', 'draw_rates', 'example', 'described', 'dra
 # %% ../../nbs/13_analysis/07_cases.ipynb #ef604008
 from dataclasses import dataclass
 from ..config import Profile
-from ..figures.drawing import _Block, _bottom_up, _canvas, _label, clean, facts
+from ..figures.drawing import _Block, _canvas, _label, clean, facts
 from .attribution import NOT_APPLICABLE, Finding, by_attribution
 from .outcome_rules import OUTCOMES, states
 from .outcomes import NO_ANSWER, agreement, by_hand, by_judge, by_rule, read_annotations
 from ..figures.report import HATCHES, PAGE, PALETTE, house_style
-from ..experiments.run import Row
+from ..experiments.results import Row
 from ..scoring.statistics import bootstrap
 
 # %% ../../nbs/13_analysis/07_cases.ipynb #473a6a2a
@@ -115,7 +115,7 @@ _SEEN = "#f7d7c4"  # the marked box; its text says so as well
 
 def _excerpt(trace, row, finding, most):
     "The nodes to draw, in order, each with how many were left out before it."
-    order = [n for r in trace.roots if r.kind != "answer" for n in (_bottom_up(trace, r) if any("span" in m.data for m in trace.nodes) else trace.nodes) if n.kind != "answer"]
+    order = [n for r in trace.roots if r.kind != "answer" for n in (trace.bottom_up(r) if any("span" in m.data for m in trace.nodes) else trace.nodes) if n.kind != "answer"]
     order = list({n.id: n for n in order}.values())
     def rank(n):
         named = trace.nodes[finding.node] if finding.node is not None else None

@@ -13,7 +13,7 @@ from ..core.types import Passage
 from ..figures.drawing import clean
 from .outcomes import item
 from ..figures.report import ht
-from ..experiments.run import Row
+from ..experiments.results import Row
 from .votes import agreement_rows, panel, read_votes, stale, votable, write_vote
 
 # %% ../../nbs/13_analysis/06_rating.ipynb #a7b5dd5c

@@ -15,7 +15,7 @@ from pathlib import Path
 from ..config import UsageError
 from ..scoring.metrics import METRICS, NotApplicable
 from .outcomes import item, raters, read_lines, write_line
-from ..experiments.run import Row
+from ..experiments.results import Row
 from ..scoring.statistics import fleiss_kappa, pearson, spearman
 
 # %% ../../nbs/13_analysis/04_votes.ipynb #c67e3710

@@ -248,7 +248,7 @@ class ChainRAG:
     steps: int = 8  # sub-questions at most
     reranker: str = ""  # a cross-encoder that ranks the hundred most similar sentences; empty: none
 
-    corpus: ClassVar[bool] = True  # it looks into the passages
+    needs = ("corpus", "embedder")
 
     def __post_init__(self): check_fields(self, dict(seeds=(1, 1000), anchors=(1, 1000), more=(1, 1000), expansions=(0, 20), similar=(0, 1000), window=(0, 1000), steps=(1, 20)))
 

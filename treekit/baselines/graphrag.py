@@ -11,7 +11,7 @@ __all__ = ['GRAPH', 'EXTRACT', 'GLEAN', 'SUMMARISE', 'REPORT', 'MAP', 'REDUCE', 
 import asyncio, json, random, re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from ..config import UsageError
 from ..core.types import Passage, Question
@@ -287,7 +287,7 @@ class GraphRAG:
     report_share: float = 0.1  # local: for reports
     report_tokens: int = 8000  # of the elements in a report's prompt
     seed: int = 0  # of the communities, and of the shuffling
-    corpus: ClassVar[bool] = True
+    needs = ("corpus", "embedder")
 
     def __post_init__(self):
         check_fields(self, dict(gleanings=(0, 10), level=(0, 100), text_share=(0.0, 1.0), report_share=(0.0, 1.0), seed=(0, 2**31)))

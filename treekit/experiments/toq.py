@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['PRINTED_AS', 'setting', 'MODEL', 'METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'CAUSES', 'questions_of', 'by_model',
            'evaluation', 'right', 'first_sentence', 'score', 'on_hundred', 'against', 'at_level', 'by_level',
-           'resolved', 'steps_between', 'undecomposed', 'found_in', 'cause']
+           'resolved', 'steps_between', 'undecomposed', 'cause']
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #7e5c5152
 import re
@@ -16,10 +16,11 @@ from pathlib import Path
 from . import tables as experiments
 from ..config import Profile, UsageError
 from ..core.types import Passage, Question
-from ..corpora.load import datasets, load, read_corpus
+from .provide import datasets, load
+from ..corpora.load import read_corpus
 from ..scoring.metrics import covers, cover_em
 from ..core.method import Trace
-from .run import Results, Row
+from .results import Results, Row
 from ..scoring.statistics import bootstrap
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #0148f01b
@@ -142,10 +143,6 @@ def undecomposed(trace: Trace) -> bool:
     "Whether the decomposer was asked for the original question, and gave none."
     return any(note.startswith("not decomposed") for note in trace.roots[0].notes)
 
-def found_in(trace: Trace) -> set[str]:
-    "The ids of all passages that a tree's searches found."
-    return {h["id"] for n in trace.nodes for h in n.data.get("hits", ())}
-
 def cause(
     row: Row,
     corpus: dict[str, Passage] | None,  # id -> passage; None: not known, so nothing is long-tail
@@ -160,6 +157,6 @@ def cause(
         if q.answers and (len(there) < len(needed) or not there): return "long-tail"
         needed = needed or there
     if undecomposed(row.trace): return "not decomposable"
-    found = found_in(row.trace)
+    found = set(row.trace.retrieved)
     if needed and (not set(needed) <= found if q.supporting else not set(needed) & found): return "not retrieved"
     return "not answered"

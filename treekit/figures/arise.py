@@ -49,7 +49,7 @@ class _Plan:
         self.trace, self.after, self.lines = trace, after, lines
         self.chosen = [n.id for n in path_after(trace, after)]
         self.root = states(trace)[0]
-        self.answer = next((n for n in trace.nodes if n.kind == "answer"), None) if after is None else None
+        self.answer = trace.answer if after is None else None
         self.kept, self.more, self.depth, self.blocks, self.top = {}, {}, {self.root.id: 0}, {}, {}
         self._choose(most)
         columns = max(columns, 1 + max(self.depth.values()) + bool(self.answer))
@@ -151,7 +151,7 @@ def _sections(parts, width):
 
 def chain(trace: Trace) -> list[Node]:
     "The line of steps that leads to a trace's answer, from its root on."
-    line = [next(n for n in reversed(trace.nodes) if n.kind == "answer")]
+    line = [trace.answer]
     while line[0].parent is not None: line.insert(0, trace.nodes[line[0].parent])
     return line
 

@@ -154,21 +154,15 @@ def _arrow(ax, *points, head=True, **style):
     if head: ax.annotate("", points[-1], points[-2], arrowprops=dict(arrowstyle="-|>", lw=0.7, color="black", shrinkA=0, shrinkB=0, mutation_scale=6))
 
 # %% ../../nbs/14_figures/01_drawing.ipynb #0577f180
-def _bottom_up(trace, node):
-    for child in trace.children(node): yield from _bottom_up(trace, child)
-    yield node
-
-def _depth(trace, node): return 0 if node.parent is None else 1 + _depth(trace, trace.nodes[node.parent])
-
 def _tree_column(trace, left, W, y, lines, titles):
     "Boxes, as (block, x, y); arrows, as their points; and the lower end of a tree in a column, children above parents."
     gap = 5
-    tree = [n for root in trace.roots if root.kind != "answer" for n in _bottom_up(trace, root)]
-    step = min(11, W / 2 / max([1] + [_depth(trace, n) for n in tree]))  # the deepest box has half the width at least
+    tree = [n for root in trace.roots if root.kind != "answer" for n in trace.bottom_up(root)]
+    step = min(11, W / 2 / max([1] + [trace.level(n) for n in tree]))  # the deepest box has half the width at least
     answers = [n for n in trace.nodes if n.kind == "answer"]
     placed, arrows = {}, []  # node id -> (block, x, y)
     for node in tree:
-        x = step * _depth(trace, node)
+        x = step * trace.level(node)
         parts = [(f"{clean(node.text)}  [{_label(node)}]", True, "", lines)] + [(text, False, mark, lines) for mark, text in facts(node, titles)]
         block = _Block(W - x, parts, fill="#ececec" if node.parent is None else "white")
         placed[node.id] = block, left + x, y
@@ -256,7 +250,7 @@ def draw_overview(
     "The tree, one node's stages, and the final answer, from a real traversal (TreeRare, Fig. 2)."
     root = next((n for n in trace.roots if n.kind != "answer"), None)
     if root is None: raise UsageError("the trace has no tree to draw; draw_tree shows what it has")
-    tree, answer = list(_bottom_up(trace, root)), next((n for n in trace.nodes if n.kind == "answer"), None)
+    tree, answer = list(trace.bottom_up(root)), trace.answer
     inner = [n for n in tree if trace.children(n) and n is not root] or [n for n in tree if trace.children(n)] or tree
     seen = trace.nodes[focus] if focus is not None else inner[0]
 
@@ -266,7 +260,7 @@ def draw_overview(
     _slots(below.get, root.id, 0, lambda i: 0 if below[i] else (W - 2) / leaves, slots)
     boxes, y = {}, head + 2
     for depth in range(_height(trace, root)):
-        level = [n for n in tree if _depth(trace, n) == depth]
+        level = [n for n in tree if trace.level(n) == depth]
         for n in level:
             left, right = slots[n.id]
             start = _height(trace, n)  # nodes with the same number wait for nothing more

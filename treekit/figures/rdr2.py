@@ -11,16 +11,15 @@ from collections.abc import Iterable
 
 from ..config import Profile, UsageError
 from ..core.types import Question
-from ..corpora.load import load
+from ..experiments.provide import load, load_documents
 from ..corpora.documents import DocumentTree, introduced
 from .drawing import SIZE, _arrow, _canvas, clean, fit, text_width
 from ..experiments.arise import by_words
 from ..experiments.tables import sample
 from ..core.method import Node, Trace
 from ..scoring.metrics import METRICS
-from ..corpora.lookup import load_documents
 from .report import PAGE, fonts
-from ..experiments.run import Row
+from ..experiments.results import Row
 from .arise import _Row, _sections
 
 # %% ../../nbs/14_figures/05_rdr2.ipynb #042beb23
@@ -64,12 +63,7 @@ def documents_of(trace: Trace) -> list[Node]:
 
 def steps(trace: Trace, document: Node) -> list[Node]:
     "The router's views of a document in the order of Table 12: a view, then what it had unfolded."
-    found, stack = [], trace.children(document)[::-1]
-    while stack:
-        node = stack.pop()
-        if node.kind == "routing": found.append(node)
-        stack += trace.children(node)[::-1]
-    return found
+    return [n for n in trace.walk(document) if n.kind == "routing"]
 
 def said(step: Node) -> str:
     "What the router said to a view, as far as it counts."
@@ -229,7 +223,7 @@ def draw_framework(
     "Retrieve-and-Read, and Retrieve-DocumentRoute-Read (RDR², Fig. 1)."
     W, boxes = width * 72, []
     for trace in (plain, routed):
-        question, answer = trace.nodes[0], next(n for n in reversed(trace.nodes) if n.kind == "answer")
+        question, answer = trace.nodes[0], trace.answer
         asked = [("Question", True, "", 1), (clean(question.text), False, "", 6)]
         hits = [(clean(f"{h['title']} ({h['id']})"), False, "▪", 2) for h in question.data.get("hits", [])]
         passages = [(clean(f"{p['title']}: {p['text']}"), False, "▪", lines) for p in question.data["passages"]]

@@ -80,7 +80,7 @@ def draw_navigated(
 ):  # matplotlib figure
     "The framework at work on one question (SEARCH-R, Fig. 1)."
     nodes, W = steps(trace), width * 72
-    question, answer = trace.nodes[0], next((n for n in reversed(trace.nodes) if n.kind == "answer"), None)
+    question, answer = trace.nodes[0], trace.answer
     path = [("Reasoning path", True, "", 1), *((clean(n.text), False, str(n.data["number"]), lines) for n in nodes)]
     last = [("Sub-questions and answers", True, "", 1), *((clean(f"{(n.data.get('queries') or [n.text])[0]} → {n.data.get('evidence', '')}"), False, str(n.data["number"]), 2) for n in nodes)]
     final = [("Answer", True, "", 1), (clean(answer.text) if answer else "(none)", True, "→", lines)]

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import astuple, dataclass
 from functools import cached_property, lru_cache
 
-from ..corpora.identity import corpus_hash
+from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
 from ..config import UsageError, work_dir
 
@@ -83,8 +83,8 @@ class Mentions:
         passages,  # a corpus in memory
     ):
         import numpy as np
-        self.passages = list(passages)
-        self.corpus = corpus_hash(self.passages)
+        self.passages = Passages.of(passages)
+        self.corpus = self.passages.fingerprint
         file = work_dir("mentions") / f"{self.corpus}-v{_VERSION}.npz"
         made = None
         with contextlib.suppress(OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):  # not there, or broken: made again
@@ -169,8 +169,8 @@ def mentions(
     passages,  # a corpus in memory
 ) -> Mentions:
     "The process's one index for a corpus."
-    passages = tuple(passages)
-    return _shared(corpus_hash(passages), passages)
+    passages = Passages.of(passages)
+    return _shared(passages.fingerprint, passages)
 
 # %% ../../nbs/06_retrieval/03_bridging.ipynb #bf272958
 @dataclass(frozen=True)

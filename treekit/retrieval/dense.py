@@ -10,7 +10,7 @@ import contextlib, hashlib, importlib.util, os, re, tempfile, threading
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from ..corpora.identity import corpus_hash
+from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, english, _best, _checked
 from ..config import Profile, UsageError, choose, work_dir
 from .lucene import Lucene, build_index, find_java
@@ -132,10 +132,10 @@ class Dense:
         question_model: str | None = None,  # another encoder for questions (DPR); default: the same
         encoder: Embedder | None = None,  # instead of `model`: one with other settings
     ):
-        self.passages = list(passages)
+        self.passages = Passages.of(passages)
         self._passages_by = encoder or embedder(model)
         self._questions_by = embedder(question_model) if question_model else self._passages_by
-        self._corpus, self._vectors, self._making = corpus_hash(self.passages), None, threading.Lock()
+        self._corpus, self._vectors, self._making = self.passages.fingerprint, None, threading.Lock()
         self.fingerprint = f"dense({self._passages_by.identity}{',' + _label(question_model) if question_model else ''}):{self._corpus}"
 
     def vectors(self):  # float32 array, (passages, dimensions)

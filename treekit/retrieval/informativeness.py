@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import Literal
 
-from ..corpora.identity import corpus_hash
+from ..corpora.identity import Passages
 from .bm25 import Hit, Retriever, _best, _checked
 from .bridging import _SMALL, _fold, _inverse, _runs, _table, _words, aliases, mentions
 from ..config import UsageError, choose, work_dir
@@ -102,8 +102,8 @@ class Informativeness:
         masked: int | None = None,  # a seed: one entity of each question, drawn by it, is not seen (Sec. 3.4, Table 7)
     ):
         choose("way with ties", ties, ["shared", "first"])
-        self.passages, self.annotations, self.steps, self.ties, self.masked = list(passages), annotations or Annotations(), steps, ties, masked
-        self.corpus, self._position = corpus_hash(self.passages), {p.id: i for i, p in enumerate(self.passages)}
+        self.passages, self.annotations, self.steps, self.ties, self.masked = Passages.of(passages), annotations or Annotations(), steps, ties, masked
+        self.corpus, self._position = self.passages.fingerprint, {p.id: i for i, p in enumerate(self.passages)}
 
     @cached_property
     def fingerprint(self) -> str:

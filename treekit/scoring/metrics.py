@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['METRICS', 'STAND_INS', 'normalise', 'NotApplicable', 'em', 'covers', 'cover_em', 'token_scores', 'f1', 'precision',
-           'recall', 'answer_recall', 'entity_recall', 'str_em', 'hit', 'rouge_l', 'OfflineReader', 'SpanReader',
-           'span_reader', 'disambig_f1', 'list_scores', 'WordOverlap', 'Entailment', 'entailment', 'claim_recall',
-           'without_citations', 'recall_at', 'all_recall_at', 'set_scores', 'passage_scores', 'HashedWords',
-           'LanguageFeatures', 'language_features', 'mauve_of_texts']
+           'recall', 'answer_recall', 'entity_recall', 'str_em', 'hit', 'rouge_l', 'SpanReader', 'span_reader',
+           'disambig_f1', 'list_scores', 'WordOverlap', 'Entailment', 'entailment', 'claim_recall', 'without_citations',
+           'recall_at', 'all_recall_at', 'set_scores', 'passage_scores', 'HashedWords', 'LanguageFeatures',
+           'language_features', 'mauve_of_texts']
 
 # %% ../../nbs/07_scoring/01_metrics.ipynb #e36e3452
 import re, string
@@ -173,21 +173,6 @@ def rouge_l(
     return max(_rouge().score(lines(reference), lines(answer))["rougeLsum"].fmeasure for reference in _golds(references))
 
 # %% ../../nbs/07_scoring/01_metrics.ipynb #3dfa2d84
-class OfflineReader:
-    "The kit's extractive reader as a stand-in for a reading-comprehension model."
-    name = "offline span reader (not comparable with RoBERTa's)"
-    def __call__(
-        self,
-        questions: list[str],
-        context: str,
-    ) -> list[str]:  # an answer for each, "" for none
-        from treekit.core.types import Passage
-        from treekit.offline.tasks import UNKNOWN, answer
-        def one(question):
-            found = answer(question, [Passage("text", "", context)])["answer"] if context.strip() else ""
-            return "" if found == UNKNOWN["answer"] else found
-        return [one(question) for question in questions]
-
 def _loaded(model, kind):
     "A model's printed name, its tokenizer, and itself, from the hub or a folder."
     import transformers
@@ -231,10 +216,11 @@ class SpanReader:
 # %% ../../nbs/07_scoring/01_metrics.ipynb #49fdf677
 @cache
 def span_reader(
-    name: str = "offline",  # "offline"; or a model, on the hub or in a folder
+    name: str,  # "offline"; or a model, on the hub or in a folder
+    stand_in,  # () -> the offline one
 ):  # a `SpanReader`, or the stand-in
     "The reader of that name, loaded once; where it can't be had, the stand-in, and a line says so."
-    return _judge(name, SpanReader, OfflineReader, "Disambig-F1")
+    return _judge(name, SpanReader, stand_in, "Disambig-F1")
 
 def _judge(name, model, stand_in, metric):
     "The model of that name, or the stand-in and a line that says so."
@@ -248,11 +234,11 @@ def _judge(name, model, stand_in, metric):
 def disambig_f1(
     answer: str,
     pairs,  # per reading, its question and its short answers
-    reader=None,  # (questions, text) -> an answer for each; default: the offline stand-in
+    reader=None,  # (questions, text) -> an answer for each; not needed where nothing is asked
 ) -> float:
     "Disambig-F1 (Stelmakh et al. 2022): mean token F1 of what a reader finds in the text for each reading; two empty answers agree."
     pairs = _golds(pairs)
-    found = (reader or OfflineReader())([question for question, _ in pairs], answer)
+    found = reader([question for question, _ in pairs], answer)
     def one(said, gold):
         said, gold = normalise(said).split(), normalise(gold).split()
         return _overlap(said, gold)[0] if said and gold else float(said == gold)
@@ -422,4 +408,4 @@ METRICS = {  # printed name -> (answer, question) -> value
 }
 
 # %% ../../nbs/07_scoring/01_metrics.ipynb #c6041717
-STAND_INS = {"Dis-F1": OfflineReader.name, "Cla": WordOverlap().name}  # printed name -> what judges it, unless another judge is given
+STAND_INS = {"Cla": WordOverlap().name}  # printed name -> what judges it, unless another judge is given

@@ -157,14 +157,9 @@ class SearchR:
         if not self.informative + self.similar: raise UsageError("informative and similar are both 0: there would be nothing to read")
 
     @property
-    def corpus(self) -> bool:
-        "Whether it looks into the passages."
-        return self.informative > 0
-
-    @property
-    def navigator(self) -> bool:
-        "Whether it asks the kit's navigator."
-        return self.decomposer == "navigator"
+    def needs(self) -> tuple[str, ...]:
+        "The passages, to look into them, and who takes the question apart."
+        return ("corpus",) * (self.informative > 0) + ("navigator",) * (self.decomposer == "navigator")
 
     @property
     def shares(self) -> tuple[int, int]:
@@ -184,8 +179,8 @@ class SearchR:
     ) -> Prediction:
         "Answer a question along a path. Raises what the models' clients raise; what was found until then is in the trace."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
-        if self.corpus and kit.corpus is None: raise UsageError("SEARCH-R weighs the passages' entities, and this kit has no passages: give Kit(corpus=treekit.experiments.provide.Corpus(passages, name)), or set informative to 0")
-        if self.corpus and korean_question(text): raise UsageError("SEARCH-R's trees, entities and references are English, and the question is Korean: ask it with --method toq, or set informative to 0 for similarity alone")
+        if self.informative and kit.corpus is None: raise UsageError("SEARCH-R weighs the passages' entities, and this kit has no passages: give Kit(corpus=treekit.experiments.provide.Corpus(passages, name)), or set informative to 0")
+        if self.informative and korean_question(text): raise UsageError("SEARCH-R's trees, entities and references are English, and the question is Korean: ask it with --method toq, or set informative to 0 for similarity alone")
         root = kit.trace.add("question", text)
         steps = await self.planned(kit, root, text, path)
         tasks = []
@@ -205,7 +200,7 @@ class SearchR:
     ) -> list[Step]:
         "The path as steps that know what they wait for."
         node = kit.trace.add("path", "", parent=root)
-        if path is None: path = await navigated(kit, question, node, self.navigator, remaining=5)
+        if path is None: path = await navigated(kit, question, node, "navigator" in self.needs, remaining=5)
         path, notes = checked(path, question, self.max_steps)
         refers = references(path)
         steps = [Step(i, q, kit.trace.add("sub-question", q, parent=node, number=i + 1, needs=[n + 1 for n in refers[i]]), refers[i], tuple(range(i)) if self.order == "chain" else refers[i]) for i, q in enumerate(path)]
