@@ -156,7 +156,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     """
     from treekit.core.types import Question
     from treekit.corpora.load import read_corpus
-    from treekit.experiments.run import run
+    from treekit.experiments.run import Session, run
     wanted = _assignments(sets)
     p = load_profile(profile, seed=seed, data=source(data), budget=budget, model=model, endpoint=endpoint, **{k: v for k, v in wanted.items() if k in FIELDS})
     chosen, dataset = _method(named, wanted, p.data)
@@ -164,7 +164,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     if corpus is not None and not Path(corpus).is_file(): absent("corpus file", corpus)
     def passages(): return list(read_corpus(corpus)) if corpus else _own_corpus(p, question)
     over = dict() if p.pool == "documents" and not corpus else {dataset: passages}
-    results = run({named: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus") if over else p, corpora=over, progress=not as_json)
+    results = run({named: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus") if over else p, corpora=over, session=Session.from_environment(), progress=not as_json)
     [row] = results.rows
     index = results.indexing.get((named, dataset))
     if as_json: click.echo(json.dumps(row.record() | dict(model=results.model, corpus=results.corpora[dataset], index=index and vars(index), trace=row.trace.to_json()), indent=1, ensure_ascii=False))

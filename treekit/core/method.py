@@ -387,12 +387,20 @@ def check_fields(
     ranges: dict | None = None,  # field -> (lowest, highest); whole numbers where these are
     **least: int,  # the least value of a whole number without a range, where that isn't 1
 ) -> None:
-    "A `UsageError` if a `Literal` field has none of its values, or a number is too small or out of its range. A None that the type allows is right."
+    """A `UsageError` if a `Literal` field has none of its values, or a number is too small or out of its range.
+    A None that the type allows is right."""
     kinds = get_type_hints(type(method))
     for name, value in settings(method).items():
         kind, (low, high) = kinds[name], (ranges or {}).get(name, (None, None))
         if get_origin(kind) is Literal: choose(f"value of {name}", value, get_args(kind))
-        elif low is None and kind is int and value < least.get(name, 1): raise UsageError(f"{name} should be at least {least.get(name, 1)}, not {value}")
-        elif low is None or value is None and type(None) in get_args(kind): continue
-        elif isinstance(value, bool) or not isinstance(value, int if isinstance(low, int) else (int, float)) or not low <= value <= high:
-            raise UsageError(f"{name} should be a {'whole ' * isinstance(low, int)}number from {low:g} to {high:g}, not {value!r}")
+        elif low is None: _check_least(name, value, kind, least.get(name, 1))
+        elif value is not None or type(None) not in get_args(kind): _check_range(name, value, low, high)
+
+def _check_least(name, value, kind, least):
+    if kind is int and value < least: raise UsageError(f"{name} should be at least {least}, not {value}")
+
+def _check_range(name, value, low, high):
+    whole = isinstance(low, int)
+    number = not isinstance(value, bool) and isinstance(value, int if whole else (int, float))
+    if number and low <= value <= high: return
+    raise UsageError(f"{name} should be a {'whole ' * whole}number from {low:g} to {high:g}, not {value!r}")

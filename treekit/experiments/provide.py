@@ -143,7 +143,7 @@ def chat_for(
     profile: Profile,  # model, endpoint, limits
     role: str = "",  # "router" or "navigator": what it does beside another model; empty: it answers
 ):  # a Chat
-    "The profile's model: the extractive one, one that the kit has trained (a tiny one is trained now, if need be), or a client for its endpoint."
+    "The profile's model: the extractive one, one that the kit trained (a tiny one is trained now, if need be), or a client for its endpoint."
     if profile.endpoint == "trained":
         if not role:
             raise UsageError(f"the model of profile {profile.name!r} is trained to take questions apart or to route, not to answer: "
@@ -353,7 +353,7 @@ class Retrievers(Shelves):
         return Lazy(lambda: self._built(own), fingerprint(self.profile.retriever, "own", own.fingerprint), "own paragraphs")
 
     def index(self, dataset):
-        "The retriever over the dataset's corpus: a given one, one that was built before, one over the documents' chunks, one over the passages."
+        "The retriever over the dataset's corpus: a given one, one built before, one over the documents' chunks, or one over the passages."
         given, named = self.corpora.get(dataset), self.profile.retriever
         if hasattr(given, "search"): return given if hasattr(given, "label") else Lazy(lambda: given, given.fingerprint, "given retriever")
         if named.startswith("prebuilt:"): return self.once(named, lambda: self._prebuilt(named))
@@ -405,9 +405,12 @@ class Library(Retrievers):
         "What a question's method gets under this name."
         if need == "parser": return Provided(self.parser, self.parser.fingerprint)
         if need in ("router", "navigator"): return Provided(chat := self.others.get(need), identity_of(chat))
-        if need == "embedder": return Provided(other := self.others.get(need), other and getattr(other, "identity", type(other).__qualname__))
+        if need == "embedder":
+            other = self.others.get(need)
+            return Provided(other, other and getattr(other, "identity", type(other).__qualname__))
         if need == "documents": return Provided(found := self.documents(dataset), found.fingerprint)
-        thing = dict(retriever=self.retriever, wiki=self.wiki, corpus=self.corpus)[choose("need", need, [*NEEDS, "retriever"])](dataset, question)
+        choose("need", need, ["retriever", *NEEDS])
+        thing = getattr(self, need)(dataset, question)  # retriever, wiki, corpus
         return Provided(thing, [thing.fingerprint, thing.annotations.fingerprint] if need == "corpus" else thing.fingerprint)
 
     def corpus(self, dataset, question) -> Corpus:

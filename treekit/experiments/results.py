@@ -91,6 +91,15 @@ def mean_of_means(
     return float(np.mean([g.mean() for g in groups])), float(low), float(high)
 
 # %% ../../nbs/12_experiments/01_results.ipynb #68d5de98
+def _scores(results, values, metric, stand_in, average):
+    "A row for each cell, and after a method's cells the row of their average, if it has a name."
+    failed, rows = {cell: sum(bool(r.error) for r in own) for cell, own in results.cells().items()}, []
+    for method in dict.fromkeys(m for m, _ in values):
+        own = [(cell[1], values[cell], failed[cell]) for cell in values if cell[0] == method]
+        rows += [_scored(method, one[0], metric, [one], stand_in, lambda groups: bootstrap(groups[0])) for one in own]
+        if average and own: rows.append(_scored(method, average, metric, own, stand_in, mean_of_means))
+    return rows
+
 def _scored(method, dataset, metric, cells, stand_in, mean):
     "One row of scores, from cells: (its data set, its values, how many failed)."
     values = [own for _, own, _ in cells]
@@ -148,13 +157,8 @@ class Results:
     ) -> list[dict]:  # method, dataset, metric, n, failures, value, low, high, and perhaps a reason not to compare
         "Mean and 95 % bootstrap interval per method and dataset; failed questions count as 0."
         score, stand_in = metric_of(metric, self.profile)
-        values, name = self._valued(metric, score, datasets), name or (metric if isinstance(metric, str) else metric.__name__)
-        failed, rows = {cell: sum(bool(r.error) for r in rs) for cell, rs in self.cells().items()}, []
-        for method in dict.fromkeys(m for m, _ in values):
-            own = [(cell[1], values[cell], failed[cell]) for cell in values if cell[0] == method]
-            rows += [_scored(method, one[0], name, [one], stand_in, lambda groups: bootstrap(groups[0])) for one in own]
-            if average and own: rows.append(_scored(method, average, name, own, stand_in, mean_of_means))
-        return rows
+        name = name or (metric if isinstance(metric, str) else metric.__name__)
+        return _scores(self, self._valued(metric, score, datasets), name, stand_in, average)
 
     def cost(self) -> list[dict]:  # method, dataset, n, calls, tokens_in, tokens_out, critical_path
         "Calls and tokens per question: the same whether they were paid for now or earlier, so fit for a table."

@@ -28,15 +28,15 @@ from .results import Results, Row
 class Session:
     "What a run has beside its questions."
     store: Any = None  # a `Store`; default: the cassette's, or the profile's own
-    chat: Any = None  # a `Chat`; default: the cassette, or the profile's model
-    router: Any = None  # a `Chat` that routes through documents; default: the model of the profile that `profile.router` names, or else `chat`
-    navigator: Any = None  # a `Chat` that takes questions apart; default: that of `profile.navigator`, or else `chat`
+    chat: Any = None  # a `Chat`; default: in a replay the store's calls, else the profile's model
+    router: Any = None  # a `Chat` that routes through documents; default: that of the profile `profile.router`, or else `chat`
+    navigator: Any = None  # a `Chat` that takes questions apart; default: that of the profile `profile.navigator`, or else `chat`
     embedder: Any = None  # for methods that compare texts
     progress: bool = True  # draw a bar
     budget: float | None = None  # dollars; default: the profile's
     shared: Path | None = None  # a folder in which the runs of one command tell how far they are, and what they have spent
     file: Path | None = None  # where the profile's own store is; default: .treekit/store/<profile>.sqlite
-    cassette: Path | None = None  # a packed store whose calls answer, in the place of a model
+    cassette: Path | None = None  # a packed store: a run is a replay, and only stored calls answer
 
     @classmethod
     def from_environment(cls, environment: dict = os.environ) -> "Session":
@@ -78,15 +78,14 @@ class Models:
 def models_of(
     session: Session,
     profile: Profile,  # for what the session doesn't say
-    store: Store,  # what is replayed
+    store: Store,  # whose calls answer, in a replay
 ) -> Models:
     "Who answers, who routes, and who takes questions apart."
-    replayed = session.cassette and (store if session.store is None else Store.replay(session.cassette))
     def named(role):
         if (given := getattr(session, role)) or not getattr(profile, role): return given
         other = load_profile(getattr(profile, role))
-        return ReplayChat(replayed, other) if replayed and other.endpoint != "trained" else chat_for(other, role)
-    answers = session.chat or (ReplayChat(replayed, profile) if replayed else None)
+        return ReplayChat(store, other) if session.cassette and other.endpoint != "trained" else chat_for(other, role)
+    answers = session.chat or (ReplayChat(store, profile) if session.cassette else None)
     who = answers or _expected(profile)
     return Models(answers, named("router"), named("navigator"), who.model, who.endpoint, who.defaults)
 
@@ -142,7 +141,8 @@ def _planned(methods, questions, library, store, settings):
                 things = {need: library.provide(need, dataset, question) for need in ("retriever", *needs_of(method))}
                 key, index = prediction_keys(about[name], question, things)
                 if index: plan.indices.setdefault((name, dataset), {})[index] = None
-                if found := store.get_prediction(key, trace=False): plan.rows[name, dataset, question.id] = _stored(name, dataset, question, key, found, store)
+                found = store.get_prediction(key, trace=False)
+                if found: plan.rows[name, dataset, question.id] = _stored(name, dataset, question, key, found, store)
                 else: plan.jobs.append(_Job(name, dataset, question, things, key, index))
     return plan
 
@@ -233,8 +233,9 @@ async def _answer(run, job):
     prediction.usage.seconds = time.perf_counter() - started
     if prediction.error: run.failed += 1
     else: run.store.put_prediction(job.key, _record(prediction))
+    made = prediction.answer, prediction.error, prediction.usage
     run.rows[job.method, job.dataset, job.question.id] = Row(
-        job.method, job.dataset, job.question, prediction.answer, prediction.error, prediction.usage, job.key, load=lambda: prediction.trace)
+        job.method, job.dataset, job.question, *made, job.key, load=lambda: prediction.trace)
     if run.failed >= GIVE_UP and run.failed == len(run.rows) and not run.patient:
         raise RunFailed(f"the first {run.failed} questions all failed; the last one with {prediction.error}")
 
@@ -330,7 +331,8 @@ def _driven(run, progress):
     if raised: raise raised[0]
     if run.stop:
         left = len(run.jobs) - len(run.rows)
-        raise BudgetExceeded(f"{run.stop}; {left} questions are left, everything answered is stored: run the same again with a larger budget to go on")
+        raise BudgetExceeded(f"{run.stop}; {left} questions are left, everything answered is stored: "
+                             "run the same again with a larger budget to go on")
 
 # %% ../../nbs/12_experiments/01_run.ipynb #bc777ba7
 def _beside(stored, other, role):
@@ -374,7 +376,7 @@ def run(
     session: Session | None = None,  # default: what the environment says
     **given,  # fields of the session that win over it: store, chat, embedder, router, navigator, progress, budget
 ) -> Results:
-    "Answer every question with every method. Raises `BudgetExceeded`, `KeyboardInterrupt` and `UsageError`; whatever else goes wrong is a row."
+    "Answer every question with every method. Raises `BudgetExceeded`, `KeyboardInterrupt`, `UsageError`; what else goes wrong is a row."
     _check(methods, questions)
     session = (session or Session.from_environment()).given(**given)
     store = session.opened(profile)
