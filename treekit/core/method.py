@@ -160,9 +160,11 @@ NEEDS = dict(
     navigator="the same for `by=\"navigator\"`",
 )
 
+# %% ../../nbs/02_core/05_method.ipynb #adb25069
 class MissingNeed(UsageError):
     "A method uses something that it doesn't name in `needs`."
 
+# %% ../../nbs/02_core/05_method.ipynb #a91b7929
 def needs_of(
     method: Any,  # a method
 ) -> tuple[str, ...]:  # keys of `NEEDS`; empty: a model and a retriever are enough
@@ -344,7 +346,7 @@ def prompt_family(
 
 # %% ../../nbs/02_core/05_method.ipynb #cc528f5a
 class Method(Protocol):
-    "A frozen dataclass of hyper-parameters that answers questions."
+    "A frozen dataclass of hyper-parameters that answers questions. `needs` in its class names what it uses beside a model and a retriever."
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction: ...
 

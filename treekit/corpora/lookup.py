@@ -76,6 +76,7 @@ def _articles(paths):
             try: yield tree_of(record)
             except UsageError as e: raise UsageError(f"{where}: {e}") from None
 
+# %% ../../nbs/03_corpora/08_lookup.ipynb #2b9ca7ac
 def read_documents(
     place: str | Path,  # a tree store, an articles_*.jsonl file or a folder of them
     beside: bool = False,  # nobody named it: it is where the questions come from

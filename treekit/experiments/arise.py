@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SETS', 'setting', 'gold_facts', 'fact_f1', 'by_sentence', 'facts_behind', 'facts_f1', 'any_covers', 'pools',
-           'by_words', 'covered', 'answer_f1', 'score', 'spent', 'printed']
+           'by_words', 'covered', 'f1_of_answer', 'score', 'spent', 'printed']
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #3090069d
 from collections import Counter
@@ -61,6 +61,7 @@ def facts_behind(
                          "F1 (facts) of a method without a closing search needs pool=own")
     return "\n".join(texts[i] for i in ids)
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #2a66d51b
 def facts_f1(row: Row) -> float:
     "F1 of the facts behind a row's answer."
     return fact_f1("" if row.error else facts_behind(row.trace, row.question), row.question)
@@ -98,7 +99,7 @@ def by_words(
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #e6ec919e
 def covered(row: Row) -> float: return cover_em(row.answer, row.golds)
-def answer_f1(row: Row) -> float: return f1(row.answer, row.golds)
+def f1_of_answer(row: Row) -> float: return f1(row.answer, row.golds)
 
 def score(
     results: Results,
@@ -108,7 +109,7 @@ def score(
     "Covered EM, F1 of the facts and, named apart and in percent, F1 of the answer."
     average = average if len({r.dataset for r in results.rows}) > 1 else ""
     rows = results.score(covered, average=average, name="EM (covered)") + results.score(facts_f1, average=average, name="F1 (facts)")
-    percent = [r | {k: 100 * r[k] for k in ("value", "low", "high")} for r in results.score(answer_f1, average=average, name="F1 (answer)")] if answer else []  # no printed cell says its unit
+    percent = [r | {k: 100 * r[k] for k in ("value", "low", "high")} for r in results.score(f1_of_answer, average=average, name="F1 (answer)")] if answer else []  # no printed cell says its unit
     return rows + percent
 
 def spent(results: Results) -> list[dict]:  # as `score`

@@ -75,6 +75,7 @@ class Models:
     endpoint: str
     defaults: dict
 
+# %% ../../nbs/12_experiments/01_run.ipynb #23e58fe5
 def models_of(
     session: Session,
     profile: Profile,  # for what the session doesn't say
@@ -123,6 +124,7 @@ class _Job:
     @property
     def parses(self): return "parser" in self.things
 
+# %% ../../nbs/12_experiments/01_run.ipynb #9432d893
 @dataclass
 class _Plan:
     "What is stored, and what has to be asked."
@@ -146,6 +148,7 @@ def _planned(methods, questions, library, store, settings):
                 else: plan.jobs.append(_Job(name, dataset, question, things, key, index))
     return plan
 
+# %% ../../nbs/12_experiments/01_run.ipynb #c3348755
 def _stored(name, dataset, question, key, found, store):
     "A row from the store; its trace, which is most of it, stays there until somebody looks."
     return Row(name, dataset, question, found["answer"], found["error"], Usage(**found["usage"]), key, True,
@@ -157,6 +160,7 @@ class RunFailed(Exception):
 
 GIVE_UP = 20  # failures in a row from the very first question on
 
+# %% ../../nbs/12_experiments/01_run.ipynb #29b8827f
 def _record(prediction):
     "`Prediction.to_json` without its deep copies, which take longer than the rest: this is written at once."
     trace = dict(nodes=[vars(n) for n in prediction.trace.nodes], notes=prediction.trace.notes)
@@ -249,6 +253,7 @@ def _kit(run, job, question):
         once=functools.partial(_indexed, run, job) if job.index else None,
     )
 
+# %% ../../nbs/12_experiments/01_run.ipynb #8d9c3280
 async def _indexed(run, job, build):
     "What a method makes of its corpus: by the first question that asks, while the others wait."
     if job.index not in run.indices: run.indices[job.index] = asyncio.create_task(_index(run, job, build))
@@ -290,6 +295,7 @@ class Progress:
         part.write_text(json.dumps(told))
         part.replace(self.file)
 
+# %% ../../nbs/12_experiments/01_run.ipynb #acdf7cf1
 def pace() -> float:  # seconds
     "How often a bar is drawn: often where it is drawn in place, seldom where each drawing is a line of a log."
     return 0.3 if sys.stderr.isatty() or "ipykernel" in sys.modules else 10.0
@@ -345,6 +351,7 @@ def _beside(stored, other, role):
     if (stored.totals.money is None) == (second.totals.money is None): second.totals = stored.totals  # one bar for both
     return second
 
+# %% ../../nbs/12_experiments/01_run.ipynb #3a495396
 def _chats(session, profile, models, store):
     "Who is asked, over the store."
     stored = StoredChat(models.answers or chat_for(profile), store, budget=budget_left(session, profile))
@@ -359,6 +366,7 @@ def _summed(store, keys):
     total = {f.name: sum(getattr(u, f.name) for u in found) for f in dataclasses.fields(Usage)}
     return Usage(**total | dict(critical_path=max(u.critical_path for u in found)))
 
+# %% ../../nbs/12_experiments/01_run.ipynb #a7dcd1d4
 def _check(methods, questions):
     "Nothing to do, or two questions under one id: say so before anything starts."
     if not methods: raise UsageError("run needs at least one method")
