@@ -4,7 +4,8 @@ import os, time
 import pytest
 
 from treekit.config import load_profile
-from treekit.experiments.run import chat_for, run
+from treekit.experiments.provide import chat_for
+from treekit.experiments.run import run
 
 
 def timed(server, methods, questions, concurrency, store, corpora=None, **settings):

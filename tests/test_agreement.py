@@ -10,7 +10,7 @@ from treekit.core.method import Trace, Usage
 from treekit.analysis.pages import VotingPage
 from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare, published
-from treekit.experiments.run import Row
+from treekit.experiments.results import Row
 from treekit.scoring.statistics import fleiss_kappa, pearson, spearman
 from treekit.analysis.votes import ERRORS, VOTE_FIELDS, PANEL, PEOPLE, Panel, agreement_rows, correlation_rows, kappa_of, line_of, most, panel, read_votes, save_votes, simulate, write_vote
 

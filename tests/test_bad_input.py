@@ -7,8 +7,7 @@ from click.testing import CliRunner
 
 import treekit.cli
 from treekit.config import UsageError, choose, load_profile, profile_names
-from treekit.corpora.load import datasets
-from treekit.experiments.provide import Library
+from treekit.experiments.provide import Library, datasets
 from treekit.syntax.parser import ParseCache
 
 ROOT = Path(__file__).resolve().parents[1]

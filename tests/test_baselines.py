@@ -238,7 +238,7 @@ def test_rationales_come_from_what_the_data_set_knows():
 
 @pytest.mark.parametrize("dataset", ["hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa"])
 def test_every_training_question_of_the_world_has_a_rationale(dataset):
-    from treekit.corpora.load import exemplars
+    from treekit.experiments.provide import exemplars
     for e in examples_from(exemplars(dataset, "world", 8)):
         assert re.match(r"(The question can stand for \d+ refined questions?\. )?1\. \w", e.rationale) and "#" not in e.rationale and e.answer
 
@@ -273,7 +273,7 @@ def test_a_path_is_worded_like_the_chain_of_thought():
 # --- offline
 
 def test_offline_paths_differ_and_vote(tmp_path):
-    from treekit.corpora.load import load
+    from treekit.experiments.provide import load
     asked = {d: load(d, "world", n=3) for d in ("hotpotqa", "asqa")}
     results = run({"SC": SelfConsistency()}, asked, load_profile("offline", n=3), store=Store(tmp_path / "s.sqlite"), progress=False)
     assert not results.failures and [r.usage.calls for r in results.rows] == [10] * 3 + [11] * 3

@@ -38,7 +38,7 @@ class Read:
 
 asked = {"hotpotqa": [Question(f"q{i}", "hotpotqa", f"Who made film number {i}?", ("Lio Vant",)) for i in range(int(questions) if n is None else n)]}
 results = run({"zero-shot": Read()}, asked, P, corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")})
-rows = results.score(lambda a, q: float(any(g in a for g in q.answers)), name="COVER-EM")
+rows = results.score(lambda row: float(any(g in row.answer for g in row.golds)), name="COVER-EM")
 df = compare(published("treerare", "table1"), rows, model=results.model, corpus=results.corpora["hotpotqa"], comparable="a toy")
 save_table(df, Path(out or root() / "figures" / P.name) / "treerare", "table1", "Table 1")
 '''

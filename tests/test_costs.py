@@ -13,9 +13,10 @@ from treekit.core.llm import Completion, Prompt
 from treekit.core.replies import TEXT
 from treekit.core.method import Kit, Prediction
 from treekit.core.prices import Price, load_prices, price_of
-from treekit.experiments.run import Results, Row, run
+from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
+from treekit.experiments.results import Results, Row
 from treekit.papers.treerare.method import TreeRare
 from treekit.baselines import prompting as baselines
 

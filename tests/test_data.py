@@ -6,7 +6,8 @@ from twin import CORPORA, REAL, SOURCES, folder_of
 from treekit.config import UsageError, root
 from treekit.core.types import Passage, Question
 from treekit.corpora.formats import DataError
-from treekit.corpora.load import datasets, exemplars, load, load_corpus, read_corpus
+from treekit.experiments.provide import datasets, exemplars, load, load_corpus
+from treekit.corpora.load import read_corpus
 
 real = pytest.mark.skipif(not REAL.is_dir(), reason="no real questions beside the clone")
 

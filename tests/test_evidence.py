@@ -8,8 +8,8 @@ from twin import SOURCES, folder_of
 from treekit.experiments import arise as evidence
 from treekit.baselines import revising
 from treekit.config import load_profile
-from treekit.corpora.load import load
 from treekit.figures.verdicts import published
+from treekit.experiments.provide import load
 from treekit.experiments.run import run
 from treekit.core.store import Store
 
@@ -40,7 +40,7 @@ def test_sentences_of_a_pool_are_its_passages_cut():
 def test_the_printed_f1_is_in_sentences_and_words(source, dataset):
     "Vanilla's F1 depends on the data alone: with sentences it comes within five points of the printed value on our sample, and nearer than with passages."
     questions = load(dataset, str(folder_of(source)), n=150)
-    def f1(qs): return 100 * next(r["value"] for r in evidence.by_facts(vanilla(qs)).score(evidence.fact_f1))
+    def f1(qs): return 100 * next(r["value"] for r in vanilla(qs).score(evidence.facts_f1))
     sentences, passages = f1([evidence.by_sentence(q) for q in questions]), f1(questions)
     assert 0 < sentences < 100
     assert sentences != passages

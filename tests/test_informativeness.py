@@ -8,7 +8,7 @@ from treekit.retrieval.bridging import _words
 from treekit.retrieval.bm25 import BM25, Hit
 from treekit.config import UsageError
 from treekit.core.types import Passage
-from treekit.corpora.load import load_corpus
+from treekit.experiments.provide import load_corpus
 from treekit.syntax.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
 from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, dealt, dual_path, importance, name_of, ranked
 from treekit.syntax.parser import Entity

@@ -110,7 +110,7 @@ def test_one_hop_answers_stand_in_their_passages(world):
 
 def test_the_two_sets_of_tree_of_question():
     from collections import Counter
-    from treekit.corpora.load import load, load_corpus
+    from treekit.experiments.provide import load, load_corpus
     multihop, general = load("komultihop"), load("kogeneral", n=200)
     assert Counter(q.type for q in multihop) == dict.fromkeys(("bridging", "intersection", "comparison", "hybrid"), 50)
     assert len({q.question for q in multihop}) == 200 and {q.lang for q in multihop + general} == {"ko"} and {q.lang for q in load("multihop", n=8)} == {"en"}
@@ -123,7 +123,7 @@ def test_the_two_sets_of_tree_of_question():
 
 def test_a_query_log_needs_no_answers(tmp_path):
     from treekit.corpora.formats import DataError
-    from treekit.corpora.load import load
+    from treekit.experiments.provide import load
     (tmp_path / "log.txt").write_text("소르는 어디에 있나요?\n\n" + nfd("누가 썼나요?") + "\n소르는 어디에 있나요?\n", encoding="utf-8")
     (tmp_path / "log.jsonl").write_text('{"question": "소르는 어디에 있나요?"}\n{"id": "7", "question": "Who?", "type": "user"}\n', encoding="utf-8")
     (tmp_path / "bad.jsonl").write_text('{"id": "1", "question": "소르는?", "answers": []}\n', encoding="utf-8")

@@ -8,7 +8,8 @@ from treekit.scoring import judges, long, metrics, passages, short, statistics a
 from treekit.config import load_profile
 from treekit.core.types import QAPair, Question
 from treekit.core.method import Usage
-from treekit.experiments.run import Results, Row
+from treekit.experiments.provide import OfflineReader
+from treekit.experiments.results import Results, Row
 
 m = SimpleNamespace(**{k: v for module in (short, judges, long, passages, metrics) for k, v in vars(module).items()})
 WORDS = "the a red heron Heron, lighthouse 1974 of U.S. (film) keeper's yes no Tessia – glass".split()
@@ -76,7 +77,7 @@ def test_disambig_f1_and_its_readers():
     assert m.disambig_f1("x", pairs, lambda questions, text: ["1974", "Essel"]) == 1
     assert m.disambig_f1("x", pairs, lambda questions, text: ["", "Essel town"]) == pytest.approx((0 + 2 / 3) / 2)
     with pytest.raises(ValueError): m.disambig_f1("x", pairs, lambda questions, text: ["1974"])  # an answer is missing: not a shorter mean
-    assert m.disambig_f1("", pairs) == 0
+    assert m.disambig_f1("", pairs, OfflineReader()) == 0
 
 def tiny_reader(folder):
     "A model with random weights."
@@ -105,10 +106,10 @@ def test_the_profile_names_the_span_reader(tmp_path, capsys):
     def score(reader): return Results([row], profile=load_profile("offline", span_reader=reader)).score("Dis-F1")[0]
     name = str(tmp_path / "tiny")
     named, stand_in = score(name), score("offline")
-    assert m.span_reader(name) is m.span_reader(name) and "reason" not in named
+    assert m.span_reader(name, OfflineReader) is m.span_reader(name, OfflineReader) and "reason" not in named
     assert named["value"] == m.disambig_f1(row.answer, [("When was it?", ("1974",))], m.SpanReader(name))
-    assert stand_in == Results([row]).score("Dis-F1")[0] and stand_in["reason"] == f"judged by the {m.OfflineReader.name}" and not capsys.readouterr().out
-    assert score(str(tmp_path / "empty")) == stand_in and m.OfflineReader.name in capsys.readouterr().out
+    assert stand_in == Results([row]).score("Dis-F1")[0] and stand_in["reason"] == f"judged by the {OfflineReader.name}" and not capsys.readouterr().out
+    assert score(str(tmp_path / "empty")) == stand_in and OfflineReader.name in capsys.readouterr().out
     assert {p: load_profile(p).span_reader for p in ("offline", "openai", "local")} == dict(offline="offline") | dict.fromkeys(("openai", "local"), "gaotianyu1350/roberta-large-squad")
 
 def test_metrics_by_printed_name():

@@ -8,7 +8,7 @@ from treekit.training import navigator
 from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question, Step
-from treekit.corpora.load import load
+from treekit.experiments.provide import load
 from treekit.training.sft import Recipe
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Kit

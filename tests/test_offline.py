@@ -195,7 +195,7 @@ def test_the_same_words_in_every_process():
     import subprocess, sys
     code = """if True:
         import asyncio
-        from treekit.corpora.load import load, load_corpus
+        from treekit.experiments.provide import load, load_corpus
         from treekit.core.llm import Prompt
         from treekit.core.replies import FINAL
         from treekit.offline.chat import ExtractiveChat

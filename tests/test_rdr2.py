@@ -9,13 +9,12 @@ from fakes import FakeChat, FakeShelf
 from twin import SOURCES, folder_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.corpora.load import load
+from treekit.experiments.provide import Lazy, load, load_documents
 from treekit.corpora.documents import grown, introduced
-from treekit.experiments.provide import Lazy
 from treekit.core.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
 from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, SERVED, Served
 from treekit.core.method import Kit, configure
-from treekit.corpora.lookup import Documents, load_documents
+from treekit.corpora.lookup import Documents
 from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, RDR2, TOP_K, grouped
 from treekit.papers.rdr2.readers import Reader
 from treekit.figures.verdicts import published
@@ -519,7 +518,7 @@ def test_without_passages_it_is_the_reader_alone():
     p = ask(RDR2(top_k=0), router := Router(None), [TOWN], CHUNK)
     assert (routed(p), p.usage.calls) == ([], 1) and router.read[0].text == asyncio_read(Reader(top_k=0))
     assert ask(RDR2(routing=False), other := Router(None), [TOWN], CHUNK).usage.calls == 1 and "1204" in other.read[0].text
-    assert (RDR2().documents, RDR2(routing=False).documents, RDR2(top_k=0).documents) == (True, False, False)
+    assert (RDR2().needs, RDR2(routing=False).needs, RDR2(top_k=0).needs) == (("documents", "router"), (), ())
 
 
 def asyncio_read(method):

@@ -8,13 +8,14 @@ import pytest
 from treekit.papers.rdr2 import baselines as long_form
 from treekit.papers.rdr2 import method as rdr2
 from treekit.core.types import Passage, QAPair, Question
-from treekit.corpora.load import load
+from treekit.experiments.provide import load, load_documents
 from treekit.corpora.documents import grown, introduced
 from treekit.papers.rdr2.oracle import OracleRouter, gold_answers, oracle_route
-from treekit.corpora.lookup import Documents, load_documents
+from treekit.corpora.lookup import Documents
 from treekit.config import UsageError
 from treekit.papers.rdr2.readers import READ, Reader
-from treekit.experiments.rdr2 import PASSAGES, SETS, articles, by_passages, linked, paragraphed, passages, scored_cells, setting, saved_articles
+from treekit.experiments.rdr2 import PASSAGES, SETS, articles, linked, paragraphed, passages, scored_cells, setting, saved_articles
+from treekit.training.parser import score
 from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
 from treekit.experiments.run import run
 from treekit.scoring.statistics import bootstrap, paired_test
@@ -96,8 +97,8 @@ def test_no_router_beats_the_oracle(tmp_path):
     store = Store(tmp_path / "s.sqlite")
     ours = run(rdr2.METHODS | {"Retrieve-and-Read": Reader()}, questions, P, store=store, progress=False)
     bound = run({"oracle": rdr2.RDR2()}, questions, P, store=store, router=OracleRouter(questions["asqa"], load_documents("asqa", "world")), progress=False)
-    v = {m: f for r in (ours, bound) for (m, _), f in by_passages(r).values(PASSAGES["P-EM"]).items()}
-    words = {m: sum(f) / len(f) for r in (ours, bound) for (m, _), f in by_passages(r).values(PASSAGES["P-Len"]).items()}
+    v = {m: f for r in (ours, bound) for (m, _), f in r.values(PASSAGES["P-EM"]).items()}
+    words = {m: sum(f) / len(f) for r in (ours, bound) for (m, _), f in r.values(PASSAGES["P-Len"]).items()}
     mean = {m: sum(f) / len(f) for m, f in v.items()}
     assert mean["oracle"] >= mean["RDR2 (Ours)"] - 0.05 and words["oracle"] < 0.5 * words["RDR2 (Ours)"]  # paragraphs next to each other may complete each other's answers
     assert mean["RDR2 (Ours)"] >= 0.85 and mean["Retrieve-and-Read"] >= 0.85 and words["RDR2 (Ours)"] < 110
@@ -125,7 +126,7 @@ def test_the_rows_of_the_tables_answer(tmp_path):
 
 def test_scores_name_their_stand_ins_and_alces_first_line():
     from treekit.core.method import Trace, Usage
-    from treekit.experiments.run import Results, Row
+    from treekit.experiments.results import Results, Row
     q = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was one?", ("1712",)), QAPair("When was two?", ("1900",))), long_answers=("1712 and 1900.",))
     trace = Trace(); trace.add("question", "When?", passages=[dict(title="1900", text="It was 1712.")])
     results = Results([Row("m", "asqa", replace(q, id=str(i)), "1712 [1].\n1900", "", Usage(), load=lambda: trace) for i in range(2)])
@@ -152,7 +153,7 @@ def test_real_asqa_questions(tmp_path, monkeypatch):
     documents, store = load_documents("asqa", REAL, P.documents), Store(tmp_path / "s.sqlite")
     both = run({"Retrieve-and-Read": Reader(), **rdr2.METHODS}, questions, P, store=store, progress=False)
     bound = run({"oracle": rdr2.RDR2()}, questions, P, store=store, router=OracleRouter(questions["asqa"], documents), progress=False)
-    v = {m: {k: by_passages(r).values(f)[m, "asqa"] for k, f in PASSAGES.items()} for r in (both, bound) for m, _ in r.cells()}
+    v = {m: {k: r.values(f)[m, "asqa"] for k, f in PASSAGES.items()} for r in (both, bound) for m, _ in r.cells()}
     def mean(m, k): return sum(v[m][k]) / len(v[m][k])
     told = {m: f"P-EM {mean(m, 'P-EM'):.3f} {tuple(round(x, 3) for x in bootstrap(v[m]['P-EM'])[1:])} P-Len {mean(m, 'P-Len'):.0f}" for m in v}
     assert not both.failures and not bound.failures, told

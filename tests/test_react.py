@@ -10,8 +10,7 @@ from fakes import FakeShelf
 from treekit.baselines.prompting import examples_from
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question, Step
-from treekit.corpora.load import load, load_corpus
-from treekit.experiments.provide import Library
+from treekit.experiments.provide import Library, load, load_corpus
 from treekit.core.llm import OpenAIChat
 from treekit.core.method import Kit, configure
 from treekit.baselines.react import ACT, ACT_AMBIGUOUS, TURN, Desk, ReAct, methods, observe, observe_passages
@@ -369,7 +368,7 @@ def test_the_offline_agent_reaches_answers():
 def test_the_offline_agent_is_the_same_in_every_process():
     code = """if 1:
         from treekit.offline.acting import act, value_path
-        from treekit.corpora.load import load
+        from treekit.experiments.provide import load
         steps = "Thought 1: So.\\nAction 1: Search[Lenui]\\nObservation 1: Lenui is a country of 11,000,000 inhabitants. Its capital is Molele, and its only land border is with Tumark. Among the larger towns are Molele, Mepalele, Tifovai, Tapono and the Luwai."
         for q in load("musique", "world", n=6): print([act(q.question, s, "2", "8", i) for i in range(4) for s in ("", steps)], value_path(q.question, steps))"""
     import os

@@ -223,8 +223,10 @@ class Stage:
 @dataclass(frozen=True)
 class First:
     "A method whose answer is the first sub-question; one that doesn't ask for any, otherwise."
-    navigator: bool = True
-    async def __call__(self, question, kit): return Prediction((await kit.ask(NAVIGATE, by="navigator", question=question.question))[0] if self.navigator else "none", kit.trace, kit.usage)
+    navigates: bool = True
+    @property
+    def needs(self): return ("navigator",) if self.navigates else ()
+    async def __call__(self, question, kit): return Prediction((await kit.ask(NAVIGATE, by="navigator", question=question.question))[0] if self.navigates else "none", kit.trace, kit.usage)
 
 
 def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys):

@@ -2,7 +2,6 @@
 import asyncio, dataclasses, json, os, signal, subprocess, sys, threading, time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -16,7 +15,9 @@ from treekit.core.llm import CallFailed, Completion, Prompt
 from treekit.core.replies import FINAL
 from treekit.core.method import Prediction
 from treekit.core.prices import BudgetExceeded
-from treekit.experiments.run import GIVE_UP, Results, RunFailed, mean_of_means, run
+from treekit.experiments.run import GIVE_UP, RunFailed, Session, run
+from treekit.experiments.results import Results, mean_of_means
+from treekit.core.stored_chat import NotOnCassette
 from treekit.core.store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,7 +60,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Parsing(Read):
-    parses: ClassVar[bool] = True
+    needs = ("parser",)
 
     async def __call__(self, question, kit):
         kit.trace.add("parse", str(kit.parse([question.question])))
@@ -75,7 +76,7 @@ def go(methods=None, asked=None, profile=PROFILE, **more):
     return run(methods or {"read": Read()}, asked or questions(3), profile, **more)
 
 
-def exact(answer, question): return float(answer in question.answers)
+def exact(row): return float(row.answer in row.golds)
 
 
 def test_rows_come_in_the_given_order():
@@ -96,7 +97,7 @@ def test_a_failed_question_is_a_row_counts_as_zero_and_is_tried_again():
 
 
 def test_a_failing_metric_names_the_question():
-    with pytest.raises(ValueError, match="q0"): go().score(lambda a, q: 1 / 0, name="bad")
+    with pytest.raises(ValueError, match="q0"): go().score(lambda row: 1 / 0, name="bad")
 
 
 def test_a_metric_that_some_questions_lack_the_gold_for_is_not_applicable():
@@ -218,7 +219,7 @@ def test_own_pools_and_corpora():
 
 @dataclass(frozen=True)
 class Indexing(Read):
-    corpus: ClassVar[bool] = True
+    needs = ("corpus",)
 
     async def __call__(self, question, kit):
         async def read(kit): return [(await kit.ask(ASK, node=kit.trace.add("passage", p.title), question=f"what of {p.title}", documents=[]))["answer"] for p in kit.corpus.passages]
@@ -236,7 +237,7 @@ def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
     assert chat.asked == [] and more.rows[4].answer == "page0 page1 page2" and more.indexing["indexing", "d"].tokens_in == 300
     warm = again(questions, chat := Scripted())
     assert all(r.stored for r in warm.rows) and chat.asked == [] and warm.indexing == more.indexing
-    [bill] = cost_table(warm, None, {"d": lambda a, q: 1.0})
+    [bill] = cost_table(warm, None, {"d": lambda row: 1.0})
     assert "dollars for the index" in bill
 
 
@@ -250,7 +251,7 @@ def test_an_index_that_fails_fails_its_questions_and_is_tried_again(tmp_path):
 
 @dataclass(frozen=True)
 class Navigated(Read):
-    navigator: ClassVar[bool] = True
+    needs = ("navigator",)
 
     async def __call__(self, question, kit): return Prediction((await kit.ask(ASK, question=question.question, documents=[], by="navigator"))["answer"], kit.trace, kit.usage)
 
@@ -280,7 +281,7 @@ def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
 
 def test_averages_resample_within_their_datasets():
     results = go(asked=questions(30, "a") | questions(10, "b"))
-    rows = results.score(lambda a, q: float(q.dataset == "a"), name="x", average="AVG")
+    rows = results.score(lambda row: float(row.question.dataset == "a"), name="x", average="AVG")
     assert [r["dataset"] for r in rows] == ["a", "b", "AVG"]
     assert (rows[2]["value"], rows[2]["low"], rows[2]["high"], rows[2]["n"]) == (0.5, 0.5, 0.5, 40)
     assert mean_of_means([[0, 1] * 20, [1] * 5]) == mean_of_means([[0, 1] * 20, [1] * 5])
@@ -316,7 +317,7 @@ def test_a_warm_run_imports_nothing_heavy(tmp_path):
     code = """
 import sys
 from treekit.config import load_profile
-from treekit.corpora.load import load
+from treekit.experiments.provide import load
 from treekit.experiments.run import run
 from treekit.baselines.prompting import methods
 from treekit.core.store import Store
@@ -336,3 +337,72 @@ def test_progress_is_told_to_whoever_started_this_and_the_budget_is_shared(tmp_p
     [part] = [json.loads(p.read_text()) for p in tmp_path.glob("*.json")]
     assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(10 * (100 * .15 + 10 * .6) / 1e6)
     with pytest.raises(BudgetExceeded): go(asked=questions(200, "other"), profile=dataclasses.replace(PROFILE, budget=part["money"] * 1.5), corpora={"other": Lazy(Shelf, "s")})
+
+
+@pytest.fixture
+def environment(tmp_path, monkeypatch):
+    "What a command says to the processes that it starts; there is no such cassette."
+    (told := tmp_path / "told").mkdir()
+    said = dict(TREEKIT_CASSETTE=tmp_path / "none.cassette", TREEKIT_STORE=tmp_path / "elsewhere.sqlite", TREEKIT_PROGRESS=told)
+    for name, path in said.items(): monkeypatch.setenv(name, str(path))
+    return tmp_path
+
+
+def test_what_is_given_wins_over_the_environment(environment):
+    store, chat = Store(), Scripted()
+    assert [r.answer for r in go(store=store, chat=chat).rows] == [str(i) for i in range(3)] and len(chat.asked) == 3
+    again = go(store=store, chat=(other := Scripted()))
+    assert all(r.stored for r in again.rows) and other.asked == []
+    assert not (environment / "elsewhere.sqlite").exists() and not (environment / "none.cassette").exists()
+
+
+def test_a_session_reads_no_environment(environment):
+    "Its budget is its own, whatever the runs of a command have spent, and it tells nobody how far it is."
+    (environment / "told" / "other.json").write_text(json.dumps(dict(money=5.0)))
+    chat, paid = Scripted(), dataclasses.replace(PROFILE, budget=0.0)
+    def answered(session): return run({"read": Read()}, questions(10), paid, corpora={"toy": Lazy(Shelf, "s")}, session=session)
+    results = answered(Session(Store(), chat, progress=False, budget=1.0))
+    assert not results.failures and len(chat.asked) == 10
+    with pytest.raises(BudgetExceeded): answered(Session(Store(), Scripted(), progress=False, budget=1.0, shared=environment / "told"))
+    assert not (environment / "elsewhere.sqlite").exists()
+
+
+def test_in_a_replay_only_stored_calls_answer(tmp_path):
+    "A given store's in the place of the cassette's; a given chat answers all the same."
+    source, tape = Store(tmp_path / "source.sqlite"), tmp_path / "run.cassette"
+    go(store=source)
+    source.pack(tape)
+    profile = dataclasses.replace(PROFILE, model=Scripted.model, endpoint=Scripted.endpoint, temperature=0.0, max_tokens=100)
+    def replayed(k=2, **session):
+        shelf = {"toy": Lazy(Shelf, "shelf", "a shelf")}
+        return run({"read": Read(k)}, questions(3), profile, corpora=shelf, session=Session(progress=False, **session))
+    for session in (dict(cassette=tape), dict(store=source, cassette=tmp_path / "none.cassette")):
+        assert [r.answer for r in replayed(**session).rows] == [str(i) for i in range(3)]
+    with pytest.raises(NotOnCassette): replayed(k=1, cassette=tape)
+    assert not replayed(k=1, chat=Scripted(), cassette=tape).failures
+
+
+@dataclass(frozen=True)
+class Careless(Read):
+    "It opens pages, and doesn't say so."
+    async def __call__(self, question, kit): return Prediction(kit.wiki.page("x").text, kit.trace, kit.usage)
+
+
+def test_a_method_gets_what_it_names_and_nothing_else():
+    [row] = go({"careless": Careless()}, questions(1)).rows
+    assert "needs = ('wiki',)" in row.error and "uses its kit's wiki" in row.error
+    class Wrong(Read): needs = ("wikki",)
+    with pytest.raises(UsageError, match="'wiki'"): go({"wrong": Wrong()}, questions(1))
+
+
+def test_the_key_knows_each_thing_that_is_needed():
+    "Another thing under a need is another prediction; what only others need is not in the key."
+    @dataclass(frozen=True)
+    class Free(Read):
+        needs: tuple = ()
+    pages, others = [Passage("p", "Tarn", "Tarn is a town.")], [Passage("p", "Tarn", "Tarn was a town.")]
+    class Other(Scripted): model = "gpt-4o"
+    def key(*needs, corpora=pages, **more): return go({"m": Free(needs=needs)}, questions(1), corpora={"toy": corpora}, **more).rows[0].key
+    assert key("router") != key("router", router=Other()) != key("router", router=Scripted())
+    assert key("wiki") == key("wiki", router=Other(), navigator=Other(), embedder=Other()) != key("wiki", corpora=others)
+    assert key("embedder") != key("embedder", embedder=Other()) and key("wiki", "corpus") == key("wiki", "corpus")

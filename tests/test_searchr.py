@@ -14,7 +14,7 @@ from twin import SOURCES, folder_of
 from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.corpora.load import load
+from treekit.experiments.provide import load
 from treekit.retrieval.informativeness import Steps
 from treekit.core.llm import CallFailed, OpenAIChat
 from treekit.core.method import Kit
@@ -193,7 +193,7 @@ def test_the_ablations_read_what_they_should():
 def test_the_steps_beyond_the_paper_change_what_is_read():
     beyond = SearchR(informative=2, similar=2, steps="all", fusion="reciprocal")
     got, _ = read_for(beyond, "Where is Norden Lyceum?")
-    assert got[0][0] == "p5" and beyond.corpus and beyond.navigator and not TABLE3["w/o QIR"].corpus and not TABLE3["w/o Dec."].navigator
+    assert got[0][0] == "p5" and beyond.needs == ("corpus", "navigator") and "corpus" not in TABLE3["w/o QIR"].needs and "navigator" not in TABLE3["w/o Dec."].needs
     assert set(TABLE3) == {"Ours", "w/o Dec.", "w/o QIR"} and set(TABLE7) == {"Ours", "w/o dense retrieval in QIR", "masked QIR", "w/o QIR"} and METHODS == {"SEARCH-R*": SearchR()}
 
 

@@ -9,8 +9,8 @@ from twin import SOURCES, folder_of
 from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage
-from treekit.corpora.load import load, load_corpus
 from treekit.scoring.short import em, f1
+from treekit.experiments.provide import load, load_corpus
 from treekit.offline.tasks import HANDLERS
 from treekit.papers.searchr.references import dangling, references, styled, told
 from treekit.experiments.run import run
@@ -263,7 +263,7 @@ def test_strange_input_is_read_in_no_time():
 
 
 SAYS = """
-from treekit.corpora.load import load, load_corpus
+from treekit.experiments.provide import load, load_corpus
 from treekit.offline.tasks import HANDLERS
 import hashlib
 said = [HANDLERS["generate_paths"](question=q.question) for q in load("musique", split="dev", n=40)]

@@ -7,8 +7,8 @@ import pytest
 from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage
-from treekit.corpora.load import load, load_corpus
 from treekit.experiments.toq import ABSTAINS, CAUSES, cause, is_right
+from treekit.experiments.provide import load, load_corpus
 from treekit.offline.tasks import HANDLERS
 from treekit.experiments.run import run
 from treekit.papers.toq.method import METHODS, TreeOfQuestion

@@ -9,7 +9,7 @@ from twin import folder_of
 from treekit.retrieval.bridging import Bridged, Mentions, Weights, aliases, mentions
 from treekit.config import Profile, UsageError, choose
 from treekit.core.types import Passage, Question
-from treekit.corpora.load import load, load_corpus
+from treekit.experiments.provide import load, load_corpus
 from treekit.core.method import Kit, configure
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval.bm25 import BM25, Hit

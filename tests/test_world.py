@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from treekit.world.drafts import FactIndex, _key
 from treekit.config import UsageError, root
-from treekit.corpora.load import WORLD, exemplars, load, load_corpus
+from treekit.experiments.provide import WORLD, exemplars, load, load_corpus
 from treekit.world.facts import CULTURES, Entity, make_block
 from treekit.world.wording import wording, write
 from treekit.world.generate import KINDS, STYLES, World

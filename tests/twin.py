@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from treekit.corpora.articles import Article, Section
-from treekit.corpora.load import load, load_corpus
+from treekit.experiments.provide import load, load_corpus
 from treekit.world.generate import World
 
 REAL = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -129,7 +129,7 @@ def _outcome(tasks, folder, as_json):
 # %% ../nbs/18_cli.ipynb #834b327d
 def _method(name, sets, source):
     "A method by its name, with fields set from words, and the dataset whose questions it is used to."
-    from treekit.corpora.load import exemplars
+    from treekit.experiments.provide import exemplars
     from treekit.core.method import configure, settings
     shown = exemplars("hotpotqa", source) if "few-shot" in find(name)[0] else []
     chosen = method(name, shown)
@@ -156,7 +156,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     """
     from treekit.core.types import Question
     from treekit.corpora.load import read_corpus
-    from treekit.experiments.run import run
+    from treekit.experiments.run import Session, run
     wanted = _assignments(sets)
     p = load_profile(profile, seed=seed, data=source(data), budget=budget, model=model, endpoint=endpoint, **{k: v for k, v in wanted.items() if k in FIELDS})
     chosen, dataset = _method(named, wanted, p.data)
@@ -164,7 +164,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     if corpus is not None and not Path(corpus).is_file(): absent("corpus file", corpus)
     def passages(): return list(read_corpus(corpus)) if corpus else _own_corpus(p, question)
     over = dict() if p.pool == "documents" and not corpus else {dataset: passages}
-    results = run({named: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus") if over else p, corpora=over, progress=not as_json)
+    results = run({named: chosen}, {dataset: [Question("ask", dataset, question)]}, replace(p, pool="corpus") if over else p, corpora=over, session=Session.from_environment(), progress=not as_json)
     [row] = results.rows
     index = results.indexing.get((named, dataset))
     if as_json: click.echo(json.dumps(row.record() | dict(model=results.model, corpus=results.corpora[dataset], index=index and vars(index), trace=row.trace.to_json()), indent=1, ensure_ascii=False))
@@ -180,7 +180,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
 
 def _own_corpus(profile, question):
     "The passages that come with the profile's first dataset in the question's language."
-    from treekit.corpora.load import datasets, load_corpus
+    from treekit.experiments.provide import datasets, load_corpus
     from treekit.language.morphemes import korean_question
     name = "komultihop" if korean_question(question) and "komultihop" in datasets(profile.data) else "hotpotqa"
     return load_corpus(name, profile.data, seed=profile.seed)

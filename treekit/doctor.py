@@ -43,7 +43,7 @@ def _parser(profile):
     return parser.fingerprint[:40]
 
 def _questions(profile):
-    from treekit.corpora.load import datasets
+    from treekit.experiments.provide import datasets
     found = datasets(profile.data)
     if not found: raise UsageError(f"no dataset in {profile.data!r}")
     return f"{profile.data}: {', '.join(found)}"

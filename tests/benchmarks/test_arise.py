@@ -16,7 +16,7 @@ from speed import enough, timed
 from treekit.papers.arise.method import ARISE
 from treekit.retrieval.bm25 import BM25
 from treekit.config import root
-from treekit.corpora.load import load
+from treekit.experiments.provide import load
 from treekit.core.store import Store
 
 LATENCY = 0.05
@@ -37,7 +37,7 @@ def questions():
 
 
 def load_pool():
-    from treekit.corpora.load import load_corpus
+    from treekit.experiments.provide import load_corpus
     return load_corpus("2wiki", "world")[:10]
 
 

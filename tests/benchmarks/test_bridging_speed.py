@@ -3,7 +3,7 @@ import time
 
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.bridging import Bridged, Mentions
-from treekit.corpora.load import load, load_corpus
+from treekit.experiments.provide import load, load_corpus
 
 
 def test_seconds_per_corpus_and_milliseconds_per_query(tmp_path, monkeypatch):

@@ -1,7 +1,7 @@
 "What quantitative retrieval costs: parses a second, once; seconds per index; milliseconds per query over 10,000 passages. Processor time, so that a busy machine says the same."
 import time
 
-from treekit.corpora.load import load, load_corpus
+from treekit.experiments.provide import load, load_corpus
 from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
 from treekit.retrieval.informativeness import Informativeness, Steps
 

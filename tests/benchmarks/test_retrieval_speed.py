@@ -72,7 +72,7 @@ def test_a_pool_of_its_own(size):
 def test_import_and_first_search():
     def run(code): return best(lambda i: subprocess.run([sys.executable, "-c", code], check=True, timeout=60))
     bare, imported = run("pass"), run("import treekit.retrieval.dense")
-    first = run("from treekit.retrieval.lucene import Lucene; from treekit.corpora.load import Passage; import tempfile, os; os.environ['TREEKIT_HOME'] = tempfile.mkdtemp(); "
+    first = run("from treekit.retrieval.lucene import Lucene; from treekit.core.types import Passage; import tempfile, os; os.environ['TREEKIT_HOME'] = tempfile.mkdtemp(); "
                 "Lucene([Passage('a', '', 'film')]).search(['film'])")
     print(f"\nimport treekit.retrieval.dense {imported - bare:.2f} s; with Java, a new index and a search {first - bare:.2f} s")
     assert imported - bare < 1.5 and first - bare < 12

@@ -16,8 +16,8 @@ from treekit.baselines import chainrag
 from treekit.baselines import search_r1
 from treekit.papers.searchr import method as searchr
 from treekit.core.types import Question
-from treekit.corpora.load import load_corpus
 from treekit.figures.verdicts import published
+from treekit.experiments.provide import load_corpus
 from treekit.core.store import Store
 
 LATENCY = 0.3

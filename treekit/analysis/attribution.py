@@ -15,7 +15,7 @@ from .outcome_rules import states, worded
 from ..core.method import Node, Trace
 from .outcomes import NO_ANSWER
 from ..offline.reading import FUNCTION, norm, stem, within
-from ..experiments.run import Row
+from ..experiments.results import Row
 
 # %% ../../nbs/13_analysis/02_attribution.ipynb #701f0930
 ERROR_KINDS = ("parse", "query", "retrieval", "sub-answer", "aggregation")
@@ -205,7 +205,7 @@ def first_error(
     "The first node that broke, and the kind of error; a right answer has none. Where the data set or the trace doesn't say enough, the finding is not applicable, and why, also if the answer is right: else a share of right answers among those that could be sorted would be too high."
     steps = gold_steps(question)
     if not steps: return Finding(NOT_APPLICABLE, why=f"{question.dataset or 'the question'} gives no sub-answers with their passages")
-    ends = next((n for n in reversed(trace.nodes) if n.kind == "answer"), None)
+    ends = trace.answer
     path = _path(trace, ends)
     if not any(queries(n) or n.data.get("hits") for n in trace.nodes):
         return Finding(NOT_APPLICABLE, why="no step of the trace searched for anything")

@@ -9,7 +9,7 @@ __all__ = ['Sorted', 'sort', 'rates', 'pick_example', 'examples_table', 'Excerpt
 from dataclasses import dataclass
 
 from ..config import Profile
-from ..experiments.run import Row
+from ..experiments.results import Row
 from ..scoring.statistics import bootstrap
 from .attribution import NOT_APPLICABLE, Finding, by_attribution
 from ..scoring.outcome_prompt import OUTCOMES
@@ -115,15 +115,11 @@ class Excerpt:
     answer_marked: bool = False  # the example is about the answer itself
 
 # %% ../../nbs/13_analysis/06_cases.ipynb #03e790c8
-def _bottom_up(trace, node):
-    for child in trace.children(node): yield from _bottom_up(trace, child)
-    yield node
-
 def _nodes_that_matter(trace, golds, broken, most):
     "The nodes to show, in order, each with how many were left out before it; and how many are left out behind the last."
     tree = any("span" in n.data for n in trace.nodes)
     roots = [r for r in trace.roots if r.kind != "answer"]
-    order = [n for r in roots for n in (_bottom_up(trace, r) if tree else trace.nodes) if n.kind != "answer"]
+    order = [n for r in roots for n in (trace.bottom_up(r) if tree else trace.nodes) if n.kind != "answer"]
     order = list({n.id: n for n in order}.values())
     named = trace.nodes[broken] if broken is not None else None
     def rank(n):

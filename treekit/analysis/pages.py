@@ -13,7 +13,7 @@ from ..config import UsageError
 from ..core.escaping import printable, ht
 from ..core.trace_text import tree_html
 from ..core.types import Passage
-from ..experiments.run import Row
+from ..experiments.results import Row
 from ..scoring.outcome_prompt import OUTCOMES
 from .outcomes import agreement, item, raters, read_annotations, write_annotation
 from .votes import agreement_rows, panel, read_votes, stale, votable, write_vote

@@ -118,10 +118,7 @@ def _steps(question):
     return steps
 
 def _bottom_up(trace):
-    def walk(n):
-        for c in trace.children(n): yield from walk(c)
-        yield n
-    return [n for r in trace.roots if r.kind == "phrase" for n in walk(r)]
+    return [n for r in trace.roots if r.kind == "phrase" for n in trace.bottom_up(r)]
 
 def _states(node, answer): return states(node.data.get("evidence", ""), answer)
 
@@ -191,7 +188,7 @@ class Case:
     @property
     def node(self) -> int:
         "The id of the node to be named, in the broken run's trace; -1 if the broken parse left nothing of it."
-        if self.fault.at is None: return next(n.id for n in self.prediction.trace.nodes if n.kind == "answer")
+        if self.fault.at is None: return self.prediction.trace.answer.id
         return next((n.id for n in self.prediction.trace.nodes if tuple(n.data.get("span", ())) == self.fault.at), -1)
 
 def seed_faults(

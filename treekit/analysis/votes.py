@@ -16,7 +16,7 @@ from ..config import UsageError
 from ..scoring.metrics import METRICS
 from ..scoring.short import NotApplicable
 from .outcomes import item, raters, read_lines, write_line
-from ..experiments.run import Row
+from ..experiments.results import Row
 from ..scoring.statistics import fleiss_kappa, pearson, spearman
 
 # %% ../../nbs/13_analysis/04_votes.ipynb #c67e3710

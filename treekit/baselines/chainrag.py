@@ -359,7 +359,7 @@ class ChainRAG:
     steps: int = 8  # sub-questions at most
     reranker: str = ""  # a cross-encoder that ranks the hundred most similar sentences; empty: none
 
-    corpus: ClassVar[bool] = True  # it looks into the passages
+    needs = ("corpus", "embedder")
 
     def __post_init__(self):
         counts = dict.fromkeys(("seeds", "anchors", "more"), (1, 1000)) | dict.fromkeys(("similar", "window"), (0, 1000))

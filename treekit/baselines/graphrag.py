@@ -36,7 +36,7 @@ class GraphRAG:
     report_share: float = 0.1  # local: for reports
     report_tokens: int = 8000  # of the elements in a report's prompt
     seed: int = 0  # of the communities, and of the shuffling
-    corpus: ClassVar[bool] = True
+    needs = ("corpus", "embedder")
 
     def __post_init__(self):
         check_fields(self, dict(gleanings=(0, 10), level=(0, 100), text_share=(0.0, 1.0), report_share=(0.0, 1.0), seed=(0, 2**31)))

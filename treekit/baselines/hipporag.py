@@ -217,7 +217,7 @@ class HippoRAG(IRCoT):
     synonyms: float = 0.8  # $\tau$
     damping: float = 0.5  # of PageRank
     specificity: bool = True  # weigh the starts by how few passages mention them
-    corpus: ClassVar[bool] = True
+    needs = ("corpus", "embedder")
     reader: ClassVar[Prompt] = READ
 
     def __post_init__(self): check_fields(self, RANGES | dict(rounds=(0, 100), synonyms=(0.0, 1.0), damping=(0.0, 0.99)))

@@ -86,7 +86,7 @@ class Example:
     rationale: str = ""  # the reasoning that leads to it
 
 def examples_from(
-    questions: list[Question],  # from the training side: `treekit.corpora.load.exemplars`
+    questions: list[Question],  # from the training side: `treekit.experiments.provide.exemplars`
 ) -> tuple[Example, ...]:
     "Solved questions, small enough to be a method's hyper-parameters."
     return tuple(Example(q.dataset, q.id, q.question, _solution(q), rationale(q)) for q in questions)

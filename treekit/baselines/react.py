@@ -277,7 +277,7 @@ class ReAct:
     examples: tuple[Example, ...] = ()  # for the self-consistency at the end: three of the question's data set are shown, if there are so many
 
     @property
-    def wiki(self) -> bool: return self.search == "wiki"  # whether it needs the data set's wiki
+    def needs(self) -> tuple: return ("wiki",) if self.search == "wiki" else ()
 
     def __post_init__(self): check_fields(self)
 

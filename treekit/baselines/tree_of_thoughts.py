@@ -8,7 +8,7 @@ __all__ = ['SCORE', 'VALUE', 'PROMPTS', 'TreeOfThoughts', 'methods']
 # %% ../../nbs/09_baselines/02_tree_of_thoughts.ipynb #ace19db5
 import re
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from .prompting import Example, examples_from
 from ..config import UsageError
@@ -52,7 +52,7 @@ class TreeOfThoughts:
     temperature: float = 0.7  # of the turns
     examples: tuple[Example, ...] = ()  # for the self-consistency at the end, as in ReAct
 
-    wiki: ClassVar[bool] = True  # it needs the data set's wiki
+    needs = ("wiki",)
 
     def __post_init__(self):
         check_fields(self)

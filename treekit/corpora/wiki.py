@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from .identity import corpus_hash
+from .identity import Passages
 from ..config import UsageError, work_dir
 from ..core.types import Passage
 from ..offline.reading import norm, sentences
@@ -66,14 +66,14 @@ class CorpusWiki:
         passages,  # of any corpus
         fingerprint: str = "",  # of the passages, where it is known
     ):
-        self.passages, self._given, self._lock = list(passages), fingerprint, threading.Lock()
+        self.passages, self._given, self._lock = Passages.of(passages), fingerprint, threading.Lock()
 
     def __repr__(self): return f"CorpusWiki({len(self.passages):,} passages)"
 
     @cached_property
     def fingerprint(self) -> str:
         "Which passages."
-        return f"corpus:{self._given or corpus_hash(self.passages)}"
+        return f"corpus:{self._given or self.passages.fingerprint}"
 
     @cached_property
     def _pages(self):

@@ -6,12 +6,13 @@
 __all__ = ['PrefixCache', 'store_of', 'prompt_bill', 'bills', 'billed_as', 'dollars', 'cost_table', 'mean_points', 'frontier']
 
 # %% ../../nbs/12_experiments/03_costs.ipynb #71373a3e
-import hashlib, os
+import hashlib
 from types import SimpleNamespace
 
 from ..config import Profile
 from ..core.prices import Price, load_prices, price_of
-from .run import Results, store_path
+from .results import Results
+from .run import Session
 from ..core.store import Store
 
 # %% ../../nbs/12_experiments/03_costs.ipynb #de00d4b2
@@ -44,8 +45,7 @@ def store_of(
     profile: Profile,
 ) -> Store:  # to be read only
     "The store that a profile's runs write to, or the cassette that is being replayed."
-    cassette = os.environ.get("TREEKIT_CASSETTE")
-    return Store.replay(cassette) if cassette else Store(store_path(profile))
+    return Session.from_environment().opened(profile)
 
 def prompt_bill(
     rows: list,  # a cell's `Row`s

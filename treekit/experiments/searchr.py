@@ -11,7 +11,11 @@ from functools import partial
 
 from . import tables as experiments
 from ..config import Profile, UsageError, load_profile
-from .run import Results, chat_for, run
+from .run import run
+from ..core.method import needs_of
+from .tables import PRINTED
+from .results import Results
+from .provide import chat_for
 
 # %% ../../nbs/12_experiments/06_searchr.ipynb #5df1b4ee
 SETS = ("musique", "hotpotqa", "2wiki")  # in the printed order
@@ -52,7 +56,7 @@ def run_rows(
 ) -> Results:
     "Run a table's rows, each with its navigator."
     parts = {}
-    for name, m in methods.items(): parts.setdefault(stages.get(name, LAST) if getattr(m, "navigator", False) else "", {})[name] = m
+    for name, m in methods.items(): parts.setdefault(stages.get(name, LAST) if "navigator" in needs_of(m) else "", {})[name] = m
     found = []
     for stage, some in parts.items():
         try: chat = navigator(P, stage, seed, named) if stage else None

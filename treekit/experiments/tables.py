@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ..config import Profile, UsageError, load_profile
 from ..core.types import Question
-from ..corpora.load import datasets, exemplars, load
-from .run import Results, run
+from .provide import datasets, exemplars, load
+from .results import Results
+from .run import run
 from ..scoring.statistics import paired_test
 
 # %% ../../nbs/12_experiments/02_tables.ipynb #3228c8ff

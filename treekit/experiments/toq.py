@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['PRINTED_AS', 'setting', 'MODEL', 'EVALUATOR_METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'CAUSES', 'questions_of',
            'by_model', 'evaluation', 'is_right', 'leading_sentence', 'scored_cells', 'on_hundred', 'against',
-           'at_level', 'by_level', 'resolved_failures', 'steps_between', 'undecomposed', 'found_in', 'cause']
+           'at_level', 'by_level', 'resolved_failures', 'steps_between', 'undecomposed', 'cause']
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #7e5c5152
 import re
@@ -16,10 +16,11 @@ from pathlib import Path
 from . import tables as experiments
 from ..config import Profile, UsageError
 from ..core.types import Passage, Question
-from ..corpora.load import datasets, load, read_corpus
+from ..corpora.load import read_corpus
 from ..scoring.short import covers, cover_em
+from .provide import datasets, load
 from ..core.method import Trace
-from .run import Results, Row
+from .results import Results, Row
 from ..scoring.statistics import bootstrap
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #0148f01b
@@ -154,10 +155,6 @@ def undecomposed(trace: Trace) -> bool:
     "Whether the decomposer was asked for the original question, and gave none."
     return any(note.startswith("not decomposed") for note in trace.roots[0].notes)
 
-def found_in(trace: Trace) -> set[str]:
-    "The ids of all passages that a tree's searches found."
-    return {h["id"] for n in trace.nodes for h in n.data.get("hits", ())}
-
 def cause(
     row: Row,
     corpus: dict[str, Passage] | None,  # id -> passage; None: not known, so nothing is long-tail
@@ -174,6 +171,6 @@ def cause(
         if q.answers and (len(there) < len(needed) or not there): return "long-tail"
         needed = needed or there
     if undecomposed(row.trace): return "not decomposable"
-    found = found_in(row.trace)
+    found = set(row.trace.retrieved)
     if needed and (not set(needed) <= found if q.supporting else not set(needed) & found): return "not retrieved"
     return "not answered"

@@ -74,7 +74,7 @@ class _Plan(_Kept):
     def __init__(self, trace, after=None, most=3, width=PAGE * 72, lines=3, columns=0):
         super().__init__(trace, after, most)
         self.lines, self.blocks, self.top = lines, {}, {}
-        self.answer = next((n for n in trace.nodes if n.kind == "answer"), None) if after is None else None
+        self.answer = trace.answer if after is None else None
         columns = max(columns, 1 + max(self.depth.values()) + bool(self.answer))
         self.each = (width - 2 - GAP * (columns - 1)) / columns
         self.last = self.chosen[-1] if self.chosen else self.root.id
@@ -144,7 +144,7 @@ def draw_search(
 # %% ../../nbs/14_figures/08_arise.ipynb #0fb23955
 def steps_to_answer(trace: Trace) -> list[Node]:
     "The line of steps that leads to a trace's answer, from its root on."
-    line = [next(n for n in reversed(trace.nodes) if n.kind == "answer")]
+    line = [trace.answer]
     while line[0].parent is not None: line.insert(0, trace.nodes[line[0].parent])
     return line
 

@@ -15,16 +15,19 @@ from ..core.escaping import printable
 from ..core.method import Node, Trace
 from ..core.types import Question
 from ..corpora.documents import DocumentTree, introduced
-from ..corpora.load import load
-from ..corpora.lookup import load_documents
 from ..experiments.arise import by_words
 from ..experiments.rdr2 import foreign
-from ..experiments.run import Row
 from ..experiments.tables import sample_questions
 from ..scoring.metrics import METRICS
 from .boxes import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
 from .plots import PAGE
 from .verdicts import compare
+from ..experiments.provide import load, load_documents
+from ..language.morphemes import clean
+from .plots import fonts
+from ..experiments.results import Row
+from ..corpora.formats import _Row
+from ..corpora.documents import _sections
 
 # %% ../../nbs/14_figures/09_rdr2.ipynb #042beb23
 OWN_CASE = "six flags over texas"  # in the paper's question, and the title of its document
@@ -74,12 +77,7 @@ def documents_of(trace: Trace) -> list[Node]:
 
 def router_views(trace: Trace, document: Node) -> list[Node]:
     "The router's views of a document in the order of Table 12: a view, then what it had unfolded."
-    found, stack = [], trace.children(document)[::-1]
-    while stack:
-        node = stack.pop()
-        if node.kind == "routing": found.append(node)
-        stack += trace.children(node)[::-1]
-    return found
+    return [n for n in trace.walk(document) if n.kind == "routing"]
 
 # %% ../../nbs/14_figures/09_rdr2.ipynb #fec67238
 def router_reply(step: Node) -> str:
@@ -311,7 +309,7 @@ def draw_routing(
 # %% ../../nbs/14_figures/09_rdr2.ipynb #e9a7254f
 def _stages(trace, lines):
     "The boxes of one method: question, retrieval, routing if there was any, passages, answer."
-    question, answer = trace.nodes[0], next(n for n in reversed(trace.nodes) if n.kind == "answer")
+    question, answer = trace.nodes[0], trace.answer
     hits = [entry(f"{h['title']} ({h['id']})", 2, "▪") for h in question.data.get("hits", [])]
     passages = [entry(f"{p['title']}: {p['text']}", lines, "▪") for p in question.data["passages"]]
     def said(document): return "; ".join(router_reply(v) for v in router_views(trace, document))

@@ -115,7 +115,7 @@ def draw_navigated(
 ):  # matplotlib figure
     "The framework at work on one question (SEARCH-R, Fig. 1)."
     nodes, W = path_steps(trace), width * 72
-    answer = next((n for n in reversed(trace.nodes) if n.kind == "answer"), None)
+    answer = trace.answer
     def number(n): return str(n.data["number"])
     def answered(n): return f"{(n.data.get('queries') or [n.text])[0]} → {n.data.get('evidence', '')}"
     question = [heading("Question"), entry(trace.nodes[0].text, 6)]

@@ -12,7 +12,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import chain
 from typing import Protocol
 from ..core.types import Passage
-from ..corpora.identity import corpus_hash
+from ..corpora.identity import Passages
 from ..language.morphemes import korean, korean_corpus
 
 # %% ../../nbs/06_retrieval/00_bm25.ipynb #1b545ae5
@@ -151,7 +151,7 @@ class BM25:
         analyze=None,  # text -> terms; default: by the passages' language
     ):
         import numpy as np, bm25s
-        self.passages, self.k1, self.b = list(passages), k1, b
+        self.passages, self.k1, self.b = Passages.of(passages), k1, b
         self.analyze = analyze or analyzer_for(self.passages)
         self._index = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64")  # summed in double precision, as in Lucene
         corpus = [self.analyze(p.contents) for p in self.passages]
@@ -162,7 +162,7 @@ class BM25:
     @cached_property
     def fingerprint(self) -> str:
         "The formula, its parameters and the corpus."
-        return f"bm25(k1={self.k1},b={self.b},{self.analyze.__name__}):{corpus_hash(self.passages)}"
+        return f"bm25(k1={self.k1},b={self.b},{self.analyze.__name__}):{self.passages.fingerprint}"
 
     def search(
         self,

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 
 from ..config import UsageError, work_dir
 from ..core.array_cache import kept_arrays
-from ..corpora.identity import corpus_hash
+from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
 
 # %% ../../nbs/06_retrieval/03_bridging.ipynb #b04a0cfd
@@ -145,8 +145,8 @@ class Mentions(Names):
         self,
         passages,  # a corpus in memory
     ):
-        self.passages = list(passages)
-        self.corpus = corpus_hash(self.passages)
+        self.passages = Passages.of(passages)
+        self.corpus = self.passages.fingerprint
         kept_arrays(work_dir("mentions") / f"{self.corpus}-v{_VERSION}.npz", lambda: _mentioned(self.passages), self._load)
 
     def _load(self, made):
@@ -186,8 +186,8 @@ def mentions(
     passages,  # a corpus in memory
 ) -> Mentions:
     "The process's one index for a corpus."
-    passages = tuple(passages)
-    return _shared(corpus_hash(passages), passages)
+    passages = Passages.of(passages)
+    return _shared(passages.fingerprint, passages)
 
 # %% ../../nbs/06_retrieval/03_bridging.ipynb #bf272958
 @dataclass(frozen=True)

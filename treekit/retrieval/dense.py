@@ -13,8 +13,12 @@ from functools import lru_cache
 from ..config import UsageError, choose, work_dir
 from ..core.array_cache import kept_arrays
 from ..core.model_files import MINILM, model_folder, model_label
-from ..corpora.identity import corpus_hash
+from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
+from pathlib import Path
+from .bm25 import english
+from ..config import Profile
+from .lucene import Lucene, build_index, find_java
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #08e0e054
 def _load_model(kind, folder):
@@ -100,10 +104,10 @@ class Dense:
         question_model: str | None = None,  # another encoder for questions (DPR); default: the same
         encoder: Embedder | None = None,  # instead of `model`: one with other settings
     ):
-        self.passages = list(passages)
+        self.passages = Passages.of(passages)
         self._passages_by = encoder or embedder(model)
         self._questions_by = embedder(question_model) if question_model else self._passages_by
-        self._corpus, self._vectors, self._making = corpus_hash(self.passages), None, threading.Lock()
+        self._corpus, self._vectors, self._making = self.passages.fingerprint, None, threading.Lock()
         models = self._passages_by.identity + (f",{model_label(question_model)}" if question_model else "")
         self.fingerprint = f"dense({models}):{self._corpus}"
 

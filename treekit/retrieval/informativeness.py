@@ -14,7 +14,7 @@ from typing import Literal
 
 from ..config import UsageError, choose, work_dir
 from ..core.array_cache import kept_arrays
-from ..corpora.identity import corpus_hash
+from ..corpora.identity import Passages
 from .bm25 import Hit, Retriever, _best, _checked
 from .bridging import _SMALL, _fold, _inverse, _runs, _table, _words, aliases, mentions
 from .dense import Hybrid
@@ -181,9 +181,9 @@ class _Indexed:
     "A corpus whose passages' entities are indexed."
     def __init__(self, passages, annotations, steps, ties, masked):
         choose("way with ties", ties, ["shared", "first"])
-        self.passages, self.annotations, self.steps = list(passages), annotations or Annotations(), steps
+        self.passages, self.annotations, self.steps = Passages.of(passages), annotations or Annotations(), steps
         self.ties, self.masked = ties, masked
-        self.corpus, self._position = corpus_hash(self.passages), {p.id: i for i, p in enumerate(self.passages)}
+        self.corpus, self._position = self.passages.fingerprint, {p.id: i for i, p in enumerate(self.passages)}
 
     @cached_property
     def fingerprint(self) -> str:

@@ -8,7 +8,7 @@ __all__ = ['INDEX_VERSION', 'find_java', 'java_class', 'build_index', 'check_ind
 # %% ../../nbs/06_retrieval/01_lucene.ipynb #b40ab9a3
 import contextlib, hashlib, importlib.metadata, importlib.util, json, os, re, shutil, subprocess, sys, tempfile, threading, time
 from pathlib import Path
-from ..corpora.identity import corpus_hash, line
+from ..corpora.identity import Passages, corpus_hash, line
 from .bm25 import Hit, analyzer_for, english, _checked
 from ..config import UsageError, choose, work_dir
 from ..core.types import Passage
@@ -269,7 +269,7 @@ class Lucene(_Opened):
         threads: int | None = None,  # for a batch of queries; default: one per core, four at most
         analyze=None,  # text -> terms; default: by the passages' language, or as the folder's stamp says
     ):
-        self.passages = None if isinstance(source, (str, Path)) else list(source)
+        self.passages = None if isinstance(source, (str, Path)) else Passages.of(source)
         if self.passages is None: self._open_folder(source, k1, b, threads, analyze)
         else: self._open_passages(k1, b, threads, analyze)
 

@@ -10,7 +10,7 @@ __all__ = ['answer_recall', 'entity_recall', 'str_em', 'hit', 'rouge_l', 'disamb
 import re, string
 from collections import Counter
 from functools import cache
-from .judges import HashedWords, OfflineReader, WordOverlap
+from .judges import HashedWords, WordOverlap
 from .short import _content, _golds, _overlap, covers, normalise
 from .statistics import mauve
 
@@ -76,11 +76,11 @@ def rouge_l(
 def disambig_f1(
     answer: str,
     pairs,  # per reading, its question and its short answers
-    reader=None,  # (questions, text) -> an answer for each; default: the offline stand-in
+    reader=None,  # (questions, text) -> an answer for each; not needed where nothing is asked
 ) -> float:
     "Disambig-F1 (Stelmakh et al. 2022): mean token F1 of what a reader finds in the text for each reading."
     pairs = _golds(pairs)
-    found = (reader or OfflineReader())([question for question, _ in pairs], answer)
+    found = reader([question for question, _ in pairs], answer)
     def one(said, gold):
         said, gold = normalise(said).split(), normalise(gold).split()
         return _overlap(said, gold)[0] if said and gold else float(said == gold)

@@ -7,7 +7,7 @@ __all__ = ['METRICS', 'STAND_INS']
 
 # %% ../../nbs/07_scoring/05_metrics.ipynb #e36e3452
 from ..core.types import Question
-from .judges import OfflineReader, WordOverlap
+from .judges import WordOverlap
 from .long import answer_recall, claim_recall, disambig_f1, entity_recall, hit, rouge_l, str_em
 from .short import NotApplicable, _golds, cover_em, em, f1, list_scores, precision, recall
 
@@ -45,4 +45,4 @@ METRICS = {  # printed name -> (answer, question) -> value
 }
 
 # %% ../../nbs/07_scoring/05_metrics.ipynb #c6041717
-STAND_INS = {"Dis-F1": OfflineReader.name, "Cla": WordOverlap().name}  # printed name -> what judges it, unless another judge is given
+STAND_INS = {"Cla": WordOverlap().name}  # printed name -> what judges it, unless another judge is given

@@ -17,7 +17,7 @@ from pathlib import Path
 from ..retrieval.bm25 import BM25
 from ..config import UsageError, choose, root, work_dir
 from ..core.types import Question
-from ..corpora.load import load, load_corpus
+from ..world.generate import World
 from .sft import Example, Recipe, adapted, digest, encode, generate, kept, load_model, pinned, save_model, tiny_model, tokenizer_of, train, trained_by
 from ..offline.following import names_in
 from ..core.fingerprints import method_fingerprint
@@ -175,12 +175,12 @@ def _made_by():
     tiny = PRESETS["tiny"]
     return [method_fingerprint(tiny.method), method_fingerprint(ExtractiveChat()), hashlib.sha256((root() / "data" / "world" / "en.toml").read_bytes()).hexdigest(), tiny.questions, str(tiny.method), trained_by("treekit.training.navigator_data")]
 
-def kit_of(dataset: str = "musique", seed: int = 0) -> Callable:  # question -> Kit
+def kit_of(seed: int = 0) -> Callable:  # question -> Kit
     "The offline reader and BM25 over the world's passages."
-    reader, shelf = ExtractiveChat(), BM25(load_corpus(dataset, seed=seed))
+    reader, shelf = ExtractiveChat(), BM25(World(seed=seed).passages())
     return lambda question: Kit(reader, shelf)
 
-def _questions(): return [*{q.question: q for name, n in PRESETS["tiny"].questions.items() for q in load(name, "world", "train", n)}.values()]  # 2Wiki's chains are MuSiQue's
+def _questions(): return [*{q.question: q for name, n in PRESETS["tiny"].questions.items() for q in World().dataset(name, n, "train")}.values()]  # 2Wiki's chains are MuSiQue's
 
 def _tiny_pairs():
     pairs, counts = asyncio.run(collected(_questions(), kit_of(), PRESETS["tiny"].method))
@@ -231,7 +231,7 @@ REWARDS = {"answer F1": "of the final answer along the most likely path, percent
 
 def held_out() -> list[Question]:
     "The questions that no tiny navigator learns from."
-    return load("musique", "world", "dev", PRESETS["tiny"].test)
+    return World().dataset("musique", PRESETS["tiny"].test)
 
 def divergence(
     model,

@@ -50,9 +50,9 @@ class RDR2(Reader):
             if value is not None and value < least: raise UsageError(f"{name} should be at least {least}, not {value}")
 
     @property
-    def documents(self) -> bool:
-        "Whether it needs the documents' trees."
-        return self.routing and self.top_k > 0
+    def needs(self) -> tuple[str, ...]:
+        "The documents' trees, and who routes through them."
+        return ("documents", "router") if self.routing and self.top_k > 0 else ()
 
     def resolve(self, name: str):
         "What the reading has for a name of `READINGS`, unless a field of that name says otherwise."

@@ -7,7 +7,7 @@ __all__ = ['THOUGHT_QUERIES', 'KOREAN', 'BASELINES', 'PROMPTS', 'respond_and_eva
            'PreviousContext', 'FollowUp']
 
 # %% ../../../nbs/10_papers/2_toq/02_baselines.ipynb #01319ca5
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from ...core.types import Question
@@ -115,7 +115,7 @@ KOREAN = {FOLLOW_UP.name: _FOLLOW_UP, INTERMEDIATE.name: _INTERMEDIATE, NEXT_THO
 
 def worded(kit: Kit, lang: str) -> Kit:
     "The kit with the language's wordings in the place of the English ones; trace and usage stay the same objects."
-    return kit if lang == "en" else replace(kit, prompts=kit.prompts | {name: kit.prompts.get(p.name, p) for name, p in KOREAN.items()})
+    return kit if lang == "en" else kit.reworded({name: kit.prompts.get(p.name, p) for name, p in KOREAN.items()})
 
 # %% ../../../nbs/10_papers/2_toq/02_baselines.ipynb #0d5cc664
 @dataclass(frozen=True)

@@ -253,9 +253,9 @@ class TreeRare:
     max_words: int = 256  # longer questions are refused: every three words can cost two calls
 
     @property
-    def parses(self):
-        "Whether it needs the questions' parses."
-        return self.tree != "none"
+    def needs(self) -> tuple[str, ...]:
+        "The questions' parses."
+        return ("parser",) if self.tree != "none" else ()
 
     def __post_init__(self): check_fields(self)
 
@@ -265,7 +265,7 @@ class TreeRare:
         if not text: raise UsageError("the question is empty")
         if (n := len(text.split())) > self.max_words:
             raise UsageError(f"the question has {n} words; TreeRare parses at most max_words={self.max_words}")
-        [parse] = await asyncio.to_thread(kit.parse, [text]) if self.parses else [Parse(text, ())]
+        [parse] = await asyncio.to_thread(kit.parse, [text]) if self.needs else [Parse(text, ())]
         phrases = phrase_tree(parse, self.tree, self.min_tokens, self.merge_unary, self.merge_contentless, self.nodes)
         root = plant(phrases, kit.trace)
         subquestions, final = BY_FAMILY[prompt_family(question, self.family)]

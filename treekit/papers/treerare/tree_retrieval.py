@@ -10,7 +10,7 @@ __all__ = ['MS_MARCO', 'INHERITED', 'METHODS', 'PUBLIC_CODE', 'StandIn', 'rerank
 import asyncio
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Literal
 
 from ...retrieval.bridging import Bridged
 from ...config import UsageError
@@ -197,7 +197,7 @@ class TreeRetrieval:
     evidence: Literal["nodes", "root"] = "nodes"  # what the answer is made from: every node's passages, or the root's
     bridging: bool = False  # follow what a node's best passages mention; not in the paper
 
-    parses: ClassVar[bool] = True  # it needs the questions' parses
+    needs = ("parser",)
 
     def __post_init__(self): check_fields(self)
 
