@@ -15,6 +15,7 @@ from .formats import DataError, _hash, _KINDS, _question, _Row
 
 # %% ../../nbs/03_corpora/02_load.ipynb #4f2d5fa1
 def _text(path):
+    "A file's text."
     try: return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError: raise UsageError(f"no file {path.name!r}: give the path of a file that exists") from None
     except UnicodeDecodeError as e: raise DataError(f"{path.name}: not UTF-8 text (byte {e.start}); convert it to UTF-8") from None
@@ -26,26 +27,41 @@ def _lines(path):
         try: yield json.loads(line), f"{path.name}, line {n}"
         except json.JSONDecodeError as e: raise DataError(f"{path.name}, line {n}: not JSON ({e.msg} at column {e.colno})") from None
 
+# %% ../../nbs/03_corpora/02_load.ipynb #926f7057
+def _query_log(path):
+    "A query log: one question a line."
+    for n, line in enumerate(_text(path).splitlines(), 1):
+        if line.strip(): yield {"question": line.strip()}, f"{path.name}, line {n}"
+
+def _korquad_questions(record, where):
+    "KorQuAD's page: paragraphs, and in each its questions."
+    for p in record["paragraphs"]:
+        for q in p.get("qas", []): yield {**q, "context": p.get("context"), "title": record.get("title", "")}, where
+
 def _records(path, split="dev"):
-    "(record, where) for each record of a JSON or JSONL file."
-    if path.suffix == ".jsonl": yield from _lines(path); return
-    if path.suffix == ".txt":  # a query log: one question a line
-        yield from (({"question": line.strip()}, f"{path.name}, line {n}") for n, line in enumerate(_text(path).splitlines(), 1) if line.strip()); return
+    "(record, where) for each record of a JSON or JSONL file, or of a query log."
+    if path.suffix in (".jsonl", ".txt"):
+        yield from _lines(path) if path.suffix == ".jsonl" else _query_log(path)
+        return
     text = _text(path)
     try: data = json.loads(text)
     except json.JSONDecodeError as e:
-        if text[:1] == "{" and e.msg == "Extra data": yield from _lines(path); return  # JSON lines under another name
+        if text[:1] == "{" and e.msg == "Extra data":  # JSON lines under another name
+            yield from _lines(path)
+            return
         raise DataError(f"{path.name}, line {e.lineno}: not JSON ({e.msg} at column {e.colno})") from None
     where = f"{path.name}, record "
     if isinstance(data, dict) and any(k in data for k in ("dev", "train", "test")):  # ASQA: {split: {id: record}}
         data = data.get(split, {})
-        if isinstance(data, dict): yield from (({"id": k, **v} if isinstance(v, dict) else v, f"{where}{k!r}") for k, v in data.items()); return
+        if isinstance(data, dict):
+            yield from (({"id": k, **v} if isinstance(v, dict) else v, f"{where}{k!r}") for k, v in data.items())
+            return
     if isinstance(data, dict) and isinstance(data.get("data"), list): data = data["data"]
     if isinstance(data, dict): data = [data]
     if not isinstance(data, list): raise DataError(f"{path.name}: should hold a list of records, not {_KINDS[type(data)]}")
     for n, record in enumerate(data, 1):
-        if isinstance(record, dict) and "qas" in str(record.get("paragraphs", ""))[:100_000]:  # KorQuAD: pages > paragraphs > questions
-            yield from (({**q, "context": p.get("context"), "title": record.get("title", "")}, f"{where}{n}") for p in record["paragraphs"] for q in p.get("qas", []))
+        if isinstance(record, dict) and "qas" in str(record.get("paragraphs", ""))[:100_000]:
+            yield from _korquad_questions(record, f"{where}{n}")
         else: yield record, f"{where}{n}"
 
 # %% ../../nbs/03_corpora/02_load.ipynb #a0f1507f
@@ -61,16 +77,21 @@ def _read(path, name, split="dev"):
     return questions
 
 # %% ../../nbs/03_corpora/02_load.ipynb #300839a8
-_ALIASES = {"hotpotqa": ("hotpotqa", "hotpot"), "musique": ("musique",), "2wiki": ("2wiki", "2wikimultihopqa"), "ambigdocs": ("ambigdocs", "ramdocs"),
-            "asqa": ("asqa",), "qampari": ("qampari",), "eli5": ("eli5",), "strategyqa": ("strategyqa",), "korquad": ("korquad",)}
-_NOT_QUESTIONS = re.compile(r"_corpus$|^articles_|_demos$")
 _SPLIT = re.compile(r"(?:^|[^a-z])(train|dev|valid|val|test)(?:[^a-z]|set|idate|idation|$)")
 
 def _split_of(stem):
+    "The split that a file's name speaks of; dev, if of none."
     found = _SPLIT.search(stem)
     return {"train": "train", "test": "test"}.get(found[1], "dev") if found else "dev"
 
+# %% ../../nbs/03_corpora/02_load.ipynb #33004919
+_ALIASES = {"hotpotqa": ("hotpotqa", "hotpot"), "musique": ("musique",), "2wiki": ("2wiki", "2wikimultihopqa"),
+            "ambigdocs": ("ambigdocs", "ramdocs"), "asqa": ("asqa",), "qampari": ("qampari",), "eli5": ("eli5",),
+            "strategyqa": ("strategyqa",), "korquad": ("korquad",)}
+_NOT_QUESTIONS = re.compile(r"_corpus$|^articles_|_demos$")
+
 def _files(folder):
+    "The files of a folder that may hold questions."
     folder = Path(folder)
     if not folder.is_dir(): raise UsageError(f"no folder {folder.name!r}: data is 'world', 'hub', or a folder or file of questions")
     return sorted(f for f in folder.iterdir() if f.suffix in (".json", ".jsonl") and not _NOT_QUESTIONS.search(f.stem))
@@ -83,17 +104,16 @@ def _find(name, folder, split):
     for a in aliases:
         for stem in (f"{a}.{split}", f"{a}_{split}", f"{a}_{split}set"):
             if stem in files: return files[stem]
-    loose = [f for s, f in files.items() for a in aliases[::-1] if name in _ALIASES and re.match(rf"{a}(?![a-z])", s) and not s.endswith((".dev", "_trainset"))]
+    def loosely(stem, a): return name in _ALIASES and re.match(rf"{a}(?![a-z])", stem) and not stem.endswith((".dev", "_trainset"))
+    loose = [f for s, f in files.items() for a in aliases[::-1] if loosely(s, a)]
     fits = list(dict.fromkeys(f for f in loose if _split_of(f.stem.lower()) == split))
     if not fits and split == "dev": fits = [f for f in loose if _split_of(f.stem.lower()) == "test"]
-    if len(fits) > 1: raise UsageError(f"{' and '.join(repr(f.name) for f in fits)} both look like the {split} questions of {name!r}: name one file instead of the folder")
+    if len(fits) > 1:
+        both = " and ".join(repr(f.name) for f in fits)
+        raise UsageError(f"{both} both look like the {split} questions of {name!r}: name one file instead of the folder")
     return fits[0] if fits else None
 
 # %% ../../nbs/03_corpora/02_load.ipynb #977d37c5
-_HUB = {"hotpotqa": ("hotpotqa/hotpot_qa", "distractor"), "musique": ("dgslibisey/MuSiQue", None), "2wiki": ("framolfese/2WikiMultihopQA", None),
-        "ambigdocs": ("yoonsanglee/AmbigDocs", None), "asqa": ("din0s/asqa", None), "strategyqa": ("ChilleD/StrategyQA", None)}
-_INSTEAD = "use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), or --data world"
-
 def _unzip(value):
     "The hub stores a list of objects as an object of lists; turn it back."
     if isinstance(value, dict) and value and all(isinstance(v, list) for v in value.values()):
@@ -103,11 +123,18 @@ def _unzip(value):
 def _hub_record(record):
     "A hub record in the format of the original file."
     record = {k: _unzip(v) for k, v in record.items()}
-    if isinstance(record.get("context"), list):
-        record["context"] = [[c["title"], c.get("sentences", c.get("content"))] if isinstance(c, dict) else c for c in record["context"]]
-        record["supporting_facts"] = [[f["title"], f.get("sent_id", f.get("sent_idx"))] if isinstance(f, dict) else f for f in record["supporting_facts"]]
-        record["evidences"] = [[e["fact"], e["relation"], e["entity"]] if isinstance(e, dict) else e for e in record.get("evidences") or []]
+    if not isinstance(record.get("context"), list): return record
+    def rows(values, row): return [row(v) if isinstance(v, dict) else v for v in values]
+    record["context"] = rows(record["context"], lambda c: [c["title"], c.get("sentences", c.get("content"))])
+    record["supporting_facts"] = rows(record["supporting_facts"], lambda f: [f["title"], f.get("sent_id", f.get("sent_idx"))])
+    record["evidences"] = rows(record.get("evidences") or [], lambda e: [e["fact"], e["relation"], e["entity"]])
     return record
+
+# %% ../../nbs/03_corpora/02_load.ipynb #7c4dc801
+_HUB = {"hotpotqa": ("hotpotqa/hotpot_qa", "distractor"), "musique": ("dgslibisey/MuSiQue", None),
+        "2wiki": ("framolfese/2WikiMultihopQA", None), "ambigdocs": ("yoonsanglee/AmbigDocs", None), "asqa": ("din0s/asqa", None),
+        "strategyqa": ("ChilleD/StrategyQA", None)}
+_INSTEAD = "use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), or --data world"
 
 def _hub(name, split):
     "All questions of a dataset on the hub."
@@ -139,7 +166,8 @@ def datasets(
     if source == "hub": return list(_HUB)
     known = [n for n in _ALIASES if any(_find(n, source, s) for s in ((split,) if split else ("dev", "train")))]
     if split not in ("", "dev"): return known
-    return known + sorted({f.name[:-len(".dev.jsonl")] for f in _files(source) if f.name.endswith(".dev.jsonl")} - {a for n in known for a in _ALIASES[n]})
+    others = {f.name[:-len(".dev.jsonl")] for f in _files(source) if f.name.endswith(".dev.jsonl")}
+    return known + sorted(others - {a for n in known for a in _ALIASES[n]})
 
 def _world_size(source):
     "Number of articles if the source is a world (`world`, `world:100000`), else 0."
@@ -168,7 +196,9 @@ def load(
     if source == "hub": return _sample(_hub(name, split), n, seed)
     if not Path(source).is_file(): choose("dataset", name, datasets(source))
     path = _find(name, source, split)
-    if path is None: raise UsageError(f"no {split} questions of {name!r} in {Path(source).name!r}: expected a file {name}.{split}.jsonl, or the dataset's own")
+    if path is None:
+        expected = f"expected a file {name}.{split}.jsonl, or the dataset's own"
+        raise UsageError(f"no {split} questions of {name!r} in {Path(source).name!r}: {expected}")
     return _sample(_read(path, name, split), n, seed)
 
 # %% ../../nbs/03_corpora/02_load.ipynb #a936ac20
@@ -178,7 +208,8 @@ def read_corpus(
     "The passages of a file, one by one; a missing id is a hash of title and text. An empty file is a `UsageError`."
     path, empty = Path(path), True
     try: file = open(path, encoding="utf-8-sig")
-    except (FileNotFoundError, IsADirectoryError): raise UsageError(f"no file {path.name!r}: give the path of a JSONL file with one passage a line") from None
+    except (FileNotFoundError, IsADirectoryError):
+        raise UsageError(f"no file {path.name!r}: give the path of a JSONL file with one passage a line") from None
     with file:
         try:
             for n, line in enumerate(file, 1):
@@ -214,7 +245,8 @@ def load_corpus(
         paths = [folder / f"{s}.jsonl" for s in stems if s and (folder / f"{s}.jsonl").is_file()]
     found = itertools.chain.from_iterable(map(read_corpus, paths)) if paths else (p for q in questions for p in q.paragraphs)
     corpus = list({p.id: p for p in found}.values())
-    if not corpus: raise UsageError(f"no passages for {name!r} in {folder.name!r}: its questions bring none, and there is no file {named[0]}.jsonl")
+    if not corpus:
+        raise UsageError(f"no passages for {name!r} in {folder.name!r}: its questions bring none, and there is no file {named[0]}.jsonl")
     return corpus
 
 # %% ../../nbs/03_corpora/02_load.ipynb #5073eb47
@@ -229,9 +261,11 @@ def exemplars(
     folder, demos = Path(source), []
     if folder.is_dir() and _find(name, source, "train") is None and (folder / "alce_demos.jsonl").is_file():
         demos = [q for q in _read(folder / "alce_demos.jsonl", name) if q.id.startswith(f"alce_demo_{name}_")]
-    if not demos and folder.is_file(): raise UsageError(f"{folder.name!r} has no training side: exemplars need a folder with {name}_trainset.jsonl")
+    if not demos and folder.is_file():
+        raise UsageError(f"{folder.name!r} has no training side: exemplars need a folder with {name}_trainset.jsonl")
     exclude = set(exclude)
-    for some in (4 * k, 4 * k + len(exclude)) if _world_size(source) else (None,):  # a world has more than anyone needs, and making them takes time
+    # a world has more than anyone needs, and making them takes time
+    for some in (4 * k, 4 * k + len(exclude)) if _world_size(source) else (None,):
         pool = [q for q in demos or load(name, source, "train", some, seed) if q.id not in exclude and q.question not in exclude]
         if len(pool) >= k: break
     if len(pool) < k: raise UsageError(f"{name!r} has {len(pool)} training questions, fewer than k={k}")
