@@ -6,13 +6,19 @@
 __all__ = ['COMMON', 'RELATIONS', 'Span', 'spans', 'sentences', 'Page', 'squeezed', 'page', 'Relation', 'asked', 'told']
 
 # %% ../../nbs/08_offline/17_korean_reading.ipynb #340d4228
-import re
-from functools import lru_cache
+import re, tomllib
+from functools import cache, lru_cache
 from typing import NamedTuple
+from ..config import root
 from ..language.particles import final, josa
 from ..language.morphemes import clean
 
 # %% ../../nbs/08_offline/17_korean_reading.ipynb #92829907
+@cache
+def _table(name):
+    "A table of Korean: data/language/ko_<name>.toml."
+    return tomllib.loads((root() / "data" / "language" / f"ko_{name}.toml").read_text(encoding="utf-8"))
+
 class Span(NamedTuple):
     "What could be an answer."
     text: str
@@ -20,12 +26,51 @@ class Span(NamedTuple):
     end: int
     kind: str  # work, date, year, number, name
 
+# %% ../../nbs/08_offline/17_korean_reading.ipynb #85b6f2ec
 _DATE = re.compile(r"\d{3,4}년 \d{1,2}월 \d{1,2}일")
 _YEAR = re.compile(r"(?<!\d)\d{3,4}년(?! \d{1,2}월)")
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:(?:만|억|조)(?: \d[\d,]*)?)*\s?(?:제곱킬로미터|킬로미터|미터|명|분|쪽|곡|회|경기|개|원|년|세|살|권|편|대|층|킬로그램|퍼센트|%|km|m|kg)?")
+_NUMBER = re.compile(
+    r"\d[\d,]*(?:\.\d+)?(?:(?:만|억|조)(?: \d[\d,]*)?)*\s?"
+    r"(?:제곱킬로미터|킬로미터|미터|명|분|쪽|곡|회|경기|개|원|년|세|살|권|편|대|층|킬로그램|퍼센트|%|km|m|kg)?")
 _WORK = re.compile(r"[〈《「『“\"']([^〉》」』”\"']+)[〉》」』”\"']")
-COMMON = frozenset("""사람 영화 소설 음반 밴드 도시 나라 기업 회사 대학 축구단 상 강 건축물 배우 감독 영화감독 소설가 정치인 식물학자 건축가 기업가 음악가 음악 각본 촬영 설계 이야기 이름 제작 제작사 원작 주연 배역
- 축구 선수 자매도시 프로듀서 시장 총장 설립자 배경 저자 작가 아버지 어머니 배우자 자녀 수도 화폐 특산물 그 그녀 이곳 인구 길이 높이 책 노래 작품 대표 옛 시내 기슭 대개 뒤 주로 오랫동안 가장 무엇보다 함께 여러 지은 그해의 출신 학생 학생들 학생들은 선수들 선수들은 쓴 만든 그의 그녀의 옷 출생 동안 레이블 작곡하 무엇 누구 어디 언제 누가 사람들 것""".split())
+COMMON = frozenset(_table("words")["common"].split())
+_HEADS = frozenset(_table("words")["institutions"].split())  # *겔레코로 대학교*: nothing goes to a bare university
+
+# %% ../../nbs/08_offline/17_korean_reading.ipynb #392cd673
+_PARTICLES = {
+    "": "에게서 에서는 에서 에게 라는 의 에 도 만 까지 부터 고 며 에는".split(),
+    "closed": "은 이 을 과 으로 이라는 이며 이고 이다 이었다 과는 으로는".split(),
+    "open": "는 가 를 와 로 며 다 고 였다 와는 로는".split()}
+_ENDS = {p: where for where, ps in _PARTICLES.items() for p in ps}
+_VERBAL = re.compile(r"(?:[하되지었였][여고며]|[가-힣](?:한|된|던|낸|린|운)|아서|어서|에서|에|인)$")
+
+def _stem(word):
+    "A word without the particle that its last sound allows; the word itself where there is none."
+    for n in range(min(len(word) - 1, 4), 0, -1):
+        if (where := _ENDS.get(word[-n:])) is None: continue
+        end = final(word[:-n])
+        is_open = end in ("", "ㄹ" if word[-n:].startswith("로") else "")
+        if not where or where == "closed" and end or where == "open" and is_open: return word[:-n]
+    return word
+
+def _stops(word):
+    "Whether a name can't go on to the left over this word."
+    return word in COMMON or bool(_VERBAL.search(word)) or _stem(word) != word and word[-1] not in "도만고며다"
+
+# %% ../../nbs/08_offline/17_korean_reading.ipynb #24dd4597
+def _names(sentence, taken):
+    "What could be names: a word with and without its particle, and what goes on to the left of it over bare words."
+    words = [(m.start(), m.end()) for m in re.finditer(r"[^\s,.()〈〉《》“”]+", sentence)]
+    for i, (a, b) in enumerate(words):
+        if any(taken[a:b]): continue
+        for end in sorted({a + len(_stem(sentence[a:b])), b}):
+            yield Span(sentence[a:end], a, end, "name")
+            start = a
+            for x, y in words[i - 1::-1][:2] if i else ():
+                belongs = sentence[start:end] in _HEADS and sentence[x:y] not in COMMON and sentence[y - 1] in "로도고만"
+                if any(taken[x:y]) or sentence[y:start].strip() or _stops(sentence[x:y]) and not belongs: break
+                start = x
+                yield Span(sentence[start:end], start, end, "name")
 
 @lru_cache(1 << 13)
 def spans(sentence: str) -> tuple[Span, ...]:
@@ -36,37 +81,10 @@ def spans(sentence: str) -> tuple[Span, ...]:
             if any(taken[m.start():m.end()]): continue
             taken[m.start():m.end()] = [True] * (m.end() - m.start())
             found.append(Span(m[1] if kind == "work" else m[0].strip(), m.start(), m.start() + len(m[0].rstrip()), kind))
-    words = [(m.start(), m.end()) for m in re.finditer(r"[^\s,.()〈〉《》“”]+", sentence)]
-    for i, (a, b) in enumerate(words):
-        if any(taken[a:b]): continue
-        for end in sorted({a + len(_stem(sentence[a:b])), b}):
-            name = [sentence[a:end]]
-            found.append(Span(name[0], a, end, "name"))
-            start = a
-            for x, y in words[i - 1::-1][:2] if i else ():  # to the left, over bare words
-                if any(taken[x:y]) or sentence[y:start].strip() or _stops(sentence[x:y]) and not (sentence[start:end] in _HEADS and sentence[x:y] not in COMMON and sentence[y - 1] in "로도고만"): break
-                start = x
-                found.append(Span(sentence[start:end], start, end, "name"))
+    found += _names(sentence, taken)
     return tuple(sorted((s for s in dict.fromkeys(found) if s.text not in COMMON), key=lambda s: (s.end, -(s.end - s.start))))
 
-_HEADS = frozenset("대학교 공과대학 영화사 출판사 레코드 상회 애슬레틱 유나이티드 로버스 유니언 원더러스".split())  # *겔레코로 대학교*: nothing goes to a bare university
-
-_PARTICLES = {"": "에게서 에서는 에서 에게 라는 의 에 도 만 까지 부터 고 며 에는".split(), "closed": "은 이 을 과 으로 이라는 이며 이고 이다 이었다 과는 으로는".split(), "open": "는 가 를 와 로 며 다 고 였다 와는 로는".split()}
-_ENDS = {p: where for where, ps in _PARTICLES.items() for p in ps}
-_VERBAL = re.compile(r"(?:[하되지었였][여고며]|[가-힣](?:한|된|던|낸|린|운)|아서|어서|에서|에|인)$")
-
-def _stem(word):
-    "A word without the particle that its last sound allows; the word itself where there is none."
-    for n in range(min(len(word) - 1, 4), 0, -1):
-        if (where := _ENDS.get(word[-n:])) is None: continue
-        end = final(word[:-n])
-        if not where or where == "closed" and end or where == "open" and end in ("", "ㄹ" if word[-n:].startswith("로") else ""): return word[:-n]
-    return word
-
-def _stops(word):
-    "Whether a name can't go on to the left over this word."
-    return word in COMMON or bool(_VERBAL.search(word)) or _stem(word) != word and word[-1] not in "도만고며다"
-
+# %% ../../nbs/08_offline/17_korean_reading.ipynb #ec4341d9
 def sentences(text: str) -> list[str]:
     "The sentences of a text."
     return [s.strip() for s in re.split(r"(?<=[다요까음임함][.!?])\s+|(?<=[.!?])\s+(?=[가-힣〈])", clean(text)) if s.strip()]
@@ -78,10 +96,12 @@ class Page(NamedTuple):
     core: str
     sentences: tuple[str, ...]
 
+# %% ../../nbs/08_offline/17_korean_reading.ipynb #1c9fb19c
 def squeezed(text: str) -> str:
     "A text without spaces and brackets, to look for names in."
     return re.sub(r"[\s〈〉《》「」『』“”\"'·]+", "", clean(text)).lower()
 
+# %% ../../nbs/08_offline/17_korean_reading.ipynb #2da7366a
 def page(document) -> Page:
     "A passage, or a text: “title: text”, “title\\ntext” or no title at all."
     if isinstance(document, str):
@@ -92,97 +112,27 @@ def page(document) -> Page:
     return Page(title, re.sub(r"\s*\([^()]*\)$", "", title), tuple(sentences(text)))
 
 # %% ../../nbs/08_offline/17_korean_reading.ipynb #08682ba4
-_ROWS = r"""
-anthem @ name @ 국가 (?:가사|작사) @ ^(?:이|가) (?:썼|노랫말)|^(?:으로|로), @ 지은 사람은 $
-composer @ name @ 작곡|음악을 맡 @ ^(?:이|가) (?:맡았|작곡|썼|음악) @ 음악(?:은|을) $
-architect @ name @ 설계|건축가(?=[은는이가를의?]|$) @ ^(?:이|가) (?:설계|하였) @ 설계(?:자)?는 $
-founder @ name @ 세운|세웠|설립자 @ ^(?:이|가) (?:세|설립|\d{4}년에) @ (?!)
-producer @ name @ 프로듀 @ ^(?:이|가) 프로듀 @ 프로듀서(?:는)? $
-director @ name @ 감독한|감독했|의 감독(?=[은을이의 ]|$)|누가 [^?]*감독|감독을 맡 @ ^(?:이|가)[^.,]{0,12}(?:감독|만든)|^ 감독의|^(?:이|가) 팀 @ 감독은 $
-author @ name @ 쓴|작가(?=[은는이가를의?]|$)|저자|썼|지은 @ ^(?:이|가) (?:쓴|지은)|^의 [가-힣]+ 소설 @ (?!)
-studio @ name @ 제작한|제작사|제작했 @ ^(?:이|가) (?:제작|한숨) @ 제작(?:사는|비는) $
-publisher @ name @ 출판사|펴낸|펴냈 @ ^에서 (?:출간|펴)|^(?:이|가) \d{4}년에 펴 @ 펴낸 곳은 $
-performer @ name @ 녹음한|녹음했|어느 밴드의|연주자 @ ^(?:이|가) 녹음|^의 음반 @ 음반은 밴드 $
-label @ name @ 음반사|음반을 낸 @ ^(?:과|와) 계약|^에서 (?:발매|나온) @ 음반사는 $|음반은 $
-stars @ name @ 출연|주연 @ ^[^.]{0,40}(?:출연|역을 맡았|주연을 맡았|주연하) @ (?:주연|배역)은[^.]*$
-member @ name @ 속한|구성원|연주한 @ ^[^.]{0,60}(?:이루어져|오른다)|^(?:(?:과|와|,) [^.]{1,60})?(?:에서 연주하|의 구성원이) @ 구성원은[^.]*$
-filmed_in @ name @ 촬영 @ ^에서[^.]{0,14}(?:촬영|이루어|보내) @ 촬영은 $
-set_in @ name @ 배경|무대 @ ^(?:을|를) (?:배경|떠나) @ 배경은[^.]*$|이야기는 $
-recorded_in @ name @ 녹음(?:되|된)|녹음 장소 @ ^에서 녹음|^의 홀 @ (?!)
-country @ name @ 어느 나라|있는 나라 @ ^의 (?:[^.]* 가에 있는 도시|도시|강)|^에 있는 도시|^의 [^ ]+ 가에|^(?:을|를) 흐 @ (?!)
-seat @ name @ 본사|어디에 있|어느 도시에 있|(?<!어느 나라)에 있는|연고지|출신지|출신인|어디 출신|어느 도시의|시상식|소재지 @ ^에 (?:본사|있는|사무실)|^의 (?:[가-힣]+ )?(?:축구단|다리|등대|시계탑|극장|도서관|온실|기차역)|^의 (?:옛|오페라)|^에서 (?:결성|경기|[가-힣]+ 사업|시상|열린)|^ 출신|^(?:을|를) 연고 @ 시상식은 $
-rector @ name @ 총장 @ ^(?:이|가) 총장|^(?:은|는) 도서관 @ 총장(?:은|을 지낸) $
-mayor @ name @ 시장(?:을 지낸|이었) @ ^(?:이|가) 오랫동안 시장|^(?:은|는) 전차 @ 시장(?:은|을 맡은) $
-named_after @ name @ 이름을 땄|이름을 딴|이름은 누구 @ ^의 이름|^에게서 왔 @ (?!)
-borders @ name @ 국경|이웃 나라 @ ^(?:과|와)(?:만)? 국경 @ 이웃 나라는 $
-capital @ name @ 수도 @ ^(?:을|를) 수도|^에 있고 @ 수도는 $
-river @ name @ 강이 흐|흐르는 강|어느 강|가에 있는 @ ^(?:이|은|는|가) (?:흐|두 해)|^ (?:가에|기슭) @ (?!)
-twin @ name @ 자매 @ ^(?:과|와) (?:자매|맺|함께) @ 자매도시(?:는)? $
-birthplace @ name @ 태어난(?! 해)|어디에서 태어|출생지 @ ^에서 (?:태어|났)|^ 출(?:신|생)|^의 모자 @ 출생지는 $
-deathplace @ name @ 어디에서 세상|사망한 도시|세상을 떠난 @ ^에서 (?:\d[^.]*)?(?:세상|사망|숨) @ (?!)
-education @ name @ 어느 대학|졸업한|공부한|출신 대학 @ ^에서 (?:공부|수학)|^(?:을|를) 졸업|^에 입학 @ (?!)
-spouse @ name @ 배우자|누구와 결혼|결혼한(?! 해) @ ^(?:과|와) (?:결혼|혼인) @ 배우자는 $
-father @ name @ 아버지 @ ^이?고 어머니|^, 어머니|^(?:과|와) [^.]{2,24}의 자녀 @ 아버지는 $
-mother @ name @ 어머니 @ ^의 자녀 @ 어머니는 $
-sibling @ name @ 형제자매 @ ^(?:과|와)(?:는)? (?:한 지붕|형제) @ 형제자매인 $
-children @ name @ 자녀 @ ^[^.]{0,60}(?:이|가) 있다|^(?:[과와] [^.]{2,30}?|, [^.]{2,60}?)?의 부모 @ 자녀로는[^.]*$
-occupation @ name @ 직업 @ (?!) @ (?!)
-club @ name @ 축구단에서 뛰|소속 축구단|에서 뛴|뛴 축구단 @ ^에서 보내|^에 입단 @ (?!)
-source @ name @ 어느 산|수원|발원 @ ^ 기슭에서|^에 있는데 @ (?!)
-ground @ name @ 홈구장(?:은 어디| 이름) @ ^에서 열|^(?:으로|로), 관중 @ 홈구장은 $|수용하는 $
-award @ name @ 상을 받|수상한|받은 @ ^(?:을|를) (?:받|수상) @ (?!)
-based_on @ work @ 원작 @ ^(?:을|를) (?:바탕|원작) @ (?!)
-known_for @ name @ 유명|특산물 @ ^(?:으로|로) (?:이름|유명)|^ 때문|^(?:을|를) 떠올 @ (?!)
-strong_in @ name @ 학문 @ ^(?:이|가) 강하|^ 강좌|^(?:을|를) 배우 @ (?!)
-currency @ name @ 화폐 @ ^(?:이|가) 통용|^(?:을|를) 쓴 @ 화폐는 $|뚫린 $
-genre @ name @ 장르|갈래 @ ^ (?:영화|소설)이다 @ (?!)
-music @ name @ 어떤 음악 @ ^ 밴드이다 @ (?!)
-material @ name @ 무엇으로 지어|재료 @ ^(?:으로|로) (?:지어|된) @ (?!)
-colours @ name @ 상징색 @ ^[^.]* 옷 @ 상징색은[^.]*$
-born @ date @ 언제 태어|생년월일|먼저 태어|나중에 태어|(?<![가-힣])나이|어린 @ 태어|출생 @ 
-died @ date @ 언제 세상|사망한 날|먼저 세상|나중에 세상 @ 사망|세상|숨 @ 
-released @ date @ 언제 (?:개봉|발매|나왔)|개봉일|발매일|처음 나온|먼저 나|나중에 나 @ 개봉|상영|시사|발매|나왔|나온 @ 
-established @ year @ 세워|설립 연도|창단|처음 수여|오래되었 @ 세|설립|창단|첫 경기|강의|수여|시상식|창업 @ 
-published @ year @ 출간 @ 출간|펴|나왔|나온 @ 
-formed @ year @ 결성 @ 결성|모였|함께 @ 
-opened @ year @ 문을 (?:연|열) @ 문을 열|테이프|공개 @ 
-married @ year @ 몇 년에 결혼|결혼한 해 @ 결혼|혼인 @ 
-independence @ year @ 독립 @ 독립 @ 
-chartered @ year @ 특허장|권리 @ 특허장|권리 @ 
-population @ number명 @ 인구|주민|살고|사람이 더|더 큰 도시|더 작은 도시 @ 인구|산다|살고|주민 @ 
-employees @ number명 @ 고용|직원 @ 고용|일하 @ 
-students @ number명 @ 학생 @ 재학생|가르 @ 
-capacity @ number명 @ 수용|관중|홈구장이 더 @ 수용|관중 @ 
-area @ number제곱킬로미터 @ 면적|넓이 @ 넓이|면적 @ 
-depth @ number미터 @ 깊이 @ 깊|재고는 @ 
-height @ number미터 @ 높이|높습|더 높|더 낮 @ 높이 @ 
-elevation @ number미터 @ 해발 @ 해발 @ 
-length @ number킬로미터 @ 몇 킬로미터|얼마나 깁|강의 길이 @ 길이|하구 @ 
-runtime @ number분 @ 몇 분|길이|더 긴|더 짧|가장 긴|가장 짧|깁니까 @ 분 @ 
-pages @ number쪽 @ 쪽 @ 쪽 @ 
-tracks @ number곡 @ 몇 곡|곡 수 @ 곡 @ 
-titles @ number회 @ 우승 @ 우승 @ 
-matches @ number경기 @ 몇 경기|출전 @ 경기 @ 
-"""
-
 class Relation:
     "A relation: the kind of its answer, how it is asked for, and how texts word it."
-    def __init__(self, row):
-        self.name, kind, asked, right, left = (row + " ").split(" @ ")
-        self.kind, self.unit = ("number", kind[6:]) if kind.startswith("number") else (kind, "")
-        self.asked, self.right, self.left = re.compile(asked), re.compile(right), re.compile(left[:-1] or "(?!)")
+    def __init__(
+        self,
+        name: str,
+        row: dict,  # of the table
+    ):
+        self.name, self.kind, self.unit = name, row["kind"], row.get("unit", "")
+        self.asked, self.right, self.left = (re.compile(row.get(part) or "(?!)") for part in ("asked", "right", "left"))
 
-_JOB = re.compile("영화감독|축구 감독|축구 선수|기업가|소설가|정치인|식물학자|건축가|배우|음악가|가수|화가|작가|교수|의사|기자|변호사|과학자|시인|군인")
-RELATIONS = {r.name: r for r in map(Relation, _ROWS.strip("\n").split("\n"))}
+RELATIONS = {name: Relation(name, row) for name, row in _table("relations").items()}
 
+# %% ../../nbs/08_offline/17_korean_reading.ipynb #dcafbd4b
 def asked(
     question: str,
 ) -> list[tuple[int, str]]:  # (place, relation), inner first: Korean asks for the last
     "The relations that a question goes through."
-    found, low = [], re.sub(r"〈[^〉]*〉", lambda m: "〈" + "·" * (len(m[0]) - 2) + "〉", clean(question))  # a title asks for nothing
-    for name, r in RELATIONS.items():
-        for m in r.asked.finditer(low): found.append((m.start(), m.end(), name))
-    found = [(a, b, "country" if name == "seat" and low[b:].startswith(" 강") else name) for a, b, name in found]  # a river is in a country
+    low = re.sub(r"〈[^〉]*〉", lambda m: "〈" + "·" * (len(m[0]) - 2) + "〉", clean(question))  # a title asks for nothing
+    found = [(m.start(), m.end(), name) for name, r in RELATIONS.items() for m in r.asked.finditer(low)]
+    def river(b, name): return name == "seat" and low[b:].startswith(" 강")  # a river is in a country
+    found = [(a, b, "country" if river(b, name) else name) for a, b, name in found]
     found.sort(key=lambda f: (f[0], -f[1]))
     out = []
     for a, b, name in found:
@@ -193,40 +143,55 @@ def asked(
     return [(a, name) for i, (a, _, name) in enumerate(out) if not i or name != out[i - 1][2] or name in ("father", "mother")]
 
 # %% ../../nbs/08_offline/17_korean_reading.ipynb #f1b00baf
+_MEASURES = ("date", "year", "number")
+_JOB = re.compile("영화감독|축구 감독|축구 선수|기업가|소설가|정치인|식물학자|건축가|배우|음악가|가수|화가|작가|교수|의사|기자|변호사|과학자|시인|군인")
+
+def _measures(r, k, sentence):
+    "Dates, years or numbers of a sentence that has the relation's words in it: (another kind, distance to the words, sentence, text)."
+    if not r.right.search(sentence): return
+    for x in spans(sentence):
+        fits = x.kind == r.kind or {r.kind, x.kind} == {"date", "year"}
+        if not fits or r.unit and not x.text.endswith(r.unit) and not (r.name == "titles" and x.text.endswith("개")): continue
+        near = min((abs(m.start() - x.start) for m in r.right.finditer(sentence)), default=99)
+        yield x.kind != r.kind, near, k, x.text[:x.text.index("년") + 1] if r.kind == "year" else x.text
+
+def _worded(r, p, sentence):
+    "Names of a sentence that stand where the relation's wording has its answer; of those that end at one place, the longest."
+    best = {}
+    for x in spans(sentence):
+        if x.kind not in ("name", "work") or squeezed(x.text) == squeezed(p.core): continue
+        before = r.left.search(sentence[:x.start]) and not sentence[x.end:].startswith(" ")
+        if not (r.right.search(sentence[x.end:]) or before): continue
+        if x.start and sentence[x.start - 1] not in " ,〈(" and x.kind == "name": continue
+        if x.end not in best or len(x.text) > len(best[x.end]): best[x.end] = x.text
+    texts = _outer(best)
+    return [josa(texts[0], "과/와") + f" {texts[1]}"] if r.name == "colours" and len(texts) > 1 else texts  # both are one answer
+
+# %% ../../nbs/08_offline/17_korean_reading.ipynb #2233af4e
+def _outer(best):
+    "Without those that end inside another's last word (노르드비크 beside 노르드비크에서)."
+    def inside(e, o):
+        "Whether the name that ends at `o` is the one that ends at `e` with something behind it that is no particle."
+        return best[o] != best[e] and best[o].startswith(best[e]) and o - e <= 3 and o > e and best[o][len(best[e]):] not in _ENDS
+    def with_particle(e, o):
+        "Whether the name that ends at `e` is the one that ends at `o` with a particle."
+        return best[e] != best[o] and best[e].startswith(best[o]) and e > o and best[e][len(best[o]):] in _ENDS
+    ends = sorted(best)
+    return [best[e] for e in ends if not any(inside(e, o) or with_particle(e, o) for o in ends)]
+
+# %% ../../nbs/08_offline/17_korean_reading.ipynb #e158b2ef
 def told(
     p: Page,
-    relation: str,
+    relation: str,  # a name in `RELATIONS`
 ) -> list[tuple[str, int]]:  # (answer, number of its sentence), best first
     "What a page offers as a relation's answers."
     r, found = RELATIONS[relation], []
-    if relation == "occupation": return [(m[0], k) for k, s in enumerate(p.sentences[:2]) if (m := _JOB.search(s.replace(p.core, "")))]
+    if relation == "occupation":
+        return [(m[0], k) for k, s in enumerate(p.sentences[:2]) if (m := _JOB.search(s.replace(p.core, "")))]
     for k, s in enumerate(p.sentences):
-        if r.kind in ("date", "year", "number"):
-            if not r.right.search(s): continue
-            for x in spans(s):
-                fits = x.kind == r.kind or r.kind == "date" and x.kind == "year" or r.kind == "year" and x.kind == "date"
-                if fits and (not r.unit or x.text.endswith(r.unit) or relation == "titles" and x.text.endswith("개")):
-                    near = min((abs(m.start() - x.start) for m in r.right.finditer(s)), default=99)
-                    text = x.text[:x.text.index("년") + 1] if r.kind == "year" else x.text
-                    found.append((x.kind != r.kind, near, k, text))
-            continue
-        best = {}
-        if relation == "performer" and (m := re.search(r"밴드 ([^,.]{2,40}?)(?:이|가) 녹음", s)):  # a band's name may be a clause: 양철 북 치는 사람들
-            found.append((0, k, 0, m[1]))
-            continue
-        for x in spans(s):
-            if x.kind not in ("name", "work") or squeezed(x.text) == squeezed(p.core): continue
-            if r.right.search(s[x.end:]) or r.left.search(s[:x.start]) and not s[x.end:].startswith(" "):
-                if x.start and s[x.start - 1] not in " ,〈(" and x.kind == "name": continue
-                keep = best.get(x.end)
-                if keep is None or len(x.text) > len(keep): best[x.end] = x.text
-        texts = _outer(best)
-        if relation == "colours" and len(texts) > 1: texts = [josa(texts[0], "과/와") + f" {texts[1]}"]  # both are one answer
-        found += [(0, k, i, t) for i, t in enumerate(texts)]
-    return list(dict.fromkeys((f[3], f[2] if r.kind in ("date", "year", "number") else f[1]) for f in sorted(found, key=lambda f: f[:3])))
-
-def _outer(best):
-    "Without those that end inside another's last word (노르드비크 beside 노르드비크에서)."
-    ends = sorted(best)
-    return [best[e] for e in ends if not any(best[o] != best[e] and best[o].startswith(best[e]) and o - e <= 3 and o > e and best[o][len(best[e]):] not in _ENDS for o in ends)
-            and not any(best[e] != best[o] and best[e].startswith(best[o]) and e > o and best[e][len(best[o]):] in _ENDS for o in ends)]
+        if r.kind in _MEASURES: found += _measures(r, k, s)
+        elif relation == "performer" and (m := re.search(r"밴드 ([^,.]{2,40}?)(?:이|가) 녹음", s)):
+            found.append((0, k, 0, m[1]))  # a band's name may be a clause: 양철 북 치는 사람들
+        else: found += [(0, k, i, t) for i, t in enumerate(_worded(r, p, s))]
+    at = 2 if r.kind in _MEASURES else 1  # where the sentence's number stands
+    return list(dict.fromkeys((f[3], f[at]) for f in sorted(found, key=lambda f: f[:3])))
