@@ -19,6 +19,7 @@ class Paragraph:
     ends: tuple[int, ...]  # where each sentence ends in the passage's text
     states: tuple[frozenset, ...]  # the relations that each sentence states
 
+# %% ../../nbs/03_corpora/03_articles.ipynb #7120099e
 @dataclass(frozen=True)
 class Section:
     "A heading with what stands below it."
@@ -26,6 +27,7 @@ class Section:
     paragraphs: tuple[Paragraph, ...] = ()
     sections: tuple["Section", ...] = ()
 
+# %% ../../nbs/03_corpora/03_articles.ipynb #8d475b21
 @dataclass(frozen=True)
 class Article:
     "An article of the wiki."

@@ -21,14 +21,17 @@ class Chunk:
     nodes: tuple[int, ...]  # the content nodes that its words stand in
     start: tuple[int, int]  # the first word's node, and its place among that node's words
 
+# %% ../../nbs/03_corpora/07_chunks.ipynb #86b83a28
 def chunks(
     tree: DocumentTree,
     words: int = 100,  # of a chunk; the last one has what is left
 ) -> list[Chunk]:
     "The document in chunks, across the borders of its sections, as DPR's Wikipedia is cut."
-    place = [(i, k, w) for i in tree.running[2] for k, w in enumerate(tree[i].text.split())]
-    cut = [place[at:at + words] for at in range(0, len(place), words)]
-    return [Chunk(Passage(f"{tree.id}#{n}", tree.title, " ".join(w for *_, w in part)), tuple(dict.fromkeys(i for i, *_ in part)), part[0][:2]) for n, part in enumerate(cut)]
+    place = [(i, k, w) for i in tree.running[2] for k, w in enumerate(tree[i].text.split())]  # node, place among its words, word
+    def chunk(n, part):
+        passage = Passage(f"{tree.id}#{n}", tree.title, " ".join(w for *_, w in part))
+        return Chunk(passage, tuple(dict.fromkeys(i for i, *_ in part)), part[0][:2])
+    return [chunk(n, place[at:at + words]) for n, at in enumerate(range(0, len(place), words))]
 
 # %% ../../nbs/03_corpora/07_chunks.ipynb #42e7c958
 def _bound(a, da, b, db):
@@ -65,7 +68,15 @@ class Located:
     nodes: tuple[int, ...]  # content nodes
     distance: float  # Levenshtein distance of the best window, as a share of the chunk's characters
 
+# %% ../../nbs/03_corpora/07_chunks.ipynb #f7d7709d
 _REACH, _RUN = 8, 2  # letters on both sides of the window that may belong to the chunk; letters in a row that agree by more than chance
+
+def _aligned(ring, wanted, begin, end):
+    "The part of a window that a chunk's letters really stand in: from the first run that agrees to the last."
+    from rapidfuzz.distance import Levenshtein
+    low = max(0, begin - _REACH)
+    runs = [b for b in Levenshtein.editops(ring[low:end + _REACH], wanted).as_matching_blocks() if b.size >= _RUN]
+    return (low + runs[0].a, low + runs[-1].a + runs[-1].size) if runs else (begin, end)
 
 def locate(
     text: str,  # a chunk's
@@ -73,7 +84,6 @@ def locate(
     limit: float = 0.5,  # the largest distance that counts; text of another page has about 0.75
 ) -> Located | None:  # None: the chunk isn't in this document
     "The content nodes that a chunk came from."
-    from rapidfuzz.distance import Levenshtein
     wanted, (whole, starts, ids) = " ".join(text.split()), tree.running
     if not wanted or not whole: return None
     over = whole[:len(wanted) - 1] if len(whole) > len(wanted) else ""
@@ -81,10 +91,7 @@ def locate(
     at, d = best_window(ring, wanted, most := int(limit * len(wanted)))
     if d > most: return None
     begin, end = at, min(at + len(wanted), len(ring))
-    if d:
-        low = max(0, at - _REACH)
-        runs = [b for b in Levenshtein.editops(ring[low:end + _REACH], wanted).as_matching_blocks() if b.size >= _RUN]
-        if runs: begin, end = low + runs[0].a, low + runs[-1].a + runs[-1].size
+    if d: begin, end = _aligned(ring, wanted, begin, end)
     while begin < end and ring[begin] == " ": begin += 1  # a blank is no node's
     while begin < end and ring[end - 1] == " ": end -= 1
     turn = len(whole) + 1  # from here on the text begins anew

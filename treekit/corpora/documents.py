@@ -27,20 +27,8 @@ class DocumentNode:
     children: tuple[int, ...] = ()  # 𝒞, in order
 
 # %% ../../nbs/03_corpora/04_documents.ipynb #684fc719
-def _marks(depth): return "=" * min(depth + 1, 6)
-
-def _line(node, depth):
-    text = node.text.replace("\\", "\\\\").replace("\n", "\\n")
-    if node.type == "structure": return text if node.parent is None else f"{_marks(depth)}{text}{_marks(depth)}"
-    return "\\" + text if text.startswith("=") else text
-
-@dataclass(frozen=True)
-class DocumentTree:
-    "A document structure tree (DST), or the part of one that a router was shown: then some ids are missing."
-    id: str  # of the document; may be empty
-    title: str  # the root's text
-    nodes: tuple[DocumentNode, ...]  # in reading order
-
+class _Walks:
+    "Walks through a tree, all by ids. What has them has `nodes`."
     @cached_property
     def _at(self): return {n.id: n for n in self.nodes}
 
@@ -49,21 +37,6 @@ class DocumentTree:
         depths = {}
         for n in self.nodes: depths[n.id] = 0 if n.parent is None else depths[n.parent] + 1
         return depths
-
-    def __len__(self): return len(self.nodes)
-    def __contains__(self, id): return id in self._at
-    def __getitem__(self, id: int) -> DocumentNode: return self._at[id]
-    def __repr__(self): return f"DocumentTree({self.title!r}, {len(self.headings)} headings, {len(self) - len(self.headings)} content nodes)"
-
-    @property
-    def root(self) -> DocumentNode:
-        "The title's node."
-        return self.nodes[0]
-
-    @cached_property
-    def headings(self) -> tuple[int, ...]:
-        "All structure nodes."
-        return tuple(n.id for n in self.nodes if n.type == "structure")
 
     def depth(self, id: int) -> int:
         "How many nodes lie above it."
@@ -97,6 +70,40 @@ class DocumentTree:
             stack += self._at[child].children[::-1]
         return tuple(below)
 
+# %% ../../nbs/03_corpora/04_documents.ipynb #80e544b9
+def _marks(depth): return "=" * min(depth + 1, 6)
+
+def _line(node, depth):
+    "A node's text as a line of the text form, on one line."
+    text = node.text.replace("\\", "\\\\").replace("\n", "\\n")
+    if node.type == "structure": return text if node.parent is None else f"{_marks(depth)}{text}{_marks(depth)}"
+    return "\\" + text if text.startswith("=") else text
+
+# %% ../../nbs/03_corpora/04_documents.ipynb #6e0ea0de
+@dataclass(frozen=True)
+class DocumentTree(_Walks):
+    "A document structure tree (DST), or the part of one that a router was shown: then some ids are missing."
+    id: str  # of the document; may be empty
+    title: str  # the root's text
+    nodes: tuple[DocumentNode, ...]  # in reading order
+
+    def __len__(self): return len(self.nodes)
+    def __contains__(self, id): return id in self._at
+    def __getitem__(self, id: int) -> DocumentNode: return self._at[id]
+    def __repr__(self):
+        n = len(self.headings)
+        return f"DocumentTree({self.title!r}, {n} headings, {len(self) - n} content nodes)"
+
+    @property
+    def root(self) -> DocumentNode:
+        "The title's node."
+        return self.nodes[0]
+
+    @cached_property
+    def headings(self) -> tuple[int, ...]:
+        "All structure nodes."
+        return tuple(n.id for n in self.nodes if n.type == "structure")
+
     def rows(self) -> Iterator[tuple[int, str, str]]:
         "Depth, type and text of all nodes but the root: what `grown` grows the tree from."
         return ((self._depths[n.id], n.type, n.text) for n in self.nodes[1:])
@@ -107,7 +114,9 @@ class DocumentTree:
         texts, starts, ids, at = [], [], [], 0
         for n in self.nodes:
             if n.type == "structure" or not (text := " ".join(n.text.split())): continue
-            texts.append(text); starts.append(at); ids.append(n.id)
+            texts.append(text)
+            starts.append(at)
+            ids.append(n.id)
             at += len(text) + 1
         return " ".join(texts), tuple(starts), tuple(ids)
 
@@ -116,18 +125,24 @@ class DocumentTree:
     ) -> str:
         "One line a node, `id: text`, a tab before it for each level."
         shown = None if visible is None else frozenset(visible)
-        return "\n".join("\t" * (depth := self._depths[n.id]) + f"{n.id}: " + _line(n, depth) for n in self.nodes
-                         if n.type == "structure" or shown is None or n.id in shown)
+        lines = []
+        for n in self.nodes:
+            if n.type == "content" and shown is not None and n.id not in shown: continue
+            depth = self._depths[n.id]
+            lines.append("\t" * depth + f"{n.id}: " + _line(n, depth))
+        return "\n".join(lines)
 
 # %% ../../nbs/03_corpora/04_documents.ipynb #32a2fe52
 def tidy(text: str) -> str:
     "A node's text: no blanks around it, every kind of line break a `\\n`."
     return "\n".join(text.strip().splitlines())
 
+# %% ../../nbs/03_corpora/04_documents.ipynb #f2317131
 def plain_title(title: str) -> str:
     "A title as titles are compared: NFC, blanks for underscores, one at a time."
     return " ".join(unicodedata.normalize("NFC", title).replace("_", " ").split())
 
+# %% ../../nbs/03_corpora/04_documents.ipynb #0c9d11f6
 def grown(
     title: str,  # the root's text
     rows: Iterable[tuple[int, str, str]],  # depth (1 is right below the root), "structure" or "content", text; in reading order
@@ -135,11 +150,15 @@ def grown(
     ids: Iterable[int] | None = None,  # of the rows, where some of the document's are missing; they ascend
 ) -> DocumentTree:
     "The tree of these rows."
-    made, children, stack, number = [(0, tidy(title), "structure", None)], {0: []}, [(0, 0, "structure")], iter(ids) if ids is not None else None
+    made, children, stack = [(0, tidy(title), "structure", None)], {0: []}, [(0, 0, "structure")]  # on the stack: depth, id, type
+    number = iter(ids) if ids is not None else None
     for depth, type, text in rows:
         at = next(number) if number else len(made)
         if not (text := tidy(text)): continue
-        while len(stack) > 1 and (stack[-1][0] >= depth or type == "structure" and stack[-1][2] == "content"): stack.pop()
+        while len(stack) > 1:
+            above, _, kind = stack[-1]
+            if above < depth and not (type == "structure" and kind == "content"): break
+            stack.pop()
         parent = stack[-1][1]
         made.append((at, text, type, parent))
         children[at] = []
@@ -151,22 +170,33 @@ def grown(
 _LINE = re.compile(r"(\t*)(\d+): (.*)", re.S)
 _ESCAPED = re.compile(r"\\(.)")
 
+def _parsed(text):
+    "Depth, id and text of each line. A line in another form is a `UsageError` that names it."
+    last = -1
+    for number, line in enumerate(text.split("\n"), 1):
+        if not (found := _LINE.fullmatch(line)): raise UsageError(f"line {number} of the document is not \"id: text\": {line[:60]!r}")
+        depth, at = len(found[1]), int(found[2])
+        first = number == 1
+        if at <= last or (depth == 0) != first or first and at:
+            raise UsageError(f"line {number} of the document: the title comes first, as 0, not indented, and ids ascend: {line[:60]!r}")
+        last = at
+        yield depth, at, found[3]
+
 def from_text(
     text: str,  # what `to_text` wrote, the whole tree or a part
     id: str = "",  # of the document
 ) -> DocumentTree:
     "The tree that was written; of a part, that part with the ids it had. A line in another form is a `UsageError` that names it."
-    rows, ids, last, title = [], [], -1, None
-    for number, line in enumerate(text.split("\n"), 1):
-        if not (found := _LINE.fullmatch(line)): raise UsageError(f"line {number} of the document is not \"id: text\": {line[:60]!r}")
-        depth, at, text = len(found[1]), int(found[2]), found[3]
-        if at <= last or (depth == 0) != (number == 1) or number == 1 and at: raise UsageError(f"line {number} of the document: the title comes first, as 0, not indented, and ids ascend: {line[:60]!r}")
-        marks, last = _marks(depth), at
+    rows, ids, title = [], [], None
+    for depth, at, text in _parsed(text):
+        marks = _marks(depth)
         heading = depth and len(text) > 2 * len(marks) and text.startswith(marks) and text.endswith(marks)
         if heading: text = text[len(marks):-len(marks)]
         text = _ESCAPED.sub(lambda m: "\n" if m[1] == "n" else m[1], text)
-        if number == 1: title = text
-        else: rows.append((depth, "structure" if heading else "content", text)); ids.append(at)
+        if not depth: title = text
+        else:
+            rows.append((depth, "structure" if heading else "content", text))
+            ids.append(at)
     return grown(title, rows, id, ids)
 
 # %% ../../nbs/03_corpora/04_documents.ipynb #43e9cbb8
@@ -178,16 +208,21 @@ def introduced(
     own = frozenset(tree.content(0))
     if not own: return tree
     inside = [(tree.depth(i) + 1, "content", tree[i].text) for i in sorted(own)]
-    return grown(tree.title, [(1, "structure", heading), *inside, *((tree.depth(n.id), n.type, n.text) for n in tree.nodes[1:] if n.id not in own)], tree.id)
+    others = [(tree.depth(n.id), n.type, n.text) for n in tree.nodes[1:] if n.id not in own]
+    return grown(tree.title, [(1, "structure", heading), *inside, *others], tree.id)
 
 # %% ../../nbs/03_corpora/04_documents.ipynb #260f31ee
-APPARATUS = frozenset("""see also|references|notes|footnotes|endnotes|sources|citations|bibliography|works cited|further reading|external links|notes and references|references and notes|references and sources|notes and sources|explanatory notes
-notes and citations|footnotes and references|citations and references|gallery|image gallery|images""".replace("\n", "|").split("|"))  # headings of sections that only point elsewhere
+APPARATUS = frozenset(heading for line in """
+see also|references|notes|footnotes|endnotes|sources|citations|bibliography|works cited|further reading|external links
+notes and references|references and notes|references and sources|notes and sources|explanatory notes
+notes and citations|footnotes and references|citations and references|gallery|image gallery|images
+""".split("\n") for heading in line.split("|") if heading)  # headings of sections that only point elsewhere
 
 def apparatus(heading: str) -> bool:
     "Whether that is all that a section of this heading does."
     return heading.strip(" :").casefold() in APPARATUS
 
+# %% ../../nbs/03_corpora/04_documents.ipynb #a30303a9
 _ITEM = re.compile(r"\s*(\*+|[-•▪](?=\s))\s*")
 
 def section_rows(
@@ -200,8 +235,11 @@ def section_rows(
         if not line.strip(): continue
         if item := _ITEM.match(line):
             if rest := line[item.end():].strip(): yield depth + led + len(item[1]) - 1, "content", f"* {rest}"
-        else: yield depth, "content", line; led = 1
+        else:
+            yield depth, "content", line
+            led = 1
 
+# %% ../../nbs/03_corpora/04_documents.ipynb #a02d2b66
 def pruned(rows: Iterable[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
     "The rows without headings that have no content anywhere below them: they lead nowhere."
     kept = []
@@ -210,19 +248,26 @@ def pruned(rows: Iterable[tuple[int, str, str]]) -> list[tuple[int, str, str]]:
     return kept[::-1]
 
 # %% ../../nbs/03_corpora/04_documents.ipynb #865175bb
+def _fields(part, where):
+    "Heading, text and sections of a record's section; a `UsageError` if it is in another form."
+    if not isinstance(part, dict): raise UsageError(f"article {where!r}: a section should be a record, not {type(part).__name__}")
+    heading, text = part.get("title") or part.get("heading") or "", part.get("text") or part.get("summary") or ""
+    below = part.get("sections") or []
+    if isinstance(heading, str) and isinstance(text, str) and isinstance(below, list): return heading, text, below
+    raise UsageError(f"article {where!r}: a section has a title and a text, and a list of sections")
+
 def _sections(record, where):
     "Rows of a record's nested sections."
     stack = [(record, 0)]
     while stack:
         part, depth = stack.pop()
-        if not isinstance(part, dict): raise UsageError(f"article {where!r}: a section should be a record, not {type(part).__name__}")
-        heading, text, below = part.get("title") or part.get("heading") or "", part.get("text") or part.get("summary") or "", part.get("sections") or []
-        if not (isinstance(heading, str) and isinstance(text, str) and isinstance(below, list)): raise UsageError(f"article {where!r}: a section has a title and a text, and a list of sections")
+        heading, text, below = _fields(part, where)
         if depth and apparatus(heading): continue
         if depth and heading: yield depth, "structure", heading
         yield from section_rows(text, depth + 1 if heading or not depth else depth)
         stack += [(s, depth + 1) for s in reversed(below)]
 
+# %% ../../nbs/03_corpora/04_documents.ipynb #1ec75736
 def _article(article):
     "Rows of an article of the world."
     stack = [(s, 1) for s in reversed(article.sections)]
@@ -237,5 +282,7 @@ def tree_of(
 ) -> DocumentTree:
     "The document structure tree of an article. Raises `UsageError` for a record in another form."
     if isinstance(article, Article): return grown(article.title, pruned(_article(article)), article.id)
-    if not isinstance(article, dict) or not isinstance(title := article.get("title"), str) or not title.strip(): raise UsageError("an article is a record with a title: {\"title\": …, \"text\": …, \"sections\": […]}")
+    title = article.get("title") if isinstance(article, dict) else None
+    if not isinstance(title, str) or not title.strip():
+        raise UsageError("an article is a record with a title: {\"title\": …, \"text\": …, \"sections\": […]}")
     return grown(title, pruned(_sections(article, title)), str(article.get("id") or ""))

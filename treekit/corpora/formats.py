@@ -16,13 +16,16 @@ class DataError(UsageError):
     "A file that can't be read; the message names the file, the line and the field."
 
 # %% ../../nbs/03_corpora/00_formats.ipynb #bf6ccc2b
-_KINDS = {str: "a string", list: "a list", dict: "an object", bool: "true or false", int: "a whole number", float: "a number", type(None): "null"}
+_KINDS = {str: "a string", list: "a list", dict: "an object", bool: "true or false", int: "a whole number", float: "a number",
+          type(None): "null"}
 
 class _Row:
     "A JSON object and where it stands; `get` checks the type of what it hands out."
     def __init__(self, data, where: str, path: str = ""):
         self.data, self.where, self.path = data, where, path
-        if not isinstance(data, dict): raise self.error(f"{'field ' + repr(path[:-1]) if path else 'the record'} should be an object, not {_KINDS[type(data)]}")
+        if isinstance(data, dict): return
+        what = "field " + repr(path[:-1]) if path else "the record"
+        raise self.error(f"{what} should be an object, not {_KINDS[type(data)]}")
 
     def error(self, message): return DataError(f"{self.where}: {message}")
 
@@ -52,8 +55,9 @@ def _hash(*parts): return hashlib.sha1("\n".join(parts).encode()).hexdigest()[:1
 def _passage(prefix, title, text): return Passage(f"{prefix}-{_hash(title, text)}", title, text)
 def _lang(text): return "ko" if re.search("[가-힣ᄀ-ᇿ]", text) else "en"
 
-def _hotpot(row, name):
-    "HotpotQA and 2WikiMultihopQA: `context` of (title, sentences), `supporting_facts`, and 2Wiki's `evidences`."
+# %% ../../nbs/03_corpora/00_formats.ipynb #140db47e
+def _context(row, name):
+    "HotpotQA's paragraphs, and where each sentence ends."
     paragraphs, ends = [], {}
     for i, entry in enumerate(row.get("context", list)):
         if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list)):
@@ -62,6 +66,11 @@ def _hotpot(row, name):
         p = _passage(_PREFIX.get(name, "p"), _squash(html.unescape(entry[0])), " ".join(s for s in sentences if s))
         paragraphs.append(p)
         ends[p.id] = [max(0, e - 1) for e in itertools.accumulate(len(s) + 1 if s else 0 for s in sentences)]
+    return tuple(paragraphs), ends
+
+def _hotpot(row, name):
+    "HotpotQA and 2WikiMultihopQA: `context` of (title, sentences), `supporting_facts`, and 2Wiki's `evidences`."
+    paragraphs, ends = _context(row, name)
     facts = row.get("supporting_facts", list, [])
     if not all(isinstance(f, list) and len(f) == 2 and isinstance(f[1], int) for f in facts):
         raise row.error("field 'supporting_facts' should be a list of (title, sentence number)")
@@ -69,8 +78,10 @@ def _hotpot(row, name):
     titles = {t for t, _ in facts}
     triples = tuple(map(tuple, row.get("evidences", list, [])))
     kind = row.get("type", str, "")
-    return dict(id=row.data.get("_id") or row.get("id"), answers=(row.get("answer"),), type=kind, hops=4 if kind == "bridge_comparison" else 2,
-                paragraphs=tuple(paragraphs), supporting=tuple(p.id for p in paragraphs if p.title in titles), facts=facts, triples=triples, meta={"sent_ends": ends})
+    return dict(
+        id=row.data.get("_id") or row.get("id"), answers=(row.get("answer"),), type=kind, hops=4 if kind == "bridge_comparison" else 2,
+        paragraphs=paragraphs, supporting=tuple(p.id for p in paragraphs if p.title in titles), facts=facts, triples=triples,
+        meta={"sent_ends": ends})
 
 # %% ../../nbs/03_corpora/00_formats.ipynb #a78d1383
 def _musique(row, name):
@@ -80,10 +91,13 @@ def _musique(row, name):
     steps = []
     for s in row.rows("question_decomposition", []):
         k = s.get("paragraph_support_idx", int, -1)
-        if k >= len(paragraphs): raise row.error(f"field '{s.path}paragraph_support_idx' is {k}, but there are {len(paragraphs)} paragraphs")
+        if k >= len(paragraphs):
+            raise row.error(f"field '{s.path}paragraph_support_idx' is {k}, but there are {len(paragraphs)} paragraphs")
         steps.append(Step(s.get("question"), s.get("answer", str, ""), paragraphs[k].id if k >= 0 else ""))
-    return dict(id=row.get("id"), answers=(row.get("answer"), *row.strings("answer_aliases", [])), type=row.get("id").split("__")[0], hops=len(steps),
-                paragraphs=tuple(paragraphs), decomposition=tuple(steps), supporting=tuple(p.id for p, r in zip(paragraphs, rows) if r.get("is_supporting", bool, False)))
+    return dict(
+        id=row.get("id"), answers=(row.get("answer"), *row.strings("answer_aliases", [])), type=row.get("id").split("__")[0],
+        hops=len(steps), paragraphs=tuple(paragraphs), decomposition=tuple(steps),
+        supporting=tuple(p.id for p, r in zip(paragraphs, rows) if r.get("is_supporting", bool, False)))
 
 # %% ../../nbs/03_corpora/00_formats.ipynb #1bd92faa
 def _ramdocs(row, name):
@@ -92,61 +106,85 @@ def _ramdocs(row, name):
     paragraphs = [_passage("rd", "", _squash(d.get("text"))) for d in rows]
     if len(entities) != len(golds): entities = (None,) * len(golds)
     question = row.get("question")
-    return dict(id="ramdocs-" + _hash(question, *(p.id for p in paragraphs)), answers=golds, paragraphs=tuple(paragraphs),
-                supporting=tuple(p.id for p, d in zip(paragraphs, rows) if d.get("type", str, "") == "correct"),
-                qa_pairs=tuple(QAPair(f"{question} ({e})" if e else question, (a,), e) for e, a in zip(entities, golds)),
-                answer_groups=tuple((a,) for a in golds), meta={"variant": "ramdocs", "wrong_answers": list(row.strings("wrong_answers", []))})
+    return dict(
+        id="ramdocs-" + _hash(question, *(p.id for p in paragraphs)), answers=golds, paragraphs=tuple(paragraphs),
+        supporting=tuple(p.id for p, d in zip(paragraphs, rows) if d.get("type", str, "") == "correct"),
+        qa_pairs=tuple(QAPair(f"{question} ({e})" if e else question, (a,), e) for e, a in zip(entities, golds)),
+        answer_groups=tuple((a,) for a in golds),
+        meta={"variant": "ramdocs", "wrong_answers": list(row.strings("wrong_answers", []))})
 
+# %% ../../nbs/03_corpora/00_formats.ipynb #661746ab
 def _ambigdocs(row, name):
     "AmbigDocs: one document and one answer for each entity that bears the `ambiguous_entity`'s name."
     rows = row.rows("documents")
     paragraphs = [_passage("ad", _squash(d.get("title")), _squash(d.get("text"))) for d in rows]
     answers, question = [d.get("answer") for d in rows], row.get("question")
-    return dict(id=f"ambigdocs-{row.data.get('qid', _hash(question))}", answers=tuple(dict.fromkeys(answers)), paragraphs=tuple(paragraphs),
-                supporting=tuple(p.id for p in paragraphs), qa_pairs=tuple(QAPair(f"{question} ({p.title})", (a,), p.title) for p, a in zip(paragraphs, answers)),
-                answer_groups=tuple((a,) for a in dict.fromkeys(answers)), meta={"entity": row.get("ambiguous_entity", str, "")})
+    return dict(
+        id=f"ambigdocs-{row.data.get('qid', _hash(question))}", answers=tuple(dict.fromkeys(answers)), paragraphs=tuple(paragraphs),
+        supporting=tuple(p.id for p in paragraphs),
+        qa_pairs=tuple(QAPair(f"{question} ({p.title})", (a,), p.title) for p, a in zip(paragraphs, answers)),
+        answer_groups=tuple((a,) for a in dict.fromkeys(answers)), meta={"entity": row.get("ambiguous_entity", str, "")})
 
 # %% ../../nbs/03_corpora/00_formats.ipynb #4fad23a2
 def _asqa(row, name):
     "ASQA, in its own format and in ALCE's: `qa_pairs` with `short_answers`, and annotators' `long_answer`s."
     pairs = tuple(QAPair(p.get("question"), p.strings("short_answers"), p.get("wikipage", str, None)) for p in row.rows("qa_pairs"))
     notes = row.rows("annotations", [])
-    known = {(k.get("wikipage", str, None) or "", _squash(k.get("content", str, None) or "")) for a in notes for k in a.rows("knowledge", [])}
+    known = {(k.get("wikipage", str, None) or "", _squash(k.get("content", str, None) or ""))
+             for a in notes for k in a.rows("knowledge", [])}
     found = [_passage("as", d.get("title", str, ""), _squash(d.get("text"))) for d in row.rows("docs", [])]
     gold = [_passage("as", t, x) for t, x in sorted(known) if x]
-    return dict(id=str(row.data.get("sample_id") or row.data.get("id") or _hash(row.data["question"])), answers=tuple(dict.fromkeys(a for p in pairs for a in p.answers)),
-                qa_pairs=pairs, long_answers=tuple(a.get("long_answer") for a in notes) or (row.get("answer"),),
-                paragraphs=tuple(dict.fromkeys(gold + found)), supporting=tuple(p.id for p in gold), meta={"wikipages": [w.get("title", str, "") for w in row.rows("wikipages", [])]})
+    return dict(
+        id=str(row.data.get("sample_id") or row.data.get("id") or _hash(row.data["question"])),
+        answers=tuple(dict.fromkeys(a for p in pairs for a in p.answers)), qa_pairs=pairs,
+        long_answers=tuple(a.get("long_answer") for a in notes) or (row.get("answer"),),
+        paragraphs=tuple(dict.fromkeys(gold + found)), supporting=tuple(p.id for p in gold),
+        meta={"wikipages": [w.get("title", str, "") for w in row.rows("wikipages", [])]})
 
+# %% ../../nbs/03_corpora/00_formats.ipynb #175453d1
 def _alce(row, name):
     "QAMPARI and ELI5 as ALCE ships them: groups of aliases, or a long answer with its claims; `docs` where they were retrieved."
     groups = row.data.get("answers") if isinstance(row.data.get("answers"), list) else []
     groups = tuple(tuple(a for a in g if a) for g in groups if isinstance(g, list))
     claims, question = row.strings("claims", []), row.get("question")
-    return dict(id=str(row.data.get("id") or row.data.get("sample_id") or f"{name}-{_hash(question)}"), answers=tuple(g[0] for g in groups if g), answer_groups=groups,
-                claims=claims, long_answers=(row.get("answer"),) if claims else (), meta={"question_ctx": row.get("question_ctx", str, "")} if claims else {},
-                paragraphs=tuple(_passage("alce", d.get("title", str, ""), _squash(d.get("text"))) for d in row.rows("docs", [])))
+    return dict(
+        id=str(row.data.get("id") or row.data.get("sample_id") or f"{name}-{_hash(question)}"),
+        answers=tuple(g[0] for g in groups if g), answer_groups=groups, claims=claims,
+        long_answers=(row.get("answer"),) if claims else (), meta={"question_ctx": row.get("question_ctx", str, "")} if claims else {},
+        paragraphs=tuple(_passage("alce", d.get("title", str, ""), _squash(d.get("text"))) for d in row.rows("docs", [])))
 
+# %% ../../nbs/03_corpora/00_formats.ipynb #9c06fdf7
 def _strategyqa(row, name):
     "StrategyQA: a yes/no `answer`, with its `facts` and `decomposition`."
-    return dict(id=row.get("qid"), answers=("yes" if row.get("answer", bool) else "no",), hops=len(row.strings("decomposition", [])),
-                decomposition=tuple(Step(q) for q in row.strings("decomposition", [])), meta={k: row.data[k] for k in ("term", "description", "facts") if k in row.data})
+    return dict(
+        id=row.get("qid"), answers=("yes" if row.get("answer", bool) else "no",), hops=len(row.strings("decomposition", [])),
+        decomposition=tuple(Step(q) for q in row.strings("decomposition", [])),
+        meta={k: row.data[k] for k in ("term", "description", "facts") if k in row.data})
 
 def _korquad(row, name):
     "KorQuAD 1.0 (SQuAD's shape): one paragraph, one extracted answer."
     p = _passage("kq", row.get("title", str, "").replace("_", " "), _squash(row.get("context")))
-    return dict(id=row.get("id"), answers=tuple(dict.fromkeys(a.get("text") for a in row.rows("answers"))), hops=1, paragraphs=(p,), supporting=(p.id,))
+    answers = tuple(dict.fromkeys(a.get("text") for a in row.rows("answers")))
+    return dict(id=row.get("id"), answers=answers, hops=1, paragraphs=(p,), supporting=(p.id,))
 
 # %% ../../nbs/03_corpora/00_formats.ipynb #d30f2ed5
-_OWN = {"id", "dataset", "question", "answers", "type", "hops", "lang", "paragraphs", "supporting", "support_ids", "decomposition", "qa_pairs", "answer_groups",
-        "long_answers", "claims", "triples", "evidences", "supporting_facts"}
+_OWN = {"id", "dataset", "question", "answers", "type", "hops", "lang", "paragraphs", "supporting", "support_ids", "decomposition",
+        "qa_pairs", "answer_groups", "long_answers", "claims", "triples", "evidences", "supporting_facts"}
+_SUPPORTS = ("supporting", "support_ids", "knowledge_ids", "gold_article_ids")
+
+def _keyed_facts(row):
+    "Supporting facts as (title, sentence): a list under `facts` counts only if all of it is pairs."
+    facts = row.get("supporting_facts", list, None)
+    if facts is not None: return facts
+    facts = row.get("facts", list, [])
+    return facts if all(isinstance(f, list) for f in facts) else []
 
 def _keyed(row, name):
     "The kit's own JSONL."
     rows = row.rows("paragraphs", [])
     paragraphs = tuple(Passage(p.get("id"), p.get("title", str, ""), p.get("text")) for p in rows)
     supporting = tuple(p.id for p, r in zip(paragraphs, rows) if r.data.get("is_supporting"))
-    supporting = supporting or next((row.strings(k) for k in ("supporting", "support_ids", "knowledge_ids", "gold_article_ids") if k in row.data), ())
+    supporting = supporting or next((row.strings(k) for k in _SUPPORTS if k in row.data), ())
     groups = row.get("answer_groups", list, [])
     answers = tuple(a for a in row.strings("answers", []) if a)
     pairs = tuple(QAPair(p.get("question"), p.strings("answers"), p.get("wikipage", str, None)) for p in row.rows("qa_pairs", []))
@@ -155,13 +193,14 @@ def _keyed(row, name):
     if row.data.get("entities") and not pairs:  # RAMDocs, re-keyed
         pairs = tuple(QAPair(f"{row.get('question')} ({e})", (a,), e) for e, a in zip(row.strings("entities"), answers))
         groups, meta["variant"] = [[a] for a in answers], row.get("dataset", str, "")
-    facts = row.get("supporting_facts", list, None)
-    if facts is None: facts = row.get("facts", list, []) if all(isinstance(f, list) for f in row.get("facts", list, [])) else []
-    return dict(id=row.get("id"), answers=answers, type=row.get("type", str, ""), hops=row.get("hops", int, 0),
-                paragraphs=paragraphs, supporting=tuple(supporting), qa_pairs=pairs, answer_groups=tuple(tuple(a for a in g if a) for g in groups),
-                decomposition=tuple(Step(s.get("question"), s.get("answer", str, ""), s.get("support_id", str, "")) for s in row.rows("decomposition", [])),
-                long_answers=row.strings("long_answers", []), claims=row.strings("claims", []),
-                triples=tuple(map(tuple, row.get("triples", list, None) or row.get("evidences", list, []))), facts=tuple((t, n) for t, n in facts), meta=meta)
+    steps = row.rows("decomposition", [])
+    triples = row.get("triples", list, None) or row.get("evidences", list, [])
+    return dict(
+        id=row.get("id"), answers=answers, type=row.get("type", str, ""), hops=row.get("hops", int, 0), paragraphs=paragraphs,
+        supporting=tuple(supporting), qa_pairs=pairs, answer_groups=tuple(tuple(a for a in g if a) for g in groups),
+        decomposition=tuple(Step(s.get("question"), s.get("answer", str, ""), s.get("support_id", str, "")) for s in steps),
+        long_answers=row.strings("long_answers", []), claims=row.strings("claims", []), triples=tuple(map(tuple, triples)),
+        facts=tuple((t, n) for t, n in _keyed_facts(row)), meta=meta)
 
 # %% ../../nbs/03_corpora/00_formats.ipynb #2e40f644
 _LOG = {"id", "question", "lang", "type"}  # the fields that an entry of a query log may have: nobody knows its answer
@@ -170,6 +209,7 @@ def _logged(row, name):
     "An entry of a query log: a question without an answer; its id is made up where it has none."
     return dict(id=row.get("id", str, "") or "log-" + _hash(row.where, row.get("question")), answers=(), type=row.get("type", str, ""))
 
+# %% ../../nbs/03_corpora/00_formats.ipynb #baa5e3d5
 def _format(d):
     "Which of the formats a record is in, by its fields; the kit's own where nothing else fits."
     if d.keys() <= _LOG: return _logged
@@ -182,9 +222,11 @@ def _format(d):
     if "qid" in d and isinstance(d.get("answer"), bool): return _strategyqa
     if "context" in d and "title" in d and "answers" in d: return _korquad
     answers = d.get("answers")
-    if "docs" in d or "claims" in d and "answer" in d or isinstance(answers, list) and any(isinstance(a, list) for a in answers): return _alce
+    has_groups = isinstance(answers, list) and any(isinstance(a, list) for a in answers)
+    if "docs" in d or "claims" in d and "answer" in d or has_groups: return _alce
     return _keyed
 
+# %% ../../nbs/03_corpora/00_formats.ipynb #dc2c08d8
 def _question(data, where, name):
     "A record of any of the formats as a `Question`."
     row = _Row(data, where)
@@ -193,6 +235,8 @@ def _question(data, where, name):
     if not text.strip(): raise row.error("field 'question' is empty")
     found = _format(row.data)(row, name)
     if not isinstance(found["id"], str) or not found["id"]: raise row.error("field 'id' should be a string that is not empty")
-    if not row.data.keys() <= _LOG and not any(a.strip() for a in found["answers"]) and not any(found.get(k) for k in ("qa_pairs", "answer_groups", "long_answers", "claims")):
+    others = ("qa_pairs", "answer_groups", "long_answers", "claims")
+    answered = any(a.strip() for a in found["answers"]) or any(found.get(k) for k in others)
+    if not row.data.keys() <= _LOG and not answered:
         raise row.error("field 'answers' is empty: a question needs an answer to be scored by")
     return Question(dataset=name, question=_squash(text), lang=row.data.get("lang") or _lang(text), **found)

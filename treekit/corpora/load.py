@@ -16,6 +16,7 @@ from .formats import DataError, _hash, _KINDS, _question, _Row
 
 # %% ../../nbs/03_corpora/02_load.ipynb #4f2d5fa1
 def _text(path):
+    "A file's text."
     try: return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError: raise UsageError(f"no file {path.name!r}: give the path of a file that exists") from None
     except UnicodeDecodeError as e: raise DataError(f"{path.name}: not UTF-8 text (byte {e.start}); convert it to UTF-8") from None
@@ -27,26 +28,41 @@ def _lines(path):
         try: yield json.loads(line), f"{path.name}, line {n}"
         except json.JSONDecodeError as e: raise DataError(f"{path.name}, line {n}: not JSON ({e.msg} at column {e.colno})") from None
 
+# %% ../../nbs/03_corpora/02_load.ipynb #926f7057
+def _query_log(path):
+    "A query log: one question a line."
+    for n, line in enumerate(_text(path).splitlines(), 1):
+        if line.strip(): yield {"question": line.strip()}, f"{path.name}, line {n}"
+
+def _korquad_questions(record, where):
+    "KorQuAD's page: paragraphs, and in each its questions."
+    for p in record["paragraphs"]:
+        for q in p.get("qas", []): yield {**q, "context": p.get("context"), "title": record.get("title", "")}, where
+
 def _records(path, split="dev"):
-    "(record, where) for each record of a JSON or JSONL file."
-    if path.suffix == ".jsonl": yield from _lines(path); return
-    if path.suffix == ".txt":  # a query log: one question a line
-        yield from (({"question": line.strip()}, f"{path.name}, line {n}") for n, line in enumerate(_text(path).splitlines(), 1) if line.strip()); return
+    "(record, where) for each record of a JSON or JSONL file, or of a query log."
+    if path.suffix in (".jsonl", ".txt"):
+        yield from _lines(path) if path.suffix == ".jsonl" else _query_log(path)
+        return
     text = _text(path)
     try: data = json.loads(text)
     except json.JSONDecodeError as e:
-        if text[:1] == "{" and e.msg == "Extra data": yield from _lines(path); return  # JSON lines under another name
+        if text[:1] == "{" and e.msg == "Extra data":  # JSON lines under another name
+            yield from _lines(path)
+            return
         raise DataError(f"{path.name}, line {e.lineno}: not JSON ({e.msg} at column {e.colno})") from None
     where = f"{path.name}, record "
     if isinstance(data, dict) and any(k in data for k in ("dev", "train", "test")):  # ASQA: {split: {id: record}}
         data = data.get(split, {})
-        if isinstance(data, dict): yield from (({"id": k, **v} if isinstance(v, dict) else v, f"{where}{k!r}") for k, v in data.items()); return
+        if isinstance(data, dict):
+            yield from (({"id": k, **v} if isinstance(v, dict) else v, f"{where}{k!r}") for k, v in data.items())
+            return
     if isinstance(data, dict) and isinstance(data.get("data"), list): data = data["data"]
     if isinstance(data, dict): data = [data]
     if not isinstance(data, list): raise DataError(f"{path.name}: should hold a list of records, not {_KINDS[type(data)]}")
     for n, record in enumerate(data, 1):
-        if isinstance(record, dict) and "qas" in str(record.get("paragraphs", ""))[:100_000]:  # KorQuAD: pages > paragraphs > questions
-            yield from (({**q, "context": p.get("context"), "title": record.get("title", "")}, f"{where}{n}") for p in record["paragraphs"] for q in p.get("qas", []))
+        if isinstance(record, dict) and "qas" in str(record.get("paragraphs", ""))[:100_000]:
+            yield from _korquad_questions(record, f"{where}{n}")
         else: yield record, f"{where}{n}"
 
 # %% ../../nbs/03_corpora/02_load.ipynb #a0f1507f
@@ -62,16 +78,21 @@ def _read(path, name, split="dev"):
     return questions
 
 # %% ../../nbs/03_corpora/02_load.ipynb #300839a8
-_ALIASES = {"hotpotqa": ("hotpotqa", "hotpot"), "musique": ("musique",), "2wiki": ("2wiki", "2wikimultihopqa"), "ambigdocs": ("ambigdocs", "ramdocs"),
-            "asqa": ("asqa",), "qampari": ("qampari",), "eli5": ("eli5",), "strategyqa": ("strategyqa",), "korquad": ("korquad",)}
-_NOT_QUESTIONS = re.compile(r"_corpus$|^articles_|_demos$")
 _SPLIT = re.compile(r"(?:^|[^a-z])(train|dev|valid|val|test)(?:[^a-z]|set|idate|idation|$)")
 
 def _split_of(stem):
+    "The split that a file's name speaks of; dev, if of none."
     found = _SPLIT.search(stem)
     return {"train": "train", "test": "test"}.get(found[1], "dev") if found else "dev"
 
+# %% ../../nbs/03_corpora/02_load.ipynb #33004919
+_ALIASES = {"hotpotqa": ("hotpotqa", "hotpot"), "musique": ("musique",), "2wiki": ("2wiki", "2wikimultihopqa"),
+            "ambigdocs": ("ambigdocs", "ramdocs"), "asqa": ("asqa",), "qampari": ("qampari",), "eli5": ("eli5",),
+            "strategyqa": ("strategyqa",), "korquad": ("korquad",)}
+_NOT_QUESTIONS = re.compile(r"_corpus$|^articles_|_demos$")
+
 def _files(folder):
+    "The files of a folder that may hold questions."
     folder = Path(folder)
     if not folder.is_dir(): raise UsageError(f"no folder {folder.name!r}: data is 'world', 'hub', or a folder or file of questions")
     return sorted(f for f in folder.iterdir() if f.suffix in (".json", ".jsonl") and not _NOT_QUESTIONS.search(f.stem))
@@ -84,17 +105,16 @@ def _find(name, folder, split):
     for a in aliases:
         for stem in (f"{a}.{split}", f"{a}_{split}", f"{a}_{split}set"):
             if stem in files: return files[stem]
-    loose = [f for s, f in files.items() for a in aliases[::-1] if name in _ALIASES and re.match(rf"{a}(?![a-z])", s) and not s.endswith((".dev", "_trainset"))]
+    def loosely(stem, a): return name in _ALIASES and re.match(rf"{a}(?![a-z])", stem) and not stem.endswith((".dev", "_trainset"))
+    loose = [f for s, f in files.items() for a in aliases[::-1] if loosely(s, a)]
     fits = list(dict.fromkeys(f for f in loose if _split_of(f.stem.lower()) == split))
     if not fits and split == "dev": fits = [f for f in loose if _split_of(f.stem.lower()) == "test"]
-    if len(fits) > 1: raise UsageError(f"{' and '.join(repr(f.name) for f in fits)} both look like the {split} questions of {name!r}: name one file instead of the folder")
+    if len(fits) > 1:
+        both = " and ".join(repr(f.name) for f in fits)
+        raise UsageError(f"{both} both look like the {split} questions of {name!r}: name one file instead of the folder")
     return fits[0] if fits else None
 
 # %% ../../nbs/03_corpora/02_load.ipynb #977d37c5
-_HUB = {"hotpotqa": ("hotpotqa/hotpot_qa", "distractor"), "musique": ("dgslibisey/MuSiQue", None), "2wiki": ("framolfese/2WikiMultihopQA", None),
-        "ambigdocs": ("yoonsanglee/AmbigDocs", None), "asqa": ("din0s/asqa", None), "strategyqa": ("ChilleD/StrategyQA", None)}
-_INSTEAD = "use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), or --data world"
-
 def _unzip(value):
     "The hub stores a list of objects as an object of lists; turn it back."
     if isinstance(value, dict) and value and all(isinstance(v, list) for v in value.values()):
@@ -104,11 +124,18 @@ def _unzip(value):
 def _hub_record(record):
     "A hub record in the format of the original file."
     record = {k: _unzip(v) for k, v in record.items()}
-    if isinstance(record.get("context"), list):
-        record["context"] = [[c["title"], c.get("sentences", c.get("content"))] if isinstance(c, dict) else c for c in record["context"]]
-        record["supporting_facts"] = [[f["title"], f.get("sent_id", f.get("sent_idx"))] if isinstance(f, dict) else f for f in record["supporting_facts"]]
-        record["evidences"] = [[e["fact"], e["relation"], e["entity"]] if isinstance(e, dict) else e for e in record.get("evidences") or []]
+    if not isinstance(record.get("context"), list): return record
+    def rows(values, row): return [row(v) if isinstance(v, dict) else v for v in values]
+    record["context"] = rows(record["context"], lambda c: [c["title"], c.get("sentences", c.get("content"))])
+    record["supporting_facts"] = rows(record["supporting_facts"], lambda f: [f["title"], f.get("sent_id", f.get("sent_idx"))])
+    record["evidences"] = rows(record.get("evidences") or [], lambda e: [e["fact"], e["relation"], e["entity"]])
     return record
+
+# %% ../../nbs/03_corpora/02_load.ipynb #7c4dc801
+_HUB = {"hotpotqa": ("hotpotqa/hotpot_qa", "distractor"), "musique": ("dgslibisey/MuSiQue", None),
+        "2wiki": ("framolfese/2WikiMultihopQA", None), "ambigdocs": ("yoonsanglee/AmbigDocs", None), "asqa": ("din0s/asqa", None),
+        "strategyqa": ("ChilleD/StrategyQA", None)}
+_INSTEAD = "use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), or --data world"
 
 def _hub(name, split):
     "All questions of a dataset on the hub."
@@ -132,7 +159,8 @@ def read_corpus(
     "The passages of a file, one by one; a missing id is a hash of title and text. An empty file is a `UsageError`."
     path, empty = Path(path), True
     try: file = open(path, encoding="utf-8-sig")
-    except (FileNotFoundError, IsADirectoryError): raise UsageError(f"no file {path.name!r}: give the path of a JSONL file with one passage a line") from None
+    except (FileNotFoundError, IsADirectoryError):
+        raise UsageError(f"no file {path.name!r}: give the path of a JSONL file with one passage a line") from None
     with file:
         try:
             for n, line in enumerate(file, 1):

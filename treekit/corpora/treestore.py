@@ -25,7 +25,8 @@ def _page(xml, options):
     try: page = ElementTree.fromstring(xml)
     except ElementTree.ParseError as e: return Skipped("", f"broken XML: {e.msg.split(':')[0]}")
     title, space = page.findtext("title") or "", page.findtext("ns") or "0"
-    if (redirect := page.find("redirect")) is not None: return Skipped(title, "redirect" if space == "0" else "namespace", redirect.get("title") or "")
+    if (redirect := page.find("redirect")) is not None:
+        return Skipped(title, "redirect" if space == "0" else "namespace", redirect.get("title") or "")
     if space != "0": return Skipped(title, "namespace")
     revision = (page.findall("revision") or [page])[-1]  # of a dump with the pages' history: the latest
     if (revision.findtext("model") or "wikitext") != "wikitext": return Skipped(title, "not wikitext")
@@ -39,12 +40,19 @@ def _record(record, options):
     tree = tree_of(record)
     return tree if len(tree) > 1 else Skipped(tree.title, "empty")
 
+# %% ../../nbs/03_corpora/06_treestore.ipynb #435fe546
+def _made(page, options):
+    "The tree of a page, whatever it comes as."
+    if isinstance(page, DocumentTree): return page
+    if isinstance(page, (dict, Article)): return _record(page, options)
+    return _page(page, options) if page.lstrip()[:5] == b"<page" else _record(json.loads(page), options)
+
 def _stored(page, options):
     "A page as it is stored: id, title, and its tree as compressed text; or why not."
-    try:
-        made = page if isinstance(page, DocumentTree) else _record(page, options) if isinstance(page, (dict, Article)) else _page(page, options) if page.lstrip()[:5] == b"<page" else _record(json.loads(page), options)
-    except (UsageError, json.JSONDecodeError, UnicodeDecodeError) as e: return Skipped("", f"broken record: {' '.join(str(e).split())[:100]}")
-    except Exception as e: return Skipped("", f"failed: {type(e).__name__}: {' '.join(str(e).split())[:100]}")  # a parser's own fault: recorded, and the other millions go on
+    def why(e): return " ".join(str(e).split())[:100]
+    try: made = _made(page, options)
+    except (UsageError, json.JSONDecodeError, UnicodeDecodeError) as e: return Skipped("", f"broken record: {why(e)}")
+    except Exception as e: return Skipped("", f"failed: {type(e).__name__}: {why(e)}")  # a parser's own fault; the other pages go on
     if isinstance(made, Skipped): return made
     try: return made.id or made.title, made.title, zlib.compress(made.to_text().encode(), 6)
     except UnicodeEncodeError: return Skipped("", "broken record: half a surrogate pair")
@@ -81,16 +89,6 @@ def _pages(source, at):
     if inside: yield at, b"<page>the dump ends here"
 
 # %% ../../nbs/03_corpora/06_treestore.ipynb #b73492f6
-_ID, _VERSION = 0x74726B64, 1  # "trkd"; raise the version when the tables change
-_TABLES = """
-CREATE TABLE about (key TEXT PRIMARY KEY, value);
-CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT UNIQUE, title TEXT, name TEXT, tree BLOB);
-CREATE INDEX names ON documents (name);
-CREATE TABLE aliases (name TEXT PRIMARY KEY, target TEXT);
-CREATE TABLE counts (reason TEXT PRIMARY KEY, n INTEGER);
-CREATE TABLE skips (title TEXT, reason TEXT);
-"""
-
 def _watch():
     "A worker ends with the process that started it, also when that was killed."
     import multiprocessing.connection
@@ -101,8 +99,11 @@ def _batches(pages, size=100, most=1 << 21):
     "Pages by the hundred, or fewer where they are long; with the place after the last."
     batch, weight = [], 0
     for at, page in pages:
-        batch.append(page); weight += len(page) if isinstance(page, bytes) else 0
-        if len(batch) == size or weight > most: yield at, batch; batch, weight = [], 0
+        batch.append(page)
+        weight += len(page) if isinstance(page, bytes) else 0
+        if len(batch) == size or weight > most:
+            yield at, batch
+            batch, weight = [], 0
     if batch: yield at, batch
 
 def _done(batches, workers, options):
@@ -121,41 +122,103 @@ def _done(batches, workers, options):
             while waiting: yield (first := waiting.popleft())[0], first[1].result()
         finally: pool.shutdown(cancel_futures=True)
 
+# %% ../../nbs/03_corpora/06_treestore.ipynb #9648d9af
+_ID, _VERSION = 0x74726B64, 1  # "trkd"; raise the version when the tables change
+_TABLES = """
+CREATE TABLE about (key TEXT PRIMARY KEY, value);
+CREATE TABLE documents (number INTEGER PRIMARY KEY, id TEXT UNIQUE, title TEXT, name TEXT, tree BLOB);
+CREATE INDEX names ON documents (name);
+CREATE TABLE aliases (name TEXT PRIMARY KEY, target TEXT);
+CREATE TABLE counts (reason TEXT PRIMARY KEY, n INTEGER);
+CREATE TABLE skips (title TEXT, reason TEXT);
+"""
+
+def _insert(db, made):
+    "One page; the reason under which it is counted, if it is none of the documents."
+    if not isinstance(made, Skipped):
+        id, title, tree = made
+        columns = (id, title, plain_title(title), tree)
+        if db.execute("INSERT OR IGNORE INTO documents (id, title, name, tree) VALUES (?, ?, ?, ?)", columns).rowcount: return None
+        db.execute("INSERT INTO skips VALUES (?, 'duplicate id')", (title,))
+        return "duplicate id"
+    title = made.title.encode(errors="replace").decode()
+    if made.reason == "redirect":
+        db.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (plain_title(title), plain_title(made.target)))
+    elif made.reason != "namespace": db.execute("INSERT INTO skips VALUES (?, ?)", (title, made.reason))
+    return made.reason.split(":")[0]
+
 def _write(db, before, at, results):
     "A batch and the place after it, in one transaction."
-    counts = Counter()
     with db:
         db.execute("BEGIN IMMEDIATE")
-        if not db.execute("UPDATE about SET value = ? WHERE key = 'at' AND value = ?", (at, before)).rowcount: raise UsageError("another build is writing into this tree store: wait for it, or give another file")
-        for made in results:
-            if isinstance(made, Skipped):
-                counts[made.reason.split(":")[0]] += 1
-                title = made.title.encode(errors="replace").decode()
-                if made.reason == "redirect": db.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (plain_title(title), plain_title(made.target)))
-                elif made.reason != "namespace": db.execute("INSERT INTO skips VALUES (?, ?)", (title, made.reason))
-            elif not db.execute("INSERT OR IGNORE INTO documents (id, title, name, tree) VALUES (?, ?, ?, ?)", (*made[:2], plain_title(made[1]), made[2])).rowcount:
-                counts["duplicate id"] += 1
-                db.execute("INSERT INTO skips VALUES (?, 'duplicate id')", made[1:2])
-        db.executemany("INSERT INTO counts VALUES (?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", sorted(counts.items()))
+        if not db.execute("UPDATE about SET value = ? WHERE key = 'at' AND value = ?", (at, before)).rowcount:
+            raise UsageError("another build is writing into this tree store: wait for it, or give another file")
+        counts = Counter(reason for made in results if (reason := _insert(db, made)))
+        update = "INSERT INTO counts VALUES (?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n"
+        db.executemany(update, sorted(counts.items()))
 
-def build(
-    source: str | Path | Iterable,  # a dump or JSONL (plain, .bz2, .gz); or records, articles, trees, always the same in the same order
-    path: str | Path,  # the store
-    workers: int | None = None,  # processes; default: one a core for a file, none of its own for an iterable. A script needs `if __name__ == "__main__":`
-    progress: bool = True,
-    **options,  # `tables` and `keep`, as for `from_wikitext`
-) -> "TreeStore":
-    "Build a store, or go on with one. Raises `UsageError` for a file that is no tree store, or one of another source."
-    from tqdm.auto import tqdm
+# %% ../../nbs/03_corpora/06_treestore.ipynb #1d4e1eeb
+def _checked(path):
+    "A line for a file that can't be a tree store."
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as db:
+            found = [db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version")]
+    except sqlite3.Error: found = None
+    if found is None or found[0] != _ID: raise UsageError(f"{path.name!r} is not a tree store: give another file")
+    if found[1] != _VERSION:
+        raise UsageError(f"{path.name!r} is a tree store of version {found[1]}, this treekit reads version {_VERSION}: build it again")
+
+def _opened(path, about):
+    "The store to write into, new or begun."
+    path = Path(path)
+    if not path.parent.is_dir(): raise UsageError(f"no folder {str(path.parent)!r} for the tree store")
+    new = not path.exists() or not path.stat().st_size  # empty: killed before its first write
+    if not new: _checked(path)
+    db = sqlite3.connect(path, timeout=60, isolation_level=None)
+    if new:
+        with db:
+            pragmas = f"PRAGMA application_id = {_ID}", f"PRAGMA user_version = {_VERSION}"
+            for statement in ("BEGIN IMMEDIATE", *pragmas, *_TABLES.strip().split("\n")): db.execute(statement)
+            db.executemany("INSERT INTO about VALUES (?, ?)", [("at", 0), ("source", about)])
+    if (was := db.execute("SELECT value FROM about WHERE key = 'source'").fetchone()[0]) != about:
+        db.close()
+        raise UsageError(f"{path.name!r} was begun from {was}, not from {about}: give another file, or delete it")
+    return db
+
+# %% ../../nbs/03_corpora/06_treestore.ipynb #316630d7
+def _source(source, options):
+    "The source, and a line that says which it is and how it is read."
+    about = "records"
     if isinstance(source, (str, Path)):
         source = Path(source)
         if not source.is_file(): raise UsageError(f"no file {str(source)!r}: give a MediaWiki dump (.xml, .xml.bz2) or articles (.jsonl)")
-        if not {".xml", ".jsonl"} & set(source.suffixes): raise UsageError(f"{source.name!r} is no .xml and no .jsonl (they may end in .bz2 or .gz)")
+        if not {".xml", ".jsonl"} & set(source.suffixes):
+            raise UsageError(f"{source.name!r} is no .xml and no .jsonl (they may end in .bz2 or .gz)")
         about = f"{source.name}, {source.stat().st_size} bytes"
-    else: about = "records"
     for option in options: choose("option of a tree store", option, ("tables", "keep"))
-    about += f", {json.dumps(options, sort_keys=True, default=sorted)}"
-    workers = workers or (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()) if isinstance(source, Path) else workers or 1
+    return source, f"{about}, {json.dumps(options, sort_keys=True, default=sorted)}"
+
+def _cores(): return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+def _fingerprint(db):
+    digest = hashlib.sha256()
+    for id, tree in db.execute("SELECT id, tree FROM documents ORDER BY number"):
+        digest.update(f"{id}\n".encode() + zlib.decompress(tree) + b"\n\n")
+    return digest.hexdigest()
+
+# %% ../../nbs/03_corpora/06_treestore.ipynb #3d33ba57
+def build(
+    source: str | Path | Iterable,  # a dump or JSONL (plain, .bz2, .gz); or records, articles, trees, always the same in the same order
+    path: str | Path,  # the store
+    workers: int | None = None,  # processes; default: one a core for a file, none of its own for an iterable
+    progress: bool = True,
+    **options,  # `tables` and `keep`, as for `from_wikitext`
+) -> "TreeStore":
+    """Build a store, or go on with one. Raises `UsageError` for a file that is no tree store, or one of another source.
+    A script that builds with several workers needs `if __name__ == "__main__":`."""
+    from tqdm.auto import tqdm
+    source, about = _source(source, options)
+    workers = workers or (_cores() if isinstance(source, Path) else 1)
     with closing(_opened(path, about)) as db:
         if not db.execute("SELECT 1 FROM about WHERE key = 'fingerprint'").fetchone():
             db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
@@ -170,35 +233,6 @@ def build(
             db.execute("PRAGMA journal_mode = DELETE")  # one file, without its log beside it
     return TreeStore(path)
 
-def _opened(path, about):
-    "The store to write into, new or begun."
-    path = Path(path)
-    if not path.parent.is_dir(): raise UsageError(f"no folder {str(path.parent)!r} for the tree store")
-    new = not path.exists() or not path.stat().st_size  # empty: killed before its first write
-    if not new: _checked(path)
-    db = sqlite3.connect(path, timeout=60, isolation_level=None)
-    if new:
-        with db:
-            for statement in ("BEGIN IMMEDIATE", f"PRAGMA application_id = {_ID}", f"PRAGMA user_version = {_VERSION}", *_TABLES.strip().split("\n")): db.execute(statement)
-            db.executemany("INSERT INTO about VALUES (?, ?)", [("at", 0), ("source", about)])
-    if (was := db.execute("SELECT value FROM about WHERE key = 'source'").fetchone()[0]) != about:
-        db.close()
-        raise UsageError(f"{path.name!r} was begun from {was}, not from {about}: give another file, or delete it")
-    return db
-
-def _checked(path):
-    "A line for a file that can't be a tree store."
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as db: found = [db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version")]
-    except sqlite3.Error: found = None
-    if found is None or found[0] != _ID: raise UsageError(f"{path.name!r} is not a tree store: give another file")
-    if found[1] != _VERSION: raise UsageError(f"{path.name!r} is a tree store of version {found[1]}, this treekit reads version {_VERSION}: build it again")
-
-def _fingerprint(db):
-    digest = hashlib.sha256()
-    for id, tree in db.execute("SELECT id, tree FROM documents ORDER BY number"): digest.update(f"{id}\n".encode() + zlib.decompress(tree) + b"\n\n")
-    return digest.hexdigest()
-
 # %% ../../nbs/03_corpora/06_treestore.ipynb #fd744018
 class TreeStore:
     "Document trees in a file. Safe to share between threads."
@@ -206,7 +240,8 @@ class TreeStore:
         self.path = Path(path)
         if not self.path.is_file(): raise UsageError(f"no tree store {str(path)!r}: build one with treekit.corpora.treestore.build")
         _checked(self.path)
-        self._db, self._lock = sqlite3.connect(f"file:{quote(str(self.path))}?mode=ro", uri=True, check_same_thread=False), threading.Lock()
+        self._db = sqlite3.connect(f"file:{quote(str(self.path))}?mode=ro", uri=True, check_same_thread=False)
+        self._lock = threading.Lock()
         if not (fingerprint := self._one("SELECT value FROM about WHERE key = 'fingerprint'")):
             so_far = len(self)
             self.close()
@@ -232,7 +267,8 @@ class TreeStore:
             ways = list(dict.fromkeys((name, name[0].upper() + name[1:])))
             for way in ways:
                 if row := self._one("SELECT id FROM documents WHERE name = ? ORDER BY number", way): return self.get(row[0])
-            name = next((row[0] for way in ways if (row := self._one("SELECT target FROM aliases WHERE name = ?", way))), "")
+            targets = (self._one("SELECT target FROM aliases WHERE name = ?", way) for way in ways)
+            name = next((row[0] for row in targets if row), "")
 
     def __iter__(self) -> Iterator[DocumentTree]:
         "All trees in their order."
@@ -244,7 +280,9 @@ class TreeStore:
     @property
     def counts(self) -> dict[str, int]:
         "What became of the pages: documents, and skips by reason."
-        with self._lock: return {"documents": self._db.execute("SELECT COUNT(*) FROM documents").fetchone()[0], **dict(self._db.execute("SELECT reason, n FROM counts ORDER BY reason"))}
+        with self._lock:
+            documents = self._db.execute("SELECT COUNT(*) FROM documents").fetchone()[0]
+            return {"documents": documents, **dict(self._db.execute("SELECT reason, n FROM counts ORDER BY reason"))}
 
     def skips(self) -> Iterator[tuple[str, str]]:
         "Titles and reasons of the pages that gave no tree, but for redirects and other namespaces."

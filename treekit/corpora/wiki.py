@@ -43,6 +43,7 @@ class WikiPage:
         wanted = " ".join(words.split()).casefold()
         return [i for i, (s, _) in enumerate(self.sentences) if wanted in s.casefold()]
 
+# %% ../../nbs/03_corpora/09_wiki.ipynb #eabb168f
 class Wiki(Protocol):
     "Pages by title."
     fingerprint: str  # which wiki: part of a prediction's key
@@ -59,6 +60,54 @@ def _trigrams(key):
     padded = f" {key} "
     return sorted({padded[i:i + 3] for i in range(len(padded) - 2)})
 
+# %% ../../nbs/03_corpora/09_wiki.ipynb #74961516
+class _Titles:
+    "Pages by title: their words, and their trigrams. Each table is made when it is first needed."
+    def __init__(self, pages): self.pages = pages  # title -> page
+
+    @cached_property
+    def names(self):
+        "Titles by their words, and by their words without what tells namesakes apart."
+        whole, bare = defaultdict(list), defaultdict(list)
+        for title in self.pages:
+            whole[_key(title)].append(title)
+            bare[_key(_APART.sub("", title))].append(title)
+        return whole, bare
+
+    @cached_property
+    def grams(self):
+        "Trigram -> titles that have it, by number; and each title's number of trigrams."
+        import numpy as np
+        found, sizes = defaultdict(list), []
+        for i, title in enumerate(self.pages):
+            grams = _trigrams(_key(title))
+            sizes.append(len(grams))
+            for g in grams: found[g].append(i)
+        return {g: np.array(at, np.int32) for g, at in found.items()}, np.array(sizes), list(self.pages)
+
+    def find(self, title):
+        "The title of the page that is meant, or None."
+        asked = " ".join(title.replace("_", " ").split())
+        if asked in self.pages: return asked
+        whole, bare = self.names
+        if not (key := _key(asked)): return None
+        same = whole.get(key) or (named if len(named := bare.get(key, [])) == 1 else [])
+        return same[0] if same else None
+
+    def similar(self, title, n, least):
+        "Titles like this one."
+        import numpy as np
+        asked, (_, bare) = " ".join(title[:300].split()), self.names
+        first = bare.get(_key(asked)) or bare.get(_key(_APART.sub("", asked)), [])
+        (postings, sizes, titles), wanted = self.grams, _trigrams(_key(asked))
+        shared = [postings[g] for g in wanted if g in postings]
+        if shared: dice = 2 * np.bincount(np.concatenate(shared), minlength=len(titles)) / (sizes + len(wanted))
+        else: dice = np.zeros(0)
+        likely = np.flatnonzero(dice >= least)
+        ranked = [titles[i] for i in likely[np.argsort(-dice[likely], kind="stable")][:n + len(first)]]
+        return list(dict.fromkeys([*first, *ranked]))[:n]
+
+# %% ../../nbs/03_corpora/09_wiki.ipynb #ad3cfe72
 class CorpusWiki:
     "Any passages as a wiki. Safe to share between threads."
     def __init__(
@@ -76,70 +125,97 @@ class CorpusWiki:
         return f"corpus:{self._given or self.passages.fingerprint}"
 
     @cached_property
-    def _pages(self):
+    def _titles(self):
         pages = defaultdict(list)
         for p in self.passages:
             if p.title.strip(): pages[" ".join(p.title.split())].append(p)
-        return {title: WikiPage(title, tuple(ps)) for title, ps in pages.items()}
+        return _Titles({title: WikiPage(title, tuple(ps)) for title, ps in pages.items()})
 
     @property
     def size(self) -> int:
         "How many pages there are: none, if the passages have no titles."
-        with self._lock: return len(self._pages)
-
-    @cached_property
-    def _names(self):
-        "Titles by their words, and by their words without what tells namesakes apart."
-        whole, bare = defaultdict(list), defaultdict(list)
-        for title in self._pages:
-            whole[_key(title)].append(title)
-            bare[_key(_APART.sub("", title))].append(title)
-        return whole, bare
-
-    @cached_property
-    def _grams(self):
-        "Trigram -> titles that have it, by number; and each title's number of trigrams."
-        import numpy as np
-        found, sizes = defaultdict(list), []
-        for i, title in enumerate(self._pages):
-            grams = _trigrams(_key(title))
-            sizes.append(len(grams))
-            for g in grams: found[g].append(i)
-        return {g: np.array(at, np.int32) for g, at in found.items()}, np.array(sizes), list(self._pages)
+        with self._lock: return len(self._titles.pages)
 
     def page(
         self,
-        title: str,
+        title: str,  # in any spelling that the rules above allow
     ) -> WikiPage | None:
         "The page of that title, by the rules above."
         with self._lock:
-            asked = " ".join(title.replace("_", " ").split())
-            if page := self._pages.get(asked): return page
-            whole, bare = self._names
-            if not (key := _key(asked)): return None
-            same = whole.get(key) or (named if len(named := bare.get(key, [])) == 1 else [])
-            return self._pages[same[0]] if same else None
+            found = self._titles.find(title)
+            return found and self._titles.pages[found]
 
     def similar(
         self,
         title: str,
-        n: int = 5,
+        n: int = 5,  # how many
         least: float = 0.2,  # Dice's coefficient
     ) -> list[str]:
         "Titles like this one, by the rule above."
-        import numpy as np
-        with self._lock:
-            asked = " ".join(title[:300].split())
-            first = self._names[1].get(_key(asked)) or self._names[1].get(_key(_APART.sub("", asked)), [])
-            (postings, sizes, titles), grams = self._grams, _trigrams(_key(asked))
-            shared = [postings[g] for g in grams if g in postings]
-            dice = 2 * np.bincount(np.concatenate(shared), minlength=len(titles)) / (sizes + len(grams)) if shared else np.zeros(0)
-            likely = np.flatnonzero(dice >= least)
-            ranked = [titles[i] for i in likely[np.argsort(-dice[likely], kind="stable")][:n + len(first)]]
-            return list(dict.fromkeys([*first, *ranked]))[:n]
+        with self._lock: return self._titles.similar(title, n, least)
 
 # %% ../../nbs/03_corpora/09_wiki.ipynb #0c57a340
-class Wikipedia:
+class _MediaWiki:
+    "The MediaWiki API with a memory. One thread asks, and those who want the same wait for it."
+    def __init__(self, endpoint, cache, timeout, tries):
+        self.endpoint, self.timeout, self.tries = endpoint, timeout, tries
+        self._db = sqlite3.connect(cache, check_same_thread=False, timeout=30, isolation_level=None)
+        self._db.execute("create table if not exists answers (asked text primary key, answer text not null)")
+        self._lock, self._asking = threading.Lock(), defaultdict(threading.Lock)
+
+    @cached_property
+    def _client(self):
+        import httpx2
+        agent = "treekit (a research kit for question answering; https://github.com/treekit/treekit)"
+        return httpx2.Client(timeout=self.timeout, follow_redirects=True, headers={"User-Agent": agent})
+
+    @property
+    def _host(self): return re.sub(r"^\w+://(?:[^/@]*@)?|/.*", "", self.endpoint)
+
+    def _ask(self, **query):
+        "An answer's `query` part, from the file where it is."
+        asked = json.dumps(dict(sorted(query.items())), ensure_ascii=False)
+        with self._lock: mine = self._asking[asked]
+        with mine:
+            with self._lock: row = self._db.execute("select answer from answers where asked = ?", (asked,)).fetchone()
+            if row: return json.loads(row[0])
+            answer = self._get(dict(action="query", format="json", formatversion=2, **query))
+            row = (asked, json.dumps(answer, ensure_ascii=False))
+            with self._lock: self._db.execute("insert or replace into answers values (?, ?)", row)
+        return answer
+
+    def _get(self, query):
+        "An answer from the server, asked again while it is busy."
+        import httpx2
+        instead = "set wiki = corpus in the profile"
+        for left in reversed(range(self.tries)):
+            try: reply = self._client.get(self.endpoint, params=query)
+            except httpx2.HTTPError as e:
+                raise UsageError(f"no answer from the wiki at {self._host} ({type(e).__name__}): check the network, or {instead}") from None
+            if reply.status_code < 400: break
+            if left == 0 or reply.status_code not in (429, 500, 502, 503, 504):
+                raise UsageError(f"the wiki at {self._host} answered {reply.status_code}: go on later, or {instead}")
+            wait = reply.headers.get("retry-after", "")
+            time.sleep(min(60.0, float(wait)) if wait.isdigit() else 2.0 ** (self.tries - 1 - left))
+        return _query_part(reply, self._host)
+
+    def close(self):
+        "Close the file and the connections."
+        self._db.close()
+        if "_client" in vars(self): self._client.close()
+
+# %% ../../nbs/03_corpora/09_wiki.ipynb #6b7faba2
+def _query_part(reply, host):
+    "What a reply says; a `UsageError` if it is no answer of the API."
+    try: data = reply.json()
+    except ValueError: data = None
+    if isinstance(data, dict) and "error" not in data: return data.get("query", {})
+    error = data["error"] if isinstance(data, dict) else None
+    said = error.get("info", "an error") if isinstance(error, dict) else "no JSON"
+    raise UsageError(f"the wiki at {host} answered: {said}; check that it is a MediaWiki api.php")
+
+# %% ../../nbs/03_corpora/09_wiki.ipynb #d5b0407d
+class Wikipedia(_MediaWiki):
     "Wikipedia's pages over the MediaWiki API, kept in a file. Safe to share between threads."
     def __init__(
         self,
@@ -149,67 +225,27 @@ class Wikipedia:
         timeout: float = 20.0,  # seconds for one try
         tries: int = 3,  # where the server is busy
     ):
-        self.lang, self.endpoint, self.timeout, self.tries = lang, endpoint or f"https://{lang}.wikipedia.org/w/api.php", timeout, tries
-        self.fingerprint = f"wikipedia:{lang}" if not endpoint else f"wiki:{endpoint}"
-        self._db = sqlite3.connect(cache or work_dir("wiki") / f"{lang}.sqlite", check_same_thread=False, timeout=30, isolation_level=None)
-        self._db.execute("create table if not exists answers (asked text primary key, answer text not null)")
-        self._lock, self._asking = threading.Lock(), defaultdict(threading.Lock)
+        self.lang, self.fingerprint = lang, f"wikipedia:{lang}" if not endpoint else f"wiki:{endpoint}"
+        address = endpoint or f"https://{lang}.wikipedia.org/w/api.php"
+        super().__init__(address, cache or work_dir("wiki") / f"{lang}.sqlite", timeout, tries)
 
     def __repr__(self): return f"Wikipedia({self.lang!r})"
-
-    @cached_property
-    def _client(self):
-        import httpx2
-        return httpx2.Client(timeout=self.timeout, follow_redirects=True, headers={"User-Agent": "treekit (a research kit for question answering; https://github.com/treekit/treekit)"})
 
     def page(self, title: str) -> WikiPage | None:
         "The page that a title leads to, redirects followed. Raises `UsageError` if the server can't be asked."
         asked = " ".join(title.replace("_", " ").split())
         if not asked or len(asked.encode()) > 255 or re.search(r"[\[\]{}|<>#\n]", asked): return None  # no title has these
-        answer = self._ask(prop="extracts|pageprops", ppprop="disambiguation", explaintext=1, exsectionformat="plain", redirects=1, titles=asked)
+        answer = self._ask(prop="extracts|pageprops", ppprop="disambiguation", explaintext=1, exsectionformat="plain", redirects=1,
+                           titles=asked)
         for page in answer.get("pages", []):
             text = page.get("extract", "").strip()
-            if text and "disambiguation" not in page.get("pageprops", {}):
-                return WikiPage(page["title"], tuple(Passage(f"{self.lang}wiki-{page['pageid']}-{i}", page["title"], " ".join(part.split()))
-                                                     for i, part in enumerate(p for p in text.split("\n") if p.strip())))
+            if not text or "disambiguation" in page.get("pageprops", {}): continue
+            title, id = page["title"], f"{self.lang}wiki-{page['pageid']}"
+            parts = (" ".join(p.split()) for p in text.split("\n") if p.strip())
+            return WikiPage(title, tuple(Passage(f"{id}-{i}", title, part) for i, part in enumerate(parts)))
 
     def similar(self, title: str, n: int = 5) -> list[str]:
         "The titles that Wikipedia's own search finds. Raises `UsageError` if the server can't be asked."
-        asked = " ".join(title[:300].split())
-        return [hit["title"] for hit in self._ask(list="search", srsearch=asked, srlimit=n, srnamespace=0, srinfo="", srprop="").get("search", [])][:n] if asked else []
-
-    def _ask(self, **query):
-        "An answer's `query` part, from the file where it is. One thread asks, and those who want the same wait for it."
-        asked = json.dumps(dict(sorted(query.items())), ensure_ascii=False)
-        with self._lock: mine = self._asking[asked]
-        with mine:
-            with self._lock: row = self._db.execute("select answer from answers where asked = ?", (asked,)).fetchone()
-            if row: return json.loads(row[0])
-            answer = self._get(dict(action="query", format="json", formatversion=2, **query))
-            with self._lock: self._db.execute("insert or replace into answers values (?, ?)", (asked, json.dumps(answer, ensure_ascii=False)))
-        return answer
-
-    def _get(self, query):
-        import httpx2
-        host, help = self._host, "go on later, or set wiki = corpus in the profile"
-        for left in reversed(range(self.tries)):
-            try: reply = self._client.get(self.endpoint, params=query)
-            except httpx2.HTTPError as e: raise UsageError(f"no answer from the wiki at {host} ({type(e).__name__}): check the network, or set wiki = corpus in the profile") from None
-            if reply.status_code < 400: break
-            if left == 0 or reply.status_code not in (429, 500, 502, 503, 504): raise UsageError(f"the wiki at {host} answered {reply.status_code}: {help}")
-            wait = reply.headers.get("retry-after", "")
-            time.sleep(min(60.0, float(wait)) if wait.isdigit() else 2.0 ** (self.tries - 1 - left))
-        try: data = reply.json()
-        except ValueError: data = None
-        if not isinstance(data, dict) or "error" in data:
-            said = data["error"].get("info", "an error") if isinstance(data, dict) and isinstance(data["error"], dict) else "no JSON"
-            raise UsageError(f"the wiki at {host} answered: {said}; check that it is a MediaWiki api.php")
-        return data.get("query", {})
-
-    @property
-    def _host(self): return re.sub(r"^\w+://(?:[^/@]*@)?|/.*", "", self.endpoint)
-
-    def close(self):
-        "Close the file and the connections."
-        self._db.close()
-        if "_client" in vars(self): self._client.close()
+        if not (asked := " ".join(title[:300].split())): return []
+        answer = self._ask(list="search", srsearch=asked, srlimit=n, srnamespace=0, srinfo="", srprop="")
+        return [hit["title"] for hit in answer.get("search", [])][:n]

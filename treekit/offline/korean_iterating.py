@@ -22,15 +22,19 @@ _STEP = re.compile(r"^Follow up:\s*(.*?)\s*Intermediate answer:\s*(.*)$", re.S)
 def left(question: str, steps: list[Found], asked=()) -> list[str]:  # the most useful first
     "Sub-questions without an answer that can be asked."
     done = {squeezed(q) for q in asked}
-    return [s.question for s in steps if s.question and not s.answers and "[ANS_" not in s.question and squeezed(s.question) not in done]
+    def can_be_asked(s): return s.question and not s.answers and "[ANS_" not in s.question and squeezed(s.question) not in done
+    return [s.question for s in steps if can_be_asked(s)]
 
+# %% ../../nbs/08_offline/21_korean_iterating.ipynb #6fbf3c08
 def follow_up(question: str, steps=(), **others) -> dict:  # question, answer: one of them is empty
     "The next follow-up question, or the final answer."
-    question, told = clean(question), [m.groups() for s in steps if (m := _STEP.match(s))]
-    r = resolve(question, known([f"{q if q.endswith(('?', '.')) else q + '?'}: {a}" for q, a in told]))
-    if not r.answers and len(told) < MOST and (more := left(question, r.steps, [q for q, _ in told])): return dict(question=more[0], answer="")
+    question, pairs = clean(question), [m.groups() for s in steps if (m := _STEP.match(s))]
+    r = resolve(question, known([f"{q if q.endswith(('?', '.')) else q + '?'}: {a}" for q, a in pairs]))
+    if not r.answers and len(pairs) < MOST and (more := left(question, r.steps, [q for q, _ in pairs])):
+        return dict(question=more[0], answer="")
     return dict(question="", answer=", ".join(r.answers) or UNKNOWN["answer"])
 
+# %% ../../nbs/08_offline/21_korean_iterating.ipynb #cf88aca5
 def conclude_steps(question: str, steps=(), **others) -> str:
     "The answer that the steps allow."
     r = resolve(clean(question), known([f"{m[1]}: {m[2]}" for s in steps if (m := _STEP.match(s))]))
@@ -43,7 +47,9 @@ def thought(question: str, documents=(), thoughts=(), **others) -> str:
     r = resolve(question, known(list(documents)))
     if len(thoughts) < MOST and not (r.answers and thoughts):
         for s in r.steps:
-            if s.answers and squeezed(one := state(s.question, s.answers) if topic(s.question) else (s.grounds or [""])[0]) not in said: return one
+            if not s.answers: continue
+            one = state(s.question, s.answers) if topic(s.question) else (s.grounds or [""])[0]
+            if squeezed(one) not in said: return one
         for q in left(question, r.steps):
             if squeezed(q) not in said and len(r.steps) > 1: return f"이제 알아야 할 것: {q}"
     return f"So the answer is: {', '.join(r.answers) or UNKNOWN['answer']}."

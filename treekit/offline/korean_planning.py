@@ -9,14 +9,16 @@ __all__ = ['question_word', 'ask_for', 'ask_all', 'listed', 'attribute', 'decomp
 import re
 from ..language.particles import final, josa, particle
 from ..language.morphemes import clean, morphemes
-from .korean_reading import _stem
+from .korean_reading import _stem, _table
 
 # %% ../../nbs/08_offline/19_korean_planning.ipynb #8b179642
-_PEOPLE = "사람 배우 감독 영화감독 소설가 정치인 식물학자 건축가 기업가 음악가 축구선수 선수 가수 화가 작가 저자 교수 의사 기자 변호사 과학자 시인 군인 왕 대통령 총리 장관 구성원 설립자 창업자 총장 시장 대표 아버지 어머니 부모 배우자 남편 아내 자녀 아들 딸 형제자매 할아버지 할머니 친할아버지 친할머니 외할아버지 외할머니 고모 이모 외삼촌 사위 며느리 형제 스승 제자 주인공 멤버 작곡가 프로듀서 인물 학자 철학자 장군 황제 여왕".split()
-_PLACES = "도시 나라 국가 곳 출생지 고향 수도 본사 촬영지 연고지 장소 마을 지역 섬 주 자매도시 대륙 홈구장".split()
-_THINGS = "영화 소설 음반 밴드 기업 회사 축구단 구단 대학 대학교 상 강 건축물 책 노래 작품 출판사 제작사 음반사 산 다리 팀 드라마 앨범 그룹 단체 조직 학교 게임 잡지 신문 법 전쟁 전투 사건 조약 왕조 언어 종교 화폐 원작 시리즈 노선 역 박물관 대회 경기".split()
-_NOUN = "|".join(sorted((*_PEOPLE, *_PLACES, *_THINGS, "축구 선수", "축구 감독"), key=len, reverse=True))
-_OF = "|".join(sorted((n for n in (*_PEOPLE, *_PLACES, "제작사", "출판사", "음반사", "원작") if n not in ("사람", "곳", "도시", "나라", "국가", "지역", "마을", "장소", "섬", "주", "왕", "배우", "대표", "선수", "홈구장")), key=len, reverse=True))  # *X의 …* is somebody else
+_PEOPLE, _PLACES, _THINGS = (_table("words")[kind].split() for kind in ("people", "places", "things"))
+_NO_RELATION = "사람 곳 도시 나라 국가 지역 마을 장소 섬 주 왕 배우 대표 선수 홈구장".split()  # nobody is *X의 사람*
+_RELATED = [n for n in (*_PEOPLE, *_PLACES, "제작사", "출판사", "음반사", "원작") if n not in _NO_RELATION]  # *X의 …* is somebody else
+
+def _longest_first(nouns): return "|".join(sorted(nouns, key=len, reverse=True))
+_NOUN = _longest_first((*_PEOPLE, *_PLACES, *_THINGS, "축구 선수", "축구 감독"))
+_OF = _longest_first(_RELATED)
 
 def question_word(
     phrase: str,  # ends in its noun
@@ -25,11 +27,13 @@ def question_word(
     last = phrase.split()[-1] if phrase.split() else ""
     return "누구" if last in _PEOPLE else "어디" if last in _PLACES else "무엇"
 
+# %% ../../nbs/08_offline/19_korean_planning.ipynb #a1931677
 def ask_for(phrase: str) -> str:
     "A question for one thing that a phrase describes."
     word = question_word(phrase)
     return f"{josa(phrase, '은/는')} {word}인가요?"
 
+# %% ../../nbs/08_offline/19_korean_planning.ipynb #90126a91
 def ask_all(phrase: str) -> str:
     "A question for everything that a phrase describes."
     return f"{josa(phrase, '을/를')} 모두 알려 주세요."
@@ -58,17 +62,17 @@ def listed(
     return [p for a, b in zip(ends, [*(s for s, _ in cuts), len(text)]) if (p := text[a:b].strip(" ,"))]
 
 # %% ../../nbs/08_offline/19_korean_planning.ipynb #7c2cbd08
-_ATTRIBUTES = [(re.compile(cue), form) for cue, form in (
-    ("특허장", "{은/는} 몇 년에 특허장을 받았나요?"), ("세상을 떠|사망|죽", "{은/는} 언제 세상을 떠났나요?"), ("태어|나이|젊|어린|연장자", "{은/는} 언제 태어났나요?"), ("결성", "{은/는} 몇 년에 결성되었나요?"),
-    ("출간|발간|펴낸", "{은/는} 몇 년에 출간되었나요?"), ("문을 (?:연|열)|개관|개통", "{은/는} 몇 년에 문을 열었나요?"), ("결혼", "{은/는} 몇 년에 결혼했나요?"), ("독립", "{은/는} 언제 독립했나요?"),
-    ("세워|설립|창단|창업|오래", "{은/는} 몇 년에 세워졌나요?"), ("인구|사람이 (?:더|가장|제일)|사람이 (?:많|적)|[큰작은]+ 도시", "의 인구는 몇 명인가요?"), ("홈구장|관중이 (?:더|가장)", "의 홈구장은 몇 명을 수용하나요?"),
-    ("학생", "의 학생은 몇 명인가요?"), ("직원|고용", "의 직원 수는 몇 명인가요?"), ("쪽수|쪽이|두꺼|얇", "{은/는} 몇 쪽인가요?"), ("면적|넓", "의 면적은 몇 제곱킬로미터인가요?"), ("해발", "{은/는} 해발 몇 미터인가요?"),
-    ("깊", "의 깊이는 몇 미터인가요?"), ("우승", "{은/는} 몇 회 우승했나요?"), ("곡 수|곡이", "에는 몇 곡이 있나요?"), ("먼저|나중|나온|개봉|발매|최근", "{은/는} 언제 나왔나요?"))]
-_NAMED = re.compile(r"(?:^|어느 \S+ |어떤 \S+ |누가 |(?:더|가장|제일) )((?:[가-힣A-Za-z0-9]+ ){0,2}?[가-힣A-Za-z0-9]+?)(?:이|가|는|은)? (?:(?:더|가장|제일) )?(?:긴|길|짧|많|적|높|낮|크|큰|작|빠|느|비싸|비싼|싼|싸|무거|가벼|좋|오래|낫|나은)")
-_VIA = [(re.compile(cue), form) for cue, form in (("감독(?:이|의)", "의 감독은 누구인가요?"), ("작가가", "의 작가는 누구인가요?"), ("제작사가", "의 제작사는 어디인가요?"), ("음악을 맡은 사람이", "의 음악을 맡은 사람은 누구인가요?"),
-                                                      ("밴드가", "의 음반을 녹음한 밴드는 무엇인가요?"), ("설립자가", "의 설립자는 누구인가요?"), ("건축가가", "의 건축가는 누구인가요?"), ("도시에 있는", "의 본사는 어느 도시에 있나요?"))]
+def _cues(name): return [(re.compile(cue), form) for cue, form in _table("cues")[name]]
 
-def _fill(name, form): return name + (particle(name, m[1]) + form[m.end():] if (m := re.match(r"\{(.+?)\}", form)) else form)
+_ATTRIBUTES, _VIA = _cues("attributes"), _cues("via_questions")
+_NAMED = re.compile(
+    r"(?:^|어느 \S+ |어떤 \S+ |누가 |(?:더|가장|제일) )((?:[가-힣A-Za-z0-9]+ ){0,2}?[가-힣A-Za-z0-9]+?)(?:이|가|는|은)? "
+    r"(?:(?:더|가장|제일) )?(?:긴|길|짧|많|적|높|낮|크|큰|작|빠|느|비싸|비싼|싼|싸|무거|가벼|좋|오래|낫|나은)")
+
+def _fill(name, form):
+    "A template with a name in it; a particle in braces fits the name."
+    m = re.match(r"\{(.+?)\}", form)
+    return name + (particle(name, m[1]) + form[m.end():] if m else form)
 
 def attribute(
     part: str,  # what a question says behind *중에서*
@@ -79,7 +83,8 @@ def attribute(
     for cue, form in _ATTRIBUTES:
         if cue.search(part): return _fill(name, form)
     if m := _NAMED.search(re.sub(r"^(?:더|가장|제일) ", "", part)):
-        if m[1] not in ("더", "가장", "제일", "것", "쪽", "어느"): return _fill(name, f"의 {josa(m[1], '은/는')} 얼마인가요?")
+        is_noun = m[1] not in ("더", "가장", "제일", "것", "쪽", "어느")
+        if is_noun: return _fill(name, f"의 {josa(m[1], '은/는')} 얼마인가요?")
     if re.search(r"(?:긴|길|깁|짧)", part): return _fill(name, "의 길이는 몇 킬로미터인가요?" if name.endswith("강") else "의 길이는 몇 분인가요?")
     return ""
 
@@ -88,50 +93,35 @@ _CHOICE = re.compile(r"\s*(?:중에서는|중에서|가운데에서|가운데|�
 _MOST = re.compile(r"가장|제일")
 _LESS = re.compile(r"더 |먼저|나중|덜 |오래|어느 쪽|어느 것|누가")
 _PARTICLE = r"(은|는|이|가|을|를|과|와|으로|로|의|에서는|에서|에게는|에게|에는|에)"
-_OPEN = {"은": "은/는", "는": "은/는", "이": "이/가", "가": "이/가", "을": "을/를", "를": "을/를", "과": "과/와", "와": "과/와", "으로": "으로/로", "로": "으로/로"}
-_ONLY = re.compile(r"^(?:이름은 )?(?:누구|무엇|어디|언제|뭐|몇)\S*\??$|^이름은 무엇|^무엇이 있|^모두 |^어떤 것|^어느 도시(?:에 있|입|인)")  # nothing more is asked
+_OPEN = {"은": "은/는", "는": "은/는", "이": "이/가", "가": "이/가", "을": "을/를", "를": "을/를", "과": "과/와", "와": "과/와",
+         "으로": "으로/로", "로": "으로/로"}
+_ONLY = re.compile(  # nothing more is asked
+    r"^(?:이름은 )?(?:누구|무엇|어디|언제|뭐|몇)\S*\??$|^이름은 무엇|^무엇이 있|^모두 |^어떤 것|^어느 도시(?:에 있|입|인)")
 _WHY = re.compile("왜|까닭|이유")  # a city's 시장 may be its market
 _LEAD = re.compile(r"누가 |무엇이 |(?:어떤|어느) \S+[이가] ")
-_PRICE = re.compile(r"^(?P<name>.+?)(?:과|와|이랑|랑)? (?:비슷한|유사한|같은) (?P<what>\S+?)의 (?P<rest>.+)$")  # the paper's own example
+
+def _adnominal(text, end):
+    "Whether a clause that describes the next noun ends here."
+    if final(text[:end]) != "ㄴ" or text[:end].split()[-1] in ("이런", "그런", "어떤", "다른", "모든", "새로운", "같은"): return False
+    return any(m.tag == "ETM" and m.end == end for m in morphemes(text))
 
 def _inner(question):
     "(phrase, its particle, what stands before it, what stands behind) of what has to be known first; None if the question is simple."
     free, found = _outside(question), []
-    for m in re.finditer(rf"(?<=[가-힣]) ((?:\d{{3,4}}년 )?(?:{_NOUN})){_PARTICLE} (?=\S)|(?<=\S)의 ({_OF}){_PARTICLE} (?=\S)", question):
-        noun, mark = (m[1], m[2]) if m[1] else (m[3], m[4])
-        end = m.end(1 if m[1] else 3)
-        if free[end - 1] and (_adnominal(question, m.start()) if m[1] else not _WHY.search(question)): found.append((question[:end], mark, question[m.end():]))
+    described = rf"(?<=[가-힣]) ((?:\d{{3,4}}년 )?(?:{_NOUN})){_PARTICLE} (?=\S)"
+    related = rf"(?<=\S)의 ({_OF}){_PARTICLE} (?=\S)"
+    for m in re.finditer(f"{described}|{related}", question):
+        mark, end = m[2] if m[1] else m[4], m.end(1 if m[1] else 3)
+        if not free[end - 1]: continue
+        fits = _adnominal(question, m.start()) if m[1] else not _WHY.search(question)
+        if fits: found.append((question[:end], mark, question[m.end():]))
     for phrase, mark, rest in found:
         if _ONLY.match(rest): continue
         lead = m[0] if (m := _LEAD.match(phrase)) else ""
         return phrase[len(lead):], mark, lead, rest
     return None
 
-def _adnominal(text, end):
-    "Whether a clause that describes the next noun ends here."
-    return final(text[:end]) == "ㄴ" and text[:end].split()[-1] not in ("이런", "그런", "어떤", "다른", "모든", "새로운", "같은") and any(m.tag == "ETM" and m.end == end for m in morphemes(text))
-
-def _slot(n, mark): return josa(f"[ANS_{n}]", _OPEN[mark]) if mark in _OPEN else f"[ANS_{n}]{mark}"
-
-def decompose(
-    question: str,
-    **others,
-) -> list[str]:  # steps; [ANS_n] is the answer of step n; the question alone if it is simple
-    "The sub-questions of a Korean question."
-    question = clean(question)
-    parts = _CHOICE.split(question, maxsplit=1)
-    if len(parts) == 2 and parts[0] and parts[1] and "〈" not in re.split(r"〉", question[:len(parts[0])])[-1]:
-        if steps := _chosen(*parts): return steps
-    if steps := _both(question): return steps
-    if m := _PRICE.match(question):
-        return [f"{m['name']}의 {josa(m['what'], '은/는')} 얼마인가요?", f"[ANS_1] {m['what']}의 {m['rest']}"]
-    steps, rest = [], question
-    while len(steps) < 4 and (inner := _inner(rest)):
-        phrase, mark, lead, behind = inner
-        steps.append(ask_for(phrase))
-        rest = f"{lead}{_slot(len(steps), mark)} {behind}"
-    return [*steps, rest] if steps else [question]
-
+# %% ../../nbs/08_offline/19_korean_planning.ipynb #823710d1
 def _chosen(first, second):
     "The steps of a question with 중에서; none if it isn't a choice."
     names = listed(first)
@@ -152,35 +142,67 @@ def _chosen(first, second):
     what = re.sub(r"(?<=\S) (?:것|이|게)$", f" {noun}", m["what"])
     return [ask_all(first), ask_all(what)]
 
-def _strip_via(second): return re.sub(r"감독(?:이|의)|작가가|제작사가|음악을 맡은 사람이|밴드가|설립자가|건축가가", "", second)
+def _strip_via(second):
+    "Without the third thing by way of which two are compared."
+    return re.sub(r"감독(?:이|의)|작가가|제작사가|음악을 맡은 사람이|밴드가|설립자가|건축가가", "", second)
 
-_SAME = [(re.compile(cue), form) for cue, form in (("도시에서 태어", "{은/는} 어디에서 태어났나요?"), ("대학에서", "{은/는} 어느 대학에서 공부했나요?"), ("도시에서 세상", "{은/는} 어디에서 세상을 떠났나요?"), ("직업", "의 직업은 무엇인가요?"), ("감독", "의 감독은 누구인가요?"),
-    ("회사가 제작", "의 제작사는 어디인가요?"), ("촬영", "의 촬영지는 어느 도시입니까?"), ("장르", "의 장르는 무엇인가요?"), ("사람이 썼", "의 작가는 누구인가요?"), ("출판사", "{은/는} 어느 출판사에서 나왔습니까?"), ("배경", "의 배경은 어디인가요?"), ("도시에 있", "{은/는} 어느 도시에 있나요?"),
-    ("강이 흐", "에는 어느 강이 흐르나요?"), ("나라", "{은/는} 어느 나라에 있나요?"), ("밴드가", "의 음반을 녹음한 밴드는 무엇인가요?"))]
+# %% ../../nbs/08_offline/19_korean_planning.ipynb #fbb1b985
+_SAME = _cues("same_questions")
 
 def _both(question):
     "The steps of *are X and Y alike?* and *is X … than Y?*."
     if not re.search(r"(?:나요|가요|니까|습니까|까)\?*$", question): return []
-    if (m := re.match(r"(.+?)(?:은|는|이|가) (.+?)보다 (.+)$", question)) and (asked := attribute(m[3], m[1])): return [asked, attribute(m[3], m[2])]
+    more = re.match(r"(.+?)(?:은|는|이|가) (.+?)보다 (.+)$", question)
+    if more and (asked := attribute(more[3], more[1])): return [asked, attribute(more[3], more[2])]
     if "같은" not in question: return []
     head = re.split(r"(?:은|는|의 직업은|의 감독은|에는|에서는) (?=같은)|의 (?=\S+[은는] 같은)", question, maxsplit=1)
     names = listed(head[0]) if len(head) == 2 else []
     form = next((f for cue, f in _SAME if cue.search(question)), None)
     return [_fill(n, form) for n in names] if len(names) == 2 and form else []
 
+# %% ../../nbs/08_offline/19_korean_planning.ipynb #52dd7dcf
+_PRICE = re.compile(r"^(?P<name>.+?)(?:과|와|이랑|랑)? (?:비슷한|유사한|같은) (?P<what>\S+?)의 (?P<rest>.+)$")  # the paper's own example
+
+def _slot(n, mark):
+    "The slot of a step's answer with its particle, which is left open."
+    return josa(f"[ANS_{n}]", _OPEN[mark]) if mark in _OPEN else f"[ANS_{n}]{mark}"
+
+def decompose(
+    question: str,
+    **others,
+) -> list[str]:  # steps; [ANS_n] is the answer of step n; the question alone if it is simple
+    "The sub-questions of a Korean question."
+    question = clean(question)
+    parts = _CHOICE.split(question, maxsplit=1)
+    if len(parts) == 2 and parts[0] and parts[1] and "〈" not in re.split(r"〉", question[:len(parts[0])])[-1]:
+        if steps := _chosen(*parts): return steps
+    if steps := _both(question): return steps
+    if m := _PRICE.match(question):
+        return [f"{m['name']}의 {josa(m['what'], '은/는')} 얼마인가요?", f"[ANS_1] {m['what']}의 {m['rest']}"]
+    steps, rest = [], question
+    while len(steps) < 4 and (inner := _inner(rest)):
+        phrase, mark, lead, behind = inner
+        steps.append(ask_for(phrase))
+        rest = f"{lead}{_slot(len(steps), mark)} {behind}"
+    return [*steps, rest] if steps else [question]
+
 # %% ../../nbs/08_offline/19_korean_planning.ipynb #9562a282
-_ASKING = re.compile(r"^(?:누구|누가|무엇|뭐|뭔가|어디|언제|어느|어떤|어떻게|몇|얼마|왜|모두|이름|알려|말해|추천해|보여|찾아|설명해|주세요|줘|주십시오|해주세요|있나요|있습니까|있어|했나요|되었나요|됩니까|입니까|인가요|합니까|하나요)\S*$|^(?:알려|보여|말해|찾아)(?:줘|주)\S*$")
+_ASKING = re.compile(
+    r"^(?:누구|누가|무엇|뭐|뭔가|어디|언제|어느|어떤|어떻게|몇|얼마|왜|모두|이름|알려|말해|추천해|보여|찾아|설명해|주세요|줘|주십시오|해주세요"
+    r"|있나요|있습니까|있어|했나요|되었나요|됩니까|입니까|인가요|합니까|하나요)\S*$|^(?:알려|보여|말해|찾아)(?:줘|주)\S*$")
+_AFTER_TITLE = re.compile(r"(?<=[〉》」』”’])(?:은|는|이|가|을|를|과|와|의|으로|로|에서|에)(?= )")
 
 def _bare(word):
     "A word without its particle; a finite verb as its noun or stem; empty for a bare counter."
     found = morphemes(word)
     verb = next((i for i, m in enumerate(found) if m.tag[:2] in ("VV", "VA", "VC", "XS")), None)
-    if found and found[-1].tag in ("EF", "SF") and verb is not None: word, found = (word[:found[verb].start], found[:verb]) if verb else (found[0].form, found[:1])
+    if found and found[-1].tag in ("EF", "SF") and verb is not None:
+        word, found = (word[:found[verb].start], found[:verb]) if verb else (found[0].form, found[:1])
     elif not (found and found[-1].tag.startswith("ET") or len(found) == 1 and found[0].tag != "NNP"): word = _stem(word)
     return "" if not found or all(m.tag in ("NNB", "NR") for m in found) else word
 
 def search_query(question: str, **others) -> str:
     "The search terms of a Korean question."
-    words = re.sub(r"[〈〉《》「」『』“”‘’\"'?!,]|\.(?=\s|$)", " ", re.sub(r"(?<=[〉》」』”’])(?:은|는|이|가|을|를|과|와|의|으로|로|에서|에)(?= )", "", clean(question))).split()
+    words = re.sub(r"[〈〉《》「」『』“”‘’\"'?!,]|\.(?=\s|$)", " ", _AFTER_TITLE.sub("", clean(question))).split()
     kept = [_bare(w) for w in words if not _ASKING.match(w)]
     return " ".join(w for w in kept if w) or clean(question)

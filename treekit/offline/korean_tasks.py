@@ -8,6 +8,7 @@ __all__ = ['UNKNOWN', 'pages', 'mentioned', 'about', 'step', 'follow', 'value', 
 
 # %% ../../nbs/08_offline/18_korean_tasks.ipynb #318c297c
 import functools, re
+from .korean_reading import _table, spans
 from ..language.particles import josa
 from ..language.morphemes import clean, has_hangul, korean
 from ..language.answer_equality import number
@@ -20,10 +21,13 @@ def pages(documents) -> list[Page]:
     joined = {}
     for d in map(page, documents):
         key = d.title or d.sentences[:1]
-        if key in joined: d = joined[key]._replace(sentences=tuple(dict.fromkeys((*joined[key].sentences, *d.sentences))))
+        if key in joined:
+            both = dict.fromkeys((*joined[key].sentences, *d.sentences))
+            d = joined[key]._replace(sentences=tuple(both))
         joined[key] = d
     return list(joined.values())
 
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #aae67d60
 def mentioned(
     text: str,  # a question, or a part of it
     names,  # that could be in it
@@ -37,6 +41,7 @@ def mentioned(
             if not any(a < m.end() and m.start() < b for a, b, _ in found): found.append((m.start(), m.end(), name))
     return list(dict.fromkeys(n for _, _, n in sorted(found)))
 
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #41bed2ab
 def about(name, ps, question="") -> list[Page]:
     "The pages that a name could mean; of namesakes, those whose title or first sentence shares the question's further words."
     same = [p for p in ps if squeezed(p.core) == squeezed(name)]
@@ -49,40 +54,46 @@ def about(name, ps, question="") -> list[Page]:
     return [p for p in same if fit(p) == best]
 
 # %% ../../nbs/08_offline/18_korean_tasks.ipynb #bc303882
-_LIST = {"director": "감독", "author": "썼|소설로는", "stars": "출연|볼 수", "composer": "음악", "studio": "제작", "publisher": "펴낸|출간", "performer": "음반으로는|녹음", "architect": "설계|작품", "founder": "세웠|설립자",
-         "producer": "프로듀", "mayor": "시장", "rector": "총장", "director ": "감독", "member": "연주|구성원", "birthplace": "태어난 사람|여기서 났", "education": "졸업생|이곳에서 공부", "club": "선수는|옷을 입", "award": "수상작|주어졌",
-         "seat": "본거지|이곳에 있", "river": "지난다|강을 따라"}
+_LIST = dict(_table("cues")["listed"])  # relation -> words of a sentence that lists what stands in it
+_INVERSE = re.compile(r"(?:영화|소설|음반|밴드|기업|축구단|건축물|강)(?:은|는|을|를) (?:무엇|모두|어디)")  # a thing is asked for by what it did
 
 def _same(a, b): return squeezed(a) == squeezed(b)
 
-_INVERSE = re.compile(r"(?:영화|소설|음반|밴드|기업|축구단|건축물|강)(?:은|는|을|를) (?:무엇|모두|어디)")  # a thing is asked for by what it did, not by what the name's page says
+def _objects(s):
+    "Works of a sentence, and names that a particle closes; none inside a longer one."
+    def closed(x): return re.match(r"(?:을|를|이|가|와|과|에|의|,)[ ,]?", s[x.end:] + " ")
+    found = [x for x in spans(s) if x.kind == "work" or x.kind == "name" and closed(x)]
+    def inside(x, y): return y is not x and y.start <= x.start and x.end <= y.end and y.kind != "work" and len(y.text) > len(x.text)
+    return [x for x in found if not any(inside(x, y) for y in found)]
 
-def step(
-    name: str,
-    relation: str,
-    ps: list[Page],
-    question: str = "",
-) -> list[tuple[str, Page, int]]:  # (answer, page, sentence)
-    "One relation from a name: what its page says, else the pages that say it of the name."
-    forward = [(text, p, k) for p in about(name, ps, question) for text, k in told(p, relation) if relation == "occupation" or text not in COMMON and _stem(text) not in COMMON]
-    if forward and not _INVERSE.search(question): return forward
+def _backwards(name, relation, ps, question):
+    "The pages that state a relation to `name`; where the question gives a year or a kind of thing, those that fit it."
     turned = ("father", "mother") if relation == "children" else (relation,)  # a child's page names the parents
     back = [(p.core, p, k) for r in turned for p in ps if not _same(p.core, name) for text, k in told(p, r) if _same(text, name)]
-    kind = re.search(r"(영화|소설|음반|밴드|기업|축구단|건축물|대학|도시)", question)
-    years = re.findall(r"\d{4}(?=년)", question)
-    if years and (dated := [b for b in back if any(y in s for y in years for s in b[1].sentences)]): back = dated
-    if kind and len(back) > 1: back = [b for b in back if kind[1] in "".join(b[1].sentences[:1])] or back
+    kind, years = re.search(r"(영화|소설|음반|밴드|기업|축구단|건축물|대학|도시)", question), re.findall(r"\d{4}(?=년)", question)
+    dated = [b for b in back if any(y in s for y in years for s in b[1].sentences)]
+    back = dated or back
+    return [b for b in back if kind[1] in "".join(b[1].sentences[:1])] or back if kind and len(back) > 1 else back
+
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #753dd16b
+def step(
+    name: str,  # whose relation
+    relation: str,  # a name in `RELATIONS`
+    ps: list[Page],
+    question: str = "",  # for its years and kinds of things
+) -> list[tuple[str, Page, int]]:  # (answer, page, sentence)
+    "One relation from a name: what its page says, else the pages that say it of the name."
+    def proper(text): return relation == "occupation" or text not in COMMON and _stem(text) not in COMMON
+    forward = [(text, p, k) for p in about(name, ps, question) for text, k in told(p, relation) if proper(text)]
+    if forward and not _INVERSE.search(question): return forward
+    back = _backwards(name, relation, ps, question)
     if forward and not back: return forward
     if back or relation not in _LIST: return back
-    return [(x.text, p, k) for p in about(name, ps, question) for k, s in enumerate(p.sentences) if re.search(_LIST[relation], s) for x in _objects(s) if not _same(x.text, p.core)]
+    lists = [(s, p, k) for p in about(name, ps, question) for k, s in enumerate(p.sentences) if re.search(_LIST[relation], s)]
+    return [(x.text, p, k) for s, p, k in lists for x in _objects(s) if not _same(x.text, p.core)]
 
-def _objects(s):
-    from treekit.offline.korean_reading import spans
-    found = [x for x in spans(s) if x.kind == "work" or x.kind == "name" and re.match(r"(?:을|를|이|가|와|과|에|의|,)[ ,]?", s[x.end:] + " ")]
-    return [x for x in found if not any(y is not x and y.start <= x.start and x.end <= y.end and y.kind != "work" and len(y.text) > len(x.text) for y in found)]
-
-_KIN = [("친할아버지", "아버지의 아버지"), ("친할머니", "아버지의 어머니"), ("외할아버지", "어머니의 아버지"), ("외할머니", "어머니의 어머니"), ("고모|큰아버지|작은아버지", "아버지의 형제자매"), ("이모|외삼촌", "어머니의 형제자매"),
-        ("(?:남자|여자) 형제", "형제자매"), ("장인|시아버지", "배우자의 아버지"), ("장모|시어머니", "배우자의 어머니"), ("사위|며느리", "자녀의 배우자"), ("남편|아내", "배우자")]
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #1db6db90
+_KIN = [tuple(pair) for pair in _table("cues")["kin"]]
 
 def follow(
     question: str,  # a person's kin are spelled out: 고모 is a sibling of the father
@@ -94,7 +105,8 @@ def follow(
     names = mentioned(question, [p.core for p in ps])
     chain = [name for _, name in asked(question)]
     if not names:
-        offered = [t for p in ps for r in chain for s in (("father", "mother") if r == "children" else (r,)) for t, _ in told(p, s) if not t[0].isdigit()]
+        stated = [s for r in chain for s in (("father", "mother") if r == "children" else (r,))]
+        offered = [t for p in ps for s in stated for t, _ in told(p, s) if not t[0].isdigit()]
         names = mentioned(question, offered)
     found, current = [], names[:1] if len(chain) > 1 else names
     if len(chain) > 1 and len(names) > 1: current = names
@@ -106,7 +118,7 @@ def follow(
     return found
 
 # %% ../../nbs/08_offline/18_korean_tasks.ipynb #b76eddad
-_VIA = {"감독이": "director", "작가가": "author", "제작사가": "studio", "음악을 맡은": "composer", "밴드가": "performer", "설립자가": "founder", "건축가가": "architect", "영화의 감독": "director", "도시에": "seat"}
+_VIA = dict(_table("cues")["via_relations"])  # cue -> the relation by way of which two things are compared
 _LOW = re.compile(r"먼저|적은|적었|짧은|낮은|작은|오래|나이가 더 많|보다 인구가 적")
 
 def _key(text):
@@ -117,16 +129,19 @@ def _key(text):
 def value(name, part, ps, question):
     "What a comparison looks at, for one side: (text, page, sentence), or None."
     via = next((r for cue, r in _VIA.items() if cue in part), None)
-    chain = [r for _, r in asked(part) if RELATIONS[r].kind in ("date", "year", "number")] or [r for _, r in asked(part)]
+    chain = [r for _, r in asked(part)]
+    chain = [r for r in chain if RELATIONS[r].kind in ("date", "year", "number")] or chain
     if not chain and re.search("먼저|나중|젊", part): chain = ["born"]
     if via == "seat" and re.search("큰|작은", part): chain = ["population"]
     names = [name]
     if via: names = [t for t, _, _ in step(name, via, ps, question)] or names
-    for r in [*chain, *(("established", "published", "released", "born", "formed") if re.search("먼저|나중", part) else ())]:
+    times = ("established", "published", "released", "born", "formed") if re.search("먼저|나중", part) else ()
+    for r in (*chain, *times):
         for n in names:
             if hits := step(n, r, ps, question): return hits[0]
     return None
 
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #949250ee
 def choose_one(names, part, ps, question):
     "The name with the smallest or largest value: (name, values); None if a value is missing."
     values = [(n, v) for n in names if (v := value(n, part, ps, question))]
@@ -134,35 +149,28 @@ def choose_one(names, part, ps, question):
     best = (min if _LOW.search(part) else max)(values, key=lambda nv: _key(nv[1][0]))
     return best[0], [v for _, v in values]
 
-def compared(question, ps):
-    "(answer, the hits it rests on) for questions with two sides, a list or two conditions; None for others."
-    question = clean(question)
-    names = mentioned(question, [p.core for p in ps])
-    if re.search(r"같은|보다", question) and re.search(r"(?:나요|가요|니까)\?*$", question) and not re.search("누구|무엇|어디|언제", question):
-        if len(names) < 2: return None
-        if "보다" in question:
-            pair = [value(n, question, ps, question) for n in names[:2]]
-            if not all(pair): return None
-            return "예" if _key(pair[0][0]) < _key(pair[1][0]) else "아니요", pair
-        chain = [r for _, r in asked(question)] or _shared(question)
-        for r in chain:
-            sides = [step(n, r, ps, question) for n in names[:2]]
-            if all(sides): return "예" if {squeezed(t) for t, _, _ in sides[0]} & {squeezed(t) for t, _, _ in sides[1]} else "아니요", [s[0] for s in sides]
-        return None
-    parts = re.split(r" (?:중에서|가운데|중) ", question, maxsplit=1)
-    if len(parts) < 2: return None
-    first, second = parts
-    if "가장" not in second and (sides := _sides(first, ps)): return choose_one(sides, second, ps, question)
-    listed = follow(first, ps)
-    if "가장" in second:
-        names = list(dict.fromkeys(t for t, _, _ in listed)) if asked(first) else mentioned(first, [p.core for p in ps])  # described, or listed by name
-        found = choose_one(names, second, ps, second)
-        return (found[0], listed[:1] + found[1]) if found else (listed[0][0], listed[:1]) if listed else None
-    other = follow(second, ps)
-    both = [(h, o) for h in listed for o in other if _same(h[0], o[0])]
-    if both: return both[0][0][0], list(both[0])
-    return ((other or listed)[0][0], (other or listed)[:1]) if other or listed else None
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #e52c18cb
+_SAME = [tuple(pair) for pair in _table("cues")["same_relations"]]
 
+def _shared(question):
+    "The relation behind *same*, where no verb asks for it."
+    return [r for cue, r in _SAME if cue in question]
+
+def _alike(question, ps, names):
+    "Yes/no questions with *같은* or *보다*: (answer, the hits it rests on), or None."
+    if len(names) < 2: return None
+    if "보다" in question:
+        pair = [value(n, question, ps, question) for n in names[:2]]
+        if not all(pair): return None
+        return "예" if _key(pair[0][0]) < _key(pair[1][0]) else "아니요", pair
+    for r in [r for _, r in asked(question)] or _shared(question):
+        sides = [step(n, r, ps, question) for n in names[:2]]
+        if not all(sides): continue
+        one, other = ({squeezed(t) for t, _, _ in side} for side in sides)
+        return "예" if one & other else "아니요", [s[0] for s in sides]
+    return None
+
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #0b40526b
 def _sides(text, ps):
     "The two that *A와 B* names at a text's end; [] if it ends in something else."
     flat, names = squeezed(text), mentioned(text, [p.core for p in ps])
@@ -170,10 +178,27 @@ def _sides(text, ps):
     first = [n for n in names if any(flat[m.end():m.end() + 1] in ("과", "와") for m in re.finditer(re.escape(squeezed(n)), flat))]
     return [first[-1], last[0]] if first and last and first[-1] != last[0] else []
 
-def _shared(question):
-    "The relation behind *same*, where no verb asks for it."
-    return [r for cue, r in (("도시에서 태어", "birthplace"), ("대학", "education"), ("도시에서 세상", "deathplace"), ("직업", "occupation"), ("감독", "director"), ("제작", "studio"), ("촬영", "filmed_in"), ("장르", "genre"), ("썼", "author"),
-            ("출판사", "publisher"), ("배경", "set_in"), ("강이", "river"), ("나라", "country"), ("밴드", "performer"), ("도시에 있", "seat")) if cue in question]
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #6a80d8d3
+def compared(question, ps):
+    "(answer, the hits it rests on) for questions with two sides, a list or two conditions; None for others."
+    question = clean(question)
+    names = mentioned(question, [p.core for p in ps])
+    is_yes_no = re.search(r"(?:나요|가요|니까)\?*$", question) and not re.search("누구|무엇|어디|언제", question)
+    if re.search(r"같은|보다", question) and is_yes_no: return _alike(question, ps, names)
+    parts = re.split(r" (?:중에서|가운데|중) ", question, maxsplit=1)
+    if len(parts) < 2: return None
+    first, second = parts
+    if "가장" not in second and (sides := _sides(first, ps)): return choose_one(sides, second, ps, question)
+    listed = follow(first, ps)
+    if "가장" in second:
+        described = list(dict.fromkeys(t for t, _, _ in listed))
+        names = described if asked(first) else mentioned(first, [p.core for p in ps])  # or listed by name
+        found = choose_one(names, second, ps, second)
+        return (found[0], listed[:1] + found[1]) if found else (listed[0][0], listed[:1]) if listed else None
+    other = follow(second, ps)
+    both = [(h, o) for h in listed for o in other if _same(h[0], o[0])]
+    if both: return both[0][0][0], list(both[0])
+    return ((other or listed)[0][0], (other or listed)[:1]) if other or listed else None
 
 # %% ../../nbs/08_offline/18_korean_tasks.ipynb #d8d52dc4
 def wanted_kind(question: str) -> str:  # date, year, number, name
@@ -182,15 +207,18 @@ def wanted_kind(question: str) -> str:  # date, year, number, name
     if re.search(r"몇 년(?!간)|어느 해|연도", question): return "year"
     return "number" if re.search(r"몇|얼마", question) else "name"
 
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #c8036394
 def nearest(question, ps) -> list[tuple[float, Page, int]]:
     "Sentences by the share of the question's terms that they and their title have, best first."
-    terms = set(korean(question))
-    scored = [(sum(t in have for t in terms) / max(1, len(terms)), p, k) for p in ps for k, s in enumerate(p.sentences) if (have := set(korean(f"{p.title} {s}")))]
+    terms, scored = set(korean(question)), []
+    for p in ps:
+        for k, s in enumerate(p.sentences):
+            if have := set(korean(f"{p.title} {s}")): scored.append((sum(t in have for t in terms) / max(1, len(terms)), p, k))
     return sorted(scored, key=lambda x: -x[0])
 
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #2eac8fff
 def guessed(question, ps):
     "(text, page, sentence) out of the nearest sentences."
-    from treekit.offline.korean_reading import spans
     kind, flat = wanted_kind(question), squeezed(question)
     near = nearest(question, ps)[:4]
     for fits in ((kind,), ("date", "year") if kind in ("date", "year") else (kind, "work")):
@@ -206,6 +234,7 @@ def quote(p: Page, k: int) -> str:
     "A sentence that can be understood on its own."
     return f"{p.title}: {p.sentences[k]}" if p.title and squeezed(p.core) not in squeezed(p.sentences[k]) else p.sentences[k]
 
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #3654dc68
 @functools.lru_cache(1024)
 def _answer(question, documents):
     ps = pages(documents)
@@ -219,13 +248,16 @@ def _answer(question, documents):
     if not hits: return None
     many = re.search(r"들[을은이에]|모두|무엇이 있|어떤 [가-힣]+가 있|어느 도시들", question)
     texts = list(dict.fromkeys(t for t, _, _ in hits))
-    return ", ".join(texts[:12]) if many else texts[0], " ".join(dict.fromkeys(quote(p, k) for _, p, k in hits[:3]))
+    grounds = dict.fromkeys(quote(p, k) for _, p, k in hits[:3])
+    return ", ".join(texts[:12]) if many else texts[0], " ".join(grounds)
 
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #c1441b79
 def answer(question: str, documents=(), **others) -> dict:  # answer, explanation
     "A short answer out of the documents, and the sentences behind it."
     found = _answer(clean(question), documents if isinstance(documents, str) else tuple(documents))
     return dict(answer=found[0], explanation=found[1]) if found else dict(UNKNOWN)
 
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #192f29cb
 def answer_ambiguous(question: str, documents=(), **others) -> dict:
     "All plausible answers: a sentence for each namesake's page that gives one."
     ps = pages(documents)
@@ -235,11 +267,13 @@ def answer_ambiguous(question: str, documents=(), **others) -> dict:
     if len(hits) < 2: return answer(question, documents)
     return dict(answer=" ".join(f"{p.title}: {p.sentences[k]}" for p, k in hits[:5]), explanation=f"{len(hits)}가지로 읽을 수 있습니다.")
 
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #2ce93e00
 def subquestions(question: str, phrase: str = "", context=(), **others) -> list[str]:  # at most 5
     "The question with what the evidence has found in place of its inner part, and the question itself."
     question, out = clean(phrase or question), []
     parts = re.split(r" (?:중에서|가운데|중) ", question, maxsplit=1)
-    if len(parts) == 2: out += [f"{parts[0].rstrip('?')}{'' if parts[0].endswith('것') else ''}은 무엇인가요?" if not asked(parts[0]) else f"{josa(parts[0], '은/는')} 무엇인가요?"]
+    if len(parts) == 2 and asked(parts[0]): out.append(f"{josa(parts[0], '은/는')} 무엇인가요?")
+    elif len(parts) == 2: out.append(f"{parts[0].rstrip('?')}은 무엇인가요?")
     chain = asked(question)
     if len(chain) > 1 and context and (hits := follow(question[:chain[-1][0]], pages(context))):
         tail = question[chain[-1][0]:]
@@ -247,6 +281,7 @@ def subquestions(question: str, phrase: str = "", context=(), **others) -> list[
     out.append(question if question.endswith("?") else f"{question}?")
     return list(dict.fromkeys(out))[:5]
 
+# %% ../../nbs/08_offline/18_korean_tasks.ipynb #ac49232a
 def subanswers(questions, documents=(), **others) -> str:
     "A short paragraph: for each question the sentences that answer it, each understandable on its own."
     ps, said = pages(documents), []
