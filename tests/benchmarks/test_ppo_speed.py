@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from treekit.training.sft import prompt_tokens, tiny_model, tokenizer_of
+from treekit.training.sft import prompt_tokens
+from treekit.training.models import tiny_model, tokenizer_of
 from treekit.training.ppo import PPO, continued, headed, inner, ppo, sample
 
 torch = pytest.importorskip("torch")

@@ -9,7 +9,7 @@ __all__ = ['TrainedChat']
 import asyncio, threading
 from pathlib import Path
 
-from .sft import load_model
+from .models import load_model
 from ..core.llm import Completion, Request, ScoringUnsupported, count_tokens
 
 # %% ../../nbs/11_training/05_chat.ipynb #1e7d637b

@@ -15,7 +15,8 @@ from typing import Literal
 
 from ..retrieval.bm25 import BM25
 from ..config import choose, root, work_dir
-from .sft import Example, Recipe, adapted, digest, encode, generate, kept, load_model, once, pinned, save_model, tiny_model, tokenizer_of, train, trained_by
+from .sft import Example, Recipe, adapted, digest, encode, generate, kept, once, pinned, train, trained_by
+from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
 from ..corpora.lookup import Documents

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from ..config import UsageError
 from ..core.types import Question
-from .sft import load_model, prompt_tokens, save_model
+from .sft import prompt_tokens
+from .models import load_model, save_model
 from ..core.method import stated
 from ..scoring.metrics import em
 from .ppo import PPO, Episode, continued, plain, ppo
