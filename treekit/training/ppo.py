@@ -307,10 +307,12 @@ def _checked(step, episodes, found):
     "The scores, or what is wrong with them."
     found = [float(x) for x in found]
     if len(found) != len(episodes):
-        raise UsageError(f"the reward gave {len(found)} scores for {len(episodes)} replies: it should give one for each, in their order")
+        raise UsageError(f"the reward gave {len(found)} scores for {len(episodes)} replies: "
+                         "it should give one for each, in their order")
     if bad := [e.id for e, x in zip(episodes, found) if not math.isfinite(x)]:
         batch = ", ".join(e.id for e in episodes)
-        raise Diverged(f"update {step + 1}: the reward of {', '.join(bad)} is no number; the batch was {batch}: look at the reward function")
+        raise Diverged(f"update {step + 1}: the reward of {', '.join(bad)} is no number; "
+                       f"the batch was {batch}: look at the reward function")
     if not any(e.own for e in episodes):
         raise UsageError(f"update {step + 1}: no episode has a token of the policy's own: look at the rollout's masks")
     return found
