@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError
-from treekit.training.sft import (Diverged, Example, Recipe, adapted, batches, encode, extra, generate, load_checkpoint, load_model, load_weights, pinned, save_model, sft_loss, tiny_model,
-                                tokenizer_of, train, trainable)
+from treekit.training.sft import Diverged, Example, Recipe, adapted, batches, encode, generate, load_checkpoint, load_weights, pinned, sft_loss, train, trainable
+from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
 from treekit.training.router_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split
 from treekit.papers.rdr2.router import FORMATS, RST, light_nodes
 from treekit.world.generate import World

@@ -7,7 +7,8 @@ import pytest
 
 from fakes import FakeShelf
 from treekit.config import UsageError
-from treekit.training.sft import Diverged, Example, Recipe, adapted, encode, generate, inner, load_checkpoint, load_model, pinned, save_model, tiny_model, tokenizer_of, train, trainable
+from treekit.training.sft import Diverged, Example, Recipe, adapted, encode, generate, inner, load_checkpoint, pinned, train, trainable
+from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of
 from treekit.training.ppo import PPO, Episode, Rated, clipped, continued, frozen, gae, headed, load_headed, plain, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing
 
 torch = pytest.importorskip("torch")

@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from treekit.training.sft import prompt_tokens, tiny_model, tokenizer_of
+from treekit.training.sft import prompt_tokens
 from treekit.training.ppo import PPO, continued, headed, ppo, sample
 from treekit.training.sft import inner
+from treekit.training.models import tiny_model, tokenizer_of
 
 torch = pytest.importorskip("torch")
 

@@ -12,7 +12,6 @@ import json, re
 
 from ..core.replies import FINAL, TEXT, found_json, tolerant
 from ..core.llm import Prompt
-from ..papers.searchr.references import told
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #84e7e40f
 PATH_EXAMPLE = (  # a question, and two paths
@@ -131,10 +130,12 @@ Sub-questions:""", PATH, defaults=dict(max_tokens=400))
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #909da756
 def render_history(
-    answered,  # (number from 0, question as it was asked, answer) of each sub-question
-) -> str:  # a line each
+    steps,  # (number from 0, question as it was asked, answer) of each sub-question
+) -> str:  # a line each; numbers are written from 1, as slots are
     "What was asked and answered, as the prompts show it."
-    return "\n".join(told(*row) for row in answered)
+    def line(number, question, answer):
+        return f"#{number + 1} {' '.join(question.split())} → {' '.join(answer.replace('→', '->').split()) or '(not found)'}"
+    return "\n".join(line(*step) for step in steps)
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #3170ce69
 def _read_yes(text):

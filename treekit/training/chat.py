@@ -9,7 +9,7 @@ __all__ = ['TrainedChat']
 import asyncio, threading
 from pathlib import Path
 
-from .sft import load_model
+from .models import load_model
 from ..core.llm import Completion, Request, ScoringUnsupported, count_tokens
 
 # %% ../../nbs/11_training/05_chat.ipynb #1e7d637b
@@ -21,7 +21,8 @@ class TrainedChat:
         max_tokens: int,  # of a reply
         at: str = "",  # "cpu", "cuda"; default: a GPU if there is one
     ):
-        self.folder, self.model, self.endpoint, self.defaults, self.at = folder, name, "trained", dict(temperature=0.0, max_tokens=max_tokens), at
+        self.folder, self.model, self.endpoint, self.at = folder, name, "trained", at
+        self.defaults = dict(temperature=0.0, max_tokens=max_tokens)
         self._lock, self._loaded = threading.Lock(), None
 
     def __repr__(self): return f"{type(self).__name__}({self.model!r})"

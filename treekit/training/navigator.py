@@ -18,7 +18,9 @@ from ..retrieval.bm25 import BM25
 from ..config import UsageError, choose, root, work_dir
 from ..core.types import Question
 from ..world.generate import World
-from .sft import Example, Recipe, adapted, digest, encode, generate, kept, load_model, pinned, save_model, tiny_model, tokenizer_of, train, trained_by
+from .sft import Example, Recipe, adapted, digest, encode, generate, kept, pinned, train, trained_by
+from ..experiments.provide import load, load_corpus
+from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..offline.following import names_in
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
@@ -49,9 +51,14 @@ class Preset:
 
 _TINY = dict(betas=(0.9, 0.99), warmup=0.1)
 PRESETS = {p.name: p for p in (
-    Preset("tiny", "", True, dict(musique=2600, hotpotqa=800, **{"2wiki": 1000}), 2200, Recipe("full", lr=3e-3, epochs=8, batch=16, **_TINY), Recipe("full", lr=1e-3, epochs=2, batch=32, **_TINY),
-           PPO("full", lr=2.5e-4, epochs=2, rollouts=192, batch=48, passes=2, kl=0.05, lam=1.0, value=0.05, max_new=96, **_TINY), SearchR(informative=0, decide="rule"), drawn=2, max_new=96),
-    Preset("8B", "meta-llama/Llama-3.1-8B", False, dict(musique=2000), 300, Recipe("lora", lr=2e-5, epochs=3, batch=8, micro=1), Recipe("lora", lr=2e-5, epochs=1, batch=8, micro=1),
+    Preset("tiny", "", True, dict(musique=2600, hotpotqa=800, **{"2wiki": 1000}), 2200,
+           Recipe("full", lr=3e-3, epochs=8, batch=16, **_TINY),
+           Recipe("full", lr=1e-3, epochs=2, batch=32, **_TINY),
+           PPO("full", lr=2.5e-4, epochs=2, rollouts=192, batch=48, passes=2, kl=0.05, lam=1.0, value=0.05, max_new=96, **_TINY),
+           SearchR(informative=0, decide="rule"), drawn=2, max_new=96),
+    Preset("8B", "meta-llama/Llama-3.1-8B", False, dict(musique=2000), 300,
+           Recipe("lora", lr=2e-5, epochs=3, batch=8, micro=1),
+           Recipe("lora", lr=2e-5, epochs=1, batch=8, micro=1),
            PPO("lora", lr=1e-5, rollouts=64, batch=16, micro=1, max_new=200)))}
 TINY = dict(width=128, layers=2, heads=4, inner=256)  # of the tiny model
 TOKENS = 2000  # of its tokenizer, at most
@@ -65,7 +72,8 @@ def names(question: str) -> list[str]:
 
 def without(text: str, names: list[str]) -> str:
     "A text with `<1>` in the place of the first name, and so on."
-    for i in sorted(range(len(names)), key=lambda i: -len(names[i])): text = re.sub(rf"(?<!\w){re.escape(names[i])}(?!\w)", f"<{i + 1}>", text)
+    for i in sorted(range(len(names)), key=lambda i: -len(names[i])):
+        text = re.sub(rf"(?<!\w){re.escape(names[i])}(?!\w)", f"<{i + 1}>", text)
     return text
 
 def restored(text: str, names: list[str], quoted: bool = False) -> str:
@@ -97,6 +105,7 @@ def replies(
 STAGES = ("before SFT", "after SFT", "SFT on as much", "after PPO")
 _FOLDERS = {"before SFT": "base", "after SFT": "sft", "SFT on as much": "as-much", "reward model": "reward", "after PPO": "ppo"}
 
+# %% ../../nbs/11_training/09_navigator.ipynb #62730471
 def sound(reward: Callable) -> Callable:  # the same for well-formed replies, and 0 for others
     "A reward for paths."
     def judge(prompts, said):
@@ -106,6 +115,7 @@ def sound(reward: Callable) -> Callable:  # the same for well-formed replies, an
         return out
     return judge
 
+# %% ../../nbs/11_training/09_navigator.ipynb #b42b5d14
 def stage(
     name: str,  # of `STAGES`, or "reward model"
     pairs: list[Pair],
@@ -124,11 +134,16 @@ def stage(
         save_model(model, tokenizer, place / "model")
         return log, len(some)
     def own(some):
-        if not follow: raise UsageError(f"the preset {preset.name!r} wants paths that the model draws to be followed: give `follow`, or set drawn to 0")
+        if not follow:
+            raise UsageError(f"the preset {preset.name!r} wants paths that the model draws to be followed: "
+                             "give `follow`, or set drawn to 0")
         asked = {p.asked: p.question for p in some}
-        drawn = sample(*before("after SFT"), [(id, prompt_of(q, preset)) for id, q in asked.items()] * preset.drawn, preset.ppo, seed)
-        fit = [(e, path) for e in drawn if (path := well_formed(restored(e.reply, names(asked[e.id]), True) if preset.bare else e.reply))]
-        return [Rated(f"{e.id}/drawn", prompt_of(asked[e.id], preset), e.reply, score) for (e, _), score in zip(fit, follow([(e.id, path) for e, path in fit]))]
+        prompts = [(id, prompt_of(q, preset)) for id, q in asked.items()]
+        drawn = sample(*before("after SFT"), prompts * preset.drawn, preset.ppo, seed)
+        def path_of(e): return well_formed(restored(e.reply, names(asked[e.id]), True) if preset.bare else e.reply)
+        fit = [(e, path) for e in drawn if (path := path_of(e))]
+        scores = follow([(e.id, path) for e, path in fit])
+        return [Rated(f"{e.id}/drawn", prompt_of(asked[e.id], preset), e.reply, score) for (e, _), score in zip(fit, scores)]
     def make():
         parts = parted(pairs, preset.sft, seed)
         if name == "before SFT":
@@ -139,13 +154,15 @@ def stage(
         elif name == "after SFT": log, n = tuned("before SFT", parts.sft)
         elif name == "SFT on as much": log, n = tuned("after SFT", parts.as_much)
         elif name == "reward model":
-            rated, held = ([Rated(e.id, e.prompt, e.target, p.f1) for p in some for e in [example(p, preset)]] for some in (parts.reward, parts.ppo))
+            def rate(some): return [Rated(e.id, e.prompt, e.target, p.f1) for p in some for e in [example(p, preset)]]
+            rated, held = rate(parts.reward), rate(parts.ppo)
             if preset.drawn: rated += own(parts.reward)
             model, tokenizer = before("after SFT")
             (model, log), n = train_reward(model, tokenizer, rated, replace(preset.reward, seed=seed), place, held), len(rated)
             save_headed(model, tokenizer, place / "model")
         else:
-            reward, (model, tokenizer) = sound(frozen(*load_headed(stage("reward model", pairs, folder, preset, seed, follow)["folder"]))), before("after SFT")
+            judge = stage("reward model", pairs, folder, preset, seed, follow)["folder"]
+            reward, (model, tokenizer) = sound(frozen(*load_headed(judge))), before("after SFT")
             asked = [(id, prompt_of(q, preset)) for id, q in {p.asked: p.question for p in parts.ppo}.items()]
             (model, log), n = ppo(model, tokenizer, asked, reward, replace(preset.ppo, seed=seed), place), len(asked)
             save_model(plain(model), tokenizer, place / "model")
@@ -166,7 +183,8 @@ def train_navigator(
 ) -> dict:  # stage -> its log, folder and number of samples
     "Train a navigator through all stages, from their checkpoints if there are some."
     p = replace(PRESETS[choose("preset", preset, PRESETS)], **changes, **dict(base=model) if model else {})
-    order = ["before SFT", "after SFT", *dict(zip(("after PPO", "SFT on as much"), (["reward model", "after PPO"], ["SFT on as much"]))).get(until, [])]
+    last = {"after PPO": ["reward model", "after PPO"], "SFT on as much": ["SFT on as much"]}
+    order = ["before SFT", "after SFT", *last.get(until, [])]
     return {name: stage(name, pairs, folder, p, seed, follow) for name in order[:order.index(until) + 1]}
 
 # %% ../../nbs/11_training/09_navigator.ipynb #a4cb5fd0
@@ -227,7 +245,12 @@ def navigators(
     return [json.loads(path.read_text(encoding="utf-8")) | dict(folder=str(path.parent / "model")) for path in logs.values()]
 
 # %% ../../nbs/11_training/09_navigator.ipynb #ea22e5d7
-REWARDS = {"answer F1": "of the final answer along the most likely path, percent", "reward": "predicted for a drawn path, percent", "true reward": "answer F1 along a drawn path, percent", "KL": "to the fine-tuned model, nats of a drawn reply"}
+REWARDS = {
+    "answer F1": "of the final answer along the most likely path, percent",
+    "reward": "predicted for a drawn path, percent",
+    "true reward": "answer F1 along a drawn path, percent",
+    "KL": "to the fine-tuned model, nats of a drawn reply",
+}
 
 def held_out() -> list[Question]:
     "The questions that no tiny navigator learns from."
@@ -245,7 +268,8 @@ def divergence(
     with torch.no_grad(): said = [math.fsum(seen(m, lot)[0].double().sum().item() for lot in lots) for m in (model, reference)]
     return (said[0] - said[1]) / len(episodes)
 
-def _findings(name, seed): return _folder(seed) / "examined" / _FOLDERS[name] / "examined.json"  # a folder of its own: the stage's is locked while the stage is looked up
+def _findings(name, seed):  # a folder of its own: the stage's is locked while the stage is looked up
+    return _folder(seed) / "examined" / _FOLDERS[name] / "examined.json"
 
 def _examined(name, seed):
     "In a process of its own: what a tiny stage can do, or what was found."
@@ -254,11 +278,14 @@ def _examined(name, seed):
     def make():
         questions = held_out()
         (model, tokenizer), reward = load_model(at(name)), sound(frozen(*load_headed(at("reward model"))))
-        said, asked = replies(model, tokenizer, [q.question for q in questions], tiny), [(q.id, prompt_of(q.question, tiny)) for q in questions]
+        said = replies(model, tokenizer, [q.question for q in questions], tiny)
+        asked = [(q.id, prompt_of(q.question, tiny)) for q in questions]
         drawn = sample(model, tokenizer, asked, tiny.ppo, 0)
         def true(texts): return answer_f1(questions, [NAVIGATE.read(t).value for t in texts], tiny.method)
         both = [headed(m, tiny.tuning) for m in (model, load_model(at("after SFT"))[0])]
-        return dict(replies=said, answers=true(said), reward=reward(asked, [e.reply for e in drawn]), true=true([restored(e.reply, names(q.question), True) for e, q in zip(drawn, questions)]), kl=divergence(*both, drawn))
+        own = [restored(e.reply, names(q.question), True) for e, q in zip(drawn, questions)]
+        return dict(replies=said, answers=true(said), reward=reward(asked, [e.reply for e in drawn]), true=true(own),
+                    kl=divergence(*both, drawn))
     kept(_findings(name, seed), make)
 
 def examined(
@@ -267,10 +294,12 @@ def examined(
     "What tiny navigators can do, on `held_out` questions."
     navigators([*wanted, *dict.fromkeys(("reward model", s) for _, s in wanted)])
     files = {(name, s): _findings(name, s) for name, s in wanted}
-    pinned([("treekit.training.navigator:_examined", dict(name=name, seed=s)) for (name, s), path in files.items() if not path.exists()])
+    missing = [dict(name=name, seed=s) for (name, s), path in files.items() if not path.exists()]
+    pinned([("treekit.training.navigator:_examined", arguments) for arguments in missing])
     found, questions = [json.loads(path.read_text(encoding="utf-8")) for path in files.values()], held_out()
     def mean(values): return 100 * math.fsum(values) / len(values)
-    return [summary(measured(questions, f["replies"])) | {"answer F1": mean(f["answers"]), "reward": mean(f["reward"]), "true reward": mean(f["true"]), "KL": f["kl"]} for f in found]
+    def measures(f): return {"answer F1": mean(f["answers"]), "reward": mean(f["reward"]), "true reward": mean(f["true"]), "KL": f["kl"]}
+    return [summary(measured(questions, f["replies"])) | measures(f) for f in found]
 
 # %% ../../nbs/11_training/09_navigator.ipynb #bb71c623
 class TrainedNavigator(TrainedChat):
@@ -280,7 +309,8 @@ class TrainedNavigator(TrainedChat):
         preset: str = "8B",  # whose prompts it was trained on
     ):
         self.preset, parts = PRESETS[choose("preset", preset, PRESETS)], Path(folder).parts
-        super().__init__(folder, f"navigator {'/'.join(parts[-3:-1] if parts[-1:] == ('model',) else parts[-2:])}", self.preset.max_new, "cpu" if self.preset.bare else "")
+        name = "/".join(parts[-3:-1] if parts[-1:] == ("model",) else parts[-2:])
+        super().__init__(folder, f"navigator {name}", self.preset.max_new, "cpu" if self.preset.bare else "")
 
     @classmethod
     def tiny(cls,

@@ -54,7 +54,15 @@ async def followed(
     return Pair(f"{question.id}/{n}", question.question, tuple(path), said, f1(said, question.answers), bool(em(said, question.answers)))
 
 # %% ../../nbs/11_training/08_navigator_data.ipynb #08debec9
-COUNTS = dict(questions="asked", failed="no reply, or a path that couldn't be followed to its end", unread="no path in the reply", single="one path, where two were asked for", odd="the reply was in another form than asked for", changed="a path was cut or cleaned", paths="followed", right="that led to the right answer (S_t)")
+COUNTS = dict(
+    questions="asked",
+    failed="no reply, or a path that couldn't be followed to its end",
+    unread="no path in the reply",
+    single="one path, where two were asked for",
+    odd="the reply was in another form than asked for",
+    changed="a path was cut or cleaned",
+    paths="followed",
+    right="that led to the right answer (S_t)")
 
 async def collected(
     questions: list[Question],
@@ -112,7 +120,9 @@ def parted(
 ) -> Parts:
     "The stages' shares. A `UsageError` where no path led to a right answer."
     right, asked = [p for p in pairs if p.right], list(dict.fromkeys(p.asked for p in pairs))
-    if not right or len(asked) < 2: raise UsageError(f"{len(pairs)} paths of {len(asked)} questions, {len(right)} of them right: there is nothing to learn from; collect more questions, or look at what the model answers")
+    if not right or len(asked) < 2:
+        raise UsageError(f"{len(pairs)} paths of {len(asked)} questions, {len(right)} of them right: "
+                         "there is nothing to learn from; collect more questions, or look at what the model answers")
     draw = random.Random(f"parts {seed}")
     draw.shuffle(right)
     draw.shuffle(asked)
@@ -137,7 +147,8 @@ def _forms():
             if form == "said": clauses += [(pattern(t, "{y}"), texts) for t in texts]
             if form != "ask": continue
             phrases = [t.text for t in forms.get(f"np_{kind}") or forms.get("np") or () if t.text.count("{x}") == 1]
-            turned = [steps[-2].replace("Zq", "{x}") for p in phrases if len(steps := unnested(f"When was {p.replace('{x}', 'Zq')} founded?")) > 1]
+            nested = [unnested(f"When was {p.replace('{x}', 'Zq')} founded?") for p in phrases]
+            turned = [steps[-2].replace("Zq", "{x}") for steps in nested if len(steps) > 1]
             every = (*texts, *turned, *(f"{wh} {p}?" for p in phrases for wh in ("What is", "Who is", "What was", "Who was", "Which is")))
             asks += [(pattern(t, "{x}"), every) for t in texts]
     return asks, clauses
@@ -164,14 +175,17 @@ def slotted(path) -> list[str]:
     for i, question in enumerate(path):
         for r in reversed(read(question, [(k, q, "") for k, q in enumerate(path[:i])])):
             if len(r.to) == 1 and not r.name and r.form in ("noun", "owner"):
-                question = question[:r.start] + f"#{r.to[0] + 1}" + "'s" * (r.form == "owner" and question[r.end:r.end + 1] not in ("'", "’")) + question[r.end:]
+                owner = "'s" if r.form == "owner" and question[r.end:r.end + 1] not in ("'", "’") else ""
+                question = f"{question[:r.start]}#{r.to[0] + 1}{owner}{question[r.end:]}"
         out.append(question)
     return out
 
+# %% ../../nbs/11_training/08_navigator_data.ipynb #7e9d7e37
 def path_em(path, steps) -> float:
     "1.0 if a path, slotted, is the gold steps in some wording."
     return float(len(path) == len(steps) and all(p in wordings(g) for p, g in zip(path, steps)))
 
+# %% ../../nbs/11_training/08_navigator_data.ipynb #cf5ea040
 def _step_f1(one, other):
     words = Counter(re.findall(r"#?\w+", one.lower())), Counter(re.findall(r"#?\w+", other.lower()))
     return 2 * (words[0] & words[1]).total() / max(1, words[0].total() + words[1].total())
@@ -193,7 +207,13 @@ def well_formed(reply: str) -> list[str] | None:
     sound = isinstance(path, list) and path and all(isinstance(q, str) and q.strip() for q in path) and not checked(path, "?")[1]
     return path if sound else None
 
-MEASURES = dict(EM="decompositions that match gold, percent", F1="of decompositions with gold, percent", JSON="well-formed replies, percent", steps="of a well-formed reply, mean", characters="of a reply, mean")
+# %% ../../nbs/11_training/08_navigator_data.ipynb #346d8192
+MEASURES = dict(
+    EM="decompositions that match gold, percent",
+    F1="of decompositions with gold, percent",
+    JSON="well-formed replies, percent",
+    steps="of a well-formed reply, mean",
+    characters="of a reply, mean")
 
 def measured(
     questions: list[Question],
@@ -211,6 +231,7 @@ def measured(
         if path: out["steps"].append(float(len(path)))
     return out
 
+# %% ../../nbs/11_training/08_navigator_data.ipynb #0e334792
 def summary(terms: dict[str, list[float]]) -> dict[str, float]:
     "The means; EM, F1 and JSON in percent."
     return {name: (100 if name in ("EM", "F1", "JSON") else 1) * math.fsum(v) / len(v) if v else 0.0 for name, v in terms.items()}

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['headed', 'plain', 'save_headed', 'load_headed', 'Rated', 'predicted', 'reward_loss', 'scores', 'train_reward',
-           'frozen', 'PPO', 'Episode', 'continued', 'sample', 'seen', 'wearing', 'gae', 'clipped', 'ppo', 'rehearsal']
+           'frozen', 'PPO', 'Episode', 'continued', 'sample', 'seen', 'wearing', 'gae', 'clipped', 'advantages_of',
+           'minibatch', 'ppo', 'rehearsal']
 
 # %% ../../nbs/11_training/04_ppo.ipynb #96c345a1
 import math, random
@@ -14,7 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ..config import UsageError
-from .sft import Course, Diverged, Encoded, Example, Recipe, adapted, digest, encode, inner, load_checkpoint, load_model, load_weights, prompt_tokens, save_checkpoint, save_model, states, train, trainable
+from .sft import Course, Diverged, Encoded, Example, Recipe, adapted, digest, encode, inner
+from .sft import load_checkpoint, load_weights, prompt_tokens, save_checkpoint, states, train, trainable
+from .models import load_model, save_model
 from ..scoring.statistics import pearson
 
 # %% ../../nbs/11_training/04_ppo.ipynb #751888d7
@@ -37,6 +40,7 @@ def plain(model):
     if hasattr(model, "head"): del model.head
     return model
 
+# %% ../../nbs/11_training/04_ppo.ipynb #d1e79553
 def save_headed(model, tokenizer, folder: Path | str):
     "What `load_headed` reads: the model as `save_model` keeps it, and the head beside it."
     head = model.head
@@ -49,7 +53,9 @@ def load_headed(
     at: str = "",  # "cpu", "cuda"; default: a GPU if there is one
 ):  # (model, tokenizer)
     "A model with its head. What can't be loaded, or doesn't fit, is a `UsageError`."
-    if not (path := Path(folder, "head.pt")).exists(): raise UsageError(f"no head.pt in {Path(folder).name!r}: it holds no reward model; train one with treekit.training.ppo.train_reward")
+    if not (path := Path(folder, "head.pt")).exists():
+        raise UsageError(f"no head.pt in {Path(folder).name!r}: it holds no reward model; "
+                         "train one with treekit.training.ppo.train_reward")
     model, tokenizer = load_model(folder, at)
     model = headed(model, Recipe("lora" if hasattr(model, "peft_config") else "full"))
     load_weights(model.head, load_checkpoint(path), path.name)
@@ -99,6 +105,7 @@ def scores(
         for i, score in zip(some, found): out[i] = score
     return out
 
+# %% ../../nbs/11_training/04_ppo.ipynb #f852594b
 def train_reward(
     model,  # causal language model; changed in place
     tokenizer,
@@ -112,15 +119,18 @@ def train_reward(
     import torch
     for e in (*rated, *held_out):
         if not math.isfinite(e.score): raise UsageError(f"sample {e.id!r} has the score {e.score}: leave it out")
-    model, data = headed(model, recipe), [_Scored(x.id, x.tokens, x.start, float(e.score)) for e, x in zip(rated, encode(tokenizer, rated, recipe.max_tokens, empty=True))]
+    model, encoded = headed(model, recipe), encode(tokenizer, rated, recipe.max_tokens, empty=True)
+    data = [_Scored(x.id, x.tokens, x.start, float(e.score)) for e, x in zip(rated, encoded)]
     mean = math.fsum(e.score for e in rated) / max(1, len(rated))
     with torch.no_grad(): model.head.bias.fill_(mean)
     def evaluate(model):
-        found, due = scores(model, tokenizer, [e.prompt for e in held_out], [e.target for e in held_out]), [e.score for e in held_out]
+        found = scores(model, tokenizer, [e.prompt for e in held_out], [e.target for e in held_out])
+        due = [e.score for e in held_out]
         square = lambda said: math.fsum((a - b) ** 2 for a, b in zip(said, due)) / len(due)
         return dict(mse=square(found), correlation=pearson(found, due)[0], baseline=square([mean] * len(due)))
     return model, train(model, data, recipe, folder, reward_loss, lambda e: 1, evaluate if held_out else None, label)
 
+# %% ../../nbs/11_training/04_ppo.ipynb #6196e41b
 def frozen(
     model,  # `headed`
     tokenizer,
@@ -189,7 +199,8 @@ def continued(
         seen = torch.tensor([[0] * (longest - len(rows[i])) + [1] * len(rows[i]) for i in some], device=at)
         with torch.no_grad():
             for k in range(max_new):
-                done = decoder(input_ids=new, attention_mask=seen, position_ids=(seen.cumsum(1) - 1).clamp(min=0)[:, -new.shape[1]:], past_key_values=past, use_cache=True)
+                places = (seen.cumsum(1) - 1).clamp(min=0)[:, -new.shape[1]:]
+                done = decoder(input_ids=new, attention_mask=seen, position_ids=places, past_key_values=past, use_cache=True)
                 past, total = done.past_key_values, output(done.last_hidden_state[:, -1]).float().softmax(-1).double().cumsum(-1)
                 drawn = (total <= noise[some, k, None].to(at) * total[:, -1:]).sum(-1).clamp(max=total.shape[-1] - 1).tolist()
                 for i, token in zip(some, drawn): out[i].append(token)
@@ -203,6 +214,7 @@ def continued(
                 new, seen = torch.tensor(drawn, device=at)[:, None], torch.nn.functional.pad(seen, (0, 1), value=1)
     return out
 
+# %% ../../nbs/11_training/04_ppo.ipynb #6adc036d
 def sample(
     model,
     tokenizer,
@@ -215,7 +227,10 @@ def sample(
     rows = [prompt_tokens(tokenizer, text) for _, text in prompts]
     noise = torch.rand(len(rows), recipe.max_new, generator=torch.Generator().manual_seed(seed))
     drawn = continued(model, rows, recipe.max_new, lambda drawn: drawn[-1] == tokenizer.eos_token_id, noise, recipe.at_once)
-    return [Episode(id, [*row, *new], len(row), [1] * len(new), tokenizer.decode(new, skip_special_tokens=True), new[-1] == tokenizer.eos_token_id) for (id, _), row, new in zip(prompts, rows, drawn)]
+    def episode(id, row, new):
+        reply = tokenizer.decode(new, skip_special_tokens=True)
+        return Episode(id, [*row, *new], len(row), [1] * len(new), reply, new[-1] == tokenizer.eos_token_id)
+    return [episode(id, row, new) for (id, _), row, new in zip(prompts, rows, drawn)]
 
 # %% ../../nbs/11_training/04_ppo.ipynb #acc483ce
 def seen(
@@ -226,7 +241,8 @@ def seen(
     import torch
     hidden = states(model, batch, [[p - 1 for p in e.own] for e in batch])
     logits = inner(model).get_output_embeddings()(hidden).float()
-    logprobs = -torch.nn.functional.cross_entropy(logits, torch.tensor([e.tokens[p] for e in batch for p in e.own], device=logits.device), reduction="none")
+    own = torch.tensor([e.tokens[p] for e in batch for p in e.own], device=logits.device)
+    logprobs = -torch.nn.functional.cross_entropy(logits, own, reduction="none")
     entropy = None if torch.is_grad_enabled() else torch.distributions.Categorical(logits=logits, validate_args=False).entropy()
     return logprobs, model.head(hidden.float()).squeeze(-1), entropy
 
@@ -280,18 +296,91 @@ def _by_lots(look, lots, episodes, micro):
     out = [None] * len(episodes)
     with torch.no_grad():
         for lot in lots:
-            for some in (lot[at:at + (micro or len(lot))] for at in range(0, len(lot), micro or len(lot))):
-                for i, *found in zip(some, *(x.split([sum(episodes[i].mask) for i in some]) for x in look([episodes[i] for i in some]))): out[i] = found
+            size = micro or len(lot)
+            for some in (lot[at:at + size] for at in range(0, len(lot), size)):
+                lengths = [sum(episodes[i].mask) for i in some]
+                looks = [x.split(lengths) for x in look([episodes[i] for i in some])]
+                for i, *found in zip(some, *looks): out[i] = found
     return out
 
 def _checked(step, episodes, found):
     "The scores, or what is wrong with them."
     found = [float(x) for x in found]
-    if len(found) != len(episodes): raise UsageError(f"the reward gave {len(found)} scores for {len(episodes)} replies: it should give one for each, in their order")
+    if len(found) != len(episodes):
+        raise UsageError(f"the reward gave {len(found)} scores for {len(episodes)} replies: "
+                         "it should give one for each, in their order")
     if bad := [e.id for e, x in zip(episodes, found) if not math.isfinite(x)]:
-        raise Diverged(f"update {step + 1}: the reward of {', '.join(bad)} is no number; the batch was {', '.join(e.id for e in episodes)}: look at the reward function")
-    if not any(e.own for e in episodes): raise UsageError(f"update {step + 1}: no episode has a token of the policy's own: look at the rollout's masks")
+        batch = ", ".join(e.id for e in episodes)
+        raise Diverged(f"update {step + 1}: the reward of {', '.join(bad)} is no number; "
+                       f"the batch was {batch}: look at the reward function")
+    if not any(e.own for e in episodes):
+        raise UsageError(f"update {step + 1}: no episode has a token of the policy's own: look at the rollout's masks")
     return found
+
+# %% ../../nbs/11_training/04_ppo.ipynb #99300fad
+def _next_beta(log, recipe):
+    "The weight of the KL penalty: it follows the last step's KL towards the target, by two percent of itself at most."
+    last = log[-1] if log else dict(beta=recipe.kl, kl=recipe.target_kl)
+    return last["beta"] * (1 + 0.1 * max(-0.2, min(0.2, last["kl"] / recipe.target_kl - 1)) if recipe.target_kl else 1)
+
+def advantages_of(
+    episodes: list[Episode],
+    scores: list[float],  # of the replies
+    old: list,  # log-probabilities, values, entropies of each, as the policy sees its own tokens
+    reference: list,  # log-probabilities of each, as the policy was before
+    beta: float,  # weight of the KL penalty
+    recipe: PPO,
+) -> tuple[list, list, list]:  # advantages, normalised over all episodes; returns; KL from the reference in nats: each per episode
+    "What each token was worth beyond what the critic expected (Eqs. 5 and 6)."
+    import torch
+    advantages, returns, away = [], [], []
+    for e, score, (logprobs, values, _), (before,) in zip(episodes, scores, old, reference):
+        rewards = -beta * (logprobs - before)
+        rewards[-1] += score - (0 if e.ended else recipe.unfinished)
+        advantages.append(gae(rewards, values, recipe.gamma, recipe.lam))
+        returns.append(advantages[-1] + values)
+        away.append((logprobs - before).sum().item())
+    every = torch.cat(advantages)
+    return [(a - every.mean()) / (every.std(correction=0) + 1e-8) for a in advantages], returns, away
+
+# %% ../../nbs/11_training/04_ppo.ipynb #10de2cf8
+def minibatch(
+    model,  # `headed`
+    episodes: list[Episode],
+    lot: list[int],  # numbers of the minibatch's episodes
+    old: list,  # log-probabilities, values of each episode before the update
+    advantages: list,
+    returns: list,
+    recipe: PPO,
+    sums: tuple = (0.0, 0.0, 0),  # of the lots before: clipped tokens, the critic's losses, tokens
+) -> tuple[float, float, float, int]:  # loss per token; the sums with this lot's
+    "The gradients of one minibatch (Eq. 7 and the critic's loss), some episodes at a time."
+    import torch
+    own, total, (cut, off, terms) = sum(len(advantages[i]) for i in lot), 0.0, sums
+    micro = recipe.micro or len(lot)
+    for some in (lot[at:at + micro] for at in range(0, len(lot), micro)):
+        was, value, A, R = (torch.cat(x) for x in zip(*((old[i][0], old[i][1], advantages[i], returns[i]) for i in some)))
+        logprobs, values, _ = seen(model, [episodes[i] for i in some])
+        objective, decided = clipped(logprobs, was, A, recipe.epsilon)
+        near = value + (values - value).clamp(-recipe.value_epsilon, recipe.value_epsilon)
+        critic = torch.maximum((values - R) ** 2, (near - R) ** 2) / 2
+        part = (recipe.value * critic - objective).sum() / own
+        part.backward()
+        total, cut, off, terms = total + part.item(), cut + decided.sum().item(), off + critic.sum().item(), terms + len(A)
+    return total, cut, off, terms
+
+# %% ../../nbs/11_training/04_ppo.ipynb #5e60b391
+def _stream(n, recipe):
+    "Prompts in the order in which they are drawn, each epoch in another."
+    epochs = math.ceil(max(recipe.epochs, recipe.rollouts / n))
+    return [i for epoch in range(epochs) for i in random.Random(f"{recipe.seed} {epoch}").sample(range(n), n)]
+
+def _check_prompts(tokenizer, prompts, recipe):
+    if not prompts: raise UsageError("there is nothing to train on: no prompt is left")
+    room = recipe.max_tokens - recipe.max_new
+    for id, text in prompts:
+        if not 0 < (n := len(prompt_tokens(tokenizer, text))) <= room:
+            raise UsageError(f"prompt {id!r} has {n} tokens: it should have between one and max_tokens - max_new = {room}")
 
 def ppo(
     model,  # the policy as SFT left it, whole or with its adapter; trained in place
@@ -303,21 +392,18 @@ def ppo(
     rollout: Callable = sample,  # (model, tokenizer, prompts, recipe, seed) -> episodes
     evaluate: Callable | None = None,  # model -> {metric: value}
     label: str = "PPO",  # what the bar says
-) -> tuple:  # (the policy with its critic's head, the log): of each update step, reward, kl (nats per reply), length (tokens), ended, clipped (shares), value_loss, entropy, beta, lr
-    "Train a policy by PPO, from the start or from where the folder's checkpoint stands. Raises `Diverged`."
+) -> tuple:  # (the policy with its critic's head, the log of each update step)
+    """Train a policy by PPO, from the start or from where the folder's checkpoint stands. Raises `Diverged`.
+    A row of the log: reward, kl (nats per reply), length (tokens), ended, clipped (shares), value_loss, entropy, beta, lr."""
     import torch
-    if not prompts: raise UsageError("there is nothing to train on: no prompt is left")
-    for id, text in prompts:
-        if not 0 < (n := len(prompt_tokens(tokenizer, text))) <= recipe.max_tokens - recipe.max_new: raise UsageError(f"prompt {id!r} has {n} tokens: it should have between one and max_tokens - max_new = {recipe.max_tokens - recipe.max_new}")
+    _check_prompts(tokenizer, prompts, recipe)
     model = headed(model, recipe).eval()
     reference = {name: p.detach().clone() for name, p in trainable(model).items()}
-    stream = [i for epoch in range(math.ceil(max(recipe.epochs, recipe.rollouts / len(prompts)))) for i in random.Random(f"{recipe.seed} {epoch}").sample(range(len(prompts)), len(prompts))]
-    steps = max(1, round(len(prompts) * recipe.epochs / recipe.rollouts))
-    key = digest(asdict(recipe), [list(p) for p in prompts], [(name, p.flatten()[:16].tolist()) for name, p in reference.items()])
-    course = Course(model, recipe, steps, key, folder)
+    stream, steps = _stream(len(prompts), recipe), max(1, round(len(prompts) * recipe.epochs / recipe.rollouts))
+    weights = [(name, p.flatten()[:16].tolist()) for name, p in reference.items()]
+    course = Course(model, recipe, steps, digest(asdict(recipe), [list(p) for p in prompts], weights), folder)
     for step in course.run(label):
-        last = course.log[-1] if course.log else dict(beta=recipe.kl, kl=recipe.target_kl)
-        beta = last["beta"] * (1 + 0.1 * max(-0.2, min(0.2, last["kl"] / recipe.target_kl - 1)) if recipe.target_kl else 1)
+        beta = _next_beta(course.log, recipe)
         asked = [prompts[i] for i in stream[step * recipe.rollouts:(step + 1) * recipe.rollouts]]
         episodes = rollout(model, tokenizer, asked, recipe, recipe.seed * 1_000_003 + step)
         found = _checked(step, episodes, reward(asked, [e.reply for e in episodes]))
@@ -326,28 +412,11 @@ def ppo(
         passes = [_lots(len(episodes), recipe.batch, f"{recipe.seed} {step} {k}") for k in range(recipe.passes)]
         old = _by_lots(lambda b: seen(model, b), passes[0], episodes, recipe.micro)
         with wearing(model, reference): ref = _by_lots(lambda b: seen(model, b)[:1], passes[0], episodes, recipe.micro)
-        advantages, returns, away = [], [], []
-        for e, score, (logprobs, values, _), (before,) in zip(episodes, found, old, ref):
-            rewards = -beta * (logprobs - before)
-            rewards[-1] += score - (0 if e.ended else recipe.unfinished)
-            advantages.append(gae(rewards, values, recipe.gamma, recipe.lam))
-            returns.append(advantages[-1] + values)
-            away.append((logprobs - before).sum().item())
-        every = torch.cat(advantages)
-        advantages = [(a - every.mean()) / (every.std(correction=0) + 1e-8) for a in advantages]
+        advantages, returns, away = advantages_of(episodes, found, old, ref, beta, recipe)
         cut, off, terms = 0.0, 0.0, 0
         for nth, lot in enumerate(lot for lots in passes for lot in lots):
-            own, total = sum(len(advantages[i]) for i in lot), 0.0
-            for at in range(0, len(lot), micro := recipe.micro or len(lot)):
-                some = lot[at:at + micro]
-                was, value, A, R = (torch.cat(x) for x in zip(*((old[i][0], old[i][1], advantages[i], returns[i]) for i in some)))
-                logprobs, values, _ = seen(model, [episodes[i] for i in some])
-                objective, decided = clipped(logprobs, was, A, recipe.epsilon)
-                near = value + (values - value).clamp(-recipe.value_epsilon, recipe.value_epsilon)
-                critic = torch.maximum((values - R) ** 2, (near - R) ** 2) / 2
-                part = (recipe.value * critic - objective).sum() / own
-                part.backward()
-                total, cut, off, terms = total + part.item(), cut + decided.sum().item(), off + critic.sum().item(), terms + len(A)
+            total, *sums = minibatch(model, episodes, lot, old, advantages, returns, recipe, (cut, off, terms))
+            cut, off, terms = sums
             course.update(total, f"update {step + 1}, minibatch {nth + 1}", (episodes[i].id for i in lot))
         mean = lambda x: math.fsum(x) / len(episodes)
         course.end(dict(**row, kl=mean(away), length=mean(sum(e.mask) for e in episodes), clipped=cut / terms, value_loss=off / terms,
@@ -360,7 +429,9 @@ def rehearsal(
     seed: int = 0,
 ) -> list[float]:  # the reward of each update
     "PPO of seconds, on a tiny model with random weights that should write the letter e."
-    from treekit.training.sft import tiny_model, tokenizer_of
+    from treekit.training.models import tiny_model, tokenizer_of
     tokenizer = tokenizer_of(["mole dam house tower bridge"], 290)
     recipe = PPO("full", lr=1e-2, rollouts=32, batch=16, epochs=updates * 32, max_new=6, unfinished=0.0, seed=seed)
-    return [row["reward"] for row in ppo(tiny_model(tokenizer, 32, 1, 2, 64, seed=seed), tokenizer, [("only", "mole")], lambda prompts, replies: [float("e" in r) for r in replies], recipe)[1]]
+    def reward(prompts, replies): return [float("e" in r) for r in replies]
+    _, log = ppo(tiny_model(tokenizer, 32, 1, 2, 64, seed=seed), tokenizer, [("only", "mole")], reward, recipe)
+    return [row["reward"] for row in log]

@@ -46,9 +46,14 @@ def parse_rule(
     return open_[0].kids[0]
 
 # %% ../../nbs/11_training/02_question_grammar.ipynb #2df18291
-_SYLLABLES = """ba dor ven mi lo tar ri sel ka nor ul bre fen os gar li ze mar tho va dun pel ix ro sha wen cor du ell hal jo kes lan mon pri qua sto tre ud vi yor zan chi gra flo spe""".split()
-_ENDINGS = {"FN": "a o in en ia us ie ar el is an", "LN": "son ov ez ini berg sky ton ley ard man er ic oux ssen",
-            "PN": "ton ville ia burg stad mouth ford grad ovo land by um shire", "ON": "a i u e ay on or am eur as es"}  # first names, last names, places, odd words
+_SYLLABLES = """ba dor ven mi lo tar ri sel ka nor ul bre fen os gar li ze mar tho va dun pel ix ro sha wen cor du ell hal jo kes
+    lan mon pri qua sto tre ud vi yor zan chi gra flo spe""".split()
+_ENDINGS = {  # first names, last names, places, odd words
+    "FN": "a o in en ia us ie ar el is an",
+    "LN": "son ov ez ini berg sky ton ley ard man er ic oux ssen",
+    "PN": "ton ville ia burg stad mouth ford grad ovo land by um shire",
+    "ON": "a i u e ay on or am eur as es",
+}
 
 def is_held(word: str) -> bool:
     "True for the fifth of all words that is kept for the test."
@@ -68,8 +73,8 @@ def invent(
 # %% ../../nbs/11_training/02_question_grammar.ipynb #1eab6247
 _NESTING = {"PDESC", "WDESC", "LDESC", "ODESC", "RELP", "RELL", "ANYP", "WORK", "ANYL", "ANYO"}  # slots that can hold themselves
 _TITLES = {"TITLE", "PERSONX", "ORG"}  # three in ten are written All In Capitals, as in 2WikiMultihopQA
-_ENTITY = {"PERSON": "PERSON", "PERSONX": "PERSON", "PERSONPOSS": "PERSON", "TITLE": "MISC", "TITLE1": "MISC", "TITLEPOSS": "MISC", "PLACE": "LOC", "PN": "LOC",
-           "ORG": "ORG", "YEAR": "DATE"}
+_ENTITY = {"PERSON": "PERSON", "PERSONX": "PERSON", "PERSONPOSS": "PERSON", "TITLE": "MISC", "TITLE1": "MISC", "TITLEPOSS": "MISC",
+           "PLACE": "LOC", "PN": "LOC", "ORG": "ORG", "YEAR": "DATE"}
 
 @dataclass
 class Grammar:
@@ -177,8 +182,9 @@ def bio(
     return out
 
 # %% ../../nbs/11_training/02_question_grammar.ipynb #19d56f1a
-_COARSE = {"NN": "NOUN", "NNS": "NOUN", "NNP": "PROPN", "NNPS": "PROPN", "JJ": "ADJ", "JJR": "ADJ", "JJS": "ADJ", "RB": "ADV", "RBR": "ADV", "RBS": "ADV", "WRB": "ADV", "CD": "NUM",
-           "CC": "CCONJ", "POS": "PART", "TO": "PART", "WP": "PRON", "WP$": "PRON", "PRP": "PRON", "RP": "ADP", "MD": "AUX"}
+_COARSE = {"NN": "NOUN", "NNS": "NOUN", "NNP": "PROPN", "NNPS": "PROPN", "JJ": "ADJ", "JJR": "ADJ", "JJS": "ADJ",
+           "RB": "ADV", "RBR": "ADV", "RBS": "ADV", "WRB": "ADV", "CD": "NUM", "CC": "CCONJ", "POS": "PART", "TO": "PART",
+           "WP": "PRON", "WP$": "PRON", "PRP": "PRON", "RP": "ADP", "MD": "AUX"}
 
 def coarse(tag: str, rel: str) -> str:
     "The universal tag of a Penn tag in relation `rel`."

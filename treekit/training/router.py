@@ -15,7 +15,8 @@ from typing import Literal
 
 from ..retrieval.bm25 import BM25
 from ..config import choose, root, work_dir
-from .sft import Example, Recipe, adapted, digest, encode, generate, kept, load_model, once, pinned, save_model, tiny_model, tokenizer_of, train, trained_by
+from .sft import Example, Recipe, adapted, digest, encode, generate, kept, once, pinned, train, trained_by
+from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
 from ..corpora.lookup import Documents
@@ -43,7 +44,8 @@ SETTINGS = {
 }
 ROUTER = "tag prompt, inst, lora, epoch 3.5"  # the one the paper routes with (Sec. 4.3; its appendix says five epochs)
 UNTRAINED = ("untrained", "inst, not fine-tuned")  # what the trained ones stand beside
-CURVE, LOOKS, DEV = "tag prompt, inst, lora, epoch 5.0, post-processing", 10, 120  # Figures 6 and 7: the row that is looked at while it trains, how often, on how many test samples
+# Figures 6 and 7: the row that is looked at while it trains, how often, on how many test samples
+CURVE, LOOKS, DEV = "tag prompt, inst, lora, epoch 5.0, post-processing", 10, 120
 
 # %% ../../nbs/11_training/07_router.ipynb #fdddd1b7
 @dataclass(frozen=True)
@@ -63,8 +65,10 @@ class Preset:
     lesson_epochs: float = 0.0
 
 PRESETS = {p.name: p for p in (
-    Preset("tiny", "", "", dict(full=1e-3, lora=3e-3), words=2, bare=True, train=720, test=250, articles=6000, chunk=40, lessons=4000, lesson_epochs=2.0),
-    Preset("8B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct", dict(full=1e-5, lora=1e-5), words=8, bare=False, chunk=100))}
+    Preset("tiny", "", "", dict(full=1e-3, lora=3e-3), words=2, bare=True, train=720, test=250, articles=6000, chunk=40,
+           lessons=4000, lesson_epochs=2.0),
+    Preset("8B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct", dict(full=1e-5, lora=1e-5), words=8, bare=False,
+           chunk=100))}
 TINY = dict(width=128, layers=2, heads=4, inner=256)  # of the tiny model
 TOKENS = 4096  # of its tokenizer
 
@@ -215,7 +219,8 @@ def train_router(
     made, tokenizer = load_model(model or getattr(p, setting.base))
     made = adapted(made, recipe)
     look = (lambda m: percent(scores(dev, outputs(m, tokenizer, dev, p, setting.format)))) if dev else None
-    log = train(made, encode(tokenizer, [example(s, p, setting.format) for s in samples], recipe.max_tokens), recipe, folder, evaluate=look, label=row)
+    data = encode(tokenizer, [example(s, p, setting.format) for s in samples], recipe.max_tokens)
+    log = train(made, data, recipe, folder, evaluate=look, label=row)
     save_model(made, tokenizer, folder)
     return log
 
@@ -242,7 +247,8 @@ class TrainedRouter(TrainedChat):
     def reply(self, model, tokenizer, request: Request) -> str:
         "The behaviours at the request's document."
         question, document = request.inputs["question"], request.inputs["document"]
-        text, = generate(model, tokenizer, [prompt_of(question, document, self.preset, self.format)], 48 if self.preset.bare else request.max_tokens or 300)
+        prompt, most = prompt_of(question, document, self.preset, self.format), 48 if self.preset.bare else request.max_tokens or 300
+        [text] = generate(model, tokenizer, [prompt], most)
         try: said = read_behaviours(text)
         except ValueError: return text
         if any(tag == "REFUSE" for tag, *_ in said): return text

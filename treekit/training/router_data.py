@@ -47,6 +47,7 @@ class Sample:
         "The nodes with this behaviour."
         return {i for t, i in self.behaviours if t == tag}
 
+# %% ../../nbs/11_training/06_router_data.ipynb #6278ea36
 def views(
     questions: list[Question],
     retriever,  # of the documents' chunks
@@ -64,9 +65,11 @@ def views(
             out += [(question, RST(group.tree, ids)) for ids in lit]
     return out
 
+# %% ../../nbs/11_training/06_router_data.ipynb #0484b6e4
 def sample(question: Question, rst: RST, behaviours) -> Sample:
     "A view with its label."
-    return Sample(f"{question.id}/{rst.tree.id}", question.question, rst.tree.to_text(), rst.lit, tuple(sorted(behaviours, key=lambda b: b[1])))
+    in_order = tuple(sorted(behaviours, key=lambda b: b[1]))
+    return Sample(f"{question.id}/{rst.tree.id}", question.question, rst.tree.to_text(), rst.lit, in_order)
 
 # %% ../../nbs/11_training/06_router_data.ipynb #2dc120f4
 async def curated(
@@ -96,21 +99,23 @@ class Gold:
             tree = self.trees[article.id] = introduced(tree_of(article))
             content = [n for n in tree.nodes if n.type == "content"]
             for node, p in zip(content, article.paragraphs(), strict=True):
-                if node.text != " ".join(p.passage.text.split()): raise UsageError(f"the tree of {article.title!r} doesn't follow its article's paragraphs")
+                if node.text != " ".join(p.passage.text.split()):
+                    raise UsageError(f"the tree of {article.title!r} doesn't follow its article's paragraphs")
                 self.states[article.id, node.id], self.place[p.passage.id] = frozenset().union(*p.states), article.id
 
     def holders(self, question: Question) -> dict[str, set[int]]:
         "The paragraphs that state what is asked: document -> nodes."
-        explains = question.type == "explanation"
-        wanted = {"event", "why.a", "why.b", "why.c"} if explains else {r for _, r, o in question.meta["query"]["where"] if isinstance(o, str) and o.startswith("?")}
+        if question.type == "explanation": wanted = {"event", "why.a", "why.b", "why.c"}
+        else: wanted = {r for _, r, o in question.meta["query"]["where"] if isinstance(o, str) and o.startswith("?")}
+        def stating(d): return {n.id for n in self.trees[d].nodes if self.states.get((d, n.id), frozenset()) & wanted}
         pages = dict.fromkeys(self.place[p] for p, _ in question.meta["facts"])
-        return {d: nodes for d in pages if (nodes := {n.id for n in self.trees[d].nodes if self.states.get((d, n.id), frozenset()) & wanted})}
+        return {d: nodes for d in pages if (nodes := stating(d))}
 
     def label(self, question: Question, rst: RST) -> Sample:
         "The view with what should be done there."
         nodes, lit, tree = self.holders(question).get(rst.tree.id, set()), set(rst.lit), rst.tree
-        folded = {tree[n].parent for n in nodes - lit}
-        return sample(question, rst, [("ANSWER", n) for n in nodes & lit] + [("EXPAND", h) for h in folded if not lit.intersection(tree.content(h))])
+        folded = [h for h in {tree[n].parent for n in nodes - lit} if not lit.intersection(tree.content(h))]
+        return sample(question, rst, [("ANSWER", n) for n in nodes & lit] + [("EXPAND", h) for h in folded])
 
 # %% ../../nbs/11_training/06_router_data.ipynb #60bb15e4
 SHARES = dict(ANSWER=14822, EXPAND=3793, REFUSE=5212)  # Table 3, training
@@ -156,16 +161,19 @@ def judged(
     "What is left of an output, by the public code's rules."
     try: said = read_behaviours(text)
     except ValueError: said = None
-    out, lit, fits = dict(ANSWER=set(), EXPAND=set(), expelled=0, refused=said is not None and (not said or any(t == "REFUSE" for t, *_ in said))), set(rst.lit), []
+    refused = said is not None and (not said or any(t == "REFUSE" for t, *_ in said))
+    out, lit, fits = dict(ANSWER=set(), EXPAND=set(), expelled=0, refused=refused), set(rst.lit), []
+    def unfolded(id): return lit.intersection(rst.tree.content(id) if id else rst.tree.descendants(id))
     for tag, id, words in () if out["refused"] else said or ():
         if id not in rst.tree or (content := rst.tree[id].type == "content") and id not in lit: continue
-        if content != (tag == "ANSWER") or tag == "EXPAND" and lit.intersection(rst.tree.content(id) if id else rst.tree.descendants(id)): out["expelled"] += 1; continue
+        if content != (tag == "ANSWER") or tag == "EXPAND" and unfolded(id): out["expelled"] += 1; continue
         out[tag].add(id)
         fits.append(bool(words.split()) and _plain(rst.tree[id].text).startswith(_plain(words)))
     return out | dict(fits=fits, collapsed=not (out["refused"] or out["ANSWER"] or out["EXPAND"] or out["expelled"]))
 
 def _plain(text): return " ".join(text.replace("=", " ").split())
 
+# %% ../../nbs/11_training/06_router_data.ipynb #c0977b0f
 def scores(
     samples: list[Sample],
     texts: list[str],  # an output for each
@@ -177,12 +185,14 @@ def scores(
         answers, expands = s.ids("ANSWER"), s.ids("EXPAND")
         if answers: terms["ANS-F1"].append(2 * len(answers & o["ANSWER"]) / (len(answers) + len(o["ANSWER"])))
         if expands: terms["EXP-PRE"].append(len(expands & o["EXPAND"]) / len(o["EXPAND"]) if o["EXPAND"] else 0.0)
-        if not answers and not expands: terms["REF-ACC"].append(float(not (o["ANSWER"] or o["EXPAND"]) and (reading == "code" or o["refused"])))
+        if not answers and not expands:
+            terms["REF-ACC"].append(float(not (o["ANSWER"] or o["EXPAND"]) and (reading == "code" or o["refused"])))
         terms["XPL-AVG"].append(float(o["expelled"]))
         terms["COL-RATE"].append(float(o["collapsed"]))
         terms["FIT"] += map(float, o["fits"])
     return terms
 
+# %% ../../nbs/11_training/06_router_data.ipynb #14357e52
 def percent(terms: dict[str, list[float]]) -> dict[str, float | None]:
     "The means, in percent; None where nothing counts."
     return {m: 100 * math.fsum(v) / len(v) if v else None for m, v in terms.items()}

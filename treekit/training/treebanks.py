@@ -54,7 +54,9 @@ def write_conllu(
     with open(path, "w", encoding="utf-8") as f:
         for n, s in enumerate(sentences):
             f.write(f"# sent_id = {n}\n# text = {text_of(s)}\n")
-            for w in s: f.write("\t".join(map(str, (w.id, w.form, w.lemma, w.upos, w.xpos, "_", w.head, w.deprel, "_", "_" if w.space else "SpaceAfter=No"))) + "\n")
+            for w in s:
+                row = w.id, w.form, w.lemma, w.upos, w.xpos, "_", w.head, w.deprel, "_", "_" if w.space else "SpaceAfter=No"
+                f.write("\t".join(map(str, row)) + "\n")
             f.write("\n")
 
 # %% ../../nbs/11_training/00_treebanks.ipynb #1d179d9d
@@ -109,7 +111,8 @@ def truecase(
         elif form == "i" or w.id == 1: form = form[:1].upper() + form[1:]
         if upos == "PROPN" and form.islower(): form = form.upper() if len(form) <= 3 else form.capitalize()
         if upos == "NOUN" and w.lemma[:1].isupper(): upos, xpos = "PROPN", "NNP"
-        out.append(replace(w, form=form, lemma=form if upos == "PROPN" else w.lemma, upos=upos, xpos=xpos, deprel=_RENAMED.get(w.deprel, w.deprel), feats="_"))
+        lemma, deprel = form if upos == "PROPN" else w.lemma, _RENAMED.get(w.deprel, w.deprel)
+        out.append(replace(w, form=form, lemma=lemma, upos=upos, xpos=xpos, deprel=deprel, feats="_"))
     root, mark = next(w.id for w in out if w.head == 0), "?" if question else "."
     out[-1] = replace(out[-1], space=False)
     return out + [Word(len(out) + 1, mark, mark, "PUNCT", ".", root, "punct", False)]
@@ -142,7 +145,8 @@ def wh_phrases(
             if c.is_preterminal(): continue
             first = c
             while not first.is_preterminal(): first = first.children[0]
-            if c.label == "NP" and first.label in ("WP", "WDT", "WP$") and first.children[0].label.lower() in _WHWORDS: kids[i] = type(tree)("WHNP", c.children)
+            asks = first.label in ("WP", "WDT", "WP$") and first.children[0].label.lower() in _WHWORDS
+            if c.label == "NP" and asks: kids[i] = type(tree)("WHNP", c.children)
             if c.label in ("NP", "WHNP", "WHADVP", "WHPP"): break
     return type(tree)(tree.label, kids)
 
@@ -153,7 +157,9 @@ def with_tags(
 ):  # a new tree
     "`tree` with other tags: the parsers are trained on predicted ones, since those are what they will see."
     tags = iter(tags)
-    def go(node): return type(tree)(next(tags), node.children) if node.is_preterminal() else type(tree)(node.label, [go(c) for c in node.children])
+    def go(node):
+        if node.is_preterminal(): return type(tree)(next(tags), node.children)
+        return type(tree)(node.label, [go(c) for c in node.children])
     return go(tree)
 
 # %% ../../nbs/11_training/00_treebanks.ipynb #8ee17f5c

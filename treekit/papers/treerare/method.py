@@ -70,8 +70,8 @@ def select_queries(
     for q in candidates: words.setdefault(frozenset(content_words(q)), q)
     wanted, names = set(content_words(phrase)), {q: len(_named(q)) for q in words.values()}
     most, seen, chosen = max(names.values(), default=0) or 1, set(), []
+    def worth(w): return len(w & wanted - seen) / max(1, len(wanted)) + names[words[w]] / most  # coverage + specificity
     while len(chosen) < min(n, len(words)):  # `max` takes the first of equals
-        def worth(w): return len(w & wanted - seen) / max(1, len(wanted)) + names[words[w]] / most  # coverage + specificity
         best = max((w for w in words if words[w] not in chosen), key=worth)
         chosen.append(words[best])
         seen |= best
