@@ -27,16 +27,19 @@ def Shelf(): return FakeShelf([HARBOUR])
 
 def training(dataset, n=5):
     pairs = (QAPair("Which one?", ("one",)), QAPair("Which other?", ("two",))) if dataset == "asqa" else ()
-    return [Question(f"t{i}", dataset, f"Question {i}?", (f"answer {i}",), qa_pairs=pairs, decomposition=() if pairs else (Step(f"Step {i}?", f"answer {i}"),)) for i in range(n)]
+    return [Question(f"t{i}", dataset, f"Question {i}?", (f"answer {i}",), qa_pairs=pairs, decomposition=() if pairs
+                     else (Step(f"Step {i}?", f"answer {i}"),)) for i in range(n)]
 
 
-def question(dataset="musique"): return Question("q", dataset, ASKED, ("Tarn",), qa_pairs=(QAPair("a?", ("Tarn",)),) if dataset == "asqa" else ())
+def question(dataset="musique"): return Question("q", dataset, ASKED, ("Tarn",), qa_pairs=(QAPair("a?", ("Tarn",)),) if dataset == "asqa"
+                                                 else ())
 
 
 def go(chosen, server, dataset="musique", store=None, **client):
     "The results of one question, and the record: (method, node, sample, parameters, text) of each call, in the order of the ledger."
     store, chat = store or Store(), OpenAIChat("gpt-4o-mini", server.url, **dict(pause=0.01, retries=1) | client)
-    results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=chat, store=store, corpora={dataset: Lazy(Shelf, "shelf", "a shelf")}, progress=False)
+    results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=chat, store=store,
+                  corpora={dataset: Lazy(Shelf, "shelf", "a shelf")}, progress=False)
     store.flush()
     rows = store._all("SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER BY l.rowid")
     bodies = [(m, node, sample, json.loads(zlib.decompress(body))) for m, node, sample, body in rows]
@@ -153,7 +156,8 @@ def test_no_path_with_an_answer_is_a_recorded_failure(server, dataset):
     [row] = results.failures
     assert row.answer == "" and "none of the 10 sampled paths" in row.error and len(record) == 10
     assert [n.kind for n in row.trace.nodes] == ["answer"] + ["path"] * 10 and row.trace.nodes[3].data["explanation"] == "reply 2"
-    assert results.score("COVER-EM")[0] | dict(low=0, high=0) == dict(method="SC", dataset=dataset, metric="COVER-EM", n=1, failures=1, value=0.0, low=0, high=0)
+    assert results.score("COVER-EM")[0] | dict(low=0, high=0) == dict(method="SC", dataset=dataset, metric="COVER-EM", n=1, failures=1,
+        value=0.0, low=0, high=0)
 
 
 def test_a_path_that_only_thinks_has_no_vote():
@@ -166,10 +170,14 @@ def test_a_path_that_only_thinks_has_no_vote():
     with pytest.raises(CallFailed, match="500"): answer()
 
 
-@pytest.mark.parametrize("reply, answer, note", [("Choice: 3", "c", ""), ("Response 1 is odd. Choice: Response 2", "b", ""), ("The 2nd? I'd say 3", "c", "last number"),
-                                                  ("All agree.", "a", "no response 0"), ("Choice: 99", "a", "no response 99"), ("", "a", "no response 0")])
+@pytest.mark.parametrize("reply, answer, note",
+                         [("Choice: 3", "c", ""), ("Response 1 is odd. Choice: Response 2", "b", ""),
+                          ("The 2nd? I'd say 3", "c", "last number"),
+                                                  ("All agree.", "a", "no response 0"), ("Choice: 99", "a", "no response 99"),
+                                                  ("", "a", "no response 0")])
 def test_a_choice_is_read_tolerantly_and_never_in_silence(reply, answer, note):
-    kit, go = ask(SelfConsistency(samples=3, aggregation="choice"), lambda r, i: reply if r.prompt is MOST_CONSISTENT else f"Explanation: e.\nFINAL: {'abc'[i]}")
+    kit, go = ask(SelfConsistency(samples=3, aggregation="choice"), lambda r, i: reply if r.prompt is MOST_CONSISTENT
+                  else f"Explanation: e.\nFINAL: {'abc'[i]}")
     assert go().answer == answer
     assert note in "; ".join(kit.trace.nodes[0].notes) and bool(kit.trace.nodes[0].notes) == bool(note)
 
@@ -199,7 +207,8 @@ def test_another_method_falls_back_on_it():
 
 def test_the_question_is_never_among_its_examples(model):
     pool = training("musique", 3) + [Question("q", "musique", "Another wording", ("leaked",), decomposition=(Step("leaked?", "leaked"),)),
-                                     Question("t9", "musique", f" {ASKED} ", ("leaked",), decomposition=(Step("leaked?", "leaked"),)), *training("hotpotqa", 3)]
+                                     Question("t9", "musique", f" {ASKED} ", ("leaked",), decomposition=(Step("leaked?", "leaked"),)),
+                                     *training("hotpotqa", 3)]
     _, record = go(methods(pool[3:] + pool[:3]), model)
     assert len(record) == 24 and not any("leaked" in text for *_, text in record)
     with pytest.raises(UsageError, match="has 2"): shown(examples_from(pool[:2]), question(), 3)
@@ -208,7 +217,8 @@ def test_the_question_is_never_among_its_examples(model):
 def test_a_chain_of_thought_needs_rationales():
     bare = tuple(Example("musique", f"t{i}", f"Question {i}?", "x") for i in range(3))
     assert shown(bare, question(), 3).count("FINAL") == 3
-    with pytest.raises(UsageError, match="3 examples with a rationale of data set 'musique' and has 0"): shown(bare, question(), 3, reasoning=True)
+    with pytest.raises(UsageError, match="3 examples with a rationale of data set 'musique' and has 0"):
+        shown(bare, question(), 3, reasoning=True)
     assert (len(usable(bare, question())), usable(bare, question(), reasoning=True)) == (3, [])
 
 
@@ -228,10 +238,12 @@ def test_rationales_come_from_what_the_data_set_knows():
     assert rationale(q) == ""
     assert rationale(replace(q, supporting=("p",))) == rationale(replace(q, facts=(("Ida Roth", 1),))) == "1. Ida Roth: She is from Tarn."
     assert rationale(replace(q, facts=(("Ida Roth", 9), ("Nobody", 0)))) == ""
-    assert rationale(replace(q, facts=(("Ida Roth", 1),), meta={"sent_ends": {"p": [16, 45]}})) == "1. Ida Roth: She is from Tarn. She sails."
+    assert rationale(replace(q, facts=(("Ida Roth", 1),),
+                             meta={"sent_ends": {"p": [16, 45]}})) == "1. Ida Roth: She is from Tarn. She sails."
     assert rationale(replace(q, triples=(("Ida Roth", "place of birth", "Tarn"),))) == "1. The place of birth of Ida Roth is Tarn."
     steps = (Step("Grey Harbour >> author", "Ida Roth"), Step("Where was #1 born, and what is #7?", "Tarn"))
-    assert rationale(replace(q, decomposition=steps)) == "1. Grey Harbour, author: Ida Roth. 2. Where was Ida Roth born, and what is #7? Tarn."
+    assert rationale(replace(q,
+                             decomposition=steps)) == "1. Grey Harbour, author: Ida Roth. 2. Where was Ida Roth born, and what is #7? Tarn."
     assert rationale(replace(q, decomposition=(Step("Is it so?"),))) == "1. Is it so?"
     assert rationale(training("asqa")[0]) == "The question can stand for 2 refined questions. 1. Which one? one. 2. Which other? two."
 
@@ -240,7 +252,8 @@ def test_rationales_come_from_what_the_data_set_knows():
 def test_every_training_question_of_the_world_has_a_rationale(dataset):
     from treekit.experiments.provide import exemplars
     for e in examples_from(exemplars(dataset, "world", 8)):
-        assert re.match(r"(The question can stand for \d+ refined questions?\. )?1\. \w", e.rationale) and "#" not in e.rationale and e.answer
+        assert re.match(r"(The question can stand for \d+ refined questions?\. )?1\. \w",
+                        e.rationale) and "#" not in e.rationale and e.answer
 
 
 def test_citations_are_not_shown_in_examples():
@@ -249,14 +262,17 @@ def test_citations_are_not_shown_in_examples():
 
 # --- settings
 
-@pytest.mark.parametrize("wrong, hint", [(dict(samples=0), "samples"), (dict(temperature=0.0), "above 0"), (dict(temperature=3.0), "at most 2"), (dict(shots=-1), "shots"),
+@pytest.mark.parametrize("wrong, hint",
+                         [(dict(samples=0), "samples"), (dict(temperature=0.0), "above 0"), (dict(temperature=3.0), "at most 2"),
+                          (dict(shots=-1), "shots"),
                                          (dict(aggregation="majority"), "aggregation"), (dict(family="long"), "family")])
 def test_wrong_settings_are_named(wrong, hint):
     with pytest.raises(UsageError, match=hint): SelfConsistency(**wrong)
 
 
 def test_settings_can_be_given_as_words():
-    assert configure(SelfConsistency(), samples="3", temperature="1", aggregation="vote") == SelfConsistency(samples=3, temperature=1.0, aggregation="vote")
+    assert configure(SelfConsistency(), samples="3", temperature="1", aggregation="vote") == SelfConsistency(samples=3, temperature=1.0,
+        aggregation="vote")
     assert configure(RetrieveAndRead(), top_k="0", reasoning="on") == RetrieveAndRead(top_k=0, reasoning=True)
 
 

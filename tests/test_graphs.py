@@ -55,12 +55,19 @@ class Reader(FakeChat):
         title = about.split("\n")[0]
         if (task, title) in self.wrong: return self.wrong[task, title]
         triples = FACTS.get(title, [])
-        if task == "name_entities": return render([n for n in dict.fromkeys(x for ts in FACTS.values() for s, _, o in ts for x in (s, o)) if n in about])
+        if task == "name_entities":
+            return render([n for n in dict.fromkeys(x for ts in FACTS.values() for s, _, o in ts for x in (s, o)) if n in about])
         if task == "extract_triples": return render(triples)
-        if task == "extract_graph": return render(dict(entities=[dict(name=n, type="thing", description=f"{n} of {title}") for s, _, o in triples for n in (s, o)], relations=[dict(source=s, target=o, description=f"{s} {r} {o}", strength=5) for s, r, o in triples]))
+        if task == "extract_graph":
+            return render(dict(entities=[dict(name=n, type="thing", description=f"{n} of {title}") for s, _, o in triples
+                                         for n in (s, o)],
+                                         relations=[dict(source=s, target=o, description=f"{s} {r} {o}", strength=5)
+                                                 for s, r, o in triples]))
         if task == "glean_graph": return render(dict(entities=[], relations=[]))
         if task == "summarise_descriptions": return " / ".join(given["descriptions"])
-        if task == "report_community": return render(dict(title=given["entities"][0].split(" (")[0], summary="Hangs together.", rating=5, findings=[r.split(": ", 1)[1] + "." for r in given["relations"]]))
+        if task == "report_community":
+            return render(dict(title=given["entities"][0].split(" (")[0], summary="Hangs together.", rating=5,
+                               findings=[r.split(": ", 1)[1] + "." for r in given["relations"]]))
         if task == "map_answer": return render([dict(answer=r, score=80 if "Tarn" in r else 0) for r in given["reports"]])
         if task == "thought": return "So the answer is: Tarn."
         return "Explanation: it is said.\nFINAL: Tarn" if any("Tarn" in str(d) for d in given["documents"]) else "FINAL: unknown"
@@ -92,7 +99,8 @@ def test_walks_are_networkx_s():
         assert memory.graph.degree(memory.nodes.index("alone")) == 0
         for damping in (0.0, 0.5, 0.9):
             starts = {draw.randrange(len(memory.nodes)): draw.random() + 0.1 for _ in range(3)} | {memory.nodes.index("alone"): 0.3}
-            mine, theirs = memory.activated(starts, damping), networkx.pagerank(memory.graph, alpha=damping, personalization=starts, tol=1e-13, max_iter=1000)
+            mine, theirs = memory.activated(starts, damping), networkx.pagerank(memory.graph, alpha=damping, personalization=starts,
+                tol=1e-13, max_iter=1000)
             assert mine == pytest.approx([theirs[i] for i in range(len(mine))], abs=1e-8) and sum(mine) == pytest.approx(1, abs=1e-6)
 
 
@@ -109,9 +117,11 @@ def test_edges_count_their_triples_and_weigh_in_the_walk():
 def test_synonyms_are_joined_above_the_threshold_and_numbers_never():
     facts = [[("The Grey Harbour", "published in", "1931")], [("Grey Harbour", "sold in", "1932")]]
     joined, apart = build_memory(SHELF[:2], facts, 0.8), build_memory(SHELF[:2], facts, 1.0)
-    assert [(joined.nodes[i], joined.nodes[j]) for i, j, s in joined.graph.edges(data="synonyms") if s] == [("the grey harbour", "grey harbour")]
+    assert [(joined.nodes[i], joined.nodes[j]) for i, j, s in joined.graph.edges(data="synonyms")
+            if s] == [("the grey harbour", "grey harbour")]
     assert 0.8 < joined.graph[0][2]["weight"] < 1 and not any(s for *_, s in apart.graph.edges(data="synonyms"))
-    assert [h.passage.id for h in joined.search({0: 1.0}, 5)] == ["p0", "p1"] and [h.passage.id for h in apart.search({0: 1.0}, 5)] == ["p0"]
+    assert [h.passage.id for h in joined.search({0: 1.0}, 5)] == ["p0", "p1"] and [h.passage.id
+        for h in apart.search({0: 1.0}, 5)] == ["p0"]
 
 
 def test_a_weight_of_synonymy_adds_to_the_triples():
@@ -126,13 +136,15 @@ def test_two_hops_that_similarity_misses_are_found_by_the_walk():
     assert memory.nodes[start] == "grey harbour" and "Ida Roth" not in similar
     assert [h.passage.title for h in memory.search({start: 1.0}, 3)] == ["Grey Harbour", "Ida Roth", "Tarn"]
     result = go(HippoRAG(rounds=0, top_k=2), Reader())
-    assert result.rows[0].answer == "Tarn" and [h["title"] for h in result.rows[0].trace.nodes[0].data["hits"]] == ["Grey Harbour", "Ida Roth"]
+    assert result.rows[0].answer == "Tarn" and [h["title"] for h in result.rows[0].trace.nodes[0].data["hits"]] == ["Grey Harbour",
+        "Ida Roth"]
 
 
 def test_specificity_prefers_the_rarer_start():
     facts = [[("Town", "has", f"thing {i}")] for i in range(5)] + [[("Rare", "has", "gem")]]
     memory = build_memory(SHELF, facts, synonyms=1.0)
-    plain, weighed = (memory.search({i: f(i) for i in (memory.nodes.index("town"), memory.nodes.index("rare"))}, 6) for f in (lambda i: 1.0, memory.specificity))
+    plain, weighed = (memory.search({i: f(i) for i in (memory.nodes.index("town"), memory.nodes.index("rare"))}, 6)
+                      for f in (lambda i: 1.0, memory.specificity))
     score = lambda hits: next(h.score for h in hits if h.passage.id == "p5") / max(h.score for h in hits if h.passage.id != "p5")
     assert score(weighed) > 2 * score(plain)
 
@@ -142,15 +154,18 @@ def test_communities_don_t_depend_on_the_process():
 import random
 from treekit.baselines.graphrag_index import Element, communities
 draw = random.Random(1)
-pairs = sorted({tuple(sorted(draw.sample(range(i // 15 * 15, i // 15 * 15 + 15) if draw.random() < .8 else range(150), 2))) for i in range(150) for _ in range(3)})
+pairs = sorted({tuple(sorted(draw.sample(range(i // 15 * 15, i // 15 * 15 + 15) if draw.random() < .8 else range(150), 2))) for i in \
+range(150) for _ in range(3)})
 print([(c.id, c.level, c.parent, c.members) for c in communities(150, [Element('', ends=p, weight=float(1 + sum(p) % 3)) for p in pairs])])
 """
-    said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ | dict(PYTHONHASHSEED=seed)).stdout for seed in ("1", "2")]
+    said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT,
+                           env=os.environ | dict(PYTHONHASHSEED=seed)).stdout for seed in ("1", "2")]
     assert said[0] == said[1] and said[0].count("(") > 10
 
 
 def test_every_level_has_every_entity_once():
-    pairs = [(i, j) for k in range(40) for i in range(4 * k, 4 * k + 4) for j in range(4 * k, i)] + [(4 * k, 4 * k + 4) for k in range(39)]  # forty cliques in a row, and ten lonely ones
+    # forty cliques in a row, and ten lonely ones
+    pairs = [(i, j) for k in range(40) for i in range(4 * k, 4 * k + 4) for j in range(4 * k, i)] + [(4 * k, 4 * k + 4) for k in range(39)]
     found = communities(170, [Element("", ends=p, weight=1.0) for p in pairs], largest=6)
     assert [c.id for c in found] == list(range(len(found))) and max(c.level for c in found) >= 1
     for level in range(3): assert sorted(m for c in finest(found, level) for m in c.members) == list(range(170))
@@ -160,9 +175,12 @@ def test_every_level_has_every_entity_once():
 
 
 def test_mentions_are_merged_by_name():
-    graphs = [dict(entities=[dict(name="Tarn", type=t, description=d)], relations=[dict(source="TARN", target=o, description="near", strength=2)]) for t, d, o in (("town", "a town", "Orle"), ("town", "a town", "orle."), ("river", "a river", "tarn"))]
+    graphs = [dict(entities=[dict(name="Tarn", type=t, description=d)],
+                   relations=[dict(source="TARN", target=o, description="near", strength=2)])
+                           for t, d, o in (("town", "a town", "Orle"), ("town", "a town", "orle."), ("river", "a river", "tarn"))]
     entities, relations = merged(graphs)
-    assert [(e.name, e.type, e.descriptions, e.sources) for e in entities] == [("Tarn", "town", ["a town", "a river"], [0, 1, 2]), ("Orle", "", [], [0, 1])]
+    assert [(e.name, e.type, e.descriptions, e.sources) for e in entities] == [("Tarn", "town", ["a town", "a river"], [0, 1, 2]),
+        ("Orle", "", [], [0, 1])]
     assert [(r.name, r.weight, r.descriptions, r.sources) for r in relations] == [("Tarn – Orle", 4, ["near"], [0, 1])]
 
 
@@ -171,7 +189,8 @@ def test_mentions_are_merged_by_name():
 @pytest.mark.parametrize("method, index, each_question", [
     (HippoRAG(), dict(name_entities=6, extract_triples=6), dict(name_entities=1, thought=1, answer_short=1)),
     (GraphRAG(), dict(extract_graph=6, glean_graph=6, summarise_descriptions=3, report_community=2), dict(answer_short=1)),
-    (GraphRAG("global"), dict(extract_graph=6, glean_graph=6, summarise_descriptions=3, report_community=2), dict(map_answer=1, answer_short=1))], ids=["hipporag", "local", "global"])
+    (GraphRAG("global"), dict(extract_graph=6, glean_graph=6, summarise_descriptions=3, report_community=2),
+     dict(map_answer=1, answer_short=1))], ids=["hipporag", "local", "global"])
 def test_the_index_is_paid_once_for_all_questions_and_all_runs(tmp_path, method, index, each_question):
     questions = [ASKED, "Who wrote Grey Harbour?", "Where is Tarn?"]
     first = go(method, chat := Reader(latency=0.005), questions[:2], store=Store(tmp_path / "s.sqlite"))
@@ -197,11 +216,15 @@ def test_gleanings_stop_when_nothing_is_missing_and_add_what_is():
 
 def test_a_community_too_large_for_a_prompt_is_reported_from_its_parts(monkeypatch):
     pages = [Passage(f"n{i}", f"n{i}", "…") for i in range(12)]
-    facts = {f"n{i}": [(f"n{i}", "is beside", f"n{j}") for j in range(i // 4 * 4, i)] + ([(f"n{i}", "is beside", f"n{i + 1}")] if i in (3, 7) else []) for i in range(12)}
+    facts = {f"n{i}": [(f"n{i}", "is beside", f"n{j}") for j in range(i // 4 * 4, i)] + ([(f"n{i}", "is beside", f"n{i + 1}")]
+        if i in (3, 7) else []) for i in range(12)}
     class Big(Reader):
         def reply(self, request, sample):
             about = str(request.inputs.get("passage", "")).split("\n")[0]
-            if request.prompt.task == "extract_graph": return request.prompt.format.render(dict(entities=[], relations=[dict(source=s, target=o, description=f"{s} {r} {o} " + "so " * 20, strength=5) for s, r, o in facts[about]]))
+            if request.prompt.task == "extract_graph":
+                return request.prompt.format.render(dict(entities=[],
+                                                         relations=[dict(source=s, target=o, description=f"{s} {r} {o} " + "so " * 20,
+                                                             strength=5) for s, r, o in facts[about]]))
             return super().reply(request) if request.prompt.task != "report_community" else request.prompt.format.render(dict(title="Part", summary="small", rating=1, findings=[]))
     hierarchy = [Community(0, 0, None, tuple(range(12))), *(Community(1 + k, 1, 0, tuple(range(4 * k, 4 * k + 4))) for k in range(3))]
     monkeypatch.setattr(graphrag_index, "communities", lambda *a: hierarchy)
@@ -220,7 +243,8 @@ def test_a_local_search_keeps_to_its_budget():
 
 # nonsense
 
-NONSENSE = ["", "I'm sorry, I can't do that.", "[" * 3000, '{"a": {"b": null}}', '[[1, [2]], true, null]', "\ud800[]", '{"entities": "none", "relations": 3}', '["x", "y"]', "42", '[{"source": "a"}, {"target": ["b"]}, {"name": {"x": 1}}]']
+NONSENSE = ["", "I'm sorry, I can't do that.", "[" * 3000, '{"a": {"b": null}}', '[[1, [2]], true, null]', "\ud800[]",
+            '{"entities": "none", "relations": 3}', '["x", "y"]', "42", '[{"source": "a"}, {"target": ["b"]}, {"name": {"x": 1}}]']
 
 
 @pytest.mark.parametrize("text", NONSENSE)
@@ -284,13 +308,16 @@ def test_two_hundred_triples_in_a_passage():
 
 def test_markup_in_names_stays_text():
     evil = '<script>alert("x")</script>'
-    graph = json.dumps(dict(entities=[dict(name=evil, type="<b>", description=evil)], relations=[dict(source=evil, target="Tarn", description=evil, strength=5)]))
+    graph = json.dumps(dict(entities=[dict(name=evil, type="<b>", description=evil)],
+                            relations=[dict(source=evil, target="Tarn", description=evil, strength=5)]))
     for method, task, said in ((HippoRAG(), "extract_triples", json.dumps([[evil, "is", "Tarn"]])), (GraphRAG(), "extract_graph", graph)):
         [row] = go(method, Reader({(task, "Tarn"): said}), ["Where is Tarn <i>now</i>?"]).rows
         assert not row.error and "<script" not in tree_html(row.trace) and "<i>" not in tree_html(row.trace) and show_tree(row.trace)
 
 
-@pytest.mark.parametrize("make", [lambda: HippoRAG(synonyms=1.5), lambda: HippoRAG(damping=1.0), lambda: HippoRAG(top_k=0), lambda: GraphRAG("near"), lambda: GraphRAG(gleanings=11), lambda: GraphRAG(text_share=0.7, report_share=0.7)])
+@pytest.mark.parametrize("make",
+                         [lambda: HippoRAG(synonyms=1.5), lambda: HippoRAG(damping=1.0), lambda: HippoRAG(top_k=0),
+                          lambda: GraphRAG("near"), lambda: GraphRAG(gleanings=11), lambda: GraphRAG(text_share=0.7, report_share=0.7)])
 def test_wrong_settings_are_usage_errors(make):
     with pytest.raises(UsageError): make()
 

@@ -41,7 +41,8 @@ def test_auto_rag_is_one_dialogue(server):
     assert (row.answer, row.usage.calls, row.usage.critical_path) == ("Voss County", 4, 4)
     assert [q for q, _ in searches[:3]] == QUESTIONS
     found = [re.findall(r"^\[\d+\] ([^:]+):", text.split("Documents found:")[1], re.M) for *_, text in calls]
-    assert not found[0] and all(len(a) < len(b) <= len(a) + 2 and b[:len(a)] == a and len(set(b)) == len(b) for a, b in zip(found, found[1:]))  # at most two new ones in each round
+    assert not found[0] and all(len(a) < len(b) <= len(a) + 2 and b[:len(a)] == a and len(set(b)) == len(b)
+            for a, b in zip(found, found[1:]))  # at most two new ones in each round
     assert [n.kind for n in row.trace.nodes] == ["question"] + ["query"] * 3 + ["answer"]
 
 
@@ -58,7 +59,8 @@ def test_ircot_searches_with_each_sentence_and_reads_at_the_end(server):
     assert [q for q, _ in searches] == [ASKED, FACTS[0], FACTS[1], " ".join([ASKED, FACTS[0], FACTS[1], "So the answer is: Voss County."])]
     assert "And so on" not in "".join(text for *_, text in calls)  # of what the model writes, the first sentence counts
     sizes = [len(re.findall(r"^\[\d+\] .+: ", text.split("Question:")[0], re.M)) for *_, text in calls]
-    assert sizes == sorted(sizes) and sizes[-1] > sizes[0] and "Thoughts" not in calls[-1][-1]  # passages stay; the reader doesn't see the chain
+    # passages stay; the reader doesn't see the chain
+    assert sizes == sorted(sizes) and sizes[-1] > sizes[0] and "Thoughts" not in calls[-1][-1]
 
 
 def test_ircot_keeps_to_its_limits(server):
@@ -70,12 +72,14 @@ def test_ircot_keeps_to_its_limits(server):
 def test_iter_retgen_searches_with_its_last_answer(server):
     row, searches, calls = go(IterRetGen(rounds=3), model(server, "retgen"))
     assert (row.answer, row.usage.calls, row.usage.critical_path) == ("Voss County", 3, 3)
-    assert searches == [(ASKED, 2), (f"It is Ada Lund Ada Lund actress. Ada Lund Ada Lund actress {ASKED}", 2), (f"It is Orle Orle Lund town. Orle Orle Lund town {ASKED}", 2), (f"{ASKED} It is Voss County. Voss County", 2)]
+    assert searches == [(ASKED, 2), (f"It is Ada Lund Ada Lund actress. Ada Lund Ada Lund actress {ASKED}", 2),
+                        (f"It is Orle Orle Lund town. Orle Orle Lund town {ASKED}", 2), (f"{ASKED} It is Voss County. Voss County", 2)]
     assert all(len(re.findall(r"^\[\d\] ", text, re.M)) == 2 for *_, text in calls)  # each round sees its own passages only
 
 
 @pytest.mark.parametrize("method,name,value", [
-    (SelfAsk, "rounds", 0), (SelfAsk, "top_k", 101), (AutoRAG, "rounds", 0), (AutoRAG, "recalls", -1), (AutoRAG, "top_k", 0), (IRCoT, "rounds", "8"), (IRCoT, "passages", 0), (IterRetGen, "rounds", 1.5), (IterRetGen, "top_k", None)])
+    (SelfAsk, "rounds", 0), (SelfAsk, "top_k", 101), (AutoRAG, "rounds", 0), (AutoRAG, "recalls", -1), (AutoRAG, "top_k", 0),
+    (IRCoT, "rounds", "8"), (IRCoT, "passages", 0), (IterRetGen, "rounds", 1.5), (IterRetGen, "top_k", None)])
 def test_a_setting_out_of_range_is_named(method, name, value):
     with pytest.raises(UsageError, match=f"^{name} should be a whole number from .* to .*, not {value!r}"): method(**{name: value})
 

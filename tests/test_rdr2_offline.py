@@ -15,7 +15,6 @@ from treekit.corpora.lookup import Documents
 from treekit.config import UsageError
 from treekit.papers.rdr2.readers import READ, Reader
 from treekit.experiments.rdr2 import PASSAGES, SETS, articles, linked, paragraphed, passages, scored_cells, setting, saved_articles
-from treekit.training.parser import score
 from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
 from treekit.experiments.run import run
 from treekit.scoring.statistics import bootstrap, paired_test

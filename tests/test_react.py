@@ -23,22 +23,27 @@ from treekit.corpora.wiki import CorpusWiki, Wikipedia
 PROFILE = load_profile("offline", retriever="bm25s")
 ASKED = "Where was the director of The Lamp born?"
 PAGES = [Passage(str(i), *p) for i, p in enumerate([
-    ("The Lamp", "The Lamp is a film. It was shot in Tarn. It has no colour. It is short. Critics liked it. Mira Voss directed it."), ("The Lamp", "Its director made no other.\nShe directed plays."),
-    ("Mira Voss", "Mira Voss was a director. She was born in Ribe."), ("Tarn", "Tarn is a village with a mill. The mill is old."), ("Harbour (film)", "Harbour is a film."), ("Harbour (novel)", "Harbour is a novel.")])]
+    ("The Lamp", "The Lamp is a film. It was shot in Tarn. It has no colour. It is short. Critics liked it. Mira Voss directed it."),
+    ("The Lamp", "Its director made no other.\nShe directed plays."),
+    ("Mira Voss", "Mira Voss was a director. She was born in Ribe."), ("Tarn", "Tarn is a village with a mill. The mill is old."),
+    ("Harbour (film)", "Harbour is a film."), ("Harbour (novel)", "Harbour is a novel.")])]
 WIKI = CorpusWiki(PAGES)
 
 
 def question(dataset="musique"): return Question("q", dataset, ASKED, ("Ribe",))
 
 
-def training(dataset): return [Question(f"t{i}", dataset, f"Question {i}?", (f"answer {i}",), decomposition=(Step(f"Step {i}?", f"answer {i}"),)) for i in range(3)]
+def training(dataset):
+    return [Question(f"t{i}", dataset, f"Question {i}?", (f"answer {i}",), decomposition=(Step(f"Step {i}?", f"answer {i}"),))
+            for i in range(3)]
 
 
 def go(chosen, server, script, dataset="musique", store=None, **more):
     "The results of one question, and the record: (method, node, sample, parameters, text) of each call, in the order of the ledger."
     server.script(reply=f"agents:{script}", **more)
     store = store or Store()
-    results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1), store=store, corpora={dataset: PAGES}, progress=False)
+    results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1),
+                  store=store, corpora={dataset: PAGES}, progress=False)
     store.flush()
     rows = store._all("SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER BY l.rowid")
     bodies = [(m, node, sample, json.loads(zlib.decompress(body))) for m, node, sample, body in rows]
@@ -56,7 +61,9 @@ def test_the_loop_makes_one_call_a_step_in_order(server):
     assert (row.usage.calls, row.usage.critical_path, row.trace.critical_path) == (4, 4, 4)
     assert [r["stop"] for r in server.requests] == [["\nObservation"]] * 4
     nodes = row.trace.nodes
-    assert [(n.kind, n.text, n.parent) for n in nodes] == [("step", "Search[The Lamp]", None), ("step", "Lookup[directed]", 0), ("step", "Search[Mira Voss]", 1), ("step", "Finish[Ribe]", 2), ("answer", "Ribe", 3)]
+    assert [(n.kind, n.text, n.parent) for n in nodes] == [("step", "Search[The Lamp]", None), ("step", "Lookup[directed]", 0),
+                                                           ("step", "Search[Mira Voss]", 1), ("step", "Finish[Ribe]", 2),
+                                                           ("answer", "Ribe", 3)]
     assert nodes[2].notes == ["react.act: the bracket is never closed"] and nodes[0].data["thought"] == "I need the director."
     assert all(len(n.calls) == 1 for n in nodes[:4])
 
@@ -66,8 +73,10 @@ def test_the_next_prompt_shows_what_the_wiki_holds(server):
     turns = record[-1][-1].rpartition("Now this question.")[2]
     lamp = WIKI.page("The Lamp")
     seen = [" ".join(s for s, _ in lamp.sentences[:5]), f"(Result 1 / 2) {lamp.sentences[5][0]}", WIKI.page("Mira Voss").text]
-    assert turns.split("\n") == ["", "", f"Question: {ASKED}", "Thought 1: I need the director.", "Action 1: Search[The Lamp]", f"Observation 1: {seen[0]}", "Thought 2: It doesn't say.", "Action 2: Lookup[directed]",
-                                 f"Observation 2: {seen[1]}", "Thought 3: Mira Voss.", "Action 3: Search[Mira Voss]", f"Observation 3: {seen[2]}", "Thought 4:"]
+    assert turns.split("\n") == ["", "", f"Question: {ASKED}", "Thought 1: I need the director.", "Action 1: Search[The Lamp]",
+                                 f"Observation 1: {seen[0]}", "Thought 2: It doesn't say.", "Action 2: Lookup[directed]",
+                                 f"Observation 2: {seen[1]}", "Thought 3: Mira Voss.", "Action 3: Search[Mira Voss]",
+                                 f"Observation 3: {seen[2]}", "Thought 4:"]
     assert [n.data.get("observation") for n in results.rows[0].trace.nodes[:3]] == seen
     assert [[h["id"] for h in n.data.get("hits", [])] for n in results.rows[0].trace.nodes[:3]] == [["0"], ["0"], ["2"]]
 
@@ -87,7 +96,8 @@ def test_eight_steps_and_then_ten_paths(server, name, dataset, votes):
 
 def test_examples_are_for_the_vote(server):
     _, record = go({"ReAct": methods(training("musique"))["ReAct"]}, server, "lost")
-    assert len(record) == 18 and all("answer 2" in text for *_, text in record[8:]) and not any("answer 2" in text for *_, text in record[:8])
+    assert len(record) == 18 and all("answer 2" in text for *_, text in record[8:]) and not any("answer 2" in text for *_,
+        text in record[:8])
     server.reset()
     results, record = go(methods(training("hotpotqa")), server, "lost")  # another data set's: the vote goes without
     assert not results.failures and not any("answer 2" in text for *_, text in record)
@@ -114,8 +124,11 @@ def test_a_step_that_leads_nowhere_is_a_step(server):
     results, _ = go({"ReAct": ReAct()}, server, "lost")
     nodes = [n for n in results.rows[0].trace.nodes if n.kind == "step"]
     there = "The actions are Search[title], Lookup[words] and Finish[answer]."
-    assert [n.data["observation"] for n in nodes] == [f"There is no action Buy. {there}", f"That is no action. {there}", f"Search needs something between its brackets. {there}", "No page is open: Search[title] comes first.",
-        "Could not find Nowhere.", "Could not find nowhere.", f"Finish needs something between its brackets. {there}", "Tarn is a village with a mill. The mill is old."]
+    assert [n.data["observation"] for n in nodes] == [f"There is no action Buy. {there}", f"That is no action. {there}",
+                                                      f"Search needs something between its brackets. {there}",
+                                                      "No page is open: Search[title] comes first.",
+        "Could not find Nowhere.", "Could not find nowhere.", f"Finish needs something between its brackets. {there}",
+        "Tarn is a village with a mill. The mill is old."]
     assert [n.text for n in nodes[:3]] == ["Buy[bread]", "(none)", "Search[]"] and nodes[1].data["thought"] == "I don't know what to do."
     assert [n.data.get("repeats") for n in nodes] == [None] * 5 + [4, None, None]
     assert "no action" in nodes[1].notes[0]
@@ -184,7 +197,9 @@ def test_no_reply_breaks_the_parser(reply):
     SCORE.fallback(reply)
 
 
-@given(st.text(st.characters(exclude_categories=["C"]), max_size=40).map(lambda t: " ".join(t.replace("[", "").replace("]", "").split())).filter(lambda t: t and t[0] not in "\"'“" and t[-1] not in "\"'”"))
+@given(st.text(st.characters(exclude_categories=["C"]),
+               max_size=40).map(lambda t: " ".join(t.replace("[", "").replace("]", "").split())).filter(lambda t: t
+                   and t[0] not in "\"'“" and t[-1] not in "\"'”"))
 def test_rendered_turns_are_read_back(argument):
     value = dict(thought="So it is.", action="Search", argument=argument)
     if "ction" not in argument and "bservation" not in argument and "hought" not in argument: assert TURN.parse(TURN.render(value)) == value
@@ -205,7 +220,8 @@ def test_the_tree_grows_as_prescribed(server):
     trace = row.trace
     turns, scores = [r for r in record if "SCORE:" not in r[-1]], [r for r in record if "SCORE:" in r[-1]]
     per_state = Counter(node for _, node, *_ in turns)
-    assert set(per_state.values()) == {5} and {p["temperature"] for *_, p, _ in turns} == {0.7}  # n samples for each state that is gone on with
+    # n samples for each state that is gone on with
+    assert set(per_state.values()) == {5} and {p["temperature"] for *_, p, _ in turns} == {0.7}
     steps = [n for n in trace.nodes if n.kind == "step"]
     assert sorted(int(node) for _, node, *_ in scores) == [n.id for n in steps]  # one score for each candidate
     levels, at = [], [trace.nodes[0]]
@@ -227,7 +243,8 @@ def test_a_level_runs_at_once(server):
     scores = [(r["time"], r["answered"]) for r in log if not r["n"]]
     turns = [(r["time"], r["answered"]) for r in log if r["n"]]
     for level in (scores[:2], scores[2:8], scores[8:], turns[1:3], turns[3:]): assert max(a for a, _ in level) < min(b for _, b in level)
-    for before, after in ((turns[:1], scores[:2]), (scores[:2], turns[1:3]), (turns[1:3], scores[2:8]), (scores[2:8], turns[3:])): assert max(b for _, b in before) <= min(a for a, _ in after)
+    for before, after in ((turns[:1], scores[:2]), (scores[:2], turns[1:3]), (turns[1:3], scores[2:8]), (scores[2:8], turns[3:])):
+        assert max(b for _, b in before) <= min(a for a, _ in after)
     assert 6 * 0.25 <= taken < 6 * 0.25 + 2.5 and server.most_at_once == 6
 
 
@@ -255,13 +272,17 @@ def test_equal_scores_keep_the_earlier_and_settings_are_checked(server):
 def test_lookup_walks_the_hits_and_starts_anew_on_another_page():
     async def walk():
         desk, seen, kit = Desk(), [], Kit(None, wiki=WIKI)
-        for action, argument in (("Search", "the lamp"), ("Lookup", "DIRECT"), ("Lookup", "direct"), ("Lookup", "Direct"), ("Lookup", "direct"), ("Lookup", "tarn"), ("Lookup", "direct"), ("Search", "Nobody"), ("Lookup", "tarn"), ("Search", "Mira Voss"), ("Lookup", "direct")):
+        for action, argument in (("Search", "the lamp"), ("Lookup", "DIRECT"), ("Lookup", "direct"), ("Lookup", "Direct"),
+                                 ("Lookup", "direct"), ("Lookup", "tarn"), ("Lookup", "direct"), ("Search", "Nobody"), ("Lookup", "tarn"),
+                                 ("Search", "Mira Voss"), ("Lookup", "direct")):
             text, desk, _ = await observe(dict(action=action, argument=argument), desk, kit)
             seen.append(text)
         return seen
     seen = asyncio.run(walk())
-    assert seen[0].startswith("[The Lamp] The Lamp is a film.") and seen[1:5] == ["(Result 1 / 3) Mira Voss directed it.", "(Result 2 / 3) Its director made no other.", "(Result 3 / 3) She directed plays.", "No more results."]
-    assert seen[5:] == ["(Result 1 / 1) It was shot in Tarn.", "(Result 1 / 3) Mira Voss directed it.", "Could not find Nobody.", "(Result 1 / 1) It was shot in Tarn.", WIKI.page("Mira Voss").text, "(Result 1 / 1) Mira Voss was a director."]
+    assert seen[0].startswith("[The Lamp] The Lamp is a film.") and seen[1:5] == ["(Result 1 / 3) Mira Voss directed it.",
+        "(Result 2 / 3) Its director made no other.", "(Result 3 / 3) She directed plays.", "No more results."]
+    assert seen[5:] == ["(Result 1 / 1) It was shot in Tarn.", "(Result 1 / 3) Mira Voss directed it.", "Could not find Nobody.",
+                        "(Result 1 / 1) It was shot in Tarn.", WIKI.page("Mira Voss").text, "(Result 1 / 1) Mira Voss was a director."]
 
 
 def test_titles():
@@ -274,7 +295,8 @@ def test_titles():
 
 
 def test_a_hundred_thousand_titles_are_fast():
-    names = [f"{a}{b} {c}{d}" for a in ("Ba", "Do", "Ki", "Lu", "Me", "No", "Pa", "Re", "Si", "Tu") for b in "abcdefghij" for c in ("Va", "We", "Xi", "Yo", "Zu") * 2 for d in range(100)]
+    names = [f"{a}{b} {c}{d}" for a in ("Ba", "Do", "Ki", "Lu", "Me", "No", "Pa", "Re", "Si", "Tu") for b in "abcdefghij"
+             for c in ("Va", "We", "Xi", "Yo", "Zu") * 2 for d in range(100)]
     wiki = CorpusWiki([Passage(str(i), n, "x") for i, n in enumerate(names)], "names")
     wiki.similar("Baa Va1"), wiki.page("baa va1")
     began = time.perf_counter()
@@ -293,8 +315,11 @@ class Small(http.server.BaseHTTPRequestHandler):
             self.send_response(429); self.send_header("retry-after", "0"); self.end_headers(); return
         time.sleep(0.05)
         title = query.get("titles")
-        body = dict(error=dict(info="unknown action")) if title == "Error" else dict(query=dict(search=[dict(title="The Lamp")] * 9) if "srsearch" in query else dict(
-            pages=[dict(pageid=1, title="The Lamp", extract="The Lamp is a film.\n\n\nMira Voss directed it.") if title == "Lamp" else dict(pageid=2, title="Voss", extract="Voss may be:", pageprops=dict(disambiguation="")) if title == "Voss" else dict(missing=True, title=title)]))
+        body = dict(error=dict(info="unknown action")) if title == "Error" else dict(query=dict(search=[dict(title="The Lamp")] * 9)
+            if "srsearch" in query else dict(
+            pages=[dict(pageid=1, title="The Lamp", extract="The Lamp is a film.\n\n\nMira Voss directed it.") if title == "Lamp"
+                   else dict(pageid=2, title="Voss", extract="Voss may be:", pageprops=dict(disambiguation="")) if title == "Voss"
+                   else dict(missing=True, title=title)]))
         text = b"<html>" if title == "Page" else json.dumps(body).encode()
         self.send_response(404 if title == "Gone" else 200); self.end_headers(); self.wfile.write(text)
     def log_message(self, *args): pass
@@ -320,7 +345,8 @@ def test_wikipedia_is_asked_once(small, tmp_path):
     again = Wikipedia(endpoint=small.endpoint, cache=tmp_path / "wiki.sqlite")
     assert again.page("Lamp").title == "The Lamp" and again.page("Nobody") is None and again.similar("lamp", 3) and len(Small.asked) == n
     again.close()
-    assert small.page("a|b") is None and small.page("") is None and small.similar(" ") == [] and len(Small.asked) == n  # no title holds these
+    # no title holds these
+    assert small.page("a|b") is None and small.page("") is None and small.similar(" ") == [] and len(Small.asked) == n
     assert Small.asked[0]["redirects"] == "1"
 
 
@@ -372,5 +398,6 @@ def test_the_offline_agent_is_the_same_in_every_process():
         steps = "Thought 1: So.\\nAction 1: Search[Lenui]\\nObservation 1: Lenui is a country of 11,000,000 inhabitants. Its capital is Molele, and its only land border is with Tumark. Among the larger towns are Molele, Mepalele, Tifovai, Tapono and the Luwai."
         for q in load("musique", "world", n=6): print([act(q.question, s, "2", "8", i) for i in range(4) for s in ("", steps)], value_path(q.question, steps))"""
     import os
-    said = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | dict(PYTHONHASHSEED=str(seed))).stdout for seed in (1, 2)}
+    said = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                           env=os.environ | dict(PYTHONHASHSEED=str(seed))).stdout for seed in (1, 2)}
     assert len(said) == 1 and said.pop().count("Search") > 20

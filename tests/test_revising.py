@@ -76,8 +76,10 @@ def test_an_answer_that_is_an_article_still_has_its_chain(server):
 
 
 @pytest.mark.parametrize("method,name,value", [
-    (Query2Doc, "repeats", 0), (Query2Doc, "top_k", 1.5), (VerifyAndEdit, "samples", 2.5), (VerifyAndEdit, "temperature", 9), (VerifyAndEdit, "temperature", float("nan")), (VerifyAndEdit, "temperature", "0.7"),
-    (RATT, "depth", 1.5), (RATT, "depth", 21), (RATT, "width", 10**6), (RATT, "width", True), (RATT, "temperature", -1), (CoTSC, "samples", 2.5), (CoTSC, "top_k", 0), (CoTSC, "temperature", 9)])
+    (Query2Doc, "repeats", 0), (Query2Doc, "top_k", 1.5), (VerifyAndEdit, "samples", 2.5), (VerifyAndEdit, "temperature", 9),
+    (VerifyAndEdit, "temperature", float("nan")), (VerifyAndEdit, "temperature", "0.7"),
+    (RATT, "depth", 1.5), (RATT, "depth", 21), (RATT, "width", 10**6), (RATT, "width", True), (RATT, "temperature", -1),
+    (CoTSC, "samples", 2.5), (CoTSC, "top_k", 0), (CoTSC, "temperature", 9)])
 def test_a_setting_out_of_range_is_named(method, name, value):
     with pytest.raises(UsageError, match=f"^{name} should be a (whole )?number from .* to .*, not {value!r}"): method(**{name: value})
 

@@ -10,12 +10,14 @@ from treekit.core.types import Question
 from treekit.experiments.provide import Lazy
 from treekit.core.llm import CallFailed, OpenAIChat
 from treekit.core.method import Kit
-from treekit.papers.toq.planner import EVALUATION, PROMPTS, QUESTIONS, SPAN, final, language, read_evaluation, read_questions, read_span, scores
+from treekit.papers.toq.planner import EVALUATION, PROMPTS, QUESTIONS, SPAN, final_evaluation, language, printed_scores, read_evaluation, read_questions, read_span
 from treekit.papers.toq.baselines import BASELINES
 from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
-from treekit.papers.toq.method import METHODS, TreeOfQuestion, fill, outcome, planned, words
+from treekit.papers.toq.method import METHODS, TreeOfQuestion, fill, outcome, planned
+from treekit.offline.routing import words
+from treekit.papers.toq.method import question_key
 
 
 def ask(question, says=planner, method=TreeOfQuestion(), pauses=None, at_once=None, store=None):
@@ -124,7 +126,7 @@ def test_level_1_is_direct_generation():
     whole, _ = ask(question)
     assert [n.kind for n in direct.trace.nodes] == ["question", "response", "evaluation"] and direct.usage.calls == direct.usage.critical_path == 3
     first = outcome(whole.trace, 1)
-    assert (first["response"], {k: first["evaluation"][k] for k in final(direct.trace)}) == (direct.answer, final(direct.trace))
+    assert (first["response"], {k: first["evaluation"][k] for k in final_evaluation(direct.trace)}) == (direct.answer, final_evaluation(direct.trace))
     assert direct.trace.nodes[0].calls == whole.trace.nodes[0].calls[:3]
 
 
@@ -142,18 +144,18 @@ def graded(*grades):
 
 def test_the_best_response_so_far_counts_until_one_is_valid():
     p, _ = ask("Root?", graded((5, 50, False), (4, 40, False), (6, 30, False), (3, 20, True)))
-    assert [(l["of"], l["evaluation"]["overall_assessment"]) for l in levels(p.trace)] == [(1, 5.0), (1, 5.0), (1, 5.0), (4, 2.5)] and scores(final(p.trace))["R.Val"] == 100
+    assert [(l["of"], l["evaluation"]["overall_assessment"]) for l in levels(p.trace)] == [(1, 5.0), (1, 5.0), (1, 5.0), (4, 2.5)] and printed_scores(final_evaluation(p.trace))["R.Val"] == 100
     p, _ = ask("Root?", graded((5, 50, False), (5, 50, False), (4, 70, False), (3, 20, False)))
     assert [l["of"] for l in levels(p.trace)] == [1, 2, 3, 3]  # of equals the later one, which knows more
-    assert [r["level"] for r in p.trace.roots[0].data["responses"]] == [1, 2, 3, 4] and scores(final(p.trace)) == {"S.Coh": 4, "Ans": 70, "O.Ass": 5.5, "R.Val": 0}
+    assert [r["level"] for r in p.trace.roots[0].data["responses"]] == [1, 2, 3, 4] and printed_scores(final_evaluation(p.trace)) == {"S.Coh": 4, "Ans": 70, "O.Ass": 5.5, "R.Val": 0}
 
 
 def test_both_readings_of_the_overall_score_and_of_positive():
     grades = graded((9, 40, False), (9, 40, False))
     p, _ = ask("Root?", grades, TreeOfQuestion(positive="overall", threshold=6.5))
-    assert len(levels(p.trace)) == 1 and final(p.trace)["overall_assessment"] == 6.5 and final(p.trace)["overall_said"] == 8 and scores(final(p.trace))["R.Val"] == 0
+    assert len(levels(p.trace)) == 1 and final_evaluation(p.trace)["overall_assessment"] == 6.5 and final_evaluation(p.trace)["overall_said"] == 8 and printed_scores(final_evaluation(p.trace))["R.Val"] == 0
     p, _ = ask("Root?", graded((9, 40, True)), TreeOfQuestion(overall="model"))
-    assert final(p.trace)["overall_assessment"] == final(p.trace)["overall_said"] == 8
+    assert final_evaluation(p.trace)["overall_assessment"] == final_evaluation(p.trace)["overall_said"] == 8
 
 
 def test_a_question_that_waits_is_asked_when_a_deeper_level_has_the_answer():
@@ -247,7 +249,7 @@ def test_any_question_is_asked_in_composed_letters(name, question):
         assert q == unicodedata.normalize("NFC", q) == " ".join(q.split())
         return decomposer("1. Who?\n2. Where is [ANS_1]?")(part, q, inputs) if part in ("decompose", "evaluate", "query", "respond", "integrate") else {"thought_query": "Hm.\nQuery: hm", "next_thought": "So the answer is: x", "follow_up": "So the final answer is: x"}[part]
     p, _ = ask(question, says, METHODS[name])
-    assert p.answer and final(p.trace) and p.trace.roots[0].text == unicodedata.normalize("NFC", " ".join(question.split()))
+    assert p.answer and final_evaluation(p.trace) and p.trace.roots[0].text == unicodedata.normalize("NFC", " ".join(question.split()))
 
 
 def test_the_language_is_the_questions():
@@ -276,7 +278,7 @@ def test_a_failing_call_fails_the_question_and_the_tree_so_far_stays(part):
     subquestion = example.decompositions[example.question][0]
     with pytest.raises(CallFailed) as failed: ask(example.question, says)
     trace = failed.value.kit.trace
-    assert trace.roots[0].data["levels"][0]["level"] == 1 and final(trace) is None and len(trace.roots[0].calls) >= 3
+    assert trace.roots[0].data["levels"][0]["level"] == 1 and final_evaluation(trace) is None and len(trace.roots[0].calls) >= 3
 
 
 def test_a_failed_question_is_a_row_and_is_resumed_where_it_stopped(server):
@@ -287,7 +289,7 @@ def test_a_failed_question_is_a_row_and_is_resumed_where_it_stopped(server):
     first = go()
     before = server.count
     again = go()
-    assert "fault 400" in first.error and not first.answer and final(first.trace) is None
+    assert "fault 400" in first.error and not first.answer and final_evaluation(first.trace) is None
     assert not again.error and again.usage.hits >= 7 and server.count - before == again.usage.calls - again.usage.hits
 
 
@@ -360,7 +362,7 @@ def test_any_decomposition_ends_within_the_limits_with_every_slot_filled_or_note
 @given(st.lists(QUESTION, max_size=12), st.integers(1, 10))
 def test_what_is_planned_can_be_asked(found, most):
     plan, notes = planned(found, ["Root?"], most, "en")
-    assert len(plan) <= most and len({words(t) for t, _ in plan}) == len(plan) or any("[ANS" in q for q in found)
+    assert len(plan) <= most and len({question_key(t) for t, _ in plan}) == len(plan) or any("[ANS" in q for q in found)
     answered = set()
     while todo := [n for n, (_, needs) in enumerate(plan, 1) if n not in answered and set(needs) <= answered]: answered |= set(todo)
     assert answered == {*range(1, len(plan) + 1)}  # nobody waits in a circle
@@ -389,7 +391,7 @@ def test_the_baselines_are_the_papers_and_end_alike():
                 request.inputs.setdefault("question", request.inputs.get("questions"))
                 return await super().complete(request)
         p = asyncio.run(method(Question("q", "t", example.question), Kit(Lenient(intermediate), shelf)))
-        assert [n.kind for n in p.trace.nodes[-2:]] == ["response", "evaluation"] and list(scores(final(p.trace))) == ["S.Coh", "Ans", "O.Ass", "R.Val"] and p.trace.nodes[-2].text == p.answer
+        assert [n.kind for n in p.trace.nodes[-2:]] == ["response", "evaluation"] and list(printed_scores(final_evaluation(p.trace))) == ["S.Coh", "Ans", "O.Ass", "R.Val"] and p.trace.nodes[-2].text == p.answer
         assert all(k == 3 for _, k in shelf.searches)
         made[name] = ([q for qs, _ in shelf.searches for q in qs], p.usage.calls)
     price = "BMW i5의 가격대는 얼마인가요?"
@@ -399,9 +401,9 @@ def test_the_baselines_are_the_papers_and_end_alike():
 
 def test_english_questions_go_through_the_loops_as_they_stand():
     from treekit.baselines.iterative import FOLLOW_UP
-    from treekit.papers.toq.baselines import KOREAN, worded
+    from treekit.papers.toq.baselines import KOREAN, in_language
     kit = Kit(None, prompts={"toq.follow_up.ko": PROMPTS["query", "ko"]})
-    assert worded(kit, "en") is kit and worded(kit, "ko").prompts[FOLLOW_UP.name] is PROMPTS["query", "ko"] and worded(kit, "ko").trace is kit.trace
+    assert in_language(kit, "en") is kit and in_language(kit, "ko").prompts[FOLLOW_UP.name] is PROMPTS["query", "ko"] and in_language(kit, "ko").trace is kit.trace
     assert all(p.name.startswith("toq.") and p.slots for p in KOREAN.values()) and list(BASELINES) == ["Chain-of-Thought", "Previous Context", "Self-ask"]
 
 

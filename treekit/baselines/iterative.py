@@ -19,7 +19,8 @@ from ..core.replies import FINAL, TEXT, Format
 from ..core.method import Kit, Node, Prediction, check_fields, cited, stated
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #56315d8a
-RANGES = dict(top_k=(1, 100), rounds=(1, 100), recalls=(0, 100), passages=(1, 1000), repeats=(1, 100), samples=(1, 100), depth=(1, 20), width=(1, 20), temperature=(0.0, 2.0))  # of every setting; whole numbers, where the ends are
+RANGES = dict(top_k=(1, 100), rounds=(1, 100), recalls=(0, 100), passages=(1, 1000), repeats=(1, 100), samples=(1, 100), depth=(1, 20),
+              width=(1, 20), temperature=(0.0, 2.0))  # of every setting; whole numbers, where the ends are
 
 @dataclass(frozen=True)
 class Searching:
@@ -40,11 +41,13 @@ class Searching:
         last.data["facts"] = await facts(kit, question, reasoning, self.top_k)
         return Prediction(answer, kit.trace, kit.usage)
 
+# %% ../../nbs/09_baselines/03_iterative.ipynb #775b9457
 def asked(question: Question) -> str:
     "A question's words; an empty one is a `UsageError`."
     if not (text := question.question.strip()): raise UsageError("the question is empty")
     return text
 
+# %% ../../nbs/09_baselines/03_iterative.ipynb #5c5b6cd0
 async def facts(
     kit: Kit,
     question: str,
@@ -65,7 +68,8 @@ def either(
     marks = re.compile(rf"(?im)^[ \t>*_#-]*(?:({ask})|({final}))[ \t*_]*[:：][ \t*_]*")
     def clean(text): return text.strip().strip("*_\"“” ").strip()
     def parse(text):
-        if not (found := list(marks.finditer(text))): raise ValueError("neither a question nor an answer is marked in the reply; its last line is taken as the answer")
+        if not (found := list(marks.finditer(text))):
+            raise ValueError("neither a question nor an answer is marked in the reply; its last line is taken as the answer")
         last, thought = found[-1], text[:found[0].start()].strip()
         said = clean(text[last.end():].split("\n\n")[0] if last[2] else text[last.end():].splitlines()[0] if text[last.end():] else "")
         if not said: raise ValueError(f"nothing behind {last[0].strip()!r}; the last line is taken as the answer")
@@ -73,11 +77,15 @@ def either(
     def fallback(text):
         lines = [l for l in map(clean, marks.sub("", text).splitlines()) if l] or [""]
         return dict(thought="\n".join(lines[:-1]), question="", answer=lines[-1])
-    return Format(parse, fallback, lambda v: "\n".join(filter(None, [v.get("thought", ""), f"{wording[0]}: {v['question']}" if v["question"] else f"{wording[1]}: {v['answer']}"])))
+    def write(v):
+        move = f"{wording[0]}: {v['question']}" if v["question"] else f"{wording[1]}: {v['answer']}"
+        return "\n".join(filter(None, [v.get("thought", ""), move]))
+    return Format(parse, fallback, write)
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #fc459595
 FOLLOW_UP = Prompt("iterative.follow_up", "follow_up", """\
-Answer the last question. If it takes more than one step, ask a follow-up question first; each follow-up gets an intermediate answer. Write only the next line: either the next follow-up question, or the final answer.
+Answer the last question. If it takes more than one step, ask a follow-up question first; each follow-up gets an intermediate answer. \
+Write only the next line: either the next follow-up question, or the final answer.
 
 Question: Who was born first, the founder of Aldermoor or the painter Ilsa Brandt?
 Are follow up questions needed here: Yes.
@@ -103,10 +111,12 @@ Question: $question
 Steps so far:
 $steps
 The next line, which starts with "Follow up:" or with "So the final answer is:", and nothing else:""",
-    either(r"follow[- ]?up(?: question)?", r"(?:so )?the final answer(?: is)?|final answer", ("Follow up", "So the final answer is")), defaults=dict(max_tokens=200))
+    either(r"follow[- ]?up(?: question)?", r"(?:so )?the final answer(?: is)?|final answer", ("Follow up", "So the final answer is")),
+    defaults=dict(max_tokens=200))
 
 INTERMEDIATE = Prompt("iterative.intermediate", "subanswers", """\
-Answer the question with the help of the documents, in one complete sentence without pronouns. If the documents don't say, write: The documents don't say.
+Answer the question with the help of the documents, in one complete sentence without pronouns. If the documents don't say, write: The \
+documents don't say.
 
 Documents:
 $documents
@@ -153,16 +163,19 @@ class SelfAsk(Searching):
                 break
             steps.append(kit.trace.add("follow-up", reply["question"], parent=last))
             documents = await self._search(kit, steps[-1], reply["question"])
-            steps[-1].data["evidence"] = await kit.ask(INTERMEDIATE, node=steps[-1], questions=reply["question"], documents=documents, remaining=1)
+            steps[-1].data["evidence"] = await kit.ask(INTERMEDIATE, node=steps[-1], questions=reply["question"], documents=documents,
+                                                       remaining=1)
         return steps, ""
 
+# %% ../../nbs/09_baselines/03_iterative.ipynb #977ed30a
 def stepped(node: Node) -> str:
     "A follow-up and its answer as a prompt shows them."
     return f"Follow up: {node.text} Intermediate answer: {node.data['evidence']}"
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #738d9b36
 SEARCH_OR_ANSWER = Prompt("iterative.search_or_answer", "search_or_answer", """\
-Answer the question by searching for knowledge. Take what is useful from the documents that were found. If they are not enough, say what is missing, and write a refined query on a line of its own that starts with "Refined query:". As soon as they are enough, \
+Answer the question by searching for knowledge. Take what is useful from the documents that were found. If they are not enough, say what \
+is missing, and write a refined query on a line of its own that starts with "Refined query:". As soon as they are enough, \
 say how the answer follows, and write it, a few words only, on a line of its own that starts with "Final answer:".
 
 Question: $question
@@ -228,7 +241,8 @@ class AutoRAG(Searching):
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #ab29d564
 NEXT_THOUGHT = Prompt("iterative.next_thought", "thought", """\
-Reason step by step towards the answer of the question, with the help of the documents. Write only the next sentence of the reasoning. If the thoughts so far are enough, write: So the answer is: [the answer]
+Reason step by step towards the answer of the question, with the help of the documents. Write only the next sentence of the reasoning. If \
+the thoughts so far are enough, write: So the answer is: [the answer]
 
 Documents:
 $documents
@@ -266,7 +280,8 @@ class IRCoT(Searching):
         "Sentences, each below the one before, and all that they found."
         documents, steps = await self._search(kit, node, text), [node]
         for i in range(self.rounds):
-            said = first_sentence(await kit.ask(NEXT_THOUGHT, node=steps[-1], question=text, documents=documents, thoughts=[n.text for n in steps[1:]], remaining=1))
+            said = first_sentence(await kit.ask(NEXT_THOUGHT, node=steps[-1], question=text, documents=documents,
+                                                thoughts=[n.text for n in steps[1:]], remaining=1))
             steps.append(kit.trace.add("thought", said, parent=steps[-1]))
             if not said or "answer is" in said.lower(): break
             found = await self._search(kit, steps[-1], said)

@@ -19,7 +19,8 @@ from ..core.method import Kit, Node, Prediction, check_fields, cited, prompt_fam
 from ..scoring.short import normalise
 
 # %% ../../nbs/09_baselines/00_prompting.ipynb #dc4605b2
-PATH = Format(lambda text: _path(text), lambda text: _path(text), FINAL.render)  # of a sampled path: without an answer it has no vote, so its last line isn't taken for one
+# of a sampled path: without an answer it has no vote, so its last line isn't taken for one
+PATH = Format(lambda text: _path(text), lambda text: _path(text), FINAL.render)
 
 def _path(text):
     try: return FINAL.parse(text)
@@ -27,16 +28,23 @@ def _path(text):
 
 BY_KIND = {}  # (few-shot, kind, family) -> prompt; kinds: "answer", "cot", and "path", which is a sampled "cot"
 
+_GOAL = ("A question may be ambiguous and have more than one correct answer. "
+         "If so, give a long-form answer that includes every correct one.\n")
+_FEW = "Answer the last question with the help of the documents, in the way of the examples.\n\n$exemplars\n\n"
+
 def _prompt(few, kind, family):
     "The prompt of a row and a family; a path's words are those of a chain of thought."
     long, reasoning = family == "ambiguous", kind != "answer"
-    goal = "A question may be ambiguous and have more than one correct answer. If so, give a long-form answer that includes every correct one.\n" if long else ""
-    task = "Answer the last question with the help of the documents, in the way of the examples.\n\n$exemplars\n\n" if few else "Answer the question with the help of the documents.\n\n"
+    goal = _GOAL if long else ""
+    task = _FEW if few else "Answer the question with the help of the documents.\n\n"
     think = "Let's think step by step.\n" if reasoning and not few else ""
     analysis = "which refined questions it can stand for, and the answer of each" if long and few else "your analysis, step by step"
-    form = f"Keep to this format:\nExplanation: [{analysis}]\nFINAL: " if reasoning else "Reply in this format, and with nothing else:\nFINAL: "
+    form = "Reply in this format, and with nothing else:\nFINAL: "
+    if reasoning: form = f"Keep to this format:\nExplanation: [{analysis}]\nFINAL: "
+    form += "[the answer]" if long else "[the answer, a few phrases only]"
     name = {"answer": "", "cot": "cot_", "path": "path_"}[kind] + ("few_shot" if few else "zero_shot") + ("_ambiguous" if long else "")
-    return Prompt(f"baselines.{name}", "answer_ambiguous" if long else "answer", f"{goal}{task}Documents:\n$documents\n\n{think}Question: $question\n{form}{'[the answer]' if long else '[the answer, a few phrases only]'}",
+    return Prompt(f"baselines.{name}", "answer_ambiguous" if long else "answer",
+                  f"{goal}{task}Documents:\n$documents\n\n{think}Question: $question\n{form}",
                   PATH if kind == "path" else FINAL)
 
 for _few in (False, True):
@@ -49,19 +57,22 @@ def rationale(
 ) -> str:  # numbered steps; empty where the data set gives none
     "The reasoning of a solved question, from what its data set knows about it."
     if q.qa_pairs:
-        return f"The question can stand for {_count(len(q.qa_pairs), 'refined question')}. " + _numbered(f"{p.question} {p.answers[0]}" for p in q.qa_pairs if p.answers)
+        readings = _numbered(f"{p.question} {p.answers[0]}" for p in q.qa_pairs if p.answers)
+        return f"The question can stand for {_count(len(q.qa_pairs), 'refined question')}. {readings}"
     if q.decomposition: return _numbered(_resolved(s, q.decomposition) for s in q.decomposition)
     if q.triples: return _numbered(f"The {relation} of {subject} is {object}" for subject, relation, object in q.triples)
     by_title = {p.title: p for p in q.paragraphs}
     stated = [(t, s) for t, n in q.facts if t in by_title for s in q.sentences(by_title[t])[n:n + 1]]
-    return _numbered(f"{title}: {sentence}" for title, sentence in stated or [(p.title, _closest(q, p)) for p in q.paragraphs if p.id in q.supporting] if sentence)
+    stated = stated or [(p.title, _closest(q, p)) for p in q.paragraphs if p.id in q.supporting]
+    return _numbered(f"{title}: {sentence}" for title, sentence in stated if sentence)
 
 def _count(n, noun): return f"{n} {noun}{'s' * (n != 1)}"
 def _numbered(steps): return " ".join(f"{i}. {s if s[-1] in '.?!' else s + '.'}" for i, s in enumerate(steps, 1))
 
 def _resolved(step, steps):
     "A step and its answer, with the answers of earlier steps in it; MuSiQue writes some as `Hello Love >> performer`."
-    text = re.sub(r"#(\d+)", lambda m: steps[int(m[1]) - 1].answer if 0 < int(m[1]) <= len(steps) else m[0], step.question).replace(" >> ", ", ")
+    def answer(m): return steps[int(m[1]) - 1].answer if 0 < int(m[1]) <= len(steps) else m[0]
+    text = re.sub(r"#(\d+)", answer, step.question).replace(" >> ", ", ")
     return f"{text}{'' if text.endswith('?') else ':'} {step.answer}" if step.answer else text
 
 def _closest(q, p):
@@ -85,6 +96,7 @@ class Example:
     answer: str
     rationale: str = ""  # the reasoning that leads to it
 
+# %% ../../nbs/09_baselines/00_prompting.ipynb #2efac60d
 def examples_from(
     questions: list[Question],  # from the training side: `treekit.experiments.provide.exemplars`
 ) -> tuple[Example, ...]:
@@ -98,8 +110,11 @@ def usable(
     reasoning: bool = False,  # with their rationale
 ) -> list[Example]:
     "What can be shown to a question: examples of its data set, never the question itself, nor its wording."
-    return [e for e in examples if e.dataset == question.dataset and e.id != question.id and e.question.strip() != question.question.strip() and (e.rationale or not reasoning)]
+    return [e for e in examples
+            if e.dataset == question.dataset and e.id != question.id and e.question.strip() != question.question.strip()
+            and (e.rationale or not reasoning)]
 
+# %% ../../nbs/09_baselines/00_prompting.ipynb #9bbfa372
 def shown(
     examples: tuple,  # `Example`s of any data set
     question: Question,  # the one to be answered
@@ -109,8 +124,10 @@ def shown(
     "The first `shots` usable examples. `UsageError` where there are too few."
     same = usable(examples, question, reasoning)
     if len(same) < shots:
-        raise UsageError(f"few-shot needs {shots} examples{' with a rationale' * reasoning} of data set {question.dataset!r} and has {len(same)}: give examples=examples_from(exemplars(...)), or use zero-shot")
-    return "\n\n".join(f"Question: {e.question}\n" + f"Explanation: {e.rationale}\n" * reasoning + f"FINAL: {e.answer}" for e in same[:shots])
+        raise UsageError(f"few-shot needs {shots} examples{' with a rationale' * reasoning} of data set {question.dataset!r} "
+                         f"and has {len(same)}: give examples=examples_from(exemplars(...)), or use zero-shot")
+    return "\n\n".join(f"Question: {e.question}\n" + f"Explanation: {e.rationale}\n" * reasoning + f"FINAL: {e.answer}"
+                       for e in same[:shots])
 
 # %% ../../nbs/09_baselines/00_prompting.ipynb #1f6bfd51
 @dataclass(frozen=True)
@@ -127,7 +144,8 @@ class Baseline:
         "The answer's node, the prompt, and its inputs; `UsageError` for an empty question and for too few examples."
         text, few = question.question.strip(), self.shots > 0
         if not text: raise UsageError("the question is empty")
-        inputs = dict(question=text, documents=[]) | (dict(exemplars=shown(self.examples, question, self.shots, kind != "answer")) if few else {})
+        inputs = dict(question=text, documents=[])
+        if few: inputs["exemplars"] = shown(self.examples, question, self.shots, kind != "answer")
         node = kit.trace.add("answer", "", parent=parent)
         if self.top_k:
             [hits] = await kit.retrieve([text], self.top_k)
@@ -135,6 +153,7 @@ class Baseline:
             inputs["documents"] = [h.passage for h in hits]
         return node, BY_KIND[few, kind, prompt_family(question, self.family)], inputs
 
+# %% ../../nbs/09_baselines/00_prompting.ipynb #03ce778c
 @dataclass(frozen=True)
 class RetrieveAndRead(Baseline):
     "Zero-shot, few-shot or chain of thought: one answer from all that the search found (App. B)."
@@ -181,47 +200,7 @@ Compare them, and choose the response that is the most consistent with the other
 Keep to this format:
 Choice: [the number of the response]""", CHOICE)
 
-# %% ../../nbs/09_baselines/00_prompting.ipynb #18e48039
-@dataclass(frozen=True)
-class SelfConsistency(Baseline):
-    "Sampled chains of thought, and a vote; for long answers a choice among them (App. B; Wang et al. 2022; Chen et al. 2024)."
-    samples: int = 10  # $m$: paths
-    temperature: float = 0.7  # of the paths
-    aggregation: Literal["auto", "vote", "choice"] = "auto"  # how the answer is found; auto: a vote on short answers, a choice among long ones
-
-    reasoning: ClassVar[bool] = True  # its paths are chains of thought, and its examples have a rationale
-
-    def __post_init__(self):
-        super().__post_init__()
-        if not 0 < self.temperature <= 2: raise UsageError(f"temperature should be above 0, so that paths differ, and at most 2, not {self.temperature}")
-
-    async def __call__(
-        self,
-        question: Question,
-        kit: Kit,
-        parent: Node | None = None,  # the step of another method that falls back on this
-    ) -> Prediction:  # in the trace: an "answer", and below it each path as a "path"
-        "`samples` calls at once, and one more for a choice. `UsageError` if no path has an answer."
-        node, prompt, inputs = await self._begin(question, kit, parent, "path")
-        choosing = self.aggregation == "choice" or self.aggregation == "auto" and prompt.task == "answer_ambiguous"
-        paths = [_step(kit, node, *sample) for sample in await self._sample(kit, node, prompt, inputs, int(choosing))]
-        answered = [p for p in paths if p.data["vote"]]
-        if not answered: raise UsageError(f"none of the {self.samples} sampled paths came to an answer, so there is none: raise max_tokens, or look at the paths in the trace")
-        if choosing and len(answered) > 1: node.text = await _choose(kit, node, inputs["question"], answered)
-        else: node.text, node.data["votes"] = majority([p.text for p in paths])
-        return Prediction(node.text, kit.trace, kit.usage)
-
-    async def _sample(self, kit, node, prompt, inputs, remaining):
-        "`(call's key, answer and explanation)` of each path; a path whose call gave no text, thinking till the limit, has empty ones."
-        given = dict(node=node, temperature=self.temperature, remaining=remaining, **inputs)
-        try: replies = await kit.ask(prompt, n=self.samples, **given)
-        except CallFailed as e:
-            if e.kind != "empty": raise
-            replies = await together([_or_nothing(kit.ask(prompt, sample=i, **given)) for i in range(self.samples)])  # those that were answered are stored
-            if not any(replies): raise
-        keys, node.calls = iter(node.calls), []  # each path has its own call
-        return [("", dict(answer="", explanation="")) if r is None else (next(keys, ""), r) for r in ([replies] if self.samples == 1 else replies)]
-
+# %% ../../nbs/09_baselines/00_prompting.ipynb #38aaddbb
 async def _or_nothing(asking):
     "A reply, or `None` where the model had nothing to say."
     try: return await asking
@@ -237,12 +216,60 @@ def _step(kit, node, key, reply):
 
 async def _choose(kit, node, question, paths):
     "Universal self-consistency: the answer that the model finds the most consistent; the first if there is no such number."
-    number = await kit.ask(MOST_CONSISTENT, node=node, question=question, responses=[f"{p.data['explanation']} FINAL: {p.text}".strip() for p in paths])
+    number = await kit.ask(MOST_CONSISTENT, node=node, question=question,
+                           responses=[f"{p.data['explanation']} FINAL: {p.text}".strip() for p in paths])
     if not 1 <= number <= len(paths):
         node.notes.append(f"there is no response {number}; the first is taken")
         number = 1
     node.data["choice"] = paths[number - 1].id
     return paths[number - 1].text
+
+# %% ../../nbs/09_baselines/00_prompting.ipynb #18e48039
+@dataclass(frozen=True)
+class SelfConsistency(Baseline):
+    "Sampled chains of thought, and a vote; for long answers a choice among them (App. B; Wang et al. 2022; Chen et al. 2024)."
+    samples: int = 10  # $m$: paths
+    temperature: float = 0.7  # of the paths
+    # how the answer is found; auto: a vote on short answers, a choice among long ones
+    aggregation: Literal["auto", "vote", "choice"] = "auto"
+
+    reasoning: ClassVar[bool] = True  # its paths are chains of thought, and its examples have a rationale
+
+    def __post_init__(self):
+        super().__post_init__()
+        if not 0 < self.temperature <= 2:
+            raise UsageError(f"temperature should be above 0, so that paths differ, and at most 2, not {self.temperature}")
+
+    async def __call__(
+        self,
+        question: Question,
+        kit: Kit,
+        parent: Node | None = None,  # the step of another method that falls back on this
+    ) -> Prediction:  # in the trace: an "answer", and below it each path as a "path"
+        "`samples` calls at once, and one more for a choice. `UsageError` if no path has an answer."
+        node, prompt, inputs = await self._begin(question, kit, parent, "path")
+        choosing = self.aggregation == "choice" or self.aggregation == "auto" and prompt.task == "answer_ambiguous"
+        paths = [_step(kit, node, *sample) for sample in await self._sample(kit, node, prompt, inputs, int(choosing))]
+        answered = [p for p in paths if p.data["vote"]]
+        if not answered:
+            raise UsageError(f"none of the {self.samples} sampled paths came to an answer, so there is none: "
+                             "raise max_tokens, or look at the paths in the trace")
+        if choosing and len(answered) > 1: node.text = await _choose(kit, node, inputs["question"], answered)
+        else: node.text, node.data["votes"] = majority([p.text for p in paths])
+        return Prediction(node.text, kit.trace, kit.usage)
+
+    async def _sample(self, kit, node, prompt, inputs, remaining):
+        "`(call's key, answer and explanation)` of each path; a path whose call gave no text, thinking till the limit, has empty ones."
+        given = dict(node=node, temperature=self.temperature, remaining=remaining, **inputs)
+        try: replies = await kit.ask(prompt, n=self.samples, **given)
+        except CallFailed as e:
+            if e.kind != "empty": raise
+            # those that were answered are stored
+            replies = await together([_or_nothing(kit.ask(prompt, sample=i, **given)) for i in range(self.samples)])
+            if not any(replies): raise
+        keys, node.calls = iter(node.calls), []  # each path has its own call
+        return [("", dict(answer="", explanation="")) if r is None else (next(keys, ""), r)
+                for r in ([replies] if self.samples == 1 else replies)]
 
 # %% ../../nbs/09_baselines/00_prompting.ipynb #d40567d4
 def methods(
@@ -250,7 +277,8 @@ def methods(
 ) -> dict:  # printed name -> method, in the printed order
     "The first rows of TreeRare's Table 1; those with examples only where there are some."
     few = dict(shots=3, examples=examples_from(examples))
-    rows = {"zero-shot": RetrieveAndRead(), "few-shot": RetrieveAndRead(**few), "COT (zero-shot)": RetrieveAndRead(reasoning=True), "COT (few-shot)": RetrieveAndRead(**few, reasoning=True),
+    rows = {"zero-shot": RetrieveAndRead(), "few-shot": RetrieveAndRead(**few), "COT (zero-shot)": RetrieveAndRead(reasoning=True),
+            "COT (few-shot)": RetrieveAndRead(**few, reasoning=True),
             "SC (zero-shot)": SelfConsistency(), "SC (few-shot)": SelfConsistency(**few)}
     return {name: m for name, m in rows.items() if not m.shots or examples}
 

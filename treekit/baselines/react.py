@@ -62,7 +62,8 @@ def _understood(reply):
         argument = behind.lstrip(":： ") if name else rest
         if argument: odd.append("no brackets")
     argument = " ".join(argument.split())
-    if len(argument) > 1 and argument[0] + argument[-1] in ('""', "''", "“”") and argument[0] not in argument[1:-1]: argument = argument[1:-1].strip()
+    if len(argument) > 1 and argument[0] + argument[-1] in ('""', "''", "“”") and argument[0] not in argument[1:-1]:
+        argument = argument[1:-1].strip()
     if not rest: odd.append("no action")
     return dict(thought=thought, action=action, argument=argument), odd
 
@@ -81,6 +82,7 @@ class Desk:
     words: str = ""  # looked up on it last
     shown: int = 0  # how many of the sentences that hold them were shown
 
+# %% ../../nbs/09_baselines/01_react.ipynb #fb01f362
 SENTENCES = 5  # of a page that a search shows
 
 async def observe(
@@ -90,12 +92,14 @@ async def observe(
 ) -> tuple[str, Desk, list]:  # what the agent gets to see, what is open now, the passages it is from
     "Carry out an action on the wiki."
     action, argument = turn["action"], turn["argument"]
-    if kit.wiki is None: raise UsageError("ReAct walks a wiki, and this kit has none: give Kit(wiki=CorpusWiki(passages)), or use ReAct* (search='bm25')")
+    if kit.wiki is None:
+        raise UsageError("ReAct walks a wiki, and this kit has none: give Kit(wiki=CorpusWiki(passages)), or use ReAct* (search='bm25')")
     if action == "Search" and argument:
         page = await asyncio.to_thread(kit.wiki.page, argument)
         if page is None:
             like = await asyncio.to_thread(kit.wiki.similar, argument)
-            if not like and getattr(kit.wiki, "size", 1) == 0: return f"Could not find {argument}. The passages of this wiki have no titles, so it has no pages.", desk, []
+            if not like and getattr(kit.wiki, "size", 1) == 0:
+                return f"Could not find {argument}. The passages of this wiki have no titles, so it has no pages.", desk, []
             return f"Could not find {argument}." + (f" Similar: {'; '.join(like)}." if like else ""), desk, []
         begins = page.sentences[:SENTENCES]
         text = " ".join(s for s, _ in begins)
@@ -115,22 +119,26 @@ def _no_such(turn, there, names):
     if turn["action"] in names: return f"{turn['action']} needs something between its brackets. The actions are {there}."
     return (f"There is no action {turn['action']}." if turn["action"] else "That is no action.") + f" The actions are {there}."
 
+# %% ../../nbs/09_baselines/01_react.ipynb #b185adf3
 async def observe_passages(
     turn: dict,
     kit: Kit,  # its retriever is asked
     k: int,  # passages
 ) -> tuple[str, list]:  # what the agent gets to see, the passages it is from
     "Carry out an action of ReAct*."
-    if turn["action"] != "Search" or not turn["argument"]: return _no_such(turn, "Search[query] and Finish[answer]", ("Search", "Finish")), []
+    if turn["action"] != "Search" or not turn["argument"]:
+        return _no_such(turn, "Search[query] and Finish[answer]", ("Search", "Finish")), []
     [hits] = await kit.retrieve([turn["argument"]], k)
-    return "\n".join(f"[{h.rank}] {' '.join(f'{h.passage.title}: {h.passage.text}'.split())}" for h in hits) or "No passage holds any of these words.", hits
+    return "\n".join(f"[{h.rank}] {' '.join(f'{h.passage.title}: {h.passage.text}'.split())}"
+                     for h in hits) or "No passage holds any of these words.", hits
 
 # %% ../../nbs/09_baselines/01_react.ipynb #483cfb97
 _FOLLOW = """\
 Question: In the valley of which river was the composer of the operetta The Salt Ferry born?
 Thought 1: I need the composer of The Salt Ferry, and then that person's birthplace.
 Action 1: Search[The Salt Ferry]
-Observation 1: The Salt Ferry is an operetta in three acts. The words are by Jon Harrow. It was first given in Orlund in 1888. The second act takes place on a barge. The overture is often played alone.
+Observation 1: The Salt Ferry is an operetta in three acts. The words are by Jon Harrow. It was first given in Orlund in 1888. The second \
+act takes place on a barge. The overture is often played alone.
 Thought 2: The page begins without the composer. I look the word up on it.
 Action 2: Lookup[composed]
 Observation 2: (Result 1 / 1) Edda Lirrin composed it in one winter.
@@ -154,9 +162,11 @@ Observation 3: Garrow Point is a lighthouse in Orlund. Its lamp was lit for the 
 Thought 4: 1846 is before 1871, so Tolm Head was first.
 Action 4: Finish[Tolm Head]"""
 
+# %% ../../nbs/09_baselines/01_react.ipynb #7be8e966
 _REFINE = """\
 Question: When was Hollin Bridge opened?
-Thought 1: This may be asked of more than one bridge. Refined: when was the Hollin Bridge of each town that has one opened? I see what there is.
+Thought 1: This may be asked of more than one bridge. Refined: when was the Hollin Bridge of each town that has one opened? I see what \
+there is.
 Action 1: Search[Hollin Bridge]
 Observation 1: Could not find Hollin Bridge. Similar: Hollin Bridge (Orlund); Hollin Bridge (Sarn); Hollin.
 Thought 2: Refined: (1) when was Hollin Bridge in Orlund opened? (2) when was Hollin Bridge in Sarn opened? I take the first.
@@ -169,7 +179,8 @@ Thought 4: That doesn't say when. I look it up.
 Action 4: Lookup[opened]
 Observation 4: (Result 1 / 1) The mayor opened it in 1957.
 Thought 5: Both readings have their answer.
-Action 5: Finish[Two bridges have this name. Hollin Bridge in Orlund was opened on 3 May 1902, and Hollin Bridge in Sarn, a footbridge, in 1957.]"""
+Action 5: Finish[Two bridges have this name. Hollin Bridge in Orlund was opened on 3 May 1902, and Hollin Bridge in Sarn, a footbridge, \
+in 1957.]"""
 
 _FOLLOW_PASSAGES = """\
 Question: In the valley of which river was the composer of the operetta The Salt Ferry born?
@@ -186,31 +197,38 @@ Action 3: Finish[Mersa]"""
 
 _REFINE_PASSAGES = """\
 Question: When was Hollin Bridge opened?
-Thought 1: This may be asked of more than one bridge. Refined: when was the Hollin Bridge of each town that has one opened? I see what there is.
+Thought 1: This may be asked of more than one bridge. Refined: when was the Hollin Bridge of each town that has one opened? I see what \
+there is.
 Action 1: Search[Hollin Bridge opened]
 Observation 1: [1] Hollin Bridge (Orlund): Hollin Bridge is a road bridge in Orlund. It was opened on 3 May 1902.
 [2] Hollin Bridge (Sarn): Hollin Bridge is a footbridge over the Mersa in Sarn. It is closed in winter.
-Thought 2: Refined: (1) when was Hollin Bridge in Orlund opened? On 3 May 1902. (2) when was Hollin Bridge in Sarn opened? That is still missing.
+Thought 2: Refined: (1) when was Hollin Bridge in Orlund opened? On 3 May 1902. (2) when was Hollin Bridge in Sarn opened? That is still \
+missing.
 Action 2: Search[When was the footbridge Hollin Bridge in Sarn opened?]
 Observation 2: [1] Hollin Bridge (Sarn): The mayor of Sarn opened the footbridge in 1957.
 Thought 3: Both readings have their answer.
-Action 3: Finish[Two bridges have this name. Hollin Bridge in Orlund was opened on 3 May 1902, and Hollin Bridge in Sarn, a footbridge, in 1957.]"""
+Action 3: Finish[Two bridges have this name. Hollin Bridge in Orlund was opened on 3 May 1902, and Hollin Bridge in Sarn, a footbridge, \
+in 1957.]"""
 
 # %% ../../nbs/09_baselines/01_react.ipynb #420d1a4d
 _WIKI = """\
-(1) Search[title]: opens the wiki's page of exactly this title and shows how it begins. If there is no such page, it shows titles that are like it.
+(1) Search[title]: opens the wiki's page of exactly this title and shows how it begins. If there is no such page, it shows titles that \
+are like it.
 (2) Lookup[words]: shows the next sentence on the open page that holds these words.
 (3) Finish[answer]: ends the task with your answer"""
 _PASSAGES = """\
 (1) Search[query]: shows the passages that fit the query best.
 (2) Finish[answer]: ends the task with your answer"""
-_ASKED = dict(short=", which is a few words, as concise as possible.", long=". The question may be ambiguous and have more than one correct answer. Refine it first: say what could be meant, and look each reading up. The answer is a long one then, which includes every correct answer "
-              "and says which reading it belongs to.")
+_ASKED = dict(short=", which is a few words, as concise as possible.",
+              long=". The question may be ambiguous and have more than one correct answer. Refine it first: say what could be meant, "
+                  "and look each reading up. The answer is a long one then, which includes every correct answer "
+                  "and says which reading it belongs to.")
 
 def _turn(name, actions, asked, *examples):
     "The prompt for a turn: its name is its task's, too."
     return Prompt(f"react.{name}", name, f"""\
-Answer a question by turns of Thought, Action and Observation. A Thought says what is known by now and what is still needed. An Action is one of these:
+Answer a question by turns of Thought, Action and Observation. A Thought says what is known by now and what is still needed. An Action is \
+one of these:
 {actions}{_ASKED[asked]}
 You have at most $limit actions. Write one Thought and one Action, in this form, and stop; the Observation will be given to you:
 Thought: [your reasoning]
@@ -244,6 +262,7 @@ class Path:
     @property
     def text(self) -> str: return "\n".join(self.turns)
 
+# %% ../../nbs/09_baselines/01_react.ipynb #94b667e9
 async def take(
     path: Path,
     turn: dict,  # thought, action, argument
@@ -274,7 +293,8 @@ class ReAct:
     family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # which prompt; auto: by the data set
     max_steps: int = 8  # actions
     top_k: int = 20  # passages of a search in ReAct*
-    examples: tuple[Example, ...] = ()  # for the self-consistency at the end: three of the question's data set are shown, if there are so many
+    # for the self-consistency at the end: three of the question's data set are shown, if there are so many
+    examples: tuple[Example, ...] = ()
 
     @property
     def needs(self) -> tuple: return ("wiki",) if self.search == "wiki" else ()
@@ -287,23 +307,27 @@ class ReAct:
         path = Path()
         for left in reversed(range(self.max_steps)):
             node = kit.trace.add("step", "", parent=path.node)
-            turn = await kit.ask(prompt, node=node, remaining=left, question=text, steps=path.text, number=str(len(path.turns) + 1), limit=str(self.max_steps))
+            turn = await kit.ask(prompt, node=node, remaining=left, question=text, steps=path.text, number=str(len(path.turns) + 1),
+                                 limit=str(self.max_steps))
             path = await take(path, turn, node, kit, self.top_k if self.search == "bm25" else 0)
             if path.answer is not None: return finished(path, kit)
         path.node.notes.append(f"no answer after {self.max_steps} actions: self-consistency gives one")
         return await voted(question, kit, path.node, self.family, self.examples)
 
+# %% ../../nbs/09_baselines/01_react.ipynb #151641d9
 def turn_prompt(question, family="auto", search="wiki"):
     "The prompt for a question's turns; `UsageError` for an empty question."
     if not question.question.strip(): raise UsageError("the question is empty")
     long = prompt_family(question, family) == "ambiguous"
     return {"wiki": (ACT, ACT_AMBIGUOUS), "bm25": (ACT_SEARCH, ACT_SEARCH_AMBIGUOUS)}[search][long]
 
+# %% ../../nbs/09_baselines/01_react.ipynb #fdc06209
 def finished(path, kit):
     "The answer that a path ends in."
     kit.trace.add("answer", path.answer, parent=path.node, explanation=path.node.data["thought"])
     return Prediction(path.answer, kit.trace, kit.usage)
 
+# %% ../../nbs/09_baselines/01_react.ipynb #5d19f0df
 async def voted(question, kit, node, family, examples):
     "Self-consistency's answer, below a step: with three examples, where so many can be shown."
     shots = 3 if len(usable(examples, question, reasoning=True)) >= 3 else 0

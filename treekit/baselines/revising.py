@@ -41,7 +41,8 @@ class Query2Doc(Searching):
 
 # %% ../../nbs/09_baselines/04_revising.ipynb #73aecead
 VERIFYING_QUESTION = Prompt("revising.verifying_question", "verifying_question", """\
-A sentence was written on the way to the answer of a question. Write one question that checks whether the sentence is true, and nothing else. Name whom or what it is about.
+A sentence was written on the way to the answer of a question. Write one question that checks whether the sentence is true, and nothing \
+else. Name whom or what it is about.
 
 Question: $question
 Sentence: $sentence
@@ -73,11 +74,12 @@ class VerifyAndEdit(Searching):
     temperature: float = 0.7  # of the chains
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
-        "`samples` calls at once; after a disagreement two more for each sentence, at once, and the answer. `UsageError` for an empty question."
+        "`samples` calls at once; after a disagreement two more for each sentence, and the answer. `UsageError` for an empty question."
         text = asked(question)
         node = kit.trace.add("chains", text)
         documents = await self._search(kit, node, text)
-        chains = await kit.ask(BY_KIND[False, "path", "multi-hop"], node=node, n=self.samples, temperature=self.temperature, question=text, documents=documents, remaining=3)
+        chains = await kit.ask(BY_KIND[False, "path", "multi-hop"], node=node, n=self.samples, temperature=self.temperature,
+                               question=text, documents=documents, remaining=3)
         chains = chains if self.samples > 1 else [chains]
         winner, votes = majority([c["answer"] for c in chains])
         chosen = next((c for c in chains if winner and _vote(c["answer"]) == _vote(winner)), chains[0])
@@ -118,7 +120,8 @@ Thought: $thought
 Query:""", TEXT, defaults=dict(max_tokens=60))
 
 REVISE = Prompt("revising.revise", "revise", """\
-Put the thought right by what the documents say, and add what they say towards the answer of the question. Leave it as it is where they say nothing. Write the thought only.
+Put the thought right by what the documents say, and add what they say towards the answer of the question. Leave it as it is where they \
+say nothing. Write the thought only.
 
 Documents:
 $documents
@@ -128,7 +131,8 @@ Thought: $thought
 Revised thought:""", TEXT, defaults=dict(max_tokens=300))
 
 INTEGRATE = Prompt("revising.integrate", "integrate", """\
-Several thoughts were written towards the answer of a question. Weigh them against each other, and write one thought that keeps what is right and useful in them.
+Several thoughts were written towards the answer of a question. Weigh them against each other, and write one thought that keeps what is \
+right and useful in them.
 
 Question: $question
 Thoughts:
@@ -150,10 +154,13 @@ class RATT(Searching):
         for level in range(self.depth):
             left = 4 * (self.depth - level)
             documents = await self._search(kit, node, " ".join([text, *thoughts]))
-            drafts = await kit.ask(DRAFT, node=node, n=self.width, temperature=self.temperature, question=text, documents=documents, thoughts=thoughts, remaining=left)
-            revised = await together(self._revise(kit, node, text, d, left - 1) for d in dict.fromkeys(drafts if self.width > 1 else [drafts]))
+            drafts = await kit.ask(DRAFT, node=node, n=self.width, temperature=self.temperature, question=text, documents=documents,
+                                   thoughts=thoughts, remaining=left)
+            revised = await together(self._revise(kit, node, text, d, left - 1)
+                                     for d in dict.fromkeys(drafts if self.width > 1 else [drafts]))
             step = kit.trace.add("thought", "", parent=node)
-            step.text = await kit.ask(INTEGRATE, node=step, after=tuple(kit.trace.children(node)), question=text, thoughts=revised, remaining=left - 3)
+            step.text = await kit.ask(INTEGRATE, node=step, after=tuple(kit.trace.children(node)), question=text, thoughts=revised,
+                                      remaining=left - 3)
             node, thoughts = step, [*thoughts, step.text]
         reply = await kit.ask(EDITED, node=node, question=text, documents=thoughts)
         return await self._end(kit, node, text, reply["answer"], thoughts)
@@ -189,7 +196,8 @@ def methods(
     examples: list[Question] = (),  # none of them shows any
 ) -> dict:  # printed name -> method, in the printed order
     "The baselines of ARISE's Tables 1 and 2."
-    return {"Vanilla": RetrieveAndRead(top_k=2), "Query2Doc": Query2Doc(), "Self-Ask": SelfAsk(), "Verify-and-Edit": VerifyAndEdit(), "Auto-RAG": AutoRAG(), "CoT-SC": CoTSC(), "RATT": RATT()}
+    return {"Vanilla": RetrieveAndRead(top_k=2), "Query2Doc": Query2Doc(), "Self-Ask": SelfAsk(), "Verify-and-Edit": VerifyAndEdit(),
+            "Auto-RAG": AutoRAG(), "CoT-SC": CoTSC(), "RATT": RATT()}
 
 # %% ../../nbs/09_baselines/04_revising.ipynb #cc4c68e0
 PROMPTS = (PSEUDO_DOCUMENT, VERIFYING_QUESTION, EDITED, DRAFT, SEARCH_QUERY, REVISE, INTEGRATE)

@@ -18,7 +18,8 @@ from ..scoring.short import em
 
 # %% ../../nbs/09_baselines/10_search_r1.ipynb #4f14ed55
 _ACTION = re.compile(r"<\s*(search|answer)\s*>(.*?)(?:<\s*/\s*\1\s*>|(?=<\s*/?\s*(?:search|answer|think|information)\s*>)|\Z)", re.I | re.S)
-_THOUGHT = re.compile(r"<\s*think\s*>(?:(?:(?!<\s*think\s*>).)*?<\s*/\s*think\s*>|.*?(?=<\s*(?:search|answer)\s*>)|.*)", re.I | re.S)  # closed; or up to an action; or all there is
+# closed; or up to an action; or all there is
+_THOUGHT = re.compile(r"<\s*think\s*>(?:(?:(?!<\s*think\s*>).)*?<\s*/\s*think\s*>|.*?(?=<\s*(?:search|answer)\s*>)|.*)", re.I | re.S)
 _INVENTED = re.compile(r"<\s*information\s*>.*", re.I | re.S)
 _ANY = re.compile(r"<\s*/?\s*(?:think|search|answer|information)\s*>", re.I)
 
@@ -26,7 +27,8 @@ def _plain(text): return " ".join(_ANY.sub(" ", text).split())
 
 def read_turn(
     reply: str,
-) -> tuple[dict, list[str], str]:  # thought, search, answer (at most one of the last two isn't empty); what was odd; what of the reply stays in the text
+# thought, search, answer (at most one of the last two isn't empty); what was odd; what of the reply stays in the text
+) -> tuple[dict, list[str], str]:
     "A reply up to its first action."
     odd, text = [], _INVENTED.sub("", reply)
     if len(text) < len(reply): odd.append("it wrote <information> of its own, which is dropped")
@@ -35,19 +37,28 @@ def read_turn(
     outside = [m for m in found if not any(a <= m.start() < b for a, b in thinking)]
     if found and not outside: odd.append("it acted inside its thoughts")
     if len(outside or found) > 1: odd.append("more than one action in the reply; the first counts")
-    if not found: return dict(thought=_plain(text), search="", answer=""), [*odd, "neither <search> nor <answer> in the reply"], text.rstrip()
+    if not found:
+        return dict(thought=_plain(text), search="", answer=""), [*odd, "neither <search> nor <answer> in the reply"], text.rstrip()
     first = (outside or found)[0]
     kind, said = first[1].lower(), _plain(first[2])
     if not said: odd.append(f"nothing inside <{kind}>")
-    kept = text[:first.end()] if first[0].rstrip().endswith(">") and "/" in first[0].rpartition("<")[2] else f"{text[:first.end()].rstrip()}</{kind}>"
+    closed = first[0].rstrip().endswith(">") and "/" in first[0].rpartition("<")[2]
+    kept = text[:first.end()] if closed else f"{text[:first.end()].rstrip()}</{kind}>"
     return dict(thought=_plain(text[:first.start()]), search="", answer="") | {kind: said}, odd, kept
 
-TURN = tolerant(lambda reply: read_turn(reply)[:2], lambda v: "\n".join(f"<{tag}>{v[key]}</{tag}>" for tag, key in (("think", "thought"), ("search", "search"), ("answer", "answer")) if v[key]))
+def _write_turn(v):
+    tags = dict(think="thought", search="search", answer="answer")
+    return "\n".join(f"<{tag}>{v[key]}</{tag}>" for tag, key in tags.items() if v[key])
+
+TURN = tolerant(lambda reply: read_turn(reply)[:2], _write_turn)
 
 # %% ../../nbs/09_baselines/10_search_r1.ipynb #2f3979c0
 SEARCH_R1 = Prompt("search_r1.turn", "think_search_answer", """\
-Answer the question at the end. Whenever something new is known, reason about it first, between <think> and </think>. If knowledge is missing, ask a search engine: write a query between <search> and </search>, and stop. What it finds then appears between <information> and </information>. \
-You can search as often as you need to. When nothing is missing any more, write the answer between <answer> and </answer>: a few words without any explanation, such as <answer>Lisbon</answer>.
+Answer the question at the end. Whenever something new is known, reason about it first, between <think> and </think>. If knowledge is \
+missing, ask a search engine: write a query between <search> and </search>, and stop. What it finds then appears between <information> \
+and </information>. \
+You can search as often as you need to. When nothing is missing any more, write the answer between <answer> and </answer>: a few words \
+without any explanation, such as <answer>Lisbon</answer>.
 
 Question: $question
 $turns""", TURN, defaults=dict(stop=("</search>", "</answer>"), turns=""))
@@ -104,6 +115,7 @@ async def rollout(
     if not answer: notes.append(f"no answer after {turns} turns and a last call for one")
     return Rollout(tuple(segments), answer, tuple(searches), tuple(notes))
 
+# %% ../../nbs/09_baselines/10_search_r1.ipynb #60e99eff
 def reward(
     done: Rollout,
     golds,  # the question's gold answers

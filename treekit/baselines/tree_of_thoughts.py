@@ -34,8 +34,10 @@ def _some_score(text):
 SCORE = Format(_parse_score, _some_score, lambda v: f"SCORE: {v:g}")
 
 VALUE = Prompt("tree_of_thoughts.value", "value_path", """\
-Someone answers a question by turns of Thought, Action and Observation on a wiki: Search[title] opens a page, Lookup[words] shows the next sentence that holds the words, Finish[answer] ends the task. Judge how good the way is that was taken so far.
-Say in one or two sentences what the observations have established, what is still missing, and, if the last action is Finish, whether the observations bear out its answer. Then end with one line:
+Someone answers a question by turns of Thought, Action and Observation on a wiki: Search[title] opens a page, Lookup[words] shows the \
+next sentence that holds the words, Finish[answer] ends the task. Judge how good the way is that was taken so far.
+Say in one or two sentences what the observations have established, what is still missing, and, if the last action is Finish, whether the \
+observations bear out its answer. Then end with one line:
 SCORE: [a whole number from 1, a wrong track or a wrong answer, to 10, a correct answer or a way that is sure to lead to it]
 
 Question: $question
@@ -56,7 +58,8 @@ class TreeOfThoughts:
 
     def __post_init__(self):
         check_fields(self)
-        if not 0 < self.temperature <= 2: raise UsageError(f"temperature should be above 0, so that turns differ, and at most 2, not {self.temperature}")
+        if not 0 < self.temperature <= 2:
+            raise UsageError(f"temperature should be above 0, so that turns differ, and at most 2, not {self.temperature}")
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Raises `UsageError` for an empty question, and what the model's client and the wiki raise."
@@ -68,7 +71,8 @@ class TreeOfThoughts:
             if not open_: break
             turns = await together([self._propose(kit, prompt, path, text, before, 2 * left + 1) for path in open_])
             tried = [(path, *candidate) for path, found in zip(open_, turns) for candidate in found]
-            nodes = [kit.trace.add("step", "", parent=path.node, samples=samples) for path, _, samples in tried]  # in order, whatever comes first
+            # in order, whatever comes first
+            nodes = [kit.trace.add("step", "", parent=path.node, samples=samples) for path, _, samples in tried]
             level = await together([self._try(kit, path, turn, node, text, 2 * left) for (path, turn, _), node in zip(tried, nodes)])
             ended += [state for state in level if state[1].answer is not None]
             kept = sorted([state for state in kept if state[1].answer is not None] + level, key=lambda state: -state[0])[:self.breadth]
@@ -84,7 +88,8 @@ class TreeOfThoughts:
         turns = await kit.ask(prompt, node=path.node, after=before, n=self.candidates, temperature=self.temperature, remaining=remaining,
                               question=text, steps=path.text, number=str(len(path.turns) + 1), limit=str(self.depth))
         same = {}
-        for turn in ([turns] if self.candidates == 1 else turns): same.setdefault((turn["action"], turn["argument"].casefold()), []).append(turn)
+        for turn in ([turns] if self.candidates == 1 else turns):
+            same.setdefault((turn["action"], turn["argument"].casefold()), []).append(turn)
         return [(found[0], len(found)) for found in same.values()]
 
     async def _try(self, kit, path, turn, node, text, remaining):

@@ -60,9 +60,9 @@ OWN = ("COVER-EM (own)", "calls (own)")
 
 def evaluation(row: Row) -> dict:  # S.Coh, Ans, O.Ass, R.Val; a failed question's are 0
     "The Query Evaluator's scores of a row's response."
-    from treekit.papers.toq.planner import final, scores
-    said = None if row.error else final(row.trace)
-    return dict.fromkeys(EVALUATOR_METRICS, 0.0) if said is None else {m: v / EVALUATOR_METRICS[m] for m, v in scores(said).items()}
+    from treekit.papers.toq.planner import final_evaluation, printed_scores
+    said = None if row.error else final_evaluation(row.trace)
+    return dict.fromkeys(EVALUATOR_METRICS, 0.0) if said is None else {m: v / EVALUATOR_METRICS[m] for m, v in printed_scores(said).items()}
 
 ABSTAINS = re.compile(r"찾지 못했|찾을 수 없|알 수 없|나와 있지 않|확인(?:할 수 없|되지 않)|don['’]t say|do(?:es)? not "
                       r"(?:say|contain|mention|provide)|not (?:found|stated|mentioned)|cannot be (?:determined|answered)|unknown", re.I)

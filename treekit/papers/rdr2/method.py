@@ -101,7 +101,7 @@ def grouped(
     return groups, interleaved
 
 def _spanned(tree, nodes):
-    "As the code has it: all ids from the window's first node to its last, headings too. Past the page's end it goes on at the start; that part is left out."
+    "As the code has it: all ids from the window's first node to its last, headings too; of a window over the end, the part before it."
     place = {i: k for k, i in enumerate(n.id for n in tree.nodes if n.type == "content")}
     after_gap = (b for a, b in zip(nodes, nodes[1:]) if place[b] > place[a] + 1)
     return tuple(range(max(after_gap, default=nodes[0]), nodes[-1] + 1))

@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['SPAN', 'SLOT', 'QUESTIONS', 'THOUGHT_QUERY', 'QUERY', 'SCORES', 'VALID_FROM', 'EVALUATION', 'PROMPTS', 'EXEMPLARS',
-           'tidy', 'asked', 'read_span', 'read_questions', 'read_query', 'read_score', 'read_evaluation', 'mean_score',
-           'language', 'in_both', 'shots', 'f_QG', 'f_DR', 'f_RG', 'evaluate', 'concluded', 'final', 'scores']
+           'single_line', 'question_text', 'read_span', 'read_questions', 'read_query', 'read_score', 'read_evaluation',
+           'mean_score', 'language', 'in_both', 'shots', 'f_QG', 'f_DR', 'f_RG', 'evaluate', 'evaluated_prediction',
+           'final_evaluation', 'printed_scores']
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #a4bff6c9
 import json, re, unicodedata
@@ -19,13 +20,14 @@ from ...core.llm import Prompt
 from ...core.method import Kit, Node, Prediction, Trace, cited
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #4f30213e
-def tidy(text: str) -> str:
+def single_line(text: str) -> str:
     "Composed letters (NFC), single spaces, no lone surrogates."
     return " ".join(unicodedata.normalize("NFC", text.encode("utf-8", "replace").decode()).split())
 
-def asked(question: Question) -> str:
+# %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #2baba465
+def question_text(question: Question) -> str:
     "A question's words; an empty one is a `UsageError`."
-    if not (text := tidy(question.question)): raise UsageError("the question is empty")
+    if not (text := single_line(question.question)): raise UsageError("the question is empty")
     return text
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #8dcd15c2
@@ -36,21 +38,24 @@ def read_span(text: str) -> tuple[dict, list[str]]:
     "`relevance` and `answer_span`."
     got, assumed = found_object(text, ("relevance", "answer_span")), []
     if got is None:
-        plain = tidy(text).strip("\"'`")
+        plain = single_line(text).strip("\"'`")
         span = "" if _IRRELEVANT.search(plain) or "{" in plain or len(plain) > 100 else plain
-        assumed.append("no JSON object with 'answer_span' in the reply; " + ("the short reply itself is taken as the span" if span and not _NONE.fullmatch(span) else "taken as irrelevant"))
+        taken = "the short reply itself is taken as the span" if span and not _NONE.fullmatch(span) else "taken as irrelevant"
+        assumed.append(f"no JSON object with 'answer_span' in the reply; {taken}")
         relevance = "relevant"
     else:
         span, relevance = got.get("answer_span"), str(got.get("relevance", "relevant"))
         if isinstance(span, (list, tuple)): span = ", ".join(str(s) for s in span if s is not None)
-        span = "" if span is None else tidy(str(span))
+        span = "" if span is None else single_line(str(span))
         if "relevance" not in got: assumed.append("no 'relevance' in the reply; a span counts as relevant")
     none, irrelevant = bool(_NONE.fullmatch(span)), bool(_IRRELEVANT.search(relevance))
     if irrelevant and not none: assumed.append(f"irrelevant, and yet a span is given: {span!r} is dropped")
     if not irrelevant and none and got is not None: assumed.append("relevant, but without a span; taken as irrelevant")
     return dict(relevance="irrelevant", answer_span="") if none or irrelevant else dict(relevance="relevant", answer_span=span), assumed
 
-SPAN = tolerant(read_span, lambda v: json.dumps(dict(relevance=v["relevance"], answer_span=v["answer_span"] or "None"), ensure_ascii=False))
+def _write_span(v): return json.dumps(dict(relevance=v["relevance"], answer_span=v["answer_span"] or "None"), ensure_ascii=False)
+
+SPAN = tolerant(read_span, _write_span)
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #5c3792dc
 SLOT = re.compile(r"[\[{<]\s*(?:q(?P<q>\d{1,3})[ _-]*)?(?:ans(?:wer)?|답변?)(?:[ _-]*(?P<n>\d{1,3}|n))?[\s_-]*[\]}>]", re.I)
@@ -60,13 +65,15 @@ _LINE = re.compile(r"^[\s>*_(-]*(?:q|질문\s*)?(\d{1,3})\s*[.):](?!\d)\s*(.+)$"
 def read_questions(text: str) -> tuple[list[str], list[str]]:
     "Sub-questions with their slots as `[ANS_n]`."
     lines = [line for line in text.strip().splitlines() if line.strip()]
-    numbered, assumed = [(int(m[1]), tidy(m[2]).strip("*_ ")) for line in lines if (m := _LINE.match(line))], []
+    numbered, assumed = [(int(m[1]), single_line(m[2]).strip("*_ ")) for line in lines if (m := _LINE.match(line))], []
     if not numbered:
-        lines = [line for l in lines if not (line := tidy(l).lstrip("-*•· ").rstrip("*_ ")).endswith((":", "："))]
+        lines = [line for l in lines if not (line := single_line(l).lstrip("-*•· ").rstrip("*_ ")).endswith((":", "："))]
         numbered = list(enumerate(lines, 1))
         if len(lines) != 1: assumed.append("no numbered questions in the reply" + ("; each line is taken as one" if lines else ""))
     place = {label: i for i, (label, _) in reversed([*enumerate(numbered, 1)])}  # a label that comes twice means the first
-    if [label for label, _ in numbered] != [*range(1, len(numbered) + 1)]: assumed.append(f"the questions are numbered {', '.join(str(n) for n, _ in numbered[:60])}; they are taken in order")
+    labels = [label for label, _ in numbered]
+    if labels != [*range(1, len(numbered) + 1)]:
+        assumed.append(f"the questions are numbered {', '.join(map(str, labels[:60]))}; they are taken in order")
     def slot(i):
         def said(m):
             n = m["q"] or m["n"]
@@ -88,9 +95,10 @@ def read_query(
     marks = list(_QUERY.finditer(text))
     if marks:
         thought, rest = text[:marks[0].start()].strip(), text[marks[which].end():].strip()
-        if said := tidy(rest.splitlines()[0] if rest else "").strip("\"'“”*_` "): return dict(thought=thought, query=said), []
-    lines = [l for l in (tidy(_QUERY.sub("", l)).strip("\"'“”*_` ") for l in text.splitlines()) if l] or [""]
-    return dict(thought="\n".join(lines[:-1]), query=lines[-1]), ["nothing behind 'Query:' in the reply; its last line is taken" if lines[-1] else "no query in the reply"]
+        if said := single_line(rest.splitlines()[0] if rest else "").strip("\"'“”*_` "): return dict(thought=thought, query=said), []
+    lines = [l for l in (single_line(_QUERY.sub("", l)).strip("\"'“”*_` ") for l in text.splitlines()) if l] or [""]
+    assumed = "nothing behind 'Query:' in the reply; its last line is taken" if lines[-1] else "no query in the reply"
+    return dict(thought="\n".join(lines[:-1]), query=lines[-1]), [assumed]
 
 THOUGHT_QUERY = tolerant(read_query, lambda v: f"{v['thought']}\nQuery: {v['query']}")
 QUERY = tolerant(lambda text: ((got := read_query(text, 0))[0]["query"], got[1]), "Query: {}".format)
@@ -98,10 +106,16 @@ QUERY = tolerant(lambda text: ((got := read_query(text, 0))[0]["query"], got[1])
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #f54afe33
 SCORES = dict(semantic_coherence=(1, 10), answerability=(0, 100), overall_assessment=(0.5, 10))  # a mean of 1 and of 0 %
 VALID_FROM = 6.0  # overall assessment of a response whose validity can't be read
-_NAMES = dict(semantic_coherence=r"semantic[ _-]*coherence|의미적? ?일관성|일관성", answerability=r"answerability|(?:답변|응답|대답) ?가능성", overall_assessment=r"overall[ _-]*(?:assessment|score)|(?:전체|종합|전반적) ?평가",
-              response_validity=r"(?:response[ _-]*)?valid(?:ity)?|(?:응답|답변)? ?(?:유효성|타당성)")
-_WORDS = {w: n for n, ws in enumerate(["zero 영", "one 일 하나", "two 이 둘", "three 삼 셋", "four 사 넷", "five 오 다섯", "six 육 여섯", "seven 칠 일곱", "eight 팔 여덟", "nine 구 아홉", "ten 십 열"]) for w in ws.split()} | {"hundred": 100, "백": 100}
-_YES, _NO = re.compile(r"true|yes|valid|예|네|참|유효.*|적절.*|타당.*|[tyo]", re.I), re.compile(r"false|no|not|not valid|invalid|아니[오요].*|거짓|무효.*|부적절.*|.*(?:않|없|못).*|[fnx]", re.I)  # 유효하지 않음 begins like a yes
+_NAMES = dict(
+    semantic_coherence=r"semantic[ _-]*coherence|의미적? ?일관성|일관성",
+    answerability=r"answerability|(?:답변|응답|대답) ?가능성",
+    overall_assessment=r"overall[ _-]*(?:assessment|score)|(?:전체|종합|전반적) ?평가",
+    response_validity=r"(?:response[ _-]*)?valid(?:ity)?|(?:응답|답변)? ?(?:유효성|타당성)")
+_NUMBERS = ("zero 영", "one 일 하나", "two 이 둘", "three 삼 셋", "four 사 넷", "five 오 다섯", "six 육 여섯", "seven 칠 일곱",
+            "eight 팔 여덟", "nine 구 아홉", "ten 십 열")
+_WORDS = {w: n for n, ws in enumerate(_NUMBERS) for w in ws.split()} | {"hundred": 100, "백": 100}
+_YES = re.compile(r"true|yes|valid|예|네|참|유효.*|적절.*|타당.*|[tyo]", re.I)
+_NO = re.compile(r"false|no|not|not valid|invalid|아니[오요].*|거짓|무효.*|부적절.*|.*(?:않|없|못).*|[fnx]", re.I)  # 유효하지 않음 begins like a yes
 
 def read_score(
     value: Any,  # a number, or what a model wrote for one
@@ -112,16 +126,22 @@ def read_score(
     m = re.fullmatch(r"(?:약|대략|about|around|~)?\s*(-?\d+(?:\.\d+)?)\s*(?:/\s*(?:10|100)|%|점|percent|퍼센트)?\.?", said)
     if isinstance(value, bool) or value is None or not m and said not in _WORDS: return None, "can't be read"
     number, assumed = float(m[1]) if m else float(_WORDS[said]), "" if m else f"is a word, {value!r}"
-    if high == 100 and 0 < number < 1 and "%" not in said: number, assumed = 100 * number if number >= .01 else 0.0, f"is {number:g}, taken as a share"
-    if not low <= number <= high: number, assumed = min(max(number, low), high), f"is {said[:20]}, moved to {min(max(number, low), high):g}"
+    if high == 100 and 0 < number < 1 and "%" not in said:
+        number, assumed = 100 * number if number >= .01 else 0.0, f"is {number:g}, taken as a share"
+    if not low <= number <= high:
+        number = min(max(number, low), high)
+        assumed = f"is {said[:20]}, moved to {number:g}"
     return int(number) if number == int(number) else number, assumed
+
+# %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #0fb3c15a
+_SAID = r"[^\w%]*(?:is|of|score|점수|은|는|:)?[^\w%-]*(-?\d+(?:\.\d+)?\s*%?|[^\W\d_]+)"  # behind a score's name
 
 def read_evaluation(text: str) -> tuple[dict, list[str]]:
     "The four scores."
     got, assumed, out = found_object(text, tuple(_NAMES)), [], {}
     if got is None:
         assumed.append("no JSON object in the reply; scores are looked for in its words")
-        got = {k: m[1] for k, name in _NAMES.items() if (m := re.search(rf"(?:{name})[^\w%]*(?:is|of|score|점수|은|는|:)?[^\w%-]*(-?\d+(?:\.\d+)?\s*%?|[^\W\d_]+)", text, re.I))}
+        got = {k: m[1] for k, name in _NAMES.items() if (m := re.search(rf"(?:{name}){_SAID}", text, re.I))}
     for name, (low, high) in SCORES.items():
         out[name], said = read_score(got.get(name), low, high) if name in got else (None, "is missing")
         if said: assumed.append(f"{name} {said}")
@@ -130,14 +150,17 @@ def read_evaluation(text: str) -> tuple[dict, list[str]]:
     valid, said = got.get("response_validity"), str(got.get("response_validity", "")).strip(" .!\"'")
     if not isinstance(valid, bool):
         valid = False if _NO.fullmatch(said) else True if _YES.fullmatch(said) else None
-        assumed.append(f"response_validity is a word, {said!r}" if valid is not None else f"response_validity {'can’t be read' if said else 'is missing'}; the overall assessment decides")
+        if valid is not None: assumed.append(f"response_validity is a word, {said!r}")
+        else: assumed.append(f"response_validity {'can’t be read' if said else 'is missing'}; the overall assessment decides")
     out["response_validity"] = out["overall_assessment"] >= VALID_FROM if valid is None else valid
     return out, assumed
 
+# %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #4365af8b
 def mean_score(evaluation: dict) -> float:
     "Overall assessment as Sec. 3.4 defines it: the mean of semantic coherence and of answerability on a scale up to 10."
     return (evaluation["semantic_coherence"] + evaluation["answerability"] / 10) / 2
 
+# %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #4c023be6
 EVALUATION = tolerant(read_evaluation, lambda v: json.dumps({k: v[k] for k in _NAMES}, ensure_ascii=False))
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #f2d76c98
@@ -147,6 +170,7 @@ def language(question: str) -> str:
     "`ko` or `en`."
     return "ko" if korean_question(question) else "en"
 
+# %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #dd7da5cc
 def in_both(part, task, format, ko, en, table=PROMPTS):
     "A part's prompt in both languages, put into the table."
     for lang, template in (("ko", ko), ("en", en)): table[part, lang] = Prompt(f"toq.{part}.{lang}", task, template, format)
@@ -170,7 +194,8 @@ in_both("integrate", "integrate_answer", SPAN, """\
 $documents
 출력:""", """\
 Read only the documents below, pick out the very words that the asker wants to know, and put them into answer_span.
-- Keep the document's wording, and take no more of it than you need. Where a question calls for several answers, list them all with commas between. The relevance is then relevant.
+- Keep the document's wording, and take no more of it than you need. Where a question calls for several answers, \
+list them all with commas between. The relevance is then relevant.
 - Where the documents talk about something else, the relevance is irrelevant, and answer_span is None.
 Add no explanation; write nothing but JSON of this shape:
 {"relevance": "relevant | irrelevant", "answer_span": "the words"}
@@ -205,7 +230,8 @@ in_both("decompose", "decompose_question", QUESTIONS, """\
 질문: $question""", """\
 First settle whether it will do to look the question up once, or whether its parts have to be looked up one by one.
 - If one by one: write the short questions to look up, each on a numbered line of its own.
-- A question that can't be asked before another has its answer gets [ANS_N] in the place of that answer; N is the number of the question that gives it.
+- A question that can't be asked before another has its answer gets [ANS_N] in the place of that answer; N is the number \
+of the question that gives it.
 - If once will do: hand the question back as it came, to the letter.
 
 Example:
@@ -221,10 +247,14 @@ Question: $question""")
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #35e85ae1
 EXEMPLARS = dict(
-    ko=(("소설 〈잿빛 항구〉를 쓴 사람이 태어난 곳은 어디인가요?", "소설 잿빛 항구 작가 출생지"), ("내일 속초에 비가 올까요?", "속초 내일 비 예보"),
-        ("자전거와 전동 킥보드 중에서 보험료가 더 싼 것은 무엇인가요?", "자전거 전동 킥보드 보험료 비교"), ("한라 2 텐트는 겨울 산에서도 쓸 수 있나요?", "한라 2 텐트 겨울 산 사용")),
-    en=(("Where was the author of the novel Grey Harbour born?", "Grey Harbour novel author birthplace"), ("Will it rain in Sokcho tomorrow?", "Sokcho rain forecast tomorrow"),
-        ("Which costs less to insure, a bicycle or an electric scooter?", "bicycle electric scooter insurance cost comparison"), ("Can the Halla 2 tent be used in the mountains in winter?", "Halla 2 tent winter mountain use")))
+    ko=(("소설 〈잿빛 항구〉를 쓴 사람이 태어난 곳은 어디인가요?", "소설 잿빛 항구 작가 출생지"),
+        ("내일 속초에 비가 올까요?", "속초 내일 비 예보"),
+        ("자전거와 전동 킥보드 중에서 보험료가 더 싼 것은 무엇인가요?", "자전거 전동 킥보드 보험료 비교"),
+        ("한라 2 텐트는 겨울 산에서도 쓸 수 있나요?", "한라 2 텐트 겨울 산 사용")),
+    en=(("Where was the author of the novel Grey Harbour born?", "Grey Harbour novel author birthplace"),
+        ("Will it rain in Sokcho tomorrow?", "Sokcho rain forecast tomorrow"),
+        ("Which costs less to insure, a bicycle or an electric scooter?", "bicycle electric scooter insurance cost comparison"),
+        ("Can the Halla 2 tent be used in the mountains in winter?", "Halla 2 tent winter mountain use")))  # language -> (question, query)
 
 def shots(k: int, lang: str) -> str:
     "The first `k` exemplars as the prompt shows them."
@@ -237,7 +267,8 @@ $exemplars
 
 질문: $question
 "Query:"로 시작하는 한 줄만 쓰세요.""", """\
-Your job is to turn what people ask into what they would type into a search box. Give a single query, the one most likely to bring up a document that holds the answer.
+Your job is to turn what people ask into what they would type into a search box. Give a single query, \
+the one most likely to bring up a document that holds the answer.
 
 $exemplars
 
@@ -256,7 +287,8 @@ $documents
 질문: $question
 답변:""", """\
 Answer the user's question on the basis of the documents, which were found with the queries below.
-Answer the question directly, with what supports the answer in the documents, in two or three sentences. Write nothing that the documents don't say. If they don't hold the answer, say so.
+Answer the question directly, with what supports the answer in the documents, in two or three sentences. \
+Write nothing that the documents don't say. If they don't hold the answer, say so.
 
 Queries: $queries
 Documents:
@@ -284,14 +316,16 @@ in_both("evaluate", "evaluate_response", EVALUATION, """\
 출력:""", """\
 Grade the summary below, four ways, as a response to the question.
 - semantic_coherence: does it hang together, and does it stay with what was asked? 1 if not in the least, 10 if nothing could be better.
-- answerability: how sure are you that somebody who reads this summary alone knows at once, and in full, what was asked? 0% if you can't be sure at all, 100% if there is no doubt.
+- answerability: how sure are you that somebody who reads this summary alone knows at once, and in full, what was asked? \
+0% if you can't be sure at all, 100% if there is no doubt.
 - overall_assessment: bring answerability's percentage to semantic_coherence's scale of 1-10, add the two, and halve the sum.
 - response_validity: true if these two grades mean that the response may go out as it is, false if it may not.
 Write nothing but JSON like the example's.
 
 Example:
 Question: Why are hiking boots worn half a size larger?
-Summary: [Size of hiking boots]: They are worn half a size larger than usual, because the foot slides forward on the way down and the socks are thick. ...
+Summary: [Size of hiking boots]: They are worn half a size larger than usual, because the foot slides forward \
+on the way down and the socks are thick. ...
 {"semantic_coherence": 9, "answerability": 95, "overall_assessment": 9.25, "response_validity": true}
 
 Question: $question
@@ -312,6 +346,7 @@ async def f_QG(
     node.data["queries"] = [Q]
     return Q
 
+# %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #760e639f
 async def f_DR(
     kit: Kit,
     Q: str,  # the query
@@ -323,6 +358,7 @@ async def f_DR(
     node.data["hits"] = cited(hits)
     return [h.passage for h in hits]
 
+# %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #a2cb0940
 async def f_RG(
     kit: Kit,
     q: str,
@@ -333,9 +369,11 @@ async def f_RG(
     **asking,
 ) -> str:  # R
     "Response generation (Sec. 2)."
-    node.data["response"] = await kit.ask(PROMPTS["respond", lang], node=node, question=q, queries=" / ".join(Q), documents=D, **asking)
+    inputs = dict(question=q, queries=" / ".join(Q), documents=D)
+    node.data["response"] = await kit.ask(PROMPTS["respond", lang], node=node, **inputs, **asking)
     return node.data["response"]
 
+# %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #f3f3416c
 async def evaluate(
     kit: Kit,
     q: str,
@@ -347,11 +385,12 @@ async def evaluate(
 ) -> dict:  # semantic_coherence, answerability, overall_assessment, response_validity, overall_said
     "The Query Evaluator (Sec. 3.4)."
     said = await kit.ask(PROMPTS["evaluate", lang], node=node, question=q, response=R, **asking)
-    node.data["evaluation"] = said | dict(overall_assessment=mean_score(said) if overall == "mean" else said["overall_assessment"], overall_said=said["overall_assessment"])
+    assessment = mean_score(said) if overall == "mean" else said["overall_assessment"]
+    node.data["evaluation"] = said | dict(overall_assessment=assessment, overall_said=said["overall_assessment"])
     return node.data["evaluation"]
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #4acc2c85
-def concluded(
+def evaluated_prediction(
     kit: Kit,
     root: Node,  # the question's step
     response: str,
@@ -363,12 +402,15 @@ def concluded(
     kit.trace.add("evaluation", "valid" if evaluation["response_validity"] else "not valid", parent=last, **evaluation)
     return Prediction(response, kit.trace, kit.usage)
 
-def final(
+# %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #480657ed
+def final_evaluation(
     trace: Trace,  # of any method of this paper
 ) -> dict | None:  # as `evaluate` gives it; None: the question failed before it
     "The evaluation of the response that counts."
     return next((n.data for n in reversed(trace.nodes) if n.kind == "evaluation"), None)
 
-def scores(evaluation: dict) -> dict:  # S.Coh, Ans, O.Ass; R.Val is 100 or 0
+# %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #9f471e7f
+def printed_scores(evaluation: dict) -> dict:  # S.Coh, Ans, O.Ass; R.Val is 100 or 0
     "An evaluation in Table 2's columns; percentages as percentages."
-    return {"S.Coh": evaluation["semantic_coherence"], "Ans": evaluation["answerability"], "O.Ass": evaluation["overall_assessment"], "R.Val": 100 * evaluation["response_validity"]}
+    return {"S.Coh": evaluation["semantic_coherence"], "Ans": evaluation["answerability"],
+            "O.Ass": evaluation["overall_assessment"], "R.Val": 100 * evaluation["response_validity"]}
