@@ -10,7 +10,7 @@ from treekit.config import UsageError
 from treekit.core.types import Passage
 from treekit.corpora.load import load_corpus
 from treekit.syntax.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
-from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, dealt, dual_path, importance, name_of, ranked
+from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, interleaved, dual_path, importance, name_of, ranked
 from treekit.syntax.parser import Entity
 
 ROOT, PAPER = Path(__file__).resolve().parents[1], Steps.paper()
@@ -148,10 +148,10 @@ def test_masking_hides_one_entity_and_always_the_same():
 
 def test_lists_are_dealt_in_proportion():
     a, b = [f"a{i}" for i in range(30)], [f"b{i}" for i in range(30)]
-    assert sum(x[0] == "a" for x in dealt(a, b, (15, 10))) == 15
-    assert len(dealt(a, a, (15, 10))) == 25 and dealt(a, a, (15, 10), refill=False) == a[:15]
-    for n in range(5, 26, 5): assert sum(x[0] == "a" for x in dealt(a, b, (15, 10))[:n]) == 3 * n // 5
-    assert dealt([], [], (3, 2)) == [] and dealt(a, [], (3, 2)) == a[:3]
+    assert sum(x[0] == "a" for x in interleaved(a, b, (15, 10))) == 15
+    assert len(interleaved(a, a, (15, 10))) == 25 and interleaved(a, a, (15, 10), refill=False) == a[:15]
+    for n in range(5, 26, 5): assert sum(x[0] == "a" for x in interleaved(a, b, (15, 10))[:n]) == 3 * n // 5
+    assert interleaved([], [], (3, 2)) == [] and interleaved(a, [], (3, 2)) == a[:3]
 
 
 @pytest.mark.parametrize("fusion", ["lists", "reciprocal"])
