@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from treekit.config import Profile, UsageError
-from treekit.core.llm import CallFailed, Limiter, OpenAIChat, Prompt, Request, ScoringUnsupported
+from treekit.core.llm import CallFailed, Limiter, Prompt, Request, ScoringUnsupported
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.replies import FINAL, QUESTIONS, TEXT
 
 KEY = "sk-test-0123456789"

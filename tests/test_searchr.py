@@ -14,7 +14,8 @@ from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.corpora.load import load
 from treekit.retrieval.informativeness import Steps
-from treekit.core.llm import CallFailed, OpenAIChat
+from treekit.core.llm import CallFailed
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit
 from treekit.papers.searchr.paths import EXAMPLE, GENERATE, LONGEST, MOST, NAVIGATE, PATH, PATHS, checked, read_path, read_paths, told_answer
 from treekit.papers.searchr.references import UNFOUND

@@ -4,7 +4,8 @@ import asyncio, os, signal, sqlite3, threading, time, zlib
 import pytest
 
 from treekit.config import Profile, UsageError
-from treekit.core.llm import CallFailed, OpenAIChat, Request
+from treekit.core.llm import CallFailed, Request
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.prices import BudgetExceeded, load_prices
 from treekit.core.leases import claim
 from treekit.core.store import Store, keys

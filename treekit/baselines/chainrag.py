@@ -7,7 +7,7 @@ __all__ = ['READ', 'SUFFICES', 'METHODS', 'PROMPTS', 'NativeRAG', 'OneAnswer', '
            'build', 'kept', 'anew', 'history', 'ChainRAG']
 
 # %% ../../nbs/09_baselines/05_chainrag.ipynb #8d1b2c91
-import asyncio, hashlib, json, re, threading
+import asyncio, hashlib, json, threading
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal

@@ -20,7 +20,7 @@ from ..corpora.lookup import load_documents
 from ..corpora.wiki import CorpusWiki, Wikipedia
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #85e6d2e0
-SHAPING = tuple(f"treekit.{m}" for m in ("core.llm", "core.method", "core.replies", "language.morphemes", "retrieval.bm25", "retrieval.choice", "retrieval.dense", "retrieval.lucene", "syntax.parser"))  # modules whose code shapes every method's predictions, through its `Kit`
+SHAPING = tuple(f"treekit.{m}" for m in ("core.llm", "core.openai_chat", "core.method", "core.replies", "language.morphemes", "retrieval.bm25", "retrieval.choice", "retrieval.dense", "retrieval.lucene", "syntax.parser"))  # modules whose code shapes every method's predictions, through its `Kit`
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #382e65c1
 class Unusable(UsageError):

@@ -288,7 +288,7 @@ def chat_for(
     if profile.offline:
         from treekit.offline.chat import ExtractiveChat
         return ExtractiveChat()
-    from treekit.core.llm import OpenAIChat
+    from treekit.core.openai_chat import OpenAIChat
     return OpenAIChat.from_profile(profile)
 
 def _identity(profile):

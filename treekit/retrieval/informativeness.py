@@ -18,7 +18,7 @@ from ..corpora.identity import corpus_hash
 from .bm25 import Hit, Retriever, _best, _checked
 from .bridging import _SMALL, _fold, _inverse, _runs, _table, _words, aliases, mentions
 from .dense import Hybrid
-from ..syntax.entities import Annotated, Annotations, Shape, annotated_text
+from ..syntax.entities import Annotated, Annotations, annotated_text
 
 # %% ../../nbs/06_retrieval/04_informativeness.ipynb #dd11eb15
 def name_of(
