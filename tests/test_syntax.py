@@ -81,7 +81,8 @@ def test_a_truncated_model_without_a_manifest(tmp_path):
     folder = copy_models(tmp_path / "models")
     (folder / "manifest.json").unlink()
     (folder / "pos.pt").write_bytes(b"not a model")
-    with pytest.raises(UsageError, match="can't load the models in 'models'"): StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite")).parse(["Who won?"])
+    parser = StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite"))
+    with pytest.raises(UsageError, match="can't load the models in 'models'"): parser.parse(["Who won?"])
 
 def test_a_broken_manifest(tmp_path):
     folder = copy_models(tmp_path / "models")
