@@ -83,7 +83,7 @@ class _File:
     ):
         self.run = uuid.uuid4().hex[:12]
         self.path = ":memory:" if str(path) == ":memory:" else str(Path(path).resolve())
-        self.file = self.run if self.path == ":memory:" else self.path  # what leases are told apart by
+        self.file = self.run if self.path == ":memory:" else self.path  # by which leases of several stores differ
         self.lock, self.hits = threading.RLock(), []
         try:
             if self.path != ":memory:": Path(self.path).parent.mkdir(parents=True, exist_ok=True)

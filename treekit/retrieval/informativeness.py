@@ -24,7 +24,7 @@ from ..syntax.entities import Annotated, Annotations, annotated_text
 def name_of(
     text: str,  # an entity as it is written
 ) -> tuple[str, ...]:  # folded words
-    "What an entity is told by."
+    "The name of an entity: its words without case, accents and possessive endings."
     return tuple(_fold(w) for w, _, _ in _words(text))
 
 # %% ../../nbs/06_retrieval/04_informativeness.ipynb #ca779f4c

@@ -246,7 +246,7 @@ def _load_package(package):
                          "and needs a network; the profile setting 'parser = bundled' needs none") from e
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #9ed4f0f7
-# what Stanza raises for models that it can't read: no manifest told us before, or it is another Stanza
+# what Stanza raises for models that it can't read: there is no manifest, or it is another version of Stanza
 _UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, AssertionError, EOFError, pickle.UnpicklingError)
 
 def _load_folder(folder):
