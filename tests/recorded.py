@@ -5,7 +5,7 @@ from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage, Question
 from treekit.experiments.provide import Lazy
-from treekit.core.llm import OpenAIChat
+from treekit.core.openai_chat import OpenAIChat
 from treekit.experiments.run import run
 from treekit.core.store import Store
 

@@ -9,7 +9,8 @@ from treekit.papers.arise.method import ARISE, METHODS, READINGS
 from treekit.retrieval.bm25 import Hit
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.core.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
+from treekit.core.llm import CallFailed, Completion, ScoringUnsupported
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit
 from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Reasoner, risk_value, word_key
 from treekit.experiments.run import run

@@ -1,4 +1,4 @@
-"Quantitative retrieval: the equations by hand and by brute force, each step on and off, and a corpus parsed once although killed in the middle."
+"Quantitative retrieval: the equations by hand and by brute force, each step on and off; a corpus is parsed once although killed midway."
 import json, os, random, signal, sqlite3, subprocess, sys, time, types
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from treekit.config import UsageError
 from treekit.core.types import Passage
 from treekit.experiments.provide import load_corpus
 from treekit.syntax.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
-from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, dealt, dual_path, importance, name_of, ranked
+from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, interleaved, dual_path, importance, name_of, ranked
 from treekit.syntax.parser import Entity
 
 ROOT, PAPER = Path(__file__).resolve().parents[1], Steps.paper()
@@ -36,7 +36,8 @@ class Chain:
         for part in text.split("."):
             words = [(w, at + s, at + e) for w, s, e in _words(part)]
             at += len(part) + 1
-            if words: sentences.append(Shape(tuple(s for _, s, _ in words), tuple(e for *_, e in words), tuple(range(len(words))), ("X",) * len(words)))
+            starts, ends = tuple(s for _, s, _ in words), tuple(e for *_, e in words)
+            if words: sentences.append(Shape(starts, ends, tuple(range(len(words))), ("X",) * len(words)))
             entities += [Entity(w, "MISC", s, e) for w, s, e in words if w.isupper()]
         return Annotated(tuple(sentences), tuple(entities), "" if sentences else "the parser found no sentence")
 
@@ -83,7 +84,8 @@ def test_scores_equal_the_formulas_taken_literally(ties):
             for part in text.split("."):
                 sentence = part.split()
                 for e in dict.fromkeys(w for w in sentence if w.isupper()):
-                    imp[e] = imp.get(e, 0) + max(len(sentence) - 1 - i for i, w in enumerate(sentence) if w == e)  # below a word of a chain: all after it
+                    below = [len(sentence) - 1 - i for i, w in enumerate(sentence) if w == e]  # below a word of a chain: all after it
+                    imp[e] = imp.get(e, 0) + max(below)
             order = sorted(imp.values(), reverse=True)
             first = sorted(imp, key=lambda e: -imp[e])
             rank = {e: order.index(imp[e]) + 1 if ties == "shared" else first.index(e) + 1 for e in imp}
@@ -96,7 +98,8 @@ def test_search_and_explain_agree():
     for question in ("did ORRIN meet SARK", "TAVO"):
         for h in r.search([question])[0]:
             [why] = r.explain(question, [h.passage])
-            assert why.score == pytest.approx(h.score, abs=2e-6) and why.score == pytest.approx(sum(f.part for f in why.found), abs=2e-6) and not why.note
+            parts = sum(f.part for f in why.found)
+            assert why.score == pytest.approx(h.score, abs=2e-6) and why.score == pytest.approx(parts, abs=2e-6) and not why.note
             assert all(f.part <= f.closeness / f.rank + 1e-6 for f in why.found)
 
 
@@ -121,11 +124,13 @@ def test_the_title_comes_first():
 
 
 def test_partial_names_are_linked_by_their_closeness():
-    texts = [("Steve Hillage", "a guitarist"), ("Hillage Wood", "a wood"), ("Ann Orrin", "a painter")] + [(f"Steve Other{i}", "somebody") for i in range(9)]
+    texts = [("Steve Hillage", "a guitarist"), ("Hillage Wood", "a wood"), ("Ann Orrin", "a painter")]
+    texts += [(f"Steve Other{i}", "somebody") for i in range(9)]
     on, off = Steps(True, True, True, 0.5, False), Steps(True, True, True, 0, False)
     assert found(qir(texts, off), "Where was Hillage born?") == []
     linked = dict(found(qir(texts, on), "Where was Hillage born?"))
-    assert set(linked) == {"p0", "p1"} and 0.5 <= linked["p1"] < linked["p0"] < 1  # "Steve" is common here, "Wood" is rare: the less it says, the closer
+    # "Steve" is common here, "Wood" is rare: the less it says, the closer
+    assert set(linked) == {"p0", "p1"} and 0.5 <= linked["p1"] < linked["p0"] < 1
     assert found(qir(texts, on), "Where was Steve Hillage born?")[0] == ("p0", 1.0)
 
 
@@ -148,10 +153,10 @@ def test_masking_hides_one_entity_and_always_the_same():
 
 def test_lists_are_dealt_in_proportion():
     a, b = [f"a{i}" for i in range(30)], [f"b{i}" for i in range(30)]
-    assert sum(x[0] == "a" for x in dealt(a, b, (15, 10))) == 15
-    assert len(dealt(a, a, (15, 10))) == 25 and dealt(a, a, (15, 10), refill=False) == a[:15]
-    for n in range(5, 26, 5): assert sum(x[0] == "a" for x in dealt(a, b, (15, 10))[:n]) == 3 * n // 5
-    assert dealt([], [], (3, 2)) == [] and dealt(a, [], (3, 2)) == a[:3]
+    assert sum(x[0] == "a" for x in interleaved(a, b, (15, 10))) == 15
+    assert len(interleaved(a, a, (15, 10))) == 25 and interleaved(a, a, (15, 10), refill=False) == a[:15]
+    for n in range(5, 26, 5): assert sum(x[0] == "a" for x in interleaved(a, b, (15, 10))[:n]) == 3 * n // 5
+    assert interleaved([], [], (3, 2)) == [] and interleaved(a, [], (3, 2)) == a[:3]
 
 
 @pytest.mark.parametrize("fusion", ["lists", "reciprocal"])
@@ -161,9 +166,12 @@ def test_two_paths_give_so_many_different_passages(fusion):
     both = DualPath(r, BM25(r.passages), fusion=fusion)
     for k in (None, 5, 12, 25, 60):
         hits = both.search(["which film did ORRIN make in TAVO3", "which film is it"], k)
-        for some in hits: assert len({h.passage.id for h in some}) == len(some) == (k or 25) and [h.rank for h in some] == list(range(1, len(some) + 1))
+        for some in hits:
+            assert len({h.passage.id for h in some}) == len(some) == (k or 25)
+            assert [h.rank for h in some] == list(range(1, len(some) + 1))
     assert both.search(["ORRIN"], 0) == [[]] and both.search([], 5) == []
-    assert len({DualPath(r, BM25(r.passages), fusion=f, shares=s).fingerprint for f in ("lists", "reciprocal") for s in ((15, 10), (10, 15))}) == 4
+    settings = [(f, s) for f in ("lists", "reciprocal") for s in ((15, 10), (10, 15))]
+    assert len({DualPath(r, BM25(r.passages), fusion=f, shares=s).fingerprint for f, s in settings}) == 4
 
 
 def test_reciprocal_ranks_put_first_what_both_paths_find():
@@ -174,20 +182,24 @@ def test_reciprocal_ranks_put_first_what_both_paths_find():
 def test_fused_scores_by_hand():
     class Fixed:
         def __init__(self, passages, order): self.passages, self.order, self.fingerprint = passages, order, order
-        def search(self, queries, k): return [[Hit(self.passages[int(i)], 1.0, r) for r, i in enumerate(self.order, 1)][:k] for _ in queries]
+        def search(self, queries, k):
+            ranking = [Hit(self.passages[int(i)], 1.0, r) for r, i in enumerate(self.order, 1)]
+            return [ranking[:k] for _ in queries]
     passages = [Passage(str(i), "", str(i)) for i in range(4)]
     informative, literal, similar = (Fixed(passages, o) for o in ("012", "21", "30"))
     two = DualPath(informative, similar, constant=2).search(["?"], 9)[0]
-    assert [(h.passage.id, round(h.score, 9)) for h in two] == [("0", round(1 / 3 + 1 / 4, 9)), ("3", round(1 / 3, 9)), ("1", 0.25), ("2", 0.2)]
+    def scored(hits): return [(h.passage.id, round(h.score, 9)) for h in hits]
+    assert scored(two) == [("0", round(1 / 3 + 1 / 4, 9)), ("3", round(1 / 3, 9)), ("1", 0.25), ("2", 0.2)]
     three = DualPath(informative, similar, constant=2, literal=literal).search(["?"], 3)[0]
-    assert [(h.passage.id, round(h.score, 9)) for h in three] == [("0", round(0.5 / 3 + 1 / 4, 9)), ("3", round(1 / 3, 9)), ("2", round(0.5 / 3 + 0.5 / 5, 9))]
+    assert scored(three) == [("0", round(0.5 / 3 + 1 / 4, 9)), ("3", round(1 / 3, 9)), ("2", round(0.5 / 3 + 0.5 / 5, 9))]
 
 
 def test_the_two_paths_ready_made():
     passages = [Passage(f"p{i}", f"Film {i}", f"ORRIN made film {i}") for i in range(40)]
     for paper, fusion in ((True, "lists"), (False, "reciprocal")):
         both = dual_path(passages, BM25(passages), Annotations(Chain()), paper)
-        assert both.fusion == fusion and both.shares == (15, 10) and bool(both.literal) is not paper and len(both.search(["ORRIN and Film 7"])[0]) == 25
+        assert both.fusion == fusion and both.shares == (15, 10) and bool(both.literal) is not paper
+        assert len(both.search(["ORRIN and Film 7"])[0]) == 25
 
 
 def test_wrong_settings_say_what_to_do():
@@ -205,7 +217,8 @@ def test_empty_cases(steps):
     assert qir([], steps).search(["ORRIN", ""]) == [[], []]
     r = qir(["", "…", "no names", "ORRIN"], steps)
     assert [h.passage.id for h in r.search(["ORRIN"])[0]] == ["p3"] and r.search(["", "   ", "…", "what is it"]) == [[]] * 4
-    assert [w.note for w in r.explain("ORRIN", r.passages)] == ["empty text", "the parser found no sentence", "the passage has no entity", ""]
+    notes = ["empty text", "the parser found no sentence", "the passage has no entity", ""]
+    assert [w.note for w in r.explain("ORRIN", r.passages)] == notes
     assert r.explain("SARK", r.passages[3:])[0].note == "none of the question's entities is in the passage"
     assert r.explain("what", r.passages[3:])[0].note == "the question has no entity"
     assert all(w.score == 0 for w in r.explain("what", r.passages))
@@ -256,7 +269,9 @@ print(r.scores([("orrin",)]).sum())
 
 def test_killed_in_the_middle_it_goes_on_where_it_stopped(tmp_path, home):
     log, kept = tmp_path / "asked", home / "entities" / "entities.sqlite"
-    def start(): return subprocess.Popen([sys.executable, "-c", WORKER, str(log)], cwd=ROOT, stdout=subprocess.PIPE, text=True, env={**os.environ, "TREEKIT_HOME": str(home)})
+    def start():
+        command, env = [sys.executable, "-c", WORKER, str(log)], {**os.environ, "TREEKIT_HOME": str(home)}
+        return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=env)
     def count():
         if not kept.exists(): return 0
         try: return sqlite3.connect(kept).execute("SELECT count(*) FROM texts").fetchone()[0]
@@ -302,8 +317,12 @@ def test_a_passage_that_cannot_be_parsed_takes_no_other_along():
 def test_the_same_in_every_process():
     code = ("import sys, json; sys.path.insert(0, 'tests')\nfrom test_informativeness import *\n"
             "r = qir([(f'Film {i} of Orrin', f'ORRIN made film {i} of TAVO{i % 7} and SARK') for i in range(40)], Steps())\n"
-            "print(json.dumps([[h.passage.id, h.score] for h in DualPath(r, BM25(r.passages)).search(['which film of SARK and Orrin has TAVO3'], 30)[0]]))")
-    outs = {subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONHASHSEED": str(s), "TREEKIT_HOME": f"{os.environ['TREEKIT_HOME']}{s}"}).stdout for s in (1, 2)}
+            "hits = DualPath(r, BM25(r.passages)).search(['which film of SARK and Orrin has TAVO3'], 30)[0]\n"
+            "print(json.dumps([[h.passage.id, h.score] for h in hits]))")
+    def said(seed):
+        env = {**os.environ, "PYTHONHASHSEED": str(seed), "TREEKIT_HOME": f"{os.environ['TREEKIT_HOME']}{seed}"}
+        return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env=env).stdout
+    outs = {said(seed) for seed in (1, 2)}
     assert len(outs) == 1 and len(json.loads(outs.pop())) == 30
 
 
@@ -330,7 +349,9 @@ def test_spacy_and_flair_behind_the_same_function(monkeypatch):
             words.append(Word(i=i, idx=at, text=w, pos_="X", is_space=not w.strip()))
             at += len(w) + 1
         for w in words: w.head = words[0]
-        return types.SimpleNamespace(sents=[words] * bool(text.strip()), ents=[types.SimpleNamespace(text=words[-1].text, label_="PERSON", start_char=words[-1].idx, end_char=words[-1].idx + len(words[-1].text))])
+        last = words[-1]
+        name = types.SimpleNamespace(text=last.text, label_="PERSON", start_char=last.idx, end_char=last.idx + len(last.text))
+        return types.SimpleNamespace(sents=[words] * bool(text.strip()), ents=[name])
     model = types.SimpleNamespace(pipe=lambda texts: map(doc, texts), meta={"version": "9"})
     def load(name):
         if name != "en_core_web_trf": raise OSError("E050")
@@ -338,7 +359,8 @@ def test_spacy_and_flair_behind_the_same_function(monkeypatch):
     monkeypatch.setitem(sys.modules, "spacy", types.SimpleNamespace(load=load, __version__="9.9"))
     spacy = annotator_for("spacy:en_core_web_trf")
     [a] = spacy(["saw \n Orrin"])
-    assert a.sentences[0].heads == (0, 1) and a.sentences[0].starts == (0, 6) and a.entities == (Entity("Orrin", "PERSON", 6, 11),) and "9.9" in spacy.fingerprint
+    assert a.sentences[0].heads == (0, 1) and a.sentences[0].starts == (0, 6)
+    assert a.entities == (Entity("Orrin", "PERSON", 6, 11),) and "9.9" in spacy.fingerprint
     with pytest.raises(UsageError, match="python -m spacy download en_core_web_sm"): annotator_for("spacy:en_core_web_sm")
 
     class Sentence:
@@ -348,7 +370,8 @@ def test_spacy_and_flair_behind_the_same_function(monkeypatch):
         @staticmethod
         def load(name): return Tagger()
         def predict(self, sentences): assert all(isinstance(s, Sentence) for s in sentences)
-    for name, module in {"flair": types.SimpleNamespace(__version__="0.15"), "flair.models": types.SimpleNamespace(SequenceTagger=Tagger), "flair.data": types.SimpleNamespace(Sentence=Sentence)}.items():
+    fakes = {"flair": dict(__version__="0.15"), "flair.models": dict(SequenceTagger=Tagger), "flair.data": dict(Sentence=Sentence)}
+    for name, module in {k: types.SimpleNamespace(**v) for k, v in fakes.items()}.items():
         monkeypatch.setitem(sys.modules, name, module)
     both = annotator_for("spacy:en_core_web_trf", "flair/ner-english-large")
     [a, empty] = both(["saw Orrin", " "])
@@ -357,7 +380,8 @@ def test_spacy_and_flair_behind_the_same_function(monkeypatch):
 
 def test_a_missing_extra_names_its_install_line(monkeypatch):
     for name in ("spacy", "flair"): monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(UsageError, match="pip install spacy && python -m spacy download en_core_web_trf"): annotator_for("spacy:en_core_web_trf")
+    with pytest.raises(UsageError, match="pip install spacy && python -m spacy download en_core_web_trf"):
+        annotator_for("spacy:en_core_web_trf")
     with pytest.raises(UsageError, match="pip install flair"): annotator_for("bundled", "flair/ner-english-large")
     with pytest.raises(UsageError, match="spacy"): annotator_for("spacey:en_core_web_trf")
     with pytest.raises(UsageError, match="flair"): annotator_for("bundled", "ner-english-large")

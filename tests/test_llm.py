@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from treekit.config import Profile, UsageError
-from treekit.core.llm import CallFailed, Limiter, OpenAIChat, Prompt, Request, ScoringUnsupported
+from treekit.core.llm import CallFailed, Limiter, Prompt, Request, ScoringUnsupported
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.replies import FINAL, QUESTIONS, TEXT
 
 KEY = "sk-test-0123456789"
@@ -23,9 +24,11 @@ def run(chat, request=None):
 
 
 FAULTS = [  # the fault, what it is called if it stays
-    (dict(kind="429", retry_after=0.05), "rate limit"), (dict(kind="429"), "rate limit"), (dict(kind="500"), "server"), (dict(kind="503"), "server"),
+    (dict(kind="429", retry_after=0.05), "rate limit"), (dict(kind="429"), "rate limit"),
+    (dict(kind="500"), "server"), (dict(kind="503"), "server"),
     (dict(kind="hang"), "timeout"), (dict(kind="drip"), "timeout"), (dict(kind="truncated"), "truncated"), (dict(kind="cut"), "truncated"),
-    (dict(kind="not json"), "malformed"), (dict(kind="schema"), "malformed"), (dict(kind="error in 200"), "server"), (dict(kind="reset"), "server"),
+    (dict(kind="not json"), "malformed"), (dict(kind="schema"), "malformed"),
+    (dict(kind="error in 200"), "server"), (dict(kind="reset"), "server"),
     (dict(kind="empty"), "empty"), (dict(kind="null"), "empty")]
 
 
@@ -101,7 +104,8 @@ def test_samples_with_and_without_n(server):
     server.script(reply="scripted:numbered")
     request = asked(question="Where?", n=5, temperature=0.7, stop=["\n\n"], max_tokens=7)
     assert len(run(client(server), request)) == 5 and server.count == 1
-    assert {k: server.requests[0][k] for k in ("n", "temperature", "max_tokens", "stop")} == dict(n=5, temperature=0.7, max_tokens=7, stop=["\n\n"])
+    sent = {k: server.requests[0][k] for k in ("n", "temperature", "max_tokens", "stop")}
+    assert sent == dict(n=5, temperature=0.7, max_tokens=7, stop=["\n\n"])
     server.reset(n=False, latency=0.2)
     chat = client(server)
     completions = run(chat, request)
@@ -159,7 +163,8 @@ def test_no_server_no_key_and_a_wrong_path(server, monkeypatch):
     assert failed.value.kind == "unreachable" and "127.0.0.1:9" in str(failed.value) and "curl" in failed.value.what_to_do
     with pytest.raises(CallFailed, match="model's name"): run(OpenAIChat("m", server.url + "/v2/nothing", retries=1, pause=0.01), None)
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
-    with pytest.raises(UsageError, match="NO_SUCH_KEY"): OpenAIChat.from_profile(Profile("p", endpoint=server.url, key_variable="NO_SUCH_KEY"))
+    keyless = Profile("p", endpoint=server.url, key_variable="NO_SUCH_KEY")
+    with pytest.raises(UsageError, match="NO_SUCH_KEY"): OpenAIChat.from_profile(keyless)
     monkeypatch.setenv("SOME_KEY", KEY)
     chat = OpenAIChat.from_profile(Profile("p", model="m", endpoint=server.url, key_variable="SOME_KEY"))
     assert KEY not in repr(chat) + repr(vars(chat)) and run(chat)
@@ -191,7 +196,8 @@ def test_formats_read_anything(text, items):
     for format in (FINAL, QUESTIONS, TEXT):
         reply = Prompt("test.any", "answer", "$question", format).read(text)
         assert reply.note or reply.value is not None
-    questions = QUESTIONS.parse(QUESTIONS.render([f"What is {i}{''.join(c for c in item if c.isalnum())}?" for i, item in enumerate(items)]))
+    words = ["".join(c for c in item if c.isalnum()) for item in items]
+    questions = QUESTIONS.parse(QUESTIONS.render([f"What is {i}{word}?" for i, word in enumerate(words)]))
     assert len(questions) == len(items)
     answer = "A" + "".join(c for c in text if c.isalnum()) + "z"
     assert FINAL.parse(FINAL.render(dict(answer=answer, explanation="")))["answer"] == answer

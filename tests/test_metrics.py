@@ -24,7 +24,8 @@ def test_em_implies_cover_em_implies_recall():
         if m.normalise(gold) in ("", "yes", "no"): continue
         assert m.em(answer, gold) <= m.cover_em(answer, gold)
         assert m.cover_em(answer, gold, whole_words=True) <= m.cover_em(answer, gold)
-        if not {"yes", "no"} & {m.normalise(answer), m.normalise(gold)}: assert m.cover_em(answer, gold, whole_words=True) <= m.recall(answer, gold)
+        closed = {"yes", "no"} & {m.normalise(answer), m.normalise(gold)}
+        if not closed: assert m.cover_em(answer, gold, whole_words=True) <= m.recall(answer, gold)
 
 def test_the_best_gold_answer_counts():
     for answer, one, other in zip(sentences(200, 3), sentences(200, 4, 3), sentences(200, 5, 3)):
@@ -39,8 +40,10 @@ def test_f1_by_its_definition():
         assert m.f1(answer, gold) == pytest.approx(expected)
 
 @pytest.mark.parametrize("answer,gold,right", [
-    ("Yes", "yes", 1), ("yes, they are", "yes", 1), ("No.", "yes", 0), ("Not known", "no", 0), ("no idea; yes perhaps", "yes", 0), ("", "yes", 0), ("noanswer", "noanswer", 1),
-    ("Paris, in France", "Paris", 1), ("", "Paris", 0), ("\n\tPARIS\u00a0", "paris", 1), ("サン・パリ", "パリ", 1), ("It was 1,000,000", "1000000", 1), ("AC/DC", "AC DC", 0), ("?", "?", 1), ("x", "?", 0)])
+    ("Yes", "yes", 1), ("yes, they are", "yes", 1), ("No.", "yes", 0), ("Not known", "no", 0), ("no idea; yes perhaps", "yes", 0),
+    ("", "yes", 0), ("noanswer", "noanswer", 1),
+    ("Paris, in France", "Paris", 1), ("", "Paris", 0), ("\n\tPARIS\u00a0", "paris", 1), ("サン・パリ", "パリ", 1),
+    ("It was 1,000,000", "1000000", 1), ("AC/DC", "AC DC", 0), ("?", "?", 1), ("x", "?", 0)])
 def test_cover_em(answer, gold, right): assert m.cover_em(answer, [gold]) == right
 
 def test_nothing_to_compare_with_is_an_error():
@@ -66,7 +69,8 @@ def test_rouge_l_is_rouge_scores():
 
 def test_lists_as_alce_counts_them():
     groups = [["A One", "a1"], ["B"], ["C"]]
-    assert m.list_scores("A1, the a one, B, x", groups) == pytest.approx(dict(precision=3 / 4, recall=2 / 3, recall5=2 / 3, f1=12 / 17, f1_5=12 / 17, items=4))
+    due = dict(precision=3 / 4, recall=2 / 3, recall5=2 / 3, f1=12 / 17, f1_5=12 / 17, items=4)
+    assert m.list_scores("A1, the a one, B, x", groups) == pytest.approx(due)
     many = [[str(i)] for i in range(20)]
     scores = m.list_scores(", ".join(map(str, range(7))) + ".", many)
     assert (scores["recall5"], scores["recall"], scores["f1_5"]) == (1, 7 / 20, 1)
@@ -85,7 +89,8 @@ def tiny_reader(folder):
     from treekit.core.model_files import MINILM, model_folder
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, initializer_range=2.0)
+    config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+                                     intermediate_size=16, initializer_range=2.0)
     transformers.BertForQuestionAnswering(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
@@ -102,7 +107,8 @@ def test_the_profile_names_the_span_reader(tmp_path, capsys):
     "The named reader judges, loaded once; where it can't be had the stand-in does, a line says so and the score's reason, too."
     tiny_reader(tmp_path / "tiny")
     (tmp_path / "empty").mkdir()
-    row = Row("a", "asqa", Question("q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)),)), "It was made in 1974 in Essel.", "", Usage())
+    question = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)),))
+    row = Row("a", "asqa", question, "It was made in 1974 in Essel.", "", Usage())
     def score(reader): return Results([row], profile=load_profile("offline", span_reader=reader)).score("Dis-F1")[0]
     name = str(tmp_path / "tiny")
     named, stand_in = score(name), score("offline")
@@ -115,7 +121,8 @@ def test_the_profile_names_the_span_reader(tmp_path, capsys):
 def test_metrics_by_printed_name():
     plain = Question("q", "toy", "Who?", answers=("Mavel Orrin",))
     assert [m.METRICS[n]("It is Mavel Orrin", plain) for n in ("COVER-EM", "EM", "Recall", "Len")] == [1, 0, 1, 4]
-    double = Question("q", "toy", "Who?", answers=("A", "B"), qa_pairs=(QAPair("Who one?", ("Ann",), "X (one)"), QAPair("Who two?", ("Bob",), "X (two)")), long_answers=("Ann one and Bob two",))
+    pairs = (QAPair("Who one?", ("Ann",), "X (one)"), QAPair("Who two?", ("Bob",), "X (two)"))
+    double = Question("q", "toy", "Who?", answers=("A", "B"), qa_pairs=pairs, long_answers=("Ann one and Bob two",))
     assert [m.METRICS[n]("Ann", double) for n in ("COVER-EM", "HIT", "AR", "ER")] == [.5, 0, .5, 0]
     assert set(m.STAND_INS) <= set(m.METRICS)
     unread = Question("q", "toy", "Who?", qa_pairs=(QAPair("Who one?", ()),))
@@ -142,17 +149,20 @@ def test_order_matters_to_the_score_alone(seed):
     rng = random.Random(seed)
     passages = ["Ann is here"] + [" ".join(rng.choices(["red", "heron", "1851"], k=4)) for _ in range(4)]
     first, last = m.passage_scores(passages, [["Ann"]]), m.passage_scores(passages[::-1], [["Ann"]])
-    assert first["em"] == last["em"] == 1 and first["len"] == last["len"] and (first["score"], last["score"]) == pytest.approx((1 / 5, 1 / 25))
+    assert first["em"] == last["em"] == 1 and first["len"] == last["len"]
+    assert (first["score"], last["score"]) == pytest.approx((1 / 5, 1 / 25))
     assert first == m.passage_scores(passages, [["Ann"]], slots=None)
 
 def test_what_alce_scores_of_an_output():
     "The first line, without citations; every closing bracket goes, also one that closes none."
-    for text, scored in [("\n A fact [1][2]. More [3]\nA second line", "A fact. More"), ("[12] x] | y", " x y"), ("", ""), ("a [b] c", "a [b c")]: assert m.without_citations(text) == scored
+    cases = [("\n A fact [1][2]. More [3]\nA second line", "A fact. More"), ("[12] x] | y", " x y"), ("", ""), ("a [b] c", "a [b c")]
+    for text, scored in cases: assert m.without_citations(text) == scored
 
 def test_duplicates_in_a_list_are_kept():
     groups = [["A One", "a1"], ["B"], ["C"], ["D"], ["E"], ["F"], ["G"]]
     once, twice = m.list_scores("a1, B, x", groups), m.list_scores("a1, A one, a1, B, x", groups)
-    assert (once["precision"], twice["precision"]) == (2 / 3, 4 / 5) and once["recall"] == twice["recall"] == 2 / 7 and twice["recall5"] == 2 / 5
+    assert (once["precision"], twice["precision"]) == (2 / 3, 4 / 5)
+    assert once["recall"] == twice["recall"] == 2 / 7 and twice["recall5"] == 2 / 5
     assert m.list_scores("a1,,  , B , .", groups)["precision"] == 1  # empty items are none
 
 def test_f1_of_the_questions_is_what_the_paper_prints():
@@ -170,7 +180,9 @@ def test_f1_of_the_questions_is_what_the_paper_prints():
         groups = [[str(i)] for i in range(rng.randint(1, 12))]
         some = [m.list_scores(", ".join(str(rng.randint(0, 20)) for _ in range(rng.randint(0, 9))), groups) for _ in range(20)]
         mean = {k: sum(x[k] for x in some) / 20 for k in some[0]}
-        if mean["precision"]: assert mean["f1_5"] <= harmonic(mean["precision"], mean["recall5"]) + 1e-12 and mean["f1"] <= harmonic(mean["precision"], mean["recall"]) + 1e-12
+        if mean["precision"]:
+            assert mean["f1_5"] <= harmonic(mean["precision"], mean["recall5"]) + 1e-12
+            assert mean["f1"] <= harmonic(mean["precision"], mean["recall"]) + 1e-12
 
 def test_claims_and_their_judges(tmp_path, capsys):
     "The judge by name from a folder; where it can't be had, word overlap, and a line says so."
@@ -179,28 +191,35 @@ def test_claims_and_their_judges(tmp_path, capsys):
     from treekit.core.model_files import MINILM, model_folder
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=tokenizer.vocab_size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2, decoder_start_token_id=0)).save_pretrained(tmp_path / "tiny")
+    config = transformers.T5Config(vocab_size=tokenizer.vocab_size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2,
+                                   decoder_start_token_id=0)
+    transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
     judge = m.entailment(str(tmp_path / "tiny"))
-    assert m.claim_recall("Herons fly.", ["Herons fly."] * 3, judge) in (0, 1) and judge.name.startswith("tiny (sha256:") and judge("a", "b") in (True, False)
+    assert m.claim_recall("Herons fly.", ["Herons fly."] * 3, judge) in (0, 1) and judge("a", "b") in (True, False)
+    assert judge.name.startswith("tiny (sha256:")
     assert m.entailment(str(tmp_path / "none")).name == m.WordOverlap().name and "Claim recall is judged by" in capsys.readouterr().out
     assert m.claim_recall("Herons fly low.", ["Herons fly.", "Owls fly."]) == .5
 
 def test_mauve_of_texts(tmp_path, capsys):
     "Question and answer in one, a hundred words, nothing but what stands in them; a language model's features from a folder."
     questions, people = [f"What is {w}?" for w in WORDS], [f"{w} is one of the words, said somebody." for w in WORDS]
-    assert m.mauve_of_texts(questions, people, people) == pytest.approx(1, abs=1e-6) and m.mauve_of_texts(questions, people, ["no"] * len(WORDS)) < .5
+    assert m.mauve_of_texts(questions, people, people) == pytest.approx(1, abs=1e-6)
+    assert m.mauve_of_texts(questions, people, ["no"] * len(WORDS)) < .5
     long = ["word " * 200 + w for w in WORDS]
-    assert m.mauve_of_texts(questions, long, ["word " * 300 + "." for _ in WORDS]) == pytest.approx(1, abs=1e-6)  # what differs comes after the hundredth word
+    longer = ["word " * 300 + "." for _ in WORDS]  # what differs comes after the hundredth word
+    assert m.mauve_of_texts(questions, long, longer) == pytest.approx(1, abs=1e-6)
     with pytest.raises(ValueError): m.mauve_of_texts(questions, people, people[1:])
     import torch, transformers
     from treekit.core.model_files import MINILM, model_folder
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    transformers.GPT2Model(transformers.GPT2Config(vocab_size=tokenizer.vocab_size, n_embd=16, n_layer=1, n_head=2, n_positions=512)).save_pretrained(tmp_path / "tiny")
+    config = transformers.GPT2Config(vocab_size=tokenizer.vocab_size, n_embd=16, n_layer=1, n_head=2, n_positions=512)
+    transformers.GPT2Model(config).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
     features = m.language_features(str(tmp_path / "tiny"))
-    assert features(["one text", "another"]).shape == (2, 16) and m.mauve_of_texts(questions, people, people, features) == pytest.approx(1, abs=1e-6)
+    assert features(["one text", "another"]).shape == (2, 16)
+    assert m.mauve_of_texts(questions, people, people, features) == pytest.approx(1, abs=1e-6)
     assert m.language_features(str(tmp_path / "none")).name == m.HashedWords.name and "MAUVE is judged by" in capsys.readouterr().out
 
 # ---- the public implementations' own values
@@ -216,8 +235,11 @@ def both(family, **ours):
 
 def test_hotpotqa_official():
     "EM, F1, precision and recall of answers and of supporting facts."
-    both("hotpotqa", em=lambda c: m.em(c["answer"], c["gold"]), **{n: lambda c, i=i: m.token_scores(c["answer"], c["gold"])[i] for i, n in enumerate(("f1", "precision", "recall"))})
-    both("supporting", **{n: lambda c, n=n: m.set_scores(map(tuple, c["found"]), map(tuple, c["gold"]))[n] for n in ("em", "f1", "precision", "recall")})
+    names = ("f1", "precision", "recall")
+    by_token = {n: lambda c, i=i: m.token_scores(c["answer"], c["gold"])[i] for i, n in enumerate(names)}
+    both("hotpotqa", em=lambda c: m.em(c["answer"], c["gold"]), **by_token)
+    def facts(c): return m.set_scores(map(tuple, c["found"]), map(tuple, c["gold"]))
+    both("supporting", **{n: lambda c, n=n: facts(c)[n] for n in ("em", *names)})
 
 def test_asqa_official():
     "STR-EM, its hit rate, and Disambig-F1 given what the reader found."
@@ -225,10 +247,13 @@ def test_asqa_official():
          disambig_f1=lambda c: m.disambig_f1(c["text"], [("?", golds) for golds in c["pairs"]], lambda questions, text: c["short"]))
 
 def test_ambigdocs_official():
-    both("ambigdocs", ar=lambda c: m.answer_recall(c["text"], [d["answer"] for d in c["documents"]]), er=lambda c: m.entity_recall(c["text"], [d["title"] for d in c["documents"]], c["entity"]))
+    def each(c, key): return [d[key] for d in c["documents"]]
+    both("ambigdocs", ar=lambda c: m.answer_recall(c["text"], each(c, "answer")),
+         er=lambda c: m.entity_recall(c["text"], each(c, "title"), c["entity"]))
 
 def test_alce_official():
-    both("qampari", **{n: lambda c, n=n: m.list_scores(c["text"], c["groups"])[n] for n in ("precision", "recall", "recall5", "f1", "f1_5")})
+    names = ("precision", "recall", "recall5", "f1", "f1_5")
+    both("qampari", **{n: lambda c, n=n: m.list_scores(c["text"], c["groups"])[n] for n in names})
 
 def test_rouge_score_on_long_answers(): both("rouge", rouge_l=lambda c: m.rouge_l(c["text"], [c["reference"]]))
 
@@ -252,20 +277,24 @@ def test_paired_test_is_close_to_scipys():
     rng = np.random.default_rng(3)
     for shift in (0, 0.03, 0.1):
         a = rng.random(80); b = a + shift + 0.2 * rng.standard_normal(80)
-        theirs = scipy.stats.permutation_test((a, b), lambda x, y, axis: np.mean(y - x, axis=axis), permutation_type="samples", vectorized=True, n_resamples=20_000, rng=1).pvalue
+        def difference(x, y, axis): return np.mean(y - x, axis=axis)
+        how = dict(permutation_type="samples", vectorized=True, n_resamples=20_000, rng=1)
+        theirs = scipy.stats.permutation_test((a, b), difference, **how).pvalue
         mine = s.paired_test(a, b)
         assert abs(mine.p - theirs) < 0.02 and mine.difference == pytest.approx((b - a).mean()) and mine.low < mine.difference < mine.high
 
 def test_paired_test_is_exact_on_few_differences():
     import scipy.stats
     a, b = [0, 0, 0, 1, 0, 1, 0], [1, 1, 1, 0, 1, 1, 1]
-    theirs = scipy.stats.permutation_test((a, b), lambda x, y: np.mean(np.subtract(y, x)), permutation_type="samples", n_resamples=np.inf).pvalue
+    def difference(x, y): return np.mean(np.subtract(y, x))
+    theirs = scipy.stats.permutation_test((a, b), difference, permutation_type="samples", n_resamples=np.inf).pvalue
     assert s.paired_test(a, b).p == pytest.approx(theirs)
     with pytest.raises(ValueError, match="different numbers"): s.paired_test([1], [1, 2])
 
 def test_fleiss_kappa_on_a_published_example():
     "Fleiss (1971) in the form that encyclopaedias print: ten items, fourteen annotators, five categories."
-    table = [[0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1], [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7]]
+    table = [[0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
+             [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7]]
     found = s.fleiss_kappa([[j for j, count in enumerate(row) for _ in range(count)] for row in table])
     assert (round(found.kappa, 3), round(found.observed, 3), round(found.expected, 3)) == (0.210, 0.378, 0.213)
     irr = pytest.importorskip("statsmodels.stats.inter_rater")

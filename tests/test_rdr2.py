@@ -11,7 +11,8 @@ from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.experiments.provide import Lazy, load, load_documents
 from treekit.corpora.documents import grown, introduced
-from treekit.core.llm import CallFailed, Completion, OpenAIChat, ScoringUnsupported
+from treekit.core.llm import CallFailed, Completion, ScoringUnsupported
+from treekit.core.openai_chat import OpenAIChat
 from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, SERVED, Served
 from treekit.core.method import Kit, configure
 from treekit.corpora.lookup import Documents

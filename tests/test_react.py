@@ -11,7 +11,7 @@ from treekit.baselines.prompting import examples_from
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question, Step
 from treekit.experiments.provide import Library, load, load_corpus
-from treekit.core.llm import OpenAIChat
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit, configure
 from treekit.baselines.react import ACT, ACT_AMBIGUOUS, TURN, Desk, ReAct, methods, observe, observe_passages
 from treekit.experiments.run import run

@@ -10,8 +10,10 @@ from treekit.config import UsageError
 from treekit.core.llm import Prompt
 from treekit.core.types import Question, Step
 from treekit.experiments.provide import known_prompts
-from treekit.registry import MODULES, find, method, module_of, names
+from treekit.registry import MODULES, find, method, module_of
+from treekit.training.navigator import names
 from treekit.figures.verdicts import published
+from treekit.registry import method_names
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [p for p in sorted((ROOT / "treekit").rglob("*.py")) if p.name[0] != "_"]
@@ -24,7 +26,7 @@ def test_the_list_says_what_the_modules_have(module):
     own = module_of(module)
     made = own.METHODS if hasattr(own, "METHODS") else own.methods(EXAMPLES)
     assert set(MODULES[module]) <= set(made) and set(made) <= {p for listed in MODULES.values() for p in listed}
-    for name, printed in names().items():
+    for name, printed in method_names().items():
         if printed in MODULES[module]: assert method(name, EXAMPLES) == method(printed, EXAMPLES) == made[printed]
 
 
@@ -34,7 +36,7 @@ def test_every_method_of_table_1_can_be_had():
 
 
 def test_a_wrong_name_gets_the_nearest():
-    assert len(set(names())) == len(names()) and find("ReAct*") == ("ReAct*", "baselines.react")
+    assert len(set(method_names())) == len(method_names()) and find("ReAct*") == ("ReAct*", "baselines.react")
     with pytest.raises(UsageError, match="'react-star'"): find("react-sta")
     with pytest.raises(UsageError, match="without examples"): method("SC (few-shot)")
 

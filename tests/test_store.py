@@ -4,7 +4,8 @@ import asyncio, os, signal, sqlite3, threading, time, zlib
 import pytest
 
 from treekit.config import Profile, UsageError
-from treekit.core.llm import CallFailed, OpenAIChat, Request
+from treekit.core.llm import CallFailed, Request
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.prices import BudgetExceeded, load_prices
 from treekit.core.leases import claim
 from treekit.core.store import Store, keys
@@ -91,7 +92,8 @@ def test_an_error_is_never_stored(server, path):
     with pytest.raises(CallFailed): run(stored, *[asked(question="Where?")] * 3)  # one call, and all who wait hear of it
     assert server.count == 3 and not stored.store.db.execute("SELECT COUNT(*) FROM leases").fetchone()[0]
     assert run(stored, asked(question="Where?")) and server.count == 4
-    assert {k: stored.store.usage(by=())[0][k] for k in ("calls", "hits", "failed")} == dict(calls=1, hits=0, failed=0)  # it was had in the end
+    used = stored.store.usage(by=())[0]
+    assert (used["calls"], used["hits"], used["failed"]) == (1, 0, 0)  # it was had in the end
 
 
 def test_a_cancelled_asker_does_not_take_the_others_with_it(server, path):
@@ -151,7 +153,8 @@ def test_paid_tries_that_gave_nothing_count(server, path):
     with pytest.raises(CallFailed): run(stored, asked(question="Where is Lyon?"))
     assert stored.purse.spent == pytest.approx(4 * 3 * 0.15 / 1e6) and stored.totals.money == pytest.approx(stored.purse.spent)
     assert stored.store.usage(by=())[0]["cost_now"] == pytest.approx(stored.purse.spent)
-    poor = chat(path, server.url, budget=0.000013, max_tokens=10, retries=3)  # one call fits, but not what a truncated one may have cost on top
+    # one call fits, but not what a truncated one may have cost on top
+    poor = chat(path, server.url, budget=0.000013, max_tokens=10, retries=3)
     server.reset(faults=[dict(kind="cut", times=99)])
     with pytest.raises(BudgetExceeded): run(poor, asked(question="Where is Lyon?"))
     assert server.count == 1
@@ -160,7 +163,8 @@ def test_paid_tries_that_gave_nothing_count(server, path):
 def test_a_budget_needs_a_price(server, path):
     with pytest.raises(UsageError, match="data/prices.csv"): StoredChat(OpenAIChat("own-model", server.url), Store(path), budget=1)
     assert StoredChat(OpenAIChat("own-model", server.url), Store(path)).totals.money is None
-    for name, text in dict(currency="model,input,cached_input,output,currency,date,source\nm,1,1,1,EUR,,\n", number="model,input,cached_input,output,currency,date,source\nm,1,x,1,USD,,\n").items():
+    header = "model,input,cached_input,output,currency,date,source\n"
+    for name, text in dict(currency=f"{header}m,1,1,1,EUR,,\n", number=f"{header}m,1,x,1,USD,,\n").items():
         (path.parent / "p.csv").write_text(text)
         with pytest.raises(UsageError, match="line 2"): load_prices(path.parent / "p.csv")
 
@@ -207,7 +211,8 @@ def test_a_cassette_replays_without_key_and_server(server, path, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith("run.")) == ["run.treekit"]
     tape.chmod(0o444)
     replayed = Store.replay(tape)
-    chat_again = StoredChat(ReplayChat(replayed, Profile("x", model="gpt-4o-mini", endpoint="http://elsewhere/v1")), replayed).bind(method="m", dataset="d", question="q")
+    elsewhere = Profile("x", model="gpt-4o-mini", endpoint="http://elsewhere/v1")
+    chat_again = StoredChat(ReplayChat(replayed, elsewhere), replayed).bind(method="m", dataset="d", question="q")
     assert run(chat_again, *requests) == replies and replayed.about == dict(profile="openai", seed=0)
     assert replayed.get_prediction("p") is None and Store.replay(tape, predictions=True).get_prediction("p") == dict(answer="Lyon")
     same = ("calls", "tokens_in", "tokens_out", "cost_original")
@@ -241,6 +246,7 @@ def stored_keys(stored, request): return keys(request, stored.model, stored.endp
 def test_estimate_before_anything_is_spent(server, path):
     stored = chat(path, server.url)
     run(stored, asked(question="Where?"))
-    estimate = stored.estimate([asked(question="Where?"), asked(question="When was it?", n=2, max_tokens=100), asked(question="When was it?", max_tokens=100)])
+    when = [asked(question="When was it?", n=n, max_tokens=100) for n in (2, 1)]
+    estimate = stored.estimate([asked(question="Where?"), *when])
     assert {k: estimate[k] for k in ("calls", "stored", "tokens_in")} == dict(calls=3, stored=1, tokens_in=3)
     assert 0 < estimate["money"] < estimate["at_most"] < 0.001 and server.count == 1

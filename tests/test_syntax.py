@@ -4,7 +4,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 import pytest
 from treekit.config import UsageError, load_profile, root
-from treekit.syntax.parser import FILES, LONGEST, ParseCache, StanzaParser, check_models, parser_for
+from treekit.syntax.parser import FILES, LONGEST_SENTENCE, ParseCache, StanzaParser, check_models, parser_for
 
 BUNDLED = root() / "data" / "parser"
 QUESTIONS = [
@@ -59,7 +59,7 @@ def test_a_parse_does_not_depend_on_its_batch(parser, parses, tmp_path):
 def test_empty_long_and_foreign(parser):
     empty, blank, long, korean = parser.parse(["", " \n ", "and so on " * 1700, "세종대왕의 아버지는 누구인가?"])
     assert empty.sentences == blank.sentences == ()
-    assert all(len(s.tokens) <= LONGEST and s.tree for s in long.sentences) and sum(len(s.tokens) for s in long.sentences) >= 5000
+    assert all(len(s.tokens) <= LONGEST_SENTENCE and s.tree for s in long.sentences) and sum(len(s.tokens) for s in long.sentences) >= 5000
     assert korean.sentences
 
 def copy_models(folder):
@@ -81,7 +81,8 @@ def test_a_truncated_model_without_a_manifest(tmp_path):
     folder = copy_models(tmp_path / "models")
     (folder / "manifest.json").unlink()
     (folder / "pos.pt").write_bytes(b"not a model")
-    with pytest.raises(UsageError, match="can't load the models in 'models'"): StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite")).parse(["Who won?"])
+    parser = StanzaParser(folder, cache=ParseCache(tmp_path / "c.sqlite"))
+    with pytest.raises(UsageError, match="can't load the models in 'models'"): parser.parse(["Who won?"])
 
 def test_a_broken_manifest(tmp_path):
     folder = copy_models(tmp_path / "models")

@@ -8,7 +8,8 @@ from planning import BY_QUESTION, EXAMPLES, Replies, Shelf, planner
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Question
 from treekit.experiments.provide import Lazy
-from treekit.core.llm import CallFailed, OpenAIChat
+from treekit.core.llm import CallFailed
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit
 from treekit.papers.toq.planner import EVALUATION, PROMPTS, QUESTIONS, SPAN, final_evaluation, language, printed_scores, read_evaluation, read_questions, read_span
 from treekit.papers.toq.baselines import BASELINES

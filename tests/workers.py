@@ -1,7 +1,8 @@
 "What the tests run in processes of their own, started by `multiprocessing`'s forkserver, which has the modules loaded already."
 import asyncio, multiprocessing
 
-from treekit.core.llm import OpenAIChat, Prompt
+from treekit.core.llm import Prompt
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.replies import TEXT
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat

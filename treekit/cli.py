@@ -14,7 +14,7 @@ import click
 
 from .reproduce import FIELDS, Failed, absent, estimate_all, inventory, reproduce_all, source, worst
 from .config import UsageError, choose, load_profile, profile_names, root, work_dir
-from .registry import find, method, names
+from .registry import find, method, method_names
 
 # %% ../nbs/18_cli.ipynb #4c50478f
 def _fail(line, code):
@@ -139,7 +139,7 @@ def _method(name, sets, source):
 # %% ../nbs/18_cli.ipynb #fbbf21b7
 @main.command()
 @click.argument("question")
-@click.option("--method", "named", default="treerare", show_default=True, metavar="NAME", help=f"{', '.join(names())}.")
+@click.option("--method", "named", default="treerare", show_default=True, metavar="NAME", help=f"{', '.join(method_names())}.")
 @click.option("--corpus", metavar="FILE", help='Passages, one JSON object per line: {"title": …, "text": …}.  [default: the profile\'s own]')
 @_profile_options
 @click.option("--json", "as_json", is_flag=True, help="Print answer, usage and trace as JSON.")

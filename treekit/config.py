@@ -6,7 +6,7 @@
 __all__ = ['UsageError', 'nearest', 'choose', 'root', 'work_dir', 'Profile', 'profile_names', 'load_profile']
 
 # %% ../nbs/00_config.ipynb #475a2141
-import configparser, dataclasses, difflib, math, os
+import configparser, difflib, math, os
 from dataclasses import dataclass, fields
 from pathlib import Path
 

@@ -12,7 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
-from treekit.core.llm import Completion, OpenAIChat, Prompt
+from treekit.core.llm import Completion, Prompt
+from treekit.core.openai_chat import OpenAIChat
 from treekit.core.replies import TEXT
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat

@@ -8,7 +8,7 @@ __all__ = ['READ', 'SUFFICES', 'METHODS', 'PROMPTS', 'NativeRAG', 'OneAnswer', '
            'widened_context', 'unclear_rewritten', 'chain_step', 'chain_answer', 'ChainRAG']
 
 # %% ../../nbs/09_baselines/05_chainrag.ipynb #8d1b2c91
-import asyncio, hashlib, json, re, threading
+import asyncio, hashlib, json, threading
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal

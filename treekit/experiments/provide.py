@@ -158,7 +158,7 @@ def chat_for(
     if profile.offline:
         from treekit.offline.chat import ExtractiveChat
         return ExtractiveChat()
-    from treekit.core.llm import OpenAIChat
+    from treekit.core.openai_chat import OpenAIChat
     return OpenAIChat.from_profile(profile)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1f95ec9
@@ -206,8 +206,8 @@ def judge_for(
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #85e6d2e0
 SHAPING = tuple(f"treekit.{m}" for m in (  # modules whose code shapes every method's predictions, through its `Kit`
-    "core.llm", "core.method", "core.replies", "language.morphemes",
-    "retrieval.bm25", "retrieval.dense", "retrieval.lucene", "syntax.parser",
+    "core.llm", "core.method", "core.openai_chat", "core.replies", "language.morphemes",
+    "retrieval.bm25", "retrieval.choice", "retrieval.dense", "retrieval.lucene", "syntax.parser",
 ))
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #382e65c1

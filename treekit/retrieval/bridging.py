@@ -205,7 +205,7 @@ class Reason:
     "Why a passage stands where it stands."
     named: float  # share of the score: the question names it
     direct: float  # the retriever found it
-    handed: float  # it was handed over by children in a tree
+    inherited: float  # inherited: children in a tree found it
     bridged: float  # a source mentions it
     source: object = None  # the passage that mentions it
     names: tuple[str, ...] = ()  # what source and passage share, rarest first
@@ -262,27 +262,27 @@ class _Links:
 # %% ../../nbs/06_retrieval/03_bridging.ipynb #5dae4ee3
 class _Scores(_Links):
     "The scores of one query over a corpus, and where they come from."
-    def __init__(self, bridged, query, hits, handed):
+    def __init__(self, bridged, query, hits, inherited):
         super().__init__(bridged, query)
-        self._start(query, hits, handed)
+        self._start(query, hits, inherited)
         self._follow()
 
-    def _start(self, query, hits, handed):
+    def _start(self, query, hits, inherited):
         "What speaks for each passage before anything is followed: s_0, with what a tree's children hand over."
         import numpy as np
         index, weights, n = self.index, self.b.weights, len(self.index.passages)
-        self.named, self.direct, self.handed = np.zeros(n), np.zeros(n), np.zeros(n)
+        self.named, self.direct, self.inherited = np.zeros(n), np.zeros(n), np.zeros(n)
         for k, _, _ in index.find(query):
             about = index.row(index.about, k)
             if len(about): self.named[about] = np.maximum(self.named[about], weights.named * index.weight[k] / len(about))
         for hit in hits:
             if hit.rank <= self.b.depth: self.direct[index.position(hit.passage)] = weights.direct * 3 / (2 + hit.rank)
-        for passage, weight in handed.items(): self.handed[index.position(passage)] = weight
+        for passage, weight in inherited.items(): self.inherited[index.position(passage)] = weight
 
     def _follow(self):
         "Rounds of s_h: the best passages hand on what they mention."
         import numpy as np
-        n, own = len(self.index.passages), self.named + self.direct + self.handed
+        n, own = len(self.index.passages), self.named + self.direct + self.inherited
         self.score, self.bridge, self.source = own.round(6), np.zeros(n), np.full(n, -1)
         links, usable = {}, np.count_nonzero(self.score)
         for _ in range(self.b.hops if usable else 0):
@@ -298,7 +298,7 @@ class _Scores(_Links):
     def reason(self, i):
         "What passage `i` owes its score to."
         index, s = self.index, int(self.source[i])
-        parts = [round(float(x[i]), 6) for x in (self.named, self.direct, self.handed, self.bridge)]
+        parts = [round(float(x[i]), 6) for x in (self.named, self.direct, self.inherited, self.bridge)]
         if s < 0: return Reason(*parts)
         here = {*index.row(index.title_of, i), *index.row(index.text_of, i)}
         both = (k for k in self._names(s) if k in here or i in index.row(index.about, k))
@@ -349,7 +349,7 @@ class Bridged:
         with self._making: self._index = self._index or mentions(self.passages)
         return self._index
 
-    def _scored(self, query, hits, handed): return _Scores(self, query, hits, handed or {})
+    def _scored(self, query, hits, inherited): return _Scores(self, query, hits, inherited or {})
 
     def search(self, queries: list[str], k: int = 15) -> list[list[Hit]]:
         "The best passages for each query."
@@ -360,11 +360,11 @@ class Bridged:
         self,
         query: str,
         hits: list[Hit],  # the retriever's own ranking
-        handed: dict | None = None,  # passage -> weight (0 to 1) with which a tree's children hand it over
+        inherited: dict | None = None,  # passage -> weight (0 to 1) with which a tree's children hand it over
         k: int | None = None,  # keep the best k; default: all that there is a reason for
     ) -> list[Hit]:  # equal scores in the corpus's order
         "Passages in the order of their scores."
-        scores = self._scored(query, hits, handed).score
+        scores = self._scored(query, hits, inherited).score
         best = _best(scores, k if k is not None else len(scores), (scores > 0).nonzero()[0])
         return [Hit(self.index.passages[i], float(scores[i]), rank) for rank, i in enumerate(best, 1)]
 
@@ -373,10 +373,8 @@ class Bridged:
         query: str,
         hits: list[Hit],  # the retriever's own ranking
         found: list,  # passages to explain
-        handed: dict | None = None,
+        inherited: dict | None = None,
     ) -> list[Reason]:
         "What each passage owes its score to."
-        scored = self._scored(query, hits, handed)
+        scored = self._scored(query, hits, inherited)
         return [scored.reason(self.index.position(p)) for p in found]
-
-    def _scored(self, query, hits, handed): return _Scores(self, query, hits, handed or {})

@@ -30,9 +30,9 @@ def _java_on_path():
     if not java: return None
     home = Path(java).resolve().parents[1]
     if (home / "release").exists(): return home
-    try: told = subprocess.run([java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=20).stderr
+    try: printed = subprocess.run([java, "-XshowSettings:properties", "-version"], capture_output=True, text=True, timeout=20).stderr
     except (OSError, subprocess.TimeoutExpired): return None
-    found = re.search(r"java\.home = (.+)", told)
+    found = re.search(r"java\.home = (.+)", printed)
     return Path(found[1].strip()) if found else None
 
 # %% ../../nbs/06_retrieval/01_lucene.ipynb #06348359

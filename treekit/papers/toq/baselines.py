@@ -14,7 +14,7 @@ from ...core.types import Question
 from ...baselines.iterative import FOLLOW_UP, INTERMEDIATE, NEXT_THOUGHT, RANGES, IRCoT, SelfAsk
 from ...core.llm import Prompt
 from ...core.method import Kit, Node, Prediction, check_fields
-from .planner import THOUGHT_QUERY, asked, evaluate, f_DR, f_RG, in_both, language
+from .planner import THOUGHT_QUERY, evaluate, f_DR, f_RG, in_both, language
 from ...offline.iterating import concluded
 from ...language.particles import final
 from .planner import (
