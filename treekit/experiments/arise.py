@@ -28,6 +28,7 @@ def gold_facts(
     if not found: raise ValueError(f"question {question.id} ({question.dataset}) has no supporting passages in its pool to compare with")
     return "\n".join(found)
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #18c9af95
 def fact_f1(
     found: str,  # the retrieved facts, as text
     question: Question,
@@ -45,8 +46,9 @@ def by_sentence(
     if not question.facts: return question
     pieces = [(p, n, s) for p in question.paragraphs for n, s in enumerate(question.sentences(p)) if s]
     gold = set(question.facts)
-    return replace(question, paragraphs=tuple(Passage(f"{p.id}#{n}", p.title, s) for p, n, s in pieces),
-                   supporting=tuple(f"{p.id}#{n}" for p, n, _ in pieces if p.id in question.supporting and (p.title, n) in gold), meta={})
+    sentences = tuple(Passage(f"{p.id}#{n}", p.title, s) for p, n, s in pieces)
+    supporting = tuple(f"{p.id}#{n}" for p, n, _ in pieces if p.id in question.supporting and (p.title, n) in gold)
+    return replace(question, paragraphs=sentences, supporting=supporting, meta={})
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #ee06b63d
 def retrieved_facts(
@@ -63,9 +65,11 @@ def retrieved_facts(
                          "without a closing search needs pool=own")
     return "\n".join(texts[h["id"]] for h in node.data.get("hits", []))
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #be48f76a
 def by_facts(results: Results) -> Results:
     "The same rows, with the retrieved facts in the answer's place."
-    return replace(results, rows=[r if r.error else replace(r, answer=retrieved_facts(r.trace, r.question)) for r in results.rows])
+    def facts(r): return r if r.error else replace(r, answer=retrieved_facts(r.trace, r.question))
+    return replace(results, rows=[facts(r) for r in results.rows])
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #65f87920
 def by_candidates(results: Results) -> Results:
@@ -100,6 +104,7 @@ def pools(
                          "searches nothing else (App. B.1)")
     return found
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #c9195735
 def by_words(
     question: str,  # a question's id or words
     questions: list[Question],
@@ -110,6 +115,7 @@ def by_words(
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #e6ec919e
 def covered(answer: str, question: Question) -> float: return cover_em(answer, question.answers)
+
 def f1_of_answer(answer: str, question: Question) -> float: return f1(answer, question.answers)
 
 def scored_cells(
@@ -121,18 +127,17 @@ def scored_cells(
     average = average if len({r.dataset for r in results.rows}) > 1 else ""
     rows = (results.score(covered, average=average, name="EM (covered)")
             + by_facts(results).score(fact_f1, average=average, name="F1 (facts)"))
-    # no printed cell says its unit
-    percent = [r | {k: 100 * r[k] for k in ("value", "low", "high")}
-               for r in results.score(f1_of_answer, average=average, name="F1 (answer)")] if answer else []
-    return rows + percent
+    own = results.score(f1_of_answer, average=average, name="F1 (answer)") if answer else []
+    return rows + [r | {k: 100 * r[k] for k in ("value", "low", "high")} for r in own]  # no printed cell says its unit
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #bc048dcc
 def spent(results: Results) -> list[dict]:  # as `scored_cells`
     "Calls per question, and the longest chain of calls that wait for each other: what a table of minutes says on every machine."
     names = {"calls": "calls", "critical_path": "calls in a row"}
     failed = {cell: sum(bool(r.error) for r in rows) for cell, rows in results.cells().items()}
     return [dict(method=c["method"], dataset=c["dataset"], metric=name, n=c["n"],
                  failures=failed[c["method"], c["dataset"]], value=c[k], low=None, high=None)
-                 for c in results.cost() for k, name in names.items()]
+            for c in results.cost() for k, name in names.items()]
 
 def printed(
     cells: list[dict],  # from `treekit.figures.verdicts.published`

@@ -38,7 +38,7 @@ def sample_questions(
     P: Profile,  # its source, n and seed
     names: tuple = MULTIHOP + AMBIGUOUS,  # wanted
 ) -> dict[str, list[Question]]:  # data set -> its questions, in the order of `names`
-    "The same questions for every notebook of a profile. Data sets that the source lacks are left out; if it has none, that is a `UsageError`."
+    "The same questions for every notebook of a profile. Data sets that the source lacks are left out; `UsageError` if it has none."
     there = datasets(P.data, "dev")
     if not (found := [d for d in names if d in there]):
         raise UsageError(f"none of {', '.join(names)} in {Path(P.data).name!r}: a file is named like "
@@ -58,6 +58,7 @@ def few_shot_examples(
         except UsageError as e: print(e)
     return examples
 
+# %% ../../nbs/12_experiments/02_tables.ipynb #7b884437
 def with_enough_examples(
     examples: list[Question],  # from `few_shot_examples`
     questions: dict[str, list[Question]],  # the sample
@@ -88,11 +89,15 @@ def run_rows(
     P: Profile,
 ) -> list[Results]:  # of all methods that need no examples; then of the others, by what examples they need
     "Run a table's rows."
-    needs = {m: (shots, getattr(method, "reasoning", False)) if (shots := getattr(method, "shots", 0)) else (0,
-        False) for m, method in methods.items()}
-    parts = [({m: methods[m] for m in methods if needs[m] == need},
-              with_enough_examples(examples, questions, *need) if need[0] else questions) for need in sorted(set(needs.values()))]
-    return [run(some, asked, P) for some, asked in parts if asked]
+    def need(method):  # how many examples, and whether with their rationale
+        shots = getattr(method, "shots", 0)
+        return (shots, getattr(method, "reasoning", False)) if shots else (0, False)
+    needs, results = {m: need(method) for m, method in methods.items()}, []
+    for shots, reasoning in sorted(set(needs.values())):
+        some = {m: methods[m] for m in methods if needs[m] == (shots, reasoning)}
+        asked = with_enough_examples(examples, questions, shots, reasoning) if shots else questions
+        if asked: results.append(run(some, asked, P))
+    return results
 
 # %% ../../nbs/12_experiments/02_tables.ipynb #38545a39
 PRINTED = {  # how the papers print the names of data sets
@@ -101,9 +106,10 @@ PRINTED = {  # how the papers print the names of data sets
 }
 
 # %% ../../nbs/12_experiments/02_tables.ipynb #6ca11956
-# TreeRare's Tables 1 to 4
-COLUMNS = {"hotpotqa": ("COVER-EM",), "musique": ("COVER-EM",), "2wiki": ("COVER-EM",), "ambigdocs": ("AR", "ER"),
-           "asqa": ("Dis-F1", "COVER-EM")}
+COLUMNS = {  # TreeRare's Tables 1 to 4
+    "hotpotqa": ("COVER-EM",), "musique": ("COVER-EM",), "2wiki": ("COVER-EM",),
+    "ambigdocs": ("AR", "ER"), "asqa": ("Dis-F1", "COVER-EM"),
+}
 
 def scored_cells(
     results,  # `Results`, or several
@@ -117,8 +123,9 @@ def scored_cells(
         there = {row.dataset for row in r.rows}
         common, whole = columns.get(over[0], ("",))[0] if over else "", average and set(over) <= there
         if whole: rows += r.score(common, datasets=over, average=average)
-        rows += [cell for d, metrics in columns.items() if d in there
-                 for m in metrics if not (whole and d in over and m == common) for cell in r.score(m, datasets=(d,))]
+        def done(dataset, metric): return whole and dataset in over and metric == common
+        columns_run = [(d, m) for d, metrics in columns.items() if d in there for m in metrics if not done(d, m)]
+        for d, m in columns_run: rows += r.score(m, datasets=(d,))
     return rows
 
 # %% ../../nbs/12_experiments/02_tables.ipynb #afdf4ba2

@@ -30,7 +30,7 @@ def questions_of(
     dataset: str,  # of the source; of a file, anything
     corpus: str = "",  # a file of passages to search
 ) -> tuple[dict[str, list[Question]], dict | None]:  # name -> questions; name -> passages, or None: those that the source has
-    "The questions of a table, and where to search. `UsageError` for a source without the data set, and for questions that have nothing to search."
+    "The questions of a table, and where to search. `UsageError` if the source lacks either."
     source = Path(str(P.data))
     if not source.is_file() and dataset not in datasets(P.data):
         raise UsageError(f"{source.name!r} has no {dataset!r}: name a file of questions or a folder with "
@@ -43,8 +43,7 @@ def questions_of(
         raise UsageError(f"the questions of {source.name!r} bring no passages to search: name a file of them, --set corpus=passages.jsonl")
     return {name: questions}, None
 
-# all questions, in their number the paper's, unless a notebook says otherwise
-setting = partial(experiments.setting, offline=None, paper=None)
+setting = partial(experiments.setting, offline=None, paper=None)  # of ToQ's artefacts: all questions
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #d957d62e
 MODEL = "HyperCLOVAX 60B"  # the backbone of all parts (App. E)
@@ -61,10 +60,14 @@ def evaluation(row: Row) -> dict:  # S.Coh, Ans, O.Ass, R.Val; a failed question
     "The Query Evaluator's scores of a row's response."
     from treekit.papers.toq.planner import final, scores
     said = None if row.error else final(row.trace)
-    return dict.fromkeys(EVALUATOR_METRICS, 0.0) if said is None else {m: v / EVALUATOR_METRICS[m] for m, v in scores(said).items()}
+    if said is None: return dict.fromkeys(EVALUATOR_METRICS, 0.0)
+    return {m: v / EVALUATOR_METRICS[m] for m, v in scores(said).items()}
 
-ABSTAINS = re.compile(r"찾지 못했|찾을 수 없|알 수 없|나와 있지 않|확인(?:할 수 없|되지 않)|don['’]t say|do(?:es)? not "
-                      r"(?:say|contain|mention|provide)|not (?:found|stated|mentioned)|cannot be (?:determined|answered)|unknown", re.I)
+# %% ../../nbs/12_experiments/05_toq.ipynb #814be3b5
+ABSTAINS = re.compile(  # a response that says that it found no answer
+    r"찾지 못했|찾을 수 없|알 수 없|나와 있지 않|확인(?:할 수 없|되지 않)|"
+    r"don['’]t say|do(?:es)? not (?:say|contain|mention|provide)|not (?:found|stated|mentioned)|"
+    r"cannot be (?:determined|answered)|unknown", re.I)
 
 def is_right(
     response: str,
@@ -74,6 +77,7 @@ def is_right(
     if not question.answers: return None
     return 0.0 if ABSTAINS.search(response) else cover_em(leading_sentence(response), question.answers)
 
+# %% ../../nbs/12_experiments/05_toq.ipynb #d1bc5b3c
 def leading_sentence(text: str) -> str:
     "Up to the first full stop that ends a sentence."
     return re.split(r"(?<=[다요]\.)\s|(?<=[a-z\d]\.)\s(?=[A-Z])", text.strip())[0]
@@ -82,6 +86,7 @@ def _cell(method, dataset, metric, values, failures, **more):
     value, low, high = bootstrap(values)
     return dict(method=method, dataset=dataset, metric=metric, n=len(values), failures=failures, value=value, low=low, high=high, **more)
 
+# %% ../../nbs/12_experiments/05_toq.ipynb #789856d2
 def scored_cells(results: Results) -> list[dict]:  # method, dataset, metric, n, failures, value, low, high
     "All cells of Table 2 or 3 that were run, and our own columns."
     out = []
@@ -104,17 +109,18 @@ def on_hundred(table):  # pandas.DataFrame, from `compare`
     kept["metric"] = [named.get(m, (m,))[0] for m in kept.metric]
     return kept
 
+# %% ../../nbs/12_experiments/05_toq.ipynb #f7ea1a7b
 def against(results: Results, ours: str = "ToQ (ours)") -> list[dict]:  # method, metric, n, gained, lost, difference, low, high, p
     "Each method against ours, paired by question: of validity, and of being right."
     out = []
     for (method, dataset), rows in results.cells().items():
         if method == ours or (ours, dataset) not in results.cells(): continue
+        name = PRINTED_AS.get(dataset, dataset)
         for metric, value in (("R.Val", lambda r: evaluation(r)["R.Val"]),
                               (OWN[0], lambda r: is_right("" if r.error else r.answer, r.question))):
-            pairs = [p for a, b in zip(rows, results.cells()[ours, dataset]) if None not in (p := (value(a), value(b)))]
-            if pairs:
-                out.append({"method": method, "dataset": PRINTED_AS.get(dataset, dataset), "metric": metric}
-                           | experiments.paired_difference(pairs))
+            pairs = [(value(a), value(b)) for a, b in zip(rows, results.cells()[ours, dataset])]
+            pairs = [p for p in pairs if None not in p]
+            if pairs: out.append(dict(method=method, dataset=name, metric=metric) | experiments.paired_difference(pairs))
     return out
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #590c5a0c
@@ -132,6 +138,7 @@ def by_level(rows: list[Row]) -> dict[int, list[dict]]:  # level -> one entry fo
     "All questions at all levels."
     return {level: [at_level(r, level) for r in rows] for level in DEPTHS}
 
+# %% ../../nbs/12_experiments/05_toq.ipynb #dc6b77a3
 def resolved_failures(levels: dict[int, list[dict]]) -> dict[int, list[float]]:  # level -> 1 or 0 for each question that level 1 failed
     "Table 5: which of level 1's failures are valid at a level, those of the levels before included."
     failed = [i for i, e in enumerate(levels[1]) if not e["valid"]]
@@ -158,6 +165,7 @@ def found_in(trace: Trace) -> set[str]:
     "The ids of all passages that a tree's searches found."
     return {h["id"] for n in trace.nodes for h in n.data.get("hits", ())}
 
+# %% ../../nbs/12_experiments/05_toq.ipynb #e3bbb433
 def cause(
     row: Row,
     corpus: dict[str, Passage] | None,  # id -> passage; None: not known, so nothing is long-tail
@@ -166,14 +174,16 @@ def cause(
     if row.error: return "failed"
     q, last = row.question, at_level(row, DEPTHS[-1])
     if last["valid"]:
-        return "valid, not compared" if last["right"] is None else "valid and right" if last["right"] else "wrong but judged valid"
+        if last["right"] is None: return "valid, not compared"
+        return "valid and right" if last["right"] else "wrong but judged valid"
     needed = list(q.supporting)
     if corpus is not None:
-        there = ([i for i in needed if i in corpus] if needed
-                 else [i for i, p in corpus.items() if any(covers(p.contents, a) for a in q.answers)])
+        def answers(passage): return any(covers(passage.contents, a) for a in q.answers)
+        there = [i for i in needed if i in corpus] if needed else [i for i, p in corpus.items() if answers(p)]
         if q.answers and (len(there) < len(needed) or not there): return "long-tail"
         needed = needed or there
     if undecomposed(row.trace): return "not decomposable"
-    found = found_in(row.trace)
-    if needed and (not set(needed) <= found if q.supporting else not set(needed) & found): return "not retrieved"
+    missing = set(needed) - found_in(row.trace)
+    lacks = missing if q.supporting else len(missing) == len(set(needed))  # all of them are needed, or one
+    if needed and lacks: return "not retrieved"
     return "not answered"
