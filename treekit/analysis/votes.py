@@ -16,7 +16,7 @@ from ..config import UsageError
 from ..scoring.metrics import METRICS, NotApplicable
 from .outcomes import item, raters, read_lines, write_line
 from ..experiments.run import Row
-from ..scoring.statistics import fleiss_kappa, pearson, spearman
+from ..scoring.statistics import pearson, spearman
 
 # %% ../../nbs/13_analysis/04_votes.ipynb #c67e3710
 VOTE_FIELDS = ("annotator", "method", "dataset", "question_id", "vote", "response", "note")

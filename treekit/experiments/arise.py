@@ -114,9 +114,13 @@ def by_words(
                 replace(questions[0], id="own", question=question, answers=(), supporting=(), facts=()))
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #e6ec919e
-def covered(answer: str, question: Question) -> float: return cover_em(answer, question.answers)
+def covered(answer: str, question: Question) -> float:
+    "EM (covered)."
+    return cover_em(answer, question.answers)
 
-def f1_of_answer(answer: str, question: Question) -> float: return f1(answer, question.answers)
+def f1_of_answer(answer: str, question: Question) -> float:
+    "F1 (answer)."
+    return f1(answer, question.answers)
 
 def scored_cells(
     results: Results,

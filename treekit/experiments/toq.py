@@ -9,7 +9,6 @@ __all__ = ['PRINTED_AS', 'setting', 'MODEL', 'EVALUATOR_METRICS', 'OWN', 'ABSTAI
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #7e5c5152
 import re
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
