@@ -1,4 +1,4 @@
-"Votes of people: their agreement and correlation against statsmodels and scipy, whatever a rater's file can have wrong, the page, and a simulated panel that never passes for people."
+"Votes: agreement and correlation against statsmodels and scipy, what can be wrong with a file, the page, and a simulated panel."
 import csv, math, random
 
 import pytest
@@ -12,21 +12,25 @@ from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare, published
 from treekit.experiments.results import Row
 from treekit.scoring.statistics import fleiss_kappa, pearson, spearman
-from treekit.analysis.votes import ERRORS, VOTE_FIELDS, PANEL, PEOPLE, Panel, agreement_rows, correlation_rows, kappa_of, line_of, most, panel, read_votes, save_votes, simulate, write_vote
+from treekit.analysis.votes import ERRORS, PANEL, PEOPLE, VOTE_FIELDS, Panel, agreement_rows, correlation_rows, kappa_of, line_of
+from treekit.analysis.votes import most, panel, read_votes, save_votes, simulate, write_vote
 
 
 def row(id="q1", answer="부산입니다.", method="Tree-of-Question", error="", gold=("부산",)):
     trace = Trace()
     trace.add("question", "", hits=[dict(id="p1", title="<i>부산</i>")])
-    return Row(method, "komultihop", Question(id, "komultihop", "본사는 어디에 있나요?", gold, lang="ko"), answer, error, Usage(), load=lambda: trace)
+    return Row(method, "komultihop", Question(id, "komultihop", "본사는 어디에 있나요?", gold, lang="ko"), answer,
+               error, Usage(), load=lambda: trace)
 
 
 def people(votes, method="Tree-of-Question"):
     "A panel with these votes, one row of them per response."
-    return Panel(tuple(f"rater {i}" for i in range(len(votes[0]))), [row(f"q{i}", method=method) for i in range(len(votes))], [tuple(v) for v in votes], {method: 0})
+    return Panel(tuple(f"rater {i}" for i in range(len(votes[0]))),
+                 [row(f"q{i}", method=method) for i in range(len(votes))], [tuple(v) for v in votes], {method: 0})
 
 
-def drawn(seed, n, k, p=0.6): return [[random.Random(f"{seed} {i} {j}").random() < (p if i % 2 else 0.3) for j in range(k)] for i in range(n)]
+def drawn(seed, n, k, p=0.6):
+    return [[random.Random(f"{seed} {i} {j}").random() < (p if i % 2 else 0.3) for j in range(k)] for i in range(n)]
 
 
 # --- the numbers
@@ -39,7 +43,8 @@ def test_kappa_is_statsmodels(seed, n, k):
     table, _ = aggregate_raters([[int(v) for v in vs] for vs in votes])
     pa, pe, kappa = (r["value"] for r in agreement_rows(people(votes)))
     assert kappa == pytest.approx(theirs(table)) == pytest.approx(fleiss_kappa(votes).kappa)
-    assert (pa, pe) == pytest.approx((fleiss_kappa(votes).observed, fleiss_kappa(votes).expected)) and kappa == pytest.approx(kappa_of(pa, pe))
+    assert ((pa, pe) == pytest.approx((fleiss_kappa(votes).observed, fleiss_kappa(votes).expected))
+            and kappa == pytest.approx(kappa_of(pa, pe)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -48,7 +53,8 @@ def test_correlations_are_scipys(items):
     import scipy.stats
     votes, scores = [i[1:] for i in items], {f"q{k}": round(i[0], 3) for k, i in enumerate(items)}
     x, y = list(scores.values()), [float(sum(v) > 2) for v in votes]
-    for cell, theirs in zip(correlation_rows(people(votes), lambda r: {"Ans": scores[r.question.id]}), (scipy.stats.pearsonr, scipy.stats.spearmanr)):
+    for cell, theirs in zip(correlation_rows(people(votes), lambda r: {"Ans": scores[r.question.id]}),
+                            (scipy.stats.pearsonr, scipy.stats.spearmanr)):
         if len({*x}) == 1 or len({*y}) == 1: assert cell["value"] is None and cell["reason"].startswith("not applicable: ")
         else: assert cell["value"] == pytest.approx(theirs(x, y).statistic, abs=1e-9) and cell["n"] == len(items)
 
@@ -121,7 +127,8 @@ GOOD = ("ada", "Tree-of-Question", "komultihop", "q1", "true", "부산입니다.
     ([GOOD, ("", *GOOD[1:])], "line 3: no annotator"),
     ([GOOD, (*GOOD[:3], "q7", *GOOD[4:])], "line 3: q7 (Tree-of-Question, komultihop) is not in the sample"),
     ([GOOD, ("ada", "ToQ", *GOOD[2:])], "line 3: q1 (ToQ, komultihop) is not in the sample"),
-    ([(*GOOD[:5], "대구입니다.", "")], "line 2: the response to q1 (Tree-of-Question) has changed since ada voted on it (then: '대구입니다.'; now: '부산입니다.'): it needs a new vote"),
+    ([(*GOOD[:5], "대구입니다.", "")], "line 2: the response to q1 (Tree-of-Question) has changed since ada voted on it "
+                                  "(then: '대구입니다.'; now: '부산입니다.'): it needs a new vote"),
     ([GOOD, ("bo", "Tree-of-Question")], "line 3: only 2 fields of 7"),
     ([(*GOOD, "more", "and more")], "line 2: more fields than the header has"),
     ([GOOD, ("simulated 3", *GOOD[1:])], "line 3: 'simulated 3' is a simulated rater, not a person"),
@@ -129,16 +136,22 @@ GOOD = ("ada", "Tree-of-Question", "komultihop", "q1", "true", "부산입니다.
     ([], "nobody has judged any of the 2 answers in votes.csv"),
 ])
 def test_what_is_wrong_in_a_raters_file_is_named(tmp_path, lines, says):
-    with pytest.raises(UsageError) as e: read_votes(write(tmp_path / "votes.csv", *lines), [row("q1"), row("q2"), row("q3", error="timeout", answer="")])
+    with pytest.raises(UsageError) as e:
+        read_votes(write(tmp_path / "votes.csv", *lines), [row("q1"), row("q2"), row("q3", error="timeout", answer="")])
     assert says in str(e.value)
 
 
 def test_everything_wrong_is_named_at_once(tmp_path):
-    with pytest.raises(UsageError) as e: read_votes(write(tmp_path / "votes.csv", (*GOOD[:4], "1", *GOOD[5:]), ("bo", *GOOD[1:3], "q8", *GOOD[4:]), GOOD[:3]), [row("q1"), row("q2")])
+    with pytest.raises(UsageError) as e:
+        read_votes(write(tmp_path / "votes.csv", (*GOOD[:4], "1", *GOOD[5:]), ("bo", *GOOD[1:3], "q8", *GOOD[4:]),
+                         GOOD[:3]), [row("q1"), row("q2")])
     assert str(e.value).count(" | ") == 4 and all(f"line {i}" in str(e.value) for i in (2, 3, 4))
 
 
-@pytest.mark.parametrize("content, says", [(b"", "the header lacks annotator"), (b"annotator,vote\n", "the header lacks method, dataset, question_id, response"), (b"\xff\xfe", "not UTF-8"), (",".join(VOTE_FIELDS).encode() + b'\nada,"Tree', "line 2: unexpected end of data")])
+@pytest.mark.parametrize("content, says", [(b"", "the header lacks annotator"),
+                                           (b"annotator,vote\n", "the header lacks method, dataset, "
+                                            "question_id, response"), (b"\xff\xfe", "not UTF-8"),
+                                            (",".join(VOTE_FIELDS).encode() + b'\nada,"Tree', "line 2: unexpected end of data")])
 def test_a_file_that_is_none(tmp_path, content, says):
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(UsageError, match=says): read_votes(tmp_path / "x.csv")
@@ -176,10 +189,14 @@ def test_a_simulated_panel_says_so_everywhere_and_is_never_mixed(tmp_path):
     p = panel(read_votes(file, rows, simulated=True), rows)
     assert p.simulated and len(p.annotators) == len(ERRORS) == 5
     cells = agreement_rows(p) + correlation_rows(p, lambda r: {"Ans": float("부산" in r.answer)})
-    assert {c["dataset"] for c in cells} == {PANEL} and all("5 simulated raters, no people" in c["reason"] for c in cells) and all(c["value"] > 0.5 for c in cells if c["metric"] != "PE")
+    assert ({c["dataset"] for c in cells} == {PANEL} and all("5 simulated raters, no people" in c["reason"]
+        for c in cells) and all(c["value"] > 0.5 for c in cells if c["metric"] != "PE"))
     df = compare(published("toq", "table6"), cells, model="extractive, simulated votes")
-    assert all(("simulated" in r.dataset and "simulated" in r.group and "simulated" in r.model and r.verdict == "not comparable") for r in df.itertuples() if not math.isnan(r.reproduced))
-    person = write(tmp_path / "ada.csv", *[(l["annotator"].replace("simulated 1", "ada"), *[l[f] for f in VOTE_FIELDS[1:4]], "true", l["response"], "") for l in votes if l["annotator"] == "simulated 1"])
+    assert all(("simulated" in r.dataset and "simulated" in r.group and "simulated" in r.model
+                and r.verdict == "not comparable") for r in df.itertuples() if not math.isnan(r.reproduced))
+    person = write(tmp_path / "ada.csv",
+                   *[(l["annotator"].replace("simulated 1", "ada"), *[l[f] for f in VOTE_FIELDS[1:4]], "true",
+                      l["response"], "") for l in votes if l["annotator"] == "simulated 1"])
     for simulated in (False, True):
         with pytest.raises(UsageError, match="never mixed"): read_votes([file, person], rows, simulated=simulated)
     assert not panel(read_votes(person, rows), rows).simulated
@@ -197,7 +214,9 @@ def test_the_panels_errors_are_as_stated():
 # --- the page
 
 def test_the_page_for_votes(tmp_path):
-    rows = [row(f"q{i}", a, m) for i in range(4) for m, a in (("Direct Generation", f"{i}: 부산"), ("Tree-of-Question", "<script>alert(1)</script><img src=x onerror=alert(2)>"))] + [row("q9", "", error="timeout")]
+    rows = [row(f"q{i}", a, m) for i in range(4)
+            for m, a in (("Direct Generation", f"{i}: 부산"),
+                         ("Tree-of-Question", "<script>alert(1)</script><img src=x onerror=alert(2)>"))] + [row("q9", "", error="timeout")]
     page = VotingPage(rows, tmp_path / "v.csv", "", {"p1": Passage("p1", "부산", "항구 <b>도시</b>이다.")})
     assert len(page.rows) == 8 and [r.method for r in page.rows] != sorted(r.method for r in page.rows)
     page.press("1")
@@ -208,8 +227,10 @@ def test_the_page_for_votes(tmp_path):
     for at in range(8):
         page.at = at
         page.show()
-        assert not any(bad in page.page.value for bad in ("<script", "<img", "<i>부산", "<b>도시", "Direct Generation", "Tree-of-Question")) and "항구 &lt;b&gt;도시" in page.page.value
-    assert page.bar.value == 7 and VotingPage(rows, tmp_path / "v.csv", "ada").at == 7 and VotingPage(rows, tmp_path / "v.csv", "bo").at == 0
+        assert not any(bad in page.page.value for bad in ("<script", "<img", "<i>부산", "<b>도시", "Direct Generation",
+            "Tree-of-Question")) and "항구 &lt;b&gt;도시" in page.page.value
+    assert (page.bar.value == 7 and VotingPage(rows, tmp_path / "v.csv", "ada").at == 7
+            and VotingPage(rows, tmp_path / "v.csv", "bo").at == 0)
     page.at = 7
     page.buttons["valid"].click()
     assert "all done" in page.said.value and len(read_votes(tmp_path / "v.csv", rows)) == 8
@@ -242,16 +263,20 @@ def test_raters_files_fill_the_table_and_a_wrong_one_stops_it(tmp_path, monkeypa
     from treekit.experiments.run import run
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
     P = load_profile("offline", n=4)
-    rows = run({"Direct Generation": toq.METHODS["Direct Generation"], "Tree-of-Question": toq.METHODS["ToQ (ours)"]}, sample_questions(P, ("komultihop",)), P, progress=False).rows
+    rows = run({"Direct Generation": toq.METHODS["Direct Generation"], "Tree-of-Question": toq.METHODS["ToQ (ours)"]},
+               sample_questions(P, ("komultihop",)), P, progress=False).rows
     for k, who in enumerate(("ada", "bo", "cy")):
         for i, r in enumerate(rows): write_vote(tmp_path / f"{who}.csv", who, r, (i + k) % 3 > 0)
     files = ",".join(str(tmp_path / f"{who}.csv") for who in ("ada", "bo", "cy"))
-    tasks, folder = reproduce_all(("toq/table6", "toq/figure2"), n=4, out=str(tmp_path / "out"), sets=dict(annotations=files, simulation="off"))
+    tasks, folder = reproduce_all(("toq/table6", "toq/figure2"), n=4, out=str(tmp_path / "out"),
+                                  sets=dict(annotations=files, simulation="off"))
     assert [(t.code, t.error) for t in tasks] == [(0, "")] * 2
-    with open(folder / "toq" / "table6.csv", encoding="utf-8", newline="") as f: made = {(r["method"], r["metric"]): r for r in csv.DictReader(f) if r["reproduced"]}
+    with open(folder / "toq" / "table6.csv", encoding="utf-8", newline="") as f:
+        made = {(r["method"], r["metric"]): r for r in csv.DictReader(f) if r["reproduced"]}
     wanted = agreement_rows(panel(read_votes(files, rows), rows))
     assert {k: float(r["reproduced"]) for k, r in made.items()} == {(w["method"], w["metric"]): round(w["value"], 3) for w in wanted}
-    assert all(r["dataset"] == PEOPLE and "3 annotators" in r["reason"] for r in made.values()) and not list((folder / "toq").glob("*simulated*"))
+    assert (all(r["dataset"] == PEOPLE and "3 annotators" in r["reason"] for r in made.values())
+            and not list((folder / "toq").glob("*simulated*")))
     text = (tmp_path / "bo.csv").read_text()
     (tmp_path / "bo.csv").write_text(text.replace(rows[2].answer, "다른 응답입니다."))
     tasks, _ = reproduce_all(("toq/table6",), n=4, out=str(tmp_path / "out2"), sets=dict(annotations=files, simulation="off"))

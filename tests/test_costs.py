@@ -63,7 +63,8 @@ def answered(questions, store, n=1, twice=False):
     async def one(q):
         kit = Kit(StoredChat(Counting(), store).bind(method="m", dataset="d", question=q.id))
         node = kit.trace.add("answer", "")
-        for more in range(1 + twice): await kit.ask(ASK, node=node, n=n, question=f"{q.question} {more}", documents=[Passage("p", "Page", "tea " * 3000)])
+        for more in range(1 + twice):
+            await kit.ask(ASK, node=node, n=n, question=f"{q.question} {more}", documents=[Passage("p", "Page", "tea " * 3000)])
         return Row("m", "d", q, q.answers[0] if q.id != "1" else "wrong", "", kit.usage, load=lambda: kit.trace)
     return Results([asyncio.run(one(q)) for q in questions], "gpt-4o-mini")
 
@@ -75,10 +76,12 @@ def test_bill_is_the_ledgers():
     store = Store()
     [bill] = bills(answered(QUESTIONS, store, n=3, twice=True), store)
     [ledger] = store.usage(("method", "dataset"))
-    assert {k: bill[k] for k in ("calls", "tokens_in", "tokens_out")} == {k: ledger[k] for k in ("calls", "tokens_in", "tokens_out")} == dict(calls=24, tokens_in=24000, tokens_out=168)
+    assert {k: bill[k] for k in ("calls", "tokens_in", "tokens_out")} == {k: ledger[k]
+        for k in ("calls", "tokens_in", "tokens_out")} == dict(calls=24, tokens_in=24000, tokens_out=168)
     assert ledger["cost_original"] == pytest.approx(dollars(bill, load_prices()["gpt-4o-mini"], "cached_in"))
     assert bill["separate_in"] == 3 * bill["tokens_in"] and bill["cached_in"] == 8 * 256
-    assert bill["cacheable_in"] == pytest.approx(7 * 3000, rel=0.05)  # all but the first of eight prompts, but for the question behind the documents
+    # all but the first of eight prompts, but for the question behind the documents
+    assert bill["cacheable_in"] == pytest.approx(7 * 3000, rel=0.05)
 
 
 def test_a_repeated_run_has_the_same_bill():
@@ -105,11 +108,13 @@ def test_an_unknown_price_leaves_tokens_without_money():
     name, price = billed_as("a-model-of-tomorrow")
     assert name == "a-model-of-tomorrow" and price is None
     [row] = cost_table(answered(QUESTIONS, Store()), price, dict(d="EM"))
-    assert row["dollars per 500"] is row["cents per question"] is row["cents per correct answer"] is None and row["tokens_in per question"] == 3000
+    assert (row["dollars per 500"] is row["cents per question"] is row["cents per correct answer"] is None
+            and row["tokens_in per question"] == 3000)
 
 
 def test_the_offline_reader_is_billed_as_the_papers_model():
-    assert billed_as("extractive") == ("gpt-4o-mini", load_prices()["gpt-4o-mini"]) and billed_as("extractive", "deepseek-chat")[1] == load_prices()["deepseek-chat"]
+    assert (billed_as("extractive") == ("gpt-4o-mini", load_prices()["gpt-4o-mini"])
+            and billed_as("extractive", "deepseek-chat")[1] == load_prices()["deepseek-chat"])
     assert (load_prices()["gpt-4o-mini"].input, load_prices()["gpt-4o-mini"].output) == (0.15, 0.60)
 
 
@@ -126,7 +131,8 @@ def test_frontier():
 
 def test_a_method_that_lacks_gold_on_a_data_set_has_no_point():
     "Figure 4's frontier averages over data sets; one question without a gold answer leaves that data set without a quality."
-    rows = [replace(r, method=m, dataset=d, question=replace(r.question, dataset=d, answers=() if (m, d, r.question.id) == ("n", "e", "0") else ("green",)))
+    rows = [replace(r, method=m, dataset=d,
+                    question=replace(r.question, dataset=d, answers=() if (m, d, r.question.id) == ("n", "e", "0") else ("green",)))
             for m in "mn" for d in "de" for r in answered(QUESTIONS, Store()).rows]
     table = cost_table(Results(rows, "m"), load_prices()["gpt-4o-mini"], dict(d="EM", e="EM"))
     assert [r["quality"] for r in table] == [0.75, 0.75, 0.75, None]
@@ -145,7 +151,8 @@ def test_a_run_and_its_store_agree(tmp_path, monkeypatch):
     store = store_of(P)
     for bill in bills(results, store):
         [ledger] = [u for u in store.usage(("method", "dataset")) if u["method"] == bill["method"]]
-        assert (bill["calls"], bill["tokens_in"], bill["tokens_out"]) == (ledger["calls"], ledger["tokens_in"], ledger["tokens_out"]) and bill["separate_in"] == bill["tokens_in"]
+        assert (bill["calls"], bill["tokens_in"], bill["tokens_out"]) == (ledger["calls"], ledger["tokens_in"],
+            ledger["tokens_out"]) and bill["separate_in"] == bill["tokens_in"]
     store.close()
     again = run(methods, sample_questions(P, ("hotpotqa",)), P, progress=False)
     assert bills(again, store_of(P)) == bills(results, store_of(P))  # answered from the store: the same bill

@@ -12,7 +12,8 @@ from treekit.core.method import Trace
 from treekit.figures.searchr import draw_parse, weighed_entities
 from treekit.syntax.parser import Entity
 
-WORDS = "mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & Unterwasserarchäologiemuseumsdirektorenkonferenzsaal a".split()
+WORDS = ("mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & "
+         "Unterwasserarchäologiemuseumsdirektorenkonferenzsaal a".split())
 
 
 def tree(seed=0, nodes=9, words=30, chain=False, answer=True):
@@ -21,7 +22,8 @@ def tree(seed=0, nodes=9, words=30, chain=False, answer=True):
     def text(most): return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
     for i in range(nodes):
         parent = None if i == 0 else trace.nodes[-1] if chain else rng.choice(trace.nodes)
-        trace.add("phrase", text(words), parent, type=rng.choice(["NP", "nmod:poss", "root"]), queries=[text(words) for _ in range(rng.randint(0, 3))], evidence=text(2 * words),
+        trace.add("phrase", text(words), parent, type=rng.choice(["NP", "nmod:poss", "root"]),
+                  queries=[text(words) for _ in range(rng.randint(0, 3))], evidence=text(2 * words),
                   hits=[dict(id=f"p{j}", title=text(6), score=1.0) for j in range(rng.randint(0, 9))])
     if answer: trace.add("answer", text(words), explanation=text(3 * words))
     return trace
@@ -32,7 +34,8 @@ def boxes(fig):
     fig.draw_without_rendering()
     scale, renderer = 72 / fig.dpi, fig.canvas.get_renderer()
     [ax] = fig.axes
-    return ([p.get_window_extent(renderer).transformed(ax.transData.inverted()) for p in ax.patches if type(p).__name__ == "FancyBboxPatch"],
+    return ([p.get_window_extent(renderer).transformed(ax.transData.inverted())
+             for p in ax.patches if type(p).__name__ == "FancyBboxPatch"],
             [t.get_window_extent(renderer).transformed(ax.transData.inverted()) for t in ax.texts if t.get_text()])
 
 
@@ -53,7 +56,8 @@ def steps(seed=0, n=8, words=40):
     "A chain of steps and an answer, as ReAct leaves it."
     rng, trace, node = random.Random(seed), Trace(), None
     def text(most): return " ".join(rng.choices(WORDS, k=rng.randint(1, most)))
-    for i in range(n): node = trace.add("step", f"Search[{text(6)}]", node, action="Search", thought=text(words), observation=text(2 * words), hits=[])
+    for i in range(n):
+        node = trace.add("step", f"Search[{text(6)}]", node, action="Search", thought=text(words), observation=text(2 * words), hits=[])
     trace.add("answer", text(words), node)
     return trace
 
@@ -62,7 +66,8 @@ def beside(trace): return draw_beside({"TreeRare": trace, "ReAct": steps(len(tra
 
 
 @pytest.mark.parametrize("draw", [draw_tree, draw_overview, beside])
-@pytest.mark.parametrize("shape", [dict(seed=i) for i in range(4)] + [dict(nodes=1), dict(nodes=12, chain=True), dict(nodes=30, words=8), dict(words=200, nodes=4)])
+@pytest.mark.parametrize("shape", [dict(seed=i) for i in range(4)] + [dict(nodes=1), dict(nodes=12, chain=True),
+    dict(nodes=30, words=8), dict(words=200, nodes=4)])
 def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     import matplotlib; matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -71,7 +76,8 @@ def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     for i, t in enumerate(texts):
         assert t.x0 >= -0.5 and t.x1 <= width + 0.5
         holding = [f for f in frames if overlap(f, t)]
-        assert len(holding) <= 1 and all(f.x0 <= t.x0 + 0.5 and t.x1 <= f.x1 + 0.5 and f.ymin <= t.ymin + 1 and t.ymax <= f.ymax + 1 for f in holding)
+        assert (len(holding) <= 1 and all(f.x0 <= t.x0 + 0.5 and t.x1 <= f.x1 + 0.5 and f.ymin <= t.ymin + 1
+                                          and t.ymax <= f.ymax + 1 for f in holding))
     plt.close(fig)
 
 
@@ -84,13 +90,15 @@ def test_lines_fit():
 
 def test_the_same_trace_gives_the_same_bytes(tmp_path):
     from treekit.figures.plots import save_figure
-    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for name in "ab" for draw in (draw_tree,) for path in save_figure(draw(tree()), tmp_path / name, "figure")}
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for name in "ab" for draw in (draw_tree,)
+               for path in save_figure(draw(tree()), tmp_path / name, "figure")}
     assert len(digests) == 2  # one PNG, one SVG
 
 
 def test_models_words_are_data():
     trace = Trace()
-    trace.add("phrase", "\x1b[2Jx\x07<img src=x onerror=alert(1)>", type="<b>", queries=["</details><script>1</script>"], evidence="$\\undefined{", hits=[dict(id="\"'><i>", title="", score=1.0)])
+    trace.add("phrase", "\x1b[2Jx\x07<img src=x onerror=alert(1)>", type="<b>",
+              queries=["</details><script>1</script>"], evidence="$\\undefined{", hits=[dict(id="\"'><i>", title="", score=1.0)])
     trace.notes.append("<u>note</u>")
     page, text = tree_html(trace), show_tree(trace)
     assert not re.search(r"<(script|img|i|u|b)\b", page) and page.count("<details") == page.count("</details>") == 1
@@ -140,7 +148,8 @@ def test_a_sentence_is_drawn_whole(sentence):
         for other in texts[i + 1:]: assert not overlap(t, other, slack=1.5)
     words, blue = shape.below(), [p for p in fig.axes[0].patches if p.get_facecolor()[2] > p.get_facecolor()[0]]
     rows = weighed_entities(shape, entities)
-    assert len(blue) == len({w for r in rows for w in r["words"]}) and all(r["importance"] == max(words[w] for w in r["words"]) for r in rows)
+    assert (len(blue) == len({w for r in rows for w in r["words"]})
+            and all(r["importance"] == max(words[w] for w in r["words"]) for r in rows))
     plt.close(fig)
 
 

@@ -35,22 +35,26 @@ WHEN = Question("q1", "musique", "Where did the founder of the Voss Institute di
 
 def row(id="q1", answer="Orlund", method="ours", error="", question=WHEN, **nodes):
     trace = Trace()
-    for text, data in (nodes or {"the Voss Institute": dict(queries=["Voss?"], hits=[dict(id="p1", title="Voss")], evidence="Edda Voss founded it.")}).items(): trace.add("phrase", text, **data)
-    q = question if question.id == id else Question(id, question.dataset, question.question, question.answers, supporting=question.supporting, decomposition=question.decomposition)
+    for text, data in (nodes or {"the Voss Institute": dict(queries=["Voss?"], hits=[dict(id="p1", title="Voss")],
+        evidence="Edda Voss founded it.")}).items():
+        trace.add("phrase", text, **data)
+    q = (question if question.id == id else Question(id, question.dataset, question.question, question.answers,
+                                                     supporting=question.supporting, decomposition=question.decomposition))
     return Row(method, "musique", q, answer, error, Usage(), load=lambda: trace)
 
 
 # --- seeded faults
 
 def test_seeded_faults_are_named():
-    "TREEKIT_FAULTS=200 seeds 200 of them, of which 95 % have to be named (some minutes); the default is a part, for every day, where a few questions weigh more."
+    "TREEKIT_FAULTS=200 seeds 200, of which 95 % have to be named (some minutes). The default is fewer, where a few questions weigh more."
     wanted = int(os.environ.get("TREEKIT_FAULTS", "40"))
     quota = {kind: round(wanted * share) for kind, share in zip(ERROR_KINDS, (0.04, 0.25, 0.21, 0.25, 0.25))}
     n = 90 if wanted <= 50 else 250
     questions = list({q.id: q for d in ("musique", "2wiki", "hotpotqa") for q in load(d, "world", n=n)}.values())
     P = load_profile("offline")
     parser = Batch(lambda: parser_for(P), [q.question for q in questions])
-    cases, fate = seed_faults(METHODS, questions, StoredChat(chat_for(P), Store()), BM25(load_corpus("musique", "world")), parser, quota, progress=False)
+    cases, fate = seed_faults(METHODS, questions, StoredChat(chat_for(P), Store()),
+                              BM25(load_corpus("musique", "world")), parser, quota, progress=False)
     table = confusion(cases, [first_error(c.question, c.prediction.trace, c.prediction.answer) for c in cases])
     print("\n" + "\n".join(str(line) for line in table), "\n", dict(fate))
     assert len(cases) >= 0.95 * wanted and {c.fault.kind for c in cases} == set(ERROR_KINDS)
@@ -82,7 +86,8 @@ def test_steps_of_a_question_with_gaps():
 
 def test_every_ablation_and_a_method_without_a_tree_can_be_attributed():
     P, questions = load_profile("offline"), {"musique": load("musique", "world", n=4)}
-    results = run(METHODS | ABLATIONS | {"zero-shot": RetrieveAndRead(), "closed book": RetrieveAndRead(top_k=0)}, questions, P, store=Store(), progress=False)
+    results = run(METHODS | ABLATIONS | {"zero-shot": RetrieveAndRead(), "closed book": RetrieveAndRead(top_k=0)},
+                  questions, P, store=Store(), progress=False)
     for line in breakdown(results.rows):
         assert line["right"] + sum(line[k] for k in ERROR_KINDS) + line[NOT_APPLICABLE] == line["n"] == 4
         assert line[NOT_APPLICABLE] == 0 or line["method"] == "closed book" or "searched" in line["why"]
@@ -92,13 +97,19 @@ def test_every_ablation_and_a_method_without_a_tree_can_be_attributed():
 
 def test_everything_wrong_in_an_annotation_file_is_named_at_once(tmp_path):
     file = tmp_path / "labels.csv"
-    file.write_text("annotator,method,dataset,question_id,outcome,note\nada,ours,musique,q1,success,\nada,ours,musique,q1,Success,\n,ours,musique,q2,Success,\nada,ours,musique,q9,Nonsense,\n")
+    file.write_text("annotator,method,dataset,question_id,outcome,note\nada,ours,musique,q1,success,\nada,ours,musique,q1,Success,\n"
+                    ",ours,musique,q2,Success,\nada,ours,musique,q9,Nonsense,\n")
     with pytest.raises(UsageError) as e: read_annotations(file, [row("q1"), row("q2"), row("q3")])
-    for piece in ("labels.csv, line 2: 'success' is no outcome; did you mean 'Success'?", "line 3: q1 (ours, musique) stands already in labels.csv, line 2", "line 4: no annotator", "line 5: 'Nonsense' is no outcome; they are Success",
-                  "line 5: q9 (ours, musique) is not in the sample", "ada has not judged 2 of 3: q2 (ours, musique); q3"): assert piece in str(e.value), piece
+    for piece in ("labels.csv, line 2: 'success' is no outcome; did you mean 'Success'?",
+                  "line 3: q1 (ours, musique) stands already in labels.csv, line 2", "line 4: no annotator",
+                  "line 5: 'Nonsense' is no outcome; they are Success",
+                  "line 5: q9 (ours, musique) is not in the sample",
+                  "ada has not judged 2 of 3: q2 (ours, musique); q3"): assert piece in str(e.value), piece
 
 
-@pytest.mark.parametrize("content, says", [(b"annotator,method\n", "line 1: the header lacks dataset, question_id, outcome"), (b"\xff\xfe\x00", "not UTF-8"), (b"", "the header lacks annotator")])
+@pytest.mark.parametrize("content, says", [(b"annotator,method\n",
+                                            "line 1: the header lacks dataset, question_id, outcome"),
+                                            (b"\xff\xfe\x00", "not UTF-8"), (b"", "the header lacks annotator")])
 def test_a_file_that_is_no_annotation_file(tmp_path, content, says):
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(UsageError, match=says): read_annotations(tmp_path / "x.csv")
@@ -106,9 +117,11 @@ def test_a_file_that_is_no_annotation_file(tmp_path, content, says):
 
 def test_a_missing_file_and_several_files(tmp_path):
     with pytest.raises(UsageError, match="'none.csv' can't be read"): read_annotations(str(tmp_path / "none.csv"))
-    for who, outcome in (("ada", "Success"), ("bo", "Partial Answer"), ("cy", "Partial Answer")): write_annotation(tmp_path / f"{who}.csv", who, row(), outcome, 'a "note", with commas')
+    for who, outcome in (("ada", "Success"), ("bo", "Partial Answer"), ("cy", "Partial Answer")):
+        write_annotation(tmp_path / f"{who}.csv", who, row(), outcome, 'a "note", with commas')
     both = read_annotations(f"{tmp_path / 'ada.csv'}, {tmp_path / 'bo.csv'}", [row()])
-    assert by_annotators([row()], both) == [""] and by_annotators([row()], both + read_annotations(tmp_path / "cy.csv")) == ["Partial Answer"]
+    assert (by_annotators([row()], both) == [""]
+            and by_annotators([row()], both + read_annotations(tmp_path / "cy.csv")) == ["Partial Answer"])
     found, n = agreement(raters(both, [row()]))
     assert n == 1 and found.observed == 0 and both[0]["note"] == 'a "note", with commas'
 
@@ -118,7 +131,8 @@ def test_the_page_for_raters(tmp_path):
     page = AnnotationPage(rows, file, "ada")
     for outcome in list(OUTCOMES)[:4]: page.buttons[outcome].click()
     assert len(read_annotations(file, rows)) == 4 and "all done" in page.said.value and page.bar.value == 4
-    assert [r.question.id for r in page.rows] == [r.question.id for r in AnnotationPage(rows[::-1], file, "bo").rows]  # the same order for everybody
+    # the same order for everybody
+    assert [r.question.id for r in page.rows] == [r.question.id for r in AnnotationPage(rows[::-1], file, "bo").rows]
     for i in range(4):
         page.at = i
         page.show()
@@ -132,7 +146,8 @@ def test_the_raters_notebook_runs_from_top_to_bottom(tmp_path):
     import nbformat
     from nbclient import NotebookClient
     nb = nbformat.read(ROOT / "nbs" / "explore" / "annotate.ipynb", 4)
-    for cell in nb.cells: cell.source = cell.source.replace('"hotpotqa", 50,', '"hotpotqa", 2,').replace('"labels.csv"', repr(str(tmp_path / "labels.csv")))
+    for cell in nb.cells:
+        cell.source = cell.source.replace('"hotpotqa", 50,', '"hotpotqa", 2,').replace('"labels.csv"', repr(str(tmp_path / "labels.csv")))
     NotebookClient(nb, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
     assert "widget-view" in json.dumps([c.get("outputs") for c in nb.cells]) and not (tmp_path / "labels.csv").exists()
 
@@ -144,7 +159,9 @@ class Judge(FakeChat):
     def __init__(self, *replies): super().__init__(lambda request: replies[(len(self.asked) - 1) % len(replies)], tokens=(10, 5))
 
 
-@pytest.mark.parametrize("reply, outcome", [("Reason: so.\nOUTCOME: Partial Answer", "Partial Answer"), ("**Outcome**: _search error_.", "Retrieval Error"), ("I'd call it\nLabel Ambiguity", "Label Ambiguity"), ("Hm.", "")])
+@pytest.mark.parametrize("reply, outcome", [("Reason: so.\nOUTCOME: Partial Answer", "Partial Answer"),
+                                            ("**Outcome**: _search error_.", "Retrieval Error"),
+                                            ("I'd call it\nLabel Ambiguity", "Label Ambiguity"), ("Hm.", "")])
 def test_a_judge_is_read_tolerantly(reply, outcome):
     chat = Judge(reply)
     assert by_judge([row(), row("q2", error="timeout")], load_profile("offline"), chat=chat, store=Store(), progress=False) == [outcome, NO_ANSWER]
@@ -153,7 +170,8 @@ def test_a_judge_is_read_tolerantly(reply, outcome):
 
 
 def test_a_judgement_that_fails_is_no_gap():
-    with pytest.raises(UsageError, match="1 of 1 judgements failed, the first for 'ours: q1'"): by_judge([row()], load_profile("offline"), chat=Judge(CallFailed("server", "500", "try again")), store=Store(), progress=False)
+    with pytest.raises(UsageError, match="1 of 1 judgements failed, the first for 'ours: q1'"):
+        by_judge([row()], load_profile("offline"), chat=Judge(CallFailed("server", "500", "try again")), store=Store(), progress=False)
 
 
 def test_a_judgement_is_bought_once_and_can_be_followed_down():
@@ -163,14 +181,16 @@ def test_a_judgement_is_bought_once_and_can_be_followed_down():
     P, q = load_profile("offline"), load("musique", "world", n=1)
     [made] = run({"TreeRare": TreeRare()}, {"musique": q}, P, store=store, progress=False).rows
     calls = calls_of(made, store)
-    assert len(calls) == made.usage.calls and all(c["reply"] and c["messages"] for c in calls) and q[0].question in calls[0]["messages"][-1]["content"]
+    assert (len(calls) == made.usage.calls and all(c["reply"] and c["messages"] for c in calls)
+            and q[0].question in calls[0]["messages"][-1]["content"])
     assert sum(c["tokens_in"] for c in calls) == made.usage.tokens_in
 
 
 # --- figures
 
 def test_an_outcome_without_an_example_says_so():
-    rows = [row("q1", "Tarn", "TreeRare"), row("q1", "Orlund", "ReAct"), row("q2", "", "TreeRare", error="timeout"), row("q2", "Tarn", "ReAct")]
+    rows = [row("q1", "Tarn", "TreeRare"), row("q1", "Orlund", "ReAct"), row("q2", "", "TreeRare", error="timeout"),
+            row("q2", "Tarn", "ReAct")]
     s = sort(rows, load_profile("offline"), store=Store(), progress=False)
     assert s.views["judge"] == ["Success", "Retrieval Error", NO_ANSWER, "Success"] and by_rule(rows[1]) == "Retrieval Error"
     none = examples_table(s, "Partial Answer")
@@ -178,18 +198,23 @@ def test_an_outcome_without_an_example_says_so():
     for outcome in OUTCOMES: assert draw_examples(excerpts(s, outcome)).get_size_inches()[0] > 5
     assert "nothing to show" in " ".join(t.get_text() for t in draw_examples(excerpts(s, "Partial Answer")).axes[0].texts)
     cells = {(r["method"], r["metric"]): r for r in rates(s, "musique") if r["dataset"].endswith("judge")}
-    assert cells["TreeRare", "Success rate"]["value"] == 0.5 and cells["TreeRare", "Success rate"]["failures"] == 1 and cells["TreeRare minus ReAct", "Success rate"]["value"] == 0.0
+    assert (cells["TreeRare", "Success rate"]["value"] == 0.5 and cells["TreeRare", "Success rate"]["failures"] == 1
+            and cells["TreeRare minus ReAct", "Success rate"]["value"] == 0.0)
     draw_rates(s)
 
 
 def test_labels_by_hand_lead(tmp_path):
-    "They come first, and the printed differences are of them; an answer without a majority is left out of its method's share and of the difference."
+    "They come first, and the printed differences are of them. An answer without a majority counts in no share and no difference."
     rows = [row(f"q{i}", "Tarn", m) for m in ("ReAct", "TreeRare") for i in range(3)]
     for who in ("ada", "bo"):
-        for r in rows: write_annotation(tmp_path / "labels.csv", who, r, "Partial Answer" if r.method == "TreeRare" else "Success" if who == "ada" or r.question.id != "q2" else "Partial Answer")
+        for r in rows:
+            write_annotation(tmp_path / "labels.csv", who, r,
+                             "Partial Answer" if r.method == "TreeRare" else "Success" if who == "ada"
+                             or r.question.id != "q2" else "Partial Answer")
     s = sort(rows, load_profile("offline"), str(tmp_path / "labels.csv"), store=Store(), progress=False)
     assert s.leading == "hand" and s.views["hand"][2] == ""
-    [cell] = [r for r in rates(s, "HotpotQA") if (r["method"], r["dataset"], r["metric"]) == ("TreeRare minus ReAct", "HotpotQA, by hand", "Partial Answer rate")]
+    [cell] = [r for r in rates(s, "HotpotQA") if (r["method"], r["dataset"], r["metric"]) == ("TreeRare minus ReAct",
+        "HotpotQA, by hand", "Partial Answer rate")]
     assert (cell["value"], cell["n"]) == (1.0, 2)
 
 

@@ -30,7 +30,8 @@ def test_perfect_retrieval_scores_one_and_none_zero():
 def test_sentences_of_a_pool_are_its_passages_cut():
     for q in load("2wiki", "world", n=5) + load("hotpotqa", "world", n=5):
         cut = evidence.by_sentence(q)
-        assert [" ".join(p.text for p in cut.paragraphs if p.id.startswith(f"{own.id}#")) for own in q.paragraphs] == [" ".join(own.text.split()) for own in q.paragraphs]
+        assert [" ".join(p.text for p in cut.paragraphs if p.id.startswith(f"{own.id}#"))
+                for own in q.paragraphs] == [" ".join(own.text.split()) for own in q.paragraphs]
         gold = {tuple(i.split("#")) for i in cut.supporting}
         assert gold and gold <= {(p.id, str(n)) for t, n in q.facts for p in q.paragraphs if p.title == t and p.id in q.supporting}
 
@@ -53,8 +54,10 @@ def test_the_printed_f1_is_in_sentences_and_words(source, dataset):
 def test_a_reasoning_model_beside_arise(server, tmp_path):
     server.reset(thinking="Let me see.", rules=[["", "FINAL: nobody knows"]])
     env = os.environ | dict(TREEKIT_STORE=str(tmp_path / "store.sqlite"))
-    done = subprocess.run([Path(sys.executable).with_name("treekit"), "reproduce", "arise/figure3", "--n", "2", "--set", f"thinkers=r1={server.url}", "--out", str(tmp_path)], capture_output=True, text=True, cwd=ROOT, env=env)
+    done = subprocess.run([Path(sys.executable).with_name("treekit"), "reproduce", "arise/figure3", "--n", "2",
+                           "--set", f"thinkers=r1={server.url}", "--out", str(tmp_path)], capture_output=True, text=True, cwd=ROOT, env=env)
     assert done.returncode == 0, done.stderr[-800:]
     rows = list(csv.DictReader(open(tmp_path / "arise" / "figure3.csv")))
-    assert {r["method"] for r in rows if r["reproduced"]} >= {"r1 + RAG", "ARISE (ours)"} and 2 <= server.count <= 6  # equal questions of two data sets are asked once
+    # equal questions of two data sets are asked once
+    assert {r["method"] for r in rows if r["reproduced"]} >= {"r1 + RAG", "ARISE (ours)"} and 2 <= server.count <= 6
     assert all(float(r["reproduced"]) == 0 for r in rows if r["method"] == "r1 + RAG" and r["metric"] == "EM (covered)")

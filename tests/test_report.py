@@ -15,10 +15,12 @@ from treekit.baselines.subquestions import NAVIGATE
 from treekit.core.escaping import ht, md
 from treekit.figures.plots import dot_plot, save_figure
 from treekit.figures.tables import save_table, to_html, to_markdown
-from treekit.figures.verdicts import CELL_FIELDS, VERDICTS, compare, count_verdicts, group_for, published, relative_improvement, verdict_page, verdict
+from treekit.figures.verdicts import CELL_FIELDS, VERDICTS, compare, count_verdicts, verdict, verdict_page
+from treekit.figures.verdicts import group_for, published, relative_improvement
 
 TABLES = sorted(p.stem.split("_", 1) for p in (root() / "data" / "published").glob("*_*.csv") if not p.stem.endswith("settings"))
-NASTY = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "a|b\nc", "*bold* _it_ `x` [l](http://x) $y$", "&lt;", "\x1b[31mred", "=1+1", "# head", "<!-- x"]
+NASTY = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "a|b\nc", "*bold* _it_ `x` [l](http://x) $y$",
+         "&lt;", "\x1b[31mred", "=1+1", "# head", "<!-- x"]
 
 
 def score(method, value, dataset="hotpotqa", metric="COVER-EM", **more):
@@ -36,9 +38,11 @@ def test_every_published_table_can_be_compared_with_nothing(paper, artefact, tmp
 
 
 def test_the_same_model_on_the_same_passages_gets_a_verdict():
-    df = compare(published("treerare", "table1"), [score("zero-shot", .47), score("few-shot", .6), score("ReAct*", .4, "musique")], model="gpt-4o-mini", corpus="Wikipedia")
+    df = compare(published("treerare", "table1"),
+                 [score("zero-shot", .47), score("few-shot", .6), score("ReAct*", .4, "musique")], model="gpt-4o-mini", corpus="Wikipedia")
     ran = df[df.verdict != "not run"].set_index(["method", "dataset"])
-    assert ran.verdict.to_dict() == {("zero-shot", "HotpotQA"): "within tolerance", ("few-shot", "HotpotQA"): "outside", ("ReAct*", "MuSiQue"): "not comparable"}
+    assert ran.verdict.to_dict() == {("zero-shot", "HotpotQA"): "within tolerance",
+                                     ("few-shot", "HotpotQA"): "outside", ("ReAct*", "MuSiQue"): "not comparable"}
     assert ran.loc[("ReAct*", "MuSiQue"), "flag"] == "illegible" and "can't be read" in ran.loc[("ReAct*", "MuSiQue"), "reason"]
     assert set(ran.group) == {"GPT-4o-mini"} and len(df) == 288
 
@@ -48,10 +52,13 @@ def test_another_model_or_other_passages_are_not_comparable():
     offline = compare(published("treerare", "table1"), rows, model="extractive", corpus={"world/hotpotqa": "400 articles"})
     assert len(offline) == 288 + 96
     [cell] = offline[offline.verdict != "not run"].to_dict("records")
-    assert (cell["group"], cell["verdict"], cell["published"], cell["corpus"]) == ("extractive (offline)", "not comparable", .459, "400 articles") and "extractive" in cell["reason"]
-    [cell] = compare(published("treerare", "table1"), rows, model="gpt-4o-mini", comparable="other passages").query("verdict != 'not run'").to_dict("records")
+    assert (cell["group"], cell["verdict"], cell["published"], cell["corpus"]) == ("extractive (offline)",
+        "not comparable", .459, "400 articles") and "extractive" in cell["reason"]
+    [cell] = compare(published("treerare", "table1"), rows, model="gpt-4o-mini",
+                     comparable="other passages").query("verdict != 'not run'").to_dict("records")
     assert (cell["group"], cell["verdict"], cell["reason"]) == ("GPT-4o-mini", "not comparable", "other passages")
-    [cell] = compare(published("treerare", "table1"), rows, model="gpt-4o-mini", comparable=False).query("verdict != 'not run'").to_dict("records")
+    [cell] = compare(published("treerare", "table1"), rows, model="gpt-4o-mini",
+                     comparable=False).query("verdict != 'not run'").to_dict("records")
     assert cell["verdict"] == "not comparable"
     with pytest.raises(UsageError): compare(published("treerare", "table1"), rows, model="extractive", beside="GPT-5")
 
@@ -64,12 +71,15 @@ def test_a_number_that_was_not_run_is_empty(tmp_path):
 
 def test_a_metric_that_is_not_applicable_leaves_an_empty_cell_and_says_why(tmp_path):
     why = "not applicable: 1 of 500 questions of ambigdocs have no readings"
-    rows = [dict(method=m, dataset="ambigdocs", metric="AR", n=499, failures=0, value=None, low=None, high=None, reason=why) for m in ("zero-shot", "TreeRare (DT)")]
+    rows = [dict(method=m, dataset="ambigdocs", metric="AR", n=499, failures=0, value=None, low=None, high=None,
+                 reason=why) for m in ("zero-shot", "TreeRare (DT)")]
     rows += relative_improvement(rows, ["TreeRare (DT)"], ["zero-shot"])
     df = compare(published("treerare", "table1"), rows, model="extractive")
-    assert df[df.reason != ""][["method", "reproduced", "verdict", "reason"]].fillna(-1).values.tolist() == [[m, -1, "not run", why] for m in ("zero-shot", "TreeRare (DT)", "Rel. Impr.")]
+    assert df[df.reason != ""][["method", "reproduced", "verdict", "reason"]].fillna(-1).values.tolist() == [
+        [m, -1, "not run", why] for m in ("zero-shot", "TreeRare (DT)", "Rel. Impr.")]
     save_table(df, tmp_path, "t")
-    for ending in ("md", "html"): assert (tmp_path / f"t.{ending}").read_text().count("/ not applicable" if ending == "md" else ">not applicable<") == 3
+    for ending in ("md", "html"):
+        assert (tmp_path / f"t.{ending}").read_text().count("/ not applicable" if ending == "md" else ">not applicable<") == 3
     assert "Not applicable: 1 of 500" in to_markdown(df) and "Nothing was run." in to_markdown(df)
     dot_plot(compare(published("treerare", "table1"), [*rows, score("zero-shot", .5)], model="extractive"))
 
@@ -84,8 +94,10 @@ def test_percent_tables_are_compared_in_percent():
 
 def test_an_unprinted_cell_has_the_unit_of_its_metric():
     cells = published("arise", "table4")
-    rows = [score(m, .4, d, x) for m, d, x in (("ARISE + BM25", "musique", "EM"), ("ARISE + MiniLM", "musique", "EM"), ("ARISE + BM25", "AVG", "EM"), ("ARISE + BM25", "musique", "calls"))]
-    got = {(r.method, r.dataset, r.metric): (r.reproduced, r.low) for r in compare(cells, rows, model="extractive").itertuples() if r.verdict != "not run"}
+    rows = [score(m, .4, d, x) for m, d, x in (("ARISE + BM25", "musique", "EM"), ("ARISE + MiniLM", "musique", "EM"),
+                                               ("ARISE + BM25", "AVG", "EM"), ("ARISE + BM25", "musique", "calls"))]
+    got = {(r.method, r.dataset, r.metric): (r.reproduced, r.low)
+           for r in compare(cells, rows, model="extractive").itertuples() if r.verdict != "not run"}
     assert [round(v[0], 9) for v in got.values()] == [40, 40, 40, .4] and round(got["ARISE + MiniLM", "MuSiQue", "EM"][1], 9) == 36
     mixed = [cells[0], cells[0] | dict(method="another", unit="fraction")]  # one metric in two units: there is no telling
     assert compare(mixed, [score("ARISE + MiniLM", .4, "musique", "EM")], model="").reproduced.dropna().to_list() == [.4]
@@ -94,7 +106,8 @@ def test_an_unprinted_cell_has_the_unit_of_its_metric():
 
 def test_what_the_paper_does_not_have_is_appended():
     df = compare(published("treerare", "table1"), [score("my method", .5)], model="gpt-4o-mini")
-    assert df.iloc[-1].method == "my method" and df.iloc[-1].verdict == "not comparable" and df.iloc[-1].reason == "not in the paper" and len(df) == 289
+    assert (df.iloc[-1].method == "my method" and df.iloc[-1].verdict == "not comparable"
+            and df.iloc[-1].reason == "not in the paper" and len(df) == 289)
 
 
 def test_the_world_stands_in_for_the_dataset():
@@ -109,9 +122,13 @@ def test_a_verdict_is_the_distance(a, b, tolerance):
     assert word == ("within tolerance" if abs(a - b) <= tolerance + 1e-9 else "outside")
 
 
-@pytest.mark.parametrize("model,group", [("gpt-4o-mini", "GPT-4o-mini"), ("openai/gpt-4o-mini-2024-07-18", "GPT-4o-mini"), ("gpt-4o", "gpt-4o"), ("gpt-4o-mini-audio", "gpt-4o-mini-audio"),
-                                         ("llama3.3", "Llama3.3-70B"), ("llama3.3:70b", "Llama3.3-70B"), ("llama3.1:70b", "llama3.1:70b"), ("llama3.3:8b", "llama3.3:8b"),
-                                         ("deepseek-ai/DeepSeek-V3", "DeepSeek-V3"), ("deepseek-r1", "deepseek-r1"), ("extractive", "extractive (offline)"), ("<b>x</b>", "<b>x</b>")])
+@pytest.mark.parametrize("model,group", [("gpt-4o-mini", "GPT-4o-mini"),
+                                         ("openai/gpt-4o-mini-2024-07-18", "GPT-4o-mini"), ("gpt-4o", "gpt-4o"),
+                                         ("gpt-4o-mini-audio", "gpt-4o-mini-audio"),
+                                         ("llama3.3", "Llama3.3-70B"), ("llama3.3:70b", "Llama3.3-70B"),
+                                         ("llama3.1:70b", "llama3.1:70b"), ("llama3.3:8b", "llama3.3:8b"),
+                                         ("deepseek-ai/DeepSeek-V3", "DeepSeek-V3"), ("deepseek-r1", "deepseek-r1"),
+                                         ("extractive", "extractive (offline)"), ("<b>x</b>", "<b>x</b>")])
 def test_a_model_belongs_to_its_own_group_only(model, group):
     made = group_for(model, ["GPT-4o-mini", "Llama3.3-70B", "DeepSeek-V3"])
     assert made == group
@@ -126,7 +143,8 @@ def test_relative_improvement_as_printed():
         own = [c for c in cells if c["group"] == group]
         printed = {(c["dataset"], c["metric"]): c for c in own if c["method"] == "Rel. Impr."}
         unsure = {(c["dataset"], c["metric"]) for c in own if c["flag"] in ("illegible", "uncertain", "derived")}
-        rows = [score(c["method"], c["value"], c["dataset"], c["metric"]) for c in own if c["method"] != "Rel. Impr." and c["value"] is not None]
+        rows = [score(c["method"], c["value"], c["dataset"], c["metric"])
+                for c in own if c["method"] != "Rel. Impr." and c["value"] is not None]
         for r in relative_improvement(rows, ours, baselines):
             key = r["dataset"], r["metric"]
             if key in unsure: continue
@@ -155,7 +173,8 @@ def test_words_stay_words(word):
     for table in (df, pd.DataFrame({word: [word]})):
         parser = Tags()
         parser.feed(page := to_html(table, word, word))
-        assert parser.tags <= {"html", "head", "meta", "title", "style", "body", "table", "caption", "thead", "tbody", "tr", "th", "td", "span", "p"}
+        assert parser.tags <= {"html", "head", "meta", "title", "style", "body", "table", "caption", "thead", "tbody",
+                               "tr", "th", "td", "span", "p"}
         assert parser.attributes <= {"lang", "charset", "class", "title"} and "\x1b" not in page
         text = to_markdown(table, word, word)
         assert "<" not in text and "\x1b" not in text
@@ -188,7 +207,8 @@ def test_the_plot_has_every_column_and_every_printed_model():
     fig = dot_plot(df)
     panels = [(a.get_title(), a.get_xlabel()) for a in fig.axes]
     assert panels == list(dict.fromkeys((r["dataset"], r["metric"]) for r in printed)) and len(panels) == 8
-    assert [t.get_text() for t in fig.legends[0].get_texts()] == ["printed, GPT-4o-mini", "printed, Llama3.3-70B", "printed, DeepSeek-V3", "reproduced, extractive (offline)"]
+    assert [t.get_text() for t in fig.legends[0].get_texts()] == ["printed, GPT-4o-mini", "printed, Llama3.3-70B",
+        "printed, DeepSeek-V3", "reproduced, extractive (offline)"]
     assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == [*list(dict.fromkeys(r["method"] for r in printed))[:-1], "mine"]
     lengths = [round(a.get_xlim()[1] - a.get_xlim()[0], 6) for a in fig.axes]
     assert len(set(lengths[:4])) == len(set(lengths[4:])) == 1  # a step is as wide in each panel of a row
@@ -203,7 +223,8 @@ def test_the_plot_has_every_column_and_every_printed_model():
 
 
 def test_the_page_of_verdicts(tmp_path):
-    save_table(compare(published("treerare", "table1"), [score("zero-shot", .47, failures=3)], model="gpt-4o-mini"), tmp_path / "treerare", "table1")
+    save_table(compare(published("treerare", "table1"), [score("zero-shot", .47, failures=3)], model="gpt-4o-mini"),
+               tmp_path / "treerare", "table1")
     page = verdict_page(tmp_path)
     assert "| treerare/table1 | 1 | 0 | 0 | 287 | 3 |" in page and (tmp_path / "README.md").read_text() == page
     assert verdict_page(tmp_path) == page
@@ -238,8 +259,10 @@ def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys
     P = navigated.setting("offline", 2, dict(retriever="bm25s"))
     rows = {"Ours": First(), "NativeRAG": First(False), "w/o PPO": First()}
     results = navigated.run_rows(rows, questions, P, seed=3)
-    assert [(r.method, r.answer) for r in results.rows] == [(m, a) for m, a in (("Ours", "after PPO, 3"), ("NativeRAG", "none"), ("w/o PPO", "after SFT, 3")) for _ in range(2)]
-    assert {r["method"]: (r["gained"], r["lost"], r["difference"]) for r in navigated.against(results, "Ours", ("EM",))} == {"NativeRAG": (1, 0, 50.0), "w/o PPO": (1, 0, 50.0)}
+    assert [(r.method, r.answer) for r in results.rows] == [(m, a)
+        for m, a in (("Ours", "after PPO, 3"), ("NativeRAG", "none"), ("w/o PPO", "after SFT, 3")) for _ in range(2)]
+    assert {r["method"]: (r["gained"], r["lost"], r["difference"])
+            for r in navigated.against(results, "Ours", ("EM",))} == {"NativeRAG": (1, 0, 50.0), "w/o PPO": (1, 0, 50.0)}
     # another profile has the navigators that it names, and no others
     named = replace(P, navigator="offline")
     results = navigated.run_rows(rows, questions, named)
@@ -252,7 +275,8 @@ def test_what_searchr_prints_is_grouped_by_the_model_that_answers():
     from treekit.experiments.searchr import printed
     for table, groups in (("table2", {"Llama-3.1-8B", "DeepSeek-V3", "GPT-4o-mini"}), ("table5", {"GPT-4o"}), ("figure3", {"GPT-4o-mini"})):
         cells = printed(published("searchr", table))
-        assert {c["group"] for c in cells} == groups and len(cells) == len(published("searchr", table)) and "NaiveRAG" not in {c["method"] for c in cells}
+        assert ({c["group"] for c in cells} == groups and len(cells) == len(published("searchr", table))
+                and "NaiveRAG" not in {c["method"] for c in cells})
 
 
 def test_searchrs_listings_are_made_from_the_code(tmp_path):
@@ -263,5 +287,6 @@ def test_searchrs_listings_are_made_from_the_code(tmp_path):
     assert {t.name: (t.code, t.error) for t in tasks} == dict.fromkeys(names, (0, ""))
     def read(name): return list(csv.DictReader((folder / "searchr" / f"{name}.csv").open(encoding="utf-8", newline="")))
     assert {r["reply"]: r["sub-questions asked"] for r in read("table11_replies")}["twenty steps"] == "8"
-    assert [r["recomputed"] for r in read("inconsistencies") if r["claim"].startswith("gain over ChainRAG")] == ["10.2 % over the quoted ChainRAG; 44.1 % over their own ChainRAG"]
+    assert [r["recomputed"] for r in read("inconsistencies") if r["claim"].startswith("gain over ChainRAG")] == [
+        "10.2 % over the quoted ChainRAG; 44.1 % over their own ChainRAG"]
     assert {"paths.generate", "paths.navigate", "searchr.answer"} <= {r["name"] for r in read("prompts")}

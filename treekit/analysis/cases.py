@@ -21,19 +21,23 @@ from .outcomes import NO_ANSWER, agreement, by_annotators, by_judge, by_rule, re
 class Sorted:
     "Answers, and the outcome of each by each way."
     rows: list[Row]
-    # "hand" (if there are labels), "judge", "attribution", "rules" -> an outcome per row; "" where the way doesn't apply
-    views: dict[str, list[str]]
+    views: dict[str, list[str]]  # way -> an outcome per row, "" where the way doesn't apply; see `sort`
     findings: list[Finding]  # by attribution
 
     @property
-    def outcomes(self) -> list[str]: return list(OUTCOMES)  # in the order of Figure 3
+    def outcomes(self) -> list[str]:
+        "In the order of Figure 3."
+        return list(OUTCOMES)
 
     @property
-    def leading(self) -> str: return next(iter(self.views))  # the way that counts: by hand where there are labels, else by the judge
+    def leading(self) -> str:
+        "The way that counts: by hand where there are labels, else by the judge."
+        return next(iter(self.views))
 
     @property
-    # why attribution is silent
-    def reasons(self) -> str: return "; ".join(dict.fromkeys(f.why for f in self.findings if f.kind == NOT_APPLICABLE))
+    def reasons(self) -> str:
+        "Why attribution is silent."
+        return "; ".join(dict.fromkeys(f.why for f in self.findings if f.kind == NOT_APPLICABLE))
 
     def share(self, way: str, method: str, outcome: str) -> list[float]:
         "1 or 0 for each answer of a method that the way has sorted."
@@ -46,11 +50,12 @@ def sort(
     annotations: str = "",  # files of judgements by hand, with a comma between them
     **options,  # of `run`
 ) -> Sorted:
-    "All ways side by side."
+    "All ways side by side: by hand (if there are annotations), by the judge, by attribution, by rules."
     hand = {"hand": by_annotators(rows, read_annotations(annotations, rows))} if annotations else {}
     attributed = by_attribution(rows)
-    return Sorted(rows, hand | {"judge": by_judge(rows, profile, **options),
-                                "attribution": [o for o, _ in attributed], "rules": list(map(by_rule, rows))}, [f for _, f in attributed])
+    views = hand | {"judge": by_judge(rows, profile, **options), "attribution": [o for o, _ in attributed]}
+    views["rules"] = list(map(by_rule, rows))
+    return Sorted(rows, views, [f for _, f in attributed])
 
 # %% ../../nbs/13_analysis/06_cases.ipynb #be142cc0
 def rates(
@@ -58,18 +63,22 @@ def rates(
     dataset: str,  # in words; the way is put behind it
     contrast: tuple[str, str] = ("TreeRare", "ReAct"),  # the difference of these two is also given
 ) -> list[dict]:  # as `Results.score`
-    "Each outcome's share per way and method, with its interval, and the differences of two methods on the questions that both have sorted."
+    "Each outcome's share per way and method, with its interval; and how two methods differ on the questions sorted for both."
     methods, out = list(dict.fromkeys(r.method for r in s.rows)), []
     failures = {m: sum(bool(r.error) for r in s.rows if r.method == m) for m in methods}
-    for way in s.views:
-        for outcome in OUTCOMES:
-            shares = {m: s.share(way, m, outcome) for m in methods}
-            def row(method, n, stats):
-                return dict(method=method, dataset=f"{dataset}, by {way}", metric=f"{outcome} rate", n=n,
-                            failures=sum(failures[m] for m in methods if m in method), **dict(zip(("value", "low", "high"), stats)))
-            out += [row(m, len(v), bootstrap(v)) for m, v in shares.items() if v]
-            a, b = ({r.question.id: float(o == outcome) for r, o in zip(s.rows, s.views[way]) if r.method == m and o} for m in contrast)
-            if both := [a[q] - b[q] for q in a if q in b]: out.append(row(f"{contrast[0]} minus {contrast[1]}", len(both), bootstrap(both)))
+    def add(way, outcome, method, values):
+        value, low, high = bootstrap(values)
+        failed = sum(failures[m] for m in methods if m in method)
+        out.append(dict(method=method, dataset=f"{dataset}, by {way}", metric=f"{outcome} rate", n=len(values),
+                        failures=failed, value=value, low=low, high=high))
+    for way, outcome in ((w, o) for w in s.views for o in OUTCOMES):
+        for m in methods:
+            if share := s.share(way, m, outcome): add(way, outcome, m, share)
+        def by_question(method):
+            sorted_rows = zip(s.rows, s.views[way])
+            return {r.question.id: float(o == outcome) for r, o in sorted_rows if r.method == method and o}
+        a, b = map(by_question, contrast)
+        if both := [a[q] - b[q] for q in a if q in b]: add(way, outcome, f"{contrast[0]} minus {contrast[1]}", both)
     return out
 
 # %% ../../nbs/13_analysis/06_cases.ipynb #a7776236
@@ -91,11 +100,11 @@ def examples_table(s: Sorted, outcome: str) -> list[dict]:  # one per method
         i, there = pick_example(s, outcome, method)
         row, f = (s.rows[i], s.findings[i]) if i is not None else (None, Finding(""))
         of = sum(r.method == method for r in s.rows)
-        out.append(dict(outcome=outcome, method=method, answers=there, of=of,
-                        question_id=row.question.id if row else "", question=row.question.question if row else "",
-                        gold=" | ".join(row.golds) if row else "", answer=row.answer if row else "")
-                   | {f"by {w}": (v[i] or "not applicable") if row else "" for w, v in s.views.items()}
-                   | dict(kind=f.kind, node=str(f.node) if f.node is not None else "", why=f.why))
+        case = dict(question_id="", question="", gold="", answer="")
+        if row: case = dict(question_id=row.question.id, question=row.question.question, gold=" | ".join(row.golds), answer=row.answer)
+        ways = {f"by {way}": (view[i] or "not applicable") if row else "" for way, view in s.views.items()}
+        where = dict(kind=f.kind, node="" if f.node is None else str(f.node), why=f.why)
+        out.append(dict(outcome=outcome, method=method, answers=there, of=of) | case | ways | where)
     return out
 
 # %% ../../nbs/13_analysis/06_cases.ipynb #49ba192b

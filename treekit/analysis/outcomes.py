@@ -37,16 +37,19 @@ def by_rule(
 # %% ../../nbs/13_analysis/01_outcomes.ipynb #acec5afe
 def evidence_of(trace: Trace) -> list[str]:  # one paragraph per step
     "What a method read and wrote on its way: evidence, thoughts, actions and observations; titles where a step only retrieved."
-    told = []
-    for n in trace.nodes:
-        d = n.data
-        if d.get("evidence"): told.append(f"{n.text}: {d['evidence']}")
-        elif "observation" in d or "thought" in d:
-            act = f"{d['action']}[{d.get('argument', '')}]" if d.get("action") else ""
-            told.append(" ".join(p for p in (d.get("thought", ""), act, f"→ {d['observation']}" if d.get("observation") else "") if p))
-        elif d.get("hits"): told.append("Retrieved: " + "; ".join(dict.fromkeys(h["title"] or h["id"] for h in d["hits"])))
-    return [t for t in told if t]
+    return list(filter(None, (_paragraph(n) for n in trace.nodes)))
 
+def _paragraph(node):
+    d = node.data
+    if d.get("evidence"): return f"{node.text}: {d['evidence']}"
+    if "observation" in d or "thought" in d:
+        act = f"{d['action']}[{d.get('argument', '')}]" if d.get("action") else ""
+        seen = f"→ {d['observation']}" if d.get("observation") else ""
+        return " ".join(filter(None, (d.get("thought", ""), act, seen)))
+    if d.get("hits"): return "Retrieved: " + "; ".join(dict.fromkeys(h["title"] or h["id"] for h in d["hits"]))
+    return ""
+
+# %% ../../nbs/13_analysis/01_outcomes.ipynb #5985023b
 @dataclass(frozen=True)
 class Judge:
     "Sorts an answer into one of the five outcomes (App. F)."
@@ -63,6 +66,7 @@ def judged_outcomes(row: Row) -> Question:
     return Question(f"{row.method}: {row.question.id}", row.question.dataset, row.question.question, row.golds,
                     meta=dict(answer=row.answer, evidence=evidence_of(row.trace)))
 
+# %% ../../nbs/13_analysis/01_outcomes.ipynb #b5bdbe1a
 def by_judge(
     rows: list[Row],  # answers
     profile: Profile,  # whose model judges
@@ -85,64 +89,82 @@ ANNOTATION_FIELDS = ("annotator", "method", "dataset", "question_id", "outcome",
 
 def item(row) -> tuple:  # method, dataset, question id
     "What a judgement is about; `row` is a `Row`, or a line of an annotation file."
-    return (row["method"], row["dataset"], row["question_id"]) if isinstance(row, dict) else (row.method, row.dataset, row.question.id)
+    if isinstance(row, dict): return row["method"], row["dataset"], row["question_id"]
+    return row.method, row.dataset, row.question.id
 
+def _about(i): return f"{i[2]} ({i[0]}, {i[1]})"
+
+# %% ../../nbs/13_analysis/01_outcomes.ipynb #bb0cafef
 def read_lines(
     paths,  # a file or several, or their names with a comma between them
     fields: tuple,  # columns; the last may be missing
     rows: list[Row] = (),  # the sample; empty: only the files are checked
     complete: bool = True,  # whether each annotator must have judged all of it
-    check=lambda line, row: [],  # -> what is wrong with a line's judgement; `row` is what it is about, None if that isn't in the sample
+    check=lambda line, row: [],  # -> what is wrong with a line's judgement; `row` is what it is about, None if not in the sample
 ) -> list[dict]:  # by line, with `fields`
     "Judgements by hand, of whatever kind. `UsageError` with every line that is wrong."
-    paths = ([p.strip() for p in paths.split(",") if p.strip()] if isinstance(paths, str) else [paths]
-             if isinstance(paths, Path) else list(paths))
-    found, wrong, first, sample = [], [], {}, {item(r): r for r in rows}
-    for path in map(Path, paths):
+    if isinstance(paths, str): paths = [p.strip() for p in paths.split(",") if p.strip()]
+    paths = [Path(p) for p in ([paths] if isinstance(paths, Path) else paths)]
+    found, wrong, first, sample = [], [], {}, {item(r): r for r in rows}  # first: (annotator, *item) -> where it stands
+    for path in paths:
         for number, line in _csv_lines(path, fields):
             at = f"{path.name}, line {number}"
-            if None in line or None in [line[f] for f in fields[:-1]]:
-                wrong.append(f"{at}: {'more fields than the header has' if None in line else f'only {sum(v is not None for v in line.values())} fields of {len(line)}'}")
+            if problem := _wrong_fields(line, fields):
+                wrong.append(f"{at}: {problem}")
                 continue
             line = {f: (line.get(f) or "").strip() for f in fields}
-            who = (line["annotator"], *item(line))
             wrong += [f"{at}: {what}" for what in check(line, sample.get(item(line)))]
-            if not line["annotator"]: wrong.append(f"{at}: no annotator")
-            if who in first: wrong.append(f"{at}: {_about(item(line))} stands already in {first[who]} for {line['annotator']}")
-            first.setdefault(who, at)
-            if sample and item(line) not in sample: wrong.append(f"{at}: {_about(item(line))} is not in the sample")
+            wrong += [f"{at}: {what}" for what in _wrong_place(line, first, sample)]
+            first.setdefault((line["annotator"], *item(line)), at)
             found.append(line)
-    if complete and sample:
-        if not found and not wrong:
-            wrong.append(f"nobody has judged any of the {len(sample)} answers in {', '.join(Path(p).name for p in paths)}")
-        for name in dict.fromkeys(l["annotator"] for l in found):
-            if left := [i for i in sample if (name, *i) not in first]:
-                wrong.append(f"{name} has not judged {len(left)} of {len(sample)}: "
-                             f"{'; '.join(map(_about, left[:10]))}" + " …" * (len(left) > 10))
+    if complete and sample: wrong += list(_missing(found, first, sample, wrong, paths))
     if wrong: raise UsageError("the annotations have to be put right: " + " | ".join(wrong))
     return found
 
+# %% ../../nbs/13_analysis/01_outcomes.ipynb #eea3afe7
+def _wrong_fields(line, fields):
+    if None in line: return "more fields than the header has"
+    there = sum(v is not None for v in line.values())
+    return f"only {there} fields of {len(line)}" if None in [line[f] for f in fields[:-1]] else ""
+
+def _wrong_place(line, first, sample):
+    "A line of nobody, one that stands there twice, or one about an answer outside the sample."
+    who, about = (line["annotator"], *item(line)), _about(item(line))
+    if not line["annotator"]: yield "no annotator"
+    if who in first: yield f"{about} stands already in {first[who]} for {line['annotator']}"
+    if sample and item(line) not in sample: yield f"{about} is not in the sample"
+
+def _missing(found, first, sample, wrong, paths):
+    "What the annotators have left out."
+    if not found and not wrong: yield f"nobody has judged any of the {len(sample)} answers in {', '.join(p.name for p in paths)}"
+    for name in dict.fromkeys(l["annotator"] for l in found):
+        left = [i for i in sample if (name, *i) not in first]
+        some = "; ".join(map(_about, left[:10])) + (" …" if len(left) > 10 else "")
+        if left: yield f"{name} has not judged {len(left)} of {len(sample)}: {some}"
+
+# %% ../../nbs/13_analysis/01_outcomes.ipynb #f3aada2a
 def _csv_lines(path, fields):
     "`(line number, line)` of a file with a header that has all `fields` but the last."
     try: text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as e:
-        raise UsageError(f"annotation file {path.name!r} can't be read: {getattr(e, 'strerror', None) or 'it is not UTF-8 text'}") from None
+        why = getattr(e, "strerror", None) or "it is not UTF-8 text"
+        raise UsageError(f"annotation file {path.name!r} can't be read: {why}") from None
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
     try: header, lines = reader.fieldnames or (), [(reader.line_num, line) for line in reader]
-    except csv.Error as e: raise UsageError(f"{path.name}, line {reader.line_num + 1}: {e}") from None  # where the broken line begins
+    except csv.Error as e:  # its line is where the broken one begins
+        raise UsageError(f"{path.name}, line {reader.line_num + 1}: {e}") from None
     if missing := [f for f in fields[:-1] if f not in header]:
         raise UsageError(f"{path.name}, line 1: the header lacks {', '.join(missing)}; it should be {','.join(fields)}")
     return lines
 
-def _about(i): return f"{i[2]} ({i[0]}, {i[1]})"
-
+# %% ../../nbs/13_analysis/01_outcomes.ipynb #29053509
 def write_line(
     path: Path,  # made with its header if it doesn't exist
     fields: tuple,  # columns
     new: dict,  # one judgement
     old: list[dict],  # what the file holds
 ):
-    "Put a judgement into the file; an earlier one of the same annotator on the same answer is replaced. The file is whole at every moment."
+    "Put a judgement into the file, in the place of the same annotator's earlier one. The file is whole at every moment."
     if not new["annotator"]: raise UsageError("say who annotates first: the file keeps several people's judgements apart by their names")
     kept = {(l["annotator"], *item(l)): l for l in old} | {(new["annotator"], *item(new)): new}
     part = path.with_name(path.name + ".part")
@@ -165,8 +187,10 @@ def _no_outcome(line, row=None):
     "What is wrong with a line's outcome."
     if line["outcome"] in OUTCOMES: return []
     like = nearest(line["outcome"], OUTCOMES, 1)
-    return [f"{line['outcome']!r} is no outcome" + (f"; did you mean {like[0]!r}?" if like else f"; they are {', '.join(OUTCOMES)}")]
+    hint = f"did you mean {like[0]!r}?" if like else f"they are {', '.join(OUTCOMES)}"
+    return [f"{line['outcome']!r} is no outcome; {hint}"]
 
+# %% ../../nbs/13_analysis/01_outcomes.ipynb #3c70f768
 def write_annotation(
     path: Path | str,  # made with its header if it doesn't exist
     annotator: str,
@@ -191,7 +215,12 @@ def by_annotators(
         return best[0] if len(best) == 1 else ""
     return [chosen(item(r)) for r in rows]
 
-def raters(annotations: list[dict], rows: list[Row], field: str = "outcome") -> dict[str, list]:  # annotator -> a judgement for each row, "" where there is none
+# %% ../../nbs/13_analysis/01_outcomes.ipynb #811ead0b
+def raters(
+    annotations: list[dict],
+    rows: list[Row],  # the sample
+    field: str = "outcome",  # column of the judgement
+) -> dict[str, list]:  # annotator -> a judgement for each row, "" where there is none
     "Each annotator's view of the sample, for `agreement`."
     said = {(l["annotator"], *item(l)): l[field] for l in annotations}
     return {a: [said.get((a, *item(r)), "") for r in rows] for a in dict.fromkeys(l["annotator"] for l in annotations)}

@@ -24,6 +24,7 @@ def flattened(
     "Without the phrase and all phrases inside it, in both trees."
     return _rebuilt(parse, span, _flat_heads, lambda c: list(_leaves(c)))
 
+# %% ../../nbs/13_analysis/03_seeded_faults.ipynb #2d816db1
 def shortened(parse: Parse, span: tuple[int, int]) -> Parse:
     "The phrase's last word belongs to the phrase around it, in both trees."
     return _rebuilt(parse, span, _short_heads, lambda c: [*filter(None, [_trimmed(c, c.end)]), list(_leaves(c))[-1]])
@@ -38,13 +39,14 @@ def _rebuilt(parse, span, heads, pieces):
             for k in c.children:
                 whole = k.children and s.tokens[k.start].start == span[0] and s.tokens[k.end - 1].end == span[1]
                 yield from pieces(k) if whole else [replace(k, children=tuple(children(k)))]
-        return replace(s, tokens=tuple(replace(t, head=new.get(t.id, t.head)) for t in s.tokens),
-                       tree=s.tree and replace(s.tree, children=tuple(children(s.tree))))
+        tokens = tuple(replace(t, head=new.get(t.id, t.head)) for t in s.tokens)
+        return replace(s, tokens=tokens, tree=s.tree and replace(s.tree, children=tuple(children(s.tree))))
     return replace(parse, sentences=tuple(map(one, parse.sentences)))
 
 def _flat_heads(inside, ids, top): return dict.fromkeys(ids, top.head)
 def _short_heads(inside, ids, top):
-    return {} if inside[-1] is top else {t.id: top.head for t in inside if t is inside[-1] or t.head == inside[-1].id}
+    last = inside[-1]
+    return {} if last is top else {t.id: top.head for t in inside if t is last or t.head == last.id}
 
 def _leaves(c):
     if not c.children: yield c
@@ -70,13 +72,15 @@ class Fault:
     replaced: tuple[str, str] = ("", "")  # (gold sub-answer, what stands in its place)
     answer: str = ""  # the final answer instead
 
+# %% ../../nbs/13_analysis/03_seeded_faults.ipynb #9ef98077
 _node = contextvars.ContextVar("node", default=None)  # the node whose task asked last
 
 class BrokenKit(Kit):
     "A kit with a fault. What it does at other nodes, and after the broken one, is a kit's usual work."
     fault: Fault | None = None
 
-    def _hit(self, node): return self.fault and node is not None and node.kind == "phrase" and tuple(node.data["span"]) == self.fault.span
+    def _hit(self, node):
+        return self.fault and node is not None and node.kind == "phrase" and tuple(node.data["span"]) == self.fault.span
 
     async def ask(self, prompt, *, node: Node | None = None, **rest):
         _node.set(node)
@@ -85,8 +89,9 @@ class BrokenKit(Kit):
         if not self._hit(node): return value
         if f.kind == "query" and prompt.task == "subquestions": return list(f.queries)
         if f.kind == "sub-answer" and prompt.task == "subanswers":
-            return re.sub("|".join(r"\b" + r"\W+".join(map(re.escape, s.split())) + r"\b"
-                                   for s in spellings(f.replaced[0])), lambda m: f.replaced[1], value, flags=re.I)
+            right, wrong = f.replaced
+            words = "|".join(r"\b" + r"\W+".join(map(re.escape, s.split())) + r"\b" for s in spellings(right))
+            return re.sub(words, lambda m: wrong, value, flags=re.I)
         return value
 
     async def retrieve(self, queries, k=15):
@@ -97,7 +102,9 @@ class BrokenKit(Kit):
 
     def parse(self, texts):
         parses = super().parse(texts)
-        return [self.fault.parse[0](p, self.fault.parse[1]) for p in parses] if self.fault and self.fault.parse else parses
+        if not (self.fault and self.fault.parse): return parses
+        spoil, span = self.fault.parse
+        return [spoil(p, span) for p in parses]
 
 # %% ../../nbs/13_analysis/03_seeded_faults.ipynb #df41e6ef
 @dataclass(frozen=True)
@@ -126,14 +133,20 @@ def correct(question: Question, p: Prediction) -> bool:
     "The answer is right, and every sub-answer was stated in time."
     steps, nodes = _steps(question), _bottom_up(p.trace)
     first = {s.number: next((i for i, n in enumerate(nodes) if _states(n, s.answer)), None) for s in steps}
-    return (bool(steps) and worded(p.answer, question.answers) == "Success" and None not in first.values()
-            and all(first[n] <= first[s.number] and first[n] < len(nodes) - 1 for s in steps for n in s.needs if n in first))
+    if not steps or worded(p.answer, question.answers) != "Success" or None in first.values(): return False
+    needed = [(first[n], first[s.number]) for s in steps for n in s.needs if n in first]
+    return all(before <= after and before < len(nodes) - 1 for before, after in needed)
 
 def _content(text):
     "Content words, without the noun that is asked for: *In what year did she marry* says no more than *did she marry*."
     words = norm(text).split()
     return frozenset(w for before, w in zip(["", *words], words) if before not in ("what", "which")) - FUNCTION
 
+def _covers(outer, inner):
+    (a, b), (c, d) = outer.data["span"], inner.data["span"]
+    return a <= c and d <= b
+
+# %% ../../nbs/13_analysis/03_seeded_faults.ipynb #87a16f23
 def places(question: Question, p: Prediction) -> list:  # of (step, node)
     "The nodes that did their part, for each step."
     nodes, out = _bottom_up(p.trace), []
@@ -141,10 +154,11 @@ def places(question: Question, p: Prediction) -> list:  # of (step, node)
     for s in _steps(question):
         said = [n for n in nodes if _states(n, s.answer)]
         for n in said:
-            inside = [m for m in said if m is not n and n.data["span"][0] <= m.data["span"][0] and m.data["span"][1] <= n.data["span"][1]]
+            inside = any(m is not n and _covers(n, m) for m in said)  # the answer comes from below
             named = any(within(norm(name), f" {norm(q)} ") for name in s.names for q in n.data["queries"])
             alone = sum(words[n.id] == words[m.id] for m in nodes) == 1 and any(w[0].isupper() for w in n.text.split()[1:])
-            if not inside and named and alone and s.support in {h["id"] for h in n.data["hits"]}: out.append((s, n))
+            found = s.support in {h["id"] for h in n.data["hits"]}
+            if not inside and named and alone and found: out.append((s, n))
     return out
 
 # %% ../../nbs/13_analysis/03_seeded_faults.ipynb #7d7fac7a
@@ -155,9 +169,10 @@ def faults_of(
     rng: random.Random,
 ) -> list[Fault]:
     "One fault of each kind at each place, and one final answer."
-    def wrong(nodes, right): # names that are neither right nor in the question
+    def wrong(nodes, right):  # names that are neither right nor in the question
         titles = dict.fromkeys(h["title"].split(" (")[0] for n in nodes for h in n.data.get("hits", []))
-        return [t for t in titles if t and not any(states(t, r) or states(r, t) for r in right) and not states(question.question, t)]
+        def is_right(title): return any(states(title, r) or states(r, title) for r in right)
+        return [t for t in titles if t and not is_right(t) and not states(question.question, t)]
     out, nodes = [], p.trace.nodes
     for step, node in places(question, p):
         span = tuple(node.data["span"])
@@ -165,10 +180,11 @@ def faults_of(
         while around[-1].parent is not None: around.append(nodes[around[-1].parent])
         if len(around) > 1:  # the root can't be lost
             lost = rng.choice(around[:-1])
-            out.append(Fault("parse", tuple(lost.data["span"]), tuple(nodes[lost.parent].data["span"]), step.number,
-                             parse=(rng.choice((flattened, shortened)), tuple(lost.data["span"]))))
-        asked = [n.data["queries"] for o in others if o is not p
-                 for n in o.trace.nodes if n.data.get("queries") and n.text not in question.question]
+            phrase, over = tuple(lost.data["span"]), tuple(nodes[lost.parent].data["span"])
+            spoil = rng.choice((flattened, shortened))
+            out.append(Fault("parse", phrase, over, step.number, parse=(spoil, phrase)))
+        elsewhere = [n for o in others if o is not p for n in o.trace.nodes]
+        asked = [n.data["queries"] for n in elsewhere if n.data.get("queries") and n.text not in question.question]
         if asked: out.append(Fault("query", span, span, step.number, queries=tuple(rng.choice(asked))))
         out.append(Fault("retrieval", span, span, step.number, withheld=(step.support,)))
         if names := wrong([node], (step.answer, *question.answers)):
@@ -191,6 +207,7 @@ class Case:
         if self.fault.at is None: return self.prediction.trace.answer.id
         return next((n.id for n in self.prediction.trace.nodes if tuple(n.data.get("span", ())) == self.fault.at), -1)
 
+# %% ../../nbs/13_analysis/03_seeded_faults.ipynb #ad2c6e1c
 def seed_faults(
     methods: dict,  # name -> a TreeRare
     questions: list[Question],  # with their decomposition; gone through in this order
@@ -245,7 +262,8 @@ def confusion(
     "What was named for what was broken."
     kinds = list(dict.fromkeys(["parse", "query", "retrieval", "sub-answer", "aggregation", *(f.kind for f in found)]))
     def row(name, mine):
-        return (dict(broken=name, n=len(mine)) | {k: sum(f.kind == k for _, f in mine) for k in kinds}
-                | dict(node=sum(f.node == c.node for c, f in mine), both=sum((f.kind, f.node) == (c.fault.kind, c.node) for c, f in mine)))
+        named = {k: sum(f.kind == k for _, f in mine) for k in kinds}
+        node, kind = ([f.node == c.node for c, f in mine], [f.kind == c.fault.kind for c, f in mine])
+        return dict(broken=name, n=len(mine)) | named | dict(node=sum(node), both=sum(map(all, zip(node, kind))))
     both = list(zip(cases, found))
     return [row(k, mine) for k in kinds if (mine := [(c, f) for c, f in both if c.fault.kind == k])] + [row("all", both)]

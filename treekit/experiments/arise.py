@@ -28,6 +28,7 @@ def gold_facts(
     if not found: raise ValueError(f"question {question.id} ({question.dataset}) has no supporting passages in its pool to compare with")
     return "\n".join(found)
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #18c9af95
 def fact_f1(
     found: str,  # the retrieved facts, as text
     question: Question,
@@ -45,8 +46,9 @@ def by_sentence(
     if not question.facts: return question
     pieces = [(p, n, s) for p in question.paragraphs for n, s in enumerate(question.sentences(p)) if s]
     gold = set(question.facts)
-    return replace(question, paragraphs=tuple(Passage(f"{p.id}#{n}", p.title, s) for p, n, s in pieces),
-                   supporting=tuple(f"{p.id}#{n}" for p, n, _ in pieces if p.id in question.supporting and (p.title, n) in gold), meta={})
+    sentences = tuple(Passage(f"{p.id}#{n}", p.title, s) for p, n, s in pieces)
+    supporting = tuple(f"{p.id}#{n}" for p, n, _ in pieces if p.id in question.supporting and (p.title, n) in gold)
+    return replace(question, paragraphs=sentences, supporting=supporting, meta={})
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #ee06b63d
 def retrieved_facts(
@@ -93,6 +95,7 @@ def pools(
                          "searches nothing else (App. B.1)")
     return found
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #c9195735
 def by_words(
     question: str,  # a question's id or words
     questions: list[Question],
@@ -102,8 +105,13 @@ def by_words(
                 replace(questions[0], id="own", question=question, answers=(), supporting=(), facts=()))
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #e6ec919e
-def covered(row: Row) -> float: return cover_em(row.answer, row.golds)
-def f1_of_answer(row: Row) -> float: return f1(row.answer, row.golds)
+def covered(row: Row) -> float:
+    "EM (covered)."
+    return cover_em(row.answer, row.golds)
+
+def f1_of_answer(row: Row) -> float:
+    "F1 (answer)."
+    return f1(row.answer, row.golds)
 
 def scored_cells(
     results: Results,
@@ -114,18 +122,17 @@ def scored_cells(
     average = average if len({r.dataset for r in results.rows}) > 1 else ""
     rows = (results.score(covered, average=average, name="EM (covered)")
             + results.score(facts_f1, average=average, name="F1 (facts)"))
-    # no printed cell says its unit
-    percent = [r | {k: 100 * r[k] for k in ("value", "low", "high")}
-               for r in results.score(f1_of_answer, average=average, name="F1 (answer)")] if answer else []
-    return rows + percent
+    own = results.score(f1_of_answer, average=average, name="F1 (answer)") if answer else []
+    return rows + [r | {k: 100 * r[k] for k in ("value", "low", "high")} for r in own]  # no printed cell says its unit
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #bc048dcc
 def spent(results: Results) -> list[dict]:  # as `scored_cells`
     "Calls per question, and the longest chain of calls that wait for each other: what a table of minutes says on every machine."
     names = {"calls": "calls", "critical_path": "calls in a row"}
     failed = {cell: sum(bool(r.error) for r in rows) for cell, rows in results.cells().items()}
     return [dict(method=c["method"], dataset=c["dataset"], metric=name, n=c["n"],
                  failures=failed[c["method"], c["dataset"]], value=c[k], low=None, high=None)
-                 for c in results.cost() for k, name in names.items()]
+            for c in results.cost() for k, name in names.items()]
 
 def printed(
     cells: list[dict],  # from `treekit.figures.verdicts.published`

@@ -43,6 +43,7 @@ def foreign(P: Profile) -> str:  # "" if they are the paper's
     "Why the questions and documents aren't the paper's."
     return "" if P.data == "hub" else "other questions and documents than the paper's"
 
+# %% ../../nbs/12_experiments/07_rdr2.ipynb #ef50a1eb
 def read_as(
     methods: dict,  # name -> method
     reading: str,  # "paper" or "code"
@@ -50,7 +51,8 @@ def read_as(
 ) -> dict:
     "The methods in that reading, those that have such a field."
     given = dict(reading=reading, length_control=length_control)
-    return {name: configure(m, **{k: v for k, v in given.items() if hasattr(m, k)}) for name, m in methods.items()}
+    def read(method): return configure(method, **{k: v for k, v in given.items() if hasattr(method, k)})
+    return {name: read(m) for name, m in methods.items()}
 
 # %% ../../nbs/12_experiments/07_rdr2.ipynb #55b0cb2c
 def passages(trace) -> list[str]:
@@ -61,6 +63,7 @@ def as_alce(results: Results) -> Results:
     "The same rows, with what ALCE scores of an answer: its first line, without citations."
     return replace(results, rows=[replace(r, answer=without_citations(r.answer)) for r in results.rows])
 
+# %% ../../nbs/12_experiments/07_rdr2.ipynb #bd8d37d2
 def readings(question: Question) -> list[tuple[str, ...]]:
     "The short answers that passages should hold: of each reading, or of each item of a list."
     if not (found := [p.answers for p in question.qa_pairs if p.answers] or list(question.answer_groups)):
@@ -75,9 +78,11 @@ def _of_passages(key):
 PASSAGES = {"P-EM": _of_passages("em"), "P-HIT": _of_passages("hit"), "P-SCORE": _of_passages("score"), "P-Len": _of_passages("len")}
 
 # %% ../../nbs/12_experiments/07_rdr2.ipynb #b6f67509
-# Tables 5 and 6
-COLUMNS = {"asqa": ("EM", "HIT", "Dis-F1", "ROUGE-L", "MAUVE", "Len"), "qampari": ("F1-5", "F1", "R-5", "REC", "Pre"),
-           "eli5": ("Cla", "MAUVE", "Len")}
+COLUMNS = {  # Tables 5 and 6
+    "asqa": ("EM", "HIT", "Dis-F1", "ROUGE-L", "MAUVE", "Len"),
+    "qampari": ("F1-5", "F1", "R-5", "REC", "Pre"),
+    "eli5": ("Cla", "MAUVE", "Len"),
+}
 _KIT = {("asqa", "EM"): "STR-EM", ("qampari", "REC"): "Recall"}  # what the kit calls it
 
 def mauve_rows(
@@ -88,18 +93,20 @@ def mauve_rows(
     rows, features = [], language_features(results.profile.features if results.profile else "offline")
     for (method, d), own in results.cells().items():
         if d != dataset: continue
-        there = [r for r in own if r.question.long_answers]
-        why = (f"not applicable: {len(own) - len(there)} of {len(own)} questions of {d} have no reference answers"
-               if len(there) < len(own) else "not applicable: fewer than two questions" if len(own) < 2 else "")
-        value = None if why else mauve_of_texts([r.question.question for r in own],
-                                                [r.question.long_answers[0] for r in own],
-                                                ["" if r.error else r.answer for r in own], features)
-        reason = why or (f"judged by {features.name}" if isinstance(features, HashedWords) else "")
-        rows.append(dict(method=method, dataset=d, metric="MAUVE", n=len(there),
-                         failures=sum(bool(r.error) for r in own), value=value, low=None, high=None,
-                         **(dict(reason=reason) if reason else {})))
+        n, lack = sum(bool(r.question.long_answers) for r in own), sum(not r.question.long_answers for r in own)
+        value, reason = None, ""
+        if lack: reason = f"not applicable: {lack} of {len(own)} questions of {d} have no reference answers"
+        elif len(own) < 2: reason = "not applicable: fewer than two questions"
+        else:
+            questions, references = ([r.question.question for r in own], [r.question.long_answers[0] for r in own])
+            value = mauve_of_texts(questions, references, ["" if r.error else r.answer for r in own], features)
+            if isinstance(features, HashedWords): reason = f"judged by {features.name}"
+        row = dict(method=method, dataset=d, metric="MAUVE", n=n, failures=sum(bool(r.error) for r in own),
+                   value=value, low=None, high=None)
+        rows.append(row | (dict(reason=reason) if reason else {}))
     return rows
 
+# %% ../../nbs/12_experiments/07_rdr2.ipynb #879cb69e
 def scored_cells(
     results: Results,
     columns: dict = COLUMNS,  # data set -> printed metrics
@@ -128,8 +135,9 @@ def paragraphed(
             pieces[-1].append(s)
         return "\n".join(" ".join(p) for p in pieces)
     def whole(text): return "\n".join(cut(line) for line in text.splitlines())
-    return (record | {k: whole(record[k]) for k in ("text", "summary") if record.get(k)}
-            | ({"sections": [paragraphed(s, words) for s in record["sections"]]} if record.get("sections") else {}))
+    cut_record = record | {k: whole(record[k]) for k in ("text", "summary") if record.get(k)}
+    if record.get("sections"): cut_record["sections"] = [paragraphed(s, words) for s in record["sections"]]
+    return cut_record
 
 # %% ../../nbs/12_experiments/07_rdr2.ipynb #f58382b3
 def articles(
@@ -140,6 +148,7 @@ def articles(
     if not found: raise UsageError(f"no file articles_*.jsonl in {Path(folder).name!r}: this study needs articles with sections")
     return found
 
+# %% ../../nbs/12_experiments/07_rdr2.ipynb #855a00a2
 def linked(
     folder: str | Path,  # with the articles, and asqa.dev.jsonl
     records: Iterable[dict],  # from `articles`
@@ -151,6 +160,7 @@ def linked(
     if not found: raise UsageError("no article is linked with an ASQA question here (asqa_ids), so there is nothing to route")
     return found[:n]
 
+# %% ../../nbs/12_experiments/07_rdr2.ipynb #d55bc738
 def saved_articles(
     records: Iterable[dict],
     name: str,  # of the file

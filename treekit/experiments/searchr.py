@@ -40,12 +40,14 @@ def navigator(
     if stage == LAST: return None
     raise UsageError(f"there is no navigator {stage!r} here: name the profile of its model")
 
+# %% ../../nbs/12_experiments/06_searchr.ipynb #aee1e548
 def joined(*results: Results) -> Results:
     "The rows of several runs of the same questions as one."
     if not results: raise UsageError("no row could be run")
     return replace(results[0], rows=[row for r in results for row in r.rows],
                    indexing={k: v for r in results for k, v in r.indexing.items()})
 
+# %% ../../nbs/12_experiments/06_searchr.ipynb #5514410e
 def run_rows(
     methods: dict,  # printed name -> method
     questions: dict,  # data set -> its questions
@@ -55,8 +57,10 @@ def run_rows(
     seed: int = 0,  # of the tiny one's training
 ) -> Results:
     "Run a table's rows, each with its navigator."
-    parts = {}
-    for name, m in methods.items(): parts.setdefault(stages.get(name, LAST) if "navigator" in needs_of(m) else "", {})[name] = m
+    parts = {}  # stage, or "" for methods without a navigator -> methods
+    for name, method in methods.items():
+        stage = stages.get(name, LAST) if "navigator" in needs_of(method) else ""
+        parts.setdefault(stage, {})[name] = method
     found = []
     for stage, some in parts.items():
         try: chat = navigator(P, stage, seed, named) if stage else None
@@ -71,8 +75,8 @@ def printed(
     cells: list[dict],  # from `treekit.figures.verdicts.published`
 ) -> list[dict]:
     "The printed cells, each group called by the model that answers."
-    return [c | dict(group=c["group"].removeprefix("Llama-3.1-8B+").removesuffix(" (answer generator)"),
-                     method=c["method"].replace("NaiveRAG", "NativeRAG")) for c in cells]
+    def group(c): return c["group"].removeprefix("Llama-3.1-8B+").removesuffix(" (answer generator)")
+    return [c | dict(group=group(c), method=c["method"].replace("NaiveRAG", "NativeRAG")) for c in cells]
 
 # %% ../../nbs/12_experiments/06_searchr.ipynb #5c666758
 def scored_cells(
@@ -82,12 +86,13 @@ def scored_cells(
     "The cells of a table that were run."
     return experiments.scored_cells(results, dict.fromkeys(SETS, metrics), average="", over=())
 
+# %% ../../nbs/12_experiments/06_searchr.ipynb #4346c640
 def against(
     results: Results,
     ours: str,  # the row that others are compared with
     metrics: tuple = ("F1", "EM"),
 ) -> list[dict]:  # method, dataset, metric, n, gained, lost, difference, low, high, p, p_t
-    "Ours against each other row, paired by question, in percent: sign flips, and the paper's own test, a two-sided t-test (Table 2)."
+    "Ours against each other row, paired by question, in percent: sign flips, and the paper's two-sided t-test (Table 2)."
     from scipy.stats import ttest_rel
     out = []
     for metric in metrics:
@@ -97,6 +102,7 @@ def against(
             pairs = [(100 * a, 100 * b) for a, b in zip(own, values[ours, dataset])]
             if len(pairs) < 2: continue
             spread = len({b - a for a, b in pairs}) > 1  # without any there is no t
-            out.append(dict(method=method, dataset=experiments.PRINTED.get(dataset, dataset), metric=metric)
-                       | experiments.paired_difference(pairs) | dict(p_t=float(ttest_rel(*zip(*pairs)).pvalue) if spread else None))
+            p_t = float(ttest_rel(*zip(*pairs)).pvalue) if spread else None
+            cell = dict(method=method, dataset=experiments.PRINTED.get(dataset, dataset), metric=metric)
+            out.append(cell | experiments.paired_difference(pairs) | dict(p_t=p_t))
     return out

@@ -29,6 +29,7 @@ def states_below(trace, node, after=None):
     "A state's children that were there after a round."
     return [c for c in trace.children(node) if "changes" in c.data and visits_and_value(c, after)]
 
+# %% ../../nbs/14_figures/08_arise.ipynb #b226fd25
 def show_search(
     trace: Trace,
     after: int | None = None,  # a round; None: the last

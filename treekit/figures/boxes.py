@@ -66,9 +66,13 @@ def put_text(
     ax.text(x, y, text, size=size, weight=weight, family=fonts(), va="baseline", ha=ha, parse_math=False)
 
 # %% ../../nbs/14_figures/03_boxes.ipynb #353dae0b
-def heading(text, lines=1): return text, True, "", lines  # a bold part of a box
+def heading(text: str, lines: int = 1) -> tuple:
+    "A bold part of a box."
+    return text, True, "", lines
 
-def entry(text, lines, mark=""): return text, False, mark, lines  # any other part
+def entry(text: str, lines: int, mark: str = "") -> tuple:
+    "A part in normal letters, with a hanging mark."
+    return text, False, mark, lines
 
 # %% ../../nbs/14_figures/03_boxes.ipynb #35f72b9e
 class Block:

@@ -24,6 +24,7 @@ def find_line(
                          f"{where.__qualname__}; put the listing right")
     return f"{where.__module__}.{where.__qualname__}", *hits[0]
 
+# %% ../../nbs/14_figures/06_listing.ipynb #72f34c86
 def listing_rows(
     lines: Iterable[tuple[object, str, list[tuple[Callable, str]]]],  # line number, what the algorithm says, the code that does it
 ) -> list[dict]:  # one row for each piece of code

@@ -105,6 +105,7 @@ def document_to_show(trace: Trace) -> Node:
         return any(v.data["heading"] is not None and v.data["answers"] for v in views), len(views)
     return max(found, key=rank)
 
+# %% ../../nbs/14_figures/09_rdr2.ipynb #b321f34d
 def tree_behind(
     documents,  # `treekit.corpora.lookup.Documents`
     document: Node,  # of a trace

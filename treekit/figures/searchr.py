@@ -28,6 +28,7 @@ def why_informative(hit: dict) -> str:
     "What a passage owes its informativeness to, in a line; empty where it has none."
     return ", ".join(f"{e['name']}: rank {e['rank']}, {e['importance']} below" for e in hit.get("entities", []))
 
+# %% ../../nbs/14_figures/11_searchr.ipynb #89e9eb8f
 def passages_read(
     node: Node,  # a sub-question's step
 ) -> tuple[list[dict], list[dict]]:  # with informativeness, the most first; without, in their order

@@ -8,7 +8,7 @@ __all__ = ['draw_tree', 'draw_beside', 'draw_overview']
 # %% ../../nbs/14_figures/04_trees.ipynb #d41fabdc
 from ..config import UsageError
 from ..core.escaping import printable
-from ..core.method import Node, Trace
+from ..core.method import Trace
 from ..core.trace_text import node_facts, node_label
 from .boxes import SIZE, Block, arrow, canvas, entry, heading, place_in_slots, put_text
 from .plots import COLUMN, PAGE

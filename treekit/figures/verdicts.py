@@ -10,7 +10,7 @@ __all__ = ['VERDICTS', 'CELL_FIELDS', 'published', 'group_for', 'verdict', 'comp
 import csv, re
 from pathlib import Path
 
-from ..config import UsageError, choose, root
+from ..config import choose, root
 from ..core.escaping import md
 from ..experiments.tables import PRINTED
 
