@@ -15,7 +15,7 @@ from treekit.syntax.entities import Annotated, Annotations, Shape, annotated_tex
 from treekit.experiments.provide import Corpus
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Kit
-from treekit.papers.searchr.references import heard
+from treekit.language.references import parse_history
 from treekit.figures.report import published
 from treekit.experiments.run import run
 from treekit.baselines.search_r1 import AGAIN, CLOSING, SEARCH_R1, TURN, SearchR1, read_turn, reward, rollout
@@ -76,9 +76,9 @@ class Scripted:
         documents = " ".join(d.stated for d in given.get("documents", []))
         if name == "paths.navigate": said = self.path
         elif name == "paths.unclear": said = "Yes"
-        elif name == "paths.reformulate": said = given["question"].replace("this author", heard(given["history"])[0][2])
+        elif name == "paths.reformulate": said = given["question"].replace("this author", parse_history(given["history"])[0][2])
         elif name == "chainrag.suffices": said = "Yes" if self.enough([d.stated for d in given["documents"]]) else "No"
-        elif name == "paths.integrate": said = f"Explanation: so it is.\nFINAL: {heard(given['history'])[-1][2]}"
+        elif name == "paths.integrate": said = f"Explanation: so it is.\nFINAL: {parse_history(given['history'])[-1][2]}"
         else: said = "FINAL: " + ("Ida Roth" if given["question"].startswith("Who") and "by Ida" in documents else "Tarn" if "birthplace is Tarn" in documents else "Orle" if "author is Orle" in documents else "unknown")
         return [Completion(said)]
 
@@ -193,7 +193,7 @@ def test_the_neighbours_of_what_joined_come_next():
 def test_answers_or_contexts_are_integrated():
     answers, kit = asked(ChainRAG())
     [given] = kit.llm.named("paths.integrate")
-    assert heard(given["history"]) == [(0, "Who is the author of Grey Harbour?", "Ida Roth"), (1, "What is the birthplace of Ida Roth?", "Tarn")] and given["question"] == ASKED.question
+    assert parse_history(given["history"]) == [(0, "Who is the author of Grey Harbour?", "Ida Roth"), (1, "What is the birthplace of Ida Roth?", "Tarn")] and given["question"] == ASKED.question
     contexts, kit = asked(ChainRAG(integration="contexts", seeds=3))
     last = kit.llm.asked[-1].inputs
     assert not kit.llm.named("paths.integrate") and last["question"] == ASKED.question and len(last["documents"]) == len({s for some in sentences(contexts) for s in some})

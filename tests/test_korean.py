@@ -150,8 +150,7 @@ def test_queries_whose_nouns_carry_particles(world):
 
 def share(questions, documents):
     from treekit.scoring.metrics import em
-    from treekit.offline.tasks import HANDLERS
-    import treekit.offline.chat  # registers the handlers
+    from treekit.offline.chat import HANDLERS
     return sum(em(HANDLERS["answer"](question=q.question, documents=documents(q))["answer"], q.answers) for q in questions) / len(questions)
 
 
@@ -171,8 +170,7 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
     "Each step of a gold decomposition, its slots filled with what was found before."
     import re
     from treekit.scoring.metrics import em
-    from treekit.offline.tasks import HANDLERS
-    import treekit.offline.chat
+    from treekit.offline.chat import HANDLERS
     right = total = 0
     for q in world.questions("bridge", 40):
         found = []
@@ -185,8 +183,7 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
 
 
 def test_who_asks_in_english_is_answered_in_english():
-    from treekit.offline.tasks import HANDLERS
-    import treekit.offline.chat
+    from treekit.offline.chat import HANDLERS
     p = Passage("1", "The Glass Heron", "The Glass Heron is a 1974 film directed by Mavel Orrin.")
     assert HANDLERS["answer"](question="Who directed The Glass Heron?", documents=[p])["answer"] == "Mavel Orrin"
     assert HANDLERS["answer"](question="소르의 인구는?", documents=[])["answer"] == "알 수 없음"

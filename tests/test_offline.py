@@ -9,10 +9,10 @@ from treekit.config import UsageError
 from treekit.core.types import Passage
 from treekit.core.llm import PROMPTS, Prompt, Request
 from treekit.core.replies import FINAL
-from treekit.offline.following import explicit, pages
+from treekit.offline.pages import explicit, pages
 from treekit.registry import MODULES
-from treekit.offline.chat import ExtractiveChat, likelihood
-from treekit.offline.tasks import HANDLERS, answer, answer_ambiguous, subanswers, subquestions
+from treekit.offline.chat import HANDLERS, ExtractiveChat, likelihood
+from treekit.offline.tasks import answer, answer_ambiguous, subanswers, subquestions
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 LAMP = [

@@ -19,8 +19,7 @@ from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
 from treekit.experiments.run import run
 from treekit.scoring.statistics import bootstrap, paired_test
 from treekit.core.store import Store
-import treekit.offline.chat  # registers every handler
-from treekit.offline.tasks import HANDLERS
+from treekit.offline.chat import HANDLERS
 from treekit.offline.routing import View, chosen, lines, route
 
 REAL = Path(__file__).resolve().parents[1].parent / "shared" / "data"

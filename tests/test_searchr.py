@@ -17,8 +17,8 @@ from treekit.retrieval.informativeness import Steps
 from treekit.core.llm import CallFailed, OpenAIChat
 from treekit.core.method import Kit
 from treekit.papers.searchr.paths import EXAMPLE, GENERATE, LONGEST, MOST, NAVIGATE, PATH, PATHS, checked, read_path, read_paths, told_answer
-from treekit.papers.searchr.references import UNFOUND
-from treekit.papers.searchr.references import dangling, heard, references, resolved, styled, told
+from treekit.language.references import UNFOUND, depends_on, parse_history, render_history, resolve_references, slots_to_words
+from treekit.papers.searchr.references import dangling
 from treekit.experiments.run import run
 from treekit.papers.searchr.method import METHODS, TABLE3, TABLE7, SearchR
 from treekit.core.store import Store, StoredChat
@@ -259,11 +259,11 @@ def test_any_reply_gives_a_path_that_can_be_asked(text):
         assert all(isinstance(q, str) for q in path)
         asked, _ = checked(path, "The question?")
         assert 1 <= len(asked) <= MOST and all(q.strip() and len(q) <= LONGEST for q in asked)
-        needs = references(asked)
+        needs = depends_on(asked)
         assert all(n < i for i, some in enumerate(needs) for n in some) and len(dangling(asked)) == len(asked)
         earlier = [(i, q, "Ada Roth") for i, q in enumerate(asked)]
-        for i, q in enumerate(asked): assert "\ud800" not in resolved(q, earlier[:i])
-        assert references(styled(asked)) == needs
+        for i, q in enumerate(asked): assert "\ud800" not in resolve_references(q, earlier[:i])
+        assert depends_on(slots_to_words(asked)) == needs
     assert isinstance(NAVIGATE.read(text).value, list) and isinstance(GENERATE.read(text).value, list)
 
 
@@ -278,12 +278,12 @@ def test_what_is_written_is_read_again(paths):
 @given(st.lists(st.tuples(st.integers(0, 30), TEXTS, TEXTS), max_size=5))
 def test_history_is_read_as_it_is_told(rows):
     rows = [(n, " ".join(q.split()), " ".join(a.replace("→", "->").split())) for n, q, a in rows]
-    assert heard("\n".join(told(*row) for row in rows)) == [(n, q, "" if a == UNFOUND else a) for n, q, a in rows]
+    assert parse_history(render_history(rows)) == [(n, q, "" if a == UNFOUND else a) for n, q, a in rows]
 
 
 def test_slots_keep_their_meaning_when_something_is_left_out():
     assert checked(["Who made X?", "who made X", "Where was #2 born?", "", "When did #3 end?", "Is #4 big?"], "?")[0] == ("Who made X?", "Where was #1 born?", "When did #2 end?", "Is #0 big?")
-    assert dangling(["Who made X?", "Is #0 big?"])[1] == ("#0",) and references(["Who made X?", "Is #0 big?"])[1] == ()
+    assert dangling(["Who made X?", "Is #0 big?"])[1] == ("#0",) and depends_on(["Who made X?", "Is #0 big?"])[1] == ()
 
 
 # --- what a sub-question refers to
@@ -295,10 +295,10 @@ def gold(path): return tuple(tuple(sorted({int(n) - 1 for n in re.findall(r"#(\d
 def test_the_worlds_decompositions(name):
     for q in load(name, "world", n=150):
         path = [s.question for s in q.decomposition]
-        found = references(path)
+        found = depends_on(path)
         for i, (mine, theirs) in enumerate(zip(found, gold(path))):
             assert mine == theirs or i == len(path) - 1 and not theirs and path[i] == q.question, (path, mine)  # a comparison, after what it compares: it waits for them
-        assert references(styled(path)) == found
+        assert depends_on(slots_to_words(path)) == found
 
 
 def test_real_musique_decompositions():
@@ -306,9 +306,9 @@ def test_real_musique_decompositions():
     files = [f for f in (folder / "musique_trainset.jsonl", folder / "musique.dev.jsonl") if f.is_file()]
     if not files: pytest.skip("no real questions here")
     paths = [[s["question"] for s in json.loads(line)["decomposition"]] for f in files for line in f.open()]
-    wrong = [(p[:i + 1], a) for p in paths for i, (a, b) in enumerate(zip(references(p), gold(p))) if a != b]
+    wrong = [(p[:i + 1], a) for p in paths for i, (a, b) in enumerate(zip(depends_on(p), gold(p))) if a != b]
     assert sum(map(len, paths)) > 500 and len(wrong) <= 1, wrong
-    assert all(references(styled(p)) == references(p) for p in paths)
+    assert all(depends_on(slots_to_words(p)) == depends_on(p) for p in paths)
 
 
 WORDS = [  # what models write, and what the last sub-question builds on
@@ -335,7 +335,7 @@ WORDS = [  # what models write, and what the last sub-question builds on
 
 
 @pytest.mark.parametrize("path, expected", WORDS, ids=[p[-1][:40] for p, _ in WORDS])
-def test_words_of_models(path, expected): assert references(path)[-1] == expected
+def test_words_of_models(path, expected): assert depends_on(path)[-1] == expected
 
 
 def test_the_prompts_say_what_the_paper_s_say():

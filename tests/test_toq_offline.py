@@ -9,7 +9,7 @@ from treekit.config import load_profile
 from treekit.core.types import Passage
 from treekit.corpora.load import load, load_corpus
 from treekit.experiments.toq import ABSTAINS, CAUSES, cause, right
-from treekit.offline.tasks import HANDLERS
+from treekit.offline.chat import HANDLERS
 from treekit.experiments.run import run
 from treekit.papers.toq.method import METHODS, TreeOfQuestion
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from ..config import Profile
 from ..figures.drawing import _Block, _bottom_up, _canvas, _label, clean, facts
 from .attribution import NOT_APPLICABLE, Finding, by_attribution
-from .outcome_rules import OUTCOMES, states
+from ..language.answer_wording import states
+from .outcome_rules import OUTCOMES
 from .outcomes import NO_ANSWER, agreement, by_hand, by_judge, by_rule, read_annotations
 from ..figures.report import HATCHES, PAGE, PALETTE, house_style
 from ..experiments.run import Row

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from ..config import Profile, UsageError, nearest
 from ..core.types import Question
-from .outcome_rules import OUTCOMES, worded
+from ..language.answer_wording import worded
+from .outcome_rules import OUTCOMES
 from ..core.llm import Prompt
 from ..core.replies import Format
 from ..core.method import Kit, Prediction, Trace

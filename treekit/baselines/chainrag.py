@@ -24,7 +24,7 @@ from ..core.llm import Prompt
 from ..core.replies import FINAL
 from ..core.method import Kit, Node, Prediction, check_fields, cited, together
 from ..papers.searchr.paths import INTEGRATE, NAVIGATE, REFORMULATE, UNCLEAR, YES_NO, checked, rewritten, told_answer
-from ..papers.searchr.references import UNFOUND, references, told
+from ..language.references import UNFOUND, depends_on, render_history
 from ..retrieval.dense import CrossEncoder, embedder
 
 # %% ../../nbs/09_baselines/05_chainrag.ipynb #1c6b1fad
@@ -231,7 +231,7 @@ def history(
     nodes,  # of sub-questions that were answered
 ) -> str:  # a line each
     "What was asked and answered, as the prompts show it."
-    return "\n".join(told(n.data["number"] - 1, n.data["queries"][0], n.data["evidence"]) for n in nodes)
+    return render_history((n.data["number"] - 1, n.data["queries"][0], n.data["evidence"]) for n in nodes)
 
 @dataclass(frozen=True)
 class ChainRAG:
@@ -261,7 +261,7 @@ class ChainRAG:
         node = kit.trace.add("path", "", parent=root)
         graph, parts = await together([self.graph(kit), kit.ask(NAVIGATE, node=node, question=text, remaining=5)])
         path, notes = checked(parts, text, most=self.steps)
-        needs = references(path)
+        needs = depends_on(path)
         node.text, node.notes = " → ".join(path), node.notes + list(notes)
         node.data |= dict(path=list(path), references=[list(n) for n in needs])
         if graph.unparsed: root.notes.append(f"{graph.unparsed} passages have no parse: each is one sentence")

@@ -9,6 +9,8 @@ __all__ = ['Passage', 'Step', 'QAPair', 'Question']
 import re
 from dataclasses import dataclass, field
 
+from ..language.sentences import stops
+
 # %% ../../nbs/02_core/00_types.ipynb #9f815180
 @dataclass(frozen=True)
 class Passage:
@@ -67,5 +69,5 @@ class Question:
 
     def sentences(self, passage: Passage) -> list[str]:
         "A passage of its pool in sentences: as its record cuts it (`meta[\"sent_ends\"]`, by passage id), else at full stops."
-        ends = self.meta.get("sent_ends", {}).get(passage.id) or [m.start() for m in re.finditer(r"(?<=[.?!])\s", passage.text)] + [len(passage.text)]
+        ends = self.meta.get("sent_ends", {}).get(passage.id) or stops(passage.text)
         return [passage.text[a:b].strip() for a, b in zip([0, *ends], ends)]

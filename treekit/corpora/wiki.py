@@ -16,7 +16,8 @@ from typing import Protocol
 from .identity import corpus_hash
 from ..config import UsageError, work_dir
 from ..core.types import Passage
-from ..offline.reading import norm, sentences
+from ..language.normal_forms import title_key
+from ..language.sentences import sentences
 
 # %% ../../nbs/03_corpora/09_wiki.ipynb #90ee0f08
 @dataclass(frozen=True)
@@ -50,8 +51,6 @@ class Wiki(Protocol):
     def similar(self, title: str, n: int = 5) -> list[str]: ...  # titles of pages that exist, the likeliest first
 
 # %% ../../nbs/03_corpora/09_wiki.ipynb #65504e0a
-def _key(title): return re.sub(r"^the (?=\S)", "", norm(title))
-
 _APART = re.compile(r"\s*\([^()]*\)\s*$|,\s.*$")  # what tells namesakes apart
 
 def _trigrams(key):
@@ -92,8 +91,8 @@ class CorpusWiki:
         "Titles by their words, and by their words without what tells namesakes apart."
         whole, bare = defaultdict(list), defaultdict(list)
         for title in self._pages:
-            whole[_key(title)].append(title)
-            bare[_key(_APART.sub("", title))].append(title)
+            whole[title_key(title)].append(title)
+            bare[title_key(_APART.sub("", title))].append(title)
         return whole, bare
 
     @cached_property
@@ -102,7 +101,7 @@ class CorpusWiki:
         import numpy as np
         found, sizes = defaultdict(list), []
         for i, title in enumerate(self._pages):
-            grams = _trigrams(_key(title))
+            grams = _trigrams(title_key(title))
             sizes.append(len(grams))
             for g in grams: found[g].append(i)
         return {g: np.array(at, np.int32) for g, at in found.items()}, np.array(sizes), list(self._pages)
@@ -116,7 +115,7 @@ class CorpusWiki:
             asked = " ".join(title.replace("_", " ").split())
             if page := self._pages.get(asked): return page
             whole, bare = self._names
-            if not (key := _key(asked)): return None
+            if not (key := title_key(asked)): return None
             same = whole.get(key) or (named if len(named := bare.get(key, [])) == 1 else [])
             return self._pages[same[0]] if same else None
 
@@ -130,8 +129,8 @@ class CorpusWiki:
         import numpy as np
         with self._lock:
             asked = " ".join(title[:300].split())
-            first = self._names[1].get(_key(asked)) or self._names[1].get(_key(_APART.sub("", asked)), [])
-            (postings, sizes, titles), grams = self._grams, _trigrams(_key(asked))
+            first = self._names[1].get(title_key(asked)) or self._names[1].get(title_key(_APART.sub("", asked)), [])
+            (postings, sizes, titles), grams = self._grams, _trigrams(title_key(asked))
             shared = [postings[g] for g in grams if g in postings]
             dice = 2 * np.bincount(np.concatenate(shared), minlength=len(titles)) / (sizes + len(grams)) if shared else np.zeros(0)
             likely = np.flatnonzero(dice >= least)

@@ -19,7 +19,7 @@ from ..core.types import Question
 from ..corpora.load import _lines, load
 from ..core.method import configure
 from ..scoring.metrics import HashedWords, NotApplicable, language_features, mauve_of_texts, passage_scores, without_citations
-from ..offline.reading import sentences
+from ..language.sentences import sentences
 from ..figures.report import compare
 from .run import Results
 

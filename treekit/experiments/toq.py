@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PRINTED_AS', 'setting', 'MODEL', 'METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'CAUSES', 'questions_of', 'by_model',
-           'evaluation', 'right', 'first_sentence', 'score', 'on_hundred', 'against', 'at_level', 'by_level',
-           'resolved', 'steps_between', 'undecomposed', 'found_in', 'cause']
+           'evaluation', 'right', 'score', 'on_hundred', 'against', 'at_level', 'by_level', 'resolved', 'steps_between',
+           'undecomposed', 'found_in', 'cause']
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #7e5c5152
 import re
@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from ..language.sentences import response_opening
 from . import tables as experiments
 from ..config import Profile, UsageError
 from ..core.types import Passage, Question
@@ -67,11 +68,7 @@ def right(
 ) -> float | None:  # None: no gold answer
     "Whether a response's first sentence covers a gold answer, and it doesn't say that it found none."
     if not question.answers: return None
-    return 0.0 if ABSTAINS.search(response) else cover_em(first_sentence(response), question.answers)
-
-def first_sentence(text: str) -> str:
-    "Up to the first full stop that ends a sentence."
-    return re.split(r"(?<=[다요]\.)\s|(?<=[a-z\d]\.)\s(?=[A-Z])", text.strip())[0]
+    return 0.0 if ABSTAINS.search(response) else cover_em(response_opening(response), question.answers)
 
 def _cell(method, dataset, metric, values, failures, **more):
     value, low, high = bootstrap(values)

@@ -13,6 +13,7 @@ __all__ = ['METRICS', 'STAND_INS', 'normalise', 'NotApplicable', 'em', 'covers',
 import re, string
 from collections import Counter
 from functools import cache
+from ..language.words import stop_words
 from ..config import UsageError
 from ..core.types import Question
 from ..language.morphemes import has_hangul
@@ -108,12 +109,7 @@ def recall(answer: str, golds) -> float:
     return token_scores(answer, golds)[2]
 
 # %% ../../nbs/07_scoring/01_metrics.ipynb #2d609223
-_STOP = frozenset("i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it its itself "
-    "they them their theirs themselves what which who whom this that these those am is are was were be been being have has had having do does did "
-    "doing a an the and but if or because as until while of at by for with about against between into through during before after above below to "
-    "from up down in out on off over under again further then once here there when where why how all any both each few more most other some such no "
-    "nor not only own same so than too very s t can will just don should now d ll m o re ve y ain aren couldn didn doesn hadn hasn haven isn ma "
-    "mightn mustn needn shan shouldn wasn weren won wouldn".split())
+_STOP = stop_words("claims")
 
 def _content(text): return [word for word in normalise(text).split() if word not in _STOP]
 

@@ -19,7 +19,7 @@ from ..config import UsageError, choose, root, work_dir
 from ..core.types import Question
 from ..corpora.load import load, load_corpus
 from .sft import Example, Recipe, adapted, digest, encode, generate, kept, load_model, pinned, save_model, tiny_model, tokenizer_of, train, trained_by
-from ..offline.following import names_in
+from ..language.names import names_in
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
 from ..core.method import Kit, together

@@ -16,7 +16,7 @@ from ...core.llm import Prompt, ScoringUnsupported
 from ...core.replies import TEXT, Format
 from ...core.method import Kit, Prediction, cited
 from ...scoring.metrics import f1, normalise
-from ...offline.reading import sentences
+from ...language.sentences import sentences
 from .readers import LIST, READ, Reader, about, kind_of, read
 
 # %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #7ad30f6c

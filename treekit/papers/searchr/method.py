@@ -19,7 +19,8 @@ from ...core.llm import Prompt
 from ...core.replies import FINAL
 from ...core.method import Kit, Node, Prediction, check_fields, cited, together
 from .paths import GENERATE, INTEGRATE, MOST, NAVIGATE, REFORMULATE, UNCLEAR, checked, rewritten, told_answer
-from .references import UNFOUND, dangling, references, told
+from ...language.references import UNFOUND, depends_on, render_history
+from .references import dangling
 
 # %% ../../../nbs/10_papers/4_searchr/02_method.ipynb #6ac4eece
 async def navigated(
@@ -98,7 +99,7 @@ def history(
     steps: list[Step],  # in the path's order
 ) -> str:  # a line each
     "What was asked and answered, as the prompts show it."
-    return "\n".join(told(s.number, s.asked, s.answer) for s in steps)
+    return render_history((s.number, s.asked, s.answer) for s in steps)
 
 # %% ../../../nbs/10_papers/4_searchr/02_method.ipynb #6b3c36b6
 async def reformulated(
@@ -207,7 +208,7 @@ class SearchR:
         node = kit.trace.add("path", "", parent=root)
         if path is None: path = await navigated(kit, question, node, self.navigator, remaining=5)
         path, notes = checked(path, question, self.max_steps)
-        refers = references(path)
+        refers = depends_on(path)
         steps = [Step(i, q, kit.trace.add("sub-question", q, parent=node, number=i + 1, needs=[n + 1 for n in refers[i]]), refers[i], tuple(range(i)) if self.order == "chain" else refers[i]) for i, q in enumerate(path)]
         for step, lost in zip(steps, dangling(path)): step.node.notes += [f"nothing earlier is {said!r}; asked as it stands" for said in lost]
         for step in reversed(steps): step.ahead = max((3 + s.ahead for s in steps if step.number in s.waits), default=1)

@@ -11,7 +11,6 @@ import json, re
 
 from ...core.replies import FINAL, Format, TEXT, found_json, tolerant
 from ...core.llm import Prompt
-from .references import UNFOUND, dangling, heard, references, resolved, told
 
 # %% ../../../nbs/10_papers/4_searchr/01_paths.ipynb #84e7e40f
 EXAMPLE = ("Who leads the club that plays at Sark Park?", ["Which club plays at Sark Park?", "Who leads this club?"], ["What is the name of the club whose ground is Sark Park?", "Who is the leader of this club?"])  # a question, and two paths
