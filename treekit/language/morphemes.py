@@ -25,12 +25,14 @@ def is_korean(
     "Whether at least a third of a text's letters are Hangul."
     return has_hangul(text) and len(_HANGUL.findall(text := unicodedata.normalize("NFC", text))) * 3 >= len(_LETTERS.findall(text))
 
-_OPENING = re.compile(r"\W*(?:(?:in|on|at|of|to|from|for|by|with) )?(?:what|who|whom|whose|which|where|when|why|how|is|are|was|were|does?|did|can|could|will|would|should|has|have|had|tell|give|name|list|explain|describe|recommend|please|show|find|compare)(?:'s)?\b", re.I)
+_OPENING = re.compile(
+    r"\W*(?:(?:in|on|at|of|to|from|for|by|with) )?(?:what|who|whom|whose|which|where|when|why|how|is|are|was|were|does?|did|can|could"
+    r"|will|would|should|has|have|had|tell|give|name|list|explain|describe|recommend|please|show|find|compare)(?:'s)?\b", re.I)
 
 def korean_question(
     text: str,
 ) -> bool:
-    "Whether a question is asked in Korean: a third of its letters are Hangul, or it ends in a Hangul word, as Korean sentences do however much they name in Latin letters, and doesn't begin as English ones do."
+    "Whether a question is asked in Korean: a third of it is Hangul, or it ends in a Hangul word and doesn't begin as English ones do."
     last = next((w for w in reversed(text.split()) if _LETTERS.search(w)), "")
     return is_korean(text) or has_hangul(last) and not _OPENING.match(text)
 
