@@ -62,7 +62,7 @@ def plain(text: str) -> str:
     return "".join(c for i, c in enumerate(text)
                    if unicodedata.category(c)[0] in "LNM" or c == "." and text[i - 1:i].isdigit() and text[i + 1:i + 2].isdigit())
 
-# %% ../../nbs/01_language/03_answer_equality.ipynb #59a5cb73
+# %% ../../nbs/01_language/03_answer_equality.ipynb #dee5cc43
 _BEHIND = re.compile(r"(?:은|는|이|가|을|를|과|와|의|도|만|에|에서|에서는|에게|에게서|께서|으로|로|으로서|로서|까지|부터|라고|이라고|랑|이랑|"
                      r"(?:이|)(?:다|며|고|었다|였다|었습니다|였습니다|에요|예요|야|란다|라네)|입니다|임|인데요?|이었음|였음|이죠|죠|요|씨)$")
 _UNIT = re.compile(rf"(?<=\d)(?:{_COUNTERS})$")
@@ -79,6 +79,7 @@ def same_answer(
     if said == wanted or _ends(said, wanted) or _ends(wanted, said): return True
     return any(_UNIT.sub("", a) == b and b.replace(".", "").isdigit() for a, b in ((said, wanted), (wanted, said)))
 
+# %% ../../nbs/01_language/03_answer_equality.ipynb #59a5cb73
 def covers_answer(
     text: str,
     gold: str,

@@ -66,7 +66,7 @@ def _kind_and_focus(wh, rest):
 _OPENS_YES_NO = ("is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can")
 
 class Ask:
-    "A question, read: its answer's `kind` (person, place, nation, date, number, title, org, thing, yesno), `focus` noun, relations, stems."
+    "A question, read: the answer's `kind` (person, place, nation, date, number, title, org, thing, yesno), its `focus` noun, relations."
     def __init__(self, question):
         self.text, self.tokens = question, tokenize(question)
         self.norm = f" {norm(question)} "

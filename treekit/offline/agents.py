@@ -24,7 +24,7 @@ from .bridges import bridges
 from .pages import pages
 from .tasks import UNKNOWN, answer, answer_ambiguous, subquestions
 
-# %% ../../nbs/08_offline/09_agents.ipynb #0ab41d8a
+# %% ../../nbs/08_offline/09_agents.ipynb #95e5317b
 @dataclass
 class Walk:
     "What a path has done and seen."
@@ -37,6 +37,7 @@ class Walk:
     @property
     def documents(self): return tuple(Passage("", t, " ".join(texts)) for t, texts in self.seen.items())
 
+# %% ../../nbs/08_offline/09_agents.ipynb #0ab41d8a
 _LINE = re.compile(r"^(Thought|Action|Observation) \d+: ?", re.M)
 _DONE = re.compile(r"(\w*)\[(.*)\]$", re.S)
 _PASSAGE = re.compile(r"^\[\d+\] (.*)$", re.M)
@@ -204,12 +205,13 @@ def _nearby(question, walk, ps):
     return [("Search", text, f"{text} stands near what is asked; I open its page.")
             for _, text in sorted(scored.values(), key=lambda v: -v[0])[:3]]
 
-# %% ../../nbs/08_offline/09_agents.ipynb #5a2a4fd7
+# %% ../../nbs/08_offline/09_agents.ipynb #68746b17
 def with_sample(f):
     "Mark a handler as one that wants to know which sample it is."
     f.wants_sample = True
     return f
 
+# %% ../../nbs/08_offline/09_agents.ipynb #39d75d92
 @lru_cache(1024)
 def _known(question, steps, long):
     "The moves and what they start from; once for all samples."
@@ -236,12 +238,13 @@ def act(
     "The next turn on a wiki."
     return _turn(*_known(question, steps, False), number, limit, sample)
 
+# %% ../../nbs/08_offline/09_agents.ipynb #5a2a4fd7
 @with_sample
 def act_ambiguous(question: str, steps: str, number: str, limit: str, sample: int = 0) -> dict:
     "As `act`, where every reading of the question is wanted."
     return _turn(*_known(question, steps, True), number, limit, sample)
 
-# %% ../../nbs/08_offline/09_agents.ipynb #34856ec3
+# %% ../../nbs/08_offline/09_agents.ipynb #aea80c59
 def _queries(question, walk, long, most=4):
     "Searches that were not tried, and finishing."
     asked = [question, *subquestions(question=question, phrase=question, context=walk.documents)] if walk.tried else [question]
@@ -256,6 +259,7 @@ def act_search(question: str, steps: str, number: str, limit: str, sample: int =
     walk = walked(steps)
     return _turn(_queries(question, walk, False), walk, number, limit, sample)
 
+# %% ../../nbs/08_offline/09_agents.ipynb #34856ec3
 @with_sample
 def act_search_ambiguous(question: str, steps: str, number: str, limit: str, sample: int = 0) -> dict:
     "As `act_search`, where every reading of the question is wanted."

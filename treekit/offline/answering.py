@@ -220,7 +220,7 @@ def span_features(
     if span.kind == "date": f["full_date"] = float(bool(re.search(r"\d{3}", span.text)))
     return f
 
-# %% ../../nbs/08_offline/01_answering.ipynb #2df01163
+# %% ../../nbs/08_offline/01_answering.ipynb #f5ba7705
 def promising(
     desk: Desk,
     most: int = 12,  # sentences that are searched for spans
@@ -236,6 +236,7 @@ def promising(
     ranked.sort(key=lambda r: r[:3])
     return [r[1:] for r in ranked[:most]]
 
+# %% ../../nbs/08_offline/01_answering.ipynb #2df01163
 def candidates(
     desk: Desk,
 ) -> list[tuple[int, int, int, dict]]:  # page, sentence, span, features
@@ -273,7 +274,7 @@ def fit_reader(
         w -= (0.1 if t < 0.7 * steps else 0.01) * (m / (1 - 0.9 ** t)) / (np.sqrt(v / (1 - 0.99 ** t)) + 1e-8)
     return dict(zip(names, w))
 
-# %% ../../nbs/08_offline/01_answering.ipynb #05289a34
+# %% ../../nbs/08_offline/01_answering.ipynb #867b7ecc
 @dataclass(frozen=True)
 class Found:
     "An answer, how sure the reader is of it, and the page and sentence that it was found in."
@@ -282,6 +283,7 @@ class Found:
     page: Page
     sentence: int
 
+# %% ../../nbs/08_offline/01_answering.ipynb #05289a34
 def read(
     question: str,
     pages: list[Page],

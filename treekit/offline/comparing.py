@@ -146,11 +146,12 @@ def _worded(p, *names):
 
 def _first(p): return next((key for *_, key in _dates(p)), None)
 
-# %% ../../nbs/08_offline/02_comparing.ipynb #c608a75b
+# %% ../../nbs/08_offline/02_comparing.ipynb #fce51c21
 def born(p: Page) -> tuple | None:
     "Date of birth."
     return _worded(p, "born_date") or _first(p)
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #c608a75b
 def died(p: Page) -> tuple | None:
     "Date of death; None for the living, and where nothing says so."
     for k, s, i, key in _dates(p):
@@ -158,17 +159,18 @@ def died(p: Page) -> tuple | None:
         said = re.search(r"\b(?:died|death|passed away|d\.)(?!\w)[^.;]{0,40}$", left)
         if said or k == 0 and re.search(r"\d{3,4}\s*(?:[–-]\s*)?$|[–-]\s*(?:c\.\s*)?$", left): return key  # "(1890 – 1950)"
 
-# %% ../../nbs/08_offline/02_comparing.ipynb #eeeb4443
+# %% ../../nbs/08_offline/02_comparing.ipynb #72ccf57d
 def released(p: Page) -> tuple | None:
     "Date of release: the year in the title, or the wording's."
     m = re.search(r"\((?:[^()]*\s)?(\d{4})[^()]*\)", p.title)
     return (int(m[1]), 0, 0) if m else _worded(p, "release_date", "begin_date") or _first(p)
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #eeeb4443
 def begun(p: Page) -> tuple | None:
     "Date of foundation, formation, opening."
     return _worded(p, "begin_date") or released(p)
 
-# %% ../../nbs/08_offline/02_comparing.ipynb #957c2875
+# %% ../../nbs/08_offline/02_comparing.ipynb #6876baf2
 _SIZES = {stem(w) for w in (
     "high higher highest tall taller tallest long longer longest large larger largest big bigger biggest small smaller smallest "
     "short shorter elevation height length area").split()}
@@ -178,10 +180,12 @@ def callings(p: Page) -> int:
     "How many professions the first sentence names."
     return len({t.stem for t in p.sentences[0].tokens if noun_kind(t.low) == "person"}) if p.sentences else 0
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #3baa37bc
 def lived(p: Page) -> int | None:
     "Years between birth and death."
     return died(p)[0] - born(p)[0] if born(p) and died(p) else None
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #957c2875
 _UNIT = re.compile(r"\b(?:m|ft|feet|met(?:er|re)s?|km|kilomet(?:er|re)s?|miles?|acres?|hectares?|high|tall|long)\b|km²")
 _GROUPS = dict(solo=1, duo=2, trio=3, quartet=4, quintet=5, sextet=6)
 

@@ -183,7 +183,7 @@ def glean_graph(
     names = {e["name"] for e in new}
     return dict(entities=new, relations=[r for r in graph["relations"] if names & {r["source"], r["target"]}])
 
-# %% ../../nbs/08_offline/14_extraction.ipynb #2d26d6b8
+# %% ../../nbs/08_offline/14_extraction.ipynb #040f4d15
 def _whole(texts, most):
     "The sentences of texts, each once, up to so many words."
     kept, size = {}, 0
@@ -203,6 +203,7 @@ def summarise_descriptions(
     return (" ".join(_whole([descriptions] if isinstance(descriptions, str) else descriptions, int(words) if str(words).isdigit() else 60))
         or str(name))
 
+# %% ../../nbs/08_offline/14_extraction.ipynb #2d26d6b8
 _ENTRY = re.compile(r"^(.*?)(?: \([^()]*\))?: (.*)$", re.S)
 
 def report_community(

@@ -72,11 +72,12 @@ def simplified(
                 break
     return list(dict.fromkeys(out))
 
-# %% ../../nbs/08_offline/07_iterating.ipynb #6a9f5437
+# %% ../../nbs/08_offline/07_iterating.ipynb #7777311c
 def concluded(question: str, known=()) -> dict:  # answer, explanation
     "The answer that the known sentences give to the question's simplest form."
     return answer((simplified(question, known) or [question])[0], known)
 
+# %% ../../nbs/08_offline/07_iterating.ipynb #31b759f6
 MOST = 4  # questions in a row: as many as the longest chains have hops
 
 _STEP = re.compile(r"^Follow up:\s*(.*?)\s*Intermediate answer:\s*(.*)$", re.S)
@@ -93,6 +94,7 @@ def follow_up(
     if left: return dict(question=left[0], answer="")
     return dict(question="", answer=concluded(question, known)["answer"])
 
+# %% ../../nbs/08_offline/07_iterating.ipynb #6a9f5437
 def _decided(question, known, read):
     "A choice is made once both sides were asked about."
     return (bool(options(question)) and len(read) > 1 and compare(question, pages(known)) is not None
@@ -102,7 +104,7 @@ def conclude_steps(question: str, steps=(), **others) -> str:
     "The answer that the steps allow."
     return concluded(question, [m[2] for s in steps if (m := _STEP.match(s))])["answer"]
 
-# %% ../../nbs/08_offline/07_iterating.ipynb #c00195ca
+# %% ../../nbs/08_offline/07_iterating.ipynb #b5296c61
 def search_or_answer(
     question: str,
     queries=(),  # so far
@@ -116,6 +118,7 @@ def search_or_answer(
     said = concluded(question, documents)
     return dict(thought=said["explanation"], question="", answer=said["answer"])
 
+# %% ../../nbs/08_offline/07_iterating.ipynb #c00195ca
 def recall(question: str, query: str, **others) -> str:
     "A document from memory; this reader has none."
     return UNKNOWN["explanation"]
@@ -134,25 +137,29 @@ def thought(
             if s != NOTHING and norm(s) not in said: return s
     return f"So the answer is: {concluded(question, [*thoughts, *documents])['answer']}."
 
-# %% ../../nbs/08_offline/07_iterating.ipynb #c4f91cbb
+# %% ../../nbs/08_offline/07_iterating.ipynb #888bfebf
 def pseudo_document(question: str, **others) -> str:
     "What a document could say: the names, and the relations in a text's words."
     worded = [STATEMENTS[r] for r in ask(question).relations if r in STATEMENTS]
     return " ".join(f"{name} {' '.join(worded)}.".replace(" .", ".") for name in names_in(question)) or question
 
+# %% ../../nbs/08_offline/07_iterating.ipynb #43f1fead
 def verifying_question(question: str, sentence: str, **others) -> str:
     "The question that a claim answers: the next one that it makes possible, else what it is about."
     return (next_questions(question, [sentence]) or [f"What is {n}?" for n in names_in(sentence)] or [question])[0]
 
+# %% ../../nbs/08_offline/07_iterating.ipynb #52f4d90b
 def next_query(question: str, thought: str, **others) -> str:
     "A query for a thought."
     return (next_questions(question, [thought]) or [question])[0]
 
+# %% ../../nbs/08_offline/07_iterating.ipynb #69bc3603
 def revise(question: str, thought: str, documents=(), **others) -> str:
     "A thought with what the documents say to it; as it was, if they say nothing."
     said = subanswers([next_query(question, thought), question], documents)
     return thought if said == NOTHING else " ".join(dict.fromkeys([*_supported(thought, documents), *sentences(said)]))
 
+# %% ../../nbs/08_offline/07_iterating.ipynb #c4f91cbb
 def _supported(thought, documents):
     "The sentences of a thought whose names the documents have."
     texts = " ".join(norm(f"{getattr(d, 'title', '')} {getattr(d, 'text', d)}") for d in documents)

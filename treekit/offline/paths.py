@@ -68,7 +68,7 @@ def _plainer(s):
     "A sub-question in other words, if one of a few patterns fits."
     return next((cue.sub(form, s) for cue, form in _ALSO if cue.search(s)), s)
 
-# %% ../../nbs/08_offline/16_paths.ipynb #7aad85cb
+# %% ../../nbs/08_offline/16_paths.ipynb #04440c94
 def _needless(question, steps):
     "A question that isn't needed, before the others or behind them."
     if len(steps) > 1: return [*steps, question]
@@ -100,6 +100,7 @@ def written(
     path = slots_to_words(steps)
     return [s if norm(q) in map(norm, path[:i]) else q for i, (q, s) in enumerate(zip(path, steps))]
 
+# %% ../../nbs/08_offline/16_paths.ipynb #7aad85cb
 def generate_paths(
     question: str,
     **others,
@@ -116,7 +117,7 @@ def decompose_path(
     "The sub-questions of a question, in the paper's style."
     return written(decomposition_steps(question))
 
-# %% ../../nbs/08_offline/16_paths.ipynb #f227c1dd
+# %% ../../nbs/08_offline/16_paths.ipynb #49566ecf
 def judge_reformulation(
     question: str,  # a sub-question
     history: str = "",  # lines of `render_history`
@@ -125,6 +126,7 @@ def judge_reformulation(
     "Whether a sub-question can't be looked up as it stands."
     return any(r.to and r.form != "nothing" for r in find_references(question, parse_history(history)))
 
+# %% ../../nbs/08_offline/16_paths.ipynb #f227c1dd
 def reformulate(
     question: str,
     history: str = "",

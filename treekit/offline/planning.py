@@ -67,7 +67,7 @@ _VERB = (
 # *Who was born in X and …?*
 TWO_CLAUSES = re.compile(rf"^(?P<wh>Who|(?:Which|What) [^?]+?) (?P<one>{_VERB}.+?) and (?P<two>{_VERB}.+?)\?*$")
 
-# %% ../../nbs/08_offline/12_planning.ipynb #7ef2b0ac
+# %% ../../nbs/08_offline/12_planning.ipynb #c7c6143f
 def two_sides(
     question: str,
 ) -> list[str]:  # none if it is no choice
@@ -76,6 +76,7 @@ def two_sides(
     sides = options(question)
     return [described(s, question) for s in sides] if sides else []
 
+# %% ../../nbs/08_offline/12_planning.ipynb #7ef2b0ac
 _ALIKE = (  # a cue, and what to ask of each
     (r"nationalit|country", "What nationality is {}?"),
     (r"born", "Where was {} born?"),
@@ -151,7 +152,7 @@ def plan_question(
         rest = rest.replace(piece[0], f"[ANS_{len(steps)}]", 1)
     return [*steps, rest] if steps else [question]
 
-# %% ../../nbs/08_offline/12_planning.ipynb #cbe790b4
+# %% ../../nbs/08_offline/12_planning.ipynb #73a8fe3e
 _DROPPED = FUNCTION | set(
     "who whom whose what which when where why how many much is are was were be been do does did has have had the a an please tell me "
     "recommend show give list there than".split())
@@ -162,18 +163,20 @@ def search_query(question: str, thought: str = "", **others) -> str:
     kept = [w.strip("?!.,;:\"“”") for w in question.split()]
     return " ".join(w for w in kept if w and w.lower() not in _DROPPED) or question.strip()
 
+# %% ../../nbs/08_offline/12_planning.ipynb #cbe790b4
 def thought_query(question: str, **others) -> dict:  # thought, query
     "A chain of thought before the query: the steps as they are planned, and one query for all of them."
     steps = plan_question(question)
     words = " ".join(search_query(re.sub(r"\[ANS_\d+\]", " ", s)) for s in steps).split()
     return dict(thought=" ".join(steps), query=" ".join(dict.fromkeys(words)) or question)
 
-# %% ../../nbs/08_offline/12_planning.ipynb #8ecb2e86
+# %% ../../nbs/08_offline/12_planning.ipynb #494f28af
 class Known(NamedTuple):
     "Pages, and answers to questions that were asked before."
     pages: list
     said: dict  # question, normalised -> answers
 
+# %% ../../nbs/08_offline/12_planning.ipynb #8ecb2e86
 _ASKED = re.compile(r"^([^\n]{3,500}?\?)\s*:?\s+(.+)$", re.S)
 _ANSWER = re.compile(r"^The answer is (.+?)\.(?= [A-Z“\"]|$)")
 MISSING = "The documents don't say"
@@ -244,13 +247,14 @@ def _speaks_of(question, f):
     beyond = a.content - {stem(w) for n in names for w in norm(described(n, question)).split()}
     return not beyond or bool(beyond & s.stems) or any(s.spans[i].norm == norm(f.text) for r in a.relations for i in related(r, s))
 
-# %% ../../nbs/08_offline/12_planning.ipynb #aa318542
+# %% ../../nbs/08_offline/12_planning.ipynb #2cd1b5a0
 class Step(NamedTuple):
     "A question of one step, its answers, and the sentences behind them."
     question: str
     answers: list[str]
     grounds: list[str]
 
+# %% ../../nbs/08_offline/12_planning.ipynb #aa318542
 _MANY = re.compile(
     r"^(?:What|Who|Which) are the |^(?:What|Which) [a-z]+s (?:did|were|are|have)\b|^(?:What|Which) children\b"
     r"|^Who were the |\blist\b")
@@ -273,7 +277,7 @@ def simple(question: str, k: Known) -> Step:
             return Step(question, [f.text], [explicit(f.page, f.sentence, f.page.title in twins)])
     return Step(question, [], [])
 
-# %% ../../nbs/08_offline/12_planning.ipynb #169d851c
+# %% ../../nbs/08_offline/12_planning.ipynb #4531d43a
 class Resolved(NamedTuple):
     "How far a question's steps lead."
     answers: list[str]
@@ -281,6 +285,7 @@ class Resolved(NamedTuple):
     share: float  # of the steps that were found
     values: list  # (name, value) of what is compared
 
+# %% ../../nbs/08_offline/12_planning.ipynb #169d851c
 SMALLER = re.compile(
     r"\b(?:first|earlier|earliest|older|oldest|fewer|fewest|less|least|smaller|smallest|shorter|shortest|lower|lowest"
     r"|cheaper|cheapest)\b")

@@ -52,7 +52,7 @@ class Wording:
 
 WORDINGS = [Wording(row) for row in table("offline/relation_wordings")["relation"]]
 
-# %% ../../nbs/08_offline/15_relation_lookup.ipynb #7a83701f
+# %% ../../nbs/08_offline/15_relation_lookup.ipynb #04da934e
 @lru_cache(8192)
 def masked(
     text: str,  # a sentence
@@ -72,6 +72,7 @@ def masked(
         return f"‹Q{len(values) - 1}›"
     return re.sub(r"(?<![‹\w])\d[\d,]*(?:\.\d+)?(?!\w*›)", number, out), tuple(values)
 
+# %% ../../nbs/08_offline/15_relation_lookup.ipynb #7a83701f
 def values_of(
     wordings: list,  # of a relation
     text: str,

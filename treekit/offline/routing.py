@@ -19,7 +19,7 @@ from ..language.relations import related
 from ..language.questions import ask
 from .pages import page
 
-# %% ../../nbs/08_offline/10_routing.ipynb #31b15077
+# %% ../../nbs/08_offline/10_routing.ipynb #624da6ac
 @dataclass(frozen=True)
 class Line:
     "A node as the router sees it."
@@ -28,6 +28,7 @@ class Line:
     heading: bool
     path: tuple[int, ...]  # ids of the headings above it, the title's first
 
+# %% ../../nbs/08_offline/10_routing.ipynb #31b15077
 _LINE, _MARKED = re.compile(r"(\s*)(-?\d+):\s?(.*)"), re.compile(r"(=+)\s*(.*?)\s*=+")
 
 def lines(
@@ -131,7 +132,7 @@ def fit_logistic(
 
 def _score(weights, features): return math.fsum(weights.get(n, 0.0) * v for n, v in features.items())
 
-# %% ../../nbs/08_offline/10_routing.ipynb #a8b1174e
+# %% ../../nbs/08_offline/10_routing.ipynb #0476f225
 # least score of a view's best paragraph: words that it answers with, unless that paragraph alone is longer
 WORDS = ((-2.5, 250), (-4.5, 100))
 ALONG, HOPEFUL, OPEN = -6.0, -2.5, 2  # least score of paragraphs that come along; of an expansion; headings that a view unfolds
@@ -153,6 +154,7 @@ def chosen(
                    key=lambda r: (-r[0], r[1].id))
     return sorted(answers, key=lambda l: l.id), [l for score, l in hopes[:OPEN] if score >= HOPEFUL]
 
+# %% ../../nbs/08_offline/10_routing.ipynb #a8b1174e
 def route(
     question: str,
     document: str,  # the retrieval subtree as text

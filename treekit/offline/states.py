@@ -18,7 +18,7 @@ from .pages import about_names, explicit, homonyms, pages
 from .iterating import concluded, next_questions, simplified
 from .tasks import answer, subquestions
 
-# %% ../../nbs/08_offline/08_states.ipynb #fc376adf
+# %% ../../nbs/08_offline/08_states.ipynb #70535d32
 def next_subquestion(
     question: str,
     state=(),  # results, in their order
@@ -37,6 +37,7 @@ def next_subquestion(
 
 next_subquestion.wants_sample = True
 
+# %% ../../nbs/08_offline/08_states.ipynb #fc376adf
 @lru_cache(10_000)  # samples of one state see much the same
 def candidates(question: str, known: tuple) -> list[str]:
     "Smaller questions, given some sentences."
@@ -66,7 +67,7 @@ def conclude(
     "The final answer."
     return concluded(question, list(state))["answer"]
 
-# %% ../../nbs/08_offline/08_states.ipynb #dc15e22c
+# %% ../../nbs/08_offline/08_states.ipynb #a67d6ac4
 def verify(
     question: str,
     subquestions=(),
@@ -76,6 +77,7 @@ def verify(
     wanted, there = content_stems(question), frozenset().union(*map(content_stems, state))
     return round(10 * len(wanted & there) / max(1, len(wanted)))
 
+# %% ../../nbs/08_offline/08_states.ipynb #dc15e22c
 def guess_question(
     state=(),
 ) -> str:
