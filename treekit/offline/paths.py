@@ -15,7 +15,7 @@ from ..language.references import find_references, parse_history, render_history
 from ..core.types import Passage
 from .relation_lookup import look_up
 from .planning import SMALLER, two_sides, comparable, known, simple
-from .tasks import UNKNOWN, answer, once
+from .tasks import UNKNOWN, answer, remembered
 from .decomposition import parts, decomposition_steps, whole_names
 
 # %% ../../nbs/08_offline/16_paths.ipynb #b1d0d69f
@@ -204,7 +204,7 @@ def _walk(question, documents):
     return reached, ""
 
 # %% ../../nbs/08_offline/16_paths.ipynb #44e47108
-@once
+@remembered
 def answer_short(
     question: str,
     documents=(),

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['TWO_CLAUSES', 'MISSING', 'SURE', 'CERTAIN', 'SMALLER', 'VALID', 'COHERENT', 'HANDLERS', 'listed', 'and_list',
            'attribute_question', 'two_sides', 'alike_questions', 'plan_question', 'search_query', 'thought_query',
-           'Known', 'known', 'Step', 'simple', 'Resolved', 'comparable', 'resolve', 'respond', 'integrate_answer',
+           'Known', 'known', 'PlanStep', 'simple', 'Resolved', 'comparable', 'resolve', 'respond', 'integrate_answer',
            'evaluate_response']
 
 # %% ../../nbs/08_offline/12_planning.ipynb #94a60100
@@ -248,7 +248,7 @@ def _speaks_of(question, f):
     return not beyond or bool(beyond & s.stems) or any(s.spans[i].norm == norm(f.text) for r in a.relations for i in related(r, s))
 
 # %% ../../nbs/08_offline/12_planning.ipynb #2cd1b5a0
-class Step(NamedTuple):
+class PlanStep(NamedTuple):
     "A question of one step, its answers, and the sentences behind them."
     question: str
     answers: list[str]
@@ -262,26 +262,26 @@ _BY = re.compile(  # what did it, not what is said of it
     rf"^(?:Which|What|In which) (?!city\b|country\b|year\b|date\b|kind\b|prize\b|award\b)[a-z0-9 ]+ {_VERB}.*[A-Z]"
     r"|^Who (?:appeared|played|studied|was born|died|starred|lives|acted)\b.*[A-Z]")
 
-def simple(question: str, k: Known) -> Step:
+def simple(question: str, k: Known) -> PlanStep:
     "The answers to a question of one step."
-    if norm(question) in k.said: return Step(question, k.said[norm(question)], [])
+    if norm(question) in k.said: return PlanStep(question, k.said[norm(question)], [])
     twins = homonyms(k.pages)
     held = about_names(names_in(question), k.pages)
     if (turned := _BY.match(question)) or _MANY.search(question):
         if many := _fitting(question, _everything(question, held)):
             grounds = list(dict.fromkeys(explicit(p, i, p.title in twins) for _, p, i in many[:3]))
-            return Step(question, list(dict.fromkeys(t for t, _, _ in many)), grounds)
-        if turned: return Step(question, [], [])
+            return PlanStep(question, list(dict.fromkeys(t for t, _, _ in many)), grounds)
+        if turned: return PlanStep(question, [], [])
     for f in read(question, held)[:2] if held else ():
         if f.p >= SURE and (_speaks_of(question, f) or f.p >= CERTAIN):
-            return Step(question, [f.text], [explicit(f.page, f.sentence, f.page.title in twins)])
-    return Step(question, [], [])
+            return PlanStep(question, [f.text], [explicit(f.page, f.sentence, f.page.title in twins)])
+    return PlanStep(question, [], [])
 
 # %% ../../nbs/08_offline/12_planning.ipynb #4531d43a
 class Resolved(NamedTuple):
     "How far a question's steps lead."
     answers: list[str]
-    steps: list[Step]
+    steps: list[PlanStep]
     share: float  # of the steps that were found
     values: list  # (name, value) of what is compared
 
@@ -300,11 +300,11 @@ def _single(question, k):
     "A question of one step: compared, read, or read through."
     if c := compare(question, k.pages) if k.pages else None:
         grounds = [explicit(p, 0) for p in c[1][:2] if p.sentences]
-        return Resolved([c[0]], [Step(question, [c[0]], grounds)], 1., [])
+        return Resolved([c[0]], [PlanStep(question, [c[0]], grounds)], 1., [])
     step = simple(question, k)
     names_nothing = not step.answers and k.pages and not names_in(question)
     if names_nothing and (found := read_through(question, k.pages)) and found[0].p >= SURE:
-        step = Step(question, [found[0].text], [explicit(found[0].page, found[0].sentence)])
+        step = PlanStep(question, [found[0].text], [explicit(found[0].page, found[0].sentence)])
     return Resolved(step.answers, [step], float(bool(step.answers)), [])
 
 def _chosen(question, names, steps, share):
@@ -320,10 +320,10 @@ def _hybrid(filled, first, k):
     "A list, and the choice from it: said before, or by each one's value."
     if norm(filled) in k.said:
         said = k.said[norm(filled)]
-        return Resolved(said, [first, Step(filled, said, [])], 1., [])
-    if len(first.answers) < 2: return Resolved([], [first, Step(filled, [], [])], .5 * bool(first.answers), [])
+        return Resolved(said, [first, PlanStep(filled, said, [])], 1., [])
+    if len(first.answers) < 2: return Resolved([], [first, PlanStep(filled, [], [])], .5 * bool(first.answers), [])
     rest = _OF.match(filled)["rest"] if _OF.match(filled) else filled
-    steps = [simple(attribute_question(rest, n), k) if attribute_question(rest, n) else Step(filled, [], []) for n in first.answers]
+    steps = [simple(attribute_question(rest, n), k) if attribute_question(rest, n) else PlanStep(filled, [], []) for n in first.answers]
     found = sum(bool(s.answers) for s in steps)
     r = _chosen(rest, first.answers, steps, found / len(steps))
     return Resolved(r.answers, [first, *steps], (1 + found) / (1 + len(steps)), r.values)
@@ -348,7 +348,7 @@ def resolve(question: str, k: Known) -> Resolved:
     for n, s in enumerate(plan, 1):
         slots = [int(i) for i in re.findall(r"\[ANS_(\d+)\]", s)]
         if any(not answers.get(i) for i in slots):
-            steps.append(Step(s, [], []))
+            steps.append(PlanStep(s, [], []))
             continue
         for i in slots: s = s.replace(f"[ANS_{i}]", and_list(answers[i]))
         if n == 2 and _OF.match(question) and _MOST.search(s): return _hybrid(s, steps[0], k)
