@@ -9,7 +9,7 @@ from fakes import RunsOfCapitals
 from treekit.core.types import Passage
 from treekit.syntax.entities import Annotated, Annotations, Shape
 from treekit.experiments.provide import Corpus
-from treekit.papers.searchr.references import UNFOUND, heard, references, resolved
+from treekit.language.references import UNFOUND, depends_on, parse_history, resolve_references
 from treekit.syntax.parser import Entity
 
 
@@ -49,8 +49,8 @@ def said(part, question, history="", documents=""):
     "The reply to a prompt of `treekit.baselines.subquestions` or of SEARCH-R."
     if part == "navigate": return json.dumps(BY_QUESTION[question].path)
     if part == "generate": return json.dumps([BY_QUESTION[question].path, [question]])
-    if part == "unclear": return "Yes" if references([*(q for _, q, _ in heard(history)), question])[-1] or "#" in question else "No"
-    if part == "reformulate": return resolved(question, heard(history))
+    if part == "unclear": return "Yes" if depends_on([*(q for _, q, _ in parse_history(history)), question])[-1] or "#" in question else "No"
+    if part == "reformulate": return resolve_references(question, parse_history(history))
     if part == "answer": return f"Explanation: a document says so.\nFINAL: {FACTS[question] if question in FACTS and FACTS[question] in documents else 'unknown'}"
     return f"FINAL: {BY_QUESTION[question].answer if UNFOUND not in history else 'unknown'}"
 

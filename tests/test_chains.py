@@ -16,8 +16,8 @@ from treekit.syntax.entities import Annotated, Annotations, Shape, annotated_tex
 from treekit.experiments.provide import Corpus
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Kit
-from treekit.papers.searchr.references import heard
 from treekit.figures.verdicts import published
+from treekit.language.references import parse_history
 from treekit.experiments.run import run
 from treekit.baselines.search_r1 import AGAIN, CLOSING, SEARCH_R1, TURN, SearchR1, read_turn, reward, rollout
 from treekit.core.store import Store
@@ -56,9 +56,9 @@ class Scripted(FakeChat):
         documents = [d.stated for d in given.get("documents", [])]
         if name == "paths.navigate": return self.path
         if name == "paths.unclear": return "Yes"
-        if name == "paths.reformulate": return given["question"].replace("this author", heard(given["history"])[0][2])
+        if name == "paths.reformulate": return given["question"].replace("this author", parse_history(given["history"])[0][2])
         if name == "chainrag.suffices": return "Yes" if self.enough(documents) else "No"
-        if name == "paths.integrate": return f"Explanation: so it is.\nFINAL: {heard(given['history'])[-1][2]}"
+        if name == "paths.integrate": return f"Explanation: so it is.\nFINAL: {parse_history(given['history'])[-1][2]}"
         return self.answer(given, " ".join(documents))
 
     def answer(self, given, documents):
@@ -176,7 +176,7 @@ def test_the_neighbours_of_what_joined_come_next():
 def test_answers_or_contexts_are_integrated():
     answers, kit = asked(ChainRAG())
     [given] = kit.llm.named("paths.integrate")
-    assert heard(given["history"]) == [(0, "Who is the author of Grey Harbour?", "Ida Roth"), (1, "What is the birthplace of Ida Roth?", "Tarn")] and given["question"] == ASKED.question
+    assert parse_history(given["history"]) == [(0, "Who is the author of Grey Harbour?", "Ida Roth"), (1, "What is the birthplace of Ida Roth?", "Tarn")] and given["question"] == ASKED.question
     contexts, kit = asked(ChainRAG(integration="contexts", seeds=3))
     last = kit.llm.asked[-1].inputs
     assert not kit.llm.named("paths.integrate") and last["question"] == ASKED.question and len(last["documents"]) == len({s for some in sentences(contexts) for s in some})

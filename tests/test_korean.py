@@ -153,6 +153,8 @@ def share(questions, documents):
     from treekit.scoring.short import em
     from treekit.offline.tasks import HANDLERS
     import treekit.offline.chat  # registers the handlers
+    from treekit.scoring.short import em
+    from treekit.offline.chat import HANDLERS
     return sum(em(HANDLERS["answer"](question=q.question, documents=documents(q))["answer"], q.answers) for q in questions) / len(questions)
 
 
@@ -174,6 +176,8 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
     from treekit.scoring.short import em
     from treekit.offline.tasks import HANDLERS
     import treekit.offline.chat
+    from treekit.scoring.short import em
+    from treekit.offline.chat import HANDLERS
     right = total = 0
     for q in world.questions("bridge", 40):
         found = []
@@ -186,8 +190,7 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
 
 
 def test_who_asks_in_english_is_answered_in_english():
-    from treekit.offline.tasks import HANDLERS
-    import treekit.offline.chat
+    from treekit.offline.chat import HANDLERS
     p = Passage("1", "The Glass Heron", "The Glass Heron is a 1974 film directed by Mavel Orrin.")
     assert HANDLERS["answer"](question="Who directed The Glass Heron?", documents=[p])["answer"] == "Mavel Orrin"
     assert HANDLERS["answer"](question="소르의 인구는?", documents=[])["answer"] == "알 수 없음"

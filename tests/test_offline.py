@@ -10,10 +10,11 @@ from treekit.config import UsageError
 from treekit.core.types import Passage
 from treekit.core.llm import Prompt, Request
 from treekit.core.replies import FINAL
-from treekit.offline.following import explicit, pages
 from treekit.experiments.provide import known_prompts
 from treekit.offline.chat import ExtractiveChat, likelihood
 from treekit.offline.tasks import HANDLERS, answer, answer_ambiguous, subanswers, subquestions
+from treekit.offline.pages import explicit, pages
+from treekit.registry import MODULES
 
 LAMP = [
     Passage("1", "The Lamp (1931 film)", "The Lamp is a 1931 Danish silent film directed by Mira Voss and starring Ada Lund. It was shot in Tarn."),
@@ -208,3 +209,17 @@ def test_the_same_words_in_every_process():
     import os
     said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | dict(PYTHONHASHSEED=seed)).stdout for seed in ("1", "2")]
     assert said[0] == said[1] and len(said[0].splitlines()) >= 80
+
+
+def test_reloading_a_module_changes_nothing():
+    "Nothing registers itself at import, so a module may be read again: the answers stay, and the table of tasks doesn't grow."
+    import importlib, pkgutil
+    import treekit.offline, treekit.offline.chat as chat
+    asked = dict(question="Where was the director of The Lamp born?", documents=LAMP)
+    korean = dict(question="누가 감독했나요?", documents=["소르: 소르는 도시이다."])
+    def said():
+        return [repr(chat.HANDLERS[task](**inputs)) for task in ("answer", "respond") for inputs in (asked, korean)] + sorted(chat.HANDLERS)
+    before = said()
+    for module in [m.name for m in pkgutil.iter_modules(treekit.offline.__path__)] * 2:
+        importlib.reload(importlib.import_module(f"treekit.offline.{module}"))
+        assert said() == before, module

@@ -19,9 +19,8 @@ from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
 from treekit.experiments.run import run
 from treekit.scoring.statistics import bootstrap, paired_test
 from treekit.core.store import Store
-import treekit.offline.chat  # registers every handler
-from treekit.offline.tasks import HANDLERS
-from treekit.offline.routing import View, chosen, lines, route
+from treekit.offline.chat import HANDLERS
+from treekit.offline.routing import RouterView, chosen_nodes, lines, route
 
 REAL = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 TREE = introduced(grown("Port Essel", [(1, "content", "Port Essel is a town on a bay."), (1, "structure", "History"), (2, "content", "The engineer Tessia Marl founded it in 1712."), (2, "content", "In winter the ferry stays in."),
@@ -34,9 +33,9 @@ def test_what_the_router_sees():
     seen = lines(TREE.to_text((4, 5)))
     assert [(l.id, l.heading) for l in seen] == [(0, True), (1, True), (3, True), (4, False), (5, False), (6, True), (8, True)]
     assert all(l.path == tuple(a for a in reversed(TREE.ancestors(l.id))) for l in seen)
-    view = View("Who founded Port Essel?", TREE.to_text((4, 5)) + "\n\nnot a line")
+    view = RouterView("Who founded Port Essel?", TREE.to_text((4, 5)) + "\n\nnot a line")
     assert {l.id for l in view.collapsed} == {1, 6, 8} and view.about == 1  # the title's own content hangs below the introduction
-    assert View("?", "").collapsed == [] and chosen(View("", "")) == ([], [])
+    assert RouterView("?", "").collapsed == [] and chosen_nodes(RouterView("", "")) == ([], [])
 
 @pytest.mark.parametrize("question,answers,expands", [("Who founded Port Essel in 1712?", 4, None), ("What is the population of Port Essel?", None, 6), ("Who won the 1974 world cup of chess?", None, None)])
 def test_behaviours(question, answers, expands):

@@ -21,8 +21,11 @@ from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit
 from treekit.baselines.subquestions import LONGEST_SUBQUESTION, MOST_SUBQUESTIONS, NAVIGATE, PATH, PATH_EXAMPLE, checked, known_answer, read_path
 from treekit.papers.searchr.paths import GENERATE, PATHS, read_paths
-from treekit.papers.searchr.references import UNFOUND
-from treekit.papers.searchr.references import dangling, heard, references, resolved, styled, told
+from treekit.papers.searchr.references import dangling
+from treekit.offline.korean_reading import told
+from treekit.papers.treerare.phrases import EXAMPLE
+from treekit.offline.korean_iterating import MOST
+from treekit.language.references import UNFOUND, depends_on, parse_history, render_history, resolve_references, slots_to_words
 from treekit.experiments.run import run
 from treekit.papers.searchr.method import METHODS, TABLE3, TABLE7, SearchR
 from treekit.core.store import Store
@@ -264,11 +267,11 @@ def test_any_reply_gives_a_path_that_can_be_asked(text):
         assert all(isinstance(q, str) for q in path)
         asked, _ = checked(path, "The question?")
         assert 1 <= len(asked) <= MOST_SUBQUESTIONS and all(q.strip() and len(q) <= LONGEST_SUBQUESTION for q in asked)
-        needs = references(asked)
+        needs = depends_on(asked)
         assert all(n < i for i, some in enumerate(needs) for n in some) and len(dangling(asked)) == len(asked)
         earlier = [(i, q, "Ada Roth") for i, q in enumerate(asked)]
-        for i, q in enumerate(asked): assert "\ud800" not in resolved(q, earlier[:i])
-        assert references(styled(asked)) == needs
+        for i, q in enumerate(asked): assert "\ud800" not in resolve_references(q, earlier[:i])
+        assert depends_on(slots_to_words(asked)) == needs
     assert isinstance(NAVIGATE.read(text).value, list) and isinstance(GENERATE.read(text).value, list)
 
 
@@ -283,12 +286,12 @@ def test_what_is_written_is_read_again(paths):
 @given(st.lists(st.tuples(st.integers(0, 30), TEXTS, TEXTS), max_size=5))
 def test_history_is_read_as_it_is_told(rows):
     rows = [(n, " ".join(q.split()), " ".join(a.replace("→", "->").split())) for n, q, a in rows]
-    assert heard("\n".join(told(*row) for row in rows)) == [(n, q, "" if a == UNFOUND else a) for n, q, a in rows]
+    assert parse_history(render_history(rows)) == [(n, q, "" if a == UNFOUND else a) for n, q, a in rows]
 
 
 def test_slots_keep_their_meaning_when_something_is_left_out():
     assert checked(["Who made X?", "who made X", "Where was #2 born?", "", "When did #3 end?", "Is #4 big?"], "?")[0] == ("Who made X?", "Where was #1 born?", "When did #2 end?", "Is #0 big?")
-    assert dangling(["Who made X?", "Is #0 big?"])[1] == ("#0",) and references(["Who made X?", "Is #0 big?"])[1] == ()
+    assert dangling(["Who made X?", "Is #0 big?"])[1] == ("#0",) and depends_on(["Who made X?", "Is #0 big?"])[1] == ()
 
 
 # --- what a sub-question refers to
@@ -300,10 +303,10 @@ def gold(path): return tuple(tuple(sorted({int(n) - 1 for n in re.findall(r"#(\d
 def test_the_worlds_decompositions(name):
     for q in load(name, "world", n=150):
         path = [s.question for s in q.decomposition]
-        found = references(path)
+        found = depends_on(path)
         for i, (mine, theirs) in enumerate(zip(found, gold(path))):
             assert mine == theirs or i == len(path) - 1 and not theirs and path[i] == q.question, (path, mine)  # a comparison, after what it compares: it waits for them
-        assert references(styled(path)) == found
+        assert depends_on(slots_to_words(path)) == found
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -311,10 +314,10 @@ def test_decompositions_of_musique(source):
     folder = folder_of(source, "musique.dev.jsonl")
     files = [f for f in (folder / "musique_trainset.jsonl", folder / "musique.dev.jsonl") if f.is_file()]
     paths = [[s["question"] for s in json.loads(line)["decomposition"]] for f in files for line in f.open(encoding="utf-8")]
-    wrong = [(p[:i + 1], a) for p in paths for i, (a, b) in enumerate(zip(references(p), gold(p))) if a != b]
+    wrong = [(p[:i + 1], a) for p in paths for i, (a, b) in enumerate(zip(depends_on(p), gold(p))) if a != b]
     assert sum(map(len, paths)) > (500 if source == "real" else 100)
     assert len(wrong) <= 1, wrong
-    assert all(references(styled(p)) == references(p) for p in paths)
+    assert all(depends_on(slots_to_words(p)) == depends_on(p) for p in paths)
 
 
 WORDS = [  # what models write, and what the last sub-question builds on
@@ -341,7 +344,7 @@ WORDS = [  # what models write, and what the last sub-question builds on
 
 
 @pytest.mark.parametrize("path, expected", WORDS, ids=[p[-1][:40] for p, _ in WORDS])
-def test_words_of_models(path, expected): assert references(path)[-1] == expected
+def test_words_of_models(path, expected): assert depends_on(path)[-1] == expected
 
 
 def test_the_prompts_say_what_the_paper_s_say():

@@ -12,10 +12,12 @@ from treekit.core.types import Passage
 from treekit.scoring.short import em, f1
 from treekit.experiments.provide import load, load_corpus
 from treekit.offline.tasks import HANDLERS
-from treekit.papers.searchr.references import dangling, references, styled, told
+from treekit.papers.searchr.references import dangling
+from treekit.offline.korean_reading import told
+from treekit.language.references import depends_on, render_history, slots_to_words
 from treekit.experiments.run import run
 from treekit.papers.searchr.method import SearchR
-from treekit.offline.decomposition import unnested
+from treekit.offline.decomposition import decomposition_steps
 import treekit.offline.paths as pathing
 
 SETS = ("musique", "hotpotqa", "2wiki")
@@ -48,7 +50,7 @@ def rows_of(source, file): return [json.loads(line) for line in (folder_of(sourc
 @pytest.mark.parametrize("name", SETS)
 def test_first_paths_have_the_gold_shape(name):
     "Measured on 1,500 questions each: .999, 1.0 and 1.0."
-    good = [tuple(tuple(n + 1 for n in r) for r in references(handle("generate_paths", question=q.question)[0])) == tuple(map(tuple, slots(gold(q)))) for q in questions(name)]
+    good = [tuple(tuple(n + 1 for n in r) for r in depends_on(handle("generate_paths", question=q.question)[0])) == tuple(map(tuple, slots(gold(q)))) for q in questions(name)]
     assert sum(good) / len(good) >= .97
 
 
@@ -56,7 +58,7 @@ def test_first_paths_have_the_gold_shape(name):
 def test_real_questions_are_harder(source, file, floor):
     "The shape of the gold decomposition: .50 of the 135 and .39 of the 1,626 questions."
     rows = rows_of(source, file)
-    good = [slots(unnested(r["question"])) == slots([s["question"] for s in r["decomposition"]]) for r in rows]
+    good = [slots(decomposition_steps(r["question"])) == slots([s["question"] for s in r["decomposition"]]) for r in rows]
     assert sum(good) / len(good) >= floor
 
 
@@ -79,7 +81,7 @@ def test_second_paths_are_of_all_kinds():
 
 def test_a_question_that_needs_one_fact_stays_whole():
     simple = [filled(s.question, [t.answer for t in q.decomposition]) for q in questions("musique") for s in q.decomposition]
-    whole = [unnested(q) == [q] for q in simple]
+    whole = [decomposition_steps(q) == [q] for q in simple]
     assert sum(whole) / len(whole) >= .97
 
 
@@ -96,9 +98,9 @@ def test_paths_of_single_questions(question, path): assert handle("decompose_pat
 # ------------------------------------------------------------------ references
 def references_right(steps, answers):
     "(decisions right, decisions, rewritings right, rewritings) of a gold path in the paper's style."
-    path, judged, rewritten = styled(steps), [], []
+    path, judged, rewritten = slots_to_words(steps), [], []
     for i, text in enumerate(path):
-        history = "\n".join(told(n, filled(path[n], answers), answers[n]) for n in range(i))
+        history = render_history((n, filled(path[n], answers), answers[n]) for n in range(i))
         if not i: continue
         needs = "#" in steps[i]
         judged.append(handle("judge_reformulation", question=text, history=history) == needs)
@@ -127,15 +129,15 @@ def test_gold_answers_integrate_to_the_gold_answer(name):
     right = []
     for q in questions(name):
         answers = [s.answer for s in q.decomposition]
-        history = "\n".join(told(n, filled(s, answers), answers[n]) for n, s in enumerate(gold(q)))
+        history = render_history((n, filled(s, answers), answers[n]) for n, s in enumerate(gold(q)))
         right.append(em(handle("integrate_answers", question=q.question, history=history)["answer"], q.answers))
     assert sum(right) / len(right) >= .95
 
 
 def test_a_lost_step_is_no_answer():
     q = "How many people live in the city where Ida Roth died?"
-    assert handle("integrate_answers", question=q, history=told(0, "In which city did Ida Roth die?", "Tarn"))["answer"] == "unknown"
-    assert handle("integrate_answers", question="When was it?", history=told(0, "When was it?", "(not found)"))["answer"] == "unknown"
+    assert handle("integrate_answers", question=q, history=render_history([(0, "In which city did Ida Roth die?", "Tarn")]))["answer"] == "unknown"
+    assert handle("integrate_answers", question="When was it?", history=render_history([(0, "When was it?", "(not found)")]))["answer"] == "unknown"
 
 
 def one_step(pairs, shelf, k, look):
@@ -238,7 +240,7 @@ def test_strange_input_gets_a_reply(strange):
     paths = handle("generate_paths", question=strange)
     assert len(paths) == 2 and paths[0] != paths[1] and all(isinstance(s, str) for p in paths for s in p)
     assert handle("decompose_path", question=strange) == paths[0]
-    for history in ("", strange, told(0, strange, strange)):
+    for history in ("", strange, render_history([(0, strange, strange)])):
         assert isinstance(handle("judge_reformulation", question=strange, history=history), bool)
         assert isinstance(handle("reformulate", question=strange, history=history), str)
         assert set(handle("integrate_answers", question=strange, history=history)) == {"answer", "explanation"}
@@ -265,6 +267,8 @@ def test_strange_input_is_read_in_no_time():
 SAYS = """
 from treekit.experiments.provide import load, load_corpus
 from treekit.offline.tasks import HANDLERS
+from treekit.experiments.provide import load, load_corpus
+from treekit.offline.chat import HANDLERS
 import hashlib
 said = [HANDLERS["generate_paths"](question=q.question) for q in load("musique", split="dev", n=40)]
 p = load_corpus("musique")[:60]

@@ -17,7 +17,6 @@ from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
 from treekit.papers.toq.method import METHODS, TreeOfQuestion, fill, outcome, planned
-from treekit.offline.routing import words
 from treekit.papers.toq.method import question_key
 
 

@@ -10,12 +10,13 @@ __all__ = ['ERROR_KINDS', 'OUTCOME_OF', 'NOT_APPLICABLE', 'GoldStep', 'gold_step
 import re
 from dataclasses import dataclass
 from ..core.types import Question
-from ..offline.following import names_in
-from .outcome_rules import states, worded
+from ..language.names import names_in
+from ..language.answer_wording import states, worded
 from ..core.method import Node, Trace
 from .outcomes import NO_ANSWER
-from ..offline.reading import FUNCTION, norm, stem, within
 from ..experiments.results import Row
+from ..language.words import FUNCTION, stem
+from ..language.normal_forms import norm, within
 
 # %% ../../nbs/13_analysis/02_attribution.ipynb #701f0930
 ERROR_KINDS = ("parse", "query", "retrieval", "sub-answer", "aggregation")

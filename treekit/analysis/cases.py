@@ -8,12 +8,12 @@ __all__ = ['Sorted', 'sort', 'rates', 'pick_example', 'examples_table', 'Excerpt
 # %% ../../nbs/13_analysis/06_cases.ipynb #ef604008
 from dataclasses import dataclass
 
+from ..language.answer_wording import states
 from ..config import Profile
 from ..experiments.results import Row
 from ..scoring.statistics import bootstrap
 from .attribution import NOT_APPLICABLE, Finding, by_attribution
 from ..scoring.outcome_prompt import OUTCOMES
-from .outcome_rules import states
 from .outcomes import NO_ANSWER, agreement, by_annotators, by_judge, by_rule, read_annotations
 
 # %% ../../nbs/13_analysis/06_cases.ipynb #473a6a2a

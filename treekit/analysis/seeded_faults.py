@@ -11,9 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from collections import Counter
 from dataclasses import dataclass, replace
 from ..core.types import Question
-from .outcome_rules import spellings, states, worded
+from ..language.answer_wording import spellings, states, worded
 from ..core.method import Kit, Node, Prediction
-from ..offline.reading import FUNCTION, norm, within
+from ..language.words import FUNCTION
+from ..language.normal_forms import norm, within
 from ..syntax.parser import Constituent, Parse
 
 # %% ../../nbs/13_analysis/03_seeded_faults.ipynb #db26e8bc

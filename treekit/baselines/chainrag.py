@@ -27,7 +27,7 @@ from ..core.replies import FINAL
 from ..core.method import Kit, Node, Prediction, check_fields, cited, together
 from .subquestions import INTEGRATE, NAVIGATE, REFORMULATE, UNCLEAR, YES_NO
 from .subquestions import checked, known_answer, render_history, rewritten
-from ..papers.searchr.references import UNFOUND, references
+from ..language.references import UNFOUND, depends_on
 from ..retrieval.dense import CrossEncoder, embedder
 
 # %% ../../nbs/09_baselines/05_chainrag.ipynb #1c6b1fad
@@ -383,7 +383,7 @@ class ChainRAG:
 
     async def follow(self, kit: Kit, graph: SentenceGraph, node: Node, path, notes) -> list[Node]:
         "Answer a path's sub-questions, each as soon as those that it refers to are answered."
-        needs, steps = references(path), []
+        needs, steps = depends_on(path), []
         node.text, node.notes = " → ".join(path), node.notes + list(notes)
         node.data |= dict(path=list(path), references=[list(n) for n in needs])
         nodes = [kit.trace.add("sub-question", q, parent=node, number=i, needs=[n + 1 for n in refers])

@@ -4,8 +4,7 @@
 
 # %% auto #0
 __all__ = ['RANGES', 'FOLLOW_UP', 'INTERMEDIATE', 'CONCLUDE', 'SEARCH_OR_ANSWER', 'RECALL', 'ANSWER', 'NEXT_THOUGHT', 'PROMPTS',
-           'Searching', 'asked', 'facts', 'either', 'SelfAsk', 'stepped', 'AutoRAG', 'first_sentence', 'IRCoT',
-           'IterRetGen', 'methods']
+           'Searching', 'asked', 'facts', 'either', 'SelfAsk', 'stepped', 'AutoRAG', 'IRCoT', 'IterRetGen', 'methods']
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #c3884335
 import re
@@ -15,6 +14,7 @@ from typing import ClassVar
 from ..config import UsageError
 from ..core.types import Question
 from ..core.llm import Prompt
+from ..language.sentences import first_sentence
 from ..core.replies import FINAL, TEXT, Format
 from ..core.method import Kit, Node, Prediction, check_fields, cited, stated
 
@@ -251,10 +251,6 @@ Question: $question
 Thoughts so far:
 $thoughts
 The next sentence:""", TEXT, defaults=dict(max_tokens=200))
-
-def first_sentence(text: str) -> str:
-    "The first sentence of a text; initials and abbreviations of one letter don't end it."
-    return re.split(r"(?<=[.?!])(?<!\b[A-Z]\.)\s+(?=[A-Z가-힣\"“(])", " ".join(text.split()))[0]
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #370b5454
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PSEUDO_DOCUMENT', 'VERIFYING_QUESTION', 'EDITED', 'DRAFT', 'SEARCH_QUERY', 'REVISE', 'INTEGRATE', 'PROMPTS',
-           'Query2Doc', 'split_sentences', 'VerifyAndEdit', 'RATT', 'CoTSC', 'methods']
+           'Query2Doc', 'VerifyAndEdit', 'RATT', 'CoTSC', 'methods']
 
 # %% ../../nbs/09_baselines/04_revising.ipynb #8f555989
 import re
@@ -14,6 +14,7 @@ from .prompting import BY_KIND, RetrieveAndRead, SelfConsistency, _vote, majorit
 from ..core.types import Question
 from .iterative import INTERMEDIATE, RANGES, AutoRAG, Searching, SelfAsk, asked, facts
 from ..core.llm import Prompt
+from ..language.sentences import split_sentences
 from ..core.replies import FINAL, TEXT
 from ..core.method import Kit, Prediction, check_fields, together
 
@@ -58,11 +59,6 @@ Question: $question
 Keep to this format:
 Explanation: [your analysis]
 FINAL: [the answer, a few phrases only]""", FINAL)
-
-def split_sentences(text: str) -> list[str]:
-    "The sentences of a chain of thought; numbering in front of a step is dropped."
-    pieces = re.split(r"(?<=[.?!])(?<!\b[A-Z]\.)\s+(?=[A-Z\"“(\d])|\n+", text)
-    return [s for p in pieces if (s := re.sub(r"^\s*(?:\d+[.)]|[-*•])\s+", "", p).strip()) and not re.fullmatch(r"\d+[.)]", s)]
 
 def _silent(text): return re.match(r"the documents (?:don'?t|do not) say", text.replace("’", "'"), re.I)
 

@@ -9,6 +9,8 @@ __all__ = ['Passage', 'Step', 'QAPair', 'Question']
 import re
 from dataclasses import dataclass, field
 
+from ..language.sentences import stops
+
 # %% ../../nbs/02_core/00_types.ipynb #9f815180
 @dataclass(frozen=True)
 class Passage:
@@ -68,5 +70,5 @@ class Question:
     def sentences(self, passage: Passage) -> list[str]:
         "A passage of its pool in sentences: as its record cuts it (`meta[\"sent_ends\"]`, by passage id), else at full stops."
         text, ends = passage.text, self.meta.get("sent_ends", {}).get(passage.id)
-        if not ends: ends = [*(m.start() for m in re.finditer(r"(?<=[.?!])\s", text)), len(text)]
+        if not ends: ends = stops(text)
         return [text[a:b].strip() for a, b in zip([0, *ends], ends)]

@@ -16,7 +16,8 @@ from typing import Protocol
 from .identity import Passages
 from ..config import UsageError, work_dir
 from ..core.types import Passage
-from ..offline.reading import norm, sentences
+from ..language.normal_forms import title_key
+from ..language.sentences import sentences
 
 # %% ../../nbs/03_corpora/09_wiki.ipynb #90ee0f08
 @dataclass(frozen=True)
@@ -51,8 +52,6 @@ class Wiki(Protocol):
     def similar(self, title: str, n: int = 5) -> list[str]: ...  # titles of pages that exist, the likeliest first
 
 # %% ../../nbs/03_corpora/09_wiki.ipynb #65504e0a
-def _key(title): return re.sub(r"^the (?=\S)", "", norm(title))
-
 _APART = re.compile(r"\s*\([^()]*\)\s*$|,\s.*$")  # what tells namesakes apart
 
 def _trigrams(key):
@@ -70,8 +69,8 @@ class _Titles:
         "Titles by their words, and by their words without what tells namesakes apart."
         whole, bare = defaultdict(list), defaultdict(list)
         for title in self.pages:
-            whole[_key(title)].append(title)
-            bare[_key(_APART.sub("", title))].append(title)
+            whole[title_key(title)].append(title)
+            bare[title_key(_APART.sub("", title))].append(title)
         return whole, bare
 
     @cached_property
@@ -80,7 +79,7 @@ class _Titles:
         import numpy as np
         found, sizes = defaultdict(list), []
         for i, title in enumerate(self.pages):
-            grams = _trigrams(_key(title))
+            grams = _trigrams(title_key(title))
             sizes.append(len(grams))
             for g in grams: found[g].append(i)
         return {g: np.array(at, np.int32) for g, at in found.items()}, np.array(sizes), list(self.pages)
@@ -90,7 +89,7 @@ class _Titles:
         asked = " ".join(title.replace("_", " ").split())
         if asked in self.pages: return asked
         whole, bare = self.names
-        if not (key := _key(asked)): return None
+        if not (key := title_key(asked)): return None
         same = whole.get(key) or (named if len(named := bare.get(key, [])) == 1 else [])
         return same[0] if same else None
 
@@ -98,8 +97,8 @@ class _Titles:
         "Titles like this one."
         import numpy as np
         asked, (_, bare) = " ".join(title[:300].split()), self.names
-        first = bare.get(_key(asked)) or bare.get(_key(_APART.sub("", asked)), [])
-        (postings, sizes, titles), wanted = self.grams, _trigrams(_key(asked))
+        first = bare.get(title_key(asked)) or bare.get(title_key(_APART.sub("", asked)), [])
+        (postings, sizes, titles), wanted = self.grams, _trigrams(title_key(asked))
         shared = [postings[g] for g in wanted if g in postings]
         if shared: dice = 2 * np.bincount(np.concatenate(shared), minlength=len(titles)) / (sizes + len(wanted))
         else: dice = np.zeros(0)

@@ -23,9 +23,9 @@ from ..scoring.judges import HashedWords, language_features
 from ..scoring.long import mauve_of_texts, without_citations
 from ..scoring.passages import passage_scores
 from ..scoring.short import NotApplicable
-from ..offline.reading import sentences
 from ..figures.verdicts import compare
 from .results import Results
+from ..language.sentences import sentences
 
 # %% ../../nbs/12_experiments/07_rdr2.ipynb #9c49277d
 SETS = ("asqa", "qampari", "eli5")  # in the printed order

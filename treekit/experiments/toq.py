@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['PRINTED_AS', 'setting', 'MODEL', 'EVALUATOR_METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'CAUSES', 'questions_of',
-           'by_model', 'evaluation', 'is_right', 'leading_sentence', 'scored_cells', 'on_hundred', 'against',
-           'at_level', 'by_level', 'resolved_failures', 'steps_between', 'undecomposed', 'cause']
+           'by_model', 'evaluation', 'is_right', 'scored_cells', 'on_hundred', 'against', 'at_level', 'by_level',
+           'resolved_failures', 'steps_between', 'undecomposed', 'cause']
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #7e5c5152
 import re
 from functools import partial
 from pathlib import Path
 
+from ..language.sentences import response_opening
 from . import tables as experiments
 from ..config import Profile, UsageError
 from ..core.types import Passage, Question
@@ -75,13 +76,9 @@ def is_right(
 ) -> float | None:  # None: no gold answer
     "Whether a response's first sentence covers a gold answer, and it doesn't say that it found none."
     if not question.answers: return None
-    return 0.0 if ABSTAINS.search(response) else cover_em(leading_sentence(response), question.answers)
+    return 0.0 if ABSTAINS.search(response) else cover_em(response_opening(response), question.answers)
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #d1bc5b3c
-def leading_sentence(text: str) -> str:
-    "Up to the first full stop that ends a sentence."
-    return re.split(r"(?<=[다요]\.)\s|(?<=[a-z\d]\.)\s(?=[A-Z])", text.strip())[0]
-
 def _cell(method, dataset, metric, values, failures, **more):
     value, low, high = bootstrap(values)
     return dict(method=method, dataset=dataset, metric=metric, n=len(values), failures=failures, value=value, low=low, high=high, **more)

@@ -19,7 +19,9 @@ _NATIVE = dict(zip("한 두 세 네 다섯 여섯 일곱 여덟 아홉 열 열�
 _COUNTERS = "명|개|년|월|일|시|분|초|살|세|번|회|권|편|곡|쪽|장|마리|대|층|경기|미터|킬로미터|제곱킬로미터|킬로그램|그램|원|달러|퍼센트|가지|사람|곳|차례|척|채|위|등|주|달|시간"
 _DIGITS = re.compile(r"\d[\d,]*(?:\.\d+)?\s?[십백천만억조](?:\s?(?:\d[\d,]*(?:\.\d+)?)?\s?[십백천만억조])*(?:\s?\d[\d,]*(?!\s?(?:[.\d]|년|월|일|시)))?")
 _WORDS = re.compile(rf"(?<![가-힣])(?=[일이삼사오육륙칠팔구]*[십백천만억조])[일이삼사오육륙칠팔구십백천만억조]{{2,}}(?=\s?(?:{_COUNTERS})|\s|$)")
-_NATIVES = re.compile(rf"(?<![가-힣])({'|'.join(sorted(_NATIVE, key=len, reverse=True))})\s?(?=(?:명|개|살|번|권|편|곡|마리|대|가지|사람|곳|차례|척|채|달|시간)(?![가-힣]))")
+_NATIVES = re.compile(
+    rf"(?<![가-힣])({'|'.join(sorted(_NATIVE, key=len, reverse=True))})\s?"
+    r"(?=(?:명|개|살|번|권|편|곡|마리|대|가지|사람|곳|차례|척|채|달|시간)(?![가-힣]))")
 
 def number(
     text: str,  # "6만 1,200", "3억 5천만", "이천십오"
@@ -39,8 +41,12 @@ def _written(value): return str(int(value)) if value == int(value) else f"{value
 # %% ../../nbs/01_language/03_answer_equality.ipynb #c990d2e8
 _GLOSS = re.compile(r"\s?[(（\[][^()（）\[\]가-힣]*[A-Za-z一-鿿][^()（）\[\]가-힣]*[)）\]]")
 _UNITS = [(re.compile(p, re.I), w) for p, w in (
-    (r"(?<=\d)\s?(?:km2|km²|제곱\s?km|평방킬로미터)(?![a-z])", "제곱킬로미터"), (r"(?<=\d)\s?km(?![a-z\d])", "킬로미터"), (r"(?<=\d)\s?(?:m|미터)(?![a-z\d])", "미터"), (r"(?<=\d)\s?kg(?![a-z])", "킬로그램"), (r"(?<=\d)年", "년"), (r"(?<=\d)月", "월"), (r"(?<=\d)日", "일"),
-    (r"(?<=\d)\s?(?:%|프로)(?![a-z가-힣])", "퍼센트"), (r"(?<=\d)\s?(?:페이지|페이지짜리|p)(?![a-z가-힣])", "쪽"), (r"(?<=\d)\s?(?:사람|인)(?![가-힣])", "명"), (r"(?<=\d)\s?차례(?![가-힣])", "회"), (r"(?<=\d)\s?번(?![가-힣])", "회"))]
+    (r"(?<=\d)\s?(?:km2|km²|제곱\s?km|평방킬로미터)(?![a-z])", "제곱킬로미터"), (r"(?<=\d)\s?km(?![a-z\d])", "킬로미터"), (
+        r"(?<=\d)\s?(?:m|미터)(?![a-z\d])",
+        "미터"), (r"(?<=\d)\s?kg(?![a-z])", "킬로그램"), (r"(?<=\d)年", "년"), (r"(?<=\d)月", "월"), (r"(?<=\d)日", "일"),
+    (r"(?<=\d)\s?(?:%|프로)(?![a-z가-힣])", "퍼센트"), (
+        r"(?<=\d)\s?(?:페이지|페이지짜리|p)(?![a-z가-힣])",
+        "쪽"), (r"(?<=\d)\s?(?:사람|인)(?![가-힣])", "명"), (r"(?<=\d)\s?차례(?![가-힣])", "회"), (r"(?<=\d)\s?번(?![가-힣])", "회"))]
 _ISO = re.compile(r"(?<!\d)(\d{4})\s?[-./]\s?(\d{1,2})\s?[-./]\s?(\d{1,2})\.?(?!\d)")
 
 @lru_cache(1 << 14)
@@ -53,9 +59,10 @@ def plain(text: str) -> str:
     text = re.sub(r"(?<=\d),(?=\d{3})", "", text)
     text = re.sub(r"(?<![\d.])0+(?=\d+[월일])", "", text)
     for pattern, word in _UNITS: text = pattern.sub(word, text)
-    return "".join(c for i, c in enumerate(text) if unicodedata.category(c)[0] in "LNM" or c == "." and text[i - 1:i].isdigit() and text[i + 1:i + 2].isdigit())
+    return "".join(c for i, c in enumerate(text)
+                   if unicodedata.category(c)[0] in "LNM" or c == "." and text[i - 1:i].isdigit() and text[i + 1:i + 2].isdigit())
 
-# %% ../../nbs/01_language/03_answer_equality.ipynb #59a5cb73
+# %% ../../nbs/01_language/03_answer_equality.ipynb #dee5cc43
 _BEHIND = re.compile(r"(?:은|는|이|가|을|를|과|와|의|도|만|에|에서|에서는|에게|에게서|께서|으로|로|으로서|로서|까지|부터|라고|이라고|랑|이랑|"
                      r"(?:이|)(?:다|며|고|었다|였다|었습니다|였습니다|에요|예요|야|란다|라네)|입니다|임|인데요?|이었음|였음|이죠|죠|요|씨)$")
 _UNIT = re.compile(rf"(?<=\d)(?:{_COUNTERS})$")
@@ -72,6 +79,7 @@ def same_answer(
     if said == wanted or _ends(said, wanted) or _ends(wanted, said): return True
     return any(_UNIT.sub("", a) == b and b.replace(".", "").isdigit() for a, b in ((said, wanted), (wanted, said)))
 
+# %% ../../nbs/01_language/03_answer_equality.ipynb #59a5cb73
 def covers_answer(
     text: str,
     gold: str,
@@ -98,7 +106,8 @@ def character_scores(
 ) -> tuple[float, float, float]:  # F1, precision, recall
     "F1, precision and recall over characters, as in KorQuAD's evaluation."
     if same_answer(answer, gold): return 1.0, 1.0, 1.0
-    if verdict(gold) and plain(gold) == verdict(gold): return (1.0, 1.0, 1.0) if verdict(answer) == verdict(gold) and len(plain(answer)) <= 8 else (0.0, 0.0, 0.0)
+    if verdict(gold) and plain(gold) == verdict(gold):
+        return (1.0, 1.0, 1.0) if verdict(answer) == verdict(gold) and len(plain(answer)) <= 8 else (0.0, 0.0, 0.0)
     said, wanted = plain(answer), plain(gold)
     common = (Counter(said) & Counter(wanted)).total()
     if not common: return 0.0, 0.0, 0.0

@@ -11,8 +11,9 @@ import re
 # %% ../../nbs/01_language/00_hangul.ipynb #badf8dae
 _INITIALS, _VOWELS, _FINALS = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ", "ㅏㅐㅑㅒㅓㅔㅕㅖㅗㅘㅙㅚㅛㅜㅝㅞㅟㅠㅡㅢㅣ", " ㄱㄲㄳㄴㄵㄶㄷㄹㄺㄻㄼㄽㄾㄿㅀㅁㅂㅄㅅㅆㅇㅈㅊㅋㅌㅍㅎ"
 _SOUND = re.compile(r"sh|ch|kh|ph|th|gh|zh|ts|dj|qu|gw|ng(?![aeiouy])|([bcdfgklmnprstvz])\1|[a-z]")
-_ONSET = dict(b="ㅂ", c="ㅋ", d="ㄷ", f="ㅍ", g="ㄱ", h="ㅎ", j="ㅈ", k="ㅋ", l="ㄹ", m="ㅁ", n="ㄴ", p="ㅍ", q="ㅋ", r="ㄹ", s="ㅅ", t="ㅌ", v="ㅂ", x="ㅈ", z="ㅈ",
-              sh="ㅅ", ch="ㅊ", kh="ㅋ", ph="ㅍ", th="ㅅ", gh="ㄱ", zh="ㅈ", ts="ㅊ", dj="ㅈ", qu="ㅋ", gw="ㄱ")
+_ONSET = dict(
+    b="ㅂ", c="ㅋ", d="ㄷ", f="ㅍ", g="ㄱ", h="ㅎ", j="ㅈ", k="ㅋ", l="ㄹ", m="ㅁ", n="ㄴ", p="ㅍ", q="ㅋ", r="ㄹ", s="ㅅ", t="ㅌ", v="ㅂ", x="ㅈ",
+    z="ㅈ", sh="ㅅ", ch="ㅊ", kh="ㅋ", ph="ㅍ", th="ㅅ", gh="ㄱ", zh="ㅈ", ts="ㅊ", dj="ㅈ", qu="ㅋ", gw="ㄱ")
 _PLAIN = dict(a="ㅏ", e="ㅔ", i="ㅣ", o="ㅗ", u="ㅜ", y="ㅣ")
 _Y = dict(a="ㅑ", e="ㅖ", i="ㅣ", o="ㅛ", u="ㅠ", y="ㅣ")
 _W = dict(a="ㅘ", e="ㅞ", i="ㅟ", o="ㅝ", u="ㅜ", y="ㅟ")
@@ -54,9 +55,11 @@ def hangul(
         elif after in _PLAIN and after and not (after == "y" and i + 2 < len(sounds) and sounds[i + 2] in _PLAIN):
             if doubled and s in "nm" and syllables and not syllables[-1][2]: syllables[-1][2] = _CODA[s]
             open_(s, "", after); i += 2
-        elif after in ("j", "y", "w") and i + 2 < len(sounds) and sounds[i + 2] in _PLAIN: open_(s, "w" if after == "w" else "y", sounds[i + 2]); i += 3
+        elif after in ("j", "y", "w") and i + 2 < len(sounds) and sounds[i + 2] in _PLAIN:
+            open_(s, "w" if after == "w" else "y", sounds[i + 2]); i += 3
         else: close(s); i += 1
-    return "".join(chr(0xAC00 + (_INITIALS.index(a) * 21 + _VOWELS.index(b)) * 28 + (_FINALS.index(c) if c else 0)) for a, b, c in syllables)
+    return "".join(chr(0xAC00 + (_INITIALS.index(a) * 21 + _VOWELS.index(b)) * 28 + (_FINALS.index(c) if c else 0))
+                   for a, b, c in syllables)
 
 # %% ../../nbs/01_language/00_hangul.ipynb #ee86ae57
 def in_man(

@@ -11,7 +11,7 @@ import re, threading, unicodedata
 from functools import lru_cache
 from typing import NamedTuple
 
-# %% ../../nbs/01_language/02_morphemes.ipynb #30da3d7b
+# %% ../../nbs/01_language/02_morphemes.ipynb #0b6741e3
 _HANGUL = re.compile("[가-힣ᄀ-ᇿㄱ-ㆎ]")
 _LETTERS = re.compile(r"[^\W\d_]")
 
@@ -19,21 +19,26 @@ def has_hangul(text: str) -> bool:
     "Whether a text has Hangul in it, composed or not."
     return bool(_HANGUL.search(text))
 
+# %% ../../nbs/01_language/02_morphemes.ipynb #64bb4e31
 def is_korean(
     text: str,  # a passage
 ) -> bool:
     "Whether at least a third of a text's letters are Hangul."
     return has_hangul(text) and len(_HANGUL.findall(text := unicodedata.normalize("NFC", text))) * 3 >= len(_LETTERS.findall(text))
 
-_OPENING = re.compile(r"\W*(?:(?:in|on|at|of|to|from|for|by|with) )?(?:what|who|whom|whose|which|where|when|why|how|is|are|was|were|does?|did|can|could|will|would|should|has|have|had|tell|give|name|list|explain|describe|recommend|please|show|find|compare)(?:'s)?\b", re.I)
+# %% ../../nbs/01_language/02_morphemes.ipynb #e09f0cfe
+_OPENING = re.compile(
+    r"\W*(?:(?:in|on|at|of|to|from|for|by|with) )?(?:what|who|whom|whose|which|where|when|why|how|is|are|was|were|does?|did|can|could"
+    r"|will|would|should|has|have|had|tell|give|name|list|explain|describe|recommend|please|show|find|compare)(?:'s)?\b", re.I)
 
 def korean_question(
     text: str,
 ) -> bool:
-    "Whether a question is asked in Korean: a third of its letters are Hangul, or it ends in a Hangul word, as Korean sentences do however much they name in Latin letters, and doesn't begin as English ones do."
+    "Whether a question is asked in Korean: a third of it is Hangul, or it ends in a Hangul word and doesn't begin as English ones do."
     last = next((w for w in reversed(text.split()) if _LETTERS.search(w)), "")
     return is_korean(text) or has_hangul(last) and not _OPENING.match(text)
 
+# %% ../../nbs/01_language/02_morphemes.ipynb #30da3d7b
 def korean_corpus(
     texts,  # the passages' texts, a list
     sample: int = 200,  # so many are looked at, evenly spread
@@ -47,7 +52,7 @@ def clean(text: str) -> str:
     "Composed syllables, plain widths, single spaces (NFKC)."
     return " ".join(unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode()).split())
 
-# %% ../../nbs/01_language/02_morphemes.ipynb #d905f7e3
+# %% ../../nbs/01_language/02_morphemes.ipynb #a08dd23d
 class Morpheme(NamedTuple):
     "A piece of a Korean text."
     form: str  # as the dictionary has it: 감독하다's past has 하 and 었
@@ -55,6 +60,7 @@ class Morpheme(NamedTuple):
     start: int  # characters of the clean text
     end: int
 
+# %% ../../nbs/01_language/02_morphemes.ipynb #d905f7e3
 _loading, _kiwi = threading.Lock(), None
 
 def _analyser():
@@ -98,7 +104,7 @@ def morpheme_terms(
     "The morphemes of a text that carry meaning, and its compounds and names as wholes."
     return list(_terms(text))
 
-# %% ../../nbs/01_language/02_morphemes.ipynb #798820b0
+# %% ../../nbs/01_language/02_morphemes.ipynb #4b918708
 _PIECE = re.compile(r"[가-힣]+|[一-鿿]|[^\W\d_가-힣一-鿿]+|\d+")
 
 def syllable_pairs(text: str) -> list[str]:
@@ -106,6 +112,7 @@ def syllable_pairs(text: str) -> list[str]:
     pieces = _PIECE.findall(clean(text).lower())
     return [t for p in pieces for t in ([p] if len(p) == 1 or not has_hangul(p) else [p[i:i + 2] for i in range(len(p) - 1)])]
 
+# %% ../../nbs/01_language/02_morphemes.ipynb #798820b0
 def spaced_words(text: str) -> list[str]:
     "What stands between spaces, particles and all."
     return clean(text).lower().split()

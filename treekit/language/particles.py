@@ -50,7 +50,7 @@ def _latin(word):
     if word[-1] in "lmn": return _LETTER[word[-1]]
     return "ㄱ" if re.search(r"[aeiou](?:c|ck|k|p|t)$", word) else ""  # a stop after a vowel closes the syllable
 
-# %% ../../nbs/01_language/01_particles.ipynb #a72b0f5e
+# %% ../../nbs/01_language/01_particles.ipynb #a888d202
 def particle(
     text: str,  # what stands before it
     pair: str,  # "은/는", "이/가", "을/를", "과/와", "으로/로", "이다/다", "이었/였", "이며/며", "이나/나", "이라는/라는", …
@@ -62,10 +62,12 @@ def particle(
     if not end or end == "ㄹ" and closed.startswith("으"): return open_
     return closed
 
+# %% ../../nbs/01_language/01_particles.ipynb #6b5793d8
 def josa(text: str, pair: str) -> str:
     "A word with its particle."
     return text + particle(text, pair)
 
+# %% ../../nbs/01_language/01_particles.ipynb #d9cc5cf7
 _MARK = re.compile(r"\{([가-힣]+)/([가-힣]*)\}")
 _UNSURE = re.compile(r"은\(는\)|는\(은\)|을\(를\)|를\(을\)|이\(가\)|가\(이\)|과\(와\)|와\(과\)|\(으\)로|\(이\)(?=[가-힣])|이었\(였\)")
 _PAIRS = {"은(는)": "은/는", "는(은)": "은/는", "을(를)": "을/를", "를(을)": "을/를", "이(가)": "이/가", "가(이)": "이/가", "과(와)": "과/와", "와(과)": "과/와",
@@ -82,6 +84,7 @@ def fit(
         out += m[0] if re.search(r"\{\w+\}$", out) else particle(out, f"{m[1]}/{m[2]}")
     return out + text[at:]
 
+# %% ../../nbs/01_language/01_particles.ipynb #a72b0f5e
 def settle(
     text: str,  # "소르은(는) 어디에 있나요?"
 ) -> str:  # "소르는 어디에 있나요?"

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from itertools import chain
 from typing import Protocol
+from ..language.words import stop_words
 from ..core.types import Passage
 from ..corpora.identity import Passages
+from ..corpora.identity import corpus_hash
 from ..language.morphemes import korean, korean_corpus
 
 # %% ../../nbs/06_retrieval/00_bm25.ipynb #1b545ae5
@@ -40,8 +42,7 @@ def _checked(queries, k):
     return list(queries), max(0, int(k))
 
 # %% ../../nbs/06_retrieval/00_bm25.ipynb #a6f717a5
-_STOP = frozenset("a an and are as at be but by for if in into is it no not of on or such that the their then there these they "
-                  "this to was will with".split())
+_STOP = stop_words("search")  # Lucene's
 _LONGEST = 255  # Lucene cuts longer tokens
 
 @cache

@@ -11,18 +11,16 @@ from collections import Counter
 from dataclasses import astuple, dataclass
 from functools import cached_property, lru_cache
 
+from ..language.words import stop_words
+from ..corpora.identity import corpus_hash
+from .bm25 import BM25, Hit, Retriever, _best, _checked
 from ..config import UsageError, work_dir
 from ..core.array_cache import kept_arrays
 from ..corpora.identity import Passages
-from .bm25 import BM25, Hit, Retriever, _best, _checked
 
 # %% ../../nbs/06_retrieval/03_bridging.ipynb #b04a0cfd
 _WORD = re.compile(r"[^\W_]+(?:['’.][^\W_]+)*")
-_SMALL = frozenset("""
-    a an and are as at be by for from in is it of on or that the this to was were with he she they his her its their
-    who which what where when how why after before during also however there these those but not i we you while since both
-    one two three most many some other new first if although did do does
-""".split())
+_SMALL = stop_words("linking")
 _INNER = frozenset("of the de la le du da del di von van der den and in for at on al el".split())  # may stand inside a name
 
 @lru_cache(1 << 16)

@@ -21,7 +21,7 @@ from ..world.generate import World
 from .sft import Example, Recipe, adapted, digest, encode, generate, kept, pinned, train, trained_by
 from ..experiments.provide import load, load_corpus
 from .models import load_model, save_model, tiny_model, tokenizer_of
-from ..offline.following import names_in
+from ..language.names import names_in
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
 from ..core.method import Kit, together

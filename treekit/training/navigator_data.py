@@ -20,9 +20,11 @@ from ..core.method import Kit, together
 from ..scoring.short import em, f1
 from ..papers.searchr.paths import GENERATE
 from ..baselines.subquestions import MOST_SUBQUESTIONS, checked
-from ..papers.searchr.references import read, styled
+from ..offline.answering import read
+from ..offline.korean_iterating import MOST
+from ..language.references import find_references, slots_to_words
 from ..papers.searchr.method import SearchR
-from ..offline.decomposition import unnested
+from ..offline.decomposition import decomposition_steps
 from ..world.wording import wording
 
 # %% ../../nbs/11_training/08_navigator_data.ipynb #1b9212d2
@@ -132,7 +134,7 @@ def parted(
 # %% ../../nbs/11_training/08_navigator_data.ipynb #d1416151
 def gold(question: Question) -> list[str]:
     "A question's own decomposition in the paper's style."
-    return styled([s.question for s in question.decomposition])
+    return slots_to_words([s.question for s in question.decomposition])
 
 # %% ../../nbs/11_training/08_navigator_data.ipynb #e63fec50
 @lru_cache(1)
@@ -147,7 +149,7 @@ def _forms():
             if form == "said": clauses += [(pattern(t, "{y}"), texts) for t in texts]
             if form != "ask": continue
             phrases = [t.text for t in forms.get(f"np_{kind}") or forms.get("np") or () if t.text.count("{x}") == 1]
-            nested = [unnested(f"When was {p.replace('{x}', 'Zq')} founded?") for p in phrases]
+            nested = [decomposition_steps(f"When was {p.replace('{x}', 'Zq')} founded?") for p in phrases]
             turned = [steps[-2].replace("Zq", "{x}") for steps in nested if len(steps) > 1]
             every = (*texts, *turned, *(f"{wh} {p}?" for p in phrases for wh in ("What is", "Who is", "What was", "Who was", "Which is")))
             asks += [(pattern(t, "{x}"), every) for t in texts]
@@ -173,7 +175,7 @@ def slotted(path) -> list[str]:
     "A path with #1, #2, … in the place of words that refer to an earlier answer."
     out = []
     for i, question in enumerate(path):
-        for r in reversed(read(question, [(k, q, "") for k, q in enumerate(path[:i])])):
+        for r in reversed(find_references(question, [(k, q, "") for k, q in enumerate(path[:i])])):
             if len(r.to) == 1 and not r.name and r.form in ("noun", "owner"):
                 owner = "'s" if r.form == "owner" and question[r.end:r.end + 1] not in ("'", "’") else ""
                 question = f"{question[:r.start]}#{r.to[0] + 1}{owner}{question[r.end:]}"

@@ -22,7 +22,9 @@ from ...core.method import Kit, Node, Prediction, check_fields, cited, together
 from ...baselines.subquestions import INTEGRATE, MOST_SUBQUESTIONS, NAVIGATE, REFORMULATE, UNCLEAR
 from ...baselines.subquestions import checked, known_answer, render_history, rewritten
 from .paths import GENERATE
-from .references import UNFOUND, dangling, references
+from .references import dangling
+from ...offline.korean_iterating import MOST
+from ...language.references import UNFOUND, depends_on
 
 # %% ../../../nbs/10_papers/4_searchr/02_method.ipynb #6ac4eece
 async def generate_path(
@@ -156,7 +158,7 @@ def plan_steps(
     path: tuple[str, ...],  # sub-questions that can be asked
 ) -> list[SubQuestion]:
     "The path as steps that know what they wait for, each with a node of its own."
-    refers, steps = references(path), []
+    refers, steps = depends_on(path), []
     for i, (question, own) in enumerate(zip(path, refers)):
         added = kit.trace.add("sub-question", question, parent=node, number=i + 1, needs=[n + 1 for n in own])
         steps.append(SubQuestion(i, question, added, own, tuple(range(i)) if m.order == "chain" else own))

@@ -9,6 +9,7 @@ __all__ = ['EXAMPLE', 'SKIP_RELATIONS', 'SKIP_LABELS', 'Phrase', 'by_hand', 'dep
 # %% ../../../nbs/10_papers/1_treerare/00_phrases.ipynb #1c9e60f3
 from dataclasses import dataclass, replace
 
+from ...language.words import stop_words
 from ...syntax.parser import Constituent, Parse, Sentence, Token
 
 # %% ../../../nbs/10_papers/1_treerare/00_phrases.ipynb #0ab00321
@@ -111,10 +112,7 @@ def constituency_tree(
 # %% ../../../nbs/10_papers/1_treerare/00_phrases.ipynb #5a7faf9b
 SKIP_RELATIONS = frozenset("punct det cc case mark aux cop expl clf discourse".split())
 SKIP_LABELS = frozenset("DT PDT CC IN TO MD EX RP UH SYM LS POS CONJP PRT INTJ LST , . : `` '' -LRB- -RRB- HYPH NFP".split())
-_FUNCTION = frozenset("""
-    a an the this that these those and or but nor of in on at by for from to with as into than then there it its he she they
-    his her their who whom whose which what when where why how is are was were be been being am do does did has have had
-    will would can could may might shall should must not no s""".split())
+_FUNCTION = stop_words("phrases")
 
 def content_words(
     text: str,  # a phrase or a question
