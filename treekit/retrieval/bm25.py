@@ -13,6 +13,7 @@ from functools import cache, cached_property, lru_cache
 from itertools import chain
 from typing import Protocol
 from ..core.types import Passage
+from ..corpora.identity import corpus_hash
 from ..language.morphemes import korean, korean_corpus
 
 # %% ../../nbs/06_retrieval/00_bm25.ipynb #1b545ae5

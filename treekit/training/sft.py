@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..config import UsageError
+from ..core.fingerprints import code_fingerprint
 
 # %% ../../nbs/11_training/03_sft.ipynb #14cb4baf
 @dataclass(frozen=True)
