@@ -249,7 +249,8 @@ def reproduce_all(
     for t in tasks: _looked_up(t, p, folder, kept, state)
     waiting = [t for t in tasks if force or replayed or not t.unchanged]
     for t in waiting: t.unchanged = False
-    if waiting: _run_all(waiting, kept, jobs or (2 if p.offline else 1), "reproduce", environment or {}, lambda t: _recorded(t, folder, kept, store))
+    env = (environment or {}) | (dict(TREEKIT_RETRAIN="1") if p.retrain else {})
+    if waiting: _run_all(waiting, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, store))
     _page(tasks, folder)
     return tasks, folder
 
