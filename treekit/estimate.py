@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from .config import Profile, UsageError
-from .inventory import runnable
-from .reproduce import Failed, _plan, _run_all
+from .inventory import Failed, runnable
+from .reproduce import _plan, _run_all
 
 # %% ../nbs/20_estimate.ipynb #8d8ba4f8
 def project(

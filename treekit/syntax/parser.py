@@ -7,7 +7,7 @@ __all__ = ['FILES', 'LONGEST', 'Token', 'Constituent', 'Entity', 'Sentence', 'Pa
            'check_models', 'keeping', 'ParseCache', 'StanzaParser', 'parser_for']
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #f7aea061
-import hashlib, json, os, pickle, sqlite3, threading
+import hashlib, json, os, pickle, sqlite3, sys, threading
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -222,8 +222,25 @@ class ParseCache:
             db.executemany("INSERT OR IGNORE INTO parses VALUES (?,?)", [(self.key(fingerprint, p.text), to_json(p)) for p in parses])
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #31fe2e12
+@contextmanager
+def _only_reading():
+    """Load Stanza without what only training needs: `transformers`, and PyTorch's compiler, which an optimizer asks whether it should be compiled.
+    Importing them takes longer than the rest together, and no parse uses them."""
+    from torch.optim import Optimizer
+    there = sys.modules.setdefault("transformers", None)  # None: an import fails, and Stanza goes on without
+    try: import stanza
+    finally:
+        if there is None: del sys.modules["transformers"]
+    guarded = Optimizer.add_param_group
+    Optimizer.add_param_group = getattr(guarded, "__wrapped__", guarded)
+    try: yield
+    finally: Optimizer.add_param_group = guarded
+
 def _load(folder, package):
     "The Stanza pipeline over a folder of models, or over one of Stanza's packages."
+    with _only_reading(): return _pipeline(folder, package)
+
+def _pipeline(folder, package):
     import stanza
     processors = "tokenize,pos,lemma,depparse,constituency,ner"
     if package:
@@ -311,11 +328,11 @@ class StanzaParser:
     def _run(self, texts):
         with self._lock:
             import torch
-            from stanza.models.common.doc import Document
             threads = torch.get_num_threads()
             torch.set_num_threads(1)  # the same sums in the same order on every machine, and faster for models this small
             try:
                 if self._pipeline is None: self._pipeline = _load(self.folder, self.package)
+                from stanza.models.common.doc import Document
                 first, *rest = self._pipeline.processors.values()
                 docs = [_in_pieces(d) for d in first.bulk_process([Document([], text=t) for t in texts])]
                 for processor in rest: docs = processor.bulk_process(docs)
