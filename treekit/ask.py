@@ -41,7 +41,7 @@ def _receipt(question, named, method, dataset, profile, corpus):
     if profile.documents or profile.router or profile.navigator: return None
     from treekit.syntax.parser import parser_for
     files = [hashlib.sha256(Path(p).read_bytes()).hexdigest() if p else "" for p in (corpus, profile.prompts)]
-    code = code_fingerprint("treekit.ask", "treekit.experiments.run", type(method).__module__, *(["treekit.offline.chat"] if profile.offline else []))
+    code = code_fingerprint("treekit.ask", "treekit.experiments.run", type(method).__module__)  # the models' among them
     data = [_content(root() / "data" / name) for name in ("world", "language")]
     key = fingerprint(question, named, method, dataset, profile, files, code, data, parser_for(profile).fingerprint)
     return work_dir("asked") / f"{key[:32]}.json"
@@ -144,4 +144,5 @@ def _asked(question, named, method, dataset, profile, corpus, progress):
         over, profile = {dataset: _searched(method, profile, passages)}, replace(profile, pool="corpus")
     results = run({named: method}, {dataset: [Question("ask", dataset, question)]}, profile, corpora=over, progress=progress)
     [row] = results.rows
-    return Answer(row.record(), row.trace, row.usage, results.model, results.corpora[dataset], results.indexing.get((named, dataset)), row.stored)
+    index = results.indexing.get((named, dataset))
+    return Answer(row.record(), row.trace, row.usage, results.model, results.corpora[dataset], index, row.stored)

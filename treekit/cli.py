@@ -34,7 +34,8 @@ class _Main(click.Group):
             click.echo(e.ctx.get_help(), err=True)
             sys.exit(2)
         except click.ClickException as e: _fail(e.format_message() + _context(e), 2)
-        except (click.Abort, KeyboardInterrupt): _fail("interrupted: everything answered so far is stored; run the same again to go on", 130)
+        except (click.Abort, KeyboardInterrupt):
+            _fail("interrupted: everything answered so far is stored; run the same again to go on", 130)
         except UsageError as e: _fail(e, 3 if type(e).__name__ == "BudgetExceeded" else 2)
         except Failed as e: _fail(e, 1)
         except BrokenPipeError:  # `treekit list | head`: nobody reads on
@@ -74,14 +75,17 @@ def main():
 def _profile_options(command):
     "The options that change a profile."
     for option in reversed([
-        click.option("--profile", default="offline", show_default=True, metavar="NAME", help="A section of settings.ini: offline, openai, local, or your own."),
+        click.option("--profile", default="offline", show_default=True, metavar="NAME",
+                     help="A section of settings.ini: offline, openai, local, or your own."),
         click.option("--n", type=int, metavar="N", help="Questions per dataset.  [default: the profile's]"),
         click.option("--seed", type=int, metavar="SEED", help="Which questions are drawn.  [default: the profile's]"),
         click.option("--data", metavar="SOURCE", help="Questions: world, hub, or a folder of files.  [default: the profile's]"),
-        click.option("--budget", type=float, metavar="DOLLARS", help="Most that this command may spend.  [default: the profile's]"),
+        click.option("--budget", type=float, metavar="DOLLARS",
+                     help="Most that this command may spend.  [default: the profile's]"),
         click.option("--model", metavar="NAME", help="The model, as the endpoint knows it."),
         click.option("--endpoint", metavar="URL", help="A server that speaks the OpenAI protocol, or offline."),
-        click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting of the profile, the method or the notebook; may be repeated."),
+        click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE",
+                     help="Any other setting of the profile, the method or the notebook; may be repeated."),
     ]): command = option(command)
     return command
 
@@ -149,7 +153,8 @@ def _method(name, sets, source):
 @main.command()
 @click.argument("question")
 @click.option("--method", "named", default="treerare", show_default=True, metavar="NAME", help=f"{', '.join(names())}.")
-@click.option("--corpus", metavar="FILE", help='Passages, one JSON object per line: {"title": …, "text": …}.  [default: the profile\'s own]')
+@click.option("--corpus", metavar="FILE",
+              help='Passages, one JSON object per line: {"title": …, "text": …}.  [default: the profile\'s own]')
 @_profile_options
 @click.option("--json", "as_json", is_flag=True, help="Print answer, usage and trace as JSON.")
 def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint, sets, as_json):
@@ -172,7 +177,8 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     if corpus is not None and not Path(corpus).is_file(): absent("corpus file", corpus)
     found = answer(question, named, chosen, dataset, p, corpus, progress=not as_json)
     if as_json:
-        about = dict(model=found.model, corpus=found.corpus, index=found.index and vars(found.index), stored=found.stored, trace=found.trace.to_json())
+        index = found.index and vars(found.index)
+        about = dict(model=found.model, corpus=found.corpus, index=index, stored=found.stored, trace=found.trace.to_json())
         click.echo(json.dumps(found.record | about, indent=1, ensure_ascii=False))
     else: _show_answer(found, named)
     sys.exit(1 if found.record["error"] else 0)
@@ -183,8 +189,10 @@ def _show_answer(found, named):
     if found.trace.nodes: click.echo(show_tree(found.trace) + "\n")
     u, error, index = found.usage, found.record["error"], found.index
     click.echo((f"failed: {clean(error)}" if error else f"answer: {clean(found.record['answer'])}") + "\n")
-    took = f"answered before: nothing was asked; {u.calls} calls are stored" if found.stored else f"{u.calls} calls ({u.hits} from the store)"
-    click.echo(f"{named}, model {found.model}, {found.corpus}; {took}, {u.tokens_in + u.tokens_out:,} tokens, {u.critical_path} in a row")
+    took = f"{u.calls} calls ({u.hits} from the store)"
+    if found.stored: took = f"answered before: nothing was asked; {u.calls} calls are stored"
+    tokens = f"{u.tokens_in + u.tokens_out:,} tokens"
+    click.echo(f"{named}, model {found.model}, {found.corpus}; {took}, {tokens}, {u.critical_path} in a row")
     if index and index.calls:
         click.echo(f"before that, once for these passages: an index of {index.calls:,} calls, {index.tokens_in + index.tokens_out:,} tokens")
 
@@ -209,15 +217,24 @@ def list_(paper, profile, as_json):
         stem = root() / "figures" / profile / r["paper"] / r["artefact"]
         record = work_dir("runs", profile) / r["paper"] / f"{r['artefact']}.json"
         last = json.loads(record.read_text()) if record.exists() else {}
+        table = stem.with_suffix(".csv")
         rows.append({k: r[k] for k in ("paper", "artefact", "kind", "title")} | dict(
-            notebook=str(r["notebook"].relative_to(root())) if r["notebook"] else "missing", last_run=last.get("when", ""), error=last.get("error", ""),
-            files=sorted(p.name for p in stem.parent.glob(f"{stem.name}.*")), verdicts=count_verdicts(stem.with_suffix(".csv")) if stem.with_suffix(".csv").exists() else {}))
+            notebook=str(r["notebook"].relative_to(root())) if r["notebook"] else "missing",
+            last_run=last.get("when", ""), error=last.get("error", ""),
+            files=sorted(p.name for p in stem.parent.glob(f"{stem.name}.*")),
+            verdicts=count_verdicts(table) if table.exists() else {}))
     if as_json: return click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
     for name in dict.fromkeys(r["paper"] for r in rows):
         click.echo(click.style(name, bold=True))
         for r in (r for r in rows if r["paper"] == name):
-            state = "missing" if r["notebook"] == "missing" else r["error"] or ", ".join(f"{k} {v}" for k, v in r["verdicts"].items() if v) or ("regenerated" if r["files"] else "notebook there")
-            click.echo(f"  {r['artefact']:<11} {shorten(r['title'], 62, placeholder=' …'):<63} {r['last_run']:<17} {state}")
+            title = shorten(r["title"], 62, placeholder=" …")
+            click.echo(f"  {r['artefact']:<11} {title:<63} {r['last_run']:<17} {_state(r)}")
+
+def _state(row):
+    "A row of `list` in a few words."
+    if row["notebook"] == "missing": return "missing"
+    verdicts = ", ".join(f"{k} {v}" for k, v in row["verdicts"].items() if v)
+    return row["error"] or verdicts or ("regenerated" if row["files"] else "notebook there")
 
 # %% ../nbs/23_cli.ipynb #72cf1479
 @main.command()

@@ -17,7 +17,7 @@ class Failed(Exception):
     "Something that was run didn't work; one line. Exit code 1."
 
 # %% ../nbs/16_inventory.ipynb #d28bc1c4
-WRITTEN = ("algorithm", "equations", "prompts")  # kinds that a paper's notebook has in its text, unless they are made anew under nbs/reproduce
+WRITTEN = ("algorithm", "equations", "prompts")  # kinds that stand in the text of a paper's notebook, unless nbs/reproduce makes them
 
 def _notebook(row):
     "The notebook behind a line of the inventory; None where there is none yet."

@@ -92,7 +92,7 @@ def _become_kernel(order, channel):
     os.chdir(order["cwd"])
     if "numpy.random" in sys.modules: sys.modules["numpy.random"].seed()  # as in a process of its own: not the same for all
     if sys.path[:1] in ([""], [os.getcwd()]): del sys.path[0]  # ipykernel's launcher does so, too; IPython puts it back
-    order["argv"].append(f"--IPKernelApp.parent_handle={os.getppid()}")  # ipykernel ends when this process does; it read the variable when it was imported
+    order["argv"].append(f"--IPKernelApp.parent_handle={os.getppid()}")  # ipykernel read the variable when it was imported
     sys.argv = ["ipykernel_launcher.py", *order["argv"]]
 
 def _main(fd):
@@ -145,8 +145,9 @@ class ForkServer:
         self.channel, its = socket.socketpair()
         self.numbers, self.kernels, self.answers, self.lock = itertools.count(), {}, {}, threading.Condition()
         with its, open(log or os.devnull, "w") as errors:
-            self.process = subprocess.Popen([sys.executable, "-m", "treekit.kernels", str(its.fileno())], pass_fds=[its.fileno()], env=env,
-                                            stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True)  # Ctrl-C is not for it
+            command = [sys.executable, "-m", "treekit.kernels", str(its.fileno())]
+            self.process = subprocess.Popen(command, pass_fds=[its.fileno()], env=env, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
+                                            start_new_session=True)  # Ctrl-C is not for it
         threading.Thread(target=self._listen, daemon=True).start()
         self._say(modules=list(modules))
 
@@ -220,8 +221,8 @@ def manager(
     return Manager
 
 # %% ../nbs/18_kernels.ipynb #c76e9e8b
-PRELOADED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.zmqshell", "IPython.display", "matplotlib.pyplot", "pandas", "scipy.stats", "seaborn", "torch", "stanza",
-             "bm25s", "networkx", "tqdm.auto", "ipywidgets")  # beside the kit's own modules
+PRELOADED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.zmqshell", "IPython.display", "matplotlib.pyplot", "pandas",
+             "scipy.stats", "seaborn", "torch", "stanza", "bm25s", "networkx", "tqdm.auto", "ipywidgets")  # beside the kit's own modules
 
 def can_fork() -> bool:
     "Whether a process that has imported much may be forked here."

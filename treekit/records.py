@@ -62,14 +62,15 @@ def data_files(
     trains = any(m.startswith("treekit.training.") for m in modules)
     for path in sorted(p for p in data.rglob("*") if p.is_file()):
         folder = path.relative_to(data).parts[0]
-        if path.name in ("README.md", "inventory.csv") or folder == "models" and not trains: continue
+        if path.name in ("README.md", "inventory.csv", "seconds.csv") or folder == "models" and not trains: continue
         if folder == "published" and path.name.partition("_")[0] not in papers: continue
         out.append(path)
     return out
 
 # %% ../nbs/17_records.ipynb #48576776
-LIBRARIES = ("bm25s", "ipykernel", "kiwipiepy", "matplotlib", "networkx", "numpy", "pandas", "peft", "PyStemmer", "pyserini", "rapidfuzz", "regex",
-             "rouge-score", "scipy", "seaborn", "sentence-transformers", "stanza", "tokenizers", "torch", "transformers")  # that shape numbers or drawings
+LIBRARIES = ("bm25s", "ipykernel", "kiwipiepy", "matplotlib", "networkx", "numpy", "pandas", "peft", "PyStemmer", "pyserini", "rapidfuzz",
+             "regex", "rouge-score", "scipy", "seaborn", "sentence-transformers", "stanza", "tokenizers", "torch",
+             "transformers")  # those that shape numbers or drawings
 
 def _version(name):
     try: return version(name)
@@ -81,12 +82,12 @@ def libraries() -> dict:  # name -> version; "" where it isn't installed
     return dict(python=platform.python_version()) | {name: _version(name) for name in LIBRARIES}
 
 def _paths(value):
-    "The existing paths that a setting names."
-    words = re.split(r"[,=]", value) if isinstance(value, str) else []
-    return sorted({w for w in (value, *words) if isinstance(w, str) and w.strip() and ("/" in w or "." in w) and Path(w).exists()}) if words else []
+    "The existing paths that a setting names, alone or in a list: `a.csv`, `a.csv,b.csv`, `name=a.csv`."
+    words = {value, *re.split(r"[,=]", value)} if isinstance(value, str) else ()
+    return sorted(w for w in words if ("/" in w or "." in w) and Path(w).exists())
 
 # %% ../nbs/17_records.ipynb #23b8cf07
-DYNAMIC = dict(router="treekit.training.router", navigator="treekit.training.navigator")  # what a run imports by name for a second model
+DYNAMIC = dict(router="treekit.training.router", navigator="treekit.training.navigator")  # imported by name for a second model
 VARIABLES = ("TREEKIT_PARSER_DIR", "TREEKIT_STORE")  # of the environment, that say where something is read
 CARELESS = ("budget", "concurrency", "timeout", "retries")  # settings that change what a run costs and how long it takes, and no number
 
@@ -106,14 +107,18 @@ def made_from(
     profile: Profile,  # with which it runs
 ) -> dict:  # notebook, parameters, profile, code, data, libraries -> hash
     "What an artefact depends on, but for the store."
-    needs = [*imported(notebook), *(m for role, m in DYNAMIC.items() if getattr(profile, role)), *(["treekit.offline.chat"] if profile.offline else [])]
+    needs = [*imported(notebook), *(module for role, module in DYNAMIC.items() if getattr(profile, role))]
     modules = modules_below(*needs)
     files = data_files(name.partition("/")[0], "\n".join(sources(notebook, "code")), modules)
     given = parameters | parameters.get("settings", {}) | vars(profile) | {v: os.environ.get(v) for v in VARIABLES}
     named = sorted({p for k, v in given.items() if k not in ("out", "TREEKIT_STORE") for p in _paths(v)})
     plain = _kept(parameters) | dict(settings=_kept(parameters.get("settings", {})))
-    return dict(notebook=fingerprint(sources(notebook)), parameters=fingerprint(plain, given["TREEKIT_PARSER_DIR"], given["TREEKIT_STORE"]),
-                profile=fingerprint(_profile(profile)), code=code_fingerprint(*modules), data=fingerprint(content(*files), content(*named)), libraries=fingerprint(libraries()))
+    return dict(notebook=fingerprint(sources(notebook)),
+                parameters=fingerprint(plain, given["TREEKIT_PARSER_DIR"], given["TREEKIT_STORE"]),
+                profile=fingerprint(_profile(profile)),
+                code=code_fingerprint(*modules),
+                data=fingerprint(content(*files), content(*named)),
+                libraries=fingerprint(libraries()))
 
 # %% ../nbs/17_records.ipynb #f9576cac
 def _owner(stem, artefacts):
@@ -152,7 +157,8 @@ def store_state(
     store: Path,  # of a profile
 ) -> str:  # a name; another one once a prediction has gone
     "Look which predictions there are, and remember them."
-    with _looking: return _store_state(work_dir("runs") / f"store-{hashlib.sha256(str(Path(store).resolve()).encode()).hexdigest()[:12]}.json", store)
+    name = hashlib.sha256(str(Path(store).resolve()).encode()).hexdigest()[:12]
+    with _looking: return _store_state(work_dir("runs") / f"store-{name}.json", store)
 
 _looking = threading.Lock()  # notebooks end side by side
 

@@ -63,7 +63,8 @@ def _plan(artefacts, out, given, sets):
 def _papermill():
     "papermill with an engine for our kernels. Slow to import."
     import logging
-    skipped = sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema tries it, to check what no notebook has, and it takes longer to import than all the rest
+    # jsonschema tries to import it, to check what no notebook has, and that takes longer than all the rest
+    skipped = sys.modules.setdefault("rfc3987_syntax", None)
     import papermill
     if skipped is None: sys.modules.pop("rfc3987_syntax", None)
     from papermill.clientwrap import PapermillNotebookClient
@@ -101,7 +102,8 @@ def _execute(task, kept, env, kernels, server=None):
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         with open(target.with_suffix(".log"), "w") as log:
-            pm.execute_notebook(task.notebook, target, task.parameters, engine_name="treekit", progress_bar=False, kernels=kernels, env=env, log=log, server=server)
+            pm.execute_notebook(task.notebook, target, task.parameters, engine_name="treekit", progress_bar=False,
+                                kernels=kernels, env=env, log=log, server=server)
     except pm.PapermillExecutionError as e: task.code, task.error = _what(e.ename, e.evalue)
     except Exception as e:  # a kernel that died, a full disk
         line = str(e).strip().splitlines()[0] if str(e).strip() else ""

@@ -110,7 +110,8 @@ def _files(name):
     path = models_folder() / entry["file"]
     data = path.read_bytes() if path.exists() else b""
     if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-        raise UsageError(f"data/models/{entry['file']} is missing or was changed: restore it with git checkout data/models, or train it with --set retrain=true")
+        raise UsageError(f"data/models/{entry['file']} is missing or was changed: restore it with git checkout data/models, "
+                         "or train it with --set retrain=true")
     return opened(data, _files(entry["against"]) if entry["against"] else None)
 
 def shipped(
@@ -151,7 +152,9 @@ def ship(
     data = packed(files, _files(against) if against else None)
     others = {n: m for n, m in known["models"].items() if n != name}
     total = sum(m["bytes"] for m in others.values()) + len(data)
-    if total > LIMIT: raise UsageError(f"{name} takes {len(data):,} bytes, and {LIMIT - total + len(data):,} are left of the {LIMIT:,} that data/models may hold")
+    if total > LIMIT:
+        left = LIMIT - total + len(data)
+        raise UsageError(f"{name} takes {len(data):,} bytes, and {left:,} are left of the {LIMIT:,} that data/models may hold")
     file = name.replace("/", "-").replace(" ", "-").replace(",", "") + ".xz"
     (folder / file).write_bytes(data)
     entry = dict(file=file, sha256=hashlib.sha256(data).hexdigest(), bytes=len(data), against=against, recipe=recipe, **about)
