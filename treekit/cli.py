@@ -194,7 +194,8 @@ def _show_answer(found, named):
     tokens = f"{u.tokens_in + u.tokens_out:,} tokens"
     click.echo(f"{named}, model {found.model}, {found.corpus}; {took}, {tokens}, {u.critical_path} in a row")
     if index and index.calls:
-        click.echo(f"before that, once for these passages: an index of {index.calls:,} calls, {index.tokens_in + index.tokens_out:,} tokens")
+        tokens = f"{index.tokens_in + index.tokens_out:,} tokens"
+        click.echo(f"before that, once for these passages: an index of {index.calls:,} calls, {tokens}")
 
 # %% ../nbs/23_cli.ipynb #a12b4ec3
 @main.command("list")
@@ -258,13 +259,16 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     rows, price = estimate_all(what, p, given, wanted, sample)
     total = {k: sum(r[k] or 0 for r in rows) for k in ("calls", "answered", "tokens_in", "tokens_out", "dollars", "dollars_at_most")}
     total |= dict(dollars=None, dollars_at_most=None) if price is None else {k: round(total[k], 4) for k in ("dollars", "dollars_at_most")}
-    facts = dict(profile=profile, model=p.model, n=p.n, sample=min(sample, p.n), price=None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source))
+    priced = None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source)
+    facts = dict(profile=profile, model=p.model, n=p.n, sample=min(sample, p.n), price=priced)
     if as_json: return click.echo(json.dumps(facts | dict(rows=rows, total=total), indent=1, ensure_ascii=False))
     click.echo(f"{'method':<20} {'dataset':<18} {'calls':>8} {'answered':>9} {'tokens in':>12} {'out':>10} {'dollars':>9} {'at most':>9}")
     money = lambda v: "no price" if v is None else f"{v:.2f}"
     for r in [*rows, dict(method="total", dataset="") | total]:
-        click.echo(f"{r['method']:<20} {r['dataset']:<18} {r['calls']:>8,} {r['answered']:>9,} {r['tokens_in']:>12,} {r['tokens_out']:>10,} {money(r['dollars']):>9} {money(r['dollars_at_most']):>9}")
-    click.echo(f"\nmodel {p.model}, {p.n} questions per dataset, counted on {sample} of them with the offline model; 'at most': every reply {p.max_tokens} tokens long."
+        asked = f"{r['calls']:>8,} {r['answered']:>9,} {r['tokens_in']:>12,} {r['tokens_out']:>10,}"
+        click.echo(f"{r['method']:<20} {r['dataset']:<18} {asked} {money(r['dollars']):>9} {money(r['dollars_at_most']):>9}")
+    click.echo(f"\nmodel {p.model}, {p.n} questions per dataset, counted on {sample} of them with the offline model; "
+               f"'at most': every reply {p.max_tokens} tokens long."
                + (f"\nprices of {price.date} ({price.source})" if price else f"\n{p.model} is not in data/prices.csv: add a line to see dollars"))
 
 # %% ../nbs/23_cli.ipynb #a7c6eea7
@@ -302,7 +306,8 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
     if not Path(file).is_file(): absent("cassette", file)
     extra = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None}
     from treekit.reproduce import reproduce_all
-    tasks, folder = reproduce_all(what, profile, out, 1, extra | _assignments(sets), dict(TREEKIT_CASSETTE=str(Path(file).resolve())), n=n, seed=seed, data=data, budget=budget)
+    cassette = dict(TREEKIT_CASSETTE=str(Path(file).resolve()))
+    tasks, folder = reproduce_all(what, profile, out, 1, extra | _assignments(sets), cassette, n=n, seed=seed, data=data, budget=budget)
     _outcome(tasks, folder, as_json)
 
 # %% ../nbs/23_cli.ipynb #d648a6a7
@@ -336,5 +341,7 @@ def doctor(profile, as_json):
     from treekit.doctor import checks
     rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(load_profile(profile))]
     if as_json: click.echo(json.dumps(rows, indent=1))
-    for r in () if as_json else rows: click.echo(f"{'✓' if r['works'] else '✗'} {r['what']:<10} {r['found']}" + ("" if r["works"] else f"\n  {'':<10} → {r['todo']}"))
+    for r in () if as_json else rows:
+        todo = "" if r["works"] else f"\n  {'':<10} → {r['todo']}"
+        click.echo(f"{'✓' if r['works'] else '✗'} {r['what']:<10} {r['found']}{todo}")
     sys.exit(0 if all(r["works"] for r in rows) else 1)

