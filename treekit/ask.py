@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .config import Profile, root, work_dir
+from .config import Profile, UsageError, root, work_dir
 from .core.fingerprints import code_fingerprint, fingerprint
 from .core.method import Trace, Usage
 from .core.store import Store
@@ -35,15 +35,20 @@ def _content(folder):
     files = sorted(p for p in Path(folder).rglob("*") if p.is_file())
     return fingerprint([[p.name, hashlib.sha256(p.read_bytes()).hexdigest()] for p in files])
 
+def _parser(profile):
+    "The parser's fingerprint; none where there is no parser, which is the matter of a method that needs one."
+    from treekit.syntax.parser import parser_for
+    try: return parser_for(profile).fingerprint
+    except UsageError: return ""
+
 def _receipt(question, named, method, dataset, profile, corpus):
     "Where the receipt for a question lies; None where it can't be known cheaply whether anything has changed."
     if os.environ.get("TREEKIT_CASSETTE") or not corpus and not profile.data.partition(":")[0] == "world": return None
     if profile.documents or profile.router or profile.navigator: return None
-    from treekit.syntax.parser import parser_for
     files = [hashlib.sha256(Path(p).read_bytes()).hexdigest() if p else "" for p in (corpus, profile.prompts)]
     code = code_fingerprint("treekit.ask", "treekit.experiments.run", type(method).__module__)  # the models' among them
     data = [_content(root() / "data" / name) for name in ("world", "language")]
-    key = fingerprint(question, named, method, dataset, profile, files, code, data, parser_for(profile).fingerprint)
+    key = fingerprint(question, named, method, dataset, profile, files, code, data, _parser(profile))
     return work_dir("asked") / f"{key[:32]}.json"
 
 def _found(receipt, store_path):
