@@ -22,7 +22,7 @@ from treekit.analysis.outcomes import ANNOTATION_FIELDS, NO_ANSWER, agreement, b
 from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
-from treekit.reproduce import FIELDS
+from treekit.inventory import FIELDS
 from treekit.papers.treerare.phrases import by_hand
 from treekit.experiments.results import Row
 from treekit.syntax.parser import parser_for

@@ -16,10 +16,12 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
     {"training"},
     {"experiments"},
     {"analysis", "figures"},
-    {"registry", "reproduce", "doctor", "cli"},
+    {"registry", "inventory", "records", "kernels", "reproduce", "estimate", "doctor", "ask", "cli"},
 ]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
-BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "cli": {"registry", "reproduce", "doctor"}, "reproduce": {"registry"}, "doctor": {"registry"}}
+BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"registry"},
+          "reproduce": {"inventory", "records", "kernels"}, "estimate": {"inventory", "reproduce"},
+          "cli": {"registry", "inventory", "reproduce", "estimate", "doctor", "ask"}}
 OFFLINE = {"treekit.experiments.provide"}  # who may name the offline models, beside their own package and `training`
 HEAVY = {"torch", "stanza", "pyserini", "jnius", "transformers", "sentence_transformers", "openai", "pandas", "matplotlib", "seaborn", "scipy", "bm25s", "numba", "datasets", "kiwipiepy", "networkx"}
 

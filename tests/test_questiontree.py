@@ -91,7 +91,8 @@ def test_what_was_asked_is_found():
 def test_the_listings_are_made_from_the_code(tmp_path):
     "Algorithm 1, prompts and ledger need no model; each line of the algorithm is there, and a fit of the numbers is asserted inside."
     import csv
-    from treekit.reproduce import reproduce_all, runnable
+    from treekit.reproduce import reproduce_all
+    from treekit.inventory import runnable
     tasks, folder = reproduce_all(("toq/algorithm1", "toq/prompts", "toq/inconsistencies"), out=str(tmp_path / "out"))
     assert [(t.name, t.code, t.error) for t in tasks] == [("toq/algorithm1", 0, ""), ("toq/prompts", 0, ""), ("toq/inconsistencies", 0, "")]
     read = lambda name: list(csv.DictReader((folder / "toq" / f"{name}.csv").open(encoding="utf-8", newline="")))

@@ -91,6 +91,7 @@ class Profile:
     max_tokens: int = 1024  # longest completion
     temperature: float = 0.0  # sampling temperature where a method does not set its own
     budget: float | None = None  # dollars that one run may spend; None: no limit
+    retrain: bool = False  # train the tiny models again, instead of using those that come with the kit
 
     @property
     def offline(self) -> bool:
@@ -108,14 +109,17 @@ class Profile:
 _LEAST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0)
 _CHOICES = dict(pool=("own", "corpus", "documents"), wiki=("corpus", "wikipedia"))
 
+def _switch(word): return {"true": 1, "1": 1, "yes": 1, "false": 0, "0": 0, "no": 0}[word.lower()] == 1
+
 def _typed(name, value, kind):
     "`value` as the field's type and within its range, or a `UsageError` that names the field."
     if value is None or not isinstance(value, str): typed = value
     elif name == "budget" and not value.strip(): return None
     else:
-        convert = {"int": int, "float": float, "float | None": float}.get(str(getattr(kind, "__name__", kind)), str)
+        convert = {"int": int, "float": float, "float | None": float, "bool": _switch}.get(str(getattr(kind, "__name__", kind)), str)
         try: typed = convert(value.strip())
         except ValueError: raise UsageError(f"setting {name!r} should be a number, not {value!r}") from None
+        except KeyError: raise UsageError(f"setting {name!r} should be true or false, not {value!r}") from None
     if isinstance(typed, float) and not math.isfinite(typed): raise UsageError(f"setting {name!r} should be a finite number, not {typed}")
     if name in _CHOICES: choose(f"setting {name} =", str(typed), _CHOICES[name])
     if name in _LEAST and typed is not None and typed < _LEAST[name]:

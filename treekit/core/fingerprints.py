@@ -91,9 +91,9 @@ def _remember():
 def _file_of(module):
     "The file of one of the kit's modules; `None` for any other module, and for what is no module."
     if module != "treekit" and not module.startswith("treekit."): return None
-    try: spec = find_spec(module)
-    except ModuleNotFoundError: return None  # a name inside a module
-    return spec and spec.origin
+    path = Path(find_spec("treekit").origin).parent.joinpath(*module.split(".")[1:])  # `find_spec` would import what stands above
+    files = path / "__init__.py", path.with_suffix(".py")
+    return next((str(f) for f in files if f.is_file()), None)  # None: a name inside a module
 
 def _imported(module, path, written):
     "The kit's modules among what a module imports."

@@ -7,7 +7,7 @@ __all__ = ['FILES', 'LONGEST_SENTENCE', 'Token', 'Constituent', 'Entity', 'Sente
            'from_json', 'check_models', 'cache_database', 'ParseCache', 'StanzaParser', 'parser_for']
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #f7aea061
-import hashlib, json, os, pickle, sqlite3, threading
+import hashlib, json, os, pickle, sqlite3, sys, threading
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -332,11 +332,11 @@ class StanzaParser:
     def _run(self, texts):
         with self._lock:
             import torch
-            from stanza.models.common.doc import Document
             threads = torch.get_num_threads()
             torch.set_num_threads(1)  # the same sums in the same order on every machine, and faster for models this small
             try:
                 if self._pipeline is None: self._pipeline = _load(self.folder, self.package)
+                from stanza.models.common.doc import Document
                 first, *rest = self._pipeline.processors.values()
                 docs = [_in_pieces(d) for d in first.bulk_process([Document([], text=t) for t in texts])]
                 for processor in rest: docs = processor.bulk_process(docs)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PRESETS', 'TINY', 'TOKENS', 'STAGES', 'REWARDS', 'Preset', 'names', 'without', 'restored', 'prompt_of', 'example',
-           'replies', 'sound', 'stage', 'train_navigator', 'kit_of', 'answer_f1', 'tiny_pairs', 'navigators',
-           'held_out', 'divergence', 'examined', 'TrainedNavigator']
+           'replies', 'sound', 'stage', 'train_navigator', 'kit_of', 'answer_f1', 'pairs_recipe', 'tiny_pairs',
+           'recipe', 'navigators', 'held_out', 'divergence', 'examined', 'TrainedNavigator']
 
 # %% ../../nbs/11_training/09_navigator.ipynb #540f94e8
 import asyncio, hashlib, json, math, re
@@ -22,6 +22,7 @@ from .sft import Example, Recipe, adapted, digest, encode, generate, kept, pinne
 from ..experiments.provide import load, load_corpus
 from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..language.names import names_in
+from .sft import once
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
 from ..core.method import Kit, together
@@ -31,6 +32,7 @@ from ..baselines.subquestions import NAVIGATE, checked
 from .ppo import PPO, Rated, frozen, headed, load_headed, plain, ppo, sample, save_headed, seen, train_reward
 from ..papers.searchr.method import SearchR
 from .chat import TrainedChat
+from .shipped import place, recipe_hash, shipped, unpacked
 
 # %% ../../nbs/11_training/09_navigator.ipynb #f062d788
 @dataclass(frozen=True)
@@ -214,19 +216,41 @@ def _follow(tried):
     known = {q.id: q for q in _questions()}
     return answer_f1([known[id] for id, _ in tried], [path for _, path in tried], PRESETS["tiny"].method)
 
+def pairs_recipe() -> str:
+    "What the tiny pairs are made by, for `treekit.training.shipped`."
+    return recipe_hash(PRESETS["tiny"].questions, _made_by()[2])
+
+def _shipped_pairs():
+    "The pairs that come with the kit, or such as are made now."
+    files = shipped("navigator/pairs", pairs_recipe())
+    return json.loads(files["pairs.json"]) if files else _tiny_pairs()
+
 def _keep_pairs():
     "In a process of its own."
-    kept(_pairs_at(), _tiny_pairs)
+    kept(_pairs_at(), _shipped_pairs)
 
-def _pairs_at(): return work_dir("navigators", "pairs-" + digest(_made_by())) / "pairs.json"
+def _pairs_at(): return work_dir(place("navigators"), "pairs-" + digest(_made_by())) / "pairs.json"
 
 @lru_cache(2)
 def tiny_pairs() -> tuple[list[Pair], dict]:  # the pairs; how many questions and paths were lost, and how
     "The tiny preset's pairs, made once."
-    made = kept(_pairs_at(), _tiny_pairs)
+    made = kept(_pairs_at(), _shipped_pairs)
     return [Pair(**p | dict(path=tuple(p["path"]))) for p in made["pairs"]], made["counts"]
 
-def _folder(seed): return work_dir("navigators", f"tiny-seed{seed}-" + digest(str(PRESETS["tiny"]), TINY, TOKENS, seed, _made_by(), trained_by("treekit.training.ppo", "treekit.training.navigator_data", "treekit.training.navigator")))
+def recipe(name: str, seed: int) -> str:
+    "What a stage of the tiny navigator is made by: settings and data, for `treekit.training.shipped`."
+    tiny = PRESETS["tiny"]
+    settings = [[*asdict(part).values()] for part in (tiny.tuning, tiny.reward, tiny.ppo)]
+    pairs = digest([[*asdict(p).values()] for p in tiny_pairs()[0]])
+    return recipe_hash(settings, tiny.sft, tiny.drawn, tiny.max_new, TINY, TOKENS, name, seed, pairs)
+
+def _lay_out(seed):
+    "Put the stages that come with the kit where trained ones would lie."
+    for name, inner in _FOLDERS.items():
+        with once(folder := _folder(seed) / inner):
+            if not (folder / "log.json").exists(): unpacked(f"navigator/{name}/{seed}", recipe(name, seed), folder)
+
+def _folder(seed): return work_dir(place("navigators"), f"tiny-seed{seed}-" + digest(str(PRESETS["tiny"]), TINY, TOKENS, seed, _made_by(), trained_by("treekit.training.ppo", "treekit.training.navigator_data", "treekit.training.navigator")))
 
 def _trained(name, seed):
     "In a process of its own: train a stage, or find it."
@@ -237,6 +261,7 @@ def navigators(
 ) -> list[dict]:  # log, n, folder of the model
     "Tiny navigators, trained in two processes where they aren't there yet."
     logs = {(name, s): _folder(s) / _FOLDERS[choose("stage", name, _FOLDERS)] / "log.json" for name, s in wanted}
+    for s in dict.fromkeys(s for (_, s), path in logs.items() if not path.exists()): _lay_out(s)
     missing = [key for key, path in logs.items() if not path.exists()]
     if missing:
         if not _pairs_at().exists(): pinned([("treekit.training.navigator:_keep_pairs", {})])

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['SETTINGS', 'ROUTER', 'UNTRAINED', 'CURVE', 'LOOKS', 'DEV', 'PRESETS', 'TINY', 'TOKENS', 'CUES', 'Setting', 'Preset',
-           'prompt_of', 'example', 'lessons', 'tiny_samples', 'outputs', 'routers', 'train_router', 'TrainedRouter']
+           'prompt_of', 'example', 'lessons', 'samples_recipe', 'tiny_samples', 'outputs', 'recipe', 'routers',
+           'train_router', 'TrainedRouter']
 
 # %% ../../nbs/11_training/07_router.ipynb #b4967685
 import hashlib, json, random
@@ -24,6 +25,7 @@ from ..corpora.documents import tree_of
 from .router_data import TEST_SHARES, Gold, Sample, drawn, percent, scores, sizes, split, views
 from ..papers.rdr2.router import FORMATS, ROUTE, RST, prefix, read_behaviours
 from .chat import TrainedChat
+from .shipped import place, recipe_hash, shipped, unpacked
 from ..world.generate import World
 
 # %% ../../nbs/11_training/07_router.ipynb #e50a41c5
@@ -120,10 +122,19 @@ def _tiny_samples(preset):
     return dict(found=[sizes(train_side), sizes(test_side)], questions=len(questions), train=_rows(drawn(train_side, preset.train)), test=_rows(drawn(test_side, preset.test, TEST_SHARES)),
                 lessons=_rows(lessons(World(1, preset.articles), preset.lessons)))
 
+def samples_recipe() -> str:
+    "What the tiny samples are made by, for `treekit.training.shipped`."
+    return recipe_hash([*asdict(PRESETS["tiny"]).values()], _made_by()[1])
+
+def _shipped_samples():
+    "The samples that come with the kit, or such as are made now."
+    files = shipped("router/samples", samples_recipe())
+    return json.loads(files["samples.json"]) if files else _tiny_samples(PRESETS["tiny"])
+
 @lru_cache(2)
 def tiny_samples() -> dict:  # train, test, lessons: samples; found: sizes before they were drawn, train and test; questions: how many; digest
     "The tiny preset's samples, made once."
-    made = kept(work_dir("routers", "samples-" + digest(asdict(PRESETS["tiny"]), _made_by())) / "samples.json", lambda: _tiny_samples(PRESETS["tiny"]))
+    made = kept(work_dir(place("routers"), "samples-" + digest(asdict(PRESETS["tiny"]), _made_by())) / "samples.json", _shipped_samples)
     return made | dict(digest=digest(made)) | {part: _samples(made[part]) for part in ("train", "test", "lessons")}
 
 # %% ../../nbs/11_training/07_router.ipynb #3f5979cb
@@ -145,39 +156,54 @@ def outputs(
     "What the model says at each sample."
     return generate(model, tokenizer, [example(s, preset, form).prompt for s in samples], max_new=48 if preset.bare else 300)
 
-def _folder(what, seed): return work_dir("routers", f"{what.replace(', ', '-').replace(' ', '-')}-seed{seed}-" + digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed, tiny_samples()["digest"], trained_by("treekit.training.router_data", "treekit.papers.rdr2.router", "treekit.training.router")))
+def recipe(what: str, seed: int) -> str:
+    "What a tiny router is made by: settings and data, for `treekit.training.shipped`."
+    preset, row = [*asdict(PRESETS["tiny"]).values()], [*asdict(SETTINGS[what]).values()] if what in SETTINGS else what
+    return recipe_hash(preset, TINY, TOKENS, row, seed, tiny_samples()["digest"])
+
+def _folder(what, seed): return work_dir(place("routers"), f"{what.replace(', ', '-').replace(' ', '-')}-seed{seed}-" + digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed, tiny_samples()["digest"], trained_by("treekit.training.router_data", "treekit.papers.rdr2.router", "treekit.training.router")))
 
 def _make_inst(seed):
     folder = _folder("inst", seed)
     with once(folder):
-        if not (folder / "model.safetensors").exists():
+        if not (folder / "model.safetensors").exists() and not unpacked(f"router/inst/{seed}", recipe("inst", seed), folder, flat=True):
             data = tiny_samples()
             tokenizer, preset = _tokenizer(data), PRESETS["tiny"]
             model = tiny_model(tokenizer, **TINY, seed=seed)
-            recipe = Recipe("full", lr=preset.lr["full"], epochs=preset.lesson_epochs, warmup=0.1, betas=(0.9, 0.99), save_every=500, seed=seed)
-            log = train(model, encode(tokenizer, map(_lesson, data["lessons"])), recipe, folder, label="inst")
+            how = Recipe("full", lr=preset.lr["full"], epochs=preset.lesson_epochs, warmup=0.1, betas=(0.9, 0.99), save_every=500, seed=seed)
+            log = train(model, encode(tokenizer, map(_lesson, data["lessons"])), how, folder, label="inst")
             (folder / "log.json").write_text(json.dumps(log))
             save_model(model, tokenizer, folder)
     return str(folder)
 
+def _learned(name, seed, folder, inst, data):
+    "Train a row of Table 4: the model, its tokenizer, and what was seen on the way."
+    setting, preset = SETTINGS[name], PRESETS["tiny"]
+    model, tokenizer = load_model(inst) if inst else (tiny_model(tokenizer := _tokenizer(data), **TINY, seed=seed), tokenizer)
+    how = Recipe(setting.method, lr=preset.lr[setting.method], epochs=setting.epochs, warmup=0.1, betas=(0.9, 0.99), seed=seed)
+    model, dev = adapted(model, how), data["test"][:DEV]
+    samples = encode(tokenizer, [example(s, preset, setting.format) for s in data["train"]])
+    looked = name == CURVE
+    if looked: how = replace(how, evaluate_every=int(len(samples) * setting.epochs / how.batch / LOOKS))
+    look = lambda m: percent(scores(dev, outputs(m, tokenizer, dev, preset, setting.format)))
+    before = look(model) if looked else {}
+    log = train(model, samples, how, folder, evaluate=look if looked else None, label=name)
+    if setting.method == "lora": model = model.merge_and_unload()
+    save_model(model, tokenizer, folder / "model")
+    return model, tokenizer, dict(log=log, before=before)
+
 def _trained(name, seed):
-    "In its own process: train a tiny router, or find it."
+    "In its own process: evaluate a tiny router that comes with the kit, or train it, or find what was found."
     setting, preset = SETTINGS[name], PRESETS["tiny"]
     inst = _make_inst(seed) if setting.base == "inst" else None
     folder = _result(name, seed).parent
     def make():
         data = tiny_samples()
-        model, tokenizer = load_model(inst) if inst else (tiny_model(tokenizer := _tokenizer(data), **TINY, seed=seed), tokenizer)
-        recipe = Recipe(setting.method, lr=preset.lr[setting.method], epochs=setting.epochs, warmup=0.1, betas=(0.9, 0.99), seed=seed)
-        model, samples, dev = adapted(model, recipe), encode(tokenizer, [example(s, preset, setting.format) for s in data["train"]]), data["test"][:DEV]
-        looked = name == CURVE
-        if looked: recipe = replace(recipe, evaluate_every=int(len(samples) * setting.epochs / recipe.batch / LOOKS))
-        look = lambda m: percent(scores(dev, outputs(m, tokenizer, dev, preset, setting.format)))
-        before = look(model) if looked else {}
-        log = train(model, samples, recipe, folder, evaluate=look if looked else None, label=name)
-        if setting.method == "lora": model = model.merge_and_unload()
-        save_model(model, tokenizer, folder / "model")
-        return dict(log=log, before=before, outputs=outputs(model, tokenizer, data["test"], preset, setting.format), folder=str(folder / "model"), weights=sum(p.numel() for p in model.parameters()))
+        if unpacked(f"router/{name}/{seed}", recipe(name, seed), folder):
+            model, tokenizer = load_model(folder / "model")
+            learned = json.loads((folder / "log.json").read_text(encoding="utf-8"))
+        else: model, tokenizer, learned = _learned(name, seed, folder, inst, data)
+        return learned | dict(outputs=outputs(model, tokenizer, data["test"], preset, setting.format), folder=str(folder / "model"), weights=sum(p.numel() for p in model.parameters()))
     return kept(folder / "result.json", make)
 
 def _untrained(name, seed):

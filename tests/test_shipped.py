@@ -1,0 +1,53 @@
+"The weights that come with the kit: all there, unchanged, small enough, and made by today's recipes."
+import hashlib, json
+from pathlib import Path
+
+import pytest
+
+from treekit.training import navigator, router, shipped
+
+
+def test_every_file_is_what_the_manifest_says():
+    models, folder = shipped.manifest()["models"], shipped.models_folder()
+    assert models and {m["file"] for m in models.values()} == {p.name for p in folder.glob("*.xz")}
+    for entry in models.values():
+        data = (folder / entry["file"]).read_bytes()
+        assert (hashlib.sha256(data).hexdigest(), len(data)) == (entry["sha256"], entry["bytes"]), entry["file"]
+        assert not entry["against"] or entry["against"] in models
+    assert sum(p.stat().st_size for p in folder.iterdir()) <= shipped.LIMIT
+
+
+def test_the_recipes_are_todays(monkeypatch, tmp_path):
+    "If this fails, a setting or the data has changed since the weights were trained: they are not used, and nbs/train/models.ipynb makes them anew."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    for cached in (router.tiny_samples, navigator.tiny_pairs): cached.cache_clear()
+    models = shipped.manifest()["models"]
+    assert models["router/samples"]["recipe"] == router.samples_recipe() and models["navigator/pairs"]["recipe"] == navigator.pairs_recipe()
+    for name, entry in models.items():
+        kind, what, *seed = name.split("/")
+        if seed: assert entry["recipe"] == dict(router=router, navigator=navigator)[kind].recipe(what, int(seed[0])), name
+    for cached in (router.tiny_samples, navigator.tiny_pairs): cached.cache_clear()
+
+
+def test_one_is_laid_out_with_its_log(tmp_path):
+    name = "navigator/after PPO/0"
+    entry = shipped.manifest()["models"][name]
+    assert shipped.unpacked(name, entry["recipe"], tmp_path)
+    assert (tmp_path / "model" / "model.safetensors").stat().st_size > 1_000_000 and json.loads((tmp_path / "log.json").read_text())["log"]
+    assert shipped.shipped(name, "another recipe") is None
+
+
+def test_retrain_leaves_them_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("TREEKIT_RETRAIN", "1")
+    name = "navigator/after PPO/0"
+    assert not shipped.unpacked(name, shipped.manifest()["models"][name]["recipe"], tmp_path)
+    assert shipped.place("routers") == "routers-retrained"
+
+
+def test_a_changed_file_is_an_error_that_says_what_to_do(monkeypatch, tmp_path):
+    first = {"model/a.json": b"{}", "log.json": b"[]"}
+    monkeypatch.setattr(shipped, "models_folder", lambda: tmp_path)
+    shipped.ship("toy/one/0", "r", first)
+    assert shipped.shipped("toy/one/0", "r") == first
+    next(tmp_path.glob("*.xz")).write_bytes(b"cut off")
+    with pytest.raises(shipped.UsageError, match="git checkout data/models"): shipped.shipped("toy/one/0", "r")

@@ -1,0 +1,162 @@
+"Kernels forked from one process: what a notebook does to its own is unseen by the next, and nothing is left behind."
+import json, os, signal, subprocess, sys, textwrap, threading, time
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from treekit.kernels import ForkServer, can_fork
+from treekit.reproduce import Task, _execute, _interrupt
+
+ROOT = Path(__file__).resolve().parents[1]
+pytestmark = pytest.mark.skipif(not can_fork(), reason="no safe fork here: kernels start cold")
+
+
+@pytest.fixture(scope="module")
+def server():
+    made = ForkServer(["ipykernel.kernelapp", "matplotlib.pyplot", "pandas", "treekit.config"], dict(os.environ))
+    yield made
+    made.close()
+
+
+class Notebooks:
+    "Runs a cell in a notebook of its own."
+
+    def __init__(self, folder, server): self.folder, self.server, self.kernels, self.count = folder, server, [], 0
+
+    def run(self, cell, server="its own"):
+        "The task, and what the cell showed last."
+        nb = nbformat.v4.new_notebook(metadata=dict(kernelspec=dict(name="python3", display_name="python3", language="python")))
+        nb.cells = [nbformat.v4.new_code_cell(textwrap.dedent(cell))]
+        self.count += 1
+        path = self.folder / f"n{self.count}.ipynb"
+        nbformat.write(nb, path)
+        task = Task(f"runs/n{self.count}", path, {})
+        _execute(task, self.folder, dict(os.environ), self.kernels, self.server if server == "its own" else server)
+        outputs = nbformat.read(self.folder / f"{task.name}.ipynb", 4).cells[-1].outputs
+        shown = [o["data"]["text/plain"] for o in outputs if o.output_type == "execute_result"]
+        return task, shown[-1] if shown else ""
+
+
+@pytest.fixture
+def notebooks(tmp_path, server): return Notebooks(tmp_path, server)
+
+
+LOOK = """
+    import matplotlib as mpl, matplotlib.pyplot as plt, os, sys
+    from treekit import config
+    figure = plt.figure()
+    [mpl.get_backend(), mpl.rcParams["lines.linewidth"], figure.get_size_inches().tolist(), config.choose.__module__, "spoiled" in globals(),
+     "SPOILED" in os.environ, sorted(sys.path), __name__, sys.argv[0].rpartition("/")[2]]
+"""
+
+
+def test_what_a_notebook_does_to_its_process_changes_nothing_for_the_next(notebooks):
+    "A global, a patched module, defaults of matplotlib, the environment, the search path, the working folder."
+    _, before = notebooks.run(LOOK)
+    task, _ = notebooks.run("""
+        import builtins, matplotlib as mpl, os, sys
+        from treekit import config
+        spoiled = builtins.spoiled = True
+        config.choose, mpl.rcParams["lines.linewidth"], os.environ["SPOILED"] = None, 77, "1"
+        mpl.rcParams["figure.figsize"] = 1, 1
+        sys.path.insert(0, "spoiled"); os.chdir("/")
+    """)
+    assert task.code == 0, task.error
+    _, after = notebooks.run(LOOK)
+    assert after == before and "inline" in before
+
+
+def test_a_warm_kernel_is_as_a_cold_one(notebooks):
+    assert notebooks.run(LOOK)[1] == notebooks.run(LOOK, server=None)[1]
+
+
+def test_a_notebook_that_dies_dies_alone(notebooks):
+    task, _ = notebooks.run("import os; os._exit(3)")
+    assert task.code == 1 and "Dead" in task.error
+    assert notebooks.run("1 + 1")[1] == "2"
+
+
+def test_chance_is_not_the_same_for_all(notebooks):
+    cell = "import random, uuid, numpy; [random.random(), numpy.random.rand(), uuid.uuid4().hex]"
+    assert notebooks.run(cell)[1] != notebooks.run(cell)[1]
+
+
+def test_each_has_a_process_of_its_own_that_ends(notebooks):
+    one, other = (int(notebooks.run("import os; os.getpid()")[1]) for _ in range(2))
+    assert one != other and not any(Path(f"/proc/{pid}/cmdline").exists() for pid in (one, other))
+
+
+def test_two_at_once(notebooks):
+    shown = {}
+    def one(n): shown[n] = notebooks.run(f"import time; time.sleep(1); {n}")[1]
+    threads = []
+    for n in range(2):
+        threads.append(threading.Thread(target=one, args=(n,)))
+        threads[-1].start()
+        time.sleep(0.1)
+    for t in threads: t.join()
+    assert shown == {0: "0", 1: "1"}
+
+
+def test_an_interrupt_reaches_it(notebooks):
+    fates = []
+    thread = threading.Thread(target=lambda: fates.append(notebooks.run("import time\nprint('on'); time.sleep(60)")[0]))
+    thread.start()
+    while not (notebooks.kernels and getattr(notebooks.kernels[-1].km, "provisioner", None) and notebooks.kernels[-1].km.provisioner.process): time.sleep(0.05)
+    time.sleep(2)
+    while thread.is_alive():
+        _interrupt(notebooks.kernels)
+        thread.join(2)
+    assert fates[0].code == 130 and fates[0].seconds < 50
+
+
+def test_what_its_process_says_lies_in_its_log(notebooks):
+    task, _ = notebooks.run("import os; os.write(2, b'said by the process'); os._exit(1)")
+    assert task.code == 1 and "said by the process" in (notebooks.folder / f"{task.name}.log").read_text()
+
+
+ALONE = """
+import json, os, sys, time
+from treekit.kernels import ForkServer
+server = ForkServer(["json"], dict(os.environ))
+kernel = server.start(["-f", sys.argv[1]], dict(os.environ), os.getcwd())
+print(json.dumps([server.process.pid, kernel.pid]), flush=True)
+time.sleep(60)
+"""
+
+
+def gone(pid):
+    try: return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError: return True
+
+
+def test_the_server_ends_with_the_process_that_made_it(tmp_path):
+    connection = tmp_path / "kernel.json"
+    connection.write_text(json.dumps(dict(transport="ipc", ip=str(tmp_path / "kernel"), shell_port=1, iopub_port=2, stdin_port=3, hb_port=4, control_port=5, key="", signature_scheme="hmac-sha256")))
+    parent = subprocess.Popen([sys.executable, "-c", ALONE, str(connection)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    pids = json.loads(parent.stdout.readline())
+    assert not any(map(gone, pids))
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    until = time.monotonic() + 20
+    while not all(map(gone, pids)) and time.monotonic() < until: time.sleep(0.1)
+    assert all(map(gone, pids))
+
+
+def test_a_server_with_a_second_thread_does_not_fork(tmp_path, notebooks):
+    "It says so, and the kernel starts cold."
+    (tmp_path / "threaded.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n")
+    env = os.environ | dict(PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    server = ForkServer(["threaded"], env)
+    try:
+        assert server.start(["-f", "nowhere"], env, str(tmp_path)) is None
+        assert notebooks.run("1 + 1", server=server)[1] == "2"
+    finally: server.close()
+
+
+def test_a_server_that_was_killed_leaves_cold_kernels(notebooks):
+    server = ForkServer(["json"], dict(os.environ))
+    server.process.kill()
+    try: assert notebooks.run("1 + 1", server=server)[1] == "2"
+    finally: server.close()
