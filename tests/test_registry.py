@@ -9,7 +9,7 @@ import treekit.cli
 from treekit.config import UsageError
 from treekit.core.llm import Prompt
 from treekit.core.types import Question, Step
-from treekit.experiments.provide import known_prompts
+from treekit.experiments.prompts import known_prompts
 from treekit.registry import MODULES, find, method, module_of
 from treekit.training.navigator import names
 from treekit.figures.verdicts import published
@@ -62,7 +62,7 @@ def test_a_prompt_can_be_reworded_with_no_paper_imported(tmp_path):
     code = f'''
 import sys
 from treekit.core.llm import load_prompts
-from treekit.experiments.provide import known_prompts
+from treekit.experiments.prompts import known_prompts
 assert not [m for m in sys.modules if m.startswith("treekit.papers.")]
 reworded = load_prompts({str(tmp_path / "prompts.toml")!r}, known_prompts())
 print(sorted(reworded), reworded["toq.query.en"](question="Who?", exemplars="none").text)'''

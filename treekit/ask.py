@@ -7,7 +7,6 @@ __all__ = ['LARGEST', 'Answer', 'passages_of', 'own_corpus', 'answer']
 
 # %% ../nbs/22_ask.ipynb #857091da
 import functools, hashlib, json, os
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

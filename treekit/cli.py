@@ -7,7 +7,6 @@ __all__ = ['main', 'reproduce', 'ask', 'list_', 'estimate', 'pack', 'replay', 't
 
 # %% ../nbs/23_cli.ipynb #37858ac2
 import json, os, sys
-from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -185,7 +184,6 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
 
 def _show_answer(found, named):
     "The tree, the answer, and what it took."
-    from treekit.language.morphemes import clean
     from treekit.core.escaping import printable
     from treekit.core.trace_text import show_tree
     if found.trace.nodes: click.echo(show_tree(found.trace) + "\n")

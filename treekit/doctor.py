@@ -8,7 +8,7 @@ __all__ = ['checks']
 # %% ../nbs/21_doctor.ipynb #78b2185f
 import json, shutil, sys
 
-from .config import Profile, UsageError, choose, load_profile, work_dir
+from .config import Profile, UsageError, choose, work_dir
 
 # %% ../nbs/21_doctor.ipynb #1b7315a8
 def checks(

@@ -6,7 +6,7 @@
 __all__ = ['INLINE', 'PRELOADED', 'Forked', 'ForkServer', 'manager', 'can_fork']
 
 # %% ../nbs/18_kernels.ipynb #12429a37
-import gc, importlib, itertools, json, os, select, signal, socket, subprocess, sys, threading, time
+import gc, importlib, itertools, json, os, select, signal, socket, subprocess, sys, threading
 from pathlib import Path
 
 # %% ../nbs/18_kernels.ipynb #83fa990d

@@ -266,7 +266,6 @@ def _store(profile, environment):
 
 def _page(tasks, folder):
     "The page of verdicts, written anew where something was run or it isn't there."
-    from treekit.training.navigator_data import summary
     ran = any(not t.unchanged and (not t.code or t.counts) for t in tasks)
     from treekit.figures.verdicts import verdict_page
     if ran or not (folder / "README.md").exists() and any(t.unchanged for t in tasks): verdict_page(folder)

@@ -14,7 +14,7 @@ from ..experiments.results import Row
 from ..scoring.statistics import bootstrap
 from .attribution import NOT_APPLICABLE, Finding, by_attribution
 from ..scoring.outcome_prompt import OUTCOMES
-from .outcomes import NO_ANSWER, agreement, by_annotators, by_judge, by_rule, read_annotations
+from .outcomes import by_annotators, by_judge, by_rule, read_annotations
 
 # %% ../../nbs/13_analysis/06_cases.ipynb #473a6a2a
 @dataclass(frozen=True)

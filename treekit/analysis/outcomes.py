@@ -16,8 +16,6 @@ from ..core.types import Question
 from ..scoring.outcome_prompt import OUTCOMES
 from ..scoring.outcome_prompt import JUDGE
 from ..language.answer_wording import worded
-from ..core.llm import Prompt
-from ..core.replies import Format
 from ..core.method import Kit, Prediction, Trace
 from ..experiments.results import Row
 from ..experiments.run import run

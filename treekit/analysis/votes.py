@@ -17,7 +17,7 @@ from ..scoring.metrics import METRICS
 from ..scoring.short import NotApplicable
 from .outcomes import item, raters, read_lines, write_line
 from ..experiments.results import Row
-from ..scoring.statistics import fleiss_kappa, pearson, spearman
+from ..scoring.statistics import pearson, spearman
 
 # %% ../../nbs/13_analysis/04_votes.ipynb #c67e3710
 VOTE_FIELDS = ("annotator", "method", "dataset", "question_id", "vote", "response", "note")

@@ -10,7 +10,7 @@ __all__ = ['LOCAL', 'MAP', 'REDUCE', 'PROMPTS', 'METHODS', 'GraphRAG', 'nearest_
 import asyncio, json, random, re
 from collections import Counter
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 from .graph_extraction import scalar
 from .graphrag_index import Graph, bounded_number, build_graph, finest, fitted, report_text

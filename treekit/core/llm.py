@@ -132,7 +132,7 @@ class Prompt:
 # %% ../../nbs/02_core/02_llm.ipynb #3d5a6e4e
 def load_prompts(
     path: Path | str,  # a TOML file: a table for each prompt, with `template` and/or `system`
-    known: dict[str, Prompt],  # the prompts that may be reworded, by name: `treekit.experiments.provide.known_prompts()`
+    known: dict[str, Prompt],  # the prompts that may be reworded, by name: `treekit.experiments.prompts.known_prompts()`
 ) -> dict[str, Prompt]:  # the reworded prompts by name: use `reworded.get(prompt.name, prompt)`
     "Other wordings of known prompts. What is wrong in the file is a `UsageError`."
     path = Path(path)

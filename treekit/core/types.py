@@ -6,7 +6,6 @@
 __all__ = ['Passage', 'Step', 'QAPair', 'Question']
 
 # %% ../../nbs/02_core/00_types.ipynb #59e54c18
-import re
 from dataclasses import dataclass, field
 
 from ..language.sentences import stops

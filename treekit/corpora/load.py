@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from ..config import UsageError, choose
-from ..core.types import Passage, QAPair, Question, Step
+from ..core.types import Passage, Question
 from .formats import DataError, _hash, _KINDS, _question, _Row
 
 # %% ../../nbs/03_corpora/02_load.ipynb #4f2d5fa1

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus', 'load_documents',
            'exemplars', 'trained_roles', 'chat_for', 'identity_of', 'OfflineReader', 'MetricJudge', 'judge_for',
-           'Unusable', 'Lazy', 'Corpus', 'Batch', 'Shelves', 'Retrievers', 'Provided', 'Library', 'known_prompts']
+           'Unusable', 'Lazy', 'Corpus', 'Batch', 'Shelves', 'Retrievers', 'Provided', 'Library']
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1ee4d97
 import functools, re, threading
@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from ..config import Profile, UsageError, choose
 from ..core.fingerprints import fingerprint
-from ..core.llm import Prompt
 from ..core.llm import canonical_endpoint
 from ..core.method import NEEDS
 from ..core.types import Passage, Question
@@ -440,25 +439,3 @@ class Library(Retrievers):
     def _parser(self):
         from treekit.syntax.parser import parser_for
         return parser_for(self.profile)
-
-# %% ../../nbs/12_experiments/00_provide.ipynb #57eb650a
-@functools.cache
-def known_prompts() -> dict[str, Prompt]:  # by name
-    "Every prompt of the kit, from the `PROMPTS` of each module that makes some. `ValueError` if two have one name."
-    from treekit.baselines import chainrag, graphrag, graphrag_index, hipporag, iterative, prompting, react, revising, search_r1, subquestions, tree_of_thoughts
-    from treekit.papers.arise import states
-    from treekit.papers.rdr2 import baselines as rdr2_baselines, readers, router
-    from treekit.papers.searchr import method as searchr, paths
-    from treekit.papers.toq import baselines as toq_baselines, planner
-    from treekit.papers.treerare import method as treerare
-    from treekit.scoring import outcome_prompt
-
-    modules = (
-        prompting, react, tree_of_thoughts, iterative, revising, chainrag, search_r1, hipporag, graphrag_index, graphrag,
-        treerare, planner, toq_baselines, states, subquestions, paths, searchr, router, readers, rdr2_baselines, outcome_prompt,
-    )
-    tables = [m.PROMPTS.values() if isinstance(m.PROMPTS, dict) else m.PROMPTS for m in modules]
-    found = [prompt for table in tables for prompt in table]
-    by_name = {p.name: p for p in found}
-    if len(by_name) < len(found): raise ValueError("two prompts have one name")
-    return by_name

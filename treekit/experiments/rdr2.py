@@ -23,7 +23,6 @@ from ..scoring.judges import HashedWords, language_features
 from ..scoring.long import mauve_of_texts, without_citations
 from ..scoring.passages import passage_scores
 from ..scoring.short import NotApplicable
-from ..figures.verdicts import compare
 from .results import Results
 from ..language.sentences import sentences
 

@@ -15,15 +15,11 @@ from typing import Any
 
 from ..config import Profile, UsageError, load_profile, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
-from .provide import SHAPING, Batch, Lazy, Library, Unusable, known_prompts
+from .prompts import known_prompts
+from .provide import SHAPING, Library, Unusable
 from ..core.llm import canonical_endpoint, load_prompts
 from ..core.method import Kit, Prediction, Trace, Usage
-from .provide import OfflineReader
-from ..scoring.judges import WordOverlap, entailment, span_reader
-from ..scoring.metrics import METRICS, STAND_INS
-from ..scoring.short import NotApplicable
 from ..core.prices import BudgetExceeded
-from ..scoring.statistics import bootstrap
 from ..core.store import Store
 from ..core.stored_chat import NotOnCassette, ReplayChat, StoredChat
 from ..core.method import needs_of
@@ -398,7 +394,7 @@ def run(
     store = session.opened(profile)
     models = models_of(session, profile, store)
     library = Library(profile, questions, corpora, router=models.router, navigator=models.navigator, embedder=session.embedder)
-    prompts = load_prompts(profile.prompts) if profile.prompts else {}
+    prompts = load_prompts(profile.prompts, known_prompts()) if profile.prompts else {}
     plan = _planned(methods, questions, library, store, [models.model, models.endpoint, models.defaults, prompts])
     rows = plan.rows
     if plan.jobs:

@@ -13,7 +13,6 @@ from . import tables as experiments
 from ..config import Profile, UsageError, load_profile
 from .run import run
 from ..core.method import needs_of
-from .tables import PRINTED
 from .results import Results
 from .provide import chat_for
 

@@ -8,8 +8,6 @@ __all__ = ['visits_and_value', 'states_below', 'show_search', 'draw_search', 'st
 
 # %% ../../nbs/14_figures/08_arise.ipynb #4c3a3072
 from ..config import UsageError
-from .boxes import SIZE
-from ..language.morphemes import clean
 from ..papers.arise.mcts import numbers_after, path_after, search_nodes
 from ..core.escaping import printable
 from ..core.method import Node, Trace

@@ -23,11 +23,7 @@ from .boxes import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entr
 from .plots import PAGE
 from .verdicts import compare
 from ..experiments.provide import load, load_documents
-from ..language.morphemes import clean
-from .plots import fonts
 from ..experiments.results import Row
-from ..corpora.formats import _Row
-from ..corpora.documents import _sections
 
 # %% ../../nbs/14_figures/09_rdr2.ipynb #042beb23
 OWN_CASE = "six flags over texas"  # in the paper's question, and the title of its document

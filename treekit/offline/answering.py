@@ -18,7 +18,7 @@ from ..language.normal_forms import norm, within
 from ..language.spans import Span
 from ..language.relations import related, RELATIONS
 from ..language.questions import Ask, ask
-from .pages import Page, page
+from .pages import Page
 
 # %% ../../nbs/08_offline/01_answering.ipynb #830eeb1d
 def _anchor(a, p):

@@ -7,10 +7,8 @@ __all__ = ['MOST', 'HANDLERS', 'left', 'follow_up', 'conclude_steps', 'thought']
 
 # %% ../../nbs/08_offline/21_korean_iterating.ipynb #5a057e3e
 import re
-from ..language.particles import settle
 from ..language.morphemes import clean
 from .korean_judging import Found, known, resolve, state, topic
-from .korean_planning import attribute, decompose, listed
 from .korean_reading import squeezed
 from .korean_tasks import UNKNOWN
 

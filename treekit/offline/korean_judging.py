@@ -8,14 +8,14 @@ __all__ = ['MISSING', 'COMPARED', 'VALID', 'COHERENT', 'HANDLERS', 'Known', 'sta
            'evaluate_response', 'thought_query']
 
 # %% ../../nbs/08_offline/20_korean_judging.ipynb #f71b625c
-import functools, re
+import re
 from typing import NamedTuple
 from ..language.particles import josa, settle
 from ..language.morphemes import clean, morpheme_terms
 from ..language.answer_equality import same_answer
 from .korean_reading import alone, named, subject
 from .korean_planning import _CHOICE, _MOST, attribute, decompose, listed, search_query
-from .korean_reading import COMMON, RELATIONS, Page, _stem, asked, page, sentences, spans, squeezed, told
+from .korean_reading import COMMON, Page, _stem, asked, sentences, squeezed
 from .korean_tasks import _LIST, _LOW, _key, _objects, about, compared, follow, guessed, mentioned, nearest, pages, wanted_kind
 
 # %% ../../nbs/08_offline/20_korean_judging.ipynb #be9559ed

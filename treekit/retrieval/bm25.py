@@ -14,7 +14,6 @@ from typing import Protocol
 from ..language.words import stop_words
 from ..core.types import Passage
 from ..corpora.identity import Passages
-from ..corpora.identity import corpus_hash
 from ..language.morphemes import korean, korean_corpus
 
 # %% ../../nbs/06_retrieval/00_bm25.ipynb #1b545ae5
@@ -151,7 +150,7 @@ class BM25:
         k1: float = 0.9, b: float = 0.4,  # Pyserini's defaults
         analyze=None,  # text -> terms; default: by the passages' language
     ):
-        import numpy as np, bm25s
+        import bm25s
         self.passages, self.k1, self.b = Passages.of(passages), k1, b
         self.analyze = analyze or analyzer_for(self.passages)
         self._index = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64")  # summed in double precision, as in Lucene

@@ -12,7 +12,6 @@ from dataclasses import astuple, dataclass
 from functools import cached_property, lru_cache
 
 from ..language.words import stop_words
-from ..corpora.identity import corpus_hash
 from .bm25 import BM25, Hit, Retriever, _best, _checked
 from ..config import UsageError, work_dir
 from ..core.array_cache import kept_arrays

@@ -15,10 +15,6 @@ from ..core.array_cache import kept_arrays
 from ..core.model_files import MINILM, model_folder, model_label
 from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
-from pathlib import Path
-from .bm25 import english
-from ..config import Profile
-from .lucene import Lucene, build_index, find_java
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #08e0e054
 def _load_model(kind, folder):

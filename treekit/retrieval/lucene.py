@@ -71,7 +71,7 @@ def _start_java():
         jnius_config.add_options("-Xrs", "--enable-native-access=ALL-UNNAMED", *quiet)
         before = os.environ.get("JAVA_HOME")
         os.environ["JAVA_HOME"] = str(home)
-        try: import jnius
+        try: import jnius  # noqa: F401 (it starts Java)
         finally:
             os.environ.pop("JAVA_HOME")
             if before is not None: os.environ["JAVA_HOME"] = before

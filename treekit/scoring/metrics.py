@@ -6,9 +6,7 @@
 __all__ = ['METRICS', 'STAND_INS']
 
 # %% ../../nbs/07_scoring/05_metrics.ipynb #e36e3452
-from ..core.types import Question
 from .judges import WordOverlap
-from ..experiments.provide import OfflineReader
 from .long import answer_recall, claim_recall, disambig_f1, entity_recall, hit, rouge_l, str_em
 from .short import _golds, cover_em, em, f1, list_scores, precision, recall
 

@@ -7,7 +7,7 @@ __all__ = ['FILES', 'LONGEST_SENTENCE', 'Token', 'Constituent', 'Entity', 'Sente
            'from_json', 'check_models', 'cache_database', 'ParseCache', 'StanzaParser', 'parser_for']
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #f7aea061
-import hashlib, json, os, pickle, sqlite3, sys, threading
+import hashlib, json, os, pickle, sqlite3, threading
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache

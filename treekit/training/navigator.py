@@ -19,7 +19,6 @@ from ..config import UsageError, choose, root, work_dir
 from ..core.types import Question
 from ..world.generate import World
 from .sft import Example, Recipe, adapted, digest, encode, generate, kept, pinned, train, trained_by
-from ..experiments.provide import load, load_corpus
 from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..language.names import names_in
 from .sft import once

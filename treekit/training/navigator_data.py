@@ -19,9 +19,7 @@ from ..core.llm import CallFailed
 from ..core.method import Kit, together
 from ..scoring.short import em, f1
 from ..papers.searchr.paths import GENERATE
-from ..baselines.subquestions import MOST_SUBQUESTIONS, checked
-from ..offline.answering import read
-from ..offline.korean_iterating import MOST
+from ..baselines.subquestions import checked
 from ..language.references import find_references, slots_to_words
 from ..papers.searchr.method import SearchR
 from ..offline.decomposition import decomposition_steps

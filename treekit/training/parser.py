@@ -8,13 +8,13 @@ __all__ = ['SOURCES', 'ARGUMENTS', 'MODELS', 'check_sources', 'questions', 'lemm
            'first_files', 'read_bio', 'parser_files', 'shrink', 'write_manifest']
 
 # %% ../../nbs/11_training/01_parser.ipynb #e1e98726
-import contextlib, hashlib, importlib, json, os, random
+import contextlib, hashlib, importlib, json, random
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from ..config import UsageError, root
+from ..config import UsageError
 from .question_grammar import Grammar, sample
-from .treebanks import Word, is_question, is_wh, parseval, text_of, wh_phrases, with_tags
+from .treebanks import Word, is_question, is_wh, parseval, wh_phrases, with_tags
 from .treebanks import read_atis, read_conllu, write_conllu
 
 # %% ../../nbs/11_training/01_parser.ipynb #94f8cd82

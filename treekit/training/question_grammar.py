@@ -9,7 +9,7 @@ __all__ = ['Node', 'parse_rule', 'is_held', 'invent', 'Grammar', 'leaves', 'depe
 import hashlib, random, re
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from .treebanks import Word, text_of
+from .treebanks import Word
 
 # %% ../../nbs/11_training/02_question_grammar.ipynb #457a6474
 @dataclass

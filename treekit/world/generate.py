@@ -14,9 +14,9 @@ from . import questions as _questions
 from ..config import UsageError, choose
 from ..core.types import Passage, Question
 from .facts import BLOCK, Fact, block_facts, make_block
-from .drafts import FactIndex, Pages
+from .drafts import Pages
 from .questions import block_questions
-from ..corpora.articles import Article, Section
+from ..corpora.articles import Article
 from .wording import wording, write
 
 # %% ../../nbs/04_world/06_generate.ipynb #9ffff67f

@@ -7,8 +7,6 @@ __all__ = ['an', 'Wording', 'wording', 'reasons', 'write']
 
 # %% ../../nbs/04_world/01_wording.ipynb #64a7118f
 import hashlib, re, tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import cache
 from random import Random
 from ..config import choose, root
@@ -16,7 +14,7 @@ from ..corpora.articles import Article, Paragraph, Section
 from ..core.types import Passage
 from ..language.hangul import hangul, in_man
 from ..language.particles import fit
-from .facts import FORWARD, Entity, Name, make_block
+from .facts import FORWARD, Entity, Name
 
 # %% ../../nbs/04_world/01_wording.ipynb #59713614
 _SLOT = re.compile(r"\{(a:)?(~)?(\w+)(?:\.(\w+))?\}")

@@ -14,7 +14,7 @@ from ...config import UsageError
 from ...core.types import Question
 from .mcts import Rules, SearchTree, State, best_path, certain, node_rows
 from ...core.method import Kit, Prediction, check_fields, cited, stated
-from .states import FINAL_ANSWER, SCALES, Expansion, Reasoner
+from .states import FINAL_ANSWER, Expansion, Reasoner
 
 # %% ../../../nbs/10_papers/3_arise/02_method.ipynb #87146f5d
 READINGS = dict(

@@ -20,8 +20,6 @@ from ...scoring.short import f1, normalise
 from ...core.method import Node
 from .readers import LIST, READ, Reader, answer_kind, length_instruction, read_passages
 from ...language.sentences import sentences
-from ...offline.korean_tasks import about
-from ...offline.answering import read
 
 # %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #7ad30f6c
 _DONE = re.compile(r"\W*done\W*", re.I)

@@ -23,7 +23,6 @@ from ...baselines.subquestions import INTEGRATE, MOST_SUBQUESTIONS, NAVIGATE, RE
 from ...baselines.subquestions import checked, known_answer, render_history, rewritten
 from .paths import GENERATE
 from .references import dangling
-from ...offline.korean_iterating import MOST
 from ...language.references import UNFOUND, depends_on
 
 # %% ../../../nbs/10_papers/4_searchr/02_method.ipynb #6ac4eece

@@ -10,7 +10,7 @@ __all__ = ['SPAN', 'SLOT', 'QUESTIONS', 'THOUGHT_QUERY', 'QUERY', 'SCORES', 'VAL
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #a4bff6c9
 import json, re, unicodedata
-from typing import Any, Callable
+from typing import Any
 
 from ...config import UsageError
 from ...core.types import Question
