@@ -10,9 +10,8 @@ import math, random, time
 from collections import Counter
 
 from ..config import UsageError
-from ..language.tables import tables_hash
 from ..language.normal_forms import norm
-from ..core.fingerprints import code_fingerprint, fingerprint as fingerprint_of
+from ..core.fingerprints import code_fingerprint
 from ..core.llm import Completion, Request, count_tokens
 from . import (
     agents, consistency, extraction, iterating, judging, long_answers, paths, planning, routing, states, tasks,
@@ -30,7 +29,7 @@ HANDLERS |= {task: korean_tasks.by_language(HANDLERS[task], korean) for task, ko
 # %% ../../nbs/08_offline/22_chat.ipynb #582c3439
 def fingerprint() -> str:  # 12 hexadecimal digits
     "Of the code and the tables that make the replies."
-    return fingerprint_of(code_fingerprint("treekit.offline.chat"), tables_hash("language", "offline"))[:12]
+    return code_fingerprint("treekit.offline.chat")[:12]
 
 # %% ../../nbs/08_offline/22_chat.ipynb #fe716da8
 def part_of_documents(
