@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError
-from treekit.training.sft import Diverged, Example, Recipe, adapted, batches, encode, generate, load_checkpoint, load_weights, pinned, sft_loss, train, trainable
+from treekit.training.sft import Diverged, TrainingExample, Recipe, adapted, batches, encode, generate, load_checkpoint, load_weights, pinned, sft_loss, train, trainable
 from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
 from treekit.training.router_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split
 from treekit.papers.rdr2.router import FORMATS, RST, light_nodes
@@ -17,7 +17,7 @@ torch.set_num_threads(1)
 
 TEXTS = [f"{n}: The {a} of {b}" for n, (a, b) in enumerate((a, b) for a in "dam house tower bridge".split() for b in "Mole Tanecenza Runess".split())]
 TOKENIZER = tokenizer_of(TEXTS * 2, 350)
-DATA = encode(TOKENIZER, [Example(f"s{n}", t, " ".join(t.split()[:3])) for n, t in enumerate(TEXTS)])
+DATA = encode(TOKENIZER, [TrainingExample(f"s{n}", t, " ".join(t.split()[:3])) for n, t in enumerate(TEXTS)])
 
 
 def llama(seed=0): return tiny_model(TOKENIZER, width=32, layers=2, heads=2, inner=64, seed=seed)
@@ -155,8 +155,8 @@ def test_bad_input_has_its_line(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(UsageError, match=r"LoRA needs the package peft: pip install 'treekit\[train\]'"): adapted(llama(), Recipe())
     with pytest.raises(UsageError, match="nothing to train on"): train(llama(), [], Recipe("full"))
-    with pytest.raises(UsageError, match="s9.*empty target"): encode(TOKENIZER, [Example("s9", "x", "")])
-    with pytest.raises(UsageError, match="long.*raise max_tokens"): encode(TOKENIZER, [Example("long", "x " * 90, "y")], 50)
+    with pytest.raises(UsageError, match="s9.*empty target"): encode(TOKENIZER, [TrainingExample("s9", "x", "")])
+    with pytest.raises(UsageError, match="long.*raise max_tokens"): encode(TOKENIZER, [TrainingExample("long", "x " * 90, "y")], 50)
     with pytest.raises(UsageError, match="'lora' or 'full'"): Recipe("qlora")
     with pytest.raises(UsageError, match="lr should be above zero"): Recipe(lr=0)
     with pytest.raises(UsageError, match="no model"): load_model(tmp_path / "nothing")

@@ -140,7 +140,20 @@ def test_an_exported_cell_is_one_thought():
 
 
 IDEAS = {  # public names that stand in several packages, each because it is one idea
-    "PROMPTS": "a module's prompts", "METHODS": "a module's methods by their printed names", "HANDLERS": "tasks of the offline model",
+    "PROMPTS": "a module's prompts",
+    "METHODS": "a module's methods by their printed names",
+    "ABLATIONS": "a paper's ablations by their printed names",
+    "READINGS": "the other readings of what a paper leaves open",
+    "RANGES": "the values that a method's fields may have",
+    "ANSWER": "the prompt for a method's final answer",
+    "READ": "the prompt with which passages are read",
+    "NO_FACTS": "what is said where nothing was found: ARISE asks for it, the offline model says it",
+    # a step of a method, and the offline model's way to do it
+    "decompose": "", "integrate_answer": "", "next_sentence": "", "reformulate": "", "resolve": "",
+    # the same notions of a text by rules, by the Korean rules, by the parser
+    "Entity": "", "Relation": "", "RELATIONS": "", "Sentence": "", "Span": "", "Token": "", "sentences": "", "spans": "", "stated": "", "subject": "",
+    "wording": "how a fact is put into words",
+    "answer": "the answer to one question",
 }
 
 

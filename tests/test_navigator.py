@@ -13,7 +13,7 @@ from treekit.training.sft import Recipe
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Kit
 from treekit.training.navigator import PRESETS, STAGES, TrainedNavigator, example, names, restored, sound, stage, train_navigator, without
-from treekit.training.navigator_data import COUNTS, MEASURES, Pair, collected, gold, measured, parted, path_em, path_f1, slotted, well_formed, wordings
+from treekit.training.navigator_data import COUNTS, MEASURES, Pair, collected, gold, path_measures, parted, path_em, path_f1, slotted, well_formed, wordings
 from treekit.offline.chat import ExtractiveChat
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.training.ppo import PPO
@@ -108,7 +108,7 @@ def test_steps_match_one_to_one_and_in_order():
 def test_well_formed_replies(reply, fit):
     assert bool(well_formed(reply)) == fit
     assert sound(lambda prompts, said: [.7] * len(said))([("q", "?")], [reply]) == [.7 if fit else 0.0]
-    assert measured([replace(ASKED, decomposition=(Step("Where did Ada Roth die?"), Step("What is the population of #1?")))], [reply])["JSON"] == [float(fit)]
+    assert path_measures([replace(ASKED, decomposition=(Step("Where did Ada Roth die?"), Step("What is the population of #1?")))], [reply])["JSON"] == [float(fit)]
 
 
 @pytest.mark.parametrize("question", ['Who wrote "The Idle Staircase" (1958) in Tarn?', "Is <1> a name, or Ada Roth?", "What did Ada Roth's sister Ada call A\\B?", "어디에서 죽었나요?", "no names at all"])

@@ -7,9 +7,9 @@ import pytest
 
 from fakes import FakeShelf
 from treekit.config import UsageError
-from treekit.training.sft import Diverged, Example, Recipe, adapted, encode, generate, inner, load_checkpoint, pinned, train, trainable
+from treekit.training.sft import Diverged, TrainingExample, Recipe, adapted, encode, generate, inner, load_checkpoint, pinned, train, trainable
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of
-from treekit.training.ppo import PPO, Episode, Rated, clipped, continued, frozen, gae, headed, load_headed, plain, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing
+from treekit.training.ppo import PPO, Episode, Rated, clipped, continued, frozen, gae, headed, load_headed, without_head, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -17,7 +17,7 @@ torch.set_num_threads(1)
 WORDS = "dam house tower bridge Mole Tanecenza Runess".split()
 TOKENIZER = tokenizer_of([f"{a} of {b}: {b} {a}" for a in WORDS for b in WORDS], 320)
 PROMPTS = [(f"p{n}", f"{a} of {b}:") for n, (a, b) in enumerate((a, b) for a in WORDS[:4] for b in WORDS[4:])]
-EXAMPLES = [Example(i, p, " " + " ".join(p.rstrip(":").split()[::-2])) for i, p in PROMPTS]
+EXAMPLES = [TrainingExample(i, p, " " + " ".join(p.rstrip(":").split()[::-2])) for i, p in PROMPTS]
 RATED = [Rated(e.id, e.prompt, e.target if n % 2 else " dam dam", float(n % 2)) for n, e in enumerate(EXAMPLES)]
 SMALL = PPO("full", lr=3e-3, rollouts=8, batch=4, passes=2, epochs=2, max_new=6, save_every=1)
 
@@ -54,7 +54,7 @@ def test_a_step_of_each_stage_with_lora(tmp_path):
     policy, log = ppo(start, TOKENIZER, PROMPTS, frozen(again, TOKENIZER), PPO(lr=1e-2, rollouts=12, batch=12, passes=1, max_new=6))
     assert len(log) == 1 and log[0]["kl"] == 0 and untouched(policy) and {k.split(".")[-3] for k in trainable(policy) if "lora" in k} == {"lora_A", "lora_B"}
     assert not same({k: v for k, v in weights(policy).items() if "lora" in k}, {k: v for k, v in weights(sft).items() if "lora" in k})
-    save_model(plain(policy), TOKENIZER, tmp_path / "ppo")
+    save_model(without_head(policy), TOKENIZER, tmp_path / "ppo")
     assert (tmp_path / "ppo" / "adapter_config.json").exists() and not (tmp_path / "ppo" / "model.safetensors").exists()
     back, tokenizer = load_model(tmp_path / "ppo")
     assert generate(back, tokenizer, texts[0][:4], 6) == generate(policy, TOKENIZER, texts[0][:4], 6)
@@ -63,7 +63,7 @@ def test_a_step_of_each_stage_with_lora(tmp_path):
 def test_a_step_with_all_weights_changes_all_of_them():
     start = weights(llama())
     policy, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=1, rollouts=12))
-    assert len(log) == 1 and not any(torch.equal(p, start[k]) for k, p in weights(plain(policy)).items())
+    assert len(log) == 1 and not any(torch.equal(p, start[k]) for k, p in weights(without_head(policy)).items())
 
 
 def test_a_whole_model_is_trained_in_a_half_precision_too():
@@ -267,7 +267,7 @@ def test_it_learns():
 def test_it_learns_by_lora():
     "From a model that knows the words: an adapter of its decoder can then choose among them."
     model = llama()
-    train(model, encode(TOKENIZER, [Example(i, p, f" {w}") for i, p in PROMPTS for w in [*WORDS, *[p.split()[0]] * 6]]), Recipe("full", lr=1e-2, epochs=15, batch=26))
+    train(model, encode(TOKENIZER, [TrainingExample(i, p, f" {w}") for i, p in PROMPTS for w in [*WORDS, *[p.split()[0]] * 6]]), Recipe("full", lr=1e-2, epochs=15, batch=26))
     _, log = ppo(model, TOKENIZER, PROMPTS, lambda p, r: [float("dam" in x) for x in r], PPO(lr=1e-2, rollouts=24, batch=12, epochs=12, max_new=6, kl=0.02))
     assert log[-1]["reward"] > log[0]["reward"] + 0.3 and log[-1]["kl"] > 0.1
 

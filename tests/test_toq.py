@@ -11,7 +11,7 @@ from treekit.experiments.provide import Lazy
 from treekit.core.llm import CallFailed
 from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit
-from treekit.papers.toq.planner import EVALUATION, PROMPTS, QUESTIONS, SPAN, final_evaluation, language, printed_scores, read_evaluation, read_questions, read_span
+from treekit.papers.toq.planner import EVALUATION, PROMPTS, SUBQUESTION_LINES, SPAN, final_evaluation, language, printed_scores, read_evaluation, read_questions, read_span
 from treekit.papers.toq.baselines import BASELINES
 from treekit.experiments.run import run
 from treekit.core.store import Store
@@ -296,7 +296,7 @@ def test_a_failed_question_is_a_row_and_is_resumed_where_it_stopped(server):
 # --- replies
 
 def test_every_prompt_reads_what_it_renders():
-    for value, form in ((["A?", "B [ANS_1]?"], QUESTIONS), (["A?"], QUESTIONS), (dict(relevance="irrelevant", answer_span=""), SPAN), (dict(relevance="relevant", answer_span='한 "개"\n{두}'), SPAN)):
+    for value, form in ((["A?", "B [ANS_1]?"], SUBQUESTION_LINES), (["A?"], SUBQUESTION_LINES), (dict(relevance="irrelevant", answer_span=""), SPAN), (dict(relevance="relevant", answer_span='한 "개"\n{두}'), SPAN)):
         read = form.parse(form.render(value))
         assert read == value or read["answer_span"] == '한 "개" {두}'
 

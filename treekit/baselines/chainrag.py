@@ -21,12 +21,13 @@ from ..core.types import Passage, Question
 from ..syntax.entities import Annotated, annotated_text
 from ..retrieval.informativeness import name_of
 from ..language.morphemes import korean_question
-from .iterative import IterRetGen, asked
+from .iterative import IterRetGen, plain_question
 from ..core.llm import Prompt
 from ..core.replies import FINAL
 from ..core.method import Kit, Node, Prediction, check_fields, cited, together
 from .subquestions import INTEGRATE, NAVIGATE, REFORMULATE, UNCLEAR, YES_NO
-from .subquestions import checked, known_answer, render_history, rewritten
+from .subquestions import checked, known_answer, rewritten
+from ..language.references import render_history
 from ..language.references import UNFOUND, depends_on
 from ..retrieval.dense import CrossEncoder, embedder
 
@@ -51,7 +52,7 @@ class NativeRAG:
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "One search, one call. `UsageError` for an empty question."
-        text, node = asked(question), kit.trace.add("answer", "")
+        text, node = plain_question(question), kit.trace.add("answer", "")
         [hits] = await kit.retrieve([text], self.top_k)
         node.data |= dict(queries=[text], hits=cited(hits))
         reply = await kit.ask(READ, node=node, question=text, documents=[h.passage for h in hits])
@@ -109,7 +110,7 @@ class Sentences:
     made: dict  # what it took to make it: passages parsed, sentences embedded
     unparsed: int = 0  # passages that the parser found no sentence in: each is one sentence
     embed: object = None  # texts -> vectors
-    asked: dict = field(default_factory=dict)  # query -> its vector: a context that is widened asks again
+    plain_question: dict = field(default_factory=dict)  # query -> its vector: a context that is widened asks again
 
     @cached_property
     def having(self) -> dict[str, list[int]]:
@@ -367,7 +368,7 @@ class ChainRAG:
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "A call for the path, two to five for a sub-question, one to integrate. `UsageError` for an empty question."
-        text = asked(question)
+        text = plain_question(question)
         if korean_question(text):
             raise UsageError("ChainRAG's sentences and entities are found by an English parser, and the question is Korean: "
                              "ask it with --method toq")

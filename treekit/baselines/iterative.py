@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['RANGES', 'FOLLOW_UP', 'INTERMEDIATE', 'CONCLUDE', 'SEARCH_OR_ANSWER', 'RECALL', 'ANSWER', 'NEXT_THOUGHT', 'PROMPTS',
-           'Searching', 'asked', 'facts', 'either', 'SelfAsk', 'stepped', 'AutoRAG', 'IRCoT', 'IterRetGen', 'methods']
+           'Searching', 'plain_question', 'facts', 'either', 'SelfAsk', 'stepped', 'AutoRAG', 'IRCoT', 'IterRetGen',
+           'methods']
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #c3884335
 import re
@@ -42,7 +43,7 @@ class Searching:
         return Prediction(answer, kit.trace, kit.usage)
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #775b9457
-def asked(question: Question) -> str:
+def plain_question(question: Question) -> str:
     "A question's words; an empty one is a `UsageError`."
     if not (text := question.question.strip()): raise UsageError("the question is empty")
     return text
@@ -140,7 +141,7 @@ class SelfAsk(Searching):
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Two calls for each follow-up, one after the other, and one for the answer. `UsageError` for an empty question."
-        text = asked(question)
+        text = plain_question(question)
         node = kit.trace.add("question", text)
         steps, answer = await self.followed(kit, node, text)
         answer = answer or await kit.ask(CONCLUDE, node=[node, *steps][-1], question=text, steps=[stepped(n) for n in steps])
@@ -216,7 +217,7 @@ class AutoRAG(Searching):
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "One call for each round and one for the answer. `UsageError` for an empty question."
-        text, queries, documents, thoughts = asked(question), [], [], []
+        text, queries, documents, thoughts = plain_question(question), [], [], []
         node = kit.trace.add("question", text)
         for i in range(self.rounds + self.recalls + 1):
             reply = await kit.ask(SEARCH_OR_ANSWER, node=node, question=text, queries=queries, documents=documents, remaining=1)
@@ -262,7 +263,7 @@ class IRCoT(Searching):
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "One call for each sentence, one after the other, and one for the answer. `UsageError` for an empty question."
-        text = asked(question)
+        text = plain_question(question)
         steps, documents = await self.chained(kit, kit.trace.add("question", text), text)
         reply = await kit.ask(self.reader, node=steps[-1], question=text, documents=documents)
         return await self._end(kit, steps[-1], text, reply["answer"], [n.text for n in steps[1:]])
@@ -293,7 +294,7 @@ class IterRetGen(Searching):
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "`rounds` calls, one after the other. `UsageError` for an empty question."
-        text, said, node = asked(question), "", None
+        text, said, node = plain_question(question), "", None
         for i in range(self.rounds):
             node = kit.trace.add("round", f"round {i + 1}", parent=node)
             documents = await self._search(kit, node, f"{said} {text}".strip())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .prompting import BY_KIND, RetrieveAndRead, SelfConsistency, _vote, majority
 from ..core.types import Question
-from .iterative import INTERMEDIATE, RANGES, AutoRAG, Searching, SelfAsk, asked, facts
+from .iterative import INTERMEDIATE, RANGES, AutoRAG, Searching, SelfAsk, plain_question, facts
 from ..core.llm import Prompt
 from ..language.sentences import split_sentences
 from ..core.replies import FINAL, TEXT
@@ -32,7 +32,7 @@ class Query2Doc(Searching):
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Two calls, one after the other. `UsageError` for an empty question."
-        text = asked(question)
+        text = plain_question(question)
         node = kit.trace.add("pseudo-document", text)
         made_up = await kit.ask(PSEUDO_DOCUMENT, node=node, question=text, remaining=1)
         node.data["explanation"] = made_up
@@ -71,7 +71,7 @@ class VerifyAndEdit(Searching):
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "`samples` calls at once; after a disagreement two more for each sentence, and the answer. `UsageError` for an empty question."
-        text = asked(question)
+        text = plain_question(question)
         node = kit.trace.add("chains", text)
         documents = await self._search(kit, node, text)
         chains = await kit.ask(BY_KIND[False, "path", "multi-hop"], node=node, n=self.samples, temperature=self.temperature,
@@ -145,7 +145,7 @@ class RATT(Searching):
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "`depth` levels of at most 3 `width` + 1 calls, four in a row at each level, and the answer. `UsageError` for an empty question."
-        text, thoughts = asked(question), []
+        text, thoughts = plain_question(question), []
         node = kit.trace.add("question", text)
         for level in range(self.depth):
             left = 4 * (self.depth - level)

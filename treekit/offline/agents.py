@@ -16,7 +16,7 @@ from ..language.words import noun_kind, stem
 from ..language.normal_forms import norm, title_key, within
 from ..language.names import described, names_in
 from ..language.relations import related, relations
-from ..language.questions import ask
+from ..language.questions import question_asked
 from ..core.types import Passage
 from .answering import read
 from .comparing import asides, options
@@ -155,7 +155,7 @@ def _ending(question, now, walk, ps, long):
 
 def _said(now, ps):
     "Whether the sentence of the best answer words the relation that is asked for, or most of the question."
-    found, a = read(now, ps)[:1], ask(now)
+    found, a = read(now, ps)[:1], question_asked(now)
     if not found: return False
     s = found[0].page.sentences[found[0].sentence]
     if a.relations: return any(s.spans[i].norm == norm(found[0].text) for i in related(a.relations[0], s))
@@ -173,7 +173,7 @@ def _lookups(asked, walk):
 
 def _inner(question):
     "The words of a question that say something, its innermost phrase first: those beside its first name, on the side that it belongs to."
-    a, names = ask(question), names_in(question)
+    a, names = question_asked(question), names_in(question)
     at = question.find(names[0]) if names else len(question)
     own = {w for n in names for w in norm(n).split()}
     said = [t for t in a.tokens if t.word and t.stem in a.content and norm(t.text) not in own and t.text.isalpha()]
@@ -187,7 +187,7 @@ _ORG = frozenset(
 
 def _nearby(question, walk, ps):
     "Names on the pages that were not opened, those first whose sentence has most of the question, and that are of a kind it speaks of."
-    a, scored = ask(question), {}
+    a, scored = question_asked(question), {}
     kinds = {noun_kind(t.low) for t in a.tokens if t.low == t.text and t.stem != a.focus}
     for p in ps:
         for s in p.sentences:
@@ -275,7 +275,7 @@ def value_path(
     walk = walked(steps)
     sides, bare = options(question), without_descriptions(question)
     ps, found = _made_of(question if sides else bare, walk.documents)
-    a, now = ask(bare), found[0][1] if found else bare
+    a, now = question_asked(bare), found[0][1] if found else bare
     stems = {t for p in ps for s in p.sentences for t in s.stems} | {t for p in ps for t in p.stems}
     seen, there = len(a.content & stems) / max(1, len(a.content)), _opened(question, now, walk, ps, sides)
     if walk.answer:

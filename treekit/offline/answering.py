@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['WEIGHTS', 'Layout', 'sentence_features', 'span_features', 'promising', 'candidates', 'fit_reader', 'Found', 'read',
-           'wording']
+           'answer_wording']
 
 # %% ../../nbs/08_offline/01_answering.ipynb #e19ee161
 import math, re
@@ -17,7 +17,7 @@ from ..language.countries import COUNTRY
 from ..language.normal_forms import norm, within
 from ..language.spans import Span
 from ..language.relations import related, RELATIONS
-from ..language.questions import Ask, ask
+from ..language.questions import Ask, question_asked
 from .pages import Page
 
 # %% ../../nbs/08_offline/01_answering.ipynb #830eeb1d
@@ -289,7 +289,7 @@ def read(
     pages: list[Page],
 ) -> list[Found]:  # best first; empty if the pages have nothing
     "Answers to a question, out of the pages."
-    desk, best = Layout(ask(question), pages), {}
+    desk, best = Layout(question_asked(question), pages), {}
     weigh = lambda f: sum(WEIGHTS.get(n, 0.0) * v for n, v in f.items() if v)
     for x, k, f in promising(desk):
         shared = weigh(f)  # once for all spans of the sentence
@@ -301,7 +301,7 @@ def read(
     return [Found(text, math.exp(z - found[0][0]) / mass, desk.pages[x], k) for z, text, x, k in found]
 
 # %% ../../nbs/08_offline/01_answering.ipynb #4bc0bbde
-def wording(
+def answer_wording(
     found: list[Found],
     mass: float = 0.8,  # stop when the spans named so far have this much of the probability; 0: name one
     most: int = 5,  # spans

@@ -14,7 +14,7 @@ from ..language.countries import STATES, countries
 from ..language.normal_forms import norm, within
 from ..language.names import described, names_in, subject
 from ..language.relations import ASKS, related
-from ..language.questions import ask
+from ..language.questions import question_asked
 from .pages import Page, about_names
 from .answering import Found, read
 from .comparing import homeland
@@ -82,7 +82,7 @@ def _fitting(noun, found, held):
 # %% ../../nbs/08_offline/03_bridges.ipynb #d12f8b14
 def _says(question, f, name, noun):
     "Whether the sentence that an answer stands in says something of the question beside the name: its relation, or one of its words."
-    a, s = ask(question), f.page.sentences[f.sentence]
+    a, s = question_asked(question), f.page.sentences[f.sentence]
     beyond = a.content - {stem(w) for w in norm(name).split()} - {stem(noun)}
     return not beyond or bool(beyond & s.stems) or any(s.spans[i].norm == norm(f.text) for r in a.relations for i in related(r, s))
 
@@ -126,7 +126,7 @@ def bridges(
     deep: int = 2,  # how often the simpler question may be taken up again
 ) -> list[tuple[str, str]]:  # (a name that was found, the question with it in the piece's place), the simplest first
     "Pieces of a question that the pages can resolve."
-    out, a = [], ask(question)
+    out, a = [], question_asked(question)
     nouns, names = _loose_nouns(a), _anchors(question, ps)
     for name in names[:4]:
         held = about_names([name], ps)

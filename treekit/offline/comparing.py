@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['WORKERS', 'options', 'home', 'mentioned', 'follow', 'subjects', 'born', 'died', 'released', 'begun', 'callings',
-           'lived', 'measured', 'homeland', 'compared_attribute', 'choose_one', 'deciding', 'asides', 'yes_or_no',
-           'shared', 'compare']
+           'lived', 'measured_quantity', 'homeland', 'compared_attribute', 'choose_one', 'deciding', 'asides',
+           'yes_or_no', 'shared', 'comparison_answer']
 
 # %% ../../nbs/08_offline/02_comparing.ipynb #8f5bde4a
 import re
@@ -15,7 +15,7 @@ from ..language.countries import countries, COUNTRY, NATIONALITY, STATES
 from ..language.normal_forms import amount, date_key, norm, within
 from ..language.sentences import sentences
 from ..language.relations import ASKS, related, RELATIONS
-from ..language.questions import Ask, ask
+from ..language.questions import Ask, question_asked
 from .pages import Page, page
 
 # %% ../../nbs/08_offline/02_comparing.ipynb #fef8e33f
@@ -189,7 +189,7 @@ def lived(p: Page) -> int | None:
 _UNIT = re.compile(r"\b(?:m|ft|feet|met(?:er|re)s?|km|kilomet(?:er|re)s?|miles?|acres?|hectares?|high|tall|long)\b|km²")
 _GROUPS = dict(solo=1, duo=2, trio=3, quartet=4, quintet=5, sextet=6)
 
-def measured(p: Page, words: frozenset) -> float | None:
+def measured_quantity(p: Page, words: frozenset) -> float | None:
     "The number that stands nearest to the question's words; a duo has two members."
     best = (-1, None)
     if "memb" in words:
@@ -239,7 +239,7 @@ def _quantity(rest, words, less):
         what = about[1] if about else ""
         form = ("What is the {what} of {{}}?" if what == "population" else "How large is the {what} of {{}}?" if what
             else "How large is {{}}?")
-    return (lambda p: measured(p, words)), not less, (form.format(what=what),)
+    return (lambda p: measured_quantity(p, words)), not less, (form.format(what=what),)
 
 # %% ../../nbs/08_offline/02_comparing.ipynb #5d226c5b
 def compared_attribute(
@@ -362,7 +362,7 @@ def yes_or_no(
     pages: list[Page],
 ) -> tuple[str, list[Page]]:  # "yes" or "no", and the pages that decided
     "Whether something holds of two things alike."
-    a = ask(question)
+    a = question_asked(question)
     at = mentioned(a, pages)[:2]
     if len(at) < 2:  # titles that agree in part
         close = sorted((x for x, p in enumerate(pages) if x not in at and p.stems & a.content),
@@ -400,7 +400,7 @@ def shared(
     most: int = 2,  # pieces
 ) -> list[str]:  # none if the question names fewer than two pages, or they share nothing that fits
     "What the two pages that a question names have in common, if it asks for that."
-    a = ask(question)
+    a = question_asked(question)
     if not a.both and not re.search(r"\bshare\b", question.lower()) or a.wh not in ("what", "which"): return []
     ps = [pages[x] for x in mentioned(a, pages)[:2]]
     if len(ps) < 2: return []
@@ -425,7 +425,7 @@ def _runs(p, kind):
                     yield norm(text), text
 
 # %% ../../nbs/08_offline/02_comparing.ipynb #fad0e50d
-def compare(
+def comparison_answer(
     question: str,
     pages: list[Page],
 ) -> tuple[str, list[Page]] | None:  # the answer and the pages that decided
@@ -434,7 +434,7 @@ def compare(
     last = (sentences(question) or [""])[-1]
     # the options were named before
     if re.match(r"\s*which (?:one )?(?:was|is|came|has|had|did|of (?:them|the two|these))\b", last.lower()):
-        at = mentioned(ask(question), pages)[:2]
+        at = mentioned(question_asked(question), pages)[:2]
         if len(at) == 2: return choose_one(question, pages, tuple(pages[x].core for x in at))
     for q in (question, last):
         if _YES_NO.match(q) and not re.search(r"\bor\b|\b(?:what|which|whom|how)\b", q[3:]): return yes_or_no(question, pages)

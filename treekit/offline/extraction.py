@@ -17,7 +17,7 @@ from ..language.normal_forms import norm, within
 from ..language.sentences import sentences
 from ..language.spans import Sentence
 from ..language.names import names_in, subject
-from ..language.questions import ask
+from ..language.questions import question_asked
 from .pages import explicit, Page, page
 
 # %% ../../nbs/08_offline/14_extraction.ipynb #b2d4b448
@@ -230,7 +230,7 @@ def map_answer(
     **others,
 ) -> list[dict]:  # answer, score (0 to 100), best first
     "The sentences of reports that have most of a question's words."
-    a, points = ask(question), {}
+    a, points = question_asked(question), {}
     names = [{stem(w) for w in norm(n).split()} for n in names_in(question)]
     for s in (s for r in ([reports] if isinstance(reports, str) else reports) for s in sentences(" ".join(r.split()))):
         stems = {stem(w) for w in norm(s).split()}

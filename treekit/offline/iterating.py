@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MOST_QUESTIONS', 'HANDLERS', 'next_questions', 'question_pieces', 'simplified', 'concluded', 'follow_up',
-           'conclude_steps', 'search_or_answer', 'recall', 'thought', 'pseudo_document', 'verifying_question',
+           'conclude_steps', 'search_or_answer', 'recall_reply', 'thought', 'pseudo_document', 'verifying_question',
            'next_query', 'revise', 'integrate']
 
 # %% ../../nbs/08_offline/07_iterating.ipynb #f7be7618
@@ -14,9 +14,9 @@ from ..language.normal_forms import norm, within
 from ..language.sentences import sentences
 from ..language.names import described, names_in
 from ..language.relations import STATEMENTS
-from ..language.questions import ask
+from ..language.questions import question_asked
 from .answering import read
-from .comparing import compare, options
+from .comparing import comparison_answer, options
 from .pages import NOTHING, about_names, pages
 from .tasks import UNKNOWN, answer, as_question, subanswers, subquestions
 
@@ -98,7 +98,7 @@ def follow_up(
 # %% ../../nbs/08_offline/07_iterating.ipynb #6a9f5437
 def _decided(question, known, read):
     "A choice is made once both sides were asked about."
-    return (bool(options(question)) and len(read) > 1 and compare(question, pages(known)) is not None
+    return (bool(options(question)) and len(read) > 1 and comparison_answer(question, pages(known)) is not None
         and not next_questions(question, known, [q for q, _ in read]))
 
 def conclude_steps(question: str, steps=(), **others) -> str:
@@ -120,7 +120,7 @@ def search_or_answer(
     return dict(thought=said["explanation"], question="", answer=said["answer"])
 
 # %% ../../nbs/08_offline/07_iterating.ipynb #c00195ca
-def recall(question: str, query: str, **others) -> str:
+def recall_reply(question: str, query: str, **others) -> str:
     "A document from memory; this reader has none."
     return UNKNOWN["explanation"]
 
@@ -141,7 +141,7 @@ def thought(
 # %% ../../nbs/08_offline/07_iterating.ipynb #888bfebf
 def pseudo_document(question: str, **others) -> str:
     "What a document could say: the names, and the relations in a text's words."
-    worded = [STATEMENTS[r] for r in ask(question).relations if r in STATEMENTS]
+    worded = [STATEMENTS[r] for r in question_asked(question).relations if r in STATEMENTS]
     return " ".join(f"{name} {' '.join(worded)}.".replace(" .", ".") for name in names_in(question)) or question
 
 # %% ../../nbs/08_offline/07_iterating.ipynb #43f1fead
@@ -174,7 +174,7 @@ def integrate(question: str, thoughts=(), **others) -> str:
 
 # %% ../../nbs/08_offline/07_iterating.ipynb #526553c3
 HANDLERS = {  # task -> function of the prompt's inputs
-    "follow_up": follow_up, "conclude_steps": conclude_steps, "search_or_answer": search_or_answer, "recall": recall,
+    "follow_up": follow_up, "conclude_steps": conclude_steps, "search_or_answer": search_or_answer, "recall": recall_reply,
     "thought": thought, "pseudo_document": pseudo_document, "verifying_question": verifying_question,
     "search_query": next_query, "revise": revise, "integrate": integrate,
 }

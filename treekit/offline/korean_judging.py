@@ -15,8 +15,8 @@ from ..language.morphemes import clean, morpheme_terms
 from ..language.answer_equality import same_answer
 from .korean_reading import alone, named, subject
 from .korean_planning import _CHOICE, _MOST, attribute, decompose, listed, search_query
-from .korean_reading import COMMON, Page, _stem, asked, sentences, squeezed
-from .korean_tasks import _LIST, _LOW, _key, _objects, about, compared, follow, guessed, mentioned, nearest, pages, wanted_kind
+from .korean_reading import COMMON, Page, _stem, relations_asked, sentences, squeezed
+from .korean_tasks import _LIST, _LOW, _key, _objects, about, compared, follow, guessed, mentioned, nearest_sentences, pages, wanted_kind
 
 # %% ../../nbs/08_offline/20_korean_judging.ipynb #be9559ed
 MISSING, COMPARED = "찾지 못했습니다", "비교하면"
@@ -143,7 +143,7 @@ def _proper(question, hits, ps):
 def _everything(question, ps):
     "All that a question's last relation leads to: the pages that say it, and the list on the name's own page."
     found = follow(question, ps, whole=True)
-    chain = [r for _, r in asked(question)]
+    chain = [r for _, r in relations_asked(question)]
     names = mentioned(question, [p.core for p in ps])
     if len(chain) == 1 and chain[0] in _LIST and names:
         head = topic(question).split(" ")[-1]
@@ -171,10 +171,10 @@ def _said(question, k):
 
 def _guess(question, k):
     "The nearest sentence's answer; without one, none."
-    if re.search(_WHY, question) and (near := nearest(question, k.pages)[:1]) and near[0][0] >= .3:
+    if re.search(_WHY, question) and (near := nearest_sentences(question, k.pages)[:1]) and near[0][0] >= .3:
         _, p, i = near[0]
         return Found(question, [" ".join(p.sentences[i:i + 3])], [alone(p, i), *p.sentences[i + 1:i + 3]], False)
-    if not asked(question) and (one := guessed(question, k.pages)): return Found(question, [one[0]], [alone(one[1], one[2])], False)
+    if not relations_asked(question) and (one := guessed(question, k.pages)): return Found(question, [one[0]], [alone(one[1], one[2])], False)
     return Found(question, [], [])
 
 # %% ../../nbs/08_offline/20_korean_judging.ipynb #49257362
@@ -386,7 +386,7 @@ def _supported(question, claimed, rest):
         return max(.6 * (100 * r.share), 30 if no_number else 50)
     if r.answers: return 90
     if re.search(_WHY, question): return 100 * _covered(question, rest) if len(rest) > 1 else 50 * _covered(question, rest)
-    if len(decompose(question)) == 1 and not asked(question): return 20 + 60 * _covered(question, rest) if rest else 0
+    if len(decompose(question)) == 1 and not relations_asked(question): return 20 + 60 * _covered(question, rest) if rest else 0
     return .6 * (100 * r.share)
 
 def _answerable(question, response):

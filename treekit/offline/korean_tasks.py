@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['UNKNOWN', 'HANDLERS', 'pages', 'mentioned', 'about', 'step', 'follow', 'value', 'choose_one', 'compared',
-           'wanted_kind', 'nearest', 'guessed', 'quote', 'answer', 'answer_ambiguous', 'subquestions', 'subanswers',
-           'by_language']
+           'wanted_kind', 'nearest_sentences', 'guessed', 'quote', 'answer', 'answer_ambiguous', 'subquestions',
+           'subanswers', 'by_language']
 
 # %% ../../nbs/08_offline/18_korean_tasks.ipynb #318c297c
 import functools, re
@@ -13,7 +13,7 @@ from .korean_reading import _table, spans
 from ..language.particles import josa
 from ..language.morphemes import clean, has_hangul, korean
 from ..language.answer_equality import number
-from .korean_reading import COMMON, RELATIONS, Page, _stem, asked, page, squeezed, told
+from .korean_reading import COMMON, RELATIONS, Page, _stem, relations_asked, page, squeezed, told
 
 # %% ../../nbs/08_offline/18_korean_tasks.ipynb #3763f117
 def pages(documents) -> list[Page]:
@@ -103,7 +103,7 @@ def follow(
     "From the names in a question through its relations, inner first."
     for kin, plain in _KIN: question = re.sub(kin, plain, question)
     names = mentioned(question, [p.core for p in ps])
-    chain = [name for _, name in asked(question)]
+    chain = [name for _, name in relations_asked(question)]
     if not names:
         stated = [s for r in chain for s in (("father", "mother") if r == "children" else (r,))]
         offered = [t for p in ps for s in stated for t, _ in told(p, s) if not t[0].isdigit()]
@@ -129,7 +129,7 @@ def _key(text):
 def value(name, part, ps, question):
     "What a comparison looks at, for one side: (text, page, sentence), or None."
     via = next((r for cue, r in _VIA.items() if cue in part), None)
-    chain = [r for _, r in asked(part)]
+    chain = [r for _, r in relations_asked(part)]
     chain = [r for r in chain if RELATIONS[r].kind in ("date", "year", "number")] or chain
     if not chain and re.search("먼저|나중|젊", part): chain = ["born"]
     if via == "seat" and re.search("큰|작은", part): chain = ["population"]
@@ -163,7 +163,7 @@ def _alike(question, ps, names):
         pair = [value(n, question, ps, question) for n in names[:2]]
         if not all(pair): return None
         return "예" if _key(pair[0][0]) < _key(pair[1][0]) else "아니요", pair
-    for r in [r for _, r in asked(question)] or _shared(question):
+    for r in [r for _, r in relations_asked(question)] or _shared(question):
         sides = [step(n, r, ps, question) for n in names[:2]]
         if not all(sides): continue
         one, other = ({squeezed(t) for t, _, _ in side} for side in sides)
@@ -192,7 +192,7 @@ def compared(question, ps):
     listed = follow(first, ps)
     if "가장" in second:
         described = list(dict.fromkeys(t for t, _, _ in listed))
-        names = described if asked(first) else mentioned(first, [p.core for p in ps])  # or listed by name
+        names = described if relations_asked(first) else mentioned(first, [p.core for p in ps])  # or listed by name
         found = choose_one(names, second, ps, second)
         return (found[0], listed[:1] + found[1]) if found else (listed[0][0], listed[:1]) if listed else None
     other = follow(second, ps)
@@ -208,7 +208,7 @@ def wanted_kind(question: str) -> str:  # date, year, number, name
     return "number" if re.search(r"몇|얼마", question) else "name"
 
 # %% ../../nbs/08_offline/18_korean_tasks.ipynb #c8036394
-def nearest(question, ps) -> list[tuple[float, Page, int]]:
+def nearest_sentences(question, ps) -> list[tuple[float, Page, int]]:
     "Sentences by the share of the question's terms that they and their title have, best first."
     terms, scored = set(korean(question)), []
     for p in ps:
@@ -220,7 +220,7 @@ def nearest(question, ps) -> list[tuple[float, Page, int]]:
 def guessed(question, ps):
     "(text, page, sentence) out of the nearest sentences."
     kind, flat = wanted_kind(question), squeezed(question)
-    near = nearest(question, ps)[:4]
+    near = nearest_sentences(question, ps)[:4]
     for fits in ((kind,), ("date", "year") if kind in ("date", "year") else (kind, "work")):
         for _, p, k in near:
             options = [x for x in spans(p.sentences[k]) if x.kind in fits and squeezed(x.text) not in flat]
@@ -238,7 +238,7 @@ def quote(p: Page, k: int) -> str:
 @functools.lru_cache(1024)
 def _answer(question, documents):
     ps = pages(documents)
-    if re.search(r"왜|까닭|이유", question) and (near := [x for x in nearest(question, ps)][:1]):
+    if re.search(r"왜|까닭|이유", question) and (near := [x for x in nearest_sentences(question, ps)][:1]):
         _, p, k = near[0]
         said = " ".join(p.sentences[k:k + 4])
         return said, quote(p, k)
@@ -262,7 +262,7 @@ def answer_ambiguous(question: str, documents=(), **others) -> dict:
     "All plausible answers: a sentence for each namesake's page that gives one."
     ps = pages(documents)
     names = mentioned(question, [p.core for p in ps])
-    chain = [r for _, r in asked(question)]
+    chain = [r for _, r in relations_asked(question)]
     hits = [(p, k) for n in names[:1] for p in about(n, ps) for r in chain[-1:] for _, k in told(p, r)[:1]]
     if len(hits) < 2: return answer(question, documents)
     return dict(answer=" ".join(f"{p.title}: {p.sentences[k]}" for p, k in hits[:5]), explanation=f"{len(hits)}가지로 읽을 수 있습니다.")
@@ -272,9 +272,9 @@ def subquestions(question: str, phrase: str = "", context=(), **others) -> list[
     "The question with what the evidence has found in place of its inner part, and the question itself."
     question, out = clean(phrase or question), []
     parts = re.split(r" (?:중에서|가운데|중) ", question, maxsplit=1)
-    if len(parts) == 2 and asked(parts[0]): out.append(f"{josa(parts[0], '은/는')} 무엇인가요?")
+    if len(parts) == 2 and relations_asked(parts[0]): out.append(f"{josa(parts[0], '은/는')} 무엇인가요?")
     elif len(parts) == 2: out.append(f"{parts[0].rstrip('?')}은 무엇인가요?")
-    chain = asked(question)
+    chain = relations_asked(question)
     if len(chain) > 1 and context and (hits := follow(question[:chain[-1][0]], pages(context))):
         tail = question[chain[-1][0]:]
         out += [f"{t}의 {tail}" for t in dict.fromkeys(t for t, _, _ in hits[:2])]
@@ -289,7 +289,7 @@ def subanswers(questions, documents=(), **others) -> str:
         found = compared(q, ps)
         hits = found[1] if found else follow(clean(q), ps)
         if hits: said += [quote(p, k) for _, p, k in hits[:4]]
-        else: said += [quote(p, k) for score, p, k in nearest(q, ps)[:1] if score >= .5]
+        else: said += [quote(p, k) for score, p, k in nearest_sentences(q, ps)[:1] if score >= .5]
     return " ".join(list(dict.fromkeys(said))[:10]) or "문서에서 찾지 못했습니다."
 
 # %% ../../nbs/08_offline/18_korean_tasks.ipynb #527ad3cb

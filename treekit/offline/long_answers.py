@@ -14,7 +14,7 @@ from ..language.normal_forms import norm, within
 from ..language.sentences import sentences
 from ..language.names import names_in
 from ..language.relations import related
-from ..language.questions import ask
+from ..language.questions import question_asked
 from ..core.types import Passage
 from .answering import Found, read
 from .pages import NOTHING, explicit, homonyms, pages, Page
@@ -93,7 +93,7 @@ def _named(question): return [norm(n) for n in names_in(question)]
 
 def _own(question, p):
     "How sure it is that a page says of itself what is asked, naming a name of the question; 0 if it names none, or is the named thing's."
-    a, named = ask(question), _named(question)
+    a, named = question_asked(question), _named(question)
     if not named or any(within(p.name, f" {n} ") for n in named if p.full == p.name): return 0.0
     rest, best = a.content - {stem(w) for n in named for w in n.split()} - {a.focus}, 0.0
     # "… is a musical film"
@@ -107,7 +107,7 @@ def _own(question, p):
 # %% ../../nbs/08_offline/11_long_answers.ipynb #4eded66b
 def _told(question, ps):
     "Names that the named pages offer for the relation, with their enumerations, else the likeliest answer; and whether they offer it."
-    a, wanted, named = ask(question), f" {norm(question)} ", _named(question)
+    a, wanted, named = question_asked(question), f" {norm(question)} ", _named(question)
     held = [p for p in ps if any(p.name == n or within(p.name, f" {n} ") or within(n, f" {p.name} ") for n in named)] or ps
     found = [f for f in read(question, held)
              if f.text[:1].isupper() and len(f.text) > 1 and not within(norm(f.text), wanted) and norm(f.text) not in _NOBODY]
@@ -143,7 +143,7 @@ def read_explanation(
     **others,
 ) -> str:
     "The passage that explains."
-    ps, budget, a = prose(documents), _budget(length, 131), ask(question)
+    ps, budget, a = prose(documents), _budget(length, 131), question_asked(question)
     weighed = []
     for p in ps:
         rest, about = a.content - p.stems, len(p.stems & a.content) / max(1, len(p.stems))

@@ -18,9 +18,9 @@ from ..language.normal_forms import date_key, norm, within
 from ..language.sentences import sentences
 from ..language.names import described, names_in
 from ..language.relations import related
-from ..language.questions import ask
+from ..language.questions import question_asked
 from .answering import read
-from .comparing import compare, options
+from .comparing import comparison_answer, options
 from .pages import about_names, explicit, homonyms, pages
 from .bridges import read_through
 from .iterating import next_query, question_pieces
@@ -207,7 +207,7 @@ def _telling_stems(question, a):
 
 def _everything(question, ps):
     "(answer, page, sentence): pages that say it of the name, and what the name's own page lists."
-    a, names, out = ask(question), [norm(n) for n in names_in(question)], []
+    a, names, out = question_asked(question), [norm(n) for n in names_in(question)], []
     tells = _telling_stems(question, a)
     def told_in(s): return any(st.startswith(t) or t.startswith(st) and len(st) > 3 for st in s.stems for t in tells)
     for p in ps:
@@ -238,7 +238,7 @@ CERTAIN = 0.5  # least probability of one whose sentence doesn't speak of what i
 
 def _speaks_of(question, f):
     "Whether an answer's sentence says something of the question beside its names: its relation, or one of its words."
-    a, s, page = ask(question), f.page.sentences[f.sentence], f.page
+    a, s, page = question_asked(question), f.page.sentences[f.sentence], f.page
     names = names_in(question)
     def is_there(n): return within(n, s.norm) or within(n, f" {page.full} ") or page.name and within(page.name, f" {n} ")
     if names and not any(is_there(norm(n)) for n in names): return False  # of somebody else
@@ -298,7 +298,7 @@ def comparable(text: str) -> tuple | None:
 # %% ../../nbs/08_offline/12_planning.ipynb #dd2836da
 def _single(question, k):
     "A question of one step: compared, read, or read through."
-    if c := compare(question, k.pages) if k.pages else None:
+    if c := comparison_answer(question, k.pages) if k.pages else None:
         grounds = [explicit(p, 0) for p in c[1][:2] if p.sentences]
         return Resolved([c[0]], [PlanStep(question, [c[0]], grounds)], 1., [])
     step = simple(question, k)

@@ -16,7 +16,7 @@ from ..language.words import stem
 from ..language.normal_forms import within
 from ..language.spans import content_stems
 from ..language.relations import related
-from ..language.questions import ask
+from ..language.questions import question_asked
 from .pages import page
 
 # %% ../../nbs/08_offline/10_routing.ipynb #624da6ac
@@ -62,7 +62,7 @@ class _Outline:
         question: str,
         document: str,  # the retrieval subtree as text
     ):
-        self.lines, self.ask = lines(document), ask(question)
+        self.lines, self.ask = lines(document), question_asked(question)
         self.title = self.lines[0].text if self.lines else ""
         self.topic = content_stems(re.sub(r"\([^()]*\)", " ", self.title)) or content_stems(self.title)  # without "(film)"
         self.rest = self.ask.content - content_stems(self.title)

@@ -13,7 +13,7 @@ from ..language.normal_forms import norm
 from ..language.spans import content_stems, tokenize
 from ..language.names import names_in, subject
 from .answering import read
-from .comparing import compare
+from .comparing import comparison_answer
 from .pages import about_names, explicit, homonyms, pages
 from .iterating import concluded, next_questions, simplified
 from .tasks import answer, subquestions
@@ -53,7 +53,7 @@ def state_fact(
     "An intermediate result: one sentence, a second one where the reader is in doubt, or those that a comparison rests on."
     ps, names = pages(documents), names_in(question)
     if not ps: return NO_FACTS
-    if compare(question, ps): return answer(question, documents)["explanation"]
+    if comparison_answer(question, ps): return answer(question, documents)["explanation"]
     held = about_names(names, ps)
     found = read(question, held or ps) if held or not names else []
     twins, sure = homonyms(ps), [f for f in found[:3] if f is found[0] or f.p > 0.12]

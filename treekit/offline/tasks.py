@@ -13,9 +13,9 @@ from ..language.words import noun_kind
 from ..language.normal_forms import norm, within
 from ..language.names import described, names_in, WH
 from ..language.relations import ASKS, related, relations
-from ..language.questions import ask
-from .answering import Found, read, wording
-from .comparing import asides, compare, deciding, options, shared
+from ..language.questions import question_asked
+from .answering import Found, read, answer_wording
+from .comparing import asides, comparison_answer, deciding, options, shared
 from .pages import NOTHING, about_names, explicit, homonyms, pages, Page
 from .bridges import bridges, read_through
 
@@ -40,7 +40,7 @@ def answer(
     "A short answer out of the documents, and the sentences behind it."
     ps = pages(documents)
     twins = homonyms(ps)
-    if compared := compare(question, ps) if ps else None:
+    if compared := comparison_answer(question, ps) if ps else None:
         said, used = compared
         return dict(
             answer=said,
@@ -48,8 +48,8 @@ def answer(
     found = read_through(question, ps)
     if not found: return dict(UNKNOWN)
     quoted = dict.fromkeys(explicit(f.page, f.sentence, f.page.title in twins) for f in found[:2])
-    common, k = [Found(text, 0.3, found[0].page, 0) for text in shared(question, ps)], int(ask(question).kind == "thing")
-    return dict(answer=wording(found[:k] + common + found[k:]), explanation=" ".join(quoted))
+    common, k = [Found(text, 0.3, found[0].page, 0) for text in shared(question, ps)], int(question_asked(question).kind == "thing")
+    return dict(answer=answer_wording(found[:k] + common + found[k:]), explanation=" ".join(quoted))
 
 def _deciding(question, ps, used):
     "The sentences that a comparison rests on."
@@ -163,10 +163,10 @@ def subanswers(
     twins = homonyms(ps)
     def quote(p, k): said.setdefault((p.title, p.sentences[k].norm), explicit(p, k, p.title in twins))
     for q in [questions] if isinstance(questions, str) else questions:
-        if compared := compare(q, ps) if ps else None:
+        if compared := comparison_answer(q, ps) if ps else None:
             for p, k in _deciding(q, ps, compared[1]): quote(p, k)
             continue
-        a = ask(q)
+        a = question_asked(q)
         if same := namesakes(q, ps):
             for p in same[:5]:
                 if found := read(q, [p]): quote(p, found[0].sentence)

@@ -8,7 +8,7 @@ __all__ = ['normalise', 'NotApplicable', 'em', 'covers', 'cover_em', 'token_scor
 # %% ../../nbs/07_scoring/01_short.ipynb #7d8fe6fe
 import re, string
 from collections import Counter
-from ..language.answer_equality import character_scores, covers_answer, plain, same_answer, verdict
+from ..language.answer_equality import character_scores, covers_answer, plain_answer, same_answer, said_yes_or_no
 from ..language.morphemes import has_hangul
 
 # %% ../../nbs/07_scoring/01_short.ipynb #3a0c941b
@@ -69,7 +69,7 @@ def cover_em(
 ) -> float:
     "COVER-EM: a gold answer occurs in the output (Rosset et al. 2021); for yes and no, the output's first such word decides."
     def right(gold):
-        if has_hangul(gold) and plain(gold) == verdict(gold): return verdict(answer) == verdict(gold)
+        if has_hangul(gold) and plain_answer(gold) == said_yes_or_no(gold): return said_yes_or_no(answer) == said_yes_or_no(gold)
         if (closed := normalise(gold)) not in _VERDICTS: return covers(answer, gold, whole_words)
         return next((word for word in normalise(answer).split() if word in _VERDICTS), None) == closed
     return float(any(right(gold) for gold in _golds(golds)))
@@ -121,7 +121,7 @@ def list_scores(
 ) -> dict:  # precision, recall, recall5, f1, f1_5, items
     "QAMPARI's measures as in ALCE (Gao et al. 2023)."
     korean = any(has_hangul(alias) for group in groups for alias in group)
-    form, cut = (plain, _KOREAN_COMMA) if korean else (normalise, ",")
+    form, cut = (plain_answer, _KOREAN_COMMA) if korean else (normalise, ",")
     groups = [{form(alias) for alias in _golds(group)} for group in _golds(groups)]
     items = [n for item in re.split(cut, answer.rstrip().rstrip(".").rstrip(",")) if (n := form(item))]
     found, aliases = sum(bool(group & set(items)) for group in groups), set.union(*groups)

@@ -18,17 +18,17 @@ from ..retrieval.bm25 import BM25
 from ..config import UsageError, choose, root, work_dir
 from ..core.types import Question
 from ..world.generate import World
-from .sft import Example, Recipe, adapted, digest, encode, generate, kept, pinned, train, trained_by
+from .sft import TrainingExample, Recipe, adapted, digest, encode, generate, kept, pinned, train, trained_by
 from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..language.names import names_in
 from .sft import once
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
 from ..core.method import Kit, together
-from .navigator_data import Pair, collected, followed, measured, parted, summary, well_formed
+from .navigator_data import Pair, collected, followed, path_measures, parted, summary, well_formed
 from ..offline.chat import ExtractiveChat
 from ..baselines.subquestions import NAVIGATE, checked
-from .ppo import PPO, Rated, frozen, headed, load_headed, plain, ppo, sample, save_headed, seen, train_reward
+from .ppo import PPO, Rated, frozen, headed, load_headed, without_head, ppo, sample, save_headed, seen, train_reward
 from ..papers.searchr.method import SearchR
 from .chat import TrainedChat
 from .shipped import place, recipe_hash, shipped, unpacked
@@ -87,10 +87,10 @@ def prompt_of(question: str, preset: Preset) -> str:
     "What the model reads."
     return without(question, names(question)) + "\n" if preset.bare else NAVIGATE(question=question).text
 
-def example(p: Pair, preset: Preset) -> Example:
+def example(p: Pair, preset: Preset) -> TrainingExample:
     "A pair as a prompt and its target."
     path = [without(q, names(p.question)) for q in p.path] if preset.bare else p.path
-    return Example(p.id, prompt_of(p.question, preset), json.dumps([*path], ensure_ascii=False))
+    return TrainingExample(p.id, prompt_of(p.question, preset), json.dumps([*path], ensure_ascii=False))
 
 def replies(
     model,
@@ -166,7 +166,7 @@ def stage(
             reward, (model, tokenizer) = sound(frozen(*load_headed(judge))), before("after SFT")
             asked = [(id, prompt_of(q, preset)) for id, q in {p.asked: p.question for p in parts.ppo}.items()]
             (model, log), n = ppo(model, tokenizer, asked, reward, replace(preset.ppo, seed=seed), place), len(asked)
-            save_model(plain(model), tokenizer, place / "model")
+            save_model(without_head(model), tokenizer, place / "model")
         return dict(log=log, n=n)
     if name == "before SFT" and preset.base: return dict(log=[], n=0, folder=preset.base)
     return kept(place / "log.json", make) | dict(folder=str(place / "model"))
@@ -323,7 +323,7 @@ def examined(
     found, questions = [json.loads(path.read_text(encoding="utf-8")) for path in files.values()], held_out()
     def mean(values): return 100 * math.fsum(values) / len(values)
     def measures(f): return {"answer F1": mean(f["answers"]), "reward": mean(f["reward"]), "true reward": mean(f["true"]), "KL": f["kl"]}
-    return [summary(measured(questions, f["replies"])) | measures(f) for f in found]
+    return [summary(path_measures(questions, f["replies"])) | measures(f) for f in found]
 
 # %% ../../nbs/11_training/09_navigator.ipynb #bb71c623
 class TrainedNavigator(TrainedChat):

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['COUNTS', 'MEASURES', 'Pair', 'followed', 'collected', 'Parts', 'parted', 'gold', 'wordings', 'slotted', 'path_em',
-           'path_f1', 'well_formed', 'measured', 'summary']
+           'path_f1', 'well_formed', 'path_measures', 'summary']
 
 # %% ../../nbs/11_training/08_navigator_data.ipynb #db860528
 import asyncio, json, math, random, re
@@ -215,7 +215,7 @@ MEASURES = dict(
     steps="of a well-formed reply, mean",
     characters="of a reply, mean")
 
-def measured(
+def path_measures(
     questions: list[Question],
     replies: list[str],  # one for each
 ) -> dict[str, list[float]]:  # measure -> its terms, one a question (steps: one a well-formed reply)

@@ -16,7 +16,7 @@ from typing import Literal
 
 from ..retrieval.bm25 import BM25
 from ..config import choose, root, work_dir
-from .sft import Example, Recipe, adapted, digest, encode, generate, kept, once, pinned, train, trained_by
+from .sft import TrainingExample, Recipe, adapted, digest, encode, generate, kept, once, pinned, train, trained_by
 from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
@@ -80,10 +80,10 @@ def prompt_of(question: str, document: str, preset: Preset, form: str) -> str:
     "What the model reads."
     return f"{question}\n{document}\n{CUES[form]}\n" if preset.bare else ROUTE[form](question=question, document=document).text
 
-def example(s: Sample, preset: Preset, form: str) -> Example:
+def example(s: Sample, preset: Preset, form: str) -> TrainingExample:
     "A sample as a prompt and its target."
     said = [(tag, i, " ".join(s.rst.tree[i].text.split()[:preset.words])) for tag, i in s.behaviours]
-    return Example(s.id, prompt_of(s.question, s.rst.text, preset, form), FORMATS[form].render(said))
+    return TrainingExample(s.id, prompt_of(s.question, s.rst.text, preset, form), FORMATS[form].render(said))
 
 # %% ../../nbs/11_training/07_router.ipynb #6c918932
 def _made_by():

@@ -15,7 +15,7 @@ from .sft import prompt_tokens
 from .models import load_model, save_model
 from ..core.method import stated
 from ..scoring.short import em
-from .ppo import PPO, Episode, continued, plain, ppo
+from .ppo import PPO, Episode, continued, without_head, ppo
 from ..baselines.search_r1 import SEARCH_R1, read_turn, rollout
 
 # %% ../../nbs/11_training/10_search_r1.ipynb #9226517f
@@ -114,5 +114,5 @@ def train_search_r1(
     def right(prompts, replies): return [em(reply, golds[id]) for (id, _), reply in zip(prompts, replies)]
     roll = searching(information(retriever, top_k), turns)
     made, log = ppo(made, tokenizer, prompts, right, PPO(**RECIPE | recipe), folder, roll, label="Search-R1")
-    save_model(plain(made), tokenizer, folder)
+    save_model(without_head(made), tokenizer, folder)
     return log

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['NO_FACTS', 'SUBQUESTION', 'DECOMPOSE', 'ANSWER', 'FINAL_ANSWER', 'SCALES', 'GUESS', 'VERIFY', 'PROMPTS',
            'ReasoningStep', 'word_key', 'stands_in', 'refusal', 'state_risk', 'risk_value', 'drawn_value', 'KeptReply',
-           'Calls', 'Values', 'Expansion', 'Expansions', 'Rollout', 'Reasoner']
+           'Calls', 'Values', 'Expansion', 'Expansions', 'SimulatedPath', 'Reasoner']
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #c4a807f9
 import asyncio, hashlib, math, re
@@ -346,7 +346,7 @@ class Expansions(Values):
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #8b2e60e0
 @dataclass
-class Rollout:
+class SimulatedPath:
     "An expansion with the rollout from its best child (Sec. 2.2)."
     stages: list[Expansion]  # of the expanded state; then of each imagined one
     trail: list[tuple[ReasoningStep, float]]  # the imagined steps, with the value each was chosen for
@@ -363,7 +363,7 @@ class Reasoner(Expansions):
         "The task of a state's rollout."
         return self.once(("explore", *((s.question, s.result) for s in path)), lambda: self.simulate(path))
 
-    async def simulate(self, path: tuple) -> Rollout:
+    async def simulate(self, path: tuple) -> SimulatedPath:
         "Expansion and simulation: the children of a state, and from the best of them greedily down."
         stages, trail = [await self.expansion_of(path)], []
         if stages[0].taken: path += (max(stages[0].taken, key=lambda s: s.value),)
@@ -377,7 +377,7 @@ class Reasoner(Expansions):
                 value, step = max(zip(values, stage.taken), key=lambda vs: vs[0])
                 trail.append((step, value))
                 path += (step,)
-        return Rollout(stages, trail, len(path) == self.last)
+        return SimulatedPath(stages, trail, len(path) == self.last)
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #ab925ca2
 PROMPTS = (DECOMPOSE, ANSWER, FINAL_ANSWER, GUESS, VERIFY)

@@ -20,7 +20,8 @@ from ...core.llm import Prompt
 from ...core.replies import FINAL
 from ...core.method import Kit, Node, Prediction, check_fields, cited, together
 from ...baselines.subquestions import INTEGRATE, MOST_SUBQUESTIONS, NAVIGATE, REFORMULATE, UNCLEAR
-from ...baselines.subquestions import checked, known_answer, render_history, rewritten
+from ...baselines.subquestions import checked, known_answer, rewritten
+from ...language.references import render_history
 from .paths import GENERATE
 from .references import dangling
 from ...language.references import UNFOUND, depends_on
