@@ -26,8 +26,8 @@ from ..core.llm import Prompt
 from ..core.replies import FINAL
 from ..core.method import Kit, Node, Prediction, check_fields, cited, together
 from .subquestions import INTEGRATE, NAVIGATE, REFORMULATE, UNCLEAR, YES_NO
-from .subquestions import checked, known_answer, render_history, rewritten
-from ..language.references import UNFOUND, depends_on
+from .subquestions import checked, known_answer, rewritten
+from ..language.references import UNFOUND, depends_on, render_history
 from ..retrieval.dense import CrossEncoder, embedder
 
 # %% ../../nbs/09_baselines/05_chainrag.ipynb #1c6b1fad

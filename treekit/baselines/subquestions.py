@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PATH_EXAMPLE', 'PATH', 'MOST_SUBQUESTIONS', 'LONGEST_SUBQUESTION', 'NAVIGATE', 'YES_NO', 'UNCLEAR', 'REFORMULATE',
-           'INTEGRATE', 'PROMPTS', 'paths_in', 'all_paths', 'read_path', 'subquestion_key', 'checked', 'render_history',
-           'known_answer', 'rewritten']
+           'INTEGRATE', 'PROMPTS', 'paths_in', 'all_paths', 'read_path', 'subquestion_key', 'checked', 'known_answer',
+           'rewritten']
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #1d5d3b8f
 import json, re
@@ -127,15 +127,6 @@ A later one may speak of "this person", "this city" and so on for what an earlie
 
 Question: $question
 Sub-questions:""", PATH, defaults=dict(max_tokens=400))
-
-# %% ../../nbs/09_baselines/04_subquestions.ipynb #909da756
-def render_history(
-    steps,  # (number from 0, question as it was asked, answer) of each sub-question
-) -> str:  # a line each; numbers are written from 1, as slots are
-    "What was asked and answered, as the prompts show it."
-    def line(number, question, answer):
-        return f"#{number + 1} {' '.join(question.split())} → {' '.join(answer.replace('→', '->').split()) or '(not found)'}"
-    return "\n".join(line(*step) for step in steps)
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #3170ce69
 def _read_yes(text):

@@ -20,10 +20,10 @@ from ...core.llm import Prompt
 from ...core.replies import FINAL
 from ...core.method import Kit, Node, Prediction, check_fields, cited, together
 from ...baselines.subquestions import INTEGRATE, MOST_SUBQUESTIONS, NAVIGATE, REFORMULATE, UNCLEAR
-from ...baselines.subquestions import checked, known_answer, render_history, rewritten
+from ...baselines.subquestions import checked, known_answer, rewritten
 from .paths import GENERATE
 from .references import dangling
-from ...language.references import UNFOUND, depends_on
+from ...language.references import UNFOUND, depends_on, render_history
 
 # %% ../../../nbs/10_papers/4_searchr/02_method.ipynb #6ac4eece
 async def generate_path(
