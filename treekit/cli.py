@@ -128,8 +128,9 @@ def reproduce(what, profile, n, seed, data, budget, model, endpoint, sets, out, 
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."
     if as_json:
-        fates = [dict(artefact=t.name, code=t.code, error=t.error, seconds=round(t.seconds, 1), unchanged=t.unchanged, **t.counts) for t in tasks]
-        click.echo(json.dumps(fates, indent=1))
+        def fate(t):
+            return dict(artefact=t.name, code=t.code, error=t.error, seconds=round(t.seconds, 1), unchanged=t.unchanged, **t.counts)
+        click.echo(json.dumps([fate(t) for t in tasks], indent=1))
     for t in () if as_json else tasks:
         verdicts = ", ".join(f"{k} {v}" for k, v in t.counts.items())
         seconds = "unchanged" if t.unchanged else f"{t.seconds:7.1f} s"
@@ -269,7 +270,8 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
         click.echo(f"{r['method']:<20} {r['dataset']:<18} {asked} {money(r['dollars']):>9} {money(r['dollars_at_most']):>9}")
     click.echo(f"\nmodel {p.model}, {p.n} questions per dataset, counted on {sample} of them with the offline model; "
                f"'at most': every reply {p.max_tokens} tokens long."
-               + (f"\nprices of {price.date} ({price.source})" if price else f"\n{p.model} is not in data/prices.csv: add a line to see dollars"))
+               + (f"\nprices of {price.date} ({price.source})" if price
+                  else f"\n{p.model} is not in data/prices.csv: add a line to see dollars"))
 
 # %% ../nbs/23_cli.ipynb #a7c6eea7
 @main.command()

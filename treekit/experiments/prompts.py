@@ -14,7 +14,8 @@ from ..core.llm import Prompt
 @functools.cache
 def known_prompts() -> dict[str, Prompt]:  # by name
     "Every prompt of the kit, from the `PROMPTS` of each module that makes some. `ValueError` if two have one name."
-    from treekit.baselines import chainrag, graphrag, graphrag_index, hipporag, iterative, prompting, react, revising, search_r1, subquestions, tree_of_thoughts
+    from treekit.baselines import chainrag, graphrag, graphrag_index, hipporag, iterative, prompting
+    from treekit.baselines import react, revising, search_r1, subquestions, tree_of_thoughts
     from treekit.papers.arise import states
     from treekit.papers.rdr2 import baselines as rdr2_baselines, readers, router
     from treekit.papers.searchr import method as searchr, paths
