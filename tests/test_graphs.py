@@ -8,7 +8,6 @@ import networkx
 import pytest
 
 from fakes import FakeChat
-from treekit.baselines import graphrag
 from treekit.baselines import graphrag_index
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
@@ -17,7 +16,7 @@ from treekit.baselines.graph_extraction import read_names, same_name
 from treekit.baselines.graphrag import GraphRAG, read_points
 from treekit.baselines.graphrag_index import GLEAN, REPORT, Community, Element, communities, finest, merged, read_graph, read_report
 from treekit.baselines.hipporag import HippoRAG, read_triples, build_memory
-from treekit.core.llm import CallFailed, Completion
+from treekit.core.llm import CallFailed
 from treekit.core.method import Kit
 from treekit.retrieval.dense import Dense
 from treekit.experiments.run import run

@@ -13,9 +13,9 @@ from treekit.core.llm import Completion
 from treekit.core.method import Prediction
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.core.escaping import ht, md
-from treekit.figures.plots import dot_plot, save_figure
+from treekit.figures.plots import dot_plot
 from treekit.figures.tables import save_table, to_html, to_markdown
-from treekit.figures.verdicts import CELL_FIELDS, VERDICTS, compare, count_verdicts, verdict, verdict_page
+from treekit.figures.verdicts import CELL_FIELDS, compare, count_verdicts, verdict, verdict_page
 from treekit.figures.verdicts import group_for, published, relative_improvement
 
 TABLES = sorted(p.stem.split("_", 1) for p in (root() / "data" / "published").glob("*_*.csv") if not p.stem.endswith("settings"))
