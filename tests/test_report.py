@@ -192,6 +192,7 @@ def test_files_repeat_in_another_process(tmp_path):
     code = """
 import sys; sys.path.insert(0, sys.argv[2])
 from test_report import *
+from treekit.figures.plots import save_figure
 df = compare(published("treerare", "table1"), [score("zero-shot", .47), score("TreeRare (DT)", .5)], model="extractive")
 save_table(df, sys.argv[1], "t"); save_figure(dot_plot(df), sys.argv[1], "f")
 """
