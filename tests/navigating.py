@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from fakes import RunsOfCapitals
 from treekit.core.types import Passage
-from treekit.syntax.entities import Annotated, Annotations, Shape
+from treekit.syntax.entities import Annotations
 from treekit.experiments.provide import Corpus
 from treekit.language.references import UNFOUND, depends_on, parse_history, resolve_references
-from treekit.syntax.parser import Entity
 
 
 @dataclass

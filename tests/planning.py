@@ -2,13 +2,12 @@
 
 As a `Chat` (`Planner`) and as replies for the local server (`reply`). It knows no more than a model would: a response holds what the documents say of what is needed, and is valid if nothing is missing.
 """
-import asyncio, json, random, re
+import json, random, re
 from dataclasses import dataclass, field
 
 from fakes import FakeChat, FakeShelf
 from treekit.retrieval.bm25 import Hit
 from treekit.core.types import Passage
-from treekit.core.llm import Completion
 
 
 @dataclass

@@ -1,7 +1,6 @@
 "A whole run, in a process of its own to be killed."
 import asyncio, threading
 from dataclasses import dataclass
-from pathlib import Path
 
 from tqdm import tqdm
 from treekit.config import load_profile

@@ -12,7 +12,7 @@ from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare, published
 from treekit.experiments.results import Row
 from treekit.scoring.statistics import fleiss_kappa, pearson, spearman
-from treekit.analysis.votes import ERRORS, PANEL, PEOPLE, VOTE_FIELDS, Panel, agreement_rows, correlation_rows, kappa_of, line_of
+from treekit.analysis.votes import ERRORS, PANEL, PEOPLE, VOTE_FIELDS, Panel, agreement_rows, correlation_rows, kappa_of
 from treekit.analysis.votes import most, panel, read_votes, save_votes, simulate, write_vote
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from fakes import FakeChat, FakeShelf
 from treekit.papers.arise.mcts import path_after
-from treekit.papers.arise.method import ARISE, METHODS, READINGS
+from treekit.papers.arise.method import ARISE, READINGS
 from treekit.retrieval.bm25 import Hit
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question

@@ -10,11 +10,10 @@ from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
 from treekit.experiments.tables import with_enough_examples, table1_methods
 from treekit.experiments.provide import Lazy
-from treekit.core.llm import CallFailed, Completion
+from treekit.core.llm import CallFailed
 from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit, configure
 from treekit.figures.verdicts import published
-from treekit.retrieval.bm25 import Hit
 from treekit.experiments.run import run
 from treekit.core.store import Store
 

@@ -1,5 +1,5 @@
 "ChainRAG, NativeRAG and Search-R1: the graph by hand and by brute force, what a cache saves, how far a context is widened, and replies of every bad kind."
-import asyncio, random, re, string
+import asyncio, random, re
 
 import numpy as np
 import pytest
@@ -9,10 +9,10 @@ from treekit.baselines import chainrag
 from treekit.baselines import search_r1
 from treekit.corpora.identity import corpus_hash
 from treekit.retrieval.bm25 import BM25, Hit
-from treekit.baselines.chainrag import ChainRAG, NativeRAG, SentenceGraph, build_graph, kept_graph, sentences_of
+from treekit.baselines.chainrag import ChainRAG, NativeRAG, build_graph, kept_graph, sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.syntax.entities import Annotated, Annotations, Shape, annotated_text
+from treekit.syntax.entities import Annotated, Annotations, annotated_text
 from treekit.experiments.provide import Corpus
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Kit
@@ -21,7 +21,6 @@ from treekit.language.references import parse_history
 from treekit.experiments.run import run
 from treekit.baselines.search_r1 import AGAIN, CLOSING, SEARCH_R1, TURN, SearchR1, read_turn, reward, rollout
 from treekit.core.store import Store
-from treekit.syntax.parser import Entity
 
 
 @pytest.fixture(autouse=True)

@@ -59,7 +59,8 @@ def clone(tmp_path):
     home = tmp_path / "clone"
     (home / "data").mkdir(parents=True)
     (home / "treekit").symlink_to(ROOT / "treekit")
-    for name in ("inventory.csv", "prices.csv", "published"): (home / "data" / name).symlink_to(ROOT / "data" / name)
+    kept = ("inventory.csv", "language", "offline", "prices.csv", "published", "world")
+    for name in kept: (home / "data" / name).symlink_to(ROOT / "data" / name)
     shutil.copy(ROOT / "settings.ini", home)
     notebook(home / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, BODY)
     return home

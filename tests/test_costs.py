@@ -11,7 +11,7 @@ from treekit.core.types import Passage, Question
 from treekit.experiments.tables import sample_questions
 from treekit.core.llm import Completion, Prompt
 from treekit.core.replies import TEXT
-from treekit.core.method import Kit, Prediction
+from treekit.core.method import Kit
 from treekit.core.prices import Price, load_prices, price_of
 from treekit.experiments.run import run
 from treekit.core.store import Store

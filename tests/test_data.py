@@ -3,7 +3,7 @@ import json
 
 import pytest
 from twin import CORPORA, REAL, SOURCES, folder_of
-from treekit.config import UsageError, root
+from treekit.config import UsageError
 from treekit.core.types import Passage, Question
 from treekit.corpora.formats import DataError
 from treekit.experiments.provide import datasets, exemplars, load, load_corpus

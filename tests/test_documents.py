@@ -1,7 +1,6 @@
 "Documents with headings: the text form and its inverse, real articles, every markup however broken, chunks and where they came from, a store that survives kills."
 import bz2, itertools, json, os, random, sqlite3, subprocess, sys, threading, time
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st

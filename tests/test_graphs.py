@@ -8,7 +8,6 @@ import networkx
 import pytest
 
 from fakes import FakeChat
-from treekit.baselines import graphrag
 from treekit.baselines import graphrag_index
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
@@ -17,7 +16,7 @@ from treekit.baselines.graph_extraction import read_names, same_name
 from treekit.baselines.graphrag import GraphRAG, read_points
 from treekit.baselines.graphrag_index import GLEAN, REPORT, Community, Element, communities, finest, merged, read_graph, read_report
 from treekit.baselines.hipporag import HippoRAG, read_triples, build_memory
-from treekit.core.llm import CallFailed, Completion
+from treekit.core.llm import CallFailed
 from treekit.core.method import Kit
 from treekit.retrieval.dense import Dense
 from treekit.experiments.run import run
@@ -225,7 +224,7 @@ def test_a_community_too_large_for_a_prompt_is_reported_from_its_parts(monkeypat
                 return request.prompt.format.render(dict(entities=[],
                                                          relations=[dict(source=s, target=o, description=f"{s} {r} {o} " + "so " * 20,
                                                              strength=5) for s, r, o in facts[about]]))
-            return super().reply(request) if request.prompt.task != "report_community" else request.prompt.format.render(dict(title="Part", summary="small", rating=1, findings=[]))
+            return super().reply(request, sample) if request.prompt.task != "report_community" else request.prompt.format.render(dict(title="Part", summary="small", rating=1, findings=[]))
     hierarchy = [Community(0, 0, None, tuple(range(12))), *(Community(1 + k, 1, 0, tuple(range(4 * k, 4 * k + 4))) for k in range(3))]
     monkeypatch.setattr(graphrag_index, "communities", lambda *a: hierarchy)
     result = go(GraphRAG(report_tokens=250), chat := Big(), ["Where is n1?"], pages)
@@ -277,7 +276,7 @@ def test_a_server_that_is_gone_stops_the_index():
 @pytest.mark.parametrize("method", [HippoRAG(rounds=1), GraphRAG(), GraphRAG("global")])
 def test_all_nonsense_falls_back_and_says_so(method):
     class Refusing(Reader):
-        def reply(self, request, sample): return super().reply(request) if request.prompt.task in ("thought", "answer_short", "name_entities") else "No."
+        def reply(self, request, sample): return super().reply(request, sample) if request.prompt.task in ("thought", "answer_short", "name_entities") else "No."
     [row] = go(method, Refusing()).rows
     assert not row.error and any("similarity" in n or "no report helps" in n for node in row.trace.nodes for n in node.notes)
 

@@ -152,7 +152,6 @@ IDEAS = {  # public names that stand in several packages, each because it is one
     "decompose": "", "integrate_answer": "", "next_sentence": "", "reformulate": "", "resolve": "",
     # the same notions of a text by rules, by the Korean rules, by the parser
     "Entity": "", "Relation": "", "RELATIONS": "", "Sentence": "", "Span": "", "Token": "", "sentences": "", "spans": "", "stated": "", "subject": "",
-    "wording": "how a fact is put into words",
     "answer": "the answer to one question",
 }
 

@@ -10,7 +10,7 @@ from treekit.config import UsageError
 from treekit.core.types import Passage
 from treekit.experiments.provide import load_corpus
 from treekit.syntax.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
-from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, interleaved, dual_path, importance, name_of, ranked
+from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, interleaved, dual_path, importance, ranked
 from treekit.syntax.parser import Entity
 
 ROOT, PAPER = Path(__file__).resolve().parents[1], Steps.paper()

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from recorded import ASKED, POOL, go
+from recorded import ASKED, go
 from rounds import CHAIN
 from treekit.config import UsageError
 from treekit.baselines.iterative import AutoRAG, IRCoT, IterRetGen, SelfAsk, methods

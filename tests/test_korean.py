@@ -151,9 +151,6 @@ def test_queries_whose_nouns_carry_particles(world):
 
 def share(questions, documents):
     from treekit.scoring.short import em
-    from treekit.offline.tasks import HANDLERS
-    import treekit.offline.chat  # registers the handlers
-    from treekit.scoring.short import em
     from treekit.offline.chat import HANDLERS
     return sum(em(HANDLERS["answer"](question=q.question, documents=documents(q))["answer"], q.answers) for q in questions) / len(questions)
 
@@ -173,9 +170,6 @@ def test_multi_hop_questions_from_gold_passages(world, kind, least):
 def test_multi_hop_steps_are_answered_one_by_one(world):
     "Each step of a gold decomposition, its slots filled with what was found before."
     import re
-    from treekit.scoring.short import em
-    from treekit.offline.tasks import HANDLERS
-    import treekit.offline.chat
     from treekit.scoring.short import em
     from treekit.offline.chat import HANDLERS
     right = total = 0

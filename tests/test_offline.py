@@ -1,6 +1,5 @@
 "The offline reader: its replies are read back, it knows only what it is given, and it is worth beating."
 import asyncio, json, re, time
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +13,6 @@ from treekit.experiments.prompts import known_prompts
 from treekit.offline.chat import ExtractiveChat, likelihood
 from treekit.offline.tasks import HANDLERS, answer, answer_ambiguous, subanswers, subquestions
 from treekit.offline.pages import explicit, pages
-from treekit.registry import MODULES
 
 LAMP = [
     Passage("1", "The Lamp (1931 film)", "The Lamp is a 1931 Danish silent film directed by Mira Voss and starring Ada Lund. It was shot in Tarn."),

@@ -10,6 +10,7 @@ from treekit.config import UsageError
 from treekit.training.sft import Diverged, TrainingExample, Recipe, adapted, encode, generate, inner, load_checkpoint, pinned, train, trainable
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of
 from treekit.training.ppo import PPO, Episode, Rated, clipped, continued, frozen, gae, headed, load_headed, without_head, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing
+from treekit.training.ppo import plain
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -406,7 +407,7 @@ def test_what_is_found_is_cut_and_rollouts_go_in_step(monkeypatch):
 
 def test_a_step_of_search_r1(tmp_path):
     "By name, with LoRA, on questions and a retriever: sampled, searched, scored, learned from, kept; and resumed without a question asked."
-    from treekit.core.types import Passage, Question
+    from treekit.core.types import Question
     from treekit.training.search_r1 import RECIPE, train_search_r1
     save_model(llama(), TOKENIZER, tmp_path / "base")
     questions = [Question(f"q{n}", "musique", f"Where is {w}?", ("Runess",)) for n, w in enumerate(WORDS)]

@@ -1,7 +1,6 @@
 "RDR²: the paper's own case step by step, Algorithm 1 and the loop against plain re-tellings of them, every bad output of a router, the readings, the baselines."
 import asyncio, itertools, json, random, re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.experiments.provide import Lazy, load, load_documents
 from treekit.corpora.documents import grown, introduced
-from treekit.core.llm import CallFailed, Completion, ScoringUnsupported
+from treekit.core.llm import CallFailed, Completion
 from treekit.core.openai_chat import OpenAIChat
 from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, SERVED, Served
 from treekit.core.method import Kit, configure
@@ -20,7 +19,7 @@ from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, RDR2, TOP
 from treekit.papers.rdr2.readers import Reader
 from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
-from treekit.papers.rdr2.router import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, nearest_part, prefix, random_heading, read_behaviours, unfold
+from treekit.papers.rdr2.router import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, nearest_part, prefix, read_behaviours, unfold
 from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat

@@ -1,5 +1,4 @@
 "The offline router and the offline readers on RDR²'s tasks: what they see, what they reach on the world and on real pages, and that what they return fits each prompt's format."
-import asyncio, json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,6 @@ from treekit.core.types import Passage, QAPair, Question
 from treekit.experiments.provide import load, load_documents
 from treekit.corpora.documents import grown, introduced
 from treekit.papers.rdr2.oracle import OracleRouter, gold_answers, oracle_route
-from treekit.corpora.lookup import Documents
 from treekit.config import UsageError
 from treekit.papers.rdr2.readers import READ, Reader
 from treekit.experiments.rdr2 import PASSAGES, SETS, articles, linked, paragraphed, passages, scored_cells, setting, saved_articles

@@ -13,7 +13,7 @@ from treekit.core.types import Passage, Question, Step
 from treekit.experiments.provide import Library, load, load_corpus
 from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit, configure
-from treekit.baselines.react import ACT, ACT_AMBIGUOUS, TURN, Desk, ReAct, methods, observe, observe_passages
+from treekit.baselines.react import ACT, TURN, Desk, ReAct, methods, observe, observe_passages
 from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.baselines.tree_of_thoughts import SCORE, TreeOfThoughts

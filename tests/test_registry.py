@@ -11,7 +11,6 @@ from treekit.core.llm import Prompt
 from treekit.core.types import Question, Step
 from treekit.experiments.prompts import known_prompts
 from treekit.registry import MODULES, find, method, module_of
-from treekit.training.navigator import names
 from treekit.figures.verdicts import published
 from treekit.registry import method_names
 

@@ -13,9 +13,9 @@ from treekit.core.llm import Completion
 from treekit.core.method import Prediction
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.core.escaping import ht, md
-from treekit.figures.plots import dot_plot, save_figure
+from treekit.figures.plots import dot_plot
 from treekit.figures.tables import save_table, to_html, to_markdown
-from treekit.figures.verdicts import CELL_FIELDS, VERDICTS, compare, count_verdicts, verdict, verdict_page
+from treekit.figures.verdicts import CELL_FIELDS, compare, count_verdicts, verdict, verdict_page
 from treekit.figures.verdicts import group_for, published, relative_improvement
 
 TABLES = sorted(p.stem.split("_", 1) for p in (root() / "data" / "published").glob("*_*.csv") if not p.stem.endswith("settings"))
@@ -192,6 +192,7 @@ def test_files_repeat_in_another_process(tmp_path):
     code = """
 import sys; sys.path.insert(0, sys.argv[2])
 from test_report import *
+from treekit.figures.plots import save_figure
 df = compare(published("treerare", "table1"), [score("zero-shot", .47), score("TreeRare (DT)", .5)], model="extractive")
 save_table(df, sys.argv[1], "t"); save_figure(dot_plot(df), sys.argv[1], "f")
 """

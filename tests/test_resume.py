@@ -3,7 +3,6 @@ import json, random, time, zlib
 
 import resume_worker
 from openai_server import Server
-from treekit.config import UsageError
 from treekit.core.store import Store
 from workers import processes
 

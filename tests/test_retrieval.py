@@ -1,6 +1,5 @@
 """Retrieval across modules, threads, processes and real corpora (skipped where they are not there)."""
 import json, multiprocessing, os, subprocess, sys, tarfile, threading
-from pathlib import Path
 import pytest
 from twin import folder_of
 from treekit.corpora.identity import corpus_hash

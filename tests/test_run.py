@@ -1,5 +1,5 @@
 "run: every failure counted, nothing stored that failed, stopped cleanly and resumed, the same inside a running loop, warm without anything heavy."
-import asyncio, dataclasses, json, os, signal, subprocess, sys, threading, time
+import asyncio, dataclasses, json, signal, subprocess, sys, threading, time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,13 +10,13 @@ from treekit.config import UsageError, load_profile
 from treekit.experiments.costs import cost_table
 from treekit.core.types import Passage, QAPair, Question
 from treekit.core.fingerprints import canonical, fingerprint, method_fingerprint
-from treekit.experiments.provide import Batch, Lazy, Library, Unusable
+from treekit.experiments.provide import Lazy, Library
 from treekit.core.llm import CallFailed, Completion, Prompt
 from treekit.core.replies import FINAL
 from treekit.core.method import Prediction
 from treekit.core.prices import BudgetExceeded
 from treekit.experiments.run import GIVE_UP, RunFailed, Session, run
-from treekit.experiments.results import Results, mean_of_means
+from treekit.experiments.results import mean_of_means
 from treekit.core.stored_chat import NotOnCassette
 from treekit.core.store import Store
 

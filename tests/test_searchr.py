@@ -1,13 +1,11 @@
 "SEARCH-R: Table 6 step by step, what may be asked at once by the store's clock, what each ablation sends, what a sub-question refers to, and whatever a navigator may write."
-import asyncio, json, re, types, zlib
-from dataclasses import replace
-from pathlib import Path
+import asyncio, json, re, zlib
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
 import treekit.syntax.entities
-from navigating import BY_QUESTION, EXAMPLES, FACTS, PASSAGES, corpus, guide
+from navigating import EXAMPLES, PASSAGES, corpus, guide
 from planning import Replies
 from fakes import RunsOfCapitals
 from twin import SOURCES, folder_of
@@ -22,9 +20,6 @@ from treekit.core.method import Kit
 from treekit.baselines.subquestions import LONGEST_SUBQUESTION, MOST_SUBQUESTIONS, NAVIGATE, PATH, PATH_EXAMPLE, checked, known_answer, read_path
 from treekit.papers.searchr.paths import GENERATE, PATHS, read_paths
 from treekit.papers.searchr.references import dangling
-from treekit.offline.korean_reading import told
-from treekit.papers.treerare.phrases import EXAMPLE
-from treekit.offline.korean_iterating import MOST
 from treekit.language.references import UNFOUND, depends_on, parse_history, render_history, resolve_references, slots_to_words
 from treekit.experiments.run import run
 from treekit.papers.searchr.method import METHODS, TABLE3, TABLE7, SearchR

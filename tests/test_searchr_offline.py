@@ -1,7 +1,6 @@
 "What the offline reader is worth along SEARCH-R's reasoning paths and for its baselines: paths, references, one-step questions, integration and graphs, on the world and on real questions; and what it does with bad input."
 import json, os, re, subprocess, sys, time
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +12,6 @@ from treekit.scoring.short import em, f1
 from treekit.experiments.provide import load, load_corpus
 from treekit.offline.tasks import HANDLERS
 from treekit.papers.searchr.references import dangling
-from treekit.offline.korean_reading import told
 from treekit.language.references import depends_on, render_history, slots_to_words
 from treekit.experiments.run import run
 from treekit.papers.searchr.method import SearchR

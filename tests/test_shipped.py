@@ -1,6 +1,5 @@
 "The weights that come with the kit: all there, unchanged, small enough, and made by today's recipes."
 import hashlib, json
-from pathlib import Path
 
 import pytest
 

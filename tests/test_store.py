@@ -7,7 +7,6 @@ from treekit.config import Profile, UsageError
 from treekit.core.llm import CallFailed, Request
 from treekit.core.openai_chat import OpenAIChat
 from treekit.core.prices import BudgetExceeded, load_prices
-from treekit.core.leases import claim
 from treekit.core.store import Store, keys
 from treekit.core.stored_chat import NotOnCassette, ReplayChat, StoredChat
 from workers import ask_all, asked, chat, processes

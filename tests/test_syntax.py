@@ -1,7 +1,6 @@
 "treekit.syntax.parser: the bundled models, their manifest, the cache; what crosses processes."
-import json, os, shutil, subprocess, sys
+import json, shutil, subprocess, sys
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 import pytest
 from treekit.config import UsageError, load_profile, root
 from treekit.syntax.parser import FILES, LONGEST_SENTENCE, ParseCache, StanzaParser, check_models, parser_for

@@ -1,18 +1,18 @@
 "Tree-Retrieval and bridging: by hand, at the corners, across processes, and on real data where there is some."
-import json, os, subprocess, sys
+import os, subprocess, sys
 from pathlib import Path
 
 import pytest
 
 from fakes import FakeParser
 from twin import folder_of
-from treekit.retrieval.bridging import Bridged, Mentions, Weights, aliases, mentions
-from treekit.config import Profile, UsageError, choose
+from treekit.retrieval.bridging import Bridged, Mentions, Weights, aliases
+from treekit.config import Profile, UsageError
 from treekit.core.types import Passage, Question
 from treekit.experiments.provide import load, load_corpus
 from treekit.core.method import Kit, configure
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
-from treekit.retrieval.bm25 import BM25, Hit
+from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.dense import Hybrid
 from treekit.retrieval.choice import retriever_for
 from treekit.papers.treerare.tree_retrieval import INHERITED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, inherited_scores, reranker, with_passages

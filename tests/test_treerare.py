@@ -1,6 +1,5 @@
 "TreeRare and its baselines against a scripted model: who is asked what, in which order, and how long that takes."
 import asyncio, json, time, zlib
-from collections import Counter
 
 import pytest
 
@@ -8,7 +7,6 @@ from fakes import FakeChat, FakeParser, FakeShelf
 from treekit.baselines.prompting import RetrieveAndRead, examples_from
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question
-from treekit.core.llm import Completion
 from treekit.core.method import Kit, Prediction, Trace, configure
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.treerare.phrases import Phrase, by_hand, content_words, phrase_tree

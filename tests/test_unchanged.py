@@ -29,7 +29,8 @@ def clone(tmp_path):
     home = tmp_path / "clone"
     shutil.copytree(ROOT / "treekit", home / "treekit", ignore=shutil.ignore_patterns("__pycache__"))
     (home / "data").mkdir()
-    for name in ("inventory.csv", "prices.csv", "published", "world"): (home / "data" / name).symlink_to(ROOT / "data" / name)
+    kept = ("inventory.csv", "language", "offline", "prices.csv", "published", "world")
+    for name in kept: (home / "data" / name).symlink_to(ROOT / "data" / name)
     (home / "data" / "more.csv").write_text("1")
     shutil.copy(ROOT / "settings.ini", home)
     for paper, (module, _) in TOYS.items():

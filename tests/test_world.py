@@ -1,12 +1,12 @@
 """The world: stable, streamed, true to its facts; every question has the answer it says it has."""
-import hashlib, itertools, os, re, subprocess, sys
+import itertools, os, re, subprocess, sys
 from collections import Counter
 
 import pytest
-from treekit.world.drafts import FactIndex, _key
+from treekit.world.drafts import FactIndex
 from treekit.config import UsageError, root
 from treekit.experiments.provide import WORLD, exemplars, load, load_corpus
-from treekit.world.facts import CULTURES, Entity, make_block
+from treekit.world.facts import CULTURES, make_block
 from treekit.world.wording import wording, write
 from treekit.world.generate import KINDS, STYLES, World
 

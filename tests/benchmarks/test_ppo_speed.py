@@ -4,7 +4,7 @@
 
 A model as the tiny navigator's (width 128, two layers, some 700 tokens), prompts of 40 tokens, replies of 48. Each time is the best of three, since other work on the machine can only lower it.
 """
-import sys, time
+import time
 from dataclasses import replace
 
 import pytest

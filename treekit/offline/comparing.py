@@ -87,7 +87,7 @@ def mentioned(
 
 # %% ../../nbs/08_offline/02_comparing.ipynb #00f5b428
 def follow(
-    relation: str,  # of `treekit.offline.intent.RELATIONS`
+    relation: str,  # of `treekit.language.relations.RELATIONS`
     x: int,  # from this page
     pages: list[Page],
 ) -> int | None:

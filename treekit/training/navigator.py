@@ -192,14 +192,18 @@ def train_navigator(
 def _made_by():
     "What the tiny pairs depend on."
     tiny = PRESETS["tiny"]
-    return [method_fingerprint(tiny.method), method_fingerprint(ExtractiveChat()), hashlib.sha256((root() / "data" / "world" / "en.toml").read_bytes()).hexdigest(), tiny.questions, str(tiny.method), trained_by("treekit.training.navigator_data")]
+    templates = hashlib.sha256((root() / "data" / "world" / "en.toml").read_bytes()).hexdigest()
+    return [method_fingerprint(tiny.method), method_fingerprint(ExtractiveChat()), templates,
+            tiny.questions, str(tiny.method), trained_by("treekit.training.navigator_data")]
 
 def kit_of(seed: int = 0) -> Callable:  # question -> Kit
     "The offline reader and BM25 over the world's passages."
     reader, shelf = ExtractiveChat(), BM25(World(seed=seed).passages())
     return lambda question: Kit(reader, shelf)
 
-def _questions(): return [*{q.question: q for name, n in PRESETS["tiny"].questions.items() for q in World().dataset(name, n, "train")}.values()]  # 2Wiki's chains are MuSiQue's
+def _questions():
+    drawn = [q for name, n in PRESETS["tiny"].questions.items() for q in World().dataset(name, n, "train")]
+    return [*{q.question: q for q in drawn}.values()]  # 2Wiki's chains are MuSiQue's
 
 def _tiny_pairs():
     pairs, counts = asyncio.run(collected(_questions(), kit_of(), PRESETS["tiny"].method))
@@ -208,13 +212,15 @@ def _tiny_pairs():
 def answer_f1(questions: list[Question], paths: list, method: SearchR) -> list[float]:
     "F1 of the final answer along each path, with the offline reader; what can't be a path is the question itself."
     kit = kit_of()
-    return [p.f1 for p in asyncio.run(together(followed(q, checked(path, q.question)[0], kit(q), method) for q, path in zip(questions, paths, strict=True)))]
+    pairs = zip(questions, paths, strict=True)
+    return [p.f1 for p in asyncio.run(together(followed(q, checked(path, q.question)[0], kit(q), method) for q, path in pairs))]
 
 def _follow(tried):
     "What `stage` wants for drawn paths."
     known = {q.id: q for q in _questions()}
     return answer_f1([known[id] for id, _ in tried], [path for _, path in tried], PRESETS["tiny"].method)
 
+# %% ../../nbs/11_training/09_navigator.ipynb #a7d3e915
 def pairs_recipe() -> str:
     "What the tiny pairs are made by, for `treekit.training.shipped`."
     return recipe_hash(PRESETS["tiny"].questions, _made_by()[2])
@@ -236,6 +242,7 @@ def tiny_pairs() -> tuple[list[Pair], dict]:  # the pairs; how many questions an
     made = kept(_pairs_at(), _shipped_pairs)
     return [Pair(**p | dict(path=tuple(p["path"]))) for p in made["pairs"]], made["counts"]
 
+# %% ../../nbs/11_training/09_navigator.ipynb #b8e4f026
 def recipe(name: str, seed: int) -> str:
     "What a stage of the tiny navigator is made by: settings and data, for `treekit.training.shipped`."
     tiny = PRESETS["tiny"]
@@ -249,12 +256,15 @@ def _lay_out(seed):
         with once(folder := _folder(seed) / inner):
             if not (folder / "log.json").exists(): unpacked(f"navigator/{name}/{seed}", recipe(name, seed), folder)
 
-def _folder(seed): return work_dir(place("navigators"), f"tiny-seed{seed}-" + digest(str(PRESETS["tiny"]), TINY, TOKENS, seed, _made_by(), trained_by("treekit.training.ppo", "treekit.training.navigator_data", "treekit.training.navigator")))
+def _folder(seed):
+    code = trained_by("treekit.training.ppo", "treekit.training.navigator_data", "treekit.training.navigator")
+    return work_dir(place("navigators"), f"tiny-seed{seed}-" + digest(str(PRESETS["tiny"]), TINY, TOKENS, seed, _made_by(), code))
 
 def _trained(name, seed):
     "In a process of its own: train a stage, or find it."
     stage(name, tiny_pairs()[0], _folder(seed), PRESETS["tiny"], seed, _follow)
 
+# %% ../../nbs/11_training/09_navigator.ipynb #c9f50137
 def navigators(
     wanted: list[tuple[str, int]],  # (stage, or "reward model"; seed)
 ) -> list[dict]:  # log, n, folder of the model

@@ -91,18 +91,21 @@ def _made_by():
     return method_fingerprint(SETTINGS[ROUTER]), hashlib.sha256((root() / "data" / "world" / "en.toml").read_bytes()).hexdigest()
 
 def _rows(samples): return [asdict(s) for s in samples]
-def _samples(rows): return [Sample(r["id"], r["question"], r["document"], tuple(r["lit"]), tuple(map(tuple, r["behaviours"]))) for r in rows]
+def _samples(rows):
+    def sample(r): return Sample(r["id"], r["question"], r["document"], tuple(r["lit"]), tuple(map(tuple, r["behaviours"])))
+    return [sample(r) for r in rows]
 
 def lessons(
     world: World,
     n: int,
     seed: int = 0,
 ) -> list[Sample]:
-    "Questions at folds drawn by chance: one to three sections visible, of the asked page or, for a third, of another that shares a word of its title."
+    "Questions at folds drawn by chance: one to three visible sections of the asked page or, for a third, of one that shares a title word."
     gold, draw, out, titled = Gold(world), random.Random(f"lessons {seed}"), [], {}
     for tree in gold.trees.values():
         for word in tree.title.split(): titled.setdefault(word, []).append(tree)
-    pairs = [(q, gold.trees[d], known) for part in ("train", "dev") for q in world.dataset("asqa", None, part) for known in [gold.holders(q)] for d in known]
+    questions = [q for part in ("train", "dev") for q in world.dataset("asqa", None, part)]
+    pairs = [(q, gold.trees[d], known) for q in questions for known in [gold.holders(q)] for d in known]
     while len(out) < n:
         draw.shuffle(pairs)
         for q, tree, known in pairs:
@@ -113,14 +116,17 @@ def lessons(
             out.append(gold.label(q, RST(tree, tuple(sorted(lit)))))
     return out[:n]
 
+# %% ../../nbs/11_training/07_router.ipynb #c3a1d0e2
 def _tiny_samples(preset):
     world = World(0, preset.articles)
     gold, documents = Gold(world), Documents(map(tree_of, world.articles()))
     questions = world.dataset("asqa", None, "train")
     found = [gold.label(q, rst) for q, rst in views(questions, BM25(list(documents.passages(preset.chunk))), documents)]
     train_side, test_side = split(found)
-    return dict(found=[sizes(train_side), sizes(test_side)], questions=len(questions), train=_rows(drawn(train_side, preset.train)), test=_rows(drawn(test_side, preset.test, TEST_SHARES)),
-                lessons=_rows(lessons(World(1, preset.articles), preset.lessons)))
+    return dict(
+        found=[sizes(train_side), sizes(test_side)], questions=len(questions),
+        train=_rows(drawn(train_side, preset.train)), test=_rows(drawn(test_side, preset.test, TEST_SHARES)),
+        lessons=_rows(lessons(World(1, preset.articles), preset.lessons)))
 
 def samples_recipe() -> str:
     "What the tiny samples are made by, for `treekit.training.shipped`."
@@ -132,7 +138,7 @@ def _shipped_samples():
     return json.loads(files["samples.json"]) if files else _tiny_samples(PRESETS["tiny"])
 
 @lru_cache(2)
-def tiny_samples() -> dict:  # train, test, lessons: samples; found: sizes before they were drawn, train and test; questions: how many; digest
+def tiny_samples() -> dict:  # train, test, lessons: samples; found: sizes of train and test before the draw; questions: how many; digest
     "The tiny preset's samples, made once."
     made = kept(work_dir(place("routers"), "samples-" + digest(asdict(PRESETS["tiny"]), _made_by())) / "samples.json", _shipped_samples)
     return made | dict(digest=digest(made)) | {part: _samples(made[part]) for part in ("train", "test", "lessons")}
@@ -156,12 +162,16 @@ def outputs(
     "What the model says at each sample."
     return generate(model, tokenizer, [example(s, preset, form).prompt for s in samples], max_new=48 if preset.bare else 300)
 
+# %% ../../nbs/11_training/07_router.ipynb #d1b20a34
 def recipe(what: str, seed: int) -> str:
     "What a tiny router is made by: settings and data, for `treekit.training.shipped`."
     preset, row = [*asdict(PRESETS["tiny"]).values()], [*asdict(SETTINGS[what]).values()] if what in SETTINGS else what
     return recipe_hash(preset, TINY, TOKENS, row, seed, tiny_samples()["digest"])
 
-def _folder(what, seed): return work_dir(place("routers"), f"{what.replace(', ', '-').replace(' ', '-')}-seed{seed}-" + digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed, tiny_samples()["digest"], trained_by("treekit.training.router_data", "treekit.papers.rdr2.router", "treekit.training.router")))
+def _folder(what, seed):
+    code = trained_by("treekit.training.router_data", "treekit.papers.rdr2.router", "treekit.training.router")
+    made_from = digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed, tiny_samples()["digest"], code)
+    return work_dir(place("routers"), f"{what.replace(', ', '-').replace(' ', '-')}-seed{seed}-{made_from}")
 
 def _make_inst(seed):
     folder = _folder("inst", seed)
@@ -170,12 +180,14 @@ def _make_inst(seed):
             data = tiny_samples()
             tokenizer, preset = _tokenizer(data), PRESETS["tiny"]
             model = tiny_model(tokenizer, **TINY, seed=seed)
-            how = Recipe("full", lr=preset.lr["full"], epochs=preset.lesson_epochs, warmup=0.1, betas=(0.9, 0.99), save_every=500, seed=seed)
+            how = Recipe(
+                "full", lr=preset.lr["full"], epochs=preset.lesson_epochs, warmup=0.1, betas=(0.9, 0.99), save_every=500, seed=seed)
             log = train(model, encode(tokenizer, map(_lesson, data["lessons"])), how, folder, label="inst")
             (folder / "log.json").write_text(json.dumps(log))
             save_model(model, tokenizer, folder)
     return str(folder)
 
+# %% ../../nbs/11_training/07_router.ipynb #e4c7b561
 def _learned(name, seed, folder, inst, data):
     "Train a row of Table 4: the model, its tokenizer, and what was seen on the way."
     setting, preset = SETTINGS[name], PRESETS["tiny"]
@@ -203,7 +215,8 @@ def _trained(name, seed):
             model, tokenizer = load_model(folder / "model")
             learned = json.loads((folder / "log.json").read_text(encoding="utf-8"))
         else: model, tokenizer, learned = _learned(name, seed, folder, inst, data)
-        return learned | dict(outputs=outputs(model, tokenizer, data["test"], preset, setting.format), folder=str(folder / "model"), weights=sum(p.numel() for p in model.parameters()))
+        said = outputs(model, tokenizer, data["test"], preset, setting.format)
+        return learned | dict(outputs=said, folder=str(folder / "model"), weights=sum(p.numel() for p in model.parameters()))
     return kept(folder / "result.json", make)
 
 def _untrained(name, seed):
@@ -220,13 +233,16 @@ def _result(name, seed):
     s = SETTINGS[choose("row of Table 4", name, SETTINGS)]
     return _folder(f"{s.format}-{s.base}-{s.method}-{s.epochs:g}", seed) / "result.json"
 
+# %% ../../nbs/11_training/07_router.ipynb #f0a9c872
 def routers(
     wanted: list[tuple[str, int]],  # (row of Table 4, or one of `UNTRAINED`; seed)
 ) -> list[dict]:  # log, outputs on the test samples, folder of the model
     "Tiny routers, trained in two processes where they aren't there yet."
     missing = [(name, seed) for name, seed in wanted if not _result(name, seed).exists()]
-    if seeds := dict.fromkeys(seed for name, seed in missing if "inst" in name): pinned([("treekit.training.router:_make_inst", dict(seed=s)) for s in seeds])
-    pinned([(f"treekit.training.router:{'_untrained' if name in UNTRAINED else '_trained'}", dict(name=name, seed=s)) for name, s in missing])
+    if seeds := dict.fromkeys(seed for name, seed in missing if "inst" in name):
+        pinned([("treekit.training.router:_make_inst", dict(seed=s)) for s in seeds])
+    def makes(name): return "treekit.training.router:" + ("_untrained" if name in UNTRAINED else "_trained")
+    pinned([(makes(name), dict(name=name, seed=s)) for name, s in missing])
     return [json.loads(_result(name, seed).read_text(encoding="utf-8")) for name, seed in wanted]
 
 # %% ../../nbs/11_training/07_router.ipynb #1ea2b340
