@@ -10,7 +10,6 @@ from treekit.config import UsageError
 from treekit.training.sft import Diverged, TrainingExample, Recipe, adapted, encode, generate, inner, load_checkpoint, pinned, train, trainable
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of
 from treekit.training.ppo import PPO, Episode, Rated, clipped, continued, frozen, gae, headed, load_headed, without_head, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing
-from treekit.training.ppo import plain
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -16,9 +16,8 @@ from ..language.answer_equality import same_answer
 from .korean_reading import alone, named, subject
 from .korean_planning import _CHOICE, _MOST, attribute, decompose, listed, search_query
 from .korean_reading import COMMON, Page, _stem, relations_asked, sentences, squeezed
-from .korean_tasks import _LIST, _LOW, _key, _objects, about, compared, follow, guessed, mentioned, nearest_sentences, pages, wanted_kind
 from .korean_tasks import (
-    _LIST, _LOW, _key, _objects, about, compared, follow, guessed, mentioned, nearest, pages, wanted_kind)
+    _LIST, _LOW, _key, _objects, about, compared, follow, guessed, mentioned, nearest_sentences, pages, wanted_kind)
 
 # %% ../../nbs/08_offline/20_korean_judging.ipynb #be9559ed
 MISSING, COMPARED = "찾지 못했습니다", "비교하면"
