@@ -42,7 +42,7 @@ def _parser(profile):
 
 def _receipt(question, named, method, dataset, profile, corpus):
     "Where the receipt for a question lies; None where it can't be known cheaply whether anything has changed."
-    if os.environ.get("TREEKIT_CASSETTE") or not corpus and not profile.data.partition(":")[0] == "world": return None
+    if os.environ.get("TREEKIT_CASSETTE") or not corpus and profile.data.partition(":")[0] != "world": return None
     if profile.documents or profile.router or profile.navigator: return None
     files = [hashlib.sha256(Path(p).read_bytes()).hexdigest() if p else "" for p in (corpus, profile.prompts)]
     code = code_fingerprint("treekit.ask", "treekit.experiments.run", type(method).__module__)  # the models' among them

@@ -318,7 +318,7 @@ def by_attribution(rows: list[Row]) -> list[tuple[str, Finding]]:  # outcome (""
 def breakdown(rows: list[Row]) -> list[dict]:  # per method and data set: n, right, one column per kind, not applicable, why
     "How many answers went wrong in which way."
     cells = {}
-    for row, (outcome, finding) in zip(rows, by_attribution(rows)): cells.setdefault((row.method, row.dataset), []).append(finding)
+    for row, (_outcome, finding) in zip(rows, by_attribution(rows)): cells.setdefault((row.method, row.dataset), []).append(finding)
     def line(method, dataset, findings):
         kinds = {k: sum(f.kind == k for f in findings) for k in (*ERROR_KINDS, NOT_APPLICABLE)}
         why = dict.fromkeys(f.why for f in findings if f.kind == NOT_APPLICABLE)

@@ -155,7 +155,7 @@ class SelfAsk(Searching):
     ) -> tuple[list[Node], str]:  # a step for each follow-up, with its evidence; the answer, or "" if the model came to none
         "Follow-up questions, each below the one before."
         steps = []
-        for i in range(self.rounds):
+        for _i in range(self.rounds):
             last = [node, *steps][-1]
             reply = await kit.ask(FOLLOW_UP, node=last, question=text, steps=[stepped(n) for n in steps], remaining=2)
             if reply["answer"]: return steps, reply["answer"]
@@ -276,7 +276,7 @@ class IRCoT(Searching):
     ) -> tuple[list[Node], list]:  # the question's step and one for each sentence; the passages
         "Sentences, each below the one before, and all that they found."
         documents, steps = await self._search(kit, node, text), [node]
-        for i in range(self.rounds):
+        for _i in range(self.rounds):
             said = first_sentence(await kit.ask(NEXT_THOUGHT, node=steps[-1], question=text, documents=documents,
                                                 thoughts=[n.text for n in steps[1:]], remaining=1))
             steps.append(kit.trace.add("thought", said, parent=steps[-1]))

@@ -188,7 +188,7 @@ def from_text(
 ) -> DocumentTree:
     "The tree that was written; of a part, that part with the ids it had. A line in another form is a `UsageError` that names it."
     rows, ids, title = [], [], None
-    for depth, at, text in _parsed(text):
+    for depth, at, text in _parsed(text):  # noqa: B020 (its lines)
         marks = _marks(depth)
         heading = depth and len(text) > 2 * len(marks) and text.startswith(marks) and text.endswith(marks)
         if heading: text = text[len(marks):-len(marks)]

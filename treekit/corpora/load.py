@@ -158,7 +158,7 @@ def read_corpus(
 ) -> Iterator[Passage]:
     "The passages of a file, one by one; a missing id is a hash of title and text. An empty file is a `UsageError`."
     path, empty = Path(path), True
-    try: file = open(path, encoding="utf-8-sig")
+    try: file = open(path, encoding="utf-8-sig")  # noqa: SIM115 (closed by the generator below)
     except (FileNotFoundError, IsADirectoryError):
         raise UsageError(f"no file {path.name!r}: give the path of a JSONL file with one passage a line") from None
     with file:

@@ -251,7 +251,7 @@ async def _answer(run, job):
 def _kit(run, job, question):
     "What a job's method may use; its calls stand in the ledger under `question`."
     chats = {role: chat and chat.bind(method=job.method, dataset=job.dataset, question=question) for role, chat in run.chats.items()}
-    things = {need: chats[need] if need in chats else provided.thing for need, provided in job.things.items()}
+    things = {need: chats.get(need, provided.thing) for need, provided in job.things.items()}
     return Kit(
         chats["llm"], things.pop("retriever"), **things, needs=tuple(things), prompts=run.prompts,
         once=functools.partial(_indexed, run, job) if job.index else None,

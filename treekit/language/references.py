@@ -101,7 +101,7 @@ class _Earlier:
     def unused(self):
         "Sub-questions that no other one has used: neither by a reference nor by their answer."
         used = set()
-        for i, (n, q, _) in enumerate(self.rows):
+        for i, (_n, q, _) in enumerate(self.rows):
             used |= {t for r in find_references(q, self.rows[:i]) for t in r.to}
             used |= {m for m, _, a in self.rows[:i] if a and norm(a) and f" {norm(a)} " in f" {norm(q)} "}
         return [n for n in self.order if n not in used]

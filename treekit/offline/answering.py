@@ -174,7 +174,7 @@ def _question_features(desk, s, span):
             gap = span.i - j if j < span.i else j - span.j
             if 0 < span.i - j <= 2: f["focus_before"] = 1.0
             if j >= span.j and gap <= 1: f["focus_after"] = 1.0
-            if gap <= 8 and (0 < span.i - j or 0 <= j - span.j < 4): f["focus_near"] = 1.0
+            if gap <= 8 and (span.i - j > 0 or 0 <= j - span.j < 4): f["focus_near"] = 1.0
     near = []
     for t in s.stems & a.content:
         at = s.where[t]

@@ -115,8 +115,7 @@ class QuestionGrammar:
         t, j = self.t, i
         while t[j].low in _AUX: j += 1
         while re.fullmatch(r"not|also|first|originally|primarily|considered|\w+ly", t[j].low): j += 1
-        if self.verb(j) and t[j].low not in _AUX: j += 1
-        elif j == i: j += 1
+        if self.verb(j) and t[j].low not in _AUX or j == i: j += 1
         if t[j].low == "place" and t[j - 1].low in ("take", "takes", "took"): j += 1
         return j
 

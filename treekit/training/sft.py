@@ -336,7 +336,7 @@ def pinned(
         while waiting or running:
             while waiting and len(running) < workers:
                 i, (function, arguments) = waiting.pop(0)
-                reply = tempfile.TemporaryFile("w+")
+                reply = tempfile.TemporaryFile("w+")  # noqa: SIM115 (read when the process has ended)
                 command = [sys.executable, "-m", "treekit.training.sft", function]
                 process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=reply, text=True, env=env)
                 process.stdin.write(json.dumps(arguments)); process.stdin.close()

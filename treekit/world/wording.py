@@ -155,8 +155,7 @@ class _Filled(_Values):
             article, decoy, slot, part = piece
             if extra and slot in extra: text = extra[slot]
             elif slot in _SPECIAL: text = self._special(slot, e)
-            elif (value := e.facts.get(slot)) is None: return None
-            elif decoy and (value := _decoy(e, slot, value, rng)) is None: return None
+            elif (value := e.facts.get(slot)) is None or decoy and (value := _decoy(e, slot, value, rng)) is None: return None
             else: text = self._filled(slot, None if decoy else part, value, style)
             out.append(an(text) if article else text)
         return self.fit("".join(out))

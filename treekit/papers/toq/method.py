@@ -245,7 +245,7 @@ async def answer_again(tree: QuestionTree, node: QuestionNode, limit: int) -> No
     "A decomposed node's question, answered from its sub-questions' findings; if none of them is new, nothing is asked."
     done = [*asked_below(node)]
     D = [finding(c) for c in done]
-    if D == node.rests_on: return
+    if node.rests_on == D: return
     node.rests_on, node.record.depth = D, max(node.record.depth, *(c.record.depth for c in done))
     await answer_question(tree, node, [Q for c in done for Q in c.record.data["queries"]], D, limit)
 

@@ -81,7 +81,7 @@ def reranker(
     if name == "bm25": return StandIn("BM25 over the merged passages", _words)
     if name == "minilm": return StandIn("similarity of MiniLM's embeddings", _Vectors(dense))
     encoder = CrossEncoder(name, fallback="none")
-    try: encoder.name
+    try: encoder.name  # noqa: B018 (it loads the model)
     except UsageError as e:
         if name != MS_MARCO:
             raise UsageError(f"{str(e).split('; ')[0]}: give another cross-encoder's name or folder, "
