@@ -146,9 +146,8 @@ class ForkServer:
         self.numbers, self.kernels, self.answers, self.lock = itertools.count(), {}, {}, threading.Condition()
         with its, open(log or os.devnull, "w") as errors:
             command = [sys.executable, "-m", "treekit.kernels", str(its.fileno())]
-            self.process = subprocess.Popen(
-                command, pass_fds=[its.fileno()], env=env, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors,
-                start_new_session=True)  # Ctrl-C is not for it
+            apart = dict(stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True)  # Ctrl-C is not for it
+            self.process = subprocess.Popen(command, pass_fds=[its.fileno()], env=env, **apart)
         threading.Thread(target=self._listen, daemon=True).start()
         self._say(modules=list(modules))
 
