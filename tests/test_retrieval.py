@@ -79,7 +79,7 @@ def test_terms_equal_anserinis():
 def test_terms_equal_anserinis_on_real_words():
     import re
     analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
-    words = sorted({w for name in CORPORA.values() for r in rows(name) for w in re.findall(r"[\w'’.,]+", r["text"])})
+    words = sorted({w for name in CORPORA.values() for r in rows("real", name) for w in re.findall(r"[\w'’.,]+", r["text"])})
     for i in range(0, len(words), 1000):
         text = " ".join(words[i:i + 1000])
         assert english(text) == list(analyze(text).toArray())
