@@ -176,7 +176,7 @@ async def plan_path(
 ) -> list[SubQuestion]:
     "The question's path as steps."
     node = kit.trace.add("path", "", parent=root)
-    if path is None: path = await generate_path(kit, question, node, m.navigator, remaining=5)
+    if path is None: path = await generate_path(kit, question, node, "navigator" in m.needs, remaining=5)
     path, notes = checked(path, question, m.max_steps)
     steps = plan_steps(m, kit, node, path)
     node.text, node.data["path"] = " | ".join(path), list(path)
@@ -221,14 +221,10 @@ class SearchR:
         if not self.informative + self.similar: raise UsageError("informative and similar are both 0: there would be nothing to read")
 
     @property
-    def corpus(self) -> bool:
-        "Whether it looks into the passages."
-        return self.informative > 0
-
-    @property
-    def navigator(self) -> bool:
-        "Whether it asks the kit's navigator."
-        return self.decomposer == "navigator"
+    def needs(self) -> tuple[str, ...]:
+        "The passages, if it weighs their entities, and the navigator, if that takes the question apart."
+        uses = dict(corpus=self.informative > 0, navigator=self.decomposer == "navigator")
+        return tuple(need for need, used in uses.items() if used)
 
     @property
     def shares(self) -> tuple[int, int]:
@@ -248,7 +244,7 @@ class SearchR:
     ) -> Prediction:
         "Answer a question along a path. Raises what the models' clients raise; what was found until then is in the trace."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
-        if self.corpus: check_weighable(text, kit)
+        if "corpus" in self.needs: check_weighable(text, kit)
         root = kit.trace.add("question", text)
         steps, tasks = await plan_path(self, kit, root, text, path), []
         for step in steps:
