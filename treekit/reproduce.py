@@ -259,9 +259,10 @@ def _folder(profile, out, data):
     return root() / "figures" / (profile + (f"-{Path(data).resolve().name}" if data else ""))
 
 def _store(profile, environment):
-    "The store of the notebooks' runs."
+    "The store of the notebooks' runs; in a replay it is the cassette."
     from treekit.experiments.run import store_path
-    given = (environment or {}).get("TREEKIT_STORE")
+    said = os.environ | (environment or {})
+    given = said.get("TREEKIT_CASSETTE") or said.get("TREEKIT_STORE")
     return Path(given) if given else store_path(profile)
 
 def _page(tasks, folder):
