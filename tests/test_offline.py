@@ -10,8 +10,8 @@ from treekit.core.types import Passage
 from treekit.core.llm import Prompt, Request
 from treekit.core.replies import FINAL
 from treekit.experiments.prompts import known_prompts
-from treekit.offline.chat import ExtractiveChat, likelihood
-from treekit.offline.tasks import HANDLERS, answer, answer_ambiguous, subanswers, subquestions
+from treekit.offline.chat import HANDLERS, ExtractiveChat, likelihood
+from treekit.offline.tasks import answer, answer_ambiguous, subanswers, subquestions
 from treekit.offline.pages import explicit, pages
 
 LAMP = [

@@ -10,7 +10,7 @@ from treekit.config import load_profile
 from treekit.core.types import Passage
 from treekit.scoring.short import em, f1
 from treekit.experiments.provide import load, load_corpus
-from treekit.offline.tasks import HANDLERS
+from treekit.offline.chat import HANDLERS
 from treekit.papers.searchr.references import dangling
 from treekit.language.references import depends_on, render_history, slots_to_words
 from treekit.experiments.run import run
@@ -263,8 +263,6 @@ def test_strange_input_is_read_in_no_time():
 
 
 SAYS = """
-from treekit.experiments.provide import load, load_corpus
-from treekit.offline.tasks import HANDLERS
 from treekit.experiments.provide import load, load_corpus
 from treekit.offline.chat import HANDLERS
 import hashlib

@@ -9,7 +9,7 @@ from treekit.config import load_profile
 from treekit.core.types import Passage
 from treekit.experiments.toq import ABSTAINS, CAUSES, cause, is_right
 from treekit.experiments.provide import load, load_corpus
-from treekit.offline.tasks import HANDLERS
+from treekit.offline.chat import HANDLERS
 from treekit.experiments.run import run
 from treekit.papers.toq.method import METHODS, TreeOfQuestion
 
