@@ -175,7 +175,8 @@ def _guess(question, k):
     if re.search(_WHY, question) and (near := nearest_sentences(question, k.pages)[:1]) and near[0][0] >= .3:
         _, p, i = near[0]
         return Found(question, [" ".join(p.sentences[i:i + 3])], [alone(p, i), *p.sentences[i + 1:i + 3]], False)
-    if not relations_asked(question) and (one := guessed(question, k.pages)): return Found(question, [one[0]], [alone(one[1], one[2])], False)
+    if not relations_asked(question) and (one := guessed(question, k.pages)):
+        return Found(question, [one[0]], [alone(one[1], one[2])], False)
     return Found(question, [], [])
 
 # %% ../../nbs/08_offline/20_korean_judging.ipynb #49257362
