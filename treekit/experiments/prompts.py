@@ -6,27 +6,24 @@
 __all__ = ['known_prompts']
 
 # %% ../../nbs/12_experiments/00_prompts.ipynb #08d81a37
-import functools
+import functools, importlib
 
 from ..core.llm import Prompt
 
 # %% ../../nbs/12_experiments/00_prompts.ipynb #57eb650a
+_MAKERS = """
+    baselines.prompting baselines.react baselines.tree_of_thoughts baselines.iterative baselines.revising
+    baselines.chainrag baselines.search_r1 baselines.hipporag baselines.graphrag_index baselines.graphrag
+    papers.treerare.method papers.toq.planner papers.toq.baselines papers.arise.states
+    baselines.subquestions papers.searchr.paths papers.searchr.method
+    papers.rdr2.router papers.rdr2.readers papers.rdr2.baselines scoring.outcome_prompt
+""".split()  # names, not imports: a run would depend on the code of every paper
+
 @functools.cache
 def known_prompts() -> dict[str, Prompt]:  # by name
     "Every prompt of the kit, from the `PROMPTS` of each module that makes some. `ValueError` if two have one name."
-    from treekit.baselines import chainrag, graphrag, graphrag_index, hipporag, iterative, prompting, react, revising, search_r1, subquestions, tree_of_thoughts
-    from treekit.papers.arise import states
-    from treekit.papers.rdr2 import baselines as rdr2_baselines, readers, router
-    from treekit.papers.searchr import method as searchr, paths
-    from treekit.papers.toq import baselines as toq_baselines, planner
-    from treekit.papers.treerare import method as treerare
-    from treekit.scoring import outcome_prompt
-
-    modules = (
-        prompting, react, tree_of_thoughts, iterative, revising, chainrag, search_r1, hipporag, graphrag_index, graphrag,
-        treerare, planner, toq_baselines, states, subquestions, paths, searchr, router, readers, rdr2_baselines, outcome_prompt,
-    )
-    tables = [m.PROMPTS.values() if isinstance(m.PROMPTS, dict) else m.PROMPTS for m in modules]
+    given = [importlib.import_module(f"treekit.{name}").PROMPTS for name in _MAKERS]
+    tables = [table.values() if isinstance(table, dict) else table for table in given]
     found = [prompt for table in tables for prompt in table]
     by_name = {p.name: p for p in found}
     if len(by_name) < len(found): raise ValueError("two prompts have one name")
