@@ -61,7 +61,8 @@ def test_what_makes_an_artefact_run_again(clone):
     assert fates(clone) == NONE
     assert fates(clone) == BOTH
     assert fates(clone, "--budget", "3", "--set", "concurrency=2") == BOTH  # they change no number
-    notebook(clone / "nbs/reproduce/toq/table1.ipynb", PARAMETERS, BODY.format(paper="toq", module="planner", name="__doc__") + "\n# a sentence")
+    body = BODY.format(paper="toq", module="planner", name="__doc__")
+    notebook(clone / "nbs/reproduce/toq/table1.ipynb", PARAMETERS, body + "\n# a sentence")
     assert fates(clone) == dict(arise=True, toq=False)
     edited(clone / "treekit/core/llm.py", "import", "# a comment\nimport")
     assert fates(clone) == BOTH
@@ -113,7 +114,8 @@ def test_what_failed_is_never_unchanged(clone):
 def test_nothing_heavy_is_loaded_when_nothing_is_run(clone):
     fates(clone)
     code = "import sys\nfrom treekit.reproduce import reproduce_all\ntasks, _ = reproduce_all()\n" \
-           "assert all(t.unchanged for t in tasks)\nprint(*sorted({'papermill', 'pandas', 'numpy', 'nbclient', 'matplotlib', 'torch'} & set(sys.modules)))"
+           "assert all(t.unchanged for t in tasks)\n" \
+           "heavy = {'papermill', 'pandas', 'numpy', 'nbclient', 'matplotlib', 'torch'}\nprint(*sorted(heavy & set(sys.modules)))"
     env = {k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | dict(PYTHONPATH=str(clone))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=clone, env=env)
     assert done.returncode == 0 and done.stdout.split() == [], done.stderr + done.stdout

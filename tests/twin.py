@@ -1,6 +1,7 @@
 """A small twin of the folder of real questions: the same file names and fields, written from the kit's own world.
 
-What needs real questions skips where there are none, and runs on the twin everywhere. Its numbers are those of made-up text: they say that the code works, not how well it reads.
+What needs real questions skips where there are none, and runs on the twin everywhere. Its numbers are those of made-up text:
+they say that the code works, not how well it reads.
 """
 import functools, json, tempfile
 from dataclasses import asdict
@@ -44,7 +45,8 @@ def record(question) -> dict:
     "A question in the kit's own keyed lines, each paragraph marked as the real ones are."
     plain = asdict(question)
     ends = question.meta.get("sent_ends", {})
-    marks = [dict(is_supporting=p.id in question.supporting, **(dict(sent_ends=ends[p.id]) if p.id in ends else {})) for p in question.paragraphs]
+    def mark(p): return dict(is_supporting=p.id in question.supporting) | (dict(sent_ends=ends[p.id]) if p.id in ends else {})
+    marks = [mark(p) for p in question.paragraphs]
     plain["paragraphs"] = [p | m for p, m in zip(plain["paragraphs"], marks, strict=True)]
     return {k: v for k, v in plain.items() if k not in ("meta", "facts")} | dict(supporting_facts=[list(f) for f in question.facts])
 

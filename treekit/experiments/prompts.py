@@ -6,11 +6,19 @@
 __all__ = ['known_prompts']
 
 # %% ../../nbs/12_experiments/00_prompts.ipynb #08d81a37
-import functools
+import functools, importlib
 
 from ..core.llm import Prompt
 
 # %% ../../nbs/12_experiments/00_prompts.ipynb #57eb650a
+_MAKERS = """
+    baselines.prompting baselines.react baselines.tree_of_thoughts baselines.iterative baselines.revising
+    baselines.chainrag baselines.search_r1 baselines.hipporag baselines.graphrag_index baselines.graphrag
+    papers.treerare.method papers.toq.planner papers.toq.baselines papers.arise.states
+    baselines.subquestions papers.searchr.paths papers.searchr.method
+    papers.rdr2.router papers.rdr2.readers papers.rdr2.baselines scoring.outcome_prompt
+""".split()  # names, not imports: a run would depend on the code of every paper
+
 @functools.cache
 def known_prompts() -> dict[str, Prompt]:  # by name
     "Every prompt of the kit, from the `PROMPTS` of each module that makes some. `ValueError` if two have one name."
