@@ -19,18 +19,40 @@ def answers(body):
 
 def walks(body):
     "From the film to its director to her birthplace."
-    return ["I need the director.\nAction 1: Search[The Lamp]", "It doesn't say.\nAction 2: Lookup[directed]", "Thought 3: Mira Voss.\nAction 3: search[Mira Voss",
-            "In Ribe.\nAction 4: Finish[Ribe]"][turn(body) - 1] if turn(body) else answers(body)
+    return (
+        [
+            "I need the director.\nAction 1: Search[The Lamp]",
+            "It doesn't say.\nAction 2: Lookup[directed]",
+            "Thought 3: Mira Voss.\nAction 3: search[Mira Voss",
+            "In Ribe.\nAction 4: Finish[Ribe]",
+        ][turn(body) - 1]
+        if turn(body)
+        else answers(body)
+    )
 
 
 def lost(body):
     "Every kind of step that leads nowhere, and no end."
-    steps = ["Action: Buy[bread]", "I don't know what to do.", "Action: Search[]", "Action: Lookup[mill]", "Action: Search[Nowhere]", "Action: Search[nowhere]", "Action: Finish[]", "Action: Search[Tarn"]
+    steps = [
+        "Action: Buy[bread]",
+        "I don't know what to do.",
+        "Action: Search[]",
+        "Action: Lookup[mill]",
+        "Action: Search[Nowhere]",
+        "Action: Search[nowhere]",
+        "Action: Finish[]",
+        "Action: Search[Tarn",
+    ]
     return steps[(turn(body) - 1) % 8] if turn(body) else answers(body)
 
 
-WAYS = {"": ("Search[The Lamp]", "Search[Tarn]", "Search[the lamp]"), "Search[The Lamp]": ("Search[Mira Voss]", "Lookup[director]", "Finish[Tarn]"), "Search[Tarn]": ("Lookup[mill]", "Lookup[village]", "Search[Harbour]"),
-        "Search[Mira Voss]": ("Finish[Ribe]", "Lookup[born]", "Search[Tarn]"), "Lookup[director]": ("Finish[Mira Voss]", "Lookup[plays]", "Search[Nobody]")}
+WAYS = {
+    "": ("Search[The Lamp]", "Search[Tarn]", "Search[the lamp]"),
+    "Search[The Lamp]": ("Search[Mira Voss]", "Lookup[director]", "Finish[Tarn]"),
+    "Search[Tarn]": ("Lookup[mill]", "Lookup[village]", "Search[Harbour]"),
+    "Search[Mira Voss]": ("Finish[Ribe]", "Lookup[born]", "Search[Tarn]"),
+    "Lookup[director]": ("Finish[Mira Voss]", "Lookup[plays]", "Search[Nobody]"),
+}
 WORTH = {"Search[The Lamp]": 7, "Search[Mira Voss]": 7, "Lookup[director]": 5, "Finish[Ribe]": 10, "Finish[Mira Voss]": 8}
 
 

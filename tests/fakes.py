@@ -1,8 +1,10 @@
 """What tests put in the place of a model, a retriever, a parser, an embedder: each kind once.
 
-A fake is told what to say; it counts what it was asked, and how many asked at once. What a test's model says belongs to the test: a function, a list, or a subclass with a
+A fake is told what to say; it counts what it was asked, and how many asked at once. What a test's model says belongs to the test: a
+function, a list, or a subclass with a
 `reply` of its own.
 """
+
 import asyncio, inspect, random, re, time
 
 import numpy as np
@@ -20,7 +22,8 @@ class FakeChat:
 
     def __init__(
         self,
-        says="",  # a text; a list of replies, one a call, the last for ever; or a function of the request (and the sample's number, if it takes two)
+        # a text; a list of replies, one a call, the last for ever; or a function of the request (and the sample's number, if it takes two)
+        says="",
         *,
         latency=0.0,  # seconds a call
         pauses=None,  # a `random.Random`: each call takes a share of `latency` that it draws
@@ -39,7 +42,10 @@ class FakeChat:
         replies = [self.reply(request, request.sample + i) for i in range(request.n)]
         for said in replies:
             if isinstance(said, Exception): raise said
-        return [said if isinstance(said, Completion) else Completion(said, tokens_in=self.tokens[0], tokens_out=self.tokens[1]) for said in replies]
+        return [
+            said if isinstance(said, Completion) else Completion(said, tokens_in=self.tokens[0], tokens_out=self.tokens[1])
+            for said in replies
+        ]
 
     def reply(self, request, sample):
         "One reply: a text, a `Completion` or an exception."
@@ -133,7 +139,8 @@ class FakeParser:
 
 class FakeEmbedder:
     "A dimension per word. `counted` texts, `questions` apart."
-    def __init__(self, identity="", width=512): self.seen, self.counted, self.questions, self.identity, self.width = {}, 0, 0, identity, width
+    def __init__(self, identity="", width=512):
+        self.seen, self.counted, self.questions, self.identity, self.width = {}, 0, 0, identity, width
 
     def __call__(self, texts, questions=False):
         if questions: self.questions += len(texts)

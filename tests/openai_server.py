@@ -80,7 +80,12 @@ def chat(body, fault):
         choices.append(choice)
     answer = dict(id="x", object="chat.completion", created=0, model=body["model"], choices=choices)
     if STATE.script.get("usage", True):
-        answer["usage"] = dict(prompt_tokens=len(text.split()), completion_tokens=out, total_tokens=len(text.split()) + out, prompt_tokens_details=dict(cached_tokens=0))
+        answer["usage"] = dict(
+            prompt_tokens=len(text.split()),
+            completion_tokens=out,
+            total_tokens=len(text.split()) + out,
+            prompt_tokens_details=dict(cached_tokens=0),
+        )
     return answer
 
 
@@ -95,8 +100,14 @@ def completions(body):
         scale = int(hashlib.sha256(prompt.encode()).hexdigest()[:4], 16) / 0xffff if STATE.script.get("spread") else 1
         logprobs = dict(tokens=[t[0] for t in tokens] + ["x"] * extra, text_offset=[t.start() for t in tokens] + [len(prompt)] * extra,
                         token_logprobs=[None if i == 0 else -scale * len(t[0].strip()) / 10 for i, t in enumerate(tokens)] + [-9.0] * extra)
-    return dict(id="x", object="text_completion", created=0, model=body["model"],
-                choices=[dict(index=0, text=prompt, finish_reason="length", logprobs=logprobs)], usage=dict(prompt_tokens=len(tokens), completion_tokens=1, total_tokens=len(tokens) + 1))
+    return dict(
+        id="x",
+        object="text_completion",
+        created=0,
+        model=body["model"],
+        choices=[dict(index=0, text=prompt, finish_reason="length", logprobs=logprobs)],
+        usage=dict(prompt_tokens=len(tokens), completion_tokens=1, total_tokens=len(tokens) + 1),
+    )
 
 
 class Connection(asyncio.Protocol):
@@ -117,7 +128,12 @@ class Connection(asyncio.Protocol):
 
     def send(self, status, answer, *headers, announced=None):
         body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-        lines = [f"HTTP/1.1 {status} X", "content-type: application/json", f"content-length: {len(body) if announced is None else announced}", *headers]
+        lines = [
+            f"HTTP/1.1 {status} X",
+            "content-type: application/json",
+            f"content-length: {len(body) if announced is None else announced}",
+            *headers,
+        ]
         self.transport.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 
     async def answer(self, path, head, body):
@@ -133,8 +149,17 @@ class Connection(asyncio.Protocol):
         text = "\n".join(m["content"] for m in asked["messages"]) if "messages" in asked else asked["prompt"]
         fault = STATE.fault(text)
         kind = fault.get("kind")
-        entry = dict(time=time.time(), path=path, text=text[-200:], fault=kind, n=asked.get("n"), max_tokens=asked.get("max_tokens"), temperature=asked.get("temperature"),
-                     stop=asked.get("stop"), head=head.decode("latin-1"))
+        entry = dict(
+            time=time.time(),
+            path=path,
+            text=text[-200:],
+            fault=kind,
+            n=asked.get("n"),
+            max_tokens=asked.get("max_tokens"),
+            temperature=asked.get("temperature"),
+            stop=asked.get("stop"),
+            head=head.decode("latin-1"),
+        )
         STATE.log.append(entry)
         answer = chat(asked, fault) if path == "/v1/chat/completions" else completions(asked) if path == "/v1/completions" else None
         whole = json.dumps(answer).encode()
@@ -142,8 +167,12 @@ class Connection(asyncio.Protocol):
         await asyncio.sleep(fault.get("seconds", 30) if kind == "hang" else max(0, STATE.script["latency"] - (time.perf_counter() - began)))
         entry["answered"] = time.time()
         if self.transport.is_closing(): return
-        if kind == "429": return self.send(429, dict(error=dict(message="slow down")), *([f"retry-after: {fault['retry_after']}"] if "retry_after" in fault else []))
-        if kind in ("400", "401", "500", "503"): return self.send(int(kind), dict(error=dict(message=fault.get("message", f"fault {kind}"))))
+        if kind == "429":
+            return self.send(
+                429, dict(error=dict(message="slow down")), *([f"retry-after: {fault['retry_after']}"] if "retry_after" in fault else [])
+            )
+        if kind in ("400", "401", "500", "503"):
+            return self.send(int(kind), dict(error=dict(message=fault.get("message", f"fault {kind}"))))
         if kind == "reset": return self.transport.abort()
         if kind == "not json": return self.send(200, b"<html>Bad gateway</html>")
         if kind == "schema": return self.send(200, dict(id="x", choices=None))
@@ -179,12 +208,15 @@ async def main(script):
 class Server:
     "Starts the server's process; a context manager."
     def __init__(self, **script):
-        self.process = subprocess.Popen([sys.executable, __file__, json.dumps(script)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent)
+        self.process = subprocess.Popen(
+            [sys.executable, __file__, json.dumps(script)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent
+        )
         self.port = int(self.process.stdout.readline())
         self.url = f"http://127.0.0.1:{self.port}/v1"
 
     def _ask(self, path, body=None):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", json.dumps(body or {}).encode()) as reply: return json.load(reply)
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", json.dumps(body or {}).encode()) as reply:
+            return json.load(reply)
 
     def script(self, **script): self._ask("/_script", script)
     def reset(self, **script):

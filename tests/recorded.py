@@ -10,9 +10,19 @@ from treekit.experiments.run import run
 from treekit.core.store import Store
 
 ASKED = "In which county is the birthplace of the author of Grey Harbour?"
-POOL = [Passage(f"p{i}", title, text) for i, (title, text) in enumerate([
-    ("Grey Harbour", "Grey Harbour is a novel of 1931 by the author Ida Roth."), ("Ida Roth", "Ida Roth was a writer. Her birthplace is Tarn."), ("Tarn", "Tarn is a town in Voss County."),
-    ("Orle", "Orle is a town in Lund County."), ("Ada Lund", "Ada Lund was an actress."), ("Grey Harbour (film)", "Grey Harbour is a film by Mira Tal.")])]
+POOL = [
+    Passage(f"p{i}", title, text)
+    for i, (title, text) in enumerate(
+        [
+            ("Grey Harbour", "Grey Harbour is a novel of 1931 by the author Ida Roth."),
+            ("Ida Roth", "Ida Roth was a writer. Her birthplace is Tarn."),
+            ("Tarn", "Tarn is a town in Voss County."),
+            ("Orle", "Orle is a town in Lund County."),
+            ("Ada Lund", "Ada Lund was an actress."),
+            ("Grey Harbour (film)", "Grey Harbour is a film by Mira Tal."),
+        ]
+    )
+]
 
 
 class Spied:
@@ -26,9 +36,23 @@ class Spied:
 def go(method, server, store=None):
     "The row, the searches, and each call: (prompt's first words, temperature, samples' number, the whole text)."
     shelf, store = Spied(), store or Store()
-    results = run({"m": method}, {"musique": [Question("q", "musique", ASKED, ("Voss County",))]}, load_profile("offline"), chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1),
-                  store=store, corpora={"musique": Lazy(lambda: shelf, "shelf", "a shelf")}, progress=False)
+    results = run(
+        {"m": method},
+        {"musique": [Question("q", "musique", ASKED, ("Voss County",))]},
+        load_profile("offline"),
+        chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1),
+        store=store,
+        corpora={"musique": Lazy(lambda: shelf, "shelf", "a shelf")},
+        progress=False,
+    )
     store.flush()
-    rows = store._all("SELECT c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER BY l.rowid")
+    rows = store._all(
+        "SELECT c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER "
+        "BY l.rowid"
+    )
     calls = [(sample, json.loads(zlib.decompress(body))) for sample, body in rows]
-    return results.rows[0], shelf.queries, [(b["parameters"]["temperature"], sample, "\n".join(m["content"] for m in b["messages"])) for sample, b in calls]
+    return (
+        results.rows[0],
+        shelf.queries,
+        [(b["parameters"]["temperature"], sample, "\n".join(m["content"] for m in b["messages"])) for sample, b in calls],
+    )

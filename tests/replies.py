@@ -1,4 +1,6 @@
-"Replies for the local server's `reply` setting that are as various as a model's: no two requests get the same, so no call answers for another."
+("Replies for the local server's `reply` setting that are as various as a model's: no two requests get the same, so no call answers for "
+ "another.")
+
 import hashlib, re
 
 
@@ -14,7 +16,8 @@ def reasoning(body):
     "ARISE's prompts: sub-questions that differ by sample and state, and a result for each."
     text = body["messages"][-1]["content"]
     tag = hashlib.sha256(text.encode()).hexdigest()
-    if "Sub-question:" in text: return [f"Thought: one more.\nSub-question: Who is {tag[8 * i:8 * i + 8]} Vant?" for i in range(body.get("n") or 1)]
+    if "Sub-question:" in text:
+        return [f"Thought: one more.\nSub-question: Who is {tag[8 * i:8 * i + 8]} Vant?" for i in range(body.get("n") or 1)]
     if "Supporting facts" in text: return f"N{tag[:8]} Vant lives in E{tag[8:14]}."
     return f"N{tag[:8]}"
 

@@ -24,7 +24,9 @@ PAGES = [Passage(f"p{i}", f"Film {i}", f"Film {i} was made by Lio{i} Vant in Por
 class Flat:
     async def __call__(self, question, kit):
         [hits] = await kit.retrieve([question.question], 3)
-        value = await kit.ask(WHOLE, node=kit.trace.add("answer", "..."), question=question.question, documents=[h.passage for h in hits], evidence="none")
+        value = await kit.ask(
+            WHOLE, node=kit.trace.add("answer", "..."), question=question.question, documents=[h.passage for h in hits], evidence="none"
+        )
         return Prediction(value["answer"], kit.trace, kit.usage)
 
 
@@ -34,7 +36,11 @@ class Tree:
     async def __call__(self, question, kit):
         [hits] = await kit.retrieve([question.question], 3)
         pages, root = [h.passage for h in hits], kit.trace.add("answer", "...")
-        async def leaf(i): return await kit.ask(PART, node=kit.trace.add("part", str(i), root), remaining=1, part=str(i), question=question.question, documents=pages)
+        async def leaf(i):
+            return await kit.ask(
+                PART, node=kit.trace.add("part", str(i), root), remaining=1, part=str(i), question=question.question, documents=pages
+            )
+
         evidence = await asyncio.gather(*map(leaf, range(3)))
         value = await kit.ask(WHOLE, node=root, question=question.question, documents=pages, evidence=" ".join(evidence))
         return Prediction(value["answer"], kit.trace, kit.usage)
@@ -44,7 +50,14 @@ def main(endpoint, store, folder, n):
     tqdm.set_lock(threading.RLock())  # its own is for several processes, and one that is killed leaves it behind
     profile = load_profile("local", endpoint=endpoint, concurrency=4)
     asked = [Question(f"q{i}", "hotpotqa", f"Who made Film {i}, and where?", (f"Lio{i} Vant", f"Port{i % 7}")) for i in range(n)]
-    results = run({"zero-shot": Flat(), "TreeRare (DT)": Tree()}, {"hotpotqa": asked}, profile, corpora={"hotpotqa": Lazy(lambda: BM25(PAGES), "pages")}, store=Store(store), progress=False)
+    results = run(
+        {"zero-shot": Flat(), "TreeRare (DT)": Tree()},
+        {"hotpotqa": asked},
+        profile,
+        corpora={"hotpotqa": Lazy(lambda: BM25(PAGES), "pages")},
+        store=Store(store),
+        progress=False,
+    )
     import pandas as pd  # late: most of these processes are killed before
     save_table(compare(published("treerare", "table1"), results.score("COVER-EM"), model=results.model), folder, "table")
     save_table(pd.DataFrame(results.cost()), folder, "cost")

@@ -1,7 +1,11 @@
 "Replies for the local server: a model that knows one chain, author, birthplace, county, and goes along it in whatever form it is asked."
 import re
 
-CHAIN = [("Who is the author of Grey Harbour?", "Grey Harbour is by Ida Roth."), ("What is the birthplace of Ida Roth?", "The birthplace of Ida Roth is Tarn."), ("In which county is Tarn?", "Tarn is in Voss County.")]
+CHAIN = [
+    ("Who is the author of Grey Harbour?", "Grey Harbour is by Ida Roth."),
+    ("What is the birthplace of Ida Roth?", "The birthplace of Ida Roth is Tarn."),
+    ("In which county is Tarn?", "Tarn is in Voss County."),
+]
 
 
 def text(body): return "\n".join(m["content"] for m in body["messages"])
@@ -32,7 +36,9 @@ def endless(body):
 def auto_rag(body):
     said = text(body)
     done = len(re.findall(r"^\[\d+\] ", said.split("Queries so far:")[1].split("Documents found:")[0], re.M))
-    return f"{CHAIN[done - 1][1] if done else 'I know nothing yet.'}\n" + (f"Refined query: {CHAIN[done][0]}" if done < 3 else "Final answer: Voss County")
+    return f"{CHAIN[done - 1][1] if done else 'I know nothing yet.'}\n" + (
+        f"Refined query: {CHAIN[done][0]}" if done < 3 else "Final answer: Voss County"
+    )
 
 
 def ircot(body):
@@ -44,7 +50,11 @@ def ircot(body):
 
 def rambling(body):
     said = text(body)
-    return "Explanation: tired.\nFINAL: Tarn" if "Thoughts so far:" not in said else f"Thought {len(re.findall(r'Thought', said))} goes from Tarn to Orle and Ada."
+    return (
+        "Explanation: tired.\nFINAL: Tarn"
+        if "Thoughts so far:" not in said
+        else f"Thought {len(re.findall(r'Thought', said))} goes from Tarn to Orle and Ada."
+    )
 
 
 GUESSES = []
@@ -56,12 +66,21 @@ def retgen(body):
     return f"Explanation: It is {GUESSES[-1]}.\nFINAL: {GUESSES[-1]}"
 
 
-def query2doc(body): return "FINAL: Voss County" if "Documents" in text(body) else "Ida Roth, the author of Grey Harbour, has her birthplace in Tarn, Voss County."
+def query2doc(body):
+    return (
+        "FINAL: Voss County"
+        if "Documents" in text(body)
+        else "Ida Roth, the author of Grey Harbour, has her birthplace in Tarn, Voss County."
+    )
 
 
 def disagreeing(body):
     said = text(body)
-    if body.get("n"): return [f"Explanation: Grey Harbour is by Ida Roth. Her birthplace is {t}.\nFINAL: {a}" for t, a in (("Orle", "Lund County"), ("Tarn", "Voss County"), ("Usk", "Usk"), ("Orle", "Lund county"), ("Bergen", ""))]
+    if body.get("n"):
+        return [
+            f"Explanation: Grey Harbour is by Ida Roth. Her birthplace is {t}.\nFINAL: {a}"
+            for t, a in (("Orle", "Lund County"), ("Tarn", "Voss County"), ("Usk", "Usk"), ("Orle", "Lund county"), ("Bergen", ""))
+        ]
     if "checks whether" in said: return CHAIN["birthplace is" in said.split("Sentence:")[1]][0]
     if "verified thoughts" in said: return "Explanation: from the thoughts.\nFINAL: Voss County"
     return "The documents don't say." if "author" in said.split("Question:")[1] else "The birthplace of Ida Roth is Tarn."
@@ -79,4 +98,8 @@ def ratt(body):
     return "FINAL: Voss County"
 
 
-def chains(body): return [f"Explanation: Reason {i} about Tarn.\nFINAL: {a}" for i, a in enumerate(["Tarn", "Voss County", "voss county", "Orle", "", "Voss County", "Orle", "Tarn", "Voss County!", "Usk"])]
+def chains(body):
+    return [
+        f"Explanation: Reason {i} about Tarn.\nFINAL: {a}"
+        for i, a in enumerate(["Tarn", "Voss County", "voss county", "Orle", "", "Voss County", "Orle", "Tarn", "Voss County!", "Usk"])
+    ]

@@ -19,7 +19,9 @@ def timed(server, methods, questions, concurrency, store, corpora=None, **settin
 
 
 def enough(ratio, least):
-    "Fails if the ratio is too low, unless the processors were taken by something else: then a time says nothing, and the test is skipped with what it measured."
+    ("Fails if the ratio is too low, unless the processors were taken by something else: then a time says nothing, and the test is skipped "
+     "with what it measured.")
     load, cores = os.getloadavg()[0], os.cpu_count()
-    if ratio < least and load > 1.5 * cores: pytest.skip(f"ratio {ratio:.2f} on a busy machine (load {load:.0f} on {cores} cores): run it again when it is free")
+    if ratio < least and load > 1.5 * cores:
+        pytest.skip(f"ratio {ratio:.2f} on a busy machine (load {load:.0f} on {cores} cores): run it again when it is free")
     assert ratio >= least

@@ -20,7 +20,8 @@ from treekit.core.stored_chat import StoredChat
 
 class Shelf(FakeShelf):
     "One passage for every query, made from it; now and then none."
-    def hits(self, query, k): return [] if len(query) % 13 == 0 else [Hit(Passage(f"p{len(query) % 7}", "", f"facts about {query[-40:]}"), 1.0, 1)]
+    def hits(self, query, k):
+        return [] if len(query) % 13 == 0 else [Hit(Passage(f"p{len(query) % 7}", "", f"facts about {query[-40:]}"), 1.0, 1)]
 
 
 class Seeded(FakeChat):
@@ -34,9 +35,18 @@ class Seeded(FakeChat):
     def reply(self, request, sample):
         draw = self.draw(request.text, sample)
         if request.prompt is DECOMPOSE:
-            asked = draw.choice(["What is the original question here?", f"Who is person {draw.randint(0, 6)} of the matter?", f"Where is place {draw.randint(0, 9)}?"])
+            asked = draw.choice(
+                [
+                    "What is the original question here?",
+                    f"Who is person {draw.randint(0, 6)} of the matter?",
+                    f"Where is place {draw.randint(0, 9)}?",
+                ]
+            )
             return draw.choice(["", "no idea", *[f"Sub-question: {asked}"] * 8])
-        if request.prompt is ANSWER: return draw.choice(["No directly relevant facts found.", *[f"Person {draw.randint(0, 30)} is at place {draw.randint(0, 30)}."] * 6])
+        if request.prompt is ANSWER:
+            return draw.choice(
+                ["No directly relevant facts found.", *[f"Person {draw.randint(0, 30)} is at place {draw.randint(0, 30)}."] * 6]
+            )
         if request.prompt is VERIFY: return draw.choice(["7", "3.5", "quite consistent", "10"])
         if request.prompt is GUESS: return draw.choice(["What is the question?", "Who is person 3?", "unclear"])
         return f"answer {draw.randint(0, 99)}"
@@ -55,15 +65,28 @@ def search(method, seed=0, chat=None, pauses=None):
 def plain(prediction, depth=True):
     "Everything that two equal searches must share; the place on the critical path only if they were run the same way."
     nodes = prediction.trace.to_json()["nodes"]
-    return prediction.answer, prediction.trace.notes, prediction.usage.calls, [{k: v for k, v in n.items() if depth or k != "depth"} for n in nodes]
+    return (
+        prediction.answer,
+        prediction.trace.notes,
+        prediction.usage.calls,
+        [{k: v for k, v in n.items() if depth or k != "depth"} for n in nodes],
+    )
 
 
 @pytest.mark.parametrize("case", range(100))
 def test_the_tree_is_the_sequential_ones(case):
     "Node for node and value for value, with random latencies; and the critical path doesn't depend on them either."
     draw = random.Random(case)
-    settings = dict(reading=draw.choice(["paper", "paper", "code"]), value=draw.choice(["risk", "risk", "vanilla", "verifier"]), scorer=draw.choice(["auto", "guess"]), depth=draw.randint(2, 5),
-                    width=draw.randint(1, 5), iterations=draw.randint(1, 60), pass_n=draw.random() < .3, checkpoints=(1, 5) if draw.random() < .3 else ())
+    settings = dict(
+        reading=draw.choice(["paper", "paper", "code"]),
+        value=draw.choice(["risk", "risk", "vanilla", "verifier"]),
+        scorer=draw.choice(["auto", "guess"]),
+        depth=draw.randint(2, 5),
+        width=draw.randint(1, 5),
+        iterations=draw.randint(1, 60),
+        pass_n=draw.random() < 0.3,
+        checkpoints=(1, 5) if draw.random() < 0.3 else (),
+    )
     slow, one = search(ARISE(one_by_one=True, **settings), case)
     fast, many = search(ARISE(**settings), case, pauses=random.Random(f"a {case}"))
     again, _ = search(ARISE(**settings), case, pauses=random.Random(f"b {case}"))
@@ -129,7 +152,9 @@ class Scripted(Seeded):
     async def complete(self, request):
         if request.prompt is DECOMPOSE:
             children = [*self.tree.get(self.names(request), {})]
-            return [Completion(f"Sub-question: What is number {children[i % len(children)]}?" if children else "") for i in range(request.n)]
+            return [
+                Completion(f"Sub-question: What is number {children[i % len(children)]}?" if children else "") for i in range(request.n)
+            ]
         if request.prompt is ANSWER: return [Completion(f"The number here is {request.inputs['question'].split()[-1].strip('?')}.")]
         return [Completion(" ".join(self.names(request)))]
 
@@ -138,8 +163,16 @@ class Scripted(Seeded):
         return [-self.tree.get(tuple(path), {}).get(name, 9.0)]
 
 
-TREE = {(): dict(a=1.0, b=1.5), ("a",): dict(aa=0.9, ab=2.0), ("b",): dict(ba=0.5), ("a", "aa"): dict(aaa=1.0), ("a", "ab"): dict(aba=3.0), ("b", "ba"): dict(baa=0.4),
-        ("aa",): {}, ("ba",): {}}
+TREE = {
+    (): dict(a=1.0, b=1.5),
+    ("a",): dict(aa=0.9, ab=2.0),
+    ("b",): dict(ba=0.5),
+    ("a", "aa"): dict(aaa=1.0),
+    ("a", "ab"): dict(aba=3.0),
+    ("b", "ba"): dict(baa=0.4),
+    ("aa",): {},
+    ("ba",): {},
+}
 
 
 def OneEach(): return FakeShelf([Passage("p", "", "a fact")], "one each")
@@ -169,8 +202,17 @@ def test_the_papers_rounds_by_hand():
 
 
 def close(ba):
-    "After three rounds a has two visits and b one, and so far apart in value that one percent of exploration decides. Without a, the results aa and aaa are worth another number."
-    return {(): dict(a=1.0, b=1.5), ("a",): dict(aa=0.6), ("b",): dict(ba=ba), ("a", "aa"): dict(aaa=0.5), ("b", "ba"): dict(baa=2.0), ("aa",): dict(aaa=0.3), ("ba",): dict(baa=2.0)}
+    ("After three rounds a has two visits and b one, and so far apart in value that one percent of exploration decides. Without a, the "
+     "results aa and aaa are worth another number.")
+    return {
+        (): dict(a=1.0, b=1.5),
+        ("a",): dict(aa=0.6),
+        ("b",): dict(ba=ba),
+        ("a", "aa"): dict(aaa=0.5),
+        ("b", "ba"): dict(baa=2.0),
+        ("aa",): dict(aaa=0.3),
+        ("ba",): dict(baa=2.0),
+    }
 
 
 def visited(tree, **settings): return tuple(numbers(scripted(ARISE(width=2, **settings), tree), name)["visits"] for name in "ab")
@@ -182,7 +224,8 @@ def test_the_papers_fourth_round_by_hand(monkeypatch):
     a, b = (q(0.6) + q(0.5)) / 2, (q(1.725) + q(2.0)) / 2  # after round 3: a's child aa, b's child ba, each with its rollout
     three = scripted(ARISE(width=2, iterations=3), tree)
     assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b]) and visited(tree, iterations=3) == (2, 1)
-    assert a + 1.4 * math.sqrt(math.log(3) / 2) > b + 1.4 * math.sqrt(math.log(3)) and a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3))
+    assert a + 1.4 * math.sqrt(math.log(3) / 2) > b + 1.4 * math.sqrt(math.log(3))
+    assert a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3))
     assert visited(tree, iterations=4) == (3, 1)
     monkeypatch.setitem(READINGS["paper"], "logs", 2.0)
     assert visited(tree, iterations=4, exploration=1.0) == (2, 2)  # the other constants would choose b
@@ -190,7 +233,8 @@ def test_the_papers_fourth_round_by_hand(monkeypatch):
 
 @pytest.mark.parametrize("width", [1, 5])
 def test_repeated_samples_leave_the_critical_path_as_it_is(width):
-    "Decomposition, answer, value; then the state's decomposition, and the final answer. A sample that only repeats another waits for nothing, and takes nothing away."
+    ("Decomposition, answer, value; then the state's decomposition, and the final answer. A sample that only repeats another waits for "
+     "nothing, and takes nothing away.")
     prediction = asyncio.run(ARISE(width=width)(QUESTION, Kit(Same("Sub-question: What is number x?"), OneEach())))
     [state] = [n for n in prediction.trace.nodes if n.kind == "state"]
     assert (state.depth, prediction.usage.critical_path) == (3, 5)
@@ -200,11 +244,15 @@ def test_the_codes_rounds_by_hand(monkeypatch):
     "Exponential averages, a rollout valued by its newest two results, and w = 1 with 2 ln N."
     q, tree = risk_value, close(1.855)
     one, two, three = [scripted(ARISE(reading="code", iterations=i, width=2), tree) for i in (1, 2, 3)]
-    assert numbers(one, "a")["value"] == pytest.approx(0.9 * q(1.0) + 0.1 * q(0.3))  # (aa, aaa) without a; the whole state would be worth q(0.5)
-    assert 0.9 * q(1.0) + 0.1 * q(0.3) < q(1.5) + 1 and numbers(two, "b")["visits"] == 1  # N(root) = 1: no exploration yet; b is unvisited and counts Q + 1
+    # (aa, aaa) without a; the whole state would be worth q(0.5)
+    assert numbers(one, "a")["value"] == pytest.approx(0.9 * q(1.0) + 0.1 * q(0.3))
+    # N(root) = 1: no exploration yet; b is unvisited and counts Q + 1
+    assert 0.9 * q(1.0) + 0.1 * q(0.3) < q(1.5) + 1 and numbers(two, "b")["visits"] == 1
     a, b = 0.9 * q(0.6) + 0.1 * q(0.3), 0.9 * q(1.855) + 0.1 * q(2.0)
-    assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b]) and visited(tree, reading="code", iterations=3) == (2, 1)
-    assert a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3)) and a + 1.4 * math.sqrt(math.log(3) / 2) > b + 1.4 * math.sqrt(math.log(3))
+    assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b])
+    assert visited(tree, reading="code", iterations=3) == (2, 1)
+    assert a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3))
+    assert a + 1.4 * math.sqrt(math.log(3) / 2) > b + 1.4 * math.sqrt(math.log(3))
     assert visited(tree, reading="code", iterations=4) == (2, 2)
     assert scripted(ARISE(reading="code", width=2)).trace.nodes[0].data["visits"] == 30
     monkeypatch.setitem(READINGS["code"], "logs", 1.0)
@@ -233,10 +281,18 @@ def test_the_best_path_after_a_round_needs_no_other_run():
 class Same(Scripted):
     "Always one reply to the decomposition."
     def __init__(self, said): super().__init__({}); self.said = said
-    async def complete(self, request): return [Completion(self.said)] * request.n if request.prompt is DECOMPOSE else await super().complete(request)
+    async def complete(self, request):
+        return [Completion(self.said)] * request.n if request.prompt is DECOMPOSE else await super().complete(request)
 
 
-@pytest.mark.parametrize("said, reason, states", [(f"Sub-question: {QUESTION.question}", "repeats the question", 0), ("I don't know.", "no sub-question", 0), ("Sub-question: What is number x?", "asked by a sibling", 1)])
+@pytest.mark.parametrize(
+    "said, reason, states",
+    [
+        (f"Sub-question: {QUESTION.question}", "repeats the question", 0),
+        ("I don't know.", "no sub-question", 0),
+        ("Sub-question: What is number x?", "asked by a sibling", 1),
+    ],
+)
 def test_a_model_that_says_always_the_same(said, reason, states):
     "Recorded as such; the search ends and says so; there is an answer."
     kit = Kit(Same(said), OneEach())
@@ -269,9 +325,18 @@ def test_one_questions_broken_log_probabilities_fail_alone():
     class Odd(Scripted):
         defaults = {}
         async def close(self): pass
-        async def score(self, request, continuation): return [math.nan] if "odd" in continuation else await super().score(request, continuation)
+        async def score(self, request, continuation):
+            return [math.nan] if "odd" in continuation else await super().score(request, continuation)
     asked = [Question("q1", "test", "What is the odd question here?"), Question("q2", "test", QUESTION.question)]
-    results = run({"ARISE": ARISE(iterations=3)}, {"test": asked}, load_profile("offline"), corpora={"test": OneEach()}, store=Store(), chat=Odd(TREE), progress=False)
+    results = run(
+        {"ARISE": ARISE(iterations=3)},
+        {"test": asked},
+        load_profile("offline"),
+        corpora={"test": OneEach()},
+        store=Store(),
+        chat=Odd(TREE),
+        progress=False,
+    )
     assert [r.question.id for r in results.failures] == ["q1"] and "missing or no numbers" in results.failures[0].error
     assert len(results.rows) == 2
 
@@ -290,14 +355,29 @@ def test_final_answers_are_asked_for_once_or_once_per_end():
 
 def test_an_empty_question_and_settings_out_of_range():
     with pytest.raises(UsageError, match="empty"): asyncio.run(ARISE()(Question("q", "t", " "), Kit(Seeded(0), Shelf())))
-    for field, value, span in (("depth", 9, "from 1 to 8"), ("width", 0, "from 1 to 20"), ("iterations", 0, "from 1 to 10000"), ("exploration", -0.1, "from 0"), ("top_k", 0, "from 1"), ("rollout_weight", 2, "from 0 to 1"), ("temperature", 3, "from 0 to 2")):
-        with pytest.raises(UsageError, match=f"{field}.*{span}"): ARISE(**{field: value})
+    for field, value, span in (
+        ("depth", 9, "from 1 to 8"),
+        ("width", 0, "from 1 to 20"),
+        ("iterations", 0, "from 1 to 10000"),
+        ("exploration", -0.1, "from 0"),
+        ("top_k", 0, "from 1"),
+        ("rollout_weight", 2, "from 0 to 1"),
+        ("temperature", 3, "from 0 to 2"),
+    ):
+        with pytest.raises(UsageError, match=f"{field}.*{span}"):
+            ARISE(**{field: value})
     with pytest.raises(UsageError, match="did you mean|risk"): ARISE(value="riks")
 
 
 def test_a_server_scores_or_lets_the_model_guess(server):
     "Echoed log-probabilities through the store; without them the guessed question, and the trace says so."
-    rules = [["Sub-question: \\.\\.\\.", "Sub-question: What is the number of it?"], ["Supporting facts", "The number is five."], ["original question might be", "What is the original?"], ["final answer", "five"]]
+    rules = [
+        ["Sub-question: \\.\\.\\.", "Sub-question: What is the number of it?"],
+        ["Supporting facts", "The number is five."],
+        ["original question might be", "What is the original?"],
+        ["final answer", "five"],
+    ]
+
     async def main(method):
         chat = StoredChat(OpenAIChat("m", server.url, pause=0.01), Store())
         try: return await method(QUESTION, Kit(chat, OneEach()))
@@ -306,7 +386,9 @@ def test_a_server_scores_or_lets_the_model_guess(server):
     scored = asyncio.run(main(ARISE()))
     mean = sum(map(len, QUESTION.question.split())) / 10 / len(QUESTION.question.split())
     state = scored.trace.nodes[1]
-    assert state.data["risk"] == pytest.approx(mean) and state.data["changes"][0][2] == pytest.approx(risk_value(mean)) and scored.answer == "five"
+    assert state.data["risk"] == pytest.approx(mean)
+    assert state.data["changes"][0][2] == pytest.approx(risk_value(mean))
+    assert scored.answer == "five"
     assert len(state.calls) >= 2  # its answer and its score are in the store
     server.script(echo=False)
     guessed = asyncio.run(main(ARISE()))

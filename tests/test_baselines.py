@@ -1,11 +1,25 @@
-"The baselines over the OpenAI protocol: what the store's record says they asked, how they vote, and what becomes of paths without an answer."
+("The baselines over the OpenAI protocol: what the store's record says they asked, how they vote, and what becomes of paths without an "
+ "answer.")
+
 import asyncio, json, re, zlib
 from dataclasses import replace
 
 import pytest
 
 from fakes import FakeChat, FakeShelf
-from treekit.baselines.prompting import BY_KIND, MOST_CONSISTENT, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable
+from treekit.baselines.prompting import (
+    BY_KIND,
+    MOST_CONSISTENT,
+    Example,
+    RetrieveAndRead,
+    SelfConsistency,
+    examples_from,
+    majority,
+    methods,
+    rationale,
+    shown,
+    usable,
+)
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
 from treekit.experiments.tables import with_enough_examples, table1_methods
@@ -41,7 +55,10 @@ def go(chosen, server, dataset="musique", store=None, **client):
     results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=chat, store=store,
                   corpora={dataset: Lazy(Shelf, "shelf", "a shelf")}, progress=False)
     store.flush()
-    rows = store._all("SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER BY l.rowid")
+    rows = store._all(
+        "SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
+        "l.outcome = 0 ORDER BY l.rowid"
+    )
     bodies = [(m, node, sample, json.loads(zlib.decompress(body))) for m, node, sample, body in rows]
     return results, [(m, node, sample, b["parameters"], "\n".join(x["content"] for x in b["messages"])) for m, node, sample, b in bodies]
 
@@ -104,7 +121,11 @@ def test_the_choice_comes_after_the_paths_and_is_not_sampled(model):
     results, record = go({"SC": SelfConsistency()}, model, "asqa")
     assert [sample for _, _, sample, *_ in record] == [*range(10), 0]
     *_, parameters, text = record[-1]
-    assert parameters["temperature"] == 0.0 and text.startswith("Several responses") and "[9] zero path 9. FINAL: tarn" in text and "[10]" not in text  # the path without an answer isn't shown
+    # the path without an answer isn't shown
+    assert parameters["temperature"] == 0.0
+    assert text.startswith("Several responses")
+    assert "[9] zero path 9. FINAL: tarn" in text
+    assert "[10]" not in text
     [row] = results.rows
     assert row.answer == "Orle" and row.trace.nodes[row.trace.nodes[0].data["choice"]].text == "Orle"
 
@@ -225,7 +246,9 @@ def test_a_chain_of_thought_needs_rationales():
 def test_a_row_is_run_where_its_own_examples_are():
     bare = [replace(q, decomposition=()) for q in training("musique", 3)]
     sample = {"musique": [question()]}
-    assert with_enough_examples(bare, sample) == sample and with_enough_examples(bare, sample, reasoning=True) == {} and with_enough_examples(training("musique", 3), sample, reasoning=True) == sample
+    assert with_enough_examples(bare, sample) == sample
+    assert with_enough_examples(bare, sample, reasoning=True) == {}
+    assert with_enough_examples(training("musique", 3), sample, reasoning=True) == sample
     assert with_enough_examples([replace(q, question=ASKED) for q in bare], sample) == with_enough_examples(bare[1:], sample) == {}
     rows = table1_methods(training("musique", 3))
     assert set(rows) == set(methods(training("musique", 3))) | {"ReAct", "ReAct*", "TOT", "TreeRare (DT)", "TreeRare (CT)"}

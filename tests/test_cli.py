@@ -36,7 +36,8 @@ class Read:
         value = await kit.ask(ASK, node=kit.trace.add("answer", "..."), question=question.question, documents=hits)
         return Prediction(value["answer"], kit.trace, kit.usage)
 
-asked = {"hotpotqa": [Question(f"q{i}", "hotpotqa", f"Who made film number {i}?", ("Lio Vant",)) for i in range(int(questions) if n is None else n)]}
+how_many = int(questions) if n is None else n
+asked = {"hotpotqa": [Question(f"q{i}", "hotpotqa", f"Who made film number {i}?", ("Lio Vant",)) for i in range(how_many)]}
 results = run({"zero-shot": Read()}, asked, P, corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")})
 rows = results.score(lambda row: float(any(g in row.answer for g in row.golds)), name="COVER-EM")
 df = compare(published("treerare", "table1"), rows, model=results.model, corpus=results.corpora["hotpotqa"], comparable="a toy")
@@ -67,9 +68,20 @@ def clone(tmp_path):
 
 
 def start(*words, cwd=ROOT, **env):
-    return subprocess.Popen([sys.executable, "-c", "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background has it ignored
-                             "from treekit.cli import main; main()", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=cwd,
-                            env={k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | env)
+    # a job in the background has it ignored
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom treekit.cli import main; main()",
+            *map(str, words),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=cwd,
+        env={k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | env,
+    )
 
 
 def shell(*words, cwd=ROOT, **env):
@@ -98,17 +110,38 @@ def test_help_starts_fast():
     assert min(seconds() for _ in range(3)) < 0.5
 
 
-@pytest.mark.parametrize("words,hint", [
-    (["reprodce"], "'reproduce'"), (["reproduce", "trerare"], "'treerare'"), (["reproduce", "treerare/table11"], "'treerare/table1'"), (["reproduce", "rdr2/table1"], "no notebook yet"),
-    (["reproduce", "--profile", "ofline"], "'offline'"), (["reproduce", "--nn", "3"], "--n"), (["reproduce", "--n", "many"], "many"), (["reproduce", "--n", "0"], "at least 1"),
-    (["reproduce", "--data", "shard"], "no data source"), (["reproduce", "--set", "poool=own"], "'pool'"), (["reproduce", "--set", "pool"], "FIELD=VALUE"), (["reproduce", "--set", "quetions=2"], "'questions'"),
-    (["reproduce", "--profile", "openai"], "OPENAI_API_KEY"), (["list", "tok"], "'toq'"), (["ask", "who?", "--method", "treerar"], "'treerare'"), (["ask", ""], "empty"),
-    (["ask", "who?", "--set", "tre=constituency"], "'tree'"), (["ask", "who?", "--corpus", "nowhere.jsonl"], "no corpus file"), (["ask"], "QUESTION"), (["replay", "none.cassette"], "no cassette"),
-    (["pack", "x.cassette"], "no calls yet"), (["doctor", "--profile", "lokal"], "'local'"), (["estimate", "treerare/tabel1"], "'treerare/table1'"),
-])
+@pytest.mark.parametrize(
+    "words,hint",
+    [
+        (["reprodce"], "'reproduce'"),
+        (["reproduce", "trerare"], "'treerare'"),
+        (["reproduce", "treerare/table11"], "'treerare/table1'"),
+        (["reproduce", "rdr2/table1"], "no notebook yet"),
+        (["reproduce", "--profile", "ofline"], "'offline'"),
+        (["reproduce", "--nn", "3"], "--n"),
+        (["reproduce", "--n", "many"], "many"),
+        (["reproduce", "--n", "0"], "at least 1"),
+        (["reproduce", "--data", "shard"], "no data source"),
+        (["reproduce", "--set", "poool=own"], "'pool'"),
+        (["reproduce", "--set", "pool"], "FIELD=VALUE"),
+        (["reproduce", "--set", "quetions=2"], "'questions'"),
+        (["reproduce", "--profile", "openai"], "OPENAI_API_KEY"),
+        (["list", "tok"], "'toq'"),
+        (["ask", "who?", "--method", "treerar"], "'treerare'"),
+        (["ask", ""], "empty"),
+        (["ask", "who?", "--set", "tre=constituency"], "'tree'"),
+        (["ask", "who?", "--corpus", "nowhere.jsonl"], "no corpus file"),
+        (["ask"], "QUESTION"),
+        (["replay", "none.cassette"], "no cassette"),
+        (["pack", "x.cassette"], "no calls yet"),
+        (["doctor", "--profile", "lokal"], "'local'"),
+        (["estimate", "treerare/tabel1"], "'treerare/table1'"),
+    ],
+)
 def test_a_wrong_word_gets_one_line_and_exit_code_2(words, hint, clone, monkeypatch):
     monkeypatch.chdir(clone)
-    for variable in ("OPENAI_API_KEY", "TREEKIT_HOME"): monkeypatch.delenv(variable, raising=False)
+    for variable in ("OPENAI_API_KEY", "TREEKIT_HOME"):
+        monkeypatch.delenv(variable, raising=False)
     result = CliRunner().invoke(treekit.cli.main, words)
     assert result.exit_code == 2, result.output
     assert result.stderr.count("\n") == 1 and hint in result.stderr
@@ -135,8 +168,18 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
     assert b"extractive (offline),zero-shot,HotpotQA" in first and (clone / "figures/offline/README.md").exists()
     code, out, _ = shell("reproduce", "--json", cwd=clone)
     assert code == 0 and table.read_bytes() == first
-    assert json.loads(out)[0] == {"artefact": "treerare/table1", "code": 0, "error": "", "seconds": 0, "unchanged": True, "within tolerance": 0,
-                                  "outside": 0, "not comparable": 1, "not run": 383, "failures": 0}
+    assert json.loads(out)[0] == {
+        "artefact": "treerare/table1",
+        "code": 0,
+        "error": "",
+        "seconds": 0,
+        "unchanged": True,
+        "within tolerance": 0,
+        "outside": 0,
+        "not comparable": 1,
+        "not run": 383,
+        "failures": 0,
+    }
     kept = (clone / ".treekit/runs/offline/treerare/table1.ipynb").read_text()
     assert str(clone) not in kept and str(Path.home()) + "/" not in kept
 
@@ -157,8 +200,12 @@ def test_a_parameter_that_the_notebook_does_not_declare(clone):
 
 
 def test_a_failing_notebook_says_why_and_the_others_run(clone):
-    fates = [("1 / 0", 1, "ZeroDivisionError: division by zero"), ("from treekit.config import *\nraise UsageError('no such thing')", 2, "no such thing"), ("import os; os._exit(3)", 1, "Dead"),
-             ("raise KeyboardInterrupt", 130, "interrupted")]
+    fates = [
+        ("1 / 0", 1, "ZeroDivisionError: division by zero"),
+        ("from treekit.config import *\nraise UsageError('no such thing')", 2, "no such thing"),
+        ("import os; os._exit(3)", 1, "Dead"),
+        ("raise KeyboardInterrupt", 130, "interrupted"),
+    ]
     for i, (cell, *_) in enumerate(fates): notebook(clone / f"nbs/reproduce/treerare/figure{i + 1}.ipynb", PARAMETERS, cell)
     code, out, _ = shell("reproduce", "--json", cwd=clone)
     got = {r["artefact"]: r for r in json.loads(out)}
@@ -219,10 +266,30 @@ def test_a_killed_command_leaves_no_kernel_behind(clone):
 
 def test_ask_prints_answer_and_tree(clone, tmp_path):
     corpus = tmp_path / "passages.jsonl"
-    corpus.write_text("".join(json.dumps(dict(title=t, text=x)) + "\n" for t, x in (("Velmora", "Velmora is a film directed by Lio Vant."), ("Lio Vant", "Lio Vant was born in Aldermoor."))))
-    code, out, err = shell("ask", "Who directed Velmora?", "--method", "zero-shot", "--corpus", corpus, "--set", "retriever=bm25s", cwd=clone)
+    corpus.write_text(
+        "".join(
+            json.dumps(dict(title=t, text=x)) + "\n"
+            for t, x in (("Velmora", "Velmora is a film directed by Lio Vant."), ("Lio Vant", "Lio Vant was born in Aldermoor."))
+        )
+    )
+    code, out, err = shell(
+        "ask", "Who directed Velmora?", "--method", "zero-shot", "--corpus", corpus, "--set", "retriever=bm25s", cwd=clone
+    )
     assert code == 0 and "Lio Vant" in out and "2 passages" in out, err
-    code, out, err = shell("ask", "Who directed Velmora?", "--method", "zero-shot", "--corpus", corpus, "--set", "retriever=bm25s", "--set", "top_k=1", "--json", cwd=clone)
+    code, out, err = shell(
+        "ask",
+        "Who directed Velmora?",
+        "--method",
+        "zero-shot",
+        "--corpus",
+        corpus,
+        "--set",
+        "retriever=bm25s",
+        "--set",
+        "top_k=1",
+        "--json",
+        cwd=clone,
+    )
     record = json.loads(out)
     assert code == 0 and "Lio Vant" in record["answer"] and len(record["trace"]["nodes"][0]["data"]["hits"]) == 1
 
@@ -231,7 +298,21 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
     corpus = tmp_path / "p.jsonl"
     corpus.write_text('{"text": "Nothing to see."}\n')
     with Server(latency=0, rules=[[".", "FINAL: \x1b[2J\x1b]0;owned\x07gone"]]) as server:
-        code, out, _ = shell("ask", "Who?", "--method", "zero-shot", "--corpus", corpus, "--set", "retriever=bm25s", "--profile", "local", "--endpoint", server.url, cwd=clone)
+        code, out, _ = shell(
+            "ask",
+            "Who?",
+            "--method",
+            "zero-shot",
+            "--corpus",
+            corpus,
+            "--set",
+            "retriever=bm25s",
+            "--profile",
+            "local",
+            "--endpoint",
+            server.url,
+            cwd=clone,
+        )
     assert code == 0 and "\x1b" not in out and "\x07" not in out and "gone" in out
 
 
@@ -269,5 +350,7 @@ def test_doctor_says_what_to_do(clone):
 
 
 def test_a_closed_pipe_is_no_error():
-    done = subprocess.run(f"{sys.executable} -c 'from treekit.cli import main; main()' list | head -1", shell=True, capture_output=True, text=True, cwd=ROOT)
+    done = subprocess.run(
+        f"{sys.executable} -c 'from treekit.cli import main; main()' list | head -1", shell=True, capture_output=True, text=True, cwd=ROOT
+    )
     assert done.stderr == "" and done.stdout

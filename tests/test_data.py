@@ -17,7 +17,9 @@ GOOD = {"id": "a", "question": "Who mends clocks?", "answers": ["Otto Venn"]}
 @pytest.fixture
 def put(tmp_path):
     def write(name, *rows):
-        (tmp_path / name).write_text("\n".join(r if isinstance(r, str) else json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8")
+        (tmp_path / name).write_text(
+            "\n".join(r if isinstance(r, str) else json.dumps(r, ensure_ascii=False) for r in rows), encoding="utf-8"
+        )
         return tmp_path / name
     write.folder = tmp_path
     return write
@@ -26,19 +28,61 @@ def put(tmp_path):
 # -- formats (made up; the shapes are the datasets')
 
 SHAPES = {
-    "hotpotqa": {"_id": "h", "question": "Q?", "answer": "Venn", "type": "bridge", "level": "hard", "supporting_facts": [["A &amp; B", 1]],
-                 "context": [["A &amp; B", ["One. ", " Two Venn."]], ["C", ["Three."]]]},
-    "2wiki": {"_id": "w", "question": "Q?", "answer": "Venn", "type": "bridge_comparison", "supporting_facts": [["A", 0]], "evidences": [["A", "father", "Venn"]], "context": [["A", ["Venn."]]]},
-    "musique": {"id": "3hop1__1_2_3", "question": "Q?", "answer": "Venn", "answer_aliases": ["O. Venn"], "answerable": True,
-                "paragraphs": [{"idx": 0, "title": "A", "paragraph_text": "Venn.", "is_supporting": True}],
-                "question_decomposition": [{"id": 1, "question": "A >> founder", "answer": "Venn", "paragraph_support_idx": 0}, {"id": 2, "question": "#1 >> born", "answer": "X", "paragraph_support_idx": None}]},
-    "ambigdocs": {"question": "Q?", "disambig_entity": ["Osk (town)", "Osk (ship)"], "gold_answers": ["12", "1931"], "wrong_answers": ["13"],
-                  "documents": [{"text": "Osk has 12.", "type": "correct", "answer": "12"}, {"text": "Noise.", "type": "noise", "answer": "unknown"}]},
-    "asqa": {"ambiguous_question": "Q?", "qa_pairs": [{"context": "No context provided", "question": "Q, the town?", "short_answers": ["12", "twelve"], "wikipage": "Osk"}], "wikipages": [{"title": "Osk", "url": "u"}],
-             "annotations": [{"knowledge": [{"content": "Osk has 12.", "wikipage": "Osk"}], "long_answer": "Osk has 12."}]},
+    "hotpotqa": {
+        "_id": "h",
+        "question": "Q?",
+        "answer": "Venn",
+        "type": "bridge",
+        "level": "hard",
+        "supporting_facts": [["A &amp; B", 1]],
+        "context": [["A &amp; B", ["One. ", " Two Venn."]], ["C", ["Three."]]],
+    },
+    "2wiki": {
+        "_id": "w",
+        "question": "Q?",
+        "answer": "Venn",
+        "type": "bridge_comparison",
+        "supporting_facts": [["A", 0]],
+        "evidences": [["A", "father", "Venn"]],
+        "context": [["A", ["Venn."]]],
+    },
+    "musique": {
+        "id": "3hop1__1_2_3",
+        "question": "Q?",
+        "answer": "Venn",
+        "answer_aliases": ["O. Venn"],
+        "answerable": True,
+        "paragraphs": [{"idx": 0, "title": "A", "paragraph_text": "Venn.", "is_supporting": True}],
+        "question_decomposition": [
+            {"id": 1, "question": "A >> founder", "answer": "Venn", "paragraph_support_idx": 0},
+            {"id": 2, "question": "#1 >> born", "answer": "X", "paragraph_support_idx": None},
+        ],
+    },
+    "ambigdocs": {
+        "question": "Q?",
+        "disambig_entity": ["Osk (town)", "Osk (ship)"],
+        "gold_answers": ["12", "1931"],
+        "wrong_answers": ["13"],
+        "documents": [{"text": "Osk has 12.", "type": "correct", "answer": "12"}, {"text": "Noise.", "type": "noise", "answer": "unknown"}],
+    },
+    "asqa": {
+        "ambiguous_question": "Q?",
+        "qa_pairs": [{"context": "No context provided", "question": "Q, the town?", "short_answers": ["12", "twelve"], "wikipage": "Osk"}],
+        "wikipages": [{"title": "Osk", "url": "u"}],
+        "annotations": [{"knowledge": [{"content": "Osk has 12.", "wikipage": "Osk"}], "long_answer": "Osk has 12."}],
+    },
     "qampari": {"id": "1__simple__dev", "question": "Q?", "answers": [["A", "Aa"], ["B"]], "answer": "A, B"},
     "eli5": {"question": "Why?", "question_ctx": "", "answer": "Because.", "claims": ["One.", "Two.", "Three."]},
-    "strategyqa": {"qid": "s", "term": "Osk", "description": "town", "question": "Is it?", "answer": False, "facts": ["f"], "decomposition": ["d?", "Is #1?"], "evidence": []},
+    "strategyqa": {
+        "qid": "s",
+        "term": "Osk",
+        "description": "town",
+        "question": "Is it?",
+        "answer": False,
+        "facts": ["f"],
+        "decomposition": ["d?", "Is #1?"],
+        "evidence": [],
+    },
 }
 
 
@@ -50,11 +94,20 @@ def test_original_formats(put, name, as_list):
     q, = load(name, put.folder)
     assert q.dataset == name and q.id and q.question == row.get("question", "Q?")
     if name == "hotpotqa":
-        assert q.paragraphs[0].title == "A & B" and q.paragraphs[0].text == "One. Two Venn." and q.facts == (("A & B", 1),) and q.supporting == (q.paragraphs[0].id,)
+        assert q.paragraphs[0].title == "A & B"
+        assert q.paragraphs[0].text == "One. Two Venn."
+        assert q.facts == (("A & B", 1),)
+        assert q.supporting == (q.paragraphs[0].id,)
         assert q.paragraphs[0].text[slice(*q.meta["sent_ends"][q.paragraphs[0].id])].strip() == "Two Venn."
     if name == "2wiki": assert q.triples == (("A", "father", "Venn"),) and q.hops == 4
-    if name == "musique": assert q.answers == ("Venn", "O. Venn") and q.type == "3hop1" and [s.support_id for s in q.decomposition] == [q.paragraphs[0].id, ""]
-    if name == "ambigdocs": assert q.meta["variant"] == "ramdocs" and [p.wikipage for p in q.qa_pairs] == ["Osk (town)", "Osk (ship)"] and len(q.supporting) == 1
+    if name == "musique":
+        assert q.answers == ("Venn", "O. Venn")
+        assert q.type == "3hop1"
+        assert [s.support_id for s in q.decomposition] == [q.paragraphs[0].id, ""]
+    if name == "ambigdocs":
+        assert q.meta["variant"] == "ramdocs"
+        assert [p.wikipage for p in q.qa_pairs] == ["Osk (town)", "Osk (ship)"]
+        assert len(q.supporting) == 1
     if name == "asqa": assert q.qa_pairs[0].answers == ("12", "twelve") and q.long_answers == ("Osk has 12.",) and q.supporting
     if name == "qampari": assert q.answer_groups == (("A", "Aa"), ("B",)) and q.answers == ("A", "B")
     if name == "eli5": assert q.claims == ("One.", "Two.", "Three.") and q.long_answers == ("Because.",)
@@ -67,13 +120,46 @@ def test_asqa_file_holds_its_splits(put):
 
 
 def test_ambigdocs_own_format(put):
-    put("ambigdocs_dev.json", json.dumps([{"qid": 7, "ambiguous_entity": "Osk", "question": "Q?", "documents": [{"title": "Osk (town)", "text": "t", "pid": 1, "answer": "12"}, {"title": "Osk (ship)", "text": "s", "pid": 2, "answer": "1931"}]}]))
+    put(
+        "ambigdocs_dev.json",
+        json.dumps(
+            [
+                {
+                    "qid": 7,
+                    "ambiguous_entity": "Osk",
+                    "question": "Q?",
+                    "documents": [
+                        {"title": "Osk (town)", "text": "t", "pid": 1, "answer": "12"},
+                        {"title": "Osk (ship)", "text": "s", "pid": 2, "answer": "1931"},
+                    ],
+                }
+            ]
+        ),
+    )
     q, = load("ambigdocs", put.folder)
     assert q.id == "ambigdocs-7" and q.answers == ("12", "1931") and len(q.supporting) == 2
 
 
 def test_korquad(put):
-    put("KorQuAD_v1.0_dev.json", json.dumps({"version": "v", "data": [{"title": "시_계", "paragraphs": [{"context": "오토가 시계를 고친다.", "qas": [{"id": "k", "question": "누가 고치나?", "answers": [{"text": "오토", "answer_start": 0}]}]}]}]}))
+    put(
+        "KorQuAD_v1.0_dev.json",
+        json.dumps(
+            {
+                "version": "v",
+                "data": [
+                    {
+                        "title": "시_계",
+                        "paragraphs": [
+                            {
+                                "context": "오토가 시계를 고친다.",
+                                "qas": [{"id": "k", "question": "누가 고치나?", "answers": [{"text": "오토", "answer_start": 0}]}],
+                            }
+                        ],
+                    }
+                ],
+            }
+        ),
+    )
     q, = load("korquad", put.folder)
     assert q.lang == "ko" and q.answers == ("오토",) and q.paragraphs[0].title == "시 계"
 
@@ -125,10 +211,15 @@ def test_a_bom_and_blank_lines_are_fine(put):
 
 def test_what_does_not_exist(put):
     put("musique.dev.jsonl", SHAPES["musique"])
-    for wrong, message in ((lambda: load("musiqe", put.folder), "did you mean 'musique'"), (lambda: load("musique", put.folder / "no"), "no folder 'no'"),
-                           (lambda: load("musique", put.folder, "train"), "no train questions of 'musique'"), (lambda: load("musique", put.folder, n=0), "at least 1"),
-                           (lambda: load("musique", put.folder, "tset"), "did you mean 'test'")):
-        with pytest.raises(UsageError, match=message): wrong()
+    for wrong, message in (
+        (lambda: load("musiqe", put.folder), "did you mean 'musique'"),
+        (lambda: load("musique", put.folder / "no"), "no folder 'no'"),
+        (lambda: load("musique", put.folder, "train"), "no train questions of 'musique'"),
+        (lambda: load("musique", put.folder, n=0), "at least 1"),
+        (lambda: load("musique", put.folder, "tset"), "did you mean 'test'"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            wrong()
 
 
 def test_two_files_that_fit(put):
@@ -173,8 +264,14 @@ def test_corpora(put):
     first, second = read_corpus(path)
     assert first == Passage("p", "Osk", "A town.") and first.contents == "Osk\nA town." and second.contents == "It rained."
     assert second.id == list(read_corpus(path))[1].id
-    for rows, message in (([{"title": "Osk"}], "line 1: field 'text' is missing"), ([{"text": " "}], "field 'text' is empty"), (["{"], "line 1: not JSON"), ([], "no passages in it")):
-        with pytest.raises(UsageError, match=message): list(read_corpus(put("bad.jsonl", *rows)))
+    for rows, message in (
+        ([{"title": "Osk"}], "line 1: field 'text' is missing"),
+        ([{"text": " "}], "field 'text' is empty"),
+        (["{"], "line 1: not JSON"),
+        ([], "no passages in it"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            list(read_corpus(put("bad.jsonl", *rows)))
     with pytest.raises(UsageError, match="no file 'nowhere.jsonl'"): list(read_corpus(put.folder / "nowhere.jsonl"))
 
 
@@ -190,7 +287,8 @@ def test_exemplars_come_from_the_training_side(put):
 # -- the real files
 
 SIZES = dict(
-    real=dict(hotpotqa=375, musique=135, ambigdocs=339, asqa=681, qampari=670, eli5=662, strategyqa=148, musique_questions=1626) | {"2wiki": 471, "2wiki_hippo": 273},
+    real=dict(hotpotqa=375, musique=135, ambigdocs=339, asqa=681, qampari=670, eli5=662, strategyqa=148, musique_questions=1626)
+    | {"2wiki": 471, "2wiki_hippo": 273},
     twin={name: 40 for name in CORPORA},
 )
 
@@ -221,7 +319,14 @@ def test_real_originals_give_the_same_questions():
         assert own.keys() & keyed.keys()
         for i in own.keys() & keyed.keys():
             a, b = own[i], keyed[i]
-            assert (a.question, a.answers, a.paragraphs, a.supporting, a.decomposition, a.facts) == (b.question, b.answers, b.paragraphs, b.supporting, b.decomposition, b.facts)
+            assert (a.question, a.answers, a.paragraphs, a.supporting, a.decomposition, a.facts) == (
+                b.question,
+                b.answers,
+                b.paragraphs,
+                b.supporting,
+                b.decomposition,
+                b.facts,
+            )
     assert len(load("2wiki", REAL / "original")) == 50 and len(load("korquad", REAL / "original")) == 5774
 
 

@@ -18,7 +18,18 @@ from treekit.analysis.seeded_faults import confusion, seed_faults
 from treekit.core.llm import CallFailed
 from treekit.core.method import Trace, Usage
 from treekit.scoring.outcome_prompt import OUTCOMES
-from treekit.analysis.outcomes import ANNOTATION_FIELDS, NO_ANSWER, agreement, by_annotators, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation
+from treekit.analysis.outcomes import (
+    ANNOTATION_FIELDS,
+    NO_ANSWER,
+    agreement,
+    by_annotators,
+    by_judge,
+    by_rule,
+    calls_of,
+    raters,
+    read_annotations,
+    write_annotation,
+)
 from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
@@ -162,7 +173,10 @@ class Judge(FakeChat):
                                             ("I'd call it\nLabel Ambiguity", "Label Ambiguity"), ("Hm.", "")])
 def test_a_judge_is_read_tolerantly(reply, outcome):
     chat = Judge(reply)
-    assert by_judge([row(), row("q2", error="timeout")], load_profile("offline"), chat=chat, store=Store(), progress=False) == [outcome, NO_ANSWER]
+    assert by_judge([row(), row("q2", error="timeout")], load_profile("offline"), chat=chat, store=Store(), progress=False) == [
+        outcome,
+        NO_ANSWER,
+    ]
     [asked] = chat.texts
     assert all(piece in asked for piece in (WHEN.question, "Tarn", "Orlund", "Edda Voss founded it.", *OUTCOMES))
 

@@ -39,14 +39,17 @@ def test_sentences_of_a_pool_are_its_passages_cut():
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("dataset", ["hotpotqa", "2wiki"])
 def test_the_printed_f1_is_in_sentences_and_words(source, dataset):
-    "Vanilla's F1 depends on the data alone: with sentences it comes within five points of the printed value on our sample, and nearer than with passages."
+    ("Vanilla's F1 depends on the data alone: with sentences it comes within five points of the printed value on our sample, and nearer "
+     "than with passages.")
     questions = load(dataset, str(folder_of(source)), n=150)
     def f1(qs): return 100 * next(r["value"] for r in vanilla(qs).score(evidence.facts_f1))
     sentences, passages = f1([evidence.by_sentence(q) for q in questions]), f1(questions)
     assert 0 < sentences < 100
     assert sentences != passages
     if source == "twin": return
-    printed = next(r["value"] for r in published("arise", "table1") if (r["method"], r["dataset"], r["metric"]) == ("Vanilla", PRINTED[dataset], "F1"))
+    printed = next(
+        r["value"] for r in published("arise", "table1") if (r["method"], r["dataset"], r["metric"]) == ("Vanilla", PRINTED[dataset], "F1")
+    )
     assert abs(sentences - printed) < 5
     assert dataset == "hotpotqa" or abs(sentences - printed) < abs(passages - printed)
 

@@ -6,7 +6,21 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError
-from treekit.training.sft import Diverged, TrainingExample, Recipe, adapted, batches, encode, generate, load_checkpoint, load_weights, pinned, sft_loss, train, trainable
+from treekit.training.sft import (
+    Diverged,
+    TrainingExample,
+    Recipe,
+    adapted,
+    batches,
+    encode,
+    generate,
+    load_checkpoint,
+    load_weights,
+    pinned,
+    sft_loss,
+    train,
+    trainable,
+)
 from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
 from treekit.training.router_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split
 from treekit.papers.rdr2.router import FORMATS, RST, light_nodes
@@ -15,7 +29,10 @@ from treekit.world.generate import World
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-TEXTS = [f"{n}: The {a} of {b}" for n, (a, b) in enumerate((a, b) for a in "dam house tower bridge".split() for b in "Mole Tanecenza Runess".split())]
+TEXTS = [
+    f"{n}: The {a} of {b}"
+    for n, (a, b) in enumerate((a, b) for a in "dam house tower bridge".split() for b in "Mole Tanecenza Runess".split())
+]
 TOKENIZER = tokenizer_of(TEXTS * 2, 350)
 DATA = encode(TOKENIZER, [TrainingExample(f"s{n}", t, " ".join(t.split()[:3])) for n, t in enumerate(TEXTS)])
 
@@ -37,7 +54,9 @@ def test_a_step_of_all_weights_changes_all_of_them():
 
 def test_a_step_of_lora_changes_the_adapters_alone():
     model = adapted(llama(), Recipe(rank=8, alpha=16))
-    assert {k.rsplit(".", 3)[1] for k in trainable(model)} == {"lora_A", "lora_B"} and model.peft_config["default"].r == 8 and model.peft_config["default"].lora_alpha == 16
+    assert {k.rsplit(".", 3)[1] for k in trainable(model)} == {"lora_A", "lora_B"}
+    assert model.peft_config["default"].r == 8
+    assert model.peft_config["default"].lora_alpha == 16
     assert {k.split(".")[-4] for k in trainable(model)} == {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"}
     before = weights(model)
     train(model, DATA[:8], Recipe(lr=1e-3, epochs=2))
@@ -57,7 +76,8 @@ def test_twenty_steps_lower_the_loss():
 # ---- the loss ----
 
 def test_the_prompt_is_no_target():
-    "Equal to the library's loss with masked labels; the gradient, too; and nothing is asked of the prompt's last token but the first of the target."
+    ("Equal to the library's loss with masked labels; the gradient, too; and nothing is asked of the prompt's last token but the first of "
+     "the target.")
     model, one = llama(), DATA[3]
     ids = torch.tensor([one.tokens])
     labels = ids.clone()
@@ -132,7 +152,8 @@ def test_a_loss_that_is_no_number_stops_it(tmp_path):
     def sick(model, batch):
         left[0] -= 1
         return sft_loss(model, batch) * (float("nan") if left[0] < 0 else 1)
-    with pytest.raises(Diverged, match=r"step 4: the loss is nan; the batch was (s\d+, ){3}s\d+") as e: train(llama(), DATA, recipe, tmp_path, loss=sick)
+    with pytest.raises(Diverged, match=r"step 4: the loss is nan; the batch was (s\d+, ){3}s\d+") as e:
+        train(llama(), DATA, recipe, tmp_path, loss=sick)
     due = batches([len(e.tokens) for e in DATA], 4, 4, 0)[3]
     assert all(DATA[i].id in str(e.value) for i in due) and "lower lr" in str(e.value)
     assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 3  # the sound one stays
@@ -142,8 +163,10 @@ def test_a_checkpoint_that_does_not_fit(tmp_path):
     recipe = Recipe("full", lr=1e-3, epochs=1, batch=4, save_every=1)
     train(llama(), DATA, recipe, tmp_path)
     wider = tiny_model(TOKENIZER, width=48, layers=2, heads=2, inner=64)
-    with pytest.raises(UsageError, match=r"embed_tokens.weight is \(\d+, 32\) there and \(\d+, 48\) here"): train(wider, DATA, recipe, tmp_path)
-    with pytest.raises(UsageError, match=r"lacks model.layers.2"): train(tiny_model(TOKENIZER, width=32, layers=3, heads=2, inner=64), DATA, recipe, tmp_path)
+    with pytest.raises(UsageError, match=r"embed_tokens.weight is \(\d+, 32\) there and \(\d+, 48\) here"):
+        train(wider, DATA, recipe, tmp_path)
+    with pytest.raises(UsageError, match=r"lacks model.layers.2"):
+        train(tiny_model(TOKENIZER, width=32, layers=3, heads=2, inner=64), DATA, recipe, tmp_path)
     with pytest.raises(UsageError, match="another training"): train(llama(), DATA, replace(recipe, lr=2e-3), tmp_path)
     with pytest.raises(UsageError, match="which the model doesn't train"): load_weights(adapted(llama(), Recipe()), weights(llama()))
     (tmp_path / "checkpoint.pt").write_bytes(b"half a file")
@@ -193,7 +216,9 @@ def test_two_processes_give_the_same_bits():
 
 # ---- the router's samples and scores ----
 
-TREE = "0: Mole\n\t1: ==History==\n\t\t2: A dam of 1883.\n\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many.\n\t6: ==Empty parent==\n\t\t7: ===Below===\n\t\t\t8: Deep text."
+TREE = ("0: Mole\n\t1: ==History==\n\t\t2: A dam of 1883.\n\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many.\n\t6: ==Empty "
+        "parent==\n\t\t7: ===Below===\n\t\t\t8: Deep text.")
+
 
 def view(*behaviours, lit=(2, 3), id="q/d"): return Sample(id, "When?", TREE, lit, behaviours)
 
@@ -245,7 +270,8 @@ def test_splits_keep_questions_together():
 
 
 def test_the_worlds_gold():
-    "The asked entity's paragraph is answered with where it is visible, its heading expanded where it is folded, and other pages are refused."
+    ("The asked entity's paragraph is answered with where it is visible, its heading expanded where it is folded, and other pages are "
+     "refused.")
     world = World(0, 200)
     gold, seen = Gold(world), set()
     for q in world.dataset("asqa", 12, "train"):
@@ -257,7 +283,8 @@ def test_the_worlds_gold():
                 s = gold.label(q, light_nodes(tree, [node]))
                 assert node in s.ids("ANSWER") and s.kind == "ANSWER"
                 other = [n.id for n in tree.nodes if n.type == "content" and n.parent not in {tree[i].parent for i in nodes}]
-                if other: assert (e := gold.label(q, light_nodes(tree, other[:1]))).kind == "EXPAND" and tree[node].parent in e.ids("EXPAND")
+                if other:
+                    assert (e := gold.label(q, light_nodes(tree, other[:1]))).kind == "EXPAND" and tree[node].parent in e.ids("EXPAND")
         stranger = next(t for i, t in gold.trees.items() if i not in holders)
         assert gold.label(q, RST(stranger, stranger.content(stranger.headings[1]))).kind == "REFUSE"
 
@@ -265,7 +292,16 @@ def test_the_worlds_gold():
 def test_curation_leaves_out_what_it_cannot_read():
     import asyncio
     from treekit.core.llm import Completion
-    replies = iter(['[{"id": 2, "tag": "answer", "explanation": "it says so"}, {"id": 4, "tag": "expand", "explanation": "names"}]', "Cannot answer", "I think so", '[{"id": 5, "tag": "answer", "explanation": "hidden"}]'])
+
+    replies = iter(
+        [
+            '[{"id": 2, "tag": "answer", "explanation": "it says so"}, {"id": 4, "tag": "expand", "explanation": "names"}]',
+            "Cannot answer",
+            "I think so",
+            '[{"id": 5, "tag": "answer", "explanation": "hidden"}]',
+        ]
+    )
+
     class Scripted:
         model, endpoint, defaults = "scripted", "test", dict(temperature=0.0, max_tokens=100)
         async def complete(self, request):
@@ -286,7 +322,8 @@ def test_the_rows_are_the_printed_ones():
 
 
 def test_a_router_is_trained_kept_and_serves(monkeypatch, tmp_path):
-    "All of the tiny preset with thirty samples: lessons, LoRA, all weights, looks while training; found again; and a routing call answered in either format."
+    ("All of the tiny preset with thirty samples: lessons, LoRA, all weights, looks while training; found again; and a routing call "
+     "answered in either format.")
     import asyncio
     import treekit.training.router as t
     from treekit.papers.rdr2.router import ROUTE
@@ -299,12 +336,17 @@ def test_a_router_is_trained_kept_and_serves(monkeypatch, tmp_path):
         made = {name: t._trained(name, 0) for name in (t.CURVE, "enclose prompt, base, full, epoch 7.0")}
         assert all(len(r["outputs"]) == len(t.tiny_samples()["test"]) for r in made.values())
         log = made[t.CURVE]["log"]
-        assert len(log) == math.ceil(5 * len(t.tiny_samples()["train"]) / 8) and "ANS-F1" in log[-1] and sum("ANS-F1" in row for row in log) >= 2 and log[-1]["loss"] < log[0]["loss"]
+        assert len(log) == math.ceil(5 * len(t.tiny_samples()["train"]) / 8)
+        assert "ANS-F1" in log[-1]
+        assert sum("ANS-F1" in row for row in log) >= 2
+        assert log[-1]["loss"] < log[0]["loss"]
         monkeypatch.setattr(t, "train", None)  # from here on nothing is trained
         assert t._trained(t.CURVE, 0) == made[t.CURVE] == t.routers([(t.CURVE, 0)])[0]
         router = t.TrainedRouter.tiny(t.CURVE)
         s = t.tiny_samples()["test"][0]
         monkeypatch.setattr(t, "generate", lambda *_: ["<answer>2: other words</answer>\n<expand>77: nothing</expand>"])
-        reply = asyncio.run(router.complete(ROUTE["enclose"](question=s.question, document="0: T\n\t1: ==H==\n\t\t2: The words of this line")))[0].text
+        reply = asyncio.run(
+            router.complete(ROUTE["enclose"](question=s.question, document="0: T\n\t1: ==H==\n\t\t2: The words of this line"))
+        )[0].text
         assert reply == "[ANSWER] 2: The words of this line\n[EXPAND] 77: nothing"
     finally: t.tiny_samples.cache_clear()

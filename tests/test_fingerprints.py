@@ -57,7 +57,11 @@ def test_a_method_on_a_real_model_does_not_depend_on_the_offline_one():
 
 def test_what_was_found_is_kept_and_a_torn_file_is_made_again(tmp_path):
     code = "from treekit.core.fingerprints import code_fingerprint\nprint(code_fingerprint('treekit.core.store'))"
-    def ask(): return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**env, "TREEKIT_HOME": str(tmp_path)}).stdout
+    def ask():
+        return subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**env, "TREEKIT_HOME": str(tmp_path)}
+        ).stdout
+
     env = dict(os.environ)
     first = ask()
     [kept] = (tmp_path / "code").glob("*.json")

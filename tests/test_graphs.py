@@ -1,4 +1,6 @@
-"HippoRAG and GraphRAG on graphs made by hand: what stands in the graph, what a walk finds, what is asked and paid, and what nonsense does to it."
+("HippoRAG and GraphRAG on graphs made by hand: what stands in the graph, what a walk finds, what is asked and paid, and what nonsense "
+ "does to it.")
+
 import asyncio, json, os, random, subprocess, sys, time
 from collections import Counter
 from pathlib import Path
@@ -224,7 +226,12 @@ def test_a_community_too_large_for_a_prompt_is_reported_from_its_parts(monkeypat
                 return request.prompt.format.render(dict(entities=[],
                                                          relations=[dict(source=s, target=o, description=f"{s} {r} {o} " + "so " * 20,
                                                              strength=5) for s, r, o in facts[about]]))
-            return super().reply(request, sample) if request.prompt.task != "report_community" else request.prompt.format.render(dict(title="Part", summary="small", rating=1, findings=[]))
+            return (
+                super().reply(request, sample)
+                if request.prompt.task != "report_community"
+                else request.prompt.format.render(dict(title="Part", summary="small", rating=1, findings=[]))
+            )
+
     hierarchy = [Community(0, 0, None, tuple(range(12))), *(Community(1 + k, 1, 0, tuple(range(4 * k, 4 * k + 4))) for k in range(3))]
     monkeypatch.setattr(graphrag_index, "communities", lambda *a: hierarchy)
     result = go(GraphRAG(report_tokens=250), chat := Big(), ["Where is n1?"], pages)
@@ -276,7 +283,8 @@ def test_a_server_that_is_gone_stops_the_index():
 @pytest.mark.parametrize("method", [HippoRAG(rounds=1), GraphRAG(), GraphRAG("global")])
 def test_all_nonsense_falls_back_and_says_so(method):
     class Refusing(Reader):
-        def reply(self, request, sample): return super().reply(request, sample) if request.prompt.task in ("thought", "answer_short", "name_entities") else "No."
+        def reply(self, request, sample):
+            return super().reply(request, sample) if request.prompt.task in ("thought", "answer_short", "name_entities") else "No."
     [row] = go(method, Refusing()).rows
     assert not row.error and any("similarity" in n or "no report helps" in n for node in row.trace.nodes for n in node.notes)
 

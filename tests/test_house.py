@@ -5,7 +5,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-MODULES = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in sorted((ROOT / "treekit").rglob("*.py")) if p.name not in ("__init__.py", "_modidx.py")}
+MODULES = {
+    ".".join(p.relative_to(ROOT).with_suffix("").parts): p
+    for p in sorted((ROOT / "treekit").rglob("*.py"))
+    if p.name not in ("__init__.py", "_modidx.py")
+}
 FLOORS = [  # a package may import from lower floors and from itself; on its own floor only what BESIDE names
     {"config", "language"},
     {"core"},
@@ -23,7 +27,24 @@ BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"registry"
           "reproduce": {"inventory", "records", "kernels"}, "estimate": {"inventory", "reproduce"},
           "cli": {"registry", "inventory", "reproduce", "estimate", "doctor", "ask"}}
 OFFLINE = {"treekit.experiments.provide"}  # who may name the offline models, beside their own package and `training`
-HEAVY = {"torch", "stanza", "pyserini", "jnius", "transformers", "sentence_transformers", "openai", "pandas", "matplotlib", "seaborn", "scipy", "bm25s", "numba", "datasets", "kiwipiepy", "networkx"}
+HEAVY = {
+    "torch",
+    "stanza",
+    "pyserini",
+    "jnius",
+    "transformers",
+    "sentence_transformers",
+    "openai",
+    "pandas",
+    "matplotlib",
+    "seaborn",
+    "scipy",
+    "bm25s",
+    "numba",
+    "datasets",
+    "kiwipiepy",
+    "networkx",
+}
 
 
 def package_of(module):
@@ -35,7 +56,10 @@ def package_of(module):
 def imports(path, module):
     "(line, kit module) for each import of a file, inside functions too, and for each name of a kit module that stands in a string."
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    known = {*MODULES, *(".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "treekit").rglob("__init__.py"))} - {"treekit", "treekit.papers"}
+    known = {*MODULES, *(".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "treekit").rglob("__init__.py"))} - {
+        "treekit",
+        "treekit.papers",
+    }
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import): names = [a.name for a in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -50,8 +74,10 @@ def complaint(module, other):
     "Which rule an import breaks; empty: none."
     mine, its = package_of(module), package_of(other)
     if mine == its: return ""
-    if its == "offline" and mine != "training" and module not in OFFLINE: return "only experiments.provide and training name the offline models"
-    if mine == "offline" and its not in ("config", "language", "core", "corpora", "world"): return "offline knows language, core, corpora and world"
+    if its == "offline" and mine != "training" and module not in OFFLINE:
+        return "only experiments.provide and training name the offline models"
+    if mine == "offline" and its not in ("config", "language", "core", "corpora", "world"):
+        return "offline knows language, core, corpora and world"
     if FLOOR[its] > FLOOR[mine]: return f"{its} is above {mine}"
     if FLOOR[its] == FLOOR[mine] and its not in BESIDE.get(mine, ()): return f"{its} and {mine} stand side by side"
     return ""
@@ -64,7 +90,11 @@ def broken_rules():
 
 def every_file():
     "Module -> file, packages' own `__init__`s included."
-    fronts = {".".join(p.parent.relative_to(ROOT).parts): p for p in (ROOT / "treekit").rglob("__init__.py") if p.parent.name not in ("treekit", "papers")}
+    fronts = {
+        ".".join(p.parent.relative_to(ROOT).parts): p
+        for p in (ROOT / "treekit").rglob("__init__.py")
+        if p.parent.name not in ("treekit", "papers")
+    }
     return MODULES | fronts
 
 
@@ -88,18 +118,21 @@ def test_no_circles():
 
 
 def test_every_module_comes_from_a_notebook_of_its_package():
-    "nbs/<n>_<package>/<m>_<module>.ipynb, numbered in reading order: a module imports within its package only from notebooks before its own."
+    ("nbs/<n>_<package>/<m>_<module>.ipynb, numbered in reading order: a module imports within its package only from notebooks before its "
+     "own.")
     place = {}
     for notebook in sorted((ROOT / "nbs").rglob("*.ipynb")):
         for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-            if exported := re.search(r"^#\|\s*default_exp\s+(\S+)", "".join(cell["source"]), re.M): place[f"treekit.{exported[1]}"] = notebook.relative_to(ROOT / "nbs")
+            if exported := re.search(r"^#\|\s*default_exp\s+(\S+)", "".join(cell["source"]), re.M):
+                place[f"treekit.{exported[1]}"] = notebook.relative_to(ROOT / "nbs")
     place = {m: p for m, p in place.items() if not m.endswith("__init__")}
     assert set(place) == set(MODULES)
     for module, notebook in place.items():
         folders = [re.sub(r"^\d+_", "", part) for part in (*notebook.parent.parts, notebook.stem)]
         assert "treekit." + ".".join(folders) == module, notebook
         for _, other in imports(MODULES[module], module):
-            if other in place and package_of(other) == package_of(module): assert place[other] <= notebook, f"{module} imports {other}, whose notebook comes later"
+            if other in place and package_of(other) == package_of(module):
+                assert place[other] <= notebook, f"{module} imports {other}, whose notebook comes later"
 
 
 def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
@@ -111,8 +144,16 @@ def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
 
 
 def test_light_modules_load_nothing_heavy():
-    light = [m for m in MODULES if package_of(m) not in ("training", "analysis", "figures") or m in ("treekit.training.router", "treekit.training.navigator")]
-    code = "import sys, importlib\n" + "".join(f"importlib.import_module('{m}')\n" for m in light) + f"print(*sorted(set(sys.modules) & {HEAVY!r}))"
+    light = [
+        m
+        for m in MODULES
+        if package_of(m) not in ("training", "analysis", "figures") or m in ("treekit.training.router", "treekit.training.navigator")
+    ]
+    code = (
+        "import sys, importlib\n"
+        + "".join(f"importlib.import_module('{m}')\n" for m in light)
+        + f"print(*sorted(set(sys.modules) & {HEAVY!r}))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout.split() == []
 
@@ -130,7 +171,12 @@ def code_cells():
 def test_no_line_is_wider_than_140_characters():
     "Of code: modules, tests, code cells."
     files = [*MODULES.values(), *sorted((ROOT / "tests").rglob("*.py"))]
-    wide = [f"{f.relative_to(ROOT)}:{n}" for f in files for n, line in enumerate(f.read_text(encoding="utf-8").splitlines(), 1) if len(line) > 140]
+    wide = [
+        f"{f.relative_to(ROOT)}:{n}"
+        for f in files
+        for n, line in enumerate(f.read_text(encoding="utf-8").splitlines(), 1)
+        if len(line) > 140
+    ]
     wide += [where for where, source, _ in code_cells() if any(len(line) > 140 for line in source.splitlines())]
     assert wide == []
 
@@ -149,9 +195,22 @@ IDEAS = {  # public names that stand in several packages, each because it is one
     "READ": "the prompt with which passages are read",
     "NO_FACTS": "what is said where nothing was found: ARISE asks for it, the offline model says it",
     # a step of a method, and the offline model's way to do it
-    "decompose": "", "integrate_answer": "", "next_sentence": "", "reformulate": "", "resolve": "",
+    "decompose": "",
+    "integrate_answer": "",
+    "next_sentence": "",
+    "reformulate": "",
+    "resolve": "",
     # the same notions of a text by rules, by the Korean rules, by the parser
-    "Entity": "", "Relation": "", "RELATIONS": "", "Sentence": "", "Span": "", "Token": "", "sentences": "", "spans": "", "stated": "", "subject": "",
+    "Entity": "",
+    "Relation": "",
+    "RELATIONS": "",
+    "Sentence": "",
+    "Span": "",
+    "Token": "",
+    "sentences": "",
+    "spans": "",
+    "stated": "",
+    "subject": "",
     "answer": "the answer to one question",
 }
 
@@ -193,7 +252,11 @@ def test_the_picture_in_the_readme_is_the_house():
 def test_each_package_opens_with_a_notebook():
     "It says what lives there: it names every module of its package."
     for package in sorted(FLOOR):
-        folders = [f for f in (ROOT / "nbs").rglob("*") if f.is_dir() and ".".join(re.sub(r"^\d+_", "", p) for p in f.relative_to(ROOT / "nbs").parts) == package]
+        folders = [
+            f
+            for f in (ROOT / "nbs").rglob("*")
+            if f.is_dir() and ".".join(re.sub(r"^\d+_", "", p) for p in f.relative_to(ROOT / "nbs").parts) == package
+        ]
         if not (ROOT / "treekit" / Path(*package.split("."))).is_dir(): continue  # a module of its own, at the top
         index = folders[0] / "index.ipynb"
         text = index.read_text(encoding="utf-8")
@@ -206,7 +269,8 @@ def test_no_path_and_no_key_in_a_committed_file():
     key = re.compile(r"sk-[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{20,}")
     found = []
     for file in tracked():
-        if file.suffix not in {".ipynb", ".py", ".md", ".csv", ".html", ".svg", ".toml", ".ini", ".json"} or file == Path(__file__): continue
+        if file.suffix not in {".ipynb", ".py", ".md", ".csv", ".html", ".svg", ".toml", ".ini", ".json"} or file == Path(__file__):
+            continue
         text = file.read_text(errors="replace")
         found += [f"{file.relative_to(ROOT)}: {m[0]}" for m in (path.search(text), key.search(text)) if m]
     assert found == []
@@ -228,13 +292,22 @@ def test_no_bar_is_kept_in_a_notebook():
 
 def test_no_error_stream_is_kept_in_a_notebook():
     "What goes there is bars and warnings: timings, and the paths of libraries."
-    kept = [p.relative_to(ROOT).as_posix() for p in sorted((ROOT / "nbs").rglob("*.ipynb")) if any(o.get("name") == "stderr" for c in json.loads(p.read_text())["cells"] for o in c.get("outputs", ()))]
+    kept = [
+        p.relative_to(ROOT).as_posix()
+        for p in sorted((ROOT / "nbs").rglob("*.ipynb"))
+        if any(o.get("name") == "stderr" for c in json.loads(p.read_text())["cells"] for o in c.get("outputs", ()))
+    ]
     assert kept == []
 
 
 def test_no_percent_mark_is_left_in_a_cell():
     "A cell mark of the percent format inside a cell means that a conversion swallowed the cells after it."
-    left = [f"{p.relative_to(ROOT)}: {m[0]}" for p in sorted((ROOT / "nbs").rglob("*.ipynb")) for c in json.loads(p.read_text())["cells"] if (m := re.search(r"^# ?%.*", "".join(c["source"]), re.M))]
+    left = [
+        f"{p.relative_to(ROOT)}: {m[0]}"
+        for p in sorted((ROOT / "nbs").rglob("*.ipynb"))
+        for c in json.loads(p.read_text())["cells"]
+        if (m := re.search(r"^# ?%.*", "".join(c["source"]), re.M))
+    ]
     assert left == []
 
 

@@ -1,4 +1,6 @@
-"The iterative baselines over the OpenAI protocol: each makes the calls and searches that its paper prescribes, in number and order, by the store's record."
+("The iterative baselines over the OpenAI protocol: each makes the calls and searches that its paper prescribes, in number and order, by "
+ "the store's record.")
+
 import re
 
 import pytest

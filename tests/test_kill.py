@@ -25,7 +25,10 @@ def contents(path):
     with Store(path) as store:
         calls = {key: json.loads(text)["text"] for key, text in store.db.execute("SELECT key, completion FROM calls")}
         predictions = {key: store.get_prediction(key) for key, in store.db.execute("SELECT key FROM predictions").fetchall()}
-        usage = [{k: u[k] for k in ("method", "dataset", "question", "calls", "tokens_in", "tokens_out", "cost_original")} for u in store.usage(by=("method", "dataset", "question"))]
+        usage = [
+            {k: u[k] for k in ("method", "dataset", "question", "calls", "tokens_in", "tokens_out", "cost_original")}
+            for u in store.usage(by=("method", "dataset", "question"))
+        ]
         return calls, predictions, usage
 
 

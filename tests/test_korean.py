@@ -18,11 +18,32 @@ def nfd(text): return unicodedata.normalize("NFD", text)
 
 # ---------------------------------------------------------------- particles
 
-@pytest.mark.parametrize("word, pair, said", [
-    ("영화", "은/는", "영화는"), ("소설", "은/는", "소설은"), ("1974", "이/가", "1974가"), ("3", "을/를", "3을"), ("100", "은/는", "100은"), ("1만", "을/를", "1만을"), ("1,000", "으로/로", "1,000으로"),
-    ("서울", "으로/로", "서울로"), ("부산", "으로/로", "부산으로"), ("BMW", "과/와", "BMW와"), ("FBI", "이/가", "FBI가"), ("KBL", "은/는", "KBL은"), ("Seoul", "으로/로", "Seoul로"),
-    ("〈등불〉", "은/는", "〈등불〉은"), ("서울(Seoul)", "은/는", "서울(Seoul)은"), ("“영화”", "이다/다", "“영화”다"), ("값", "이/가", "값이"), ("50%", "을/를", "50%를"), ("#1", "은/는", "#1은(는)"),
-    ("[ANS_1]", "으로/로", "[ANS_1](으)로"), ("", "은/는", "은(는)")])
+@pytest.mark.parametrize(
+    "word, pair, said",
+    [
+        ("영화", "은/는", "영화는"),
+        ("소설", "은/는", "소설은"),
+        ("1974", "이/가", "1974가"),
+        ("3", "을/를", "3을"),
+        ("100", "은/는", "100은"),
+        ("1만", "을/를", "1만을"),
+        ("1,000", "으로/로", "1,000으로"),
+        ("서울", "으로/로", "서울로"),
+        ("부산", "으로/로", "부산으로"),
+        ("BMW", "과/와", "BMW와"),
+        ("FBI", "이/가", "FBI가"),
+        ("KBL", "은/는", "KBL은"),
+        ("Seoul", "으로/로", "Seoul로"),
+        ("〈등불〉", "은/는", "〈등불〉은"),
+        ("서울(Seoul)", "은/는", "서울(Seoul)은"),
+        ("“영화”", "이다/다", "“영화”다"),
+        ("값", "이/가", "값이"),
+        ("50%", "을/를", "50%를"),
+        ("#1", "은/는", "#1은(는)"),
+        ("[ANS_1]", "으로/로", "[ANS_1](으)로"),
+        ("", "은/는", "은(는)"),
+    ],
+)
 def test_particles_follow_the_last_sound(word, pair, said):
     assert josa(word, pair) == said
 
@@ -43,14 +64,20 @@ def test_particles_spacing_and_encoding_make_no_difference():
 def test_the_passages_language_chooses_the_analyzer():
     ko, en = Passage("1", "서울", "서울은 대한민국의 수도이며 한강이 흐른다."), Passage("2", "Seoul", "Seoul (서울) is the capital of South Korea.")
     assert analyzer_for([ko, ko, en]) is korean and analyzer_for([en, en, ko]) is english
-    assert BM25([ko]).fingerprint.startswith("bm25(k1=0.9,b=0.4,korean)") and BM25([en]).fingerprint.startswith("bm25(k1=0.9,b=0.4,english)")
+    assert BM25([ko]).fingerprint.startswith("bm25(k1=0.9,b=0.4,korean)")
+    assert BM25([en]).fingerprint.startswith("bm25(k1=0.9,b=0.4,english)")
     assert [h.passage.id for h in BM25([ko, Passage("3", "부산", "부산은 항구 도시이다.")]).search(["항구는 어디에 있습니까?"])[0]] == ["3"]
 
 
 def test_lucene_ranks_as_memory_does(tmp_path, monkeypatch):
     from treekit.retrieval.lucene import Lucene
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    passages = [Passage(str(i), t, x) for i, (t, x) in enumerate([("등불", "등불은 소르에서 촬영되었다."), ("소르", "소르는 강가의 도시로 등대가 있다."), ("강", "강은 도시를 지난다.")])]
+    passages = [
+        Passage(str(i), t, x)
+        for i, (t, x) in enumerate(
+            [("등불", "등불은 소르에서 촬영되었다."), ("소르", "소르는 강가의 도시로 등대가 있다."), ("강", "강은 도시를 지난다.")]
+        )
+    ]
     queries = ["소르에서 촬영된 것은?", "도시를 지나는 강", "등대가 있는 곳은 어디인가요?", "", "xyz"]
     lucene, memory = Lucene(passages), BM25(passages)
     for a, b in zip(lucene.search(queries), memory.search(queries), strict=True):
@@ -60,7 +87,12 @@ def test_lucene_ranks_as_memory_does(tmp_path, monkeypatch):
 
 def test_morphemes_are_the_same_in_every_process():
     code = "from treekit.retrieval.bm25 import korean\nprint(korean('노르드비크에서 태어난 벨란토 스트란드는 1974년 3월 5일에 무엇을 발표했나요?'))"
-    outs = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**__import__("os").environ, "PYTHONHASHSEED": s}).stdout for s in "12"}
+    outs = {
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**__import__("os").environ, "PYTHONHASHSEED": s}
+        ).stdout
+        for s in "12"
+    }
     assert len(outs) == 1
 
 
@@ -80,22 +112,42 @@ def test_english_is_the_same_bytes():
     from treekit.world.generate import World
     w = World()
     assert digest(f"{p.id}|{p.title}|{p.text}" for p in w.passages()) == "6b76d73cf322eba0"
-    said = {name: digest(f"{q.id}|{q.question}|{q.answers}|{q.supporting}|{[(s.question, s.answer) for s in q.decomposition]}|{q.triples}|{[p.id for p in q.paragraphs]}" for q in w.dataset(name, 40))
-            for name in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa")}
-    assert said == {"hotpotqa": "e8392bb272447f0a", "musique": "be48e2a866171133", "2wiki": "6323057c374b72a0", "ambigdocs": "3cb2d3629646a470", "asqa": "3cb2d3629646a470", "qampari": "8fc4c9ddcc679878", "eli5": "4add404310163d7a", "strategyqa": "ff10e00d8e61da35"}
+    said = {
+        name: digest(
+            f"{q.id}|{q.question}|{q.answers}|{q.supporting}|{[(s.question, s.answer) for s in q.decomposition]}"
+            f"|{q.triples}|{[p.id for p in q.paragraphs]}"
+            for q in w.dataset(name, 40)
+        )
+        for name in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa")
+    }
+    assert said == {
+        "hotpotqa": "e8392bb272447f0a",
+        "musique": "be48e2a866171133",
+        "2wiki": "6323057c374b72a0",
+        "ambigdocs": "3cb2d3629646a470",
+        "asqa": "3cb2d3629646a470",
+        "qampari": "8fc4c9ddcc679878",
+        "eli5": "4add404310163d7a",
+        "strategyqa": "ff10e00d8e61da35",
+    }
 
 
 def test_every_particle_fits(world):
     "Behind every name, in articles and questions: the particle that its last sound asks for."
     import re
     from treekit.world.facts import make_block
-    texts = [p.text for p in world.passages()] + [q.question for k in ("single", "bridge", "comparison", "list", "compositional") for q in world.questions(k, 40)]
+
+    texts = [p.text for p in world.passages()] + [
+        q.question for k in ("single", "bridge", "comparison", "list", "compositional") for q in world.questions(k, 40)
+    ]
     names = sorted({world.w.name(e) for b in range(4) for e in make_block(0, b)}, key=len, reverse=True)
     pairs = {p: pair for pair in ("은/는", "을/를", "과/와", "으로/로", "이다/다") for p in pair.split("/")}
     behind = re.compile("(" + "|".join(map(re.escape, names)) + ")(〉?)(은|는|을|를|과|와|으로|로|이다|다)(?=[ ,.])")
     seen = 0
     for text in texts:
-        assert "{" not in text and "}" not in text and "(를)" not in text and "  " not in text and unicodedata.is_normalized("NFC", text), text
+        assert "{" not in text and "}" not in text and "(를)" not in text and "  " not in text and unicodedata.is_normalized("NFC", text), (
+            text
+        )
         for name, close, said in behind.findall(text):
             seen += 1
             assert josa(name, pairs[said]) == name + said, text
@@ -113,7 +165,9 @@ def test_the_two_sets_of_tree_of_question():
     from treekit.experiments.provide import load, load_corpus
     multihop, general = load("komultihop"), load("kogeneral", n=200)
     assert Counter(q.type for q in multihop) == dict.fromkeys(("bridging", "intersection", "comparison", "hybrid"), 50)
-    assert len({q.question for q in multihop}) == 200 and {q.lang for q in multihop + general} == {"ko"} and {q.lang for q in load("multihop", n=8)} == {"en"}
+    assert len({q.question for q in multihop}) == 200
+    assert {q.lang for q in multihop + general} == {"ko"}
+    assert {q.lang for q in load("multihop", n=8)} == {"en"}
     corpus = {p.id for p in load_corpus("komultihop")}
     for q in multihop:
         assert q.answers and q.decomposition and set(q.supporting) <= corpus and set(q.supporting) <= {p.id for p in q.paragraphs}
@@ -144,7 +198,10 @@ def test_queries_whose_nouns_carry_particles(world):
         return sum(q["title"] in [h.passage.title for h in hits] for q, hits in zip(queries, found)) / len(queries)
     scores = {a.__name__: recall(a) for a in (korean, morpheme_terms, syllable_pairs, spaced_words)}
     assert len(queries) == 120 and scores["korean"] >= .98, scores
-    assert scores["korean"] >= scores["syllable_pairs"] > scores["spaced_words"] + .1 and scores["morpheme_terms"] > scores["spaced_words"] + .1, scores
+    assert (
+        scores["korean"] >= scores["syllable_pairs"] > scores["spaced_words"] + 0.1
+        and scores["morpheme_terms"] > scores["spaced_words"] + 0.1
+    ), scores
 
 
 # ---------------------------------------------------------------- the offline reader
@@ -190,25 +247,72 @@ def test_who_asks_in_english_is_answered_in_english():
     assert HANDLERS["answer"](question="소르의 인구는?", documents=[])["answer"] == "알 수 없음"
     for odd in ("", "😀", "?", nfd("누가 썼나요?"), "韓國은 어디?", "BMW i5 가격대", "가" * 3000):
         for task, inputs in dict(answer={}, answer_ambiguous={}, subquestions=dict(phrase="소르", context=["소르: 소르는 도시이다."])).items():
-            assert HANDLERS[task](question=f"소르 {odd}", documents=[p, "소르: 소르는 도시이다. 인구는 3명이다."], **inputs) if task != "subquestions" else HANDLERS[task](question=f"소르 {odd}", **inputs)
+            assert (
+                HANDLERS[task](question=f"소르 {odd}", documents=[p, "소르: 소르는 도시이다. 인구는 3명이다."], **inputs)
+                if task != "subquestions"
+                else HANDLERS[task](question=f"소르 {odd}", **inputs)
+            )
         assert HANDLERS["subanswers"](questions=[f"소르 {odd}"], documents=["소르는 도시이다."])
 
 
 # ---------------------------------------------------------------- answers
 
-@pytest.mark.parametrize("answer, gold", [
-    ("노르드비크", "노르드비크"), (nfd("노르드비크"), "노르드비크"), ("노르드비크에서", "노르드비크"), ("노르드비크입니다.", "노르드비크"), ("노르드비크예요!", "노르드비크"), ("노르드비크였다", "노르드비크"),
-    ("노르드비크(Nordvik)", "노르드비크"), ("한국(韓國)", "한국"), ("〈빌려온 등불〉", "빌려 온 등불"), ("빌려온  등불 😀", "빌려 온 등불"), ("６１２００", "61,200명"), ("6만 1,200명", "61,200명"), ("육만천이백 명", "61,200명"),
-    ("61200명이다", "61,200명"), ("349만", "3,490,000명"), ("3억 5천만 원", "350,000,000원"), ("1974. 3. 5.", "1974년 3월 5일"), ("1974-03-05", "1974년 3월 5일"), ("1974년 3월 5일이다", "1974년 3월 5일"),
-    ("1974", "1974년"), ("1974년에", "1974년"), ("743km", "743킬로미터"), ("743 킬로미터", "743km"), ("세 명", "3명"), ("이천십오 년", "2015년"), ("50%", "50퍼센트"), ("BMW입니다", "BMW"), ("Seoul에서", "Seoul")])
+@pytest.mark.parametrize(
+    "answer, gold",
+    [
+        ("노르드비크", "노르드비크"),
+        (nfd("노르드비크"), "노르드비크"),
+        ("노르드비크에서", "노르드비크"),
+        ("노르드비크입니다.", "노르드비크"),
+        ("노르드비크예요!", "노르드비크"),
+        ("노르드비크였다", "노르드비크"),
+        ("노르드비크(Nordvik)", "노르드비크"),
+        ("한국(韓國)", "한국"),
+        ("〈빌려온 등불〉", "빌려 온 등불"),
+        ("빌려온  등불 😀", "빌려 온 등불"),
+        ("６１２００", "61,200명"),
+        ("6만 1,200명", "61,200명"),
+        ("육만천이백 명", "61,200명"),
+        ("61200명이다", "61,200명"),
+        ("349만", "3,490,000명"),
+        ("3억 5천만 원", "350,000,000원"),
+        ("1974. 3. 5.", "1974년 3월 5일"),
+        ("1974-03-05", "1974년 3월 5일"),
+        ("1974년 3월 5일이다", "1974년 3월 5일"),
+        ("1974", "1974년"),
+        ("1974년에", "1974년"),
+        ("743km", "743킬로미터"),
+        ("743 킬로미터", "743km"),
+        ("세 명", "3명"),
+        ("이천십오 년", "2015년"),
+        ("50%", "50퍼센트"),
+        ("BMW입니다", "BMW"),
+        ("Seoul에서", "Seoul"),
+    ],
+)
 def test_the_same_korean_answer(answer, gold):
     from treekit.scoring.short import cover_em, em, f1
+
     assert em(answer, gold) == f1(answer, gold) == cover_em(answer, gold) == 1
 
 
-@pytest.mark.parametrize("answer, gold", [("노르드비크강", "노르드비크"), ("3월", "3년"), ("612명", "12명"), ("1975년", "1974년"), ("아니요", "예"), ("", "노르드비크"), ("韓國", "한국"), ("😀", "예"), ("6만", "61,200명")])
+@pytest.mark.parametrize(
+    "answer, gold",
+    [
+        ("노르드비크강", "노르드비크"),
+        ("3월", "3년"),
+        ("612명", "12명"),
+        ("1975년", "1974년"),
+        ("아니요", "예"),
+        ("", "노르드비크"),
+        ("韓國", "한국"),
+        ("😀", "예"),
+        ("6만", "61,200명"),
+    ],
+)
 def test_another_korean_answer(answer, gold):
     from treekit.scoring.short import em, f1
+
     assert em(answer, gold) == 0 and f1(answer, gold) < 1
 
 

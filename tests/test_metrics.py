@@ -114,9 +114,14 @@ def test_the_profile_names_the_span_reader(tmp_path, capsys):
     named, stand_in = score(name), score("offline")
     assert m.span_reader(name, OfflineReader) is m.span_reader(name, OfflineReader) and "reason" not in named
     assert named["value"] == m.disambig_f1(row.answer, [("When was it?", ("1974",))], m.SpanReader(name))
-    assert stand_in == Results([row]).score("Dis-F1")[0] and stand_in["reason"] == f"judged by the {OfflineReader.name}" and not capsys.readouterr().out
+    assert stand_in == Results([row]).score("Dis-F1")[0]
+    assert stand_in["reason"] == f"judged by the {OfflineReader.name}"
+    assert not capsys.readouterr().out
     assert score(str(tmp_path / "empty")) == stand_in and OfflineReader.name in capsys.readouterr().out
-    assert {p: load_profile(p).span_reader for p in ("offline", "openai", "local")} == dict(offline="offline") | dict.fromkeys(("openai", "local"), "gaotianyu1350/roberta-large-squad")
+    assert {p: load_profile(p).span_reader for p in ("offline", "openai", "local")} == dict(offline="offline") | dict.fromkeys(
+        ("openai", "local"), "gaotianyu1350/roberta-large-squad"
+    )
+
 
 def test_metrics_by_printed_name():
     plain = Question("q", "toy", "Who?", answers=("Mavel Orrin",))
@@ -166,7 +171,8 @@ def test_duplicates_in_a_list_are_kept():
     assert m.list_scores("a1,,  , B , .", groups)["precision"] == 1  # empty items are none
 
 def test_f1_of_the_questions_is_what_the_paper_prints():
-    "In all of RDR²'s rows F1-5 is below the harmonic mean of the printed R-5 and Pre, and a mean over questions always is at most that; F1 the same."
+    ("In all of RDR²'s rows F1-5 is below the harmonic mean of the printed R-5 and Pre, and a mean over questions always is at most that; "
+     "F1 the same.")
     from treekit.figures.verdicts import published
     cells = {}
     for c in published("rdr2", "table6"):

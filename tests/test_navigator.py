@@ -13,7 +13,20 @@ from treekit.training.sft import Recipe
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Kit
 from treekit.training.navigator import PRESETS, STAGES, TrainedNavigator, example, names, restored, sound, stage, train_navigator, without
-from treekit.training.navigator_data import COUNTS, MEASURES, Pair, collected, gold, path_measures, parted, path_em, path_f1, slotted, well_formed, wordings
+from treekit.training.navigator_data import (
+    COUNTS,
+    MEASURES,
+    Pair,
+    collected,
+    gold,
+    path_measures,
+    parted,
+    path_em,
+    path_f1,
+    slotted,
+    well_formed,
+    wordings,
+)
 from treekit.offline.chat import ExtractiveChat
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.training.ppo import PPO
@@ -21,7 +34,12 @@ from treekit.papers.searchr.method import SearchR
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
 
-SHELF = BM25([Passage("1", "Tarn", "Tarn is a city. Its population is 41,200."), Passage("2", "Ada Roth", "Ada Roth was a painter. She died in Tarn.")])
+SHELF = BM25(
+    [
+        Passage("1", "Tarn", "Tarn is a city. Its population is 41,200."),
+        Passage("2", "Ada Roth", "Ada Roth was a painter. She died in Tarn."),
+    ]
+)
 LOOP = SearchR(informative=0, similar=2, decide="rule")
 ASKED = Question("q1", "musique", "What is the population of the city where Ada Roth died?", answers=("41,200",))
 PATH = ("Where did Ada Roth die?", "What is the population of this place?")
@@ -47,11 +65,22 @@ def test_paths_are_followed_to_their_answers():
     pairs, counts = made([json.dumps([PATH, [ASKED.question]])], [ASKED])
     assert [p.id for p in pairs] == ["q1/1", "q1/2"] and [p.path for p in pairs] == [PATH, (ASKED.question,)]
     assert pairs[0].answer.rstrip(".") == "41,200" and pairs[0].right and pairs[0].f1 == 1.0 and pairs[0].asked == "q1"
-    assert counts == dict(questions=1, failed=0, unread=0, single=0, odd=0, changed=0, paths=2, right=sum(p.right for p in pairs)) and counts.keys() == COUNTS.keys()
+    assert counts == dict(questions=1, failed=0, unread=0, single=0, odd=0, changed=0, paths=2, right=sum(p.right for p in pairs))
+    assert counts.keys() == COUNTS.keys()
 
 
-@pytest.mark.parametrize("reply, count", [("I'd rather not.", dict(unread=1, odd=1)), (CallFailed("refused", "no", "ask another"), dict(failed=1)), (json.dumps([PATH]), dict(single=1, odd=1)), (json.dumps([PATH, PATH]), dict(single=1, odd=1)),
-                                          (json.dumps([["Who?", ""], [f"Who is number {n}?" for n in range(20)]]), dict(changed=2)), ('[["Who?"', dict(single=1)), ("", dict(unread=1))])
+@pytest.mark.parametrize(
+    "reply, count",
+    [
+        ("I'd rather not.", dict(unread=1, odd=1)),
+        (CallFailed("refused", "no", "ask another"), dict(failed=1)),
+        (json.dumps([PATH]), dict(single=1, odd=1)),
+        (json.dumps([PATH, PATH]), dict(single=1, odd=1)),
+        (json.dumps([["Who?", ""], [f"Who is number {n}?" for n in range(20)]]), dict(changed=2)),
+        ('[["Who?"', dict(single=1)),
+        ("", dict(unread=1)),
+    ],
+)
 def test_what_a_model_writes_is_counted(reply, count):
     pairs, counts = made([reply, json.dumps([PATH, [ASKED.question]])], [ASKED, replace(ASKED, id="q2")])
     assert {name: counts[name] for name in count} == count
@@ -74,8 +103,13 @@ def pairs_of(n):
     "Pairs of two kinds of question: the whole path is right, the question as it is isn't."
     out, places = [], ("city", "town", "village")
     for k in range(n):
-        question = f"{('Who is the mayor', 'What is the population')[k % 2]} of the {places[k % 3]} where Name{'abcdefgh'[k % 8]} Roth died?"
-        whole = (f"In which {places[k % 3]} did Name{'abcdefgh'[k % 8]} Roth die?", f"{('Who is the mayor', 'What is the population')[k % 2]} of this {places[k % 3]}?")
+        question = (
+            f"{('Who is the mayor', 'What is the population')[k % 2]} of the {places[k % 3]} where Name{'abcdefgh'[k % 8]} Roth died?"
+        )
+        whole = (
+            f"In which {places[k % 3]} did Name{'abcdefgh'[k % 8]} Roth die?",
+            f"{('Who is the mayor', 'What is the population')[k % 2]} of this {places[k % 3]}?",
+        )
         out += [Pair(f"q{k}/1", question, whole, "x", 1.0, True), Pair(f"q{k}/2", question, (question,), "y", 0.0, False)]
     return out
 
@@ -85,7 +119,8 @@ def test_the_parts_keep_questions_apart():
     parts = parted(pairs, 5, seed=1)
     assert len(parts.sft) == 5 and all(p.right for p in parts.sft) and len(parts.reward) == len(parts.ppo) == 20
     assert not {p.asked for p in parts.reward} & {p.asked for p in parts.ppo}
-    assert {p.id for p in parts.as_much} == {p.id for p in parts.sft} | {p.id for p in parts.ppo if p.right} and len(parts.as_much) == len({p.id for p in parts.as_much})
+    assert {p.id for p in parts.as_much} == {p.id for p in parts.sft} | {p.id for p in parts.ppo if p.right}
+    assert len(parts.as_much) == len({p.id for p in parts.as_much})
     assert parted(pairs, 5, seed=1) == parts != parted(pairs, 5, seed=2)
     with pytest.raises(UsageError, match="0 of them right"): parted([p for p in pairs if not p.right])
 
@@ -104,17 +139,42 @@ def test_steps_match_one_to_one_and_in_order():
     assert path_f1([two, one], [one, two]) < 0.75
 
 
-@pytest.mark.parametrize("reply, fit", [(json.dumps(PATH), True), (json.dumps(PATH) + ".", False), (json.dumps([f"Is it {n}?" for n in range(9)]), False), ('["Who?", "who"]', False), ('["Who?", 3]', False), ("[]", False), ("{}", False), ("", False), ("[" * 3000, False)])
+@pytest.mark.parametrize(
+    "reply, fit",
+    [
+        (json.dumps(PATH), True),
+        (json.dumps(PATH) + ".", False),
+        (json.dumps([f"Is it {n}?" for n in range(9)]), False),
+        ('["Who?", "who"]', False),
+        ('["Who?", 3]', False),
+        ("[]", False),
+        ("{}", False),
+        ("", False),
+        ("[" * 3000, False),
+    ],
+)
 def test_well_formed_replies(reply, fit):
     assert bool(well_formed(reply)) == fit
-    assert sound(lambda prompts, said: [.7] * len(said))([("q", "?")], [reply]) == [.7 if fit else 0.0]
-    assert path_measures([replace(ASKED, decomposition=(Step("Where did Ada Roth die?"), Step("What is the population of #1?")))], [reply])["JSON"] == [float(fit)]
+    assert sound(lambda prompts, said: [0.7] * len(said))([("q", "?")], [reply]) == [0.7 if fit else 0.0]
+    assert path_measures([replace(ASKED, decomposition=(Step("Where did Ada Roth die?"), Step("What is the population of #1?")))], [reply])[
+        "JSON"
+    ] == [float(fit)]
 
 
-@pytest.mark.parametrize("question", ['Who wrote "The Idle Staircase" (1958) in Tarn?', "Is <1> a name, or Ada Roth?", "What did Ada Roth's sister Ada call A\\B?", "어디에서 죽었나요?", "no names at all"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        'Who wrote "The Idle Staircase" (1958) in Tarn?',
+        "Is <1> a name, or Ada Roth?",
+        "What did Ada Roth's sister Ada call A\\B?",
+        "어디에서 죽었나요?",
+        "no names at all",
+    ],
+)
 def test_names_come_back(question):
     own = names(question)
-    if "<1>" not in question: assert restored(without(question, own), own) == question
+    if "<1>" not in question:
+        assert restored(without(question, own), own) == question
     assert json.loads(restored(json.dumps(["Who is <1>?", "<99>"]), own, quoted=True))[1] == "<99>"
 
 
@@ -124,9 +184,20 @@ def chain(tmp_path_factory):
     folder, patch = tmp_path_factory.mktemp("navigator"), pytest.MonkeyPatch()
     patch.setattr(navigator, "TINY", dict(width=32, layers=1, heads=2, inner=64))
     full = dict(lr=1e-2, batch=8, seed=0)
-    changes = dict(sft=16, tuning=Recipe("full", epochs=20, **full), reward=Recipe("full", epochs=3, **full), ppo=PPO("full", epochs=1, rollouts=12, passes=2, max_new=48, **full | dict(lr=1e-3)), max_new=48)
+    changes = dict(
+        sft=16,
+        tuning=Recipe("full", epochs=20, **full),
+        reward=Recipe("full", epochs=3, **full),
+        ppo=PPO("full", epochs=1, rollouts=12, passes=2, max_new=48, **full | dict(lr=1e-3)),
+        max_new=48,
+    )
     pairs = pairs_of(24)
-    logs = {until: train_navigator(pairs, folder, "tiny", until=until, follow=lambda tried: [float(len(path) == 2) for _, path in tried], **changes) for until in ("after PPO", "SFT on as much")}
+    logs = {
+        until: train_navigator(
+            pairs, folder, "tiny", until=until, follow=lambda tried: [float(len(path) == 2) for _, path in tried], **changes
+        )
+        for until in ("after PPO", "SFT on as much")
+    }
     yield pairs, folder, replace(PRESETS["tiny"], **changes), logs
     patch.undo()
 
@@ -134,19 +205,34 @@ def chain(tmp_path_factory):
 def test_all_stages_train(chain):
     pairs, folder, preset, logs = chain
     ppo, more = logs["after PPO"], logs["SFT on as much"]
-    assert list(ppo) == ["before SFT", "after SFT", "reward model", "after PPO"] and list(more) == ["before SFT", "after SFT", "SFT on as much"]
+    assert list(ppo) == ["before SFT", "after SFT", "reward model", "after PPO"]
+    assert list(more) == ["before SFT", "after SFT", "SFT on as much"]
     assert ppo["after SFT"]["log"][-1]["loss"] < ppo["after SFT"]["log"][0]["loss"] / 2
-    assert ppo["after SFT"]["n"] == 16 and 24 <= ppo["reward model"]["n"] <= 48 and ppo["after PPO"]["n"] == 12 and more["SFT on as much"]["n"] > 16
-    assert {"reward", "kl", "length", "clipped"} <= ppo["after PPO"]["log"][-1].keys() and {"mse", "correlation"} <= ppo["reward model"]["log"][-1].keys()
+    assert ppo["after SFT"]["n"] == 16
+    assert 24 <= ppo["reward model"]["n"] <= 48
+    assert ppo["after PPO"]["n"] == 12
+    assert more["SFT on as much"]["n"] > 16
+    assert {"reward", "kl", "length", "clipped"} <= ppo["after PPO"]["log"][-1].keys()
+    assert {"mse", "correlation"} <= ppo["reward model"]["log"][-1].keys()
 
 
 def test_all_stages_train_with_adapters(chain, tmp_path):
     "LoRA on a random Llama, as the large preset does it with a real one; prompts in words."
     pairs, folder, preset, logs = chain
     lora = dict(method="lora", rank=2, alpha=4, lr=1e-3, batch=8, epochs=1, micro=4)
-    p = replace(PRESETS["8B"], base=logs["after PPO"]["before SFT"]["folder"], sft=8, tuning=Recipe(**lora), reward=Recipe(**lora), ppo=PPO(**lora, rollouts=6, passes=1, max_new=8), max_new=8)
+    p = replace(
+        PRESETS["8B"],
+        base=logs["after PPO"]["before SFT"]["folder"],
+        sft=8,
+        tuning=Recipe(**lora),
+        reward=Recipe(**lora),
+        ppo=PPO(**lora, rollouts=6, passes=1, max_new=8),
+        max_new=8,
+    )
     for name in STAGES: assert stage(name, pairs[:24], tmp_path, p)["folder"]
-    assert not (tmp_path / "base").exists() and (tmp_path / "ppo" / "model" / "adapter_config.json").exists() and (tmp_path / "as-much" / "model" / "adapter_config.json").exists()
+    assert not (tmp_path / "base").exists()
+    assert (tmp_path / "ppo" / "model" / "adapter_config.json").exists()
+    assert (tmp_path / "as-much" / "model" / "adapter_config.json").exists()
     assert asyncio.run(TrainedNavigator(tmp_path / "ppo" / "model").complete(NAVIGATE(question="Who?", max_tokens=8)))
 
 
@@ -160,10 +246,19 @@ def test_stages_are_examined(chain, monkeypatch):
     "All but the training is as for the tiny preset: what is found is kept, and looking stages up inside waits for nobody."
     pairs, folder, preset, logs = chain
     monkeypatch.setitem(PRESETS, "tiny", preset)
-    for name, value in dict(tiny_pairs=lambda: (pairs, {}), _folder=lambda seed: folder, held_out=lambda: [ASKED], navigators=lambda wanted: [], kit_of=lambda: lambda q: Kit(ExtractiveChat(), SHELF),
-                            pinned=lambda jobs: [getattr(navigator, job.partition(":")[2])(**arguments) for job, arguments in jobs]).items(): monkeypatch.setattr(navigator, name, value)
+    for name, value in dict(
+        tiny_pairs=lambda: (pairs, {}),
+        _folder=lambda seed: folder,
+        held_out=lambda: [ASKED],
+        navigators=lambda wanted: [],
+        kit_of=lambda: lambda q: Kit(ExtractiveChat(), SHELF),
+        pinned=lambda jobs: [getattr(navigator, job.partition(":")[2])(**arguments) for job, arguments in jobs],
+    ).items():
+        monkeypatch.setattr(navigator, name, value)
     found = navigator.examined([("after SFT", 0), ("after PPO", 0)])
-    assert found[0]["KL"] == 0 and found[0].keys() >= {*MEASURES, *navigator.REWARDS} and navigator.examined([("after SFT", 0)]) == found[:1]
+    assert found[0]["KL"] == 0
+    assert found[0].keys() >= {*MEASURES, *navigator.REWARDS}
+    assert navigator.examined([("after SFT", 0)]) == found[:1]
 
 
 def test_it_takes_questions_apart(chain):
@@ -182,13 +277,21 @@ def test_it_takes_questions_apart(chain):
 def test_examples_of_the_presets():
     p = Pair("q/1", ASKED.question, PATH, "", 1.0, True)
     assert example(p, PRESETS["tiny"]).target == '["Where did <1> die?", "What is the population of this place?"]'
-    assert example(p, PRESETS["8B"]).prompt == NAVIGATE(question=ASKED.question).text and json.loads(example(p, PRESETS["8B"]).target) == [*PATH]
-    assert PRESETS["8B"].tuning.lr == 2e-5 and PRESETS["8B"].sft == 300 and PRESETS["8B"].questions == dict(musique=2000)  # the paper's (Sec. 3.1)
+    assert example(p, PRESETS["8B"]).prompt == NAVIGATE(question=ASKED.question).text
+    assert json.loads(example(p, PRESETS["8B"]).target) == [*PATH]
+    # the paper's (Sec. 3.1)
+    assert PRESETS["8B"].tuning.lr == 2e-5 and PRESETS["8B"].sft == 300 and PRESETS["8B"].questions == dict(musique=2000)
 
 
 def test_wrong_names_are_told(chain, tmp_path):
     with pytest.raises(UsageError, match="stage"): stage("after RLHF", [], ".", PRESETS["tiny"])
     with pytest.raises(UsageError, match="preset"): TrainedNavigator(".", "7B")
     with pytest.raises(UsageError): train_navigator([], ".", "9B")
-    with pytest.raises(UsageError, match="give `follow`"): stage("reward model", chain[0], tmp_path, replace(chain[2], ppo=replace(chain[2].ppo, max_new=8), tuning=replace(chain[2].tuning, epochs=1)))
+    with pytest.raises(UsageError, match="give `follow`"):
+        stage(
+            "reward model",
+            chain[0],
+            tmp_path,
+            replace(chain[2], ppo=replace(chain[2].ppo, max_new=8), tuning=replace(chain[2].tuning, epochs=1)),
+        )
     assert set(STAGES) <= set(navigator._FOLDERS)

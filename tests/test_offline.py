@@ -15,8 +15,16 @@ from treekit.offline.tasks import answer, answer_ambiguous, subanswers, subquest
 from treekit.offline.pages import explicit, pages
 
 LAMP = [
-    Passage("1", "The Lamp (1931 film)", "The Lamp is a 1931 Danish silent film directed by Mira Voss and starring Ada Lund. It was shot in Tarn."),
-    Passage("2", "Mira Voss", "Mira Voss (3 May 1890 – 12 June 1950) was a Danish director. She was born in Ribe. Her mother was the painter Karla Holm."),
+    Passage(
+        "1",
+        "The Lamp (1931 film)",
+        "The Lamp is a 1931 Danish silent film directed by Mira Voss and starring Ada Lund. It was shot in Tarn.",
+    ),
+    Passage(
+        "2",
+        "Mira Voss",
+        "Mira Voss (3 May 1890 – 12 June 1950) was a Danish director. She was born in Ribe. Her mother was the painter Karla Holm.",
+    ),
     Passage("3", "Ada Lund", "Ada Lund (born 7 July 1901) was a Norwegian actress."),
     Passage("4", "Harbour (film)", "Harbour is a 1940 Norwegian drama film directed by Jon Berg."),
     Passage("5", "Jon Berg", "Jon Berg (2 March 1899 – 1 May 1971) was a Norwegian film director and the father of the singer Eva Berg."),
@@ -28,9 +36,19 @@ def complete(request): return asyncio.run(ExtractiveChat().complete(request))
 
 def inputs_for(prompt):
     "Invented inputs of the shapes that the tasks take."
-    known = dict(question="Where was the director of The Lamp born?", documents=LAMP, phrase="the director of The Lamp", context=["The Lamp is a film directed by Mira Voss."],
-                 questions=["Who directed The Lamp?", "Where was Mira Voss born?"], exemplars="", candidates="5", pick="3", thought="The Lamp is a film directed by Mira Voss.",
-                 name="The Lamp", descriptions=["The Lamp is a film."])
+    known = dict(
+        question="Where was the director of The Lamp born?",
+        documents=LAMP,
+        phrase="the director of The Lamp",
+        context=["The Lamp is a film directed by Mira Voss."],
+        questions=["Who directed The Lamp?", "Where was Mira Voss born?"],
+        exemplars="",
+        candidates="5",
+        pick="3",
+        thought="The Lamp is a film directed by Mira Voss.",
+        name="The Lamp",
+        descriptions=["The Lamp is a film."],
+    )
     return {slot: known.get(slot, "") for slot in prompt.slots if slot not in prompt.defaults}
 
 
@@ -61,7 +79,8 @@ def test_a_reply_is_cut_where_the_request_says():
 
 
 def test_an_unknown_task_is_named():
-    with pytest.raises(UsageError, match="'juggle'.*test.juggle"): complete(Prompt("test.juggle", "juggle", "$question", FINAL)(question="?"))
+    with pytest.raises(UsageError, match="'juggle'.*test.juggle"):
+        complete(Prompt("test.juggle", "juggle", "$question", FINAL)(question="?"))
     with pytest.raises(UsageError, match="bare messages"): complete(Request((dict(role="user", content="hello"),)))
 
 
@@ -112,18 +131,27 @@ def test_subanswers_stand_alone():
 
 
 def test_all_readings_of_an_ambiguous_question():
-    twins = [Passage("1", "Mira Voss (director)", "Mira Voss was a Danish director. She was born in 1890."), Passage("2", "Mira Voss (chemist)", "Mira Voss is a Dutch chemist. She was born in 1961.")]
+    twins = [
+        Passage("1", "Mira Voss (director)", "Mira Voss was a Danish director. She was born in 1890."),
+        Passage("2", "Mira Voss (chemist)", "Mira Voss is a Dutch chemist. She was born in 1961."),
+    ]
     said = answer_ambiguous("When was Mira Voss born?", twins)["answer"]
     assert "1890" in said and "1961" in said and "(chemist)" in said
 
 
 def test_compared_values_and_namesakes_reach_the_final_answer():
     question = "Which was founded later, the Tarn Institute or the Voss Institute?"
-    houses = [Passage("1", "Tarn Institute", "The Tarn Institute is a school in Tarn. Its deed of foundation dates from 1678."), Passage("2", "Voss Institute", "The Voss Institute is a school in Ribe. It was founded in 1797.")]
+    houses = [
+        Passage("1", "Tarn Institute", "The Tarn Institute is a school in Tarn. Its deed of foundation dates from 1678."),
+        Passage("2", "Voss Institute", "The Voss Institute is a school in Ribe. It was founded in 1797."),
+    ]
     said = subanswers(subquestions(question, question), houses)
     assert "1678" in said and "1797" in said
     assert answer(question, [f"{question}: {said}"])["answer"] == "Voss Institute"
-    twins = [Passage("1", "Mira Voss (director)", "Mira Voss was a Danish director. She was born in 1890."), Passage("2", "Mira Voss (chemist)", "Mira Voss is a Dutch chemist. She was born in 1961.")]
+    twins = [
+        Passage("1", "Mira Voss (director)", "Mira Voss was a Danish director. She was born in 1890."),
+        Passage("2", "Mira Voss (chemist)", "Mira Voss is a Dutch chemist. She was born in 1961."),
+    ]
     evidence = [f"Mira Voss: {subanswers(['When was Mira Voss born?'], twins)}"]
     assert {p.title for p in pages(evidence)} == {"Mira Voss (director)", "Mira Voss (chemist)"}
     long = answer_ambiguous("When was Mira Voss born?", evidence)["answer"]
@@ -131,7 +159,9 @@ def test_compared_values_and_namesakes_reach_the_final_answer():
 
 
 def test_nothing_is_quoted_where_nothing_covers_a_query():
-    assert subanswers(["On which date?"], LAMP[2:3]) == "The documents don't say." == subanswers(["An unusually impressive imposter?"], LAMP)
+    assert (
+        subanswers(["On which date?"], LAMP[2:3]) == "The documents don't say." == subanswers(["An unusually impressive imposter?"], LAMP)
+    )
 
 
 def test_score_prefers_what_was_said():
@@ -176,15 +206,20 @@ def test_worth_beating_on_gold_passages(source, dataset, least, capsys):
         hit = covers(said, record["answers"])
         yes_no = record["answers"][0].lower() in ("yes", "no")
         if yes_no: groups.setdefault("yes/no", []).append(squad(said) == squad(record["answers"][0]))
-        elif options(record["question"]): groups.setdefault(f"choice ({record['type']})", []).append(max(overlap(said, g) for g in record["answers"]) > 0.5)
+        elif options(record["question"]):
+            groups.setdefault(f"choice ({record['type']})", []).append(max(overlap(said, g) for g in record["answers"]) > 0.5)
         if not yes_no:
             hits.append(hit)
             words.append(len(said.split()))
             first.append(covers(said.split(", or ")[0], record["answers"]))
     mean = lambda v: sum(v) / len(v)
     with capsys.disabled():
-        print(f"\n{dataset}: answer in reply {mean(hits):.3f} (its first span alone {mean(first):.3f}), {mean(words):.1f} words, n={len(hits)}; "
-              + "; ".join(f"{k} {mean(v):.3f} (n={len(v)})" for k, v in sorted(groups.items())) + f"; {1000 * seconds / (len(hits) + len(groups.get('yes/no', []))):.1f} ms of CPU a call")
+        print(
+            f"\n{dataset}: answer in reply {mean(hits):.3f} (its first span alone {mean(first):.3f}), {mean(words):.1f} words, "
+            f"n={len(hits)}; "
+            + "; ".join(f"{k} {mean(v):.3f} (n={len(v)})" for k, v in sorted(groups.items()))
+            + f"; {1000 * seconds / (len(hits) + len(groups.get('yes/no', []))):.1f} ms of CPU a call"
+        )
     assert mean(hits) >= least and mean(words) <= 15
     for kind, v in groups.items(): assert len(v) < 40 or mean(v) >= 0.6, kind
 
@@ -205,7 +240,13 @@ def test_the_same_words_in_every_process():
             print(asyncio.run(chat.complete(prompt(question=q.question, documents=[h.passage for h in hits])))[0].text)
     """
     import os
-    said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | dict(PYTHONHASHSEED=seed)).stdout for seed in ("1", "2")]
+
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | dict(PYTHONHASHSEED=seed)
+        ).stdout
+        for seed in ("1", "2")
+    ]
     assert said[0] == said[1] and len(said[0].splitlines()) >= 80
 
 

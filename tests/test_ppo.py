@@ -7,9 +7,41 @@ import pytest
 
 from fakes import FakeShelf
 from treekit.config import UsageError
-from treekit.training.sft import Diverged, TrainingExample, Recipe, adapted, encode, generate, inner, load_checkpoint, pinned, train, trainable
+from treekit.training.sft import (
+    Diverged,
+    TrainingExample,
+    Recipe,
+    adapted,
+    encode,
+    generate,
+    inner,
+    load_checkpoint,
+    pinned,
+    train,
+    trainable,
+)
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of
-from treekit.training.ppo import PPO, Episode, Rated, clipped, continued, frozen, gae, headed, load_headed, without_head, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing
+from treekit.training.ppo import (
+    PPO,
+    Rated,
+    clipped,
+    continued,
+    frozen,
+    gae,
+    headed,
+    load_headed,
+    without_head,
+    ppo,
+    predicted,
+    rehearsal,
+    reward_loss,
+    sample,
+    save_headed,
+    scores,
+    seen,
+    train_reward,
+    wearing,
+)
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -33,17 +65,27 @@ def logprobs(model, episodes):
 # ---- one step of each stage, on a Llama with LoRA ----
 
 def test_a_step_of_each_stage_with_lora(tmp_path):
-    "SFT makes an adapter; the reward model and PPO start from it; each changes the adapter (and its head) alone; all three are kept and come back."
+    ("SFT makes an adapter; the reward model and PPO start from it; each changes the adapter (and its head) alone; all three are kept and "
+     "come back.")
     save_model(llama(), TOKENIZER, tmp_path / "base")
     base = weights(llama())
-    def untouched(model): return all(torch.equal(p, base[k.replace("base_model.model.", "").replace("base_layer.", "")]) for k, p in model.named_parameters() if "lora_" not in k and "head" not in k)
+    def untouched(model):
+        return all(
+            torch.equal(p, base[k.replace("base_model.model.", "").replace("base_layer.", "")])
+            for k, p in model.named_parameters()
+            if "lora_" not in k and "head" not in k
+        )
+
     recipe = Recipe(lr=1e-2, epochs=1, batch=12)
     sft = adapted(load_model(tmp_path / "base")[0], recipe)
     assert len(train(sft, encode(TOKENIZER, EXAMPLES), recipe)) == 1 and untouched(sft)
     save_model(sft, TOKENIZER, tmp_path / "sft")
 
     judge, log = train_reward(load_model(tmp_path / "sft")[0], TOKENIZER, RATED, recipe, held_out=RATED[:4])
-    assert len(log) == 1 and log[0]["loss"] == pytest.approx(0.25) and {"mse", "correlation", "baseline"} <= log[0].keys() and untouched(judge)
+    assert len(log) == 1
+    assert log[0]["loss"] == pytest.approx(0.25)
+    assert {"mse", "correlation", "baseline"} <= log[0].keys()
+    assert untouched(judge)
     assert judge.head.weight.abs().sum() > 0
     save_headed(judge, TOKENIZER, tmp_path / "judge")
     again, _ = load_headed(tmp_path / "judge")
@@ -52,7 +94,10 @@ def test_a_step_of_each_stage_with_lora(tmp_path):
 
     start = load_model(tmp_path / "sft")[0]
     policy, log = ppo(start, TOKENIZER, PROMPTS, frozen(again, TOKENIZER), PPO(lr=1e-2, rollouts=12, batch=12, passes=1, max_new=6))
-    assert len(log) == 1 and log[0]["kl"] == 0 and untouched(policy) and {k.split(".")[-3] for k in trainable(policy) if "lora" in k} == {"lora_A", "lora_B"}
+    assert len(log) == 1
+    assert log[0]["kl"] == 0
+    assert untouched(policy)
+    assert {k.split(".")[-3] for k in trainable(policy) if "lora" in k} == {"lora_A", "lora_B"}
     assert not same({k: v for k, v in weights(policy).items() if "lora" in k}, {k: v for k, v in weights(sft).items() if "lora" in k})
     save_model(without_head(policy), TOKENIZER, tmp_path / "ppo")
     assert (tmp_path / "ppo" / "adapter_config.json").exists() and not (tmp_path / "ppo" / "model.safetensors").exists()
@@ -100,7 +145,8 @@ def test_a_reward_model_resumes(tmp_path):
     whole, log = train_reward(llama(), TOKENIZER, RATED, recipe, tmp_path)
     again, found = train_reward(llama(1), TOKENIZER, RATED, recipe, tmp_path)
     assert found == log and same(weights(whole), weights(again))
-    with pytest.raises(UsageError, match="another training"): train_reward(llama(), TOKENIZER, [replace(r, score=0.5) for r in RATED], recipe, tmp_path)
+    with pytest.raises(UsageError, match="another training"):
+        train_reward(llama(), TOKENIZER, [replace(r, score=0.5) for r in RATED], recipe, tmp_path)
 
 
 # ---- sampling ----
@@ -112,7 +158,12 @@ def test_samples_follow_the_distribution_and_not_their_neighbours():
     noise = torch.rand(12, 8, generator=torch.Generator().manual_seed(4))
     ended = lambda drawn: drawn[-1] == TOKENIZER.eos_token_id or drawn[-1] % 5 == 0
     together = continued(model, rows, 8, ended, noise)
-    assert together == [continued(model, [r], 8, ended, noise[[i]])[0] for i, r in enumerate(rows)] == continued(model, rows, 8, ended, noise, at_once=5) and len({len(r) for r in together}) > 2
+    assert (
+        together
+        == [continued(model, [r], 8, ended, noise[[i]])[0] for i, r in enumerate(rows)]
+        == continued(model, rows, 8, ended, noise, at_once=5)
+    )
+    assert len({len(r) for r in together}) > 2
     p, u = model(input_ids=torch.tensor([rows[0]])).logits[0, -1].double().softmax(-1), torch.linspace(0, 0.9999, 500)[:, None]
     drawn = torch.bincount(torch.tensor(continued(model, [rows[0]] * 500, 1, bool, u, 500)).flatten(), minlength=len(p)) / 500
     assert (drawn - p).abs().max() < 0.005  # even numbers give even shares
@@ -123,8 +174,12 @@ def test_a_reply_ends_with_the_end_of_the_text():
     train(model, encode(TOKENIZER, EXAMPLES), Recipe("full", lr=1e-2, epochs=12, batch=6))
     episodes = sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 0)
     ended = [e for e in episodes if e.ended]
-    assert len(ended) > 6 and all(e.tokens[-1] == TOKENIZER.eos_token_id and TOKENIZER.eos_token_id not in e.tokens[:-1] and "</s>" not in e.reply for e in ended)
-    assert [e.id for e in episodes] == [i for i, _ in PROMPTS] and all(e.tokens[:e.start] == TOKENIZER(p).input_ids for e, (_, p) in zip(episodes, PROMPTS))
+    assert len(ended) > 6
+    assert all(
+        e.tokens[-1] == TOKENIZER.eos_token_id and TOKENIZER.eos_token_id not in e.tokens[:-1] and "</s>" not in e.reply for e in ended
+    )
+    assert [e.id for e in episodes] == [i for i, _ in PROMPTS]
+    assert all(e.tokens[:e.start] == TOKENIZER(p).input_ids for e, (_, p) in zip(episodes, PROMPTS))
     assert sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 0) == episodes != sample(model, TOKENIZER, PROMPTS, PPO(max_new=10), 1)
     cut = sample(model, TOKENIZER, PROMPTS, PPO(max_new=1), 0)
     assert all(len(e.mask) == 1 for e in cut) and not all(e.ended for e in cut)
@@ -180,7 +235,12 @@ def test_the_reference_does_not_change():
     "After an update, the KL is measured from the weights of the start."
     start, kept = llama(), []
     def watch(model, tokenizer, prompts, recipe, seed):
-        kept.append((episodes := sample(model, tokenizer, prompts, recipe, seed), (logprobs(model, episodes) - logprobs(fresh, episodes)).sum().item() / len(episodes)))
+        kept.append(
+            (
+                episodes := sample(model, tokenizer, prompts, recipe, seed),
+                (logprobs(model, episodes) - logprobs(fresh, episodes)).sum().item() / len(episodes),
+            )
+        )
         return episodes
     fresh = headed(llama(), SMALL)
     _, log = ppo(start, TOKENIZER, PROMPTS, long, replace(SMALL, epochs=3), rollout=watch)
@@ -206,7 +266,10 @@ def test_clipping_zeroes_the_gradient_where_it_should():
 
 
 def test_advantages_against_the_plain_sum():
-    r, v = torch.randn(30, generator=torch.Generator().manual_seed(0)).double(), torch.randn(30, generator=torch.Generator().manual_seed(1)).double()
+    r, v = (
+        torch.randn(30, generator=torch.Generator().manual_seed(0)).double(),
+        torch.randn(30, generator=torch.Generator().manual_seed(1)).double(),
+    )
     for gamma, lam in ((1.0, 0.95), (0.9, 0.5), (1.0, 0.0), (0.99, 1.0)):
         delta = [r[t] + gamma * (v[t + 1] if t < 29 else 0) - v[t] for t in range(30)]
         plainly = [sum((gamma * lam) ** (k - t) * delta[k] for k in range(t, 30)).item() for t in range(30)]
@@ -215,7 +278,8 @@ def test_advantages_against_the_plain_sum():
 
 
 def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
-    "Retrieved tokens: in no probability, no KL, no length; the score comes with the last own token. A rollout may write nothing of its own."
+    ("Retrieved tokens: in no probability, no KL, no length; the score comes with the last own token. A rollout may write nothing of its "
+     "own.")
     import treekit.training.ppo as module
     found, rewarded = TOKENIZER(" bridge bridge bridge").input_ids, []
     def searching(model, tokenizer, prompts, recipe, seed):
@@ -223,19 +287,36 @@ def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
         for e in sample(model, tokenizer, prompts, recipe, seed):
             k = len(e.mask) // 2
             at = e.start + k
-            out.append(replace(e, tokens=[*e.tokens[:at], *found, *e.tokens[at:], *found], mask=[1] * k + [0] * len(found) + [1] * (len(e.mask) - k) + [0] * len(found)))
+            out.append(
+                replace(
+                    e,
+                    tokens=[*e.tokens[:at], *found, *e.tokens[at:], *found],
+                    mask=[1] * k + [0] * len(found) + [1] * (len(e.mask) - k) + [0] * len(found),
+                )
+            )
         return out
     real = gae
     monkeypatch.setattr(module, "gae", lambda rewards, *rest: (rewarded.append(rewards.clone()), real(rewards, *rest))[1])
-    _, log = ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: [5.0] * len(r), replace(SMALL, epochs=1, rollouts=12, unfinished=0.0), rollout=searching)
+    _, log = ppo(
+        llama(), TOKENIZER, PROMPTS, lambda p, r: [5.0] * len(r), replace(SMALL, epochs=1, rollouts=12, unfinished=0.0), rollout=searching
+    )
     assert all(r[-1] == 5 and (r[:-1] == 0).all() and len(r) <= SMALL.max_new for r in rewarded) and log[0]["length"] <= SMALL.max_new
     model = headed(llama(), SMALL)
     episodes = searching(model, TOKENIZER, PROMPTS[:2], SMALL, 0)
     own = [e.tokens[p] for e in episodes for p in e.own]
-    assert len(logprobs(model, episodes)) == len(own) and own == [t for e in sample(model, TOKENIZER, PROMPTS[:2], SMALL, 0) for t in e.tokens[e.start:]]
-    _, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, micro=1), rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) if n % 3 else e for n, e in enumerate(sample(*a))])
+    assert len(logprobs(model, episodes)) == len(own)
+    assert own == [t for e in sample(model, TOKENIZER, PROMPTS[:2], SMALL, 0) for t in e.tokens[e.start:]]
+    _, log = ppo(
+        llama(),
+        TOKENIZER,
+        PROMPTS,
+        long,
+        replace(SMALL, micro=1),
+        rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) if n % 3 else e for n, e in enumerate(sample(*a))],
+    )
     assert all(math.isfinite(v) for row in log for v in row.values())  # from one that wrote nothing, nothing is learned
-    with pytest.raises(UsageError, match="update 1: no episode has a token of the policy's own"): ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) for e in sample(*a)])
+    with pytest.raises(UsageError, match="update 1: no episode has a token of the policy's own"):
+        ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, rollout=lambda *a: [replace(e, mask=[0] * len(e.mask)) for e in sample(*a)])
 
 
 def test_a_reply_that_was_cut_off_is_worth_less(monkeypatch):
@@ -243,12 +324,22 @@ def test_a_reply_that_was_cut_off_is_worth_less(monkeypatch):
     last, real = [], gae
     monkeypatch.setattr(module, "gae", lambda rewards, *rest: (last.append(rewards[-1].item()), real(rewards, *rest))[1])
     episodes = []
-    ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: [0.5] * len(r), replace(SMALL, epochs=1, rollouts=12, max_new=3, unfinished=0.75), rollout=lambda *a: episodes.extend(sample(*a)) or [replace(e, ended=n % 2 == 0) for n, e in enumerate(episodes)])
+    ppo(
+        llama(),
+        TOKENIZER,
+        PROMPTS,
+        lambda p, r: [0.5] * len(r),
+        replace(SMALL, epochs=1, rollouts=12, max_new=3, unfinished=0.75),
+        rollout=lambda *a: episodes.extend(sample(*a)) or [replace(e, ended=n % 2 == 0) for n, e in enumerate(episodes)],
+    )
     assert last == [0.5, -0.25] * 6
 
 
 def test_micro_batches_add_up():
-    one, two = (ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, lr=1e-3, rollouts=12, epochs=1, passes=1, batch=12, micro=micro))[0] for micro in (0, 5))
+    one, two = (
+        ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, lr=1e-3, rollouts=12, epochs=1, passes=1, batch=12, micro=micro))[0]
+        for micro in (0, 5)
+    )
     assert all(torch.allclose(a, b, atol=2e-4) for a, b in zip(one.parameters(), two.parameters()))
 
 
@@ -256,7 +347,9 @@ def test_the_price_follows_its_target():
     _, far = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, lr=1e-2, epochs=6, target_kl=1e-4, kl=0.1))
     _, near = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6, target_kl=1e4, kl=0.1))
     _, fixed = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=3, kl=0.1))
-    assert far[-1]["beta"] > 0.1 > near[-1]["beta"] and near[2]["beta"] == pytest.approx(0.1 * 0.98 ** 2) and {row["beta"] for row in fixed} == {0.1}
+    assert far[-1]["beta"] > 0.1 > near[-1]["beta"]
+    assert near[2]["beta"] == pytest.approx(0.1 * 0.98 ** 2)
+    assert {row["beta"] for row in fixed} == {0.1}
 
 
 def test_it_learns():
@@ -267,8 +360,18 @@ def test_it_learns():
 def test_it_learns_by_lora():
     "From a model that knows the words: an adapter of its decoder can then choose among them."
     model = llama()
-    train(model, encode(TOKENIZER, [TrainingExample(i, p, f" {w}") for i, p in PROMPTS for w in [*WORDS, *[p.split()[0]] * 6]]), Recipe("full", lr=1e-2, epochs=15, batch=26))
-    _, log = ppo(model, TOKENIZER, PROMPTS, lambda p, r: [float("dam" in x) for x in r], PPO(lr=1e-2, rollouts=24, batch=12, epochs=12, max_new=6, kl=0.02))
+    train(
+        model,
+        encode(TOKENIZER, [TrainingExample(i, p, f" {w}") for i, p in PROMPTS for w in [*WORDS, *[p.split()[0]] * 6]]),
+        Recipe("full", lr=1e-2, epochs=15, batch=26),
+    )
+    _, log = ppo(
+        model,
+        TOKENIZER,
+        PROMPTS,
+        lambda p, r: [float("dam" in x) for x in r],
+        PPO(lr=1e-2, rollouts=24, batch=12, epochs=12, max_new=6, kl=0.02),
+    )
     assert log[-1]["reward"] > log[0]["reward"] + 0.3 and log[-1]["kl"] > 0.1
 
 
@@ -315,33 +418,44 @@ def test_what_is_no_number_stops_it(tmp_path):
     def sick(prompts, replies):
         asked.append(prompts)
         return [float("nan") if len(asked) == 3 and n == 2 else 0.5 for n in range(len(replies))]
-    with pytest.raises(Diverged, match=r"update 3: the reward of p\d+ is no number; the batch was (p\d+, )+p\d+") as e: ppo(llama(), TOKENIZER, PROMPTS, sick, replace(SMALL, epochs=4), tmp_path)
-    assert asked[2][2][0] in str(e.value) and all(i in str(e.value) for i, _ in asked[2]) and load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 2  # the sound one stays
+    with pytest.raises(Diverged, match=r"update 3: the reward of p\d+ is no number; the batch was (p\d+, )+p\d+") as e:
+        ppo(llama(), TOKENIZER, PROMPTS, sick, replace(SMALL, epochs=4), tmp_path)
+    # the sound one stays
+    assert asked[2][2][0] in str(e.value)
+    assert all(i in str(e.value) for i, _ in asked[2])
+    assert load_checkpoint(tmp_path / "checkpoint.pt")["step"] == 2
     broken = llama()
     with torch.no_grad(): broken.model.norm.weight[3] = float("nan")
-    with pytest.raises(Diverged, match=r"update 1, minibatch 1: the loss is nan; the batch was (p\d+, ){3}p\d+: .*lower lr"): ppo(broken, TOKENIZER, PROMPTS, long, SMALL)
-    with pytest.raises(Diverged, match=r"step 1: the loss is nan; the batch was"): train_reward(copy.deepcopy(broken), TOKENIZER, RATED, Recipe("full", batch=4))
-    with pytest.raises(UsageError, match="'p1' has the score inf"): train_reward(llama(), TOKENIZER, [RATED[0], replace(RATED[1], score=math.inf)], Recipe("full"))
+    with pytest.raises(Diverged, match=r"update 1, minibatch 1: the loss is nan; the batch was (p\d+, ){3}p\d+: .*lower lr"):
+        ppo(broken, TOKENIZER, PROMPTS, long, SMALL)
+    with pytest.raises(Diverged, match=r"step 1: the loss is nan; the batch was"):
+        train_reward(copy.deepcopy(broken), TOKENIZER, RATED, Recipe("full", batch=4))
+    with pytest.raises(UsageError, match="'p1' has the score inf"):
+        train_reward(llama(), TOKENIZER, [RATED[0], replace(RATED[1], score=math.inf)], Recipe("full"))
 
 
 def test_a_checkpoint_that_does_not_fit(tmp_path):
     ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
     saved = load_checkpoint(tmp_path / "checkpoint.pt")
     with pytest.raises(UsageError, match="another training"): ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epsilon=0.1), tmp_path)
-    with pytest.raises(UsageError, match="another training"): ppo(llama(1), TOKENIZER, PROMPTS, long, SMALL, tmp_path)  # from another SFT model
+    # from another SFT model
+    with pytest.raises(UsageError, match="another training"): ppo(llama(1), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
     saved["weights"]["head.weight"] = torch.zeros(1, 48)
     torch.save(saved, tmp_path / "checkpoint.pt")
-    with pytest.raises(UsageError, match=r"head.weight is \(1, 48\) there and \(1, 32\) here"): ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
+    with pytest.raises(UsageError, match=r"head.weight is \(1, 48\) there and \(1, 32\) here"):
+        ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
     save_headed(headed(llama(), SMALL), TOKENIZER, tmp_path / "judge")
     torch.save(dict(weight=torch.zeros(1, 48), bias=torch.zeros(1)), tmp_path / "judge" / "head.pt")
-    with pytest.raises(UsageError, match=r"head.pt doesn't fit the model: weight is \(1, 48\) there and \(1, 32\) here"): load_headed(tmp_path / "judge")
+    with pytest.raises(UsageError, match=r"head.pt doesn't fit the model: weight is \(1, 48\) there and \(1, 32\) here"):
+        load_headed(tmp_path / "judge")
     with pytest.raises(UsageError, match="no head.pt in 'nowhere'"): load_headed(tmp_path / "nowhere")
 
 
 def test_bad_input_has_its_line(monkeypatch):
     with pytest.raises(UsageError, match="no prompt is left"): ppo(llama(), TOKENIZER, [], long, SMALL)
     with pytest.raises(UsageError, match="'x' has 0 tokens"): ppo(llama(), TOKENIZER, [("x", "")], long, SMALL)
-    with pytest.raises(UsageError, match="'y' has .* tokens: it should have between one and max_tokens - max_new = 14"): ppo(llama(), TOKENIZER, [("y", "dam " * 30)], long, replace(SMALL, max_tokens=20))
+    with pytest.raises(UsageError, match="'y' has .* tokens: it should have between one and max_tokens - max_new = 14"):
+        ppo(llama(), TOKENIZER, [("y", "dam " * 30)], long, replace(SMALL, max_tokens=20))
     with pytest.raises(UsageError, match="gave 1 scores for 8 replies"): ppo(llama(), TOKENIZER, PROMPTS, lambda p, r: [1.0], SMALL)
     with pytest.raises(UsageError, match="epsilon should be above zero, not 0"): PPO(epsilon=0)
     with pytest.raises(UsageError, match="kl should be zero or more"): PPO(kl=-1)
@@ -367,7 +481,8 @@ def spoken(*scripts):
         for row in rows:
             mine = next(i for i, (_, p) in enumerate(PROMPTS) if row[:len(prompt_tokens(TOKENIZER, p))] == prompt_tokens(TOKENIZER, p))
             text, ends = left[mine].pop(0)
-            out.append([t for c in text for t in TOKENIZER(c).input_ids] + [TOKENIZER.eos_token_id] * ends)  # letter by letter: not as the tokenizer would cut it
+            # letter by letter: not as the tokenizer would cut it
+            out.append([t for c in text for t in TOKENIZER(c).input_ids] + [TOKENIZER.eos_token_id] * ends)
             drawn.append((PROMPTS[mine][0], out[-1]))
         return out
     return continued, drawn
@@ -376,7 +491,13 @@ def spoken(*scripts):
 def test_search_r1s_rollouts_in_tokens(monkeypatch):
     "What is learned from is what was drawn, in order and token by token; found texts, what was told, and tags that were put in are not."
     import treekit.training.search_r1 as module
-    scripts = [[("<search>dam</search>", 0), ("<answer>Mole</answer>", 0)], [("<search>dam", 1), ("so", 1), ("<answer>Mole", 1)], [("<search>dam</search><answer>no</answer>", 0), ("<answer>Mole</answer>", 0)], [("", 1), ("", 1), ("", 1)]]
+
+    scripts = [
+        [("<search>dam</search>", 0), ("<answer>Mole</answer>", 0)],
+        [("<search>dam", 1), ("so", 1), ("<answer>Mole", 1)],
+        [("<search>dam</search><answer>no</answer>", 0), ("<answer>Mole</answer>", 0)],
+        [("", 1), ("", 1), ("", 1)],
+    ]
     continued, drawn = spoken(*scripts)
     monkeypatch.setattr(module, "continued", continued)
     asked = []
@@ -387,13 +508,17 @@ def test_search_r1s_rollouts_in_tokens(monkeypatch):
         said = [t for i, some in drawn if i == e.id for t in some]
         own = [e.tokens[p] for p in e.own]
         rest = iter(said)
-        assert all(t in rest for t in own) and len(e.tokens) == e.start + len(e.mask) and e.tokens[:e.start] == TOKENIZER(dict(PROMPTS)[e.id]).input_ids
+        assert all(t in rest for t in own)
+        assert len(e.tokens) == e.start + len(e.mask)
+        assert e.tokens[:e.start] == TOKENIZER(dict(PROMPTS)[e.id]).input_ids
         assert own == said or e.id == "p2" and TOKENIZER.decode(own) == "<search>dam</search><answer>Mole</answer>"
         others = TOKENIZER.decode([t for t, own in zip(e.tokens[e.start:], e.mask) if not own])
         assert "Runess" not in TOKENIZER.decode(own) and ("Runess" in others) == (e.id != "p3")
     first, second = (TOKENIZER.decode(e.tokens[e.start:]) for e in episodes[:2])
     assert first == "<search>dam</search>\n\n<information>[1] dam: </search> lies in Runess</information>\n\n<answer>Mole</answer>"
-    assert "<search>dam</s></search>\n\n<information>" in second and "so</s>\nThat was no action." in second and "I can't search any more." in second
+    assert "<search>dam</s></search>\n\n<information>" in second
+    assert "so</s>\nThat was no action." in second
+    assert "I can't search any more." in second
 
 
 def test_what_is_found_is_cut_and_rollouts_go_in_step(monkeypatch):
@@ -416,4 +541,5 @@ def test_a_step_of_search_r1(tmp_path):
     assert train_search_r1(questions, None, tmp_path / "out", str(tmp_path / "base"), **quick) == log
     assert generate(*load_model(tmp_path / "out"), ["Where"], 4)
     assert PPO(**RECIPE).rollouts == 512 and PPO(**RECIPE).unfinished == 0
-    with pytest.raises(UsageError, match="'q1' has no gold answer"): train_search_r1([questions[0], replace(questions[1], answers=())], FakeShelf(), tmp_path / "x", str(tmp_path / "base"))
+    with pytest.raises(UsageError, match="'q1' has no gold answer"):
+        train_search_r1([questions[0], replace(questions[1], answers=())], FakeShelf(), tmp_path / "x", str(tmp_path / "base"))

@@ -1,4 +1,6 @@
-"RDR²: the paper's own case step by step, Algorithm 1 and the loop against plain re-tellings of them, every bad output of a router, the readings, the baselines."
+("RDR²: the paper's own case step by step, Algorithm 1 and the loop against plain re-tellings of them, every bad output of a router, the "
+ "readings, the baselines.")
+
 import asyncio, itertools, json, random, re
 from dataclasses import replace
 
@@ -19,7 +21,20 @@ from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, RDR2, TOP
 from treekit.papers.rdr2.readers import Reader
 from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
-from treekit.papers.rdr2.router import COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, nearest_part, prefix, read_behaviours, unfold
+from treekit.papers.rdr2.router import (
+    COUNTED,
+    CURATED,
+    EXPELLED,
+    FORMATS,
+    PREFIX,
+    ROUTE,
+    decide,
+    light_nodes,
+    nearest_part,
+    prefix,
+    read_behaviours,
+    unfold,
+)
 from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
@@ -71,19 +86,61 @@ def outline(prediction):
 
 def the_park():
     "Table 12's tree: its headings and ids, with words of our own where it leaves out what stands there."
-    parts = [(1, "Introduction", 2), (1, "History", 0), (2, "Initial planning and construction", 11), (2, "1990s", 1), (2, "2000s", 1), (2, "2010s", 8), (1, "Firsts, bests, and other records", 0), (2, "Firsts and ones of a kind", 9), (2, "Records", 4), (2, "Awards", 2),
-             (1, "Events", 5), (1, "Areas and attractions", 1), (2, "Star Mall", 100), (2, "Tower", 10), (1, "Former Attractions", 3)]
-    own = {"1990s": ["The nineties began well for the park with the Texas Giant, but they were harder than the decades before, and the gates changed owners twice."],
-           "2000s": ["In the new century a cartoon land was rebuilt; the Titan became the park's tallest coaster in 2001, and a tower of 325 feet followed two years later."],
-           "Records": ["* Tallest coaster: Titan", "* Fastest coaster: Titan", "* Largest derrick: Oil Derrick", "* Tallest swing ride: Texas SkyScreamer"]}
+    parts = [
+        (1, "Introduction", 2),
+        (1, "History", 0),
+        (2, "Initial planning and construction", 11),
+        (2, "1990s", 1),
+        (2, "2000s", 1),
+        (2, "2010s", 8),
+        (1, "Firsts, bests, and other records", 0),
+        (2, "Firsts and ones of a kind", 9),
+        (2, "Records", 4),
+        (2, "Awards", 2),
+        (1, "Events", 5),
+        (1, "Areas and attractions", 1),
+        (2, "Star Mall", 100),
+        (2, "Tower", 10),
+        (1, "Former Attractions", 3),
+    ]
+    own = {
+        "1990s": [
+            "The nineties began well for the park with the Texas Giant, but they were harder than the decades before, and the gates "
+            "changed owners twice."
+        ],
+        "2000s": [
+            "In the new century a cartoon land was rebuilt; the Titan became the park's tallest coaster in 2001, and a tower of 325 feet "
+            "followed two years later."
+        ],
+        "Records": [
+            "* Tallest coaster: Titan",
+            "* Fastest coaster: Titan",
+            "* Largest derrick: Oil Derrick",
+            "* Tallest swing ride: Texas SkyScreamer",
+        ],
+    }
     rows = []
     for depth, heading, content in parts:
         rows.append((depth, "structure", heading))
-        rows += [(depth + 1, "content", text) for text in own.get(heading, [f"Paragraph {i} of {heading}, with some words that stand nowhere else: {heading[::-1]} {i}." for i in range(content)])]
+        rows += [
+            (depth + 1, "content", text)
+            for text in own.get(
+                heading,
+                [f"Paragraph {i} of {heading}, with some words that stand nowhere else: {heading[::-1]} {i}." for i in range(content)],
+            )
+        ]
     return grown("Six Flags Over Texas", rows, "park")
 
 
-TITAN = grown("Titan (roller coaster)", [(1, "content", "Titan is a coaster of steel in Arlington, 245 feet high."), (1, "structure", "Ride"), (2, "content", "It drops 255 feet at 85 miles per hour.")], "titan")
+TITAN = grown(
+    "Titan (roller coaster)",
+    [
+        (1, "content", "Titan is a coaster of steel in Arlington, 245 feet high."),
+        (1, "structure", "Ride"),
+        (2, "content", "It drops 255 feet at 85 miles per hour."),
+    ],
+    "titan",
+)
 
 
 def the_router(document):
@@ -99,16 +156,40 @@ def the_router(document):
 
 def test_the_case_study_in_its_order():
     park = the_park()
-    printed = {0: "Introduction", 3: "History", 4: "Initial planning and construction", 16: "1990s", 18: "2000s", 20: "2010s", 29: "Firsts, bests, and other records", 30: "Firsts and ones of a kind", 40: "Records", 45: "Awards", 48: "Events", 54: "Areas and attractions",
-               56: "Star Mall", 157: "Tower", 168: "Former Attractions"}
+    printed = {
+        0: "Introduction",
+        3: "History",
+        4: "Initial planning and construction",
+        16: "1990s",
+        18: "2000s",
+        20: "2010s",
+        29: "Firsts, bests, and other records",
+        30: "Firsts and ones of a kind",
+        40: "Records",
+        45: "Awards",
+        48: "Events",
+        54: "Areas and attractions",
+        56: "Star Mall",
+        157: "Tower",
+        168: "Former Attractions",
+    }
     assert {i: park[i + 1].text for i in printed} == printed and {i for i in park.headings if i} == {i + 1 for i in printed}
     router = Router(the_router)
-    chunks = [Passage("1", park.title, "harder than the decades before, and the gates changed owners twice."), Passage("2", park.title, "the Titan became the park's tallest coaster in 2001, and a tower of 325"), Passage("3", TITAN.title, "Titan is a coaster of steel in Arlington")]
+    chunks = [
+        Passage("1", park.title, "harder than the decades before, and the gates changed owners twice."),
+        Passage("2", park.title, "the Titan became the park's tallest coaster in 2001, and a tower of 325"),
+        Passage("3", TITAN.title, "Titan is a coaster of steel in Arlington"),
+    ]
     p = ask(RDR2(), router, [park, TITAN], *chunks, question="What is the tallest ride at six flags over texas?")
     steps = [(n.data["lit"], n.data["answers"], n.data["expands"]) for n in outline(p)]
     case = [([17], [], [0]), ([1, 2], [], []), ([19], [19], [40]), ([41, 42, 43, 44], [41, 44], [])]  # as Table 12 prints it
     assert [tuple([i - 1 for i in ids] for ids in step) for step in steps[:4]] == case
-    assert [n.text for n in outline(p)][:4] == ["[EXPAND] 1: Introduction", "Introduction ▸ [REFUSE]", "[ANSWER] 20 [EXPAND] 41: Records", "Records ▸ [ANSWER] 42 [ANSWER] 45"]
+    assert [n.text for n in outline(p)][:4] == [
+        "[EXPAND] 1: Introduction",
+        "Introduction ▸ [REFUSE]",
+        "[ANSWER] 20 [EXPAND] 41: Records",
+        "Records ▸ [ANSWER] 42 [ANSWER] 45",
+    ]
     assert p.trace.children(p.trace.nodes[0])[0].data["answers"] == [20, 42, 45]  # Routing passages: 19, 41, 44
     assert routed(p) == ["\n".join(park[i].text for i in (20, 42, 45)), TITAN[2 - 1].text]
     assert (p.usage.calls, p.usage.critical_path) == (6, 3)  # three subtrees at once, two expansions at once, the reader
@@ -120,10 +201,27 @@ def test_the_case_study_in_its_order():
 
 def test_the_case_in_the_other_format_and_by_another_model():
     "The router is another model than the reader, and is asked for the routing alone."
-    reader, router = Router(None), Router(lambda d: the_router(d).replace("<answer>", "[ANSWER] ").replace("<expand>", "[EXPAND] ").replace("</answer>", "").replace("</expand>", ""))
-    kit = Kit(reader, Shelf(Passage("2", "Six Flags Over Texas", "the Titan became the park's tallest coaster in 2001")), documents=Documents([the_park()]), router=router)
+    reader, router = (
+        Router(None),
+        Router(
+            lambda d: (
+                the_router(d)
+                .replace("<answer>", "[ANSWER] ")
+                .replace("<expand>", "[EXPAND] ")
+                .replace("</answer>", "")
+                .replace("</expand>", "")
+            )
+        ),
+    )
+    kit = Kit(
+        reader,
+        Shelf(Passage("2", "Six Flags Over Texas", "the Titan became the park's tallest coaster in 2001")),
+        documents=Documents([the_park()]),
+        router=router,
+    )
     p = asyncio.run(RDR2(format="enclose")(Question("q", "asqa", "Tallest ride?"), kit))
-    assert p.trace.nodes[1].data["answers"] == [20, 42, 45] and (len(router.seen), len(router.read), len(reader.seen), len(reader.read)) == (2, 0, 0, 1)
+    assert p.trace.nodes[1].data["answers"] == [20, 42, 45]
+    assert (len(router.seen), len(router.read), len(reader.seen), len(reader.read)) == (2, 0, 0, 1)
     assert "[ANSWER]" in kit.prompts.get("rdr2.route_enclose", ROUTE["enclose"]).template and "<answer>" in ROUTE["tag"].template
 
 
@@ -135,7 +233,14 @@ def some_tree(draw, title="Page", id="page", prefix=""):
     for i in range(draw.randint(1, 40)):
         depth = max(1, min(6, depth + draw.choice((-2, -1, 0, 0, 1))))
         heading = draw.random() < 0.4
-        rows.append((depth, "structure" if heading else "content", f"{prefix}{'Heading' if heading else 'Paragraph'} {i} {' '.join(draw.choices('alpha beta gamma delta rho sigma tau'.split(), k=2 if heading else 9))} {i}"))
+        rows.append(
+            (
+                depth,
+                "structure" if heading else "content",
+                f"{prefix}{'Heading' if heading else 'Paragraph'} {i} "
+                f"{' '.join(draw.choices('alpha beta gamma delta rho sigma tau'.split(), k=2 if heading else 9))} {i}",
+            )
+        )
     return grown(title, rows, id)
 
 
@@ -149,8 +254,10 @@ def test_algorithm_1_lights_what_it_says(seed):
     for node in content:  # a node is lit if …
         family = [node, *itertools.takewhile(lambda a: tree[a].type == "content", tree.ancestors(node))]
         for seen in nodes:
-            if any(tree[f].parent == tree[seen].parent and tree[seen].parent is not None for f in family): wanted.add(node)  # … it, or content it hangs below, is a sibling of a node;
-            if node in itertools.takewhile(lambda a: tree[a].type == "content", tree.ancestors(seen)): wanted.add(node)  # … or it is content above one
+            # … it, or content it hangs below, is a sibling of a node;
+            if any(tree[f].parent == tree[seen].parent and tree[seen].parent is not None for f in family): wanted.add(node)
+            # … or it is content above one
+            if node in itertools.takewhile(lambda a: tree[a].type == "content", tree.ancestors(seen)): wanted.add(node)
     rst = light_nodes(tree, nodes)
     assert set(rst.lit) == wanted and list(rst.lit) == sorted(rst.lit)
     shown = [int(line.strip().split(":")[0]) for line in rst.text.split("\n")]
@@ -168,7 +275,14 @@ def test_a_routers_thoughts_and_passages_of_unknown_documents_stand_in_the_trace
         def reply(self, request, sample):
             thought = "The second paragraph, perhaps." if request.prompt.task == "route" else ""
             return replace(super().reply(request, sample), tokens_in=1, tokens_out=1, thinking=thought)
-    p = ask(RDR2(), Thinker(lambda d: "[ANSWER] 2"), [TITAN], Passage("1", TITAN.title, "Titan is a coaster of steel in Arlington"), Passage("2", "Elsewhere", "Nobody knows this page."))
+
+    p = ask(
+        RDR2(),
+        Thinker(lambda d: "[ANSWER] 2"),
+        [TITAN],
+        Passage("1", TITAN.title, "Titan is a coaster of steel in Arlington"),
+        Passage("2", "Elsewhere", "Nobody knows this page."),
+    )
     assert [n.data["thinking"] for n in routings(p)] == [["The second paragraph, perhaps."]]
     assert p.trace.nodes[0].notes == ["in no known document, and so read as retrieved: 1 of 2 passages"] and counts(p) == dict(plain=1)
 
@@ -182,16 +296,34 @@ def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
     whole = light_nodes(tree, near := draw.sample(range(len(tree)), min(len(tree), 2)))
     for longest in (1, draw.randint(50, 400), len(whole.text), None):
         rst = nearest_part(whole, near, longest)
-        shown, must = [int(line.strip().split(":")[0]) for line in rst.text.split("\n")], {0, *near, *(a for n in near for a in tree.ancestors(n))}
-        assert longest is None or len(rst.text) <= max(longest, sum(len(line) + 1 for line in whole.text.split("\n") if int(line.split(":")[0]) in must))
-        assert set(rst.lit) == set(whole.lit) & set(shown) and rst.left_out.isdisjoint(shown) and rst.left_out | set(shown) == {*tree.headings, *whole.lit}
+        shown, must = (
+            [int(line.strip().split(":")[0]) for line in rst.text.split("\n")],
+            {0, *near, *(a for n in near for a in tree.ancestors(n))},
+        )
+        assert longest is None or len(rst.text) <= max(
+            longest, sum(len(line) + 1 for line in whole.text.split("\n") if int(line.split(":")[0]) in must)
+        )
+        assert set(rst.lit) == set(whole.lit) & set(shown)
+        assert rst.left_out.isdisjoint(shown)
+        assert rst.left_out | set(shown) == {*tree.headings, *whole.lit}
         assert all(tree[i].parent in shown for i in shown if i)  # nothing hangs in the air
         assert must & {*tree.headings, *whole.lit} <= set(shown)
         if longest is None or longest >= len(whole.text): assert rst is whole
 
 
 def test_a_page_of_twenty_thousand_headings_is_routed():
-    parishes = grown("Register", [r for i in range(20000) for r in ((1 + i % 3, "structure", f"Parish {i}"), (2 + i % 3, "content", f"Parish number {i} has a mill of {1000 + i}, built of stone."))], "r")
+    parishes = grown(
+        "Register",
+        [
+            r
+            for i in range(20000)
+            for r in (
+                (1 + i % 3, "structure", f"Parish {i}"),
+                (2 + i % 3, "content", f"Parish number {i} has a mill of {1000 + i}, built of stone."),
+            )
+        ],
+        "r",
+    )
     says = "[ANSWER] 20000: Parish number 9999 has a mill\n[EXPAND] 39999: ==Parish 19999=="
     chunk, router = Passage("r#1", "Register", "Parish number 9999 has a mill of 10999, built of stone."), Router(lambda d: says)
     p = ask(RDR2(), router, [parishes], chunk)
@@ -199,19 +331,34 @@ def test_a_page_of_twenty_thousand_headings_is_routed():
     assert 59_000 < len(seen) <= 60_000 and "20000: Parish number 9999" in seen and "39999:" not in seen
     assert (view.data["answers"], counts(p)) == ([20000], dict(shortened=1, hidden=1)) and "farther off were left out" in view.notes[0]
     whole = ask(RDR2(longest=None), router, [parishes], chunk)
-    assert [v.data["heading"] for v in routings(whole)] == [None, 39999] and not any(v.notes for v in routings(whole)) and "shortened" not in counts(whole)
+    assert [v.data["heading"] for v in routings(whole)] == [None, 39999]
+    assert not any(v.notes for v in routings(whole))
+    assert "shortened" not in counts(whole)
 
 
 def test_words_that_differ_in_a_letter_mean_the_node_that_has_them():
-    tree = grown("Park", [r for d in (1980, 1990, 2000) for r in ((1, "structure", f"{d}s"), (2, "content", f"In the {d}s it grew by {d % 97} rides."))])
+    tree = grown(
+        "Park",
+        [r for d in (1980, 1990, 2000) for r in ((1, "structure", f"{d}s"), (2, "content", f"In the {d}s it grew by {d % 97} rides."))],
+    )
     rst = light_nodes(tree, [2])
-    for said, expands, found in (("[EXPAND] 3: 1990s", (3,), {}), ("[EXPAND] 5: 1990s", (3,), dict(moved=1)), ("[EXPAND] 77: ==1990s==", (3,), dict(moved=1)), ("[EXPAND] 3: 1991s", (3,), {}), ("[EXPAND] 77: 1970s", (), dict(unknown=1))):
+    for said, expands, found in (
+        ("[EXPAND] 3: 1990s", (3,), {}),
+        ("[EXPAND] 5: 1990s", (3,), dict(moved=1)),
+        ("[EXPAND] 77: ==1990s==", (3,), dict(moved=1)),
+        ("[EXPAND] 3: 1991s", (3,), {}),
+        ("[EXPAND] 77: 1970s", (), dict(unknown=1)),
+    ):
         d = decide(rst, read_behaviours(said))
         assert (d.expands, {k: n for k, n in d.counts.items() if k != "half_open"}) == (expands, found), said
 
 
 def test_a_long_section_is_shown_around_its_passage():
-    items = grown("List", [(1, "structure", "Mills"), *((2, "content", f"* The mill of place number {i} was built in {1000 + i}.") for i in range(5000))], "l")
+    items = grown(
+        "List",
+        [(1, "structure", "Mills"), *((2, "content", f"* The mill of place number {i} was built in {1000 + i}.") for i in range(5000))],
+        "l",
+    )
     router = Router(lambda d: "Cannot answer")
     p = ask(RDR2(longest=5000), router, [items], Passage("l#1", "List", "* The mill of place number 4000 was built in 5000."))
     lit = routings(p)[0].data["lit"]
@@ -261,13 +408,17 @@ def test_at_once_is_as_one_after_another(seed):
     trees = [introduced(some_tree(draw, f"Page {i}", f"p{i}", f"Book {i} ")) for i in range(3)]
     passages = []
     for i, tree in enumerate(trees):
-        for node in draw.sample([n for n in tree.nodes if n.type == "content"], min(2, sum(n.type == "content" for n in tree.nodes))): passages.append(Passage(f"{i}-{node.id}", tree.title, node.text))
+        for node in draw.sample([n for n in tree.nodes if n.type == "content"], min(2, sum(n.type == "content" for n in tree.nodes))):
+            passages.append(Passage(f"{i}-{node.id}", tree.title, node.text))
     draw.shuffle(passages)
     if not passages: pytest.skip("no text in these trees")
     by_title = {t.title: t for t in trees}
     says = lambda document: wild(seed, by_title[document.split("\n")[0][3:]])(document)
     limit = draw.randint(0, 5)
-    fast, again, slow = (ask(RDR2(iterations=limit, top_k=9), router, trees, *passages) for router in (Router(says, random.Random(f"a{seed}")), Router(says, random.Random(f"b{seed}")), Router(says, one_by_one=True)))
+    fast, again, slow = (
+        ask(RDR2(iterations=limit, top_k=9), router, trees, *passages)
+        for router in (Router(says, random.Random(f"a{seed}")), Router(says, random.Random(f"b{seed}")), Router(says, one_by_one=True))
+    )
     assert json.dumps(fast.to_json()) == json.dumps(again.to_json()) == json.dumps(slow.to_json())
     groups, _ = grouped(hits(*passages), Documents(trees))
     documents, calls = [n for n in fast.trace.nodes if n.kind == "document"], 1
@@ -286,21 +437,65 @@ def documents_of(prediction, node):
 
 
 def test_documents_and_headings_are_asked_at_once():
-    trees = [grown(f"Page {i}", [(1, "content", f"The opening words of page number {i} about letters {'abc'[i] * 9}."), *((1 + j % 2, *r) for j, r in enumerate([("structure", f"Part {k} of {i}"), ("content", f"Text {k} of {i}.")][m] for k in range(4) for m in (0, 1)))], f"{i}") for i in range(3)]
-    router = Router(lambda d: "\n".join(f"[EXPAND] {m}" for m in re.findall(r"(\d+): ==Part", d)) if "The opening" in d else "Cannot answer", random.Random(0))
+    trees = [
+        grown(
+            f"Page {i}",
+            [
+                (1, "content", f"The opening words of page number {i} about letters {'abc'[i] * 9}."),
+                *(
+                    (1 + j % 2, *r)
+                    for j, r in enumerate(
+                        [("structure", f"Part {k} of {i}"), ("content", f"Text {k} of {i}.")][m] for k in range(4) for m in (0, 1)
+                    )
+                ),
+            ],
+            f"{i}",
+        )
+        for i in range(3)
+    ]
+    router = Router(
+        lambda d: "\n".join(f"[EXPAND] {m}" for m in re.findall(r"(\d+): ==Part", d)) if "The opening" in d else "Cannot answer",
+        random.Random(0),
+    )
     p = ask(RDR2(), router, trees, *(Passage(str(i), t.title, t[1].text) for i, t in enumerate(trees)))
     assert (p.usage.calls, p.usage.critical_path) == (3 + 12 + 1, 3) and router.most >= 9 and counts(p)["all_refused"] == 1
 
 
 # --- what a router may write
 
-TOWN = introduced(grown("Tarn", [(1, "content", "Tarn is a town on a river with a harbour."), (1, "structure", "History"), (2, "content", "It was founded in 1204 by fishermen."), (2, "structure", "War"), (3, "content", "It burned down in 1658."), (1, "structure", "Sights"),
-                                 (2, "content", "The cathedral has two spires."), (2, "content", "The harbour has a lighthouse from 1841."), (1, "structure", "People"), (2, "structure", "Painters"), (3, "content", "Ilsa Brandt was born here.")], "t"))
+TOWN = introduced(
+    grown(
+        "Tarn",
+        [
+            (1, "content", "Tarn is a town on a river with a harbour."),
+            (1, "structure", "History"),
+            (2, "content", "It was founded in 1204 by fishermen."),
+            (2, "structure", "War"),
+            (3, "content", "It burned down in 1658."),
+            (1, "structure", "Sights"),
+            (2, "content", "The cathedral has two spires."),
+            (2, "content", "The harbour has a lighthouse from 1841."),
+            (1, "structure", "People"),
+            (2, "structure", "Painters"),
+            (3, "content", "Ilsa Brandt was born here."),
+        ],
+        "t",
+    )
+)
 # 0 Tarn: 1 Introduction (2), 3 History (4; 5 War (6)), 7 Sights (8, 9), 10 People (11 Painters (12))
 CHUNK = Passage("c", "Tarn", "founded in 1204 by fishermen.")
 
 
-def test_the_town_is_what_the_cases_say(): assert [(n.id, n.text.split()[0]) for n in TOWN.nodes if n.type == "structure"] == [(0, "Tarn"), (1, "Introduction"), (3, "History"), (5, "War"), (7, "Sights"), (10, "People"), (11, "Painters")]
+def test_the_town_is_what_the_cases_say():
+    assert [(n.id, n.text.split()[0]) for n in TOWN.nodes if n.type == "structure"] == [
+        (0, "Tarn"),
+        (1, "Introduction"),
+        (3, "History"),
+        (5, "War"),
+        (7, "Sights"),
+        (10, "People"),
+        (11, "Painters"),
+    ]
 
 
 @pytest.mark.parametrize("output, answers, opened, expected", [
@@ -339,7 +534,12 @@ def test_the_town_is_what_the_cases_say(): assert [(n.id, n.text.split()[0]) for
 ])
 def test_bad_output(output, answers, opened, expected):
     "Each gets its rule, and is counted under its name; the first subtree is the town's history."
-    p = ask(RDR2(), Router(lambda d: output if "\t\t4: It was" in d and "\t8:" not in d and "2: Tarn is" not in d else "Cannot answer"), [TOWN], CHUNK)
+    p = ask(
+        RDR2(),
+        Router(lambda d: output if "\t\t4: It was" in d and "\t8:" not in d and "2: Tarn is" not in d else "Cannot answer"),
+        [TOWN],
+        CHUNK,
+    )
     first = routings(p)[0]
     assert first.data["answers"] == answers and [n.data["heading"] for n in routings(p)[1:]] == opened
     found = {k: n for k, n in counts(p).items() if k in COUNTED or k == "unread"}
@@ -364,7 +564,36 @@ def test_endless_expansion_ends(output, limit, reading):
 def test_any_text_is_read_or_refused(seed):
     "Whatever a model writes: behaviours, a refusal or a collapse, never another error."
     draw = random.Random(seed)
-    text = "".join(draw.choices(["[ANSWER]", "[EXPAND]", "<answer>", "</answer>", "<expand>", "[", "]", "<", ">", " ", "\n", ":", "4", "7: Sights", "99", "Cannot answer", "[REFUSE]", "é", "\u2028", "\x00", "答", "-", ","], k=draw.randint(0, 30)))
+    text = "".join(
+        draw.choices(
+            [
+                "[ANSWER]",
+                "[EXPAND]",
+                "<answer>",
+                "</answer>",
+                "<expand>",
+                "[",
+                "]",
+                "<",
+                ">",
+                " ",
+                "\n",
+                ":",
+                "4",
+                "7: Sights",
+                "99",
+                "Cannot answer",
+                "[REFUSE]",
+                "é",
+                "\u2028",
+                "\x00",
+                "答",
+                "-",
+                ",",
+            ],
+            k=draw.randint(0, 30),
+        )
+    )
     value = ROUTE["tag"].read(text).value
     d = decide(light_nodes(TOWN, [4]), value)
     assert set(d.answers) <= {4} and set(d.expands) <= set(TOWN.headings) and set(d.counts) <= set(COUNTED)
@@ -375,7 +604,10 @@ def test_any_text_is_read_or_refused(seed):
 def test_what_is_rendered_is_parsed(name, seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
-    said = [("EXPAND" if n.type == "structure" else "ANSWER", n.id, prefix(n.text)) for n in draw.sample(tree.nodes, min(len(tree), draw.randint(0, 5)))]
+    said = [
+        ("EXPAND" if n.type == "structure" else "ANSWER", n.id, prefix(n.text))
+        for n in draw.sample(tree.nodes, min(len(tree), draw.randint(0, 5)))
+    ]
     form = FORMATS[name]
     assert form.parse(form.render(said)) == said and all(len(w.split()) <= PREFIX for *_, w in said)
     assert (form.render([]), form.parse("Cannot answer")) == ("Cannot answer", [])
@@ -387,7 +619,12 @@ def test_what_is_rendered_is_parsed(name, seed):
 
 def test_the_code_voids_and_the_paper_keeps():
     for reading, kept in (("paper", [4]), ("code", [])):
-        p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] 3: It was founded\nCannot answer" if reading == "code" else "[ANSWER] 4\nCannot answer"), [tree_without(TOWN)], CHUNK)
+        p = ask(
+            RDR2(reading=reading),
+            Router(lambda d: "[ANSWER] 3: It was founded\nCannot answer" if reading == "code" else "[ANSWER] 4\nCannot answer"),
+            [tree_without(TOWN)],
+            CHUNK,
+        )
         assert routings(p)[0].data["answers"] == kept and counts(p)["contradicted"] == 1
 
 
@@ -400,30 +637,56 @@ def test_routed_passages_with_and_without_headings():
     bare = tree_without(TOWN)  # 0 Tarn (1), 2 History (3; 4 War (5)), 6 Sights (7, 8), 9 People (10 Painters (11))
     says = lambda d: "[ANSWER] 5: It burned" if "It burned" in d else "[EXPAND] 4"
     assert routed(ask(RDR2(reading="code"), Router(says), [bare], CHUNK)) == ["History\nWar\nIt burned down in 1658."]
-    assert routed(ask(RDR2(), Router(lambda d: "[ANSWER] 6: It burned" if "It burned" in d else "[EXPAND] 5"), [bare], CHUNK)) == ["It burned down in 1658."]
-    lists = grown("List", [(1, "content", "The owners were:"), (2, "content", "* Ada Roth of Ribe, a widow"), (2, "content", "* Otto Venn of Tarn, a smith")], "l")
+    assert routed(ask(RDR2(), Router(lambda d: "[ANSWER] 6: It burned" if "It burned" in d else "[EXPAND] 5"), [bare], CHUNK)) == [
+        "It burned down in 1658."
+    ]
+    lists = grown(
+        "List",
+        [(1, "content", "The owners were:"), (2, "content", "* Ada Roth of Ribe, a widow"), (2, "content", "* Otto Venn of Tarn, a smith")],
+        "l",
+    )
     for reading, text in (("paper", "* Otto Venn of Tarn, a smith"), ("code", "The owners were:\n* Otto Venn of Tarn, a smith")):
-        p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] " + re.search(r"(\d+): \* Otto", d)[1]), [lists], Passage("1", "List", "Otto Venn of Tarn, a smith"))
+        p = ask(
+            RDR2(reading=reading),
+            Router(lambda d: "[ANSWER] " + re.search(r"(\d+): \* Otto", d)[1]),
+            [lists],
+            Passage("1", "List", "Otto Venn of Tarn, a smith"),
+        )
         assert routed(p) == [text]
 
 
 def test_an_introduction_can_be_reached_in_both_readings():
     "The public code never gets there once anything is visible; how often that would have mattered is counted."
     for reading, line in (("paper", "[EXPAND] 1: Introduction"), ("code", "[EXPAND] 0: Tarn")):
-        p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] " + re.search(r"(\d+): Tarn is", d)[1] if "Tarn is a town" in d else line), [tree_without(TOWN)], CHUNK)
+        p = ask(
+            RDR2(reading=reading),
+            Router(lambda d: "[ANSWER] " + re.search(r"(\d+): Tarn is", d)[1] if "Tarn is a town" in d else line),
+            [tree_without(TOWN)],
+            CHUNK,
+        )
         assert counts(p)["introduction"] == 1 and routed(p) == ["Tarn is a town on a river with a harbour."]
 
 
 def test_the_code_matches_headings_too():
     "A passage that runs from one section into a top-level one: the heading between lights the introduction."
     across = Passage("a", "Tarn", "It burned down in 1658. The cathedral has two spires.")
-    lit = {reading: routings(ask(RDR2(reading=reading), Router(lambda d: "Cannot answer"), [tree_without(TOWN)], across))[0].data["lit"] for reading in ("paper", "code")}
+    lit = {
+        reading: routings(ask(RDR2(reading=reading), Router(lambda d: "Cannot answer"), [tree_without(TOWN)], across))[0].data["lit"]
+        for reading in ("paper", "code")
+    }
     assert lit == dict(paper=[6, 8, 9], code=[1, 5, 7, 8])
 
 
 def test_the_code_takes_the_end_of_a_chunk_that_runs_over_the_page():
     "DPR's last chunk of a page is filled up from its beginning."
-    long = grown("Long", [(1, "content", f"Paragraph number {i} tells of the {w} and of nothing else at all.") for i, w in enumerate("abbey bakery castle dairy embassy factory garden harbour".split())], "long")
+    long = grown(
+        "Long",
+        [
+            (1, "content", f"Paragraph number {i} tells of the {w} and of nothing else at all.")
+            for i, w in enumerate("abbey bakery castle dairy embassy factory garden harbour".split())
+        ],
+        "long",
+    )
     over = Passage("long#9", "Long", f"{long[8].text} {long[1].text}")
     for reading, at in (("paper", (2, 9)), ("code", (8,))):
         [group], _ = grouped(hits(over), Documents([long]), reading)
@@ -434,16 +697,31 @@ def test_empty_headings_cost_the_code_an_iteration():
     says = lambda d: "[EXPAND] 9: People\n[EXPAND] 6: Sights" if "It was founded" in d else "Cannot answer"
     p = ask(RDR2(reading="code", iterations=1), Router(says), [tree_without(TOWN)], CHUNK)
     assert [n.data["heading"] for n in routings(p)] == [None] and counts(p)["limit"] == 1
-    p = ask(RDR2(iterations=1), Router(lambda d: "[EXPAND] 10: People\n[EXPAND] 7: Sights" if "It was founded" in d else "Cannot answer"), [tree_without(TOWN)], CHUNK)
+    p = ask(
+        RDR2(iterations=1),
+        Router(lambda d: "[EXPAND] 10: People\n[EXPAND] 7: Sights" if "It was founded" in d else "Cannot answer"),
+        [tree_without(TOWN)],
+        CHUNK,
+    )
     assert [n.data["heading"] for n in routings(p)] == [None, 7] and counts(p)["empty"] == 1
 
 
 def test_what_was_seen_and_what_was_retrieved():
     "The paper passes over a heading whose text was shown; the code over one with a retrieved passage anywhere below it."
     bare, second = tree_without(TOWN), Passage("d", "Tarn", "It burned down in 1658.")
-    p = ask(RDR2(reading="code"), Router(lambda d: "[EXPAND] 2: History" if "It burned" in d and "It was founded" not in d else "Cannot answer"), [bare], second)
+    p = ask(
+        RDR2(reading="code"),
+        Router(lambda d: "[EXPAND] 2: History" if "It burned" in d and "It was founded" not in d else "Cannot answer"),
+        [bare],
+        second,
+    )
     assert counts(p)["seen"] == 1 and len(routings(p)) == 1
-    p = ask(RDR2(), Router(lambda d: "[EXPAND] 3: History" if "It burned" in d and "It was founded" not in d else "Cannot answer"), [bare], second)
+    p = ask(
+        RDR2(),
+        Router(lambda d: "[EXPAND] 3: History" if "It burned" in d and "It was founded" not in d else "Cannot answer"),
+        [bare],
+        second,
+    )
     assert [n.data["heading"] for n in routings(p)] == [None, 3] and counts(p)["half_open"] == 1
 
 
@@ -452,12 +730,16 @@ def test_titles_in_the_order_a_b_a():
     other = grown("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
     second = Passage("d", "Tarn", "The harbour has a lighthouse from 1841.")
     groups, interleaved = grouped(hits(CHUNK, Passage("r", "Ribe", "another town, far from the sea"), second), Documents([TOWN, other]))
-    assert [(g.tree.title, [nodes for nodes, _ in g.places]) for g in groups] == [("Tarn", [(4,), (9,)]), ("Ribe", [(2,)])] and interleaved == 1
+    assert [(g.tree.title, [nodes for nodes, _ in g.places]) for g in groups] == [("Tarn", [(4,), (9,)]), ("Ribe", [(2,)])]
+    assert interleaved == 1
     assert grouped(hits(CHUNK, second, Passage("r", "Ribe", "another town, far from the sea")), Documents([TOWN, other]))[1] == 0
 
 
 def test_passages_without_a_document_stay_as_they_are_and_where_they_are():
-    lost, foreign = Passage("x", "Nowhere", "Of this there is no page."), Passage("y", "Tarn", "Quarterly figures were published on Friday by the shipping company in another country altogether.")
+    lost, foreign = (
+        Passage("x", "Nowhere", "Of this there is no page."),
+        Passage("y", "Tarn", "Quarterly figures were published on Friday by the shipping company in another country altogether."),
+    )
     p = ask(RDR2(), Router(lambda d: "[ANSWER] 4"), [TOWN], lost, CHUNK, foreign)
     assert routed(p) == [lost.text, TOWN[4].text, foreign.text] and counts(p)["plain"] == 2
     p = ask(RDR2(), Router(lambda d: "Cannot answer"), [], lost, foreign)
@@ -478,7 +760,13 @@ def test_refused_documents_and_the_fallback():
 
 
 def test_equal_subtrees_are_asked_once():
-    p = ask(RDR2(), Router(lambda d: "Cannot answer"), [TOWN], Passage("a", "Tarn", "The cathedral has two spires."), Passage("b", "Tarn", "The harbour has a lighthouse from 1841."))
+    p = ask(
+        RDR2(),
+        Router(lambda d: "Cannot answer"),
+        [TOWN],
+        Passage("a", "Tarn", "The cathedral has two spires."),
+        Passage("b", "Tarn", "The harbour has a lighthouse from 1841."),
+    )
     assert (p.usage.calls, counts(p)["twins"]) == (2, 1) and routings(p)[0].data["matched"] == [8, 9]
 
 
@@ -486,17 +774,34 @@ def test_equal_subtrees_are_asked_once():
 
 def test_ablations():
     chunk = Passage("c", "Tarn", "The cathedral has two spires.")
-    def lit(method, says=lambda d: "Cannot answer", **k): return [n.data["lit"] for n in routings(ask(method, Router(says), [TOWN], chunk, **k))]
-    assert lit(RDR2()) == [[8, 9]] and lit(ABLATIONS["w/o content"]) == [[]] and lit(ABLATIONS["w/o structure"]) == [[8]] and lit(ABLATIONS["w/o router"]) == []
+    def lit(method, says=lambda d: "Cannot answer", **k):
+        return [n.data["lit"] for n in routings(ask(method, Router(says), [TOWN], chunk, **k))]
+    assert lit(RDR2()) == [[8, 9]]
+    assert lit(ABLATIONS["w/o content"]) == [[]]
+    assert lit(ABLATIONS["w/o structure"]) == [[8]]
+    assert lit(ABLATIONS["w/o router"]) == []
     found = {tuple(lit(ABLATIONS["w/o similarity"], id=f"q{i}")[0]) for i in range(40)}
     assert found == {(2,), (4,), (6,), (8, 9), (12,)} and lit(RDR2(similarity=False), id="q7") == lit(RDR2(similarity=False), id="q7")
     assert len({tuple(lit(RDR2(similarity=False, seed=s))[0]) for s in range(20)}) > 2
     flat = Router(lambda d: "[ANSWER] 9: The harbour")
-    p = ask(ABLATIONS["w/o structure"], flat, [TOWN], Passage("c", "Tarn", "The cathedral has two spires. The harbour has a lighthouse from 1841."))
-    assert flat.seen == ["0: Tarn\n8: The cathedral has two spires.\n9: The harbour has a lighthouse from 1841."] and routed(p) == [f"{TOWN[8].text}\n{TOWN[9].text}"]  # a passage is accepted as a whole
+    p = ask(
+        ABLATIONS["w/o structure"],
+        flat,
+        [TOWN],
+        Passage("c", "Tarn", "The cathedral has two spires. The harbour has a lighthouse from 1841."),
+    )
+    # a passage is accepted as a whole
+    assert flat.seen == ["0: Tarn\n8: The cathedral has two spires.\n9: The harbour has a lighthouse from 1841."]
+    assert routed(p) == [f"{TOWN[8].text}\n{TOWN[9].text}"]
     code = Router(lambda d: "[ANSWER] 8: The harbour")
-    p = ask(RDR2(structure=False, reading="code"), code, [tree_without(TOWN)], Passage("c", "Tarn", "The cathedral has two spires. The harbour has a lighthouse from 1841."))
-    assert code.seen == ["0: Tarn\n6: ==Sights==\n7: The cathedral has two spires.\n8: The harbour has a lighthouse from 1841."] and routed(p) == [f"Sights\n{TOWN[9].text}"]
+    p = ask(
+        RDR2(structure=False, reading="code"),
+        code,
+        [tree_without(TOWN)],
+        Passage("c", "Tarn", "The cathedral has two spires. The harbour has a lighthouse from 1841."),
+    )
+    assert code.seen == ["0: Tarn\n6: ==Sights==\n7: The cathedral has two spires.\n8: The harbour has a lighthouse from 1841."]
+    assert routed(p) == [f"Sights\n{TOWN[9].text}"]
     expands = lambda d: "[EXPAND] 1" if "two spires" in d else "Cannot answer"
     assert lit(ABLATIONS["w/o [EXPAND]"], expands) == [[8, 9]] and lit(RDR2(), expands) == [[8, 9], [2]]
     p = ask(ABLATIONS["w/o [REFUSE]"], Router(expands), [TOWN], chunk)
@@ -511,7 +816,12 @@ def test_the_rows_are_the_printed_ones():
     assert printed("table1") | {r.removesuffix("(FT)") for r in printed("table5") | printed("table6")} == set(METHODS) | set(BASELINES)
     rows = published("rdr2", "table7") + published("rdr2", "table9")
     value = {(r["artefact"], r["method"], r["metric"]): r["value"] for r in rows}
-    assert all(value["table7", "w/o [expand]", m] == v for (a, name, m), v in value.items() if (a, name) == ("table9", "iter-0") and ("table7", "w/o [expand]", m) in value)  # why w/o [EXPAND] is no field
+    # why w/o [EXPAND] is no field
+    assert all(
+        value["table7", "w/o [expand]", m] == v
+        for (a, name, m), v in value.items()
+        if (a, name) == ("table9", "iter-0") and ("table7", "w/o [expand]", m) in value
+    )
 
 
 def test_without_passages_it_is_the_reader_alone():
@@ -526,7 +836,16 @@ def asyncio_read(method):
     return router.read[0].text
 
 
-@pytest.mark.parametrize("dataset, answer, words", [("asqa", "an answer, another", "about 65 words"), ("eli5", "an answer, another", "about 131 words"), ("ambigdocs", "an answer, another", "about 65 words"), ("qampari", "an answer, another", ""), ("world/qampari", "an answer, another", "")])
+@pytest.mark.parametrize(
+    "dataset, answer, words",
+    [
+        ("asqa", "an answer, another", "about 65 words"),
+        ("eli5", "an answer, another", "about 131 words"),
+        ("ambigdocs", "an answer, another", "about 65 words"),
+        ("qampari", "an answer, another", ""),
+        ("world/qampari", "an answer, another", ""),
+    ],
+)
 def test_readers_by_data_set_and_their_length(dataset, answer, words):
     for method in (RDR2(length_control=True), Reader(length_control=True), ASC(length_control=True, samples=1, summarise=False)):
         p = ask(method, router := Router(lambda d: "[ANSWER] 4"), [TOWN], CHUNK, dataset=dataset)
@@ -534,9 +853,18 @@ def test_readers_by_data_set_and_their_length(dataset, answer, words):
 
 
 def test_settings_out_of_range_and_what_is_missing():
-    for wrong, message in ((lambda: RDR2(iterations=-1), "iterations should be at least 0"), (lambda: RDR2(top_k=-1), "top_k should be at least 0"), (lambda: RDR2(format="xml"), "format"), (lambda: RDR2(reading="papr"), "did you mean 'paper'"),
-                           (lambda: configure(RDR2(), views="all"), "views"), (lambda: ASC(agree=2.0), "share"), (lambda: ASC(temperature=0.0), "above 0"), (lambda: FLARE(beta=-.1), "probability")):
-        with pytest.raises(UsageError, match=message): wrong()
+    for wrong, message in (
+        (lambda: RDR2(iterations=-1), "iterations should be at least 0"),
+        (lambda: RDR2(top_k=-1), "top_k should be at least 0"),
+        (lambda: RDR2(format="xml"), "format"),
+        (lambda: RDR2(reading="papr"), "did you mean 'paper'"),
+        (lambda: configure(RDR2(), views="all"), "views"),
+        (lambda: ASC(agree=2.0), "share"),
+        (lambda: ASC(temperature=0.0), "above 0"),
+        (lambda: FLARE(beta=-0.1), "probability"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            wrong()
     for method in (RDR2(), Reader(), FLARE(), ASC(), Served()):
         with pytest.raises(UsageError, match="empty"): ask(method, Router(None), [TOWN], CHUNK, question=" ")
     with pytest.raises(UsageError, match="has none"): asyncio.run(RDR2()(Question("q", "asqa", "?"), Kit(Router(None), Shelf(CHUNK))))
@@ -547,7 +875,10 @@ def test_a_failing_call_leaves_nothing_running():
     class Failing(Router):
         def reply(self, request, sample): return CallFailed("server", "it broke", "mend it")
     async def main():
-        with pytest.raises(CallFailed): await RDR2()(Question("q", "asqa", "?"), Kit(Failing(lambda d: "", random.Random(0)), Shelf(CHUNK), documents=Documents([TOWN])))
+        with pytest.raises(CallFailed):
+            await RDR2()(
+                Question("q", "asqa", "?"), Kit(Failing(lambda d: "", random.Random(0)), Shelf(CHUNK), documents=Documents([TOWN]))
+            )
         assert len(asyncio.all_tasks()) == 1
     asyncio.run(main())
 
@@ -569,7 +900,17 @@ def test_a_run_gives_documents_and_reads_predictions_again():
 
 def test_documents_and_router_are_part_of_the_key():
     shelf, asked = Lazy(lambda: Shelf(CHUNK), "one shelf", "a shelf"), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
-    def go(router=None, **fields): return run({"RDR2 (Ours)": RDR2(), "Retrieve-and-Read": Reader()}, asked, load_profile("offline", **fields), corpora=dict(asqa=shelf), store=store, router=router, progress=False)
+    def go(router=None, **fields):
+        return run(
+            {"RDR2 (Ours)": RDR2(), "Retrieve-and-Read": Reader()},
+            asked,
+            load_profile("offline", **fields),
+            corpora=dict(asqa=shelf),
+            store=store,
+            router=router,
+            progress=False,
+        )
+
     store, router = Store(), Router(lambda d: "Cannot answer")
     keys = [[r.key for r in go().rows], [r.key for r in go(router).rows], [r.key for r in go(data="world:100").rows]]
     assert len({k[0] for k in keys}) == 3 and len({k[1] for k in keys}) == 1
@@ -578,39 +919,94 @@ def test_documents_and_router_are_part_of_the_key():
 
 def test_a_router_of_its_own(tmp_path, server):
     "A profile's router is another model; its calls stand in the ledger under its name, and a budget doesn't silently hold for one of two."
-    page = dict(id="t", title="Tarn", summary="Tarn is a town.", sections=[dict(title="History", text="It was founded in 1204 by fishermen.", sections=[])])
+    page = dict(
+        id="t",
+        title="Tarn",
+        summary="Tarn is a town.",
+        sections=[dict(title="History", text="It was founded in 1204 by fishermen.", sections=[])],
+    )
     (tmp_path / "articles_towns.jsonl").write_text(json.dumps(page) + "\n")
     server.script(rules=[["Find the nodes", "[ANSWER] 4: It was founded"], ["Instruction", "In 1204."]])
     store, asked = Store(), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
     shelf = Lazy(lambda: Shelf(CHUNK), "one shelf", "a shelf")
-    both = dict(corpora=dict(asqa=shelf), store=store, progress=False, chat=OpenAIChat("reader", server.url), router=OpenAIChat("router", server.url))
+    both = dict(
+        corpora=dict(asqa=shelf),
+        store=store,
+        progress=False,
+        chat=OpenAIChat("reader", server.url),
+        router=OpenAIChat("router", server.url),
+    )
     results = run(METHODS, asked, load_profile("local", documents=str(tmp_path), endpoint=server.url), **both)
-    assert not results.failures and results.rows[0].answer == "In 1204." and routed(results.rows[0].prediction) == ["It was founded in 1204 by fishermen."]
+    assert not results.failures
+    assert results.rows[0].answer == "In 1204."
+    assert routed(results.rows[0].prediction) == ["It was founded in 1204 by fishermen."]
     assert {r["model"]: r["calls"] for r in store.usage(by=("model",))} == dict(reader=1, router=1)
     with pytest.raises(UsageError, match="one paid model"):
-        run(METHODS, asked, load_profile("local", documents=str(tmp_path), budget=1.0), corpora=dict(asqa=shelf), store=Store(), progress=False, chat=OpenAIChat("gpt-4o-mini", server.url), router=OpenAIChat("gpt-4o", server.url))
+        run(
+            METHODS,
+            asked,
+            load_profile("local", documents=str(tmp_path), budget=1.0),
+            corpora=dict(asqa=shelf),
+            store=Store(),
+            progress=False,
+            chat=OpenAIChat("gpt-4o-mini", server.url),
+            router=OpenAIChat("gpt-4o", server.url),
+        )
 
 
 def test_a_tree_store_and_documents_without_ids(tmp_path):
     "The same predictions from a store, from a file, and for pages that have no ids."
-    pages = [dict(title=t, summary=f"{t} is a town on a river with a harbour.", sections=[dict(title="History", text=f"It was founded in {y} by fishermen of {t}.", sections=[])]) for t, y in (("Tarn", 1204), ("Ribe", 1302))]
+    pages = [
+        dict(
+            title=t,
+            summary=f"{t} is a town on a river with a harbour.",
+            sections=[dict(title="History", text=f"It was founded in {y} by fishermen of {t}.", sections=[])],
+        )
+        for t, y in (("Tarn", 1204), ("Ribe", 1302))
+    ]
     (tmp_path / "articles_towns.jsonl").write_text("\n".join(map(json.dumps, pages)) + "\n")
     build([dict(p, id=p["title"]) for p in pages], tmp_path / "towns.trees", progress=False).close()
-    shelf = Lazy(lambda: Shelf(*(Passage(t, t, f"founded in {y} by fishermen of {t}.") for t, y in (("Tarn", 1204), ("Ribe", 1302)))), "one shelf", "a shelf")
+    shelf = Lazy(
+        lambda: Shelf(*(Passage(t, t, f"founded in {y} by fishermen of {t}.") for t, y in (("Tarn", 1204), ("Ribe", 1302)))),
+        "one shelf",
+        "a shelf",
+    )
     asked, found = dict(asqa=[Question("q", "asqa", "When was Tarn founded?")]), []
     for place in ("articles_towns.jsonl", "towns.trees"):
-        results = run(METHODS, asked, load_profile("offline", documents=str(tmp_path / place)), corpora=dict(asqa=shelf), store=Store(), router=Router(lambda d: "[ANSWER] 4"), progress=False)
+        results = run(
+            METHODS,
+            asked,
+            load_profile("offline", documents=str(tmp_path / place)),
+            corpora=dict(asqa=shelf),
+            store=Store(),
+            router=Router(lambda d: "[ANSWER] 4"),
+            progress=False,
+        )
         assert not results.failures
         found.append(routed(results.rows[0].prediction))
-        chunked = run({"Retrieve-and-Read": Reader()}, asked, load_profile("offline", documents=str(tmp_path / place), pool="documents", retriever="bm25s"), store=Store(), progress=False)
+        chunked = run(
+            {"Retrieve-and-Read": Reader()},
+            asked,
+            load_profile("offline", documents=str(tmp_path / place), pool="documents", retriever="bm25s"),
+            store=Store(),
+            progress=False,
+        )
         assert chunked.corpora == dict(asqa="2 documents in chunks of 100 words") and not chunked.failures
     assert found == [[f"It was founded in {y} by fishermen of {t}." for t, y in (("Tarn", 1204), ("Ribe", 1302))]] * 2
 
 
 def test_where_there_are_no_documents(tmp_path):
     asked = dict(asqa=[Question("q", "asqa", "When?")])
-    with pytest.raises(UsageError, match="set documents ="): run(METHODS, asked, load_profile("offline", data=str(tmp_path)), corpora=dict(asqa=[CHUNK]), store=Store(), progress=False)
-    assert not run({"Retrieve-and-Read": Reader()}, asked, load_profile("offline", data=str(tmp_path), retriever="bm25s"), corpora=dict(asqa=[CHUNK]), store=Store(), progress=False).failures
+    with pytest.raises(UsageError, match="set documents ="):
+        run(METHODS, asked, load_profile("offline", data=str(tmp_path)), corpora=dict(asqa=[CHUNK]), store=Store(), progress=False)
+    assert not run(
+        {"Retrieve-and-Read": Reader()},
+        asked,
+        load_profile("offline", data=str(tmp_path), retriever="bm25s"),
+        corpora=dict(asqa=[CHUNK]),
+        store=Store(),
+        progress=False,
+    ).failures
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -638,7 +1034,15 @@ class Teller(FakeChat):
         return Completion(text, logprobs=tuple(words) if self.logprobs and request.logprobs else None)
 
 
-def told(sure): return lambda inputs: ("DONE", [("DONE", -.01)]) if inputs["answer"] else ("It was built by Ida." if inputs["documents"] else "It was built by Ada.", [("It was", -.01), (" built by", -.02), (" Ada", -.01 if sure else -3.), (".", 0.)])
+def told(sure):
+    return lambda inputs: (
+        ("DONE", [("DONE", -0.01)])
+        if inputs["answer"]
+        else (
+            "It was built by Ida." if inputs["documents"] else "It was built by Ada.",
+            [("It was", -0.01), (" built by", -0.02), (" Ada", -0.01 if sure else -3.0), (".", 0.0)],
+        )
+    )
 
 
 def test_flare_searches_only_where_it_is_unsure():
@@ -654,8 +1058,14 @@ def test_flare_searches_only_where_it_is_unsure():
 
 
 def test_flare_where_a_server_gives_no_probabilities():
-    with pytest.raises(UsageError, match="gives no probabilities.*use one that does"): asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Teller(told(True), logprobs=False), Shelf(CHUNK))))
-    scored = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Teller(told(True), logprobs=False, scores=lambda text: [-.01] * len(text.split())), Shelf(CHUNK))))
+    with pytest.raises(UsageError, match="gives no probabilities.*use one that does"):
+        asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Teller(told(True), logprobs=False), Shelf(CHUNK))))
+    scored = asyncio.run(
+        FLARE()(
+            Question("q", "asqa", "Who?"),
+            Kit(Teller(told(True), logprobs=False, scores=lambda text: [-0.01] * len(text.split())), Shelf(CHUNK)),
+        )
+    )
     assert scored.answer == "It was built by Ada." and scored.usage.calls == 4
     offline = run({"FLARE": FLARE()}, dict(asqa=load("asqa", n=3)), PROFILE, store=Store(), progress=False)
     assert not offline.failures and all(n.data["queries"] for r in offline.rows for n in r.trace.nodes if n.kind == "sentence")
@@ -667,7 +1077,8 @@ def test_flare_ends():
     again = Teller(lambda inputs: ("The same.", [("x", -.01)]))
     assert asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(again, Shelf(CHUNK)))).answer == "The same."
     class Mute(Teller):
-        async def complete(self, request): return [Completion("DONE", logprobs=(("DONE", -.01),))] if request.prompt.task == "next_sentence" else [Completion("At once.")]
+        async def complete(self, request):
+            return [Completion("DONE", logprobs=(("DONE", -.01),))] if request.prompt.task == "next_sentence" else [Completion("At once.")]
     p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Mute(None), Shelf(CHUNK))))
     assert p.answer == "At once." and "written at once" in p.trace.nodes[-1].notes[0]
 
@@ -684,7 +1095,9 @@ def test_flare_over_a_server_and_the_store(server):
         return asyncio.run(main())
     first, count = go(), server.count
     again = go()
-    assert first.answer == again.answer == "The mill is old." and server.count == count and again.usage.hits == again.usage.calls == first.usage.calls
+    assert first.answer == again.answer == "The mill is old."
+    assert server.count == count
+    assert again.usage.hits == again.usage.calls == first.usage.calls
     assert not first.trace.nodes[1].data["sure"]  # the server's tokens have a probability of .61
 
 
@@ -694,9 +1107,12 @@ class Sampler(Teller):
     def __init__(self): super().__init__(None)
 
     def reply(self, request, i):
-        if request.prompt.task.startswith("combine"): return Completion((" " if "text" in request.prompt.name else ", ").join(request.inputs["sentences"]))
+        if request.prompt.task.startswith("combine"):
+            return Completion((" " if "text" in request.prompt.name else ", ").join(request.inputs["sentences"]))
         if request.prompt.task == "read_list": return Completion(f"Ribe, {'Tarn' if i % 2 else 'Usk'}, Place{i}")
-        return Completion(f"The mill was built in 1801. {'Ada Roth owned it.' if i % 2 else ''} Nobody expects {self.OWN[i]} {self.OWN[-i]}.")
+        return Completion(
+            f"The mill was built in 1801. {'Ada Roth owned it.' if i % 2 else ''} Nobody expects {self.OWN[i]} {self.OWN[-i]}."
+        )
 
 
 @pytest.mark.parametrize("summarise, calls, path", [(True, 2, 2), (False, 1, 1)])
@@ -708,20 +1124,43 @@ def test_asc_keeps_what_many_samples_say(summarise, calls, path):
     assert said["The mill was built in 1801."] == (10, True) and said["Ada Roth owned it."] == (5, True)
     listed = asyncio.run(ASC(summarise=summarise)(Question("q", "qampari", "Which?"), Kit(Sampler(), Shelf(CHUNK))))
     assert listed.answer == "Ribe, Usk, Tarn"
-    alone = asyncio.run(ASC(summarise=summarise, agree=1.0, top_k=0)(Question("q", "asqa", "What?"), Kit(sampler := Sampler(), Shelf(CHUNK))))
+    alone = asyncio.run(
+        ASC(summarise=summarise, agree=1.0, top_k=0)(Question("q", "asqa", "What?"), Kit(sampler := Sampler(), Shelf(CHUNK)))
+    )
     assert alone.answer == "The mill was built in 1801." and "## Paragraph" not in sampler.asked[0].text
 
 
 def test_asc_without_agreement_keeps_its_first_sample():
     class Alone(Sampler):
-        async def complete(self, request): return [Completion(f"{w} {w} {w}.") for w in "abacus basalt copper dahlia ember fennel gravel hazel ivory jasper".split()[:request.n]]
+        async def complete(self, request):
+            return [
+                Completion(f"{w} {w} {w}.")
+                for w in "abacus basalt copper dahlia ember fennel gravel hazel ivory jasper".split()[: request.n]
+            ]
+
     p = asyncio.run(ASC()(Question("q", "asqa", "What?"), Kit(Alone(), Shelf(CHUNK))))
     assert p.answer == "abacus abacus abacus." and "first sample" in p.trace.nodes[-1].notes[0]
 
 
-@pytest.mark.parametrize("system, said", [("self-rag", "[Relevant]In 1204.[Fully supported][Utility:5]</s>"), ("open-rag", "In 1204.[No support / Contradictory]"), ("front", "[GROUNDING] by fishermen [1]\n[ANSWER] In 1204 [1]."), ("self-reasoning", "It is document [1].\nFinal answer: In 1204.")])
+@pytest.mark.parametrize(
+    "system, said",
+    [
+        ("self-rag", "[Relevant]In 1204.[Fully supported][Utility:5]</s>"),
+        ("open-rag", "In 1204.[No support / Contradictory]"),
+        ("front", "[GROUNDING] by fishermen [1]\n[ANSWER] In 1204 [1]."),
+        ("self-reasoning", "It is document [1].\nFinal answer: In 1204."),
+    ],
+)
 def test_served_readers(system, said):
     class Fine(Teller):
-        async def complete(self, request): self.asked.append(request); return [Completion(said)]
+        async def complete(self, request):
+            self.asked.append(request)
+            return [Completion(said)]
+
     p = asyncio.run(Served(system=system)(Question("q", "asqa", "When?"), Kit(fine := Fine(None), Shelf(CHUNK))))
-    assert p.answer == "In 1204." and CHUNK.text in fine.asked[0].text and len(fine.asked) == 1 and set(SERVED) == {"self-rag", "open-rag", "front", "self-reasoning"}
+    assert (
+        p.answer == "In 1204."
+        and CHUNK.text in fine.asked[0].text
+        and len(fine.asked) == 1
+        and set(SERVED) == {"self-rag", "open-rag", "front", "self-reasoning"}
+    )

@@ -45,7 +45,10 @@ def go(chosen, server, script, dataset="musique", store=None, **more):
     results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1),
                   store=store, corpora={dataset: PAGES}, progress=False)
     store.flush()
-    rows = store._all("SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER BY l.rowid")
+    rows = store._all(
+        "SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
+        "l.outcome = 0 ORDER BY l.rowid"
+    )
     bodies = [(m, node, sample, json.loads(zlib.decompress(body))) for m, node, sample, body in rows]
     return results, [(m, node, sample, b["parameters"], "\n".join(x["content"] for x in b["messages"])) for m, node, sample, b in bodies]
 
@@ -286,8 +289,14 @@ def test_lookup_walks_the_hits_and_starts_anew_on_another_page():
 
 
 def test_titles():
-    assert WIKI.page("harbour novel").title == "Harbour (novel)" and WIKI.page("Harbour") is None and WIKI.similar("Harbour")[:2] == ["Harbour (film)", "Harbour (novel)"]
-    assert WIKI.page("") is None and WIKI.page("?!") is None and WIKI.similar("") == [] and CorpusWiki([]).similar("x") == [] and CorpusWiki([]).page("x") is None
+    assert WIKI.page("harbour novel").title == "Harbour (novel)"
+    assert WIKI.page("Harbour") is None
+    assert WIKI.similar("Harbour")[:2] == ["Harbour (film)", "Harbour (novel)"]
+    assert WIKI.page("") is None
+    assert WIKI.page("?!") is None
+    assert WIKI.similar("") == []
+    assert CorpusWiki([]).similar("x") == []
+    assert CorpusWiki([]).page("x") is None
     bare = CorpusWiki([Passage("1", "", "No title.")])
     assert bare.page("") is None and bare.size == 0
     assert "have no titles" in asyncio.run(observe(dict(action="Search", argument="x"), Desk(), Kit(None, wiki=bare)))[0]
@@ -397,8 +406,10 @@ def test_the_offline_agent_is_the_same_in_every_process():
         from treekit.experiments.provide import load
         from treekit.offline.agents import act, value_path
         from treekit.experiments.provide import load
-        steps = "Thought 1: So.\\nAction 1: Search[Lenui]\\nObservation 1: Lenui is a country of 11,000,000 inhabitants. Its capital is Molele, and its only land border is with Tumark. Among the larger towns are Molele, Mepalele, Tifovai, Tapono and the Luwai."
-        for q in load("musique", "world", n=6): print([act(q.question, s, "2", "8", i) for i in range(4) for s in ("", steps)], value_path(q.question, steps))"""
+        steps = ("Thought 1: So.\\nAction 1: Search[Lenui]\\nObservation 1: Lenui is a country of 11,000,000 inhabitants. Its capital is "
+            "Molele, and its only land border is with Tumark. Among the larger towns are Molele, Mepalele, Tifovai, Tapono and the Luwai.")
+        for q in load("musique", "world", n=6):
+            print([act(q.question, s, "2", "8", i) for i in range(4) for s in ("", steps)], value_path(q.question, steps))"""
     import os
     said = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                            env=os.environ | dict(PYTHONHASHSEED=str(seed))).stdout for seed in (1, 2)}

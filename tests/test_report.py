@@ -248,7 +248,10 @@ class First:
     navigates: bool = True
     @property
     def needs(self): return ("navigator",) if self.navigates else ()
-    async def __call__(self, question, kit): return Prediction((await kit.ask(NAVIGATE, by="navigator", question=question.question))[0] if self.navigates else "none", kit.trace, kit.usage)
+    async def __call__(self, question, kit):
+        return Prediction(
+            (await kit.ask(NAVIGATE, by="navigator", question=question.question))[0] if self.navigates else "none", kit.trace, kit.usage
+        )
 
 
 def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys):

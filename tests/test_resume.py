@@ -24,7 +24,11 @@ def finish(process):
 def completed(path):
     "The ends of the messages of every call that a store holds, as the server's log has them."
     if not path.exists(): return []
-    with Store(path) as store: return ["\n".join(m["content"] for m in json.loads(zlib.decompress(body))["messages"])[-200:] for body, in store._all("SELECT body FROM requests")]
+    with Store(path) as store:
+        return [
+            "\n".join(m["content"] for m in json.loads(zlib.decompress(body))["messages"])[-200:]
+            for (body,) in store._all("SELECT body FROM requests")
+        ]
 
 
 def test_twenty_kills(tmp_path):
@@ -57,4 +61,8 @@ def test_twenty_kills(tmp_path):
         finish(start(server, store, tmp_path / "again"))
         assert server.count == 0
     for name in ("table.csv", "table.md", "cost.csv", "rows.csv"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes() == (tmp_path / "again" / name).read_bytes(), name
+        assert (
+            (tmp_path / "killed" / name).read_bytes()
+            == (tmp_path / "whole" / name).read_bytes()
+            == (tmp_path / "again" / name).read_bytes()
+        ), name

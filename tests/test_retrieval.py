@@ -304,10 +304,13 @@ def test_a_cross_encoder_from_a_folder(tmp_path):
 # ---- what an import costs
 
 def test_imports_are_light():
-    code = ("import sys, treekit.retrieval.choice as r\nfrom treekit.core.types import Passage\n"
-            "heavy = {'numpy', 'bm25s', 'numba', 'torch', 'jnius', 'pyserini', 'transformers', 'sentence_transformers', 'huggingface_hub'} & set(sys.modules)\n"
-            "assert not heavy, heavy\nr.Lucene([Passage('a', '', 'film')]).search(['film'])\n"
-            "heavy = {'torch', 'pyserini', 'transformers', 'bm25s', 'numba'} & set(sys.modules)\nassert not heavy, heavy")
+    code = (
+        "import sys, treekit.retrieval.choice as r\nfrom treekit.core.types import Passage\n"
+        "heavy = {'numpy', 'bm25s', 'numba', 'torch', 'jnius', 'pyserini', 'transformers', 'sentence_transformers', 'huggingface_hub'} & "
+        "set(sys.modules)\n"
+        "assert not heavy, heavy\nr.Lucene([Passage('a', '', 'film')]).search(['film'])\n"
+        "heavy = {'torch', 'pyserini', 'transformers', 'bm25s', 'numba'} & set(sys.modules)\nassert not heavy, heavy"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout == done.stderr == ""  # and Java is quiet

@@ -35,7 +35,10 @@ def test_verify_and_edit_edits_after_a_disagreement(server):
     kinds = ["verify" if "checks whether" in t else "edit" if "verified thoughts" in t else "answer" for *_, t in calls[5:]]
     assert sorted(kinds[:4]) == ["answer", "answer", "verify", "verify"] and kinds[4] == "edit"
     assert "Her birthplace is Orle" in "".join(t for *_, t in calls[5:9])  # the chain behind the most frequent answer
-    assert "Grey Harbour is by Ida Roth." in calls[-1][-1] and "The birthplace of Ida Roth is Tarn." in calls[-1][-1] and "Orle" not in calls[-1][-1].split("Question:")[0]  # the sentence without evidence stays, the other is replaced
+    # the sentence without evidence stays, the other is replaced
+    assert "Grey Harbour is by Ida Roth." in calls[-1][-1]
+    assert "The birthplace of Ida Roth is Tarn." in calls[-1][-1]
+    assert "Orle" not in calls[-1][-1].split("Question:")[0]
     assert searches[0] == (ASKED, 2) and {q for q, _ in searches[1:3]} == {CHAIN[0][0], CHAIN[1][0]}
 
 

@@ -1,4 +1,6 @@
-"run: every failure counted, nothing stored that failed, stopped cleanly and resumed, the same inside a running loop, warm without anything heavy."
+("run: every failure counted, nothing stored that failed, stopped cleanly and resumed, the same inside a running loop, warm without "
+ "anything heavy.")
+
 import asyncio, dataclasses, json, signal, subprocess, sys, threading, time
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +56,12 @@ class Read:
         value = {"answer": question.question}
         for _ in range(self.steps):
             [hits] = await kit.retrieve([question.question], self.k)
-            value = await kit.ask(ASK, node=kit.trace.add("answer", "…"), question=f"{question.question} {value['answer']}", documents=[h.passage for h in hits])
+            value = await kit.ask(
+                ASK,
+                node=kit.trace.add("answer", "…"),
+                question=f"{question.question} {value['answer']}",
+                documents=[h.passage for h in hits],
+            )
         return Prediction(value["answer"], kit.trace, kit.usage)
 
 
@@ -67,7 +74,8 @@ class Parsing(Read):
         return await super().__call__(question, kit)
 
 
-def questions(n, dataset="toy", **more): return {dataset: [Question(f"q{i}", dataset, f"What is number {i}", (str(i),), **more) for i in range(n)]}
+def questions(n, dataset="toy", **more):
+    return {dataset: [Question(f"q{i}", dataset, f"What is number {i}", (str(i),), **more) for i in range(n)]}
 
 
 def go(methods=None, asked=None, profile=PROFILE, **more):
@@ -81,7 +89,9 @@ def exact(row): return float(row.answer in row.golds)
 
 def test_rows_come_in_the_given_order():
     results = go({"b": Read(), "a": Read(k=1)}, questions(5, "y") | questions(2, "x"))
-    assert [(r.method, r.dataset, r.question.id) for r in results.rows] == [(m, d, f"q{i}") for m in "ba" for d, n in (("y", 5), ("x", 2)) for i in range(n)]
+    assert [(r.method, r.dataset, r.question.id) for r in results.rows] == [
+        (m, d, f"q{i}") for m in "ba" for d, n in (("y", 5), ("x", 2)) for i in range(n)
+    ]
 
 
 def test_a_failed_question_is_a_row_counts_as_zero_and_is_tried_again():
@@ -107,7 +117,8 @@ def test_a_metric_that_some_questions_lack_the_gold_for_is_not_applicable():
     cells = {c["dataset"]: c for c in results.score("AR", average="AVG")}
     assert (cells["all"]["n"], cells["all"]["value"], cells["all"].get("reason")) == (1, 1, None)
     assert (cells["part"]["n"], cells["part"]["failures"], cells["part"]["value"], cells["part"]["low"]) == (1, 1, None, None)
-    assert cells["part"]["reason"] == cells["AVG"]["reason"] == "not applicable: 2 of 3 questions of part have no readings" and cells["AVG"]["value"] is None
+    assert cells["part"]["reason"] == cells["AVG"]["reason"] == "not applicable: 2 of 3 questions of part have no readings"
+    assert cells["AVG"]["value"] is None
     assert results.values("AR")["a", "part"] == [1, None, None]
     costs = {c["dataset"]: c for c in cost_table(results, None, dict(all="AR", part="AR"))}
     assert (costs["all"]["quality"], costs["part"]["quality"], costs["part"]["cents per correct answer"]) == (1, None, None)
@@ -117,7 +128,9 @@ def test_warm_rows_are_the_same_rows():
     store = Store()
     first, second = go(store=store), go(store=store, chat=Scripted(fail=[""]))
     assert [r.record() for r in first.rows] == [r.record() for r in second.rows]
-    assert [r.trace for r in first.rows] == [r.trace for r in second.rows] and first.cost() == second.cost() and all(r.stored for r in second.rows)
+    assert [r.trace for r in first.rows] == [r.trace for r in second.rows]
+    assert first.cost() == second.cost()
+    assert all(r.stored for r in second.rows)
 
 
 def test_the_key_changes_with_whatever_shapes_a_prediction():
@@ -187,7 +200,15 @@ def test_a_run_in_which_nothing_succeeds_gives_up_early():
 
 def test_nothing_to_do_is_said_at_once():
     for wrong in (dict(methods={}), dict(asked={"toy": []}), dict(asked={"toy": questions(1)["toy"] * 2})):
-        with pytest.raises(UsageError): run(wrong.get("methods", {"read": Read()}), wrong.get("asked", questions(1)), PROFILE, chat=Scripted(), store=Store(), progress=False)
+        with pytest.raises(UsageError):
+            run(
+                wrong.get("methods", {"read": Read()}),
+                wrong.get("asked", questions(1)),
+                PROFILE,
+                chat=Scripted(),
+                store=Store(),
+                progress=False,
+            )
 
 
 def test_parsing_is_one_batch_and_others_do_not_wait_for_it(monkeypatch):
@@ -222,17 +243,28 @@ class Indexing(Read):
     needs = ("corpus",)
 
     async def __call__(self, question, kit):
-        async def read(kit): return [(await kit.ask(ASK, node=kit.trace.add("passage", p.title), question=f"what of {p.title}", documents=[]))["answer"] for p in kit.corpus.passages]
+        async def read(kit):
+            return [
+                (await kit.ask(ASK, node=kit.trace.add("passage", p.title), question=f"what of {p.title}", documents=[]))["answer"]
+                for p in kit.corpus.passages
+            ]
+
         return Prediction(" ".join(await kit.indexed(read)), kit.trace, kit.usage)
 
 
 def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
     pages = [Passage(str(i), f"page{i}", "…") for i in range(3)]
     questions = {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(5)]}
-    def again(qs, chat): return run({"indexing": Indexing()}, qs, PROFILE, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat, progress=False)
+    def again(qs, chat):
+        return run(
+            {"indexing": Indexing()}, qs, PROFILE, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat, progress=False
+        )
+
     first = again({"d": questions["d"][:4]}, chat := Scripted(latency=0.01))
     assert chat.questions() == [f"what of page{i}" for i in range(3)] and [r.answer for r in first.rows] == ["page0 page1 page2"] * 4
-    assert all(r.usage.calls == 0 for r in first.rows) and first.indexing["indexing", "d"].calls == 3 and first.indexing["indexing", "d"].critical_path == 1
+    assert all(r.usage.calls == 0 for r in first.rows)
+    assert first.indexing["indexing", "d"].calls == 3
+    assert first.indexing["indexing", "d"].critical_path == 1
     more = again(questions, chat := Scripted())
     assert chat.asked == [] and more.rows[4].answer == "page0 page1 page2" and more.indexing["indexing", "d"].tokens_in == 300
     warm = again(questions, chat := Scripted())
@@ -243,7 +275,17 @@ def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
 
 def test_an_index_that_fails_fails_its_questions_and_is_tried_again(tmp_path):
     pages, questions = [Passage("0", "page0", "…")], {"d": [Question(f"q{i}", "d", f"Who is {i}?", ("x",)) for i in range(3)]}
-    def again(chat): return run({"indexing": Indexing()}, questions, PROFILE, corpora={"d": pages}, store=Store(tmp_path / "s.sqlite"), chat=chat, progress=False)
+    def again(chat):
+        return run(
+            {"indexing": Indexing()},
+            questions,
+            PROFILE,
+            corpora={"d": pages},
+            store=Store(tmp_path / "s.sqlite"),
+            chat=chat,
+            progress=False,
+        )
+
     failed = again(Scripted(fail=["page0"]))
     assert len(failed.failures) == 3 and failed.indexing == {}
     assert [r.answer for r in again(Scripted()).rows] == ["page0"] * 3
@@ -253,7 +295,8 @@ def test_an_index_that_fails_fails_its_questions_and_is_tried_again(tmp_path):
 class Navigated(Read):
     needs = ("navigator",)
 
-    async def __call__(self, question, kit): return Prediction((await kit.ask(ASK, question=question.question, documents=[], by="navigator"))["answer"], kit.trace, kit.usage)
+    async def __call__(self, question, kit):
+        return Prediction((await kit.ask(ASK, question=question.question, documents=[], by="navigator"))["answer"], kit.trace, kit.usage)
 
 
 def test_another_model_takes_questions_apart():
@@ -261,7 +304,21 @@ def test_another_model_takes_questions_apart():
         model = "navigator"
         async def complete(self, request): return [Completion("FINAL: elsewhere")]
     questions, store = {"d": [Question("q", "d", "Who is here?", ("x",))]}, Store()
-    def answers(**who): return [r.answer for r in run({"n": Navigated(), "r": Read()}, questions, PROFILE, corpora={"d": Lazy(Shelf, "s")}, store=store, chat=Scripted(), progress=False, **who).rows]
+    def answers(**who):
+        return [
+            r.answer
+            for r in run(
+                {"n": Navigated(), "r": Read()},
+                questions,
+                PROFILE,
+                corpora={"d": Lazy(Shelf, "s")},
+                store=store,
+                chat=Scripted(),
+                progress=False,
+                **who,
+            ).rows
+        ]
+
     assert answers() == ["here?", "here?"] and answers(navigator=Other()) == ["elsewhere", "here?"] and answers() == ["here?", "here?"]
 
 
@@ -274,9 +331,18 @@ def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
         async def complete(self, request): return [Completion("FINAL: trained")]
     monkeypatch.setattr(treekit.training.navigator, "TrainedNavigator", Tiny)
     questions = {"d": [Question("q", "d", "Who is here?", ("x",))]}
-    [row] = run({"n": Navigated()}, questions, dataclasses.replace(PROFILE, navigator="tiny"), corpora={"d": Lazy(Shelf, "s")}, store=Store(), chat=Scripted(), progress=False).rows
+    [row] = run(
+        {"n": Navigated()},
+        questions,
+        dataclasses.replace(PROFILE, navigator="tiny"),
+        corpora={"d": Lazy(Shelf, "s")},
+        store=Store(),
+        chat=Scripted(),
+        progress=False,
+    ).rows
     assert (row.answer, Tiny.made) == ("trained", 1)
-    with pytest.raises(UsageError, match="--set navigator=tiny"): run({"n": Navigated()}, questions, load_profile("tiny"), corpora={"d": Lazy(Shelf, "s")}, store=Store(), progress=False)
+    with pytest.raises(UsageError, match="--set navigator=tiny"):
+        run({"n": Navigated()}, questions, load_profile("tiny"), corpora={"d": Lazy(Shelf, "s")}, store=Store(), progress=False)
 
 
 def test_averages_resample_within_their_datasets():
@@ -291,13 +357,16 @@ SCRIPT = """
 import signal, sys; sys.path.insert(0, {tests!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
 from test_run import *
-run({{"read": Read(steps=3)}}, questions(200), PROFILE, corpora={{"toy": Lazy(Shelf, "shelf")}}, chat=Scripted(latency=0.2), store=Store({store!r}), progress=False)
+chat, store = Scripted(latency=0.2), Store({store!r})
+run({{"read": Read(steps=3)}}, questions(200), PROFILE, corpora={{"toy": Lazy(Shelf, "shelf")}}, chat=chat, store=store, progress=False)
 """
 
 
 def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
     path = str(tmp_path / "store.sqlite")
-    process = subprocess.Popen([sys.executable, "-c", SCRIPT.format(tests=str(ROOT / "tests"), store=path)], stderr=subprocess.PIPE, text=True, cwd=ROOT)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT.format(tests=str(ROOT / "tests"), store=path)], stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
     deadline = time.time() + 30
     while time.time() < deadline:
         if Path(path).exists():
@@ -309,7 +378,15 @@ def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
     assert "everything answered so far is stored" in err and process.returncode != 0
     with Store(path) as s: kept = s.usage(())[0]["calls"]
     chat = Scripted()
-    run({"read": Read(steps=3)}, questions(200), PROFILE, corpora={"toy": Lazy(Shelf, "shelf")}, chat=chat, store=Store(path), progress=False)
+    run(
+        {"read": Read(steps=3)},
+        questions(200),
+        PROFILE,
+        corpora={"toy": Lazy(Shelf, "shelf")},
+        chat=chat,
+        store=Store(path),
+        progress=False,
+    )
     assert kept > 0 and len(chat.asked) == 400 - kept  # the second and the third step ask the same
 
 
@@ -324,9 +401,12 @@ from treekit.core.store import Store
 p = load_profile("offline", n=3)
 r = run(methods(), {"hotpotqa": load("hotpotqa", "world", n=3)}, p, store=Store(sys.argv[1]), progress=False)
 assert not r.failures, r.failures
-print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & {"torch", "stanza", "pyserini", "jnius", "transformers", "bm25s", "openai", "pandas"}))
+heavy = {"torch", "stanza", "pyserini", "jnius", "transformers", "bm25s", "openai", "pandas"}
+print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & heavy))
 """
-    runs = [subprocess.run([sys.executable, "-c", code, str(tmp_path / "s.sqlite")], capture_output=True, text=True, cwd=ROOT) for _ in range(2)]
+    runs = [
+        subprocess.run([sys.executable, "-c", code, str(tmp_path / "s.sqlite")], capture_output=True, text=True, cwd=ROOT) for _ in range(2)
+    ]
     assert runs[1].returncode == 0, runs[1].stderr
     assert runs[1].stdout.split() == ["9"]
 
@@ -336,7 +416,12 @@ def test_progress_is_told_to_whoever_started_this_and_the_budget_is_shared(tmp_p
     go(asked=questions(10), profile=dataclasses.replace(PROFILE, budget=0.01))
     [part] = [json.loads(p.read_text()) for p in tmp_path.glob("*.json")]
     assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(10 * (100 * .15 + 10 * .6) / 1e6)
-    with pytest.raises(BudgetExceeded): go(asked=questions(200, "other"), profile=dataclasses.replace(PROFILE, budget=part["money"] * 1.5), corpora={"other": Lazy(Shelf, "s")})
+    with pytest.raises(BudgetExceeded):
+        go(
+            asked=questions(200, "other"),
+            profile=dataclasses.replace(PROFILE, budget=part["money"] * 1.5),
+            corpora={"other": Lazy(Shelf, "s")},
+        )
 
 
 @pytest.fixture

@@ -1,10 +1,12 @@
 """`score` against a real server with echoed log-probabilities: llama-cpp-python's, with a tiny random model.
 
-Skipped where it isn't installed. It needs the packages llama-cpp-python[server] and gguf, here or in another environment whose Python is named by TREEKIT_LLAMA_PYTHON:
+Skipped where it isn't installed. It needs the packages llama-cpp-python[server] and gguf, here or in another environment whose Python is
+named by TREEKIT_LLAMA_PYTHON:
 
     python -m venv llama && llama/bin/pip install 'llama-cpp-python[server]' gguf
     TREEKIT_LLAMA_PYTHON=llama/bin/python pytest tests/test_scoring_server.py
 """
+
 import asyncio, math, os, socket, subprocess, sys, time, urllib.request
 from pathlib import Path
 
@@ -23,14 +25,33 @@ PYTHON = os.environ.get("TREEKIT_LLAMA_PYTHON", sys.executable)
 
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory):
-    if subprocess.run([PYTHON, "-c", "import llama_cpp.server, gguf"], capture_output=True).returncode: pytest.skip("no llama-cpp-python[server] and gguf: name a Python that has them in TREEKIT_LLAMA_PYTHON")
+    if subprocess.run([PYTHON, "-c", "import llama_cpp.server, gguf"], capture_output=True).returncode:
+        pytest.skip("no llama-cpp-python[server] and gguf: name a Python that has them in TREEKIT_LLAMA_PYTHON")
     folder = tmp_path_factory.mktemp("llama")
     subprocess.run([PYTHON, Path(__file__).with_name("tiny_model.py"), folder / "tiny.gguf"], check=True)
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     with open(folder / "log", "w") as log:
-        server = subprocess.Popen([PYTHON, "-m", "llama_cpp.server", "--model", folder / "tiny.gguf", "--host", "127.0.0.1", "--port", str(port), "--n_ctx", "4096", "--logits_all", "true"], stdout=log, stderr=log)
+        server = subprocess.Popen(
+            [
+                PYTHON,
+                "-m",
+                "llama_cpp.server",
+                "--model",
+                folder / "tiny.gguf",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                str(port),
+                "--n_ctx",
+                "4096",
+                "--logits_all",
+                "true",
+            ],
+            stdout=log,
+            stderr=log,
+        )
     try:
         for _ in range(240):
             try: urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models").close(); break

@@ -1,4 +1,6 @@
-"SEARCH-R: Table 6 step by step, what may be asked at once by the store's clock, what each ablation sends, what a sub-question refers to, and whatever a navigator may write."
+("SEARCH-R: Table 6 step by step, what may be asked at once by the store's clock, what each ablation sends, what a sub-question refers to, "
+ "and whatever a navigator may write.")
+
 import asyncio, json, re, zlib
 
 import pytest
@@ -17,7 +19,16 @@ from treekit.retrieval.informativeness import Steps
 from treekit.core.llm import CallFailed
 from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit
-from treekit.baselines.subquestions import LONGEST_SUBQUESTION, MOST_SUBQUESTIONS, NAVIGATE, PATH, PATH_EXAMPLE, checked, known_answer, read_path
+from treekit.baselines.subquestions import (
+    LONGEST_SUBQUESTION,
+    MOST_SUBQUESTIONS,
+    NAVIGATE,
+    PATH,
+    PATH_EXAMPLE,
+    checked,
+    known_answer,
+    read_path,
+)
 from treekit.papers.searchr.paths import GENERATE, PATHS, read_paths
 from treekit.papers.searchr.references import dangling
 from treekit.language.references import UNFOUND, depends_on, parse_history, render_history, resolve_references, slots_to_words
@@ -50,7 +61,8 @@ def instead(**replies):
 
 
 def subs(trace): return [n for n in trace.nodes if n.kind == "sub-question"]
-def notes(trace): return [note for n in trace.nodes for note in n.notes if "informativeness 0" not in note and "no entity is seen" not in note]
+def notes(trace):
+    return [note for n in trace.nodes for note in n.notes if "informativeness 0" not in note and "no entity is seen" not in note]
 
 
 # --- Sec. 2.5
@@ -64,12 +76,25 @@ def test_table_6_step_by_step():
     p, _ = ask(example.question, says=says)
     first, second = example.path
     rewritten = "Who plays the wife of Kevin James in Grown Ups?"
-    assert [(part, q) for part, q, _ in seen] == [("navigate", example.question), ("answer", first), ("unclear", second), ("reformulate", second), ("answer", rewritten), ("integrate", example.question)]
+    assert [(part, q) for part, q, _ in seen] == [
+        ("navigate", example.question),
+        ("answer", first),
+        ("unclear", second),
+        ("reformulate", second),
+        ("answer", rewritten),
+        ("integrate", example.question),
+    ]
     assert seen[2][2]["history"] == seen[3][2]["history"] == f"#1 {first} → Kevin James"
     assert seen[5][2]["history"] == f"#1 {first} → Kevin James\n#2 {rewritten} → Maria Bello"
     one, two = subs(p.trace)
     assert (one.data["evidence"], one.data["needs"], "rewritten" in one.data) == ("Kevin James", [], False)
-    assert (two.text, two.data["rewritten"], two.data["queries"], two.data["evidence"], two.data["needs"]) == (second, True, [rewritten], "Maria Bello", [1])
+    assert (two.text, two.data["rewritten"], two.data["queries"], two.data["evidence"], two.data["needs"]) == (
+        second,
+        True,
+        [rewritten],
+        "Maria Bello",
+        [1],
+    )
     assert p.answer == p.trace.nodes[-1].text == "Maria Bello" and p.trace.nodes[1].data["path"] == example.path and not notes(p.trace)
     assert [len(n.calls) for n in p.trace.nodes] == [1, 1, 1, 3, 0] and (p.usage.calls, p.usage.critical_path) == (6, 6)
 
@@ -79,7 +104,8 @@ def test_calls_and_the_longest_chain_of_them(name):
     example = EXAMPLES[name]
     p, chat = ask(example.question)
     assert (p.answer, p.usage.calls, p.usage.critical_path) == (example.answer, example.calls, example.critical_path)
-    assert [n.data["queries"][0] for n in subs(p.trace)] == list(example.facts) and [n.data["evidence"] for n in subs(p.trace)] == list(example.facts.values())
+    assert [n.data["queries"][0] for n in subs(p.trace)] == list(example.facts)
+    assert [n.data["evidence"] for n in subs(p.trace)] == list(example.facts.values())
     assert p.usage.calls == sum(len(n.calls) for n in p.trace.nodes) == len(chat.asked) and not notes(p.trace)
     chain, _ = ask(example.question, SearchR(order="chain"))
     assert (chain.answer, chain.usage.critical_path) == (example.answer, chain.usage.calls)
@@ -88,24 +114,44 @@ def test_calls_and_the_longest_chain_of_them(name):
 def test_the_rule_saves_the_decision_and_changes_nothing_else():
     for example in EXAMPLES.values():
         p, chat = ask(example.question, SearchR(decide="rule"))
-        assert "unclear" not in {part for part, _ in chat.parts} and p.answer == example.answer and list(example.facts) == [n.data["queries"][0] for n in subs(p.trace)]
+        assert "unclear" not in {part for part, _ in chat.parts}
+        assert p.answer == example.answer
+        assert list(example.facts) == [n.data["queries"][0] for n in subs(p.trace)]
 
 
 def test_a_no_leaves_the_sub_question_as_it_is():
     p, chat = ask(EXAMPLES["table6"].question, says=instead(unclear="No."))
-    assert "reformulate" not in {part for part, _ in chat.parts} and subs(p.trace)[1].data["rewritten"] is False and subs(p.trace)[1].data["queries"] == [subs(p.trace)[1].text]
+    assert "reformulate" not in {part for part, _ in chat.parts}
+    assert subs(p.trace)[1].data["rewritten"] is False
+    assert subs(p.trace)[1].data["queries"] == [subs(p.trace)[1].text]
 
 
 def timed(server, example, method, latency=0.1):
     "A run's row, and (node, question, start, end) of each call in the store, by its own clock."
     server.script(reply="navigating:reply", latency=latency)
     store = Store()
-    results = run({"SEARCH-R*": method}, {"d": [Question("q", "d", example.question)]}, load_profile("offline", retriever="bm25s"), chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1), store=store, corpora={"d": PASSAGES}, progress=False)
+    results = run(
+        {"SEARCH-R*": method},
+        {"d": [Question("q", "d", example.question)]},
+        load_profile("offline", retriever="bm25s"),
+        chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1),
+        store=store,
+        corpora={"d": PASSAGES},
+        progress=False,
+    )
     assert not results.failures, results.failures[0].error
     store.flush()
-    rows = [(node, zlib.decompress(body).decode(), time, json.loads(c)["latency"]) for node, body, time, c in store._all(
-        "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER BY c.time")]
-    return results.rows[0], [(node, re.findall(r"^(?:Question|Next): (.*)$", json.loads(body)["messages"][0]["content"], re.M)[-1], time - took, time) for node, body, time, took in rows]
+    rows = [
+        (node, zlib.decompress(body).decode(), time, json.loads(c)["latency"])
+        for node, body, time, c in store._all(
+            "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
+            "WHERE l.outcome = 0 ORDER BY c.time"
+        )
+    ]
+    return results.rows[0], [
+        (node, re.findall(r"^(?:Question|Next): (.*)$", json.loads(body)["messages"][0]["content"], re.M)[-1], time - took, time)
+        for node, body, time, took in rows
+    ]
 
 
 def test_independent_sub_questions_overlap_in_time_and_dependent_ones_wait(server, monkeypatch):
@@ -137,7 +183,9 @@ def test_the_navigator_is_a_model_of_its_own():
     example = EXAMPLES["table6"]
     guided, answering = Replies(guide), None
     p, answering = ask(example.question, navigator=guided)
-    assert [part for part, _ in guided.parts] == ["navigate"] and "navigate" not in {part for part, _ in answering.parts} and p.answer == example.answer
+    assert [part for part, _ in guided.parts] == ["navigate"]
+    assert "navigate" not in {part for part, _ in answering.parts}
+    assert p.answer == example.answer
     p, answering = ask(example.question, TABLE3["w/o Dec."], navigator=Replies(None))  # which is not asked
     assert answering.parts[0] == ("generate", example.question) and p.answer == example.answer and p.usage.calls == 6
     p, answering = ask(example.question, path=tuple(example.path))
@@ -173,7 +221,9 @@ def read_for(method, question="Where did Orrin Sark study?", passages=PASSAGES):
 
 def test_the_ablations_read_what_they_should():
     question = "Where did Orrin Sark study?"
-    many = [Passage(f"o{i}", "", f"{'word ' * i}Orrin Sark was seen.") for i in range(40)] + [Passage(f"s{i}", "", "where did they study " * (i + 1)) for i in range(40)]
+    many = [Passage(f"o{i}", "", f"{'word ' * i}Orrin Sark was seen.") for i in range(40)] + [
+        Passage(f"s{i}", "", "where did they study " * (i + 1)) for i in range(40)
+    ]
     ours, _ = read_for(SearchR(), passages=many)
     informative = [h.passage.id for h in corpus(many).informative(Steps.paper()).search([question], 15)[0]]
     similar = [h.passage.id for h in BM25(many).search([question], 50)[0]]
@@ -183,75 +233,173 @@ def test_the_ablations_read_what_they_should():
     assert [i for i, *_ in read_for(SearchR(informative=0, same_number=True), passages=many)[0]] == similar[:25]
     assert len(read_for(SearchR(similar=0, same_number=True), passages=many)[0]) == 25
     masked, trace = read_for(TABLE7["masked QIR"], passages=many)  # its only entity: nothing weighs
-    assert len(masked) == 25 and not any(score for _, score, _ in masked) and "no entity is seen in the sub-question" in subs(trace)[0].notes[0]
+    assert len(masked) == 25
+    assert not any(score for _, score, _ in masked)
+    assert "no entity is seen in the sub-question" in subs(trace)[0].notes[0]
     two, _ = read_for(TABLE7["masked QIR"], "Who was born in Tarn and studied at Sark Academy?")
     assert {e for *_, entities in two for e in entities} in ({"tarn"}, {"sark academy"})
-    assert {e for *_, entities in read_for(SearchR(), "Who was born in Tarn and studied at Sark Academy?")[0] for e in entities} == {"tarn", "sark academy"}
+    assert {e for *_, entities in read_for(SearchR(), "Who was born in Tarn and studied at Sark Academy?")[0] for e in entities} == {
+        "tarn",
+        "sark academy",
+    }
 
 
 def test_the_steps_beyond_the_paper_change_what_is_read():
     beyond = SearchR(informative=2, similar=2, steps="all", fusion="reciprocal")
     got, _ = read_for(beyond, "Where is Norden Lyceum?")
-    assert got[0][0] == "p5" and beyond.needs == ("corpus", "navigator") and "corpus" not in TABLE3["w/o QIR"].needs and "navigator" not in TABLE3["w/o Dec."].needs
-    assert set(TABLE3) == {"Ours", "w/o Dec.", "w/o QIR"} and set(TABLE7) == {"Ours", "w/o dense retrieval in QIR", "masked QIR", "w/o QIR"} and METHODS == {"SEARCH-R*": SearchR()}
+    assert got[0][0] == "p5"
+    assert beyond.needs == ("corpus", "navigator")
+    assert "corpus" not in TABLE3["w/o QIR"].needs
+    assert "navigator" not in TABLE3["w/o Dec."].needs
+    assert set(TABLE3) == {"Ours", "w/o Dec.", "w/o QIR"}
+    assert set(TABLE7) == {"Ours", "w/o dense retrieval in QIR", "masked QIR", "w/o QIR"}
+    assert METHODS == {"SEARCH-R*": SearchR()}
 
 
 def test_a_passage_without_entity_or_parse_has_score_0_and_the_trace_says_so():
-    bare = [Passage("plain", "", "the river is long"), Passage("empty", "", "… river …"), Passage("odd", "", "river"), Passage("tarn", "", "Tarn has a river.")]
+    bare = [
+        Passage("plain", "", "the river is long"),
+        Passage("empty", "", "… river …"),
+        Passage("odd", "", "river"),
+        Passage("tarn", "", "Tarn has a river."),
+    ]
+
     class Some(RunsOfCapitals):
         fingerprint = "some"
         def one(self, text):
             if text.startswith("river"): return treekit.syntax.entities.Annotated((), (), "the parser found no sentence")
             return super().one(text)
     from treekit.experiments.provide import Corpus
-    p, _ = ask("Which river is in Tarn?", SearchR(informative=1, similar=3), passages=bare, says=instead(navigate='["Which river is in Tarn?"]', answer="FINAL: x"), corpus=Corpus(bare, "bare", treekit.syntax.entities.Annotations(Some())))
+
+    p, _ = ask(
+        "Which river is in Tarn?",
+        SearchR(informative=1, similar=3),
+        passages=bare,
+        says=instead(navigate='["Which river is in Tarn?"]', answer="FINAL: x"),
+        corpus=Corpus(bare, "bare", treekit.syntax.entities.Annotations(Some())),
+    )
     hits = {h["id"]: h for h in subs(p.trace)[0].data["hits"]}
     assert hits["tarn"]["informativeness"] == 1 and hits["tarn"]["entities"][0]["rank"] == 1
-    assert hits["plain"] == dict(id="plain", title="", score=hits["plain"]["score"], informativeness=0, note="the passage has no entity") and hits["odd"]["note"] == "the parser found no sentence"
+    assert hits["plain"] == dict(id="plain", title="", score=hits["plain"]["score"], informativeness=0, note="the passage has no entity")
+    assert hits["odd"]["note"] == "the parser found no sentence"
     [said] = subs(p.trace)[0].notes
     assert said == "no entity, or no parse, and so informativeness 0: 3 of 4 passages"
 
 
 # --- whatever a navigator may write
 
-BAD = {"malformed": '[["Who is the producer of Here Comes the Boom?", "Who plays', "one": '["Who is the producer of Here Comes the Boom?"]', "twenty": json.dumps([f"Who is number {i}?" for i in range(20)]), "repeated": json.dumps(["Who wrote Brand?"] * 3),
-       "over-long": json.dumps(["Why? " * 5000]), "endless": "[" * 100_000, "a reference that nothing resolves": '["Where was this producer born?", "Who wrote #9?"]', "empty": "[]", "nothing": "", "prose": "I am sorry, I can't.", "numbers": "[1, 2, 3]", "odd items": '[null, {"a": 1}, "Who wrote Brand?"]',
-       "surrogates": '["Who \\ud800 wrote it?"]', "other writing": '["누가 만들었나요?", "그는 언제 태어났나요?"]'}
+BAD = {
+    "malformed": '[["Who is the producer of Here Comes the Boom?", "Who plays',
+    "one": '["Who is the producer of Here Comes the Boom?"]',
+    "twenty": json.dumps([f"Who is number {i}?" for i in range(20)]),
+    "repeated": json.dumps(["Who wrote Brand?"] * 3),
+    "over-long": json.dumps(["Why? " * 5000]),
+    "endless": "[" * 100_000,
+    "a reference that nothing resolves": '["Where was this producer born?", "Who wrote #9?"]',
+    "empty": "[]",
+    "nothing": "",
+    "prose": "I am sorry, I can't.",
+    "numbers": "[1, 2, 3]",
+    "odd items": '[null, {"a": 1}, "Who wrote Brand?"]',
+    "surrogates": '["Who \\ud800 wrote it?"]',
+    "other writing": '["누가 만들었나요?", "그는 언제 태어났나요?"]',
+}
 
 
 @pytest.mark.parametrize("kind", BAD)
 def test_a_bad_path_is_recorded_and_the_question_goes_on(kind):
-    p, _ = ask(EXAMPLES["table6"].question, says=instead(navigate=BAD[kind], answer="FINAL: Kevin James", unclear="Yes", reformulate=lambda q: q, integrate="FINAL: someone"))
+    p, _ = ask(
+        EXAMPLES["table6"].question,
+        says=instead(navigate=BAD[kind], answer="FINAL: Kevin James", unclear="Yes", reformulate=lambda q: q, integrate="FINAL: someone"),
+    )
     steps = subs(p.trace)
-    assert 1 <= len(steps) <= MOST_SUBQUESTIONS and all(n.data["evidence"] == "Kevin James" for n in steps) and p.answer in ("someone", "Kevin James")
+    assert 1 <= len(steps) <= MOST_SUBQUESTIONS
+    assert all(n.data["evidence"] == "Kevin James" for n in steps)
+    assert p.answer in ("someone", "Kevin James")
     if kind not in ("one", "other writing"): assert notes(p.trace), kind
     json.dumps(p.to_json()).encode()
 
 
 def test_what_the_notes_say():
-    def said(kind, **replies): return notes(ask(EXAMPLES["table6"].question, says=instead(navigate=BAD[kind] if kind else None, **dict(answer="FINAL: Kevin James", integrate="FINAL: x") | replies))[0].trace)
+    def said(kind, **replies):
+        return notes(
+            ask(
+                EXAMPLES["table6"].question,
+                says=instead(navigate=BAD[kind] if kind else None, **dict(answer="FINAL: Kevin James", integrate="FINAL: x") | replies),
+            )[0].trace
+        )
+
     assert said("twenty") == ["20 sub-questions; the first 8 are asked"]
     assert said("repeated") == ["sub-question 2 repeats sub-question 1; asked once", "sub-question 3 repeats sub-question 1; asked once"]
     assert said("over-long") == ["sub-question 1 has 24999 characters; the first 400 are asked"]
-    assert [n for n in said("a reference that nothing resolves") if "earlier" in n] == ["nothing earlier is 'this producer'; asked as it stands", "nothing earlier is '#9'; asked as it stands"]
+    assert [n for n in said("a reference that nothing resolves") if "earlier" in n] == [
+        "nothing earlier is 'this producer'; asked as it stands",
+        "nothing earlier is '#9'; asked as it stands",
+    ]
     assert said("nothing")[-1] == "no sub-question is left; the question itself is asked"
     assert said("", answer="FINAL: unknown") == ["what it refers to wasn't found; asked as it stands"]
-    assert said("", reformulate="…") == ["the rewriting is empty; asked as it stands"] and said("", reformulate="Who " * 200)[0].startswith("the rewriting has 799 characters")
+    assert said("", reformulate="…") == ["the rewriting is empty; asked as it stands"]
+    assert said("", reformulate="Who " * 200)[0].startswith("the rewriting has 799 characters")
 
 
 def test_a_missing_answer_stands_in_the_history():
-    p, _ = ask(EXAMPLES["branch"].question, says=lambda part, q, inputs: "FINAL: unknown" if (part, q) == ("answer", "Where is Norden Lyceum?") else guide(part, q, inputs))
+    p, _ = ask(
+        EXAMPLES["branch"].question,
+        says=lambda part, q, inputs: "FINAL: unknown" if (part, q) == ("answer", "Where is Norden Lyceum?") else guide(part, q, inputs),
+    )
     one, _, three, four = subs(p.trace)
-    assert one.data["evidence"] == UNFOUND and three.data["queries"] == ["Who was born in #1 and studied at Sark Academy?"]  # what was found is put in, the rest stays
+    # what was found is put in, the rest stays
+    assert one.data["evidence"] == UNFOUND and three.data["queries"] == ["Who was born in #1 and studied at Sark Academy?"]
     assert notes(p.trace) == ["what it refers to wasn't found; asked as it stands"] and p.answer == "unknown"
-    assert [known_answer(a) for a in ("Unknown.", "N/A", "not stated in the passages", "Unknown Pleasures", "1702")] == ["", "", "", "Unknown Pleasures", "1702"]
+    assert [known_answer(a) for a in ("Unknown.", "N/A", "not stated in the passages", "Unknown Pleasures", "1702")] == [
+        "",
+        "",
+        "",
+        "Unknown Pleasures",
+        "1702",
+    ]
 
 
 # --- reading
 
 TEXTS = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cs"]), max_size=30)
-JSON = st.recursive(st.none() | st.booleans() | st.floats() | TEXTS, lambda c: st.lists(c, max_size=4) | st.dictionaries(st.text(max_size=8), c, max_size=4), max_leaves=15)
-PIECES = st.sampled_from(['["', '"]', "[", "{", "}", '"sub_questions":', "Who is it?", "1. ", "\n", "#2", "this producer", "both", '"', "'", ",", "[ANS_1]", "→", UNFOUND, "\\u", "\ud800", "그것", "than", "the former", "Ada Roth", "that", "of them", "there", "?"])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | TEXTS,
+    lambda c: st.lists(c, max_size=4) | st.dictionaries(st.text(max_size=8), c, max_size=4),
+    max_leaves=15,
+)
+PIECES = st.sampled_from(
+    [
+        '["',
+        '"]',
+        "[",
+        "{",
+        "}",
+        '"sub_questions":',
+        "Who is it?",
+        "1. ",
+        "\n",
+        "#2",
+        "this producer",
+        "both",
+        '"',
+        "'",
+        ",",
+        "[ANS_1]",
+        "→",
+        UNFOUND,
+        "\\u",
+        "\ud800",
+        "그것",
+        "than",
+        "the former",
+        "Ada Roth",
+        "that",
+        "of them",
+        "there",
+        "?",
+    ]
+)
 REPLIES = TEXTS | JSON.map(json.dumps) | st.lists(PIECES, max_size=25).map("".join) | st.lists(PIECES, max_size=25).map(" ".join)
 
 
@@ -271,7 +419,14 @@ def test_any_reply_gives_a_path_that_can_be_asked(text):
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(TEXTS.filter(lambda t: re.search(r"\w", t)), min_size=1, max_size=4), min_size=1, max_size=3, unique_by=lambda p: tuple(re.findall(r"\w+|#", " ".join(p).lower()))))
+@given(
+    st.lists(
+        st.lists(TEXTS.filter(lambda t: re.search(r"\w", t)), min_size=1, max_size=4),
+        min_size=1,
+        max_size=3,
+        unique_by=lambda p: tuple(re.findall(r"\w+|#", " ".join(p).lower())),
+    )
+)
 def test_what_is_written_is_read_again(paths):
     assert read_path(PATH.render(paths[0]))[0] == paths[0]
     assert read_paths(PATHS.render(paths))[0] == [p for p in paths if p not in PATH_EXAMPLE[1:]]
@@ -285,7 +440,12 @@ def test_history_is_read_as_it_is_told(rows):
 
 
 def test_slots_keep_their_meaning_when_something_is_left_out():
-    assert checked(["Who made X?", "who made X", "Where was #2 born?", "", "When did #3 end?", "Is #4 big?"], "?")[0] == ("Who made X?", "Where was #1 born?", "When did #2 end?", "Is #0 big?")
+    assert checked(["Who made X?", "who made X", "Where was #2 born?", "", "When did #3 end?", "Is #4 big?"], "?")[0] == (
+        "Who made X?",
+        "Where was #1 born?",
+        "When did #2 end?",
+        "Is #0 big?",
+    )
     assert dangling(["Who made X?", "Is #0 big?"])[1] == ("#0",) and depends_on(["Who made X?", "Is #0 big?"])[1] == ()
 
 
@@ -300,7 +460,8 @@ def test_the_worlds_decompositions(name):
         path = [s.question for s in q.decomposition]
         found = depends_on(path)
         for i, (mine, theirs) in enumerate(zip(found, gold(path))):
-            assert mine == theirs or i == len(path) - 1 and not theirs and path[i] == q.question, (path, mine)  # a comparison, after what it compares: it waits for them
+            # a comparison, after what it compares: it waits for them
+            assert mine == theirs or i == len(path) - 1 and not theirs and path[i] == q.question, (path, mine)
         assert depends_on(slots_to_words(path)) == found
 
 
@@ -323,7 +484,14 @@ WORDS = [  # what models write, and what the last sub-question builds on
     (["Who directed Titanic?", "Who directed Avatar?", "Is it the same person?"], (1,)),
     (["What country is Signmark from?", "What currency was used in this country before the Euro?"], (0,)),
     (["Who performed Izgoy?", "What is the nationality of the performer?", "When did this country invade Manchuria?"], (1,)),
-    (["Who is Captain Miller in Saving Private Ryan?", "Which character does this actor play in The Terminal?", "Where is the character from?"], (1,)),
+    (
+        [
+            "Who is Captain Miller in Saving Private Ryan?",
+            "Which character does this actor play in The Terminal?",
+            "Where is the character from?",
+        ],
+        (1,),
+    ),
     (["Which river flows through Prague?", "Which sea does it flow into?"], (0,)),
     (["Who is the mother of Louis XIV?", "Who is the wife of Louis XIII?", "When was she born?"], (1,)),
     (["Who is the father of Orrin Sark?", "Who is the mother of Orrin Sark?", "When did he die?"], (0,)),
@@ -344,5 +512,15 @@ def test_words_of_models(path, expected): assert depends_on(path)[-1] == expecte
 
 def test_the_prompts_say_what_the_paper_s_say():
     text = GENERATE(question="Who?").text
-    for word in ("two different lists", "Split only", "overlaps", "exactly one", "two sub-questions", "one valid JSON array", "Question: Who?"): assert word in text
-    assert [NAVIGATE.task, GENERATE.task] == ["decompose_path", "generate_paths"] and read_paths(text)[0] == [PATH_EXAMPLE[1], PATH_EXAMPLE[2]]
+    for word in (
+        "two different lists",
+        "Split only",
+        "overlaps",
+        "exactly one",
+        "two sub-questions",
+        "one valid JSON array",
+        "Question: Who?",
+    ):
+        assert word in text
+    assert [NAVIGATE.task, GENERATE.task] == ["decompose_path", "generate_paths"]
+    assert read_paths(text)[0] == [PATH_EXAMPLE[1], PATH_EXAMPLE[2]]

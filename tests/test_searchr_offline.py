@@ -1,4 +1,6 @@
-"What the offline reader is worth along SEARCH-R's reasoning paths and for its baselines: paths, references, one-step questions, integration and graphs, on the world and on real questions; and what it does with bad input."
+("What the offline reader is worth along SEARCH-R's reasoning paths and for its baselines: paths, references, one-step questions, "
+ "integration and graphs, on the world and on real questions; and what it does with bad input.")
+
 import json, os, re, subprocess, sys, time
 from functools import cache
 
@@ -48,11 +50,18 @@ def rows_of(source, file): return [json.loads(line) for line in (folder_of(sourc
 @pytest.mark.parametrize("name", SETS)
 def test_first_paths_have_the_gold_shape(name):
     "Measured on 1,500 questions each: .999, 1.0 and 1.0."
-    good = [tuple(tuple(n + 1 for n in r) for r in depends_on(handle("generate_paths", question=q.question)[0])) == tuple(map(tuple, slots(gold(q)))) for q in questions(name)]
+    good = [
+        tuple(tuple(n + 1 for n in r) for r in depends_on(handle("generate_paths", question=q.question)[0]))
+        == tuple(map(tuple, slots(gold(q))))
+        for q in questions(name)
+    ]
     assert sum(good) / len(good) >= .97
 
 
-@pytest.mark.parametrize("source, file, floor", [("real", "musique.dev.jsonl", .42), ("real", "musique_questions.dev.jsonl", .33), ("twin", "musique.dev.jsonl", .42)])
+@pytest.mark.parametrize(
+    "source, file, floor",
+    [("real", "musique.dev.jsonl", 0.42), ("real", "musique_questions.dev.jsonl", 0.33), ("twin", "musique.dev.jsonl", 0.42)],
+)
 def test_real_questions_are_harder(source, file, floor):
     "The shape of the gold decomposition: .50 of the 135 and .39 of the 1,626 questions."
     rows = rows_of(source, file)
@@ -83,14 +92,30 @@ def test_a_question_that_needs_one_fact_stays_whole():
     assert sum(whole) / len(whole) >= .97
 
 
-@pytest.mark.parametrize("question, path", [
-    ("Who plays the wife of the producer of Here Comes the Boom in Grown Ups?", ["Who is the producer of Here Comes the Boom?", "Who plays the wife of this producer in Grown Ups?"]),
-    ("In which county is the birthplace of the author of Dead Ernest?", ["Who is the author of Dead Ernest?", "Where was this author born?", "In which county is this place?"]),
-    ("When did the country where Uta Kobayashi is a citizen join the United Nations?", ["In which country is Uta Kobayashi a citizen?", "When did this country join the United Nations?"]),
-    ("Which state's capital is named after the person who led the Army of Tarn?", ["Who led the Army of Tarn?", "Which state's capital is named after this person?"]),
-    ("Who is the paternal grandmother of Ida Roth?", ["Who is the father of Ida Roth?", "Who is the mother of this father?"]),
-])
-def test_paths_of_single_questions(question, path): assert handle("decompose_path", question=question) == path
+@pytest.mark.parametrize(
+    "question, path",
+    [
+        (
+            "Who plays the wife of the producer of Here Comes the Boom in Grown Ups?",
+            ["Who is the producer of Here Comes the Boom?", "Who plays the wife of this producer in Grown Ups?"],
+        ),
+        (
+            "In which county is the birthplace of the author of Dead Ernest?",
+            ["Who is the author of Dead Ernest?", "Where was this author born?", "In which county is this place?"],
+        ),
+        (
+            "When did the country where Uta Kobayashi is a citizen join the United Nations?",
+            ["In which country is Uta Kobayashi a citizen?", "When did this country join the United Nations?"],
+        ),
+        (
+            "Which state's capital is named after the person who led the Army of Tarn?",
+            ["Who led the Army of Tarn?", "Which state's capital is named after this person?"],
+        ),
+        ("Who is the paternal grandmother of Ida Roth?", ["Who is the father of Ida Roth?", "Who is the mother of this father?"]),
+    ],
+)
+def test_paths_of_single_questions(question, path):
+    assert handle("decompose_path", question=question) == path
 
 
 # ------------------------------------------------------------------ references
@@ -116,7 +141,10 @@ def test_references_are_seen_and_filled_on_the_world(name):
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_references_are_seen_and_filled_in_written_paths(source):
-    rows = [references_right([s["question"] for s in r["decomposition"]], [s["answer"] for s in r["decomposition"]]) for r in rows_of(source, "musique.dev.jsonl")]
+    rows = [
+        references_right([s["question"] for s in r["decomposition"]], [s["answer"] for s in r["decomposition"]])
+        for r in rows_of(source, "musique.dev.jsonl")
+    ]
     judged, rewritten = [x for j, _ in rows for x in j], [x for _, r in rows for x in r]
     assert sum(judged) / len(judged) >= .9 and sum(rewritten) / len(rewritten) >= .85
 
@@ -134,8 +162,14 @@ def test_gold_answers_integrate_to_the_gold_answer(name):
 
 def test_a_lost_step_is_no_answer():
     q = "How many people live in the city where Ida Roth died?"
-    assert handle("integrate_answers", question=q, history=render_history([(0, "In which city did Ida Roth die?", "Tarn")]))["answer"] == "unknown"
-    assert handle("integrate_answers", question="When was it?", history=render_history([(0, "When was it?", "(not found)")]))["answer"] == "unknown"
+    assert (
+        handle("integrate_answers", question=q, history=render_history([(0, "In which city did Ida Roth die?", "Tarn")]))["answer"]
+        == "unknown"
+    )
+    assert (
+        handle("integrate_answers", question="When was it?", history=render_history([(0, "When was it?", "(not found)")]))["answer"]
+        == "unknown"
+    )
 
 
 def one_step(pairs, shelf, k, look):
@@ -147,7 +181,14 @@ def one_step(pairs, shelf, k, look):
 @pytest.mark.parametrize("look, floor, ceiling", [(True, .80, 1), (False, .25, .55)])
 def test_simple_questions_on_the_world(look, floor, ceiling, monkeypatch):
     "Measured on the dev side (n=573, 25 passages): .90; .38 without the list of wordings."
-    pairs = list(dict.fromkeys((filled(s, [t.answer for t in q.decomposition]), q.decomposition[i].answer) for name in SETS for q in questions(name)[:40] for i, s in enumerate(gold(q))))
+    pairs = list(
+        dict.fromkeys(
+            (filled(s, [t.answer for t in q.decomposition]), q.decomposition[i].answer)
+            for name in SETS
+            for q in questions(name)[:40]
+            for i, s in enumerate(gold(q))
+        )
+    )
     if not look: monkeypatch.setattr(pathing, "look", lambda question, pages: ("", ""))
     assert floor <= one_step(pairs, BM25(load_corpus("musique")), 25, look) <= ceiling
 
@@ -168,7 +209,12 @@ def test_simple_questions_on_written_pages(source):
 @pytest.mark.parametrize("name, floor", [("musique", .5), ("2wiki", .6), ("hotpotqa", .5)])
 def test_first_paths_lead_to_answers(name, floor):
     "End to end along the generated paths, by similarity alone (as light as it gets)."
-    results = run({"SEARCH-R*": SearchR(informative=0, similar=25)}, {name: questions(name)[:20]}, load_profile("offline", retriever="bm25s"), progress=False)
+    results = run(
+        {"SEARCH-R*": SearchR(informative=0, similar=25)},
+        {name: questions(name)[:20]},
+        load_profile("offline", retriever="bm25s"),
+        progress=False,
+    )
     assert not results.failures
     scores = [f1(r.answer, r.question.answers) for r in results.rows]
     assert sum(scores) / len(scores) >= floor
@@ -191,7 +237,8 @@ def test_search_r1_walks_and_stops():
 
 
 def test_search_r1_answers_when_told_to():
-    turns = "<search>Who directed The Lamp?</search>\n\n<information>(nothing was found)</information>\nI can't search any more. I write the final answer between <answer> and </answer>.\n"
+    turns = ("<search>Who directed The Lamp?</search>\n\n<information>(nothing was found)</information>\nI can't search any more. I write "
+             "the final answer between <answer> and </answer>.\n")
     assert handle("think_search_answer", question="Who directed The Lamp?", turns=turns)["answer"]
 
 
@@ -230,7 +277,27 @@ def test_graphs_hold_together():
 
 
 # ------------------------------------------------------------------ bad input
-STRANGE = ["", "?", "()", "\x00", "who " * 5000, "the a of the b of the " * 60, "of " * 300, "두 사람 중 누가 먼저 태어났나?", "\"", "A or B?", "Who is #1 and #99 of [ANS_7]?", "#", "‹X› ‹N0› @N@", "(((", "What is the\n\n\tcity?", "<search></search>", "'s 's 's", "Which which which that that where where", "→ → #1 →"]
+STRANGE = [
+    "",
+    "?",
+    "()",
+    "\x00",
+    "who " * 5000,
+    "the a of the b of the " * 60,
+    "of " * 300,
+    "두 사람 중 누가 먼저 태어났나?",
+    '"',
+    "A or B?",
+    "Who is #1 and #99 of [ANS_7]?",
+    "#",
+    "‹X› ‹N0› @N@",
+    "(((",
+    "What is the\n\n\tcity?",
+    "<search></search>",
+    "'s 's 's",
+    "Which which which that that where where",
+    "→ → #1 →",
+]
 
 
 @pytest.mark.parametrize("strange", STRANGE)
@@ -268,11 +335,17 @@ from treekit.offline.chat import HANDLERS
 import hashlib
 said = [HANDLERS["generate_paths"](question=q.question) for q in load("musique", split="dev", n=40)]
 p = load_corpus("musique")[:60]
-said += [HANDLERS["extract_graph"](passage=f"{x.title}\\n{x.text}") for x in p] + [HANDLERS["answer_short"](question="When was Katoa Litokoa born?", documents=p)]
+said += [HANDLERS["extract_graph"](passage=f"{x.title}\\n{x.text}") for x in p]
+said += [HANDLERS["answer_short"](question="When was Katoa Litokoa born?", documents=p)]
 print(hashlib.sha256(repr(said).encode()).hexdigest())
 """
 
 
 def test_every_process_says_the_same():
-    out = {subprocess.run([sys.executable, "-c", SAYS], env=os.environ | dict(PYTHONHASHSEED=seed), capture_output=True, text=True, check=True).stdout for seed in ("1", "2")}
+    out = {
+        subprocess.run(
+            [sys.executable, "-c", SAYS], env=os.environ | dict(PYTHONHASHSEED=seed), capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
     assert len(out) == 1

@@ -17,7 +17,8 @@ def test_every_file_is_what_the_manifest_says():
 
 
 def test_the_recipes_are_todays(monkeypatch, tmp_path):
-    "If this fails, a setting or the data has changed since the weights were trained: they are not used, and nbs/train/models.ipynb makes them anew."
+    ("If this fails, a setting or the data has changed since the weights were trained: they are not used, and nbs/train/models.ipynb makes "
+     "them anew.")
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     for cached in (router.tiny_samples, navigator.tiny_pairs): cached.cache_clear()
     models = shipped.manifest()["models"]

@@ -1,4 +1,6 @@
-"Tree-of-Question: the shapes of Table 1, slots before their questions, siblings at once by the store's clock, and whatever a decomposer may write."
+("Tree-of-Question: the shapes of Table 1, slots before their questions, siblings at once by the store's clock, and whatever a decomposer "
+ "may write.")
+
 import asyncio, json, random, re, unicodedata
 
 import pytest
@@ -11,7 +13,18 @@ from treekit.experiments.provide import Lazy
 from treekit.core.llm import CallFailed
 from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit
-from treekit.papers.toq.planner import EVALUATION, PROMPTS, SUBQUESTION_LINES, SPAN, final_evaluation, language, printed_scores, read_evaluation, read_questions, read_span
+from treekit.papers.toq.planner import (
+    EVALUATION,
+    PROMPTS,
+    SUBQUESTION_LINES,
+    SPAN,
+    final_evaluation,
+    language,
+    printed_scores,
+    read_evaluation,
+    read_questions,
+    read_span,
+)
 from treekit.papers.toq.baselines import BASELINES
 from treekit.experiments.run import run
 from treekit.core.store import Store
@@ -45,7 +58,8 @@ def test_the_examples_get_the_shape_that_table_1_prints(example):
     assert p.answer == p.trace.nodes[-2].text and all(s in p.answer for s in example.needed[example.question])
     assert [l["evaluation"]["response_validity"] for l in levels(p.trace)] == [False] * (example.valid_at - 1) + [True]
     assert p.usage.calls == sum(len(n.calls) for n in p.trace.nodes) == len(chat.asked) and not any(n.notes for n in p.trace.nodes)
-    for n in subs(p.trace): assert "[ANS" not in n.text and n.data["evaluation"]["response_validity"] and n.data["answer"] in n.data["response"]
+    for n in subs(p.trace):
+        assert "[ANS" not in n.text and n.data["evaluation"]["response_validity"] and n.data["answer"] in n.data["response"]
     assert all(r.endswith(f".{language(example.question)}") for r in {PROMPTS[part, language(q)].name for part, q in chat.parts})
 
 
@@ -53,7 +67,9 @@ def test_the_examples_get_the_shape_that_table_1_prints(example):
 def test_the_answer_stands_in_the_slot_with_its_particle(kind):
     p, _ = ask(EXAMPLES[kind, "ko"].question)
     second = subs(p.trace)[1]
-    assert second.data["slots"].startswith("[ANS_1]") and second.text.startswith(subs(p.trace)[0].data["answer"]) and second.text in BY_QUESTION
+    assert second.data["slots"].startswith("[ANS_1]")
+    assert second.text.startswith(subs(p.trace)[0].data["answer"])
+    assert second.text in BY_QUESTION
     if kind == "hybrid": assert [n.parent for n in subs(p.trace)[2:]] == [second.id] * 5  # the list that was answered, film by film
 
 
@@ -63,16 +79,31 @@ def timed(server, example, latency=0.1):
     "(node, part, start, end) of each call in the store, by its own clock."
     server.script(reply="planning:reply", latency=latency)
     store = Store()
-    results = run({"ToQ (ours)": TreeOfQuestion()}, {"d": [Question("q", "d", example.question)]}, load_profile("offline"), chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1), store=store,
-                  corpora={"d": Lazy(Shelf, "shelf", "a shelf")}, progress=False)
+    results = run(
+        {"ToQ (ours)": TreeOfQuestion()},
+        {"d": [Question("q", "d", example.question)]},
+        load_profile("offline"),
+        chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1),
+        store=store,
+        corpora={"d": Lazy(Shelf, "shelf", "a shelf")},
+        progress=False,
+    )
     assert not results.failures, results.failures[0].error
     store.flush()
     parts = {"answer_span": "integrate", "[ANS_N]": "decompose", '"Query:"': "query", "semantic_coherence": "evaluate", "": "respond"}
     import zlib
-    rows = [(node, zlib.decompress(body).decode(), time, json.loads(c)["latency"]) for node, body, time, c in store._all(
-        "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER BY c.time")]
+
+    rows = [
+        (node, zlib.decompress(body).decode(), time, json.loads(c)["latency"])
+        for node, body, time, c in store._all(
+            "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
+            "WHERE l.outcome = 0 ORDER BY c.time"
+        )
+    ]
     messages = [(node, json.loads(body)["messages"][0]["content"], time, took) for node, body, time, took in rows]
-    return results.rows[0], [(node, next(p for mark, p in parts.items() if mark in text), time - took, time, text) for node, text, time, took in messages]
+    return results.rows[0], [
+        (node, next(p for mark, p in parts.items() if mark in text), time - took, time, text) for node, text, time, took in messages
+    ]
 
 
 @pytest.mark.parametrize("key", [k for k in EXAMPLES if k[0] in ("comparison", "intersection")], ids="-".join)
@@ -81,21 +112,28 @@ def test_independent_siblings_overlap_in_time(server, key):
     for part in ("query", "respond", "evaluate", "integrate"):
         (_, _, a, b, _), (_, _, c, d, _) = [call for call in calls if call[0] in ("1", "2") and call[1] == part]
         assert max(a, c) < min(b, d), part
-    assert row.usage.critical_path == 3 + 1 + 3 + 2 and server.most_at_once >= 3  # the root; its decomposition; a sub-question; the root again
+    # the root; its decomposition; a sub-question; the root again
+    assert row.usage.critical_path == 3 + 1 + 3 + 2 and server.most_at_once >= 3
 
 
 @pytest.mark.parametrize("lang", ["ko", "en"])
 def test_a_slot_is_filled_before_its_question_is_asked_and_the_listed_ones_overlap(server, lang):
     example = EXAMPLES["hybrid", lang]
     row, calls = timed(server, example)
-    at = {(node, part): (start, end, text) for node, part, start, end, text in calls if part != "evaluate" and (node, part) not in [("question", "respond"), ("2", "respond"), ("2", "integrate")]}
+    at = {
+        (node, part): (start, end, text)
+        for node, part, start, end, text in calls
+        if part != "evaluate" and (node, part) not in [("question", "respond"), ("2", "respond"), ("2", "integrate")]
+    }
     assert at["2", "query"][0] >= at["1", "integrate"][1] and "Caribbean 5" in at["2", "query"][2].replace("캐리비안의 해적", "Caribbean")
-    assert at["2", "query"][0] < next(end for node, part, _, end, _ in calls if (node, part) == ("1", "evaluate"))  # it waits for the span, and not for the evaluation
+    # it waits for the span, and not for the evaluation
+    assert at["2", "query"][0] < next(end for node, part, _, end, _ in calls if (node, part) == ("1", "evaluate"))
     asked = [at[f"2.{i}", "query"] for i in range(1, 6)]
     assert max(start for start, _, _ in asked) < min(end for _, end, _ in asked)
     questions = [re.findall(r"^(?:질문|Question): (.*)$", text, re.M)[-1] for *_, text in calls]
     assert not any("[ANS" in q for q in questions)
-    # root 3, decomposed 1, the films' query and span 2, the second sub-question 3, root again 2; that one decomposed 1, its parts 3, answered again 2, root 2
+    # root 3, decomposed 1, the films' query and span 2, the second sub-question 3, root again 2; that one decomposed 1, its parts 3,
+    # answered again 2, root 2
     assert row.usage.critical_path == 19
 
 
@@ -124,9 +162,13 @@ def test_level_1_is_direct_generation():
     question = EXAMPLES["hybrid", "ko"].question
     direct, _ = ask(question, method=METHODS["Direct Generation"])
     whole, _ = ask(question)
-    assert [n.kind for n in direct.trace.nodes] == ["question", "response", "evaluation"] and direct.usage.calls == direct.usage.critical_path == 3
+    assert [n.kind for n in direct.trace.nodes] == ["question", "response", "evaluation"]
+    assert direct.usage.calls == direct.usage.critical_path == 3
     first = outcome(whole.trace, 1)
-    assert (first["response"], {k: first["evaluation"][k] for k in final_evaluation(direct.trace)}) == (direct.answer, final_evaluation(direct.trace))
+    assert (first["response"], {k: first["evaluation"][k] for k in final_evaluation(direct.trace)}) == (
+        direct.answer,
+        final_evaluation(direct.trace),
+    )
     assert direct.trace.nodes[0].calls == whole.trace.nodes[0].calls[:3]
 
 
@@ -137,36 +179,82 @@ def graded(*grades):
     left = list(grades)
     def says(part, q, inputs):
         if part == "decompose": return f"1. {q[:-1]} a?\n2. {q[:-1]} b?"
-        if part == "evaluate": return json.dumps(dict(zip(("semantic_coherence", "answerability", "overall_assessment", "response_validity"), (*(g := left.pop(0) if q == "Root?" else (2, 10, False))[:2], 8, g[2]))))
-        return {"query": f"Query: {q}", "respond": f"Response {len(left)} to {q}", "integrate": '{"relevance": "relevant", "answer_span": "x"}'}[part]
+        if part == "evaluate":
+            return json.dumps(
+                dict(
+                    zip(
+                        ("semantic_coherence", "answerability", "overall_assessment", "response_validity"),
+                        (*(g := left.pop(0) if q == "Root?" else (2, 10, False))[:2], 8, g[2]),
+                    )
+                )
+            )
+        return {
+            "query": f"Query: {q}",
+            "respond": f"Response {len(left)} to {q}",
+            "integrate": '{"relevance": "relevant", "answer_span": "x"}',
+        }[part]
+
     return says
 
 
 def test_the_best_response_so_far_counts_until_one_is_valid():
     p, _ = ask("Root?", graded((5, 50, False), (4, 40, False), (6, 30, False), (3, 20, True)))
-    assert [(l["of"], l["evaluation"]["overall_assessment"]) for l in levels(p.trace)] == [(1, 5.0), (1, 5.0), (1, 5.0), (4, 2.5)] and printed_scores(final_evaluation(p.trace))["R.Val"] == 100
+    assert [(l["of"], l["evaluation"]["overall_assessment"]) for l in levels(p.trace)] == [(1, 5.0), (1, 5.0), (1, 5.0), (4, 2.5)]
+    assert printed_scores(final_evaluation(p.trace))["R.Val"] == 100
     p, _ = ask("Root?", graded((5, 50, False), (5, 50, False), (4, 70, False), (3, 20, False)))
     assert [l["of"] for l in levels(p.trace)] == [1, 2, 3, 3]  # of equals the later one, which knows more
-    assert [r["level"] for r in p.trace.roots[0].data["responses"]] == [1, 2, 3, 4] and printed_scores(final_evaluation(p.trace)) == {"S.Coh": 4, "Ans": 70, "O.Ass": 5.5, "R.Val": 0}
+    assert [r["level"] for r in p.trace.roots[0].data["responses"]] == [1, 2, 3, 4]
+    assert printed_scores(final_evaluation(p.trace)) == {"S.Coh": 4, "Ans": 70, "O.Ass": 5.5, "R.Val": 0}
 
 
 def test_both_readings_of_the_overall_score_and_of_positive():
     grades = graded((9, 40, False), (9, 40, False))
     p, _ = ask("Root?", grades, TreeOfQuestion(positive="overall", threshold=6.5))
-    assert len(levels(p.trace)) == 1 and final_evaluation(p.trace)["overall_assessment"] == 6.5 and final_evaluation(p.trace)["overall_said"] == 8 and printed_scores(final_evaluation(p.trace))["R.Val"] == 0
+    assert len(levels(p.trace)) == 1
+    assert final_evaluation(p.trace)["overall_assessment"] == 6.5
+    assert final_evaluation(p.trace)["overall_said"] == 8
+    assert printed_scores(final_evaluation(p.trace))["R.Val"] == 0
     p, _ = ask("Root?", graded((9, 40, True)), TreeOfQuestion(overall="model"))
     assert final_evaluation(p.trace)["overall_assessment"] == final_evaluation(p.trace)["overall_said"] == 8
 
 
 def test_a_question_that_waits_is_asked_when_a_deeper_level_has_the_answer():
     def says(part, q, inputs):
-        if part == "decompose": return {"Root?": "1. Who founded it?\n2. Where was [ANS_1] born?", "Who founded it?": "1. What is it?\n2. Founder of [ANS_1]?"}.get(q, q)
-        if part == "integrate": return json.dumps(dict(relevance="relevant", answer_span={"What is it?": "a club", "Founder of a club?": "Ida", "Where was Ida born?": "Tarn"}.get(q) or ("Ida" if "Ida" in str(inputs["documents"]) else None)))
-        if part == "evaluate": return EVALUATION.render(dict(semantic_coherence=8, answerability=80, overall_assessment=8, response_validity="Ida" in inputs["response"] if q != "Root?" else "Tarn" in inputs["response"]))
-        return f"Query: {q}" if part == "query" else dict(zip(("Founder of a club?", "Where was Ida born?"), ("Ida.", "Ida was born in Tarn."))).get(q) or " ".join(d for d in inputs["documents"] if isinstance(d, str)) or "?"
+        if part == "decompose":
+            return {
+                "Root?": "1. Who founded it?\n2. Where was [ANS_1] born?",
+                "Who founded it?": "1. What is it?\n2. Founder of [ANS_1]?",
+            }.get(q, q)
+        if part == "integrate":
+            return json.dumps(
+                dict(
+                    relevance="relevant",
+                    answer_span={"What is it?": "a club", "Founder of a club?": "Ida", "Where was Ida born?": "Tarn"}.get(q)
+                    or ("Ida" if "Ida" in str(inputs["documents"]) else None),
+                )
+            )
+        if part == "evaluate":
+            return EVALUATION.render(
+                dict(
+                    semantic_coherence=8,
+                    answerability=80,
+                    overall_assessment=8,
+                    response_validity="Ida" in inputs["response"] if q != "Root?" else "Tarn" in inputs["response"],
+                )
+            )
+        return (
+            f"Query: {q}"
+            if part == "query"
+            else dict(zip(("Founder of a club?", "Where was Ida born?"), ("Ida.", "Ida was born in Tarn."))).get(q)
+            or " ".join(d for d in inputs["documents"] if isinstance(d, str))
+            or "?"
+        )
+
     p, chat = ask("Root?", says)
     texts = {n.text: n for n in subs(p.trace)}
-    assert "Where was Ida born?" in texts and texts["Where was Ida born?"].data["responses"][0]["level"] == 3 and texts["Where was Ida born?"].data["level"] == 2
+    assert "Where was Ida born?" in texts
+    assert texts["Where was Ida born?"].data["responses"][0]["level"] == 3
+    assert texts["Where was Ida born?"].data["level"] == 2
     assert [l["evaluation"]["response_validity"] for l in levels(p.trace)] == [False, False, True] and "Tarn" in p.answer
     cut, _ = ask("Root?", says, TreeOfQuestion(levels=2))
     assert [n.notes for n in subs(cut.trace)][1] == ["not asked: [ANS_1] wasn't found"]
@@ -174,15 +262,27 @@ def test_a_question_that_waits_is_asked_when_a_deeper_level_has_the_answer():
 
 def test_an_answer_that_changes_asks_again_and_the_earlier_wording_counts_no_more():
     def says(part, q, inputs):
-        if part == "decompose": return {"Root?": "1. First?\n2. What of [ANS_1]?", "First?": "1. Deeper?", "What of Ada?": "1. Part of Ada?", "What of Ida?": "1. Part of Ida?", "Deeper?": "1. Deepest?"}.get(q, q)
-        if part == "integrate": return json.dumps(dict(relevance="relevant", answer_span={"First?": "Ida" if "Deepest" in str(inputs["documents"]) else "Ada"}.get(q, "x")))
-        if part == "evaluate": return EVALUATION.render(dict(semantic_coherence=2, answerability=0, overall_assessment=1, response_validity=False))
+        if part == "decompose":
+            return {
+                "Root?": "1. First?\n2. What of [ANS_1]?",
+                "First?": "1. Deeper?",
+                "What of Ada?": "1. Part of Ada?",
+                "What of Ida?": "1. Part of Ida?",
+                "Deeper?": "1. Deepest?",
+            }.get(q, q)
+        if part == "integrate":
+            return json.dumps(
+                dict(relevance="relevant", answer_span={"First?": "Ida" if "Deepest" in str(inputs["documents"]) else "Ada"}.get(q, "x"))
+            )
+        if part == "evaluate":
+            return EVALUATION.render(dict(semantic_coherence=2, answerability=0, overall_assessment=1, response_validity=False))
         return f"Query: {q}" if part == "query" else f"{q} {' '.join(d for d in inputs['documents'] if isinstance(d, str))}"
     p, _ = ask("Root?", says)
     second = next(n for n in subs(p.trace) if n.data["slots"] == "What of [ANS_1]?")
     assert second.text == "What of Ida?" and [e["question"] for e in second.data["earlier"]] == ["What of Ada?"]
     below = {n.text: n.notes for n in subs(p.trace) if n.parent == second.id}
-    assert "of an earlier wording of the question above" in below["Part of Ada?"] and "of an earlier wording of the question above" not in below["Part of Ida?"]
+    assert "of an earlier wording of the question above" in below["Part of Ada?"]
+    assert "of an earlier wording of the question above" not in below["Part of Ida?"]
     assert len(levels(p.trace)) == 4 and max(n.data["level"] for n in subs(p.trace)) == 4
 
 
@@ -192,28 +292,51 @@ def decomposer(reply, deeper=None, span="x"):
     "Says this of the root, and of the others that one search will do."
     def says(part, q, inputs):
         if part == "decompose": return reply if q == "Root?" else deeper or q
-        if part == "evaluate": return EVALUATION.render(dict(semantic_coherence=5, answerability=20, overall_assessment=4, response_validity=False))
-        return {"query": f"Query: {q}", "respond": f"About {q}", "integrate": json.dumps(dict(relevance="relevant", answer_span=span))}[part]
+        if part == "evaluate":
+            return EVALUATION.render(dict(semantic_coherence=5, answerability=20, overall_assessment=4, response_validity=False))
+        return {"query": f"Query: {q}", "respond": f"About {q}", "integrate": json.dumps(dict(relevance="relevant", answer_span=span))}[
+            part
+        ]
+
     return says
 
 
-@pytest.mark.parametrize("reply, asked, note", [
-    ("1. Who is [ANS_7]?\n2. Where is Tarn?", ["Who is it?", "Where is Tarn?"], "sub-question 1: [ANS_7] is nobody's answer"),
-    ("1. Who leads [ANS_2]?\n2. Who owns [ANS_1]?", ["Who leads it?", "Who owns x?"], "sub-question 1: [ANS_2] is in a circle"),
-    ("1. A [ANS_3]?\n2. B [ANS_1]?\n3. C [ANS_2]?", ["A it?", "B x?", "C x?"], "sub-question 1: [ANS_3] is in a circle"),
-    ("1. Where is [ANS_1]?\n2. When?", ["Where is it?", "When?"], "sub-question 1: [ANS_1] is its own answer"),
-    ("1. Who leads [ANS_2]?\n2. Which club?", ["Who leads x?", "Which club?"], None),
-    ("\n".join(f"{i}. Part {i}?" for i in range(1, 51)), [f"Part {i}?" for i in range(1, 9)], "50 sub-questions; the first 8 are asked"),
-    ("1. Root?\n2. Other?", ["Other?"], "sub-question 1 repeats the question or one above it; left out"),
-    ("1. One?\n2. one \n3. On [ANS_2]?", ["One?", "On x?"], "sub-question 2 repeats sub-question 1"),
-    ("Root?", [], "not decomposed: the question itself came back"),
-    ("root", [], "not decomposed: the question itself came back"),
-    ("", [], "not decomposed: there was no sub-question in the reply"),
-    ("This can't be decomposed.\nSorry.", ["This can't be decomposed.", "Sorry."], "toq.decompose.en: no numbered questions in the reply; each line is taken as one"),
-    ("The sub-questions are:\n- First?\n- On [ANS]?", ["First?", "On x?"], "toq.decompose.en: no numbered questions in the reply; each line is taken as one"),
-    ("1. A?\n2. B?\n3. C of {ANS_1} and [ANS_1, ANS_2]?", ["A?", "B?", "C of x and x, x?"], None),
-    ("Sure:\n2) First?\n4) On [ANS_2]?", ["First?", "On x?"], "toq.decompose.en: the questions are numbered 2, 4; they are taken in order"),
-])
+@pytest.mark.parametrize(
+    "reply, asked, note",
+    [
+        ("1. Who is [ANS_7]?\n2. Where is Tarn?", ["Who is it?", "Where is Tarn?"], "sub-question 1: [ANS_7] is nobody's answer"),
+        ("1. Who leads [ANS_2]?\n2. Who owns [ANS_1]?", ["Who leads it?", "Who owns x?"], "sub-question 1: [ANS_2] is in a circle"),
+        ("1. A [ANS_3]?\n2. B [ANS_1]?\n3. C [ANS_2]?", ["A it?", "B x?", "C x?"], "sub-question 1: [ANS_3] is in a circle"),
+        ("1. Where is [ANS_1]?\n2. When?", ["Where is it?", "When?"], "sub-question 1: [ANS_1] is its own answer"),
+        ("1. Who leads [ANS_2]?\n2. Which club?", ["Who leads x?", "Which club?"], None),
+        (
+            "\n".join(f"{i}. Part {i}?" for i in range(1, 51)),
+            [f"Part {i}?" for i in range(1, 9)],
+            "50 sub-questions; the first 8 are asked",
+        ),
+        ("1. Root?\n2. Other?", ["Other?"], "sub-question 1 repeats the question or one above it; left out"),
+        ("1. One?\n2. one \n3. On [ANS_2]?", ["One?", "On x?"], "sub-question 2 repeats sub-question 1"),
+        ("Root?", [], "not decomposed: the question itself came back"),
+        ("root", [], "not decomposed: the question itself came back"),
+        ("", [], "not decomposed: there was no sub-question in the reply"),
+        (
+            "This can't be decomposed.\nSorry.",
+            ["This can't be decomposed.", "Sorry."],
+            "toq.decompose.en: no numbered questions in the reply; each line is taken as one",
+        ),
+        (
+            "The sub-questions are:\n- First?\n- On [ANS]?",
+            ["First?", "On x?"],
+            "toq.decompose.en: no numbered questions in the reply; each line is taken as one",
+        ),
+        ("1. A?\n2. B?\n3. C of {ANS_1} and [ANS_1, ANS_2]?", ["A?", "B?", "C of x and x, x?"], None),
+        (
+            "Sure:\n2) First?\n4) On [ANS_2]?",
+            ["First?", "On x?"],
+            "toq.decompose.en: the questions are numbered 2, 4; they are taken in order",
+        ),
+    ],
+)
 def test_a_decomposition_that_cannot_be_asked_as_it_is(reply, asked, note):
     p, _ = ask("Root?", decomposer(reply))
     assert [n.text for n in subs(p.trace)] == asked and p.answer.startswith("About Root?")
@@ -221,8 +344,16 @@ def test_a_decomposition_that_cannot_be_asked_as_it_is(reply, asked, note):
 
 
 def test_a_question_that_decomposes_for_ever_ends_at_its_limits():
-    p, chat = ask("Root?", lambda part, q, inputs: "\n".join(f"{i}. {q} {i}?" for i in range(1, 51)) if part == "decompose" else decomposer("")(part, q, inputs), TreeOfQuestion(max_nodes=25, max_subquestions=3))
-    assert len(subs(p.trace)) <= 25 and max(n.data["level"] for n in subs(p.trace)) == 4 and len([n for n in subs(p.trace) if n.data["level"] == 2]) == 3
+    p, chat = ask(
+        "Root?",
+        lambda part, q, inputs: (
+            "\n".join(f"{i}. {q} {i}?" for i in range(1, 51)) if part == "decompose" else decomposer("")(part, q, inputs)
+        ),
+        TreeOfQuestion(max_nodes=25, max_subquestions=3),
+    )
+    assert len(subs(p.trace)) <= 25
+    assert max(n.data["level"] for n in subs(p.trace)) == 4
+    assert len([n for n in subs(p.trace) if n.data["level"] == 2]) == 3
     p, _ = ask("Root?", decomposer("1. a?\n2. b?"), TreeOfQuestion(max_nodes=0))
     assert not subs(p.trace) and p.trace.roots[0].notes[0] == "not decomposed: the tree has its 0 sub-questions"
 
@@ -237,25 +368,58 @@ def test_without_documents_no_span_is_asked_for():
         def search(self, queries, k=3): return [[] for _ in queries]
     chat = Replies(decomposer("1. Who?\n2. Where is [ANS_1]?"))
     p = asyncio.run(TreeOfQuestion()(Question("q", "t", "Root?"), Kit(chat, Empty())))
-    assert [n.notes for n in subs(p.trace)] == [[*["not decomposed: the question itself came back"]], ["not asked: [ANS_1] wasn't found"]] and ("integrate", "Who?") not in chat.asked
+    assert [n.notes for n in subs(p.trace)] == [[*["not decomposed: the question itself came back"]], ["not asked: [ANS_1] wasn't found"]]
+    assert ("integrate", "Who?") not in chat.asked
 
 
 # --- questions as people write them
 
-@pytest.mark.parametrize("question", ["갤럭시랑 iPhone 중 어느 핸드폰이 배터리 수명이 더 긴가요?", "三星의 本社는 어디에 있나요?", "🍜 라면 🍜 맛집 추천해줘 👨‍👩‍👧", unicodedata.normalize("NFD", "갤럭시의 배터리 수명은 얼마인가요?"), "서울\u3000날씨\n\n알려줘", "半導體とは?", "a" * 20_000])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "갤럭시랑 iPhone 중 어느 핸드폰이 배터리 수명이 더 긴가요?",
+        "三星의 本社는 어디에 있나요?",
+        "🍜 라면 🍜 맛집 추천해줘 👨‍👩‍👧",
+        unicodedata.normalize("NFD", "갤럭시의 배터리 수명은 얼마인가요?"),
+        "서울\u3000날씨\n\n알려줘",
+        "半導體とは?",
+        "a" * 20_000,
+    ],
+)
 @pytest.mark.parametrize("name", METHODS)
 def test_any_question_is_asked_in_composed_letters(name, question):
     def says(part, q, inputs):
         assert q == unicodedata.normalize("NFC", q) == " ".join(q.split())
-        return decomposer("1. Who?\n2. Where is [ANS_1]?")(part, q, inputs) if part in ("decompose", "evaluate", "query", "respond", "integrate") else {"thought_query": "Hm.\nQuery: hm", "next_thought": "So the answer is: x", "follow_up": "So the final answer is: x"}[part]
+        return (
+            decomposer("1. Who?\n2. Where is [ANS_1]?")(part, q, inputs)
+            if part in ("decompose", "evaluate", "query", "respond", "integrate")
+            else {"thought_query": "Hm.\nQuery: hm", "next_thought": "So the answer is: x", "follow_up": "So the final answer is: x"}[part]
+        )
+
     p, _ = ask(question, says, METHODS[name])
     assert p.answer and final_evaluation(p.trace) and p.trace.roots[0].text == unicodedata.normalize("NFC", " ".join(question.split()))
 
 
 def test_the_language_is_the_questions():
-    assert [language(q) for q in ("Who is it?", "누구인가요?", "BMW i5와 비슷한 전기차", "三星 주식", unicodedata.normalize("NFD", "누구"), "What does 김치 mean in English?")] == ["en", "ko", "ko", "ko", "ko", "en"]
-    assert [language(q) for q in ("Galaxy S24 Ultra와 iPhone 15 Pro Max 중 battery life가 더 긴 phone은?", "BTS Dynamite MV 조회수는? 🎵", "What is 김치?")] == ["ko", "ko", "en"]
-    for (part, lang), prompt in PROMPTS.items(): assert prompt.name == f"toq.{part}.{lang}" and prompt.slots == PROMPTS[part, "en"].slots and prompt.format is PROMPTS[part, "en"].format
+    assert [
+        language(q)
+        for q in (
+            "Who is it?",
+            "누구인가요?",
+            "BMW i5와 비슷한 전기차",
+            "三星 주식",
+            unicodedata.normalize("NFD", "누구"),
+            "What does 김치 mean in English?",
+        )
+    ] == ["en", "ko", "ko", "ko", "ko", "en"]
+    assert [
+        language(q)
+        for q in ("Galaxy S24 Ultra와 iPhone 15 Pro Max 중 battery life가 더 긴 phone은?", "BTS Dynamite MV 조회수는? 🎵", "What is 김치?")
+    ] == ["ko", "ko", "en"]
+    for (part, lang), prompt in PROMPTS.items():
+        assert prompt.name == f"toq.{part}.{lang}"
+        assert prompt.slots == PROMPTS[part, "en"].slots
+        assert prompt.format is PROMPTS[part, "en"].format
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -264,9 +428,20 @@ def test_an_empty_question_is_said(name, question):
     with pytest.raises(UsageError, match="empty"): asyncio.run(METHODS[name](Question("q", "d", question), Kit(None)))
 
 
-@pytest.mark.parametrize("wrong, said", [(dict(levels=0), "levels should be a whole number from 1 to 8, not 0"), (dict(top_k=1.5), "top_k"), (dict(max_subquestions=99), "max_subquestions"), (dict(overall="median"), "overall"), (dict(threshold="high"), "threshold should be a number"), (dict(positive="yes"), "positive")])
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (dict(levels=0), "levels should be a whole number from 1 to 8, not 0"),
+        (dict(top_k=1.5), "top_k"),
+        (dict(max_subquestions=99), "max_subquestions"),
+        (dict(overall="median"), "overall"),
+        (dict(threshold="high"), "threshold should be a number"),
+        (dict(positive="yes"), "positive"),
+    ],
+)
 def test_a_setting_out_of_range_is_named(wrong, said):
-    with pytest.raises(UsageError, match=said): TreeOfQuestion(**wrong)
+    with pytest.raises(UsageError, match=said):
+        TreeOfQuestion(**wrong)
 
 
 # --- failures
@@ -274,7 +449,13 @@ def test_a_setting_out_of_range_is_named(wrong, said):
 @pytest.mark.parametrize("part", ["query", "respond", "evaluate", "integrate", "decompose"])
 def test_a_failing_call_fails_the_question_and_the_tree_so_far_stays(part):
     example = EXAMPLES["hybrid", "ko"]
-    def says(asked, q, inputs): return CallFailed("server", "it broke", "try again") if asked == part and q in (example.question if part == "decompose" else subquestion) else planner(asked, q, inputs)
+    def says(asked, q, inputs):
+        return (
+            CallFailed("server", "it broke", "try again")
+            if asked == part and q in (example.question if part == "decompose" else subquestion)
+            else planner(asked, q, inputs)
+        )
+
     subquestion = example.decompositions[example.question][0]
     with pytest.raises(CallFailed) as failed: ask(example.question, says)
     trace = failed.value.kit.trace
@@ -283,8 +464,17 @@ def test_a_failing_call_fails_the_question_and_the_tree_so_far_stays(part):
 
 def test_a_failed_question_is_a_row_and_is_resumed_where_it_stopped(server):
     example, store = EXAMPLES["bridging", "ko"], Store()
-    def go(): return run({"ToQ (ours)": TreeOfQuestion()}, {"d": [Question("q", "d", example.question)]}, load_profile("offline"), chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=0), store=store,
-                         corpora={"d": Lazy(Shelf, "shelf", "a shelf")}, progress=False).rows[0]
+    def go():
+        return run(
+            {"ToQ (ours)": TreeOfQuestion()},
+            {"d": [Question("q", "d", example.question)]},
+            load_profile("offline"),
+            chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=0),
+            store=store,
+            corpora={"d": Lazy(Shelf, "shelf", "a shelf")},
+            progress=False,
+        ).rows[0]
+
     server.script(reply="planning:reply", faults=[dict(kind="400", match="가격대의 전기차는 무엇인가요", times=1)])
     first = go()
     before = server.count
@@ -296,20 +486,44 @@ def test_a_failed_question_is_a_row_and_is_resumed_where_it_stopped(server):
 # --- replies
 
 def test_every_prompt_reads_what_it_renders():
-    for value, form in ((["A?", "B [ANS_1]?"], SUBQUESTION_LINES), (["A?"], SUBQUESTION_LINES), (dict(relevance="irrelevant", answer_span=""), SPAN), (dict(relevance="relevant", answer_span='한 "개"\n{두}'), SPAN)):
+    for value, form in (
+        (["A?", "B [ANS_1]?"], SUBQUESTION_LINES),
+        (["A?"], SUBQUESTION_LINES),
+        (dict(relevance="irrelevant", answer_span=""), SPAN),
+        (dict(relevance="relevant", answer_span='한 "개"\n{두}'), SPAN),
+    ):
         read = form.parse(form.render(value))
         assert read == value or read["answer_span"] == '한 "개" {두}'
 
 
-@pytest.mark.parametrize("text, want", [
-    ('{"semantic_coherence": 11, "answerability": "120%", "overall_assessment": 0, "response_validity": true}', (10, 100, 0.5, True)),
-    ('{"semantic_coherence": "eight", "answerability": "ninety", "overall_assessment": "여덟", "response_validity": "네"}', (8, 0, 8, True)),
-    ('{"semantic_coherence": "9 / 10", "answerability": "85 %", "overall_assessment": 8.75, "response_validity": "아니오"}', (9, 85, 8.75, False)),
-    ('점수는 이렇습니다.\n의미적 일관성: 7점, 답변 가능성: 60%, 전체 평가: 6.5, 응답 유효성: 거짓', (7, 60, 6.5, False)),
-    ("Semantic Coherence: 6\nAnswerability: 55\nOverall Assessment Score: 5.8\nResponse Validity: True", (6, 55, 5.8, True)),
-    ('{"semantic_coherence": [8], "answerability": {"value": 3}, "overall_assessment": null, "response_validity": 1}', (1, 0, 0.5, False)),
-    ('{"semantic_coherence": -1e400, "answerability": Infinity, "overall_assessment": "NaN", "response_validity": "maybe"}', (1, 0, 0.5, False)),
-    ("{" * 3000, (1, 0, 0.5, False)), ("", (1, 0, 0.5, False)), ("그럭저럭 괜찮습니다.", (1, 0, 0.5, False)), ('{"semantic_coherence": 8, "answerability": 70}', (8, 70, 7.5, True))])
+@pytest.mark.parametrize(
+    "text, want",
+    [
+        ('{"semantic_coherence": 11, "answerability": "120%", "overall_assessment": 0, "response_validity": true}', (10, 100, 0.5, True)),
+        (
+            '{"semantic_coherence": "eight", "answerability": "ninety", "overall_assessment": "여덟", "response_validity": "네"}',
+            (8, 0, 8, True),
+        ),
+        (
+            '{"semantic_coherence": "9 / 10", "answerability": "85 %", "overall_assessment": 8.75, "response_validity": "아니오"}',
+            (9, 85, 8.75, False),
+        ),
+        ("점수는 이렇습니다.\n의미적 일관성: 7점, 답변 가능성: 60%, 전체 평가: 6.5, 응답 유효성: 거짓", (7, 60, 6.5, False)),
+        ("Semantic Coherence: 6\nAnswerability: 55\nOverall Assessment Score: 5.8\nResponse Validity: True", (6, 55, 5.8, True)),
+        (
+            '{"semantic_coherence": [8], "answerability": {"value": 3}, "overall_assessment": null, "response_validity": 1}',
+            (1, 0, 0.5, False),
+        ),
+        (
+            '{"semantic_coherence": -1e400, "answerability": Infinity, "overall_assessment": "NaN", "response_validity": "maybe"}',
+            (1, 0, 0.5, False),
+        ),
+        ("{" * 3000, (1, 0, 0.5, False)),
+        ("", (1, 0, 0.5, False)),
+        ("그럭저럭 괜찮습니다.", (1, 0, 0.5, False)),
+        ('{"semantic_coherence": 8, "answerability": 70}', (8, 70, 7.5, True)),
+    ],
+)
 def test_an_evaluation_that_is_not_as_asked_is_read_and_marked(text, want):
     reply = PROMPTS["evaluate", "ko"].read(text)
     assert tuple(reply.value.values()) == want and reply.note
@@ -318,40 +532,92 @@ def test_an_evaluation_that_is_not_as_asked_is_read_and_marked(text, want):
 
 
 @settings(deadline=None)
-@given(st.text(max_size=200) | st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=20) | st.integers(), lambda c: st.lists(c, max_size=3) | st.dictionaries(st.sampled_from(["semantic_coherence", "answerability", "overall_assessment", "response_validity", "answer_span", "relevance"]), c), max_leaves=6).map(json.dumps))
+@given(
+    st.text(max_size=200)
+    | st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(max_size=20) | st.integers(),
+        lambda c: (
+            st.lists(c, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(
+                    ["semantic_coherence", "answerability", "overall_assessment", "response_validity", "answer_span", "relevance"]
+                ),
+                c,
+            )
+        ),
+        max_leaves=6,
+    ).map(json.dumps)
+)
 def test_no_reply_breaks_a_reader(text):
     value, assumed = read_evaluation(text)
-    assert 1 <= value["semantic_coherence"] <= 10 and 0 <= value["answerability"] <= 100 and 0.5 <= value["overall_assessment"] <= 10 and value["response_validity"] in (True, False)
+    assert (
+        1 <= value["semantic_coherence"] <= 10
+        and 0 <= value["answerability"] <= 100
+        and 0.5 <= value["overall_assessment"] <= 10
+        and value["response_validity"] in (True, False)
+    )
     assert EVALUATION.parse(EVALUATION.render(value)) == value
     span, _ = read_span(text)
     assert (span["relevance"] == "relevant") == bool(span["answer_span"])
-    for q in read_questions(text)[0]: assert not re.search(r"\[ANS[ _-]*N?\]", q, re.I)
+    for q in read_questions(text)[0]:
+        assert not re.search(r"\[ANS[ _-]*N?\]", q, re.I)
 
 
 # --- any decomposition
 
-QUESTION = st.text("abc? ", max_size=6) | st.builds(lambda a, n, b: f"{a}[ANS_{n}]{b}", st.sampled_from(["who ", "where ", ""]), st.integers(0, 9), st.sampled_from(["?", "은(는) x?", " [ANS_1]"]))
+QUESTION = st.text("abc? ", max_size=6) | st.builds(
+    lambda a, n, b: f"{a}[ANS_{n}]{b}",
+    st.sampled_from(["who ", "where ", ""]),
+    st.integers(0, 9),
+    st.sampled_from(["?", "은(는) x?", " [ANS_1]"]),
+)
 
 
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.lists(QUESTION, max_size=8), min_size=1, max_size=6), st.lists(st.sampled_from(["", "x", "긴 답", "[ANS_2]"]), min_size=1, max_size=5), st.lists(st.booleans(), min_size=1, max_size=7), st.integers(1, 4), st.integers(1, 5), st.integers(0, 30), st.integers())
-def test_any_decomposition_ends_within_the_limits_with_every_slot_filled_or_noted(decompositions, spans, verdicts, depth, most, nodes, seed):
-    def pick(options, *what): return options[random.Random(f"{seed} {what}").randrange(len(options))]
+@given(
+    st.lists(st.lists(QUESTION, max_size=8), min_size=1, max_size=6),
+    st.lists(st.sampled_from(["", "x", "긴 답", "[ANS_2]"]), min_size=1, max_size=5),
+    st.lists(st.booleans(), min_size=1, max_size=7),
+    st.integers(1, 4),
+    st.integers(1, 5),
+    st.integers(0, 30),
+    st.integers(),
+)
+def test_any_decomposition_ends_within_the_limits_with_every_slot_filled_or_noted(
+    decompositions, spans, verdicts, depth, most, nodes, seed
+):
+    def pick(options, *what):
+        return options[random.Random(f"{seed} {what}").randrange(len(options))]
+
     def says(part, q, inputs):
-        if part == "decompose": return "\n".join(f"{i}. {s}" for i, s in enumerate(pick(decompositions, q), 1))
-        if part == "integrate": return json.dumps(dict(relevance="relevant", answer_span=pick(spans, q, len(str(inputs["documents"])))))
-        if part == "evaluate": return EVALUATION.render(dict(semantic_coherence=5, answerability=pick([10, 50], q, inputs["response"]), overall_assessment=5, response_validity=pick(verdicts, q, inputs["response"]) and q != "Root?"))
+        if part == "decompose":
+            return "\n".join(f"{i}. {s}" for i, s in enumerate(pick(decompositions, q), 1))
+        if part == "integrate":
+            return json.dumps(dict(relevance="relevant", answer_span=pick(spans, q, len(str(inputs["documents"])))))
+        if part == "evaluate":
+            return EVALUATION.render(
+                dict(
+                    semantic_coherence=5,
+                    answerability=pick([10, 50], q, inputs["response"]),
+                    overall_assessment=5,
+                    response_validity=pick(verdicts, q, inputs["response"]) and q != "Root?",
+                )
+            )
         return f"Query: {q}" if part == "query" else f"R{pick(range(5), q, str(inputs['documents']))}"
+
     method = TreeOfQuestion(levels=depth, max_subquestions=most, max_nodes=nodes)
     p, chat = ask("Root?", says, method)
     live = [n for n in subs(p.trace) if not any("earlier wording" in note for note in n.notes)]
     inside = {n.id for n in p.trace.nodes if n.kind == "question"} | {n.id for n in live}
     live = [n for n in live if n.parent in inside]
     assert len(live) <= nodes and max([1, *(n.data["level"] for n in subs(p.trace))]) <= depth
-    for parent in p.trace.nodes: assert sum(n.parent == parent.id for n in live) <= most
+    for parent in p.trace.nodes:
+        assert sum(n.parent == parent.id for n in live) <= most
     for n in subs(p.trace):
-        if "response" in n.data: assert "[ANS_" not in n.text.replace("[ANS_2]", "") and n.data["evaluation"]
-        else: assert any(note.startswith("not asked: [ANS_") for note in n.notes)
+        if "response" in n.data:
+            assert "[ANS_" not in n.text.replace("[ANS_2]", "") and n.data["evaluation"]
+        else:
+            assert any(note.startswith("not asked: [ANS_") for note in n.notes)
     assert [l["level"] for l in levels(p.trace)] == [*range(1, len(levels(p.trace)) + 1)] and len(levels(p.trace)) <= depth
     worth = [l["evaluation"]["overall_assessment"] for l in levels(p.trace)]
     assert worth == sorted(worth)
@@ -391,32 +657,72 @@ def test_the_baselines_are_the_papers_and_end_alike():
                 request.inputs.setdefault("question", request.inputs.get("questions"))
                 return await super().complete(request)
         p = asyncio.run(method(Question("q", "t", example.question), Kit(Lenient(intermediate), shelf)))
-        assert [n.kind for n in p.trace.nodes[-2:]] == ["response", "evaluation"] and list(printed_scores(final_evaluation(p.trace))) == ["S.Coh", "Ans", "O.Ass", "R.Val"] and p.trace.nodes[-2].text == p.answer
+        assert [n.kind for n in p.trace.nodes[-2:]] == ["response", "evaluation"]
+        assert list(printed_scores(final_evaluation(p.trace))) == ["S.Coh", "Ans", "O.Ass", "R.Val"]
+        assert p.trace.nodes[-2].text == p.answer
         assert all(k == 3 for _, k in shelf.searches)
         made[name] = ([q for qs, _ in shelf.searches for q in qs], p.usage.calls)
     price = "BMW i5의 가격대는 얼마인가요?"
     assert made["Direct Generation"] == ([example.question], 3) and made["Chain-of-Thought"] == ([price], 3)
-    assert made["Previous Context"] == ([example.question, price], 4) and made["Self-ask"] == ([price], 5) and made["ToQ (ours)"][1] == 3 + 1 + 4 + 4 + 2
+    assert made["Previous Context"] == ([example.question, price], 4)
+    assert made["Self-ask"] == ([price], 5)
+    assert made["ToQ (ours)"][1] == 3 + 1 + 4 + 4 + 2
 
 
 def test_english_questions_go_through_the_loops_as_they_stand():
     from treekit.baselines.iterative import FOLLOW_UP
     from treekit.papers.toq.baselines import KOREAN, in_language
     kit = Kit(None, prompts={"toq.follow_up.ko": PROMPTS["query", "ko"]})
-    assert in_language(kit, "en") is kit and in_language(kit, "ko").prompts[FOLLOW_UP.name] is PROMPTS["query", "ko"] and in_language(kit, "ko").trace is kit.trace
-    assert all(p.name.startswith("toq.") and p.slots for p in KOREAN.values()) and list(BASELINES) == ["Chain-of-Thought", "Previous Context", "Self-ask"]
+    assert in_language(kit, "en") is kit
+    assert in_language(kit, "ko").prompts[FOLLOW_UP.name] is PROMPTS["query", "ko"]
+    assert in_language(kit, "ko").trace is kit.trace
+    assert all(p.name.startswith("toq.") and p.slots for p in KOREAN.values())
+    assert list(BASELINES) == ["Chain-of-Thought", "Previous Context", "Self-ask"]
 
 
 def test_a_korean_question_at_the_command_line(tmp_path, monkeypatch):
     from click.testing import CliRunner
     import treekit.cli
     corpus = tmp_path / "corpus.jsonl"
-    corpus.write_text("".join(json.dumps(dict(id=f"p{i}", title=t, text=x), ensure_ascii=False) + "\n" for i, (t, x) in enumerate([
-        ("잿빛 항구", "〈잿빛 항구〉는 1931년에 나온 소설이다. 이 소설은 이다 로트가 썼다."), ("이다 로트", "이다 로트는 소설가이다. 이다 로트는 1902년 5월 3일 타른에서 태어났다."), ("타른", "타른은 도시이다."), ("모란", "모란은 강이다.")])))
+    corpus.write_text(
+        "".join(
+            json.dumps(dict(id=f"p{i}", title=t, text=x), ensure_ascii=False) + "\n"
+            for i, (t, x) in enumerate(
+                [
+                    ("잿빛 항구", "〈잿빛 항구〉는 1931년에 나온 소설이다. 이 소설은 이다 로트가 썼다."),
+                    ("이다 로트", "이다 로트는 소설가이다. 이다 로트는 1902년 5월 3일 타른에서 태어났다."),
+                    ("타른", "타른은 도시이다."),
+                    ("모란", "모란은 강이다."),
+                ]
+            )
+        )
+    )
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
-    for name, kinds in (("toq", {"sub-question"}), ("direct-generation", set()), ("chain-of-thought", set()), ("previous-context", {"thought"}), ("toq-self-ask", {"follow-up"})):
-        result = CliRunner().invoke(treekit.cli.main, ["ask", unicodedata.normalize("NFD", "소설 〈잿빛 항구〉를 쓴 사람은 언제 태어났나요?"), "--method", name, "--corpus", str(corpus), "--set", "retriever=bm25s", "--set", "top_k=1", "--json"])
+    for name, kinds in (
+        ("toq", {"sub-question"}),
+        ("direct-generation", set()),
+        ("chain-of-thought", set()),
+        ("previous-context", {"thought"}),
+        ("toq-self-ask", {"follow-up"}),
+    ):
+        result = CliRunner().invoke(
+            treekit.cli.main,
+            [
+                "ask",
+                unicodedata.normalize("NFD", "소설 〈잿빛 항구〉를 쓴 사람은 언제 태어났나요?"),
+                "--method",
+                name,
+                "--corpus",
+                str(corpus),
+                "--set",
+                "retriever=bm25s",
+                "--set",
+                "top_k=1",
+                "--json",
+            ],
+        )
         assert result.exit_code == 0, result.stderr
         got = json.loads(result.stdout)
         assert {"question", "response", "evaluation"} <= {n["kind"] for n in got["trace"]["nodes"]} and got["answer"]
-        if name == "toq": assert "1902년 5월 3일" in got["answer"] and kinds <= {n["kind"] for n in got["trace"]["nodes"]}
+        if name == "toq":
+            assert "1902년 5월 3일" in got["answer"] and kinds <= {n["kind"] for n in got["trace"]["nodes"]}

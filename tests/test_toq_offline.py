@@ -1,4 +1,6 @@
-"What the offline reader is worth as Tree-of-Question's planner: decompositions, queries, responses and judgements, on the world's train split, in Korean and in English; and what it does with bad input."
+("What the offline reader is worth as Tree-of-Question's planner: decompositions, queries, responses and judgements, on the world's train "
+ "split, in Korean and in English; and what it does with bad input.")
+
 import re, unicodedata
 from functools import cache
 
@@ -32,7 +34,8 @@ def slots(steps, mark): return [tuple(map(int, re.findall(mark, s))) for s in st
 
 
 def gold_shape(q):
-    "The slots of a gold decomposition; without the choice between two values that stand there, and with a list's choice in the place of its items' attributes."
+    ("The slots of a gold decomposition; without the choice between two values that stand there, and with a list's choice in the place of "
+     "its items' attributes.")
     steps = [s.question for s in q.decomposition]
     if q.type == "comparison": steps = steps[:-1]
     if q.type == "hybrid": steps = [steps[0], steps[-1]]
@@ -61,8 +64,16 @@ def test_the_papers_own_examples(question, shape):
 
 
 def test_a_list_is_taken_apart_item_by_item():
-    assert handle("decompose_question", question="〈겨울 빙하〉, 〈없어진 봉투〉와 〈A와 B〉 중에서 가장 긴 것은 무엇인가요?") == ["〈겨울 빙하〉의 길이는 몇 분인가요?", "〈없어진 봉투〉의 길이는 몇 분인가요?", "〈A와 B〉의 길이는 몇 분인가요?"]
-    assert handle("decompose_question", question="Which of The Winter Glacier, The Absent Envelope and Ice is the longest?") == ["How long is The Winter Glacier?", "How long is The Absent Envelope?", "How long is Ice?"]
+    assert handle("decompose_question", question="〈겨울 빙하〉, 〈없어진 봉투〉와 〈A와 B〉 중에서 가장 긴 것은 무엇인가요?") == [
+        "〈겨울 빙하〉의 길이는 몇 분인가요?",
+        "〈없어진 봉투〉의 길이는 몇 분인가요?",
+        "〈A와 B〉의 길이는 몇 분인가요?",
+    ]
+    assert handle("decompose_question", question="Which of The Winter Glacier, The Absent Envelope and Ice is the longest?") == [
+        "How long is The Winter Glacier?",
+        "How long is The Absent Envelope?",
+        "How long is Ice?",
+    ]
 
 
 @cache
@@ -70,8 +81,19 @@ def judged(name):
     "(answerability, valid, right, level) of every response to the sample that a tree of three levels gave."
     results = run({"ToQ (ours)": TreeOfQuestion(levels=3)}, {name: load(name, split="train", n=N)}, load_profile("offline"), progress=False)
     assert not results.failures
-    return [(g["evaluation"]["answerability"], g["evaluation"]["response_validity"], is_right(g["response"], r.question), g["level"], r.question.id, r.question, g["response"])
-            for r in results.rows for g in r.trace.roots[0].data["responses"]]
+    return [
+        (
+            g["evaluation"]["answerability"],
+            g["evaluation"]["response_validity"],
+            is_right(g["response"], r.question),
+            g["level"],
+            r.question.id,
+            r.question,
+            g["response"],
+        )
+        for r in results.rows
+        for g in r.trace.roots[0].data["responses"]
+    ]
 
 
 def auc(pairs):
@@ -85,7 +107,8 @@ def test_the_judge_tells_right_from_wrong(name, area, agreement):
     rows = judged(name)
     assert auc([(row[0], row[2]) for row in rows]) >= area
     agreed = sum(row[1] == bool(row[2]) for row in rows) / len(rows)
-    plain = sum((not ABSTAINS.search(row[6])) == bool(row[2]) for row in rows) / len(rows)  # the responder says when it found nothing: that alone tells much
+    # the responder says when it found nothing: that alone tells much
+    plain = sum((not ABSTAINS.search(row[6])) == bool(row[2]) for row in rows) / len(rows)
     assert agreed >= agreement and agreed >= plain - .03
 
 
@@ -94,11 +117,20 @@ def test_a_claim_that_its_grounds_dont_hold_up_is_rarely_valid():
     rows = [row for row in judged("komultihop") if row[1] and row[2]]
     kept = tried = 0
     for *_, q, R in rows:
-        other = next((o.answers[0] for *_, o, _ in rows if o.type == q.type and o.answers[0] not in R and o.answers[0][-1].isdigit() == q.answers[0][-1].isdigit()), "")
+        other = next(
+            (
+                o.answers[0]
+                for *_, o, _ in rows
+                if o.type == q.type and o.answers[0] not in R and o.answers[0][-1].isdigit() == q.answers[0][-1].isdigit()
+            ),
+            "",
+        )
         claim, _, grounds = R.partition(". ")
         if not other or q.answers[0] not in claim: continue
         tried += 1
-        kept += handle("evaluate_response", question=q.question, response=f"{other.join(claim.rsplit(q.answers[0], 1))}. {grounds}")["response_validity"]
+        kept += handle("evaluate_response", question=q.question, response=f"{other.join(claim.rsplit(q.answers[0], 1))}. {grounds}")[
+            "response_validity"
+        ]
     assert tried >= 10 and kept <= tried / 4
 
 
@@ -124,19 +156,51 @@ def test_judgements_are_in_range_and_follow_the_response():
     silent = handle("evaluate_response", question=q, response="문서에서 답을 찾지 못했습니다.")
     assert whole["response_validity"] and not other["response_validity"] and not silent["response_validity"]
     assert whole["answerability"] > other["answerability"] > silent["answerability"]
-    for e in (whole, other, silent): assert 1 <= e["semantic_coherence"] <= 10 and 0 <= e["answerability"] <= 100 and e["overall_assessment"] == (e["semantic_coherence"] + e["answerability"] / 10) / 2
+    for e in (whole, other, silent):
+        assert 1 <= e["semantic_coherence"] <= 10
+        assert 0 <= e["answerability"] <= 100
+        assert e["overall_assessment"] == (e["semantic_coherence"] + e["answerability"] / 10) / 2
 
 
-HOSTILE = ["", " ", "?", "😀", "😀 영화 중에서 가장 긴 것은?", "중에서", "가장 중에서 가장", "〈〈〈", "와 과 와 과", "[ANS_1]", "[ANS_1] 중에서 가장 긴 것은 무엇인가요?", "가" * 5000, "벨란토가 감독한 영화의 음악은 " * 280, "the film that " * 360 + "?",
-           "A and B " * 620, "X와 Y 중에서 " * 500, unicodedata.normalize("NFD", "서울의 인구는 몇 명인가요?"), "韓國의 수도는 어디인가요?", "{\"a\": 1}\n\0", "Who is " + "X's " * 1000, "서울 population은 얼마?"]
+HOSTILE = [
+    "",
+    " ",
+    "?",
+    "😀",
+    "😀 영화 중에서 가장 긴 것은?",
+    "중에서",
+    "가장 중에서 가장",
+    "〈〈〈",
+    "와 과 와 과",
+    "[ANS_1]",
+    "[ANS_1] 중에서 가장 긴 것은 무엇인가요?",
+    "가" * 5000,
+    "벨란토가 감독한 영화의 음악은 " * 280,
+    "the film that " * 360 + "?",
+    "A and B " * 620,
+    "X와 Y 중에서 " * 500,
+    unicodedata.normalize("NFD", "서울의 인구는 몇 명인가요?"),
+    "韓國의 수도는 어디인가요?",
+    '{"a": 1}\n\0',
+    "Who is " + "X's " * 1000,
+    "서울 population은 얼마?",
+]
 
 
 @pytest.mark.parametrize("question", HOSTILE, ids=lambda q: repr(q[:12]))
 def test_hostile_questions_and_responses(question):
-    documents = [Passage("1", "빌려온 등불 (1974년 영화)", "〈빌려온 등불〉은 벨란토 스트란드가 감독한 모험 영화이다."), "", "질문? ", "a" * 5000, Passage("2", "", ""), "소르의 인구는 몇 명인가요?: 소르의 인구는 6만 명입니다."]
+    documents = [
+        Passage("1", "빌려온 등불 (1974년 영화)", "〈빌려온 등불〉은 벨란토 스트란드가 감독한 모험 영화이다."),
+        "",
+        "질문? ",
+        "a" * 5000,
+        Passage("2", "", ""),
+        "소르의 인구는 몇 명인가요?: 소르의 인구는 6만 명입니다.",
+    ]
     steps = handle("decompose_question", question=question)
     assert steps and all(isinstance(s, str) for s in steps) and len(steps) <= 1000
-    assert isinstance(handle("search_query", question=question), str) and isinstance(handle("thought_query", question=question)["query"], str)
+    assert isinstance(handle("search_query", question=question), str)
+    assert isinstance(handle("thought_query", question=question)["query"], str)
     assert isinstance(handle("respond", question=question, queries=question, documents=documents), str)
     assert handle("integrate_answer", question=question, documents=documents)["relevance"] in ("relevant", "irrelevant")
     for q, r in ((question, question), ("소르의 인구는 몇 명인가요?", question), ("Who directed The Lamp?", question)):

@@ -15,8 +15,17 @@ from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.dense import Hybrid
 from treekit.retrieval.choice import retriever_for
-from treekit.papers.treerare.tree_retrieval import INHERITED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, inherited_scores, reranker, with_passages
-
+from treekit.papers.treerare.tree_retrieval import (
+    INHERITED,
+    METHODS,
+    MS_MARCO,
+    PUBLIC_CODE,
+    TreeRetrieval,
+    TreeRetriever,
+    inherited_scores,
+    reranker,
+    with_passages,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +52,9 @@ def names(index, text, **how): return [" ".join(index.names[n]) for n, _, _ in i
 # mentions
 
 def test_mentions_are_the_longest_names_whatever_their_case_and_accents():
-    index = Mentions([Passage("a", "Sel Varó", "x"), Passage("b", "Sel Varo Opera House", "x"), Passage("c", "Brother", "x"), Passage("d", "Opera", "x")])
+    index = Mentions(
+        [Passage("a", "Sel Varó", "x"), Passage("b", "Sel Varo Opera House", "x"), Passage("c", "Brother", "x"), Passage("d", "Opera", "x")]
+    )
     assert names(index, "He sang at the Sel Varo Opera House.") == ["sel varo opera house"]
     assert names(index, "SEL VARO's Opera") == ["sel varo", "opera"]
     assert names(index, "His brother likes Opera, not Brother.") == ["opera", "brother"]
@@ -117,10 +128,22 @@ def test_it_wraps_any_retriever_over_passages_in_memory():
 
 
 def test_the_same_in_every_process():
-    code = ("import sys; sys.path.insert(0, 'tests'); from test_tree_retrieval import *\n"
-            "b = Bridged(BM25(corpus())); print(b.fingerprint, [(h.passage.id, h.score) for h in b.search(['Who leads the place where the director of Grey Harbour grew up?'], 30)[0]], b.index.names)")
-    said = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(__file__).resolve().parents[1], env=os.environ | dict(PYTHONHASHSEED=seed, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}/{seed}")).stdout
-            for seed in ("1", "2")}
+    code = (
+        "import sys; sys.path.insert(0, 'tests'); from test_tree_retrieval import *\n"
+        "b = Bridged(BM25(corpus())); print(b.fingerprint, [(h.passage.id, h.score) for h in b.search(['Who leads the place where the "
+        "director of Grey Harbour grew up?'], 30)[0]], b.index.names)"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).resolve().parents[1],
+            env=os.environ | dict(PYTHONHASHSEED=seed, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}/{seed}"),
+        ).stdout
+        for seed in ("1", "2")
+    }
     assert len(said) == 1
 
 
@@ -186,18 +209,35 @@ def test_one_call_with_the_passages_in_place_of_evidence(evidence):
 def test_settings():
     assert set(METHODS) == {"Tree-Retrieval (DT)", "Tree-Retrieval (CT)"} and not any(m.bridging for m in METHODS.values())
     code = configure(METHODS["Tree-Retrieval (DT)"], **PUBLIC_CODE)
-    assert (code.per_node, code.rerank_by, METHODS["Tree-Retrieval (DT)"].per_node, METHODS["Tree-Retrieval (DT)"].rerank_by) == (30, "question", 10, "phrase")
+    assert (code.per_node, code.rerank_by, METHODS["Tree-Retrieval (DT)"].per_node, METHODS["Tree-Retrieval (DT)"].rerank_by) == (
+        30,
+        "question",
+        10,
+        "phrase",
+    )
     with pytest.raises(UsageError, match="dependency"): configure(METHODS["Tree-Retrieval (DT)"], tree="depedency")
 
 
 # real data
 
-@pytest.mark.parametrize("source, dataset, least", [("real", "musique", 58), ("real", "2wiki_hippo", 92), ("real", "hotpotqa", 90), ("twin", "musique", 45)])
+@pytest.mark.parametrize(
+    "source, dataset, least", [("real", "musique", 58), ("real", "2wiki_hippo", 92), ("real", "hotpotqa", 90), ("twin", "musique", 45)]
+)
 def test_recall_on_written_questions(source, dataset, least):
     "Sixty questions of each set, BM25 with bridging; the whole sets are in the study."
     passages, questions = load_corpus(dataset, folder_of(source)), load(dataset, folder_of(source), n=60)
     words = BM25(passages)
-    def recall(retriever): return 100 * sum(len({h.passage.id for h in hits} & set(q.supporting)) / len(q.supporting) for q, hits in zip(questions, retriever.search([q.question for q in questions], 5))) / len(questions)
+
+    def recall(retriever):
+        return (
+            100
+            * sum(
+                len({h.passage.id for h in hits} & set(q.supporting)) / len(q.supporting)
+                for q, hits in zip(questions, retriever.search([q.question for q in questions], 5))
+            )
+            / len(questions)
+        )
+
     plain, bridged = recall(words), recall(Bridged(words))
     assert bridged >= least and bridged > plain + 10, (plain, bridged)
 

@@ -17,11 +17,17 @@ from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, READ
 
 
 BORN = "Who was born first, the director of Velmora or the author of Grey Harbour?"
-PARSES = {BORN: by_hand(BORN,
-    "Who/PRON/3/nsubj:pass was/AUX/3/aux:pass born/VERB/0/root first/ADV/3/advmod ,/PUNCT/7/punct the/DET/7/det director/NOUN/3/dislocated of/ADP/9/case Velmora/PROPN/7/nmod "
-    "or/CCONJ/12/cc the/DET/12/det author/NOUN/7/conj of/ADP/14/case Grey/PROPN/12/nmod Harbour/PROPN/14/flat ?/PUNCT/3/punct",
-    "(SBARQ (WHNP (WP Who)) (SQ (VBD was) (VP (VBN born) (ADVP (RB first)))) (, ,) (NP (NP (NP (DT the) (NN director)) (PP (IN of) (NP (NNP Velmora)))) (CC or)"
-    " (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?))")}
+PARSES = {
+    BORN: by_hand(
+        BORN,
+        "Who/PRON/3/nsubj:pass was/AUX/3/aux:pass born/VERB/0/root first/ADV/3/advmod ,/PUNCT/7/punct the/DET/7/det "
+        "director/NOUN/3/dislocated of/ADP/9/case Velmora/PROPN/7/nmod "
+        "or/CCONJ/12/cc the/DET/12/det author/NOUN/7/conj of/ADP/14/case Grey/PROPN/12/nmod Harbour/PROPN/14/flat ?/PUNCT/3/punct",
+        "(SBARQ (WHNP (WP Who)) (SQ (VBD was) (VP (VBN born) (ADVP (RB first)))) (, ,) (NP (NP (NP (DT the) (NN director)) (PP (IN of) "
+        "(NP (NNP Velmora)))) (CC or)"
+        " (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?))",
+    )
+}
 
 
 class Scripted(FakeChat):
@@ -64,7 +70,14 @@ def test_dependency_phrases():
 
 def test_constituency_phrases():
     tree = phrase_tree(PARSES[BORN], "constituency")
-    assert texts(tree) == [BORN, "was born first", "the director of Velmora or the author of Grey Harbour", "the director of Velmora", "the author of Grey Harbour", "of Grey Harbour"]
+    assert texts(tree) == [
+        BORN,
+        "was born first",
+        "the director of Velmora or the author of Grey Harbour",
+        "the director of Velmora",
+        "the author of Grey Harbour",
+        "of Grey Harbour",
+    ]
     assert [p.type for p in tree.walk()] == ["SBARQ", "SQ", "NP", "NP", "NP", "PP"]
     repeated = phrase_tree(PARSES[BORN], "constituency", unary=False)
     assert [p.type for p in repeated.walk()][:2] == ["ROOT", "SBARQ"] and len(texts(repeated)) == len(texts(tree)) + 1
@@ -81,18 +94,30 @@ def test_nothing_short_and_nothing_empty_is_kept(formalism, least):
 
 def test_descendants_of_a_pruned_node_go_to_the_nearest_kept_ancestor():
     text = "because the old mill of Tarn burned, who paid?"
-    p = by_hand(text, "because/SCONJ/7/mark the/DET/4/det old/ADJ/4/amod mill/NOUN/7/nsubj of/ADP/6/case Tarn/PROPN/4/nmod burned/VERB/10/aux ,/PUNCT/7/punct who/PRON/10/nsubj paid/VERB/0/root ?/PUNCT/10/punct")
+    p = by_hand(
+        text,
+        "because/SCONJ/7/mark the/DET/4/det old/ADJ/4/amod mill/NOUN/7/nsubj of/ADP/6/case Tarn/PROPN/4/nmod burned/VERB/10/aux "
+        ",/PUNCT/7/punct who/PRON/10/nsubj paid/VERB/0/root ?/PUNCT/10/punct",
+    )
     assert texts(phrase_tree(p)) == [text, "the old mill of Tarn"]  # "burned" was (wrongly) an auxiliary: skipped, its subject kept
 
 
 def test_names_are_one_node():
     text = "Where is the Kansas City metropolitan area?"
-    p = by_hand(text, "Where/ADV/0/root is/AUX/1/cop the/DET/7/det Kansas/PROPN/5/compound City/PROPN/7/compound metropolitan/ADJ/7/amod area/NOUN/1/nsubj ?/PUNCT/1/punct")
+    p = by_hand(
+        text,
+        "Where/ADV/0/root is/AUX/1/cop the/DET/7/det Kansas/PROPN/5/compound City/PROPN/7/compound metropolitan/ADJ/7/amod "
+        "area/NOUN/1/nsubj ?/PUNCT/1/punct",
+    )
     assert texts(phrase_tree(p, min_tokens=1)) == [text, "the Kansas City metropolitan area", "metropolitan"]
 
 
 def test_the_public_codes_spans():
-    assert texts(phrase_tree(PARSES[BORN], nodes="code")) == [BORN, "director of Velmora or the author of Grey Harbour", "author of Grey Harbour"]
+    assert texts(phrase_tree(PARSES[BORN], nodes="code")) == [
+        BORN,
+        "director of Velmora or the author of Grey Harbour",
+        "author of Grey Harbour",
+    ]
 
 
 def test_several_sentences_have_one_root():
@@ -110,8 +135,12 @@ def test_a_question_without_a_parse_is_one_phrase():
 
 def test_phrases_that_only_add_function_words_are_merged():
     text = "Who is the author of Grey Harbour?"
-    p = by_hand(text, "Who/PRON/0/root is/AUX/1/cop the/DET/4/det author/NOUN/1/nsubj of/ADP/6/case Grey/PROPN/4/nmod Harbour/PROPN/6/flat ?/PUNCT/1/punct",
-              "(ROOT (SBARQ (WHNP (WP Who)) (SQ (VBZ is) (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?)))")
+    p = by_hand(
+        text,
+        "Who/PRON/0/root is/AUX/1/cop the/DET/4/det author/NOUN/1/nsubj of/ADP/6/case Grey/PROPN/4/nmod Harbour/PROPN/6/flat "
+        "?/PUNCT/1/punct",
+        "(ROOT (SBARQ (WHNP (WP Who)) (SQ (VBZ is) (NP (NP (DT the) (NN author)) (PP (IN of) (NP (NNP Grey) (NNP Harbour))))) (. ?)))",
+    )
     assert texts(phrase_tree(p)) == [text, "the author of Grey Harbour", "of Grey Harbour"]
     assert texts(phrase_tree(p, contentless=True)) == [text, "of Grey Harbour"]
     assert texts(phrase_tree(p, "constituency", contentless=True)) == [text, "of Grey Harbour"]
@@ -129,7 +158,13 @@ def test_no_tree_is_one_phrase():
 # --- queries and passages
 
 def test_query_selection_is_deterministic_and_bounded():
-    found = ["What is a director?", "Who directed Velmora?", "When was the director of Velmora born?", "When was the author of Grey Harbour born?", "who directed velmora"]
+    found = [
+        "What is a director?",
+        "Who directed Velmora?",
+        "When was the director of Velmora born?",
+        "When was the author of Grey Harbour born?",
+        "who directed velmora",
+    ]
     kept = select_queries(found, "the director of Velmora or the author of Grey Harbour", 2)
     assert kept == ["When was the director of Velmora born?", "When was the author of Grey Harbour born?"]
     assert select_queries(found, "x", 9) == found[:4]  # the same words twice count once; the model's order stays
@@ -207,7 +242,9 @@ def test_remaining_counts_the_calls_ahead(switches):
 def test_children_evidence_reaches_query_generation():
     _, llm, _ = ask(TreeRare(tree="constituency"))
     context = {i["phrase"]: i["context"] for i in llm.inputs("subquestions")}
-    assert context["of Grey Harbour"] == [] and context["the author of Grey Harbour"] == ["Known."] and context[BORN] == ["Known.", "Known."]
+    assert context["of Grey Harbour"] == []
+    assert context["the author of Grey Harbour"] == ["Known."]
+    assert context[BORN] == ["Known.", "Known."]
     _, llm, _ = ask(TreeRare(tree="constituency", handed_up="descendants"))
     context = {i["phrase"]: i["context"] for i in llm.inputs("subquestions")}
     assert len(context[BORN]) == 5 and context[BORN][0] == "What is was born first?; Who made was born first?: Known."
@@ -240,12 +277,14 @@ def test_a_switch_changes_just_its_calls(switches, tasks, searches):
 
 def test_what_is_handed_up_without_a_module():
     _, llm, shelf = ask(TreeRare(query_generation=False))
-    assert sorted(shelf.searches) == sorted(([p], 15) for p in texts(phrase_tree(PARSES[BORN]))) and all(i["questions"] == [BORN] for i in llm.inputs("subanswers"))
+    assert sorted(shelf.searches) == sorted(([p], 15) for p in texts(phrase_tree(PARSES[BORN])))
+    assert all(i["questions"] == [BORN] for i in llm.inputs("subanswers"))
     _, llm, _ = ask(TreeRare(subcomponent_answers=False))
     [final] = llm.inputs("answer")
     assert all(isinstance(d, Passage) for d in final["documents"]) and len({d.id for d in final["documents"]}) == len(final["documents"])
     piles = [[d.id for d in i["context"]] for i in llm.inputs("subquestions")]
-    assert piles[0] == [] and all(a == b[:len(a)] and len(a) < len(b) for a, b in zip(piles, piles[1:]))  # each hands on all that was found below it
+    # each hands on all that was found below it
+    assert piles[0] == [] and all(a == b[:len(a)] and len(a) < len(b) for a, b in zip(piles, piles[1:]))
     _, llm, _ = ask(TreeRare(retrieval=False, subcomponent_answers=False))
     assert len(llm.inputs("answer")[0]["documents"]) == 8  # the queries themselves
     _, llm, _ = ask(TreeRare(leaves="evidence"))
@@ -265,8 +304,13 @@ def recorded(method, question=BORN):
     "What the store's file says was asked, in the order of the calls: (prompt's task, its text); and the searches."
     with Store() as store:
         llm, shelf = Scripted(), Shelf()
-        asyncio.run(method(Question("q", "", question), Kit(StoredChat(llm, store).bind(method="m", dataset="d", question="q"), shelf, Parser())))
-        texts = [json.loads(zlib.decompress(body))["messages"][-1]["content"] for body, in store._all("SELECT body FROM requests ORDER BY rowid")]
+        asyncio.run(
+            method(Question("q", "", question), Kit(StoredChat(llm, store).bind(method="m", dataset="d", question="q"), shelf, Parser()))
+        )
+        texts = [
+            json.loads(zlib.decompress(body))["messages"][-1]["content"]
+            for (body,) in store._all("SELECT body FROM requests ORDER BY rowid")
+        ]
         assert len(texts) == store.usage(("method",))[0]["calls"] == len(llm.log)  # nothing twice, nothing beside the store
         return [("final" if "FINAL:" in t else "queries" if "response:" in t else "answers", t) for t in texts], shelf.searches
 
@@ -292,7 +336,8 @@ def test_calls_of_each_row_of_table_3(name, calls, searched):
         assert all(BORN in text for kind, text in record if kind == "answers")
         assert sorted(text.count("About") for kind, text in record if kind == "answers") == [2] * 4
     if "w/o SAG" in name:  # passages are handed on, uninterpreted
-        assert "Known." not in str(record) and record[-1][1].count("About") == len({line for line in record[-1][1].splitlines() if "About" in line})
+        assert "Known." not in str(record)
+        assert record[-1][1].count("About") == len({line for line in record[-1][1].splitlines() if "About" in line})
     if "w/o IR" in name: assert all("(none)" in text for kind, text in record if kind == "answers") and "About" not in str(record)
     if name == "IR Only": assert searches == [([BORN], 15)] and "About" in record[-1][1]
     if name == "QG Only": assert all(f"What is {p}?" in record[-1][1] for p in PHRASES)
@@ -313,7 +358,9 @@ def test_prompt_families():
 def test_wrong_settings_are_named():
     with pytest.raises(UsageError, match="dependency"): TreeRare(tree="dependencies")
     with pytest.raises(UsageError, match="top_k"): TreeRare(top_k=0)
-    assert configure(TreeRare(), tree="constituency", n_queries="2", retrieval="off") == TreeRare(tree="constituency", n_queries=2, retrieval=False)
+    assert configure(TreeRare(), tree="constituency", n_queries="2", retrieval="off") == TreeRare(
+        tree="constituency", n_queries=2, retrieval=False
+    )
 
 
 # --- trace and failures
@@ -356,7 +403,8 @@ def test_a_failed_call_stops_the_others():
             if request.inputs.get("phrase") == "was born first": raise ConnectionError("gone")
             return await super().complete(request)
     llm = Failing(latency=0.05)
-    with pytest.raises(ConnectionError, match="gone"): asyncio.run(TreeRare(tree="constituency")(Question("q", "", BORN), Kit(llm, Shelf(), Parser())))
+    with pytest.raises(ConnectionError, match="gone"):
+        asyncio.run(TreeRare(tree="constituency")(Question("q", "", BORN), Kit(llm, Shelf(), Parser())))
     assert llm.log == []  # the siblings' calls were cancelled under way
 
 
@@ -370,7 +418,10 @@ def test_retrieve_and_read_is_one_search_and_one_call():
 
 
 def test_examples_are_the_datasets_own_and_never_the_question():
-    training = [Question(f"t{i}", "musique", f"Question {i}?", (f"answer {i}",)) for i in range(3)] + [Question("q", "musique", BORN, ("leaked",)), Question("o", "hotpotqa", "Other?", ("other",))]
+    training = [Question(f"t{i}", "musique", f"Question {i}?", (f"answer {i}",)) for i in range(3)] + [
+        Question("q", "musique", BORN, ("leaked",)),
+        Question("o", "hotpotqa", "Other?", ("other",)),
+    ]
     few = RetrieveAndRead(shots=3, examples=examples_from(training))
     _, llm, _ = ask(few, dataset="musique")
     shown = llm.inputs("answer")[0]["exemplars"]
@@ -382,4 +433,6 @@ def test_an_ambiguous_example_shows_all_its_answers():
     from treekit.core.types import QAPair
     pairs = (QAPair("Which one?", ("one", "1")), QAPair("Which other?", ("two",)))
     assert examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs)])[0].answer == "one; two"
-    assert examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs, long_answers=("One or two.",))])[0].answer == "One or two."
+    assert (
+        examples_from([Question("a", "asqa", "Which?", ("one",), qa_pairs=pairs, long_answers=("One or two.",))])[0].answer == "One or two."
+    )

@@ -46,7 +46,8 @@ LOOK = """
     import matplotlib as mpl, matplotlib.pyplot as plt, os, sys
     from treekit import config
     figure = plt.figure()
-    [mpl.get_backend(), mpl.rcParams["lines.linewidth"], figure.get_size_inches().tolist(), config.choose.__module__, "spoiled" in globals(),
+    [mpl.get_backend(), mpl.rcParams["lines.linewidth"], figure.get_size_inches().tolist(),
+     config.choose.__module__, "spoiled" in globals(),
      "SPOILED" in os.environ, sorted(sys.path), __name__, sys.argv[0].rpartition("/")[2]]
 """
 
@@ -103,7 +104,10 @@ def test_an_interrupt_reaches_it(notebooks):
     fates = []
     thread = threading.Thread(target=lambda: fates.append(notebooks.run("import time\nprint('on'); time.sleep(60)")[0]))
     thread.start()
-    while not (notebooks.kernels and getattr(notebooks.kernels[-1].km, "provisioner", None) and notebooks.kernels[-1].km.provisioner.process): time.sleep(0.05)
+    while not (
+        notebooks.kernels and getattr(notebooks.kernels[-1].km, "provisioner", None) and notebooks.kernels[-1].km.provisioner.process
+    ):
+        time.sleep(0.05)
     time.sleep(2)
     while thread.is_alive():
         _interrupt(notebooks.kernels)
@@ -133,7 +137,21 @@ def gone(pid):
 
 def test_the_server_ends_with_the_process_that_made_it(tmp_path):
     connection = tmp_path / "kernel.json"
-    connection.write_text(json.dumps(dict(transport="ipc", ip=str(tmp_path / "kernel"), shell_port=1, iopub_port=2, stdin_port=3, hb_port=4, control_port=5, key="", signature_scheme="hmac-sha256")))
+    connection.write_text(
+        json.dumps(
+            dict(
+                transport="ipc",
+                ip=str(tmp_path / "kernel"),
+                shell_port=1,
+                iopub_port=2,
+                stdin_port=3,
+                hb_port=4,
+                control_port=5,
+                key="",
+                signature_scheme="hmac-sha256",
+            )
+        )
+    )
     parent = subprocess.Popen([sys.executable, "-c", ALONE, str(connection)], stdout=subprocess.PIPE, text=True, cwd=ROOT)
     pids = json.loads(parent.stdout.readline())
     assert not any(map(gone, pids))

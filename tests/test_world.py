@@ -46,7 +46,12 @@ print(h.hexdigest())
 
 
 def test_same_bytes_in_every_process():
-    prints = {subprocess.run([sys.executable, "-c", _PRINT], env={**os.environ, "PYTHONHASHSEED": s}, capture_output=True, text=True, check=True, cwd=root()).stdout for s in ("0", "1", "4711")}
+    prints = {
+        subprocess.run(
+            [sys.executable, "-c", _PRINT], env={**os.environ, "PYTHONHASHSEED": s}, capture_output=True, text=True, check=True, cwd=root()
+        ).stdout
+        for s in ("0", "1", "4711")
+    }
     assert len(prints) == 1 and len(prints.pop().strip()) == 64
 
 
@@ -94,7 +99,8 @@ def test_spelling_keeps_names_apart():
     assert max(owners.values()) == 1
     vowels = set("aeiou")
     for c in CULTURES.values():
-        for part in ("initial", "medial"): assert all(not vowels & set(s.replace("qu", "q")) for s in c[part]) and len(set(c[part])) == len(c[part])
+        for part in ("initial", "medial"):
+            assert all(not vowels & set(s.replace("qu", "q")) for s in c[part]) and len(set(c[part])) == len(c[part])
         assert all(e[0] not in vowels for kind in ("country", "city", "river", "surname", "m", "f", "thing") for e in c[kind])
 
 
@@ -131,7 +137,9 @@ def test_articles_read_like_articles(world):
         depths["nested" if any(s.sections for s in a.sections) else "flat"] += 1
         for p in a.paragraphs():
             assert p.passage.title == a.title and 2 <= len(p.passage.text.split()) <= 110
-            assert len(p.ends) == len(p.states) and p.ends[-1] == len(p.passage.text) and all(p.passage.text[e - 1] in ".?!" for e in p.ends)
+            assert len(p.ends) == len(p.states)
+            assert p.ends[-1] == len(p.passage.text)
+            assert all(p.passage.text[e - 1] in ".?!" for e in p.ends)
     assert depths["nested"] > depths["flat"] / 4
 
 
@@ -179,7 +187,10 @@ def test_steps_are_answered_by_their_passages(asked, passages):
     for q in _all(asked):
         for s in q.decomposition:
             if s.support_id and not s.question.startswith("What are the") and q.type != "list":
-                assert s.answer in passages[s.support_id].contents or re.sub(r"(\d+) (\w+) (\d{4})", r"\2 \1, \3", s.answer) in passages[s.support_id].contents, (q.question, s)
+                assert (
+                    s.answer in passages[s.support_id].contents
+                    or re.sub(r"(\d+) (\w+) (\d{4})", r"\2 \1, \3", s.answer) in passages[s.support_id].contents
+                ), (q.question, s)
 
 
 def test_answers_are_the_only_ones(asked, facts):
@@ -206,8 +217,25 @@ def test_names_in_questions_mean_one_thing(asked, facts):
             about, size = [v], 0
             while len(about) != size:
                 size = len(about)
-                about += [o for s, r, o in where if s in about and isinstance(o, str) and o.startswith("?") and r in ("country", "seat") and any(x == o and y == "name" for x, y, _ in where) and o not in about]
-            said = [p for p in where if p[0] == v and (p[1] in ("name", "kind", "occupation", "released.year", "year", "field") and not (isinstance(p[2], str) and p[2].startswith("?")))]
+                about += [
+                    o
+                    for s, r, o in where
+                    if s in about
+                    and isinstance(o, str)
+                    and o.startswith("?")
+                    and r in ("country", "seat")
+                    and any(x == o and y == "name" for x, y, _ in where)
+                    and o not in about
+                ]
+            said = [
+                p
+                for p in where
+                if p[0] == v
+                and (
+                    p[1] in ("name", "kind", "occupation", "released.year", "year", "field")
+                    and not (isinstance(p[2], str) and p[2].startswith("?"))
+                )
+            ]
             assert facts.solve(v, said), q.question
 
 
@@ -232,7 +260,12 @@ def test_comparisons_are_right(asked, facts):
 def test_ambiguous_questions_have_their_readings(asked, passages):
     for q in asked["ambiguous"]:
         assert len(q.qa_pairs) >= 2 and len(q.answer_groups) == len(q.qa_pairs)
-        assert len({p.question for p in q.qa_pairs}) == len({p.wikipage for p in q.qa_pairs}) == len(q.qa_pairs) == len({p.answers[0] for p in q.qa_pairs})
+        assert (
+            len({p.question for p in q.qa_pairs})
+            == len({p.wikipage for p in q.qa_pairs})
+            == len(q.qa_pairs)
+            == len({p.answers[0] for p in q.qa_pairs})
+        )
         assert {p.wikipage for p in q.qa_pairs} == {passages[i].title for i in q.supporting}
         assert all(p.answers[0] in q.long_answers[0] and p.question != q.question for p in q.qa_pairs)
 
@@ -299,8 +332,11 @@ def test_wrong_requests():
 
 
 def test_memory_does_not_grow():
-    code = "import resource, itertools\nfrom treekit.world.generate import World\n" \
-           "def peak(n):\n  for _ in itertools.islice(World(0, 1_000_000).passages(), n): pass\n  return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n" \
-           "a = peak(4000); b = peak(40_000); print(b - a)"
+    code = (
+        "import resource, itertools\nfrom treekit.world.generate import World\n"
+        "def peak(n):\n  for _ in itertools.islice(World(0, 1_000_000).passages(), n): pass\n  return "
+        "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "a = peak(4000); b = peak(40_000); print(b - a)"
+    )
     grown = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root()).stdout)
     assert grown < 30_000  # KiB

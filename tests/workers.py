@@ -9,7 +9,18 @@ from treekit.core.stored_chat import StoredChat
 
 asked = Prompt("test.store", "answer", "$question", TEXT)
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(["openai.types.chat", "httpx2", "treekit.core.llm", "treekit.core.store", "treekit.experiments.run", "treekit.figures.verdicts", "treekit.retrieval.dense"])  # what takes long to import
+# what takes long to import
+processes.set_forkserver_preload(
+    [
+        "openai.types.chat",
+        "httpx2",
+        "treekit.core.llm",
+        "treekit.core.store",
+        "treekit.experiments.run",
+        "treekit.figures.verdicts",
+        "treekit.retrieval.dense",
+    ]
+)
 
 
 def chat(path, url, budget=None, **more):
@@ -31,7 +42,10 @@ async def answer(stored, number):
     if stored.store.get_prediction(key): return
     view = stored.bind(method="two-steps", dataset="test", question=number)
     first, = await view.complete(asked(question=f"First step of {number}?", remaining=1))
-    rest = await asyncio.gather(view.complete(asked(question=f"Then {number}, {first.text}", n=2, temperature=1)), view.complete(asked(question=f"Also {number % 7}?")))
+    rest = await asyncio.gather(
+        view.complete(asked(question=f"Then {number}, {first.text}", n=2, temperature=1)),
+        view.complete(asked(question=f"Also {number % 7}?")),
+    )
     stored.store.put_prediction(key, dict(answer=rest[0][1].text, trace=[c.text for r in rest for c in r]))
 
 

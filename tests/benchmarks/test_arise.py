@@ -2,9 +2,12 @@
 
     pytest tests/benchmarks/test_arise.py -s
 
-A server of our own with 50 ms a call, 30 iterations, questions of the public demo where they are at hand, else of the world. "One call at a time" is the same search with one call under way; its tree must be the same. The ratios are calls' time
-over the time taken, each the best of several, since other work on the machine can only lower it. The last test has no server: what is measured is the kit.
+A server of our own with 50 ms a call, 30 iterations, questions of the public demo where they are at hand, else of the world. "One call at
+a time" is the same search with one call under way; its tree must be the same. The ratios are calls' time
+over the time taken, each the best of several, since other work on the machine can only lower it. The last test has no server: what is
+measured is the kit.
 """
+
 import dataclasses, subprocess, sys
 from pathlib import Path
 
@@ -41,7 +44,8 @@ def load_pool():
     return load_corpus("2wiki", "world")[:10]
 
 
-def went(server, method, questions, concurrency, store): return timed(server, {"ARISE (ours)": method}, {"2wiki": questions}, concurrency, store, pool="own", retriever="bm25s", temperature=0.7)
+def went(server, method, questions, concurrency, store):
+    return timed(server, {"ARISE (ours)": method}, {"2wiki": questions}, concurrency, store, pool="own", retriever="bm25s", temperature=0.7)
 
 
 def trees(results):
@@ -55,7 +59,11 @@ def test_one_question_against_one_call_at_a_time(server, questions, tmp_path):
         fast, seconds = went(server, method, questions[:1], 32, Store(tmp_path / f"fast{i}.sqlite"))
         assert trees(fast) == trees(slow)
         usage, chain = fast.rows[0].usage, slow.rows[0].usage.critical_path
-        print(f"\n1 question, 30 iterations: {chain} calls one after the other in {alone:.2f} s ({alone / chain / LATENCY:.2f} latencies each); at once {seconds:.2f} s, critical path {usage.critical_path}, ratio {alone / seconds:.1f}", end="")
+        print(
+            f"\n1 question, 30 iterations: {chain} calls one after the other in {alone:.2f} s ({alone / chain / LATENCY:.2f} latencies "
+            f"each); at once {seconds:.2f} s, critical path {usage.critical_path}, ratio {alone / seconds:.1f}",
+            end="",
+        )
         ratios.append(alone / seconds)
     assert chain / usage.critical_path >= 4  # what a free machine comes close to
     enough(max(ratios), 4)
@@ -80,8 +88,14 @@ def test_several_leaves_in_flight(server, questions, tmp_path):
     plain, seconds = went(server, method, few, 64, Store(tmp_path / "plain.sqlite"))
     wide, took = went(server, dataclasses.replace(method, in_flight=8), few, 64, Store(tmp_path / "wide.sqlite"))
     same = sum(a.trace.nodes[-1].data["state"] == b.trace.nodes[-1].data["state"] for a, b in zip(plain.rows, wide.rows))
-    path, calls = ([sum(getattr(r.usage, k) for r in results.rows) / len(few) for results in (wide, plain)] for k in ("critical_path", "calls"))
-    print(f"\n8 leaves in flight against 1: {took:.2f} s and {seconds:.2f} s, critical path {path[0]:.1f} and {path[1]:.1f}, calls {calls[0]:.0f} and {calls[1]:.0f}, best path the same for {same} of {len(few)}", end="")
+    path, calls = (
+        [sum(getattr(r.usage, k) for r in results.rows) / len(few) for results in (wide, plain)] for k in ("critical_path", "calls")
+    )
+    print(
+        f"\n8 leaves in flight against 1: {took:.2f} s and {seconds:.2f} s, critical path {path[0]:.1f} and {path[1]:.1f}, calls "
+        f"{calls[0]:.0f} and {calls[1]:.0f}, best path the same for {same} of {len(few)}",
+        end="",
+    )
     assert path[0] < path[1]
 
 
@@ -96,7 +110,8 @@ from treekit.core.stored_chat import StoredChat
 class Fertile(Seeded):
     async def complete(self, request):
         draw = self.draw(request.text)
-        if request.prompt is DECOMPOSE: return [Completion(f"Sub-question: Who is person {{draw.random()}} of the matter?") for _ in range(request.n)]
+        if request.prompt is DECOMPOSE:
+            return [Completion(f"Sub-question: Who is person {{draw.random()}} of the matter?") for _ in range(request.n)]
         if request.prompt is ANSWER: return [Completion(f"Person {{draw.random()}} is at place {{draw.random()}}.")]
         return [Completion("an answer")]
 best = 9e9
@@ -105,14 +120,21 @@ for seed in range(3):
     began = time.process_time()
     p = asyncio.run(ARISE(early_stop=False)(QUESTION, Kit(chat, OneEach())))
     best = min(best, (time.process_time() - began) / p.usage.calls)
-print(p.usage.calls, p.trace.nodes[0].data["visits"], len(p.trace.nodes), best * 1000, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+print(p.usage.calls, p.trace.nodes[0].data["visits"], len(p.trace.nodes), best * 1000, peak)
 """
 
 
 def test_200_iterations_take_little(tmp_path):
-    "A full tree of depth 4 and width 5, through a store in memory, with a model that answers at once: milliseconds of processor time a call, megabytes in all."
-    done = subprocess.run([sys.executable, "-c", OWN.format(tests=str(Path(__file__).resolve().parents[1]))], capture_output=True, text=True)
+    ("A full tree of depth 4 and width 5, through a store in memory, with a model that answers at once: milliseconds of processor time a "
+     "call, megabytes in all.")
+    done = subprocess.run(
+        [sys.executable, "-c", OWN.format(tests=str(Path(__file__).resolve().parents[1]))], capture_output=True, text=True
+    )
     assert not done.returncode, done.stderr[-2000:]
     calls, visits, nodes, milliseconds, megabytes = map(float, done.stdout.split())
-    print(f"\n200 iterations: {calls:.0f} calls, {nodes:.0f} nodes, {milliseconds:.2f} ms of processor time a call, {megabytes:.0f} MB", end="")
+    print(
+        f"\n200 iterations: {calls:.0f} calls, {nodes:.0f} nodes, {milliseconds:.2f} ms of processor time a call, {megabytes:.0f} MB",
+        end="",
+    )
     assert visits == 200 and milliseconds < 1 and megabytes < 300

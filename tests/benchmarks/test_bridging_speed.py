@@ -20,5 +20,7 @@ def test_seconds_per_corpus_and_milliseconds_per_query(tmp_path, monkeypatch):
     bridged = Bridged(words)
     bridged.search(questions[:1])
     plain, whole = (1000 * seconds(lambda: r.search(questions, 15)) / len(questions) for r in (words, bridged))
-    print(f"{len(passages):,} passages: mentions {made:.1f} s, read again {read:.2f} s; BM25 {plain:.1f} ms, bridged {whole:.1f} ms per query")
+    print(
+        f"{len(passages):,} passages: mentions {made:.1f} s, read again {read:.2f} s; BM25 {plain:.1f} ms, bridged {whole:.1f} ms per query"
+    )
     assert made < 0.001 * len(passages) + 1 and read < made / 3 and whole < 30

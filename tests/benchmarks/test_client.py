@@ -78,7 +78,12 @@ def test_the_store_alone(tmp_path):
     store, n = Store(tmp_path / "s.sqlite"), 3000
     chat = StoredChat(Instant(), store)
     requests = [asked(question=f"{i}?", documents=documents) for i in range(n)]
-    row = dict(question="q", answer="Lyon", trace=dict(nodes=[dict(id=i, kind="phrase", text=d, calls=["0" * 64]) for i, d in enumerate(documents)]))
+    row = dict(
+        question="q",
+        answer="Lyon",
+        trace=dict(nodes=[dict(id=i, kind="phrase", text=d, calls=["0" * 64]) for i, d in enumerate(documents)]),
+    )
+
     async def all_of_them():
         began = time.perf_counter()
         for request in requests: await chat.complete(request)

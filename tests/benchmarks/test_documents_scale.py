@@ -1,4 +1,6 @@
-"A dump of 100,000 generated pages into a tree store on one core: documents a second, memory that stays where it is, and how long one tree takes to read; chunks put back into their documents."
+("A dump of 100,000 generated pages into a tree store on one core: documents a second, memory that stays where it is, and how long one "
+ "tree takes to read; chunks put back into their documents.")
+
 import json, os, random, subprocess, sys, time
 from pathlib import Path
 
@@ -20,13 +22,31 @@ print(json.dumps(dict(counts=store.counts, seconds=time.process_time() - started
 
 
 def test_build_and_read(tmp_path):
-    "The real size is 5.8 million pages; a real page has about 11 kB of wikitext, a generated one less, so the hours are projected by bytes, too."
+    ("The real size is 5.8 million pages; a real page has about 11 kB of wikitext, a generated one less, so the hours are projected by "
+     "bytes, too.")
     dump, store = tmp_path / "world.xml", tmp_path / "world.trees"
-    subprocess.run([sys.executable, "-c", "import sys; sys.path.insert(0, sys.argv[3]); from pages import write_dump; write_dump(sys.argv[1], int(sys.argv[2]))", dump, str(PAGES), Path(__file__).parents[1]], check=True)
+    subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; sys.path.insert(0, sys.argv[3]); from pages import write_dump; write_dump(sys.argv[1], int(sys.argv[2]))",
+            dump,
+            str(PAGES),
+            Path(__file__).parents[1],
+        ],
+        check=True,
+    )
     out = json.loads(subprocess.run([sys.executable, "-c", BUILD, dump, store], check=True, capture_output=True, text=True).stdout)
     rate, megabytes = out["counts"]["documents"] / out["seconds"], dump.stat().st_size / 1e6
-    print(f"\n{out['counts']['documents']:,} documents, {megabytes:.0f} MB of XML: {out['seconds']:.0f} s of processor time, {rate:.0f} documents/s/core, {megabytes / out['seconds']:.1f} MB/s/core")
-    print(f"5.8 million documents: {5.8e6 / rate / 3600:.1f} core hours of this size, {5.8e6 * .011 / (megabytes / out['seconds']) / 3600:.1f} at 11 kB a page; {store.stat().st_size / out['counts']['documents'] / 1e3:.2f} kB a document in the store")
+    print(
+        f"\n{out['counts']['documents']:,} documents, {megabytes:.0f} MB of XML: {out['seconds']:.0f} s of processor time, {rate:.0f} "
+        f"documents/s/core, {megabytes / out['seconds']:.1f} MB/s/core"
+    )
+    print(
+        f"5.8 million documents: {5.8e6 / rate / 3600:.1f} core hours of this size, "
+        f"{5.8e6 * 0.011 / (megabytes / out['seconds']) / 3600:.1f} at 11 kB a page; "
+        f"{store.stat().st_size / out['counts']['documents'] / 1e3:.2f} kB a document in the store"
+    )
     print(f"peak memory (MB) after each tenth of the pages: {[round(m) for m in out['memory']]}")
     assert out["counts"]["documents"] == PAGES and rate > 150
     assert out["memory"][-1] < out["memory"][0] * 1.1 + 10
@@ -52,9 +72,14 @@ def test_chunks_found_again():
     from treekit.world.generate import World
     rng = random.Random(0)
     texts = [p.text for p in World(articles=400).passages()]
-    tree = grown("Long", [(1 + i % 2, *(("structure", f"Heading {i}") if i % 2 == 0 else ("content", texts[i]))) for i in range(1200)], "long")
+    tree = grown(
+        "Long", [(1 + i % 2, *(("structure", f"Heading {i}") if i % 2 == 0 else ("content", texts[i]))) for i in range(1200)], "long"
+    )
     cut = rng.sample(chunks(tree), 100)
-    for name, change in (("as cut", str), ("a tenth of the characters changed", lambda text: "".join(rng.choice("abcdefgh ") if rng.random() < .1 else c for c in text))):
+    for name, change in (
+        ("as cut", str),
+        ("a tenth of the characters changed", lambda text: "".join(rng.choice("abcdefgh ") if rng.random() < 0.1 else c for c in text)),
+    ):
         asked = [change(c.passage.text) for c in cut]
         started = time.process_time()
         found = [locate(text, tree) for text in asked]

@@ -1,4 +1,6 @@
-"What quantitative retrieval costs: parses a second, once; seconds per index; milliseconds per query over 10,000 passages. Processor time, so that a busy machine says the same."
+("What quantitative retrieval costs: parses a second, once; seconds per index; milliseconds per query over 10,000 passages. Processor "
+ "time, so that a busy machine says the same.")
+
 import time
 
 from treekit.experiments.provide import load, load_corpus
@@ -42,5 +44,8 @@ def test_ten_thousand_passages(tmp_path, monkeypatch):
         again = Informativeness(passages, kept, steps)
         read = seconds(lambda: again._index)
         each = [1000 * seconds(lambda: r.search([q], 15)) for q in questions]
-        print(f"{len(passages):,} passages, {parsed:.0f} parsed a second; {name}: index {made:.1f} s, read again {read:.2f} s; query {sum(each) / len(each):.1f} ms, the slowest {max(each):.1f} ms")
+        print(
+            f"{len(passages):,} passages, {parsed:.0f} parsed a second; {name}: index {made:.1f} s, read again {read:.2f} s; query "
+            f"{sum(each) / len(each):.1f} ms, the slowest {max(each):.1f} ms"
+        )
         assert sum(each) / len(each) < 20

@@ -36,8 +36,12 @@ def home(tmp_path_factory):
 
 def anserini_korean(passages, folder):
     "An index with Anserini's own analyzer for Korean, and its searcher."
-    indexer = java_class("io.anserini.index.SimpleIndexer")(["-index", str(folder), "-input", "", "-collection", "JsonCollection", "-threads", "1", "-storeRaw", "-language", "ko"])
-    indexer.addRawDocuments([json.dumps(dict(id=f"{i:09d}", contents=p.contents, passage=p.id, title=p.title, text=p.text)) for i, p in enumerate(passages)])
+    indexer = java_class("io.anserini.index.SimpleIndexer")(
+        ["-index", str(folder), "-input", "", "-collection", "JsonCollection", "-threads", "1", "-storeRaw", "-language", "ko"]
+    )
+    indexer.addRawDocuments(
+        [json.dumps(dict(id=f"{i:09d}", contents=p.contents, passage=p.id, title=p.title, text=p.text)) for i, p in enumerate(passages)]
+    )
     indexer.close()
     return Lucene.prebuilt(str(folder), language="ko")
 
@@ -45,7 +49,11 @@ def anserini_korean(passages, folder):
 def test_recall_at_5(korquad, tmp_path):
     questions, passages = korquad
     texts = [q.question for q in questions]
-    ways = {f"{name}, {a.__name__}": make(passages, analyze=a) for a in (korean, morpheme_terms, syllable_pairs, spaced_words) for name, make in (("bm25s", BM25), ("Lucene", Lucene))}
+    ways = {
+        f"{name}, {a.__name__}": make(passages, analyze=a)
+        for a in (korean, morpheme_terms, syllable_pairs, spaced_words)
+        for name, make in (("bm25s", BM25), ("Lucene", Lucene))
+    }
     ways["Lucene, Anserini's ko"] = anserini_korean(passages, tmp_path / "ko")
     recall = {}
     for name, retriever in ways.items():
@@ -54,6 +62,11 @@ def test_recall_at_5(korquad, tmp_path):
         print(f"\n{name:28} recall@1 {recall[name][1]:.2%}  recall@5 {recall[name][5]:.2%}", end="")
     print(f"\n{len(questions)} questions, {len(passages)} passages")
     for backend in ("bm25s", "Lucene"):
-        assert recall[f"{backend}, korean"][5] > recall[f"{backend}, morpheme_terms"][5] > recall[f"{backend}, syllable_pairs"][5] > recall[f"{backend}, spaced_words"][5]
+        assert (
+            recall[f"{backend}, korean"][5]
+            > recall[f"{backend}, morpheme_terms"][5]
+            > recall[f"{backend}, syllable_pairs"][5]
+            > recall[f"{backend}, spaced_words"][5]
+        )
     assert recall["Lucene, korean"][5] > recall["Lucene, Anserini's ko"][5]
     assert recall["Lucene, korean"][5] == pytest.approx(recall["bm25s, korean"][5], abs=0.001)

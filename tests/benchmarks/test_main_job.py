@@ -20,7 +20,9 @@ def seconds(cwd, home, *words):
     "Wall-clock seconds of a command, and what it printed."
     env = os.environ | dict(TREEKIT_HOME=str(home), PYTHONPATH=str(cwd))
     began = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", "from treekit.cli import main; main()", *words], cwd=cwd, env=env, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "from treekit.cli import main; main()", *words], cwd=cwd, env=env, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return time.perf_counter() - began, done.stdout
 

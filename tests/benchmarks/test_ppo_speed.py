@@ -2,8 +2,10 @@
 
     pytest tests/benchmarks/test_ppo_speed.py -s
 
-A model as the tiny navigator's (width 128, two layers, some 700 tokens), prompts of 40 tokens, replies of 48. Each time is the best of three, since other work on the machine can only lower it.
+A model as the tiny navigator's (width 128, two layers, some 700 tokens), prompts of 40 tokens, replies of 48. Each time is the best of
+three, since other work on the machine can only lower it.
 """
+
 import time
 from dataclasses import replace
 
@@ -45,10 +47,25 @@ def test_sampling_is_as_fast_as_the_librarys():
     m = model().eval()
     rows = [prompt_tokens(TOKENIZER, text) for _, text in PROMPTS]
     longest = max(map(len, rows))
-    ids, seen = torch.tensor([[0] * (longest - len(r)) + r for r in rows]), torch.tensor([[0] * (longest - len(r)) + [1] * len(r) for r in rows])
+    ids, seen = (
+        torch.tensor([[0] * (longest - len(r)) + r for r in rows]),
+        torch.tensor([[0] * (longest - len(r)) + [1] * len(r) for r in rows]),
+    )
     noise = torch.rand(64, 48, generator=torch.Generator().manual_seed(0))
     ours = best(lambda: continued(m, rows, 48, lambda drawn: False, noise))
-    with torch.no_grad(): theirs = best(lambda: m.generate(input_ids=ids, attention_mask=seen, do_sample=True, top_k=0, temperature=1.0, min_new_tokens=48, max_new_tokens=48, pad_token_id=0))
+    with torch.no_grad():
+        theirs = best(
+            lambda: m.generate(
+                input_ids=ids,
+                attention_mask=seen,
+                do_sample=True,
+                top_k=0,
+                temperature=1.0,
+                min_new_tokens=48,
+                max_new_tokens=48,
+                pad_token_id=0,
+            )
+        )
     print(f"\n64 replies of 48 tokens: {ours:.2f} s ({64 * 48 / ours:,.0f} tokens a second), transformers' generate {theirs:.2f} s")
     assert ours < 1.5 * theirs
 
@@ -68,6 +85,9 @@ def test_the_prompts_logits_never_exist():
     inner(m).get_output_embeddings().register_forward_hook(lambda layer, inputs, output: rows.append(output.shape[:-1].numel()))
     _, log = ppo(m, TOKENIZER, PROMPTS, lambda p, r: [0.0] * len(r), replace(RECIPE, micro=8))
     own = log[0]["length"] * 64
-    print(f"\n{own:.0f} own tokens, {sum(len(prompt_tokens(TOKENIZER, t)) for _, t in PROMPTS)} of the prompts; at most {max(rows)} rows of logits at a time")
+    print(
+        f"\n{own:.0f} own tokens, {sum(len(prompt_tokens(TOKENIZER, t)) for _, t in PROMPTS)} of the prompts; at most {max(rows)} rows of "
+        f"logits at a time"
+    )
     assert max(rows) <= max(64, 8 * 48)
     assert sum(n for n in rows if n > 64) <= own * (2 + RECIPE.passes) + 1

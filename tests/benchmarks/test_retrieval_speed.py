@@ -16,7 +16,8 @@ from treekit.retrieval.lucene import Lucene, build_index
 
 rng = random.Random(0)
 words = ["".join(rng.choices("abcdefghijklmnoprstu", k=rng.randint(2, 9))) for _ in range(20_000)]
-def text(n): return " ".join(words[min(int(30 * rng.paretovariate(0.8)), len(words)) - 1] for _ in range(n))  # the commonest: one word in forty
+# the commonest: one word in forty
+def text(n): return " ".join(words[min(int(30 * rng.paretovariate(0.8)), len(words)) - 1] for _ in range(n))
 CORPUS = [Passage(str(i), text(3), text(100)) for i in range(6000)]
 QUERIES = [text(12) for _ in range(2000)]
 
@@ -72,7 +73,10 @@ def test_a_pool_of_its_own(size):
 def test_import_and_first_search():
     def run(code): return best(lambda i: subprocess.run([sys.executable, "-c", code], check=True, timeout=60))
     bare, imported = run("pass"), run("import treekit.retrieval.dense")
-    first = run("from treekit.retrieval.lucene import Lucene; from treekit.core.types import Passage; import tempfile, os; os.environ['TREEKIT_HOME'] = tempfile.mkdtemp(); "
-                "Lucene([Passage('a', '', 'film')]).search(['film'])")
+    first = run(
+        "from treekit.retrieval.lucene import Lucene; from treekit.core.types import Passage; import tempfile, os; "
+        "os.environ['TREEKIT_HOME'] = tempfile.mkdtemp(); "
+        "Lucene([Passage('a', '', 'film')]).search(['film'])"
+    )
     print(f"\nimport treekit.retrieval.dense {imported - bare:.2f} s; with Java, a new index and a search {first - bare:.2f} s")
     assert imported - bare < 1.5 and first - bare < 12

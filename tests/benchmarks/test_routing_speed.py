@@ -2,9 +2,12 @@
 
     pytest tests/benchmarks/test_routing_speed.py -s
 
-A server of our own with 200 ms a call, the world's articles, a router that wants to see everything (so each document takes all of its five expansions). The critical path times the latency is what a question must take; the number of calls times the latency is what it takes one call at a time. Each is the best of several, since other
+A server of our own with 200 ms a call, the world's articles, a router that wants to see everything (so each document takes all of its five
+expansions). The critical path times the latency is what a question must take; the number of calls times the latency is what it takes one
+call at a time. Each is the best of several, since other
 work on the machine can only lower it. The last test has no server: what is measured is the kit.
 """
+
 import asyncio, sys, time
 from pathlib import Path
 
@@ -39,7 +42,8 @@ def shelf():
     return shelf
 
 
-def went(server, questions, shelf, concurrency, store): return timed(server, METHODS, dict(asqa=questions), concurrency, store, dict(asqa=shelf), data="world")
+def went(server, questions, shelf, concurrency, store):
+    return timed(server, METHODS, dict(asqa=questions), concurrency, store, dict(asqa=shelf), data="world")
 
 
 def test_one_question_takes_its_critical_path(server, questions, shelf, tmp_path):
@@ -48,7 +52,12 @@ def test_one_question_takes_its_critical_path(server, questions, shelf, tmp_path
         results, seconds = went(server, questions[:1], shelf, 64, Store(tmp_path / f"{i}.sqlite"))
         best = min(best, seconds)
     usage = results.rows[0].usage
-    print(f"\n1 question: {usage.calls} calls, critical path {usage.critical_path}, {best:.2f} s, {best / usage.critical_path / LATENCY:.2f} of the path's latencies (with search and mapping), {usage.calls * LATENCY / best:.1f} times as fast as one call at a time", end="")
+    print(
+        f"\n1 question: {usage.calls} calls, critical path {usage.critical_path}, {best:.2f} s, "
+        f"{best / usage.critical_path / LATENCY:.2f} of the path's latencies (with search and mapping), "
+        f"{usage.calls * LATENCY / best:.1f} times as fast as one call at a time",
+        end="",
+    )
     assert usage.critical_path == 3 and usage.calls >= 8  # first subtrees, expansions, the reader
     enough(usage.critical_path * LATENCY / best, 0.7)
 
@@ -66,7 +75,8 @@ def test_forty_questions_at_limit_32(server, questions, shelf, tmp_path):
 
 
 def test_what_the_kit_takes(questions, shelf):
-    "Grouping, mapping by Levenshtein distance, subtrees, rules and the trace, with a model that answers at once: milliseconds of processor time a question and a call."
+    ("Grouping, mapping by Levenshtein distance, subtrees, rules and the trace, with a model that answers at once: milliseconds of "
+     "processor time a question and a call.")
     documents = load_documents("asqa")
     from replies import routes
     router, began, calls = Router(lambda d: routes(dict(messages=[dict(content=f"## Document\n{d}")]))), time.process_time(), 0

@@ -2,9 +2,12 @@
 
     pytest tests/benchmarks/test_searchr_speed.py -s
 
-A server of our own with 300 ms a call, and questions whose paths are one sub-question, a chain, two that are independent, and MuSiQue's branch. Passages and sub-questions are annotated without a parser here: what parsing takes is measured in test_informativeness_speed.py. A ratio is the time that has to pass over the time that
+A server of our own with 300 ms a call, and questions whose paths are one sub-question, a chain, two that are independent, and MuSiQue's
+branch. Passages and sub-questions are annotated without a parser here: what parsing takes is measured in test_informativeness_speed.py. A
+ratio is the time that has to pass over the time that
 passed, the best of several, since other work on the machine can only lower it.
 """
+
 import sys
 from pathlib import Path
 
@@ -33,7 +36,8 @@ def quick(tmp_path, monkeypatch):
     monkeypatch.setattr(treekit.syntax.entities, "annotator_for", lambda *_: Capitals())
 
 
-def went(server, questions, concurrency, store): return timed(server, {"SEARCH-R*": SearchR()}, {"d": questions}, concurrency, store, {"d": PASSAGES}, retriever="bm25s")
+def went(server, questions, concurrency, store):
+    return timed(server, {"SEARCH-R*": SearchR()}, {"d": questions}, concurrency, store, {"d": PASSAGES}, retriever="bm25s")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -43,7 +47,11 @@ def test_a_question_takes_its_critical_path(server, name, tmp_path):
         results, seconds = went(server, [Question("q", "d", EXAMPLES[name].question)], 32, Store(tmp_path / f"{i}.sqlite"))
         usage = results.rows[0].usage
         ratios.append(usage.critical_path * LATENCY / seconds)
-        print(f"\n{name}: {usage.calls} calls, critical path {usage.critical_path} × {LATENCY} s = {usage.critical_path * LATENCY:.1f} s, took {seconds:.2f} s, ratio {ratios[-1]:.2f}; one after the other {usage.calls * LATENCY:.1f} s", end="")
+        print(
+            f"\n{name}: {usage.calls} calls, critical path {usage.critical_path} × {LATENCY} s = {usage.critical_path * LATENCY:.1f} s, "
+            f"took {seconds:.2f} s, ratio {ratios[-1]:.2f}; one after the other {usage.calls * LATENCY:.1f} s",
+            end="",
+        )
     assert usage.critical_path == EXAMPLES[name].critical_path
     enough(max(ratios), 0.9)
 

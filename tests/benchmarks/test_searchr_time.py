@@ -2,8 +2,10 @@
 
     pytest tests/benchmarks/test_searchr_time.py -s
 
-A server of our own with 300 ms a call, one question of two hops, and 1,000 passages of the world, which the bundled parser parses and MiniLM embeds. With a cache a question should take its calls in a row; without, it parses and embeds all passages again.
+A server of our own with 300 ms a call, one question of two hops, and 1,000 passages of the world, which the bundled parser parses and
+MiniLM embeds. With a cache a question should take its calls in a row; without, it parses and embeds all passages again.
 """
+
 import sys
 from pathlib import Path
 
@@ -21,9 +23,20 @@ from treekit.experiments.provide import load_corpus
 from treekit.core.store import Store
 
 LATENCY = 0.3
-RULES = [["Take the question apart", '["Who is the author of Grey Harbour?", "Where was this author born?"]'], ["Does it have to be rewritten", "Yes"], ["Rewrite the next sub-question", "Where was Ida Roth born?"],
-         ["Can the question be answered from these", "No"], ["Answer the question at the end.*<information>\\[1\\]", "<answer>Tarn</answer>"], ["Answer the question at the end", "<search>author of Grey Harbour</search>"], ["FINAL", "Explanation: so it is.\nFINAL: Tarn"]]
-METHODS = {name: chainrag.METHODS[name] for name in ("NativeRAG", "ChainRAG (w/ cache)", "ChainRAG (w/o cache)")} | {"Ours": searchr.TABLE3["Ours"]} | search_r1.METHODS
+RULES = [
+    ["Take the question apart", '["Who is the author of Grey Harbour?", "Where was this author born?"]'],
+    ["Does it have to be rewritten", "Yes"],
+    ["Rewrite the next sub-question", "Where was Ida Roth born?"],
+    ["Can the question be answered from these", "No"],
+    ["Answer the question at the end.*<information>\\[1\\]", "<answer>Tarn</answer>"],
+    ["Answer the question at the end", "<search>author of Grey Harbour</search>"],
+    ["FINAL", "Explanation: so it is.\nFINAL: Tarn"],
+]
+METHODS = (
+    {name: chainrag.METHODS[name] for name in ("NativeRAG", "ChainRAG (w/ cache)", "ChainRAG (w/o cache)")}
+    | {"Ours": searchr.TABLE3["Ours"]}
+    | search_r1.METHODS
+)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +44,10 @@ def server():
     with Server(latency=LATENCY, rules=RULES) as server: yield server
 
 
-def went(server, method, questions, store): return timed(server, {"m": method}, {"musique": questions}, 32, store, {"musique": load_corpus("musique", "world")[:1000]}, retriever="dense")
+def went(server, method, questions, store):
+    return timed(
+        server, {"m": method}, {"musique": questions}, 32, store, {"musique": load_corpus("musique", "world")[:1000]}, retriever="dense"
+    )
 
 
 def test_seconds_per_question(server, tmp_path, monkeypatch):
@@ -45,7 +61,10 @@ def test_seconds_per_question(server, tmp_path, monkeypatch):
             results, again = went(server, method, questions[1:2], Store())  # trees, vectors and graphs are there; no call is
             usage, seconds[name] = results.rows[0].usage, again
         calls = f", {usage.calls} calls, {usage.critical_path} in a row: {usage.critical_path * LATENCY:.1f} s of it" if usage else ""
-        print(f"\n{name}: the first question {first:.1f} s, another {seconds[name]:.2f} s{calls}; printed: {printed.get(name, 'nothing')}", end="")
+        print(
+            f"\n{name}: the first question {first:.1f} s, another {seconds[name]:.2f} s{calls}; printed: {printed.get(name, 'nothing')}",
+            end="",
+        )
     assert seconds["ChainRAG (w/o cache)"] > 3 * seconds["ChainRAG (w/ cache)"]
     assert seconds["NativeRAG"] < seconds["ChainRAG (w/ cache)"]
 
@@ -54,7 +73,9 @@ def test_seconds_per_question(server, tmp_path, monkeypatch):
 def test_a_question_takes_its_critical_path(server, name, tmp_path):
     ratios = []
     for i in range(3):
-        results, seconds = went(server, METHODS[name], [Question("q", "musique", "Where was the author of Grey Harbour born?")], Store(tmp_path / f"{i}.sqlite"))
+        results, seconds = went(
+            server, METHODS[name], [Question("q", "musique", "Where was the author of Grey Harbour born?")], Store(tmp_path / f"{i}.sqlite")
+        )
         usage = results.rows[0].usage
         ratios.append(usage.critical_path * LATENCY / (seconds if i else float("inf")))  # the first loads the models
         print(f"\n{name}: critical path {usage.critical_path} × {LATENCY} s, took {seconds:.2f} s", end="")

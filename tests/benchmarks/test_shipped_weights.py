@@ -2,8 +2,10 @@
 
     pytest tests/benchmarks/test_shipped_weights.py -s
 
-Another processor may add in another order. Then the bytes differ, and the test says so; what the models say at the evaluation is compared in the tables.
+Another processor may add in another order. Then the bytes differ, and the test says so; what the models say at the evaluation is compared
+in the tables.
 """
+
 import pytest
 
 from treekit.training import navigator, router, shipped

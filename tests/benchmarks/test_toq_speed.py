@@ -2,8 +2,10 @@
 
     pytest tests/benchmarks/test_toq_speed.py -s
 
-A server of our own with 300 ms a call and the four example questions of the paper's Table 1 in two languages. A ratio is the time that has to pass over the time that passed, the best of several, since other work on the machine can only lower it.
+A server of our own with 300 ms a call and the four example questions of the paper's Table 1 in two languages. A ratio is the time that has
+to pass over the time that passed, the best of several, since other work on the machine can only lower it.
 """
+
 import sys
 from pathlib import Path
 
@@ -26,7 +28,10 @@ def server():
     with Server(latency=LATENCY, reply="planning:reply") as server: yield server
 
 
-def went(server, questions, concurrency, store): return timed(server, {"ToQ (ours)": METHODS["ToQ (ours)"]}, {"d": questions}, concurrency, store, {"d": Lazy(Shelf, "shelf", "a shelf")})
+def went(server, questions, concurrency, store):
+    return timed(
+        server, {"ToQ (ours)": METHODS["ToQ (ours)"]}, {"d": questions}, concurrency, store, {"d": Lazy(Shelf, "shelf", "a shelf")}
+    )
 
 
 @pytest.mark.parametrize("kind", ["comparison", "bridging", "hybrid"])
@@ -36,7 +41,11 @@ def test_a_question_takes_its_critical_path(server, kind, tmp_path):
         results, seconds = went(server, [Question("q", "d", EXAMPLES[kind, "ko"].question)], 32, Store(tmp_path / f"{i}.sqlite"))
         usage = results.rows[0].usage
         ratios.append(usage.critical_path * LATENCY / seconds)
-        print(f"\n{kind}: {usage.calls} calls, critical path {usage.critical_path} × {LATENCY} s = {usage.critical_path * LATENCY:.1f} s, took {seconds:.2f} s, ratio {ratios[-1]:.2f}; one after the other {usage.calls * LATENCY:.1f} s", end="")
+        print(
+            f"\n{kind}: {usage.calls} calls, critical path {usage.critical_path} × {LATENCY} s = {usage.critical_path * LATENCY:.1f} s, "
+            f"took {seconds:.2f} s, ratio {ratios[-1]:.2f}; one after the other {usage.calls * LATENCY:.1f} s",
+            end="",
+        )
     enough(max(ratios), 0.9)
 
 
