@@ -189,7 +189,7 @@ def test_simple_questions_on_the_world(look, floor, ceiling, monkeypatch):
             for i, s in enumerate(gold(q))
         )
     )
-    if not look: monkeypatch.setattr(pathing, "look", lambda question, pages: ("", ""))
+    if not look: monkeypatch.setattr(pathing, "look_up", lambda question, pages: ("", ""))
     assert floor <= one_step(pairs, BM25(load_corpus("musique")), 25, look) <= ceiling
 
 

@@ -99,6 +99,7 @@ def test_the_manifest_is_that_of_the_models():
 
 WARM = """
 import sys
+from treekit.syntax.parser import ParseCache, StanzaParser
 p, = StanzaParser({folder!r}, cache=ParseCache({cache!r})).parse([{text!r}])
 print(p.sentences[0].root.text, sorted({{"torch", "stanza", "numpy"}} & set(sys.modules)))
 """

@@ -22,20 +22,8 @@ _MAKERS = """
 @functools.cache
 def known_prompts() -> dict[str, Prompt]:  # by name
     "Every prompt of the kit, from the `PROMPTS` of each module that makes some. `ValueError` if two have one name."
-    from treekit.baselines import chainrag, graphrag, graphrag_index, hipporag, iterative, prompting
-    from treekit.baselines import react, revising, search_r1, subquestions, tree_of_thoughts
-    from treekit.papers.arise import states
-    from treekit.papers.rdr2 import baselines as rdr2_baselines, readers, router
-    from treekit.papers.searchr import method as searchr, paths
-    from treekit.papers.toq import baselines as toq_baselines, planner
-    from treekit.papers.treerare import method as treerare
-    from treekit.scoring import outcome_prompt
-
-    modules = (
-        prompting, react, tree_of_thoughts, iterative, revising, chainrag, search_r1, hipporag, graphrag_index, graphrag,
-        treerare, planner, toq_baselines, states, subquestions, paths, searchr, router, readers, rdr2_baselines, outcome_prompt,
-    )
-    tables = [m.PROMPTS.values() if isinstance(m.PROMPTS, dict) else m.PROMPTS for m in modules]
+    given = [importlib.import_module(f"treekit.{name}").PROMPTS for name in _MAKERS]
+    tables = [table.values() if isinstance(table, dict) else table for table in given]
     found = [prompt for table in tables for prompt in table]
     by_name = {p.name: p for p in found}
     if len(by_name) < len(found): raise ValueError("two prompts have one name")
