@@ -215,7 +215,7 @@ async def global_points(
     return fitted([p["answer"] for p in sorted(points, key=lambda p: -p["score"])], method.tokens)
 
 # %% ../../nbs/09_baselines/09_graphrag.ipynb #c4b0243d
-PROMPTS = (LOCAL, MAP, REDUCE)
+PROMPTS = (MAP, REDUCE, LOCAL)
 
 # %% ../../nbs/09_baselines/09_graphrag.ipynb #17962e2a
 METHODS = {"GraphRAG": GraphRAG()}
