@@ -82,9 +82,8 @@ def _porter(
 def _terms(piece):
     "The terms of a piece of text without white space."
     terms = []
-    for word in _words().findall(piece):
-      
-        for word in ([word] if len(word) <= _LONGEST else [word[i:i + _LONGEST] for i in range(0, len(word), _LONGEST)]):
+    for whole in _words().findall(piece):
+        for word in ([whole] if len(whole) <= _LONGEST else [whole[i:i + _LONGEST] for i in range(0, len(whole), _LONGEST)]):
             if len(word) > 1 and word[-1] in "sS" and word[-2] in "'’＇": word = word[:-2]
             # letter by letter, as Java does it: no final sigma, and a dotted capital I becomes a plain i
             word = word.lower() if word.isascii() else "".join("i" if c == "İ" else c.lower() for c in word)
