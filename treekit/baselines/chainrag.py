@@ -110,7 +110,7 @@ class Sentences:
     made: dict  # what it took to make it: passages parsed, sentences embedded
     unparsed: int = 0  # passages that the parser found no sentence in: each is one sentence
     embed: object = None  # texts -> vectors
-    plain_question: dict = field(default_factory=dict)  # query -> its vector: a context that is widened asks again
+    asked: dict = field(default_factory=dict)  # query -> its vector: a context that is widened asks again
 
     @cached_property
     def having(self) -> dict[str, list[int]]:
