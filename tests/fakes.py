@@ -5,12 +5,11 @@ function, a list, or a subclass with a
 `reply` of its own.
 """
 
-import asyncio, inspect, random, re, time
+import asyncio, inspect, re, time
 
 import numpy as np
 
 from treekit.core.llm import Completion, ScoringUnsupported
-from treekit.core.types import Passage
 from treekit.retrieval.bm25 import Hit
 from treekit.syntax.entities import Annotated, Shape
 from treekit.syntax.parser import Entity, Parse
@@ -122,11 +121,6 @@ def _call(function, *arguments):
     return function(*arguments[:len(inspect.signature(function).parameters)])
 
 
-def pages(k, text="…"):
-    "As many passages as are wanted."
-    return [Passage(f"p{i}", f"Page {i}", text) for i in range(k)]
-
-
 class FakeParser:
     "A `Parser` that knows some parses by their texts; any other text has no sentence."
     fingerprint = "by hand"
@@ -180,8 +174,3 @@ class RunsOfCapitals:
         shape = Shape(tuple(s for s, _ in places), tuple(e for _, e in places), heads, ("X",) * len(places))
         runs = (m for m in re.finditer(r"\b[A-Z]\w+(?: (?:the )?[A-Z]\w+)*", text) if m[0] not in self.NO_NAMES)
         return Annotated((shape,), tuple(Entity(m[0], "MISC", m.start(), m.end()) for m in runs))
-
-
-def drawn(*what):
-    "A `random.Random` that depends on nothing but what is given."
-    return random.Random(" ".join(map(str, what)))
