@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from ..config import Profile, UsageError, nearest
 from ..core.types import Question
-from ..scoring.outcome_prompt import OUTCOMES
-from ..scoring.outcome_prompt import JUDGE
+from ..scoring.outcome_prompt import OUTCOMES, JUDGE
 from ..language.answer_wording import worded
 from ..core.method import Kit, Prediction, Trace
 from ..experiments.results import Row

@@ -25,10 +25,8 @@ from .iterative import IterRetGen, plain_question
 from ..core.llm import Prompt
 from ..core.replies import FINAL
 from ..core.method import Kit, Node, Prediction, check_fields, cited, together
-from .subquestions import INTEGRATE, NAVIGATE, REFORMULATE, UNCLEAR, YES_NO
-from .subquestions import checked, known_answer, rewritten
-from ..language.references import render_history
-from ..language.references import UNFOUND, depends_on
+from .subquestions import INTEGRATE, NAVIGATE, REFORMULATE, UNCLEAR, YES_NO, checked, known_answer, rewritten
+from ..language.references import render_history, UNFOUND, depends_on
 from ..retrieval.dense import CrossEncoder, embedder
 
 # %% ../../nbs/09_baselines/05_chainrag.ipynb #1c6b1fad

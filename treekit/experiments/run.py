@@ -16,15 +16,13 @@ from typing import Any
 from ..config import Profile, UsageError, load_profile, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
 from .prompts import known_prompts
-from .provide import SHAPING, Library, Unusable
+from .provide import SHAPING, Library, Unusable, chat_for
 from ..core.llm import canonical_endpoint, load_prompts
-from ..core.method import Kit, Prediction, Trace, Usage
+from ..core.method import Kit, Prediction, Trace, Usage, needs_of
 from ..core.prices import BudgetExceeded
 from ..core.store import Store
 from ..core.stored_chat import NotOnCassette, ReplayChat, StoredChat
-from ..core.method import needs_of
 from ..core.types import Question
-from .provide import chat_for
 from .results import Results, Row
 
 # %% ../../nbs/12_experiments/01_run.ipynb #7db8cc1d

@@ -13,9 +13,8 @@ from typing import NamedTuple
 from ..language.particles import josa, settle
 from ..language.morphemes import clean, morpheme_terms
 from ..language.answer_equality import same_answer
-from .korean_reading import alone, named, subject
+from .korean_reading import alone, named, subject, COMMON, Page, _stem, relations_asked, sentences, squeezed
 from .korean_planning import _CHOICE, _MOST, attribute, decompose, listed, search_query
-from .korean_reading import COMMON, Page, _stem, relations_asked, sentences, squeezed
 from .korean_tasks import (
     _LIST, _LOW, _key, _objects, about, compared, follow, guessed, mentioned, nearest_sentences, pages, wanted_kind)
 

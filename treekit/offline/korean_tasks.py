@@ -9,11 +9,10 @@ __all__ = ['UNKNOWN', 'HANDLERS', 'pages', 'mentioned', 'about', 'step', 'follow
 
 # %% ../../nbs/08_offline/18_korean_tasks.ipynb #318c297c
 import functools, re
-from .korean_reading import _table, spans
+from .korean_reading import _table, spans, COMMON, RELATIONS, Page, _stem, relations_asked, page, squeezed, told
 from ..language.particles import josa
 from ..language.morphemes import clean, has_hangul, korean
 from ..language.answer_equality import number
-from .korean_reading import COMMON, RELATIONS, Page, _stem, relations_asked, page, squeezed, told
 
 # %% ../../nbs/08_offline/18_korean_tasks.ipynb #3763f117
 def pages(documents) -> list[Page]:

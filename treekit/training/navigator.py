@@ -18,10 +18,9 @@ from ..retrieval.bm25 import BM25
 from ..config import UsageError, choose, root, work_dir
 from ..core.types import Question
 from ..world.generate import World
-from .sft import TrainingExample, Recipe, adapted, digest, encode, generate, kept, pinned, train, trained_by
+from .sft import TrainingExample, Recipe, adapted, digest, encode, generate, kept, pinned, train, trained_by, once
 from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..language.names import names_in
-from .sft import once
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
 from ..core.method import Kit, together

@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from ..config import UsageError
 from .question_grammar import Grammar, sample
-from .treebanks import Word, is_question, is_wh, parseval, wh_phrases, with_tags
-from .treebanks import read_atis, read_conllu, write_conllu
+from .treebanks import Word, is_question, is_wh, parseval, wh_phrases, with_tags, read_atis, read_conllu, write_conllu
 
 # %% ../../nbs/11_training/02_parser.ipynb #94f8cd82
 _SPLIT = ("en_ewt_gum", "conllu"), ("en_atis", "conllu"), ("gum_constituency", "mrg"), ("gum_named_entities", "bio")

@@ -15,9 +15,8 @@ from ...config import UsageError
 from ...core.types import Question
 from ...core.llm import Prompt, ScoringUnsupported
 from ...core.replies import TEXT, Format
-from ...core.method import Kit, Prediction, cited
+from ...core.method import Kit, Prediction, cited, Node
 from ...scoring.short import f1, normalise
-from ...core.method import Node
 from .readers import LIST, READ, Reader, answer_kind, length_instruction, read_passages
 from ...language.sentences import sentences
 

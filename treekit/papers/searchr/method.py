@@ -19,12 +19,10 @@ from ...language.morphemes import korean_question
 from ...core.llm import Prompt
 from ...core.replies import FINAL
 from ...core.method import Kit, Node, Prediction, check_fields, cited, together
-from ...baselines.subquestions import INTEGRATE, MOST_SUBQUESTIONS, NAVIGATE, REFORMULATE, UNCLEAR
-from ...baselines.subquestions import checked, known_answer, rewritten
-from ...language.references import render_history
+from ...baselines.subquestions import INTEGRATE, MOST_SUBQUESTIONS, NAVIGATE, REFORMULATE, UNCLEAR, checked, known_answer, rewritten
+from ...language.references import render_history, UNFOUND, depends_on
 from .paths import GENERATE
 from .references import dangling
-from ...language.references import UNFOUND, depends_on
 
 # %% ../../../nbs/10_papers/4_searchr/02_method.ipynb #6ac4eece
 async def generate_path(

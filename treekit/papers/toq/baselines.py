@@ -14,8 +14,7 @@ from ...core.types import Question
 from ...baselines.iterative import FOLLOW_UP, INTERMEDIATE, NEXT_THOUGHT, RANGES, IRCoT, SelfAsk
 from ...core.llm import Prompt
 from ...core.method import Kit, Node, Prediction, check_fields
-from .planner import THOUGHT_QUERY, evaluate, f_DR, f_RG, in_both, language
-from .planner import evaluated_prediction, question_text
+from .planner import THOUGHT_QUERY, evaluate, f_DR, f_RG, in_both, language, evaluated_prediction, question_text
 
 # %% ../../../nbs/10_papers/2_toq/01_baselines.ipynb #f8b4c557
 async def respond_and_evaluate(
