@@ -10,6 +10,8 @@ import asyncio, inspect, re, time
 import numpy as np
 
 from treekit.core.llm import Completion, ScoringUnsupported
+from treekit.experiments.paper_settings import facts_as_said
+from treekit.experiments.results import Results
 from treekit.retrieval.bm25 import Hit
 from treekit.syntax.entities import Annotated, Shape
 from treekit.syntax.parser import Entity, Parse
@@ -174,3 +176,10 @@ class RunsOfCapitals:
         shape = Shape(tuple(s for s, _ in places), tuple(e for _, e in places), heads, ("X",) * len(places))
         runs = (m for m in re.finditer(r"\b[A-Z]\w+(?: (?:the )?[A-Z]\w+)*", text) if m[0] not in self.NO_NAMES)
         return Annotated((shape,), tuple(Entity(m[0], "MISC", m.start(), m.end()) for m in runs))
+
+
+def printed_run(paper, artefact, rows, model, **others):
+    "The `Results` behind rows of scores, whose facts are what the paper says of its own run; `others` are facts that are otherwise."
+    cells = {(r["method"], r["dataset"]) for r in rows}
+    facts = {(m, d): facts_as_said(paper, artefact, d, m, **dict(model=model) | others) for m, d in cells}
+    return Results([], model, facts=facts)

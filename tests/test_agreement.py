@@ -95,7 +95,7 @@ def test_nothing_to_tell_apart_is_not_applicable():
     assert all(r["value"] is None and "two annotators" in r["reason"] for r in agreement_rows(people([(True,), (False,)])))
     one = correlation_rows(people([(True,) * 5] * 4), lambda r: {"Ans": float(r.question.id[1:])})
     assert {r["reason"] for r in one} == {"not applicable: the majority says true of all 4 responses"}
-    df = compare(published("toq", "figure2"), one, model="extractive", comparable="other questions")
+    df = compare(published("toq", "figure2"), one, model="extractive", obstacle="other questions")
     assert "not applicable: the majority" in set(df.reason.str[:28]) and "Not applicable: the majority says true" in to_markdown(df, "x")
 
 

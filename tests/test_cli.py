@@ -40,7 +40,7 @@ how_many = int(questions) if n is None else n
 asked = {"hotpotqa": [Question(f"q{i}", "hotpotqa", f"Who made film number {i}?", ("Lio Vant",)) for i in range(how_many)]}
 results = run({"zero-shot": Read()}, asked, P, corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")})
 rows = results.score(lambda row: float(any(g in row.answer for g in row.golds)), name="COVER-EM")
-df = compare(published("treerare", "table1"), rows, model=results.model, corpus=results.corpora["hotpotqa"], comparable="a toy")
+df = compare(published("treerare", "table1"), rows, model=results.model, corpus=results.corpora["hotpotqa"], obstacle="a toy")
 save_table(df, Path(out or root() / "figures" / P.name) / "treerare", "table1", "Table 1")
 '''
 
@@ -174,7 +174,7 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
         "error": "",
         "seconds": 0,
         "unchanged": True,
-        "within tolerance": 0,
+        "reproduced": 0,
         "outside": 0,
         "not comparable": 1,
         "not run": 383,

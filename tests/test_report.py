@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from fakes import printed_run
 from treekit.config import UsageError, root
 from treekit.core.types import Question
 from treekit.core.llm import Completion
@@ -18,7 +19,8 @@ from treekit.figures.tables import save_table, to_html, to_markdown
 from treekit.figures.verdicts import CELL_FIELDS, compare, count_verdicts, verdict, verdict_page
 from treekit.figures.verdicts import group_for, published, relative_improvement
 
-TABLES = sorted(p.stem.split("_", 1) for p in (root() / "data" / "published").glob("*_*.csv") if not p.stem.endswith("settings"))
+PUBLISHED = (root() / "data" / "published").glob("*_*.csv")
+TABLES = sorted(p.stem.split("_", 1) for p in PUBLISHED if not p.stem.endswith(("settings", "experiment")))
 NASTY = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "a|b\nc", "*bold* _it_ `x` [l](http://x) $y$",
          "&lt;", "\x1b[31mred", "=1+1", "# head", "<!-- x"]
 
@@ -38,10 +40,10 @@ def test_every_published_table_can_be_compared_with_nothing(paper, artefact, tmp
 
 
 def test_the_same_model_on_the_same_passages_gets_a_verdict():
-    df = compare(published("treerare", "table1"),
-                 [score("zero-shot", .47), score("few-shot", .6), score("ReAct*", .4, "musique")], model="gpt-4o-mini", corpus="Wikipedia")
+    rows = [score("zero-shot", .47), score("few-shot", .6), score("ReAct*", .4, "musique")]
+    df = compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini"))
     ran = df[df.verdict != "not run"].set_index(["method", "dataset"])
-    assert ran.verdict.to_dict() == {("zero-shot", "HotpotQA"): "within tolerance",
+    assert ran.verdict.to_dict() == {("zero-shot", "HotpotQA"): "reproduced",
                                      ("few-shot", "HotpotQA"): "outside", ("ReAct*", "MuSiQue"): "not comparable"}
     assert ran.loc[("ReAct*", "MuSiQue"), "flag"] == "illegible" and "can't be read" in ran.loc[("ReAct*", "MuSiQue"), "reason"]
     assert set(ran.group) == {"GPT-4o-mini"} and len(df) == 288
@@ -49,17 +51,17 @@ def test_the_same_model_on_the_same_passages_gets_a_verdict():
 
 def test_another_model_or_other_passages_are_not_comparable():
     rows = [score("zero-shot", .459)]
-    offline = compare(published("treerare", "table1"), rows, model="extractive", corpus={"world/hotpotqa": "400 articles"})
+    offline = compare(published("treerare", "table1"), rows, model="extractive", corpus="400 articles")
     assert len(offline) == 288 + 96
     [cell] = offline[offline.verdict != "not run"].to_dict("records")
     assert (cell["group"], cell["verdict"], cell["published"], cell["corpus"]) == ("extractive (offline)",
         "not comparable", .459, "400 articles") and "extractive" in cell["reason"]
-    [cell] = compare(published("treerare", "table1"), rows, model="gpt-4o-mini",
-                     comparable="other passages").query("verdict != 'not run'").to_dict("records")
+    same = printed_run("treerare", "table1", rows, "gpt-4o-mini")
+    held = compare(published("treerare", "table1"), rows, same, obstacle="other passages")
+    [cell] = held.query("verdict != 'not run'").to_dict("records")
     assert (cell["group"], cell["verdict"], cell["reason"]) == ("GPT-4o-mini", "not comparable", "other passages")
-    [cell] = compare(published("treerare", "table1"), rows, model="gpt-4o-mini",
-                     comparable=False).query("verdict != 'not run'").to_dict("records")
-    assert cell["verdict"] == "not comparable"
+    [cell] = compare(published("treerare", "table1"), rows, model="gpt-4o-mini").query("verdict != 'not run'").to_dict("records")
+    assert (cell["verdict"], cell["reason"]) == ("not comparable", "nothing is known of this run")
     with pytest.raises(UsageError): compare(published("treerare", "table1"), rows, model="extractive", beside="GPT-5")
 
 
@@ -87,9 +89,10 @@ def test_a_metric_that_is_not_applicable_leaves_an_empty_cell_and_says_why(tmp_p
 def test_percent_tables_are_compared_in_percent():
     cells = published("arise", "table4")
     first = cells[0]
-    df = compare(cells, [score(first["method"], first["value"] / 100 + .02, first["dataset"], first["metric"])], model="", tolerance=.03)
+    rows = [score(first["method"], first["value"] / 100 + .02, first["dataset"], first["metric"]) | dict(low=None, high=None)]
+    df = compare(cells, rows, printed_run("arise", "table4", rows, first["group"]), tolerance=.03)
     [cell] = df[df.verdict != "not run"].to_dict("records")
-    assert cell["verdict"] == "within tolerance" and cell["difference"] == pytest.approx(2) and "tolerance 3" in cell["reason"]
+    assert cell["verdict"] == "reproduced" and cell["difference"] == pytest.approx(2) and "tolerance 3" in cell["reason"]
 
 
 def test_an_unprinted_cell_has_the_unit_of_its_metric():
@@ -119,7 +122,7 @@ def test_the_world_stands_in_for_the_dataset():
 @given(st.floats(0, 1), st.floats(0, 1), st.floats(0, .2))
 def test_a_verdict_is_the_distance(a, b, tolerance):
     word, _ = verdict(a, b, tolerance=tolerance)
-    assert word == ("within tolerance" if abs(a - b) <= tolerance + 1e-9 else "outside")
+    assert word == ("reproduced" if abs(a - b) <= tolerance + 1e-9 else "outside")
 
 
 @pytest.mark.parametrize("model,group", [("gpt-4o-mini", "GPT-4o-mini"),
@@ -169,7 +172,7 @@ class Tags(HTMLParser):
 @pytest.mark.parametrize("word", NASTY)
 def test_words_stay_words(word):
     import pandas as pd
-    df = compare(published("treerare", "table2")[:3], [score(word, .5)], model=word, corpus=word, comparable=word)
+    df = compare(published("treerare", "table2")[:3], [score(word, .5)], model=word, corpus=word, obstacle=word)
     for table in (df, pd.DataFrame({word: [word]})):
         parser = Tags()
         parser.feed(page := to_html(table, word, word))
@@ -224,7 +227,8 @@ def test_the_plot_has_every_column_and_every_printed_model():
 
 
 def test_the_page_of_verdicts(tmp_path):
-    save_table(compare(published("treerare", "table1"), [score("zero-shot", .47, failures=3)], model="gpt-4o-mini"),
+    rows = [score("zero-shot", .47, failures=3)]
+    save_table(compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini")),
                tmp_path / "treerare", "table1")
     page = verdict_page(tmp_path)
     assert "| treerare/table1 | 1 | 0 | 0 | 287 | 3 |" in page and (tmp_path / "README.md").read_text() == page

@@ -91,6 +91,7 @@ class Profile:
     max_tokens: int = 1024  # longest completion
     temperature: float = 0.0  # sampling temperature where a method does not set its own
     budget: float | None = None  # dollars that one run may spend; None: no limit
+    switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"
     retrain: bool = False  # train the tiny models again, instead of using those that come with the kit
 
     @property

@@ -205,6 +205,15 @@ class _Ledger(_Calls):
         rows = self._all(_usage_sql(", ".join(by)), run, run)
         return [dict(zip((*by, *_SUMS), row)) for row in rows]
 
+    def served(self,
+        model: str,  # as it was asked for
+        endpoint: str,
+    ) -> tuple[str, ...]:  # sorted
+        "What the server said that this model is, in all stored replies."
+        wanted = "SELECT hash FROM requests WHERE model=? AND endpoint=?"
+        rows = self._all(f"SELECT DISTINCT json_extract(completion, '$.model') FROM calls WHERE request IN ({wanted})", model, endpoint)
+        return tuple(sorted(name for name, in rows if name))
+
 # %% ../../nbs/02_core/05_store.ipynb #bd6edb4d
 class _Predictions(_Ledger):
     "What methods returned."

@@ -123,6 +123,7 @@ class Results:
     corpora: dict = field(default_factory=dict)  # dataset -> its passages, in words
     profile: Profile | None = None  # what the run was told
     indexing: dict = field(default_factory=dict)  # (method, dataset) -> `Usage` of what the method made of its passages before, if it did
+    facts: dict = field(default_factory=dict)  # (method, dataset) -> `treekit.experiments.facts.RunFacts`
 
     @property
     def failures(self) -> list[Row]:

@@ -43,7 +43,8 @@ def navigator(
 def joined(*results: Results) -> Results:
     "The rows of several runs of the same questions as one."
     if not results: raise UsageError("no row could be run")
-    return replace(results[0], rows=[row for r in results for row in r.rows],
+    facts = {cell: found for r in results for cell, found in r.facts.items()}
+    return replace(results[0], rows=[row for r in results for row in r.rows], facts=facts,
                    indexing={k: v for r in results for k, v in r.indexing.items()})
 
 # %% ../../nbs/12_experiments/06_searchr.ipynb #5514410e

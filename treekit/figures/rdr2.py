@@ -16,7 +16,7 @@ from ..core.method import Node, Trace
 from ..core.types import Question
 from ..corpora.documents import DocumentTree, introduced
 from ..experiments.arise import by_words
-from ..experiments.rdr2 import foreign
+from ..experiments.results import Results
 from ..experiments.tables import sample_questions
 from ..scoring.metrics import METRICS
 from .boxes import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
@@ -337,14 +337,12 @@ def draw_framework(
 def beside(
     cells: list[dict],  # printed, in groups that are no models: the parts of a figure
     rows: dict[str, list[dict]],  # group -> its scores
-    P: Profile,
-    corpora: dict,  # of the results
+    results: Results,
 ):  # pandas.DataFrame, as from `compare`
     "Each group's printed cells with what was run for it."
     import pandas as pd
-    why = "; ".join(filter(None, [f"the model is {P.model}", foreign(P)]))
     def part(group):
-        return compare([c for c in cells if c["group"] == group], rows.get(group, []), corpus=corpora, comparable=why)
+        return compare([c for c in cells if c["group"] == group], rows.get(group, []), results, by_model=False)
     table = pd.concat([part(g) for g in dict.fromkeys(c["group"] for c in cells)])
-    table["model"] = [P.model if r == r and r is not None else "" for r in table.reproduced]
+    table["model"] = [results.model if r == r and r is not None else "" for r in table.reproduced]
     return table

@@ -7,6 +7,7 @@ __all__ = ['FLAGS', 'MARKS', 'LEGEND', 'wide', 'to_markdown', 'to_html', 'save_t
 
 # %% ../../nbs/14_figures/01_tables.ipynb #bad1da96
 import csv, io
+from collections import Counter
 from pathlib import Path
 
 from ..core.escaping import ht, md
@@ -14,9 +15,9 @@ from .verdicts import _EMPTY, VERDICTS
 
 # %% ../../nbs/14_figures/01_tables.ipynb #528ae4cf
 FLAGS = {"derived": "†", "uncertain": "?", "illegible": "…"}
-MARKS = {"within tolerance": "✓", "outside": "✗", "not comparable": "≁", "not run": ""}
+MARKS = {"reproduced": "✓", "outside": "✗", "not comparable": "≁", "not run": ""}
 LEGEND = ("printed / reproduced; † derived from other cells, ? uncertain, … illegible in print; "
-          "✓ within tolerance, ✗ outside, ≁ not comparable, – not run")
+          "✓ reproduced, ✗ outside, ≁ not comparable, – not run")
 
 def _number(value, digits):
     "Fixed decimals; empty for nothing."
@@ -87,8 +88,15 @@ def _summary(df):
         parts = (part for r in done for part in r[k].split(", "))  # an average names several
         return ", ".join(dict.fromkeys(filter(None, parts))) or "not stated"
     counts = "; ".join(f"{v}: {sum(df.verdict == v)}" for v in VERDICTS)
+    said = df.attrs.get("said", "")
     return (f"Model: {named('model')}. Passages: {named('corpus')}. n per cell: {span('n')}; "
-            f"failed questions per cell: {span('failures')} (scored 0). Cells {counts}." + empty)
+            f"failed questions per cell: {span('failures')} (scored 0). Cells {counts}."
+            + empty + _obstacles(done) + (f" {said}" if said else ""))
+
+def _obstacles(done):
+    "Why cells aren't comparable, each reason with the number of its cells."
+    parts = Counter(part for r in done if r["verdict"] == "not comparable" for part in r["reason"].split("; "))
+    return f" Not comparable because: {', '.join(f'{part} ({n})' for part, n in parts.most_common())}." if parts else ""
 
 # %% ../../nbs/14_figures/01_tables.ipynb #32a304c4
 _CSS = (
@@ -140,7 +148,7 @@ def _td(r, digits):
     if _number(r["low"], digits): facts.append(f"95 % interval {_number(r['low'], digits)} to {_number(r['high'], digits)}")
     if r["verdict"] != "not run": facts.append(f"n {r['n']}, failed {r['failures']}")
     tip = "; ".join(filter(None, facts))
-    kind = {"within tolerance": " class=within", "outside": " class=outside"}.get(r["verdict"], "")
+    kind = {"reproduced": " class=within", "outside": " class=outside"}.get(r["verdict"], "")
     ours = _number(r["reproduced"], digits)
     return (f'<td{kind} title="{ht(tip)}"><span class=p>{_number(r["published"], digits)}{FLAGS.get(r["flag"], "")}</span> / '
             f'<span class={"r" if ours else "n"}>{_ours(r, digits)}</span> {MARKS[r["verdict"]]}</td>')

@@ -1,0 +1,171 @@
+"A verdict is due where a run is the paper's, fact by fact; whatever differs is named, and nothing is assumed."
+import dataclasses
+
+import pytest
+
+from fakes import printed_run
+from treekit.config import UsageError, load_profile
+from treekit.core.types import Question
+from treekit.experiments.facts import JUDGED_BY, NOTED, RunFacts, differences, questions_fact, switched, switches_of
+from treekit.experiments.paper_settings import PAPERS, facts_as_said, profile_settings, said_of
+from treekit.figures.tables import save_table, to_html, to_markdown
+from treekit.figures.verdicts import compare, model_obstacle, published
+
+# a cell in which the fact bears on the verdict, and another value of it
+FLIPS = {
+    "questions": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", "generated world"),
+    "n": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", 20),
+    "runs": ("searchr", "table2", "musique", "ChainRAG", "F1", 1),
+    "pool": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", "corpus"),
+    "corpus": ("treerare", "table1", "asqa", "few-shot", "COVER-EM", "2,748 passages"),
+    "retriever": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", "dense"),
+    "reranker": ("treerare", "table2", "hotpotqa", "Tree-Retrieval (DT)", "COVER-EM", "minilm"),
+    "embedder": ("searchr", "table2", "musique", "SEARCH-R*", "F1", "contriever"),
+    "parser": ("treerare", "table1", "hotpotqa", "TreeRare (DT)", "COVER-EM", "bundled"),
+    "entities": ("searchr", "table2", "musique", "SEARCH-R*", "F1", "bundled"),
+    "wiki": ("treerare", "table1", "hotpotqa", "ReAct", "COVER-EM", "corpus"),
+    "router": ("rdr2", "table1", "asqa", "RDR2 (Ours)", "EM", "the model that answers"),
+    "navigator": ("searchr", "table2", "musique", "SEARCH-R*", "F1", "the model that answers"),
+    "span_reader": ("treerare", "table1", "asqa", "few-shot", "Dis-F1", "offline"),
+    "entailment": ("rdr2", "table1", "eli5", "ASC", "Cla", "offline"),
+    "features": ("rdr2", "table1", "asqa", "ASC", "MAUVE", "offline"),
+    "scorer": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", "guess"),
+    "temperature": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", 0.0),
+    "prompts": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", "mine.toml"),
+    "reading": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", ("early_stop=True",)),
+}
+GROUP = dict(treerare="GPT-4o-mini", arise="Qwen2.5-7B-Instruct", searchr="GPT-4o-mini", rdr2="ChatGPT")
+RENAMED = dict(treerare="COVER-EM", arise="EM", searchr="F1", rdr2="EM")
+
+
+def cells(paper, artefact):
+    "The printed cells, their groups called by the model."
+    return [c | dict(group=c["group"].removeprefix("Reader: ").removeprefix("Llama-3.1-8B+")) for c in published(paper, artefact)]
+
+
+def table(fact, value=None):
+    "The table of a cell that has just been run as printed, but for one fact."
+    paper, artefact, dataset, method, metric, _ = FLIPS[fact]
+    model, printed = GROUP[paper], cells(paper, artefact)
+    from treekit.figures.verdicts import printed_name
+    [cell] = [c for c in printed if (c["group"], c["method"], c["dataset"], c["metric"]) == (model, method, printed_name(dataset), metric)]
+    number = cell["value"] / (100 if cell["unit"] == "percent" else 1)
+    rows = [dict(method=method, dataset=dataset, metric=metric, n=500, failures=0, value=number, low=None, high=None)]
+    others = {} if value is None else {fact: value}
+    return compare(printed, rows, printed_run(paper, artefact, rows, model, **others))
+
+
+@pytest.mark.parametrize("fact", FLIPS)
+def test_each_fact_takes_the_verdict_with_it(fact):
+    [cell] = table(fact).query("verdict != 'not run'").to_dict("records")
+    assert cell["verdict"] == "reproduced", cell["reason"]
+    other = FLIPS[fact][-1]
+    [cell] = table(fact, other).query("verdict != 'not run'").to_dict("records")
+    assert cell["verdict"] == "not comparable"
+    named = dict(prompts="prompts", reading="early_stop=True").get(fact, f"{fact}={other}")
+    assert cell["reason"].startswith(named), cell["reason"]
+
+
+def test_every_fact_that_counts_is_flipped():
+    compared = {f.name for f in dataclasses.fields(RunFacts)} - set(NOTED)
+    assert compared == set(FLIPS)
+
+
+def test_asqa_on_gold_passages_is_never_compared():
+    "Not with the annotators' passages, not with a question's own, whatever else is right."
+    for other in (dict(corpus="2,748 passages"), dict(corpus="own paragraphs", pool="own"), dict(corpus="9,572 passages")):
+        for artefact in ("table1", "table2", "table3"):
+            facts = facts_as_said("treerare", artefact, "asqa", "few-shot", **other)
+            assert differences(facts, said_of("treerare", artefact, "asqa", "few-shot"), "COVER-EM")
+    facts = facts_as_said("rdr2", "table1", "asqa", "ASC", corpus="140 documents in chunks of 100 words")
+    assert [d.partition("=")[0] for d in differences(facts, said_of("rdr2", "table1", "asqa", "ASC"), "EM")] == ["corpus"]
+
+
+def test_a_judge_matters_where_it_judges():
+    facts = facts_as_said("treerare", "table1", "asqa", "few-shot", span_reader="offline")
+    said = said_of("treerare", "table1", "asqa", "few-shot")
+    assert differences(facts, said, "COVER-EM") == [] and differences(facts, said, "Dis-F1")
+    assert set(JUDGED_BY.values()) <= {f.name for f in dataclasses.fields(RunFacts)}
+
+
+def test_an_average_differs_where_one_of_its_parts_does():
+    sets = ("hotpotqa", "musique", "2wiki")
+    rows = [dict(method="few-shot", dataset=d, metric="COVER-EM", n=500, failures=0, value=.4, low=None, high=None) for d in (*sets, "AVG")]
+    run = printed_run("treerare", "table1", rows[:3], "gpt-4o-mini")
+    run.facts["few-shot", "musique"] = facts_as_said("treerare", "table1", "musique", "few-shot", n=20)
+    df = compare(published("treerare", "table1"), rows, run).query("verdict != 'not run'").set_index("dataset")
+    assert df.verdict["AVG"] == "not comparable" and df.reason["AVG"] == "n=20" and df.verdict["HotpotQA"] in ("reproduced", "outside")
+
+
+def test_a_wider_tolerance_has_a_reason():
+    rows = [dict(method="few-shot", dataset="hotpotqa", metric="COVER-EM", n=500, failures=0, value=.52, low=.476, high=.564)]
+    [cell] = compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini")).query(
+        "verdict != 'not run'").to_dict("records")
+    assert cell["verdict"] == "reproduced" and "two random samples" in cell["reason"]  # .047 apart, and .062 may be chance
+    rows = [rows[0] | dict(dataset="musique", method="ChainRAG", metric="F1", value=.40)]  # the very questions of the paper: no sampling
+    [cell] = compare(cells("searchr", "table2"), rows, printed_run("searchr", "table2", rows, "gpt-4o-mini")).query(
+        "verdict != 'not run'").to_dict("records")
+    assert "hardware" in cell["reason"] and "tolerance 3 " in cell["reason"]
+
+
+def test_models_that_are_not_what_their_name_says():
+    for model in ("deepseek-chat", "Llama-3.3-70B-Instruct-AWQ", "meta-llama/Llama-3.3-70B-Instruct-FP8", "llama3.3", "llama3.3:70b"):
+        assert model_obstacle(model), model
+        rows = [dict(method="few-shot", dataset="hotpotqa", metric="COVER-EM", n=500, failures=0, value=.5, low=None, high=None)]
+        [cell] = compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, model)).query(
+            "verdict != 'not run'").to_dict("records")
+        assert cell["verdict"] == "not comparable" and cell["group"] in ("Llama3.3-70B", "DeepSeek-V3")
+    assert not model_obstacle("meta-llama/Llama-3.3-70B-Instruct") and not model_obstacle("llama3.3:70b-instruct-fp16")
+    assert "several models" in model_obstacle("gpt-4o-mini", ("gpt-4o-mini-2024-07-18", "gpt-4o-mini-2025-01-01"))
+    assert not model_obstacle("gpt-4o-mini", ("gpt-4o-mini-2024-07-18",))
+
+
+def test_models_accumulate(tmp_path):
+    def one(model, value):
+        rows = [dict(method="few-shot", dataset="hotpotqa", metric="COVER-EM", n=500, failures=0, value=value, low=None, high=None)]
+        df = compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, model), folder=tmp_path)
+        save_table(df, tmp_path, "table1")
+        return df[df.verdict != "not run"].groupby("group").reproduced.max().to_dict()
+    assert one("gpt-4o-mini", .47) == {"GPT-4o-mini": .47}
+    assert one("my-model", .3) == {"GPT-4o-mini": .47, "my-model": .3}
+    assert one("meta-llama/Llama-3.3-70B-Instruct", .5) == {"GPT-4o-mini": .47, "my-model": .3, "Llama3.3-70B": .5}
+    assert one("gpt-4o-mini", .46) == {"GPT-4o-mini": .46, "my-model": .3, "Llama3.3-70B": .5}  # its own are replaced
+
+
+def test_what_differs_stands_in_the_page():
+    df = table("parser", "bundled")
+    for page in (to_markdown(df), to_html(df)):
+        assert "parser=bundled (1)" in page and "In print:" in page and "Stanza" in page
+
+
+def test_published_ids():
+    def q(i): return Question(i, "Who?", ("Me",))
+    assert questions_fact("ambigdocs", [q("ramdocs_3")]) .startswith("1 of 1")  # RAMDocs isn't AmbigDocs
+    assert questions_fact("musique", [q("w-12")]).startswith("1 of 1")
+    assert questions_fact("asqa", [q("-7013890438520559398")]).startswith("published")
+    assert questions_fact("kogeneral", [q("1")]).startswith("of kogeneral")
+
+
+@dataclasses.dataclass(frozen=True)
+class Toy:
+    depth: int = 4
+    early: bool = False
+
+
+def test_switches():
+    profile = load_profile("offline", switches="early=yes, depth=2")
+    assert switched({"a": Toy(), "b": print}, switches_of(profile)) == {"a": Toy(2, True), "b": print}
+    with pytest.raises(UsageError, match="rows differ"): switched({"a": Toy(1), "b": Toy(2)}, {"depth": "3"})
+    with pytest.raises(UsageError, match="FIELD=VALUE"): switches_of(load_profile("offline", switches="early"))
+    with pytest.raises(UsageError, match="whole number"): switched({"a": Toy()}, {"depth": "much"})
+
+
+def test_the_papers_settings_are_settings():
+    "What the profile `paper` sets can be set, and its value is one that the comparison accepts."
+    for paper in PAPERS:
+        for artefact in ("table1", "table2", "table3"):
+            given = profile_settings(paper, artefact)
+            load_profile("offline", **given)
+            for fact, said in said_of(paper, artefact).items():
+                if fact in given and said.accepts:
+                    assert not [d for d in differences(RunFacts(**{fact: given[fact]}), {fact: said}) if d.startswith(fact)], (paper, fact)
