@@ -24,7 +24,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
 ]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"registry"},
-          "reproduce": {"inventory", "records", "kernels"}, "estimate": {"inventory", "reproduce"},
+          "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "cli": {"registry", "inventory", "reproduce", "estimate", "doctor", "ask"}}
 OFFLINE = {"treekit.experiments.provide"}  # who may name the offline models, beside their own package and `training`
 HEAVY = {

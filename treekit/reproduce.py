@@ -6,7 +6,7 @@
 __all__ = ['Task', 'reproduce_all', 'worst']
 
 # %% ../nbs/19_reproduce.ipynb #49972a35
-import ast, functools, json, os, sys, tempfile, time
+import ast, dataclasses, functools, json, os, sys, tempfile, time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,19 +44,42 @@ def _parameters(notebook):
     if not tagged: raise UsageError(f"{notebook.name} has no cell tagged 'parameters'")
     return {name for c in tagged for statement in ast.parse("".join(c["source"])).body for name in _targets(statement)}
 
+# %% ../nbs/19_reproduce.ipynb #dcd5478e
+def _method_fields(notebook):
+    "The fields of all methods that a notebook can use."
+    from treekit.core.fingerprints import modules_below
+    from treekit.registry import MODULES, module_of
+    below = modules_below(*imported(notebook))
+    modules = [module_of(m) for m in MODULES if f"treekit.{m}" in below]
+    kinds = {kind for m in modules for kind in vars(m).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)}
+    return {f.name for kind in kinds if hasattr(kind, "__call__") for f in dataclasses.fields(kind)}
+
 # %% ../nbs/19_reproduce.ipynb #a1233e4e
 def _plan(artefacts, out, given, sets):
-    "Which notebook gets which parameters; whatever it doesn't declare is a `UsageError`."
+    "Which notebook gets which parameters; whatever neither it, nor the profile, nor a method of it has is a `UsageError`."
     tasks = []
     for r in artefacts:
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
-        parameters = given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
-        settings = {k: v for k, v in sets.items() if k not in declared}
-        for k in settings: choose(f"parameter of {name}, nor setting,", k, {*FIELDS, *declared} - {"settings"})
-        if settings: parameters["settings"] = settings
+        said = _as_the_paper(r, given, declared)
+        parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
+        settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
+        if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS}:
+            known = {*_method_fields(r["notebook"]), *FIELDS, *declared} - {"settings"}
+            for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)
+            settings["switches"] = ", ".join(filter(None, [settings.get("switches", ""), *(f"{k}={v}" for k, v in others.items())]))
+        parameters |= dict(settings=settings) if settings else {}
         for k in parameters: choose(f"parameter of {name}", k, declared)
         tasks.append(Task(name, r["notebook"], parameters))
     return tasks
+
+def _as_the_paper(artefact, given, declared):
+    "With the profile `paper`: the parameters that make an artefact's run the paper's; with any other: none."
+    from treekit.experiments.paper_settings import PAPERS, profile_settings
+    if given.get("profile") != "paper" or artefact["paper"] not in PAPERS: return {}
+    said = profile_settings(artefact["paper"], artefact["artefact"])
+    own = {k: v for k, v in said.items() if k in declared}
+    return ({k: int(v) if k in ("n", "seed", "runs") else v for k, v in own.items()}
+            | dict(settings={k: v for k, v in said.items() if k in FIELDS and k not in own and k not in given}))
 
 # %% ../nbs/19_reproduce.ipynb #39a6cd5b
 @functools.cache
@@ -232,6 +255,7 @@ def reproduce_all(
 ) -> tuple[list[Task], Path]:  # what became of each, and the folder
     "Run the artefacts' notebooks that would come out differently, and write the page of verdicts."
     given, sets = {k: v for k, v in given.items() if v is not None}, sets or {}
+    if twice := sorted(set(given) & set(sets)): raise UsageError(f"{twice[0]} is given twice: by --{twice[0]} and by --set")
     source(given.get("data"))
     artefacts = runnable(what)
     p = load_profile(profile, **given, **{k: v for k, v in sets.items() if k in FIELDS})

@@ -159,7 +159,7 @@ class Runs:
 
     def sentence(self):
         "What the paper says of its experiment, and on what it is silent."
-        said = "; ".join(f"{s.fact} {s.value} ({s.where})" for s in self.said().values())
+        said = "; ".join(f"{s.fact}: {s.value} ({s.where})" for s in self.said().values())
         silent = ", ".join(silent_on(self.paper, self.artefact)) if self.paper in PAPERS else ""
         return (f"In print: {said}." if said else "") + (f" It doesn't say: {silent}." if said and silent else "")
 
