@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['MS_MARCO', 'INHERITED', 'METHODS', 'PUBLIC_CODE', 'StandIn', 'reranker', 'FoundPhrase', 'with_passages',
-           'inherited_scores', 'TreeRetriever', 'TreeRetrieval']
+           'searched_tree', 'inherited_scores', 'TreeRetriever', 'TreeRetrieval']
 
 # %% ../../../nbs/10_papers/1_treerare/02_tree_retrieval.ipynb #2570e2d7
 import asyncio
@@ -15,11 +15,12 @@ from typing import Literal
 from ...retrieval.bridging import Bridged
 from ...config import UsageError
 from ...core.types import Question
-from ...core.method import Kit, Prediction, check_fields, cited, prompt_family
+from ...core.method import Kit, Prediction, check_fields, cited
 from .phrases import Phrase, phrase_tree
+from .phrases import PUBLIC_CODE_AT  # noqa: F401 (what PUBLIC_CODE follows)
 from ...retrieval.bm25 import BM25, Hit, Retriever
 from ...retrieval.dense import CrossEncoder, Dense, embedder
-from .method import BY_FAMILY, merge_hits
+from .method import WORDINGS, final_answer, merge_hits, question_kind
 
 # %% ../../../nbs/10_papers/1_treerare/02_tree_retrieval.ipynb #81f5432c
 MS_MARCO = "cross-encoder/ms-marco-MiniLM-L-12-v2"
@@ -114,6 +115,17 @@ def with_passages(
     own = next(rankings)
     return FoundPhrase(phrase, own, [with_passages(c, rankings) for c in phrase.children])
 
+# %% ../../../nbs/10_papers/1_treerare/02_tree_retrieval.ipynb #4ed5e9f1
+def searched_tree(
+    parse,  # a `treekit.syntax.parser.Parse` of the question
+    tree: str,
+    min_tokens: int,
+    **shape,  # as `phrase_tree` has it
+) -> Phrase:  # the root
+    "The phrases that are searched; in the public code without the `ROOT` that repeats the sentence."
+    root = phrase_tree(parse, tree, min_tokens, **shape)
+    return root.children[0] if shape.get("nodes") == "code" and root.type == "ROOT" and len(root.children) == 1 else root
+
 # %% ../../../nbs/10_papers/1_treerare/02_tree_retrieval.ipynb #f82b1538
 INHERITED = 0.25  # how much; chosen on MuSiQue's training questions
 
@@ -142,14 +154,17 @@ class TreeRetriever:
         rerank_by: str = "phrase",  # what the passages of a sub-tree are ranked against: its "phrase", or the whole "question"
         rerank=None,  # what ranks again: `reranker(...)`
         bridged: Bridged | None = None,  # follows the mentions in each node's best passages
+        pooled: str = "found",  # what a node gets from those below: all that they "found", or what they "kept"
+        **shape,  # of the tree, as `phrase_tree` has it
     ):
         self.retriever, self.parser, self.tree, self.rerank_by = retriever, parser, tree, rerank_by
-        self.per_node, self.kept, self.min_tokens = per_node, kept, min_tokens
+        self.per_node, self.kept, self.min_tokens, self.pooled, self.shape = per_node, kept, min_tokens, pooled, shape
         self.reranker, self.bridged = rerank or reranker(), bridged
 
     @property
     def fingerprint(self) -> str:
         own = [self.tree, self.per_node, self.kept, self.min_tokens, self.rerank_by, self.parser.fingerprint, self.reranker.fingerprint]
+        own += [f"{name}={value}" for name, value in sorted((self.shape | dict(pooled=self.pooled)).items())]
         if self.bridged: own.append(self.bridged.fingerprint)
         return f"tree({','.join(map(str, own))}):{self.retriever.fingerprint}"
 
@@ -161,7 +176,7 @@ class TreeRetriever:
         "The best passages of each question's whole tree."
         if isinstance(queries, str): raise TypeError("search takes a list of queries, not one string")
         asked = [q for q in queries if q.strip()]
-        trees = [phrase_tree(p, self.tree, self.min_tokens) for p in self.parser.parse(asked)]
+        trees = [searched_tree(p, self.tree, self.min_tokens, **self.shape) for p in self.parser.parse(asked)]
         texts = [phrase.text for tree in trees for phrase in tree.walk()]
         rankings = iter(self.retriever.search(texts, self.per_node))
         if prepare := getattr(getattr(self.reranker, "score", None), "prepare", None):
@@ -177,7 +192,7 @@ class TreeRetriever:
     ) -> FoundPhrase:  # the root
         "Merge and rank again, bottom-up."
         for node in root.bottom_up():
-            node.pool = merge_hits([node.own + [h for c in node.children for h in c.pool]])
+            node.pool = merge_hits([node.own + [h for c in node.children for h in (c.pool if self.pooled == "found" else c.best)]])
             ranked = self.reranker.rerank(node.phrase.text if self.rerank_by == "phrase" else question, node.pool)
             if self.bridged: ranked = self.bridged.rank(node.phrase.text, ranked, inherited_scores(node))
             node.best = ranked[:max(k, self.kept)]
@@ -189,12 +204,18 @@ class TreeRetrieval:
     "Search every phrase, rank again per sub-tree, answer once (Sec. 5.1, App. D)."
     tree: Literal["dependency", "constituency"] = "dependency"  # Tree-Retrieval (DT) or (CT)
     family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # which prompt; auto: by the data set
+    prompts: Literal["paper", "code"] = "paper"  # TreeRare's final prompt of App. G, or the public code's; its ASQA asks twice
     per_node: int = 10  # passages per phrase
     top_k: int = 15  # passages that a sub-tree keeps
+    pooled: Literal["found", "kept"] = "found"  # what a node gets from those below: all that they found, or what they kept
     min_tokens: int = 3  # shorter phrases are pruned
+    sentences: Literal["all", "first"] = "all"  # of the question, that are parsed
+    merged_relations: Literal["flat", "names", "none"] = "flat"  # dependents that are one node with their head
+    merge_unary: bool = True  # phrases with the same words are one
+    nodes: Literal["paper", "code"] = "paper"  # spans and pruning as App. A has them, or as the public code has
     rerank_by: Literal["phrase", "question"] = "phrase"  # what the passages of a sub-tree are ranked against
     reranker: str = MS_MARCO  # or "minilm", "bm25": stand-ins
-    evidence: Literal["nodes", "root"] = "nodes"  # what the answer is made from: every node's passages, or the root's
+    evidence: Literal["root", "nodes"] = "root"  # what the answer is made from: the root's passages, or every node's
     bridging: bool = False  # follow what a node's best passages mention; not in the paper
 
     needs = ("parser",)
@@ -203,24 +224,24 @@ class TreeRetrieval:
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Raises `UsageError` for an empty question, and where bridging has no passages in memory."
-        text = question.question.strip()
+        text, words = question.question.strip(), WORDINGS[self.prompts][question_kind(question, self.family)]
         if not text: raise UsageError("the question is empty")
         [parse] = await asyncio.to_thread(kit.parse, [text])
-        tree = phrase_tree(parse, self.tree, self.min_tokens)
+        tree = searched_tree(parse, self.tree, self.min_tokens, unary=self.merge_unary, nodes=self.nodes,
+                             merged_relations=self.merged_relations, sentences=self.sentences)
         rankings = await kit.retrieve([p.text for p in tree.walk()], self.per_node)
         root = await asyncio.to_thread(self._resolve, kit.retriever, text, tree, rankings)
         self._write(root, kit.trace)
         nodes = [root] if self.evidence == "root" else root.bottom_up()
         documents = list(dict.fromkeys(h.passage for n in nodes for h in n.best))
-        node = kit.trace.add("answer", "", passages=len(documents), reranker=reranker(self.reranker).name)
-        reply = await kit.ask(BY_FAMILY[prompt_family(question, self.family)][1], node=node, question=text, documents=documents)
-        node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
-        return Prediction(reply["answer"], kit.trace, kit.usage)
+        noted = dict(passages=len(documents), reranker=reranker(self.reranker).name)
+        answer = await final_answer(kit, words, words.answer, text, documents, (), **noted)
+        return Prediction(answer, kit.trace, kit.usage)
 
     def _resolve(self, retriever, question, tree, rankings):
         "Merge and rank again, in a worker thread."
         ranks = reranker(self.reranker), _bridged(retriever) if self.bridging else None
-        searched = TreeRetriever(retriever, None, self.tree, self.per_node, self.top_k, self.min_tokens, self.rerank_by, *ranks)
+        searched = TreeRetriever(retriever, None, self.tree, self.per_node, self.top_k, self.min_tokens, self.rerank_by, *ranks, self.pooled)
         return searched.resolve(question, with_passages(tree, iter(rankings)), self.top_k)
 
     def _write(self, found, trace, parent=None):
@@ -236,4 +257,5 @@ def _bridged(retriever): return Bridged(retriever)
 
 # %% ../../../nbs/10_papers/1_treerare/02_tree_retrieval.ipynb #0839d3ee
 METHODS = {"Tree-Retrieval (DT)": TreeRetrieval(), "Tree-Retrieval (CT)": TreeRetrieval(tree="constituency")}
-PUBLIC_CODE = dict(per_node=30, rerank_by="question")
+PUBLIC_CODE = dict(  # the fields that are otherwise in PUBLIC_CODE_AT; those that aren't here are as there
+    prompts="code", per_node=30, pooled="kept", sentences="first", merge_unary=False, nodes="code", rerank_by="question")
