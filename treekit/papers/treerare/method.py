@@ -211,8 +211,6 @@ _MULTI_HOP = Wording(SUBQUESTIONS, ANSWER, ANSWER_KNOWN, ANSWER_QUERIES)
 _AMBIGUOUS = Wording(SUBQUESTIONS_AMBIGUOUS, ANSWER_AMBIGUOUS, ANSWER_AMBIGUOUS_KNOWN, ANSWER_AMBIGUOUS_QUERIES)
 
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #6b2145f9
-_CODE = frozenset({"question", "phrase", "context", "others", "candidates", "pick", "documents"})  # what a wording may have or lack
-
 CODE_SUBQUESTIONS = Prompt("treerare.code_subquestions", "subquestions", """\
 You are an expert who is looking into "$phrase", a part of the main question: $question
 1. Write at most three simple questions that mainly ask about $phrase and help to understand the main question. \
@@ -223,7 +221,7 @@ $others
 $context
 Choose the five questions that best take the main question apart and lead to its final answer.
 Keep strictly to this format:
-response: question1; question2; ...""", QUESTIONS, optional=_CODE)
+response: question1; question2; ...""", QUESTIONS, optional=frozenset({"candidates", "pick"}))
 
 CODE_SUBANSWERS = Prompt("treerare.code_subanswers", "subanswers", """\
 Answer these questions on the basis of the documents (where they hold nothing that is relevant, find it out by yourself):
@@ -231,11 +229,11 @@ $questions
 Find as many answers as possible for each question. Reply with all the answers in one short paragraph, as specific as possible.
 
 Documents:
-$documents""", TEXT, optional=_CODE)
+$documents""", TEXT, optional=frozenset({"question", "others"}))
 
 CODE_SUBQUESTIONS_ASQA = replace(SUBQUESTIONS_AMBIGUOUS, name="treerare.code_subquestions_asqa", template=SUBQUESTIONS_AMBIGUOUS.template.replace(
     "This is what is known so far.", "Questions that others have asked:\n$others\n\nThis is what is known so far.").replace(
-    ", at most $candidates of them", "").replace("the $pick questions", "the five questions"), optional=_CODE)
+    ", at most $candidates of them", "").replace("the $pick questions", "the five questions"), optional=frozenset({"candidates", "pick"}))
 
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #68d12ded
 CODE_SUBQUESTIONS_AMBIGDOCS = Prompt("treerare.code_subquestions_ambigdocs", "subquestions_ambiguous", """\
@@ -249,7 +247,7 @@ Keep strictly to this format:
 response: question1; question2; ...
 Context: (none)
 Questions that other experts have asked:
-$others""", QUESTIONS, optional=_CODE)
+$others""", QUESTIONS, optional=frozenset({"phrase", "context", "candidates", "pick"}))
 
 CODE_SUBANSWERS_AMBIGDOCS = Prompt("treerare.code_subanswers_ambigdocs", "entity_answers", """\
 Answer this question: $question
@@ -260,7 +258,7 @@ find all of them, and don't summarise.
 Questions that were asked about its parts:
 $others
 Documents:
-$documents""", TEXT, optional=_CODE)
+$documents""", TEXT, optional=frozenset({"questions"}))
 
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #2254ec03
 _SOLVED = """\
@@ -288,7 +286,7 @@ Let's think step by step.
 
 Keep strictly to this format:
 Explanations: [your analysis, step by step]
-FINAL:""", FINAL, optional=_CODE)
+FINAL:""", FINAL)
 
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #b1ece3c7
 CODE_ANSWER_ASQA = Prompt("treerare.code_answer_asqa", "evidence_answer", f"""\
@@ -298,7 +296,7 @@ CODE_ANSWER_ASQA = Prompt("treerare.code_answer_asqa", "evidence_answer", f"""\
 {_FORM_AMBIGUOUS}Documents:
 $documents
 
-Let's think step by step.""", FINAL, optional=_CODE)
+Let's think step by step.""", FINAL, optional=frozenset({"question"}))
 
 CODE_COMBINED_ASQA = Prompt("treerare.code_combined_asqa", "combined_answer", """\
 Make one long paragraph of all of this, without summarising.
@@ -319,7 +317,7 @@ Documents:
 $documents
 Keep strictly to this format, and reply with nothing else:
 Explanations: [steps 1 to 3, your analysis step by step]
-FINAL: [steps 4 and 5, the entities told apart, and their answers]""", FINAL, optional=_CODE)
+FINAL: [steps 4 and 5, the entities told apart, and their answers]""", FINAL)
 
 # %% ../../../nbs/10_papers/1_treerare/01_method.ipynb #d4235092
 WORDINGS = {  # whose prompts -> kind of question -> its prompts
