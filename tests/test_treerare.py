@@ -114,7 +114,8 @@ def test_names_are_one_node():
     assert texts(phrase_tree(p, min_tokens=1, merged_relations="names")) == names
     # a compound is a node of its own, as in the public code, which joins `flat` alone
     assert texts(phrase_tree(p, min_tokens=2)) == [text, "the Kansas City metropolitan area", "Kansas City"]
-    flat = by_hand("Who was Ada Vant Roth?", "Who/PRON/0/root was/AUX/1/cop Ada/PROPN/1/nsubj Vant/PROPN/3/flat Roth/PROPN/3/flat ?/PUNCT/1/punct")
+    flat = by_hand("Who was Ada Vant Roth?",
+                   "Who/PRON/0/root was/AUX/1/cop Ada/PROPN/1/nsubj Vant/PROPN/3/flat Roth/PROPN/3/flat ?/PUNCT/1/punct")
     for merged, found in (("flat", ["Ada Vant Roth"]), ("none", ["Ada Vant Roth", "Vant", "Roth"])):
         assert texts(phrase_tree(flat, min_tokens=1, merged_relations=merged))[1:] == found
 
@@ -357,7 +358,7 @@ def test_a_wording_may_leave_out_how_many_are_asked_for(tmp_path):
     from treekit.core.llm import load_prompts
     from treekit.experiments.prompts import known_prompts
     file = tmp_path / "printed.toml"
-    file.write_text('["treerare.subquestions"]\ntemplate = "$phrase in $question: at most 5, pick top 3. $context response: question1; ..."\n'
+    file.write_text('["treerare.subquestions"]\ntemplate = "$phrase in $question: at most 5, pick top 3. $context response: q1; ..."\n'
                     '["treerare.subquestions_ambiguous"]\ntemplate = "$phrase $question $context $others pick top 5"\n')
     prompts = load_prompts(file, known_prompts())
     llm = Scripted()
