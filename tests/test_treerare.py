@@ -231,6 +231,16 @@ def test_no_queries_leave_the_phrase_and_a_note():
     assert any("response:" in n for n in prediction.trace.nodes[0].notes)
 
 
+@pytest.mark.parametrize("reply", [
+    "response: Who wrote it?; When?\n```", "```text\nresponse: Who wrote it?; When?\n```\nThese help to answer the main one.",
+    "#response: question1: Who wrote it?; **Question 2:** When?", "response: Who wrote it?; When? These cover both parts.",
+    "response:\n\n1. Who wrote it?\n\n2. When?\n\nThese cover both parts.",
+])
+def test_fences_prose_and_prefixes_are_no_queries(reply):
+    prediction, _, shelf = ask(TreeRare(selection="all"), "Who?", replies=dict(subquestions=reply))
+    assert shelf.searches == [(["Who wrote it?", "When?"], 15)]
+
+
 # --- traversal
 
 @pytest.mark.parametrize("formalism, calls, path", [("dependency", 9, 9), ("constituency", 13, 9)])
