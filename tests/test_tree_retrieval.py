@@ -24,6 +24,7 @@ from treekit.papers.treerare.tree_retrieval import (
     TreeRetriever,
     inherited_scores,
     reranker,
+    searched_tree,
     with_passages,
 )
 
@@ -215,7 +216,24 @@ def test_settings():
         10,
         "phrase",
     )
+    assert (code.prompts, code.pooled, code.nodes, code.sentences, code.evidence) == ("code", "kept", "code", "first", "root")
     with pytest.raises(UsageError, match="dependency"): configure(METHODS["Tree-Retrieval (DT)"], tree="depedency")
+
+
+def test_the_public_code_hands_up_what_was_kept_and_searches_below_the_root():
+    class Parser:
+        fingerprint = "by hand"
+        def parse(self, texts): return [EXAMPLE for _ in texts]
+    words = BM25(TREE)
+    def searched(**fields):
+        shape = dict(nodes="code", unary=False)
+        method = TreeRetriever(words, Parser(), "constituency", per_node=2, kept=1, rerank=reranker("bm25"), **shape, **fields)
+        tree = searched_tree(EXAMPLE, "constituency", 3, **method.shape)
+        return method.resolve(EXAMPLE.text, with_passages(tree, iter(words.search([p.text for p in tree.walk()], 2))), 1)
+    found, kept = searched(), searched(pooled="kept")
+    assert found.phrase.type == kept.phrase.type == "SBARQ"  # not Stanza's ROOT, which has the same words
+    assert {h.passage.id for c in kept.children for h in c.best} <= {h.passage.id for h in kept.pool}
+    assert len(kept.pool) <= 2 + len(kept.children) and len(kept.pool) <= len(found.pool)
 
 
 # real data

@@ -39,7 +39,8 @@ class Scripted(FakeChat):
     def reply(self, request, sample):
         phrase, final = request.inputs.get("phrase", ""), "Explanation: so it is.\nFINAL: Ada Vant"
         usual = dict(subquestions=f"response: What is {phrase}?; Who made {phrase}?", subquestions_ambiguous=f"response: Which {phrase}?",
-                     subanswers="Known.", answer=final, answer_ambiguous=f"{final} or Ida Roth")
+                     subanswers="Known.", answer=final, answer_ambiguous=f"{final} or Ida Roth", entity_answers="Both.",
+                     evidence_answer=f"{final} or Ida Roth", combined_answer="Ada Vant or Ida Roth, it seems.")
         return (usual | self.replies)[request.prompt.task]
 
 
@@ -109,15 +110,45 @@ def test_names_are_one_node():
         "Where/ADV/0/root is/AUX/1/cop the/DET/7/det Kansas/PROPN/5/compound City/PROPN/7/compound metropolitan/ADJ/7/amod "
         "area/NOUN/1/nsubj ?/PUNCT/1/punct",
     )
-    assert texts(phrase_tree(p, min_tokens=1)) == [text, "the Kansas City metropolitan area", "metropolitan"]
+    names = [text, "the Kansas City metropolitan area", "metropolitan"]
+    assert texts(phrase_tree(p, min_tokens=1, merged_relations="names")) == names
+    # a compound is a node of its own, as in the public code, which joins `flat` alone
+    assert texts(phrase_tree(p, min_tokens=2)) == [text, "the Kansas City metropolitan area", "Kansas City"]
+    flat = by_hand("Who was Ada Vant Roth?",
+                   "Who/PRON/0/root was/AUX/1/cop Ada/PROPN/1/nsubj Vant/PROPN/3/flat Roth/PROPN/3/flat ?/PUNCT/1/punct")
+    for merged, found in (("flat", ["Ada Vant Roth"]), ("none", ["Ada Vant Roth", "Vant", "Roth"])):
+        assert texts(phrase_tree(flat, min_tokens=1, merged_relations=merged))[1:] == found
 
 
 def test_the_public_codes_spans():
-    assert texts(phrase_tree(PARSES[BORN], nodes="code")) == [
-        BORN,
-        "director of Velmora or the author of Grey Harbour",
-        "author of Grey Harbour",
-    ]
+    code = dict(nodes="code", sentences="first", unary=False)
+    top = "Who was born first , the director of Velmora or the author of Grey Harbour"  # its words, one space apart, no question mark
+    assert texts(phrase_tree(PARSES[BORN], **code)) == [
+        top, "director of Velmora or the author of Grey Harbour", "author of Grey Harbour"]
+    found = list(phrase_tree(PARSES[BORN], "constituency", **code).walk())
+    assert [p.text for p in found[:2]] == [top + " ?"] * 2 and [p.type for p in found[:2]] == ["ROOT", "SBARQ"] and found[0].words == 16
+
+
+def test_the_public_code_leaves_out_what_hangs_below_a_skipped_node():
+    text = "because the old mill of Tarn burned, who paid?"
+    p = by_hand(
+        text,
+        "because/SCONJ/7/mark the/DET/4/det old/ADJ/4/amod mill/NOUN/7/nsubj of/ADP/6/case Tarn/PROPN/4/nmod burned/VERB/10/aux "
+        ",/PUNCT/7/punct who/PRON/10/nsubj paid/VERB/0/root ?/PUNCT/10/punct",
+    )
+    assert texts(phrase_tree(p, nodes="code")) == ["who paid"]
+    low = by_hand("Who lives in the mill that he built in Tarn?", "Who/PRON/2/nsubj lives/VERB/0/root in/ADP/5/case the/DET/5/det "
+                  "mill/NOUN/2/obl that/PRON/8/obj he/PRON/8/nsubj built/VERB/5/acl:relcl in/ADP/10/case Tarn/PROPN/8/obl ?/PUNCT/2/punct")
+    # a preposition of the head itself is left out, one further down is not
+    assert texts(phrase_tree(low, nodes="code")) == ["Who lives in the mill that he built in Tarn", "mill that he built in Tarn",
+                                                     "that he built in Tarn"]
+
+
+def test_the_public_code_parses_the_first_sentence():
+    both = Parse(BORN + " " + BORN, PARSES[BORN].sentences * 2)
+    assert texts(phrase_tree(both, nodes="code", sentences="first")) == texts(phrase_tree(PARSES[BORN], nodes="code"))
+    tree = phrase_tree(both, sentences="first")
+    assert tree.text == both.text and len(tree.children) == 1
 
 
 def test_several_sentences_have_one_root():
@@ -176,7 +207,7 @@ def test_merged_hits_are_in_rank_order_and_unique():
     assert [h.passage.id for h in merge_hits([[a, b], [c, a]])] == ["a", "c", "b"] and merge_hits([]) == []
 
 
-@pytest.mark.parametrize("selection, pick, used", [("rule", "5", 3), ("model", "3", 3), ("all", "5", 6)])
+@pytest.mark.parametrize("selection, pick, used", [("rule", "3", 3), ("model", "3", 3), ("all", "3", 6)])
 def test_who_keeps_the_queries(selection, pick, used):
     six = "response: " + "; ".join(f"Who is the {i} of Tarn?" for i in "abcdef")
     _, llm, shelf = ask(TreeRare(selection=selection), "Who?", replies=dict(subquestions=six))
@@ -198,6 +229,16 @@ def test_no_queries_leave_the_phrase_and_a_note():
     assert shelf.searches == [(["Who?"], 15)] and "no query" in prediction.trace.nodes[0].notes[-1]
     prediction, *_ = ask(TreeRare(), "Who?", replies=dict(subquestions="I can't."))
     assert any("response:" in n for n in prediction.trace.nodes[0].notes)
+
+
+@pytest.mark.parametrize("reply", [
+    "response: Who wrote it?; When?\n```", "```text\nresponse: Who wrote it?; When?\n```\nThese help to answer the main one.",
+    "#response: question1: Who wrote it?; **Question 2:** When?", "response: Who wrote it?; When? These cover both parts.",
+    "response:\n\n1. Who wrote it?\n\n2. When?\n\nThese cover both parts.",
+])
+def test_fences_prose_and_prefixes_are_no_queries(reply):
+    prediction, _, shelf = ask(TreeRare(selection="all"), "Who?", replies=dict(subquestions=reply))
+    assert shelf.searches == [(["Who wrote it?", "When?"], 15)]
 
 
 # --- traversal
@@ -244,16 +285,18 @@ def test_children_evidence_reaches_query_generation():
     context = {i["phrase"]: i["context"] for i in llm.inputs("subquestions")}
     assert context["of Grey Harbour"] == []
     assert context["the author of Grey Harbour"] == ["Known."]
-    assert context[BORN] == ["Known.", "Known."]
+    assert context[BORN] == ["Known.", "Known."] and "others" not in llm.inputs("subquestions")[0]
     _, llm, _ = ask(TreeRare(tree="constituency", handed_up="descendants"))
     context = {i["phrase"]: i["context"] for i in llm.inputs("subquestions")}
-    assert len(context[BORN]) == 5 and context[BORN][0] == "What is was born first?; Who made was born first?: Known."
+    assert context[BORN] == ["Known."] * 5
 
 
 def test_the_final_call_sees_all_evidence_from_the_leaves_up():
     _, llm, _ = ask(TreeRare())
     [final] = llm.inputs("answer")
-    assert final["documents"] == [f"{p}: Known." for p in reversed(texts(phrase_tree(PARSES[BORN])))] and final["question"] == BORN
+    assert final["documents"] == ["Known."] * 4 and final["question"] == BORN
+    [final] = ask(TreeRare(labelled=True))[1].inputs("answer")
+    assert final["documents"] == [f"{p}: Known." for p in reversed(texts(phrase_tree(PARSES[BORN])))]
 
 
 # --- switches
@@ -273,6 +316,67 @@ def test_the_final_call_sees_all_evidence_from_the_leaves_up():
 def test_a_switch_changes_just_its_calls(switches, tasks, searches):
     prediction, llm, shelf = ask(TreeRare(**switches))
     assert llm.tasks() == tasks and len(shelf.searches) == searches and prediction.answer == "Ada Vant"
+
+
+# --- the public code, billycrapediem/TreeRare@157c843
+
+CODE = TreeRare(**PUBLIC_CODE)
+LOW, MIDDLE = "author of Grey Harbour", "director of Velmora or the author of Grey Harbour"
+
+def test_the_public_codes_multi_hop_requests():
+    prediction, llm, shelf = ask(CODE, dataset="musique")
+    asked = llm.inputs("subquestions")
+    assert [i["phrase"] for i in asked] == [LOW, MIDDLE, "Who was born first , the director of Velmora or the " + LOW]
+    assert [i["context"] for i in asked] == [[], ["Known."], ["Known."] * 2]
+    assert [i["others"] for i in asked[:2]] == [[], [f"{LOW}: What is {LOW}?; Who made {LOW}?"]]  # of the children alone
+    assert all(k == 10 for _, k in shelf.searches)
+    read = llm.inputs("subanswers")[0]
+    assert [d.text for d in read["documents"]] == [f"About {q}" for q in read["questions"] for _ in "12"]  # query by query
+    [final] = llm.asked[-1:]
+    assert final.inputs["documents"] == ["Known."] * 3 and "as many answers as possible" in final.text and prediction.answer == "Ada Vant"
+    assert "at most three" in llm.asked[0].text and "the five questions" in llm.asked[0].text and "by yourself" in llm.asked[1].text
+
+
+def test_the_public_codes_asqa_requests():
+    prediction, llm, shelf = ask(CODE, dataset="asqa")
+    assert llm.tasks() == dict(subquestions_ambiguous=3, subanswers=3, evidence_answer=1, combined_answer=1)
+    assert [i["others"] for i in llm.inputs("subquestions_ambiguous")[:2]] == [[], [f"{LOW}: (none)"]]
+    final, combined = llm.asked[-2:]
+    assert "born first" not in final.text and set(final.inputs) == {"documents"}  # its prompt has no place for the question
+    assert combined.inputs["question"] == BORN and "FINAL: Ada Vant or Ida Roth" in combined.text
+    assert prediction.answer == "Ada Vant or Ida Roth, it seems." and {k for _, k in shelf.searches} == {10}
+    assert prediction.usage.critical_path == len(llm.asked) == max(r.remaining for r in llm.asked) + 1
+
+
+def test_the_public_codes_ambigdocs_requests():
+    prediction, llm, shelf = ask(CODE, dataset="ambigdocs")
+    assert llm.tasks() == dict(subquestions_ambiguous=4, entity_answers=4, answer_ambiguous=1)  # two words are a phrase: "Grey Harbour"
+    assert all(set(i) == {"question", "others"} for i in llm.inputs("subquestions_ambiguous"))  # neither the phrase nor evidence
+    assert {k for _, k in shelf.searches} == {5} and "seven" in llm.asked[0].text
+    assert all(i["question"] == BORN and "questions" not in i for i in llm.inputs("entity_answers"))
+    assert llm.asked[-1].inputs["documents"] == ["Both."] * 4 and prediction.answer == "Ada Vant or Ida Roth"
+    assert configure(TreeRare(), top_k_ambigdocs="5").top_k_ambigdocs == 5
+    assert configure(TreeRare(top_k_ambigdocs=5), top_k_ambigdocs="none").top_k_ambigdocs is None
+
+
+def test_the_public_code_is_named():
+    from treekit.papers.treerare import method, tree_retrieval
+    assert method.PUBLIC_CODE_AT == tree_retrieval.PUBLIC_CODE_AT == "billycrapediem/TreeRare@157c843"
+
+
+def test_a_wording_may_leave_out_how_many_are_asked_for(tmp_path):
+    from treekit.core.llm import load_prompts
+    from treekit.experiments.prompts import known_prompts
+    file = tmp_path / "printed.toml"
+    file.write_text('["treerare.subquestions"]\ntemplate = "$phrase in $question: at most 5, pick top 3. $context response: q1; ..."\n'
+                    '["treerare.subquestions_ambiguous"]\ntemplate = "$phrase $question $context $others pick top 5"\n')
+    prompts = load_prompts(file, known_prompts())
+    llm = Scripted()
+    asyncio.run(TreeRare()(Question("q", "", BORN), Kit(llm, Shelf(), Parser(), prompts=prompts)))
+    assert "pick top 3" in llm.asked[0].text and set(llm.asked[0].inputs) == {"phrase", "question", "context"}
+    file.write_text('["treerare.subquestions"]\ntemplate = "$phrase pick top 3 $context"\n')
+    with pytest.raises(UsageError, match="must have the slots context, phrase, question; it may have candidates, others, pick"):
+        load_prompts(file, known_prompts())
 
 
 def test_what_is_handed_up_without_a_module():
@@ -338,10 +442,11 @@ def test_calls_of_each_row_of_table_3(name, calls, searched):
     if "w/o SAG" in name:  # passages are handed on, uninterpreted
         assert "Known." not in str(record)
         assert record[-1][1].count("About") == len({line for line in record[-1][1].splitlines() if "About" in line})
-    if "w/o IR" in name: assert all("(none)" in text for kind, text in record if kind == "answers") and "About" not in str(record)
+    # nothing was searched, so no prompt speaks of documents
+    if "w/o IR" in name: assert not any("document" in text for kind, text in record if kind == "answers") and "About" not in str(record)
     if name == "IR Only": assert searches == [([BORN], 15)] and "About" in record[-1][1]
-    if name == "QG Only": assert all(f"What is {p}?" in record[-1][1] for p in PHRASES)
-    if name == "COT Only": assert "(none)" in record[-1][1] and "step by step" in record[-1][1]
+    if name == "QG Only": assert all(f"What is {p}?" in record[-1][1] for p in PHRASES) and "document" not in record[-1][1]
+    if name == "COT Only": assert not {"(none)", "document"} & set(record[-1][1].split()) and "step by step" in record[-1][1]
 
 
 def test_the_printed_rows_of_table_3_are_the_ablations():

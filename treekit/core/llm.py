@@ -93,6 +93,7 @@ class Prompt:
     format: Format  # what replies look like
     system: str = ""  # the system's message; may have slots too
     defaults: dict = field(default_factory=dict, compare=False)  # of slots, and of n, temperature, max_tokens, stop
+    optional: frozenset = frozenset()  # inputs that are given and that a wording may leave out, or put in
 
     def __post_init__(self):
         for text in (self.template, self.system):
@@ -114,6 +115,7 @@ class Prompt:
         given = self.defaults | {k: v for k, v in inputs.items() if k not in _PARAMETERS or v is not None}
         parameters = {k: given.pop(k, default) for k, default in _PARAMETERS.items()} | dict(remaining=remaining)
         parameters["stop"] = tuple(parameters["stop"])
+        given = {k: v for k, v in given.items() if k in self.slots or k not in self.optional}
         if lacking := self.slots - set(given): raise TypeError(f"prompt {self.name!r} needs {_listed(lacking)}")
         if extra := set(given) - self.slots:
             raise TypeError(f"prompt {self.name!r} has no slot {_listed(extra)}; it has {_listed(self.slots)}")
@@ -130,6 +132,13 @@ class Prompt:
         except ValueError as e: return Reply(self.format.fallback(text), str(e))
 
 # %% ../../nbs/02_core/02_llm.ipynb #3d5a6e4e
+def _check_slots(path, prompt, slots):
+    "A `UsageError` where a wording's slots aren't the prompt's; those that are optional may come or go."
+    needed = prompt.slots - prompt.optional
+    if needed <= slots <= prompt.slots | prompt.optional: return
+    may = f"; it may have {_listed(prompt.optional)}" if prompt.optional else ""
+    raise UsageError(f"{path.name}: prompt {prompt.name!r} must have the slots {_listed(needed)}{may}; it has {_listed(slots) or 'none'}")
+
 def load_prompts(
     path: Path | str,  # a TOML file: a table for each prompt, with `template` and/or `system`
     known: dict[str, Prompt],  # the prompts that may be reworded, by name: `treekit.experiments.prompts.known_prompts()`
@@ -148,9 +157,7 @@ def load_prompts(
             if not isinstance(value, str): raise UsageError(f"{path.name}: {name}: {key} should be text")
         try: reworded[name] = replace(original, **words)
         except ValueError as e: raise UsageError(f"{path.name}: {e}") from None
-        if reworded[name].slots != original.slots:
-            raise UsageError(f"{path.name}: prompt {name!r} must have the slots {_listed(original.slots)}; "
-                             f"it has {_listed(reworded[name].slots) or 'none'}")
+        _check_slots(path, original, reworded[name].slots)
     return reworded
 
 # %% ../../nbs/02_core/02_llm.ipynb #128e1c40

@@ -55,13 +55,29 @@ def _last_line(text):
 FINAL = Format(_parse_final, _last_line, lambda v: f"Explanation: {v['explanation']}\nFINAL: {v['answer']}")
 
 # %% ../../nbs/02_core/01_replies.ipynb #d7d1f802
-_NUMBER = re.compile(r"^(?:[-*•]\s+|(?:\(?|q)\d{1,2}[.):]\s+)+", re.I)
+_NUMBER = re.compile(r"^(?:[-*•]\s+|(?:\(?|q)\d{1,2}[.):]\s+|[*_]*(?:sub-?)?(?:question|query)[ \t]?\d{0,2}[ \t]?[*_]*[:：][*_]*\s*)+", re.I)
+_REMARK = re.compile(r"(?<=[?？])\s+(?=[A-Z][^?？]*[.!:]$)")  # where prose begins behind a question
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.M)
+
+def _asks(line): return any(piece.rstrip(" \t\"'”’*_`)").endswith(("?", "？")) for piece in [*line.split(";"), *_REMARK.split(line)])
+
+def _list_of(text):
+    "The lines of a list of questions: without code fences, and without the prose behind it."
+    text = _FENCE.sub("", text).strip()
+    lines = text.splitlines()
+    if not any(map(_asks, lines)):
+        first, *more = re.split(r"\n[ \t]*\n", text)
+        lines = [line for block in (first, *(b for b in more if _NUMBER.match(b.strip()))) for line in block.splitlines()]
+    else:
+        while not (_asks(lines[-1]) or _NUMBER.match(lines[-1].strip())): lines.pop()
+    return lines
 
 def _split(text):
     "The questions in a text, one behind each semicolon or line break, without their numbers."
     found = {}  # by their words, so that a repetition in other case is dropped
-    for piece in re.split(r"[;\n]", text):
-        question = " ".join(_plain(_NUMBER.sub("", piece.strip())).split())
+    for piece in ";".join(_list_of(text)).split(";"):
+        piece = _REMARK.split(_NUMBER.sub("", piece.strip()))[0]
+        question = " ".join(_plain(piece.strip("` ")).split())
         if question: found.setdefault(question.lower(), question)
     return list(found.values())
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['UNKNOWN', 'HANDLERS', 'remembered', 'answer', 'namesakes', 'answer_ambiguous', 'as_question', 'subquestions',
-           'subquestions_ambiguous', 'subanswers']
+           'subquestions_ambiguous', 'subanswers', 'entity_answers', 'evidence_answer', 'combined_answer']
 
 # %% ../../nbs/08_offline/04_tasks.ipynb #d9cd116b
 import functools, re
@@ -140,12 +140,12 @@ def _bare(phrase):
 # %% ../../nbs/08_offline/04_tasks.ipynb #cacd42f9
 def subquestions_ambiguous(
     question: str,
-    phrase: str,
+    phrase: str = "",  # none: the question itself
     context=(),
     **others,
 ) -> list[str]:  # at most 5
     "As `subquestions`, and one for each namesake that the evidence has brought up."
-    ps = pages(context)
+    ps, phrase = pages(context), phrase or question
     names = [p.title for p in ps if p.title != p.core and any(within(p.name, f" {norm(t)} ") for t in (question, phrase))]
     chain = relations(question)
     each = [ASKS[chain[0]].format(n) if chain else f"What is {n}?" for n in dict.fromkeys(names)]
@@ -196,8 +196,24 @@ def _shared(a, f):
     "The share of a question's content words that a sentence and its title have."
     return len(a.content & (f.page.sentences[f.sentence].stems | f.page.stems)) / max(1, len(a.content))
 
+# %% ../../nbs/08_offline/04_tasks.ipynb #b17f825a
+def entity_answers(question: str, documents=(), **others) -> str:
+    "The answers of a question for every entity that its name could mean, as a paragraph."
+    return answer_ambiguous(question, documents)["answer"]
+
+def evidence_answer(documents=(), **others) -> dict:  # answer, explanation
+    "What the documents say, from somebody who wasn't told the question: all of it."
+    said = [d if isinstance(d, str) else d.text for d in documents]
+    told = " ".join(dict.fromkeys(d.strip() for d in said if d.strip() and d.strip() != NOTHING))
+    return dict(answer=told, explanation="What the documents say.") if told else dict(UNKNOWN)
+
+def combined_answer(answer: str, **others) -> str:
+    "One paragraph of a reply: what stands behind its last `FINAL:`."
+    return " ".join(answer.rsplit("FINAL:", 1)[-1].split()) or answer
+
 # %% ../../nbs/08_offline/04_tasks.ipynb #bf58cd7c
 HANDLERS = {  # task -> function of the prompt's inputs
     "answer": answer, "answer_ambiguous": answer_ambiguous, "subquestions": subquestions,
     "subquestions_ambiguous": subquestions_ambiguous, "subanswers": subanswers,
+    "entity_answers": entity_answers, "evidence_answer": evidence_answer, "combined_answer": combined_answer,
 }
