@@ -7,12 +7,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from planning import BY_QUESTION, EXAMPLES, Replies, Shelf, planner
-from treekit.config import UsageError, load_profile
+from treekit.config import UsageError, load_profile, profile_names
 from treekit.core.types import Question
 from treekit.experiments.provide import Lazy
 from treekit.core.llm import CallFailed
 from treekit.core.openai_chat import OpenAIChat
-from treekit.core.method import Kit
+from treekit.core.method import Kit, Trace, Usage
 from treekit.papers.toq.planner import (
     EVALUATION,
     PROMPTS,
@@ -20,13 +20,17 @@ from treekit.papers.toq.planner import (
     SPAN,
     final_evaluation,
     language,
+    mean_score,
     printed_scores,
     read_evaluation,
     read_questions,
     read_span,
 )
 from treekit.papers.toq.baselines import BASELINES
+from treekit.experiments.results import Results, Row
 from treekit.experiments.run import run
+from treekit.experiments.toq import PRINTED_AS, judge_agreement, question_note, questions_of, setting
+from treekit.figures.verdicts import published
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
 from treekit.papers.toq.method import METHODS, TreeOfQuestion, fill, outcome, planned
@@ -198,10 +202,11 @@ def graded(*grades):
 
 
 def test_the_best_response_so_far_counts_until_one_is_valid():
-    p, _ = ask("Root?", graded((5, 50, False), (4, 40, False), (6, 30, False), (3, 20, True)))
+    mean = TreeOfQuestion(overall="mean")
+    p, _ = ask("Root?", graded((5, 50, False), (4, 40, False), (6, 30, False), (3, 20, True)), mean)
     assert [(l["of"], l["evaluation"]["overall_assessment"]) for l in levels(p.trace)] == [(1, 5.0), (1, 5.0), (1, 5.0), (4, 2.5)]
     assert printed_scores(final_evaluation(p.trace))["R.Val"] == 100
-    p, _ = ask("Root?", graded((5, 50, False), (5, 50, False), (4, 70, False), (3, 20, False)))
+    p, _ = ask("Root?", graded((5, 50, False), (5, 50, False), (4, 70, False), (3, 20, False)), mean)
     assert [l["of"] for l in levels(p.trace)] == [1, 2, 3, 3]  # of equals the later one, which knows more
     assert [r["level"] for r in p.trace.roots[0].data["responses"]] == [1, 2, 3, 4]
     assert printed_scores(final_evaluation(p.trace)) == {"S.Coh": 4, "Ans": 70, "O.Ass": 5.5, "R.Val": 0}
@@ -209,12 +214,12 @@ def test_the_best_response_so_far_counts_until_one_is_valid():
 
 def test_both_readings_of_the_overall_score_and_of_positive():
     grades = graded((9, 40, False), (9, 40, False))
-    p, _ = ask("Root?", grades, TreeOfQuestion(positive="overall", threshold=6.5))
+    p, _ = ask("Root?", grades, TreeOfQuestion(overall="mean", positive="overall", threshold=6.5))
     assert len(levels(p.trace)) == 1
     assert final_evaluation(p.trace)["overall_assessment"] == 6.5
     assert final_evaluation(p.trace)["overall_said"] == 8
     assert printed_scores(final_evaluation(p.trace))["R.Val"] == 0
-    p, _ = ask("Root?", graded((9, 40, True)), TreeOfQuestion(overall="model"))
+    p, _ = ask("Root?", graded((9, 40, True)))  # the default: the model's own, as printed
     assert final_evaluation(p.trace)["overall_assessment"] == final_evaluation(p.trace)["overall_said"] == 8
 
 
@@ -726,3 +731,37 @@ def test_a_korean_question_at_the_command_line(tmp_path, monkeypatch):
         assert {"question", "response", "evaluation"} <= {n["kind"] for n in got["trace"]["nodes"]} and got["answer"]
         if name == "toq":
             assert "1902년 5월 3일" in got["answer"] and kinds <= {n["kind"] for n in got["trace"]["nodes"]}
+
+
+@pytest.mark.parametrize("profile", profile_names())
+def test_every_profile_has_questions_for_toqs_artefacts(profile):
+    "The hub has none of them: the world's take their place, unless --data names a source; the caption says so."
+    for name in PRINTED_AS:
+        P = setting(profile, 2, {})
+        questions, passages = questions_of(P, name)
+        assert len(questions[name]) == 2 and passages is None
+        assert "fictional world" in question_note(P, questions) and PRINTED_AS[name] in question_note(P, questions)
+    assert setting(profile, None, {}).n is None
+    assert setting(profile, 2, {}, data="hub").data == setting(profile, 2, dict(data="hub")).data == "hub"
+    with pytest.raises(UsageError, match="has no 'komultihop'"): questions_of(setting(profile, 2, {}, data="hub"), "komultihop")
+
+
+def test_printed_assessments_are_the_models_own():
+    "None of the ten printed rows is the mean of Sec. 3.4: the model's own number is the default, and the mean a reading."
+    for table in ("table2", "table3"):
+        cells = {(r["method"], r["metric"]): r["value"] for r in published("toq", table)}
+        for m in {m for m, _ in cells}:
+            mean = mean_score(dict(semantic_coherence=cells[m, "S.Coh"], answerability=cells[m, "Ans"]))
+            assert abs(mean - cells[m, "O.Ass"]) > 0.011
+    assert {m.overall for m in METHODS.values() if hasattr(m, "overall")} == {"model"}
+    for lang in ("ko", "en"): assert '"answerability": 95, "overall_assessment": 9.5' in PROMPTS["evaluate", lang].template
+
+
+def test_the_judge_and_the_plain_rule_are_counted_against_gold():
+    def row(answer, valid, golds=("Orn",)):
+        trace = Trace()
+        data = dict(semantic_coherence=5, answerability=50, overall_assessment=5, response_validity=valid)
+        trace.add("evaluation", "", **data)
+        return Row("m", "d", Question(answer, "d", "?", answers=golds), answer, "", Usage(), load=lambda: trace)
+    known = [row("It is Orn.", True), row("It is Essel.", True), row("It cannot be determined.", False), row("Orn it is.", False)]
+    assert judge_agreement(Results([*known, row("no gold", True, ())])) == [dict(dataset="d", n=4, judge=0.5) | {"plain rule": 0.75}]

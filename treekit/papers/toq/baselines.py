@@ -51,7 +51,7 @@ Thoughts:""", table=THOUGHT_QUERIES)
 class ChainOfThought:
     "A thought, a query, one retrieval (Sec. 4.3)."
     top_k: int = 3  # App. E
-    overall: Literal["mean", "model"] = "mean"
+    overall: Literal["model", "mean"] = "model"  # as `TreeOfQuestion`'s
 
     def __post_init__(self): check_fields(self, RANGES)
 
@@ -128,7 +128,7 @@ class PreviousContext(IRCoT):
     "A chain of thought whose last sentence is the next query (Sec. 4.3)."
     top_k: int = 3  # App. E
     rounds: int = 4  # sentences at most
-    overall: Literal["mean", "model"] = "mean"
+    overall: Literal["model", "mean"] = "model"  # as `TreeOfQuestion`'s
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "A call for each sentence, and two. `UsageError` for an empty question."
@@ -143,7 +143,7 @@ class PreviousContext(IRCoT):
 class FollowUp(SelfAsk):
     "Follow-up questions, each searched for and answered (Sec. 4.3)."
     top_k: int = 3  # App. E
-    overall: Literal["mean", "model"] = "mean"
+    overall: Literal["model", "mean"] = "model"  # as `TreeOfQuestion`'s
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Two calls for each follow-up, one to end them, and two. `UsageError` for an empty question."

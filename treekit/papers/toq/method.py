@@ -278,7 +278,7 @@ class TreeOfQuestion:
     levels: int = 4  # at most (Sec. 4.4); 1: Direct Generation
     top_k: int = 3  # documents per query (App. E)
     exemplars: int = 2  # $k$ of the Query Generator (Sec. 3.3); not stated, B.3 prints two
-    overall: Literal["mean", "model"] = "mean"  # the overall assessment: as Sec. 3.4 defines it, or as the model says it
+    overall: Literal["model", "mean"] = "model"  # the overall assessment: as the model says it, which is what is printed, or by Sec. 3.4
     positive: Literal["validity", "overall"] = "validity"  # what ends a node (line 10): the model's validity, or the overall assessment
     threshold: float = VALID_FROM  # of the overall assessment, if that decides
     max_subquestions: int = 8  # of one node; further ones are cut

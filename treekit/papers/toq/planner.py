@@ -309,7 +309,7 @@ in_both("evaluate", "evaluate_response", EVALUATION, """\
 예시:
 질문: 등산화는 왜 반 치수 크게 신나요?
 요약: [등산화 치수]: 내려올 때 발이 앞으로 밀리고 두꺼운 양말을 신기 때문에 등산화는 평소보다 반 치수 크게 신습니다. ...
-{"semantic_coherence": 9, "answerability": 95, "overall_assessment": 9.25, "response_validity": true}
+{"semantic_coherence": 9, "answerability": 95, "overall_assessment": 9.5, "response_validity": true}
 
 질문: $question
 요약: $response
@@ -326,7 +326,7 @@ Example:
 Question: Why are hiking boots worn half a size larger?
 Summary: [Size of hiking boots]: They are worn half a size larger than usual, because the foot slides forward \
 on the way down and the socks are thick. ...
-{"semantic_coherence": 9, "answerability": 95, "overall_assessment": 9.25, "response_validity": true}
+{"semantic_coherence": 9, "answerability": 95, "overall_assessment": 9.5, "response_validity": true}
 
 Question: $question
 Summary: $response
@@ -380,7 +380,7 @@ async def evaluate(
     R: str,  # the response
     node: Node,  # gets `evaluation`
     lang: str = "ko",
-    overall: str = "mean",  # recomputed as Sec. 3.4 has it; "model": as the model says
+    overall: str = "model",  # the model's own number, as printed; "mean": recomputed as Sec. 3.4 has it
     **asking,
 ) -> dict:  # semantic_coherence, answerability, overall_assessment, response_validity, overall_said
     "The Query Evaluator (Sec. 3.4)."
