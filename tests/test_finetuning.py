@@ -1,5 +1,5 @@
 "Fine-tuning at the pinned versions, and the router's samples and scores. Each training here takes a second or two."
-import math, os, signal, subprocess, sys, time
+import json, math, os, signal, subprocess, sys, time
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from treekit.training.sft import (
     trainable,
 )
 from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
-from treekit.training.router_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split
+from treekit.training.router_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split, views
 from treekit.papers.rdr2.router import FORMATS, RST, light_nodes
 from treekit.world.generate import World
 
@@ -310,7 +310,62 @@ def test_curation_leaves_out_what_it_cannot_read():
     from treekit.core.types import Question
     found = [(Question(f"q{k}", "asqa", "When?", ("1883",)), view().rst) for k in range(4)]
     samples, left = asyncio.run(curated(found, Scripted()))
-    assert [s.behaviours for s in samples] == [(("ANSWER", 2), ("EXPAND", 4)), ()] and left == dict(unread=1, misplaced=1)
+    assert [s.behaviours for s in samples] == [(("ANSWER", 2), ("EXPAND", 4)), ()] and left == dict(failed=0, unread=1, misplaced=1)
+
+
+def test_a_failed_call_costs_the_other_views_nothing():
+    import asyncio
+    from fakes import FakeChat
+    from treekit.core.llm import CallFailed, Completion
+    from treekit.core.types import Question
+    class Sick(FakeChat):
+        every, count = 7, 0
+        def reply(self, request, i):
+            self.count += 1
+            if self.count % self.every == 0: raise CallFailed("server", "it broke", "go on later")
+            return Completion("Cannot answer")
+    found = [(Question(f"q{k}", "asqa", "When?", ("1883",)), view().rst) for k in range(70)]
+    samples, left = asyncio.run(curated(found, Sick(), at_once=20))
+    assert len(samples) + left["failed"] == 70 and left["failed"] == 10 and left["unread"] == 0
+    dead = Sick()
+    dead.every = 1
+    with pytest.raises(CallFailed, match="it broke"): asyncio.run(curated(found, dead, at_once=20))
+    assert len(dead.asked) == 20  # nobody answers: the other 50 aren't asked
+
+
+def test_samples_that_are_too_long_are_left_out_and_said(tmp_path, capsys):
+    from treekit.training.router import short_enough
+    data = encode(TOKENIZER, [TrainingExample(f"s{n}", "x " * 4 * n, "y") for n in range(1, 6)], math.inf)
+    kept = short_enough(data, len(data[2].tokens), tmp_path / "router")
+    assert [e.id for e in kept] == ["s1", "s2", "s3"] and "left out: 2 of 5 samples" in capsys.readouterr().out
+    assert [i for i, _ in json.loads((tmp_path / "router" / "left_out.json").read_text())["samples"]] == ["s4", "s5"]
+    with pytest.raises(UsageError, match="raise max_tokens"): short_enough(data, 1, tmp_path)
+
+
+def test_an_expansion_is_expelled_below_which_a_subsection_shows_text():
+    from treekit.corpora.documents import from_text
+    tree = from_text("0: Mole\n\t1: ==History==\n\t\t2: ===Later===\n\t\t\t3: It was moved.\n\t4: ==Names==\n\t\t5: Moles have many.")
+    said = {h: judged(RST(tree, (3,)), f"[EXPAND] {h}: x") for h in (0, 1, 2, 4)}
+    assert {h: (o["expelled"], o["EXPAND"]) for h, o in said.items()} == {0: (1, set()), 1: (1, set()), 2: (1, set()), 4: (0, {4})}
+
+
+def test_a_view_is_made_for_each_passage():
+    "As the public code curates (struct_curation.py without --group_passages), and as RDR2 routes."
+    from treekit.corpora.documents import grown
+    from treekit.corpora.lookup import Documents
+    from treekit.core.types import Passage, Question
+    from treekit.papers.rdr2.method import RDR2
+    from treekit.retrieval.bm25 import Hit
+    from treekit.training.router import PRESETS
+    rows = [(1, "structure", "History"), (2, "content", "A dam of 1883."), (1, "structure", "Names"), (2, "content", "Moles have many.")]
+    tree = grown("Mole", rows, "m")
+    class Shelf:
+        def search(self, queries, k): return [[Hit(Passage(str(i), "Mole", tree[i].text), 1.0, i) for i in (2, 4, 2)] for _ in queries]
+    shelf, asked = Shelf(), [Question("q", "asqa", "When?")]
+    def lit(**per): return [rst.lit for _, rst in views(asked, shelf, Documents([tree]), **per)]
+    content = tuple(n.id for n in tree.nodes if n.type == "content")
+    assert lit() == [(i,) for i in content] and lit(per="document") == [content]
+    assert RDR2().views == PRESETS["tiny"].views == "passage"
 
 
 # ---- the five rows of Table 4, in miniature ----
@@ -346,7 +401,7 @@ def test_a_router_is_trained_kept_and_serves(monkeypatch, tmp_path):
         s = t.tiny_samples()["test"][0]
         monkeypatch.setattr(t, "generate", lambda *_: ["<answer>2: other words</answer>\n<expand>77: nothing</expand>"])
         reply = asyncio.run(
-            router.complete(ROUTE["enclose"](question=s.question, document="0: T\n\t1: ==H==\n\t\t2: The words of this line"))
+            router.complete(ROUTE["tag"](question=s.question, document="0: T\n\t1: ==H==\n\t\t2: The words of this line"))
         )[0].text
         assert reply == "[ANSWER] 2: The words of this line\n[EXPAND] 77: nothing"
     finally: t.tiny_samples.cache_clear()

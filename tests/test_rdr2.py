@@ -17,11 +17,13 @@ from treekit.core.openai_chat import OpenAIChat
 from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, SERVED, Served
 from treekit.core.method import Kit, configure
 from treekit.corpora.lookup import Documents
-from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, RDR2, TOP_K, grouped
-from treekit.papers.rdr2.readers import Reader
+from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, PUBLIC_CODE, RDR2, TOP_K, grouped
+from treekit.papers.rdr2.readers import READ, Reader
 from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
+from treekit.training.router import ROUTER, SETTINGS
 from treekit.papers.rdr2.router import (
+    CODE,
     COUNTED,
     CURATED,
     EXPELLED,
@@ -146,12 +148,12 @@ TITAN = grown(
 def the_router(document):
     "What Table 12's router says to each subtree."
     shown = {int(m) for m in re.findall(r"^\t*(\d+): (?!=)", document, re.M)}
-    if "Titan (roller" in document.split("\n")[0]: return "<answer>2: Titan is a coaster of steel</answer>"
-    if 18 in shown: return "<expand>1: ==Introduction==</expand>"
+    if "Titan (roller" in document.split("\n")[0]: return "[ANSWER] 2: Titan is a coaster of steel"
+    if 18 in shown: return "[EXPAND] 1: ==Introduction=="
     if {2, 3} <= shown: return "Cannot answer"
-    if 20 in shown: return "<answer>20: In the new century</answer>\n<expand>41: ===Records===</expand>"
+    if 20 in shown: return "[ANSWER] 20: In the new century\n[EXPAND] 41: ===Records==="
     assert {42, 43, 44, 45} <= shown
-    return "<answer>42: * Tallest coaster: Titan</answer>\n<answer>45: * Tallest swing ride</answer>"
+    return "[ANSWER] 42: * Tallest coaster: Titan\n[ANSWER] 45: * Tallest swing ride"
 
 
 def test_the_case_study_in_its_order():
@@ -191,7 +193,12 @@ def test_the_case_study_in_its_order():
         "Records ▸ [ANSWER] 42 [ANSWER] 45",
     ]
     assert p.trace.children(p.trace.nodes[0])[0].data["answers"] == [20, 42, 45]  # Routing passages: 19, 41, 44
-    assert routed(p) == ["\n".join(park[i].text for i in (20, 42, 45)), TITAN[2 - 1].text]
+    above = ["==History==", "===2000s===", park[20].text]
+    above += ["==Firsts, bests, and other records==", "===Records===", park[42].text, park[45].text]
+    assert routed(p) == ["\n".join(above), f"==Introduction==\n{TITAN[1].text}"]
+    assert f"## Paragraph\n{park.title}\n" + "\n".join(above) + f"\n\n{TITAN.title}\n==Intro" in router.read[0].text  # line by line
+    printed = ask(RDR2(headings=False), Router(the_router), [park, TITAN], *chunks)
+    assert routed(printed) == ["\n".join(park[i].text for i in (20, 42, 45)), TITAN[1].text]  # as Table 11 prints it
     assert (p.usage.calls, p.usage.critical_path) == (6, 3)  # three subtrees at once, two expansions at once, the reader
     for i in park.headings: assert all(f"{i}: " in seen for seen in router.seen if seen.startswith("0: Six"))  # all structure nodes stay
     assert router.read[0].inputs["documents"][0].title == "Six Flags Over Texas" and "19:" not in router.read[0].text
@@ -201,18 +208,8 @@ def test_the_case_study_in_its_order():
 
 def test_the_case_in_the_other_format_and_by_another_model():
     "The router is another model than the reader, and is asked for the routing alone."
-    reader, router = (
-        Router(None),
-        Router(
-            lambda d: (
-                the_router(d)
-                .replace("<answer>", "[ANSWER] ")
-                .replace("<expand>", "[EXPAND] ")
-                .replace("</answer>", "")
-                .replace("</expand>", "")
-            )
-        ),
-    )
+    def enclosed(document): return re.sub(r"\[(\w+)\] (.*)", lambda m: f"<{m[1].lower()}>{m[2]}</{m[1].lower()}>", the_router(document))
+    reader, router = Router(None), Router(enclosed)
     kit = Kit(
         reader,
         Shelf(Passage("2", "Six Flags Over Texas", "the Titan became the park's tallest coaster in 2001")),
@@ -222,7 +219,8 @@ def test_the_case_in_the_other_format_and_by_another_model():
     p = asyncio.run(RDR2(format="enclose")(Question("q", "asqa", "Tallest ride?"), kit))
     assert p.trace.nodes[1].data["answers"] == [20, 42, 45]
     assert (len(router.seen), len(router.read), len(reader.seen), len(reader.read)) == (2, 0, 0, 1)
-    assert "[ANSWER]" in kit.prompts.get("rdr2.route_enclose", ROUTE["enclose"]).template and "<answer>" in ROUTE["tag"].template
+    assert "<expand>15: ==A heading==</expand>" in ROUTE["enclose"].template and "[EXPAND] 15: ==A heading==" in ROUTE["tag"].template
+    assert RDR2().format == SETTINGS[ROUTER].format == "tag"  # App. A.2, as C.2, Table 12 and the public code write it
 
 
 # --- Algorithm 1, against another way to say it
@@ -518,9 +516,9 @@ def test_the_town_is_what_the_cases_say():
     ("[EXPAND] 0: Tarn", [], [1], dict(introduction=1)),
     ("[ANSWER] 4: It was founded\n[ANSWER] 4", [4], [], dict(repeated=1)),
     ("[EXPAND] 7 [EXPAND] 7: Sights", [], [7], dict(repeated=1)),
-    ("[ANSWER] 4\nCannot answer", [4], [], dict(contradicted=1)),
-    ("Cannot answer. [EXPAND] 7", [], [7], dict(contradicted=1)),
-    ("[REFUSE]\n[ANSWER] 4", [4], [], dict(contradicted=1)),
+    ("[ANSWER] 4\nCannot answer", [], [], dict(contradicted=1)),
+    ("Cannot answer. [EXPAND] 7", [], [], dict(contradicted=1)),
+    ("[REFUSE]\n[ANSWER] 4", [], [], dict(contradicted=1)),
     ("Cannot answer", [], [], {}),
     ("The document CANNOT ANSWER the question.", [], [], {}),
     ("It was founded in 1204.", [], [], dict(collapsed=1, unread=1)),
@@ -553,11 +551,12 @@ def test_bad_output(output, answers, opened, expected):
 @pytest.mark.parametrize("reading", ["paper", "code"])
 def test_endless_expansion_ends(output, limit, reading):
     "A router that always says the same: no heading is unfolded twice, and no more of them than the limit."
+    if reading == "code": output = re.sub(r"\[EXPAND\] (\d+)(?!\d|:)", r"\n[EXPAND] \1: x", output)  # the one form that it reads
     p = ask(RDR2(iterations=limit, reading=reading), Router(lambda d: output), [TOWN], CHUNK)
     headings = [n.data["heading"] for n in routings(p)[1:]]
     assert len(headings) == len(set(headings)) <= limit and p.usage.calls == 2 + len(headings)
     if limit == 5 and reading == "paper": assert counts(p).get("seen", 0) + counts(p).get("open", 0) >= 1
-    if limit == 0: assert counts(p)["limit"] >= 1
+    if limit == 0: assert counts(p).get("limit", 0) + counts(p).get("open", 0) + counts(p).get("seen", 0) >= 1
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -617,15 +616,10 @@ def test_what_is_rendered_is_parsed(name, seed):
 
 # --- where the readings differ, and what is a fault
 
-def test_the_code_voids_and_the_paper_keeps():
-    for reading, kept in (("paper", [4]), ("code", [])):
-        p = ask(
-            RDR2(reading=reading),
-            Router(lambda d: "[ANSWER] 3: It was founded\nCannot answer" if reading == "code" else "[ANSWER] 4\nCannot answer"),
-            [tree_without(TOWN)],
-            CHUNK,
-        )
-        assert routings(p)[0].data["answers"] == kept and counts(p)["contradicted"] == 1
+@pytest.mark.parametrize("reading", ["paper", "code"])
+def test_a_refusal_beside_behaviours_voids_them(reading):
+    p = ask(RDR2(reading=reading), Router(lambda d: "[ANSWER] 3: It was founded\nCannot answer"), [tree_without(TOWN)], CHUNK)
+    assert routings(p)[0].data["answers"] == [] and counts(p)["all_refused"] == 1 and routed(p) == []
 
 
 def tree_without(tree):
@@ -635,36 +629,95 @@ def tree_without(tree):
 
 def test_routed_passages_with_and_without_headings():
     bare = tree_without(TOWN)  # 0 Tarn (1), 2 History (3; 4 War (5)), 6 Sights (7, 8), 9 People (10 Painters (11))
-    says = lambda d: "[ANSWER] 5: It burned" if "It burned" in d else "[EXPAND] 4"
-    assert routed(ask(RDR2(reading="code"), Router(says), [bare], CHUNK)) == ["History\nWar\nIt burned down in 1658."]
-    assert routed(ask(RDR2(), Router(lambda d: "[ANSWER] 6: It burned" if "It burned" in d else "[EXPAND] 5"), [bare], CHUNK)) == [
-        "It burned down in 1658."
-    ]
+    says = lambda d: "[ANSWER] 5: It burned" if "It burned" in d else "[EXPAND] 4: ===War==="
+    assert routed(ask(PUBLIC_CODE, Router(says), [bare], CHUNK)) == ["==History==\n===War===\nIt burned down in 1658."]
+    says = lambda d: "[ANSWER] 6: It burned" if "It burned" in d else "[EXPAND] 5"
+    assert routed(ask(RDR2(), Router(says), [bare], CHUNK)) == ["==History==\n===War===\nIt burned down in 1658."]
+    assert routed(ask(RDR2(headings=False), Router(says), [bare], CHUNK)) == ["It burned down in 1658."]
     lists = grown(
         "List",
         [(1, "content", "The owners were:"), (2, "content", "* Ada Roth of Ribe, a widow"), (2, "content", "* Otto Venn of Tarn, a smith")],
         "l",
     )
-    for reading, text in (("paper", "* Otto Venn of Tarn, a smith"), ("code", "The owners were:\n* Otto Venn of Tarn, a smith")):
-        p = ask(
-            RDR2(reading=reading),
-            Router(lambda d: "[ANSWER] " + re.search(r"(\d+): \* Otto", d)[1]),
-            [lists],
-            Passage("1", "List", "Otto Venn of Tarn, a smith"),
-        )
-        assert routed(p) == [text]
+    says = lambda d: "[ANSWER] " + re.search(r"(\d+: \* Otto)", d)[1]
+    for method, text in (
+        (RDR2(headings=False), "* Otto Venn of Tarn, a smith"),
+        (RDR2(), "==Introduction==\nThe owners were:\n* Otto Venn of Tarn, a smith"),
+        (PUBLIC_CODE, "The owners were:\n* Otto Venn of Tarn, a smith"),
+    ):
+        p = ask(method, router := Router(says), [lists], Passage("1", "List", "Otto Venn of Tarn, a smith"))
+        assert routed(p) == [text] and f"## Paragraph\nList\n{text}\n\n## Question" in router.read[0].text
 
 
-def test_an_introduction_can_be_reached_in_both_readings():
+def test_an_introduction_can_be_reached_in_the_papers_reading_alone():
     "The public code never gets there once anything is visible; how often that would have mattered is counted."
-    for reading, line in (("paper", "[EXPAND] 1: Introduction"), ("code", "[EXPAND] 0: Tarn")):
-        p = ask(
-            RDR2(reading=reading),
-            Router(lambda d: "[ANSWER] " + re.search(r"(\d+): Tarn is", d)[1] if "Tarn is a town" in d else line),
-            [tree_without(TOWN)],
-            CHUNK,
-        )
-        assert counts(p)["introduction"] == 1 and routed(p) == ["Tarn is a town on a river with a harbour."]
+    for method, line in ((RDR2(), "[EXPAND] 1: Introduction"), (PUBLIC_CODE, "[EXPAND] 0: Tarn")):
+        says = lambda d: "[ANSWER] " + re.search(r"(\d+: Tarn is)", d)[1] if "Tarn is a town" in d else line
+        p = ask(method, Router(says), [tree_without(TOWN)], CHUNK)
+        if method == PUBLIC_CODE: assert (routed(p), counts(p)["open"]) == ([], 1)
+        else: assert (routed(p), counts(p)["introduction"]) == (["==Introduction==\nTarn is a town on a river with a harbour."], 1)
+
+
+def the_public_code(tree, places, says, limit):
+    "The public code's loop, told again from its pipeline_inference.py: views, one set, one heading at a time. Answers; headings in order."
+    def read(rst):
+        text = says(rst.text)
+        if "cannot answer" in text.lower(): return [], []
+        answers, expands = [], []
+        for line in text.splitlines():
+            if not (m := re.match(r"^\[([A-Za-z]+)\]\s*(\d+)\s*:\s*(.*)$", line.strip())): continue
+            tag, id = m[1].lower(), int(m[2])
+            if id not in {*tree.headings, *rst.lit}: continue
+            if tag == "expand" and tree[id].type == "structure" and not {*tree.descendants(id)} & {*rst.lit}: expands.append(id)
+            if tag == "answer" and tree[id].type == "content": answers.append(id)
+        return answers, sorted(expands)
+    views = list({light_nodes(tree, nodes).lit: light_nodes(tree, nodes) for nodes in places}.values())
+    seen, waiting, answers, opened = {i for nodes in places for i in nodes if tree[i].type == "content"}, set(), set(), []
+    def take(rst):
+        found, expands = read(rst)
+        answers.update(found)
+        for h in expands:
+            if not {*tree.descendants(h)} & seen: waiting.add(h)
+    for view in views: take(view)
+    for _ in range(limit):
+        if not waiting: break
+        heading = waiting.pop()
+        own = [i for i in tree[heading].children if tree[i].type == "content"]
+        if not own: continue
+        opened.append(heading)
+        seen.update(own)
+        take(light_nodes(tree, own))
+    return sorted(answers), opened
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_public_code_as_it_is_told_again(seed):
+    draw = random.Random(f"code {seed}")
+    tree = some_tree(draw, "Page", "p")
+    content = [n for n in tree.nodes if n.type == "content"]
+    if not content: pytest.skip("no text in this tree")
+    passages = [Passage(f"{n.id}", tree.title, n.text) for n in draw.sample(content, min(3, len(content)))]
+    def says(document):
+        lines = []
+        for i in range(draw_of(document).randint(0, 8)):
+            own = random.Random(f"{seed} {document} {i}")
+            tag, id = own.choice(["ANSWER", "EXPAND", "EXPAND", "Expand", "SKIP"]), own.randrange(len(tree) + 2)
+            lines.append(own.choice([f"[{tag}] {id}: words of any node", f"[{tag}]{id}:", f"[{tag}] {id}", f"<expand>{id}: x</expand>"]))
+        return "\n".join(lines + ["Cannot answer"] * (draw_of(document).random() < 0.1)) or "nothing"
+    def draw_of(document): return random.Random(f"{seed} {document}")
+    limit = draw.randint(0, 6)
+    p = ask(replace(PUBLIC_CODE, iterations=limit), Router(says), [tree], *passages)
+    [group], _ = grouped(hits(*passages), Documents([tree]), "code")
+    answers, opened = the_public_code(tree, [nodes for nodes, _ in group.places], says, limit)
+    [document] = [n for n in p.trace.nodes if n.kind == "document"]
+    assert (document.data["answers"], [n.data["heading"] for n in routings(p) if n.data["heading"] is not None]) == (answers, opened)
+
+
+def test_the_public_code_is_named_and_has_no_fallback():
+    assert CODE.startswith("XuLingnan/RDR2@") and PUBLIC_CODE == RDR2(reading="code", longest=None) and not PUBLIC_CODE.fallback
+    for method in (RDR2(), PUBLIC_CODE):
+        p = ask(method, router := Router(lambda d: "Cannot answer"), [tree_without(TOWN)], CHUNK)
+        assert routed(p) == [] and "## Paragraph\n\n\n## Question" in router.read[0].text  # an empty section, as in the code
 
 
 def test_the_code_matches_headings_too():
@@ -711,11 +764,14 @@ def test_what_was_seen_and_what_was_retrieved():
     bare, second = tree_without(TOWN), Passage("d", "Tarn", "It burned down in 1658.")
     p = ask(
         RDR2(reading="code"),
-        Router(lambda d: "[EXPAND] 2: History" if "It burned" in d and "It was founded" not in d else "Cannot answer"),
+        Router(lambda d: "[EXPAND] 2: History\n[EXPAND] 6: Sights" if "It burned" in d and "It was founded" not in d else "Cannot answer"),
         [bare],
         second,
     )
-    assert counts(p)["seen"] == 1 and len(routings(p)) == 1
+    assert counts(p)["open"] == 1 and [n.data["heading"] for n in routings(p)] == [None, 6]
+    two = lambda d: "[EXPAND] 4: War" if "It was founded" in d else "Cannot answer"
+    p = ask(RDR2(reading="code"), Router(two), [bare], CHUNK, second)  # what stands below War was retrieved
+    assert counts(p)["seen"] == 1 and len(routings(p)) == 2
     p = ask(
         RDR2(),
         Router(lambda d: "[EXPAND] 3: History" if "It burned" in d and "It was founded" not in d else "Cannot answer"),
@@ -741,7 +797,7 @@ def test_passages_without_a_document_stay_as_they_are_and_where_they_are():
         Passage("y", "Tarn", "Quarterly figures were published on Friday by the shipping company in another country altogether."),
     )
     p = ask(RDR2(), Router(lambda d: "[ANSWER] 4"), [TOWN], lost, CHUNK, foreign)
-    assert routed(p) == [lost.text, TOWN[4].text, foreign.text] and counts(p)["plain"] == 2
+    assert routed(p) == [lost.text, f"==History==\n{TOWN[4].text}", foreign.text] and counts(p)["plain"] == 2
     p = ask(RDR2(), Router(lambda d: "Cannot answer"), [], lost, foreign)
     assert (routed(p), counts(p), p.usage.calls) == ([lost.text, foreign.text], dict(plain=2), 1)
 
@@ -750,13 +806,15 @@ def test_refused_documents_and_the_fallback():
     other = grown("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
     both = CHUNK, Passage("r", "Ribe", "another town, far from the sea")
     one = ask(RDR2(), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Cannot answer"), [TOWN, other], *both)
-    assert routed(one) == [TOWN[4].text] and "all_refused" not in counts(one)
+    founded = f"==History==\n{TOWN[4].text}"
+    assert routed(one) == [founded] and "all_refused" not in counts(one)
     assert [n.data["refused"] for n in one.trace.nodes if n.kind == "document"] == [False, True]
     for fallback, read in ((True, [p.text for p in both]), (False, [])):
         none = ask(RDR2(fallback=fallback), router := Router(lambda d: "Cannot answer"), [TOWN, other], *both)
-        assert routed(none) == read and counts(none)["all_refused"] == 1 and ("## Paragraph" in router.read[0].text) == fallback
-    torn = ask(RDR2(), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Hm?"), [TOWN, other], *both)
-    assert routed(torn) == [TOWN[4].text, both[1].text] and counts(torn)["unread"] == 1
+        assert routed(none) == read and counts(none)["all_refused"] == 1
+        assert (f"## Paragraph\n{both[0].title}\n{both[0].text}" in router.read[0].text) == fallback
+        torn = ask(RDR2(fallback=fallback), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Hm?"), [TOWN, other], *both)
+        assert routed(torn) == [founded, both[1].text][:1 + fallback] and counts(torn)["unread"] == 1
 
 
 def test_equal_subtrees_are_asked_once():
@@ -794,6 +852,8 @@ def test_ablations():
     assert flat.seen == ["0: Tarn\n8: The cathedral has two spires.\n9: The harbour has a lighthouse from 1841."]
     assert routed(p) == [f"{TOWN[8].text}\n{TOWN[9].text}"]
     code = Router(lambda d: "[ANSWER] 8: The harbour")
+    leaves = {tuple(lit(RDR2(similarity=False, reading="code"), id=f"q{i}")[0]) for i in range(40)}
+    assert leaves == {(2,), (4,), (6,), (8, 9), (12,)}  # a leaf's section, drawn for each passage
     p = ask(
         RDR2(structure=False, reading="code"),
         code,
@@ -801,7 +861,7 @@ def test_ablations():
         Passage("c", "Tarn", "The cathedral has two spires. The harbour has a lighthouse from 1841."),
     )
     assert code.seen == ["0: Tarn\n6: ==Sights==\n7: The cathedral has two spires.\n8: The harbour has a lighthouse from 1841."]
-    assert routed(p) == [f"Sights\n{TOWN[9].text}"]
+    assert routed(p) == [f"==Sights==\n{TOWN[9].text}"]
     expands = lambda d: "[EXPAND] 1" if "two spires" in d else "Cannot answer"
     assert lit(ABLATIONS["w/o [EXPAND]"], expands) == [[8, 9]] and lit(RDR2(), expands) == [[8, 9], [2]]
     p = ask(ABLATIONS["w/o [REFUSE]"], Router(expands), [TOWN], chunk)
@@ -939,7 +999,7 @@ def test_a_router_of_its_own(tmp_path, server):
     results = run(METHODS, asked, load_profile("local", documents=str(tmp_path), endpoint=server.url), **both)
     assert not results.failures
     assert results.rows[0].answer == "In 1204."
-    assert routed(results.rows[0].prediction) == ["It was founded in 1204 by fishermen."]
+    assert routed(results.rows[0].prediction) == ["==History==\nIt was founded in 1204 by fishermen."]
     assert {r["model"]: r["calls"] for r in store.usage(by=("model",))} == dict(reader=1, router=1)
     with pytest.raises(UsageError, match="one paid model"):
         run(
@@ -992,7 +1052,7 @@ def test_a_tree_store_and_documents_without_ids(tmp_path):
             progress=False,
         )
         assert chunked.corpora == dict(asqa="2 documents in chunks of 100 words") and not chunked.failures
-    assert found == [[f"It was founded in {y} by fishermen of {t}." for t, y in (("Tarn", 1204), ("Ribe", 1302))]] * 2
+    assert found == [[f"==History==\nIt was founded in {y} by fishermen of {t}." for t, y in (("Tarn", 1204), ("Ribe", 1302))]] * 2
 
 
 def test_where_there_are_no_documents(tmp_path):
@@ -1111,23 +1171,71 @@ class Sampler(Teller):
             return Completion((" " if "text" in request.prompt.name else ", ").join(request.inputs["sentences"]))
         if request.prompt.task == "read_list": return Completion(f"Ribe, {'Tarn' if i % 2 else 'Usk'}, Place{i}")
         return Completion(
-            f"The mill was built in 1801. {'Ada Roth owned it.' if i % 2 else ''} Nobody expects {self.OWN[i]} {self.OWN[-i]}."
+            f"The mill was built in 1801. {'Ada Roth owned it.' if i % 2 else ''} Nobody expects {self.OWN[i % 10]} {self.OWN[-i % 10]}."
         )
 
 
 @pytest.mark.parametrize("summarise, calls, path", [(True, 2, 2), (False, 1, 1)])
 def test_asc_keeps_what_many_samples_say(summarise, calls, path):
-    p = asyncio.run(ASC(summarise=summarise)(Question("q", "asqa", "What?"), Kit(sampler := Sampler(), Shelf(CHUNK))))
+    words = dict(summarise=summarise, samples=10, compare="words")
+    p = asyncio.run(ASC(**words)(Question("q", "asqa", "What?"), Kit(sampler := Sampler(), Shelf(CHUNK))))
     assert p.answer == "The mill was built in 1801. Ada Roth owned it." and (len(sampler.asked), p.usage.critical_path) == (calls, path)
     assert sampler.asked[0].n == 10 and sampler.asked[0].temperature == 0.7
     said = {c["text"]: (c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]}
     assert said["The mill was built in 1801."] == (10, True) and said["Ada Roth owned it."] == (5, True)
-    listed = asyncio.run(ASC(summarise=summarise)(Question("q", "qampari", "Which?"), Kit(Sampler(), Shelf(CHUNK))))
+    listed = asyncio.run(ASC(**words)(Question("q", "qampari", "Which?"), Kit(Sampler(), Shelf(CHUNK))))
     assert listed.answer == "Ribe, Usk, Tarn"
     alone = asyncio.run(
-        ASC(summarise=summarise, agree=1.0, top_k=0)(Question("q", "asqa", "What?"), Kit(sampler := Sampler(), Shelf(CHUNK)))
+        ASC(**words, agree=1.0, top_k=0)(Question("q", "asqa", "What?"), Kit(sampler := Sampler(), Shelf(CHUNK)))
     )
     assert alone.answer == "The mill was built in 1801." and "## Paragraph" not in sampler.asked[0].text
+
+
+class Directions:
+    "Vectors of length 1: sentences that name the mill lie close together."
+    def __init__(self): self.asked = []
+    def __call__(self, texts, questions=False):
+        import numpy as np
+        self.asked += texts
+        angles = [0.05 * len(t) / 40 if "mill" in t else 1.0 if "Ada" in t else 2.0 + 0.8 * i for i, t in enumerate(texts)]
+        return np.array([[np.cos(a), np.sin(a)] for a in angles])
+
+
+def test_asc_clusters_by_embeddings_and_counts_members():
+    "50 samples; sentences by their vectors, items by edit distance; a cluster is as strong as it has members."
+    assert (ASC().samples, ASC().needs, ASC(compare="words").needs) == (50, ("embedder",), ())
+    class Twice(FakeChat):
+        def reply(self, request, i):
+            if request.prompt.task == "read_list": return Completion("Port Essel, Ribe" if i else "Port Esel")
+            return Completion("The mill is from 1801. The old mill is of 1801." if i == 0 else "Ada Roth owned it.")
+    embed, asked = Directions(), Question("q", "asqa", "What?")
+    def clusters(method, question=asked):
+        p = asyncio.run(method(question, Kit(Twice(), Shelf(CHUNK), embedder=embed)))
+        return [(c["text"], c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]]
+    settings = dict(samples=4, agree=0.5, summarise=False)
+    assert clusters(ASC(**settings)) == [("The old mill is of 1801.", 2, True), ("Ada Roth owned it.", 3, True)] and len(embed.asked) == 3
+    assert clusters(ASC(**settings, counted="samples"))[0] == ("The old mill is of 1801.", 1, False)
+    assert clusters(ASC(**settings), Question("q", "qampari", "Which?")) == [("Port Essel", 4, True), ("Ribe", 3, True)]
+
+
+def test_lists_are_scored_as_they_were_written():
+    "ALCE's line, and the other reading."
+    class Lister(FakeChat):
+        def reply(self, request, i): return Completion("1. Ribe\n2. Tarn, Jutland")
+    asked = Question("q", "qampari", "Which?", answer_groups=(("Ribe",), ("Tarn",)))
+    line, cleaned = (asyncio.run(Reader(items=items)(asked, Kit(Lister(), Shelf(CHUNK)))).answer for items in ("line", "cleaned"))
+    assert (line, cleaned) == ("1. Ribe\n2. Tarn, Jutland", "Ribe, Tarn Jutland") and ASC().items == RDR2().items == "line"
+
+
+def test_two_prompts_for_three_data_sets():
+    "C.3 is ASQA's and ELI5's; the public code has a second one for lists."
+    assert {kind for kind, _ in READ} == {"long", "list"}
+    texts = {}
+    for dataset in ("asqa", "eli5", "qampari"):
+        asyncio.run(Reader(length_control=True)(Question("q", dataset, "Why?"), Kit(router := Router(None), Shelf(CHUNK))))
+        texts[dataset] = router.read[0].text
+    assert texts["asqa"].replace("65 words", "131 words") == texts["eli5"] and "131" in texts["eli5"]
+    assert "## Paragraph\nTarn\nfounded in 1204 by fishermen.\n\n## Question" in texts["qampari"]
 
 
 def test_asc_without_agreement_keeps_its_first_sample():
@@ -1138,7 +1246,7 @@ def test_asc_without_agreement_keeps_its_first_sample():
                 for w in "abacus basalt copper dahlia ember fennel gravel hazel ivory jasper".split()[: request.n]
             ]
 
-    p = asyncio.run(ASC()(Question("q", "asqa", "What?"), Kit(Alone(), Shelf(CHUNK))))
+    p = asyncio.run(ASC(samples=10, compare="words")(Question("q", "asqa", "What?"), Kit(Alone(), Shelf(CHUNK))))
     assert p.answer == "abacus abacus abacus." and "first sample" in p.trace.nodes[-1].notes[0]
 
 

@@ -110,11 +110,12 @@ CAST = [
 
 
 def test_readers_and_their_formats():
-    for task, kind in (("read_long", "long"), ("read_list", "list"), ("read_explanation", "explanation")):
+    for task, kind in (("read_long", "long"), ("read_list", "list")):
         for documents in (CAST, []):
             value = HANDLERS[task](question="Who stars in The Stone Ferry?", documents=documents, length="Write about 20 words.")
             prompt = READ[kind, not documents]
-            assert value and (not documents or prompt.read(prompt.format.render(value)).value == value)
+            written = ", ".join(value) if kind == "list" else value
+            assert value and (not documents or prompt.read(prompt.format.render(value)).value == written)
             if kind != "list": assert len(value.split()) <= 30
     assert set(HANDLERS["read_list"](question="Who stars in The Stone Ferry?", documents=CAST)) >= {"Ann Sund", "Bo Lark"}
     assert "Cast" not in HANDLERS["read_long"](question="Who stars in The Stone Ferry?", documents=CAST)  # a heading is no sentence

@@ -50,13 +50,17 @@ def _quoted(picked, ps, budget):
     return " ".join(dict.fromkeys(text for _, _, text in sorted(kept, key=lambda x: x[:2]))) or NOTHING
 
 # %% ../../nbs/08_offline/11_long_answers.ipynb #a53bd1ad
+_REASON = re.compile(  # how a question begins that asks for a reason
+    r"(?:why|how (?:do|does|did|can|could|is|are|was|were|come)|what (?:made|makes|causes?|caused|nearly|led|held up)|explain)\b", re.I)
+
 def read_long(
     question: str,
     documents=(),
     length: str = "",  # "Write about 65 words.": how long
     **others,
 ) -> str:
-    "A paragraph with the plausible answers."
+    "A paragraph with the plausible answers; where a reason is asked, the passage that explains."
+    if _REASON.match(question.strip()): return read_explanation(question, documents, length)
     ps, budget = prose(documents), _budget(length, 65)
     if same := namesakes(question, ps):
         each = [read(question, [p]) for p in same]
@@ -186,6 +190,6 @@ def combine_items(
 
 # %% ../../nbs/08_offline/11_long_answers.ipynb #7e4c5f00
 HANDLERS = {  # task -> function of the prompt's inputs
-    "read_long": read_long, "read_list": read_list, "read_explanation": read_explanation, "next_sentence": next_sentence,
+    "read_long": read_long, "read_list": read_list, "next_sentence": next_sentence,
     "combine_sentences": combine_sentences, "combine_items": combine_items,
 }

@@ -5,18 +5,18 @@
 # %% auto #0
 __all__ = ['SETTINGS', 'ROUTER', 'UNTRAINED', 'CURVE', 'LOOKS', 'DEV', 'PRESETS', 'TINY', 'TOKENS', 'CUES', 'Setting', 'Preset',
            'prompt_of', 'example', 'lessons', 'samples_recipe', 'tiny_samples', 'outputs', 'recipe', 'routers',
-           'train_router', 'TrainedRouter']
+           'short_enough', 'train_router', 'TrainedRouter']
 
 # %% ../../nbs/11_training/07_router.ipynb #b4967685
-import hashlib, json, random
+import hashlib, json, math, random
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from ..retrieval.bm25 import BM25
-from ..config import choose, root, work_dir
-from .sft import TrainingExample, Recipe, adapted, digest, encode, generate, kept, once, pinned, train, trained_by
+from ..config import UsageError, choose, root, work_dir
+from .sft import Encoded, TrainingExample, Recipe, adapted, digest, encode, generate, kept, once, pinned, train, trained_by
 from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
@@ -65,6 +65,7 @@ class Preset:
     chunk: int = 100  # words of what is retrieved
     lessons: int = 0  # samples that inst learns from before
     lesson_epochs: float = 0.0
+    views: str = "passage"  # what a view of a sample is made for: a passage, or all passages of a document
 
 PRESETS = {p.name: p for p in (
     Preset("tiny", "", "", dict(full=1e-3, lora=3e-3), words=2, bare=True, train=720, test=250, articles=6000, chunk=40,
@@ -74,7 +75,7 @@ PRESETS = {p.name: p for p in (
 TINY = dict(width=128, layers=2, heads=4, inner=256)  # of the tiny model
 TOKENS = 4096  # of its tokenizer
 
-CUES = dict(tag="<>", enclose="[]")  # what the bare prompt says about the format
+CUES = dict(enclose="<>", tag="[]")  # what the bare prompt says about the format
 
 def prompt_of(question: str, document: str, preset: Preset, form: str) -> str:
     "What the model reads."
@@ -121,7 +122,8 @@ def _tiny_samples(preset):
     world = World(0, preset.articles)
     gold, documents = Gold(world), Documents(map(tree_of, world.articles()))
     questions = world.dataset("asqa", None, "train")
-    found = [gold.label(q, rst) for q, rst in views(questions, BM25(list(documents.passages(preset.chunk))), documents)]
+    search = BM25(list(documents.passages(preset.chunk)))
+    found = [gold.label(q, rst) for q, rst in views(questions, search, documents, per=preset.views)]
     train_side, test_side = split(found)
     return dict(
         found=[sizes(train_side), sizes(test_side)], questions=len(questions),
@@ -166,7 +168,8 @@ def outputs(
 def recipe(what: str, seed: int) -> str:
     "What a tiny router is made by: settings and data, for `treekit.training.shipped`."
     preset, row = [*asdict(PRESETS["tiny"]).values()], [*asdict(SETTINGS[what]).values()] if what in SETTINGS else what
-    return recipe_hash(preset, TINY, TOKENS, row, seed, tiny_samples()["digest"])
+    written = [(name, form.render([("ANSWER", 1, "")])) for name, form in sorted(FORMATS.items())]
+    return recipe_hash(preset, TINY, TOKENS, row, written, seed, tiny_samples()["digest"])
 
 def _folder(what, seed):
     code = trained_by("treekit.training.router_data", "treekit.papers.rdr2.router", "treekit.training.router")
@@ -245,6 +248,22 @@ def routers(
     pinned([(makes(name), dict(name=name, seed=s)) for name, s in missing])
     return [json.loads(_result(name, seed).read_text(encoding="utf-8")) for name, seed in wanted]
 
+# %% ../../nbs/11_training/07_router.ipynb #8c3f4a5d
+def short_enough(
+    data: list[Encoded],  # from `encode` without a limit
+    max_tokens: int,  # of prompt and target
+    folder: Path | str,  # gets `left_out.json` where something is left out
+) -> list[Encoded]:
+    "The samples that fit; what doesn't is counted in a line and named in a file. `UsageError` if none is left."
+    kept = [e for e in data if len(e.tokens) <= max_tokens]
+    left = [(e.id, len(e.tokens)) for e in data if len(e.tokens) > max_tokens]
+    if not kept: raise UsageError(f"all {len(data)} samples are longer than {max_tokens:,} tokens: raise max_tokens")
+    if left:
+        print(f"left out: {len(left):,} of {len(data):,} samples, longer than {max_tokens:,} tokens (left_out.json; max_tokens=…)")
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        Path(folder, "left_out.json").write_text(json.dumps(dict(max_tokens=max_tokens, samples=left)), encoding="utf-8")
+    return kept
+
 # %% ../../nbs/11_training/07_router.ipynb #1ea2b340
 def train_router(
     samples: list[Sample],
@@ -255,13 +274,14 @@ def train_router(
     dev: list[Sample] = (),  # evaluated on while training
     **recipe,  # fields of `Recipe` that should be different: micro=1, evaluate_every=500, …
 ) -> list[dict]:  # the log
-    "Train a router by name as a row of Table 4 says, from its checkpoint if there is one."
+    "Train a router by name as a row of Table 4 says, from its checkpoint if there is one. Samples that are too long are left out."
     setting, p = SETTINGS[choose("row of Table 4", row, SETTINGS)], PRESETS[choose("preset", preset, PRESETS)]
     recipe = Recipe(**dict(method=setting.method, lr=p.lr[setting.method], epochs=setting.epochs, micro=1) | recipe)
     made, tokenizer = load_model(model or getattr(p, setting.base))
     made = adapted(made, recipe)
     look = (lambda m: percent(scores(dev, outputs(m, tokenizer, dev, p, setting.format)))) if dev else None
-    data = encode(tokenizer, [example(s, p, setting.format) for s in samples], recipe.max_tokens)
+    data = encode(tokenizer, [example(s, p, setting.format) for s in samples], math.inf)
+    data = short_enough(data, recipe.max_tokens, folder)
     log = train(made, data, recipe, folder, evaluate=look, label=row)
     save_model(made, tokenizer, folder)
     return log

@@ -16,6 +16,7 @@ from typing import Literal
 from ..config import UsageError
 from ..core.types import Question
 from ..corpora.documents import from_text, introduced, tree_of
+from ..core.llm import CallFailed
 from ..core.method import Kit, together
 from ..corpora.lookup import Documents
 from ..papers.rdr2.method import grouped
@@ -53,7 +54,7 @@ def views(
     retriever,  # of the documents' chunks
     documents: Documents,
     top_k: int = 5,
-    per: Literal["document", "passage"] = "document",
+    per: Literal["passage", "document"] = "passage",  # one view for each; equal ones once
 ) -> list[tuple[Question, RST]]:
     "The views that retrieval gives, question by question."
     out = []
@@ -75,15 +76,22 @@ def sample(question: Question, rst: RST, behaviours) -> Sample:
 async def curated(
     found: list[tuple[Question, RST]],  # `views`
     chat,  # the strong model: a `Chat`; a `StoredChat` pays once
-) -> tuple[list[Sample], dict]:  # the samples; what was left out: {"unread": …, "misplaced": …}
-    "Views labelled by a model that sees the question and the view, and no answer."
+    at_once: int = 256,  # views asked about at a time
+) -> tuple[list[Sample], dict]:  # the samples; what was left out: {"failed": calls, "unread": replies, "misplaced": tags}
+    "Views labelled by a model that sees the question and the view, and no answer. `CallFailed` if `at_once` calls in a row fail."
     async def one(question, rst):
         kit = Kit(chat)
         node = kit.trace.add("curation", question.question)
-        return await kit.ask(CURATE, node=node, question=question.question, document=rst.text)
-    said, out, left = await together(one(*v) for v in found), [], dict(unread=0, misplaced=0)
+        try: return await kit.ask(CURATE, node=node, question=question.question, document=rst.text)
+        except CallFailed as e: return e
+    said, out, left = [], [], dict(failed=0, unread=0, misplaced=0)
+    for at in range(0, len(found), at_once):
+        said += (replies := await together(one(*v) for v in found[at:at + at_once]))
+        if all(isinstance(r, CallFailed) for r in replies): raise replies[0]
     for (question, rst), tags in zip(found, said):
-        if tags is None: left["unread"] += 1; continue
+        if not isinstance(tags, list):
+            left["unread" if tags is None else "failed"] += 1
+            continue
         behaviours = [(t["tag"].upper(), t["id"]) for t in tags]
         sound = [b for b in dict.fromkeys(behaviours) if b[1] in (rst.lit if b[0] == "ANSWER" else rst.tree.headings)]
         left["misplaced"] += len(behaviours) - len(sound)
@@ -114,7 +122,7 @@ class Gold:
     def label(self, question: Question, rst: RST) -> Sample:
         "The view with what should be done there."
         nodes, lit, tree = self.holders(question).get(rst.tree.id, set()), set(rst.lit), rst.tree
-        folded = [h for h in {tree[n].parent for n in nodes - lit} if not lit.intersection(tree.content(h))]
+        folded = [h for h in {tree[n].parent for n in nodes - lit} if lit.isdisjoint(tree.descendants(h))]
         return sample(question, rst, [("ANSWER", n) for n in nodes & lit] + [("EXPAND", h) for h in folded])
 
 # %% ../../nbs/11_training/06_router_data.ipynb #60bb15e4
@@ -158,15 +166,14 @@ def judged(
     rst: RST,
     text: str,  # the router's output
 ) -> dict:  # ANSWER, EXPAND: sets of ids; expelled: how many; refused, collapsed; fits: for each sound behaviour
-    "What is left of an output, by the public code's rules."
+    "What is left of an output, by the rules of the public code's `route_post_process`."
     try: said = read_behaviours(text)
     except ValueError: said = None
     refused = said is not None and (not said or any(t == "REFUSE" for t, *_ in said))
     out, lit, fits = dict(ANSWER=set(), EXPAND=set(), expelled=0, refused=refused), set(rst.lit), []
-    def unfolded(id): return lit.intersection(rst.tree.content(id) if id else rst.tree.descendants(id))
     for tag, id, words in () if out["refused"] else said or ():
         if id not in rst.tree or (content := rst.tree[id].type == "content") and id not in lit: continue
-        if content != (tag == "ANSWER") or tag == "EXPAND" and unfolded(id): out["expelled"] += 1; continue
+        if content != (tag == "ANSWER") or tag == "EXPAND" and not lit.isdisjoint(rst.tree.descendants(id)): out["expelled"] += 1; continue
         out[tag].add(id)
         fits.append(bool(words.split()) and _plain(rst.tree[id].text).startswith(_plain(words)))
     return out | dict(fits=fits, collapsed=not (out["refused"] or out["ANSWER"] or out["EXPAND"] or out["expelled"]))
@@ -204,7 +211,7 @@ def _says(tag, pick):
         return FORMATS[form].render([(tag, i, sample.rst.tree[i].text) for i in ids])
     return say
 
-def _folded(rst): return [h for h in rst.tree.headings if h and (own := rst.tree.content(h)) and not set(own) & set(rst.lit)]
+def _folded(rst): return [h for h in rst.tree.headings if rst.tree.content(h) and set(rst.lit).isdisjoint(rst.tree.descendants(h))]
 
 MAJORITIES = {  # name -> (sample -> output)
     "always [ANSWER], the first paragraph": _says("ANSWER", lambda rst: rst.lit[:1]),

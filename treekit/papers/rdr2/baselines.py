@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['NEXT', 'COMBINE', 'SERVED', 'METHODS', 'PROMPTS', 'masked_query', 'next_sentence', 'FLARE', 'Cluster', 'clustered',
-           'ASC', 'Served']
+           'agglomerated', 'edit_distances', 'embedded_distances', 'ASC', 'Served']
 
 # %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #55499f0a
-import math, re
+import asyncio, math, re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,9 +16,10 @@ from ...config import UsageError
 from ...core.types import Question
 from ...core.llm import Prompt, ScoringUnsupported
 from ...core.replies import TEXT, Format
-from ...core.method import Kit, Prediction, cited, Node
+from ...core.method import Kit, Prediction, check_fields, cited, Node
+from ...retrieval.dense import embedder
 from ...scoring.short import f1, normalise
-from .readers import LIST, READ, Reader, answer_kind, length_instruction, read_passages
+from .readers import LINE, LIST, READ, Reader, Reading, answer_kind, length_instruction, read_passages
 from ...language.sentences import sentences
 
 # %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #7ad30f6c
@@ -30,7 +32,7 @@ def _next(text):
     first = sentences(text.strip())[0]
     return _DONE.sub("", first) if _DONE.fullmatch(first) else first
 
-NEXT = Prompt("flare.next", "next_sentence", """\
+NEXT = Reading("flare.next", "next_sentence", """\
 Answer the question sentence by sentence. Be accurate, hold a reader's interest, and be brief. Take what you need from the paragraphs, \
 if there are any. Write only the next sentence of the answer, or DONE if the answer is complete. $length
 
@@ -101,7 +103,7 @@ class FLARE(Reader):
         said, passages, kind = [], [], answer_kind(question, self.answers)
         for _ in range(self.sentences):
             node = kit.trace.add("sentence", "", parent=node)
-            inputs = dict(question=text, answer=" ".join(said), length=length_instruction(kind, self.length_control))
+            inputs = dict(question=text, answer=" ".join(said), length=length_instruction(question, kind, self.length_control))
             draft, tokens = await next_sentence(kit, node, inputs)
             if unsure := any(math.exp(p) < self.theta for _, p in tokens):
                 query = masked_query(tokens, self.beta) or text
@@ -136,7 +138,7 @@ def clustered(
     alike: float = 0.6,  # mean F1 of a sentence's words with a cluster's; at least that much puts it there
     exact: bool = False,  # items of a list: the same after normalisation
 ) -> list[Cluster]:  # in the order of their first sentences
-    "What the samples say, each sentence in the cluster that is most like it."
+    "What the samples say, each sentence in the cluster that is most like it in its words."
     clusters = []
     for number, atoms in enumerate(samples):
         for atom in atoms:
@@ -153,6 +155,39 @@ def _like(a, b):
     numbers = [set(re.findall(r"\d+", text)) for text in (a, b)]
     return 0.0 if all(numbers) and numbers[0].isdisjoint(numbers[1]) else f1(a, b)
 
+# %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #5a8192a3
+def agglomerated(
+    samples: list[list[str]],  # the atoms of each sample
+    distances: Callable,  # different atoms -> distances of all pairs, as `scipy.spatial.distance.pdist` orders them
+    apart: float,  # mean distance at which two clusters stay apart
+) -> list[Cluster]:  # in the order of their first sentences
+    "Agglomerative clustering, average linkage; an atom that was said twice is two members of its cluster."
+    from scipy.cluster.hierarchy import fcluster, linkage
+    said = [(atom, number) for number, atoms in enumerate(samples) for atom in atoms]
+    different = list(dict.fromkeys(atom for atom, _ in said))
+    labels = fcluster(linkage(distances(different), "average"), apart, "distance") if len(different) > 1 else [1] * len(different)
+    label, clusters = dict(zip(different, labels)), {}
+    for atom, number in said:
+        found = clusters.setdefault(label[atom], Cluster([], set()))
+        found.members.append(atom)
+        found.samples.add(number)
+    return list(clusters.values())
+
+# %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #6b92a3b4
+def edit_distances(items: list[str]) -> list[float]:
+    "Normalised edit distances of all pairs of a list's items, after normalisation."
+    from itertools import combinations
+    from rapidfuzz.distance import Levenshtein
+    return [Levenshtein.normalized_distance(a, b) for a, b in combinations(map(normalise, items), 2)]
+
+# %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #7ca3b4c5
+def embedded_distances(
+    embed: Callable,  # texts -> vectors of length 1
+) -> Callable:  # sentences -> cosine distances of all pairs
+    "How far sentences are apart by their embeddings."
+    from scipy.spatial.distance import pdist
+    return lambda texts: pdist(embed(texts), "cosine").clip(0)
+
 # %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #3b3006f5
 def _combine(kind, task, words, form):
     text = ("These statements come from several answers to one question, and most of the answers agree on them. "
@@ -163,53 +198,65 @@ def _combine(kind, task, words, form):
 COMBINE = dict(
     text=_combine("text", "combine_sentences", "Write one coherent answer to the question from them.", TEXT),
     list=_combine("list", "combine_items", "Each is one item. Write the list of all correct answers, "
-                                           "with commas between them and nothing else.", LIST))
+                                           "with commas between them and nothing else.", LINE))
 
 # %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #e384b811
 @dataclass(frozen=True)
 class ASC(Reader):
     "Atomic self-consistency (Thirukovalluru et al. 2024)."
     summarise: bool = True  # False: ASC-F, the kept sentences are the answer
-    samples: int = 10  # answers
+    samples: int = 50  # answers
     temperature: float = 0.7  # of the answers
-    agree: float = 0.3  # share of the samples that must say a sentence for it to be kept
-    alike: float = 0.6  # how alike two sentences must be to say the same
+    agree: float = 0.3  # strength of a cluster that is kept, as a share of the samples ($\\Theta$)
+    compare: Literal["embeddings", "words"] = "embeddings"  # how sentences are compared; items of a list then by edit distance or exactly
+    apart: float = 0.15  # distance at which clusters stay apart, of embeddings or items
+    alike: float = 0.6  # F1 of words at which two sentences say the same
+    counted: Literal["members", "samples"] = "members"  # a cluster's strength
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        "Sentence vectors, unless words are compared."
+        return ("embedder",) if self.compare == "embeddings" else ()
 
     def __post_init__(self):
-        super().__post_init__()
+        check_fields(self, top_k=0, samples=1)
         if not 0 < self.temperature <= 2: raise UsageError(
             f"temperature should be above 0, so that samples differ, and at most 2, not {self.temperature}")
-        for name in ("agree", "alike"):
+        for name in ("agree", "alike", "apart"):
             if not 0 <= (value := getattr(self, name)) <= 1: raise UsageError(f"{name} is a share, from 0 to 1, not {value}")
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "`samples` calls at once, and one more to summarise. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         root, kind = kit.trace.add("question", text), answer_kind(question, self.answers)
-        length = length_instruction(kind, self.length_control)
+        length = length_instruction(question, kind, self.length_control)
         [hits] = await kit.retrieve([text], self.top_k) if self.top_k else [[]]
         root.data |= dict(hits=cited(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits])
-        given = dict(documents=[h.passage for h in hits]) if hits else {}
-        replies = await kit.ask(READ[kind, not hits], node=root, n=self.samples, temperature=self.temperature,
+        given = dict(documents=[h.passage for h in hits]) if self.top_k else {}
+        replies = await kit.ask(READ[kind, not self.top_k], node=root, n=self.samples, temperature=self.temperature,
                                 remaining=int(self.summarise), question=text, length=length, **given)
         replies = [replies] if self.samples == 1 else replies
-        atoms = [r if kind == "list" else [s for s in sentences(r) if s.strip()] for r in replies]
-        clusters = [self._judged(c) for c in clustered(atoms, self.alike, kind == "list")]
-        samples = [LIST.render(r) if kind == "list" else r for r in replies]
-        node = kit.trace.add("answer", "", parent=root, samples=samples, clusters=clusters)
+        atoms = [LIST.fallback(r) if kind == "list" else [s for s in sentences(r) if s.strip()] for r in replies]
+        clusters = [self._judged(c) for c in await asyncio.to_thread(self._clusters, atoms, kind, kit)]
+        node = kit.trace.add("answer", "", parent=root, samples=list(replies), clusters=clusters)
         kept = [c["text"] for c in clusters if c["kept"]]
         if not kept: node.notes.append("no sentence is said by enough samples: the first sample is the answer")
         if self.summarise and kept:
             combine = COMBINE["list" if kind == "list" else "text"]
-            said = await kit.ask(combine, node=node, question=text, length=length, sentences=kept)
-        elif kind == "list": said = kept or atoms[0]
-        else: said = " ".join(kept) or replies[0]
-        node.text = LIST.render(said) if kind == "list" else said
+            node.text = await kit.ask(combine, node=node, question=text, length=length, sentences=kept)
+        elif kind == "list": node.text = LIST.render(kept) if kept else replies[0]
+        else: node.text = " ".join(kept) or replies[0]
+        if kind == "list" and self.items == "cleaned": node.text = LIST.render(LIST.fallback(node.text))
         return Prediction(node.text, kit.trace, kit.usage)
 
+    def _clusters(self, atoms, kind, kit):
+        "What the samples say."
+        if self.compare == "words": return clustered(atoms, self.alike, kind == "list")
+        return agglomerated(atoms, edit_distances if kind == "list" else embedded_distances(kit.embedder or embedder()), self.apart)
+
     def _judged(self, cluster):
-        "A cluster for the trace: its longest sentence, how many samples say it, and whether these are enough."
-        said = len(cluster.samples)
+        "A cluster for the trace: its longest sentence, how often it is said, and whether that is enough."
+        said = len(cluster.members if self.counted == "members" else cluster.samples)
         return dict(text=max(cluster.members, key=len), said=said, kept=said >= self.agree * self.samples)
 
 # %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #e20d45d4
