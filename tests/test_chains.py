@@ -12,7 +12,8 @@ from treekit.baselines import chainrag
 from treekit.baselines import search_r1
 from treekit.corpora.identity import corpus_hash
 from treekit.retrieval.bm25 import BM25, Hit
-from treekit.baselines.chainrag import CHAINRAG_PUBLIC, ChainRAG, NativeRAG, build_graph, kept_graph, sentences_of
+from treekit.baselines.chainrag import CHAINRAG_PUBLIC, ChainRAG, NativeRAG
+from treekit.baselines.sentence_graph import build_graph, kept_graph, sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.syntax.entities import Annotated, Annotations, annotated_text
@@ -210,7 +211,8 @@ def test_calls_and_their_longest_chain():
 def test_a_context_is_widened_until_it_suffices():
     never = lambda documents: False
     for limit, judged, sizes in [(0, 0, 1), (1, 1, 3), (2, 2, 5), (3, 3, 7)]:
-        p, kit = asked(ChainRAG(seeds=1, anchors=1, more=2, expansions=limit, similar=1, **OWN), Scripted('["What is Grey Harbour?"]', never))
+        method = ChainRAG(seeds=1, anchors=1, more=2, expansions=limit, similar=1, **OWN)
+        p, kit = asked(method, Scripted('["What is Grey Harbour?"]', never))
         assert (len(kit.llm.named("chainrag.suffices")), len(sentences(p)[0])) == (judged, sizes)
     p, kit = asked(
         ChainRAG(seeds=1, anchors=1, more=2, expansions=5, similar=1, **OWN),
@@ -312,7 +314,8 @@ def test_a_kit_without_passages_and_an_empty_question_are_said():
     with pytest.raises(UsageError, match="looks into the passages"): asked(ChainRAG(**OWN), corpus=None)
     with pytest.raises(UsageError, match="English parser"):
         asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "누가 썼나요?"), Kit(Scripted(), corpus=corpus())))
-    with pytest.raises(UsageError, match="the question is empty"): asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "  "), Kit(Scripted())))
+    with pytest.raises(UsageError, match="the question is empty"):
+        asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "  "), Kit(Scripted())))
     with pytest.raises(UsageError, match="^seeds should be a whole number"): ChainRAG(seeds=0, **OWN)
     with pytest.raises(UsageError, match="integration"): ChainRAG(integration="both", **OWN)
 
@@ -393,7 +396,7 @@ def test_a_question_of_one_step_stays_whole_and_is_still_integrated():
 def test_chainrag_is_asked_with_its_own_guidelines():
     _, kit = asked(ChainRAG(reranker=""))
     [request] = [r for r in kit.llm.asked if r.prompt.task == "decompose_path"]
-    assert request.prompt is chainrag.DECOMPOSE
+    assert request.prompt is chainrag.GUIDED
     for kind in ("compared", "influence", "Parallel", "Sequential", "Comparative", "two at most", "JSON array"): assert kind in request.text
     _, kit = asked(ChainRAG(reranker="", decomposer="plain"))
     assert kit.llm.named("paths.navigate") and not kit.llm.named("chainrag.decompose")
