@@ -2,6 +2,7 @@
  "of every bad kind.")
 
 import asyncio, random, re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from treekit.baselines import chainrag
 from treekit.baselines import search_r1
 from treekit.corpora.identity import corpus_hash
 from treekit.retrieval.bm25 import BM25, Hit
-from treekit.baselines.chainrag import ChainRAG, NativeRAG, build_graph, kept_graph, sentences_of
+from treekit.baselines.chainrag import CHAINRAG_PUBLIC, ChainRAG, NativeRAG
+from treekit.baselines.sentence_graph import build_graph, kept_graph, sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.syntax.entities import Annotated, Annotations, annotated_text
@@ -48,6 +50,10 @@ CHAIN, PAIR = (
 )
 
 
+# fewer calls, no large weights
+OWN = dict(several=False, decomposer="plain", rewriting="history", across=False, repeats=False, recall=False, reranker="")
+
+
 def corpus(pages=PAGES, annotator=None): return Corpus(pages, corpus_hash(pages), Annotations(annotator or PairsOfCapitals()))
 
 
@@ -62,11 +68,13 @@ class Scripted(FakeChat):
     def reply(self, request, sample):
         given, name = request.inputs, request.prompt.name
         documents = [d.stated for d in given.get("documents", [])]
-        if name == "paths.navigate": return self.path
-        if name == "paths.unclear": return "Yes"
-        if name == "paths.reformulate": return given["question"].replace("this author", parse_history(given["history"])[0][2])
+        if name == "chainrag.several": return '{"is_multi_hop": true}'
+        if name in ("paths.navigate", "chainrag.decompose"): return self.path
+        if name in ("paths.unclear", "chainrag.refers"): return "Yes"
+        if name in ("paths.reformulate", "chainrag.rewrite"):
+            return given["question"].replace("this author", parse_history(given["history"])[0][2])
         if name == "chainrag.suffices": return "Yes" if self.enough(documents) else "No"
-        if name == "paths.integrate": return f"Explanation: so it is.\nFINAL: {parse_history(given['history'])[-1][2]}"
+        if name == "chainrag.combine": return f"Explanation: so it is.\nFINAL: {parse_history(given['history'])[-1][2]}"
         return self.answer(given, " ".join(documents))
 
     def answer(self, given, documents):
@@ -180,22 +188,22 @@ def test_no_passage_and_one_sentence_are_graphs_too():
 
 def test_a_lost_sub_question_is_found_by_its_rewriting():
     enough = lambda documents: any("by Ida" in d or "birthplace" in d for d in documents)
-    narrow = dict(seeds=1, anchors=1, more=3, similar=0)
+    narrow = OWN | dict(seeds=1, anchors=1, more=3, similar=0)
     good, kit = asked(ChainRAG(**narrow), Scripted(enough=enough))
     assert good.answer == "Tarn"
     assert [n.data["queries"][0] for n in steps(good)] == ["Who is the author of Grey Harbour?", "What is the birthplace of Ida Roth?"]
     assert [(n.data["needs"], n.data["number"]) for n in steps(good)] == [([], 1), ([1], 2)]
     assert sentences(good)[1] == ["Ida Roth: Her birthplace is Tarn."]
-    lost, kit = asked(ChainRAG(**narrow, rewriting=False), Scripted(enough=enough))
+    lost, kit = asked(ChainRAG(**narrow | dict(rewriting="none")), Scripted(enough=enough))
     assert sentences(lost)[1] == ["Ada Lund: The birthplace of this author is Orle."]
     assert (lost.answer, kit.llm.named("paths.unclear")) == ("Orle", [])
 
 
 def test_calls_and_their_longest_chain():
-    chain, _ = asked(ChainRAG())
+    chain, _ = asked(ChainRAG(**OWN))
     # apart, (enough, answer), (unclear, rewrite, enough, answer), integrate
     assert (chain.usage.calls, chain.usage.critical_path) == (8, 8)
-    pair, kit = asked(ChainRAG(), Scripted(PAIR))
+    pair, kit = asked(ChainRAG(**OWN), Scripted(PAIR))
     assert (pair.usage.calls, pair.usage.critical_path) == (6, 4) and not kit.llm.named("paths.unclear")  # both at once
     assert [n.data["needs"] for n in steps(pair)] == [[], []] and pair.trace.nodes[1].data["references"] == [[], []]
 
@@ -203,15 +211,16 @@ def test_calls_and_their_longest_chain():
 def test_a_context_is_widened_until_it_suffices():
     never = lambda documents: False
     for limit, judged, sizes in [(0, 0, 1), (1, 1, 3), (2, 2, 5), (3, 3, 7)]:
-        p, kit = asked(ChainRAG(seeds=1, anchors=1, more=2, expansions=limit, similar=1), Scripted('["What is Grey Harbour?"]', never))
+        method = ChainRAG(seeds=1, anchors=1, more=2, expansions=limit, similar=1, **OWN)
+        p, kit = asked(method, Scripted('["What is Grey Harbour?"]', never))
         assert (len(kit.llm.named("chainrag.suffices")), len(sentences(p)[0])) == (judged, sizes)
     p, kit = asked(
-        ChainRAG(seeds=1, anchors=1, more=2, expansions=5, similar=1),
+        ChainRAG(seeds=1, anchors=1, more=2, expansions=5, similar=1, **OWN),
         Scripted('["What is Grey Harbour?"]', lambda documents: any("Ida Roth" in d for d in documents)),
     )
     assert [len(g["documents"]) for g in kit.llm.named("chainrag.suffices")] == [1, 3] and steps(p)[0].data["expansions"] == 1
     assert kit.embedder.questions == 1  # searched and widened with one vector
-    p, kit = asked(ChainRAG(seeds=1, anchors=1, more=50, expansions=20, similar=0), Scripted('["What is Grey Harbour?"]', never))
+    p, kit = asked(ChainRAG(seeds=1, anchors=1, more=50, expansions=20, similar=0, **OWN), Scripted('["What is Grey Harbour?"]', never))
     # Ada Lund's page is joined with none
     assert len(sentences(p)[0]) < 8 and steps(p)[0].notes == ["the context doesn't suffice, and nothing is joined with it"]
 
@@ -219,7 +228,7 @@ def test_a_context_is_widened_until_it_suffices():
 def test_the_neighbours_of_what_joined_come_next():
     "The town's county is three edges away from the book: by its author, by her birthplace."
     p, _ = asked(
-        ChainRAG(seeds=1, anchors=1, more=3, expansions=3, similar=0),
+        ChainRAG(seeds=1, anchors=1, more=3, expansions=3, similar=0, **OWN),
         Scripted('["What is Grey Harbour?"]', lambda documents: any("Voss" in d for d in documents)),
     )
     whys = {s["text"]: s["why"] for s in steps(p)[0].data["sentences"]}
@@ -228,16 +237,16 @@ def test_the_neighbours_of_what_joined_come_next():
 
 
 def test_answers_or_contexts_are_integrated():
-    answers, kit = asked(ChainRAG())
-    [given] = kit.llm.named("paths.integrate")
+    answers, kit = asked(ChainRAG(**OWN))
+    [given] = kit.llm.named("chainrag.combine")
     assert parse_history(given["history"]) == [
         (0, "Who is the author of Grey Harbour?", "Ida Roth"),
-        (1, "What is the birthplace of Ida Roth?", "Tarn"),
+        (1, "What is the birthplace of this author?", "Tarn"),  # as it was made, as in the public code
     ]
     assert given["question"] == ASKED.question
-    contexts, kit = asked(ChainRAG(integration="contexts", seeds=3))
+    contexts, kit = asked(ChainRAG(integration="contexts", seeds=3, **OWN))
     last = kit.llm.asked[-1].inputs
-    assert not kit.llm.named("paths.integrate")
+    assert not kit.llm.named("chainrag.combine")
     assert last["question"] == ASKED.question
     assert len(last["documents"]) == len({s for some in sentences(contexts) for s in some})
     assert contexts.answer == "Tarn" and contexts.usage.calls == 8
@@ -253,7 +262,7 @@ def test_answers_or_contexts_are_integrated():
     ],
 )
 def test_what_is_no_path_is_noted_and_asked_all_the_same(reply, path):
-    p, _ = asked(ChainRAG(), Scripted(reply))
+    p, _ = asked(ChainRAG(**OWN), Scripted(reply))
     assert p.trace.nodes[1].data["path"] == path and p.trace.nodes[1].notes and len(steps(p)) == len(path) and not p.error
 
 
@@ -262,11 +271,11 @@ def test_what_was_not_found_is_not_written_into_the_next_sub_question():
         async def complete(self, request):
             done = await super().complete(request)
             return [Completion("FINAL: Unknown.")] if request.prompt.name == "chainrag.read" else done
-    p, kit = asked(ChainRAG(), Ignorant())
+    p, kit = asked(ChainRAG(**OWN), Ignorant())
     assert [n.data["evidence"] for n in steps(p)] == ["(not found)"] * 2
     assert steps(p)[1].data["queries"][0] == "What is the birthplace of this author?"
     assert steps(p)[1].notes == ["what it refers to wasn't found; asked as it stands"] and not kit.llm.named("paths.unclear")
-    assert kit.llm.named("paths.integrate")[0]["history"].count("(not found)") == 2
+    assert kit.llm.named("chainrag.combine")[0]["history"].count("(not found)") == 2
 
 
 def test_an_empty_rewriting_is_noted_and_the_sub_question_asked_as_it_stands():
@@ -274,7 +283,7 @@ def test_an_empty_rewriting_is_noted_and_the_sub_question_asked_as_it_stands():
         async def complete(self, request):
             done = await super().complete(request)
             return [Completion(" ")] if request.prompt.name == "paths.reformulate" else done
-    p, _ = asked(ChainRAG(), Silent())
+    p, _ = asked(ChainRAG(**OWN), Silent())
     assert steps(p)[1].data["queries"][0] == "What is the birthplace of this author?"
     assert any("the rewriting is empty" in n for n in steps(p)[1].notes)
 
@@ -284,7 +293,7 @@ def test_a_passage_that_cannot_be_parsed_is_one_sentence_and_said():
         def __call__(self, texts):
             if any("writer" in t for t in texts): raise RuntimeError("out of memory")
             return super().__call__(texts)
-    for method in (ChainRAG(), ChainRAG(cache=False)):
+    for method in (ChainRAG(**OWN), ChainRAG(cache=False, **OWN)):
         p, _ = asked(method, corpus=corpus(annotator=Breaks()))
         assert p.trace.roots[0].notes == ["2 passages have no parse: each is one sentence"]
         assert p.trace.roots[0].data["graph"]["sentences"] == 6
@@ -298,16 +307,123 @@ def test_an_error_stops_the_other_sub_questions():
                 raise CallFailed("server", "the server answered 500", "try again")
             return await super().complete(request)
     for path in (CHAIN, PAIR):
-        with pytest.raises(CallFailed): asked(ChainRAG(), Fails(path))
+        with pytest.raises(CallFailed): asked(ChainRAG(**OWN), Fails(path))
 
 
 def test_a_kit_without_passages_and_an_empty_question_are_said():
-    with pytest.raises(UsageError, match="looks into the passages"): asked(ChainRAG(), corpus=None)
+    with pytest.raises(UsageError, match="looks into the passages"): asked(ChainRAG(**OWN), corpus=None)
     with pytest.raises(UsageError, match="English parser"):
-        asyncio.run(ChainRAG()(Question("q", "musique", "누가 썼나요?"), Kit(Scripted(), corpus=corpus())))
-    with pytest.raises(UsageError, match="the question is empty"): asyncio.run(ChainRAG()(Question("q", "musique", "  "), Kit(Scripted())))
-    with pytest.raises(UsageError, match="^seeds should be a whole number"): ChainRAG(seeds=0)
-    with pytest.raises(UsageError, match="integration"): ChainRAG(integration="both")
+        asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "누가 썼나요?"), Kit(Scripted(), corpus=corpus())))
+    with pytest.raises(UsageError, match="the question is empty"):
+        asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "  "), Kit(Scripted())))
+    with pytest.raises(UsageError, match="^seeds should be a whole number"): ChainRAG(seeds=0, **OWN)
+    with pytest.raises(UsageError, match="integration"): ChainRAG(integration="both", **OWN)
+
+
+# as in the public code (nju-websoft/ChainRAG@b0a9337)
+
+class Ranks:
+    "In the place of the cross-encoder: by the words that a sentence shares with the query."
+    def __init__(self): self.asked = []
+    def _load(self): pass
+    def rerank(self, query, hits, k):
+        self.asked.append((query, len(hits), k))
+        def shared(h): return len(set(re.findall(r"\w+", query.lower())) & set(re.findall(r"\w+", h.passage.text.lower())))
+        return [Hit(h.passage, 0.0, i) for i, h in enumerate(sorted(hits, key=shared, reverse=True), 1)][:k]
+
+
+LAST = "Is this county the last one before the sea?"
+THREE = f'["Who is the author of Grey Harbour?", "What is the birthplace of this author?", "{LAST}"]'
+
+
+class Rounds(Scripted):
+    "The third sub-question refers to the second answer, and its context never suffices."
+    def __init__(self): super().__init__(THREE)
+    def reply(self, request, sample):
+        given, name = request.inputs, request.prompt.name
+        if name == "chainrag.refers" and given["question"] == LAST: return "no" if "author of" in given["history"] else "Yes"
+        if name == "chainrag.rewrite" and given["question"] == LAST: return LAST.replace("this county", "Tarn")
+        if name == "chainrag.suffices" and "sea" in given["question"]: return "No"
+        return super().reply(request, sample)
+
+
+def test_the_rounds_of_the_public_code(monkeypatch):
+    "`plan` of retrieval.py and `decompose_question` of sentence_graph.py: the same requests in the same order."
+    ranks = Ranks()
+    monkeypatch.setattr(chainrag, "_encoder", lambda name: ranks if name == "BAAI/bge-reranker-large" else None)
+    p, kit = asked(CHAINRAG_PUBLIC, Rounds())
+    first, second, third = "Who is the author of Grey Harbour?", "What is the birthplace of Ida Roth?", LAST.replace("this county", "Tarn")
+    lost = "What is the birthplace of this author?"
+    assert [(r.prompt.name.partition(".")[2], r.inputs["question"]) for r in kit.llm.asked] == [
+        ("several", ASKED.question),
+        ("decompose", ASKED.question),
+        ("suffices", first),
+        ("read", first),
+        ("refers", lost),
+        ("rewrite", lost),
+        ("suffices", second),
+        ("read", second),
+        ("refers", LAST),  # to the first answer: no
+        ("refers", LAST),  # to the second: yes
+        ("rewrite", LAST),
+        ("suffices", third),
+        ("read", third),  # once more sentences have joined
+        ("combine", ASKED.question),
+        ("read", ASKED.question),
+    ]
+    histories = [r.inputs["history"] for r in kit.llm.asked if "history" in r.inputs]
+    one, two = f"#1 {first} → Ida Roth", f"#2 {lost} → Tarn"  # sub-questions as they were made
+    assert histories == [one, one, one, two, two, f"{one}\n{two}\n#3 {LAST} → Tarn"]
+    assert {r.temperature for r in kit.llm.asked} == {0.2}
+    # seven of a hundred by the cross-encoder; neighbours and the last context are ranked by it, too
+    assert [(q, k) for q, _, k in ranks.asked][:3] == [(first, 7), (second, 7), (third, 7)] and len(ranks.asked) == 5
+    enough, read = (r.inputs["documents"] for r in kit.llm.asked if r.inputs["question"] == third)
+    assert len(enough) == 7 + 1 and len(read) == 7 + 5 + 1  # what was found so far: "last", "before"
+    assert read[-1].text == f"{first} Ida Roth. {lost} Tarn." and set(s.text for s in read[7:-1]) & {s.text for s in read[:7]}
+    assert p.answer == "Tarn" and p.trace.answer.data["from contexts, not scored"]
+    assert len({s.text for s in kit.llm.asked[-1].inputs["documents"]}) == len(kit.llm.asked[-1].inputs["documents"])
+
+
+def test_a_question_of_one_step_stays_whole_and_is_still_integrated():
+    class Whole(Scripted):
+        def reply(self, request, sample):
+            return '{"is_multi_hop": false}' if request.prompt.name == "chainrag.several" else super().reply(request, sample)
+    p, kit = asked(ChainRAG(reranker=""), Whole())
+    assert [r.prompt.name for r in kit.llm.asked] == ["chainrag.several", "chainrag.suffices", "chainrag.read", "chainrag.combine"]
+    assert p.trace.nodes[1].data["path"] == [ASKED.question]
+
+
+def test_chainrag_is_asked_with_its_own_guidelines():
+    _, kit = asked(ChainRAG(reranker=""))
+    [request] = [r for r in kit.llm.asked if r.prompt.task == "decompose_path"]
+    assert request.prompt is chainrag.GUIDED
+    for kind in ("compared", "influence", "Parallel", "Sequential", "Comparative", "two at most", "JSON array"): assert kind in request.text
+    _, kit = asked(ChainRAG(reranker="", decomposer="plain"))
+    assert kit.llm.named("paths.navigate") and not kit.llm.named("chainrag.decompose")
+
+
+def test_beside_across_passages_and_neighbours_that_come_again():
+    g = graph([Passage("a", "", "Fog."), Passage("b", "", "Rain.")], similar=0)
+    assert g.neighbours(0) == {} and g.neighbours(0, across=True) == {1: ["beside"]}
+    never = lambda documents: False
+    few = dict(reranker="", seeds=3, anchors=3, more=5, rewriting="none")
+    again, _ = asked(ChainRAG(**few), Scripted('["What is Grey Harbour?"]', never))
+    once, _ = asked(ChainRAG(**few, repeats=False), Scripted('["What is Grey Harbour?"]', never))
+    assert len(sentences(again)[0]) == len(sentences(once)[0]) == 8 == len(set(sentences(once)[0])) > len(set(sentences(again)[0]))
+
+
+def test_models_that_are_not_there_are_said_before_anything_is_asked(monkeypatch):
+    import treekit.retrieval.dense as dense
+    def missing(name): raise UsageError(f"the model {name!r} is neither a folder nor in the local cache")
+    monkeypatch.setattr(dense, "model_folder", missing)
+    chainrag._encoder.cache_clear()
+    chat = Scripted()
+    with pytest.raises(UsageError, match="bge-reranker-large.*; or set reranker to nothing"): asked(ChainRAG(), chat)
+    with pytest.raises(UsageError, match="text-embedding-3-small.*run.…, embedder=…. one"):
+        asked(replace(CHAINRAG_PUBLIC, reranker=""), chat, embedder=None)
+    assert not chat.asked
+    for wrong in (dict(rewriting="some"), dict(decomposer="own"), dict(temperature=3.0)):
+        with pytest.raises(UsageError): ChainRAG(**wrong)
 
 
 # the cache
@@ -315,11 +431,11 @@ def test_a_kit_without_passages_and_an_empty_question_are_said():
 def test_the_cache_saves_the_work_and_changes_nothing():
     by, parser = FakeEmbedder("words"), PairsOfCapitals()
     def ask(method): return asked(method, embedder=by, corpus=corpus(annotator=parser))[0]
-    first = ask(ChainRAG())
+    first = ask(ChainRAG(**OWN))
     work = by.counted, parser.counted
     assert work == (8, 4)
     for i in (1, 2, 3):
-        again, poor = ask(ChainRAG()), ask(ChainRAG(cache=False))
+        again, poor = ask(ChainRAG(**OWN)), ask(ChainRAG(cache=False, **OWN))
         assert sentences(again) == sentences(first) == sentences(poor) and again.answer == poor.answer
         assert (by.counted, parser.counted) == tuple((i + 1) * w for w in work)  # all of it is the poor one's
     assert poor.trace.roots[0].data["graph"] == dict(sentences=8, parsed=4, embedded=8)
@@ -350,11 +466,11 @@ def test_a_broken_file_is_made_again_and_other_passages_are_another_graph(home):
 def test_a_runs_questions_share_one_graph():
     by, store = FakeEmbedder("words"), Store()
     asked = [Question(f"q{i}", "musique", f"Where was the author of Grey Harbour born, number {i}?", ("Tarn",)) for i in range(12)]
-    methods = {name: chainrag.METHODS[name] for name in ("ChainRAG (w/ cache)", "ChainRAG (w/o cache)")}
+    methods = {name: replace(chainrag.METHODS[name], **OWN) for name in ("ChainRAG (w/ cache)", "ChainRAG (w/o cache)")}
     P = load_profile("offline", parser="bundled")
     def go(methods):
         return run(methods, {"musique": asked}, P, corpora={"musique": PAGES}, chat=Scripted(), store=store, embedder=by, progress=False)
-    rich = go({"ChainRAG (w/ cache)": ChainRAG()})
+    rich = go({"ChainRAG (w/ cache)": ChainRAG(**OWN)})
     assert not rich.failures
     assert by.counted == sum(n.data["graph"]["sentences"] for n in rich.rows[0].trace.roots[:1])
     assert {r.answer for r in rich.rows} == {"Tarn"}

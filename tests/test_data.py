@@ -236,6 +236,78 @@ def test_hub_without_a_network(monkeypatch):
     with pytest.raises(UsageError, match="no dataset on the hub"): load("hotpot", "hub")
 
 
+def test_exemplars_from_the_hub_read_the_beginning_of_a_split_only(monkeypatch):
+    hf, read = pytest.importorskip("datasets"), []
+    def rows(split):
+        for i in range(167_454):
+            read.append((split, i))
+            yield {**SHAPES["2wiki"], "_id": f"w{i}", "question": f"Q{i}?"}
+    def fetch(repo, config, split, streaming=False):
+        assert streaming
+        return rows(split)
+    monkeypatch.setattr(hf, "get_dataset_split_names", lambda *_: ["train", "validation"])
+    monkeypatch.setattr(hf, "load_dataset", fetch)
+    found = exemplars("2wiki", "hub", k=3, seed=1)
+    assert len({q.id for q in found}) == 3 and found == exemplars("2wiki", "hub", k=3, seed=1) != exemplars("2wiki", "hub", k=3, seed=2)
+    assert {split for split, _ in read} == {"train"} and max(i for _, i in read) < 1000
+
+
+LONG = {
+    "input": "Who wrote Grey Harbour?",
+    "context": "Passage 1:\nGrey Harbour\nGrey Harbour is a novel.\n\nIt is by Ida Roth.\n\nPassage 2:\nTarn\n"
+    + "Tarn is a town of fog. " * 48,
+    "answers": ["Ida Roth", "Roth"],
+    "length": 300,
+    "dataset": "musique",
+    "language": "en",
+    "all_classes": None,
+    "_id": "lb1",
+}
+
+
+def test_chainrags_records_bring_their_own_pools(put):
+    for file in ("musique.jsonl", "hotpotqa.jsonl", "2wikimqa.jsonl"):
+        put(file, LONG, {**LONG, "_id": "lb2", "input": "Where is fog?", "context": "One text without pages.\nIt ends here."})
+    assert datasets(put.folder, "dev") == ["hotpotqa", "musique", "2wiki"]
+    for name in ("musique", "hotpotqa", "2wiki"):
+        first, second = load(name, put.folder)
+        assert (first.id, first.question, first.answers) == ("lb1", "Who wrote Grey Harbour?", ("Ida Roth", "Roth"))
+        assert first.dataset == name and not first.supporting and not first.decomposition
+        assert [p.title for p in first.paragraphs] == ["Grey Harbour", "Tarn"]  # equal chunks are one
+        assert first.paragraphs[0].text == "Grey Harbour is a novel. It is by Ida Roth."
+        assert [(p.title, p.text) for p in second.paragraphs] == [("", "One text without pages. It ends here.")]
+    put("hotpotqa.jsonl", {"question": "Who?", "context": "Passage 1:\nA\nB.", "answer": "B"})
+    assert load("hotpotqa", put.folder)[0].answers == ("B",)
+
+
+def test_a_long_page_is_cut_between_sentences(put):
+    page = " ".join(f"Sentence number {i} has seven words." for i in range(60))
+    put("musique.jsonl", {**LONG, "context": f"Passage 1:\nA page\n{page}\n{'word ' * 150}"})
+    chunks = load("musique", put.folder)[0].paragraphs
+    assert " ".join(p.text for p in chunks).split() == f"{page} {'word ' * 150}".split() and {p.title for p in chunks} == {"A page"}
+    assert [len(p.text.split()) for p in chunks] == [96, 96, 96, 72, 150]
+    assert all(p.text.endswith("words.") for p in chunks[:-1])
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (dict(context=None), "field 'context' is missing"),
+        (dict(context="Passage 1:\n\nPassage 2:\n"), "field 'context' is empty"),
+        (dict(context=["a"]), "field 'context' should be a string, not a list"),
+        (dict(answers=None), "field 'answers' is missing"),
+        (dict(answers=[]), "field 'answers' is empty"),
+        (dict(answers=[3]), "should be a string"),
+        (dict(input=None), "field 'input' is missing"),
+        (dict(input=" "), "field 'question' is empty"),
+    ],
+)
+def test_a_bad_record_of_chainrag_is_said_in_one_line(put, change, said):
+    put("musique.jsonl", LONG, {**LONG, **change, "_id": "lb2"})
+    with pytest.raises(DataError, match="^musique.jsonl, line 2: ") as e: load("musique", put.folder)
+    assert said in str(e.value)
+
+
 # -- samples
 
 def test_samples_do_not_depend_on_the_files_order(put):

@@ -9,8 +9,9 @@ from hypothesis import given, settings, strategies as st
 
 from fakes import printed_run
 from treekit.config import UsageError, root
-from treekit.core.types import Question
-from treekit.core.llm import Completion
+from treekit.core.types import Passage, Question
+from treekit.core.llm import Completion, Prompt
+from treekit.core.replies import TEXT
 from treekit.core.method import Prediction
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.core.escaping import ht, md
@@ -277,6 +278,87 @@ def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys
     assert {r.method for r in results.rows} == {"Ours", "NativeRAG"} and "w/o PPO: left out" in capsys.readouterr().out
     assert {r.method for r in navigated.run_rows(rows, questions, named, named={"after SFT": "offline"}).rows} == set(rows)
     with pytest.raises(UsageError, match="no row"): navigated.run_rows({"w/o PPO": First()}, questions, named)
+
+
+class Draws:
+    "A server whose replies differ from sample to sample; it counts them."
+    model, endpoint, defaults = "fake", "nowhere", {}
+    def __init__(self): self.samples = []
+    async def complete(self, request):
+        self.samples.append(request.sample)
+        return [Completion("right" if (request.sample // 1000 + len(request.text)) % 2 else "wrong")]
+    async def close(self): pass
+
+
+@dataclass(frozen=True)
+class Asks:
+    prompt: str = "right?"
+    async def __call__(self, question, kit):
+        ask = Prompt("test.runs", "answer_short", "$question", TEXT)
+        return Prediction(await kit.ask(ask, question=question.question), kit.trace, kit.usage)
+
+
+def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):
+    import treekit.experiments.searchr as navigated
+    from treekit.core.store import Store
+    store, chat = Store(tmp_path / "s.sqlite"), Draws()
+    asked = {"musique": [Question("1", "musique", "W?", ("right",)), Question("2", "musique", "W??", ("right",)),
+                         Question("3", "musique", "W???", ("right",))]}
+    P = replace(navigated.setting("local", 3, dict(retriever="bm25s", pool="corpus")), n=3)
+    def go(runs, monkey=navigated.run):
+        made = [monkey({"Asks": navigated.once_more(Asks(), i)}, asked, P, store=store, chat=chat,
+                       corpora={"musique": [Passage("p", "", "x")]}, progress=False) for i in range(runs)]
+        return navigated.Runs(**vars(made[0]), runs=made)
+    results = go(3)
+    assert [r.error for r in results.failures] == []
+    assert sorted(chat.samples) == [0, 0, 0, 1000, 1000, 1000, 2000, 2000, 2000]  # nothing of one run answers another
+    assert not results.failures and len({r.key for run in results.runs for r in run.rows}) == 9
+    go(3)
+    assert len(chat.samples) == 9  # all is stored
+    per_run = [sum(r.answer == "right" for r in run.rows) / 3 for run in results.runs]
+    assert sorted(set(per_run)) == [1 / 3, 2 / 3]
+    [cell] = navigated.scored_cells(results, ("EM",))
+    assert cell["value"] == pytest.approx(sum(per_run) / 3) and cell["spread"] == pytest.approx(3 ** -1.5) and cell["runs"] == 3
+    assert cell["n"] == 3 and results.values("EM")["Asks", "musique"] == [pytest.approx(v) for v in
+        [sum(run.rows[i].answer == "right" for run in results.runs) / 3 for i in range(3)]]
+    table = compare([dict(group="fake", method="Asks", dataset="MuSiQue", metric="EM", value=50.0, unit="percent", flag="ok")],
+                    navigated.scored_cells(results, ("EM",)), model="fake")
+    told = navigated.with_spread(table, [cell])
+    assert list(told.runs) == [3] and told.spread[0] == pytest.approx(100 * 3 ** -1.5)
+    assert list(navigated.with_spread(table, [{k: v for k, v in cell.items() if k not in ("runs", "spread")}]).columns) == list(table.columns)
+
+
+def test_how_often_searchrs_tables_are_run_and_in_which_pool(tmp_path):
+    import treekit.experiments.searchr as navigated
+    offline, real = navigated.setting("offline", None, {}), navigated.setting("local", None, dict(data=str(tmp_path)))
+    assert [navigated.runs_of(P, n) for P, n in ((offline, None), (real, None), (offline, 3), (real, 1))] == [1, 5, 3, 1]
+    for wrong in (0, True, 2.5, "5"):
+        with pytest.raises(UsageError, match="^runs should be a whole number"): navigated.runs_of(real, wrong)
+    assert (offline.pool, real.pool, real.n, real.retriever) == ("corpus", "own", 200, "dense")  # ChainRAG's: a graph for each question
+    assert navigated.setting("local", None, dict(pool="corpus")).pool == "corpus"
+
+
+def test_a_row_of_searchr_says_what_ran():
+    import treekit.experiments.searchr as navigated
+    from treekit.baselines.chainrag import ChainRAG
+    from treekit.baselines.search_r1 import SearchR1
+    from treekit.papers.searchr.method import SearchR
+    rows = {"GPT-4o": SearchR(decomposer="prompted"), "Llama-3.1-8B(Ours)": SearchR(), "w/o PPO": SearchR(), "Search-R1": SearchR1(),
+            "ChainRAG": ChainRAG(), "w/o QIR": ChainRAG(reranker="")}
+    offline, local = navigated.setting("offline", 3, {}), navigated.setting("local", 3, {})
+    assert navigated.what_ran(rows, offline) == {
+        "GPT-4o": "extractive, prompted", "Llama-3.1-8B(Ours)": "tiny navigator after PPO", "w/o PPO": "tiny navigator after SFT",
+        "Search-R1": "extractive, untrained", "ChainRAG": "no cross-encoder"}
+    said = navigated.what_ran(rows, local)
+    assert (said["Llama-3.1-8B(Ours)"], said["GPT-4o"]) == ("llama3.3, untrained", "llama3.3, prompted") and "ChainRAG" not in said
+    assert navigated.who_navigates(replace(local, navigator="tiny")) == "tiny navigator after PPO"
+    assert navigated.who_navigates(replace(local, navigator="openai")) == "navigator gpt-4o-mini"
+    cell = dict(method="GPT-4o", dataset="musique", metric="F1", n=3, failures=0, value=.5, low=.4, high=.6)
+    table = compare(navigated.printed(published("searchr", "table5")), [cell], model="extractive", comparable="no")
+    names = list(navigated.as_run(table, navigated.what_ran(rows, offline)).method)
+    assert "GPT-4o [extractive, prompted]" in names and "GPT-4o" in names and list(table.method) != names
+    everywhere = set(navigated.as_run(table, navigated.what_ran(rows, offline), everywhere=True).method)
+    assert everywhere == {"GPT-4o [extractive, prompted]", "Llama-3.1-8B(Ours) [tiny navigator after PPO]"}
 
 
 def test_what_searchr_prints_is_grouped_by_the_model_that_answers():

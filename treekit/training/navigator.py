@@ -55,7 +55,7 @@ PRESETS = {p.name: p for p in (
            Recipe("full", lr=3e-3, epochs=8, batch=16, **_TINY),
            Recipe("full", lr=1e-3, epochs=2, batch=32, **_TINY),
            PPO("full", lr=2.5e-4, epochs=2, rollouts=192, batch=48, passes=2, kl=0.05, lam=1.0, value=0.05, max_new=96, **_TINY),
-           SearchR(informative=0, decide="rule"), drawn=2, max_new=96),
+           SearchR(informative=0, decide="rule", order="waves"), drawn=2, max_new=96),
     Preset("8B", "meta-llama/Llama-3.1-8B", False, dict(musique=2000), 300,
            Recipe("lora", lr=2e-5, epochs=3, batch=8, micro=1),
            Recipe("lora", lr=2e-5, epochs=1, batch=8, micro=1),

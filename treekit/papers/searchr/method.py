@@ -212,7 +212,7 @@ class SearchR:
     masked: int | None = None  # a seed: one entity of each sub-question, drawn by it, is not seen (Table 7)
     decomposer: Literal["navigator", "prompted"] = "navigator"  # "prompted": w/o Dec.
     decide: Literal["model", "rule"] = "model"  # whether to rewrite a sub-question: a call, or if it refers to something
-    order: Literal["waves", "chain"] = "waves"  # what a sub-question waits for: those that it refers to, or all before it
+    order: Literal["chain", "waves"] = "chain"  # a sub-question waits for all before it (Sec. 2.5), or for those that it refers to
     max_steps: int = MOST_SUBQUESTIONS  # sub-questions of a path; further ones are cut
 
     def __post_init__(self):
