@@ -67,3 +67,10 @@ def endless(body):
     "A tree whose paths never finish."
     if "SCORE:" in asked(body): return "SCORE: 5"
     return [f"On.\nAction: Lookup[{w}]" for w in ("mill", "quay", "mill", "mill", "quay")] if turn(body) else answers(body)
+
+
+def mistaken(body):
+    "A path that finishes with a wrong answer, and with another one when it is told so."
+    if not turn(body): return answers(body)
+    said = "Finish[Ribe]" if "reward = 0" in asked(body).rpartition("\nQuestion: ")[2] else "Finish[Tarn]"
+    return [f"So.\nAction: {said}"] * (body.get("n") or 1)

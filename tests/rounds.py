@@ -91,10 +91,12 @@ def agreeing(body): return [f"Explanation: So it is.\nFINAL: {a}" for a in ("Vos
 
 def ratt(body):
     said = text(body)
-    if body.get("n"): return [f"Draft {i} after {said.count('Merged')}." for i in range(body["n"])]
-    if "search query" in said: return f"query for {said.split('Thought: ')[1].splitlines()[0]}"
-    if "Put the thought right" in said: return said.split("Thought: ")[1].splitlines()[0] + " Checked."
-    if "Several thoughts" in said: return "Merged " + "; ".join(re.findall(r"Draft \d after \d", said)) + "."
+    if "Several agents" in said: return "Merged " + "; ".join(re.findall(r"Draft \d", said)) + "."
+    if "supplement to it" in said: return "United: " + said.split("Supplement: ")[1].splitlines()[0]
+    if "search query" in said: return f"Tarn and Orle, of {said.split('Text: ')[1].splitlines()[0]}"
+    if "bears on the query" in said: return f"What {said.split('Text: ')[1].split(':')[0]} says."
+    if "Check the answer" in said: return said.split("Answer: ")[1].split("\nRevised")[0] + " Checked."
+    if body.get("n"): return [f"Draft {i}.\n\nIt ends." if "Earlier" not in said else f"Draft {i} longer." for i in range(body["n"])]
     return "FINAL: Voss County"
 
 

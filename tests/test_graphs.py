@@ -17,9 +17,10 @@ from treekit.core.trace_text import show_tree, tree_html
 from treekit.baselines.graph_extraction import read_names, same_name
 from treekit.baselines.graphrag import GraphRAG, read_points
 from treekit.baselines.graphrag_index import GLEAN, REPORT, Community, Element, communities, finest, merged, read_graph, read_report
-from treekit.baselines.hipporag import HippoRAG, read_triples, build_memory
+from treekit.baselines.hipporag import HippoRAG, build_memory, ranked, read_triples
 from treekit.core.llm import CallFailed
 from treekit.core.method import Kit
+from treekit.retrieval.bm25 import Hit
 from treekit.retrieval.dense import Dense
 from treekit.experiments.run import run
 from treekit.core.store import Store
@@ -136,9 +137,30 @@ def test_two_hops_that_similarity_misses_are_found_by_the_walk():
     [(_, start, _)] = memory.linked(["Grey Harbour"])
     assert memory.nodes[start] == "grey harbour" and "Ida Roth" not in similar
     assert [h.passage.title for h in memory.search({start: 1.0}, 3)] == ["Grey Harbour", "Ida Roth", "Tarn"]
-    result = go(HippoRAG(rounds=0, top_k=2), Reader())
+    result = go(HippoRAG(steps=1, top_k=2), Reader())
     assert result.rows[0].answer == "Tarn" and [h["title"] for h in result.rows[0].trace.nodes[0].data["hits"]] == ["Grey Harbour",
         "Ida Roth"]
+
+
+def test_hipporag_ranks_the_passages_of_all_searches_by_their_best_score():
+    hits = [Hit(p, score, i) for i, (p, score) in enumerate(zip(SHELF, (1.0, 0.4, 0.2)), 1)]
+    later = [Hit(SHELF[2], 0.9, 1), Hit(SHELF[3], 0.6, 2), Hit(SHELF[0], 0.1, 3), Hit(SHELF[4], 0.4, 4)]
+    for merge, order in (("score", [0, 2, 3, 1, 4]), ("order", [0, 1, 2, 3, 4])):
+        m = HippoRAG(merge=merge)
+        best = ranked(m, ranked(m, {}, hits), later)
+        assert [p for p, _ in best.values()] == [SHELF[i] for i in order] and best[SHELF[0].id][1] == 1.0 and best[SHELF[2].id][1] == 0.9
+
+
+@pytest.mark.parametrize("dataset, searches", [("musique", 4), ("world/musique", 4), ("2wiki", 2), ("hotpotqa", 2)])
+def test_hipporag_searches_as_often_as_its_code(dataset, searches):
+    class Wandering(Reader):
+        def reply(self, request, sample):
+            return f"On to {len(request.inputs['thoughts'])}." if request.prompt.task == "thought" else super().reply(request, sample)
+    chat = Wandering()
+    kit = Kit(chat, Dense(SHELF), corpus=SimpleNamespace(passages=SHELF))
+    prediction = asyncio.run(HippoRAG()(Question("q", dataset, ASKED), kit))
+    assert [n.kind for n in prediction.trace.nodes if n.kind in ("question", "thought")] == ["question"] + ["thought"] * (searches - 1)
+    assert chat.count()["thought"] == searches - 1
 
 
 def test_specificity_prefers_the_rarer_start():
@@ -280,7 +302,7 @@ def test_a_server_that_is_gone_stops_the_index():
     assert [r.error for r in result.rows] == ["CallFailed: no connection; start it"] and result.indexing == {}
 
 
-@pytest.mark.parametrize("method", [HippoRAG(rounds=1), GraphRAG(), GraphRAG("global")])
+@pytest.mark.parametrize("method", [HippoRAG(steps=2), GraphRAG(), GraphRAG("global")])
 def test_all_nonsense_falls_back_and_says_so(method):
     class Refusing(Reader):
         def reply(self, request, sample):
@@ -290,12 +312,12 @@ def test_all_nonsense_falls_back_and_says_so(method):
 
 
 def test_a_question_without_entities_is_searched_by_similarity():
-    [row] = go(HippoRAG(rounds=1), Reader(), ["What is there to know?"]).rows
+    [row] = go(HippoRAG(steps=2), Reader(), ["What is there to know?"]).rows
     node = row.trace.nodes[0]
     assert node.notes == ["no entity in the query; searched by similarity"] and len(node.data["hits"]) == 6 and node.data["entities"] == []
 
 
-@pytest.mark.parametrize("method", [HippoRAG(rounds=1), GraphRAG(), GraphRAG("global")])
+@pytest.mark.parametrize("method", [HippoRAG(steps=2), GraphRAG(), GraphRAG("global")])
 def test_an_empty_corpus(method):
     async def answer(): return await method(Question("q", "d", ASKED), Kit(Reader(), Dense([]), corpus=SimpleNamespace(passages=[])))
     prediction = asyncio.run(answer())
@@ -309,7 +331,7 @@ def test_an_empty_question_is_one_clear_line():
 def test_two_hundred_triples_in_a_passage():
     many = json.dumps([[f"thing {i}", "stands beside", f"thing {i + 1}"] for i in range(200)])
     for said, whole in ((many, 200), (many[:-30], 199)):
-        result = go(HippoRAG(rounds=1), Reader({("extract_triples", "Tarn"): said}), ["What is beside Tarn?"])
+        result = go(HippoRAG(steps=2), Reader({("extract_triples", "Tarn"): said}), ["What is beside Tarn?"])
         assert result.rows[0].trace.nodes[0].data["index"]["nodes"] == whole + 11 and not result.failures
 
 

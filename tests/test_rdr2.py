@@ -1105,16 +1105,32 @@ def told(sure):
     )
 
 
-def test_flare_searches_only_where_it_is_unsure():
+def test_flare_searches_first_and_then_only_where_it_is_unsure():
     shelf = Shelf(CHUNK)
     queries = []
     shelf.search = lambda qs, k: [queries.append(q) or shelf.hits(q, k) for q in qs]
-    for sure, answer, wanted, calls in ((True, "It was built by Ada.", [], 2), (False, "It was built by Ida.", ["It was built by ."], 3)):
+    for sure, wanted, calls in ((True, ["Who?"], 2), (False, ["Who?", "It was built by ."], 3)):
+        queries.clear()
         p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Teller(told(sure)), shelf)))
-        assert (p.answer, queries, p.usage.calls, p.usage.critical_path) == (answer, wanted, calls, calls)
+        assert (p.answer, queries, p.usage.calls, p.usage.critical_path) == ("It was built by Ida.", wanted, calls, calls)
         assert [n.data.get("sure") for n in p.trace.nodes if n.kind == "sentence"] == [sure, True]
-    asyncio.run(FLARE(theta=0.0)(Question("q", "asqa", "Who?"), Kit(Teller(told(False)), shelf)))
-    assert len(queries) == 1  # nothing is unsure
+    for fields, wanted in ((dict(theta=0.0), ["Who?"]), (dict(first="none"), ["It was built by ."]), (dict(beta=1.0), ["Who?"])):
+        queries.clear()  # nothing is unsure; the question isn't searched; nothing is left of the sentence
+        asyncio.run(FLARE(**fields)(Question("q", "asqa", "Who?"), Kit(Teller(told(False)), shelf)))
+        assert queries == wanted
+
+
+def test_flare_drafts_with_the_passages_that_are_there():
+    def seen(**fields):
+        class Shelves:
+            def search(self, queries, k): return [[Hit(Passage(q, q, q), 1.0, 1)] for q in queries]
+        chat = Teller(lambda inputs: told(bool(inputs["answer"]))(inputs))
+        asyncio.run(FLARE(**fields)(Question("q", "asqa", "Who?"), Kit(chat, Shelves())))
+        return [[p.id for p in r.inputs["documents"]] for r in chat.asked]
+    one, two = "Who?", "It was built by ."
+    assert seen() == [[one], [two], [two]]
+    assert seen(first="kept") == [[one], [one, two], [one, two]]
+    assert seen(lookahead="bare") == [[], [two], []] and seen(first="none") == [[], [two], [two]]
 
 
 def test_flare_where_a_server_gives_no_probabilities():
@@ -1126,9 +1142,10 @@ def test_flare_where_a_server_gives_no_probabilities():
             Kit(Teller(told(True), logprobs=False, scores=lambda text: [-0.01] * len(text.split())), Shelf(CHUNK)),
         )
     )
-    assert scored.answer == "It was built by Ada." and scored.usage.calls == 4
+    assert scored.answer == "It was built by Ida." and scored.usage.calls == 4
     offline = run({"FLARE": FLARE()}, dict(asqa=load("asqa", n=3)), PROFILE, store=Store(), progress=False)
-    assert not offline.failures and all(n.data["queries"] for r in offline.rows for n in r.trace.nodes if n.kind == "sentence")
+    assert not offline.failures and all([n.data.get("sure") for n in r.trace.nodes if n.kind == "sentence"][0] is False
+                                        for r in offline.rows)
 
 
 def test_flare_ends():

@@ -16,7 +16,7 @@ from treekit.core.method import Kit, configure
 from treekit.baselines.react import ACT, TURN, Desk, ReAct, methods, observe, observe_passages
 from treekit.experiments.run import run
 from treekit.core.store import Store
-from treekit.baselines.tree_of_thoughts import SCORE, TreeOfThoughts
+from treekit.baselines.tree_of_thoughts import BREADTH_FIRST, LATS_CODE, SCORE, TreeOfThoughts
 from treekit.baselines.tree_of_thoughts import methods as trees
 from treekit.corpora.wiki import CorpusWiki, Wikipedia
 
@@ -216,8 +216,50 @@ def test_no_page_can_forge_a_turn():
 
 # --- Tree of Thoughts
 
-def test_the_tree_grows_as_prescribed(server):
-    results, record = go({"TOT": TreeOfThoughts()}, server, "branches")
+LEVELS = TreeOfThoughts(**BREADTH_FIRST)
+
+
+def test_the_default_is_lats_depth_first(server):
+    m = TreeOfThoughts()
+    assert (m.search, m.candidates, m.depth, m.iterations, m.temperature, m.stop) == ("depth", 5, 7, 150, 1.0, "finished")
+    results, record = go({"TOT": m}, server, "branches")
+    [row] = results.rows
+    # the first child of the first child …: three states are looked at, none is scored
+    assert (row.answer, row.usage.calls, row.usage.critical_path, row.trace.critical_path) == ("Ribe", 15, 3, 3)
+    assert {p["temperature"] for *_, p, _ in record} == {1.0} and not any("SCORE:" in text for *_, text in record)
+    assert [node for _, node, sample, *_ in record if not sample] == ["0", "1", "4"]
+    # thought and action make a child; equal actions with another thought are another one
+    steps = [n for n in row.trace.nodes if n.kind == "step"]
+    assert [n.text for n in steps if n.parent == 0] == ["Search[The Lamp]", "Search[Tarn]", "Search[the lamp]"]
+    assert all(sum(n.data["samples"] for n in steps if n.parent == parent) == 5 for parent in (0, 1, 4))
+
+
+def test_a_depth_first_search_ends_with_its_looks(server):
+    results, record = go({"TOT": TreeOfThoughts(iterations=30)}, server, "endless")
+    [row] = results.rows
+    turns = Counter(node for _, node, _, p, text in record if "chain" not in text and "\nThought " in text)
+    deepest = max(row.trace.level(n) for n in row.trace.nodes if n.kind == "step")
+    # states at the depth limit cost a look, and no call
+    assert deepest == 7 and len(turns) < 30 and row.answer == "Ribe"
+    assert ["no path has finished after 30 states: self-consistency gives the answer"] == [x for n in row.trace.nodes for x in n.notes]
+    results, _ = go({"TOT": TreeOfThoughts(iterations=30, fallback=False)}, server, "endless")
+    assert results.rows[0].answer == "" and not results.failures
+    results, _ = go({"TOT": TreeOfThoughts(depth=1)}, server, "endless")
+    assert any("states, which are all" in x for n in results.rows[0].trace.nodes for x in n.notes)
+
+
+def test_lats_code_goes_on_until_the_gold_answer(server):
+    results, _ = go({"TOT": TreeOfThoughts()}, server, "mistaken")
+    assert (results.rows[0].answer, results.rows[0].usage.calls) == ("Tarn", 5)
+    results, record = go({"TOT": TreeOfThoughts(**LATS_CODE)}, server, "mistaken")
+    assert (results.rows[0].answer, results.rows[0].usage.calls) == ("Ribe", 10)
+    assert "Action 1: Finish[Tarn]\nObservation 1: Episode finished, reward = 0\nThought 2:" in record[-1][-1]
+    results, _ = go({"TOT": TreeOfThoughts(**LATS_CODE, iterations=1)}, server, "mistaken")
+    assert (results.rows[0].answer, results.rows[0].usage.calls, results.failures) == ("", 5, [])
+
+
+def test_the_tree_grows_level_by_level(server):
+    results, record = go({"TOT": LEVELS}, server, "branches")
     [row] = results.rows
     assert (row.answer, row.error) == ("Ribe", "")
     trace = row.trace
@@ -240,7 +282,7 @@ def test_the_tree_grows_as_prescribed(server):
 
 def test_a_level_runs_at_once(server):
     began = time.perf_counter()
-    results, _ = go({"TOT": TreeOfThoughts()}, server, "branches", latency=0.25)
+    results, _ = go({"TOT": LEVELS}, server, "branches", latency=0.25)
     taken = time.perf_counter() - began
     log = server.requests
     scores = [(r["time"], r["answered"]) for r in log if not r["n"]]
@@ -252,7 +294,7 @@ def test_a_level_runs_at_once(server):
 
 
 def test_a_tree_that_never_ends_is_cut(server):
-    results, record = go({"TOT": TreeOfThoughts()}, server, "endless")
+    results, record = go({"TOT": LEVELS}, server, "endless")
     [row] = results.rows
     turns = Counter(node for _, node, _, p, text in record if "SCORE:" not in text and "chain" not in text and "\nThought " in text)
     steps = [n for n in row.trace.nodes if n.kind == "step"]
@@ -262,10 +304,11 @@ def test_a_tree_that_never_ends_is_cut(server):
 
 
 def test_equal_scores_keep_the_earlier_and_settings_are_checked(server):
-    results, _ = go({"TOT": TreeOfThoughts(breadth=1, candidates=2, depth=2)}, server, "endless")
+    results, _ = go({"TOT": TreeOfThoughts(**BREADTH_FIRST, breadth=1, candidates=2, depth=2)}, server, "endless")
     steps = [n for n in results.rows[0].trace.nodes if n.kind == "step"]
     assert [n.data.get("kept") for n in steps] == [True, None, True, None]
-    for wrong in (dict(candidates=0), dict(breadth=0), dict(depth=0), dict(temperature=0)):
+    for wrong in (dict(candidates=0), dict(breadth=0), dict(depth=0), dict(temperature=0), dict(iterations=0), dict(search="best"),
+                  dict(stop="")):
         with pytest.raises(UsageError): TreeOfThoughts(**wrong)
     assert [SCORE.fallback(t) for t in ("SCORE: 0", "so 7, no, 8", "")] == [1.0, 8.0, 1.0]
 

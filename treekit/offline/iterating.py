@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['MOST_QUESTIONS', 'HANDLERS', 'next_questions', 'question_pieces', 'simplified', 'concluded', 'follow_up',
            'conclude_steps', 'search_or_answer', 'recall_reply', 'thought', 'pseudo_document', 'verifying_question',
-           'next_query', 'revise', 'integrate']
+           'next_query', 'revise', 'integrate', 'draft_answer', 'extend_answer', 'filter_text', 'unite_answers']
 
 # %% ../../nbs/08_offline/07_iterating.ipynb #f7be7618
 import re
@@ -156,25 +156,39 @@ def next_query(question: str, thought: str, **others) -> str:
 
 # %% ../../nbs/08_offline/07_iterating.ipynb #69bc3603
 def revise(question: str, thought: str, documents=(), **others) -> str:
-    "A thought with what the documents say to it; as it was, if they say nothing."
+    "An answer, and behind it what the documents say to it; as it was, if they say nothing."
     said = subanswers([next_query(question, thought), question], documents)
-    return thought if said == NOTHING else " ".join(dict.fromkeys([*_supported(thought, documents), *sentences(said)]))
+    known = [s for s in sentences(thought) if s != NOTHING]
+    return thought if said == NOTHING else " ".join(dict.fromkeys([*known, *sentences(said)]))
 
 # %% ../../nbs/08_offline/07_iterating.ipynb #c4f91cbb
-def _supported(thought, documents):
-    "The sentences of a thought whose names the documents have."
-    texts = " ".join(norm(f"{getattr(d, 'title', '')} {getattr(d, 'text', d)}") for d in documents)
-    return [s for s in sentences(thought) if s != NOTHING and all(norm(n) in texts for n in names_in(s))]
-
-def integrate(question: str, thoughts=(), **others) -> str:
+def integrate(question: str = "", thoughts=(), **others) -> str:
     "Several thoughts as one: every sentence once, at most eight."
     said = {}
     for s in (s for t in thoughts for s in sentences(t) if s != NOTHING): said.setdefault(norm(s), s)
     return " ".join(list(said.values())[:8]) or NOTHING
 
+# %% ../../nbs/08_offline/07_iterating.ipynb #3760425d
+def draft_answer(question: str, **others) -> str:
+    "A whole answer from memory; this reader has none."
+    return NOTHING
+
+def extend_answer(question: str, previous: str, **others) -> str:
+    "The earlier answer; without documents this reader has nothing to add."
+    return previous
+
+def filter_text(query: str, passage: str, **others) -> str:
+    "What a text has for a query: all of it, because this reader reads whole passages."
+    return passage
+
+def unite_answers(previous: str, supplement: str, **others) -> str:
+    "Two answers as one."
+    return integrate("", [previous, supplement])
+
 # %% ../../nbs/08_offline/07_iterating.ipynb #526553c3
 HANDLERS = {  # task -> function of the prompt's inputs
     "follow_up": follow_up, "conclude_steps": conclude_steps, "search_or_answer": search_or_answer, "recall": recall_reply,
     "thought": thought, "pseudo_document": pseudo_document, "verifying_question": verifying_question,
-    "search_query": next_query, "revise": revise, "integrate": integrate,
+    "search_query": next_query, "revise": revise, "integrate": integrate, "draft_answer": draft_answer, "extend_answer": extend_answer,
+    "filter_text": filter_text, "unite_answers": unite_answers,
 }
