@@ -259,13 +259,14 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     wanted = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None} | _assignments(sets)
     p = load_profile(profile, n=n, seed=seed, data=source(data), budget=budget, **{k: v for k, v in wanted.items() if k in FIELDS})
     given = {k: v for k, v in dict(n=n, seed=seed, data=data).items() if v is not None}
-    from treekit.estimate import estimate_all, over_budget, shown
+    from treekit.estimate import estimate_all, estimate_lines, over_budget
     found = estimate_all(what, p, given, wanted, sample)
     price, warning = found.price, over_budget(found, p.budget)
     priced = None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source)
     facts = dict(profile=profile, model=p.model, sample=sample, price=priced, budget=p.budget, over_budget=warning,
                  longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total())
-    click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else "\n".join([*shown(found), *filter(None, [warning])]))
+    lines = [*estimate_lines(found), *filter(None, [warning])]
+    click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else "\n".join(lines))
 
 # %% ../nbs/23_cli.ipynb #a7c6eea7
 @main.command()

@@ -392,7 +392,7 @@ def run(
     "Answer every question with every method. Raises `BudgetExceeded`, `KeyboardInterrupt`, `UsageError`; what else goes wrong is a row."
     _check(methods, questions)
     session = (session or Session.from_environment()).given(**given)
-    if session.pilot: return piloted(session, methods, questions, profile, corpora)
+    if session.pilot: return piloted(session, methods, questions, profile, corpora, (run, _planned, models_of))
     store = session.opened(profile)
     models = models_of(session, profile, store)
     library = Library(profile, questions, corpora, router=models.router, navigator=models.navigator, embedder=session.embedder)
