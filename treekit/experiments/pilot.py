@@ -189,16 +189,16 @@ def _filled(results, questions, picked, profile):
             rows += [asked[i] if i in asked else replace(asked[near[i % len(near)]], question=q) for i, q in enumerate(qs)]
     return replace(results, rows=rows, profile=profile)
 
-# %% ../../nbs/12_experiments/01_pilot.ipynb #119b2bce
+# %% ../../nbs/12_experiments/01_pilot.ipynb #8e1f5093
 def _wider(results, questions, picked, most):
-    "data set -> how many of its questions have to be asked; calls and tokens of all methods together."
+    "data set -> how many of its questions have to be asked; calls, tokens in and tokens out of all methods together."
     found = {}
     for d, qs in questions.items():
-        sums = {qs[i].id: [0, 0] for i in picked[d]}
+        sums = {qs[i].id: [0, 0, 0] for i in picked[d]}
         for row in results.rows:
             if row.dataset != d: continue
             own, u = sums[row.question.id], row.usage
-            own[:] = own[0] + u.calls, own[1] + u.tokens_in
+            own[:] = own[0] + u.calls, own[1] + u.tokens_in, own[2] + u.tokens_out
         found[d] = max(large_enough(list(values), len(qs), most, len(questions)) for values in zip(*sums.values()))
     return found
 
