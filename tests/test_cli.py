@@ -60,7 +60,7 @@ def clone(tmp_path):
     home = tmp_path / "clone"
     (home / "data").mkdir(parents=True)
     (home / "treekit").symlink_to(ROOT / "treekit")
-    kept = ("inventory.csv", "language", "offline", "prices.csv", "published", "world")
+    kept = ("inventory.csv", "language", "offline", "prices.csv", "published", "reply_lengths.csv", "world")
     for name in kept: (home / "data" / name).symlink_to(ROOT / "data" / name)
     shutil.copy(ROOT / "settings.ini", home)
     notebook(home / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, BODY)

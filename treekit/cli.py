@@ -242,36 +242,31 @@ def _state(row):
 @main.command()
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
 @_profile_options
-@click.option("--sample", type=click.IntRange(1), default=5, show_default=True, metavar="N", help="Questions per dataset to count on.")
+@click.option("--sample", type=click.IntRange(1), default=60, show_default=True, metavar="N",
+              help="Questions per dataset to count on, at most.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample, as_json):
     """Calls, tokens and money that a reproduction would take, before anything is spent.
 
     \b
       treekit estimate treerare/table1 --profile openai --n 500
-      treekit estimate treerare --profile openai --data ../shared/data
+      treekit estimate toq treerare --profile openai --data ../shared/data
 
-    Counted with the offline model on a few of the same questions; prices are in data/prices.csv.
+    Each artefact's own notebook runs over its own questions and passages; a few questions are asked, of the offline model. Replies are
+    taken to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
+    asks as many questions as it does in a run.
     """
     wanted = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None} | _assignments(sets)
-    p = load_profile(profile, n=n, seed=seed, data=source(data), **{k: v for k, v in wanted.items() if k in FIELDS})
-    given = {k: v for k, v in dict(seed=seed, data=data).items() if v is not None}
-    from treekit.estimate import estimate_all
-    rows, price = estimate_all(what, p, given, wanted, sample)
-    total = {k: sum(r[k] or 0 for r in rows) for k in ("calls", "answered", "tokens_in", "tokens_out", "dollars", "dollars_at_most")}
-    total |= dict(dollars=None, dollars_at_most=None) if price is None else {k: round(total[k], 4) for k in ("dollars", "dollars_at_most")}
+    p = load_profile(profile, n=n, seed=seed, data=source(data), budget=budget, **{k: v for k, v in wanted.items() if k in FIELDS})
+    given = {k: v for k, v in dict(n=n, seed=seed, data=data).items() if v is not None}
+    from treekit.estimate import estimate_all, estimate_lines, over_budget
+    found = estimate_all(what, p, given, wanted, sample)
+    price, warning = found.price, over_budget(found, p.budget)
     priced = None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source)
-    facts = dict(profile=profile, model=p.model, n=p.n, sample=min(sample, p.n), price=priced)
-    if as_json: return click.echo(json.dumps(facts | dict(rows=rows, total=total), indent=1, ensure_ascii=False))
-    click.echo(f"{'method':<20} {'dataset':<18} {'calls':>8} {'answered':>9} {'tokens in':>12} {'out':>10} {'dollars':>9} {'at most':>9}")
-    money = lambda v: "no price" if v is None else f"{v:.2f}"
-    for r in [*rows, dict(method="total", dataset="") | total]:
-        asked = f"{r['calls']:>8,} {r['answered']:>9,} {r['tokens_in']:>12,} {r['tokens_out']:>10,}"
-        click.echo(f"{r['method']:<20} {r['dataset']:<18} {asked} {money(r['dollars']):>9} {money(r['dollars_at_most']):>9}")
-    click.echo(f"\nmodel {p.model}, {p.n} questions per dataset, counted on {sample} of them with the offline model; "
-               f"'at most': every reply {p.max_tokens} tokens long."
-               + (f"\nprices of {price.date} ({price.source})" if price
-                  else f"\n{p.model} is not in data/prices.csv: add a line to see dollars"))
+    facts = dict(profile=profile, model=p.model, sample=sample, price=priced, budget=p.budget, over_budget=warning,
+                 longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total())
+    lines = [*estimate_lines(found), *filter(None, [warning])]
+    click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else "\n".join(lines))
 
 # %% ../nbs/23_cli.ipynb #a7c6eea7
 @main.command()

@@ -1,0 +1,205 @@
+"What a run would cost: each artefact's own number of questions, real passages, calls in common counted once, and how far off it is."
+import asyncio, csv, json, tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from test_cli import BODY, PARAMETERS, clone, notebook, shell  # noqa: F401 (a fixture)
+from twin import folder_of
+from treekit.config import UsageError, load_profile
+from treekit.core.llm import Prompt, ScoringUnsupported
+from treekit.core.method import Prediction
+from treekit.core.replies import FINAL, TEXT
+from treekit.core.store import Store
+from treekit.core.types import Passage, Question
+from treekit.estimate import before_paying, counted, estimate_all, over_budget
+from treekit.experiments.costs import reply_lengths
+from treekit.experiments.pilot import PilotChat, spread_out, stand_in_for
+from treekit.experiments.prompts import known_prompts
+from treekit.experiments.provide import load, load_corpus
+from treekit.experiments.run import Session, run
+from treekit.reproduce import reproduce_all
+
+OWN_N = "P = setting(profile, n, settings, offline=3, paper=40, seed=seed, data=data, budget=budget)"
+ARTEFACTS = {  # of four papers, with what they ask here
+    "arise/table5": {},
+    "arise/figure5": {},
+    "rdr2/table9": {},
+    "rdr2/table2": {},
+    "toq/table2": dict(dataset="hotpotqa"),
+    "toq/table3": dict(dataset="musique"),
+    "treerare/figure3": {},
+}
+
+
+def estimated(*words, cwd):
+    code, out, err = shell("estimate", *words, "--json", cwd=cwd)
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_an_artefact_asks_its_own_number_of_questions_and_not_the_profiles(clone):
+    body = BODY.replace("P = load_profile(profile, n=n, seed=seed, data=data, budget=budget, **settings)", OWN_N)
+    body = body.replace("int(questions) if n is None else n", "P.n").replace(
+        "from treekit.experiments.run import run", "from treekit.experiments.run import run\nfrom treekit.experiments.tables import setting")
+    notebook(clone / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, body)
+    assert load_profile("openai").n == 500
+    made = estimated("treerare/table1", "--profile", "openai", cwd=clone)
+    assert [r["n"] for r in made["rows"]] == [40] and made["total"]["calls"] == 40
+    assert estimated("treerare/table1", "--profile", "openai", "--n", "7", cwd=clone)["total"]["calls"] == 7
+
+
+def test_a_call_that_two_artefacts_share_is_paid_once(clone):
+    first = clone / "nbs/reproduce/treerare/table1.ipynb"
+    (clone / "nbs/reproduce/treerare/table2.ipynb").write_text(first.read_text().replace("zero-shot", "another name"))
+    made = estimated("treerare/table1", "treerare/table2", "--profile", "openai", "--n", "30", cwd=clone)
+    one = estimated("treerare/table1", "--profile", "openai", "--n", "30", cwd=clone)
+    assert (made["total"]["calls"], made["total"]["answered"]) == (60, 30)
+    assert made["total"]["dollars"] == one["total"]["dollars"] > 0
+
+
+def test_a_budget_that_will_not_do_is_said_in_one_line_before_anything_is_paid(clone, monkeypatch):
+    words = ("treerare/table1", "--profile", "openai", "--n", "100")
+    code, out, err = shell("estimate", *words, "--budget", "0.001", cwd=clone)
+    line = out.strip().splitlines()[-1]
+    assert code == 0 and line.startswith("the budget of $0.00 would end this partway: about $") and "--budget 1" in line
+    assert "budget of" not in shell("estimate", *words, "--budget", "50", cwd=clone)[1]
+    monkeypatch.chdir(clone)
+    monkeypatch.setenv("TREEKIT_HOME", str(clone / ".treekit"))
+    given = dict(n=100, seed=None, data=None)
+    assert before_paying(("treerare/table1",), "openai", {}, budget=0.001, **given).startswith("the budget of")
+    assert before_paying(("treerare/table1",), "openai", {}, budget=50, **given) == ""
+    assert before_paying(("treerare/table1",), "local", {}, budget=None, **given) == ""
+    assert not list((clone / ".treekit").rglob("*.sqlite"))
+
+
+ASK = Prompt("test/pilot", "answer", "Passages:\n$documents\n\nQuestion: $question\nFINAL:", FINAL)
+NOTE = Prompt("test/note", "name_entities", "Text: $text", TEXT)
+
+
+@dataclass(frozen=True)
+class Indexing:
+    "Three calls for its passages, and one for each question."
+    needs = ("corpus",)
+
+    async def __call__(self, question, kit):
+        async def build(own):
+            top = own.trace.add("index", "passages")
+            for p in kit.corpus.passages: await own.ask(NOTE, node=top, text=p.text)
+            return True
+        await kit.indexed(build)
+        value = await kit.ask(ASK, node=kit.trace.add("answer", "…"), question=question.question, documents=list(kit.corpus.passages)[:1])
+        return Prediction(value["answer"], kit.trace, kit.usage)
+
+
+def questions(n): return [Question(f"q{i}", "demo", f"Who made film number {i}?", ("Lio Vant",)) for i in range(n)]
+
+
+def piloted(profile, asked, tmp_path, most=6):
+    passages = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
+    session = Session(file=tmp_path / "pilot.sqlite", progress=False, pilot=f"{tmp_path}:{most}")
+    results = run({"graph": Indexing()}, {"demo": asked}, profile, corpora={"demo": passages}, session=session)
+    return results, [("demo/table1", json.loads(p.read_text())) for p in tmp_path.glob("*.json")]
+
+
+def test_what_is_made_of_the_passages_is_not_scaled_with_the_questions(tmp_path):
+    profile = load_profile("openai", data="world", retriever="bm25s")
+    results, notes = piloted(profile, questions(300), tmp_path)
+    total = counted(notes, profile).total()
+    assert total["calls"] == 303 and total["calls_low"] == total["calls_high"] == 303
+    assert len(results.rows) == 300 and len({r.question.id for r in results.rows}) == 300  # the rest of a notebook finds all it looks for
+
+
+def test_what_the_store_has_is_not_paid_again(tmp_path):
+    profile = load_profile("openai", data="world", retriever="bm25s")
+    _, notes = piloted(profile, questions(20), tmp_path)
+    [cell] = notes[0][1]["cells"]
+    whole, half = counted(notes, profile), counted(notes, profile, set(cell["predictions"][:10]))
+    assert half.total()["calls"] == whole.total()["calls"] == 23 and half.total()["answered"] == 10
+    assert 0 < half.total()["dollars"] < whole.total()["dollars"]
+
+
+def test_the_pilots_keys_are_those_of_the_paid_run(tmp_path):
+    "So a prediction that was paid for is found again."
+    profile = load_profile("openai", data="world", retriever="bm25s")
+    _, notes = piloted(profile, questions(4), tmp_path)
+
+    class Paid(PilotChat):
+        async def complete(self, request): return [type(c)("Lio Vant", 5, 5) for c in await super().complete(request)]
+
+    p = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
+    chat = Paid("gpt-4o-mini", profile.endpoint, dict(temperature=0.0, max_tokens=1024))
+    rows = run({"graph": Indexing()}, {"demo": questions(4)}, profile, corpora={"demo": p}, session=Session(progress=False), store=Store(), chat=chat).rows
+    assert [r.key for r in rows] == notes[0][1]["cells"][0]["predictions"]
+
+
+def test_replies_are_as_long_as_recorded_ones_and_prompts_grow_with_what_they_carry():
+    call = dict(key="1", model="gpt-4o-mini", prompt="react.act", most=1024, tokens_in=1000, tokens_out=10, carried={})
+    later = call | dict(key="2", carried={"react.act": 10})
+    sample = dict(calls=2, tokens_in=2000, tokens_out=20, asked=[call, later], error="")
+    cell = dict(method="ReAct", dataset="d", n=1, predictions=["k"], places=[0], sample=[sample], index={}, indices=0)
+    real, offline = (counted([("a/b", dict(cells=[cell]))], load_profile(name)).total() for name in ("openai", "offline"))
+    mean = reply_lengths(["react.act"])["react.act"].mean
+    assert real["tokens_out"] == 2 * mean and real["tokens_in"] == 2000 + mean - 10
+    assert (offline["tokens_in"], offline["tokens_out"]) == (2000, 20)
+    assert real["tokens_out_low"] < real["tokens_out"] < real["tokens_out_high"] and real["dollars"] < real["dollars_at_most"]
+
+
+def test_every_line_of_the_lengths_names_prompts_and_its_source(tmp_path):
+    rows = list(csv.DictReader(open(Path(__file__).parents[1] / "data/reply_lengths.csv", encoding="utf-8")))
+    for r in rows:
+        assert reply_lengths(known_prompts()) and "@" in r["source"] and int(r["replies"]) > 0, r["kind"]
+        assert float(r["low"]) < float(r["mean"]) < float(r["high"])
+    assert len(reply_lengths(known_prompts())) > 30
+    (bad := tmp_path / "bad.csv").write_text("kind,prompts,mean,low,high\nx,*,many,1,2\n")
+    with pytest.raises(UsageError, match="bad.csv, line 2"): reply_lengths(["a"], bad)
+
+
+@pytest.mark.parametrize("endpoint,scores", [("https://api.openai.com/v1", False), ("http://localhost:8000/v1", True), ("offline", True)])
+def test_the_stand_in_scores_where_the_server_would(endpoint, scores):
+    chat, request = PilotChat("m", endpoint, dict(temperature=0.0, max_tokens=64)), ASK(question="Who?", documents=[Passage("1", "a", "b")])
+    if scores: assert asyncio.run(chat.score(request, "a b"))
+    else:
+        with pytest.raises(ScoringUnsupported): asyncio.run(chat.score(request, "a b"))
+
+
+def test_the_stand_in_needs_no_key(monkeypatch):
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    assert stand_in_for(load_profile("openai")).model == "gpt-4o-mini"
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 200])
+def test_every_question_is_asked_in_the_end_and_each_beginning_is_spread_out(n):
+    asked, ranked = spread_out(questions(n))
+    assert sorted(asked) == list(range(n))
+    ranks = sorted(ranked.index(i) for i in asked[:8])
+    assert max((b - a for a, b in zip(ranks, ranks[1:])), default=0) <= n / min(n, 8) * 2
+
+
+def within(name, n, most, data, sets, share=0.15):
+    "Estimate, run, compare: calls asked, calls paid, tokens in and out."
+    from treekit.inventory import FIELDS
+    given = dict(data=str(data), n=n)
+    profile = load_profile("offline", **given, **{k: v for k, v in sets.items() if k in FIELDS})
+    total = estimate_all((name,), profile, given, sets, most).total()
+    with tempfile.TemporaryDirectory() as tmp:
+        store = Path(tmp, "store.sqlite")
+        [task], _ = reproduce_all((name,), "offline", f"{tmp}/out", 1, sets, dict(TREEKIT_STORE=str(store)), force=True, **given)
+        assert not task.code, task.error
+        with Store(store) as s:
+            asked = s.usage(())[0]["calls"]
+            paid = s._all("SELECT COUNT(*), SUM(tokens_in), SUM(tokens_out) FROM calls")[0]
+    pairs = dict(calls=(total["calls"], asked), paid=(total["calls"] - total["answered"], paid[0]),
+                 tokens_in=(total["tokens_in"], paid[1]), tokens_out=(total["tokens_out"], paid[2]))
+    assert all(abs(a / b - 1) <= share for a, b in pairs.values()), pairs
+    return pairs
+
+
+def test_an_estimate_is_within_15_percent_of_the_run_on_the_twin():
+    within("toq/table2", 40, 24, folder_of("twin"), dict(dataset="hotpotqa"))
+
+
+@pytest.mark.parametrize("name", ARTEFACTS)
+def test_an_estimate_is_within_15_percent_of_the_run_on_real_passages(name):
+    within(name, 100, 60, folder_of("real"), ARTEFACTS[name])
