@@ -51,13 +51,18 @@ class Fictional:
 
     def passages(self, name: str, seed: int = 0) -> list[Passage]:
         "All paragraphs of the world."
-        return list(self.world(name, seed).passages())
+        return list(_passages_of(self.world(name, 0).lang, self.articles, seed))
 
     def documents(self, name: str, seed: int = 0) -> Documents:
         "All its articles, with their headings."
         return _documents_of(self.world(name, 0).lang, self.articles, seed)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #029ac9a2
+@functools.lru_cache(4)
+def _passages_of(lang, articles, seed):
+    from treekit.world.generate import World
+    return tuple(World(seed=seed, articles=articles, lang=lang).passages())
+
 @functools.lru_cache(4)
 def _documents_of(lang, articles, seed):
     from treekit.world.generate import World

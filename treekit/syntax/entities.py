@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..config import UsageError, choose, work_dir
-from .parser import Entity, Parse, StanzaParser, _load, cache_database
+from .parser import Entity, Parse, StanzaParser, cache_database
 
 # %% ../../nbs/05_syntax/01_entities.ipynb #81285104
 @dataclass(frozen=True)
@@ -69,10 +69,7 @@ class StanzaAnnotator:
 
     def __call__(self, texts: list[str]) -> list[Annotated]:
         "Trees and entities of the texts, in one batch."
-        if self.parser._pipeline is None:
-            self.parser._pipeline = _load(self.parser.folder, self.parser.package)
-            self.parser._pipeline.processors.pop("constituency")
-        return [shaped(p) for p in self.parser._run(texts)]
+        return [shaped(p) for p in self.parser._run(texts, phrases=False)]
 
 # %% ../../nbs/05_syntax/01_entities.ipynb #b17a7753
 class SpacyAnnotator:

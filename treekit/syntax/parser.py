@@ -11,8 +11,10 @@ import hashlib, json, os, pickle, sqlite3, threading
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
+from zipfile import BadZipFile
 from ..config import UsageError, choose, nearest, root, work_dir
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #6a395358
@@ -178,6 +180,8 @@ def check_models(
                              f"not {want['bytes']} bytes with {want['sha256'][:16]}…; restore it with: git checkout data/parser")
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #002e5db7
+def _stamp(folder): return tuple((p.name, p.stat().st_mtime_ns) for p in sorted(Path(folder).iterdir()))
+
 @lru_cache(maxsize=8)
 def _fingerprint(folder, stamp):
     "A name for the models in a folder. `stamp` is what changes with the files, so that a replaced one is read again."
@@ -290,6 +294,33 @@ def _convert(doc, text):
 
 def _place(w): return (w.parent.start_char, w.parent.end_char) if w.start_char is None else (w.start_char, w.end_char)
 
+# %% ../../nbs/05_syntax/00_parser.ipynb #8d21f0b7
+@lru_cache(maxsize=2)
+def _models(folder, stamp):
+    "A folder's models for numpy; `None` if they are of another kind, or can't be read: Stanza says why."
+    from treekit.syntax.bundled import BundledModels
+    check_models(folder)
+    try: made = BundledModels(folder)
+    except (OSError, ValueError, LookupError, TypeError, EOFError, BadZipFile, pickle.UnpicklingError): return None
+    return made if made.known else None
+
+def _complete(sentences, phrases):
+    "Whether all sentences are there, and none is longer than Stanza is given."
+    return all(len(words) <= LONGEST_SENTENCE and (tree or not phrases) for words, tree, _ in sentences)
+
+def _parsed(text, sentences):
+    "What `BundledModels.parse` gave as a `Parse`."
+    def sentence(words, top, names):
+        def tree(node):
+            label, start, end, children = node
+            return Constituent(label, start, end, tuple(map(tree, children))) if children else Constituent(words[start][4], start, end)
+        if top and top[0] == "ROOT" and len(top[3]) == 1: top = top[3][0]
+        tags = (("X" if w[3] == "_" else w[3], "" if w[4] == "_" else w[4]) for w in words)
+        tokens = tuple(Token(*w[:3], *tag, *w[5:]) for w, tag in zip(words, tags))
+        places = ((tokens[a].start, tokens[b].end, kind) for a, b, kind in names)
+        return Sentence(tokens, top and tree(top), tuple(Entity(text[a:b], kind, a, b) for a, b, kind in places))
+    return Parse(text, tuple(sentence(*s) for s in sentences))
+
 # %% ../../nbs/05_syntax/00_parser.ipynb #823614b1
 class StanzaParser:
     "Parses English with a folder of Stanza models (default: the bundled ones), or with one of Stanza's own packages."
@@ -302,15 +333,13 @@ class StanzaParser:
         self.package, self.batch, self.cache = package, batch, cache or ParseCache()
         self.folder = None if package else Path(folder or os.environ.get("TREEKIT_PARSER_DIR") or root() / "data" / "parser")
         if self.folder and not self.folder.is_dir(): raise UsageError(f"no folder {str(self.folder.name)!r} with parser models")
-        self._pipeline, self._lock = None, threading.Lock()
+        self._pipeline, self._lock = None, threading.Lock()  # loaded for the first text that needs it
 
     @property
     def fingerprint(self) -> str:
         "Changes whenever a parse might: from the manifest, without loading a model."
-        if self.package:
-            from importlib.metadata import version
-            return f"stanza-{version('stanza')}:{self.package}"
-        return _fingerprint(str(self.folder), tuple((p.name, p.stat().st_mtime_ns) for p in sorted(self.folder.iterdir())))
+        if self.package: return f"stanza-{version('stanza')}:{self.package}"
+        return _fingerprint(str(self.folder), _stamp(self.folder))
 
     def parse(self,
         texts: list[str],
@@ -329,19 +358,28 @@ class StanzaParser:
                     bar.update(len(new))
         return [known[t] for t in texts]
 
-    def _run(self, texts):
+    def _run(self, texts, phrases=True):
+        "Plain texts by numpy, where the models are of a kind that it knows, and the others by Stanza; `phrases`: constituency trees, too."
+        from treekit.syntax.bundled import plain
         with self._lock:
-            import torch
-            threads = torch.get_num_threads()
-            torch.set_num_threads(1)  # the same sums in the same order on every machine, and faster for models this small
-            try:
-                if self._pipeline is None: self._pipeline = _load(self.folder, self.package)
-                from stanza.models.common.doc import Document
-                first, *rest = self._pipeline.processors.values()
-                docs = [_in_pieces(d) for d in first.bulk_process([Document([], text=t) for t in texts])]
-                for processor in rest: docs = processor.bulk_process(docs)
-            finally: torch.set_num_threads(threads)
-            return [_convert(d, t) for d, t in zip(docs, texts)]
+            models = None if self.package else _models(str(self.folder), _stamp(self.folder))
+            read = dict(zip(few, models.parse(few, phrases))) if models and (few := [t for t in texts if plain(t)]) else {}
+            made = {t: _parsed(t, sentences) for t, sentences in read.items() if _complete(sentences, phrases)}
+            if rest := [t for t in texts if t not in made]: made |= zip(rest, self._by_stanza(rest, phrases))
+        return [made[t] for t in texts]
+
+    def _by_stanza(self, texts, phrases):
+        import torch
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # the same sums in the same order on every machine, and faster for models this small
+        try:
+            if self._pipeline is None: self._pipeline = _load(self.folder, self.package)
+            from stanza.models.common.doc import Document
+            first, *rest = (p for name, p in self._pipeline.processors.items() if phrases or name != "constituency")
+            docs = [_in_pieces(d) for d in first.bulk_process([Document([], text=t) for t in texts])]
+            for processor in rest: docs = processor.bulk_process(docs)
+        finally: torch.set_num_threads(threads)
+        return [_convert(d, t) for d, t in zip(docs, texts)]
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #d250fa39
 def parser_for(

@@ -1,0 +1,59 @@
+"treekit.syntax.bundled: the parses are Stanza's, without torch, and what isn't plain is left to Stanza."
+import random, subprocess, sys
+
+import pytest
+
+from treekit.config import root
+from treekit.experiments.provide import load, load_corpus
+from treekit.syntax import bundled, parser
+from treekit.syntax.bundled import LONGEST_LINE, plain
+from treekit.syntax.parser import ParseCache, StanzaParser
+
+BUNDLED = root() / "data" / "parser"
+
+
+def texts():
+    "Questions of all styles, paragraphs, paragraphs under their titles."
+    draw, passages = random.Random(0), load_corpus("hotpotqa", "world")
+    asked = [q.question for style in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa") for q in load(style, "world", n=12)]
+    drawn = draw.sample(list(passages), 30)
+    odd = ["Stop.", "Really?!", "a", "Who, in 1961, wrote “Grey Harbour” — and why?", "Is it so??", "1 2 3 4", "Yes . No . Maybe ."]
+    return [*dict.fromkeys(asked), *(p.text for p in drawn[:15]), *(f"{p.title}\n\n{p.text}" for p in drawn[15:]), *odd]
+
+
+def test_the_parses_are_stanzas():
+    reader, given = StanzaParser(BUNDLED), texts()
+    assert all(map(plain, given))
+    mine = reader._run(given)
+    assert reader._pipeline is None  # nothing was left to Stanza
+    assert mine == reader._by_stanza(given, True)
+    without = reader._run(given[-20:], phrases=False)
+    assert [[s.tokens for s in p.sentences] for p in without] == [[s.tokens for s in p.sentences] for p in mine[-20:]]
+    assert all(s.tree is None for p in without for s in p.sentences)
+
+
+def test_no_torch(tmp_path):
+    code = ("import sys; from treekit.syntax.parser import StanzaParser; StanzaParser().parse(['Who founded it?']); "
+            "sys.exit('torch' in sys.modules or 'stanza' in sys.modules)")
+    env = dict(TREEKIT_HOME=str(tmp_path), PYTHONPATH=str(root()), PATH="")
+    assert subprocess.run([sys.executable, "-c", code], env=env).returncode == 0
+
+
+@pytest.mark.parametrize("text", ["", " a", "a  b", "a\nb", "a\n\n\nb", "a\x85b", "see www.here.org", "mail me@here.it"])
+def test_what_is_not_plain(text): assert not plain(text)
+
+
+def test_a_long_line_is_not_plain(): assert plain("a" * LONGEST_LINE) and not plain("a" * (LONGEST_LINE + 1))
+
+
+def test_plain_and_other_texts_in_one_batch(tmp_path):
+    reader, given = StanzaParser(BUNDLED, cache=ParseCache(tmp_path / "p.sqlite")), ["Who is it?", "Who\nis it?", "", "Who is it?"]
+    parses = reader.parse(given)
+    assert [p.text for p in parses] == given and parses[0] is not None
+    assert [[t.text for t in s.tokens] for p in parses[:2] for s in p.sentences] == [["Who", "is", "it", "?"]] * 2
+
+
+def test_another_kind_of_model_is_left_to_stanza(monkeypatch):
+    assert parser._models.__wrapped__(str(BUNDLED), ()).known
+    monkeypatch.setitem(bundled._KIND["con"], "transition_scheme", "TOP_DOWN")
+    assert parser._models.__wrapped__(str(BUNDLED), ()) is None
