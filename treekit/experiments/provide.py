@@ -64,8 +64,8 @@ def _documents_of(lang, articles, seed):
     return Documents(map(tree_of, World(seed=seed, articles=articles, lang=lang).articles()))
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #dd23e30b
-QUESTION_SOURCES = {r"world": Fictional, r"world:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"hub": Hub,
-                    r"hub:(.+)": Hub}  # pattern -> its source
+QUESTION_SOURCES = {  # pattern -> its source
+    r"world": Fictional, r"world:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"hub": Hub, r"hub:(.+)": Hub}
 UNPUBLISHED = WORLD[-4:]  # Tree-of-Question's sets: no hub has them
 
 def source_of(
@@ -75,14 +75,13 @@ def source_of(
     "Where a profile's `data` points to."
     for pattern, make in QUESTION_SOURCES.items():
         if not (found := re.fullmatch(pattern, str(place))): continue
-        if name not in UNPUBLISHED or not str(place).startswith("hub"): return make(*found.groups())
-        _stands_in(name)
-        return QUESTION_SOURCES["world"]()
+        return _stand_in(name) if name in UNPUBLISHED and pattern.startswith("hub") else make(*found.groups())
     return Files(place)
 
 @functools.cache
-def _stands_in(name): print(f"{name}: its authors have not published it, so the fictional world's questions and passages stand in; "
-                            "--data FILE asks your own")
+def _stand_in(name):
+    print(f"{name} is not published: the fictional world's questions and passages stand in; --data FILE asks your own")
+    return QUESTION_SOURCES["world"]()
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #ffbd6622
 def datasets(
@@ -90,8 +89,7 @@ def datasets(
     split: str = "",  # only those with this part; default: with any
 ) -> list[str]:  # names for `load`
     "The datasets that a source has."
-    origin = source_of(source)
-    return origin.datasets(split) + list(UNPUBLISHED if isinstance(origin, Hub) else ())
+    return (origin := source_of(source)).datasets(split) + list(UNPUBLISHED if isinstance(origin, Hub) else ())
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #22e3b01a
 def load(
