@@ -89,9 +89,9 @@ class _Few:
     "A source that hands out few questions, and writes down how many were wanted."
     def questions(self, name, split="dev", n=None, seed=0):
         "As the source's own; few of those that are scored."
-        if split == "dev": self.told("questions", name, n=n)
-        found = super().questions(name, split, n, seed)
-        return found[:self.few] if split == "dev" else found
+        if split != "dev": return super().questions(name, split, n, seed)
+        self.told("questions", name, n=n)
+        return super().questions(name, split, min(n or self.few, self.few), seed)
 
 def _source(kind, told, few):
     "A source of that kind with few questions, whose passages are still all of them."
