@@ -6,13 +6,17 @@ READY  := $(VENV)/.ready
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce test lint bench lab readme hooks clean
+.PHONY: install reproduce rehearse test lint bench lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
 
 reproduce: $(READY)
 	$(BIN)/treekit reproduce $(ARGS)
+
+# every artefact under every profile with two questions, nothing paid:  make rehearse ARGS="arise --profile vllm"
+rehearse: $(READY)
+	$(BIN)/treekit rehearse $(ARGS)
 
 # the same numbers on every processor, for the small models that notebooks train
 PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1

@@ -52,7 +52,7 @@ def test_a_work_folder_that_cannot_be(tmp_path, monkeypatch, treekit_):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "file"))
     one_line(*treekit_("list"), "TREEKIT_HOME")
     code, said = treekit_("doctor")
-    assert code == 1 and "✗ disk" in said and "TREEKIT_HOME" in said
+    assert code == 2 and "✗ disk" in said and "TREEKIT_HOME" in said
 
 
 def test_a_bare_command_is_taught(treekit_):
@@ -82,7 +82,7 @@ def test_the_doctor_looks_into_the_parser(tmp_path, monkeypatch, treekit_):
     monkeypatch.setenv("TREEKIT_PARSER_DIR", str(models))
     code, said = treekit_("doctor", "--json")
     [parser] = [c for c in json.loads(said) if "parser" in c.values()]
-    assert code == 1 and "dep.pt is damaged" in str(parser)
+    assert code == 2 and "dep.pt is damaged" in str(parser)
 
 
 def test_parses_that_are_none(tmp_path):

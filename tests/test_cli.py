@@ -343,7 +343,7 @@ def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
 def test_doctor_says_what_to_do(clone):
     code, out, _ = shell("doctor", "--json", "--profile", "local", cwd=clone)
     rows = {r["what"]: r for r in json.loads(out)}
-    assert code == 1 and rows["Python"]["works"] and not rows["model"]["works"] and "offline" in rows["model"]["todo"]
+    assert code == 2 and rows["Python"]["works"] and not rows["model"]["works"] and "offline" in rows["model"]["todo"]
     with Server(latency=0) as server:
         pass
     assert "→" in shell("doctor", "--profile", "local", cwd=clone)[1]

@@ -20,12 +20,13 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
     {"training"},
     {"experiments"},
     {"analysis", "figures"},
-    {"registry", "inventory", "records", "kernels", "reproduce", "estimate", "doctor", "ask", "cli"},
+    {"registry", "inventory", "records", "kernels", "reproduce", "estimate", "doctor", "standins", "rehearse", "ask", "cli"},
 ]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"registry"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
-          "cli": {"registry", "inventory", "reproduce", "estimate", "doctor", "ask"}}
+          "standins": {"doctor"}, "rehearse": {"inventory", "reproduce", "doctor", "standins"},
+          "cli": {"registry", "inventory", "reproduce", "estimate", "rehearse", "doctor", "ask"}}
 OFFLINE = {"treekit.experiments.provide"}  # who may name the offline models, beside their own package and `training`
 HEAVY = {
     "torch",

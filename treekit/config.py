@@ -89,6 +89,7 @@ class Profile:
     timeout: float = 60.0  # seconds for one call
     retries: int = 5  # further tries of a failed call
     max_tokens: int = 1024  # longest completion
+    context: int = 0  # tokens that the model reads and writes in one call; 0: not known
     temperature: float = 0.0  # sampling temperature where a method does not set its own
     budget: float | None = None  # dollars that one run may spend; None: no limit
     switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"

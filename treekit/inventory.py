@@ -67,10 +67,10 @@ def absent(
 
 # %% ../nbs/16_inventory.ipynb #ea367785
 def source(
-    data: str | None,  # world, world:1000, hub, a folder or a file; None: as the profile says
+    data: str | None,  # world, world:1000, hub, hub:FOLDER, a folder or a file; None: as the profile says
 ) -> str | None:  # the same, if it exists
     "A source of questions that exists, or a `UsageError`."
-    if data is None or data in ("world", "hub") or data.startswith("world:") or Path(data).exists(): return data
+    if data is None or data in ("world", "hub") or data.startswith("world:") or Path(data.removeprefix("hub:")).exists(): return data
     absent("data source", data, Path.exists, ("world", "hub"))
 
 FIELDS = [f.name for f in fields(Profile) if f.name != "name"]  # what `--set` may set of a profile

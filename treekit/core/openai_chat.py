@@ -214,9 +214,10 @@ class OpenAIChat(_Client):
         temperature: float = 0.0,  # where a request says nothing
         max_tokens: int = 1024,  # where a request says nothing
         pause: float = 0.5,  # seconds before the first retry; doubles up to 8
+        context: int = 0,  # tokens that the model reads and writes in one call; 0: not known
     ):
         super().__init__(endpoint, key, concurrency, timeout, retries, pause)
-        self.model, self.defaults = model, dict(temperature=temperature, max_tokens=max_tokens)
+        self.model, self.defaults, self.context = model, dict(temperature=temperature, max_tokens=max_tokens), context
         self.one_by_one = False  # True once the server has ignored `n`
 
     def __repr__(self): return f"OpenAIChat({self.model!r}, {self.endpoint!r})"
@@ -225,7 +226,8 @@ class OpenAIChat(_Client):
     def from_profile(cls, profile) -> "OpenAIChat":
         "The client a profile describes; a missing key is a `UsageError`."
         p = profile
-        return cls(p.model, p.endpoint, p.key(), p.concurrency, p.timeout, p.retries, p.temperature, p.max_tokens)
+        return cls(p.model, p.endpoint, p.key(), p.concurrency, p.timeout, p.retries, p.temperature, p.max_tokens,
+                   context=p.context)
 
     async def complete(self, request: Request) -> list[Completion]:
         "n samples; raises `CallFailed`."
@@ -236,12 +238,19 @@ class OpenAIChat(_Client):
             got += one
         return got
 
+    def _fits(self, request, room):
+        "Some servers cut a prompt that is longer than the model's context, without a word: it isn't sent."
+        if not self.context or (size := count_tokens(request.text) + room) <= self.context: return
+        raise CallFailed("too long", f"a prompt takes about {size:,} tokens with its reply, and {self.model} reads {self.context:,}",
+                         "raise the server's context and the profile's, or take fewer or shorter passages", again=False)
+
     async def some(self, request: Request) -> list[Completion]:
         "One call: at least one sample, and all n if the server gives as many; raises `CallFailed`."
         own = {k: v if (v := getattr(request, k)) is not None else default for k, default in self.defaults.items()}
         body = dict(model=self.model, messages=request.messages, **own)
         wishes = dict(n=request.n if request.n > 1 else None, stop=request.stop, logprobs=request.logprobs)
         body |= {k: v for k, v in wishes.items() if v}
+        self._fits(request, body["max_tokens"])
         def read(text, latency): return _completions(text, request, latency)
         completions = await self._ask("/chat/completions", body, request, read)
         if request.n > 1 and len(completions) == 1: self.one_by_one = True
@@ -250,6 +259,7 @@ class OpenAIChat(_Client):
     async def score(self, request: Request, continuation: str) -> list[float]:
         "Log-probabilities of the continuation's tokens after the messages' text; raises `ScoringUnsupported`."
         whole, unsupported = f"{request.text}\n{continuation}", _unscored(self.endpoint)
+        self._fits(request, count_tokens(continuation))
         def read(text, latency):
             try: values = _echoed(_json(text)["choices"][0]["logprobs"], whole, len(request.text) + 1)
             except (KeyError, TypeError, IndexError): raise unsupported from None

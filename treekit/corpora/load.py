@@ -6,7 +6,7 @@
 __all__ = ['SOLVED', 'read_corpus', 'Files', 'Hub']
 
 # %% ../../nbs/03_corpora/02_load.ipynb #03ca7e24
-import hashlib, itertools, json, re
+import csv, gzip, hashlib, itertools, json, re, tarfile, zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,8 +116,11 @@ def _find(name, folder, split):
 
 # %% ../../nbs/03_corpora/02_load.ipynb #977d37c5
 def _unzip(value):
-    "The hub stores a list of objects as an object of lists; turn it back."
-    if isinstance(value, dict) and value and all(isinstance(v, list) for v in value.values()):
+    "The hub stores a list of objects as an object of lists, at any depth; turn it back."
+    if isinstance(value, list): return [_unzip(v) for v in value]
+    if not isinstance(value, dict): return value
+    value = {k: _unzip(v) for k, v in value.items()}
+    if value and all(isinstance(v, list) for v in value.values()) and len({len(v) for v in value.values()}) == 1:
         return [dict(zip(value, t)) for t in zip(*value.values())]
     return value
 
@@ -125,71 +128,114 @@ def _hub_record(record):
     "A hub record in the format of the original file."
     record = {k: _unzip(v) for k, v in record.items()}
     if not isinstance(record.get("context"), list): return record
-    def rows(values, row): return [row(v) if isinstance(v, dict) else v for v in values]
-    record["context"] = rows(record["context"], lambda c: [c["title"], c.get("sentences", c.get("content"))])
-    record["supporting_facts"] = rows(record["supporting_facts"], lambda f: [f["title"], f.get("sent_id", f.get("sent_idx"))])
-    record["evidences"] = rows(record.get("evidences") or [], lambda e: [e["fact"], e["relation"], e["entity"]])
+    def rows(name, fields):
+        values = record.get(name) or []
+        if not all(isinstance(v, (dict, list)) for v in values): return values
+        return [[next((v[f] for f in field if f in v), None) for field in fields] if isinstance(v, dict) else v for v in values]
+    record["context"] = rows("context", [("title",), ("sentences", "content")])
+    record["supporting_facts"] = rows("supporting_facts", [("title",), ("sent_id", "sent_idx")])
+    record["evidences"] = rows("evidences", [("fact",), ("relation",), ("entity",)])
     return record
 
 # %% ../../nbs/03_corpora/02_load.ipynb #7c4dc801
 _HUB = {"hotpotqa": ("hotpotqa/hotpot_qa", "distractor"), "musique": ("dgslibisey/MuSiQue", None),
         "2wiki": ("framolfese/2WikiMultihopQA", None), "ambigdocs": ("yoonsanglee/AmbigDocs", None), "asqa": ("din0s/asqa", None),
-        "strategyqa": ("ChilleD/StrategyQA", None)}
+        "qampari": ("princeton-nlp/ALCE-data", "qampari_eval_gtr_top100.json"),
+        "eli5": ("princeton-nlp/ALCE-data", "eli5_eval_bm25_top100.json"), "strategyqa": ("ChilleD/StrategyQA", None)}
+_ALCE = "ALCE-data.tar"  # one archive for three data sets
 SOLVED = 500  # training questions that are read where only a few are wanted; 2Wiki has 167,454
 _INSTEAD = "use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), or --data world"
 
-def _hub(name, split, most=None):
-    "The questions of a dataset on the hub; only the first `most`, where not all are wanted: the rest is not fetched."
-    choose("dataset on the hub", name, _HUB)
+def _hub(name, split, place="", most=None):
+    "The questions of a dataset on the hub, or in a folder with copies of its repositories; only the first `most`: the rest is not fetched."
+    repo, detail = _HUB[choose("dataset on the hub", name, _HUB)]
+    if place and not (at := Path(place, repo)).is_dir(): raise UsageError(f"no folder {repo} in {Path(place).name!r}, the copy of the hub")
+    if detail and detail.endswith(".json"): return _hub_archive(name, split, repo, detail, place)
     try: import datasets as hf
     except ImportError: raise UsageError(f"the hub needs the library 'datasets' (pip install datasets); or {_INSTEAD}") from None
-    repo, config = _HUB[name]
+    where = str(at) if place else repo
     try:
-        parts = hf.get_dataset_split_names(repo, config)
+        parts = hf.get_dataset_split_names(where, detail)
         part = next((p for p in {"dev": ("dev", "validation", "test")}.get(split, (split,)) if p in parts), None)
         if part is None: raise UsageError(f"{repo} has no split {split!r}; it has {', '.join(parts)}")
-        rows = hf.load_dataset(repo, config, split=part, **dict(streaming=True) if most else {})
+        rows = hf.load_dataset(where, detail, split=part, **dict(streaming=True) if most else {})
         if most: rows = list(itertools.islice(rows, most))
     except (OSError, ValueError, hf.exceptions.DatasetsError) as e:  # the hub's errors are all one of these
-        raise UsageError(f"the hub is unreachable for {repo} ({type(e).__name__}): without a network, {_INSTEAD}") from None
+        why = "can't be read" if place else "is unreachable"
+        raise UsageError(f"the hub {why} for {repo} ({type(e).__name__}): without a network, {_INSTEAD}") from None
     return [_question(_hub_record(dict(r)), f"{repo}, record {n}", name) for n, r in enumerate(rows, 1)]
 
+# %% ../../nbs/03_corpora/02_load.ipynb #6aa0f657
+def _hub_archive(name, split, repo, member, place=""):
+    "All questions of a file in the archive of ALCE's data."
+    if split != "dev": raise UsageError(f"{repo} has no split {split!r} of {name}: ALCE's sample is for evaluation only")
+    if place: path = Path(place, repo, _ALCE)
+    else:
+        try: from huggingface_hub import hf_hub_download
+        except ImportError: raise UsageError(f"the hub needs the library 'datasets' (pip install datasets); or {_INSTEAD}") from None
+        try: path = Path(hf_hub_download(repo, _ALCE, repo_type="dataset"))
+        except (OSError, ValueError) as e:
+            raise UsageError(f"the hub is unreachable for {repo} ({type(e).__name__}): without a network, {_INSTEAD}") from None
+    try:
+        with tarfile.open(path) as archive:
+            found = next((m for m in archive if m.isfile() and Path(m.name).name == member), None)
+            if found is None: raise UsageError(f"{_ALCE} has no file {member}: download it anew from {repo}")
+            records = json.loads(archive.extractfile(found).read().decode("utf-8"))
+    except FileNotFoundError: raise UsageError(f"no file {_ALCE} in {repo}: copy it whole") from None
+    except (tarfile.TarError, EOFError, OSError, ValueError) as e:
+        raise DataError(f"{_ALCE}: can't be read ({type(e).__name__}): download it anew from {repo}") from None
+    return [_question(r, f"{member}, record {n}", name) for n, r in enumerate(records, 1)]
+
 # %% ../../nbs/03_corpora/02_load.ipynb #a936ac20
+def _corpus_rows(path, file):
+    "(row, where) for each passage of an open file: JSONL, or DPR's tab-separated `id text title`."
+    if path.name.removesuffix(".gz").endswith(".tsv"):
+        for n, cells in enumerate(csv.reader(file, delimiter="\t"), 1):
+            if n == 1 and cells[:2] == ["id", "text"]: continue
+            where = f"{path.name}, line {n}"
+            if len(cells) != 3: raise DataError(f"{where}: {len(cells)} fields, not 3 (id, text, title, tab-separated)")
+            yield _Row(dict(id=f"wiki:{cells[0]}", text=cells[1], title=cells[2]), where)
+        return
+    for n, line in enumerate(file, 1):
+        if not line.strip(): continue
+        where = f"{path.name}, line {n}"
+        try: yield _Row(json.loads(line), where)
+        except json.JSONDecodeError as e: raise DataError(f"{where}: not JSON ({e.msg} at column {e.colno})") from None
+
 def read_corpus(
-    path: str | Path,  # JSONL: {"id"?, "title"?, "text"} a line
+    path: str | Path,  # JSONL: {"id"?, "title"?, "text"} a line; or DPR's psgs_w100.tsv; `.gz` of either
 ) -> Iterator[Passage]:
     "The passages of a file, one by one; a missing id is a hash of title and text. An empty file is a `UsageError`."
     path, empty = Path(path), True
-    try: file = open(path, encoding="utf-8-sig")  # noqa: SIM115 (closed by the generator below)
-    except (FileNotFoundError, IsADirectoryError):
-        raise UsageError(f"no file {path.name!r}: give the path of a JSONL file with one passage a line") from None
-    with file:
+    if not path.is_file(): raise UsageError(f"no file {path.name!r}: give the path of a JSONL file with one passage a line")
+    with (gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else open(path, encoding="utf-8-sig")) as file:
         try:
-            for n, line in enumerate(file, 1):
-                if not line.strip(): continue
-                where = f"{path.name}, line {n}"
-                try: row = _Row(json.loads(line), where)
-                except json.JSONDecodeError as e: raise DataError(f"{where}: not JSON ({e.msg} at column {e.colno})") from None
+            for row in _corpus_rows(path, file):
                 title, text = row.get("title", str, ""), row.get("text")
                 if not text.strip(): raise row.error("field 'text' is empty")
                 empty = False
                 yield Passage(row.get("id", str, "") or f"p-{_hash(title, text)}", title, text)
         except UnicodeDecodeError: raise DataError(f"{path.name}: not UTF-8 text; convert it to UTF-8") from None
+        except (EOFError, csv.Error, zlib.error, gzip.BadGzipFile) as e:
+            raise DataError(f"{path.name}: can't be read to its end ({type(e).__name__}): download it anew") from None
     if empty: raise UsageError(f"{path.name}: no passages in it")
 
 # %% ../../nbs/03_corpora/02_load.ipynb #559dd2c0
 _CORPORA = {"asqa": ("asqa_knowledge_corpus", "asqa_dpr_corpus"), "2wiki": ("2wiki_pool_corpus",)}
+_WIKIPEDIA = ("psgs_w100.tsv", "psgs_w100.tsv.gz")  # DPR's passages of Wikipedia, for questions that bring none of their own
 
 def _passages(name, folder, ask):
-    "The passages of a data set: its corpus file, or the paragraphs of the questions that `ask` gives. Each once."
-    def files(stems): return [folder / f"{s}.jsonl" for s in stems if s and (folder / f"{s}.jsonl").is_file()] if folder.is_dir() else []
+    "The passages of a data set: its corpus file, or the paragraphs of the questions that `ask` gives, or DPR's. Each once."
+    def there(names): return [folder / f for f in names if (folder / f).is_file()] if folder.is_dir() else []
+    def files(stems): return there(f"{s}.jsonl" for s in stems if s)
     named = _CORPORA.get(name, (f"{name}_corpus",))
     questions = [] if (paths := files(named)) else ask()
     paths = paths or files(dict.fromkeys(q.meta.get("corpus") for q in questions))  # a data set may name its corpus in each record
+    if not paths and not any(q.paragraphs for q in questions): paths = there(_WIKIPEDIA)[:1]
     found = itertools.chain.from_iterable(map(read_corpus, paths)) if paths else (p for q in questions for p in q.paragraphs)
     corpus = list({p.id: p for p in found}.values())
     if not corpus:
-        why = f"its questions bring none, and there is no file {named[0]}.jsonl"
+        why = f"its questions bring none, and there is no file {named[0]}.jsonl or {_WIKIPEDIA[0]}"
         raise UsageError(f"no passages for {name!r} in {folder.name!r}: {why}")
     return corpus
 
@@ -253,19 +299,20 @@ class Files:
 # %% ../../nbs/03_corpora/02_load.ipynb #238c39bc
 @dataclass(frozen=True)
 class Hub:
-    "The public data sets on the hub. A network is needed, and the library `datasets`."
+    "The public data sets on the hub. A network is needed, and the library `datasets`; or a folder with copies of the repositories."
+    place: str | Path = ""  # that folder; empty: the hub itself
 
     def datasets(self, split: str = "") -> list[str]:
         "What the kit knows to find there."
-        return list(_HUB)
+        return [d for d, (repo, _) in _HUB.items() if not self.place or Path(self.place, repo).is_dir()]
 
     def questions(self, name: str, split: str = "dev", n: int | None = None, seed: int = 0) -> list[Question]:
         "As `Files.questions`."
-        return _sample(_hub(name, split), n, seed)
+        return _sample(_hub(name, split, self.place), n, seed)
 
     def solved(self, name: str) -> list[Question]:
         "The first `SOLVED` questions of the training side: exemplars are drawn from them, and the rest is not fetched."
-        return _hub(name, "train", SOLVED)
+        return _hub(name, "train", self.place, SOLVED)
 
     def passages(self, name: str) -> list[Passage]:
         "The paragraphs that the questions bring, each once."

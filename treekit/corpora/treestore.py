@@ -64,9 +64,13 @@ _OPEN = {".bz2": bz2.open, ".gz": gzip.open}
 _LONGEST = 64 << 20  # bytes of a page; MediaWiki allows 2 MiB
 
 def _lines(path, at):
-    with _OPEN.get(path.suffix, open)(path, "rb") as f:
-        f.seek(at)
-        yield from f
+    try:
+        with _OPEN.get(path.suffix, open)(path, "rb") as f:
+            f.seek(at)
+            yield from f
+    except (EOFError, zlib.error, gzip.BadGzipFile, OSError) as e:
+        if isinstance(e, OSError) and e.errno: raise  # the disk's error
+        raise UsageError(f"{path.name} is cut off or damaged ({e}): download it anew, delete the store and build again") from None
 
 def _pages(source, at):
     "The pages from a place on, each with the place after it."
@@ -86,7 +90,7 @@ def _pages(source, at):
         if line.rstrip().endswith(b"</page>"):
             yield at, b"".join(page) if size <= _LONGEST else b"<page>too long"
             inside = False
-    if inside: yield at, b"<page>the dump ends here"
+    if inside: raise UsageError(f"{source.name} is cut off in the middle of a page: download it anew, delete the store and build again")
 
 # %% ../../nbs/03_corpora/06_treestore.ipynb #b73492f6
 def _watch():

@@ -17,6 +17,7 @@ from ..config import Profile, UsageError, load_profile, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
 from ..core.model_files import MINILM
 from .facts import RunFacts, questions_fact, reading_of, switched, switches_of
+from .pilot import piloted
 from .prompts import known_prompts
 from .provide import SHAPING, Library, Unusable, chat_for
 from ..core.llm import canonical_endpoint, load_prompts
@@ -41,12 +42,14 @@ class Session:
     shared: Path | None = None  # a folder in which the runs of one command tell how far they are, and what they have spent
     file: Path | None = None  # where the profile's own store is; default: .treekit/store/<profile>.sqlite
     cassette: Path | None = None  # a packed store: a run is a replay, and only stored calls answer
+    pilot: str = ""  # FOLDER:5: five questions of each data set are asked, of the offline model (`treekit.experiments.pilot`)
 
     @classmethod
     def from_environment(cls, environment: dict = os.environ) -> "Session":
         "What the command that started this process says: `TREEKIT_STORE`, `TREEKIT_CASSETTE`, `TREEKIT_PROGRESS`."
         names = dict(file="TREEKIT_STORE", cassette="TREEKIT_CASSETTE", shared="TREEKIT_PROGRESS")
-        return cls(**{field: Path(environment[name]) for field, name in names.items() if environment.get(name)})
+        return cls(**{field: Path(environment[name]) for field, name in names.items() if environment.get(name)},
+                   pilot=environment.get("TREEKIT_PILOT", ""))
 
     def given(self, **things) -> "Session":
         "The same with these in the place of its own; `None` leaves what is there."
@@ -430,6 +433,7 @@ def run(
     _check(methods, questions)
     methods = switched(methods, switches_of(profile))
     session = (session or Session.from_environment()).given(**given)
+    if session.pilot: return piloted(session, methods, questions, profile, corpora, (run, _planned, models_of))
     store = session.opened(profile)
     models = models_of(session, profile, store)
     library = Library(profile, questions, corpora, router=models.router, navigator=models.navigator, embedder=session.embedder)

@@ -39,8 +39,9 @@ def sample_questions(
     P: Profile,  # its source, n and seed
     names: tuple = MULTIHOP + AMBIGUOUS,  # wanted
 ) -> dict[str, list[Question]]:  # data set -> its questions, in the order of `names`
-    "The same questions for every notebook of a profile. Data sets that the source lacks are left out; `UsageError` if it has none."
+    "The same questions for every notebook of a profile. A line says which the source lacks; `UsageError` if it has none."
     there = datasets(P.data, "dev")
+    if absent := [d for d in names if d not in there]: print(f"left out: {', '.join(absent)}; not in {Path(P.data).name!r}")
     if not (found := [d for d in names if d in there]):
         raise UsageError(f"none of {', '.join(names)} in {Path(P.data).name!r}: a file is named like "
                          f"{names[0]}.dev.jsonl, or as the data set's own")
