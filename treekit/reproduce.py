@@ -52,7 +52,7 @@ def _method_fields(notebook):
     below = modules_below(*imported(notebook))
     modules = [module_of(m) for m in MODULES if f"treekit.{m}" in below]
     kinds = {kind for m in modules for kind in vars(m).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)}
-    return {f.name for kind in kinds if hasattr(kind, "__call__") for f in dataclasses.fields(kind)}
+    return {f.name for kind in kinds if "__call__" in dir(kind) for f in dataclasses.fields(kind)}
 
 # %% ../nbs/19_reproduce.ipynb #a1233e4e
 def _plan(artefacts, out, given, sets):

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['INDEX', 'GIVE_UP', 'Session', 'store_path', 'Models', 'models_of', 'prediction_keys', 'RunFailed', 'Progress', 'pace',
-           'budget_left', 'run_facts', 'run']
+           'budget_left', 'run']
 
 # %% ../../nbs/12_experiments/01_run.ipynb #dccc59b8
 import asyncio, dataclasses, functools, gc, json, os, sys, threading, time, uuid
@@ -15,8 +15,7 @@ from typing import Any
 
 from ..config import Profile, UsageError, load_profile, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
-from ..core.model_files import MINILM
-from .facts import RunFacts, questions_fact, reading_of, switched, switches_of
+from .facts import run_facts, switched, switches_of
 from .pilot import piloted
 from .prompts import known_prompts
 from .provide import SHAPING, Library, Unusable, chat_for
@@ -380,44 +379,6 @@ def _check(methods, questions):
     for dataset, asked in questions.items():
         if not asked: raise UsageError(f"dataset {dataset!r} has no questions")
         if len({q.id for q in asked}) < len(asked): raise UsageError(f"dataset {dataset!r} has two questions with the same id")
-
-# %% ../../nbs/12_experiments/01_run.ipynb #206c2c65
-def _searched(dataset, library):
-    "Facts about where a data set's questions search."
-    profile = library.profile
-    found = dict(pool="own" if library.own[dataset] else profile.pool, corpus=library.label(dataset), retriever=profile.retriever)
-    return found if library.own[dataset] else found | dict(index=library.index(dataset).fingerprint)
-
-def _needed(method, models, profile, embedder):
-    "Facts about what a method needs."
-    needs, name = needs_of(method), {"parser": profile.parser, "wiki": profile.wiki, "embedder": getattr(embedder, "name", MINILM)}
-    for role in ("router", "navigator"): name[role] = other.model if (other := getattr(models, role)) else "the model that answers"
-    found = {need: name[need] for need in needs if need in name}
-    return found | dict(parser=profile.parser, entities=profile.entities or profile.parser) if "corpus" in needs else found
-
-# %% ../../nbs/12_experiments/01_run.ipynb #ad84140d
-def run_facts(
-    name: str,  # the row's
-    method: Any,
-    dataset: str,
-    questions: list[Question],  # of the data set
-    library: Library,
-    models: Models,
-    served: tuple[str, ...] = (),  # what the server says its model is
-) -> RunFacts:
-    "What a cell's run is."
-    profile = library.profile
-    generated = str(profile.data).startswith("world") or any(q.dataset.startswith("world") for q in questions)
-    temperature = getattr(method, "temperature", None)
-    return RunFacts(
-        model=models.model, served=served, questions=questions_fact(dataset, questions, generated), n=len(questions),
-        sample=fingerprint([(q.id, q.question) for q in questions])[:16], **_searched(dataset, library),
-        **_needed(method, models, profile, library.others.get("embedder")),
-        reranker=str(getattr(method, "reranker", "") or ""), scorer=str(getattr(method, "scorer", "")),
-        span_reader=profile.span_reader, entailment=profile.entailment, features=profile.features,
-        temperature=models.defaults.get("temperature") if temperature is None else temperature,
-        max_tokens=models.defaults.get("max_tokens"), prompts=profile.prompts, reading=reading_of(name, method, switches_of(profile)),
-    )
 
 # %% ../../nbs/12_experiments/01_run.ipynb #5c3f1353
 def run(
