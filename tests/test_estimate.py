@@ -1,5 +1,5 @@
 "What a run would cost: each artefact's own number of questions, real passages, calls in common counted once, and how far off it is."
-import asyncio, csv, json, tempfile
+import asyncio, csv, json, os, tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,6 @@ ARTEFACTS = {  # of four papers, with what they ask here
     "arise/table5": {},
     "arise/figure5": {},
     "rdr2/table9": {},
-    "rdr2/table2": {},
     "toq/table2": dict(dataset="hotpotqa"),
     "toq/table3": dict(dataset="musique"),
     "treerare/figure3": {},
@@ -201,4 +200,6 @@ def test_an_estimate_is_within_15_percent_of_the_run_on_the_twin():
 
 @pytest.mark.parametrize("name", ARTEFACTS)
 def test_an_estimate_is_within_15_percent_of_the_run_on_real_passages(name):
+    "One of them always; all six, some minutes on two cores, with TREEKIT_ESTIMATES=all."
+    if name != "toq/table2" and os.environ.get("TREEKIT_ESTIMATES") != "all": pytest.skip("set TREEKIT_ESTIMATES=all for this one")
     within(name, 100, 60, folder_of("real"), ARTEFACTS[name])
