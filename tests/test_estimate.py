@@ -1,5 +1,5 @@
 "What a run would cost: each artefact's own number of questions, real passages, calls in common counted once, and how far off it is."
-import asyncio, csv, json, tempfile
+import asyncio, csv, json, os, tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,11 +13,10 @@ from treekit.core.method import Prediction
 from treekit.core.replies import FINAL, TEXT
 from treekit.core.store import Store
 from treekit.core.types import Passage, Question
-from treekit.estimate import before_paying, counted, estimate_all, over_budget
+from treekit.estimate import before_paying, counted, estimate_all
 from treekit.experiments.costs import reply_lengths
 from treekit.experiments.pilot import PilotChat, spread_out, stand_in_for
 from treekit.experiments.prompts import known_prompts
-from treekit.experiments.provide import load, load_corpus
 from treekit.experiments.run import Session, run
 from treekit.reproduce import reproduce_all
 
@@ -26,7 +25,6 @@ ARTEFACTS = {  # of four papers, with what they ask here
     "arise/table5": {},
     "arise/figure5": {},
     "rdr2/table9": {},
-    "rdr2/table2": {},
     "toq/table2": dict(dataset="hotpotqa"),
     "toq/table3": dict(dataset="musique"),
     "treerare/figure3": {},
@@ -39,10 +37,9 @@ def estimated(*words, cwd):
     return json.loads(out)
 
 
-def test_an_artefact_asks_its_own_number_of_questions_and_not_the_profiles(clone):
+def test_an_artefact_asks_its_own_number_of_questions_and_not_the_profiles(clone):  # noqa: F811
     body = BODY.replace("P = load_profile(profile, n=n, seed=seed, data=data, budget=budget, **settings)", OWN_N)
-    body = body.replace("int(questions) if n is None else n", "P.n").replace(
-        "from treekit.experiments.run import run", "from treekit.experiments.run import run\nfrom treekit.experiments.tables import setting")
+    body = "from treekit.experiments.tables import setting\n" + body.replace("int(questions) if n is None else n", "P.n")
     notebook(clone / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, body)
     assert load_profile("openai").n == 500
     made = estimated("treerare/table1", "--profile", "openai", cwd=clone)
@@ -50,7 +47,7 @@ def test_an_artefact_asks_its_own_number_of_questions_and_not_the_profiles(clone
     assert estimated("treerare/table1", "--profile", "openai", "--n", "7", cwd=clone)["total"]["calls"] == 7
 
 
-def test_a_call_that_two_artefacts_share_is_paid_once(clone):
+def test_a_call_that_two_artefacts_share_is_paid_once(clone):  # noqa: F811
     first = clone / "nbs/reproduce/treerare/table1.ipynb"
     (clone / "nbs/reproduce/treerare/table2.ipynb").write_text(first.read_text().replace("zero-shot", "another name"))
     made = estimated("treerare/table1", "treerare/table2", "--profile", "openai", "--n", "30", cwd=clone)
@@ -59,7 +56,7 @@ def test_a_call_that_two_artefacts_share_is_paid_once(clone):
     assert made["total"]["dollars"] == one["total"]["dollars"] > 0
 
 
-def test_a_budget_that_will_not_do_is_said_in_one_line_before_anything_is_paid(clone, monkeypatch):
+def test_a_budget_that_will_not_do_is_said_in_one_line_before_anything_is_paid(clone, monkeypatch):  # noqa: F811
     words = ("treerare/table1", "--profile", "openai", "--n", "100")
     code, out, err = shell("estimate", *words, "--budget", "0.001", cwd=clone)
     line = out.strip().splitlines()[-1]
@@ -130,7 +127,8 @@ def test_the_pilots_keys_are_those_of_the_paid_run(tmp_path):
 
     p = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
     chat = Paid("gpt-4o-mini", profile.endpoint, dict(temperature=0.0, max_tokens=1024))
-    rows = run({"graph": Indexing()}, {"demo": questions(4)}, profile, corpora={"demo": p}, session=Session(progress=False), store=Store(), chat=chat).rows
+    own = Session(progress=False, store=Store(), chat=chat)
+    rows = run({"graph": Indexing()}, {"demo": questions(4)}, profile, corpora={"demo": p}, session=own).rows
     assert [r.key for r in rows] == notes[0][1]["cells"][0]["predictions"]
 
 
@@ -202,4 +200,6 @@ def test_an_estimate_is_within_15_percent_of_the_run_on_the_twin():
 
 @pytest.mark.parametrize("name", ARTEFACTS)
 def test_an_estimate_is_within_15_percent_of_the_run_on_real_passages(name):
+    "One of them always; all six, some minutes on two cores, with TREEKIT_ESTIMATES=all."
+    if name != "toq/table2" and os.environ.get("TREEKIT_ESTIMATES") != "all": pytest.skip("set TREEKIT_ESTIMATES=all for this one")
     within(name, 100, 60, folder_of("real"), ARTEFACTS[name])

@@ -179,14 +179,14 @@ def _index_calls(keys, store, model):
                            asked=noted_calls(Trace.from_json(made["trace"]), store, model)) for key, made in found.items() if made}
 
 def _filled(results, questions, picked, profile):
-    "Results of all questions: those that weren't asked have the row of the one before or behind."
+    "Results of all questions: those that weren't asked have another one's row, without its answer: nobody looks at the scores."
     rows = []
     by = {(r.method, r.dataset, r.question.id): r for r in results.rows}
     for method in dict.fromkeys(r.method for r in results.rows):
         for d, qs in questions.items():
             asked = {i: by[method, d, qs[i].id] for i in picked[d]}
             near = sorted(asked)
-            rows += [asked[i] if i in asked else replace(asked[near[i % len(near)]], question=q) for i, q in enumerate(qs)]
+            rows += [asked[i] if i in asked else replace(asked[near[i % len(near)]], question=q, answer="") for i, q in enumerate(qs)]
     return replace(results, rows=rows, profile=profile)
 
 # %% ../../nbs/12_experiments/01_pilot.ipynb #8e1f5093
@@ -230,7 +230,7 @@ def piloted(
     cheap = replace(profile, budget=None, wiki=profile.wiki if profile.retriever.startswith("prebuilt:") else "corpus")
     others = {role: _other(session, profile, role) for role in ("router", "navigator")}
     store = session.opened(cheap)
-    own = replace(session, pilot="", budget=None, chat=stand_in_for(profile), store=store, **others)
+    own = replace(session, pilot="", budget=None, shared=None, chat=stand_in_for(profile), store=store, **others)
     models = models_of(own, profile, store)
     prompts = load_prompts(profile.prompts, known_prompts()) if profile.prompts else {}
     def cells(of, p):
