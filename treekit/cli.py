@@ -120,10 +120,12 @@ def reproduce(what, profile, n, seed, data, budget, model, endpoint, sets, out, 
 
     Exit code 1 if a notebook or a question failed, 3 if the budget was reached.
     """
-    extra = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None}
+    sets = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None} | _assignments(sets)
+    given = dict(n=n, seed=seed, data=data, budget=budget)
+    from treekit.estimate import before_paying
     from treekit.reproduce import reproduce_all
-    tasks, folder = reproduce_all(what, profile, out, jobs, extra | _assignments(sets), force=force,
-                                  n=n, seed=seed, data=data, budget=budget)
+    if said := before_paying(what, profile, sets, **given): click.echo(said, err=True)
+    tasks, folder = reproduce_all(what, profile, out, jobs, sets, force=force, **given)
     _outcome(tasks, folder, as_json)
 
 def _outcome(tasks, folder, as_json):
