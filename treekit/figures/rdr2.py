@@ -16,7 +16,7 @@ from ..core.method import Node, Trace
 from ..core.types import Question
 from ..corpora.documents import DocumentTree, introduced
 from ..experiments.arise import by_words
-from ..experiments.rdr2 import foreign
+from ..experiments.rdr2 import foreign, need_documents
 from ..experiments.tables import sample_questions
 from ..scoring.metrics import METRICS
 from .boxes import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
@@ -36,6 +36,7 @@ def candidate_questions(
 ) -> list[Question]:
     "The questions to choose the case from; one, where it is known."
     def some(): return sample_questions(profile, (dataset,))[dataset]
+    need_documents(profile)
     if question: return [by_words(question, some())]
     if profile.data == "world": return some()[:n]
     trees = load_documents(dataset, profile.data, profile.documents, profile.seed).trees
