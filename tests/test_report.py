@@ -321,7 +321,8 @@ def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):
                     navigated.scored_cells(results, ("EM",)), model="fake")
     told = navigated.with_spread(table, [cell])
     assert list(told.runs) == [3] and told.spread[0] == pytest.approx(100 * 3 ** -1.5)
-    assert list(navigated.with_spread(table, [{k: v for k, v in cell.items() if k not in ("runs", "spread")}]).columns) == list(table.columns)
+    once = {k: v for k, v in cell.items() if k not in ("runs", "spread")}
+    assert list(navigated.with_spread(table, [once]).columns) == list(table.columns)
 
 
 def test_how_often_searchrs_tables_are_run_and_in_which_pool(tmp_path):
