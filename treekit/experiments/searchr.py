@@ -103,13 +103,13 @@ RUNS = 5  # Sec. 3.1
 
 def runs_of(
     P: Profile,
-    runs: int | None = None,  # as asked for
+    runs: int | str | None = None,  # as asked for; a text on the command line
 ) -> int:
     "How often a table is run: as asked for, else five times; offline once."
     if runs is None: return 1 if P.offline else RUNS
-    if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= 100:
+    if isinstance(runs, bool) or not str(runs).isdecimal() or not 1 <= int(runs) <= 100:
         raise UsageError(f"runs should be a whole number from 1 to 100, not {runs!r}")
-    return runs
+    return int(runs)
 
 # %% ../../nbs/12_experiments/06_searchr.ipynb #1ffb9fd2
 class _Anew:
