@@ -325,14 +325,15 @@ def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):
                     navigated.scored_cells(results, ("EM",)), model="fake")
     told = navigated.with_spread(table, [cell])
     assert list(told.runs) == [3] and told.spread[0] == pytest.approx(100 * 3 ** -1.5)
-    assert list(navigated.with_spread(table, [{k: v for k, v in cell.items() if k not in ("runs", "spread")}]).columns) == list(table.columns)
+    once = {k: v for k, v in cell.items() if k not in ("runs", "spread")}
+    assert list(navigated.with_spread(table, [once]).columns) == list(table.columns)
 
 
 def test_how_often_searchrs_tables_are_run_and_in_which_pool(tmp_path):
     import treekit.experiments.searchr as navigated
     offline, real = navigated.setting("offline", None, {}), navigated.setting("local", None, dict(data=str(tmp_path)))
-    assert [navigated.runs_of(P, n) for P, n in ((offline, None), (real, None), (offline, 3), (real, 1))] == [1, 5, 3, 1]
-    for wrong in (0, True, 2.5, "5"):
+    assert [navigated.runs_of(P, n) for P, n in ((offline, None), (real, None), (offline, "3"), (real, 1))] == [1, 5, 3, 1]
+    for wrong in (0, True, 2.5, "five", -1):
         with pytest.raises(UsageError, match="^runs should be a whole number"): navigated.runs_of(real, wrong)
     assert (offline.pool, real.pool, real.n, real.retriever) == ("corpus", "own", 200, "dense")  # ChainRAG's: a graph for each question
     assert navigated.setting("local", None, dict(pool="corpus")).pool == "corpus"
