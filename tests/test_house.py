@@ -190,6 +190,7 @@ IDEAS = {  # public names that stand in several packages, each because it is one
     "METHODS": "a module's methods by their printed names",
     "ABLATIONS": "a paper's ablations by their printed names",
     "READINGS": "the other readings of what a paper leaves open",
+    "PUBLIC_CODE": "what makes a paper's method its public code",
     "RANGES": "the values that a method's fields may have",
     "ANSWER": "the prompt for a method's final answer",
     "READ": "the prompt with which passages are read",
