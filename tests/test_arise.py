@@ -1,21 +1,25 @@
 "ARISE: the same tree whatever answers first, the public code's rounds as it runs them, and what bad replies do."
 import asyncio, inspect, math, random
+from dataclasses import replace
 
 import pytest
 
 from fakes import FakeChat, FakeShelf
 from treekit.papers.arise.mcts import path_after
-from treekit.papers.arise.method import ARISE, READINGS
+from treekit.papers.arise.method import ARISE, PUBLIC_CODE
 from treekit.retrieval.bm25 import Hit
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.core.llm import CallFailed, Completion, ScoringUnsupported
 from treekit.core.openai_chat import OpenAIChat
 from treekit.core.method import Kit
-from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Reasoner, risk_value, word_key
+from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Reasoner, risk_value
 from treekit.experiments.run import run
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
+
+
+CODE = replace(ARISE(), **PUBLIC_CODE)
 
 
 class Shelf(FakeShelf):
@@ -78,7 +82,6 @@ def test_the_tree_is_the_sequential_ones(case):
     "Node for node and value for value, with random latencies; and the critical path doesn't depend on them either."
     draw = random.Random(case)
     settings = dict(
-        reading=draw.choice(["paper", "paper", "code"]),
         value=draw.choice(["risk", "risk", "vanilla", "verifier"]),
         scorer=draw.choice(["auto", "guess"]),
         depth=draw.randint(2, 5),
@@ -86,14 +89,19 @@ def test_the_tree_is_the_sequential_ones(case):
         iterations=draw.randint(1, 60),
         pass_n=draw.random() < 0.3,
         checkpoints=(1, 5) if draw.random() < 0.3 else (),
+        reuse_rollouts=draw.random() < 0.3,
+        refuses=draw.choice(["literal", "words"]),
+        verifier_top=draw.choice([1.0, 10.0]),
     )
+    if draw.random() < 0.4: settings = {k: v for k, v in PUBLIC_CODE.items() if k not in settings} | settings
     slow, one = search(ARISE(one_by_one=True, **settings), case)
     fast, many = search(ARISE(**settings), case, pauses=random.Random(f"a {case}"))
     again, _ = search(ARISE(**settings), case, pauses=random.Random(f"b {case}"))
     assert one.most == 1
     assert plain(fast, depth=False) == plain(slow, depth=False)
     assert sorted(many.texts) == sorted(one.texts), "asked for something that the sequential search doesn't ask"
-    assert len(set(one.texts)) == len(one.texts) or settings["reading"] == "code"  # three tries ask the same prompt for new samples
+    asked = [(r.text, r.sample) for r in one.asked]
+    assert len(set(asked)) == len(asked)  # tries and rollouts ask the same prompt for new samples
     assert plain(again) == plain(fast) and again.usage.critical_path == fast.usage.critical_path <= slow.usage.critical_path
 
 
@@ -110,7 +118,7 @@ class NoScores(Seeded):
 
 @pytest.mark.parametrize("case", range(20))
 def test_without_scores_the_tree_is_the_sequential_ones_too(case):
-    settings = dict(iterations=20, reading=["paper", "code"][case % 2], width=1 + case % 5)
+    settings = [dict(), PUBLIC_CODE][case % 2] | dict(iterations=20, width=1 + case % 5, scorer=["auto", "guess"][case // 10])
     slow, one = search(ARISE(one_by_one=True, **settings), chat=NoScores(case))
     fast, many = search(ARISE(**settings), chat=NoScores(case, random.Random(f"a {case}")))
     assert plain(fast, depth=False) == plain(slow, depth=False) and sorted(many.texts) == sorted(one.texts)
@@ -120,7 +128,7 @@ def test_without_scores_the_tree_is_the_sequential_ones_too(case):
 @pytest.mark.parametrize("scored", [1, 2])
 @pytest.mark.parametrize("one_by_one", [True, False])
 def test_a_server_that_stops_scoring_is_an_error_and_no_second_measure(scored, one_by_one):
-    with pytest.raises(ScoringUnsupported): search(ARISE(one_by_one=one_by_one), chat=NoScores(4, scored=scored))
+    with pytest.raises(ScoringUnsupported): search(ARISE(one_by_one=one_by_one, scorer="auto"), chat=NoScores(3, scored=scored))
 
 
 @pytest.mark.parametrize("one_by_one", [True, False])
@@ -147,7 +155,7 @@ class Scripted(Seeded):
     "Values by what the last result is called: `tree[path]` are the children's (name, log-probability)."
     def __init__(self, tree): super().__init__(0); self.tree = tree
 
-    def names(self, request): return tuple(r.split()[-1].strip(".") for r in request.inputs["state"])
+    def names(self, request): return tuple(r.split()[-1].strip(".") for r in request.inputs["state"].splitlines())
 
     async def complete(self, request):
         if request.prompt is DECOMPOSE:
@@ -191,12 +199,12 @@ def test_the_papers_rounds_by_hand():
     "Round 1 grows a and b and rolls a out; round 2 opens b, the unvisited one."
     q = lambda risk: risk_value(risk)
     one = scripted(ARISE(iterations=1, width=2))
-    a = 0.5 * q(1.0) + 0.5 * max(q(0.9), q(1.0))  # imagined: aa, then aaa
+    a = 0.9 * q(1.0) + 0.1 * max(q(0.9), q(1.0))  # imagined: aa, then aaa
     assert numbers(one, "a")["value"] == pytest.approx(a) and numbers(one, "a")["visits"] == 1
     assert numbers(one, "b")["value"] == pytest.approx(q(1.5)) and numbers(one, "b")["visits"] == 0
     assert one.trace.nodes[0].data["value"] == pytest.approx(a) and one.answer == "a"
     two = scripted(ARISE(iterations=2, width=2))
-    ba = 0.5 * q(0.5) + 0.5 * q(0.4)
+    ba = 0.9 * q(0.5) + 0.1 * q(0.4)
     assert numbers(two, "b")["value"] == pytest.approx(ba) and numbers(two, "b")["visits"] == 1
     assert two.trace.nodes[0].data["value"] == pytest.approx((a + ba) / 2) and two.trace.nodes[0].data["visits"] == 2
 
@@ -218,52 +226,53 @@ def close(ba):
 def visited(tree, **settings): return tuple(numbers(scripted(ARISE(width=2, **settings), tree), name)["visits"] for name in "ab")
 
 
-def test_the_papers_fourth_round_by_hand(monkeypatch):
-    "w = 1.4 and ln N."
+def test_the_papers_fourth_round_by_hand():
+    "w = 1.4 and ln N; a rollout that counts one half, for round numbers."
     q, tree = risk_value, close(1.725)
     a, b = (q(0.6) + q(0.5)) / 2, (q(1.725) + q(2.0)) / 2  # after round 3: a's child aa, b's child ba, each with its rollout
-    three = scripted(ARISE(width=2, iterations=3), tree)
-    assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b]) and visited(tree, iterations=3) == (2, 1)
+    half = dict(rollout_weight=0.5)
+    three = scripted(ARISE(width=2, iterations=3, **half), tree)
+    assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b]) and visited(tree, iterations=3, **half) == (2, 1)
     assert a + 1.4 * math.sqrt(math.log(3) / 2) > b + 1.4 * math.sqrt(math.log(3))
     assert a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3))
-    assert visited(tree, iterations=4) == (3, 1)
-    monkeypatch.setitem(READINGS["paper"], "logs", 2.0)
-    assert visited(tree, iterations=4, exploration=1.0) == (2, 2)  # the other constants would choose b
+    assert visited(tree, iterations=4, **half) == (3, 1)
+    assert visited(tree, iterations=4, exploration=1.0, log_factor=2.0, **half) == (2, 2)  # the other constants would choose b
 
 
 @pytest.mark.parametrize("width", [1, 5])
 def test_repeated_samples_leave_the_critical_path_as_it_is(width):
     ("Decomposition, answer, value; then the state's decomposition, and the final answer. A sample that only repeats another waits for "
      "nothing, and takes nothing away.")
-    prediction = asyncio.run(ARISE(width=width)(QUESTION, Kit(Same("Sub-question: What is number x?"), OneEach())))
+    method, kit = ARISE(width=width, tries=1, reuse_rollouts=True), Kit(Same("Sub-question: What is number x?"), OneEach())
+    prediction = asyncio.run(method(QUESTION, kit))
     [state] = [n for n in prediction.trace.nodes if n.kind == "state"]
     assert (state.depth, prediction.usage.critical_path) == (3, 5)
 
 
-def test_the_codes_rounds_by_hand(monkeypatch):
+def test_the_codes_rounds_by_hand():
     "Exponential averages, a rollout valued by its newest two results, and w = 1 with 2 ln N."
     q, tree = risk_value, close(1.855)
-    one, two, three = [scripted(ARISE(reading="code", iterations=i, width=2), tree) for i in (1, 2, 3)]
+    one, two, three = [scripted(replace(CODE, iterations=i, width=2), tree) for i in (1, 2, 3)]
     # (aa, aaa) without a; the whole state would be worth q(0.5)
     assert numbers(one, "a")["value"] == pytest.approx(0.9 * q(1.0) + 0.1 * q(0.3))
     # N(root) = 1: no exploration yet; b is unvisited and counts Q + 1
     assert 0.9 * q(1.0) + 0.1 * q(0.3) < q(1.5) + 1 and numbers(two, "b")["visits"] == 1
     a, b = 0.9 * q(0.6) + 0.1 * q(0.3), 0.9 * q(1.855) + 0.1 * q(2.0)
     assert [numbers(three, name)["value"] for name in "ab"] == pytest.approx([a, b])
-    assert visited(tree, reading="code", iterations=3) == (2, 1)
+    def seen(**others): return visited(tree, **{k: v for k, v in PUBLIC_CODE.items() if k != "width"} | others)
+    assert seen(iterations=3) == (2, 1)
     assert a + math.sqrt(2 * math.log(3) / 2) < b + math.sqrt(2 * math.log(3))
     assert a + 1.4 * math.sqrt(math.log(3) / 2) > b + 1.4 * math.sqrt(math.log(3))
-    assert visited(tree, reading="code", iterations=4) == (2, 2)
-    assert scripted(ARISE(reading="code", width=2)).trace.nodes[0].data["visits"] == 30
-    monkeypatch.setitem(READINGS["code"], "logs", 1.0)
-    assert visited(tree, reading="code", iterations=4, exploration=1.4) == (3, 1)  # the paper's constants would choose a
-    monkeypatch.setitem(READINGS["code"], "forgets", False)
-    assert numbers(scripted(ARISE(reading="code", iterations=1, width=2), tree), "a")["value"] == pytest.approx(0.9 * q(1.0) + 0.1 * q(0.5))
+    assert seen(iterations=4) == (2, 2)
+    assert scripted(replace(CODE, width=2)).trace.nodes[0].data["visits"] == 30
+    assert seen(iterations=4, log_factor=1.0, exploration=1.4) == (3, 1)  # the paper's constants would choose a
+    whole = scripted(replace(CODE, iterations=1, width=2, newest_two=False), tree)
+    assert numbers(whole, "a")["value"] == pytest.approx(0.9 * q(1.0) + 0.1 * q(0.5))
 
 
 def test_the_codes_rollout_that_finds_nothing_ends_its_child_and_costs_it():
     tree = {(): dict(a=1.0, b=1.5), ("b",): dict(ba=0.5), ("b", "ba"): dict(baa=0.4)}
-    one = scripted(ARISE(reading="code", iterations=1, width=2), tree)
+    one = scripted(replace(CODE, iterations=1, width=2), tree)
     assert numbers(one, "a")["value"] == pytest.approx(0.9 * risk_value(1.0)) and numbers(one, "a")["ended"] == 1
     paper = scripted(ARISE(iterations=1, width=2), tree)
     assert numbers(paper, "a")["value"] == pytest.approx(risk_value(1.0)) and numbers(paper, "a")["ended"] is None
@@ -291,16 +300,19 @@ class Same(Scripted):
         (f"Sub-question: {QUESTION.question}", "repeats the question", 0),
         ("I don't know.", "no sub-question", 0),
         ("Sub-question: What is number x?", "asked by a sibling", 1),
+        ("Sub-question: Who?", "no sub-question", 0),
     ],
 )
 def test_a_model_that_says_always_the_same(said, reason, states):
-    "Recorded as such; the search ends and says so; there is an answer."
+    "Recorded as such; all its rounds ask nothing more, and say so; there is an answer."
     kit = Kit(Same(said), OneEach())
     prediction = asyncio.run(ARISE()(QUESTION, kit))
     assert [n.kind for n in prediction.trace.nodes].count("state") == states
     assert reason in {why for _, why in prediction.trace.nodes[0].data["refused"]}
-    assert "nothing new could be expanded" in prediction.trace.notes[0] and "the search ended" in prediction.trace.notes[0]
-    assert prediction.usage.calls < 25
+    assert "nothing new could be expanded" in prediction.trace.notes[0] and "repeated visits" in prediction.trace.notes[0]
+    assert prediction.usage.calls < 25 + 5 * 2 * 3 and prediction.trace.nodes[0].data["visits"] == 200
+    ended = asyncio.run(ARISE(early_stop=True)(QUESTION, Kit(Same(said), OneEach())))
+    assert "the search ended" in ended.trace.notes[0] and ended.usage.calls == prediction.usage.calls
 
 
 @pytest.mark.parametrize("logs", [[], [math.nan], [-1.0, math.inf], [-math.inf]])
@@ -350,7 +362,10 @@ def test_final_answers_are_asked_for_once_or_once_per_end():
         prediction = asyncio.run(ARISE(width=3, pass_n=pass_n)(QUESTION, Kit(chat := Counted(TREE), OneEach())))
         parents = {n.parent for n in prediction.trace.nodes if n.kind == "state"}
         ends = {n.data["result"] for n in prediction.trace.nodes if n.kind == "state" and n.id not in parents}
-        assert len(chat.asked) == len(set(chat.asked)) == (len(ends) if pass_n else 1) and len(ends) == 3
+        results = {n.data["result"] for n in prediction.trace.nodes if n.kind == "state"}
+        assert len(chat.asked) == len(set(chat.asked)) == (1 + len(results) if pass_n else 1) and len(ends) == 3  # the root's, too
+    few = asyncio.run(ARISE(width=3, pass_n=True, every_node=False)(QUESTION, Kit(chat := Counted(TREE), OneEach())))
+    assert len(chat.asked) == len(ends) and few.answer == prediction.answer
 
 
 def test_an_empty_question_and_settings_out_of_range():
@@ -391,9 +406,10 @@ def test_a_server_scores_or_lets_the_model_guess(server):
     assert scored.answer == "five"
     assert len(state.calls) >= 2  # its answer and its score are in the store
     server.script(echo=False)
-    guessed = asyncio.run(main(ARISE()))
+    guessed = asyncio.run(main(ARISE(scorer="auto")))
     assert guessed.trace.nodes[1].data["risk"] is None and "can't score" in guessed.trace.notes[0]
-    with pytest.raises(ScoringUnsupported, match="can't score"): asyncio.run(main(ARISE(scorer="likelihood")))
+    assert (scored.trace.nodes[0].data["scorer"], guessed.trace.nodes[0].data["scorer"]) == ("likelihood", "guess")
+    with pytest.raises(ScoringUnsupported, match="can't score.*scorer=guess"): asyncio.run(main(ARISE()))
 
 
 def test_samples_are_not_asked_twice():
@@ -403,5 +419,70 @@ def test_samples_are_not_asked_twice():
     one = asyncio.run(ARISE()(QUESTION, Kit(StoredChat(first, store), OneEach())))
     two = asyncio.run(ARISE()(QUESTION, Kit(StoredChat(second, store), OneEach())))
     assert not second.asked and two.usage.hits == two.usage.calls == one.usage.calls and two.answer == one.answer
-    answered = [word_key(t.split("Question:")[1].split("\n")[0]) for t in first.texts if "Supporting facts" in t]
+    answered = [t.split("Question:")[1].split("\n")[0] for t in first.texts if "Supporting facts" in t]
     assert len(answered) == len(set(answered))
+
+
+def test_a_rollouts_samples_are_not_the_expansions():
+    "A state that a rollout has been at is decomposed anew, by samples of its own; reused, it is asked once."
+    class Fertile(Seeded):
+        def reply(self, request, sample):
+            if request.prompt is DECOMPOSE: return f"Sub-question: Who is person {self.draw(request.text, sample).random()} of the matter?"
+            if request.prompt is ANSWER: return f"Person {self.draw(request.text).random()} is here."
+            return "an answer"
+    def decomposed(method):
+        prediction, chat = search(method, chat=Fertile(1))
+        return prediction, [r for r in chat.asked if r.prompt is DECOMPOSE]
+    fresh, asked = decomposed(ARISE(width=3))
+    kept, fewer = decomposed(ARISE(width=3, reuse_rollouts=True))
+    states = {r.text for r in fewer}
+    assert len(fewer) == len(states) == 1 + 3 + 3 * 2  # every state that can be expanded, once
+    # the root's rollout is at two states, and that of each child of the root at one; every time with samples of its own
+    assert len(asked) == len(fewer) + 2 + 3 and len({(r.text, r.sample) for r in asked}) == len(asked)
+    assert {r.sample for r in asked if r.text in states and r.sample} <= {3 * 2, 3 * 1, 2 * 3 * 1}
+    for p, there in ((fresh, False), (kept, True)):
+        [first] = [n for n in p.trace.nodes if n.parent == 0 and n.data.get("rollout", {}).get("round") == 1]
+        below = {n.text for n in p.trace.nodes if n.parent == first.id}
+        assert (first.data["rollout"]["steps"][0]["question"] in below) is there
+
+
+def test_the_code_shows_examples_and_searches_with_marks():
+    asked, searched = [], []
+    class Watch(Scripted):
+        async def complete(self, request):
+            asked.append(request.prompt.name)
+            return await super().complete(request)
+    class Shelved(FakeShelf):
+        def hits(self, query, k):
+            searched.append(query)
+            return super().hits(query, k)
+    both = (ARISE(iterations=2), "arise.final", False), (replace(CODE, iterations=2), "arise.final_by_example", True)
+    for method, prompt, mark in both:
+        asked.clear(), searched.clear()
+        asyncio.run(method(QUESTION, Kit(Watch(TREE), Shelved([Passage("p", "", "a fact")], "one"))))
+        assert [p for p in asked if "final" in p] == [prompt]
+        assert any(q.startswith("Original question: ") and "\nIntermediate answer: " in q for q in searched) is mark
+
+
+def test_states_stand_in_the_prompts_without_numbers():
+    "The risk is a function of the raw likelihood after this text (App. B.4 has no numbers)."
+    texts = []
+    class Scored(Scripted):
+        async def score(self, request, continuation):
+            texts.append(request.text)
+            return await super().score(request, continuation)
+    asyncio.run(ARISE(iterations=2)(QUESTION, Kit(Scored(TREE), OneEach())))
+    assert any("Intermediate answers:\nThe number here is a.\nThe number here is aa.\nThe original question might be:" in t for t in texts)
+    assert not any("[1]" in t for t in texts)
+
+
+def test_completing_all_rounds_can_change_the_path_and_asks_nothing():
+    changed = 0
+    for seed in range(30):
+        whole, chat = search(ARISE(value="vanilla"), seed)
+        short, other = search(ARISE(value="vanilla", early_stop=True), seed)
+        assert sorted(chat.texts) == sorted(other.texts) or whole.answer != short.answer  # but for the final answer
+        round = int(short.trace.notes[0].split("after round ")[1].split()[0])
+        assert [n.id for n in path_after(whole.trace, round)] == [n.id for n in path_after(short.trace)]
+        changed += [n.id for n in path_after(whole.trace)] != [n.id for n in path_after(short.trace)]
+    assert 0 < changed < 30

@@ -7,8 +7,9 @@ import pytest
 from twin import SOURCES, folder_of
 from treekit.experiments import arise as evidence
 from treekit.baselines import revising
-from treekit.config import load_profile
-from treekit.figures.verdicts import published
+from treekit.config import UsageError, load_profile
+from treekit.figures.verdicts import compare, published
+from treekit.papers.arise.method import VALUE_FUNCTIONS
 from treekit.experiments.provide import load
 from treekit.experiments.run import run
 from treekit.core.store import Store
@@ -64,3 +65,36 @@ def test_a_reasoning_model_beside_arise(server, tmp_path):
     # equal questions of two data sets are asked once
     assert {r["method"] for r in rows if r["reproduced"]} >= {"r1 + RAG", "ARISE (ours)"} and 2 <= server.count <= 6
     assert all(float(r["reproduced"]) == 0 for r in rows if r["method"] == "r1 + RAG" and r["metric"] == "EM (covered)")
+
+
+def test_covered_em_is_a_substring_case_aside_of_the_one_gold_answer():
+    "App. B.2 and the public code: no normalisation, no rule for yes and no, no aliases."
+    em = evidence.covered_em
+    assert em("No film is older, so yes.", ("yes",)) == 1 and em("the ORN", ("The Orn",)) == 1 and em("an Orn", ("The Orn",)) == 0
+    assert em("Essel", ("Orn", "Essel")) == 0 and em("U.S.", ("US",)) == 0 and em("anything", ()) == 0
+
+
+def test_what_a_server_can_score_is_known_before_a_table_runs(server):
+    "One call decides; the field, the caption and the rows say it, and a replay needs no server."
+    online = load_profile("local", endpoint=server.url, model="m", retries=0)
+    for echo, scorer in ((True, "likelihood"), (False, "guess")):
+        server.reset(echo=echo)
+        store = Store()
+        assert evidence.scorer_for(online, store=store) == scorer == evidence.scorer_for(online, store=store) and server.count == 1
+    with pytest.raises(UsageError, match="can't score.*--set scorer=guess"): evidence.scorer_for(online, "likelihood", store=Store())
+    assert evidence.scorer_for(online, "guess") == "guess" and evidence.scorer_for(P) == "likelihood"
+    with pytest.raises(UsageError, match="did you mean 'guess'"): evidence.scorer_for(P, "gues")
+    methods, said = evidence.as_asked(VALUE_FUNCTIONS, P, scorer="guess")
+    assert [m.scorer for m in methods.values()] == ["guess", "likelihood", "likelihood"] and "scorer=guess" in said
+    questions = {"2wiki": load("2wiki", "world", n=2)}
+    rows = evidence.scored_cells(run(methods, questions, P, store=Store(), progress=False), methods=methods)
+    assert {r["method"] for r in rows if "scorer=guess" in r.get("reason", "")} == {"MCTS (R-V function)"}
+    verdicts = compare(evidence.printed(published("arise", "table3")), rows, model="Qwen2.5-14B-Instruct")
+    assert not {"within", "outside"} & set(verdicts[verdicts.method == "MCTS (R-V function)"].verdict)
+
+
+def test_each_model_of_a_figure_may_have_an_endpoint_of_its_own():
+    own, other, named = evidence.models_at(P, "a=http://localhost:8001/v1, b, c=openai")
+    assert (own.model, own.endpoint, own.key_variable) == ("a", "http://localhost:8001/v1", "")
+    assert (other.endpoint, named.key_variable, named.retriever) == (P.endpoint, "OPENAI_API_KEY", P.retriever)
+    with pytest.raises(UsageError, match="no endpoint and no profile"): evidence.models_at(P, "a=localhost")

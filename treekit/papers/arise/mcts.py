@@ -26,7 +26,7 @@ class State:
     parent: "State | None"
     depth: int  # steps from the root
     step: object = None  # what was done to get here; only the caller reads it
-    value: float = 0.0  # $Q(s, a)$, from 0 to 1
+    value: float = 0.0  # $Q(s, a)$, from 0 to the tree's `top`
     visits: int = 0  # $N(s, a)$
     lost: int = 0  # visits under way, each counted as one without any value (virtual loss)
     children: list["State"] = field(default_factory=list)
@@ -106,8 +106,9 @@ class SearchTree(Nodes):
     def __init__(self,
         rules: Rules = Rules(),
         last: int = 3,  # depth of the deepest nodes
+        top: float = 1.0,  # the highest value that a node can have
     ):
-        self.rules = rules
+        self.rules, self.top = rules, top
         super().__init__(last)
 
     def best(self, node: State) -> State:
@@ -204,17 +205,18 @@ def path_after(
 def ceiling(
     node: State,
     more: int,  # visits that it may still get
+    top: float = 1.0,  # the highest value that a node can have
 ) -> tuple[float, float, int]:  # (a, b, n): its value is at most (a + k b) / (n + k) after k of them
     "A bound on the value that a node can come to have."
-    if node.ended is not None or not node.children: return 0.0, node.value if node.ended is not None else 1.0, 0
-    bounds = [ceiling(c, more) for c in node.children]
+    if node.ended is not None or not node.children: return 0.0, node.value if node.ended is not None else top, 0
+    bounds = [ceiling(c, more, top) for c in node.children]
     tops = [(a + more * b) / (n + more) for a, b, n in bounds]
     return math.fsum(t * c.visits for t, c in zip(tops, node.children)), max(tops), sum(c.visits for c in node.children)
 
 # %% ../../../nbs/10_papers/3_arise/01_mcts.ipynb #f5148fc2
 def _visits_before(tree, other, child, most):
     "How many visits `other` can get before its sibling `child` gets one; at most `most`."
-    now, (a, b, n), k = tree.root.visits, ceiling(other, most), 0
+    now, (a, b, n), k = tree.root.visits, ceiling(other, most, tree.top), 0
     def goes_first():
         value = other.value if k == 0 < other.visits else (a + max(k, 1) * b) / (n + max(k, 1))
         visits = max(1, other.visits) + k
