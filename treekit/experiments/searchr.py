@@ -104,13 +104,13 @@ RUNS = 5  # Sec. 3.1
 
 def runs_of(
     P: Profile,
-    runs: int | None = None,  # as asked for
+    runs: int | str | None = None,  # as asked for; a text on the command line
 ) -> int:
     "How often a table is run: as asked for, else five times; offline once."
     if runs is None: return 1 if P.offline else RUNS
-    if isinstance(runs, bool) or not isinstance(runs, int) or not 1 <= runs <= 100:
+    if isinstance(runs, bool) or not str(runs).isdecimal() or not 1 <= int(runs) <= 100:
         raise UsageError(f"runs should be a whole number from 1 to 100, not {runs!r}")
-    return runs
+    return int(runs)
 
 # %% ../../nbs/12_experiments/06_searchr.ipynb #1ffb9fd2
 class _Anew:
@@ -191,7 +191,8 @@ def run_rows(
     "Run a table's rows, each with its navigator. ChainRAG's cross-encoder isn't there offline, and is left out."
     if P.offline: methods = {name: replace(m, reranker="") if getattr(m, "reranker", "") else m for name, m in methods.items()}
     made = [_run_once({name: once_more(m, i) for name, m in methods.items()}, questions, P, stages, named, seed) for i in range(runs)]
-    return made[0] if runs == 1 else Runs(**vars(made[0]), runs=made)
+    facts = {cell: replace(found, runs=runs) for cell, found in made[0].facts.items()}
+    return made[0] if runs == 1 else Runs(**vars(made[0]) | dict(facts=facts), runs=made)
 
 def _run_once(methods, questions, P, stages, named, seed):
     parts = {}  # stage, or "" for methods without a navigator -> methods

@@ -17,6 +17,7 @@ from ..core.types import Question
 from ..corpora.documents import DocumentTree, introduced
 from ..experiments.arise import by_words
 from ..experiments.results import Results
+from ..experiments.rdr2 import foreign, need_documents
 from ..experiments.tables import sample_questions
 from ..scoring.metrics import METRICS
 from .boxes import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
@@ -36,6 +37,7 @@ def candidate_questions(
 ) -> list[Question]:
     "The questions to choose the case from; one, where it is known."
     def some(): return sample_questions(profile, (dataset,))[dataset]
+    need_documents(profile)
     if question: return [by_words(question, some())]
     if profile.data == "world": return some()[:n]
     trees = load_documents(dataset, profile.data, profile.documents, profile.seed).trees

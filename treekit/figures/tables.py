@@ -46,6 +46,7 @@ def _both(r, digits):
 
 def _ours(r, digits):
     "What was run, or why there is no number."
+    if spread := _number(r.get("spread"), digits): return f"{_number(r['reproduced'], digits)} ± {spread}"
     return _number(r["reproduced"], digits) or (_EMPTY if r["reason"].startswith(_EMPTY) else "–")
 
 # %% ../../nbs/14_figures/01_tables.ipynb #9136ded4
