@@ -26,7 +26,8 @@ def _path(text):
     try: return FINAL.parse(text)
     except ValueError: return dict(answer="", explanation=text.strip())
 
-BY_KIND, CLOSED_BOOK = {}, {}  # with documents, without: (few-shot, kind, family) -> prompt; kinds: "answer", "cot", and "path", which is a sampled "cot"
+# with documents, without: (few-shot, kind, family) -> prompt; kinds: "answer", "cot", and "path", which is a sampled "cot"
+BY_KIND, CLOSED_BOOK = {}, {}
 
 _GOAL = ("A question may be ambiguous and have more than one correct answer. "
          "If so, give a long-form answer that includes every correct one.\n")
