@@ -9,6 +9,7 @@ import pytest
 from fakes import FakeChat, FakeShelf
 from treekit.baselines.prompting import (
     BY_KIND,
+    CLOSED_BOOK,
     MOST_CONSISTENT,
     Example,
     RetrieveAndRead,
@@ -68,8 +69,8 @@ def sampled(body):
     text = "\n".join(m["content"] for m in body["messages"])
     if "Choice:" in text: return "Choice: 2"
     answers = ["Tarn", "Orle", "Tarn.", "Orle", "the Tarn", "Usk", "Orle", "", "Usk", "tarn"]
-    if not body.get("n"): return "Explanation: so it is.\nFINAL: Tarn"
     kind = "few" if "examples" in text else "zero"  # so that no two rows make the same choice
+    if not body.get("n"): return f"Explanation: {kind}, so it is.\nFINAL: Tarn"
     return [f"Explanation: {kind} path {i}.\nFINAL: {a}" if a else "I go on and on" for i, a in enumerate(answers)]
 
 
@@ -91,7 +92,10 @@ def test_each_row_makes_its_calls(model, dataset, calls):
     assert list(chosen) == ROWS and not results.failures
     assert [sum(m == name for m, *_ in record) for name in ROWS] == calls == [r.usage.calls for r in results.rows]
     assert [r.usage.critical_path for r in results.rows] == [1, 1, 1, 1] + [1 + (dataset == "asqa")] * 2
-    assert model.count == 6 + 2 * (dataset == "asqa")  # the ten samples are one request
+    # each sample is a request of its own, without a temperature other than the server's, as in TreeRare's code
+    assert model.count == 4 + 20 + 2 * (dataset == "asqa")
+    assert {p["temperature"] for m, _, _, p, t in record if m.startswith("SC") and "Choice:" not in t} == {1.0}
+    assert all(len(n.calls) == 1 for r in results.rows[4:] for n in r.trace.nodes if n.kind == "path")
 
 
 def test_what_each_row_says(model):
@@ -301,7 +305,9 @@ def test_settings_can_be_given_as_words():
 
 def test_without_a_search_there_are_no_documents(model):
     results, record = go({"alone": RetrieveAndRead(top_k=0)}, model)
-    assert "(none)" in record[0][-1] and HARBOUR.text not in record[0][-1] and "hits" not in results.rows[0].trace.nodes[0].data
+    assert "(none)" not in record[0][-1] and "ocument" not in record[0][-1] and "from what you know" in record[0][-1]
+    assert HARBOUR.text not in record[0][-1] and "hits" not in results.rows[0].trace.nodes[0].data
+    for key, prompt in CLOSED_BOOK.items(): assert prompt.slots == BY_KIND[key].slots - {"documents"} and "ocument" not in prompt.template
 
 
 def test_a_path_is_worded_like_the_chain_of_thought():

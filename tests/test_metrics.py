@@ -336,3 +336,9 @@ def test_mauve_falls_with_distance():
     values = [s.mauve(p, rng.standard_normal((200, 8)) + shift) for shift in (0, 1, 2, 4)]
     assert values == sorted(values, reverse=True) and all(0 <= v <= 1 for v in values)
     with pytest.raises(ValueError): s.mauve(p, p[:, :3])
+
+
+def test_an_alias_counts_only_where_the_metric_says_so():
+    q = Question("1", "musique", "Who founded it?", ("Ada Roth", "A. Roth"))
+    assert metrics.METRICS["COVER-EM"]("A. Roth", q) == 0 and metrics.METRICS["COVER-EM (aliases)"]("A. Roth", q) == 1
+    with pytest.raises(short.NotApplicable): metrics.METRICS["COVER-EM"]("A. Roth", Question("1", "musique", "Who?"))

@@ -314,3 +314,20 @@ def test_imports_are_light():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout == done.stderr == ""  # and Java is quiet
+
+
+def test_the_weighted_sum_is_pyserinis():
+    from treekit.retrieval.bm25 import Hit
+    from treekit.retrieval.dense import WeightedSum
+    class Told:
+        fingerprint = "told"
+        def __init__(self, **scores): self.scores, self.asked = scores, []
+        def search(self, queries, k=15):
+            self.asked.append(k)
+            return [[Hit(Passage(i, i, ""), s, rank) for rank, (i, s) in enumerate(self.scores.items(), 1)][:k] for _ in queries]
+    sparse, dense = Told(a=9.0, b=6.0, c=5.0), Told(d=70.0, b=69.8)
+    [hits] = WeightedSum(sparse, dense).search(["who"], 4)
+    # what one of them lacks has that one's lowest score: d 70 + .5, a 69.8 + .9, b 69.8 + .6, c 69.8 + .5
+    assert [(h.passage.id, round(h.score, 3), h.rank) for h in hits] == [("a", 70.7, 1), ("d", 70.5, 2), ("b", 70.4, 3), ("c", 70.3, 4)]
+    assert sparse.asked == dense.asked == [4] and len(WeightedSum(sparse, dense).search(["who"], 2)[0]) == 2
+    assert WeightedSum(Told(), Told()).search(["who"]) == [[]]

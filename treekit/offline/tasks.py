@@ -209,7 +209,7 @@ def evidence_answer(documents=(), **others) -> dict:  # answer, explanation
 
 def combined_answer(answer: str, **others) -> str:
     "One paragraph of a reply: what stands behind its last `FINAL:`."
-    return " ".join(answer.rsplit("FINAL:", 1)[-1].split()) or answer
+    return " ".join(answer.rsplit("FINAL:", 1)[-1].split()) or UNKNOWN["answer"]
 
 # %% ../../nbs/08_offline/04_tasks.ipynb #bf58cd7c
 HANDLERS = {  # task -> function of the prompt's inputs

@@ -12,19 +12,22 @@ from ..config import Profile, choose
 from ..core.model_files import MINILM
 from .bm25 import BM25, Retriever
 from .bridging import Bridged
-from .dense import Dense, Embedder, Hybrid
+from .dense import Dense, Embedder, Hybrid, WeightedSum
 from .lucene import Lucene
 
 # %% ../../nbs/06_retrieval/05_choice.ipynb #5db687f0
-_DPR = "sentence-transformers/facebook-dpr-{}_encoder-single-nq-base"  # for passages (ctx), for questions (question)
+# for passages (ctx), for questions (question); TreeRare's code has the encoders that were trained on several data sets
+_DPR = {"dpr": "sentence-transformers/facebook-dpr-{}_encoder-multiset-base",
+        "dpr-nq": "sentence-transformers/facebook-dpr-{}_encoder-single-nq-base"}
 _CONTRIEVER = "facebook/contriever-msmarco"
 _GTR = "sentence-transformers/gtr-t5-xxl"
 
 def _dense(passages, model):
-    "Passages by a model's name; `dpr` is a pair of encoders and `contriever` one, compared by the plain product."
+    "Passages by a model's name; `dpr` and `dpr-nq` are pairs of encoders and `contriever` one, compared by the plain product."
     if model == "contriever": return Dense(passages, encoder=Embedder(_CONTRIEVER, normalise=False))
-    if model != "dpr": return Dense(passages, _GTR if model == "gtr" else model or MINILM)
-    return Dense(passages, question_model=_DPR.format("question"), encoder=Embedder(_DPR.format("ctx"), normalise=False))
+    if model not in _DPR: return Dense(passages, _GTR if model == "gtr" else model or MINILM)
+    pair = _DPR[model]
+    return Dense(passages, question_model=pair.format("question"), encoder=Embedder(pair.format("ctx"), normalise=False))
 
 # %% ../../nbs/06_retrieval/05_choice.ipynb #89793b78
 def retriever_for(
@@ -33,11 +36,12 @@ def retriever_for(
 ) -> Retriever:
     "The retriever that a profile names. A name that doesn't exist is a `UsageError` with the nearest."
     name, _, detail = profile.retriever.partition(":")
-    choose("retriever", name, ["bm25", "bm25s", "dense", "hybrid", "bridged", "prebuilt"])
+    choose("retriever", name, ["bm25", "bm25s", "dense", "hybrid", "weighted", "bridged", "prebuilt"])
     if name == "prebuilt": return Lucene.prebuilt(detail)
     passages = list(passages)
     if name == "bridged": return Bridged(retriever_for(replace(profile, retriever=detail or "bm25"), passages))
-    dense = _dense(passages, detail) if name in ("dense", "hybrid") else None
+    dense = _dense(passages, detail) if name in ("dense", "hybrid", "weighted") else None
     in_memory = name == "bm25s" or profile.pool == "own"
     words = None if name == "dense" else BM25(passages) if in_memory else Lucene(passages)
+    if name == "weighted": return WeightedSum(words, dense)
     return Hybrid([words, dense]) if name == "hybrid" else dense or words

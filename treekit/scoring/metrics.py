@@ -26,7 +26,8 @@ def _of_list(q): return bool(q.answer_groups) and not q.qa_pairs
 
 # %% ../../nbs/07_scoring/05_metrics.ipynb #8716f5f6
 METRICS = {  # printed name -> (answer, question) -> value
-    "COVER-EM": lambda a, q: str_em(a, _readings(q)) if q.qa_pairs else cover_em(a, q.answers),
+    "COVER-EM": lambda a, q: str_em(a, _readings(q)) if q.qa_pairs else cover_em(a, q.answers[:1]),  # as TreeRare's code counts
+    "COVER-EM (aliases)": lambda a, q: str_em(a, _readings(q)) if q.qa_pairs else cover_em(a, q.answers),
     "EM": lambda a, q: em(a, q.answers),
     "F1": lambda a, q: list_scores(a, q.answer_groups)["f1"] if _of_list(q) else f1(a, q.answers),
     "Pre": lambda a, q: list_scores(a, q.answer_groups)["precision"] if _of_list(q) else precision(a, q.answers),
