@@ -5,7 +5,9 @@ import pytest
 
 from treekit.core import fingerprints
 from treekit.core.fingerprints import code_fingerprint, method_fingerprint, modules_below
+from treekit.inventory import runnable
 from treekit.papers.treerare.method import TreeRare
+from treekit.records import imported
 
 PHRASES = "treekit.papers.treerare.phrases"
 
@@ -67,3 +69,12 @@ def test_what_was_found_is_kept_and_a_torn_file_is_made_again(tmp_path):
     [kept] = (tmp_path / "code").glob("*.json")
     kept.write_text(kept.read_text()[:100])
     assert ask() == first == ask()
+
+
+def test_a_paper_that_changes_makes_no_other_papers_artefacts_again():
+    reach = {}
+    for a in runnable(()):
+        below = modules_below(*(m for m in imported(a["notebook"]) if m.startswith("treekit.")))
+        for m in below:
+            if m.startswith(("treekit.papers.arise.", "treekit.papers.toq.")): reach.setdefault(m.split(".")[2], set()).add(a["paper"])
+    assert reach == dict(arise={"arise"}, toq={"toq"})

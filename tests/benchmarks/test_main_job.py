@@ -2,10 +2,11 @@
 
     pytest tests/benchmarks/test_main_job.py -s
 
-`reproduce` at a small size: all artefacts of two papers from an empty home, then unchanged, then with a changed sentence in one notebook.
+`reproduce` at a small size: all artefacts of two papers from an empty home, then unchanged, then with a changed sentence in one notebook,
+a comment in `core/llm`, and another default in one paper's method.
 `ask`: first in an empty home, another question, the same again.
 """
-import json, os, shutil, subprocess, sys, time
+import json, os, re, shutil, subprocess, sys, time
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,13 @@ def clone(tmp_path_factory):
     return home
 
 
+def another_default(clone):
+    "Give one of ARISE's settings another default, in the clone."
+    method = clone / "treekit/papers/arise/method.py"
+    method.write_text(re.sub(r"^    width: int = 5\b", "    width: int = 4", was := method.read_text(), flags=re.M))
+    assert method.read_text() != was
+
+
 def test_unchanged_and_one_changed_sentence(clone, tmp_path):
     words = ("reproduce", "arise", "toq", "--n", "2", "--json")
     full, _ = seconds(clone, tmp_path, *words)
@@ -53,7 +61,12 @@ def test_unchanged_and_one_changed_sentence(clone, tmp_path):
     llm.write_text(llm.read_text() + "\n# a comment\n")
     comment, said = seconds(clone, tmp_path, *words)
     assert all(r["unchanged"] for r in json.loads(said))
-    print(f"\nfull {full:.1f} s, unchanged {none:.1f} s, a sentence {one:.1f} s, a comment in core/llm {comment:.1f} s", end="")
+    another_default(clone)
+    arise, said = seconds(clone, tmp_path, *words)
+    again = [r["artefact"] for r in json.loads(said) if not r["unchanged"]]
+    assert again and {name.partition("/")[0] for name in again} == {"arise"}
+    print(f"\nfull {full:.1f} s, unchanged {none:.1f} s, a sentence {one:.1f} s, a comment in core/llm {comment:.1f} s, "
+          f"a default of ARISE's {arise:.1f} s", end="")
     enough(full / none, 15)
     enough(full / one, 4)
     enough(full / comment, 15)
