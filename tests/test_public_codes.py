@@ -183,7 +183,8 @@ def test_hipporag_with_ircot(monkeypatch, dataset, thoughts):
     code = [("name_entities", [ASKED], []), ("thought", [ASKED, *(f"Text {i}." for i in range(10))], ["Text 12."])]
     if thoughts == 3:
         code += [("name_entities", ["Thought 0 goes on."], [ASKED]), ("thought", [ASKED, "Text 12.", "Thought 0"], ["Text 9.", "Text 13."]),
-                 ("name_entities", ["Thought 1 goes on."], [ASKED]), ("thought", [ASKED, "Text 13.", "Thought 0", "Thought 1"], ["Text 8."]),
+                 ("name_entities", ["Thought 1 goes on."], [ASKED]),
+                 ("thought", [ASKED, "Text 13.", "Thought 0", "Thought 1"], ["Text 8."]),
                  ("name_entities", ["Thought 2 goes on."], [ASKED])]
         read = ["Text 0.", "Text 12.", "Text 13.", "Text 3.", "Text 1."]
     else:
@@ -220,8 +221,8 @@ def test_flare():
 
 @pytest.mark.skipif(not hasattr(chainrag, "CHAINRAG_PUBLIC"), reason="this ChainRAG isn't its public code yet")
 def test_chainrag(monkeypatch):
-    # is it a question of several steps; its sub-questions; for each: with a word that may refer to something, each earlier pair by itself, does
-    # it refer to that answer, and if so it is rewritten; the seven best sentences; do they suffice; if not, five neighbours; its answer.
+    # is it a question of several steps; its sub-questions; for each: with a word that may refer to something, each earlier pair by itself:
+    # does it refer to that answer? if so it is rewritten; the seven best sentences; do they suffice; if not, five neighbours; its answer.
     # Then two final answers: from the sub-questions and their answers, and from all sentences that were read
     from dataclasses import replace
     texts = [f"Sentence {i} of the page." for i in range(9)]
@@ -239,7 +240,8 @@ def test_chainrag(monkeypatch):
         task, given = request.prompt.task, request.inputs
         first = "Who wrote" in str(given.get("question"))
         return {"judge_steps": "true", "decompose_path": json.dumps(["Who wrote Grey Harbour?", "In which county was she born?"]),
-                "judge_reformulation": "yes", "reformulate": "In which county was Ida Roth born?", "judge_context": "yes" if first else "no",
+                "judge_reformulation": "yes", "reformulate": "In which county was Ida Roth born?",
+                "judge_context": "yes" if first else "no",
                 "answer_short": "FINAL: Ida Roth" if first else "FINAL: Voss County", "integrate_answers": "FINAL: Voss County"}[task]
     m = replace(chainrag.CHAINRAG_PUBLIC, reranker="", embedder=chainrag.ChainRAG().embedder)
     prediction, events = play(m, says, corpus=SimpleNamespace(passages=[]))

@@ -247,7 +247,8 @@ def seen(
     logits = inner(model).get_output_embeddings()(hidden).float()
     own = torch.tensor([e.tokens[p] for e in batch for p in e.own], device=logits.device)
     logprobs = -torch.nn.functional.cross_entropy(logits, own, reduction="none")
-    entropy = None if torch.is_grad_enabled() and not spread else torch.distributions.Categorical(logits=logits, validate_args=False).entropy()
+    if torch.is_grad_enabled() and not spread: entropy = None
+    else: entropy = torch.distributions.Categorical(logits=logits, validate_args=False).entropy()
     return logprobs, model.head(hidden.float()).squeeze(-1), entropy
 
 # %% ../../nbs/11_training/04_ppo.ipynb #8903c450
