@@ -17,7 +17,7 @@ from treekit.core.trace_text import show_tree, tree_html
 from treekit.baselines.graph_extraction import read_names, same_name
 from treekit.baselines.graphrag import GraphRAG, read_points
 from treekit.baselines.graphrag_index import GLEAN, REPORT, Community, Element, communities, finest, merged, read_graph, read_report
-from treekit.baselines.hipporag import HippoRAG, build_memory, ranked, read_triples
+from treekit.baselines.hipporag import HippoRAG, best_of_searches, build_memory, read_triples
 from treekit.core.llm import CallFailed
 from treekit.core.method import Kit
 from treekit.retrieval.bm25 import Hit
@@ -147,7 +147,7 @@ def test_hipporag_ranks_the_passages_of_all_searches_by_their_best_score():
     later = [Hit(SHELF[2], 0.9, 1), Hit(SHELF[3], 0.6, 2), Hit(SHELF[0], 0.1, 3), Hit(SHELF[4], 0.4, 4)]
     for merge, order in (("score", [0, 2, 3, 1, 4]), ("order", [0, 1, 2, 3, 4])):
         m = HippoRAG(merge=merge)
-        best = ranked(m, ranked(m, {}, hits), later)
+        best = best_of_searches(m, best_of_searches(m, {}, hits), later)
         assert [p for p, _ in best.values()] == [SHELF[i] for i in order] and best[SHELF[0].id][1] == 1.0 and best[SHELF[2].id][1] == 0.9
 
 
@@ -195,6 +195,54 @@ def test_every_level_has_every_entity_once():
     for c in found:
         if c.parent is not None: assert found[c.parent].level == c.level - 1 and set(c.members) < set(found[c.parent].members)
     assert communities(0, []) == []
+
+
+def test_leiden_is_the_official_packages_where_it_is_installed(monkeypatch):
+    Entry = lambda node, cluster, parent, level: SimpleNamespace(node=str(node), cluster=cluster, parent_cluster=parent, level=level)
+    asked = {}
+    def hierarchical_leiden(edges, **settings):
+        asked.update(settings, edges=edges)
+        return [*(Entry(n, 7, None, 0) for n in (0, 1, 2)), *(Entry(n, 3, None, 0) for n in (3, 4)), Entry(0, 9, 7, 1), Entry(1, 9, 7, 1),
+                Entry(2, 8, 7, 1)]
+    monkeypatch.setitem(sys.modules, "graspologic_native", SimpleNamespace(hierarchical_leiden=hierarchical_leiden))
+    relations = [Element("", ends=p, weight=2.0) for p in ((1, 0), (1, 2), (3, 4))]
+    found = communities(6, relations, 2, 5, "leiden")
+    assert [(c.level, c.parent, c.members) for c in found] == [(0, None, (0, 1, 2)), (0, None, (3, 4)), (0, None, (5,)), (1, 0, (0, 1)),
+                                                              (1, 0, (2,))]
+    assert asked["edges"] == [("0", "1", 2.0), ("1", "2", 2.0), ("3", "4", 2.0)] and (asked["seed"], asked["max_cluster_size"]) == (5, 2)
+    assert communities(0, [], 2, 5, "leiden") == []
+    monkeypatch.setitem(sys.modules, "graspologic_native", None)
+    with pytest.raises(UsageError, match="treekit\\[graphrag\\]"): communities(6, relations, 2, 5, "leiden")
+    assert GraphRAG().report_share == 0.15 and GraphRAG().partition == "louvain"
+
+
+def test_the_official_package_is_asked_by_its_command_line(monkeypatch, tmp_path):
+    from treekit.baselines import official_graphrag as official
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    monkeypatch.delenv("GRAPHRAG_API_KEY", raising=False)
+    def answer(method=official.OfficialGraphRAG(length="a few words")):
+        return asyncio.run(method(Question("q", "d", ASKED), Kit(None, corpus=SimpleNamespace(passages=SHELF[:2]))))
+    monkeypatch.setattr(official.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"pip install 'treekit\[graphrag\]'"): answer()
+    monkeypatch.setattr(official.importlib.util, "find_spec", lambda name: "there")
+    with pytest.raises(UsageError, match="set GRAPHRAG_API_KEY"): answer()
+    monkeypatch.setenv("GRAPHRAG_API_KEY", "k")
+    ran = []
+    def command(line, **how):
+        ran.append(line[3:])
+        broken = line[3] == fails[0]
+        return SimpleNamespace(returncode=int(broken), stdout="" if broken else "In Tarn.\n", stderr="Traceback\nno such model\n" * broken)
+    monkeypatch.setattr(official.subprocess, "run", command)
+    fails = ["index"]
+    with pytest.raises(UsageError, match="^graphrag index failed: no such model$"): answer()
+    fails = [""]
+    ran.clear()
+    first, again = answer(), answer()
+    assert [line[0] for line in ran] == ["init", "index", "query", "query"] and first.answer == again.answer == "In Tarn."
+    assert ran[-1][1] == ASKED and ran[-1][4:] == ["--method", "local", "--community-level", "2", "--response-type", "a few words"]
+    folder = Path(ran[-1][3])
+    assert [f.read_text() for f in sorted((folder / "input").glob("*.txt"))] == [p.contents for p in SHELF[:2]]
+    assert "its own calls" in first.trace.nodes[0].notes[0] and first.usage.calls == 0
 
 
 def test_mentions_are_merged_by_name():

@@ -1,6 +1,6 @@
 "The reward model and PPO at the pinned versions of torch, transformers and peft. Each training here takes a second or less."
 import copy, math, os, signal, subprocess, sys, time
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -29,6 +29,7 @@ from treekit.training.ppo import (
     frozen,
     gae,
     headed,
+    minibatch,
     load_headed,
     without_head,
     ppo,
@@ -529,10 +530,33 @@ def test_what_is_found_is_cut_and_rollouts_go_in_step(monkeypatch):
     assert TOKENIZER.decode(one.tokens).count("tower") < 6 and 0 not in two.mask and (one.reply, two.reply) == ("a", "b")
 
 
+def test_search_r1s_rate_rises_and_stays_and_its_entropy_earns(tmp_path):
+    from treekit.training.search_r1 import SearchR1PPO
+    from treekit.training.sft import Schedule
+    def rates(recipe):
+        course = Schedule(llama(), recipe, 1000, "key")
+        for course.done in (0, 141, 284, 285, 600, 999): yield course.lr
+    assert list(rates(SearchR1PPO())) == pytest.approx([1e-6 / 285, 1e-6 * 142 / 285, 1e-6, 1e-6, 1e-6, 1e-6])
+    assert list(rates(PPO("full", lr=1e-6, warmup=0.285)))[-1] < 2e-9  # the others fall
+    # the bonus is in the loss: its gradient makes the policy flatter
+    episodes = sample(llama(), TOKENIZER, PROMPTS[:3], SMALL, 0)
+    def loss(entropy):
+        model = headed(llama(), SMALL)
+        old = [[x.detach() for x in seen(model, [e])[:2]] for e in episodes]
+        given = [torch.zeros(len(e.own)) for e in episodes]
+        @dataclass(frozen=True)
+        class Own(PPO): entropy: float = 0.0
+        recipe = Own(**asdict(SMALL), entropy=entropy)
+        total, *_ = minibatch(model, episodes, [0, 1, 2], old, given, [v for _, v in old], recipe)
+        return total, sum(p.grad.abs().sum().item() for p in model.parameters() if p.grad is not None)
+    (plain, flat), (with_bonus, pulled) = loss(0.0), loss(0.5)
+    assert with_bonus < plain - 0.5 and pulled > flat
+
+
 def test_a_step_of_search_r1(tmp_path):
     "By name, with LoRA, on questions and a retriever: sampled, searched, scored, learned from, kept; and resumed without a question asked."
     from treekit.core.types import Question
-    from treekit.training.search_r1 import RECIPE, train_search_r1
+    from treekit.training.search_r1 import SearchR1PPO, train_search_r1
     save_model(llama(), TOKENIZER, tmp_path / "base")
     questions = [Question(f"q{n}", "musique", f"Where is {w}?", ("Runess",)) for n, w in enumerate(WORDS)]
     quick = dict(method="lora", rollouts=7, batch=4, max_new=6, turns=1, epochs=1, lr=1e-2)
@@ -540,6 +564,7 @@ def test_a_step_of_search_r1(tmp_path):
     assert len(log) == 1 and log[0]["kl"] == 0 and log[0]["reward"] == 0 and log[0]["length"] > 2
     assert train_search_r1(questions, None, tmp_path / "out", str(tmp_path / "base"), **quick) == log
     assert generate(*load_model(tmp_path / "out"), ["Where"], 4)
-    assert PPO(**RECIPE).rollouts == 512 and PPO(**RECIPE).unfinished == 0
+    r = SearchR1PPO()
+    assert (r.rollouts, r.unfinished, r.warmup, r.falls, r.value_epsilon, r.entropy) == (512, 0, 0.285, False, 0.5, 0.001)
     with pytest.raises(UsageError, match="'q1' has no gold answer"):
         train_search_r1([questions[0], replace(questions[1], answers=())], FakeShelf(), tmp_path / "x", str(tmp_path / "base"))

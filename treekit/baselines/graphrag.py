@@ -33,8 +33,9 @@ class GraphRAG:
     relations: int = 10  # local: per entity
     tokens: int = 12000  # of the data in an answer's prompt, and of the reports in each map's
     text_share: float = 0.5  # local: of these tokens, for text units
-    report_share: float = 0.1  # local: for reports
+    report_share: float = 0.15  # local: for reports
     report_tokens: int = 8000  # of the elements in a report's prompt
+    partition: Literal["louvain", "leiden"] = "louvain"  # of the graph; leiden: the official package's, where it is installed
     seed: int = 0  # of the communities, and of the shuffling
     needs = ("corpus", "embedder")
 
@@ -57,7 +58,7 @@ class GraphRAG:
 
     async def index(self, kit: Kit) -> tuple[Graph, dict]:
         "The graph of the kit's corpus with its reports, and what it holds in numbers."
-        return await build_graph(kit, self.gleanings, self.largest, self.report_tokens, self.seed)
+        return await build_graph(kit, self.gleanings, self.largest, self.report_tokens, self.seed, self.partition)
 
 # %% ../../nbs/09_baselines/09_graphrag.ipynb #9de2f3cc
 def nearest_relations(

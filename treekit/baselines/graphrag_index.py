@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['GRAPH', 'EXTRACT', 'GLEAN', 'SUMMARISE', 'REPORT', 'PROMPTS', 'bounded_number', 'read_graph', 'extract_graphs',
-           'Element', 'merged', 'summarise_elements', 'Community', 'communities', 'finest', 'Graph', 'empty_graph',
-           'read_report', 'report_text', 'fitted', 'report_inputs', 'write_reports', 'build_graph']
+           'Element', 'merged', 'summarise_elements', 'Community', 'communities', 'leiden_communities', 'finest',
+           'Graph', 'empty_graph', 'read_report', 'report_text', 'fitted', 'report_inputs', 'write_reports',
+           'build_graph']
 
 # %% ../../nbs/09_baselines/08_graphrag_index.ipynb #2405993b
 import asyncio, json, re
@@ -15,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 from .graph_extraction import MAX_NAME, ask_each, corpus_passages, same_name, scalar
+from ..config import UsageError
 from ..core.llm import Prompt, count_tokens
 from ..core.method import Kit, Node
 from ..core.replies import TEXT, found_json, tolerant
@@ -196,9 +198,11 @@ def communities(
     entities: int,  # how many
     relations: list[Element],
     largest: int = 10,  # members of a community that isn't divided further
-    seed: int = 0,  # of Louvain
+    seed: int = 0,
+    partition: str = "louvain",  # or "leiden", as the original
 ) -> list[Community]:  # level by level
-    "A hierarchy of communities, by Louvain's algorithm."
+    "A hierarchy of communities."
+    if partition == "leiden": return leiden_communities(entities, relations, largest, seed)
     import networkx
     def parts(members):  # a new graph each time, so that nothing depends on the order of a set
         graph, inside = networkx.Graph(), dict.fromkeys(members)
@@ -211,6 +215,33 @@ def communities(
         divided = parts(c.members) if len(c.members) > largest else ()
         if len(divided) > 1: found += [Community(len(found) + i, c.level + 1, c.id, p) for i, p in enumerate(divided)]
     return found
+
+# %% ../../nbs/09_baselines/08_graphrag_index.ipynb #1e1de2c0
+def leiden_communities(
+    entities: int,  # how many
+    relations: list[Element],
+    largest: int = 10,  # members of a community that isn't divided further
+    seed: int = 0,
+) -> list[Community]:  # level by level
+    "The hierarchy by the official package's own Leiden. `UsageError` where that isn't installed."
+    try: import graspologic_native
+    except ImportError:
+        raise UsageError("partition = leiden needs the package graspologic-native: pip install 'treekit[graphrag]', "
+                         "or take partition = louvain") from None
+    edges = sorted((str(a), str(b), r.weight) for r in relations for a, b in [sorted(r.ends)])
+    found = graspologic_native.hierarchical_leiden(
+        edges=edges, max_cluster_size=largest, seed=seed, starting_communities=None, resolution=1.0, randomness=0.001,
+        use_modularity=True, iterations=1) if edges else []
+    members, about = {}, {}
+    for entry in found:
+        members.setdefault(entry.cluster, []).append(int(entry.node))
+        about[entry.cluster] = entry.level, entry.parent_cluster
+    joined = {m for some in members.values() for m in some}
+    parts = sorted((about[c][0], sorted(some), c) for c, some in members.items())
+    parts = sorted([*parts, *((0, [e], None) for e in range(entities) if e not in joined)], key=lambda part: part[:2])
+    number = {c: i for i, (_, _, c) in enumerate(parts) if c is not None}
+    def parent(c): return None if c is None else number.get(about[c][1])
+    return [Community(i, level, parent(c), tuple(some)) for i, (level, some, c) in enumerate(parts)]
 
 # %% ../../nbs/09_baselines/08_graphrag_index.ipynb #95964a40
 def finest(
@@ -369,13 +400,14 @@ async def build_graph(
     largest: int = 10,  # entities in a community that isn't divided further
     report_tokens: int = 8000,  # of the elements in a report's prompt
     seed: int = 0,  # of the communities
+    partition: str = "louvain",  # or "leiden"
 ) -> tuple[Graph, dict]:  # the graph; what it holds, in numbers
     "The graph of the kit's corpus, with its reports."
     passages, root = corpus_passages(kit), kit.trace.add("index", "graph index")
     found = await extract_graphs(kit, root, passages, gleanings)
     entities, relations = merged(found)
     summarised = await summarise_elements(kit, root, [*entities, *relations])
-    own = await asyncio.to_thread(communities, len(entities), relations, largest, seed)
+    own = await asyncio.to_thread(communities, len(entities), relations, largest, seed, partition)
     graph = empty_graph(passages, entities, relations, own, kit.embedder)
     await write_reports(kit, root, graph, report_tokens)
     await asyncio.to_thread(graph.vectors.vectors)

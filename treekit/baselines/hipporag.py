@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['NAMES', 'FACTS', 'ENTITIES', 'TRIPLES', 'READ', 'HIPPORAG', 'METHODS', 'PROMPTS', 'read_triples', 'Memory',
-           'synonym_pairs', 'build_memory', 'ranked', 'remember', 'HippoRAG']
+           'synonym_pairs', 'build_memory', 'best_of_searches', 'remember', 'HippoRAG']
 
 # %% ../../nbs/09_baselines/07_hipporag.ipynb #61e70955
 import asyncio, json
@@ -209,7 +209,7 @@ Question: $question
 Explanation:""", FINAL)
 
 # %% ../../nbs/09_baselines/07_hipporag.ipynb #97558599
-def ranked(
+def best_of_searches(
     m: "HippoRAG",
     best: dict,  # passage's id -> (passage, its best score), from the searches before
     hits: list[Hit],
@@ -256,13 +256,14 @@ class HippoRAG(Searching):
         text = plain_question(question)
         limit = self.steps or (4 if question.dataset.split("/")[-1] == "musique" else 2)
         nodes = [kit.trace.add("question", text)]
-        best = ranked(self, {}, await self.searched(kit, nodes[0], text))
+        best = best_of_searches(self, {}, await self.searched(kit, nodes[0], text))
         while len(nodes) < limit:
+            shown = [p for p, _ in [*best.values()][:self.top_k]]
             said = first_sentence(await kit.ask(NEXT_THOUGHT, node=nodes[-1], question=text, remaining=2 * (limit - len(nodes)),
-                                                documents=[p for p, _ in [*best.values()][:self.top_k]], thoughts=[n.text for n in nodes[1:]]))
+                                                documents=shown, thoughts=[n.text for n in nodes[1:]]))
             nodes.append(kit.trace.add("thought", said, parent=nodes[-1]))
             if not said or "answer is" in said.lower(): break
-            best = ranked(self, best, await self.searched(kit, nodes[-1], said))
+            best = best_of_searches(self, best, await self.searched(kit, nodes[-1], said))
         reply = await kit.ask(READ, node=nodes[-1], question=text, documents=[p for p, _ in [*best.values()][:self.read]])
         return await self._end(kit, nodes[-1], text, reply["answer"], [n.text for n in nodes[1:]])
 
@@ -287,7 +288,7 @@ class HippoRAG(Searching):
         node.data["hits"] = cited(hits)
         return hits
 
-HIPPORAG = "OSU-NLP-Group/HippoRAG@b144c46"  # branch legacy: src/ircot_hipporag.py, src/run_hipporag_ircot_main_exps.sh, src/qa/qa_reader.py
+HIPPORAG = "OSU-NLP-Group/HippoRAG@b144c46"  # branch legacy: src/ircot_hipporag.py, run_hipporag_ircot_main_exps.sh, qa/qa_reader.py
 
 # %% ../../nbs/09_baselines/07_hipporag.ipynb #36624547
 METHODS = {"HippoRAG": HippoRAG()}

@@ -175,11 +175,11 @@ def draft_answer(question: str, **others) -> str:
 
 def extend_answer(question: str, previous: str, **others) -> str:
     "The earlier answer; without documents this reader has nothing to add."
-    return previous
+    return previous or NOTHING
 
 def filter_text(query: str, passage: str, **others) -> str:
     "What a text has for a query: all of it, because this reader reads whole passages."
-    return passage
+    return passage or NOTHING
 
 def unite_answers(previous: str, supplement: str, **others) -> str:
     "Two answers as one."

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from ..config import UsageError
 from .sft import Course, Diverged, Encoded, TrainingExample, Recipe, adapted, digest, encode, inner
@@ -160,6 +161,8 @@ class PPO(Recipe):
     at_once: int = 64  # replies that are sampled side by side
     save_every: int = 10  # updates between checkpoints
 
+    entropy: ClassVar[float] = 0.0  # weight of a bonus for the policy's entropy, per token; a recipe of its own may have another
+
     def __post_init__(self):
         super().__post_init__()
         for name in ("rollouts", "passes", "epsilon", "value_epsilon", "gamma", "max_new", "at_once"):
@@ -236,14 +239,16 @@ def sample(
 def seen(
     model,  # `headed`
     batch: list[Episode],
-) -> tuple:  # log-probabilities, values, entropies (nats; only where no gradient is taken): each (own tokens,), all episodes' in a row
+    spread: bool = False,  # entropies where a gradient is taken, too
+) -> tuple:  # log-probabilities, values, entropies (nats; else None where a gradient is taken): each (own tokens,), in a row
     "How the model sees its own tokens."
     import torch
     hidden = training_state(model, batch, [[p - 1 for p in e.own] for e in batch])
     logits = inner(model).get_output_embeddings()(hidden).float()
     own = torch.tensor([e.tokens[p] for e in batch for p in e.own], device=logits.device)
     logprobs = -torch.nn.functional.cross_entropy(logits, own, reduction="none")
-    entropy = None if torch.is_grad_enabled() else torch.distributions.Categorical(logits=logits, validate_args=False).entropy()
+    if torch.is_grad_enabled() and not spread: entropy = None
+    else: entropy = torch.distributions.Categorical(logits=logits, validate_args=False).entropy()
     return logprobs, model.head(hidden.float()).squeeze(-1), entropy
 
 # %% ../../nbs/11_training/04_ppo.ipynb #8903c450
@@ -360,11 +365,11 @@ def minibatch(
     micro = recipe.micro or len(lot)
     for some in (lot[at:at + micro] for at in range(0, len(lot), micro)):
         was, value, A, R = (torch.cat(x) for x in zip(*((old[i][0], old[i][1], advantages[i], returns[i]) for i in some)))
-        logprobs, values, _ = seen(model, [episodes[i] for i in some])
+        logprobs, values, spread = seen(model, [episodes[i] for i in some], recipe.entropy > 0)
         objective, decided = clipped(logprobs, was, A, recipe.epsilon)
         near = value + (values - value).clamp(-recipe.value_epsilon, recipe.value_epsilon)
         critic = torch.maximum((values - R) ** 2, (near - R) ** 2) / 2
-        part = (recipe.value * critic - objective).sum() / own
+        part = (recipe.value * critic - objective - (recipe.entropy * spread if recipe.entropy else 0)).sum() / own
         part.backward()
         total, cut, off, terms = total + part.item(), cut + decided.sum().item(), off + critic.sum().item(), terms + len(A)
     return total, cut, off, terms

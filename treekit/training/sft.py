@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from .models import extra, tiny_model, tokenizer_of
 from ..config import UsageError
@@ -47,6 +47,8 @@ class Recipe:
     save_every: int = 200  # steps between checkpoints
     evaluate_every: int = 0  # steps between evaluations; 0: at the end only
     seed: int = 0
+
+    falls: ClassVar[bool] = True  # whether the rate falls to zero behind its rise; a recipe that wants it constant says False
 
     def __post_init__(self):
         if self.method not in ("lora", "full"): raise UsageError(f"a model is trained by 'lora' or 'full', not {self.method!r}")
@@ -220,9 +222,10 @@ class Schedule:
 
     @property
     def lr(self) -> float:
-        "The rate now: a linear rise, a linear fall."
+        "The rate now: a linear rise, and a linear fall unless the recipe keeps it constant."
         rise = max(1, round(self.recipe.warmup * self.steps))
-        return self.recipe.lr * min(1.0, (self.done + 1) / rise) * min(1.0, (self.steps - self.done) / max(1, self.steps - rise))
+        return self.recipe.lr * min(1.0, (self.done + 1) / rise) * (
+            min(1.0, (self.steps - self.done) / max(1, self.steps - rise)) if self.recipe.falls else 1.0)
 
     def run(self, label: str) -> Iterator[int]:
         "The steps that are left, each with its rate and its random numbers."
