@@ -23,7 +23,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
     {"registry", "inventory", "records", "kernels", "reproduce", "estimate", "doctor", "standins", "rehearse", "ask", "cli"},
 ]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
-BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"registry"},
+BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "standins": {"doctor"}, "rehearse": {"inventory", "reproduce", "doctor", "standins"},
           "cli": {"registry", "inventory", "reproduce", "estimate", "rehearse", "doctor", "ask"}}

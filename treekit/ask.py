@@ -93,7 +93,8 @@ def own_corpus(
     "The passages that come with the profile's first dataset in the question's language."
     from treekit.experiments.provide import datasets
     from treekit.language.morphemes import korean_question
-    name = "komultihop" if korean_question(question) and "komultihop" in datasets(profile.data) else "hotpotqa"
+    korean = korean_question(question) and not profile.data.startswith("hub") and "komultihop" in datasets(profile.data)
+    name = "komultihop" if korean else "hotpotqa"  # the hub has no Korean set: the world would stand in
     return passages_of(name, profile)
 
 # %% ../nbs/22_ask.ipynb #f56b5f71

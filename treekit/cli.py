@@ -124,9 +124,18 @@ def reproduce(what, profile, n, seed, data, budget, model, endpoint, sets, out, 
     given = dict(n=n, seed=seed, data=data, budget=budget)
     from treekit.estimate import before_paying
     from treekit.reproduce import reproduce_all
+    _ready(what, profile, sets, data)
     if said := before_paying(what, profile, sets, **given): click.echo(said, err=True)
     tasks, folder = reproduce_all(what, profile, out, jobs, sets, force=force, **given)
     _outcome(tasks, folder, as_json)
+
+def _ready(what, profile, sets, data):
+    "A line for what would stop a paid run later on."
+    if "TREEKIT_CASSETTE" in os.environ: return
+    from treekit.doctor import PAPERS, preflight
+    named = [w.partition("/")[0] for w in what] or list(PAPERS)
+    given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data))
+    preflight(load_profile(profile, **given), [p for p in PAPERS if p in named])
 
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."

@@ -208,6 +208,15 @@ def _offline():
         return real(self, address)
     socket.socket.connect = connect
 
+def _training(told):
+    "Nothing is trained."
+    from treekit.training import navigator, router
+    def pinned(jobs, *args, **kwargs):
+        if not jobs: return
+        told("trains", f"{len(jobs)} small models")
+        raise UsageError("a rehearsal trains nothing")
+    for module in (navigator, router): module.pinned = pinned
+
 def _failures(told):
     "What failed inside a run: a notebook goes on, and a table counts them."
     from treekit.experiments.results import Results
@@ -238,4 +247,5 @@ def stand_in(
     _weights(told)
     _parsers(told)
     _trained(told)
+    _training(told)
     _failures(told)

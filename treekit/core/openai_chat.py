@@ -149,12 +149,14 @@ def _unscored(endpoint):
                               "and logprobs, which vLLM serves; the profile 'offline' scores without a model")
 
 # %% ../../nbs/02_core/03_openai_chat.ipynb #3ed175cb
+_LIMITS = ("concurrency", "timeout", "retries", "temperature", "max_tokens", "context")  # of a profile
 _PAID_FOR = ("timeout", "truncated", "malformed", "empty")  # unless the server says otherwise, such a try costs the most it can
 
 class _Client:
     "Connections to one server, and calls that are tried again."
-    def __init__(self, endpoint, key, concurrency, timeout, retries, pause):
+    def __init__(self, endpoint, key, concurrency, timeout, retries, pause, context=0):
         import httpx2, openai
+        self.context = context
         self.endpoint, self.timeout, self.retries, self.pause = canonical_endpoint(endpoint), timeout, retries, pause
         self.limiter, self._raw = Limiter(concurrency), httpx2.Response
         self._scrub = lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)
@@ -172,9 +174,16 @@ class _Client:
         "Close this event loop's connections."
         if client := self._client.values.pop(asyncio.get_running_loop(), None): await client.close()
 
+    def _fit(self, text, room):
+        "Some servers cut a prompt that is longer than the model's context, without a word: it isn't sent."
+        if not self.context or (size := count_tokens(text) + room) <= self.context: return
+        raise CallFailed("too long", f"a prompt takes about {size:,} tokens with its reply, and {self.model} reads {self.context:,}",
+                         "raise the server's context and the profile's, or take fewer or shorter passages", again=False)
+
     async def _ask(self, path, body, request, read):
         "POST and read the answer; again, after a pause, where that may help."
         import openai
+        self._fit(body.get("prompt") or request.text, body["max_tokens"])
         async with self.limiter(request.remaining):
             client, deadline = self._client(), time.monotonic() + (self.retries + 1) * (self.timeout + 8)
             for attempt in itertools.count(1):
@@ -216,18 +225,16 @@ class OpenAIChat(_Client):
         pause: float = 0.5,  # seconds before the first retry; doubles up to 8
         context: int = 0,  # tokens that the model reads and writes in one call; 0: not known
     ):
-        super().__init__(endpoint, key, concurrency, timeout, retries, pause)
-        self.model, self.defaults, self.context = model, dict(temperature=temperature, max_tokens=max_tokens), context
+        super().__init__(endpoint, key, concurrency, timeout, retries, pause, context)
         self.one_by_one = False  # True once the server has ignored `n`
+        self.model, self.defaults = model, dict(temperature=temperature, max_tokens=max_tokens)
 
     def __repr__(self): return f"OpenAIChat({self.model!r}, {self.endpoint!r})"
 
     @classmethod
     def from_profile(cls, profile) -> "OpenAIChat":
         "The client a profile describes; a missing key is a `UsageError`."
-        p = profile
-        return cls(p.model, p.endpoint, p.key(), p.concurrency, p.timeout, p.retries, p.temperature, p.max_tokens,
-                   context=p.context)
+        return cls(profile.model, profile.endpoint, profile.key(), **{name: getattr(profile, name) for name in _LIMITS})
 
     async def complete(self, request: Request) -> list[Completion]:
         "n samples; raises `CallFailed`."
@@ -238,19 +245,12 @@ class OpenAIChat(_Client):
             got += one
         return got
 
-    def _fits(self, request, room):
-        "Some servers cut a prompt that is longer than the model's context, without a word: it isn't sent."
-        if not self.context or (size := count_tokens(request.text) + room) <= self.context: return
-        raise CallFailed("too long", f"a prompt takes about {size:,} tokens with its reply, and {self.model} reads {self.context:,}",
-                         "raise the server's context and the profile's, or take fewer or shorter passages", again=False)
-
     async def some(self, request: Request) -> list[Completion]:
         "One call: at least one sample, and all n if the server gives as many; raises `CallFailed`."
         own = {k: v if (v := getattr(request, k)) is not None else default for k, default in self.defaults.items()}
         body = dict(model=self.model, messages=request.messages, **own)
         wishes = dict(n=request.n if request.n > 1 else None, stop=request.stop, logprobs=request.logprobs)
         body |= {k: v for k, v in wishes.items() if v}
-        self._fits(request, body["max_tokens"])
         def read(text, latency): return _completions(text, request, latency)
         completions = await self._ask("/chat/completions", body, request, read)
         if request.n > 1 and len(completions) == 1: self.one_by_one = True
@@ -259,7 +259,6 @@ class OpenAIChat(_Client):
     async def score(self, request: Request, continuation: str) -> list[float]:
         "Log-probabilities of the continuation's tokens after the messages' text; raises `ScoringUnsupported`."
         whole, unsupported = f"{request.text}\n{continuation}", _unscored(self.endpoint)
-        self._fits(request, count_tokens(continuation))
         def read(text, latency):
             try: values = _echoed(_json(text)["choices"][0]["logprobs"], whole, len(request.text) + 1)
             except (KeyError, TypeError, IndexError): raise unsupported from None

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from . import tables as experiments
-from ..config import UsageError, work_dir
+from ..config import Profile, UsageError, work_dir
 from ..core.types import Question
 from ..corpora.load import _lines
 from .provide import Fictional, load, source_of

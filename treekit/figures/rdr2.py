@@ -17,7 +17,7 @@ from ..core.types import Question
 from ..corpora.documents import DocumentTree, introduced
 from ..experiments.arise import by_words
 from ..experiments.results import Results
-from ..experiments.rdr2 import foreign, need_documents
+from ..experiments.rdr2 import need_documents
 from ..experiments.tables import sample_questions
 from ..scoring.metrics import METRICS
 from .boxes import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width

@@ -1,0 +1,186 @@
+"How a real run starts: the hub's layouts, the doctor, the rehearsal, and one line for what would stop a run that is paid for."
+import bz2, json, shutil, threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import treekit.cli
+from treekit.config import Profile, UsageError, load_profile
+from treekit.core.llm import CallFailed, Request
+from treekit.corpora.formats import DataError
+from treekit.corpora.load import Hub, read_corpus
+from treekit.corpora.lookup import Documents
+from treekit.corpora.treestore import TreeStore, build
+from treekit.doctor import checks, lacking, preflight
+from treekit.experiments.provide import datasets, exemplars, load, load_corpus
+from treekit.experiments.tables import sample_questions
+from treekit.syntax.parser import _load_package, parser_for
+
+ROOT = Path(__file__).resolve().parents[1]
+FIXTURES = ROOT / "data" / "fixtures"
+HUB = f"hub:{FIXTURES / 'hub'}"
+
+
+@pytest.fixture(autouse=True)
+def _apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+
+
+def treekit_(*words):
+    "Exit code and what was said."
+    found = CliRunner().invoke(treekit.cli.main, list(map(str, words)))
+    return found.exit_code, found.output
+
+
+class Answers(BaseHTTPRequestHandler):
+    "A server that answers by path: a body, or (status, headers)."
+    told, replies = [], {}
+
+    def _answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self.told.append((self.path, self.headers.get("Authorization"), body))
+        found = self.replies.get(self.path, (404, {}))
+        status, headers, data = (*found, b"") if isinstance(found, tuple) else (200, {}, json.dumps(found).encode())
+        self.send_response(status)
+        for name, value in (headers | {"Content-Length": str(len(data))}).items(): self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_GET = do_POST = _answer
+    def log_message(self, *args): pass
+
+
+@pytest.fixture
+def serve():
+    "Start servers with the given replies; (address, what they were told)."
+    running = []
+    def start(**replies):
+        kind = type("Own", (Answers,), dict(told=[], replies={f"/{k}": v for k, v in replies.items()}))
+        server = ThreadingHTTPServer(("127.0.0.1", 0), kind)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        running.append(server)
+        return f"http://127.0.0.1:{server.server_port}", kind.told
+    yield start
+    for server in running: server.shutdown(), server.server_close()
+
+
+@pytest.mark.parametrize("name", ["hotpotqa", "musique", "2wiki", "ambigdocs", "asqa"])
+def test_the_hub_and_the_authors_own_files_say_the_same(name):
+    hub, own = load(name, HUB), load(name, FIXTURES / "official")
+    assert hub == own and len(hub) == 3 and all(q.paragraphs and q.supporting for q in hub)
+    assert len(exemplars(name, HUB, 3)) == 3
+
+
+@pytest.mark.parametrize("name", ["asqa", "qampari", "eli5"])
+def test_alces_files(name):
+    found = load(name, FIXTURES / "alce")
+    assert len(found) == 3 and len(load_corpus(name, FIXTURES / "alce")) > 10
+    if name == "asqa": return
+    assert load(name, HUB) == found
+    with pytest.raises(UsageError, match="evaluation only"): exemplars(name, HUB, 3)
+
+
+def test_what_nobody_published_is_the_worlds(capsys):
+    assert "komultihop" in datasets("hub") and load("komultihop", "hub", n=2)[0].lang == "ko" and load_corpus("komultihop", "hub")
+    assert "is not published" in capsys.readouterr().out
+
+
+def test_what_a_source_lacks_is_said(tmp_path, capsys):
+    shutil.copy(FIXTURES / "official" / "hotpot_dev_distractor_v1.json", tmp_path)
+    assert list(sample_questions(load_profile("offline", data=str(tmp_path)))) == ["hotpotqa"]
+    assert "left out: musique, 2wiki, ambigdocs, asqa" in capsys.readouterr().out
+
+
+def test_dprs_passages_and_a_dump(tmp_path):
+    passages = list(read_corpus(FIXTURES / "psgs_w100.tsv"))
+    assert passages[0].id == "wiki:1" and len(passages) > 100
+    store = build(next(FIXTURES.glob("*.xml.bz2")), tmp_path / "wiki.trees", workers=1, progress=False)
+    assert store.counts == {"documents": 100, "redirect": 1}
+    documents = Documents(TreeStore(tmp_path / "wiki.trees"))
+    assert all(documents.of(p) for p in passages[:50])
+
+
+def test_a_parser_of_stanzas_by_its_name(monkeypatch):
+    import stanza
+    asked = {}
+    monkeypatch.setattr(stanza, "Pipeline", lambda **how: asked.update(how))
+    for name in ("combined", "default_accurate", "gum"): assert parser_for(load_profile("offline", parser=name)).label == f"Stanza {name}"
+    _load_package("combined")
+    assert asked["package"] is None and asked["processors"]["depparse"] == "combined" and asked["processors"]["ner"] == "default"
+    with pytest.raises(UsageError, match="did you mean 'combined'"): parser_for(load_profile("offline", parser="combind"))
+
+
+def test_a_record_without_a_field(tmp_path):
+    rows = json.loads((FIXTURES / "official" / "hotpot_dev_distractor_v1.json").read_text())
+    del rows[1]["answer"]
+    (tmp_path / "hotpot_dev_distractor_v1.json").write_text(json.dumps(rows))
+    with pytest.raises(DataError, match="hotpot_dev_distractor_v1.json, record 2: field 'answer' is missing"): load("hotpotqa", tmp_path)
+    repo = tmp_path / "hub" / "princeton-nlp" / "ALCE-data"
+    repo.mkdir(parents=True)
+    (repo / "ALCE-data.tar").write_bytes((FIXTURES / "hub/princeton-nlp/ALCE-data/ALCE-data.tar").read_bytes()[:3000])
+    with pytest.raises(UsageError, match="ALCE-data.tar"): Hub(tmp_path / "hub").questions("qampari")
+
+
+def test_an_index_of_another_version_or_none(tmp_path):
+    (tmp_path / "index").mkdir()
+    (tmp_path / "index" / "segments_1").write_bytes(b"\x3f\xd7\x6c\x17\x08segments\x00\x00\x00\x63" + bytes(40))
+    for place in (tmp_path / "index", tmp_path / "nowhere"):
+        code, said = treekit_("reproduce", "treerare/table1", "--profile", "openai", "--set", f"retriever=prebuilt:{place}")
+        assert code == 2 and said.strip().count("\n") == 0 and ("index" in said), said
+    assert not (tmp_path / "home" / "runs").exists()
+    assert "build it" in lacking(dict(kind="index", name=str(tmp_path / "nowhere")), load_profile("openai"))
+    assert "9.2 GB" in lacking(dict(kind="index", name="wikipedia-dpr-100w"), load_profile("openai"))
+
+
+def test_a_dump_cut_in_the_middle(tmp_path):
+    dump = next(FIXTURES.glob("*.xml.bz2")).read_bytes()
+    whole = bz2.decompress(dump)
+    for name, data in (("cut.xml.bz2", dump[:9000]), ("cut.xml", whole[:whole.index(b"</page>", 40_000) - 50])):
+        (tmp_path / name).write_bytes(data)
+        code, said = treekit_("trees", tmp_path / name, tmp_path / f"{name}.trees", "--workers", 1)
+        assert code == 2 and "is cut off" in said and "download it anew" in said, said
+        with pytest.raises(UsageError, match="not finished"): TreeStore(tmp_path / f"{name}.trees")
+
+
+def test_a_context_that_is_too_small():
+    code, said = treekit_("reproduce", "rdr2/table1", "--profile", "vllm", "--set", "context=4096")
+    assert code == 2 and "16,384 tokens" in said and said.strip().count("\n") == 0, said
+    [row] = [c for c in checks(load_profile("vllm", context=4096), "rdr2") if c[0] == "context"]
+    assert row[1] is False and "max-model-len" in row[3]
+
+
+def test_a_prompt_that_does_not_fit_is_not_sent(serve):
+    import asyncio
+    from treekit.core.openai_chat import OpenAIChat
+    address, told = serve()
+    chat = OpenAIChat.from_profile(Profile("p", model="m", endpoint=address, context=2000))
+    with pytest.raises(CallFailed, match="reads 2,000; raise the server's context"):
+        asyncio.run(chat.complete(Request(({"role": "user", "content": "word " * 2000},))))
+    assert told == []
+
+
+def test_a_server_without_log_probabilities(serve):
+    address, _ = serve(models={"data": [{"id": "m"}]}, completions={"choices": [{"text": "x", "logprobs": None}]})
+    profile = load_profile("vllm", model="m", endpoint=address)
+    [row] = [c for c in checks(profile, "arise") if c[0] == "log-probabilities"]
+    assert row[1] is False and "vLLM" in row[3]
+    with pytest.raises(UsageError, match="doesn't echo.*scorer=guess"): preflight(profile, ["arise"])
+    code, said = treekit_("reproduce", "arise/table1", "--profile", "vllm", "--model", "m", "--endpoint", address)
+    assert code == 2 and said.strip().count("\n") == 0, said
+    good = {"choices": [{"text": "x", "logprobs": {"token_logprobs": [None, -1.5, -2.0]}}]}
+    address, _ = serve(models={"data": [{"id": "m"}]}, completions=good)
+    preflight(load_profile("vllm", model="m", endpoint=address), ["arise"])
+
+
+def test_a_key_follows_no_redirect(serve, monkeypatch):
+    other, heard = serve(models={"data": []})
+    address, _ = serve(**{"v1/models": (302, {"Location": f"{other}/models"})})
+    monkeypatch.setenv("SOME_KEY", "sk-secret")
+    profile = Profile("p", model="m", endpoint=f"{address}/v1", key_variable="SOME_KEY")
+    [row] = [c for c in checks(profile) if c[0] == "model"]
+    assert row[1] is False and "follows no redirect" in row[2] and heard == []
+    code, said = treekit_("doctor", "--profile", "vllm", "arise")
+    assert code == 2 and "✗ model" in said

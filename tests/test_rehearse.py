@@ -1,0 +1,43 @@
+"Two artefacts of each paper, rehearsed under a profile whose server nobody has started: nothing is paid, nothing fails."
+import json
+
+import pytest
+
+from treekit.config import load_profile
+from treekit.rehearse import Rehearsed, as_json, matrix, rehearse_all
+
+SOME = ("treerare/figure2", "treerare/table4", "toq/table4", "toq/figure3", "arise/case", "arise/table5",
+        "searchr/table6", "searchr/table11", "rdr2/table12", "rdr2/table11")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TREEKIT_HOME", str(tmp_path_factory.mktemp("home")))
+        patch.delenv("OPENAI_API_KEY", raising=False)
+        yield {r.artefact: r for r in rehearse_all(SOME, ("vllm",))}
+
+
+def test_they_all_start(made):
+    assert list(made) == [*SOME]
+    assert [(r.artefact, r.outcome, r.line) for r in made.values() if r.outcome not in ("starts", "lacks")] == []
+
+
+def test_what_is_missing_is_said_in_a_line_each(made):
+    said = "\n".join(made["rdr2/table12"].lacks)
+    assert "server: nothing answers at http://localhost:8000/v1" in said and "documents: " in said and "treekit trees" in said
+    assert any("gaotianyu1350/roberta-large-squad (1.4 GB)" in line for line in made["treerare/table4"].lacks)
+    assert not any("log-probabilities" in line for line in made["arise/table5"].lacks)  # vLLM has them
+    assert all("\n" not in line for r in made.values() for line in r.lacks)
+
+
+def test_how_much_a_real_run_would_be(made):
+    table = made["treerare/table4"]
+    assert table.n["hotpotqa"] == load_profile("vllm").n and table.calls > 1000 and table.tokens_in > 3 * table.tokens_out
+    assert 1024 < table.longest < 8192
+
+
+def test_the_matrix(made):
+    page = matrix([*made.values(), Rehearsed("rdr2/table11", "paper", "fails", "KeyError: 'x'")])
+    assert "| artefact | vllm | paper |" in page and "✗" in page and "KeyError: 'x'" in page
+    assert len(json.loads(as_json(list(made.values())))) == len(SOME)
