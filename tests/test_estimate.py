@@ -15,7 +15,7 @@ from treekit.core.store import Store
 from treekit.core.types import Passage, Question
 from treekit.estimate import before_paying, counted, estimate_all
 from treekit.experiments.costs import reply_lengths
-from treekit.experiments.pilot import PilotChat, spread_out, stand_in_for
+from treekit.experiments.pilot import PilotChat, spread_out, pilot_chat_for
 from treekit.experiments.prompts import known_prompts
 from treekit.experiments.run import Session, run
 from treekit.reproduce import reproduce_all
@@ -164,7 +164,7 @@ def test_the_stand_in_scores_where_the_server_would(endpoint, scores):
 
 def test_the_stand_in_needs_no_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert stand_in_for(load_profile("openai")).model == "gpt-4o-mini"
+    assert pilot_chat_for(load_profile("openai")).model == "gpt-4o-mini"
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 200])

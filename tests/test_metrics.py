@@ -8,7 +8,7 @@ from treekit.scoring import judges, long, metrics, passages, short, statistics a
 from treekit.config import load_profile
 from treekit.core.types import QAPair, Question
 from treekit.core.method import Usage
-from treekit.experiments.provide import OfflineReader
+from treekit.experiments.metric_judges import OfflineReader
 from treekit.experiments.results import Results, Row
 
 m = SimpleNamespace(**{k: v for module in (short, judges, long, passages, metrics) for k, v in vars(module).items()})

@@ -355,7 +355,7 @@ def test_a_row_of_searchr_says_what_ran():
     assert navigated.who_navigates(replace(local, navigator="tiny")) == "tiny navigator after PPO"
     assert navigated.who_navigates(replace(local, navigator="openai")) == "navigator gpt-4o-mini"
     cell = dict(method="GPT-4o", dataset="musique", metric="F1", n=3, failures=0, value=.5, low=.4, high=.6)
-    table = compare(navigated.printed(published("searchr", "table5")), [cell], model="extractive", comparable="no")
+    table = compare(navigated.printed(published("searchr", "table5")), [cell], model="extractive", obstacle="no")
     names = list(navigated.as_run(table, navigated.what_ran(rows, offline)).method)
     assert "GPT-4o [extractive, prompted]" in names and "GPT-4o" in names and list(table.method) != names
     everywhere = set(navigated.as_run(table, navigated.what_ran(rows, offline), everywhere=True).method)

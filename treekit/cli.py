@@ -132,10 +132,10 @@ def reproduce(what, profile, n, seed, data, budget, model, endpoint, sets, out, 
 def _ready(what, profile, sets, data):
     "A line for what would stop a paid run later on."
     if "TREEKIT_CASSETTE" in os.environ: return
-    from treekit.doctor import PAPERS, preflight
-    named = [w.partition("/")[0] for w in what] or list(PAPERS)
+    from treekit.doctor import PAPER_NEEDS, preflight
+    named = [w.partition("/")[0] for w in what] or list(PAPER_NEEDS)
     given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data))
-    preflight(load_profile(profile, **given), [p for p in PAPERS if p in named])
+    preflight(load_profile(profile, **given), [p for p in PAPER_NEEDS if p in named])
 
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."
@@ -352,8 +352,8 @@ def doctor(paper, profile, as_json):
 
     ✓ works; ✗ doesn't, and is needed; ○ doesn't, and only some papers need it. Exit code 2 if something needed is missing.
     """
-    from treekit.doctor import PAPERS, checks
-    if paper: choose("paper", paper, PAPERS)
+    from treekit.doctor import PAPER_NEEDS, checks
+    if paper: choose("paper", paper, PAPER_NEEDS)
     rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(load_profile(profile), paper)]
     if as_json: click.echo(json.dumps(rows, indent=1))
     for r in () if as_json else rows:

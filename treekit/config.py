@@ -108,7 +108,7 @@ class Profile:
                          "the profile 'offline' needs none")
 
 # %% ../nbs/00_config.ipynb #c50f21cf
-_LEAST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0)
+_LEAST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0, context=0)
 _CHOICES = dict(pool=("own", "corpus", "documents"), wiki=("corpus", "wikipedia"))
 
 def _switch(word): return {"true": 1, "1": 1, "yes": 1, "false": 0, "0": 0, "no": 0}[word.lower()] == 1

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
-           'load_documents', 'exemplars', 'trained_roles', 'chat_for', 'identity_of', 'OfflineReader', 'MetricJudge',
-           'judge_for', 'Unusable', 'Lazy', 'Corpus', 'Batch', 'Shelves', 'Retrievers', 'Provided', 'Library']
+           'load_documents', 'exemplars', 'trained_roles', 'chat_for', 'identity_of', 'Unusable', 'Lazy', 'Corpus',
+           'Batch', 'Shelves', 'Retrievers', 'Provided', 'Library']
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1ee4d97
 import functools, re, threading
@@ -180,42 +180,6 @@ def identity_of(
 ) -> list | None:  # model, endpoint, defaults; `None`: nobody else is asked
     "Which model a chat is, as a key has it."
     return None if chat is None else [chat.model, canonical_endpoint(chat.endpoint), chat.defaults]
-
-# %% ../../nbs/12_experiments/00_provide.ipynb #1308d81b
-class OfflineReader:
-    "The kit's extractive reader as a stand-in for a reading-comprehension model."
-    name = "offline span reader (not comparable with RoBERTa's)"
-
-    def __call__(
-        self,
-        questions: list[str],
-        context: str,
-    ) -> list[str]:  # an answer for each, "" for none
-        "What it finds in the text for each question."
-        from treekit.offline.tasks import UNKNOWN, answer
-        def one(question):
-            found = answer(question, [Passage("text", "", context)])["answer"] if context.strip() else ""
-            return "" if found == UNKNOWN["answer"] else found
-        return [one(question) for question in questions]
-
-# %% ../../nbs/12_experiments/00_provide.ipynb #c9664f8c
-class MetricJudge(NamedTuple):
-    "Who judges a metric's texts."
-    reader: Any  # (questions, text) -> answers, or (text, claim) -> bool; `None`: the metric needs nobody
-    stand_in: str  # which stand-in it is, in words; empty: none
-
-# %% ../../nbs/12_experiments/00_provide.ipynb #47ccaa51
-def judge_for(
-    metric: str,  # its printed name
-    profile: Profile | None = None,  # who it names; `None`: the stand-ins
-) -> MetricJudge:
-    "The profile's reader or judge for that metric."
-    from treekit.scoring.metrics import STAND_INS
-    from treekit.scoring.judges import WordOverlap, entailment, span_reader
-    if metric == "Dis-F1": reader = span_reader(profile.span_reader if profile else "offline", OfflineReader)
-    elif metric == "Cla": reader = entailment(profile.entailment if profile else "offline")
-    else: return MetricJudge(None, STAND_INS.get(metric, ""))
-    return MetricJudge(reader, reader.name if isinstance(reader, (OfflineReader, WordOverlap)) else "")
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #85e6d2e0
 SHAPING = tuple(f"treekit.{m}" for m in (  # modules whose code shapes every method's predictions, through its `Kit`

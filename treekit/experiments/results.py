@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ..config import Profile, choose
 from ..core.method import Prediction, Trace, Usage
 from ..core.types import Question
-from .provide import judge_for
+from .metric_judges import judge_for
 from ..scoring.metrics import METRICS
 from ..scoring.short import NotApplicable
 from ..scoring.statistics import bootstrap
