@@ -27,7 +27,8 @@ BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "standins": {"doctor"}, "rehearse": {"inventory", "reproduce", "doctor", "standins"},
           "cli": {"registry", "inventory", "reproduce", "estimate", "rehearse", "doctor", "ask"}}
-OFFLINE = {"treekit.experiments.provide", "treekit.experiments.metric_judges"}  # who may name the offline models, beside their own package and `training`
+# who may name the offline models, beside their own package and `training`
+OFFLINE = {"treekit.experiments.provide", "treekit.experiments.metric_judges"}
 HEAVY = {
     "torch",
     "stanza",

@@ -219,7 +219,6 @@ def test_flare():
 
 # --- nju-websoft/ChainRAG@b0a9337, retrieval.py: plan, sentence_graph.py: decompose_question
 
-@pytest.mark.skipif(not hasattr(chainrag, "CHAINRAG_PUBLIC"), reason="this ChainRAG isn't its public code yet")
 def test_chainrag(monkeypatch):
     # is it a question of several steps; its sub-questions; for each: with a word that may refer to something, each earlier pair by itself:
     # does it refer to that answer? if so it is rewritten; the seven best sentences; do they suffice; if not, five neighbours; its answer.
