@@ -187,7 +187,17 @@ def matrix(
     totals = [f"{p}: " + ", ".join(f"{counts[p, o]} {SIGNS[o]}" for o in SIGNS if counts[p, o]) for p in profiles]
     legend = ("✓ starts; ○ starts, once what is missing here is there; – says itself what it needs; ✗ fails. Dollars: at least, for a "
               "real run; M: million tokens, of a model without a price. Numbers: see below.")
-    return "\n".join([*lines, "", "; ".join(totals), legend, ""] + [f"{i}. {line}" for line, i in reasons.items()])
+    numbered = [f"{i}. {line}" for line, i in reasons.items()]
+    return "\n".join([*lines, "", "; ".join(totals), legend, "", *numbered, *_differences(rehearsed)])
+
+def _differences(rehearsed):
+    "What would make a real run's cells incomparable, profile by profile."
+    found = {}
+    for r in rehearsed:
+        for line in r.differs: found.setdefault((r.profile, line), []).append(r.artefact)
+    said = [f"- {p}: {line} ({artefacts[0] if len(artefacts) == 1 else f'{len(artefacts)} artefacts'})"
+            for (p, line), artefacts in sorted(found.items(), key=lambda item: (item[0][0], -len(item[1])))]
+    return ["", "What would differ from the papers, so that cells are not comparable:", "", *said] if said else []
 
 # %% ../nbs/24_rehearse.ipynb #26fa3c2f
 def as_json(

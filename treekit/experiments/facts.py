@@ -142,6 +142,10 @@ def _needed(method, models, profile, embedder):
     found = {need: name[need] for need in needs if need in name}
     return found | dict(parser=profile.parser, entities=profile.entities or profile.parser) if "corpus" in needs else found
 
+def _scorer(method):
+    "Who assesses ARISE's risk; empty for a method whose value isn't the risk."
+    return str(getattr(method, "scorer", "")) if getattr(method, "value", "risk") == "risk" else ""
+
 # %% ../../nbs/12_experiments/00_facts.ipynb #32e9a4fd
 def run_facts(
     name: str,  # the row's
@@ -160,7 +164,7 @@ def run_facts(
         model=models.model, served=served, questions=questions_fact(dataset, questions, generated), n=len(questions),
         sample=fingerprint([(q.id, q.question) for q in questions])[:16], **_searched(dataset, library),
         **_needed(method, models, profile, library.others.get("embedder")),
-        reranker=str(getattr(method, "reranker", "") or ""), scorer=str(getattr(method, "scorer", "")),
+        reranker=str(getattr(method, "reranker", "") or ""), scorer=_scorer(method),
         span_reader=profile.span_reader, entailment=profile.entailment, features=profile.features,
         temperature=models.defaults.get("temperature") if temperature is None else temperature,
         max_tokens=models.defaults.get("max_tokens"), prompts=profile.prompts, reading=reading_of(name, method, switches_of(profile)),
