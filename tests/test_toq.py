@@ -743,7 +743,6 @@ def test_every_profile_has_questions_for_toqs_artefacts(profile):
         assert "fictional world" in question_note(P, questions) and PRINTED_AS[name] in question_note(P, questions)
     assert setting(profile, None, {}).n is None
     assert setting(profile, 2, {}, data="hub").data == setting(profile, 2, dict(data="hub")).data == "hub"
-    with pytest.raises(UsageError, match="has no 'komultihop'"): questions_of(setting(profile, 2, {}, data="hub"), "komultihop")
 
 
 def test_printed_assessments_are_the_models_own():

@@ -133,7 +133,8 @@ def _ready(what, profile, sets, data):
     "A line for what would stop a paid run later on."
     if "TREEKIT_CASSETTE" in os.environ: return
     from treekit.doctor import PAPER_NEEDS, preflight
-    named = [w.partition("/")[0] for w in what] or list(PAPER_NEEDS)
+    from treekit.inventory import runnable
+    named = {r["paper"] for r in runnable(what)}
     given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data))
     preflight(load_profile(profile, **given), [p for p in PAPER_NEEDS if p in named])
 

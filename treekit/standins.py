@@ -118,6 +118,11 @@ def _documents(told, store):
         except UsageError as e: told("documents", documents or "documents", why=str(e))
         return read_documents(store)
     provide.load_documents = load_documents
+    def need_documents(profile):
+        try: wants(profile)
+        except UsageError as e: told("documents", profile.documents or "documents", why=str(e))
+    from treekit.experiments import rdr2
+    wants, rdr2.need_documents = rdr2.need_documents, need_documents
 
 def _wiki(told, passages):
     "Wikipedia is the corpus."

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SETS', 'setting', 'GUESSED', 'gold_facts', 'fact_f1', 'by_sentence', 'retrieved_facts', 'facts_f1', 'covered_em',
-           'any_covers', 'pools', 'by_words', 'CanScore', 'scorer_for', 'guesses', 'as_asked', 'models_at', 'covered',
-           'f1_of_answer', 'scored_cells', 'spent', 'printed']
+           'any_covers', 'pools', 'CanScore', 'scorer_for', 'guesses', 'as_asked', 'models_at', 'covered',
+           'f1_of_answer', 'scored_cells', 'printed']
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #3090069d
 from collections import Counter
@@ -106,15 +106,6 @@ def pools(
         raise UsageError(f"no question of {', '.join(names)} has documents of its own in this source, and ARISE "
                          "searches nothing else (App. B.1)")
     return found
-
-# %% ../../nbs/12_experiments/04_arise.ipynb #c9195735
-def by_words(
-    question: str,  # a question's id or words
-    questions: list[Question],
-) -> Question:
-    "The question of the sample that is meant; any other words are a question of their own, over the first one's documents."
-    return next((q for q in questions if question in (q.id, q.question)),
-                replace(questions[0], id="own", question=question, answers=(), supporting=(), facts=()))
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #e3b0a005
 @dataclass(frozen=True)
@@ -221,14 +212,6 @@ def scored_cells(
     return [r | dict(reason=GUESSED) if guesses(methods.get(r["method"])) else r for r in rows]
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #bc048dcc
-def spent(results: Results) -> list[dict]:  # as `scored_cells`
-    "Calls per question, and the longest chain of calls that wait for each other: what a table of minutes says on every machine."
-    names = {"calls": "calls", "critical_path": "calls in a row"}
-    failed = {cell: sum(bool(r.error) for r in rows) for cell, rows in results.cells().items()}
-    return [dict(method=c["method"], dataset=c["dataset"], metric=name, n=c["n"],
-                 failures=failed[c["method"], c["dataset"]], value=c[k], low=None, high=None)
-            for c in results.cost() for k, name in names.items()]
-
 def printed(
     cells: list[dict],  # from `treekit.figures.verdicts.published`
 ) -> list[dict]:

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['MULTIHOP', 'AMBIGUOUS', 'PRINTED', 'COLUMNS', 'setting', 'sample_questions', 'few_shot_examples',
-           'with_enough_examples', 'table1_methods', 'run_rows', 'scored_cells', 'paired_difference']
+           'with_enough_examples', 'table1_methods', 'run_rows', 'scored_cells', 'paired_difference', 'by_words',
+           'spent']
 
 # %% ../../nbs/12_experiments/02_tables.ipynb #735bd41a
 from dataclasses import replace
@@ -138,3 +139,21 @@ def paired_difference(
     t = paired_test(*zip(*pairs))
     return dict(n=t.n, gained=sum(y > x for x, y in pairs), lost=sum(y < x for x, y in pairs),
                 difference=t.difference, low=t.low, high=t.high, p=t.p)
+
+# %% ../../nbs/12_experiments/02_tables.ipynb #c9195735
+def by_words(
+    question: str,  # a question's id or words
+    questions: list[Question],
+) -> Question:
+    "The question of the sample that is meant; any other words are a question of their own, over the first one's documents."
+    return next((q for q in questions if question in (q.id, q.question)),
+                replace(questions[0], id="own", question=question, answers=(), supporting=(), facts=()))
+
+# %% ../../nbs/12_experiments/02_tables.ipynb #32bfd95b
+def spent(results: Results) -> list[dict]:  # as `scored_cells`
+    "Calls per question, and the longest chain of calls that wait for each other: what a table of minutes says on every machine."
+    names = {"calls": "calls", "critical_path": "calls in a row"}
+    failed = {cell: sum(bool(r.error) for r in rows) for cell, rows in results.cells().items()}
+    return [dict(method=c["method"], dataset=c["dataset"], metric=name, n=c["n"],
+                 failures=failed[c["method"], c["dataset"]], value=c[k], low=None, high=None)
+            for c in results.cost() for k, name in names.items()]

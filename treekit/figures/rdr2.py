@@ -15,7 +15,7 @@ from ..core.escaping import printable
 from ..core.method import Node, Trace
 from ..core.types import Question
 from ..corpora.documents import DocumentTree, introduced
-from ..experiments.arise import by_words
+from ..experiments.tables import by_words
 from ..experiments.results import Results
 from ..experiments.rdr2 import need_documents
 from ..experiments.tables import sample_questions
