@@ -29,6 +29,14 @@ def test_the_recipes_are_todays(monkeypatch, tmp_path):
     for cached in (router.tiny_samples, navigator.tiny_pairs): cached.cache_clear()
 
 
+def test_no_table_trains():
+    "All that RDR²'s Table 4 and the tables from three seeds want comes along, in the room that there is."
+    wanted = {f"router/{name}/0" for name in router.SETTINGS}
+    wanted |= {f"router/{name}/{seed}" for name in ("inst", router.ROUTER) for seed in range(3)}
+    wanted |= {f"navigator/{stage}/{seed}" for stage in navigator._FOLDERS if stage != "before SFT" for seed in range(3)}
+    assert wanted <= shipped.manifest()["models"].keys()
+
+
 def test_one_is_laid_out_with_its_log(tmp_path):
     name = "navigator/after PPO/0"
     entry = shipped.manifest()["models"][name]

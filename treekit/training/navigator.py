@@ -195,6 +195,7 @@ def _made_by():
     return [method_fingerprint(tiny.method), method_fingerprint(ExtractiveChat()), templates,
             tiny.questions, str(tiny.method), trained_by("treekit.training.navigator_data")]
 
+@lru_cache(2)
 def kit_of(seed: int = 0) -> Callable:  # question -> Kit
     "The offline reader and BM25 over the world's passages."
     reader, shelf = ExtractiveChat(), BM25(World(seed=seed).passages())
@@ -285,6 +286,7 @@ REWARDS = {
     "KL": "to the fine-tuned model, nats of a drawn reply",
 }
 
+@lru_cache(1)
 def held_out() -> list[Question]:
     "The questions that no tiny navigator learns from."
     return World().dataset("musique", PRESETS["tiny"].test)
@@ -328,7 +330,7 @@ def examined(
     navigators([*wanted, *dict.fromkeys(("reward model", s) for _, s in wanted)])
     files = {(name, s): _findings(name, s) for name, s in wanted}
     missing = [dict(name=name, seed=s) for (name, s), path in files.items() if not path.exists()]
-    pinned([("treekit.training.navigator:_examined", arguments) for arguments in missing])
+    pinned([("treekit.training.navigator:_examined", arguments) for arguments in missing], in_turn=True)
     found, questions = [json.loads(path.read_text(encoding="utf-8")) for path in files.values()], held_out()
     def mean(values): return 100 * math.fsum(values) / len(values)
     def measures(f): return {"answer F1": mean(f["answers"]), "reward": mean(f["reward"]), "true reward": mean(f["true"]), "KL": f["kl"]}

@@ -331,27 +331,29 @@ PINNED = dict(
 def pinned(
     jobs: list[tuple[str, dict]],  # ("treekit.module:function", its arguments), JSON-able both ways
     workers: int = 2,  # processes at a time
+    in_turn: bool = False,  # each process runs several jobs, one after the other: for those of seconds, since a process takes some to start
 ) -> list[Any]:  # what each returned
     "Run functions in processes of their own, with one thread and a fixed instruction set. A `UsageError` there is one here."
     env = {**os.environ, **PINNED, "MKL_CBWR": os.environ.get("MKL_CBWR", PINNED["MKL_CBWR"])}
-    waiting, running, results = list(enumerate(jobs)), {}, [None] * len(jobs)
+    numbers, running, results = range(len(jobs)), {}, [None] * len(jobs)
+    waiting = [lot for k in range(workers) if (lot := numbers[k::workers])] if in_turn else [[i] for i in numbers]
     try:
         while waiting or running:
             while waiting and len(running) < workers:
-                i, (function, arguments) = waiting.pop(0)
+                lot = waiting.pop(0)
                 reply = tempfile.TemporaryFile("w+")  # noqa: SIM115 (read when the process has ended)
-                command = [sys.executable, "-m", "treekit.training.sft", function]
+                command = [sys.executable, "-m", "treekit.training.sft"]
                 process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=reply, text=True, env=env)
-                process.stdin.write(json.dumps(arguments)); process.stdin.close()
-                running[process] = i, reply
+                process.stdin.write(json.dumps([jobs[i] for i in lot])); process.stdin.close()
+                running[process] = lot, reply
             for process in [p for p in running if p.poll() is not None]:
-                i, reply = running.pop(process)
+                lot, reply = running.pop(process)
                 reply.seek(0)
                 said = reply.read().rpartition("\n")[2]
                 if process.returncode not in (0, 2) or not said:
-                    raise RuntimeError(f"{jobs[i][0]} ended with code {process.returncode}; what it said stands above")
+                    raise RuntimeError(f"{jobs[lot[0]][0]} ended with code {process.returncode}; what it said stands above")
                 if process.returncode: raise UsageError(json.loads(said))
-                results[i] = json.loads(said)
+                for i, result in zip(lot, json.loads(said), strict=True): results[i] = result
             time.sleep(0.05)
     finally:
         for process in running: process.terminate()
@@ -368,8 +370,10 @@ def _child():
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     threading.Thread(target=_with, args=(os.getppid(),), daemon=True).start()
-    module, _, name = sys.argv[1].partition(":")
-    try: said, code = getattr(importlib.import_module(module), name)(**json.load(sys.stdin)), 0
+    def run(function, arguments):
+        module, _, name = function.partition(":")
+        return getattr(importlib.import_module(module), name)(**arguments)
+    try: said, code = [run(*job) for job in json.load(sys.stdin)], 0
     except UsageError as e: said, code = str(e), 2
     print("\n" + json.dumps(said), end="", flush=True)
     return code

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LIMIT', 'WEIGHTS_FILE', 'models_folder', 'manifest', 'folded', 'unfolded', 'packed', 'opened', 'retrain', 'place',
-           'recipe_hash', 'shipped', 'unpacked', 'ship']
+           'recipe_hash', 'comes_with_the_kit', 'shipped', 'unpacked', 'ship', 'forget']
 
 # %% ../../nbs/11_training/05_shipped.ipynb #1f0913ec
 import base64, hashlib, json, lzma, os, struct
@@ -31,40 +31,45 @@ def manifest() -> dict:  # models: name -> file, sha256, bytes, against, recipe;
     return _manifest(str(path), path.stat().st_mtime_ns) if path.exists() else dict(models={})
 
 # %% ../../nbs/11_training/05_shipped.ipynb #bed54361
+def _types(header):
+    "The integers, without and with a sign, that a safetensors file's numbers are taken for: 16 bits where all are BF16, else 32."
+    short = {t["dtype"] for name, t in json.loads(header[8:]).items() if name != "__metadata__"} == {"BF16"}
+    return ("<u2", "<i2") if short else ("<u4", "<i4")
+
 def _planes(numbers):
     "The lowest byte of every number, then the next: bytes that are alike stand together."
     import numpy as np
-    return np.ascontiguousarray(numbers.view(np.uint8).reshape(-1, 4).T).tobytes()
+    return np.ascontiguousarray(numbers.view(np.uint8).reshape(-1, numbers.itemsize).T).tobytes()
 
-def _numbers(planes):
+def _numbers(planes, unsigned):
     import numpy as np
-    return np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(4, -1).T).view(np.uint32).reshape(-1)
+    return np.ascontiguousarray(np.frombuffer(planes, np.uint8).reshape(np.dtype(unsigned).itemsize, -1).T).view(unsigned).reshape(-1)
 
 def _split(weights):
     "The header of a safetensors file, and its numbers as unsigned integers."
     import numpy as np
     at = 8 + struct.unpack("<Q", weights[:8])[0]
-    return weights[:at], np.frombuffer(weights[at:], np.uint32)
+    return weights[:at], np.frombuffer(weights[at:], _types(weights[:at])[0])
 
 def folded(
-    weights: bytes,  # a safetensors file of 32-bit numbers
+    weights: bytes,  # a safetensors file of numbers of 32 bits, or all of 16
     against: bytes = b"",  # another with the same header; empty: none
 ) -> tuple[bytes, bytes]:  # header, and planes of the differences
     "A file of weights as what compresses well."
-    import numpy as np
     header, numbers = _split(weights)
     if against:
-        signed = (numbers - _split(against)[1]).view(np.int32)
-        numbers = ((signed << 1) ^ (signed >> 31)).view(np.uint32)  # small below zero stays small
+        unsigned, signed = _types(header)
+        difference = (numbers - _split(against)[1]).view(signed)
+        numbers = ((difference << 1) ^ (difference >> 8 * numbers.itemsize - 1)).view(unsigned)  # small below zero stays small
     return header, _planes(numbers)
 
 def unfolded(header: bytes, planes: bytes, against: bytes = b"") -> bytes:
     "The file of weights again."
-    import numpy as np
-    numbers = _numbers(planes)
+    unsigned, signed = _types(header)
+    numbers = _numbers(planes, unsigned)
     if against:
-        signed = (numbers >> 1).view(np.int32) ^ -(numbers & 1).view(np.int32)
-        numbers = signed.view(np.uint32) + _split(against)[1]
+        difference = (numbers >> 1).view(signed) ^ -(numbers & 1).view(signed)
+        numbers = difference.view(unsigned) + _split(against)[1]
     return header + numbers.tobytes()
 
 # %% ../../nbs/11_training/05_shipped.ipynb #45cbf7cc
@@ -77,9 +82,9 @@ def packed(
     "A model as one compressed file."
     against = against or {}
     same = sorted(n for n in files if n != WEIGHTS_FILE and files[n] == against.get(n))
-    small = {n: base64.b64encode(b).decode() for n, b in files.items() if n != WEIGHTS_FILE and n not in same}
+    small = {n: b.decode("latin-1") for n, b in files.items() if n != WEIGHTS_FILE and n not in same}
     header, planes = folded(files[WEIGHTS_FILE], against.get(WEIGHTS_FILE, b"")) if WEIGHTS_FILE in files else (b"", b"")
-    about = json.dumps(dict(files=small, same=same, header=base64.b64encode(header).decode())).encode()
+    about = json.dumps(dict(texts=small, same=same, header=base64.b64encode(header).decode())).encode()
     return lzma.compress(struct.pack("<Q", len(about)) + about + planes, preset=9 | lzma.PRESET_EXTREME)
 
 def opened(data: bytes, against: dict[str, bytes] | None = None) -> dict[str, bytes]:
@@ -87,7 +92,8 @@ def opened(data: bytes, against: dict[str, bytes] | None = None) -> dict[str, by
     data, against = lzma.decompress(data), against or {}
     at = 8 + struct.unpack("<Q", data[:8])[0]
     about = json.loads(data[8:at])
-    files = {n: base64.b64decode(b) for n, b in about["files"].items()} | {n: against[n] for n in about["same"]}
+    files = {n: text.encode("latin-1") for n, text in about.get("texts", {}).items()} | {n: against[n] for n in about["same"]}
+    files |= {n: base64.b64decode(b) for n, b in about.get("files", {}).items()}  # as the navigators were packed: a little larger
     header = base64.b64decode(about["header"])
     return files | ({WEIGHTS_FILE: unfolded(header, data[at:], against.get(WEIGHTS_FILE, b""))} if header else {})
 
@@ -114,13 +120,19 @@ def _files(name):
                          "or train it with --set retrain=true")
     return opened(data, _files(entry["against"]) if entry["against"] else None)
 
-def shipped(
+def comes_with_the_kit(
     name: str,  # "router/inst/0"
     recipe: str,  # from `recipe_hash`
+) -> bool:
+    "Whether a model is shipped that was made by this recipe, and is to be used."
+    return not retrain() and manifest()["models"].get(name, {}).get("recipe") == recipe
+
+def shipped(
+    name: str,
+    recipe: str,
 ) -> dict[str, bytes] | None:  # path in the model's folder -> content; None: train it
     "The files of a model that comes with the kit, if it was made by this recipe."
-    entry = manifest()["models"].get(name)
-    return None if retrain() or not entry or entry["recipe"] != recipe else _files(name)
+    return _files(name) if comes_with_the_kit(name, recipe) else None
 
 def unpacked(
     name: str,
@@ -158,6 +170,14 @@ def ship(
     file = name.replace("/", "-").replace(" ", "-").replace(",", "") + ".xz"
     (folder / file).write_bytes(data)
     entry = dict(file=file, sha256=hashlib.sha256(data).hexdigest(), bytes=len(data), against=against, recipe=recipe, **about)
-    known = known | dict(models=dict(sorted((others | {name: entry}).items())))
-    (folder / "manifest.json").write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    _list(known | dict(models=dict(sorted((others | {name: entry}).items()))))
     return total
+
+def _list(known):
+    (models_folder() / "manifest.json").write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+def forget(names: list[str]):
+    "Take models out of `data/models`: they make room for others."
+    known = manifest()
+    for name in set(names) & set(known["models"]): (models_folder() / known["models"][name]["file"]).unlink(missing_ok=True)
+    _list(known | dict(models={n: m for n, m in known["models"].items() if n not in names}))
