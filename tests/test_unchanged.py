@@ -21,12 +21,13 @@ folder.mkdir(parents=True, exist_ok=True)
 (folder / "table1_more.csv").write_text("more")
 '''
 TOYS = dict(arise=("mcts", "uct"), toq=("planner", "final"))
+NONE, BOTH = dict(arise=False, toq=False), dict(arise=True, toq=True)
 
 
-@pytest.fixture
-def clone(tmp_path):
-    "Two papers' notebooks over a copy of the code."
-    home = tmp_path / "clone"
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    "Two papers' notebooks over a copy of the code, which have been run once."
+    home = tmp_path_factory.mktemp("ran") / "clone"
     shutil.copytree(ROOT / "treekit", home / "treekit", ignore=shutil.ignore_patterns("__pycache__"))
     (home / "data").mkdir()
     kept = ("inventory.csv", "language", "offline", "prices.csv", "published", "world")
@@ -35,7 +36,16 @@ def clone(tmp_path):
     shutil.copy(ROOT / "settings.ini", home)
     for paper, (module, _) in TOYS.items():
         notebook(home / f"nbs/reproduce/{paper}/table1.ipynb", PARAMETERS, BODY.format(paper=paper, module=module, name="__doc__"))
+    assert fates(home) == NONE
+    shutil.copytree(home, home.with_name("kept"), symlinks=True)
     return home
+
+
+@pytest.fixture
+def clone(ran):
+    "They, as they were then, with all that they had written."
+    shutil.rmtree(ran)
+    return Path(shutil.copytree(ran.with_name("kept"), ran, symlinks=True))
 
 
 def fates(clone, *words, **env):
@@ -47,9 +57,6 @@ def fates(clone, *words, **env):
     return {r["artefact"].partition("/")[0]: r["unchanged"] for r in json.loads(done.stdout)}
 
 
-NONE, BOTH = dict(arise=False, toq=False), dict(arise=True, toq=True)
-
-
 def edited(path, old, new):
     text = path.read_text()
     assert old in text
@@ -58,7 +65,6 @@ def edited(path, old, new):
 
 def test_what_makes_an_artefact_run_again(clone):
     "One change after the other; each stays."
-    assert fates(clone) == NONE
     assert fates(clone) == BOTH
     assert fates(clone, "--budget", "3", "--set", "concurrency=2") == BOTH  # they change no number
     body = BODY.format(paper="toq", module="planner", name="__doc__")
@@ -76,7 +82,6 @@ def test_what_makes_an_artefact_run_again(clone):
 
 
 def test_files_on_disk_that_are_not_what_was_written(clone):
-    fates(clone)
     table, more = (clone / "figures/offline/arise" / name for name in ("table1.csv", "table1_more.csv"))
     written = table.read_bytes()
     table.write_text("by hand")
@@ -95,7 +100,6 @@ def test_other_parameters_and_folders_have_other_records(clone):
 
 
 def test_predictions_that_are_gone_make_all_run_once(clone):
-    fates(clone)
     with sqlite3.connect(clone / ".treekit/store/offline.sqlite") as db: db.execute("DELETE FROM predictions WHERE key = 'toq'")
     assert fates(clone) == NONE and fates(clone) == BOTH
     for part in (clone / ".treekit/store").iterdir(): part.unlink()
@@ -103,7 +107,6 @@ def test_predictions_that_are_gone_make_all_run_once(clone):
 
 
 def test_what_failed_is_never_unchanged(clone):
-    fates(clone)
     path = clone / ".treekit/runs/offline/arise/table1.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | dict(code=1)))
     assert fates(clone) == dict(arise=False, toq=True)
@@ -112,7 +115,6 @@ def test_what_failed_is_never_unchanged(clone):
 
 
 def test_nothing_heavy_is_loaded_when_nothing_is_run(clone):
-    fates(clone)
     code = "import sys\nfrom treekit.reproduce import reproduce_all\ntasks, _ = reproduce_all()\n" \
            "assert all(t.unchanged for t in tasks)\n" \
            "heavy = {'papermill', 'pandas', 'numpy', 'nbclient', 'matplotlib', 'torch'}\nprint(*sorted(heavy & set(sys.modules)))"

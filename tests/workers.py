@@ -14,6 +14,8 @@ processes.set_forkserver_preload(
     [
         "openai.types.chat",
         "httpx2",
+        "httpcore2",
+        "pandas",
         "treekit.core.llm",
         "treekit.core.store",
         "treekit.experiments.run",
