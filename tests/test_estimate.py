@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from test_cli import BODY, PARAMETERS, clone, notebook, shell  # noqa: F401 (a fixture)
+import treekit.cli
+from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 from twin import folder_of
 from treekit.config import UsageError, load_profile
 from treekit.core.llm import Prompt, ScoringUnsupported
@@ -31,10 +33,17 @@ ARTEFACTS = {  # of four papers, with what they ask here
 }
 
 
-def estimated(*words, cwd):
-    code, out, err = shell("estimate", *words, "--json", cwd=cwd)
-    assert code == 0, err
-    return json.loads(out)
+def said(*words, cwd):
+    "What `treekit estimate` prints; in this process, since another one takes seconds to start."
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        patch.setenv("TREEKIT_HOME", str(cwd / ".treekit"))
+        result = CliRunner().invoke(treekit.cli.main, ["estimate", *words])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def estimated(*words, cwd): return json.loads(said(*words, "--json", cwd=cwd))
 
 
 def test_an_artefact_asks_its_own_number_of_questions_and_not_the_profiles(clone):  # noqa: F811
@@ -58,10 +67,9 @@ def test_a_call_that_two_artefacts_share_is_paid_once(clone):  # noqa: F811
 
 def test_a_budget_that_will_not_do_is_said_in_one_line_before_anything_is_paid(clone, monkeypatch):  # noqa: F811
     words = ("treerare/table1", "--profile", "openai", "--n", "100")
-    code, out, err = shell("estimate", *words, "--budget", "0.001", cwd=clone)
-    line = out.strip().splitlines()[-1]
-    assert code == 0 and line.startswith("the budget of $0.00 would end this partway: about $") and "--budget 1" in line
-    assert "budget of" not in shell("estimate", *words, "--budget", "50", cwd=clone)[1]
+    line = said(*words, "--budget", "0.001", cwd=clone).strip().splitlines()[-1]
+    assert line.startswith("the budget of $0.00 would end this partway: about $") and "--budget 1" in line
+    assert "budget of" not in said(*words, "--budget", "50", cwd=clone)
     monkeypatch.chdir(clone)
     monkeypatch.setenv("TREEKIT_HOME", str(clone / ".treekit"))
     given = dict(n=100, seed=None, data=None)
