@@ -45,6 +45,9 @@ class Embedder:
         if prefix is None: prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
         self.model, self.prefix, self.batch, self.normalise = model, prefix, batch, normalise
         self._loading, self._loaded = threading.Lock(), None
+        self.asked = lru_cache(4096)(self._asked)
+
+    def _asked(self, texts): return self(texts, questions=True)
 
     @property
     def identity(self) -> str:
@@ -132,7 +135,7 @@ class Dense:
         asked = [i for i, q in enumerate(queries) if q.strip()]
         if not asked or not self.passages or not k: return results
         vectors = self.vectors()
-        asked_vectors = self._questions_by([queries[i] for i in asked], questions=True)
+        asked_vectors = self._questions_by.asked(tuple(queries[i] for i in asked))
         block = max(1, 20_000_000 // len(vectors))  # so that the matrix of scores stays small
         for start in range(0, len(asked), block):
             scores = (asked_vectors[start:start + block] @ vectors.T).round(5)
