@@ -69,6 +69,7 @@ def _claim(row):
 # %% ../../nbs/14_figures/12_claims.ipynb #3f81ca14
 def _parts(text: str) -> list[tuple[str, list[str]]]:
     "Each part of a side that `minus` separates: \"\", \"best of\" or \"mean of\", and its names."
+    if text.startswith('"'): return [("", [text.strip('"')])]
     found = []
     for part in text.split(" minus "):
         kind = next((k for k in ("best of", "mean of") if part.startswith(f"{k} ")), "")
