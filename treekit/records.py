@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'DYNAMIC', 'VARIABLES', 'CARELESS', 'sources', 'imported', 'content', 'data_files', 'libraries',
-           'made_from', 'written', 'store_state', 'read_record', 'write_record', 'unchanged']
+           'made_from', 'written', 'tables_below', 'store_state', 'read_record', 'write_record', 'unchanged']
 
 # %% ../nbs/17_records.ipynb #042e0f90
 import contextlib, functools, hashlib, json, os, platform, re, sqlite3, threading, time, uuid
@@ -63,7 +63,8 @@ def data_files(
     for path in sorted(p for p in data.rglob("*") if p.is_file()):
         folder = path.relative_to(data).parts[0]
         if path.name in ("README.md", "inventory.csv", "seconds.csv") or folder == "models" and not trains: continue
-        if folder == "published" and path.name.partition("_")[0] not in papers: continue
+        if path.name == "claims.csv" and "treekit.figures.claims" not in modules: continue
+        if folder == "published" and path.name != "claims.csv" and path.name.partition("_")[0] not in papers: continue
         out.append(path)
     return out
 
@@ -137,6 +138,15 @@ def written(
     def mine(stem): return owner == artefact if (owner := _owner(stem, known)) else stem in named
     files = [p for p in sorted(Path(folder, paper).glob("*")) if p.is_file() and mine(p.stem)]
     return {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in files}
+
+# %% ../nbs/17_records.ipynb #4ca8542a
+def tables_below(
+    folder: Path,  # figures/<profile>/<paper>
+    but: str,  # an artefact whose own files don't count
+) -> str:  # 64 hex digits
+    "Hash of the tables in a folder, and of the scores behind them."
+    files = [p for p in sorted(Path(folder).glob("*")) if p.suffix in (".csv", ".jsonl") and p.stem.partition("_")[0] != but]
+    return fingerprint([[p.name, hashlib.sha256(p.read_bytes()).hexdigest()] for p in files])
 
 # %% ../nbs/17_records.ipynb #fd6a0ff1
 def _predictions(store):

@@ -14,7 +14,7 @@ from pathlib import Path
 from .config import UsageError, choose, load_profile, root, work_dir
 from .inventory import FIELDS, runnable, source
 from .kernels import PRELOADED, ForkServer, can_fork, manager
-from .records import imported, made_from, read_record, store_state, unchanged, write_record, written
+from .records import imported, made_from, read_record, store_state, tables_below, unchanged, write_record, written
 
 # %% ../nbs/19_reproduce.ipynb #4e44a8a4
 @dataclass
@@ -225,9 +225,14 @@ def _progress(folder):
     return ", ".join(said)
 
 # %% ../nbs/19_reproduce.ipynb #ef72b503
+def _reads_tables(task):
+    "Whether a task reads what the others of its paper write, and so comes after them."
+    return task.name.endswith("/claims")
+
 def _looked_up(task, profile, folder, kept, store):
     "Fill in what the task depends on, and what became of it, if that still holds."
     task.made_from = made_from(task.name, task.notebook, task.parameters, profile)
+    if _reads_tables(task): task.made_from |= dict(tables=tables_below(folder / task.name.partition("/")[0], "claims"))
     record = read_record(kept / f"{task.name}.json")
     files = written(task.name, task.notebook, folder) if record.get("made_from") == task.made_from else {}
     if unchanged(record, task.made_from, files, store): task.unchanged, task.counts = True, record["counts"]
@@ -267,12 +272,13 @@ def reproduce_all(
     kept, store = work_dir("runs", folder.name), _store(p, environment)
     shown = os.path.relpath(folder)  # relative: an executed notebook keeps its parameters
     tasks = _plan(artefacts, shown if not shown.startswith("../..") else str(folder), dict(profile=profile) | given, sets)
-    state = store_state(store)
-    for t in tasks: _looked_up(t, p, folder, kept, state)
-    waiting = [t for t in tasks if force or replayed or not t.unchanged]
-    for t in waiting: t.unchanged = False
     env = (environment or {}) | (dict(TREEKIT_RETRAIN="1") if p.retrain else {})
-    if waiting: _run_all(waiting, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, store))
+    for stage in (False, True):
+        some, state = [t for t in tasks if _reads_tables(t) == stage], store_state(store)
+        for t in some: _looked_up(t, p, folder, kept, state)
+        waiting = [t for t in some if force or replayed or not t.unchanged]
+        for t in waiting: t.unchanged = False
+        if waiting: _run_all(waiting, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, store))
     _page(tasks, folder)
     return tasks, folder
 

@@ -208,7 +208,7 @@ def scored_cells(
     rows = (results.score(covered, average=average, name="EM (covered)")
             + results.score(facts_f1, average=average, name="F1 (facts)"))
     own = results.score(f1_of_answer, average=average, name="F1 (answer)") if answer else []
-    rows += [r | {k: 100 * r[k] for k in ("value", "low", "high")} for r in own]  # no printed cell says its unit
+    rows += [r.times(100) for r in own]  # no printed cell says its unit
     return [r | dict(reason=GUESSED) if guesses(methods.get(r["method"])) else r for r in rows]
 
 # %% ../../nbs/12_experiments/04_arise.ipynb #bc048dcc

@@ -14,7 +14,7 @@ from pathlib import Path
 from ..config import Profile, UsageError, load_profile
 from ..core.types import Question
 from .provide import datasets, exemplars, load
-from .results import Results
+from .results import Results, Scored
 from .run import run
 from ..scoring.statistics import paired_test
 
@@ -153,7 +153,8 @@ def by_words(
 def spent(results: Results) -> list[dict]:  # as `scored_cells`
     "Calls per question, and the longest chain of calls that wait for each other: what a table of minutes says on every machine."
     names = {"calls": "calls", "critical_path": "calls in a row"}
-    failed = {cell: sum(bool(r.error) for r in rows) for cell, rows in results.cells().items()}
-    return [dict(method=c["method"], dataset=c["dataset"], metric=name, n=c["n"],
-                 failures=failed[c["method"], c["dataset"]], value=c[k], low=None, high=None)
-            for c in results.cost() for k, name in names.items()]
+    def row(method, dataset, rows, k):
+        each = {r.question.id: getattr(r.usage, k) for r in rows}
+        return Scored(dict(method=method, dataset=dataset, metric=names[k], n=len(rows), failures=sum(bool(r.error) for r in rows),
+                           value=sum(each.values()) / len(each), low=None, high=None), {dataset: each})
+    return [row(*cell, rows, k) for cell, rows in results.cells().items() for k in names]

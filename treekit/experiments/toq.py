@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PRINTED_AS', 'MODEL', 'EVALUATOR_METRICS', 'OWN', 'ABSTAINS', 'DEPTHS', 'CAUSES', 'questions_of', 'setting',
-           'question_note', 'by_model', 'evaluation', 'is_right', 'scored_cells', 'on_hundred', 'against',
+           'question_note', 'by_model', 'evaluation', 'is_right', 'scored', 'scored_cells', 'on_hundred', 'against',
            'judge_agreement', 'at_level', 'by_level', 'resolved_failures', 'steps_between', 'undecomposed', 'cause']
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #7e5c5152
@@ -20,7 +20,7 @@ from ..corpora.load import read_corpus
 from ..scoring.short import covers, cover_em
 from .provide import datasets, load
 from ..core.method import Trace
-from .results import Results, Row
+from .results import Results, Row, Scored
 from ..scoring.statistics import bootstrap
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #0148f01b
@@ -108,9 +108,13 @@ def is_right(
     return 0.0 if ABSTAINS.search(response) else cover_em(response_opening(response), question.answers)
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #d1bc5b3c
-def _cell(method, dataset, metric, values, failures, **more):
-    value, low, high = bootstrap(values)
-    return dict(method=method, dataset=dataset, metric=metric, n=len(values), failures=failures, value=value, low=low, high=high, **more)
+def scored(method: str, dataset: str, metric: str,  # of the cell
+           values: dict,  # question's id -> value
+           failures: int) -> dict:
+    "A row of scores, as from `Results.score`, of values that are no metric of a row."
+    value, low, high = bootstrap(list(values.values()))
+    return Scored(dict(method=method, dataset=dataset, metric=metric, n=len(values), failures=failures, value=value, low=low, high=high),
+                  {dataset: values})
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #789856d2
 def scored_cells(results: Results) -> list[dict]:  # method, dataset, metric, n, failures, value, low, high
@@ -118,11 +122,11 @@ def scored_cells(results: Results) -> list[dict]:  # method, dataset, metric, n,
     out = []
     for (method, dataset), rows in results.cells().items():
         name, failed = PRINTED_AS.get(dataset, dataset), sum(bool(r.error) for r in rows)
-        evaluated = [evaluation(r) for r in rows]
-        out += [_cell(method, name, m, [e[m] for e in evaluated], failed) for m in EVALUATOR_METRICS]
-        if gold := [v for r in rows if (v := is_right("" if r.error else r.answer, r.question)) is not None]:
-            out.append(_cell(method, name, OWN[0], gold, failed))
-        out.append(_cell(method, name, OWN[1], [r.usage.calls for r in rows], failed))
+        evaluated = {r.question.id: evaluation(r) for r in rows}
+        out += [scored(method, name, m, {q: e[m] for q, e in evaluated.items()}, failed) for m in EVALUATOR_METRICS]
+        if gold := {r.question.id: v for r in rows if (v := is_right("" if r.error else r.answer, r.question)) is not None}:
+            out.append(scored(method, name, OWN[0], gold, failed))
+        out.append(scored(method, name, OWN[1], {r.question.id: r.usage.calls for r in rows}, failed))
     return out
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #7930a33d

@@ -22,6 +22,7 @@ from ..experiments.tables import sample_questions
 from ..scoring.metrics import METRICS
 from .boxes import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
 from .plots import PAGE
+from .cells import Kept
 from .verdicts import compare
 from ..experiments.provide import load, load_documents
 from ..experiments.results import Row
@@ -345,6 +346,8 @@ def beside(
     import pandas as pd
     def part(group):
         return compare([c for c in cells if c["group"] == group], rows.get(group, []), results, by_model=False)
-    table = pd.concat([part(g) for g in dict.fromkeys(c["group"] for c in cells)])
+    parts = [part(g) for g in dict.fromkeys(c["group"] for c in cells)]
+    table = pd.concat(parts)
     table["model"] = [results.model if r == r and r is not None else "" for r in table.reproduced]
+    table.attrs["scores"] = Kept({cell: scores for p in parts for cell, scores in p.attrs["scores"].items()})
     return table

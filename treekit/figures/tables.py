@@ -11,6 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from ..core.escaping import ht, md
+from .cells import Kept, read_scores, write_scores
 from .verdicts import _EMPTY, VERDICTS
 
 # %% ../../nbs/14_figures/01_tables.ipynb #528ae4cf
@@ -154,6 +155,17 @@ def _td(r, digits):
     return (f'<td{kind} title="{ht(tip)}"><span class=p>{_number(r["published"], digits)}{FLAGS.get(r["flag"], "")}</span> / '
             f'<span class={"r" if ours else "n"}>{_ours(r, digits)}</span> {MARKS[r["verdict"]]}</td>')
 
+# %% ../../nbs/14_figures/01_tables.ipynb #db392d8e
+def _save_scores(df, path):
+    "The scores of a table beside it, those of other models' rows included."
+    kept = df.attrs.get("scores") or Kept()
+    if kept and "model" in df:
+        def name(r): return r.group, r.method.partition(" [")[0], r.dataset, r.metric
+        ran = {r.model for r in df.itertuples(index=False) if name(r) in kept}
+        others = {name(r) for r in df.itertuples(index=False) if r.model and r.model not in ran}
+        kept = {cell: scores for cell, scores in read_scores(path).items() if cell in others} | kept
+    write_scores(kept, path)
+
 # %% ../../nbs/14_figures/01_tables.ipynb #63478cbb
 def save_table(
     df,  # from `compare`, or any table
@@ -173,4 +185,5 @@ def save_table(
     files = {".csv": text.getvalue(), ".md": to_markdown(df, title or name, note, digits),
              ".html": to_html(df, title or name, note, digits)}
     for ending, content in files.items(): (folder / f"{name}{ending}").write_bytes(content.encode("utf-8"))
+    _save_scores(df, folder / f"{name}_scores.jsonl")
     return [folder / f"{name}{ending}" for ending in files]

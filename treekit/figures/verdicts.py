@@ -15,6 +15,7 @@ from ..core.escaping import md
 from ..experiments.facts import differences
 from ..experiments.paper_settings import PAPERS, said_of, silent_on
 from ..experiments.tables import PRINTED
+from .cells import Kept, kept_scores
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #f19bd673
 VERDICTS = ("reproduced", "outside", "not comparable", "not run")
@@ -208,6 +209,7 @@ def compare(
     rows = _accumulated([row(*cell) for cell in cells], runs.file(folder))
     table = pd.DataFrame(rows, columns=CELL_FIELDS).astype({"n": "Int64", "failures": "Int64"})
     table.attrs["said"] = runs.sentence()
+    table.attrs["scores"] = Kept({tuple(map(r.get, CELL_FIELDS[:4])): r["scores"] for r in rows if r.get("scores")})
     return table
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #1ee9d7aa
@@ -240,6 +242,7 @@ def _cell(group, printed, ours, model, corpus, obstacles, tolerance, runs):
         n=ours.get("n") if ran else None, failures=ours.get("failures") if ran else None,
         difference=value - printed["value"] if comparable else None, verdict=word, reason=reason,
         model=model if ran else "", corpus=corpus or runs.searched(printed["method"], printed["dataset"]) if ran else "",
+        scores=next(iter(kept_scores([ours], scale=scale).values()), {}) if ran else {},
     )
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #68521759
