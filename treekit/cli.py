@@ -79,7 +79,7 @@ def _profile_options(command):
                      help="A section of settings.ini: offline, openai, local, or your own."),
         click.option("--n", type=int, metavar="N", help="Questions per dataset.  [default: the profile's]"),
         click.option("--seed", type=int, metavar="SEED", help="Which questions are drawn.  [default: the profile's]"),
-        click.option("--data", metavar="SOURCE", help="Questions: world, hub, or a folder of files.  [default: the profile's]"),
+        click.option("--data", metavar="SOURCE", help="Questions: world, real, hub, or a folder of files.  [default: the profile's]"),
         click.option("--budget", type=float, metavar="DOLLARS",
                      help="Most that this command may spend.  [default: the profile's]"),
         click.option("--model", metavar="NAME", help="The model, as the endpoint knows it."),
@@ -178,6 +178,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
       treekit ask "…" --corpus passages.jsonl --set tree=constituency
       treekit ask "…" --method zero-shot --profile local --json
       treekit ask "…" --method sc --set samples=5 --set temperature=1
+      treekit ask "Who directed the film Kiss and Tell?" --data real
 
     `--set` takes the method's fields (tree, top_k, samples, …) as well as the profile's.
     """
@@ -191,7 +192,8 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     found = answer(question, named, chosen, dataset, p, corpus, progress=not as_json)
     if as_json:
         index = found.index and vars(found.index)
-        about = dict(model=found.model, corpus=found.corpus, index=index, stored=found.stored, trace=found.trace.to_json())
+        about = dict(model=found.model, corpus=found.corpus, index=index, stored=found.stored, unfounded=found.unfounded,
+                     trace=found.trace.to_json())
         click.echo(json.dumps(found.record | about, indent=1, ensure_ascii=False))
     else: _show_answer(found, named)
     sys.exit(1 if found.record["error"] else 0)
@@ -202,6 +204,7 @@ def _show_answer(found, named):
     from treekit.core.trace_text import show_tree
     if found.trace.nodes: click.echo(show_tree(found.trace) + "\n")
     u, error, index = found.usage, found.record["error"], found.index
+    if found.unfounded: click.echo(f"nothing answers it: {printable(found.unfounded)}")
     click.echo((f"failed: {printable(error)}" if error else f"answer: {printable(found.record['answer'])}") + "\n")
     took = f"{u.calls} calls ({u.hits} from the store)"
     if found.stored: took = f"answered before: nothing was asked; {u.calls} calls are stored"
