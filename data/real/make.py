@@ -1,7 +1,7 @@
 """Write the sample of real questions anew, from a folder of public data sets in the kit's own JSONL.
 
 python data/real/make.py FOLDER [OUT]             the questions and passages; the same bytes each time
-python data/real/make.py FOLDER [OUT] --arrays    also what takes long to compute: vectors of all passages, entities of one set's
+python data/real/make.py FOLDER [OUT] --arrays    also what takes long to compute: vectors of the questions' own paragraphs, entities of one set's
 """
 import json, lzma, re, sys
 from pathlib import Path
@@ -57,7 +57,42 @@ def made(folder, out, name):
     written(out / f"{name}_corpus.jsonl.xz", passages)
 
 
+def vectors(out):
+    "The embeddings of the questions' own paragraphs: a few minutes."
+    from treekit.corpora.real import REAL, own_paragraphs
+    from treekit.retrieval.dense import Embedder
+    save_vectors(out, {name: Embedder()([p.contents for p in own_paragraphs(name)]) for name in REAL})
+
+
+def save_vectors(out, made):
+    "Each vector in steps of its largest number / 127: as whole numbers from -127 to 127."
+    import numpy as np
+    (out / "arrays").mkdir(exist_ok=True)
+    def steps(v): return np.round(127 * v / np.abs(v).max(axis=1, keepdims=True)).astype(np.int8)
+    np.savez_compressed(out / "arrays" / "minilm.npz", **{name: steps(v) for name, v in made.items()})
+
+
+def entities(out):
+    "The index of the entities in the paragraphs of MuSiQue's questions, as each ranking reads it: a few minutes."
+    from treekit.config import work_dir
+    from treekit.corpora.real import own_paragraphs
+    from treekit.retrieval.informativeness import LITERAL, Informativeness, Steps
+    for old in (out / "arrays").glob("*-*.npz"): old.unlink()
+    for steps in (Steps.paper(), LITERAL, Steps()): Informativeness(own_paragraphs("musique"), steps=steps).scores([("",)])
+    for file in sorted(work_dir("informativeness").glob(f"{own_paragraphs('musique').fingerprint}-*.npz")):
+        compressed(file, out / "arrays" / file.name)
+
+
+def compressed(file, to):
+    "A file of arrays, smaller."
+    import numpy as np
+    with np.load(file, allow_pickle=False) as found: np.savez_compressed(to, **found)
+
+
 if __name__ == "__main__":
     places = [Path(a) for a in sys.argv[1:] if not a.startswith("--")]
     folder, out = places[0], places[1] if len(places) > 1 else Path(__file__).parent
     for name in CORPORA: made(folder, out, name)
+    if "--arrays" in sys.argv:  # they are made from what lies in the kit's own data/real
+        vectors(out)
+        entities(out)

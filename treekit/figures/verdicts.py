@@ -310,7 +310,7 @@ def verdict_page(
     made = {}
     for path in sorted(folder.glob("*/*")):
         if path.suffix in (".csv", ".md", ".html", ".png", ".svg"): made.setdefault(path.with_suffix(""), []).append(path)
-    for stem, paths in sorted(made.items()):
+    for stem, paths in sorted(made.items(), key=lambda m: (m[0].parent.name != "real", m[0])):  # real questions first
         table = stem.with_suffix(".csv")
         counts = count_verdicts(table) if table in paths else {}
         numbers = [str(counts.get(v, "")) for v in (*VERDICTS, "failures")]
