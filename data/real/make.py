@@ -1,7 +1,8 @@
 """Write the sample of real questions anew, from a folder of public data sets in the kit's own JSONL.
 
 python data/real/make.py FOLDER [OUT]             the questions and passages; the same bytes each time
-python data/real/make.py FOLDER [OUT] --arrays    also what takes long to compute: vectors of the questions' own paragraphs, entities of one set's
+python data/real/make.py FOLDER [OUT] --arrays    also the vectors of the questions and their own paragraphs: some five minutes
+python data/real/make.py FOLDER [OUT] --entities  also the index of the entities in MuSiQue's own paragraphs: some ten minutes
 """
 import json, lzma, re, sys
 from pathlib import Path
@@ -58,10 +59,10 @@ def made(folder, out, name):
 
 
 def vectors(out):
-    "The embeddings of the questions' own paragraphs: a few minutes."
-    from treekit.corpora.real import REAL, own_paragraphs
+    "The embeddings of the questions and their own paragraphs: a few minutes."
+    from treekit.corpora.real import REAL, embedded_texts
     from treekit.retrieval.dense import Embedder
-    save_vectors(out, {name: Embedder()([p.contents for p in own_paragraphs(name)]) for name in REAL})
+    save_vectors(out, {name: Embedder()(embedded_texts(name)) for name in REAL})
 
 
 def save_vectors(out, made):
@@ -93,6 +94,5 @@ if __name__ == "__main__":
     places = [Path(a) for a in sys.argv[1:] if not a.startswith("--")]
     folder, out = places[0], places[1] if len(places) > 1 else Path(__file__).parent
     for name in CORPORA: made(folder, out, name)
-    if "--arrays" in sys.argv:  # they are made from what lies in the kit's own data/real
-        vectors(out)
-        entities(out)
+    if "--arrays" in sys.argv: vectors(out)  # made from what lies in the kit's own data/real, as the next are
+    if "--entities" in sys.argv: entities(out)

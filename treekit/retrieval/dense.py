@@ -101,7 +101,7 @@ class Known:
     def __call__(self, texts: list[str], questions: bool = False):  # float32 array, (texts, dimensions)
         "As `Embedder.__call__`."
         import numpy as np
-        if questions or not all(t in self.vectors for t in texts): return self.other(texts, questions)
+        if not all(t in self.vectors for t in texts): return self.other(texts, questions)
         return np.stack([self.vectors[t] for t in texts])
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #474cf814

@@ -16,7 +16,7 @@ from .bm25 import BM25, english
 from .bridging import _runs, _words
 
 # %% ../../nbs/06_retrieval/06_evidence.ipynb #829a4e62
-_YEAR = re.compile(r"\b\d{3,4}\b")
+_YEAR = re.compile(r"(?<![\d,.])[12]\d{3}(?![\d,])")
 
 def _pairs(words):
     "The search terms of a run of words: each two neighbours, or the only one; *and* separates two names."
@@ -74,7 +74,7 @@ class Grounds:
     def evidence(
         self,
         question: str,
-        k: int = 10,  # passages that are looked into, of those with a name
+        k: int = 30,  # passages that are looked into, of those with a name
     ) -> Evidence:
         "What the passages have of a question."
         names, words = asked_about(question)
