@@ -94,7 +94,7 @@ _NOT_QUESTIONS = re.compile(r"_corpus$|^articles_|_demos$")
 def _files(folder):
     "The files of a folder that may hold questions."
     folder = Path(folder)
-    if not folder.is_dir(): raise UsageError(f"no folder {folder.name!r}: data is 'world', 'hub', or a folder or file of questions")
+    if not folder.is_dir(): raise UsageError(f"no folder {folder.name!r}: data is 'world', 'real', 'hub', or a folder or file of questions")
     return sorted(f for f in folder.iterdir() if f.suffix in (".json", ".jsonl") and not _NOT_QUESTIONS.search(f.stem))
 
 def _find(name, folder, split):

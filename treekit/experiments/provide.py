@@ -23,6 +23,7 @@ from ..corpora.documents import tree_of
 from ..corpora.identity import Passages
 from ..corpora.load import Files, Hub, _sample
 from ..corpora.lookup import Documents, read_documents
+from ..corpora.real import Real
 from ..corpora.wiki import CorpusWiki, Wikipedia
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #fb25c664
@@ -70,11 +71,11 @@ def _documents_of(lang, articles, seed):
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #dd23e30b
 QUESTION_SOURCES = {  # pattern -> its source
-    r"world": Fictional, r"world:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"hub": Hub, r"hub:(.+)": Hub}
+    r"world": Fictional, r"world:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"real": Real, r"hub": Hub, r"hub:(.+)": Hub}
 UNPUBLISHED = WORLD[-4:]  # Tree-of-Question's sets: no hub has them
 
 def source_of(
-    place: str | Path,  # "world" ("world:100000": so many articles), "hub" ("hub:FOLDER": a copy of it on disk), a folder, or a file
+    place: str | Path,  # "world" ("world:100000": so many articles), "real", "hub" ("hub:FOLDER": a copy of it on disk), a folder, or a file
     name: str = "",  # of the data set that is wanted: one that nobody has published is the world's
 ) -> Any:  # a `Fictional`, a `Hub` or `Files`
     "Where a profile's `data` points to."

@@ -204,14 +204,22 @@ class _Indexed:
         if steps.passage_names or steps.title_first: spans += [(alias, 0, len(passage.title)) for alias in aliases(passage.title)]
         return [s for s in spans if s[0]]
 
+    @property
+    def _file(self):
+        made_by = f"{_VERSION} {self.annotations.fingerprint} {self.ties} {self.steps.passage_names} {self.steps.title_first}"
+        return work_dir("informativeness") / f"{self.corpus}-{hashlib.sha256(made_by.encode()).hexdigest()[:8]}.npz"
+
+    @property
+    def indexed(self) -> bool:
+        "Whether the index lies on disk: else the first search parses all passages."
+        return self._file.exists()
+
     @cached_property
     def _index(self):
         "Names, who has them, and where they stand: from disk, or made and put there."
         steps = self.steps
-        made_by = f"{_VERSION} {self.annotations.fingerprint} {self.ties} {steps.passage_names} {steps.title_first}"
-        file = work_dir("informativeness") / f"{self.corpus}-{hashlib.sha256(made_by.encode()).hexdigest()[:8]}.npz"
         def read(): return _read_passages(self.passages, self.annotations, self._spans, self.ties, steps.title_first)
-        return kept_arrays(file, read, lambda made: _Index(made, len(self.passages)), _all_parsed)
+        return kept_arrays(self._file, read, lambda made: _Index(made, len(self.passages)), _all_parsed)
 
     def position(self, passage) -> int:
         "A passage's place in the corpus. `UsageError` for one that isn't in it."

@@ -1,0 +1,115 @@
+"The sample of real questions: what is in it, that it reads as any source does, what is refused, and that it may be shared."
+import json, lzma
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import treekit.cli
+from treekit.ask import NOT_FOUND
+from treekit.config import UsageError, load_profile
+from treekit.corpora.real import REAL, Real, own_paragraphs, real_passages, real_vectors
+from treekit.experiments.facts import questions_fact
+from treekit.experiments.provide import datasets, exemplars, load, load_corpus
+from treekit.retrieval.bm25 import BM25
+from treekit.retrieval.evidence import Grounds, asked_about
+
+FOLDER = Path(__file__).resolve().parents[1] / "data" / "real"
+
+
+def test_what_is_in_it():
+    "As many questions as are stated, all of them published ones, with their supporting passages in their pool and in the corpus."
+    assert {d: len(load(d, "real")) for d in datasets("real")} == {"hotpotqa": 200, "musique": 135, "2wiki": 200}
+    for d in REAL:
+        questions, corpus = load(d, "real"), {p.id for p in load_corpus(d, "real")}
+        assert questions_fact(d, questions) == f"published {d}"
+        for q in questions:
+            pool = {p.id for p in q.paragraphs}
+            assert q.answers and q.supporting and set(q.supporting) <= pool <= corpus
+            assert all(s.support_id in pool for s in q.decomposition)
+
+
+def test_it_is_a_source_like_others():
+    assert load("musique", "real", n=5) == load("musique", "real", n=9)[:5] != load("musique", "real", n=5, seed=1)
+    for wrong in (dict(name="asqa"), dict(name="musique", split="train")):
+        with pytest.raises(UsageError): load(source="real", **wrong)
+    with pytest.raises(UsageError, match="no train questions"): exemplars("musique", "real")
+    assert len(Real().passages("all")) == 21_506
+    q = next(q for q in load("2wiki", "real") if q.triples)
+    assert q.facts and all(q.sentences(p) for p in q.paragraphs)
+
+
+def test_size_and_licences():
+    "At most six megabytes; each set's licence and authors stand in the README; nothing that is only lent."
+    assert sum(f.stat().st_size for f in FOLDER.rglob("*") if f.is_file() and "__pycache__" not in f.parts) <= 6_000_000
+    said = (FOLDER / "README.md").read_text(encoding="utf-8")
+    for words in ("CC BY-SA 4.0", "CC BY 4.0", "Apache-2.0", "EMNLP 2018", "TACL 2022", "COLING 2020", "What was changed"): assert words in said
+    assert {f.name.split(".")[0].removesuffix("_corpus") for f in FOLDER.glob("*.xz")} == set(REAL)
+
+
+def test_files_are_plain_json_lines():
+    "Anybody can read them without the kit."
+    rows = [json.loads(line) for line in lzma.open(FOLDER / "2wiki_corpus.jsonl.xz", "rt", encoding="utf-8")]
+    assert [(p.title, p.text) for p in real_passages("2wiki")] == [tuple(r) for r in rows] and rows == sorted(rows)
+
+
+def test_vectors_fit_their_texts():
+    np = pytest.importorskip("numpy")
+    for d in REAL:
+        vectors = real_vectors(d)
+        assert {p.contents for p in own_paragraphs(d)} <= vectors.keys() and {q.question for q in load(d, "real")} <= vectors.keys()
+        assert all(abs(float(np.linalg.norm(v)) - 1) < 1e-5 for v in vectors.values())
+    title = {p.title: vectors[p.contents] for p in own_paragraphs("2wiki")}  # the vectors of the last set
+    q = load("2wiki", "real")[0]
+    near = sorted(title, key=lambda t: -float(title[t] @ vectors[q.question]))[:20]
+    assert {p.title for p in q.paragraphs if p.id in q.supporting} & set(near)
+
+
+ANSWERED = (
+    "Who directed the film Kiss and Tell?",
+    "Where was Pete Doherty born?",
+    "Which of Jonny Craig and Pete Doherty has been a member of more bands?",
+    "Who is the father of Edward Baring, 1st Baron Revelstoke?",
+    "Where was the place of burial of Charles Mathew's father?",
+    "Which film was released earlier, Past Minutes or Made Men?",
+    "Who was born earlier, Raúl Osorio or James B. Harris?",
+    "Who is Gülçiçek Hatun's mother-in-law?",
+    "What nationality is Krisztina Nyáry's husband?",
+    "Are Darren Benjamin Shepherd and Rémi Lange both American?",
+)
+UNANSWERED = (
+    "What is the shoe size of Pete Doherty?",  # somebody whom the passages know
+    "Who won the FIFA World Cup in 2038?",
+    "When did OpenAI release ChatGPT?",
+    "Who painted the ceiling of the Sistine Chapel?",
+    "Which telescope discovered the exoplanet Kepler-442b?",
+)
+
+
+def test_ten_questions_and_five_that_nothing_answers():
+    grounds = Grounds(BM25(Real().passages("all")))
+    assert [q for q in ANSWERED if grounds.evidence(q).reason] == []
+    assert [q for q in UNANSWERED if not grounds.evidence(q).reason] == []
+
+
+def test_names_keep_their_letters():
+    assert asked_about("Was Rémi Lange born in a town of 2,297, in 1970?")[0] == [("rémi", "lang"), ("1970",)]
+
+
+def test_ask_says_what_it_does_not_find(tmp_path, monkeypatch):
+    "From the command line; the second time from the store, with the same words."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    command = ["ask", UNANSWERED[2], "--data", "real", "--method", "zero-shot"]
+    for _ in range(2):
+        found = CliRunner().invoke(treekit.cli.main, command)
+        assert found.exit_code == 0, found.output
+        assert f"answer: {NOT_FOUND}" in found.output and "no passage has 'openai' or 'chatgpt'" in found.output
+    said = json.loads(CliRunner().invoke(treekit.cli.main, [*command, "--json"]).output)
+    assert said["answer"] == NOT_FOUND and said["unfounded"] and said["stored"]
+    found = CliRunner().invoke(treekit.cli.main, ["ask", "Where was Pete Doherty born?", "--data", "real", "--method", "zero-shot"])
+    assert found.exit_code == 0 and NOT_FOUND not in found.output
+
+
+def test_the_world_is_asked_as_before():
+    from treekit.ask import _unfounded
+    assert _unfounded("Who won the FIFA World Cup in 2038?", "unknown", load_profile("offline"), None) == ""
