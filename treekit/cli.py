@@ -370,9 +370,10 @@ def doctor(paper, profile, as_json):
 @click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="As for reproduce.")
 @click.option("--n", type=click.IntRange(1), default=2, show_default=True, metavar="N", help="Questions per dataset.")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, metavar="N", help="Notebooks at a time.")
-@click.option("--out", metavar="FILE", help="Write the matrix there, too.")
+@click.option("--out", metavar="FILE", help="Write the matrix there, too, as it grows.")
+@click.option("--force", is_flag=True, help="Rehearse what is unchanged, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def rehearse(what, profiles, sets, n, jobs, out, as_json):
+def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
     """Run artefacts under real profiles with two questions, nothing paid: what starts, what is missing, what it would cost.
 
     \b
@@ -381,10 +382,13 @@ def rehearse(what, profiles, sets, n, jobs, out, as_json):
       treekit rehearse                                   everything, under each profile
 
     A stand-in answers in the place of the model, and small files stand for the hub, Wikipedia and prebuilt indexes: no key, no
-    network, no weights are needed. Exit code 1 if an artefact fails; what is only missing here is listed, and is no failure.
+    network, no weights are needed. A rehearsal that was stopped goes on where it was, and what is unchanged is not rehearsed again.
+    Exit code 1 if an artefact fails; what is only missing here is listed, and is no failure.
     """
     from treekit.rehearse import as_json as told, matrix, rehearse_all
-    made = rehearse_all(what, profiles, _assignments(sets), n, jobs)
-    if out: Path(out).write_text(matrix(made) + "\n", encoding="utf-8")
+    def page(made):
+        if out: Path(out).write_text(matrix(made) + "\n", encoding="utf-8")
+    made = rehearse_all(what, profiles, _assignments(sets), n, jobs, force, page)
+    page(made)
     click.echo(told(made) if as_json else matrix(made))
     sys.exit(1 if any(r.outcome == "fails" for r in made) else 0)

@@ -7,13 +7,16 @@ __all__ = ['PUBLISHED', 'ITS_OWN', 'USUAL', 'SIGNS', 'Rehearsed', 'with_stand_in
            'matrix', 'as_json']
 
 # %% ../nbs/24_rehearse.ipynb #9143a6c1
-import csv, json, os, shutil, tempfile
+import csv, json, os, shutil, tempfile, threading
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from .config import Profile, choose, load_profile, profile_names, root, work_dir
+from .core.fingerprints import code_fingerprint, fingerprint
 from .inventory import runnable
+from .records import made_from, read_record, write_record
 from .reproduce import Task, _plan, _run_all
 from .doctor import lacking
 from .standins import told_in
@@ -60,7 +63,6 @@ def fixtures() -> Path:
 
 def _trees(home):
     "A tree store of the fixtures' dump, built once for each version of the dump."
-    from treekit.core.fingerprints import fingerprint
     from treekit.corpora.treestore import build
     dump = next(fixtures().glob("*-pages-articles.xml.bz2"))
     path = home / f"{fingerprint(dump.read_bytes().hex())[:12]}.trees"
@@ -76,12 +78,15 @@ PUBLISHED = {"hotpotqa": 7405, "musique": 2417, "2wiki": 12576, "ambigdocs": 361
              "strategyqa": 687,
              "multihop": 200, "komultihop": 200, "general": 1000, "kogeneral": 1000}  # questions to score, where a run asks all
 
-def _cost(made, store, profile, few):
+def _used(store):
+    "What the few questions cost, a row for each data set."
+    from treekit.core.store import Store
+    if not store.exists(): return []
+    with Store(store) as s: return s.usage(("dataset",))
+
+def _cost(made, used, profile, few):
     "Calls, tokens and money of a real run, into `made`."
     from treekit.core.prices import load_prices, price_of
-    from treekit.core.store import Store
-    if not store.exists(): return
-    with Store(store) as s: used = s.usage(("dataset",))
     for u in used:
         scale = max(1.0, made.n.get(u["dataset"], few) / few)
         for k in ("calls", "tokens_in", "tokens_out"): setattr(made, k, getattr(made, k) + round((u[k] or 0) * scale))
@@ -105,9 +110,14 @@ def differing(
     return [d for d in found if d and d != "not in the paper" and not d.startswith(ITS_OWN + stood_in)]
 
 # %% ../nbs/24_rehearse.ipynb #1997a588
-def _outcome(task: Task, profile: Profile, told: Path, few: int, tables: Path) -> Rehearsed:
+def _left(task: Task, profile: Profile, told: Path, tables: Path) -> dict:
+    "What a rehearsed notebook left behind, as JSON has it."
+    return dict(code=task.code, error=task.error, seconds=round(task.seconds, 1), reached=told_in(told),
+                used=_used(told.with_suffix(".sqlite")), differs=differing(tables, task.name.partition("/")[2], profile))
+
+def _outcome(artefact: str, profile: Profile, left: dict, few: int) -> Rehearsed:
     "What became of a rehearsed artefact."
-    artefact, rows = task.name.partition("/")[2], told_in(told)
+    rows, code = left["reached"], left["code"]
     failed = [r["name"] for r in rows if r["kind"] == "failed"]
     wanted = {r["name"]: r["n"] or PUBLISHED.get(r["name"], 0) for r in rows if r["kind"] == "questions"}
     longest = next((r for r in rows if r["kind"] == "prompt"), dict(size=0, name=""))
@@ -118,13 +128,63 @@ def _outcome(task: Task, profile: Profile, told: Path, few: int, tables: Path) -
     outcome, line = ("lacks" if lacks else "starts"), ""
     if any(r["kind"] == "trains" for r in rows):
         line = "trains small models on this machine first, which takes minutes to an hour; a rehearsal doesn't"
-    elif task.code == 2: outcome, line = "can't", task.error
-    elif task.code: outcome, line = "fails", task.error
+    elif code == 2: outcome, line = "can't", left["error"]
+    elif code: outcome, line = "fails", left["error"]
     elif failed: outcome, line = "fails", f"{len(failed)} kinds of questions failed; {failed[0]}"
-    made = Rehearsed(artefact, profile.name, outcome, line, list(dict.fromkeys(lacks)), differing(tables, artefact, profile), wanted,
-                     longest=longest["size"], seconds=round(task.seconds, 1))
-    _cost(made, told.with_suffix(".sqlite"), profile, few)
+    made = Rehearsed(artefact, profile.name, outcome, line, list(dict.fromkeys(lacks)), left["differs"], wanted,
+                     longest=longest["size"], seconds=left["seconds"])
+    _cost(made, left["used"], profile, few)
     return made
+
+# %% ../nbs/24_rehearse.ipynb #5e1d7c20
+@dataclass
+class _Planned:
+    "An artefact to rehearse under a profile."
+    task: Task
+    profile: Profile
+    told: Path  # where its process writes what it reached for
+    record: Path  # of the last time
+    made_from: str  # hash of all that it depends on
+    left: dict | None = None  # what it left behind, once it has been rehearsed
+
+    @property
+    def artefact(self): return self.task.name.partition("/")[2]
+
+def _plans(artefacts, profile, settings, folder, few):
+    "The plans of artefacts under one profile; their notebooks have their stand-ins."
+    code = code_fingerprint("treekit.standins", "treekit.rehearse")
+    for t in _plan(artefacts, str(folder / "out" / profile), dict(profile=profile), settings | dict(budget="")):
+        own = settings | t.parameters.get("settings", {})
+        p = load_profile(profile, **{k: v for k, v in own.items() if k in Profile.__dataclass_fields__})
+        given = {k: v for k, v in t.parameters.items() if k != "out"}
+        key = fingerprint(made_from(t.name, t.notebook, given, p), code, few)
+        told = folder / "told" / profile / f"{t.name.replace('/', '-')}.jsonl"
+        yield _Planned(Task(f"{profile}/{t.name}", t.notebook, t.parameters), p, told,
+                       work_dir("rehearsed") / profile / f"{t.name}.json", key)
+
+# %% ../nbs/24_rehearse.ipynb #5e1d7c22
+def _environment(profiles):
+    "Of the notebooks: a home of their own, keys that open nothing, no network."
+    home = work_dir("rehearsal")
+    env = dict(TREEKIT_HOME=str(home), HF_HUB_OFFLINE="1", HF_HOME=str(home / "hf"), HF_DATASETS_DISABLE_PROGRESS_BARS="1")
+    env |= {key: "rehearsal" for p in profiles if (key := load_profile(p).key_variable)}
+    return env | {k: "" for k in ("TREEKIT_CASSETTE",) if k in os.environ}
+
+def _staged(plan, folder, few):
+    "The task with the notebook that has its stand-ins."
+    plan.told.parent.mkdir(parents=True, exist_ok=True)
+    copy = folder / "notebooks" / f"{plan.task.name}.ipynb"
+    plan.task.notebook = with_stand_ins(plan.task.notebook, copy, plan.told, _trees(work_dir("rehearsal")), few)
+    return plan.task
+
+def _ended(plan, task, folder, few):
+    "Write down what a notebook left behind; of what failed, keep the executed notebook to look at."
+    plan.left = _left(task, plan.profile, plan.told, folder / "out" / plan.profile.name)
+    if _outcome(plan.artefact, plan.profile, plan.left, few).outcome in ("starts", "lacks"):
+        write_record(plan.record, made_from=plan.made_from, left=plan.left)
+    target, ran = work_dir("rehearsals") / f"{task.name}.ipynb", folder / "kept" / f"{task.name}.ipynb"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if task.code and ran.exists(): shutil.copy(ran, target)
 
 # %% ../nbs/24_rehearse.ipynb #e2743098
 USUAL = ("openai", "local", "vllm", "paper")  # profiles, where `settings.ini` has them
@@ -135,35 +195,28 @@ def rehearse_all(
     sets: dict | None = None,  # further settings and parameters
     few: int = 2,  # questions of each data set
     jobs: int = 2,  # notebooks at a time
+    force: bool = False,  # rehearse what is unchanged, too
+    seen: Callable = lambda made: None,  # gets the list so far, whenever an artefact is done
 ) -> list[Rehearsed]:  # artefact by artefact
     "Rehearse artefacts under profiles."
     artefacts, known = runnable(what), profile_names()
     named = [choose("profile", p, known) for p in profiles] or [p for p in USUAL if p in known]
-    home, settings = work_dir("rehearsal"), dict(sets or {})
-    def loaded(p, own): return load_profile(p, **{k: v for k, v in (settings | own).items() if k in Profile.__dataclass_fields__})
-    env = dict(TREEKIT_HOME=str(home), HF_HUB_OFFLINE="1", HF_HOME=str(home / "hf"), HF_DATASETS_DISABLE_PROGRESS_BARS="1")
-    env |= {key: "rehearsal" for p in known if (key := load_profile(p).key_variable)}
-    env |= {k: "" for k in ("TREEKIT_CASSETTE",) if k in os.environ}
-    with tempfile.TemporaryDirectory(dir=home) as tmp:
-        folder, trees, tasks = Path(tmp), _trees(home), []
-        for p in named:
-            for t in _plan(artefacts, str(folder / "out" / p), dict(profile=p), settings | dict(budget="")):
-                told = folder / "told" / p / f"{t.name.replace('/', '-')}.jsonl"
-                told.parent.mkdir(parents=True, exist_ok=True)
-                copy = with_stand_ins(t.notebook, folder / "notebooks" / p / f"{t.name}.ipynb", told, trees, few)
-                tasks.append((Task(f"{p}/{t.name}", copy, t.parameters), loaded(p, t.parameters.get("settings", {})), told))
-        _run_all([t for t, *_ in tasks], folder / "kept", jobs, "rehearse", env)
-        kept = work_dir("rehearsals")
-        made = [_outcome(t, p, told, few, folder / "out" / p.name) for t, p, told in tasks]
-        for t, *_ in tasks: _keep(t, folder / "kept", kept)
-    order = [f"{r['paper']}/{r['artefact']}" for r in artefacts]
-    return sorted(made, key=lambda r: order.index(r.artefact))
-
-def _keep(task, made, kept):
-    "The executed notebook of what failed, to look at."
-    target = kept / f"{task.name}.ipynb"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if task.code and (made / f"{task.name}.ipynb").exists(): shutil.copy(made / f"{task.name}.ipynb", target)
+    order, lock = [f"{r['paper']}/{r['artefact']}" for r in artefacts], threading.Lock()
+    with tempfile.TemporaryDirectory(dir=work_dir("rehearsal")) as tmp:
+        folder = Path(tmp)
+        plans = {r.task.name: r for p in named for r in _plans(artefacts, p, dict(sets or {}), folder, few)}
+        for r in plans.values():
+            record = read_record(r.record)
+            if not force and record.get("made_from") == r.made_from: r.left = record["left"]
+        def made():
+            done = [_outcome(r.artefact, r.profile, r.left, few) for r in plans.values() if r.left]
+            return sorted(done, key=lambda r: order.index(r.artefact))
+        def after(task):
+            _ended(plans[task.name], task, folder, few)
+            with lock: seen(made())
+        if waiting := [_staged(r, folder, few) for r in plans.values() if not r.left]:
+            _run_all(waiting, folder / "kept", jobs, "rehearse", _environment(known), after)
+        return made()
 
 # %% ../nbs/24_rehearse.ipynb #3b93c67f
 SIGNS = {"starts": "✓", "lacks": "○", "can't": "–", "fails": "✗"}

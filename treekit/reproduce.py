@@ -156,7 +156,7 @@ def _by_length(tasks, kept):
     usual = {}
     if path.exists():
         with open(path, encoding="utf-8", newline="") as f: usual = {r["artefact"]: float(r["seconds"]) for r in csv.DictReader(f)}
-    return sorted(tasks, key=lambda t: -usual.get(t.name, 0.0))
+    return sorted(tasks, key=lambda t: -usual.get("/".join(t.name.split("/")[-2:]), 0.0))
 
 def _server(tasks, jobs, env, kept):
     "A fork server for what the notebooks import, if there are enough of them to pay for its start, and if processes may be forked here."
