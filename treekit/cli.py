@@ -132,11 +132,10 @@ def reproduce(what, profile, n, seed, data, budget, model, endpoint, sets, out, 
 def _ready(what, profile, sets, data):
     "A line for what would stop a paid run later on."
     if "TREEKIT_CASSETTE" in os.environ: return
-    from treekit.doctor import PAPER_NEEDS, preflight
+    from treekit.doctor import preflight
     from treekit.inventory import runnable
-    named = {r["paper"] for r in runnable(what)}
     given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data))
-    preflight(load_profile(profile, **given), [p for p in PAPER_NEEDS if p in named])
+    preflight(load_profile(profile, **given), [f"{r['paper']}/{r['artefact']}" for r in runnable(what)])
 
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."
