@@ -130,6 +130,10 @@ def test_an_index_of_another_version_or_none(tmp_path):
     for place in (tmp_path / "index", tmp_path / "nowhere"):
         code, said = treekit_("reproduce", "treerare/table1", "--profile", "openai", "--set", f"retriever=prebuilt:{place}")
         assert code == 2 and said.strip().count("\n") == 0 and ("index" in said), said
+        assert ("another Lucene version's" if place.name == "index" else "no such folder; build it") in said
+    code, said = treekit_("reproduce", "treerare/table3", "--profile", "paper", "--set", f"retriever=prebuilt:{tmp_path / 'nowhere'}")
+    assert code == 2 and "no such folder" in said, said
+    with pytest.raises(UsageError, match="wikipedia-dpr-100w"): preflight(load_profile("paper"), ["treerare/table3"])  # as the paper has it
     assert not (tmp_path / "home" / "runs").exists()
     assert "build it" in lacking(dict(kind="index", name=str(tmp_path / "nowhere")), load_profile("openai"))
     assert "9.2 GB" in lacking(dict(kind="index", name="wikipedia-dpr-100w"), load_profile("openai"))
@@ -145,9 +149,12 @@ def test_a_dump_cut_in_the_middle(tmp_path):
         with pytest.raises(UsageError, match="not finished"): TreeStore(tmp_path / f"{name}.trees")
 
 
-def test_a_context_that_is_too_small():
+def test_a_context_that_is_too_small(serve):
     code, said = treekit_("reproduce", "rdr2/table1", "--profile", "vllm", "--set", "context=4096")
     assert code == 2 and "rdr2/table1 need about 16,824 tokens" in said and said.strip().count("\n") == 0, said
+    said_by_server, _ = serve(models={"data": [{"id": "m", "max_model_len": 4096}]})
+    code, said = treekit_("reproduce", "treerare/table1", "--profile", "vllm", "--model", "m", "--endpoint", said_by_server)
+    assert code == 2 and "reads 4,096" in said and said.strip().count("\n") == 0, said
     [row] = [c for c in checks(load_profile("vllm", context=4096), "rdr2") if c[0] == "context"]
     assert row[1] is False and "max-model-len" in row[3]
 

@@ -82,8 +82,8 @@ def test_the_answer_stands_in_the_slot_with_its_particle(kind):
 def over_socket(server, example, store, retries=0):
     "The results of one question, answered by the server."
     chat, corpora = OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=retries), {"d": Lazy(Shelf, "shelf", "a shelf")}
-    questions = {"d": [Question("q", "d", example.question)]}
-    return run({"ToQ (ours)": TreeOfQuestion()}, questions, load_profile("offline"), chat=chat, store=store, corpora=corpora, progress=False)
+    asked, how = {"d": [Question("q", "d", example.question)]}, dict(chat=chat, store=store, corpora=corpora, progress=False)
+    return run({"ToQ (ours)": TreeOfQuestion()}, asked, load_profile("offline"), **how)
 
 
 def timed(server, example, latency=0.1):

@@ -135,7 +135,7 @@ def _ready(what, profile, sets, data):
     from treekit.doctor import preflight
     from treekit.inventory import runnable
     given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data))
-    preflight(load_profile(profile, **given), [f"{r['paper']}/{r['artefact']}" for r in runnable(what)])
+    preflight(load_profile(profile, **given), [f"{r['paper']}/{r['artefact']}" for r in runnable(what)], tuple(given))
 
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."

@@ -8,6 +8,7 @@ __all__ = ['PAPER_NEEDS', 'WITHOUT_ECHO', 'GIGABYTES', 'INDEXES', 'PASSAGE', 'WO
 
 # %% ../nbs/21_doctor.ipynb #78b2185f
 import functools, http.client, json, os, re, shutil, socket, sys, urllib.error, urllib.request
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urljoin, urlsplit
 
@@ -316,13 +317,16 @@ def longest_prompt(
     return shown + WORDING + profile.max_tokens
 
 # %% ../nbs/21_doctor.ipynb #c0de7a14
+def _reads(profile):
+    "How many tokens the model reads: as the profile says or its server, whichever is less; 0: neither says."
+    try: rows = _asked(profile, "/models").get("data", []) if _listens(profile.endpoint) else []
+    except UsageError: rows = []
+    served = next((m.get("max_model_len") or 0 for m in rows if m.get("id") == profile.model), 0)
+    return min(filter(None, (profile.context, served)), default=0)
+
 def _context(profile, paper):
-    "How much the model reads: as the profile says, or its server."
-    found = profile.context
-    if not found:
-        try: rows = _asked(profile, "/models").get("data", [])
-        except UsageError: rows = []
-        found = next((m.get("max_model_len") or 0 for m in rows if m.get("id") == profile.model), 0)
+    "Whether that is enough."
+    found = _reads(profile)
     needs = [longest_prompt(p, profile) for p in ([paper] if paper else PAPER_NEEDS)]
     least = max(needs)
     if not found:
@@ -336,20 +340,33 @@ def _context(profile, paper):
 def preflight(
     profile: Profile,
     what: list[str],  # papers, or paper/artefact, that are to be run
+    given: tuple[str, ...] = (),  # fields that were set by hand: they win over what the paper says
 ):
     "Raise a `UsageError` for what would stop a run of these after something was paid for; nothing is asked of a paid model."
     if profile.offline: return
-    named, _, detail = profile.retriever.partition(":")
-    if named == "prebuilt":
-        from treekit.retrieval.lucene import Lucene
-        Lucene.prebuilt(detail)  # downloads it, where need be
-    if profile.documents:
+    ran = {name: _own(profile, name, given) for name in what} or {"": profile}
+    for named, _, detail in dict.fromkeys(p.retriever.partition(":") for p in ran.values()):
+        if named == "prebuilt":
+            from treekit.retrieval.lucene import Lucene
+            Lucene.prebuilt(detail)  # downloads it, where need be
+    for documents in filter(None, dict.fromkeys(p.documents for p in ran.values())):
         from treekit.corpora.lookup import read_documents
-        read_documents(profile.documents)
+        read_documents(documents)
+    reads = _reads(profile)
     for name in what:
         paper, _, artefact = name.partition("/")
-        if 0 < profile.context < (least := longest_prompt(paper, profile, artefact)):
-            raise UsageError(f"the longest prompts of {name} need about {least:,} tokens, and profile {profile.name!r} says "
-                             f"that the model reads {profile.context:,}: serve it with a longer context, and say so (context = …)")
-    if any(name.partition("/")[0] == "arise" for name in what) and echoes(profile.endpoint) and (line := _unechoed(profile, "echo", "arise")):
+        if 0 < reads < (least := longest_prompt(paper, profile, artefact)):
+            raise UsageError(f"the longest prompts of {name} need about {least:,} tokens, and profile {profile.name!r} or its server says "
+                             f"that the model reads {reads:,}: serve it with a longer context, and say so (context = …)")
+    scored = any(name.partition("/")[0] == "arise" for name in what)
+    if scored and echoes(profile.endpoint) and (line := _unechoed(profile, "echo", "arise")):
         raise UsageError(f"{line}, or let the model guess (--set scorer=guess)")
+
+def _own(profile, name, given):
+    "The profile as an artefact is run under it: with `paper`, its own."
+    paper, _, artefact = name.partition("/")
+    if profile.name != "paper" or not artefact: return profile
+    from treekit.config import load_profile
+    from treekit.experiments.paper_settings import profile_settings
+    said = {k: v for k, v in profile_settings(paper, artefact).items() if k in FIELDS and k not in given}
+    return replace(profile, **{k: getattr(load_profile("paper", **said), k) for k in said})
