@@ -13,7 +13,7 @@ from treekit.corpora.formats import DataError
 from treekit.corpora.load import Hub, read_corpus
 from treekit.corpora.lookup import Documents
 from treekit.corpora.treestore import TreeStore, build
-from treekit.doctor import checks, lacking, preflight
+from treekit.doctor import PAPER_NEEDS, checks, dense_models, lacking, longest_prompt, preflight
 from treekit.experiments.provide import datasets, exemplars, load, load_corpus
 from treekit.experiments.tables import sample_questions
 from treekit.syntax.parser import _load_package, parser_for
@@ -130,6 +130,10 @@ def test_an_index_of_another_version_or_none(tmp_path):
     for place in (tmp_path / "index", tmp_path / "nowhere"):
         code, said = treekit_("reproduce", "treerare/table1", "--profile", "openai", "--set", f"retriever=prebuilt:{place}")
         assert code == 2 and said.strip().count("\n") == 0 and ("index" in said), said
+        assert ("another Lucene version's" if place.name == "index" else "no such folder; build it") in said
+    code, said = treekit_("reproduce", "treerare/table3", "--profile", "paper", "--set", f"retriever=prebuilt:{tmp_path / 'nowhere'}")
+    assert code == 2 and "no such folder" in said, said
+    with pytest.raises(UsageError, match="wikipedia-dpr-100w"): preflight(load_profile("paper"), ["treerare/table3"])  # as the paper has it
     assert not (tmp_path / "home" / "runs").exists()
     assert "build it" in lacking(dict(kind="index", name=str(tmp_path / "nowhere")), load_profile("openai"))
     assert "9.2 GB" in lacking(dict(kind="index", name="wikipedia-dpr-100w"), load_profile("openai"))
@@ -145,11 +149,29 @@ def test_a_dump_cut_in_the_middle(tmp_path):
         with pytest.raises(UsageError, match="not finished"): TreeStore(tmp_path / f"{name}.trees")
 
 
-def test_a_context_that_is_too_small():
+def test_a_context_that_is_too_small(serve):
     code, said = treekit_("reproduce", "rdr2/table1", "--profile", "vllm", "--set", "context=4096")
-    assert code == 2 and "16,384 tokens" in said and said.strip().count("\n") == 0, said
+    assert code == 2 and "rdr2/table1 need about 16,824 tokens" in said and said.strip().count("\n") == 0, said
+    said_by_server, _ = serve(models={"data": [{"id": "m", "max_model_len": 4096}]})
+    code, said = treekit_("reproduce", "treerare/table1", "--profile", "vllm", "--model", "m", "--endpoint", said_by_server)
+    assert code == 2 and "reads 4,096" in said and said.strip().count("\n") == 0, said
     [row] = [c for c in checks(load_profile("vllm", context=4096), "rdr2") if c[0] == "context"]
     assert row[1] is False and "max-model-len" in row[3]
+
+
+def test_how_long_prompts_get_follows_from_the_methods_settings():
+    profile = load_profile("local")
+    assert longest_prompt("treerare", profile) == 3 * 15 * 150 + 800 + profile.max_tokens
+    assert longest_prompt("rdr2", profile) > longest_prompt("searchr", profile, "table8") > longest_prompt("searchr", profile, "table2")
+    assert longest_prompt("toq", load_profile("local", max_tokens=4000)) == longest_prompt("toq", profile) + 4000 - profile.max_tokens
+
+
+def test_the_doctor_knows_what_each_paper_asks_for():
+    found = {p: {c[0]: c for c in checks(load_profile("paper"), p)} for p in PAPER_NEEDS}
+    assert "hf download facebook/contriever-msmarco" in found["rdr2"]["weights"][3] and found["toq"]["context"][1] is None
+    assert [m.split("_")[-1] for m in dense_models("dpr")] == ["encoder-multiset-base"] * 2 and "nq" in dense_models("dpr-nq")[0]
+    lines = [c for c in checks(load_profile("vllm", retriever="weighted:dpr-nq"), "treerare") if c[0] == "weights"]
+    assert len(lines) == 2 and all(c[1] is False and "single-nq" in c[3] for c in lines)
 
 
 def test_a_prompt_that_does_not_fit_is_not_sent(serve):

@@ -25,7 +25,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
-          "standins": {"doctor"}, "rehearse": {"inventory", "reproduce", "doctor", "standins"},
+          "standins": {"doctor"}, "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
           "cli": {"registry", "inventory", "reproduce", "estimate", "rehearse", "doctor", "ask"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.metric_judges"}

@@ -9,18 +9,29 @@ from treekit.rehearse import Rehearsed, as_json, matrix, rehearse_all
 SOME = ("treerare/figure2", "treerare/table4", "toq/table4", "toq/figure3", "arise/case", "arise/table5",
         "searchr/table6", "searchr/table11", "rdr2/table12", "rdr2/table11")
 
+SEEN = []  # how many were done, whenever one was
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TREEKIT_HOME", str(tmp_path_factory.mktemp("home")))
         patch.delenv("OPENAI_API_KEY", raising=False)
-        yield {r.artefact: r for r in rehearse_all(SOME, ("vllm",))}
+        yield {r.artefact: r for r in rehearse_all(SOME, ("vllm",), seen=lambda so_far: SEEN.append(len(so_far)))}
 
 
 def test_they_all_start(made):
     assert list(made) == [*SOME]
     assert [(r.artefact, r.outcome, r.line) for r in made.values() if r.outcome not in ("starts", "lacks")] == []
+
+
+def test_the_page_grows_and_what_was_rehearsed_is_not_run_again(made, monkeypatch):
+    assert SEEN == sorted(SEEN) and len(SEEN) == SEEN[-1] == len(SOME)
+    ran = []
+    monkeypatch.setattr("treekit.rehearse._run_all", lambda tasks, *rest: ran.extend(t.name for t in tasks))
+    assert rehearse_all(SOME, ("vllm",)) == list(made.values()) and ran == []
+    assert rehearse_all(SOME[:2], ("vllm",), few=1) == [] and ran == [f"vllm/{name}" for name in SOME[:2]]
+    assert rehearse_all(SOME[:1], ("vllm",), force=True) == [] and len(ran) == 3
 
 
 def test_what_is_missing_is_said_in_a_line_each(made):

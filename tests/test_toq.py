@@ -79,19 +79,18 @@ def test_the_answer_stands_in_the_slot_with_its_particle(kind):
 
 # --- over sockets: the store's clock
 
+def over_socket(server, example, store, retries=0):
+    "The results of one question, answered by the server."
+    chat, corpora = OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=retries), {"d": Lazy(Shelf, "shelf", "a shelf")}
+    asked, how = {"d": [Question("q", "d", example.question)]}, dict(chat=chat, store=store, corpora=corpora, progress=False)
+    return run({"ToQ (ours)": TreeOfQuestion()}, asked, load_profile("offline"), **how)
+
+
 def timed(server, example, latency=0.1):
     "(node, part, start, end) of each call in the store, by its own clock."
     server.script(reply="planning:reply", latency=latency)
     store = Store()
-    results = run(
-        {"ToQ (ours)": TreeOfQuestion()},
-        {"d": [Question("q", "d", example.question)]},
-        load_profile("offline"),
-        chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1),
-        store=store,
-        corpora={"d": Lazy(Shelf, "shelf", "a shelf")},
-        progress=False,
-    )
+    results = over_socket(server, example, store, retries=1)
     assert not results.failures, results.failures[0].error
     store.flush()
     parts = {"answer_span": "integrate", "[ANS_N]": "decompose", '"Query:"': "query", "semantic_coherence": "evaluate", "": "respond"}
@@ -469,16 +468,7 @@ def test_a_failing_call_fails_the_question_and_the_tree_so_far_stays(part):
 
 def test_a_failed_question_is_a_row_and_is_resumed_where_it_stopped(server):
     example, store = EXAMPLES["bridging", "ko"], Store()
-    def go():
-        return run(
-            {"ToQ (ours)": TreeOfQuestion()},
-            {"d": [Question("q", "d", example.question)]},
-            load_profile("offline"),
-            chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=0),
-            store=store,
-            corpora={"d": Lazy(Shelf, "shelf", "a shelf")},
-            progress=False,
-        ).rows[0]
+    def go(): return over_socket(server, example, store).rows[0]
 
     server.script(reply="planning:reply", faults=[dict(kind="400", match="가격대의 전기차는 무엇인가요", times=1)])
     first = go()

@@ -226,7 +226,7 @@ def test_the_public_code_hands_up_what_was_kept_and_searches_below_the_root():
         def parse(self, texts): return [EXAMPLE for _ in texts]
     words = BM25(TREE)
     def searched(**fields):
-        shape = dict(nodes="code", unary=False)
+        shape = dict(nodes="code")
         method = TreeRetriever(words, Parser(), "constituency", per_node=2, kept=1, rerank=reranker("bm25"), **shape, **fields)
         tree = searched_tree(EXAMPLE, "constituency", 3, **method.shape)
         return method.resolve(EXAMPLE.text, with_passages(tree, iter(words.search([p.text for p in tree.walk()], 2))), 1)

@@ -11,7 +11,7 @@ import asyncio, re
 from dataclasses import dataclass
 from typing import Literal
 
-from .prompting import Example, SelfConsistency, examples_from, usable
+from .prompting import SAMPLED, Example, SelfConsistency, examples_from, usable
 from ..config import UsageError
 from ..core.types import Question
 from ..core.llm import Prompt
@@ -331,7 +331,7 @@ def finished(path, kit):
 async def voted(question, kit, node, family, examples):
     "Self-consistency's answer, below a step: with three examples, where so many can be shown."
     shots = 3 if len(usable(examples, question, reasoning=True)) >= 3 else 0
-    return await SelfConsistency(shots=shots, examples=examples, family=family)(question, kit, parent=node)
+    return await SelfConsistency(shots=shots, examples=examples, family=family, **SAMPLED)(question, kit, parent=node)
 
 # %% ../../nbs/09_baselines/01_react.ipynb #7b39ebe5
 def methods(

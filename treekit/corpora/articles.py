@@ -6,7 +6,7 @@
 __all__ = ['Paragraph', 'Section', 'Article']
 
 # %% ../../nbs/03_corpora/03_articles.ipynb #65945e53
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..core.types import Passage
@@ -44,12 +44,19 @@ class Article:
             yield from section.paragraphs
             stack += section.sections[::-1]
 
+    def lines(
+        self,
+        heading: Callable,  # a heading and its depth (from 2) -> a line
+    ):  # yields str
+        "Headings and paragraphs, top to bottom, in some markup."
+        def inside(sections, depth):
+            for s in sections:
+                if s.heading: yield heading(s.heading, depth)
+                yield from (p.passage.text for p in s.paragraphs)
+                yield from inside(s.sections, depth + 1)
+        return inside(self.sections, 2)
+
     @property
     def text(self) -> str:
         "The article in Markdown."
-        def lines(sections, depth):
-            for s in sections:
-                if s.heading: yield f"{'#' * depth} {s.heading}"
-                yield from (p.passage.text for p in s.paragraphs)
-                yield from lines(s.sections, depth + 1)
-        return "\n\n".join((f"# {self.title}", *lines(self.sections, 2)))
+        return "\n\n".join((f"# {self.title}", *self.lines(lambda heading, depth: f"{'#' * depth} {heading}")))

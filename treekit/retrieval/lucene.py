@@ -210,7 +210,9 @@ def _searcher(folder, k1, b, analyze=english, language="en"):
     from jnius import JavaException
     try: searcher = simple(str(folder))
     except JavaException as e:
-        raise UsageError(f"Lucene can't read the index {str(folder)!r} ({str(e).splitlines()[0][:120]}): build it again") from None
+        said = str(e).splitlines()[0]
+        why = "it is another Lucene version's" if "IndexFormatToo" in said else said[:120]
+        raise UsageError(f"Lucene can't read the index {str(folder)!r} ({why}): build it again") from None
     searcher.set_bm25(k1, b)
     if analyze is not english: searcher.set_analyzer(java_class("org.apache.lucene.analysis.core.WhitespaceAnalyzer")())
     if language != "en": searcher.set_language(language)
@@ -281,6 +283,9 @@ class Lucene(_Opened):
         language: str = "en",  # whose analyzer of Anserini's reads the queries: "ko" for an index made with it (pairs of syllables)
     ) -> "Lucene":
         "An index that the kit did not build; downloaded where need be (a `UsageError` where that fails)."
+        if not Path(name).is_dir() and ("/" in name or name.startswith(".")):
+            raise UsageError(f"there is no index {name!r}: no such folder; build it, or give the name of one of Pyserini's "
+                             "(wikipedia-dpr-100w)")
         self = cls.__new__(cls)
         self.passages, self.analyze = None, english
         self._open(_searcher(name if Path(name).is_dir() else _download(name), k1, b, language=language), name, k1, b, threads)

@@ -210,7 +210,7 @@ class TreeRare:
     min_tokens_ambigdocs: int | None = None  # the same for AmbigDocs; none: as elsewhere
     sentences: Literal["all", "first"] = "all"  # of the question, that are parsed
     merged_relations: Literal["flat", "names", "none"] = "flat"  # dependents that are one node with their head
-    merge_unary: bool = True  # phrases with the same words are one
+    merge_unary: bool = False  # phrases with the same words are one; not in the paper
     merge_contentless: bool = False  # phrases with the same content words are one
     nodes: Literal["paper", "code"] = "paper"  # spans and pruning as App. A has them, or as the public code has
     leaves: Literal["queries", "phrase", "evidence"] = "queries"  # what a leaf's span is for
@@ -246,7 +246,7 @@ class TreeRare:
 METHODS = {"TreeRare (DT)": TreeRare(), "TreeRare (CT)": TreeRare(tree="constituency")}
 PUBLIC_CODE = dict(  # the fields that are otherwise in PUBLIC_CODE_AT; those that aren't here are as there
     prompts="code", selection="all", top_k=10, top_k_ambigdocs=5, pooled="concatenated", min_tokens_ambigdocs=2, sentences="first",
-    merge_unary=False, nodes="code", handed_up="descendants")
+    nodes="code", handed_up="descendants")
 
 # %% ../../../nbs/10_papers/1_treerare/02_method.ipynb #3bd53a67
 ABLATIONS = {

@@ -210,7 +210,7 @@ def phrase_tree(
     parse,  # a `treekit.syntax.parser.Parse` of the question
     tree: str = "dependency",  # or "constituency"; "none": the question is the only phrase
     min_tokens: int = 3,  # shorter phrases are pruned
-    unary: bool = True,  # merge phrases with the same words
+    unary: bool = False,  # merge phrases with the same words
     contentless: bool = False,  # merge phrases with the same content words
     nodes: str = "paper",  # "code": the public code's phrases
     merged_relations: str = "flat",  # relations within one node: one of `MERGED`

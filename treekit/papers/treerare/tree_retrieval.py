@@ -212,7 +212,7 @@ class TreeRetrieval:
     min_tokens: int = 3  # shorter phrases are pruned
     sentences: Literal["all", "first"] = "all"  # of the question, that are parsed
     merged_relations: Literal["flat", "names", "none"] = "flat"  # dependents that are one node with their head
-    merge_unary: bool = True  # phrases with the same words are one
+    merge_unary: bool = False  # phrases with the same words are one; not in the paper
     nodes: Literal["paper", "code"] = "paper"  # spans and pruning as App. A has them, or as the public code has
     rerank_by: Literal["phrase", "question"] = "phrase"  # what the passages of a sub-tree are ranked against
     reranker: str = MS_MARCO  # or "minilm", "bm25": stand-ins
@@ -260,4 +260,4 @@ def _bridged(retriever): return Bridged(retriever)
 # %% ../../../nbs/10_papers/1_treerare/03_tree_retrieval.ipynb #0839d3ee
 METHODS = {"Tree-Retrieval (DT)": TreeRetrieval(), "Tree-Retrieval (CT)": TreeRetrieval(tree="constituency")}
 PUBLIC_CODE = dict(  # the fields that are otherwise in PUBLIC_CODE_AT; those that aren't here are as there
-    prompts="code", per_node=30, pooled="kept", sentences="first", merge_unary=False, nodes="code", rerank_by="question")
+    prompts="code", per_node=30, pooled="kept", sentences="first", nodes="code", rerank_by="question")
