@@ -254,7 +254,7 @@ def _as_the_paper(profile, paper):
     try: from treekit.experiments.paper_settings import profile_settings
     except ImportError: return [profile]
     from treekit.config import load_profile
-    said = [profile_settings(paper, r["artefact"]) for r in inventory(paper)]
+    said = [profile_settings(paper, r["artefact"], profile.model) for r in inventory(paper)]
     return [load_profile("paper", **{k: v for k, v in s.items() if k in FIELDS}) for s in said] or [profile]
 
 

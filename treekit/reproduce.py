@@ -60,7 +60,7 @@ def _plan(artefacts, out, given, sets):
     tasks = []
     for r in artefacts:
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
-        said = _as_the_paper(r, given, declared)
+        said = _as_the_paper(r, given, declared, sets.get("model", ""))
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
         if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS}:
@@ -72,11 +72,11 @@ def _plan(artefacts, out, given, sets):
         tasks.append(Task(name, r["notebook"], parameters))
     return tasks
 
-def _as_the_paper(artefact, given, declared):
+def _as_the_paper(artefact, given, declared, model):
     "With the profile `paper`: the parameters that make an artefact's run the paper's; with any other: none."
     from treekit.experiments.paper_settings import PAPERS, profile_settings
     if given.get("profile") != "paper" or artefact["paper"] not in PAPERS: return {}
-    said = profile_settings(artefact["paper"], artefact["artefact"])
+    said = profile_settings(artefact["paper"], artefact["artefact"], model)
     own = {k: v for k, v in said.items() if k in declared}
     return ({k: int(v) if k in ("n", "seed", "runs") else v for k, v in own.items()}
             | dict(settings={k: v for k, v in said.items() if k in FIELDS and k not in own and k not in given}))

@@ -345,7 +345,10 @@ class Retrievers(Shelves):
         chunked = given is None and self.profile.pool == "documents"
         return self.once(("index", dataset), lambda: self._chunks(dataset) if chunked else self._corpus(dataset))
 
-    def _prebuilt(self, named): return Lazy(lambda: self._built([]), fingerprint(named), Path(named.removeprefix("prebuilt:")).name)
+    def _prebuilt(self, named):
+        if not Path(name := named.removeprefix("prebuilt:")).is_dir(): return Lazy(lambda: self._built([]), fingerprint(named), Path(name).name)
+        index = self._built([])  # a folder may hold anything, whatever it is called: it says how many passages it has
+        return Lazy(lambda: index, fingerprint(named, index.size), f"{index.size:,} passages")
 
     def _chunks(self, dataset):
         documents, named = self.documents(dataset), self.profile.retriever
