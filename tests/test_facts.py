@@ -234,7 +234,8 @@ def test_rdr2_is_read_by_the_model_that_answers():
         return [d.partition(", in print")[0] for d in differences(facts, said_of("rdr2", "table5", dataset, "RDR2 (Ours)", model))]
     assert differing("gpt-4o") == differing("Llama-3.1-8B-Instruct") == []
     assert differing("gpt-4o", temperature=0.0) == ["temperature=0.0"]
-    assert differing("meta-llama/Llama-3.1-8B-Instruct", temperature=0.2, length_control="False") == ["temperature=0.2", "length_control=False"]
+    llama = differing("meta-llama/Llama-3.1-8B-Instruct", temperature=0.2, length_control="False")
+    assert llama == ["temperature=0.2", "length_control=False"]
     assert differing("gpt-4o", n=5) == ["n=5"] and differing("gpt-4o", n=948) == [] and differing("gpt-4o", "eli5", n=948) == ["n=948"]
     llama = profile_settings("rdr2", "table5", "Llama-3.1-8B-Instruct")
     assert (llama["n"], llama["temperature"], llama["length_control"]) == ("1000", "0", "true")

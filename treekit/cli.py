@@ -136,7 +136,9 @@ def _ready(what, profile, sets, data):
     from treekit.inventory import runnable
     named = {r["paper"] for r in runnable(what)}
     given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data))
-    preflight(load_profile(profile, **given), [p for p in PAPER_NEEDS if p in named])
+    chosen = load_profile(profile, **given)
+    preflight(chosen, [p for p in PAPER_NEEDS if p in named])
+    chosen.key()
 
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."

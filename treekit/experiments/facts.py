@@ -175,7 +175,8 @@ def run_facts(
         reranker=str(getattr(method, "reranker", "") or ""), scorer=_scorer(method),
         span_reader=profile.span_reader, entailment=profile.entailment, features=profile.features,
         temperature=models.defaults.get("temperature") if temperature is None else temperature,
-        max_tokens=models.defaults.get("max_tokens"), length_control=str(getattr(method, "length_control", "")), prompts=profile.prompts, reading=reading_of(name, method, switches_of(profile)),
+        max_tokens=models.defaults.get("max_tokens"), length_control=str(getattr(method, "length_control", "")),
+        prompts=profile.prompts, reading=reading_of(name, method, switches_of(profile)),
     )
 
 # %% ../../nbs/12_experiments/00_facts.ipynb #964e650d

@@ -346,7 +346,8 @@ class Retrievers(Shelves):
         return self.once(("index", dataset), lambda: self._chunks(dataset) if chunked else self._corpus(dataset))
 
     def _prebuilt(self, named):
-        if not Path(name := named.removeprefix("prebuilt:")).is_dir(): return Lazy(lambda: self._built([]), fingerprint(named), Path(name).name)
+        place = Path(named.removeprefix("prebuilt:"))
+        if not place.is_dir(): return Lazy(lambda: self._built([]), fingerprint(named), place.name)
         index = self._built([])  # a folder may hold anything, whatever it is called: it says how many passages it has
         return Lazy(lambda: index, fingerprint(named, index.size), f"{index.size:,} passages")
 

@@ -71,7 +71,8 @@ def model_obstacle(
     "Why this build of a model isn't the one that its name says."
     names = [_last(name) for name in (*served, model) if name]
     if len(set(served)) > 1: return f"the server named several models: {', '.join(map(_last, served))}"
-    if rounded := next((name for name in names if _QUANTISED.search(name) or _FASTER.match(name)), ""): return f"model={rounded}, whose weights are quantised"
+    rounded = [name for name in names if _QUANTISED.search(name) or _FASTER.match(name)]
+    if rounded: return f"model={rounded[0]}, whose weights are quantised"
     last = names[0] if names else ""
     if re.fullmatch(r"llama3\.3|[\w.-]+:[\w.-]+", last) and not re.search(r"[fb]p?f?16", last):
         return f"model={last}, which its server quantises unless the name says fp16"
@@ -245,7 +246,8 @@ def _cell(group, printed, ours, model, corpus, obstacles, tolerance, runs):
     differ = runs.differences(printed["method"], printed["dataset"], printed["metric"]) if ran else []
     if ours and ran and not printed["flag"]: obstacles, differ = ["not in the paper"], []
     differ = [d.partition(", in print")[0] for d in differ]
-    obstacle = why if why.startswith(_EMPTY) else "; ".join(filter(None, [why, *obstacles, *differ, _failed(ours, tolerance) if ran else ""]))
+    failed = _failed(ours, tolerance) if ran else ""
+    obstacle = why if why.startswith(_EMPTY) else "; ".join(filter(None, [why, *obstacles, *differ, failed]))
     limit, reason = tolerance_for(tolerance * scale, low, high, "drawn" in runs.said(method=printed["method"]))
     word, reason = verdict(printed["value"], value, low, high, limit, obstacle, reason)
     comparable = ran and not obstacle and printed["value"] is not None
