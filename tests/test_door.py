@@ -206,3 +206,39 @@ def test_a_key_follows_no_redirect(serve, monkeypatch):
     assert row[1] is False and "follows no redirect" in row[2] and heard == []
     code, said = treekit_("doctor", "--profile", "vllm", "arise")
     assert code == 2 and "✗ model" in said
+
+
+def test_a_missing_key_is_said_at_once(monkeypatch):
+    "Not after the half a minute that an estimate takes."
+    import treekit.estimate
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.setattr(treekit.estimate, "before_paying", lambda *a, **k: pytest.fail("estimated without a key"))
+    code, said = treekit_("reproduce", "arise/table1", "--profile", "openai", "--budget", "2.50")
+    assert code == 2 and "OPENAI_API_KEY" in said and said.strip().count("\n") == 0
+
+
+def test_a_reworded_prompt_for_one_question(tmp_path, monkeypatch):
+    "As README says it, with TreeRare, which is the default."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    from treekit.papers.treerare.prompts import SUBQUESTIONS
+    assert "treekit.papers.treerare.prompts import SUBQUESTIONS" in (ROOT / "README.md").read_text(encoding="utf-8")
+    mine = tmp_path / "mine.toml"
+    mine.write_text(f'["{SUBQUESTIONS.name}"]\ntemplate = """Mind the phrase.\n{SUBQUESTIONS.template}"""\n')
+    code, said = treekit_("ask", "When was the architect of Momira Railway Station born?", "--set", f"prompts={mine}", "--json")
+    assert code == 0 and json.loads(said)["answer"] == "May 22, 1880", said
+    mine.write_text('["treerare.subquestion"]\ntemplate = "x"\n')
+    code, said = treekit_("ask", "Who?", "--set", f"prompts={mine}")
+    assert code == 2 and "treerare.subquestions" in said
+
+
+def test_no_field_of_a_method_hides_a_setting_of_the_profile():
+    "`--set` would reach the method, and never the profile. A temperature and a seed mean the same in both."
+    import dataclasses
+    from treekit.config import Profile
+    from treekit.registry import MODULES, module_of
+    settings, hidden = {f.name for f in dataclasses.fields(Profile)}, set()
+    for module in map(module_of, MODULES):
+        for kind in (k for k in vars(module).values() if isinstance(k, type) and dataclasses.is_dataclass(k) and "__call__" in dir(k)):
+            if kind.__name__ not in ("Prompt", "Reading"): hidden |= {(kind.__name__, f.name) for f in dataclasses.fields(kind)} & {
+                (kind.__name__, name) for name in settings - {"temperature", "seed"}}
+    assert hidden <= {("GraphRAG", "entities")}, hidden

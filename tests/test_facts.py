@@ -5,7 +5,7 @@ import pytest
 
 from fakes import printed_run
 from treekit.config import UsageError, load_profile
-from treekit.core.types import Question
+from treekit.core.types import Passage, Question
 from treekit.experiments.facts import JUDGED_BY, NOTED, RunFacts, differences, questions_fact, switched, switches_of
 from treekit.experiments.paper_settings import PAPERS, facts_as_said, profile_settings, said_of
 from treekit.figures.tables import save_table, to_html, to_markdown
@@ -31,6 +31,7 @@ FLIPS = {
     "features": ("rdr2", "table1", "asqa", "ASC", "MAUVE", "offline"),
     "scorer": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", "guess"),
     "temperature": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", 0.0),
+    "length_control": ("rdr2", "table1", "asqa", "ASC", "EM", "True"),
     "prompts": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", "mine.toml"),
     "reading": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", ("early_stop=True",)),
 }
@@ -194,3 +195,83 @@ def test_the_profile_paper_asks_for_what_the_paper_had():
     assert plan("arise/table1")["n"] == 200 and plan("arise/table1", n=5)["n"] == 5
     assert plan("treerare/table1")["settings"]["retriever"] == "prebuilt:wikipedia-dpr-100w"
     assert plan("rdr2/table1")["settings"]["entailment"] == "google/t5_xxl_true_nli_mixture"
+
+
+def one_cell(model="gpt-4o-mini", value=.47, failures=0, **others):
+    "The verdict and the reason of TreeRare's Table 1, few-shot on HotpotQA (printed 0.473), and the group in which it stands."
+    rows = [dict(method="few-shot", dataset="hotpotqa", metric="COVER-EM", n=500, failures=failures, value=value, low=None, high=None)]
+    table = compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, model, **others))
+    [cell] = table.query("verdict != 'not run'").to_dict("records")
+    return cell["verdict"], cell["reason"], cell["group"]
+
+
+def test_the_servers_word_counts():
+    "A model that its server calls something else is that something else, whatever name it was asked for by."
+    assert one_cell(served=("gpt-4o-mini-2024-07-18",))[0] == "reproduced"
+    for other in ("gpt-4o-2024-08-06", "qwen2.5-0.5b", "/models/qwen"):
+        verdict, reason, group = one_cell(served=(other,))
+        assert verdict == "not comparable" and other.rsplit("/", 1)[-1] in reason and "asked for: gpt-4o-mini" in reason
+        assert group != "GPT-4o-mini" and "/models" not in reason + group
+    verdict, reason, _ = one_cell(served=("gpt-4o-2024-08-06", "gpt-4o-mini-2024-07-18"))
+    assert verdict == "not comparable" and "gpt-4o-2024-08-06" in reason
+
+
+def test_a_fast_build_of_open_weights_is_rounded():
+    assert "quantised" in one_cell("meta-llama/Llama-3.3-70B-Instruct-Turbo")[1]
+    assert not model_obstacle("gpt-3.5-turbo-0125")
+
+
+def test_a_cell_in_which_many_questions_failed_says_nothing():
+    "500 failed questions would reproduce a printed zero."
+    assert one_cell(failures=15)[0] == "reproduced"
+    assert one_cell(failures=16)[:2] == ("not comparable", "16 of 500 questions failed")
+
+
+def test_rdr2_is_read_by_the_model_that_answers():
+    "ALCE's whole files; sampling for ChatGPT, greedy decoding and length control for the Llama readers (Sec. 4.3)."
+    def differing(model, dataset="asqa", **others):
+        facts = facts_as_said("rdr2", "table5", dataset, "RDR2 (Ours)", model=model, **others)
+        return [d.partition(", in print")[0] for d in differences(facts, said_of("rdr2", "table5", dataset, "RDR2 (Ours)", model))]
+    assert differing("gpt-4o") == differing("Llama-3.1-8B-Instruct") == []
+    assert differing("gpt-4o", temperature=0.0) == ["temperature=0.0"]
+    llama = differing("meta-llama/Llama-3.1-8B-Instruct", temperature=0.2, length_control="False")
+    assert llama == ["temperature=0.2", "length_control=False"]
+    assert differing("gpt-4o", n=5) == ["n=5"] and differing("gpt-4o", n=948) == [] and differing("gpt-4o", "eli5", n=948) == ["n=948"]
+    llama = profile_settings("rdr2", "table5", "Llama-3.1-8B-Instruct")
+    assert (llama["n"], llama["temperature"], llama["length_control"]) == ("1000", "0", "true")
+
+
+def facts_of(questions, **given):
+    "The facts of a run without any call."
+    from types import SimpleNamespace
+    from treekit.baselines import prompting
+    from treekit.experiments.facts import run_facts
+    from treekit.experiments.provide import Library
+    models = SimpleNamespace(model="m", defaults={}, router=None, navigator=None)
+    library = Library(load_profile("offline", **given), {"hotpotqa": questions})
+    return run_facts("zero-shot", prompting.methods()["zero-shot"], "hotpotqa", questions, library, models)
+
+
+def test_a_training_file_is_no_development_set(tmp_path):
+    own = (Passage("p", "", "Me."),)
+    questions = [Question(f"5{i:023x}", "hotpotqa", "Who?", ("Me",), paragraphs=own) for i in range(2)]
+    for name, begin in (("hotpot_train_v1.1.json", "the training side"), ("hotpot_dev_distractor_v1.json", "published")):
+        (tmp_path / name).write_text("[]")
+        assert facts_of(questions, data=str(tmp_path / name), pool="own").questions.startswith(begin)
+
+
+def test_another_answer_is_another_sample():
+    def sample(gold): return facts_of([Question("5" * 24, "hotpotqa", "Who?", (gold,))], data="hub", retriever="prebuilt:x").sample
+    assert sample("Me") != sample("You")
+
+
+def test_an_indexs_folder_says_how_much_it_holds(tmp_path):
+    "Whatever it is called: ten passages in a folder named like DPR's index aren't Wikipedia."
+    from treekit.retrieval.lucene import build_index
+    place = tmp_path / "wikipedia-dpr-100w"
+    build_index([Passage(str(i), "Zarn", f"The lamp number {i}") for i in range(10)], place)
+    facts = facts_of([Question("5" * 24, "hotpotqa", "Who?", ("Me",))], data="hub", retriever=f"prebuilt:{place}")
+    assert (facts.corpus, facts.retriever) == ("10 passages", "bm25")
+    assert not any(str(tmp_path) in str(value) for value in vars(facts).values())
+    [corpus] = [d for d in differences(facts, said_of("treerare", "table1", "hotpotqa", "zero-shot")) if d.startswith("corpus")]
+    assert corpus.startswith("corpus=10 passages")

@@ -216,7 +216,7 @@ def test_settings():
         10,
         "phrase",
     )
-    assert (code.prompts, code.pooled, code.nodes, code.sentences, code.evidence) == ("code", "kept", "code", "first", "root")
+    assert (code.wording, code.pooled, code.nodes, code.sentences, code.evidence) == ("code", "kept", "code", "first", "root")
     with pytest.raises(UsageError, match="dependency"): configure(METHODS["Tree-Retrieval (DT)"], tree="depedency")
 
 

@@ -9,6 +9,7 @@ __all__ = ['PUBLISHED_IDS', 'JUDGED_BY', 'NOTED', 'questions_fact', 'switches_of
 # %% ../../nbs/12_experiments/00_facts.ipynb #6ded0c8b
 import dataclasses, fnmatch, re, sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ..config import Profile, UsageError
@@ -16,6 +17,7 @@ from ..core.fingerprints import fingerprint
 from ..core.method import configure, needs_of, settings
 from ..core.model_files import MINILM
 from ..core.types import Question
+from ..corpora.load import _split_of
 
 # %% ../../nbs/12_experiments/00_facts.ipynb #1dd09778
 PUBLISHED_IDS = {  # data set -> what the ids of its published questions look like
@@ -34,9 +36,11 @@ def questions_fact(
     dataset: str,  # its name
     questions: list[Question],  # of the run
     generated: bool = False,  # the world wrote them
+    file: str = "",  # name of the file that they stand in, if one was named
 ) -> str:  # begins with "published" if they are
     "Whose questions these are."
     if generated: return "generated world"
+    if file and _split_of(file.lower()) == "train": return f"the training side of {dataset}"
     form = PUBLISHED_IDS.get(dataset)
     if not form: return f"of {dataset}, which is no published set that the kit knows"
     other = [q.id for q in questions if not re.fullmatch(form, q.id)]
@@ -92,6 +96,7 @@ def reading_of(
     own, printed = settings(method), _as_printed(name, method)
     other = {f for f, v in own.items() if printed is not None and isinstance(v, _PLAIN) and v != getattr(printed, f)}
     if printed is None: other |= set(switches) & set(own)
+    other -= {"length_control"}  # a fact of its own: some of a paper's models have it
     return tuple(f"{f}={own[f]}" for f in own if f in other)
 
 # %% ../../nbs/12_experiments/00_facts.ipynb #5fd2ed81
@@ -101,7 +106,7 @@ class RunFacts:
     model: str = ""  # that answered, as it was asked for
     served: tuple[str, ...] = ()  # what the server says that it is
     questions: str = ""  # whose they are: `questions_fact`
-    sample: str = ""  # hash of the questions, in their order
+    sample: str = ""  # hash of the questions with their answers, in their order
     n: int = 0  # questions
     runs: int = 1  # repetitions with other samples
     pool: str = ""  # "own", "corpus", "documents"
@@ -121,6 +126,7 @@ class RunFacts:
     scorer: str = ""  # of ARISE's risk
     temperature: float | None = None
     max_tokens: int | None = None
+    length_control: str = ""  # RDR²'s: answers as long as the references, "True" or "False"
     prompts: str = ""  # a file of other wordings
     reading: tuple[str, ...] = ()  # `reading_of`
 
@@ -132,7 +138,9 @@ NOTED = ("model", "served", "sample", "index", "max_tokens")  # facts that are w
 def _searched(dataset, library):
     "Facts about where a data set's questions search."
     profile = library.profile
-    found = dict(pool="own" if library.own[dataset] else profile.pool, corpus=library.label(dataset), retriever=profile.retriever)
+    named = profile.retriever
+    if Path(named.removeprefix("prebuilt:")).is_dir(): named = "bm25"  # a folder with an index of Lucene's
+    found = dict(pool="own" if library.own[dataset] else profile.pool, corpus=library.label(dataset), retriever=named)
     return found if library.own[dataset] else found | dict(index=library.index(dataset).fingerprint)
 
 def _needed(method, models, profile, embedder):
@@ -159,15 +167,16 @@ def run_facts(
     "What a cell's run is."
     profile = library.profile
     generated = str(profile.data).startswith("world") or any(q.dataset.startswith("world") for q in questions)
-    temperature = getattr(method, "temperature", None)
+    file, temperature = Path(profile.data).stem if Path(profile.data).is_file() else "", getattr(method, "temperature", None)
     return RunFacts(
-        model=models.model, served=served, questions=questions_fact(dataset, questions, generated), n=len(questions),
-        sample=fingerprint([(q.id, q.question) for q in questions])[:16], **_searched(dataset, library),
+        model=models.model, served=served, questions=questions_fact(dataset, questions, generated, file), n=len(questions),
+        sample=fingerprint([(q.id, q.question, q.answers) for q in questions])[:16], **_searched(dataset, library),
         **_needed(method, models, profile, library.others.get("embedder")),
         reranker=str(getattr(method, "reranker", "") or ""), scorer=_scorer(method),
         span_reader=profile.span_reader, entailment=profile.entailment, features=profile.features,
         temperature=models.defaults.get("temperature") if temperature is None else temperature,
-        max_tokens=models.defaults.get("max_tokens"), prompts=profile.prompts, reading=reading_of(name, method, switches_of(profile)),
+        max_tokens=models.defaults.get("max_tokens"), length_control=str(getattr(method, "length_control", "")),
+        prompts=profile.prompts, reading=reading_of(name, method, switches_of(profile)),
     )
 
 # %% ../../nbs/12_experiments/00_facts.ipynb #964e650d

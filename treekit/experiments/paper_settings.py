@@ -30,9 +30,11 @@ def said_of(
     artefact: str,  # table1, figure3, …
     dataset: str = "",  # as the kit calls it: hotpotqa
     method: str = "",  # as it is printed
+    model: str = "",  # that answers
 ) -> dict[str, Said]:  # fact -> what the paper says of it
     "What a paper says of the run behind a cell."
-    def here(r): return all(_concerns(r[k], v) for k, v in dict(artefacts=artefact, datasets=dataset, methods=method).items())
+    wanted = dict(artefacts=artefact, datasets=dataset, methods=method, models=model.lower())
+    def here(r): return all(_concerns(r[k], v) for k, v in wanted.items())
     def one(r): return Said(r["fact"], r["value"], tuple(filter(None, r["accepts"].split("|"))), r["set"], r["where"])
     return {r["fact"]: one(r) for r in _lines(paper) if here(r)}
 
@@ -40,9 +42,10 @@ def said_of(
 def profile_settings(
     paper: str,
     artefact: str,
+    model: str = "",  # that answers
 ) -> dict[str, str]:  # field of the profile -> value
     "The settings that make a profile run an artefact as its paper did."
-    lines = [r for r in _lines(paper) if r["set"] and _concerns(r["artefacts"], artefact)]
+    lines = [r for r in _lines(paper) if r["set"] and _concerns(r["artefacts"], artefact) and _concerns(r["models"], model.lower())]
     return dict(tuple(r["set"].split("=", 1)) for r in lines)
 
 # %% ../../nbs/12_experiments/00_paper_settings.ipynb #7a2f389e
@@ -68,5 +71,6 @@ def facts_as_said(
     kinds = {f.name: str(f.type) for f in dataclasses.fields(RunFacts)}
     def example(pattern): return pattern.translate(str.maketrans({"*": "", "?": "0", "[": "", "]": ""}))
     def typed(name, text): return int(text) if kinds[name] == "int" else float(text) if kinds[name].startswith("float") else text
-    said = {name: s.accepts[0] for name, s in said_of(paper, artefact, dataset, method).items() if name in kinds and s.accepts}
+    there = said_of(paper, artefact, dataset, method, others.get("model", ""))
+    said = {name: s.accepts[0] for name, s in there.items() if name in kinds and s.accepts}
     return RunFacts(**{name: typed(name, example(pattern)) for name, pattern in said.items()} | others)
