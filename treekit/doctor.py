@@ -110,7 +110,7 @@ def without_password(
 # %% ../nbs/21_doctor.ipynb #5d0c7a41
 def _model(profile):
     "A look at the endpoint's list of models; the offline model needs nothing."
-    if profile.offline: return "extractive, needs no server"
+    if profile.offline: return f"{profile.model}, needs no server"
     if profile.endpoint == "trained":
         return f"trained by the kit, needs no server; it stands beside another: --set navigator={profile.name}"
     listed = _asked(profile, "/models").get("data", [])

@@ -15,6 +15,7 @@ from .config import UsageError, choose, load_profile, root, work_dir
 from .inventory import FIELDS, runnable, source
 from .kernels import PRELOADED, ForkServer, can_fork, manager
 from .records import imported, made_from, read_record, store_state, unchanged, write_record, written
+from .simulated.competence import KNOBS
 
 # %% ../nbs/19_reproduce.ipynb #4e44a8a4
 @dataclass
@@ -63,8 +64,10 @@ def _plan(artefacts, out, given, sets):
         said = _as_the_paper(r, given, declared)
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
-        if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS}:
-            known = {*_method_fields(r["notebook"]), *FIELDS, *declared} - {"settings"}
+        if knobs := {k: v for k, v in sets.items() if k in KNOBS and k not in declared}:
+            settings["competence"] = ", ".join([settings.get("competence", "strong"), *(f"{k}={v}" for k, v in knobs.items())])
+        if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in knobs}:
+            known = {*_method_fields(r["notebook"]), *FIELDS, *KNOBS, *declared} - {"settings"}
             for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)
             settings["switches"] = ", ".join(filter(None, [settings.get("switches", ""), *(f"{k}={v}" for k, v in others.items())]))
         parameters |= dict(settings=settings) if settings else {}

@@ -170,7 +170,10 @@ def chat_for(
         return kind.tiny() if profile.model == "tiny" else kind(profile.model)
     if profile.offline:
         from treekit.offline.chat import ExtractiveChat
-        return ExtractiveChat()
+        from treekit.simulated.chat import SimulatedChat
+        choose("offline model", profile.model, ("simulated", "extractive"))
+        extractive = ExtractiveChat()
+        return extractive if profile.model == "extractive" else SimulatedChat(profile.competence, profile.seed, otherwise=extractive)
     from treekit.core.openai_chat import OpenAIChat
     return OpenAIChat.from_profile(profile)
 

@@ -48,7 +48,7 @@ def group_for(
     groups: list[str],  # the printed groups
 ) -> str:  # one of `groups`, or a name of its own
     "The printed group that this model is, or a build of it."
-    if model == "extractive": return "extractive (offline)"
+    if model in ("extractive", "simulated"): return f"{model} (offline)"
     last = _QUANTISED.sub("", model.rsplit("/", 1)[-1])
     words = _words(_ALIASES.get(last.lower(), last))
     for group in groups:
