@@ -14,7 +14,7 @@ from .library import lookup_key
 from .queries import Of, Such, Those, anchors
 from .call import NOT_KNOWN, Call, asked, in_words, missing, statements, sayable
 from .verdicts import progress
-from ..world.facts import FORWARD
+from ..world.facts import FORWARD, INVERSE
 
 # %% ../../nbs/08_simulated/11_agents.ipynb #03dffb3e
 @dataclass
@@ -66,18 +66,17 @@ def _pages(call, right, walk):
     own = [call.words.name(e) for t in things for e in t.ids]
     return [t for t in dict.fromkeys([*own, *walk.similar]) if ("Search", lookup_key(t)) not in walk.tried]
 
+def _relations(right):
+    "The relations, either way round, that a missing fact may stand in."
+    if isinstance(right, Of): return [right.relation]
+    if isinstance(right, Those): return [*FORWARD.get(right.inverse, ()), right.inverse]
+    if isinstance(right, Such): return [r for c in right.conditions for r in (c.relation, INVERSE.get(c.relation)) if r]
+    return []
+
 def _lookups(call, right, walk):
     "Words that the open page may have beside a missing fact."
     e, found = call.library.of_title(walk.open), []
-    relations = (
-        [right.relation]
-        if isinstance(right, Of)
-        else FORWARD.get(right.inverse, []) + [right.inverse]
-        if isinstance(right, Those)
-        else [c.relation for c in right.conditions]
-        if isinstance(right, Such)
-        else []
-    )
+    relations = _relations(right)
     if e is None: return []
     for sentence, facts in call.library.of_entity.get(e, ()):
         if not {r for _, r in facts} & set(relations) or any(sentence in text for text in walk.seen.get(walk.open, ())): continue
@@ -85,7 +84,7 @@ def _lookups(call, right, walk):
         if words: found.append(max(words, key=len))
     return found
 
-def _act(call: Call, long: bool, searches: bool) -> dict:
+def _decided(call: Call, long: bool, searches: bool) -> dict:
     "The next call."
     walk = _walked(call.get("steps"))
     mind = call.mind(walk.documents, recalls=False)
@@ -135,19 +134,19 @@ def _more_readings(call, walk):
 
 def _act(call: Call) -> dict:
     "On a wiki."
-    return _act(call, False, False)
+    return _decided(call, False, False)
 
 def _act_ambiguous(call: Call) -> dict:
     "On a wiki, where every reading is wanted."
-    return _act(call, True, False)
+    return _decided(call, True, False)
 
 def _act_search(call: Call) -> dict:
     "On passages."
-    return _act(call, False, True)
+    return _decided(call, False, True)
 
 def _act_search_ambiguous(call: Call) -> dict:
     "On passages, where every reading is wanted."
-    return _act(call, True, True)
+    return _decided(call, True, True)
 
 # %% ../../nbs/08_simulated/11_agents.ipynb #61e674ed
 def _value_path(call: Call) -> int:  # 1 to 10
