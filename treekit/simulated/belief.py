@@ -66,7 +66,7 @@ def read_text(
 ) -> Written:
     "What a passage, a note or a history says."
     facts, answers = list(stated(grammar.library, text, title)) if title else [], []
-    about, library = title, grammar.library
+    about, library, open_answers = title, grammar.library, []
     for line in text.split("\n") if not title else ():
         if m := _HISTORY.match(line.strip()):
             if query := grammar.question(m[2]): answers.append((query, m[3].strip(), int(m[1])))
@@ -81,7 +81,10 @@ def read_text(
                 if library.of_title(head) is not None or lookup_key(head) in library.named: about, piece = head, rest
             facts += stated(library, piece, about if library.of_title(about) is not None else "")
             if (told := grammar.statement(piece)): facts, answers = _keep(grammar, told, piece, facts, answers)
-    return Written(tuple(facts), tuple(_filled(grammar, answers)))
+    for query, words in _filled(grammar, answers):
+        triples, said = _told(grammar, query, words)
+        facts, open_answers = [*facts, *((t, "") for t in triples)], [*open_answers, *said]
+    return Written(tuple(facts), tuple(open_answers))
 
 def _keep(grammar, told, piece, facts, answers):
     "Facts and answers with what a statement says."

@@ -11,7 +11,7 @@ from .grammar import SHARED
 from .library import Ref, Triple, key_of, lookup_key
 from .queries import Check, Compare, Several, Of, Query, Slot, Such, Thing, Those, Why
 from .wording import Words
-from ..world.facts import FORWARD
+from ..world.facts import FORWARD, INVERSE
 
 # %% ../../nbs/08_simulated/06_mind.ipynb #419b1e89
 @dataclass
@@ -58,7 +58,7 @@ class _Start:
 
     def _slot(self, query, strict): return Followed(missing=query)
 
-    def _group(self, query, strict): return self._gather([self.follow(m, strict) for m in query.members])
+    def _several(self, query, strict): return self._gather([self.follow(m, strict) for m in query.members])
 
     def _either(self, query, strict):
         "The reading that comes furthest."
@@ -126,11 +126,12 @@ class Mind(_Start):
 class _Conditions(Mind):
     "Conditions, met one by one."
     def _such(self, query, strict):
-        used, facts, kept, hops = [], [], None, 0
+        used, facts, kept, hops, resolved = [], [], None, 0, []
         for c in query.conditions:
             other = self.follow(c.other, strict)
             if other.missing: return other
-            meets = {}
+            resolved.append(replace(c, other=self._resolved(c.other, other)))
+            meets = self._said_of(query, resolved[-1])
             for o in other.values:
                 if c.turned:
                     got = [
@@ -146,8 +147,17 @@ class _Conditions(Mind):
             kept = meets if kept is None else {v: f for v, f in kept.items() if v in meets} or kept
             used, hops = used + other.used, max(hops, other.hops + (not all(n for _, n in meets.values())))
             facts = facts + [(v, f) for v, (f, _) in meets.items()]
+        if noted := self.belief.answers.get(nameless(replace(query, conditions=tuple(resolved)))): return self._noted(query, noted)
         kept, dates = self._dated(query, kept)
         return Followed(list(kept), "name", used + [f for v, f in facts if v in kept] + dates, None, hops)
+
+    def _said_of(self, query, c):
+        "Those that a note names for one condition alone."
+        asked = [Such(query.kind, (c,), query.year, query.occupation), Such(query.kind, (c,))]
+        if not c.turned and c.relation in INVERSE: asked.append(Those(INVERSE[c.relation], c.other))
+        noted = next((n for q in asked if (n := self.belief.answers.get(nameless(q)))), None)
+        values = self._noted(query, noted).values if noted else []
+        return {v: ((Triple(v, c.relation, next(iter(getattr(c.other, "ids", ())), v)), ""), True) for v in values if isinstance(v, Ref)}
 
     def _fits(self, query, v):
         e = self.library.entities.get(v)
