@@ -15,7 +15,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
     {"core"},
     {"corpora"},
     {"world", "syntax", "retrieval", "scoring"},
-    {"offline", "baselines"},
+    {"offline", "simulated", "baselines"},
     {"papers.treerare", "papers.toq", "papers.arise", "papers.searchr", "papers.rdr2"},
     {"training"},
     {"experiments"},
@@ -76,10 +76,10 @@ def complaint(module, other):
     "Which rule an import breaks; empty: none."
     mine, its = package_of(module), package_of(other)
     if mine == its: return ""
-    if its == "offline" and mine != "training" and module not in OFFLINE:
+    if its in ("offline", "simulated") and mine != "training" and module not in OFFLINE and other != "treekit.simulated.competence":
         return "only experiments.provide and training name the offline models"
-    if mine == "offline" and its not in ("config", "language", "core", "corpora", "world"):
-        return "offline knows language, core, corpora and world"
+    if mine in ("offline", "simulated") and its not in ("config", "language", "core", "corpora", "world"):
+        return f"{mine} knows language, core, corpora and world"
     if FLOOR[its] > FLOOR[mine]: return f"{its} is above {mine}"
     if FLOOR[its] == FLOOR[mine] and its not in BESIDE.get(mine, ()): return f"{its} and {mine} stand side by side"
     return ""
@@ -193,6 +193,7 @@ IDEAS = {  # public names that stand in several packages, each because it is one
     "ABLATIONS": "a paper's ablations by their printed names",
     "READINGS": "the other readings of what a paper leaves open",
     "PUBLIC_CODE": "a method as its paper's public code runs it",
+    "HANDLERS": "the tasks that a model without weights serves",
     "RANGES": "the values that a method's fields may have",
     "ANSWER": "the prompt for a method's final answer",
     "READ": "the prompt with which passages are read",

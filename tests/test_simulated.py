@@ -1,0 +1,231 @@
+"The simulated model: it reads what the world wrote, its upper bound is reached, and each knob moves what it should and nothing else."
+import asyncio
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from treekit.config import UsageError, load_profile
+from treekit.core.llm import Prompt
+from treekit.core.replies import FINAL, TEXT
+from treekit.experiments.provide import chat_for
+from treekit.figures.verdicts import model_obstacle
+from treekit.offline.chat import ExtractiveChat
+from treekit.papers.arise.states import VERIFY
+from treekit.papers.toq.planner import PROMPTS as TOQ
+from treekit.simulated.chat import HANDLERS, SimulatedChat
+from treekit.simulated.competence import KNOBS, LEVELS, Competence, Luck, competence_of, reads, uniform
+from treekit.simulated.forms import BREAKS, broken, logprobs
+from treekit.simulated.grammar import grammar
+from treekit.world.generate import KINDS, World
+
+ANSWER = Prompt("test.answer", "answer", "$documents\n$question", FINAL)
+THINK = Prompt("test.think", "answer", "Think step by step.\n$documents\n$question", FINAL)
+LONG = Prompt("test.long", "read_long", "$documents\n$question", TEXT)
+ONE_ANSWER = ("bridge", "comparison", "intersection", "hybrid", "compositional", "inference", "bridge_comparison", "yes_no", "single")
+
+
+def said(chat, prompt, **inputs):
+    "What a prompt's reply says."
+    [reply] = asyncio.run(chat.complete(prompt(**inputs)))
+    return prompt.read(reply.text).value
+
+
+def share(level, kind, n=30, lang="en", prompt=ANSWER, documents=True):
+    "The share of a kind's questions that are answered rightly from their own pools."
+    chat, right = SimulatedChat(level), 0
+    questions = World(0, 400, lang).questions(kind, n)
+    for q in questions:
+        got = said(chat, prompt, question=q.question, documents=q.paragraphs if documents else ())["answer"]
+        right += got in q.answers or kind == "list" and all(a in got for a in q.answers)
+    return right / len(questions)
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_every_question_and_step_of_the_world_is_understood(lang):
+    g, world = grammar(0, 400, lang), World(0, 400, lang)
+    for kind in KINDS:
+        for q in world.questions(kind, 25):
+            texts = [q.question, *(s.question for s in q.decomposition), *(p.question for p in q.qa_pairs)]
+            assert [t for t in texts if g.question(t) is None] == []
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+@pytest.mark.parametrize("kind", ONE_ANSWER)
+def test_perfect_reads_everything_and_knows_nothing(kind, lang):
+    assert share("perfect", kind, lang=lang) >= .98
+    assert share("perfect", kind, lang=lang, documents=False) <= .02
+
+
+def test_perfect_names_all_readings_all_reasons_and_all_items():
+    chat = SimulatedChat("perfect")
+    for kind, wanted in (("ambiguous", lambda q: q.answers), ("explanation", lambda q: q.claims), ("list", lambda q: q.answers)):
+        for q in World().questions(kind, 15):
+            text = said(chat, ANSWER if kind == "list" else LONG, question=q.question, documents=q.paragraphs)
+            text = text["answer"] if kind == "list" else text
+            assert all(w in text for w in wanted(q)), (kind, q.question)
+
+
+def test_better_models_answer_more():
+    small, strong, perfect = (share(level, "bridge", 60, prompt=THINK) for level in ("small", "strong", "perfect"))
+    assert small < strong < perfect
+
+
+def measures(c):
+    "One number for each thing that a competence is about, from forty questions."
+    chat, world = SimulatedChat(c), World()
+    singles, bridges = world.questions("single", 40), world.questions("bridge", 40)
+    pools = [q.paragraphs for q in singles]
+
+    def right(prompt, questions, documents=True):
+        return sum(
+            said(chat, prompt, question=q.question, documents=q.paragraphs if documents else ())["answer"] in q.answers for q in questions
+        )
+
+    states = [[said(SimulatedChat("perfect"), LONG, question=q.question, documents=q.paragraphs)] for q in world.questions("bridge", 40)]
+    return dict(
+        memory=right(ANSWER, singles, False),
+        reading=right(ANSWER, singles),
+        chaining=right(ANSWER, bridges),
+        thinking=right(THINK, bridges),
+        asking=tuple(tuple(said(chat, TOQ["decompose", "en"], question=q.question)) for q in bridges),
+        judging=tuple(said(chat, VERIFY, question=q.question, subquestions="-", state="\n".join(s)) for q, s in zip(bridges, states)),
+        inventing=sum(said(chat, ANSWER, question=q.question, documents=())["answer"] != "unknown" for q in singles),
+        ambiguity=sum(len(said(chat, LONG, question=q.question, documents=q.paragraphs)) for q in world.questions("ambiguous", 40)),
+        form=tuple(
+            asyncio.run(chat.complete(ANSWER(question=q.question, documents=p)))[0].text.startswith("Explanation:")
+            for q, p in zip(singles, pools)
+        ),
+    )
+
+
+PERFECT = LEVELS["perfect"]
+MOVES = {  # knob -> (its other value, what it moves)
+    "memory": (1.0, {"memory", "inventing"}),
+    "reading": (0.5, {"reading", "chaining", "thinking", "judging", "ambiguity"}),
+    "chaining": (0.3, {"chaining", "thinking"}),
+    "asking": (0.3, {"asking"}),
+    "judging": (0.2, {"judging"}),
+    "inventing": (1.0, {"inventing", "memory"}),  # a guess is right now and then
+   
+    "ambiguity": (0.2, {"ambiguity"}),
+    "form": (0.6, {"form"}),
+    "routing": (0.2, set()),
+    "confidence": (0.1, set()),
+}
+
+
+@pytest.fixture(scope="module")
+def at_best(): return measures(PERFECT)
+
+
+@pytest.mark.parametrize("knob", sorted(MOVES))
+def test_a_knob_moves_what_it_should_and_nothing_else(knob, at_best):
+    value, moved = MOVES[knob]
+    now = measures(replace(PERFECT, **{knob: value}))
+    changed = {k for k in now if now[k] != at_best[k]}
+    if knob == "form": changed -= set(now) - {"form"} if "form" in changed else set()  # a broken reply is misread everywhere
+    assert changed == moved
+
+
+def test_more_passages_and_a_place_in_the_middle_make_reading_harder():
+    c = Competence()
+    assert reads(c, 0, 1) > reads(c, 0, 8) > reads(c, 4, 9) and reads(PERFECT, 5, 20) == 1
+
+
+def test_a_thought_makes_up_for_hops():
+    plain, thinks = (share("strong", "bridge", 80, prompt=p) for p in (ANSWER, THINK))
+    assert thinks > plain
+
+
+def test_samples_share_most_errors():
+    luck = [Luck(Competence(shared=.7), "p", sample) for sample in range(20)]
+    outcomes = [[l.happens(.5, "e", k) for l in luck] for k in range(300)]
+    same = sum(len(set(o)) == 1 for o in outcomes) / 300
+    assert .6 < same < .8
+    assert all(len({l.happens(.5, "e", k) for l in (Luck(Competence(shared=1), "p", s) for s in range(9))}) == 1 for k in range(50))
+
+
+def test_a_sample_differs_only_where_it_is_sampled():
+    chat, q = SimulatedChat("small"), World().questions("bridge", 12)
+    def texts(temperature):
+        return [
+            len(
+                {
+                    c.text
+                    for c in asyncio.run(chat.complete(THINK(question=x.question, documents=x.paragraphs, n=8, temperature=temperature)))
+                }
+            )
+            for x in q
+        ]
+
+    assert set(texts(0)) == {1} and max(texts(.7)) > 1
+
+
+def test_the_same_words_in_another_process():
+    code = (
+        "import asyncio; from treekit.world.generate import World; from treekit.simulated.chat import SimulatedChat; import "
+        "tests.test_simulated as t\n"
+        "for q in World().questions('compositional', 5):\n"
+        "    [c] = asyncio.run(SimulatedChat('small').complete(t.THINK(question=q.question, documents=q.paragraphs))); print(c.text)"
+    )
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    def run(seed):
+        env = os.environ | dict(PYTHONHASHSEED=seed, PYTHONPATH=os.pathsep.join([root, os.path.join(root, "tests")]))
+        return subprocess.run([sys.executable, "-c", code], env=env, cwd=root, capture_output=True, text=True, check=True).stdout
+    assert run("1") == run("2") != ""
+
+
+def test_replies_break_their_format_in_known_ways():
+    small = Luck(replace(LEVELS["small"], form=1.0), "p")
+    texts = {broken(Luck(small.competence, "p", k), "FINAL: Tapono", k) for k in range(40)}
+    assert len(texts) == len(BREAKS) or len(texts) == len(BREAKS) - 1  # a bold label needs one
+    assert broken(Luck(PERFECT, "p"), "FINAL: Tapono", 1) == "FINAL: Tapono"
+
+
+def test_log_probabilities_tell_right_from_wrong_as_far_as_confidence_goes():
+    def gap(confidence):
+        luck = Luck(replace(Competence(), confidence=confidence))
+        right, wrong = (
+            [p for k in range(30) for _, p in logprobs(luck, f"The mayor of it is number {k}.", sure)] for sure in (True, False)
+        )
+        return sum(right) / len(right) - sum(wrong) / len(wrong)
+    assert gap(1) > gap(.5) > gap(0) == pytest.approx(0, abs=.02)
+
+
+def test_what_is_not_of_the_world_goes_to_the_extractive_reader_and_says_so():
+    chat = SimulatedChat("strong", otherwise=ExtractiveChat())
+    [reply] = asyncio.run(
+        chat.complete(ANSWER(question="Who directed The Lamp?", documents=("The Lamp is a film directed by Mira Voss.",)))
+    )
+    assert reply.model == "extractive" and "Mira Voss" in reply.text
+    with pytest.raises(UsageError): asyncio.run(SimulatedChat("strong").complete(ANSWER(question="Who directed The Lamp?", documents=())))
+
+
+def test_the_profile_names_a_level_and_knobs():
+    assert load_profile("offline").model == "simulated"
+    chat = chat_for(load_profile("offline", competence="small, reading=.5"))
+    assert chat.competence == replace(LEVELS["small"], reading=.5) and "reading=0.5" in chat.endpoint
+    assert chat_for(load_profile("offline", model="extractive")).model == "extractive"
+    for wrong in ("huge", "strong, raeding=.5", "strong, reading=two", "strong, reading=1.5"):
+        with pytest.raises(UsageError): competence_of(wrong)
+    assert set(MOVES) <= set(KNOBS)
+
+
+def test_two_competences_never_share_a_stored_reply():
+    assert len({SimulatedChat(level).endpoint for level in LEVELS} | {SimulatedChat("strong", seed=1).endpoint}) == len(LEVELS) + 1
+
+
+def test_its_numbers_are_never_compared_with_print():
+    assert model_obstacle("simulated", "GPT-4o-mini")
+
+
+def test_draws_are_even():
+    values = [uniform("x", k) for k in range(4000)]
+    assert abs(sum(values) / 4000 - .5) < .02 and min(values) < .01 and max(values) > .99
+
+
+def test_the_tables_of_tasks_are_functions_of_a_call():
+    assert len(HANDLERS) > 40 and all(callable(f) for f in HANDLERS.values())
