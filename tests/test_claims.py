@@ -3,7 +3,6 @@ import csv, json
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from click.testing import CliRunner
 
@@ -24,8 +23,10 @@ OFFLINE = root() / "figures" / "offline"
 def row(method, dataset, right, n=60, metric="EM"):
     "A row of scores: the first `right` of `n` questions."
     scores = {f"q{i}": float(i < right) for i in range(n)}
-    return Scored(dict(method=method, dataset=dataset, metric=metric, n=n, failures=0, value=right / n, low=right / n - .1, high=right / n + .1),
-                  {dataset: scores})
+    return Scored(
+        dict(method=method, dataset=dataset, metric=metric, n=n, failures=0, value=right / n, low=right / n - 0.1, high=right / n + 0.1),
+        {dataset: scores},
+    )
 
 
 def printed(**values):
@@ -87,8 +88,16 @@ def test_quantifiers(tmp_path):
 
 def test_amounts_in_their_units(tmp_path):
     table(tmp_path)
-    units = {unit: told(tmp_path, claim("Ours", "A", amount=1, unit=unit))[0] for unit in ("points", "percent", "percent each", "times", "value")}
-    assert {u: round(v.recomputed, 2) for u, v in units.items()} == {"points": 10, "percent": 20, "percent each": 20, "times": 1.2, "value": 60}
+    units = {
+        unit: told(tmp_path, claim("Ours", "A", amount=1, unit=unit))[0] for unit in ("points", "percent", "percent each", "times", "value")
+    }
+    assert {u: round(v.recomputed, 2) for u, v in units.items()} == {
+        "points": 10,
+        "percent": 20,
+        "percent each": 20,
+        "times": 1.2,
+        "value": 60,
+    }
     assert round(units["times"].amount, 2) == 2.5
 
 

@@ -79,7 +79,7 @@ def _profile_options(command):
                      help="A section of settings.ini: offline, openai, local, or your own."),
         click.option("--n", type=int, metavar="N", help="Questions per dataset.  [default: the profile's]"),
         click.option("--seed", type=int, metavar="SEED", help="Which questions are drawn.  [default: the profile's]"),
-        click.option("--data", metavar="SOURCE", help="Questions: world, hub, or a folder of files.  [default: the profile's]"),
+        click.option("--data", metavar="SOURCE", help="Questions: world, real, hub, or a folder of files.  [default: the profile's]"),
         click.option("--budget", type=float, metavar="DOLLARS",
                      help="Most that this command may spend.  [default: the profile's]"),
         click.option("--model", metavar="NAME", help="The model, as the endpoint knows it."),
@@ -132,11 +132,12 @@ def reproduce(what, profile, n, seed, data, budget, model, endpoint, sets, out, 
 def _ready(what, profile, sets, data):
     "A line for what would stop a paid run later on."
     if "TREEKIT_CASSETTE" in os.environ: return
-    from treekit.doctor import PAPER_NEEDS, preflight
+    from treekit.doctor import preflight
     from treekit.inventory import runnable
-    named = {r["paper"] for r in runnable(what)}
     given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data))
-    preflight(load_profile(profile, **given), [p for p in PAPER_NEEDS if p in named])
+    chosen = load_profile(profile, **given)
+    preflight(chosen, [f"{r['paper']}/{r['artefact']}" for r in runnable(what)], tuple(given))
+    chosen.key()
 
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."
@@ -178,6 +179,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
       treekit ask "…" --corpus passages.jsonl --set tree=constituency
       treekit ask "…" --method zero-shot --profile local --json
       treekit ask "…" --method sc --set samples=5 --set temperature=1
+      treekit ask "Who directed the film Kiss and Tell?" --data real
 
     `--set` takes the method's fields (tree, top_k, samples, …) as well as the profile's.
     """
@@ -191,7 +193,8 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     found = answer(question, named, chosen, dataset, p, corpus, progress=not as_json)
     if as_json:
         index = found.index and vars(found.index)
-        about = dict(model=found.model, corpus=found.corpus, index=index, stored=found.stored, trace=found.trace.to_json())
+        about = dict(model=found.model, corpus=found.corpus, index=index, stored=found.stored, unfounded=found.unfounded,
+                     trace=found.trace.to_json())
         click.echo(json.dumps(found.record | about, indent=1, ensure_ascii=False))
     else: _show_answer(found, named)
     sys.exit(1 if found.record["error"] else 0)
@@ -202,6 +205,7 @@ def _show_answer(found, named):
     from treekit.core.trace_text import show_tree
     if found.trace.nodes: click.echo(show_tree(found.trace) + "\n")
     u, error, index = found.usage, found.record["error"], found.index
+    if found.unfounded: click.echo(f"nothing answers it: {printable(found.unfounded)}")
     click.echo((f"failed: {printable(error)}" if error else f"answer: {printable(found.record['answer'])}") + "\n")
     took = f"{u.calls} calls ({u.hits} from the store)"
     if found.stored: took = f"answered before: nothing was asked; {u.calls} calls are stored"
@@ -416,9 +420,10 @@ def doctor(paper, profile, as_json):
 @click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="As for reproduce.")
 @click.option("--n", type=click.IntRange(1), default=2, show_default=True, metavar="N", help="Questions per dataset.")
 @click.option("--jobs", type=click.IntRange(1), default=2, show_default=True, metavar="N", help="Notebooks at a time.")
-@click.option("--out", metavar="FILE", help="Write the matrix there, too.")
+@click.option("--out", metavar="FILE", help="Write the matrix there, too, as it grows.")
+@click.option("--force", is_flag=True, help="Rehearse what is unchanged, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def rehearse(what, profiles, sets, n, jobs, out, as_json):
+def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
     """Run artefacts under real profiles with two questions, nothing paid: what starts, what is missing, what it would cost.
 
     \b
@@ -427,10 +432,13 @@ def rehearse(what, profiles, sets, n, jobs, out, as_json):
       treekit rehearse                                   everything, under each profile
 
     A stand-in answers in the place of the model, and small files stand for the hub, Wikipedia and prebuilt indexes: no key, no
-    network, no weights are needed. Exit code 1 if an artefact fails; what is only missing here is listed, and is no failure.
+    network, no weights are needed. A rehearsal that was stopped goes on where it was, and what is unchanged is not rehearsed again.
+    Exit code 1 if an artefact fails; what is only missing here is listed, and is no failure.
     """
     from treekit.rehearse import as_json as told, matrix, rehearse_all
-    made = rehearse_all(what, profiles, _assignments(sets), n, jobs)
-    if out: Path(out).write_text(matrix(made) + "\n", encoding="utf-8")
+    def page(made):
+        if out: Path(out).write_text(matrix(made) + "\n", encoding="utf-8")
+    made = rehearse_all(what, profiles, _assignments(sets), n, jobs, force, page)
+    page(made)
     click.echo(told(made) if as_json else matrix(made))
     sys.exit(1 if any(r.outcome == "fails" for r in made) else 0)

@@ -7,7 +7,7 @@ __all__ = ['UsageError', 'nearest', 'choose', 'root', 'work_dir', 'Profile', 'pr
 
 # %% ../nbs/00_config.ipynb #475a2141
 import configparser, difflib, math, os
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 # %% ../nbs/00_config.ipynb #68254c30
@@ -92,6 +92,7 @@ class Profile:
     context: int = 0  # tokens that the model reads and writes in one call; 0: not known
     temperature: float = 0.0  # sampling temperature where a method does not set its own
     budget: float | None = None  # dollars that one run may spend; None: no limit
+    competence: str = "strong"  # of the simulated model: perfect, strong or small, and knobs that differ: "strong, reading=.8"
     switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"
     retrain: bool = False  # train the tiny models again, instead of using those that come with the kit
 
@@ -159,4 +160,6 @@ def load_profile(
     values = dict(parser[name])
     for key in (*values, *overrides): choose("setting", key, set(kinds) - {"name"})
     values |= {k: v for k, v in overrides.items() if v is not None}
-    return Profile(name=name, **{k: _typed(k, v, kinds[k]) for k, v in values.items()})
+    found = Profile(name=name, **{k: _typed(k, v, kinds[k]) for k, v in values.items()})
+    named = found.model == "simulated"  # its rows say how competent it is
+    return replace(found, model=f"simulated, {found.competence}") if named else found

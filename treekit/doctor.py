@@ -111,7 +111,7 @@ def without_password(
 # %% ../nbs/21_doctor.ipynb #5d0c7a41
 def _model(profile):
     "A look at the endpoint's list of models; the offline model needs nothing."
-    if profile.offline: return "extractive, needs no server"
+    if profile.offline: return f"{profile.model}, needs no server"
     if profile.endpoint == "trained":
         return f"trained by the kit, needs no server; it stands beside another: --set navigator={profile.name}"
     listed = _asked(profile, "/models").get("data", [])
@@ -255,9 +255,8 @@ def _as_the_paper(profile, paper):
     if profile.name != "paper" or not paper: return [profile]
     from treekit.experiments.paper_settings import profile_settings
     from treekit.config import load_profile
-    said = [profile_settings(paper, r["artefact"]) for r in inventory(paper)]
+    said = [profile_settings(paper, r["artefact"], profile.model) for r in inventory(paper)]
     return [load_profile("paper", **{k: v for k, v in s.items() if k in FIELDS}) for s in said] or [profile]
-
 
 # %% ../nbs/21_doctor.ipynb #5d0c7b02
 def _unechoed(profile, kind, paper):

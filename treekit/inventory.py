@@ -70,7 +70,8 @@ def source(
     data: str | None,  # world, world:1000, hub, hub:FOLDER, a folder or a file; None: as the profile says
 ) -> str | None:  # the same, if it exists
     "A source of questions that exists, or a `UsageError`."
-    if data is None or data in ("world", "real", "hub") or data.startswith("world:") or Path(data.removeprefix("hub:")).exists(): return data
+    if data is None or data in ("world", "real", "hub") or data.startswith("world:") or Path(data.removeprefix("hub:")).exists():
+        return data
     absent("data source", data, Path.exists, ("world", "real", "hub"))
 
 FIELDS = [f.name for f in fields(Profile) if f.name != "name"]  # what `--set` may set of a profile

@@ -15,6 +15,8 @@ from .config import UsageError, choose, load_profile, root, work_dir
 from .inventory import FIELDS, runnable, source
 from .kernels import PRELOADED, ForkServer, can_fork, manager
 from .records import imported, made_from, read_record, store_state, tables_below, unchanged, write_record, written
+from .records import imported, made_from, read_record, store_state, unchanged, write_record, written
+from .simulated.competence import KNOBS
 
 # %% ../nbs/19_reproduce.ipynb #4e44a8a4
 @dataclass
@@ -60,11 +62,13 @@ def _plan(artefacts, out, given, sets):
     tasks = []
     for r in artefacts:
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
-        said = _as_the_paper(r, given, declared)
+        said = _as_the_paper(r, given, declared, sets.get("model", ""))
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
-        if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS}:
-            known = {*_method_fields(r["notebook"]), *FIELDS, *declared} - {"settings"}
+        if knobs := {k: v for k, v in sets.items() if k in KNOBS and k not in declared}:
+            settings["competence"] = ", ".join([settings.get("competence", "strong"), *(f"{k}={v}" for k, v in knobs.items())])
+        if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in knobs}:
+            known = {*_method_fields(r["notebook"]), *FIELDS, *KNOBS, *declared} - {"settings"}
             for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)
             settings["switches"] = ", ".join(filter(None, [settings.get("switches", ""), *(f"{k}={v}" for k, v in others.items())]))
         parameters |= dict(settings=settings) if settings else {}
@@ -72,11 +76,11 @@ def _plan(artefacts, out, given, sets):
         tasks.append(Task(name, r["notebook"], parameters))
     return tasks
 
-def _as_the_paper(artefact, given, declared):
+def _as_the_paper(artefact, given, declared, model):
     "With the profile `paper`: the parameters that make an artefact's run the paper's; with any other: none."
     from treekit.experiments.paper_settings import PAPERS, profile_settings
     if given.get("profile") != "paper" or artefact["paper"] not in PAPERS: return {}
-    said = profile_settings(artefact["paper"], artefact["artefact"])
+    said = profile_settings(artefact["paper"], artefact["artefact"], model)
     own = {k: v for k, v in said.items() if k in declared}
     return ({k: int(v) if k in ("n", "seed", "runs") else v for k, v in own.items()}
             | dict(settings={k: v for k, v in said.items() if k in FIELDS and k not in own and k not in given}))
@@ -156,7 +160,7 @@ def _by_length(tasks, kept):
     usual = {}
     if path.exists():
         with open(path, encoding="utf-8", newline="") as f: usual = {r["artefact"]: float(r["seconds"]) for r in csv.DictReader(f)}
-    return sorted(tasks, key=lambda t: -usual.get(t.name, 0.0))
+    return sorted(tasks, key=lambda t: -usual.get("/".join(t.name.split("/")[-2:]), 0.0))
 
 def _server(tasks, jobs, env, kept):
     "A fork server for what the notebooks import, if there are enough of them to pay for its start, and if processes may be forked here."

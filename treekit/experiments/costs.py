@@ -94,7 +94,7 @@ def billed_as(
     other: str = "",  # bill its tokens as this model's; default: its own, and the offline reader's as GPT-4o-mini's
 ) -> tuple[str, Price | None]:  # whose price, and the price
     "The price of a run's tokens."
-    name = other or ("gpt-4o-mini" if model in ("extractive", "simulated") else model)
+    name = other or ("gpt-4o-mini" if model.partition(",")[0] in ("extractive", "simulated") else model)
     return name, price_of(name, load_prices())
 
 # %% ../../nbs/12_experiments/03_costs.ipynb #6a2af0f0

@@ -75,7 +75,8 @@ QUESTION_SOURCES = {  # pattern -> its source
 UNPUBLISHED = WORLD[-4:]  # Tree-of-Question's sets: no hub has them
 
 def source_of(
-    place: str | Path,  # "world" ("world:100000": so many articles), "real", "hub" ("hub:FOLDER": a copy of it on disk), a folder, or a file
+    # "world" ("world:100000": so many articles), "real", "hub" ("hub:FOLDER": a copy of it on disk), a folder, or a file
+    place: str | Path,
     name: str = "",  # of the data set that is wanted: one that nobody has published is the world's
 ) -> Any:  # a `Fictional`, a `Hub` or `Files`
     "Where a profile's `data` points to."
@@ -171,7 +172,10 @@ def chat_for(
         return kind.tiny() if profile.model == "tiny" else kind(profile.model)
     if profile.offline:
         from treekit.offline.chat import ExtractiveChat
-        return ExtractiveChat()
+        from treekit.simulated.chat import SimulatedChat
+        chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"))
+        if chosen == "extractive": return ExtractiveChat()
+        return SimulatedChat(profile.competence, profile.seed, otherwise=ExtractiveChat())
     from treekit.core.openai_chat import OpenAIChat
     return OpenAIChat.from_profile(profile)
 
@@ -346,7 +350,11 @@ class Retrievers(Shelves):
         chunked = given is None and self.profile.pool == "documents"
         return self.once(("index", dataset), lambda: self._chunks(dataset) if chunked else self._corpus(dataset))
 
-    def _prebuilt(self, named): return Lazy(lambda: self._built([]), fingerprint(named), Path(named.removeprefix("prebuilt:")).name)
+    def _prebuilt(self, named):
+        place = Path(named.removeprefix("prebuilt:"))
+        if not place.is_dir(): return Lazy(lambda: self._built([]), fingerprint(named), place.name)
+        index = self._built([])  # a folder may hold anything, whatever it is called: it says how many passages it has
+        return Lazy(lambda: index, fingerprint(named, index.size), f"{index.size:,} passages")
 
     def _chunks(self, dataset):
         documents, named = self.documents(dataset), self.profile.retriever

@@ -36,7 +36,12 @@ def published(
 # %% ../../nbs/14_figures/00_verdicts.ipynb #791f4792
 _PACKAGING = {"instruct", "it", "chat", "latest", "hf", "meta", "turbo", "preview", "ollama", "fp", "bf", "fp16", "bf16"}
 _QUANTISED = re.compile(r"gguf|awq|gptq|fp8|int[48]|[-_:]q\d|nf4|bnb|4bit|8bit", re.I)
+_FASTER = re.compile(r"(?!gpt).*-turbo", re.I)  # hosts of open weights call their 8-bit builds so
 _ALIASES = {"llama3.3": "llama3.3-70b", "llama3.3:latest": "llama3.3-70b", "deepseek-chat": "deepseek-v3"}
+
+def _last(name):
+    "A model's name without its owner, or the folders in which it lies."
+    return name.rstrip("/").rsplit("/", 1)[-1]
 
 def _words(name):
     "A model's name as a set of words: `Llama-3.3-70B` and `llama3.3:70b` are the same."
@@ -49,13 +54,13 @@ def group_for(
     groups: list[str],  # the printed groups
 ) -> str:  # one of `groups`, or a name of its own
     "The printed group that this model is, or a build of it."
-    if model == "extractive": return "extractive (offline)"
-    last = _QUANTISED.sub("", model.rsplit("/", 1)[-1])
+    if model.partition(",")[0] in ("extractive", "simulated"): return f"{model} (offline)"
+    last = _QUANTISED.sub("", _last(model))
     words = _words(_ALIASES.get(last.lower(), last))
     for group in groups:
         left = words - _words(group)
         if group and _words(group) <= words and all(w in _PACKAGING or re.fullmatch(r"\d{2,8}", w) for w in left): return group
-    return model
+    return _last(model) if model.startswith(("/", "~", ".")) else model  # a model may be called by its folder
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #9a65d4bd
 _FLOATING = {"deepseek-chat", "deepseek-reasoner", "gpt-3.5-turbo", "chatgpt-4o-latest"}  # names that have meant several models
@@ -65,15 +70,14 @@ def model_obstacle(
     served: tuple[str, ...] = (),  # what the server says that it is
 ) -> str:  # empty: nothing is known against it
     "Why this build of a model isn't the one that its name says."
-    names = [name for name in (*served, model) if name]
-    if len(set(served)) > 1: return f"the server named several models: {', '.join(served)}"
-    if rounded := next((name for name in names if _QUANTISED.search(name.rsplit("/", 1)[-1])), ""):
-        return f"model={rounded}, whose weights are quantised"
-    last = names[0].rsplit("/", 1)[-1] if names else ""
+    names = [_last(name) for name in (*served, model) if name]
+    if len(set(served)) > 1: return f"the server named several models: {', '.join(map(_last, served))}"
+    rounded = [name for name in names if _QUANTISED.search(name) or _FASTER.match(name)]
+    if rounded: return f"model={rounded[0]}, whose weights are quantised"
+    last = names[0] if names else ""
     if re.fullmatch(r"llama3\.3|[\w.-]+:[\w.-]+", last) and not re.search(r"[fb]p?f?16", last):
         return f"model={last}, which its server quantises unless the name says fp16"
-    if all(name.rsplit("/", 1)[-1].lower() in _FLOATING for name in names) and names:
-        return f"model={last}, a name that floats: it has meant several models"
+    if names and all(name.lower() in _FLOATING for name in names): return f"model={last}, a name that floats: it has meant several models"
     return ""
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #56bc0634
@@ -139,8 +143,8 @@ class Provenance:
         return []
 
     def said(self, dataset="", method=""):
-        "What the paper says of such a cell."
-        return said_of(self.paper, self.artefact, dataset, method) if self.paper in PAPERS else {}
+        "What the paper says of such a cell, had this model answered."
+        return said_of(self.paper, self.artefact, dataset, method, self.model) if self.paper in PAPERS else {}
 
     def differences(self, method, dataset, metric):
         "In what a cell's run isn't the paper's; an average's differs if one of its parts does."
@@ -156,7 +160,7 @@ class Provenance:
         "Why the model isn't the one of a table whose groups are no models."
         said = self.said().get("model")
         if said and _group_of(self.model, self.served, list(said.accepts)) in said.accepts: return ""
-        return f"the model is {self.model}"
+        return f"the model is {_answered(self.model, self.served)}"
 
     def sentence(self):
         "What the paper says of its experiment, and on what it is silent."
@@ -171,9 +175,15 @@ class Provenance:
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #9be26e85
 def _group_of(model, served, groups):
-    "The printed group by what the server says, else by what was asked for."
+    "The printed group by what the server says; by what was asked for only where the server says nothing."
     if not model: return groups[0]
-    return next((group for name in (*served, model) if (group := group_for(name, groups)) in groups), group_for(model, groups))
+    found = [group_for(name, groups) for name in served or (model,)]
+    return next((group for group in found if group not in groups), found[0])  # one stranger among them is enough
+
+def _answered(model, served):
+    "Who answered, in words."
+    if not served or {group_for(name, [_last(model)]) for name in served} == {_last(model)}: return _last(model)
+    return f"{', '.join(map(_last, served))}, by its server's word (asked for: {_last(model)})"
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #12c296bf
 def compare(
@@ -199,7 +209,7 @@ def compare(
     cells, obstacles = [(r["group"], r, r["group"] == group) for r in published_rows], []  # group, printed cell, whether it was run
     if group not in groups:
         beside = choose("printed group", beside, groups) if beside else groups[0]
-        obstacles.append(f"the model is {model}, the printed number {beside or 'the paper'}'s")
+        obstacles.append(f"the model is {_answered(model, served)}, the printed number {beside or 'the paper'}'s")
         cells += [(group, r, True) for r in published_rows if r["group"] == beside]
     elif model: obstacles += filter(None, [model_obstacle(model, served), "" if by_model else runs.other_model()])
     cells += [(group, r, True) for r in _unprinted(published_rows, ours, cells)]
@@ -224,6 +234,13 @@ def _unprinted(published_rows, ours, cells):
     return [empty(*cell) for cell in ours if cell not in seen]
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #2d888a9c
+def _failed(ours, tolerance):
+    "A line if so many questions have no answer that they alone can move a mean by more than the tolerance."
+    asked, failed = (ours.get("n") or 0) * ours.get("runs", 1), ours.get("failures") or 0
+    return f"{failed:,} of {asked:,} questions failed" if failed > tolerance * asked else ""
+
+
+# %% ../../nbs/14_figures/00_verdicts.ipynb #fa878898
 def _cell(group, printed, ours, model, corpus, obstacles, tolerance, runs):
     "One row of the comparison."
     scale = 100 if printed["unit"] == "percent" else 1
@@ -232,7 +249,8 @@ def _cell(group, printed, ours, model, corpus, obstacles, tolerance, runs):
     differ = runs.differences(printed["method"], printed["dataset"], printed["metric"]) if ran else []
     if ours and ran and not printed["flag"]: obstacles, differ = ["not in the paper"], []
     differ = [d.partition(", in print")[0] for d in differ]
-    obstacle = why if why.startswith(_EMPTY) else "; ".join(filter(None, [why, *obstacles, *differ]))
+    failed = _failed(ours, tolerance) if ran else ""
+    obstacle = why if why.startswith(_EMPTY) else "; ".join(filter(None, [why, *obstacles, *differ, failed]))
     limit, reason = tolerance_for(tolerance * scale, low, high, "drawn" in runs.said(method=printed["method"]))
     word, reason = verdict(printed["value"], value, low, high, limit, obstacle, reason)
     comparable = ran and not obstacle and printed["value"] is not None
@@ -313,7 +331,7 @@ def verdict_page(
     made = {}
     for path in sorted(folder.glob("*/*")):
         if path.suffix in (".csv", ".md", ".html", ".png", ".svg"): made.setdefault(path.with_suffix(""), []).append(path)
-    for stem, paths in sorted(made.items()):
+    for stem, paths in sorted(made.items(), key=lambda m: (m[0].parent.name != "real", m[0])):  # real questions first
         table = stem.with_suffix(".csv")
         counts = count_verdicts(table) if table in paths else {}
         numbers = [str(counts.get(v, "")) for v in (*VERDICTS, "failures")]

@@ -197,7 +197,7 @@ class TreeRare:
     "Resolve the question's syntax tree bottom-up, then answer from all its evidence (Sec. 3, App. A)."
     tree: Literal["dependency", "constituency", "none"] = "dependency"  # TreeRare (DT) or (CT); none: the question is the only phrase
     family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # which prompts; auto: by the data set
-    prompts: Literal["paper", "code"] = "paper"  # App. G's prompts and calls, or the public code's, with AmbigDocs and ASQA apart
+    wording: Literal["paper", "code"] = "paper"  # App. G's prompts and calls, or the public code's, with AmbigDocs and ASQA apart
     candidates: int = 5  # queries that the model may write at a node
     picked: int = 3  # that the multi-hop prompt has it choose (App. G)
     picked_ambiguous: int = 5  # that the ambiguous prompt has it choose (App. G)
@@ -234,7 +234,7 @@ class TreeRare:
         if not text: raise UsageError("the question is empty")
         if (n := len(text.split())) > self.max_words:
             raise UsageError(f"the question has {n} words; TreeRare parses at most max_words={self.max_words}")
-        m, words = for_kind(self, kind), PROMPT_SETS[self.prompts][kind]
+        m, words = for_kind(self, kind), PROMPT_SETS[self.wording][kind]
         [parse] = await asyncio.to_thread(kit.parse, [text]) if self.needs else [Parse(text, ())]
         root = plant(phrases_of(m, parse), kit.trace)
         await resolve(m, root, text, kit, words)
@@ -245,8 +245,9 @@ class TreeRare:
 # %% ../../../nbs/10_papers/1_treerare/02_method.ipynb #01144466
 METHODS = {"TreeRare (DT)": TreeRare(), "TreeRare (CT)": TreeRare(tree="constituency")}
 PUBLIC_CODE = dict(  # the fields that are otherwise in PUBLIC_CODE_AT; those that aren't here are as there
-    prompts="code", selection="all", top_k=10, top_k_ambigdocs=5, pooled="concatenated", min_tokens_ambigdocs=2, sentences="first",
+    wording="code", selection="all", top_k=10, top_k_ambigdocs=5, pooled="concatenated", min_tokens_ambigdocs=2, sentences="first",
     nodes="code", handed_up="descendants")
+
 
 # %% ../../../nbs/10_papers/1_treerare/02_method.ipynb #3bd53a67
 ABLATIONS = {

@@ -205,7 +205,7 @@ class TreeRetrieval:
     "Search every phrase, rank again per sub-tree, answer once (Sec. 5.1, App. D)."
     tree: Literal["dependency", "constituency"] = "dependency"  # Tree-Retrieval (DT) or (CT)
     family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # which prompt; auto: by the data set
-    prompts: Literal["paper", "code"] = "paper"  # TreeRare's final prompt of App. G, or the public code's; its ASQA asks twice
+    wording: Literal["paper", "code"] = "paper"  # TreeRare's final prompt of App. G, or the public code's; its ASQA asks twice
     per_node: int = 10  # passages per phrase
     top_k: int = 15  # passages that a sub-tree keeps
     pooled: Literal["found", "kept"] = "found"  # what a node gets from those below: all that they found, or what they kept
@@ -225,7 +225,7 @@ class TreeRetrieval:
 
     async def __call__(self, question: Question, kit: Kit) -> Prediction:
         "Raises `UsageError` for an empty question, and where bridging has no passages in memory."
-        text, words = question.question.strip(), PROMPT_SETS[self.prompts][question_kind(question, self.family)]
+        text, words = question.question.strip(), PROMPT_SETS[self.wording][question_kind(question, self.family)]
         if not text: raise UsageError("the question is empty")
         [parse] = await asyncio.to_thread(kit.parse, [text])
         tree = searched_tree(parse, self.tree, self.min_tokens, unary=self.merge_unary, nodes=self.nodes,
@@ -260,4 +260,5 @@ def _bridged(retriever): return Bridged(retriever)
 # %% ../../../nbs/10_papers/1_treerare/03_tree_retrieval.ipynb #0839d3ee
 METHODS = {"Tree-Retrieval (DT)": TreeRetrieval(), "Tree-Retrieval (CT)": TreeRetrieval(tree="constituency")}
 PUBLIC_CODE = dict(  # the fields that are otherwise in PUBLIC_CODE_AT; those that aren't here are as there
-    prompts="code", per_node=30, pooled="kept", sentences="first", nodes="code", rerank_by="question")
+    wording="code", per_node=30, pooled="kept", sentences="first", nodes="code", rerank_by="question")
+
