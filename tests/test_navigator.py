@@ -252,7 +252,7 @@ def test_stages_are_examined(chain, monkeypatch):
         held_out=lambda: [ASKED],
         navigators=lambda wanted: [],
         kit_of=lambda: lambda q: Kit(ExtractiveChat(), SHELF),
-        pinned=lambda jobs: [getattr(navigator, job.partition(":")[2])(**arguments) for job, arguments in jobs],
+        pinned=lambda jobs, **_: [getattr(navigator, job.partition(":")[2])(**arguments) for job, arguments in jobs],
     ).items():
         monkeypatch.setattr(navigator, name, value)
     found = navigator.examined([("after SFT", 0), ("after PPO", 0)])
