@@ -3,7 +3,6 @@ import csv, json
 from dataclasses import replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from click.testing import CliRunner
 
