@@ -43,7 +43,8 @@ def test_size_and_licences():
     "At most six megabytes; each set's licence and authors stand in the README; nothing that is only lent."
     assert sum(f.stat().st_size for f in FOLDER.rglob("*") if f.is_file() and "__pycache__" not in f.parts) <= 6_000_000
     said = (FOLDER / "README.md").read_text(encoding="utf-8")
-    for words in ("CC BY-SA 4.0", "CC BY 4.0", "Apache-2.0", "EMNLP 2018", "TACL 2022", "COLING 2020", "What was changed"): assert words in said
+    for words in ("CC BY-SA 4.0", "CC BY 4.0", "Apache-2.0", "EMNLP 2018", "TACL 2022", "COLING 2020", "What was changed"):
+        assert words in said
     assert {f.name.split(".")[0].removesuffix("_corpus") for f in FOLDER.glob("*.xz")} == set(REAL)
 
 
