@@ -59,17 +59,8 @@ def _found(receipt, store_path):
     with Store(store_path) as store: held = store.get_prediction(known["record"]["key"])
     if held is None: return None
     index = known["index"] and Usage(**known["index"])
-    return Answer(
-        known["record"],
-        Trace.from_json(held["trace"]),
-        Usage(**held["usage"]),
-        known["model"],
-        known["corpus"],
-        index,
-        True,
-        known["unfounded"],
-    )
-
+    trace, usage = Trace.from_json(held["trace"]), Usage(**held["usage"])
+    return Answer(known["record"], trace, usage, known["model"], known["corpus"], index, True, known["unfounded"])
 
 def _keep(receipt, answer):
     "Write the receipt, whole or not at all."

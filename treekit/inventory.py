@@ -70,8 +70,8 @@ def source(
     data: str | None,  # world, world:1000, hub, hub:FOLDER, a folder or a file; None: as the profile says
 ) -> str | None:  # the same, if it exists
     "A source of questions that exists, or a `UsageError`."
-    if data is None or data in ("world", "real", "hub") or data.startswith("world:") or Path(data.removeprefix("hub:")).exists():
-        return data
-    absent("data source", data, Path.exists, ("world", "real", "hub"))
+    named = ("world", "real", "hub")
+    if data is None or data in named or data.startswith("world:") or Path(data.removeprefix("hub:")).exists(): return data
+    absent("data source", data, Path.exists, named)
 
 FIELDS = [f.name for f in fields(Profile) if f.name != "name"]  # what `--set` may set of a profile

@@ -15,7 +15,6 @@ from .config import UsageError, choose, load_profile, root, work_dir
 from .inventory import FIELDS, runnable, source
 from .kernels import PRELOADED, ForkServer, can_fork, manager
 from .records import imported, made_from, read_record, store_state, tables_below, unchanged, write_record, written
-from .records import imported, made_from, read_record, store_state, unchanged, write_record, written
 from .simulated.competence import KNOBS
 
 # %% ../nbs/19_reproduce.ipynb #4e44a8a4

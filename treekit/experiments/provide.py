@@ -75,8 +75,7 @@ QUESTION_SOURCES = {  # pattern -> its source
 UNPUBLISHED = WORLD[-4:]  # Tree-of-Question's sets: no hub has them
 
 def source_of(
-    # "world" ("world:100000": so many articles), "real", "hub" ("hub:FOLDER": a copy of it on disk), a folder, or a file
-    place: str | Path,
+    place: str | Path,  # "world" ("world:100000": so many articles), "real", "hub" ("hub:FOLDER": a copy on disk), a folder, or a file
     name: str = "",  # of the data set that is wanted: one that nobody has published is the world's
 ) -> Any:  # a `Fictional`, a `Hub` or `Files`
     "Where a profile's `data` points to."
