@@ -255,7 +255,8 @@ class Store(_Predictions):
                 notes = [(k, json.dumps(v)) for k, v in (about or {}).items()]
                 tape.executemany("INSERT OR REPLACE INTO about VALUES (?,?)", notes)
             os.replace(part, path)
-        except (OSError, sqlite3.Error) as e: raise UsageError(f"can't write the cassette {path.name!r} ({e}): choose another place") from None
+        except (OSError, sqlite3.Error) as e:
+            raise UsageError(f"can't write the cassette {path.name!r} ({type(e).__name__}): choose another place") from None
         finally:
             with suppress(OSError): part.unlink(missing_ok=True)
         return path
