@@ -116,3 +116,10 @@ def test_a_folder_with_training_questions_only(tmp_path):
     (tmp_path / "musique.dev.jsonl").write_text("")
     assert datasets(str(tmp_path)) == ["hotpotqa", "musique"]
     assert datasets(str(tmp_path), "dev") == ["musique"] and datasets(str(tmp_path), "train") == ["hotpotqa"]
+
+
+def test_a_cassette_that_can_not_be_written(tmp_path):
+    from treekit.core.store import Store
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file" / "x.cassette", "/proc/x.cassette"):
+        with Store() as store, pytest.raises(UsageError, match="choose another place"): store.pack(place)

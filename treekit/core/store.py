@@ -7,7 +7,7 @@ __all__ = ['keys', 'Store']
 
 # %% ../../nbs/02_core/05_store.ipynb #1699abd4
 import hashlib, json, os, sqlite3, threading, time, uuid, weakref, zlib
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from ..config import UsageError, choose
 from .llm import Completion, Request, canonical_endpoint
@@ -244,9 +244,10 @@ class Store(_Predictions):
     ) -> Path:
         "Write a cassette: one file with all calls, predictions and the ledger."
         self.flush()
-        (path := Path(path)).parent.mkdir(parents=True, exist_ok=True)
+        path = Path(path)
         part = path.with_name(f"{path.name}.{self.run}.part")
         try:
+            path.parent.mkdir(parents=True, exist_ok=True)
             with self.lock: self.db.execute("VACUUM INTO ?", (str(part),))
             with closing(sqlite3.connect(part, isolation_level=None)) as tape:
                 tape.execute("PRAGMA journal_mode=DELETE")
@@ -254,7 +255,10 @@ class Store(_Predictions):
                 notes = [(k, json.dumps(v)) for k, v in (about or {}).items()]
                 tape.executemany("INSERT OR REPLACE INTO about VALUES (?,?)", notes)
             os.replace(part, path)
-        finally: part.unlink(missing_ok=True)
+        except (OSError, sqlite3.Error) as e:
+            raise UsageError(f"can't write the cassette {path.name!r} ({type(e).__name__}): choose another place") from None
+        finally:
+            with suppress(OSError): part.unlink(missing_ok=True)
         return path
 
     @classmethod
