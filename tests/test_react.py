@@ -88,11 +88,11 @@ def test_the_next_prompt_shows_what_the_wiki_holds(server):
 def test_eight_steps_and_then_ten_paths(server, name, dataset, votes):
     results, record = go({name: methods()[name]}, server, "lost", dataset)
     [row] = results.rows
-    assert len(record) == row.usage.calls == 8 + votes and server.count == 9 + (votes > 10)  # ten samples are one request
-    assert [node for _, node, *_ in record[:8]] == list(map(str, range(8))) and {p["temperature"] for *_, p, _ in record[8:18]} == {0.7}
+    assert len(record) == row.usage.calls == 8 + votes and server.count == 8 + votes  # TreeRare's code asks ten times
+    assert [node for _, node, *_ in record[:8]] == list(map(str, range(8))) and {p["temperature"] for *_, p, _ in record[8:18]} == {1.0}
     assert [s for _, _, s, *_ in record[8:18]] == list(range(10))
     steps = [n for n in row.trace.nodes if n.kind == "step"]
-    assert len(steps) == 8 and "after 8 actions" in steps[-1].notes[-1] and row.answer == ("Ribe" if votes == 10 else "Tarn")
+    assert len(steps) == 8 and "after 8 actions" in steps[-1].notes[-1] and row.answer == "Tarn"
     assert row.usage.critical_path == row.trace.critical_path == 9 + (votes > 10)
     assert row.trace.nodes[8].parent == steps[-1].id  # the vote hangs below the last step
 
@@ -240,7 +240,7 @@ def test_a_depth_first_search_ends_with_its_looks(server):
     turns = Counter(node for _, node, _, p, text in record if "chain" not in text and "\nThought " in text)
     deepest = max(row.trace.level(n) for n in row.trace.nodes if n.kind == "step")
     # states at the depth limit cost a look, and no call
-    assert deepest == 7 and len(turns) < 30 and row.answer == "Ribe"
+    assert deepest == 7 and len(turns) < 30 and row.answer == "Tarn"
     assert ["no path has finished after 30 states: self-consistency gives the answer"] == [x for n in row.trace.nodes for x in n.notes]
     results, _ = go({"TOT": TreeOfThoughts(iterations=30, fallback=False)}, server, "endless")
     assert results.rows[0].answer == "" and not results.failures
@@ -299,7 +299,7 @@ def test_a_tree_that_never_ends_is_cut(server):
     turns = Counter(node for _, node, _, p, text in record if "SCORE:" not in text and "chain" not in text and "\nThought " in text)
     steps = [n for n in row.trace.nodes if n.kind == "step"]
     assert len(turns) == 1 + 6 * 2 and len(steps) == 13 * 2  # the root, then two states on each of six levels; two candidates each
-    assert row.usage.calls == 13 * 5 + 26 + 10 and row.answer == "Ribe" and row.usage.critical_path == 15
+    assert row.usage.calls == 13 * 5 + 26 + 10 and row.answer == "Tarn" and row.usage.critical_path == 15
     assert sum("self-consistency" in note for n in steps for note in n.notes) == 1
 
 

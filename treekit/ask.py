@@ -127,7 +127,7 @@ def _searched(method, profile, passages):
 
 # %% ../nbs/22_ask.ipynb #9319a455
 NOT_FOUND = "not found in these passages"
-_NOTHING = ("", "unknown", "don't know", "i don't know", "not enough information")  # how a reader without an answer says so
+_NOTHING = ("", "unknown", "알 수 없음", "don't know", "i don't know", "not enough information")  # how a reader without an answer says so
 
 def _unfounded(question, reply, profile, searched):
     "Why nothing in the real sample answers a question that was asked offline; empty: something may, or it is another source's."
