@@ -60,7 +60,7 @@ def test_seeded_faults_are_named():
     quota = {kind: round(wanted * share) for kind, share in zip(ERROR_KINDS, (0.04, 0.25, 0.21, 0.25, 0.25))}
     n = 90 if wanted <= 50 else 250
     questions = list({q.id: q for d in ("musique", "2wiki", "hotpotqa") for q in load(d, "world", n=n)}.values())
-    P = load_profile("offline")
+    P = load_profile("offline", model="extractive")
     parser = Batch(lambda: parser_for(P), [q.question for q in questions])
     cases, fate = seed_faults(METHODS, questions, StoredChat(chat_for(P), Store()),
                               BM25(load_corpus("musique", "world")), parser, quota, progress=False)

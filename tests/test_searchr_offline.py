@@ -212,7 +212,7 @@ def test_first_paths_lead_to_answers(name, floor):
     results = run(
         {"SEARCH-R*": SearchR(informative=0, similar=25)},
         {name: questions(name)[:20]},
-        load_profile("offline", retriever="bm25s"),
+        load_profile("offline", model="extractive", retriever="bm25s"),
         progress=False,
     )
     assert not results.failures

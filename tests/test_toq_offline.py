@@ -79,7 +79,7 @@ def test_a_list_is_taken_apart_item_by_item():
 @cache
 def judged(name):
     "(answerability, valid, right, level) of every response to the sample that a tree of three levels gave."
-    results = run({"ToQ (ours)": TreeOfQuestion(levels=3)}, {name: load(name, split="train", n=N)}, load_profile("offline"), progress=False)
+    results = run({"ToQ (ours)": TreeOfQuestion(levels=3)}, {name: load(name, split="train", n=N)}, load_profile("offline", model="extractive"), progress=False)
     assert not results.failures
     return [
         (
@@ -211,7 +211,7 @@ def test_hostile_questions_and_responses(question):
 
 def test_the_rules_for_error_cases_count_each_question_once():
     questions = {"komultihop": load("komultihop", n=12)}
-    rows = run({"ToQ (ours)": METHODS["ToQ (ours)"]}, questions, load_profile("offline"), progress=False).rows
+    rows = run({"ToQ (ours)": METHODS["ToQ (ours)"]}, questions, load_profile("offline", model="extractive"), progress=False).rows
     corpus = {p.id: p for p in load_corpus("komultihop")}
     ended = [cause(r, corpus) for r in rows]
     assert set(ended) <= set(CAUSES) and "long-tail" not in ended

@@ -107,6 +107,10 @@ class KnownVectors:
         if not all(t in self.vectors for t in texts): return self.other(texts, questions)
         return np.stack([self.vectors[t] for t in texts])
 
+    def asked(self, texts: tuple):
+        "The same for a group of questions."
+        return self(list(texts), questions=True)
+
 # %% ../../nbs/06_retrieval/02_dense.ipynb #474cf814
 _EMBEDDING_VERSION = 1
 
