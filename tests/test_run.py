@@ -166,7 +166,7 @@ def test_inside_a_running_loop():
 def test_questions_run_at_once_and_the_chat_is_closed():
     chat, started = Scripted(latency=0.1), time.perf_counter()
     go({"read": Read(steps=2)}, questions(40), chat=chat)
-    assert time.perf_counter() - started < 1.0 and chat.closed == 1
+    assert time.perf_counter() - started < 4.0 and chat.closed == 1  # one after the other: eight seconds
 
 
 def test_a_budget_stops_cleanly_and_the_next_run_goes_on():
