@@ -225,7 +225,7 @@ def test_a_reworded_prompt_for_one_question(tmp_path, monkeypatch):
     mine = tmp_path / "mine.toml"
     mine.write_text(f'["{SUBQUESTIONS.name}"]\ntemplate = """Mind the phrase.\n{SUBQUESTIONS.template}"""\n')
     code, said = treekit_("ask", "When was the architect of Momira Railway Station born?", "--set", f"prompts={mine}", "--json")
-    assert code == 0 and json.loads(said)["answer"] == "May 22, 1880", said
+    assert code == 0 and json.loads(said)["answer"] == "22 May 1880", said
     mine.write_text('["treerare.subquestion"]\ntemplate = "x"\n')
     code, said = treekit_("ask", "Who?", "--set", f"prompts={mine}")
     assert code == 2 and "treerare.subquestions" in said

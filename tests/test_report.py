@@ -348,8 +348,8 @@ def test_a_row_of_searchr_says_what_ran():
             "ChainRAG": ChainRAG(), "w/o QIR": ChainRAG(reranker="")}
     offline, local = navigated.setting("offline", 3, {}), navigated.setting("local", 3, {})
     assert navigated.what_ran(rows, offline) == {
-        "GPT-4o": "simulated, strong, prompted", "Llama-3.1-8B(Ours)": "tiny navigator after PPO", "w/o PPO": "tiny navigator after SFT",
-        "Search-R1": "simulated, strong, untrained", "ChainRAG": "no cross-encoder"}
+        "GPT-4o": "simulated, prompted", "Llama-3.1-8B(Ours)": "tiny navigator after PPO", "w/o PPO": "tiny navigator after SFT",
+        "Search-R1": "simulated, untrained", "ChainRAG": "no cross-encoder"}
     said = navigated.what_ran(rows, local)
     assert (said["Llama-3.1-8B(Ours)"], said["GPT-4o"]) == ("llama3.3, untrained", "llama3.3, prompted") and "ChainRAG" not in said
     assert navigated.who_navigates(replace(local, navigator="tiny")) == "tiny navigator after PPO"
@@ -357,9 +357,9 @@ def test_a_row_of_searchr_says_what_ran():
     cell = dict(method="GPT-4o", dataset="musique", metric="F1", n=3, failures=0, value=.5, low=.4, high=.6)
     table = compare(navigated.printed(published("searchr", "table5")), [cell], model="extractive", obstacle="no")
     names = list(navigated.as_run(table, navigated.what_ran(rows, offline)).method)
-    assert "GPT-4o [simulated, strong, prompted]" in names and "GPT-4o" in names and list(table.method) != names
+    assert "GPT-4o [simulated, prompted]" in names and "GPT-4o" in names and list(table.method) != names
     everywhere = set(navigated.as_run(table, navigated.what_ran(rows, offline), everywhere=True).method)
-    assert everywhere == {"GPT-4o [simulated, strong, prompted]", "Llama-3.1-8B(Ours) [tiny navigator after PPO]"}
+    assert everywhere == {"GPT-4o [simulated, prompted]", "Llama-3.1-8B(Ours) [tiny navigator after PPO]"}
 
 
 def test_what_searchr_prints_is_grouped_by_the_model_that_answers():

@@ -205,7 +205,7 @@ def test_what_is_not_of_the_world_goes_to_the_extractive_reader_and_says_so():
 
 
 def test_the_profile_names_a_level_and_knobs():
-    assert load_profile("offline").model == "simulated, strong"
+    assert load_profile("offline").model == "simulated"
     chat = chat_for(load_profile("offline", competence="small, reading=.5"))
     assert chat.competence == replace(LEVELS["small"], reading=.5) and "reading=0.5" in chat.endpoint
     assert chat_for(load_profile("offline", model="extractive")).model == "extractive"
@@ -219,7 +219,7 @@ def test_two_competences_never_share_a_stored_reply():
 
 
 def test_its_numbers_are_never_compared_with_print():
-    assert model_obstacle("simulated, strong", "GPT-4o-mini")
+    assert model_obstacle("simulated", "GPT-4o-mini")
 
 
 def test_draws_are_even():

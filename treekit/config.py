@@ -7,7 +7,7 @@ __all__ = ['UsageError', 'nearest', 'choose', 'root', 'work_dir', 'Profile', 'pr
 
 # %% ../nbs/00_config.ipynb #475a2141
 import configparser, difflib, math, os
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 # %% ../nbs/00_config.ipynb #68254c30
@@ -160,6 +160,4 @@ def load_profile(
     values = dict(parser[name])
     for key in (*values, *overrides): choose("setting", key, set(kinds) - {"name"})
     values |= {k: v for k, v in overrides.items() if v is not None}
-    found = Profile(name=name, **{k: _typed(k, v, kinds[k]) for k, v in values.items()})
-    named = found.model == "simulated"  # its rows say how competent it is
-    return replace(found, model=f"simulated, {found.competence}") if named else found
+    return Profile(name=name, **{k: _typed(k, v, kinds[k]) for k, v in values.items()})
