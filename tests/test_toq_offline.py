@@ -79,7 +79,8 @@ def test_a_list_is_taken_apart_item_by_item():
 @cache
 def judged(name):
     "(answerability, valid, right, level) of every response to the sample that a tree of three levels gave."
-    results = run({"ToQ (ours)": TreeOfQuestion(levels=3)}, {name: load(name, split="train", n=N)}, load_profile("offline", model="extractive"), progress=False)
+    results = run({"ToQ (ours)": TreeOfQuestion(levels=3)}, {name: load(name, split="train", n=N)},
+                  load_profile("offline", model="extractive"), progress=False)
     assert not results.failures
     return [
         (
