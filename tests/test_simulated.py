@@ -104,7 +104,7 @@ def measures(c):
 PERFECT = LEVELS["perfect"]
 MOVES = {  # knob -> (its other value, what it moves)
     "memory": (1.0, {"memory", "inventing"}),
-    "reading": (0.5, {"reading", "chaining", "thinking", "judging", "ambiguity"}),
+    "reading": (0.5, {"reading", "chaining", "thinking", "ambiguity"}),
     "chaining": (0.3, {"chaining", "thinking"}),
     "asking": (0.3, {"asking"}),
     "judging": (0.2, {"judging"}),
