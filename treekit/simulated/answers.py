@@ -5,6 +5,7 @@ __all__ = ['HANDLERS', 'short']
 
 # %% ../../nbs/08_simulated/08_answers.ipynb #b49d4f06
 from .library import lookup_key
+from .queries import anchors
 from treekit.simulated.call import (
     SAYS_NOTHING,
     NOT_KNOWN,
@@ -104,12 +105,10 @@ def _filter_text(call: Call) -> str:
     query, passage = call.grammar.question(call.get("query")), call.get("passage")
     if query is None: raise NotOfTheWorld
     mind = call.mind([passage], about=call.get("query"), recalls=False)
-    useful = bool(mind.follow(query).used) or any(lookup_key(n.text) in passage.casefold() for n in _names(query))
+    useful = bool(mind.follow(query).used) or any(lookup_key(n.text) in passage.casefold() for n in anchors(query))
     return passage if call.judged(useful, call.get("query"), passage) else SAYS_NOTHING[call.lang]
 
-def _names(query):
-    from treekit.simulated.queries import anchors
-    return anchors(query)
+
 
 # %% ../../nbs/08_simulated/08_answers.ipynb #fdfbf5ae
 def _next_sentence(call: Call) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from .belief import Belief, nameless
 from .grammar import SHARED
 from .library import Ref, Triple, key_of, lookup_key
-from .queries import Check, Compare, Several, Of, Query, Slot, Such, Thing, Those, Why
+from .queries import Check, Compare, Several, Of, Query, Slot, Such, Thing, Those, Why, anchors
 from .wording import Words
 from ..world.facts import FORWARD, INVERSE
 
@@ -142,7 +142,7 @@ class _Conditions(Mind):
                 for v, fact, note in got:
                     if isinstance(v, Ref) and self._fits(query, v): meets.setdefault(v, (fact, note))
             if not meets:
-                one = Such(query.kind, (replace(c, other=self._resolved(c.other, other)),), query.year, query.occupation)
+                one = replace(query, conditions=(resolved[-1],))
                 return Followed(missing=one, used=used + other.used)
             kept = meets if kept is None else {v: f for v, f in kept.items() if v in meets} or kept
             used, hops = used + other.used, max(hops, other.hops + (not all(n for _, n in meets.values())))
@@ -271,8 +271,8 @@ class Answerer(_Answers):
             if isinstance(query, Check): options = [w.fill(w.parts["yesno"][k][0], None) for k in ("yes", "no")]
             else: options = [self._text("name", v) for x in (query.x, query.y) for v in self.follow(x, False).values[:1]]
         elif isinstance(query, Of) and query.relation not in SHARED:
-            near = [(k, v) for (s, r), got in self.belief.of.items() if r == query.relation for v, *_ in got for k in (s,)]
-            options = [self._text(query.relation, v) for _, v in near] + self._elsewhere(query.relation)
+            near = [v for (_, r), got in self.belief.of.items() if r == query.relation for v, *_ in got]
+            options = [self._text(query.relation, v) for v in near] + self._elsewhere(query.relation)
         else:
             kinds = self.grammar.kinds_of(query) or set()
             named = {e for e, _ in self.belief.of} | {v for got in self.belief.of.values() for v, *_ in got if isinstance(v, Ref)}
@@ -293,7 +293,7 @@ class Answerer(_Answers):
 
     def readings(self, query: Query) -> list[tuple[int, list]]:
         "The readings of an ambiguous name that are noticed: (entity, (triple, sentence) of each)."
-        things = [q for q in _things(query) if len(q.ids) > 1]
+        things = [q for q in anchors(query) if len(q.ids) > 1]
         if not things or not isinstance(query, Of) or query.x != things[0]: return []
         known = []
         for e in things[0].ids:
@@ -302,8 +302,3 @@ class Answerer(_Answers):
         return [
             k for n, k in enumerate(known) if not n or self.luck.happens(self.luck.competence.ambiguity, "reading", self.belief.about, k[0])
         ]
-
-# %% ../../nbs/08_simulated/06_mind.ipynb #5af2b8cc
-def _things(query):
-    from treekit.simulated.queries import anchors
-    return anchors(query)

@@ -5,7 +5,7 @@ __all__ = ['Query', 'Thing', 'Slot', 'Several', 'Either', 'Of', 'Those', 'Condit
            'Why', 'parts_of', 'hops', 'walk', 'anchors', 'replaced']
 
 # %% ../../nbs/08_simulated/00_queries.ipynb #f79674c1
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Union
 
 # %% ../../nbs/08_simulated/00_queries.ipynb #cfebff21
@@ -140,7 +140,6 @@ def replaced(
     new: Query,
 ) -> Query:
     "The query with one part of it exchanged, wherever it stands."
-    from dataclasses import replace
     if query == old: return new
     if isinstance(query, (Of, Those, Extreme, Why)): return replace(query, x=replaced(query.x, old, new))
     if isinstance(query, (Compare, Check)): return replace(query, x=replaced(query.x, old, new), y=replaced(query.y, old, new))

@@ -4,6 +4,8 @@
 __all__ = ['Words', 'steps_of']
 
 # %% ../../nbs/08_simulated/04_wording.ipynb #edc01596
+from dataclasses import replace
+
 from .competence import Luck
 from .grammar import SHARED, Templates
 from .library import Ref, Triple
@@ -143,7 +145,6 @@ def steps_of(
 
 def _with_inner(query, parts):
     "The query with its inner queries exchanged."
-    from dataclasses import replace
     if isinstance(query, (Of, Those, Extreme, Why)): return replace(query, x=parts[0])
     if isinstance(query, (Compare, Check)): return replace(query, x=parts[0], y=parts[1])
     if isinstance(query, Such): return replace(query, conditions=tuple(replace(c, other=x) for c, x in zip(query.conditions, parts)))
