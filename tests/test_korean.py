@@ -1,5 +1,7 @@
 "Korean throughout: particles, morphemes, retrieval, the world, answers, the offline reader, figures."
+import asyncio
 import hashlib
+import re
 import subprocess
 import sys
 import unicodedata
@@ -121,14 +123,14 @@ def test_english_is_the_same_bytes():
         for name in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa")
     }
     assert said == {
-        "hotpotqa": "e8392bb272447f0a",
-        "musique": "be48e2a866171133",
-        "2wiki": "6323057c374b72a0",
-        "ambigdocs": "3cb2d3629646a470",
-        "asqa": "3cb2d3629646a470",
-        "qampari": "8fc4c9ddcc679878",
+        "hotpotqa": "d0dfe359ed854ec7",
+        "musique": "c77dcf1dea7f2bec",
+        "2wiki": "8d70b92c7d463f10",
+        "ambigdocs": "e0c9b5e1a45020ad",
+        "asqa": "1205227679edf926",
+        "qampari": "ce8cc476f4bd9df7",
         "eli5": "4add404310163d7a",
-        "strategyqa": "ff10e00d8e61da35",
+        "strategyqa": "4ca7e359e5d9e906",
     }
 
 
@@ -226,18 +228,19 @@ def test_multi_hop_questions_from_gold_passages(world, kind, least):
 
 def test_multi_hop_steps_are_answered_one_by_one(world):
     "Each step of a gold decomposition, its slots filled with what was found before."
-    import re
-    from treekit.scoring.short import em
-    from treekit.offline.chat import HANDLERS
-    right = total = 0
-    for q in world.questions("bridge", 40):
+    from treekit.core.llm import Prompt
+    from treekit.core.replies import FINAL
+    from treekit.simulated.chat import SimulatedChat
+    chat, prompt, right, questions = SimulatedChat("perfect"), Prompt("test.answer", "answer", "$documents\n$question", FINAL), 0, []
+    for kind in ("bridge", "compositional"): questions += world.questions(kind, 20)
+    for q in questions:
         found = []
         for step in q.decomposition:
             asked = settle(re.sub(r"#(\d+)", lambda m: found[int(m[1]) - 1], step.question))
-            found.append(HANDLERS["answer"](question=asked, documents=q.paragraphs)["answer"])
-        total += 1
-        right += em(found[-1], q.answers)
-    assert right / total >= .7
+            [reply] = asyncio.run(chat.complete(prompt(question=asked, documents=q.paragraphs)))
+            found.append(prompt.read(reply.text).value["answer"])
+        right += found[-1] in q.answers
+    assert right >= .85 * len(questions)  # a bare name in the middle may be that of two
 
 
 def test_who_asks_in_english_is_answered_in_english():

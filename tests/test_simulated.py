@@ -24,7 +24,8 @@ from treekit.world.generate import KINDS, World
 ANSWER = Prompt("test.answer", "answer", "$documents\n$question", FINAL)
 THINK = Prompt("test.think", "answer", "Think step by step.\n$documents\n$question", FINAL)
 LONG = Prompt("test.long", "read_long", "$documents\n$question", TEXT)
-ONE_ANSWER = ("bridge", "comparison", "intersection", "hybrid", "compositional", "inference", "bridge_comparison", "yes_no", "single")
+ONE_ANSWER = ("bridge", "comparison", "intersection", "hybrid", "compositional", "inference", "bridge_comparison", "yes_no", "single",
+              "deep", "deep_hybrid")
 
 
 def said(chat, prompt, **inputs):
@@ -61,7 +62,8 @@ def test_perfect_reads_everything_and_knows_nothing(kind, lang):
 
 def test_perfect_names_all_readings_all_reasons_and_all_items():
     chat = SimulatedChat("perfect")
-    for kind, wanted in (("ambiguous", lambda q: q.answers), ("explanation", lambda q: q.claims), ("list", lambda q: q.answers)):
+    for kind, wanted in (("ambiguous", lambda q: q.answers), ("underspecified", lambda q: q.answers),
+                         ("explanation", lambda q: q.claims), ("list", lambda q: q.answers)):
         for q in World().questions(kind, 15):
             text = said(chat, ANSWER if kind == "list" else LONG, question=q.question, documents=q.paragraphs)
             text = text["answer"] if kind == "list" else text

@@ -9,6 +9,7 @@ from treekit.experiments.provide import WORLD, exemplars, load, load_corpus
 from treekit.world.facts import CULTURES, make_block
 from treekit.world.wording import wording, write
 from treekit.world.generate import KINDS, STYLES, World
+from treekit.world.questions import NEVER_TRAINED
 
 N = 100  # questions of each kind that the default world must have
 
@@ -196,7 +197,8 @@ def test_steps_are_answered_by_their_passages(asked, passages):
 def test_answers_are_the_only_ones(asked, facts):
     "The question's query, asked of all facts of the world and not only of its own block."
     entity = {}
-    for kind in set(KINDS) - {"comparison", "bridge_comparison", "yes_no", "ambiguous", "explanation", "hybrid"}:
+    for kind in set(KINDS) - {"comparison", "bridge_comparison", "yes_no", "ambiguous", "underspecified", "explanation", "hybrid",
+                            "deep_hybrid"}:
         for q in asked[kind]:
             query = q.meta["query"]
             found = facts.solve(query["find"], query["where"])
@@ -251,8 +253,9 @@ def test_comparisons_are_right(asked, facts):
             first = next(iter(s for s, r, o in query["where"] if r == "name"))
             name = wording().spell(next(o for s, r, o in query["where"] if s == first and r == "name"))
             assert (q.answers[0] == name) == ((a < b) == (way == "low")), q.question
-    for q in asked["hybrid"]:
-        assert q.hops == len(q.decomposition) - 1 and q.answers[0] in q.decomposition[0].answer
+    for q in asked["hybrid"] + asked["deep_hybrid"]:
+        assert q.hops == len(q.decomposition) - 1
+        assert sum(q.answers[0] in s.answer for s in q.decomposition) >= 2 and q.answers[0] == q.decomposition[-1].answer  # in a list, too
     said = Counter(q.answers for q in asked["yes_no"])
     assert set(said) == {("yes",), ("no",)} and min(said.values()) >= N // 3
 
@@ -268,6 +271,41 @@ def test_ambiguous_questions_have_their_readings(asked, passages):
         )
         assert {p.wikipage for p in q.qa_pairs} == {passages[i].title for i in q.supporting}
         assert all(p.answers[0] in q.long_answers[0] and p.question != q.question for p in q.qa_pairs)
+
+
+def test_underspecified_questions_have_their_readings(asked):
+    for q in asked["underspecified"]:
+        assert 2 <= len(q.qa_pairs) == len(q.answer_groups) == len({p.answers[0] for p in q.qa_pairs})
+        assert len({p.wikipage for p in q.qa_pairs}) == 1 and not q.decomposition  # facts of one thing
+        assert all(p.answers[0] in q.long_answers[0] and p.question != q.question for p in q.qa_pairs)
+
+
+def test_deep_questions_have_five_and_six_hops(asked):
+    assert {q.hops for q in asked["deep"]} == {5, 6} and all(len(q.decomposition) == q.hops for q in asked["deep"])
+    assert {s.question.count("#") for q in asked["deep"] for s in q.decomposition[1:]} == {1}
+    for q in asked["deep_hybrid"]:  # whose list it is has to be found out first
+        assert q.type == "hybrid" and any(re.search(r"#1\b", s.question) for s in q.decomposition[1:])
+        assert re.match(r"Which of #[23]\b|Who of #[23]\b", q.decomposition[-1].question)
+
+
+def test_nothing_held_out_is_on_the_training_side(world):
+    "Wordings and kinds that nothing is trained on: a share of the dev side, none of the train side."
+    asks = [texts for forms in world.w.ask.values() for part, texts in forms.items() if part.startswith("ask")]
+    templates = [t for texts in asks for t in texts if t.held_out]
+    patterns = [re.compile(".+".join(map(re.escape, t.text.split("{x}")))) for t in templates]
+    for style in ("hotpotqa", "musique", "2wiki", "general"):
+        dev, train = (world.dataset(style, 80, split) for split in ("dev", "train"))
+        share = [sum(any(p.fullmatch(q.question) for p in patterns) for q in side) / len(side) for side in (dev, train)]
+        assert share[0] > .08 and share[1] == 0, (style, share)
+    for style in STYLES:
+        assert not {q.id.split("-")[1] for q in world.dataset(style, 40, "train")} & set(NEVER_TRAINED)
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_data_sets_of_one_table_share_no_question(lang):
+    world = World(lang=lang)
+    sets = [{q.id for q in world.dataset(name, 200)} for name in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa")]
+    assert min(map(len, sets)) > 150 and len(set().union(*sets)) == sum(map(len, sets))
 
 
 def test_explanations_have_three_claims(asked, passages):

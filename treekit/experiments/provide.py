@@ -27,7 +27,8 @@ from ..corpora.real import Real
 from ..corpora.wiki import CorpusWiki, Wikipedia
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #fb25c664
-WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa",  # the datasets whose style the world speaks
+# the datasets whose style the world speaks
+WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa", "deep",  # in whose style the world asks
          "multihop", "general", "komultihop", "kogeneral")  # Tree-of-Question's two sets, in English and in Korean
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #312ab183

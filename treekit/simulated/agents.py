@@ -11,7 +11,7 @@ from ..core.types import Passage
 from .belief import nameless
 from .competence import uniform
 from .library import lookup_key
-from .queries import Of, Such, Those, anchors
+from .queries import Of, Such, Those, anchors, open_readings
 from .call import NOT_KNOWN, Call, asked, in_words, missing, statements, sayable
 from .verdicts import progress
 from ..world.facts import FORWARD, INVERSE
@@ -90,7 +90,7 @@ def _decided(call: Call, long: bool, searches: bool) -> dict:
     mind = call.mind(walk.documents, recalls=False)
     last = int(call.get("number") or 1) >= int(call.get("limit") or 1)
     lacking = [] if last else missing(mind, call.query)
-    if long and not lacking and not last: lacking = _more_readings(call, walk)
+    if long and not lacking and not last: lacking = _more_readings(call, mind, walk)
     known = " ".join(statements(call, mind.follow(call.query).used)[-2:])
     for right in lacking:
         move = _search(call, right, walk) if searches else _move(call, right, walk)
@@ -120,8 +120,10 @@ def _move(call, right, walk):
     if not tries and call.happens(call.competence.asking, "move", call.question, nameless(right), walk.open): return moves[0]
     return call.luck.varied(moves, "other move", call.question, call.get("number"))
 
-def _more_readings(call, walk):
-    "Bearers of an ambiguous name whose pages were not opened."
+def _more_readings(call, mind, walk):
+    "What else the question can mean: facts that are not known yet, or bearers of its name whose pages were not opened."
+    def noticed(reading): return call.happens(call.competence.ambiguity, "open reading", call.question, reading)
+    if wanted := open_readings(call.query): return [r for r in wanted if mind.follow(r).missing and noticed(r.relation)]
     things = [t for t in anchors(call.query) if len(t.ids) > 1]
     left = [
         e
@@ -129,7 +131,7 @@ def _more_readings(call, walk):
         for e in t.ids
         if ("Search", lookup_key(call.words.name(e))) not in walk.tried and call.words.name(e) not in walk.seen
     ]
-    kept = [e for e in left if call.happens(call.competence.ambiguity, "open reading", call.question, e)]
+    kept = [e for e in left if noticed(e)]
     return [Of(call.query.relation, call.words.thing(e)) for e in kept] if isinstance(call.query, Of) else []
 
 def _act(call: Call) -> dict:

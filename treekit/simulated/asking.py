@@ -8,7 +8,7 @@ import re
 
 from .belief import nameless
 from .library import lookup_key
-from .queries import Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, replaced, walk
+from .queries import Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, open_readings, replaced, walk
 from .call import NOT_KNOWN, NotOfTheWorld, Call, asked, in_words, missing, next_question, with_names, statements
 from .wording import steps_of
 
@@ -41,13 +41,14 @@ def _subquestions(call: Call) -> list[str]:
 def _subquestions_ambiguous(call: Call) -> list[str]:
     "The question for each reading that is noticed."
     query = call.query
+    def noticed(reading): return call.happens(call.competence.ambiguity, "ask reading", call.question, reading)
+    if wanted := open_readings(query):
+        return list(dict.fromkeys([*(call.words.question(r) for r in wanted if noticed(r.relation)), call.question]))
     things = [t for t in anchors(query) if len(t.ids) > 1]
     if not things: return _subquestions(call)
     mind = call.mind(call.texts("context"), recalls=False)
     seen = {s for s, _ in mind.belief.of}
-    read = [
-        e for n, e in enumerate(things[0].ids) if e in seen and call.happens(call.competence.ambiguity, "ask reading", call.question, e)
-    ]
+    read = [e for e in things[0].ids if e in seen and noticed(e)]
     each = [call.words.question(replaced(query, things[0], call.words.thing(e))) for e in read]
     return list(dict.fromkeys([*each[:4], call.question]))
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from .competence import Luck, reads, remembers, uniform
-from .grammar import SHARED, Templates
+from .grammar import Templates
 from .library import Ref, Triple, _END, key_of, lookup_key, stated
 from .queries import Of, Query, Slot, Thing, replaced, walk
+from ..world.questions import SHARED
 
 # %% ../../nbs/08_simulated/05_belief.ipynb #60993614
 def nameless(

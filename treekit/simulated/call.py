@@ -11,11 +11,12 @@ from functools import cached_property
 
 from .belief import Belief, nameless
 from .competence import Luck, chains
-from .grammar import SHARED, Templates
+from .grammar import Templates
 from .library import Ref, key_of, lookup_key
 from .mind import Answerer, Uttered
 from .queries import Check, Compare, Either, Extreme, Several, Of, Query, Slot, Thing, Why, parts_of, anchors, walk
 from .wording import Words, _with_inner
+from ..world.questions import SHARED
 
 # %% ../../nbs/08_simulated/07_call.ipynb #0d9b7896
 class NotOfTheWorld(Exception):

@@ -7,11 +7,11 @@ __all__ = ['Followed', 'Mind', 'Combiner', 'Uttered', 'Answerer']
 from dataclasses import dataclass, field, replace
 
 from .belief import Belief, nameless
-from .grammar import SHARED
 from .library import Ref, Triple, key_of, lookup_key
-from .queries import Check, Compare, Several, Of, Query, Slot, Such, Thing, Those, Why, anchors
+from .queries import Check, Compare, Several, Of, Query, Slot, Such, Thing, Those, Why, anchors, open_readings
 from .wording import Words
 from ..world.facts import FORWARD, INVERSE
+from ..world.questions import SHARED
 
 # %% ../../nbs/08_simulated/06_mind.ipynb #419b1e89
 @dataclass
@@ -292,13 +292,18 @@ class Answerer(_Answers):
         return [self._text(relation, key_of(v)) for v in some[:8]]
 
     def readings(self, query: Query) -> list[tuple[int, list]]:
-        "The readings of an ambiguous name that are noticed: (entity, (triple, sentence) of each)."
+        "The readings of an ambiguous question that are noticed: (entity or relation, (triple, sentence) of each)."
+        if wanted := open_readings(query):
+            found = [(r.relation, got.used) for r in wanted if not (got := self.follow(r)).missing]
+            return [k for n, k in enumerate(found) if not n or self._notices(k[0])]
         things = [q for q in anchors(query) if len(q.ids) > 1]
         if not things or not isinstance(query, Of) or query.x != things[0]: return []
         known = []
         for e in things[0].ids:
             r = self.relation(query, e)
             if got := (self.belief.get(e, r) if r else []): known.append((e, [(Triple(e, r, v), s) for v, _, s, _ in got]))
-        return [
-            k for n, k in enumerate(known) if not n or self.luck.happens(self.luck.competence.ambiguity, "reading", self.belief.about, k[0])
-        ]
+        return [k for n, k in enumerate(known) if not n or self._notices(k[0])]
+
+    def _notices(self, reading):
+        "Whether a further reading comes to mind."
+        return self.luck.happens(self.luck.competence.ambiguity, "reading", self.belief.about, reading)

@@ -2,7 +2,7 @@
 
 # %% auto #0
 __all__ = ['Query', 'Thing', 'Slot', 'Several', 'Either', 'Of', 'Those', 'Condition', 'Such', 'Compare', 'Check', 'Extreme',
-           'Why', 'parts_of', 'hops', 'walk', 'anchors', 'replaced']
+           'Why', 'parts_of', 'hops', 'walk', 'open_readings', 'anchors', 'replaced']
 
 # %% ../../nbs/08_simulated/00_queries.ipynb #f79674c1
 from dataclasses import dataclass, replace
@@ -127,6 +127,13 @@ def walk(
 ) -> list[Query]:
     "The query and all that stand inside it, each after what it is made of."
     return [q for part in parts_of(query) for q in walk(part)] + [query]
+
+def open_readings(
+    query: Query,
+) -> tuple[Of, ...]:  # none: no such question
+    "What a question can mean that leaves open which fact of one thing is wanted."
+    if not isinstance(query, Either) or not all(isinstance(r, Of) for r in query.readings): return ()
+    return query.readings if len({r.x for r in query.readings}) == 1 else ()
 
 def anchors(
     query: Query,

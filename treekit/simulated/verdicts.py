@@ -8,7 +8,7 @@ import re
 
 from .competence import uniform
 from .library import lookup_key, stated
-from .queries import Of, Slot, Thing, hops, anchors, walk
+from .queries import Of, Slot, Thing, hops, anchors, walk, open_readings
 from .call import NotOfTheWorld, Call
 
 # %% ../../nbs/08_simulated/10_verdicts.ipynb #04c80f31
@@ -74,6 +74,7 @@ def needed(call: Call) -> set:
     facts = {tuple(t) for t, _ in found.used}
     if isinstance(query, Of) and isinstance(query.x, Thing):
         facts |= {(e, r, v) for e in query.x.ids for r in (call.truth.relation(query, e),) if r for v, *_ in call.truth.belief.get(e, r)}
+    facts |= {tuple(t) for r in open_readings(query) for t, _ in call.truth.follow(r).used}
     if found.relation == "why": facts |= {(e, f"why.{k}") for e, k in found.values} | {(e, "event") for e, _ in found.values}
     return facts
 

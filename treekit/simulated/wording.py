@@ -7,9 +7,10 @@ __all__ = ['Words', 'steps_of']
 from dataclasses import replace
 
 from .competence import Luck
-from .grammar import SHARED, Templates
+from .grammar import Templates
 from .library import Ref, Triple
 from .queries import Check, Compare, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Those, Why, parts_of
+from ..world.questions import SHARED
 
 # %% ../../nbs/08_simulated/04_wording.ipynb #69d55544
 class _Naming:

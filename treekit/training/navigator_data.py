@@ -143,10 +143,10 @@ def _forms():
     for forms in w.ask.values():
         for key, templates in forms.items():
             form, _, kind = key.partition("_")
-            texts = tuple(t.text for t in templates)
+            texts = tuple(t.text for t in templates if not t.held_out)
             if form == "said": clauses += [(pattern(t, "{y}"), texts) for t in texts]
             if form != "ask": continue
-            phrases = [t.text for t in forms.get(f"np_{kind}") or forms.get("np") or () if t.text.count("{x}") == 1]
+            phrases = [t.text for t in forms.get(f"np_{kind}") or forms.get("np") or () if t.text.count("{x}") == 1 and not t.held_out]
             nested = [decomposition_steps(f"When was {p.replace('{x}', 'Zq')} founded?") for p in phrases]
             turned = [steps[-2].replace("Zq", "{x}") for steps in nested if len(steps) > 1]
             every = (*texts, *turned, *(f"{wh} {p}?" for p in phrases for wh in ("What is", "Who is", "What was", "Who was", "Which is")))

@@ -95,7 +95,16 @@ def _single(pages, rng):
         found = _compositional_chain(d, 1)
         yield found and dict(found, draft=d, hops=1)
 
+# %% ../../nbs/04_world/03_chains.ipynb #a2e8fc77
 _SHAPES = ("2hop",) * 4 + ("3hop1", "3hop1", "3hop2", "3hop2", "4hop1", "4hop1", "4hop2", "4hop3")
+
+# %% ../../nbs/04_world/03_chains.ipynb #ea261ae0
+def _deep(pages, rng):
+    "Chains of five and six hops, longer than any of the papers' data sets has."
+    while True:
+        d, hops = Draft(pages, rng), one(rng, (5, 6))
+        found = _compositional_chain(d, hops)
+        yield found and dict(found, draft=d, type=f"{hops}hop", hops=hops)
 
 def _compositional(pages, rng):
     "MuSiQue's shapes: chains of two to four hops, and branches."

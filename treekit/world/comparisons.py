@@ -6,6 +6,7 @@
 __all__ = []
 
 # %% ../../nbs/04_world/04_comparisons.ipynb #67cf649f
+from .chains import _towards
 from .drafts import Draft, one
 from .facts import FORWARD, Entity
 
@@ -110,10 +111,12 @@ def _list_of(d, e, inverse, v):
     return items, o
 
 # %% ../../nbs/04_world/04_comparisons.ipynb #dabd3b1d
-def _hybrid_draft(d, e, inverse, r, way):
-    "A try: of the `inverse` of `e`, the one with the lowest or highest `r`."
+def _hybrid_draft(d, e, inverse, r, way, hops=0):
+    "A try: of the `inverse` of `e`, which is named from `hops` relations away, the one with the lowest or highest `r`."
     w, most = d.pages.w, d.pages.w.parts["superlative"]
-    text, v = d.anchor(e)
+    found = _towards(d, e, hops) if hops else (*d.anchor(e), "")
+    if not found: return None
+    text, v, step = found
     items, o = _list_of(d, e, inverse, v)
     if not items: return None
     values = [x[r] for x in items]
@@ -121,22 +124,37 @@ def _hybrid_draft(d, e, inverse, r, way):
     if values.count(best) > 1 or len(items) > 8: return None
     answer, phrase = items[values.index(best)], d.pick(w.inverse[inverse][-1:], x=text)
     superlative, person = w.fill(most[way][r][0], None), answer.kind == "person"
-    d.steps.append((d.pick(most["list"], list=phrase), w.join([w.name(x) for x in items]), 0))
+    listed = d.pick(w.inverse[inverse][-1:], x=step) if step else phrase
+    d.steps.append((d.pick(most["list"], list=listed), w.join([w.name(x) for x in items]), len(d.steps)))
+    number = len(d.steps)
     for x in items:
         d.support.append((x, r))
         d.steps.append((d.ask(x, r, w.name(x)), w.answer(r, x[r]), len(d.support) - 1))
     d.where.append((o, r, "?value"))
     q = d.pick(most["who" if person else "which"], list=phrase, most=superlative)
     last = d.pick(most["final_who" if person and "final_who" in most else "final"], most=superlative)
-    d.steps.append((last, w.name(answer), -1))
-    return dict(draft=d, question=q, find=o, answer=("name", answer), hops=1 + len(items), compare=way, key=(inverse, r, way))
+    d.steps.append((last.replace("#1", f"#{number}"), w.name(answer), -1))
+    return dict(draft=d, question=q, find=o, answer=("name", answer), type="hybrid", hops=1 + hops + len(items), compare=way,
+                key=(inverse, r, way))
 
-def _hybrid(pages, rng):
-    "The first, longest, largest … of a list."
+# %% ../../nbs/04_world/04_comparisons.ipynb #91cbc257
+def _hybrid_options(pages):
+    "What lists there are, and what can be compared in each: (owner, list, relation, way)."
     most = pages.w.parts["superlative"]
     def known(e, i, r): return all(r in x.facts and (x.id, r) in pages.where for x in e.values(i))
     lists = [(e, i) for e in pages.entities for i in e.facts if i in _MEMBERS and len(e.values(i)) >= 2]
-    options = [(e, i, r, way) for e, i in lists for way in ("low", "high") for r in most[way] if known(e, i, r)]
+    return [(e, i, r, way) for e, i in lists for way in ("low", "high") for r in most[way] if known(e, i, r)]
+
+def _hybrid(pages, rng):
+    "The first, longest, largest … of a list."
+    options = _hybrid_options(pages)
+    rng.shuffle(options)
+    for option in options: yield _hybrid_draft(Draft(pages, rng), *option)
+
+# %% ../../nbs/04_world/04_comparisons.ipynb #5e371794
+def _deep_hybrid(pages, rng):
+    "The same where one has to find out first, over one or two relations, whose list it is."
+    options = [(*option, hops) for option in _hybrid_options(pages) for hops in (1, 2)]
     rng.shuffle(options)
     for option in options: yield _hybrid_draft(Draft(pages, rng), *option)
 

@@ -7,6 +7,7 @@ __all__ = ['FactIndex', 'Pages', 'one', 'Draft']
 
 # %% ../../nbs/04_world/02_drafts.ipynb #eb19e976
 import re
+from copy import copy
 from dataclasses import dataclass, field
 from random import Random
 from .facts import Entity, block_facts, make_block
@@ -51,6 +52,7 @@ class FactIndex:
 # %% ../../nbs/04_world/02_drafts.ipynb #e0570654
 class Pages:
     "The articles of a block, and where each fact is stated."
+    held_out = False  # whether questions may use the wordings that nothing is trained on
     def __init__(self, seed: int, block: int, lang: str = "en"):
         self.seed, self.block, self.w, self.entities = seed, block, wording(lang), make_block(seed, block)
         self.index, self.where, self.paragraphs, self.of = FactIndex(block_facts(self.entities)), {}, [], {}
@@ -61,6 +63,12 @@ class Pages:
                 for n, states in enumerate(p.states):
                     for relation in states: self.where.setdefault((e.id, relation), (p, n))
         self.tokens = [self.bag(p.passage.contents) for p in self.paragraphs]
+
+    def worded(self, held_out: bool) -> "Pages":
+        "The same pages, asked about with the held-out wordings, too, or without."
+        pages = copy(self)
+        pages.held_out = held_out
+        return pages
 
     def bag(self, text) -> frozenset:
         "A text's words; in Hangul their pairs of syllables too, since particles stick to words."
@@ -87,7 +95,8 @@ class _Phrases:
         "One of the alternatives, filled in. *X's* is left out where X is a long phrase or ends in s."
         x = slots.get("x", "")
         unwieldy = " of " in x or x.startswith("the ") or x.endswith("s")
-        fit = [t for t in templates if not ("{x}'s" in t.text and unwieldy)] or templates
+        known = [t for t in templates if self.pages.held_out or not t.held_out]
+        fit = [t for t in known if not ("{x}'s" in t.text and unwieldy)] or known
         return self.pages.w.fill(fit[int(self.rng.random() * len(fit))], None, extra=slots)
 
     def _forms(self, e, relation, form):

@@ -7,6 +7,7 @@ __all__ = ['KINDS', 'STYLES', 'SIZES', 'World']
 
 # %% ../../nbs/04_world/06_generate.ipynb #cf597a99
 import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -15,26 +16,28 @@ from ..config import UsageError, choose
 from ..core.types import Passage, Question
 from .facts import BLOCK, Fact, block_facts, make_block
 from .drafts import Pages
-from .questions import block_questions
+from .questions import NEVER_TRAINED, block_questions
 from ..corpora.articles import Article
 from .wording import wording, write
 
 # %% ../../nbs/04_world/06_generate.ipynb #9ffff67f
 KINDS = tuple(_questions.KINDS)  # of questions
 
-_FOUR = (("bridge", None, 1), ("intersection", None, 1), ("comparison", None, 1), ("hybrid", None, 1))
+_FOUR = (("bridge", None, 2), ("intersection", None, 2), ("comparison", None, 2), ("hybrid", None, 1), ("deep_hybrid", None, 1))
 _MIXED = (("single", None, 6), ("bridge", None, 1), ("comparison", None, 1), ("list", None, 1), ("explanation", None, 1))
 
 STYLES = {  # dataset -> the mix of kinds: (kind, hops or None, share)
     "hotpotqa": (("bridge", None, 4), ("comparison", None, 1)),
     "musique": (("compositional", 2, 5), ("compositional", 3, 3), ("compositional", 4, 2)),
     "2wiki": (("compositional", 2, 4), ("comparison", None, 2), ("bridge_comparison", None, 2), ("inference", None, 2)),
-    "ambigdocs": (("ambiguous", None, 1),), "asqa": (("ambiguous", None, 1),),
+    "ambigdocs": (("ambiguous", None, 1),), "asqa": (("underspecified", None, 1),), "deep": (("deep", None, 1),),
     "qampari": (("list", None, 1),), "eli5": (("explanation", None, 1),), "strategyqa": (("yes_no", None, 1),),
     "multihop": _FOUR, "komultihop": _FOUR, "general": _MIXED, "kogeneral": _MIXED,
 }
 SIZES = {"multihop": 200, "komultihop": 200, "general": 1000, "kogeneral": 1000}  # as the paper has; other datasets: all that there are
 _TYPES = {"bridge": "bridging"}  # what the paper calls it
+# kinds that data sets of one table have: who gets some
+_DEALT = {"comparison": ("hotpotqa", "2wiki"), "compositional": ("musique", "2wiki")}  # kinds that two sets of a table have
 
 # %% ../../nbs/04_world/06_generate.ipynb #86bce97f
 def _in_turn(lists, shares):
@@ -95,7 +98,7 @@ class World:
         hops: int | None = None,  # only those with so many
     ) -> list[Question]:  # a longer list begins with the shorter
         "Questions of one kind, taken from all parts of the world in turn."
-        return _questions_of(self, kind, n, split, hops)
+        return list(itertools.islice(_stream(self, kind, split, hops), n))
 
     def dataset(
         self,
@@ -107,20 +110,40 @@ class World:
         return _dataset(self, name, n, split)
 
 # %% ../../nbs/04_world/06_generate.ipynb #1661d3fa
-def _questions_of(world, kind, n, split, hops):
-    "Questions of one kind."
+def _stream(world, kind, split, hops):
+    "Questions of one kind, made as they are taken."
     choose("kind of question", kind, KINDS)
     choose("split", split, ("dev", "train"))
     def of_block(block):
         questions = block_questions(_pages(world.seed, block, world.lang), kind, split == "train")
         return (q for q in questions if hops in (None, q.hops))
-    return list(itertools.islice(_round_robin([of_block(b) for b in range(world.size // BLOCK)]), n))
+    return _round_robin([of_block(b) for b in range(world.size // BLOCK)])
 
+# %% ../../nbs/04_world/06_generate.ipynb #1b00984a
+def _mix(name, split):
+    "The kinds of a data set as (kind, hops, share); on the training side without those that nothing is trained on."
+    if split == "dev" or not any(kind in NEVER_TRAINED for kind, *_ in STYLES[name]): return STYLES[name]
+    shares = {}
+    for kind, hops, share in STYLES[name]:
+        known = NEVER_TRAINED.get(kind, kind), hops
+        shares[known] = shares.get(known, 0) + share
+    whole = math.gcd(*shares.values())
+    return tuple((kind, hops, share // whole) for (kind, hops), share in shares.items())
+
+# %% ../../nbs/04_world/06_generate.ipynb #16166b40
+def _own(world, name, kind, split, hops):
+    "A data set's questions of a kind: what two data sets of one table would share is dealt out on the dev side."
+    owners, found = _DEALT.get(kind, ()), _stream(world, kind, split, hops)
+    if split == "train" or name not in owners: return found
+    def turn(q): return int(q.id.rpartition("-")[2], 16) // 4 % len(owners)
+    return (q for q in found if turn(q) == owners.index(name))
+
+# %% ../../nbs/04_world/06_generate.ipynb #4d1e8284
 def _dataset(world, name, n, split):
     "Questions of a mix of kinds."
     choose("dataset of the world", name, STYLES)
-    mix, n = STYLES[name], SIZES.get(name) if n is None else n
-    lists = [world.questions(kind, n, split, hops) for kind, hops, _ in mix]
+    mix, n = _mix(name, split), SIZES.get(name) if n is None else n
+    lists = [_own(world, name, kind, split, hops) for kind, hops, _ in mix]
     found = []
     for i, q in itertools.islice(_in_turn(lists, [share for *_, share in mix]), n):
         if name == "2wiki": type = mix[i][0]

@@ -23,9 +23,9 @@ _YEARS = {"established", "year", "formed", "opened", "married", "independence", 
 
 class _Template:
     "Alternating text and slots `(article, decoy, name, part)`, and the relations that it states."
-    __slots__ = ("text", "pieces", "states")
-    def __init__(self, text):
-        self.text, self.pieces, at = text, [], 0
+    __slots__ = ("text", "pieces", "states", "held_out")
+    def __init__(self, text, held_out=False):
+        self.text, self.held_out, self.pieces, at = text, held_out, [], 0
         for m in _SLOT.finditer(text):
             self.pieces += [text[at:m.start()], m.groups()]
             at = m.end()
@@ -34,11 +34,17 @@ class _Template:
         self.states = frozenset(n for _, decoy, n, part in slots if not decoy and n not in _SPECIAL and part in (None, "S"))
 
 # %% ../../nbs/04_world/01_wording.ipynb #3e5706bb
-def _compiled(node):
+def _compiled(node, held_out=False):
     "Every `a || b` of a wording file as a list of templates."
-    if isinstance(node, dict): return {k: _compiled(v) for k, v in node.items()}
-    if isinstance(node, list): return [_compiled(v) for v in node]
-    return [_Template(t.strip()) for t in node.split("||")] if isinstance(node, str) else node
+    if isinstance(node, dict): return {k: _compiled(v, held_out) for k, v in node.items()}
+    if isinstance(node, list): return [_compiled(v, held_out) for v in node]
+    return [_Template(t.strip(), held_out) for t in node.split("||")] if isinstance(node, str) else node
+
+# %% ../../nbs/04_world/01_wording.ipynb #9b54072c
+def _with_more(table, more):
+    "Nested tables of templates with further alternatives, each behind those that are there."
+    if not isinstance(table, dict): return table + more
+    return table | {k: _with_more(table[k], v) for k, v in more.items()}
 
 def _compiled_why(why):
     "The same for reasons, where each event is a record."
@@ -72,7 +78,14 @@ class _Names:
         self.colour, self.titles, self.describes = (_templates(raw[part]) for part in ("colour", "titles", "describe"))
         self.ask, self.inverse, self.why = _compiled(raw["ask"]), _compiled(raw["inverse"]), _compiled_why(raw["why"])
         self.parts = {k: _compiled(raw[k]) for k in _OF_QUESTIONS}
+        self._add_held_out(folder / "held_out" / f"{lang}.toml")
         self.plans = {k: [(s["h"], _compiled(s["say"])) for s in raw[k]] for k in self.kinds}
+
+    def _add_held_out(self, file):
+        "The wordings that nothing is trained on, beside the others."
+        more = _compiled(tomllib.loads(file.read_text(encoding="utf-8")), held_out=True)
+        self.ask = _with_more(self.ask, more.pop("ask"))
+        self.parts = {"open": more.pop("open")} | _with_more(self.parts, more)
 
     def word(self, relation, key): return self.words.get(relation, {}).get(key) or key.replace("_", " ")
 
