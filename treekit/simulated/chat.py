@@ -63,7 +63,7 @@ class SimulatedChat(_World):
             v if isinstance(v, str) else " ".join(x if isinstance(x, str) else x.text for x in v) for v in request.inputs.values()
         )
         lang = "ko" if _HANGUL.search(said) else "en"
-        luck = Luck(self.competence, prompt.name, number if request.temperature else 0)
+        luck = Luck(self.competence, prompt.name, number + 1 if request.temperature else 0)
         return Call(grammar(self.seed, self.articles, lang), luck, request.inputs, prompt.template + prompt.system)
 
     def _reply(self, request, number):

@@ -78,7 +78,7 @@ class Luck:
     "The draws of one reply."
     competence: Competence
     prompt: str = ""  # who asks
-    sample: int = 0  # the reply's number; 0 where nothing is sampled
+    sample: int = 0  # the reply's number, from 1; 0 where nothing is sampled: the likeliest reply
 
     def happens(self, p: float, *event) -> bool:
         "Whether an event of this chance happens: the higher the chance, the more events, and never others."
