@@ -301,8 +301,8 @@ def _store(profile, environment):
 def _page(tasks, folder):
     "The page of verdicts, written anew where something was run or it isn't there."
     ran = any(not t.unchanged and (not t.code or t.counts) for t in tasks)
-    from treekit.figures.verdicts import verdict_page
-    if ran or not (folder / "README.md").exists() and any(t.unchanged for t in tasks): verdict_page(folder)
+    from treekit.figures.index_page import index_page
+    if ran or not (folder / "README.md").exists() and any(t.unchanged for t in tasks): index_page(folder)
 
 def _writable(folder):
     "Make the folder, or say that it can't be had: before an hour of work, not after it."

@@ -7,10 +7,11 @@ __all__ = ['COLUMN', 'PAGE', 'PALETTE', 'MARKERS', 'HATCHES', 'LINES', 'HANGUL',
            'save_figure', 'dot_plot']
 
 # %% ../../nbs/14_figures/02_plots.ipynb #7f946257
-import dataclasses, functools
+import csv, dataclasses, functools, textwrap
 from pathlib import Path
 
 from ..config import UsageError, choose
+from .titles import title_of
 
 # %% ../../nbs/14_figures/02_plots.ipynb #6a485f49
 COLUMN, PAGE = 3.35, 6.95  # inches
@@ -56,22 +57,48 @@ def house_style():
         "axes.axisbelow": True, "grid.color": "#dddddd", "grid.linewidth": 0.6,
         "lines.linewidth": 1.3, "lines.markersize": 4, "patch.edgecolor": "black", "legend.frameon": False, "hatch.linewidth": 0.6,
         "axes.prop_cycle": cycler(color=PALETTE) + cycler(marker=MARKERS) + cycler(linestyle=LINES),
-        "svg.hashsalt": "treekit", "svg.fonttype": "path"})
+        "svg.hashsalt": "treekit", "svg.fonttype": "none"})
 
 # %% ../../nbs/14_figures/02_plots.ipynb #02fc2dc3
+def _what_ran(table):
+    "What ran behind a figure, by the table beside it; empty: there is none."
+    if not table.exists(): return ""
+    with open(table, encoding="utf-8", newline="") as f: rows = [r for r in csv.DictReader(f) if r.get("model")]
+    models = ", ".join(dict.fromkeys(part for r in rows for part in r["model"].split(", ")))
+    sizes = sorted({int(r["n"]) for r in rows if r.get("n", "").isdigit()})
+    n = f"n = {sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "") if sizes else ""
+    world = "questions of the generated wiki" if any("generated world" in r.get("reason", "") for r in rows) else ""
+    return ", ".join(filter(None, [models, world, n]))
+
+def _head(fig, title, ran):
+    "Write a title and what ran above a figure: the texts, and the box of both in inches."
+    from matplotlib.transforms import Bbox
+    width, height = fig.get_size_inches()
+    lines = [(text, dict(size=8, weight="bold")) for text in textwrap.wrap(title, int(width * 14))]
+    lines += [(text, dict(size=7, color="#555555")) for text in textwrap.wrap(ran, int(width * 17))]
+    texts = [fig.text(0.01, 1 + (0.05 + 0.15 * k) / height, text, va="bottom", family=fonts(), **look)
+             for k, (text, look) in enumerate(reversed(lines))]
+    return texts, Bbox([[0, 0], [width, height + 0.1 + 0.15 * len(lines)]])
+
 def save_figure(
     fig,  # matplotlib figure
-    folder: Path | str,  # made if need be
+    folder: Path | str,  # figures/<profile>/<paper>; made if need be
     name: str,  # file name without its ending
+    title: str | None = None,  # above the figure; default: the artefact's
+    ran: str | None = None,  # below the title; default: by the table of that name beside it
 ) -> list[Path]:  # the two files
-    "Write `name.png` and `name.svg` without date and version: the same figure gives the same bytes."
+    "Write `name.png` and `name.svg` with a title, what ran, and no date: the same figure gives the same bytes."
     import matplotlib as mpl
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    with mpl.rc_context({"svg.hashsalt": "treekit"}):
-        fig.savefig(paths[0], metadata={"Software": None})
-        fig.savefig(paths[1], metadata={"Date": None, "Creator": None})
+    title = title_of(folder.name, name) if title is None else title
+    ran = _what_ran(folder / f"{name}.csv") if ran is None else ran
+    texts, box = _head(fig, title, ran)
+    with mpl.rc_context({"svg.hashsalt": "treekit", "svg.fonttype": "none"}):
+        fig.savefig(paths[0], metadata={"Software": None, "Title": title, "Description": ran}, bbox_inches=box)
+        fig.savefig(paths[1], metadata={"Date": None, "Creator": None, "Title": title, "Description": ran}, bbox_inches=box)
+    for text in texts: text.remove()
     return paths
 
 # %% ../../nbs/14_figures/02_plots.ipynb #940282c1

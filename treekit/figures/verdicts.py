@@ -4,14 +4,13 @@
 
 # %% auto #0
 __all__ = ['VERDICTS', 'CELL_FIELDS', 'published', 'group_for', 'model_obstacle', 'verdict', 'tolerance_for', 'Provenance',
-           'compare', 'printed_name', 'relative_improvement', 'count_verdicts', 'verdict_page']
+           'compare', 'printed_name', 'relative_improvement', 'count_verdicts']
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #967081b5
 import csv, re
 from pathlib import Path
 
 from ..config import choose, root
-from ..core.escaping import md
 from ..experiments.facts import differences
 from ..experiments.paper_settings import PAPERS, said_of, silent_on
 from ..experiments.tables import PRINTED
@@ -320,27 +319,3 @@ def count_verdicts(
     counts = {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS}
     own = [r for r in rows if r["dataset"] != "AVG" and r["method"] != "Rel. Impr."]  # the others repeat them
     return counts | {"failures": sum(int(r["failures"] or 0) for r in own)}
-
-# %% ../../nbs/14_figures/00_verdicts.ipynb #61ad6b3f
-def verdict_page(
-    folder: Path | str,  # figures/<profile>
-) -> str:  # Markdown
-    "The page of verdicts for everything under `folder`, also written there as `README.md`."
-    folder = Path(folder)
-    lines = ["| artefact | " + " | ".join(VERDICTS) + " | failed questions | files |", "|---" * (len(VERDICTS) + 3) + "|"]
-    made = {}
-    for path in sorted(folder.glob("*/*")):
-        if path.suffix in (".csv", ".md", ".html", ".png", ".svg"): made.setdefault(path.with_suffix(""), []).append(path)
-    for stem, paths in sorted(made.items(), key=lambda m: (m[0].parent.name != "real", m[0])):  # real questions first
-        table = stem.with_suffix(".csv")
-        counts = count_verdicts(table) if table in paths else {}
-        numbers = [str(counts.get(v, "")) for v in (*VERDICTS, "failures")]
-        files = " ".join(f"[{p.suffix[1:]}]({p.parent.name}/{p.name})" for p in paths)
-        lines.append(f"| {md(stem.parent.name)}/{md(stem.name)} | " + " | ".join(numbers) + f" | {files} |")
-    legend = ("Reproduced and outside: the same experiment, as far as the paper says what it was. "
-              "Not comparable: another one, and each cell's reason names what differs; or an unreadable printed cell. "
-              "Not run: an empty cell.")
-    page = f"# {md(folder.name)}: published and reproduced\n\n" + "\n".join(lines) + f"\n\n{legend}\n"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "README.md").write_bytes(page.encode("utf-8"))
-    return page
