@@ -17,7 +17,7 @@ from .titles import PAPER_NAMES, title_of
 from .verdicts import count_verdicts
 
 # %% ../../nbs/14_figures/14_index_page.ipynb #2a7a83b4
-_ENDINGS = (".csv", ".md", ".html", ".png", ".svg")
+_ENDINGS = (".csv", ".md", ".png")
 
 def _files_of(folder):
     "Paper -> artefact's file name without its ending -> its files."
@@ -61,10 +61,9 @@ def index_page(
             )
         body = [_line(paper, name, paths, claims) for name, paths in stems.items()]
         lines.append("\n".join(["| | artefact | claims | cells beside print | files |", "|---|---|---|---|---|", *body]))
-    legend = (
-        "Reproduced and outside: the same experiment, as far as the paper says what it was, and the number within the tolerance or not. "
-        "Not compared: another model or other questions; what differs stands below each table."
-    )
+    legend = ("Reproduced and outside: the same experiment, as far as the paper says what it was, and the number within the tolerance or not. "
+              "Not compared: another model or other questions; what differs stands below each table. "
+              "HTML and SVG of the same stand beside these files; they are not kept in the history.")
     page = "\n\n".join(filter(None, [f"# {md(folder.name)}: what a run came to", *lines, legend])) + "\n"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "README.md").write_bytes(page.encode("utf-8"))
