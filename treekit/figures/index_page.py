@@ -61,7 +61,7 @@ def index_page(
             )
         body = [_line(paper, name, paths, claims) for name, paths in stems.items()]
         lines.append("\n".join(["| | artefact | claims | cells beside print | files |", "|---|---|---|---|---|", *body]))
-    legend = ("Reproduced and outside: the same experiment, as far as the paper says what it was, and the number within the tolerance or not. "
+    legend = ("Reproduced, outside: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "
               "Not compared: another model or other questions; what differs stands below each table. "
               "HTML and SVG of the same stand beside these files; they are not kept in the history.")
     page = "\n\n".join(filter(None, [f"# {md(folder.name)}: what a run came to", *lines, legend])) + "\n"
