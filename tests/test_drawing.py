@@ -91,7 +91,7 @@ def test_lines_fit():
 def test_the_same_trace_gives_the_same_bytes(tmp_path):
     from treekit.figures.plots import save_figure
     digests = {hashlib.sha256(path.read_bytes()).hexdigest() for name in "ab" for draw in (draw_tree,)
-               for path in save_figure(draw(tree()), tmp_path / name, "figure")}
+               for path in save_figure(draw(tree()), tmp_path / name / "mine", "figure")}
     assert len(digests) == 2  # one PNG, one SVG
 
 
