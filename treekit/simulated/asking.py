@@ -44,7 +44,7 @@ def _subquestions_ambiguous(call: Call) -> list[str]:
     things = [t for t in anchors(query) if len(t.ids) > 1]
     if not things: return _subquestions(call)
     mind = call.mind(call.texts("context"), recalls=False)
-    seen = {s for s, _ in mind.belief.of}
+    seen = {s for s, _ in mind.belief.all_told()}
     read = [
         e for n, e in enumerate(things[0].ids) if e in seen and call.happens(call.competence.ambiguity, "ask reading", call.question, e)
     ]
