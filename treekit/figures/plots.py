@@ -71,6 +71,7 @@ def save_figure(
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
     with mpl.rc_context({"svg.hashsalt": "treekit"}):
         fig.savefig(paths[0], metadata={"Software": None})
+        fig.set_layout_engine("none")  # everything stands where it should: finding that out takes longer than drawing, and once is enough
         fig.savefig(paths[1], metadata={"Date": None, "Creator": None})
     return paths
 
