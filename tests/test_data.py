@@ -409,3 +409,18 @@ def test_exemplars_are_none_of_the_questions(source):
         shots = exemplars(name, folder, k=3)
         assert len(shots) == 3
         assert not {q.id for q in shots} & {q.id for q in load(name, folder)}
+
+
+def test_questions_from_disk_are_those_that_were_drafted(tmp_path, monkeypatch):
+    from treekit.experiments import provide
+    from treekit.world.generate import World
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    drafted = World(0, 400).dataset("musique", 6)
+    for _ in range(2):  # the second time from disk
+        provide._questions_of.cache_clear()
+        assert repr(provide.load("musique", n=6)) == repr(drafted)
+    [file] = (tmp_path / "world").iterdir()
+    file.write_bytes(file.read_bytes()[:100])  # cut off: drafted again
+    provide._questions_of.cache_clear()
+    assert provide.load("musique", n=6) == drafted
+    provide._questions_of.cache_clear()

@@ -331,3 +331,20 @@ def test_the_weighted_sum_is_pyserinis():
     assert [(h.passage.id, round(h.score, 3), h.rank) for h in hits] == [("a", 70.7, 1), ("d", 70.5, 2), ("b", 70.4, 3), ("c", 70.3, 4)]
     assert sparse.asked == dense.asked == [4] and len(WeightedSum(sparse, dense).search(["who"], 2)[0]) == 2
     assert WeightedSum(Told(), Told()).search(["who"]) == [[]]
+
+
+@pytest.mark.parametrize("name", ["musique", "komultihop"])
+def test_in_memory_finds_what_lucene_finds(name, tmp_path, monkeypatch):
+    "The world's corpus is searched in memory: the same passages in the same order, from a kept index, too."
+    from treekit.experiments.provide import load, load_corpus
+    from treekit.retrieval.bm25 import BM25
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    passages = load_corpus(name)
+    queries = [q.question for q in load(name, n=40)] + [p.title for p in passages[::20]] + [p.text for p in passages[::40]]
+    lucene = Lucene(passages).search(queries, 15)
+    for _ in range(2):  # the second reads what the first has kept
+        found = BM25(passages, keep=True).search(queries, 15)
+        assert [[h.passage.id for h in hits] for hits in found] == [[h.passage.id for h in hits] for hits in lucene]
+        worst = max(abs(a.score / b.score - 1) for one, other in zip(found, lucene) for a, b in zip(one, other))
+        assert worst < 1e-4  # Anserini lowers equal scores a little, one after the other
+    assert len(list((tmp_path / "indexes").glob("memory-*.npz"))) == 1

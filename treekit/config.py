@@ -71,7 +71,7 @@ class Profile:
     endpoint: str = "offline"  # base URL of an OpenAI-compatible server, or "offline"
     key_variable: str = ""  # the environment variable that holds the key; empty: none is sent
     data: str = "world"  # "world", "real" (a sample of real questions that comes with the kit), "hub", or a folder of question files
-    retriever: str = "bm25"  # a name that `treekit.retrieval.choice` knows: bm25 (Lucene), bm25s, dense, hybrid, bridged, prebuilt:NAME
+    retriever: str = "bm25"  # a name that `treekit.retrieval.choice` knows: bm25, bm25s, dense, hybrid, bridged, prebuilt:NAME
     wiki: str = "corpus"  # where pages are opened by title: "corpus" (the passages' titles), "wikipedia" (needs a network)
     documents: str = ""  # whose headings are walked: a tree store, an articles_*.jsonl file or a folder of them; empty: those of `data`
     router: str = ""  # another profile, whose model routes through documents; empty: this one's does

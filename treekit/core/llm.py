@@ -102,10 +102,10 @@ class Prompt:
         if taken := self.slots & set(_PARAMETERS):
             raise ValueError(f"prompt {self.name!r}: {sorted(taken)[0]!r} can't be a slot's name")
 
-    @property
-    def slots(self) -> set[str]:
+    @functools.cached_property
+    def slots(self) -> frozenset[str]:
         "The names of the inputs."
-        return {name for text in (self.template, self.system) for name in string.Template(text).get_identifiers()}
+        return frozenset(name for text in (self.template, self.system) for name in string.Template(text).get_identifiers())
 
     def __call__(self, *,
         remaining: int = 0,  # calls that follow on the critical path

@@ -8,14 +8,14 @@ __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', '
            'Batch', 'Shelves', 'Retrievers', 'Provided', 'Library']
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1ee4d97
-import functools, re, threading
+import contextlib, functools, os, pickle, re, threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..config import Profile, UsageError, choose
-from ..core.fingerprints import fingerprint
+from ..config import Profile, UsageError, choose, work_dir
+from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.llm import canonical_endpoint
 from ..core.method import NEEDS
 from ..core.types import Passage, Question
@@ -49,7 +49,7 @@ class Fictional:
     def questions(self, name: str, split: str = "dev", n: int | None = None, seed: int = 0) -> list[Question]:
         "As `Files.questions`; the seed says which world."
         choose("dataset of the world", name, WORLD)
-        return self.world(name, seed).dataset(name, n, "train" if split == "train" else "dev")
+        return list(_questions_of(name, self.articles, seed, n, "train" if split == "train" else "dev"))
 
     def passages(self, name: str, seed: int = 0) -> list[Passage]:
         "All paragraphs of the world."
@@ -69,6 +69,20 @@ def _passages_of(lang, articles, seed):
 def _documents_of(lang, articles, seed):
     from treekit.world.generate import World
     return Documents(map(tree_of, World(seed=seed, articles=articles, lang=lang).articles()))
+
+# %% ../../nbs/12_experiments/00_provide.ipynb #d37927ee
+@functools.lru_cache(64)
+def _questions_of(name, articles, seed, n, split):
+    "The world's questions, from disk where they were drafted before."
+    made_by = code_fingerprint("treekit.world.generate")[:16]
+    file = work_dir("world") / f"{name}-{split}-{n}-of-{articles}-{seed}-{made_by}.pickle"
+    with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError): return pickle.loads(file.read_bytes())
+    questions = tuple(Fictional(articles).world(name, seed).dataset(name, n, split))
+    if len(questions) > 2000: return questions
+    part = file.with_suffix(f".{os.getpid()}")  # others see the whole file or none
+    part.write_bytes(pickle.dumps(questions))
+    part.replace(file)
+    return questions
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #dd23e30b
 QUESTION_SOURCES = {  # pattern -> its source

@@ -97,6 +97,7 @@ def save_figure(
     texts, box = _head(fig, title, ran)
     with mpl.rc_context({"svg.hashsalt": "treekit", "svg.fonttype": "none"}):
         fig.savefig(paths[0], metadata={"Software": None, "Title": title, "Description": ran}, bbox_inches=box)
+        fig.set_layout_engine("none")  # everything stands where it should: finding that out takes longer than drawing, and once is enough
         fig.savefig(paths[1], metadata={"Date": None, "Creator": None, "Title": title, "Description": ran}, bbox_inches=box)
     for text in texts: text.remove()
     return paths

@@ -9,9 +9,13 @@ __all__ = ['Hit', 'Retriever', 'english', 'analyzer_for', 'lucene_length', 'BM25
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
+from importlib.metadata import version
 from itertools import chain
 from typing import Protocol
+from ..config import work_dir
 from ..language.words import stop_words
+from ..core.array_cache import kept_arrays
+from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.types import Passage
 from ..corpora.identity import Passages
 from ..language.morphemes import korean, korean_corpus
@@ -133,6 +137,13 @@ def _scores(
     data = idf[term] - idf[term] / (f32(1) + freq.astype(f32) * per_length[doc])
     return dict(data=data, indices=doc, indptr=np.concatenate([[0], np.cumsum(df)]), num_docs=n), dict(vocab)
 
+# %% ../../nbs/06_retrieval/00_bm25.ipynb #a1aa93c0
+def _index_file(passages, k1, b, analyze):
+    "Where the index of a corpus is kept; another version of what makes its terms gets another file."
+    made_by = [code_fingerprint("treekit.retrieval.bm25"), analyze.__name__, k1, b]
+    if analyze is korean: made_by.append(version("kiwipiepy"))
+    return work_dir("indexes") / f"memory-{passages.fingerprint}-{fingerprint(made_by)[:12]}.npz"
+
 # %% ../../nbs/06_retrieval/00_bm25.ipynb #b62dc553
 def _best(scores, k, among=None):
     "Positions of the `k` largest of `scores` (only those in `among`), best first; equal ones in the corpus's order."
@@ -149,15 +160,21 @@ class BM25:
         passages,  # what is searched
         k1: float = 0.9, b: float = 0.4,  # Pyserini's defaults
         analyze=None,  # text -> terms; default: by the passages' language
+        keep: bool = False,  # whether the index is kept on disk, as pays for a corpus that many runs search
     ):
-        import bm25s
+        import bm25s, numpy as np
         self.passages, self.k1, self.b = Passages.of(passages), k1, b
         self.analyze = analyze or analyzer_for(self.passages)
         self._index = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64")  # summed in double precision, as in Lucene
-        corpus = [self.analyze(p.contents) for p in self.passages]
         self._index.nonoccurrence_array = None
-        if any(corpus): self._index.scores, self._index.vocab_dict = _scores(corpus, k1, b)
-        else: self._index.vocab_dict = {}
+        def made():
+            corpus = [self.analyze(p.contents) for p in self.passages]
+            scores, vocab = _scores(corpus, k1, b) if any(corpus) else ({}, {})
+            return scores | dict(terms=np.array(list(vocab), dtype=str))
+        found = kept_arrays(_index_file(self.passages, k1, b, self.analyze), made) if keep else made()
+        self._index.vocab_dict = {term: i for i, term in enumerate(found["terms"].tolist())}
+        if len(found) == 1: return  # no passage has a term
+        self._index.scores = {name: found[name] for name in ("data", "indices", "indptr")} | dict(num_docs=len(self.passages))
 
     @cached_property
     def fingerprint(self) -> str:

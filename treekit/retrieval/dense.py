@@ -75,7 +75,7 @@ class Embedder:
         with self._loading:  # the tokenizer is not made for two threads
             model = self._load()
             vectors = np.zeros((len(texts), model.get_embedding_dimension()), dtype=np.float32)
-            with tqdm(total=len(texts), desc="embedding", unit=" texts", delay=2) as bar:
+            with tqdm(total=len(texts), desc="embedding", unit=" texts", delay=2, disable=len(texts) <= self.batch) as bar:
                 for i in range(0, len(order), self.batch):
                     some = order[i:i + self.batch]
                     vectors[some] = model.encode([texts[j] for j in some], batch_size=self.batch, normalize_embeddings=self.normalise,

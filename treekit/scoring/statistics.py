@@ -21,11 +21,19 @@ def _values(values):
     if np.isnan(values).any(): raise ValueError("a value is not a number: a question without a score must be counted, not averaged")
     return values
 
+_KEPT = 2_000_000  # numbers: what is drawn for as many questions again and again is drawn once
+
+@lru_cache(maxsize=4)
+def _drawn(size, n, seed):
+    "Which questions are in each resample, (n, size)."
+    import numpy as np
+    return np.random.default_rng(seed).integers(size, size=(n, size))
+
 def _resampled(values, seed, n):
     "Means of `n` resamples, in blocks that stay under 80 MB."
     import numpy as np
-    rng, size = np.random.default_rng(seed), len(values)
-    block = max(1, 10_000_000 // size)
+    if n * (size := len(values)) <= _KEPT: return values[_drawn(size, n, seed)].mean(axis=1)
+    rng, block = np.random.default_rng(seed), max(1, 10_000_000 // size)
     return np.concatenate([values[rng.integers(size, size=(min(block, n - i), size))].mean(axis=1) for i in range(0, n, block)])
 
 # %% ../../nbs/07_scoring/00_statistics.ipynb #8b8ab99e
@@ -67,9 +75,8 @@ def paired_test(
     low, high = np.quantile(_resampled(d, seed, n), [(1 - level) / 2, (1 + level) / 2])
     moved = d[d != 0]
     bar = abs(moved.sum()) - 1e-9 * len(moved)  # as far from zero, but for rounding
-    if 2 ** len(moved) <= n:
-        sums = [abs(moved @ np.array(signs)) for signs in product((1, -1), repeat=len(moved))]
-        p = float(np.mean([s >= bar for s in sums]))
+    if 2 ** len(moved) <= n: p = float((np.abs(_all_signs(len(moved)) @ moved) >= bar).mean())
+    elif n * len(moved) <= _KEPT: p = float((1 + (np.abs(_signs(len(moved), n, seed) @ moved) >= bar).sum()) / (1 + n))
     else:
         rng, block = np.random.default_rng(seed), max(1, 10_000_000 // len(moved))
         sums = np.concatenate([np.abs(rng.choice([-1.0, 1.0], size=(min(block, n - i), len(moved))) @ moved) for i in range(0, n, block)])
@@ -94,6 +101,12 @@ def relative(
     return float(second.mean() / first.mean() - 1), float(low), float(high)
 
 # %% ../../nbs/07_scoring/00_statistics.ipynb #f1a2f376
+@lru_cache(maxsize=6)
+def _all_signs(size):
+    "All patterns of signs for `size` questions, (2 ** size, size)."
+    import numpy as np
+    return np.array(list(product((1.0, -1.0), repeat=size)))
+
 @lru_cache(maxsize=6)
 def _signs(size, n, seed):
     "Patterns of signs for `size` questions, (n, size)."

@@ -47,7 +47,7 @@ def _subquestions_ambiguous(call: Call) -> list[str]:
     things = [t for t in anchors(query) if len(t.ids) > 1]
     if not things: return _subquestions(call)
     mind = call.mind(call.texts("context"), recalls=False)
-    seen = {s for s, _ in mind.belief.of}
+    seen = {s for s, _ in mind.belief.all_told()}
     read = [e for e in things[0].ids if e in seen and noticed(e)]
     each = [call.words.question(replaced(query, things[0], call.words.thing(e))) for e in read]
     return list(dict.fromkeys([*each[:4], call.question]))

@@ -6,7 +6,7 @@ __all__ = ['nameless', 'Written', 'read_text', 'Belief']
 # %% ../../nbs/08_simulated/05_belief.ipynb #9ada53f7
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from .competence import Luck, reads, remembers, uniform
 from .grammar import Templates
@@ -15,6 +15,7 @@ from .queries import Of, Query, Slot, Thing, replaced, walk
 from ..world.questions import SHARED
 
 # %% ../../nbs/08_simulated/05_belief.ipynb #60993614
+@lru_cache(maxsize=100_000)
 def nameless(
     query: Query,
 ) -> Query:  # the same without the names' texts
@@ -36,6 +37,28 @@ class Written:
     "What a text says."
     facts: tuple[tuple, ...] = ()  # (triple or reason, sentence)
     answers: tuple[tuple[Query, str], ...] = ()  # query, answer in words
+
+    @cached_property
+    def by_subject(self) -> dict[tuple, list]:
+        "(subject, relation) -> (value, sentence) of each triple."
+        found = {}
+        for (s, r, v), sentence in self._triples: found.setdefault((s, r), []).append((v, sentence))
+        return found
+
+    @cached_property
+    def by_value(self) -> dict[tuple, list]:
+        "(relation, value) -> (subject, sentence) of each triple."
+        found = {}
+        for (s, r, v), sentence in self._triples: found.setdefault((r, v), []).append((s, sentence))
+        return found
+
+    @property
+    def _triples(self): return [f for f in self.facts if len(f[0]) == 3]
+
+    @cached_property
+    def reasons(self) -> dict[tuple, str]:
+        "(entity, \"why.a\") -> its sentence."
+        return {tuple(fact): sentence for fact, sentence in reversed(self.facts) if len(fact) == 2}
 
 def _value(grammar, relation, subject, text):
     "A value in words as triples hold it: the true one if the words may mean it; the text, if they mean nothing known."
@@ -110,8 +133,7 @@ class _Notes:
     luck: Luck
     about: str = ""  # the question, which its reading depends on
     recalls: bool = True  # whether memory may be used
-    of: dict = field(default_factory=dict)  # (subject, relation) -> [(value, place, sentence, whether it is a note)]
-    to: dict = field(default_factory=dict)  # (relation, value) -> [(subject, place, sentence, …)]
+    read: list = field(default_factory=list)  # (place, what is written there, whether it is a note)
     answers: dict = field(default_factory=dict)  # canonical query -> answers in words
     n: int = 0  # passages
     reasons: dict = field(default_factory=dict)  # (entity, "why.a") -> sentence
@@ -122,18 +144,26 @@ class _Notes:
         for place, d in enumerate(given):
             note = isinstance(d, str)
             written = self._written(d, "") if note else self._written(d.text, d.title)
-            for fact, sentence in written.facts: self._put(fact, place, sentence, note)
+            self.read.append((place, written, note))
+            for reason, sentence in written.reasons.items(): self.reasons.setdefault(reason, (place, sentence, note))
             for query, text in written.answers: self.answers.setdefault(query, []).append(text)
         return self
 
     def _written(self, text, title):
         return _read_once(self.grammar, text, title)
 
-    def _put(self, fact, place, sentence, note):
-        if len(fact) == 2: return self.reasons.setdefault(tuple(fact), (place, sentence, note))
-        s, r, v = fact
-        self.of.setdefault((s, r), []).append((v, place, sentence, note))
-        self.to.setdefault((r, v), []).append((s, place, sentence, note))
+    def told_of(self, s: int, r: str) -> list[tuple]:
+        "(value, place, sentence, whether it is a note) of all that is written of a relation."
+        return [(v, place, sentence, note) for place, w, note in self.read for v, sentence in w.by_subject.get((s, r), ())]
+
+    def told_to(self, r: str, v) -> list[tuple]:
+        "(subject, place, sentence, whether it is a note) of all that is written to stand in a relation to a value."
+        return [(s, place, sentence, note) for place, w, note in self.read for s, sentence in w.by_value.get((r, v), ())]
+
+    def all_told(self) -> dict[tuple, list[tuple]]:
+        "(subject, relation) -> `told_of` it, in the order of the texts."
+        found = dict.fromkeys(fact for _, w, _ in self.read for fact in w.by_subject)
+        return {(s, r): self.told_of(s, r) for s, r in found}
 
     def _got(self, s, r, v, place, note) -> bool:
         "Whether a fact that is there is read. A note is one's own words: nothing is lost in it."
@@ -149,7 +179,7 @@ class Belief(_Notes):
 
     def get(self, s: int, r: str) -> list[tuple]:
         "(value, place, sentence, note) of a relation: what is read, else what is remembered (place -1)."
-        found = [f for f in self.of.get((s, r), ()) if self._got(s, r, f[0], f[1], f[3])]
+        found = [f for f in self.told_of(s, r) if self._got(s, r, f[0], f[1], f[3])]
         if found: return list({f[0]: f for f in reversed(found)}.values())[::-1]
         e = self.grammar.library.entities.get(s)
         if not self.recalls or not self.luck.competence.memory or e is None or r not in e.facts: return []
@@ -158,7 +188,7 @@ class Belief(_Notes):
 
     def who(self, r: str, v) -> list[tuple]:
         "(subject, place, sentence, note) of those that stand in a relation to a value."
-        found = {f[0]: f for f in reversed([f for f in self.to.get((r, v), ()) if self._got(f[0], r, v, f[1], f[3])])}
+        found = {f[0]: f for f in reversed([f for f in self.told_to(r, v) if self._got(f[0], r, v, f[1], f[3])])}
         if self.recalls and self.luck.competence.memory:
             for s in self.grammar.library.by_relation.get((r, v), ()):
                 if s not in found and self._knows(s, r, v): found[s] = (s, -1, "", False)

@@ -101,10 +101,11 @@ class _Kinds:
         self._this = re.compile(f"(?:this|that|the same|이|그) (?:{words})")
         self._and = re.compile(r", (?:and )?| and |(?<=\S)[과와] |, ")
         self._phrase, self._clause = lru_cache(20_000)(self._read_phrase), lru_cache(20_000)(self._read_clause)
+        self.kinds_of, self.fits = lru_cache(20_000)(self._kinds_of), lru_cache(20_000)(self._fits)
         self.question = lru_cache(20_000)(self._question)
         self.statement = lru_cache(20_000)(self._statement)
 
-    def kinds_of(self, query: Query) -> set[str] | None:
+    def _kinds_of(self, query: Query) -> set[str] | None:
         "What a query's answer may be; `None`: anything; \"\": no entity."
         entities, schema = self.library.entities, self.library.schema
         if isinstance(query, Thing): return {entities[i].kind for i in query.ids}
@@ -123,7 +124,7 @@ class _Kinds:
         if isinstance(query, Several): return {k for m in query.members for k in self.kinds_of(m) or ()}
         return None
 
-    def fits(self, query: Query) -> bool:
+    def _fits(self, query: Query) -> bool:
         "Whether a query's parts fit together."
         if isinstance(query, (Of, Those)): return bool(self.kinds_of(query)) and self.fits(query.x)
         return all(map(self.fits, parts_of(query)))

@@ -94,7 +94,7 @@ class Mind(_Start):
         "What a note says of the same relation, where the way to it isn't noted: notes are about what was asked on the way."
         if not self.jumps or isinstance(query.x, (Thing, Slot)): return None
         kinds = self.grammar.kinds_of(query.x)
-        fits = [(s, got) for (s, r), got in self.belief.of.items() if r == query.relation and any(f[3] for f in got)
+        fits = [(s, got) for (s, r), got in self.belief.all_told().items() if r == query.relation and any(f[3] for f in got)
                 and (not kinds or self.library.entities[s].kind in kinds)]
         if len(fits) != 1: return None
         [(s, got)] = fits
@@ -271,11 +271,12 @@ class Answerer(_Answers):
             if isinstance(query, Check): options = [w.fill(w.parts["yesno"][k][0], None) for k in ("yes", "no")]
             else: options = [self._text("name", v) for x in (query.x, query.y) for v in self.follow(x, False).values[:1]]
         elif isinstance(query, Of) and query.relation not in SHARED:
-            near = [v for (_, r), got in self.belief.of.items() if r == query.relation for v, *_ in got]
+            near = [v for (_, r), got in self.belief.all_told().items() if r == query.relation for v, *_ in got]
             options = [self._text(query.relation, v) for v in near] + self._elsewhere(query.relation)
         else:
             kinds = self.grammar.kinds_of(query) or set()
-            named = {e for e, _ in self.belief.of} | {v for got in self.belief.of.values() for v, *_ in got if isinstance(v, Ref)}
+            told = self.belief.all_told()
+            named = {e for e, _ in told} | {v for got in told.values() for v, *_ in got if isinstance(v, Ref)}
             options = [
                 self._text("name", e) for e in sorted(named) if e in self.library.entities and self.library.entities[e].kind in kinds
             ]
