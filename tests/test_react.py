@@ -90,7 +90,7 @@ def test_eight_steps_and_then_ten_paths(server, name, dataset, votes):
     [row] = results.rows
     assert len(record) == row.usage.calls == 8 + votes and server.count == 8 + votes  # TreeRare's code asks ten times
     assert [node for _, node, *_ in record[:8]] == list(map(str, range(8))) and {p["temperature"] for *_, p, _ in record[8:18]} == {1.0}
-    assert [s for _, _, s, *_ in record[8:18]] == list(range(10))
+    assert sorted(s for _, _, s, *_ in record[8:18]) == list(range(10))  # asked at once: any of them may come first
     steps = [n for n in row.trace.nodes if n.kind == "step"]
     assert len(steps) == 8 and "after 8 actions" in steps[-1].notes[-1] and row.answer == "Tarn"
     assert row.usage.critical_path == row.trace.critical_path == 9 + (votes > 10)
