@@ -59,7 +59,9 @@ def test_a_tie_keeps_the_corpus_order():
         ids = [h.passage.id for h in retriever.search(["Twin"], 5)[0]]
         assert ids == sorted(ids)
 
-@pytest.mark.parametrize("source, name", [*(("real", name) for name in CORPORA), ("twin", "musique")])
+WRITTEN = [("twin", "musique"), ("real", "2wiki"), *(pytest.param("real", name, marks=pytest.mark.slow) for name in CORPORA if name != "2wiki")]
+
+@pytest.mark.parametrize("source, name", WRITTEN)
 def test_lucene_and_bm25s_agree_on_written_text(source, name):
     corpus, queries = passages(source, CORPORA[name]), [q["question"] for q in rows(source, f"{name}.dev")]
     assert disagreements(Lucene(corpus), BM25(corpus), queries) == []
@@ -143,9 +145,9 @@ print(json.dumps([h.passage.id for h in Lucene(made).search(["film 77"])[0]]))
 """
 def test_processes_that_build_at_once():
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    running = [subprocess.Popen([sys.executable, "-c", _BUILD], **pipes) for _ in range(3)]
+    running = [subprocess.Popen([sys.executable, "-c", _BUILD], **pipes) for _ in range(2)]
     done = [p.communicate(timeout=120) for p in running]
-    assert [p.returncode for p in running] == [0, 0, 0], done
+    assert [p.returncode for p in running] == [0, 0], done
     assert len({out for out, _ in done}) == 1 and "77" in done[0][0]
     assert len(list(work_dir("indexes").iterdir())) == 1
 
