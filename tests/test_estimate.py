@@ -20,6 +20,7 @@ from treekit.estimate import before_paying, counted, estimate_all
 from treekit.experiments.costs import reply_lengths
 from treekit.experiments.pilot import PilotChat, spread_out, pilot_chat_for
 from treekit.experiments.prompts import known_prompts
+from treekit.experiments.provide import chat_for
 from treekit.experiments.run import Session, run
 from treekit.reproduce import reproduce_all
 
@@ -204,8 +205,14 @@ def within(name, n, most, data, sets, share=0.15):
     return pairs
 
 
-def test_an_estimate_is_within_15_percent_of_the_run_on_the_twin():
-    within("toq/table2", 40, 24, folder_of("twin"), dict(dataset="hotpotqa"), share=.25)  # its judge sends some questions much deeper
+def test_an_estimate_is_within_5_percent_of_the_run_on_the_twin():
+    "The pilot asks the model of the run: what differs is which twelve of the forty questions it asks (2.3 % at most, as measured)."
+    within("toq/table2", 40, 12, folder_of("twin"), dict(dataset="hotpotqa"), share=.05)
+
+
+def test_an_offline_profiles_pilot_is_its_own_model():
+    for profile in (load_profile("offline"), load_profile("offline", model="extractive")):
+        assert type(pilot_chat_for(profile).inner) is type(chat_for(profile))
 
 
 @pytest.mark.slow
