@@ -17,7 +17,6 @@ from treekit.corpora.treestore import TreeStore, build
 from treekit.world.generate import World
 
 ARTICLES = ("real:articles_freshwiki", "real:articles_ambigqa_wiki", "twin:articles_freshwiki")
-MANY = [pytest.param(name, marks=pytest.mark.slow) if name.startswith("real") else name for name in ARTICLES]  # some thousand chunks
 hard = st.text(max_size=40) | st.sampled_from(
     [
         "3: three",
@@ -91,7 +90,7 @@ def test_real_articles_there_and_back(name):
         assert from_text(tree.to_text(), tree.id) == tree and len(tree) > 1
 
 
-@pytest.mark.parametrize("name", MANY)
+@pytest.mark.parametrize("name", ARTICLES)
 def test_chunks_of_real_articles_are_found_again(name):
     ("At least 98 % of the chunks go back to the very nodes they were cut from, also with a tenth of their characters changed, lost or "
      "added.")
@@ -106,7 +105,7 @@ def test_chunks_of_real_articles_are_found_again(name):
         assert sum(right) >= .98 * len(right)
 
 
-@pytest.mark.parametrize("name", MANY[:2])  # the pages of one world are told in the same sentences
+@pytest.mark.parametrize("name", ARTICLES[:2])  # the pages of one world are told in the same sentences
 def test_chunks_of_other_articles_are_in_none(name):
     trees = [tree_of(r) for r in articles(name)]
     cut = [(t, c) for t in trees for c in chunks(t)][::9]
@@ -425,6 +424,7 @@ def test_killed_again_and_again(tmp_path):
             except ProcessLookupError: break
             time.sleep(.02)
         else: pytest.fail("workers outlive the process that started them")
+        if rows_of(path) == 3000: break  # on a busy machine it may be through before the kill comes
         if rows_of(path):
             with pytest.raises(UsageError, match="run the same build again"): TreeStore(path)
     out, err = run(dump, path, "--workers", 2).communicate()

@@ -4,7 +4,7 @@ import csv
 import pytest
 
 from commands import inside
-from twin import folder_of
+from twin import SOURCES, folder_of
 from treekit.experiments import arise as evidence
 from treekit.baselines import revising
 from treekit.config import UsageError, load_profile
@@ -36,7 +36,7 @@ def test_sentences_of_a_pool_are_its_passages_cut():
         assert gold and gold <= {(p.id, str(n)) for t, n in q.facts for p in q.paragraphs if p.title == t and p.id in q.supporting}
 
 
-@pytest.mark.parametrize("source", [pytest.param("real", marks=pytest.mark.slow), "twin"])
+@pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize("dataset", ["hotpotqa", "2wiki"])
 def test_the_printed_f1_is_in_sentences_and_words(source, dataset):
     ("Vanilla's F1 depends on the data alone: with sentences it comes within five points of the printed value on our sample, and nearer "

@@ -1,4 +1,4 @@
-"An artefact of each paper, rehearsed under a profile whose server nobody has started: nothing is paid, nothing fails."
+"Artefacts of three papers, and of the others under `make test-all`, rehearsed under a profile whose server nobody has started: nothing is paid, nothing fails."
 import json
 
 import pytest
@@ -6,8 +6,8 @@ import pytest
 from treekit.config import load_profile
 from treekit.rehearse import Rehearsed, as_json, matrix, rehearse_all
 
-SOME = ("treerare/table4", "toq/figure3", "arise/table5", "searchr/table11", "rdr2/table12")
-OTHERS = ("treerare/figure2", "toq/table4", "arise/case", "searchr/table6", "rdr2/table11")
+SOME = ("treerare/table4", "arise/table5", "rdr2/table12")
+OTHERS = ("treerare/figure2", "toq/table4", "toq/figure3", "arise/case", "searchr/table6", "searchr/table11", "rdr2/table11")
 
 SEEN = []  # how many were done, whenever one was
 

@@ -59,9 +59,7 @@ def test_a_tie_keeps_the_corpus_order():
         ids = [h.passage.id for h in retriever.search(["Twin"], 5)[0]]
         assert ids == sorted(ids)
 
-WRITTEN = [("twin", "musique"), ("real", "2wiki"), *(pytest.param("real", name, marks=pytest.mark.slow) for name in CORPORA if name != "2wiki")]
-
-@pytest.mark.parametrize("source, name", WRITTEN)
+@pytest.mark.parametrize("source, name", [*(("real", name) for name in CORPORA), ("twin", "musique")])
 def test_lucene_and_bm25s_agree_on_written_text(source, name):
     corpus, queries = passages(source, CORPORA[name]), [q["question"] for q in rows(source, f"{name}.dev")]
     assert disagreements(Lucene(corpus), BM25(corpus), queries) == []
