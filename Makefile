@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce rehearse test lint bench lab readme hooks clean
+.PHONY: install reproduce rehearse test test-all lint bench lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -24,6 +24,11 @@ PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_T
 test: $(READY)
 	$(PINNED) $(BIN)/nbdev-test --n-workers 2
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# what `test` leaves out, too: larger samples, more seeds, the questions beside the clone; some minutes more
+test-all: $(READY)
+	$(PINNED) $(BIN)/nbdev-test --n-workers 2 --flags slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m ''
 
 # the rules stand in pyproject.toml; notebooks are covered through the modules that they export
 lint: $(READY)

@@ -5,7 +5,15 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would spend seconds on it, for what no notebook has (treekit.reproduce does so, too)
 from openai_server import Server
+
+
+def pytest_collection_modifyitems(items):
+    "What runs on the real questions beside the clone runs on their twin everywhere: the real ones are for `make test-all`."
+    for item in items:
+        given = getattr(item, "callspec", None)
+        if given and any(str(value).partition(":")[0] == "real" for value in given.params.values()): item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

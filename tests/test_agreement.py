@@ -257,8 +257,10 @@ def test_a_page_over_votes_on_another_text(tmp_path):
 def test_raters_files_fill_the_table_and_a_wrong_one_stops_it(tmp_path, monkeypatch):
     "Four questions: the page's way to its responses, three people's files, Table 6 and Figure 2; then a response that isn't the one rated."
     from treekit.papers.toq import method as toq
+    from commands import warmly
     from treekit.reproduce import reproduce_all
     from treekit.config import load_profile
+    warmly(monkeypatch)
     from treekit.experiments.tables import sample_questions
     from treekit.experiments.run import run
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))

@@ -12,17 +12,18 @@ from treekit.syntax.parser import ParseCache, StanzaParser
 BUNDLED = root() / "data" / "parser"
 
 
-def texts():
+def texts(each, several):
     "Questions of all styles, paragraphs, paragraphs under their titles."
     draw, passages = random.Random(0), load_corpus("hotpotqa", "world")
-    asked = [q.question for style in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa") for q in load(style, "world", n=12)]
-    drawn = draw.sample(list(passages), 30)
+    asked = [q.question for style in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa") for q in load(style, "world", n=each)]
+    drawn = draw.sample(list(passages), several)
     odd = ["Stop.", "Really?!", "a", "Who, in 1961, wrote “Grey Harbour” — and why?", "Is it so??", "1 2 3 4", "Yes . No . Maybe ."]
-    return [*dict.fromkeys(asked), *(p.text for p in drawn[:15]), *(f"{p.title}\n\n{p.text}" for p in drawn[15:]), *odd]
+    return [*dict.fromkeys(asked), *(p.text for p in drawn[::2]), *(f"{p.title}\n\n{p.text}" for p in drawn[1::2]), *odd]
 
 
-def test_the_parses_are_stanzas():
-    reader, given = StanzaParser(BUNDLED), texts()
+@pytest.mark.parametrize("each, several", [(5, 14), pytest.param(12, 30, marks=pytest.mark.slow)])
+def test_the_parses_are_stanzas(each, several):
+    reader, given = StanzaParser(BUNDLED), texts(each, several)
     assert all(map(plain, given))
     mine = reader._run(given)
     assert reader._pipeline is None  # nothing was left to Stanza

@@ -1,11 +1,12 @@
 "The command line: teaches, says what is wrong in one line, runs notebooks, goes on after a kill, and means something by its exit codes."
-import json, os, resource, shutil, signal, subprocess, sys, time
+import json, resource, shutil, signal, subprocess, sys, time
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 import treekit.cli
+from commands import inside, shell, start
 from openai_server import Server
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,30 +68,6 @@ def clone(tmp_path):
     return home
 
 
-def start(*words, cwd=ROOT, **env):
-    # a job in the background has it ignored
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom treekit.cli import main; main()",
-            *map(str, words),
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=cwd,
-        env={k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | env,
-    )
-
-
-def shell(*words, cwd=ROOT, **env):
-    process = start(*words, cwd=cwd, **env)
-    out, err = process.communicate(timeout=120)
-    assert "Traceback" not in err, err
-    return process.returncode, out, err
-
-
 def last(err): return [l for l in err.replace("\r", "\n").splitlines() if l.strip()][-1]
 
 
@@ -125,6 +102,10 @@ def test_help_starts_fast():
         (["reproduce", "--set", "poool=own"], "'pool'"),
         (["reproduce", "--set", "pool"], "FIELD=VALUE"),
         (["reproduce", "--set", "quetions=2"], "'questions'"),
+        (["reproduce", "--set", "competence=huge"], "'huge'"),
+        (["reproduce", "--set", "reading=two"], "'reading'"),
+        (["reproduce", "--set", "reading=2"], "from 0 to 1"),
+        (["estimate", "--set", "reading=two"], "'reading'"),
         (["reproduce", "--profile", "openai"], "OPENAI_API_KEY"),
         (["list", "tok"], "'toq'"),
         (["ask", "who?", "--method", "treerar"], "'treerare'"),
@@ -148,15 +129,15 @@ def test_a_wrong_word_gets_one_line_and_exit_code_2(words, hint, clone, monkeypa
 
 
 def test_list_knows_every_artefact_and_its_state(clone):
-    code, out, _ = shell("list", "--json", cwd=clone)
+    code, out, _ = inside("list", "--json", cwd=clone)
     rows = json.loads(out)
     listed = (ROOT / "data" / "inventory.csv").read_text().splitlines()[1:]
     assert code == 0 and len(rows) == len(listed) >= 86 and [r["artefact"] for r in rows if r["notebook"] != "missing"] == ["table1"]
-    shell("reproduce", cwd=clone)
-    code, out, _ = shell("list", "treerare", "--json", cwd=clone)
+    inside("reproduce", cwd=clone)
+    code, out, _ = inside("list", "treerare", "--json", cwd=clone)
     [row] = [r for r in json.loads(out) if r["artefact"] == "table1"]
     assert row["verdicts"]["not comparable"] == 1 and row["last_run"] and "table1.csv" in row["files"]
-    code, out, _ = shell("list", "treerare", cwd=clone)
+    code, out, _ = inside("list", "treerare", cwd=clone)
     assert "missing" in out and "not comparable 1" in out
 
 
@@ -166,7 +147,7 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
     table = clone / "figures/offline/treerare/table1.csv"
     first = table.read_bytes()
     assert b"simulated (offline)" in first and b"zero-shot,HotpotQA" in first and (clone / "figures/offline/README.md").exists()
-    code, out, _ = shell("reproduce", "--json", cwd=clone)
+    code, out, _ = inside("reproduce", "--json", cwd=clone)
     assert code == 0 and table.read_bytes() == first
     assert json.loads(out)[0] == {
         "artefact": "treerare/table1",
@@ -186,17 +167,17 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
 
 def test_out_data_n_and_notebook_parameters(clone):
     (clone / "mine").mkdir()
-    assert shell("reproduce", "--data", "mine", "--n", "2", cwd=clone)[0] == 0
+    assert inside("reproduce", "--data", "mine", "--n", "2", cwd=clone)[0] == 0
     assert "Nothing" not in (clone / "figures/offline-mine/treerare/table1.md").read_text()
-    assert shell("reproduce", "--out", "here", "--set", "questions=3", "--set", "pool=own", cwd=clone)[0] == 0
+    assert inside("reproduce", "--out", "here", "--set", "questions=3", "--set", "pool=own", cwd=clone)[0] == 0
     assert ",3,0,," in (clone / "here/treerare/table1.csv").read_text()
 
 
 def test_a_parameter_that_the_notebook_does_not_declare(clone):
     notebook(clone / "nbs/reproduce/treerare/figure1.ipynb", 'profile = "offline"\nout = None', "1")
-    code, out, err = shell("reproduce", "treerare/figure1", "--n", "3", cwd=clone)
+    code, out, err = inside("reproduce", "treerare/figure1", "--n", "3", cwd=clone)
     assert code == 2 and "treerare/figure1" in err and "'n'" in err
-    assert shell("reproduce", "treerare/figure1", cwd=clone)[0] == 0
+    assert inside("reproduce", "treerare/figure1", cwd=clone)[0] == 0
 
 
 def test_a_failing_notebook_says_why_and_the_others_run(clone):
@@ -207,7 +188,7 @@ def test_a_failing_notebook_says_why_and_the_others_run(clone):
         ("raise KeyboardInterrupt", 130, "interrupted"),
     ]
     for i, (cell, *_) in enumerate(fates): notebook(clone / f"nbs/reproduce/treerare/figure{i + 1}.ipynb", PARAMETERS, cell)
-    code, out, _ = shell("reproduce", "--json", cwd=clone)
+    code, out, _ = inside("reproduce", "--json", cwd=clone)
     got = {r["artefact"]: r for r in json.loads(out)}
     assert code == 130 and got["treerare/table1"]["code"] == 0
     for i, (_, code, words) in enumerate(fates):
@@ -217,7 +198,7 @@ def test_a_failing_notebook_says_why_and_the_others_run(clone):
 
 def test_failed_questions_are_exit_code_1(clone):
     with Server(latency=0, rules=[["number 3", ""]]) as server:
-        code, out, _ = shell("reproduce", "--profile", "local", "--endpoint", server.url, "--set", "retries=0", cwd=clone)
+        code, out, _ = inside("reproduce", "--profile", "local", "--endpoint", server.url, "--set", "retries=0", cwd=clone)
     assert code == 1 and "1 questions failed" in out
     assert ",6,1,," in (clone / "figures/local/treerare/table1.csv").read_text()
 
@@ -227,12 +208,12 @@ def test_a_budget_stops_with_3_and_the_next_run_goes_on(clone):
     (clone / "settings.ini").write_text(settings)
     with Server(latency=0) as server:
         words = ("reproduce", "--profile", "openai", "--endpoint", server.url, "--n", "40", "--set", "max_tokens=100")
-        code, out, err = shell(*words, "--budget", "0.0002", cwd=clone)
+        code, out, err = inside(*words, "--budget", "0.0002", cwd=clone)
         assert code == 3 and "budget" in out
         assert 0 < (before := server.count) < 40
-        assert shell(*words, "--budget", "1", cwd=clone)[0] == 0
+        assert inside(*words, "--budget", "1", cwd=clone)[0] == 0
         assert server.count == 40
-        assert shell(*words, "--budget", "0", cwd=clone)[0] == 0 and server.count == 40
+        assert inside(*words, "--budget", "0", cwd=clone)[0] == 0 and server.count == 40
 
 
 def test_ctrl_c_is_130_and_the_next_run_goes_on(clone):
@@ -247,7 +228,7 @@ def test_ctrl_c_is_130_and_the_next_run_goes_on(clone):
         assert interrupted < 150
         time.sleep(0.5)
         assert server.count == interrupted  # no kernel goes on in the dark
-        assert shell(*words, cwd=clone)[0] == 0 and server.count <= 150 + 4
+        assert inside(*words, cwd=clone)[0] == 0 and server.count <= 150 + 4
 
 
 def test_a_killed_command_leaves_no_kernel_behind(clone):
@@ -261,7 +242,7 @@ def test_a_killed_command_leaves_no_kernel_behind(clone):
         while before != (before := server.count): time.sleep(1.5)
         assert server.count < 200  # the kernel noticed
         server.script(latency=0)
-        assert shell(*words, cwd=clone)[0] == 0 and server.count <= 200 + 4
+        assert inside(*words, cwd=clone)[0] == 0 and server.count <= 200 + 4
 
 
 def test_ask_prints_answer_and_tree(clone, tmp_path):
@@ -272,11 +253,11 @@ def test_ask_prints_answer_and_tree(clone, tmp_path):
             for t, x in (("Velmora", "Velmora is a film directed by Lio Vant."), ("Lio Vant", "Lio Vant was born in Aldermoor."))
         )
     )
-    code, out, err = shell(
+    code, out, err = inside(
         "ask", "Who directed Velmora?", "--method", "zero-shot", "--corpus", corpus, "--set", "retriever=bm25s", cwd=clone
     )
     assert code == 0 and "Lio Vant" in out and "2 passages" in out, err
-    code, out, err = shell(
+    code, out, err = inside(
         "ask",
         "Who directed Velmora?",
         "--method",
@@ -298,7 +279,7 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
     corpus = tmp_path / "p.jsonl"
     corpus.write_text('{"text": "Nothing to see."}\n')
     with Server(latency=0, rules=[[".", "FINAL: \x1b[2J\x1b]0;owned\x07gone"]]) as server:
-        code, out, _ = shell(
+        code, out, _ = inside(
             "ask",
             "Who?",
             "--method",
@@ -317,36 +298,36 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
 
 
 def test_estimate_counts_prices_and_spends_nothing(clone):
-    code, out, err = shell("estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--sample", "4", "--json", cwd=clone)
+    code, out, err = inside("estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--sample", "4", "--json", cwd=clone)
     assert code == 0, err
     made = json.loads(out)
     assert made["total"]["calls"] == 100 and 0 < made["total"]["dollars"] < made["total"]["dollars_at_most"] and made["price"]["date"]
     assert not (clone / "figures").exists() and not list((clone / ".treekit").rglob("*.sqlite"))
-    assert "no price" in shell("estimate", "treerare/table1", "--profile", "local", cwd=clone)[1]
+    assert "no price" in inside("estimate", "treerare/table1", "--profile", "local", cwd=clone)[1]
 
 
 def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
     with Server(latency=0) as server:
         words = ("--profile", "local", "--endpoint", server.url)
-        assert shell("reproduce", *words, cwd=clone)[0] == 0
+        assert inside("reproduce", *words, cwd=clone)[0] == 0
     cassette = tmp_path / "run.cassette"
-    assert shell("pack", cassette, "--profile", "local", cwd=clone)[0] == 0
+    assert inside("pack", cassette, "--profile", "local", cwd=clone)[0] == 0
     first = (clone / "figures/local/treerare/table1.csv").read_bytes()
     shutil.rmtree(clone / ".treekit"), shutil.rmtree(clone / "figures")
-    code, out, err = shell("replay", cassette, "treerare/table1", *words, cwd=clone)
+    code, out, err = inside("replay", cassette, "treerare/table1", *words, cwd=clone)
     assert code == 0 and (clone / "figures/local/treerare/table1.csv").read_bytes() == first, out + err
     assert not (clone / ".treekit/store").exists()
-    code, out, err = shell("replay", cassette, *words, "--n", "9", cwd=clone)
+    code, out, err = inside("replay", cassette, *words, "--n", "9", cwd=clone)
     assert code == 2 and "cassette has no reply" in out, out + err
 
 
 def test_doctor_says_what_to_do(clone):
-    code, out, _ = shell("doctor", "--json", "--profile", "local", cwd=clone)
+    code, out, _ = inside("doctor", "--json", "--profile", "local", cwd=clone)
     rows = {r["what"]: r for r in json.loads(out)}
     assert code == 2 and rows["Python"]["works"] and not rows["model"]["works"] and "offline" in rows["model"]["todo"]
     with Server(latency=0) as server:
         pass
-    assert "→" in shell("doctor", "--profile", "local", cwd=clone)[1]
+    assert "→" in inside("doctor", "--profile", "local", cwd=clone)[1]
 
 
 def test_a_closed_pipe_is_no_error():

@@ -1,5 +1,5 @@
 "Outcomes and their causes: judgements by hand and by a judge, attribution on the trace, and how often it names a seeded fault."
-import json, os
+import json
 from pathlib import Path
 
 import pytest
@@ -54,11 +54,10 @@ def row(id="q1", answer="Orlund", method="ours", error="", question=WHEN, **node
 
 # --- seeded faults
 
-def test_seeded_faults_are_named():
-    "TREEKIT_FAULTS=200 seeds 200, of which 95 % have to be named (some minutes). The default is fewer, where a few questions weigh more."
-    wanted = int(os.environ.get("TREEKIT_FAULTS", "40"))
+@pytest.mark.parametrize("wanted, n, share", [(20, 45, 0.85), pytest.param(200, 250, 0.95, marks=pytest.mark.slow)])
+def test_seeded_faults_are_named(wanted, n, share):
+    "Of 200, 95 % have to be named (some minutes). Of fewer, where a few questions weigh more, 85 %."
     quota = {kind: round(wanted * share) for kind, share in zip(ERROR_KINDS, (0.04, 0.25, 0.21, 0.25, 0.25))}
-    n = 90 if wanted <= 50 else 250
     questions = list({q.id: q for d in ("musique", "2wiki", "hotpotqa") for q in load(d, "world", n=n)}.values())
     P = load_profile("offline", model="extractive")
     parser = Batch(lambda: parser_for(P), [q.question for q in questions])
@@ -67,7 +66,7 @@ def test_seeded_faults_are_named():
     table = confusion(cases, [first_error(c.question, c.prediction.trace, c.prediction.answer) for c in cases])
     print("\n" + "\n".join(str(line) for line in table), "\n", dict(fate))
     assert len(cases) >= 0.95 * wanted and {c.fault.kind for c in cases} == set(ERROR_KINDS)
-    assert table[-1]["both"] >= (0.95 if wanted >= 200 else 0.85) * len(cases)
+    assert table[-1]["both"] >= share * len(cases)
 
 
 # --- attribution
@@ -153,11 +152,11 @@ def test_the_page_for_raters(tmp_path):
 
 def test_the_raters_notebook_runs_from_top_to_bottom(tmp_path):
     import nbformat
-    from nbclient import NotebookClient
+    from commands import run_notebook
     nb = nbformat.read(ROOT / "nbs" / "explore" / "annotate.ipynb", 4)
     for cell in nb.cells:
         cell.source = cell.source.replace('"hotpotqa", 50,', '"hotpotqa", 2,').replace('"labels.csv"', repr(str(tmp_path / "labels.csv")))
-    NotebookClient(nb, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    run_notebook(nb, tmp_path)
     assert "widget-view" in json.dumps([c.get("outputs") for c in nb.cells]) and not (tmp_path / "labels.csv").exists()
 
 

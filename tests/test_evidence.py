@@ -1,9 +1,9 @@
 "ARISE's metrics on real searches, and its figure of reasoning models against a local server that returns its thinking."
-import csv, os, subprocess, sys
-from pathlib import Path
+import csv
 
 import pytest
 
+from commands import inside
 from twin import SOURCES, folder_of
 from treekit.experiments import arise as evidence
 from treekit.baselines import revising
@@ -14,7 +14,6 @@ from treekit.experiments.provide import load
 from treekit.experiments.run import run
 from treekit.core.store import Store
 
-ROOT = Path(__file__).resolve().parents[1]
 PRINTED = {"hotpotqa": "HotpotQA", "2wiki": "2WikiMQA"}
 P = load_profile("offline", pool="own", retriever="bm25s")
 
@@ -57,10 +56,9 @@ def test_the_printed_f1_is_in_sentences_and_words(source, dataset):
 
 def test_a_reasoning_model_beside_arise(server, tmp_path):
     server.reset(thinking="Let me see.", rules=[["", "FINAL: nobody knows"]])
-    env = os.environ | dict(TREEKIT_STORE=str(tmp_path / "store.sqlite"))
-    done = subprocess.run([Path(sys.executable).with_name("treekit"), "reproduce", "arise/figure3", "--n", "2",
-                           "--set", f"thinkers=r1={server.url}", "--out", str(tmp_path)], capture_output=True, text=True, cwd=ROOT, env=env)
-    assert done.returncode == 0, done.stderr[-800:]
+    words = ("reproduce", "arise/figure3", "--n", "2", "--set", f"thinkers=r1={server.url}", "--out", tmp_path)
+    code, out, err = inside(*words, TREEKIT_STORE=str(tmp_path / "store.sqlite"), TREEKIT_HOME=str(tmp_path))
+    assert code == 0, (out + err)[-800:]
     rows = list(csv.DictReader(open(tmp_path / "arise" / "figure3.csv")))
     # equal questions of two data sets are asked once
     assert {r["method"] for r in rows if r["reproduced"]} >= {"r1 + RAG", "ARISE (ours)"} and 2 <= server.count <= 6

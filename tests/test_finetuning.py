@@ -209,9 +209,15 @@ def test_decoding_in_a_batch_is_decoding_alone():
 
 
 def test_two_processes_give_the_same_bits():
-    one, two = pinned([("treekit.training.sft:rehearsal", dict(steps=6)), ("treekit.training.sft:rehearsal", dict(steps=6))])
-    assert one == two and len(one) == 6
-    with pytest.raises(UsageError, match="epochs should be above zero"): pinned([("treekit.training.sft:rehearsal", dict(steps=0))])
+    "Each trains with supervision, and then by PPO."
+    jobs = [("treekit.training.sft:rehearsal", dict(steps=6)), ("treekit.training.ppo:rehearsal", {})]
+    tuned, also, rewards, again = pinned([job for job in jobs for _ in range(2)], in_turn=True)
+    assert tuned == also and len(tuned) == 6
+    assert rewards == again and len(rewards) == 3
+
+
+def test_a_usage_error_in_another_process_is_one_here():
+    with pytest.raises(UsageError, match="no word named 'b'"): pinned([("treekit.config:choose", dict(kind="word", name="b", valid=["a"]))])
 
 
 # ---- the router's samples and scores ----

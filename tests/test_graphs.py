@@ -401,5 +401,5 @@ def test_wrong_settings_are_usage_errors(make):
 
 @pytest.mark.parametrize("text", ["1. " * 4000, "[" * 50_000, "9" * 5000, "- " * 5000 + "score"])
 def test_a_reply_that_goes_round_in_circles_is_read_at_once(text):
-    began = time.perf_counter()
-    assert read_points(text)[0] == [] and time.perf_counter() - began < 5  # it took minutes once
+    began = time.process_time()
+    assert read_points(text)[0] == [] and time.process_time() - began < 5  # it took minutes once

@@ -1,6 +1,7 @@
 "Korean throughout: particles, morphemes, retrieval, the world, answers, the offline reader, figures."
 import asyncio
 import hashlib
+import os
 import re
 import subprocess
 import sys
@@ -88,14 +89,12 @@ def test_lucene_ranks_as_memory_does(tmp_path, monkeypatch):
 
 
 def test_morphemes_are_the_same_in_every_process():
-    code = "from treekit.retrieval.bm25 import korean\nprint(korean('노르드비크에서 태어난 벨란토 스트란드는 1974년 3월 5일에 무엇을 발표했나요?'))"
-    outs = {
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**__import__("os").environ, "PYTHONHASHSEED": s}
-        ).stdout
-        for s in "12"
-    }
-    assert len(outs) == 1
+    from treekit.retrieval.bm25 import korean
+    asked = "노르드비크에서 태어난 벨란토 스트란드는 1974년 3월 5일에 무엇을 발표했나요?"
+    code = f"from treekit.retrieval.bm25 import korean\nprint(korean({asked!r}))"
+    env = os.environ | dict(PYTHONHASHSEED="1")
+    there = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
+    assert there == f"{korean(asked)}\n"
 
 
 # ---------------------------------------------------------------- the world

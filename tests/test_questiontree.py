@@ -9,7 +9,8 @@ from treekit.core.method import Trace
 from treekit.figures.toq import draw_architecture, draw_single_and_tree, question_of, subquestions_of
 from treekit.figures.plots import without_glyph
 
-from test_drawing import apart, overlap
+from commands import run_notebook, warmly
+from test_drawing import MORE_SEEDS, apart, overlap
 
 ROOT = Path(__file__).resolve().parents[1]
 WORDS = ("니타니아의 도시 다메라에서 태어난 사람 가운데 가장 먼저 〈격자무늬〉 1958년 樹 harbour $x^ \\frac{a}{b} <b> & "
@@ -49,7 +50,7 @@ def grown(seed=0, levels=3, children=3, words=12, unasked=False):
 
 
 @pytest.mark.parametrize("draw", [draw_single_and_tree, draw_architecture])
-@pytest.mark.parametrize("shape", [dict(seed=i) for i in range(4)] + [dict(levels=1), dict(levels=4, children=5),
+@pytest.mark.parametrize("shape", [dict(seed=0), dict(seed=1), *MORE_SEEDS, dict(levels=1), dict(levels=4, children=5),
     dict(children=9, words=4), dict(words=80, children=2), dict(unasked=True, seed=3)])
 def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     import matplotlib; matplotlib.use("Agg")
@@ -88,11 +89,12 @@ def test_what_was_asked_is_found():
 
 # --- artefacts
 
-def test_the_listings_are_made_from_the_code(tmp_path):
+def test_the_listings_are_made_from_the_code(tmp_path, monkeypatch):
     "Algorithm 1, prompts and ledger need no model; each line of the algorithm is there, and a fit of the numbers is asserted inside."
     import csv
     from treekit.reproduce import reproduce_all
     from treekit.inventory import runnable
+    warmly(monkeypatch)
     tasks, folder = reproduce_all(("toq/algorithm1", "toq/prompts", "toq/inconsistencies"), out=str(tmp_path / "out"))
     assert [(t.name, t.code, t.error) for t in tasks] == [("toq/algorithm1", 0, ""), ("toq/prompts", 0, ""), ("toq/inconsistencies", 0, "")]
     read = lambda name: list(csv.DictReader((folder / "toq" / f"{name}.csv").open(encoding="utf-8", newline="")))
@@ -106,10 +108,9 @@ def test_the_listings_are_made_from_the_code(tmp_path):
 @pytest.mark.parametrize("page, small", [("rate", ('"komultihop", 100,', '"komultihop", 2,')), ("toq", ("n=8", "n=9"))])
 def test_the_pages_run_from_top_to_bottom(page, small, tmp_path, monkeypatch):
     import nbformat
-    from nbclient import NotebookClient
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
     nb = nbformat.read(ROOT / "nbs" / "explore" / f"{page}.ipynb", 4)
     assert small[0] in "".join(c.source for c in nb.cells)
     for cell in nb.cells: cell.source = cell.source.replace(*small)
-    NotebookClient(nb, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    run_notebook(nb, tmp_path)
     assert "widget-view" in json.dumps([c.get("outputs") for c in nb.cells]) and not (tmp_path / "votes.csv").exists()

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from speed import enough
 from fakes import FakeShelf
 from treekit.baselines.prompting import examples_from
 from treekit.config import UsageError, load_profile
@@ -90,7 +91,7 @@ def test_eight_steps_and_then_ten_paths(server, name, dataset, votes):
     [row] = results.rows
     assert len(record) == row.usage.calls == 8 + votes and server.count == 8 + votes  # TreeRare's code asks ten times
     assert [node for _, node, *_ in record[:8]] == list(map(str, range(8))) and {p["temperature"] for *_, p, _ in record[8:18]} == {1.0}
-    assert sorted(s for _, _, s, *_ in record[8:18]) == list(range(10))  # in the order in which they arrive
+    assert sorted(s for _, _, s, *_ in record[8:18]) == list(range(10))  # asked at once: any of them may come first
     steps = [n for n in row.trace.nodes if n.kind == "step"]
     assert len(steps) == 8 and "after 8 actions" in steps[-1].notes[-1] and row.answer == "Tarn"
     assert row.usage.critical_path == row.trace.critical_path == 9 + (votes > 10)
@@ -290,7 +291,8 @@ def test_a_level_runs_at_once(server):
     for level in (scores[:2], scores[2:8], scores[8:], turns[1:3], turns[3:]): assert max(a for a, _ in level) < min(b for _, b in level)
     for before, after in ((turns[:1], scores[:2]), (scores[:2], turns[1:3]), (turns[1:3], scores[2:8]), (scores[2:8], turns[3:])):
         assert max(b for _, b in before) <= min(a for a, _ in after)
-    assert 6 * 0.25 <= taken < 6 * 0.25 + 2.5 and server.most_at_once == 6
+    assert 6 * 0.25 <= taken and server.most_at_once == 6
+    enough((6 * 0.25 + 2.5) / taken, 1)
 
 
 def test_a_tree_that_never_ends_is_cut(server):
@@ -344,16 +346,6 @@ def test_titles():
     assert bare.page("") is None and bare.size == 0
     assert "have no titles" in asyncio.run(observe(dict(action="Search", argument="x"), Desk(), Kit(None, wiki=bare)))[0]
     assert WIKI.fingerprint == CorpusWiki(PAGES).fingerprint != CorpusWiki(PAGES[:-1]).fingerprint
-
-
-def test_a_hundred_thousand_titles_are_fast():
-    names = [f"{a}{b} {c}{d}" for a in ("Ba", "Do", "Ki", "Lu", "Me", "No", "Pa", "Re", "Si", "Tu") for b in "abcdefghij"
-             for c in ("Va", "We", "Xi", "Yo", "Zu") * 2 for d in range(100)]
-    wiki = CorpusWiki([Passage(str(i), n, "x") for i, n in enumerate(names)], "names")
-    wiki.similar("Baa Va1"), wiki.page("baa va1")
-    began = time.perf_counter()
-    for i in range(100): wiki.similar(f"Kih We{i} (painter)"), wiki.page(f"kih we{i}")
-    assert (time.perf_counter() - began) / 100 < 0.05
 
 
 class Small(http.server.BaseHTTPRequestHandler):

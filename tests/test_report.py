@@ -1,12 +1,12 @@
 "report: verdicts that say what they mean, tables and figures that repeat byte for byte, words that stay words."
-import csv, re, subprocess, sys
+import csv, json, re, subprocess, sys
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from commands import warmly
 from fakes import printed_run
 from treekit.config import UsageError, root
 from treekit.core.types import Passage, Question
@@ -196,14 +196,15 @@ def test_any_text_fits_into_a_cell(text):
 
 def test_files_repeat_in_another_process(tmp_path):
     code = """
-import sys; sys.path.insert(0, sys.argv[2])
-from test_report import *
-from treekit.figures.plots import save_figure
-df = compare(published("treerare", "table1"), [score("zero-shot", .47), score("TreeRare (DT)", .5)], model="extractive")
+import json, sys
+from treekit.figures.plots import dot_plot, save_figure
+from treekit.figures.tables import save_table
+from treekit.figures.verdicts import compare, published
+df = compare(published("treerare", "table1")[:60], json.loads(sys.argv[2]), model="extractive")
 save_table(df, sys.argv[1], "t"); save_figure(dot_plot(df), sys.argv[1], "f")
 """
-    for name in ("a", "b"):
-        subprocess.run([sys.executable, "-c", code, str(tmp_path / name / "mine"), str(Path(__file__).parent)], check=True)
+    rows = json.dumps([score("zero-shot", .47), score("TreeRare (DT)", .5)])
+    for name in ("a", "b"): subprocess.run([sys.executable, "-c", code, str(tmp_path / name / "mine"), rows], check=True)
     for name in ("t.csv", "t.md", "t.html", "f.png", "f.svg"):
         assert (tmp_path / "a" / "mine" / name).read_bytes() == (tmp_path / "b" / "mine" / name).read_bytes(), name
     assert b"\r" not in (tmp_path / "a" / "mine" / "t.csv").read_bytes()
@@ -374,10 +375,11 @@ def test_what_searchr_prints_is_grouped_by_the_model_that_answers():
                 and "NaiveRAG" not in {c["method"] for c in cells})
 
 
-def test_searchrs_listings_are_made_from_the_code(tmp_path):
+def test_searchrs_listings_are_made_from_the_code(tmp_path, monkeypatch):
     "They need no model; what they say of the code and of the printed numbers is asserted inside."
     from treekit.reproduce import reproduce_all
     names = ("searchr/table11", "searchr/inconsistencies", "searchr/prompts")
+    warmly(monkeypatch)
     tasks, folder = reproduce_all(names, out=str(tmp_path / "out"), environment=dict(TREEKIT_STORE=str(tmp_path / "store.sqlite")))
     assert {t.name: (t.code, t.error) for t in tasks} == dict.fromkeys(names, (0, ""))
     def read(name): return list(csv.DictReader((folder / "searchr" / f"{name}.csv").open(encoding="utf-8", newline="")))

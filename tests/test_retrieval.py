@@ -143,9 +143,9 @@ print(json.dumps([h.passage.id for h in Lucene(made).search(["film 77"])[0]]))
 """
 def test_processes_that_build_at_once():
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    running = [subprocess.Popen([sys.executable, "-c", _BUILD], **pipes) for _ in range(3)]
+    running = [subprocess.Popen([sys.executable, "-c", _BUILD], **pipes) for _ in range(2)]
     done = [p.communicate(timeout=120) for p in running]
-    assert [p.returncode for p in running] == [0, 0, 0], done
+    assert [p.returncode for p in running] == [0, 0], done
     assert len({out for out, _ in done}) == 1 and "77" in done[0][0]
     assert len(list(work_dir("indexes").iterdir())) == 1
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from speed import enough
 from fakes import FakeChat, FakeShelf
 from treekit.config import UsageError, load_profile
 from treekit.experiments.costs import cost_table
@@ -166,7 +167,9 @@ def test_inside_a_running_loop():
 def test_questions_run_at_once_and_the_chat_is_closed():
     chat, started = Scripted(latency=0.1), time.perf_counter()
     go({"read": Read(steps=2)}, questions(40), chat=chat)
-    assert time.perf_counter() - started < 4.0 and chat.closed == 1  # one after the other: eight seconds
+    taken = time.perf_counter() - started
+    assert chat.closed == 1
+    enough(4.0 / taken, 1)  # one after the other: eight seconds
 
 
 def test_a_budget_stops_cleanly_and_the_next_run_goes_on():
@@ -224,7 +227,7 @@ def test_parsing_is_one_batch_and_others_do_not_wait_for_it(monkeypatch):
     results = go({"parsing": Parsing(), "read": Read()}, questions(20))
     assert not results.failures and len(batches) == 1 and len(batches[0]) == 20
     at = {m: max(r.usage.seconds for r in results.rows if r.method == m) for m in ("read", "parsing")}
-    assert at["read"] < 0.3
+    enough(0.3 / at["read"], 1)
 
 
 def test_own_pools_and_corpora():

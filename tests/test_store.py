@@ -9,6 +9,7 @@ from treekit.core.openai_chat import OpenAIChat
 from treekit.core.prices import BudgetExceeded, load_prices
 from treekit.core.store import Store, keys
 from treekit.core.stored_chat import NotOnCassette, ReplayChat, StoredChat
+from speed import enough
 from workers import ask_all, asked, chat, processes
 
 
@@ -63,8 +64,10 @@ def test_a_dead_process_holds_nothing_up(server, path):
     os.kill(stuck.pid, signal.SIGKILL)  # a zombie until join: dead all the same
     began = time.monotonic()
     run(chat(path, server.url), asked(question="Where is A?"))
-    assert time.monotonic() - began < 3 and server.count == 2
+    taken = time.monotonic() - began
+    assert server.count == 2
     stuck.join()
+    enough(3 / taken, 1)
 
 
 def test_a_live_process_is_waited_for(server, path):

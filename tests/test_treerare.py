@@ -3,6 +3,7 @@ import asyncio, json, time, zlib
 
 import pytest
 
+from speed import enough
 from fakes import FakeChat, FakeParser, FakeShelf
 from treekit.baselines.prompting import RetrieveAndRead, examples_from
 from treekit.config import UsageError
@@ -268,8 +269,8 @@ def test_wall_clock_is_the_critical_path():
     start = time.perf_counter()
     prediction, *_ = ask(TreeRare(tree="constituency"), latency=0.1)
     taken = time.perf_counter() - start
-    assert taken < prediction.usage.critical_path * 0.1 * 1.10 + 0.1  # 13 calls one by one would take 1.3 s
     assert taken >= prediction.usage.critical_path * 0.1 * 0.99
+    enough((prediction.usage.critical_path * 0.1 * 1.10 + 0.1) / taken, 1)  # 13 calls one by one would take 1.3 s
 
 
 @pytest.mark.parametrize("switches", [{}, dict(query_generation=False), dict(subcomponent_answers=False), dict(tree="constituency")])

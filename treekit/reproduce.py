@@ -15,7 +15,7 @@ from .config import UsageError, choose, load_profile, root, work_dir
 from .inventory import FIELDS, runnable, source
 from .kernels import PRELOADED, ForkServer, can_fork, manager
 from .records import imported, made_from, read_record, store_state, tables_below, unchanged, write_record, written
-from .simulated.competence import KNOBS
+from .simulated.competence import KNOBS, competence_of
 
 # %% ../nbs/19_reproduce.ipynb #4e44a8a4
 @dataclass
@@ -58,14 +58,15 @@ def _method_fields(notebook):
 # %% ../nbs/19_reproduce.ipynb #a1233e4e
 def _plan(artefacts, out, given, sets):
     "Which notebook gets which parameters; whatever neither it, nor the profile, nor a method of it has is a `UsageError`."
-    tasks = []
+    tasks, usual = [], load_profile(given.get("profile", "offline")).competence
     for r in artefacts:
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
         if knobs := {k: v for k, v in sets.items() if k in KNOBS and k not in declared}:
-            settings["competence"] = ", ".join([settings.get("competence", "strong"), *(f"{k}={v}" for k, v in knobs.items())])
+            settings["competence"] = ", ".join([settings.get("competence", usual), *(f"{k}={v}" for k, v in knobs.items())])
+        competence_of(settings.get("competence", usual))  # read here, so that what it can't be is said before anything starts
         if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in knobs}:
             known = {*_method_fields(r["notebook"]), *FIELDS, *KNOBS, *declared} - {"settings"}
             for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)

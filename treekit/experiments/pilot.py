@@ -73,9 +73,10 @@ class PilotChat:
         model: str,  # whose place it takes
         endpoint: str,
         defaults: dict,  # temperature and max_tokens where a request says nothing
+        inner: Any = None,  # who answers; default: the extractive reader, whose replies' lengths the kit knows real ones for
     ):
         self.model, self.endpoint, self.defaults = model, canonical_endpoint(endpoint), defaults
-        self.inner = chat_for(Profile("offline"))
+        self.inner = inner or chat_for(Profile("offline"))
         self.offline, self.scores = self.endpoint == self.inner.endpoint, scores_texts(endpoint)
 
     async def complete(self, request: Request) -> list[Completion]:
@@ -115,7 +116,7 @@ def pilot_chat_for(
     "The stand-in of a profile's model. No key is needed."
     if profile.offline:
         own = chat_for(profile)
-        return PilotChat(own.model, own.endpoint, own.defaults)
+        return PilotChat(own.model, own.endpoint, own.defaults, own)
     if profile.endpoint == "trained": return chat_for(profile, role)
     return PilotChat(profile.model, profile.endpoint, dict(temperature=profile.temperature, max_tokens=profile.max_tokens))
 
