@@ -80,7 +80,7 @@ def methods():
     from treekit.baselines import prompting, react
     from treekit.papers.searchr.method import SearchR
     from treekit.papers.treerare.method import TreeRare
-    return {"zero-shot": prompting.methods()["zero-shot"], "ReAct*": react.ReAct(search="passages"), "SEARCH-R*": SearchR(),
+    return {"zero-shot": prompting.methods()["zero-shot"], "ReAct*": react.ReAct(search="bm25"), "SEARCH-R*": SearchR(),
             "TreeRare (DT)": TreeRare()}
 
 

@@ -19,7 +19,7 @@ from ..language.questions import Ask, question_asked
 from .pages import Page, page
 
 # %% ../../nbs/08_offline/02_comparing.ipynb #fef8e33f
-_YES_NO = re.compile(r"\s*(?:are|is|was|were|do|does|did|have|has|had|can|could)\b", re.I)
+_YES_NO = re.compile(r"\s*(?:are|is|was|were|do|does|did|have|has|had|can|could|would|will|should|might|may)\b", re.I)
 _COMPARES = re.compile(r"\b(?:first|last|more|most|less|least|before|after|\w+er|\w+est)\b", re.I)
 _PREDICATE = (
     r"(?:born|die|died|released|founded|formed|published|established|come|came|start|begin|older|younger|first|more"
@@ -118,10 +118,7 @@ WORKERS = dict(  # a relation -> how a question asks for those that it leads to
     composer=r"\bcomposers?\b",
     writer=r"\b(?:author|writer)s?\b",
     producer=r"\bproducers?\b",
-    founder=r"\bfounders?\b",
-    architect=r"\barchitects?\b",
-    maker=r"\b(?:by|from) the (?:company|publisher|label|studio)\b",
-    located=r"\bin the \w+er (?:town|city|country|county|village|district)\b")
+    founder=r"\bfounders?\b")
 
 def subjects(
     rest: str,  # the question without the names of the two sides, lower case
