@@ -8,7 +8,7 @@ __all__ = ['NO_FACTS', 'HANDLERS', 'short_answer', 'answer', 'integrate_answers'
            'state_fact', 'respond', 'integrate_answer', 'evidence_answer', 'combined_answer', 'revise', 'integrate',
            'unite_answers', 'nothing_known', 'filter_text', 'combine_sentences', 'combine_items']
 
-# %% ../../nbs/08_offline/10_answers.ipynb #6e615190
+# %% ../../nbs/08_offline/10_answers.ipynb #7c8abb0e
 import re
 
 from ..core.types import Passage
@@ -17,7 +17,7 @@ from ..language.references import parse_history
 from ..language.sentences import sentences as cut
 from .languages import listed, once, reader_for
 
-# %% ../../nbs/08_offline/10_answers.ipynb #3f7e2fc1
+# %% ../../nbs/08_offline/10_answers.ipynb #a8e8d402
 def short_answer(reader, finding) -> dict:  # answer, explanation
     "A finding as a reply; *unknown* if there is none."
     if not finding: return dict(answer=reader.unknown, explanation=reader.nothing)
@@ -49,7 +49,7 @@ def conclude_steps(question: str, steps=(), **others) -> str:
     "The answer that follow-up questions and their answers allow."
     return answer(question, [f"{q} {a}" for q, a in follow_ups(steps)])["answer"]
 
-# %% ../../nbs/08_offline/10_answers.ipynb #b0ab3264
+# %% ../../nbs/08_offline/10_answers.ipynb #e718367f
 def prose(documents) -> list:
     "Passages without headings, every line at least a sentence."
     def plain(text):
@@ -71,7 +71,7 @@ def entity_answers(question: str, documents=(), **others) -> str:
     "The answers for every entity that a name could mean."
     return answer_ambiguous(question, documents)["answer"]
 
-_WHY = re.compile(r"why|how (?:do|does|did|can|could|is|are|was|were|come)\b|what (?:made|makes|causes?|caused)|explain|.*(?:왜|까닭|이유)", re.I)
+_WHY = re.compile(r"why|how (?:do|does|did|can|could|is|are|was|were|come)\b|what (?:mad|mak|caus)|explain|.*(?:왜|까닭|이유)", re.I)
 
 def read_long(question: str, documents=(), length: str = "", **others) -> str:
     "A paragraph: what each reading rests on and the next best sentences; for a reason, the sentences that share most with the question."
@@ -90,8 +90,8 @@ def read_list(question: str, documents=(), **others) -> list[str]:
     "The items of a list: what stands beside the best answer in its sentence, and the answers of other pages."
     reader = reader_for(question, prose(documents))
     found = reader.find(question)
-    beside = [f.text for f in found if f.grounds == found[0].grounds and f.p >= 0.05 * found[0].p and f.text[:1].isupper() == found[0].text[:1].isupper()]
-    items = once([*beside, *(f.text for f in reader.readings(question) if f.sure)])
+    def beside(f, g): return f.grounds == g.grounds and f.p >= 0.05 * g.p and f.text[:1].isupper() == g.text[:1].isupper()
+    items = once([*(f.text for f in found if beside(f, found[0])), *(f.text for f in reader.readings(question) if f.sure)])
     return [i for i in items if not any(i != j and within(norm(i), f" {norm(j)} ") for j in items)] or [reader.nothing]
 
 def next_sentence(question: str, documents=(), answer: str = "", **others) -> str:
@@ -99,7 +99,7 @@ def next_sentence(question: str, documents=(), answer: str = "", **others) -> st
     reader = reader_for(question, prose(documents))
     return next((s for s in cut(read_long(question, documents)) if s not in answer and s != reader.nothing), "") if documents else ""
 
-# %% ../../nbs/08_offline/10_answers.ipynb #789a1fd7
+# %% ../../nbs/08_offline/10_answers.ipynb #8014c6df
 NO_FACTS = "No directly relevant facts found."
 
 def subanswers(questions, documents=(), **others) -> str:
@@ -117,9 +117,8 @@ def respond(question: str, documents=(), **others) -> str:
     reader = reader_for(question, documents)
     found = reader.final(question)
     if found and found.sure: return " ".join([reader.claim.format(found.text), *found.grounds[:3]])
-    lacking = "그러나 질문의 답은 문서에서 찾지 못했습니다." if reader.lang == "ko" else "The documents don't say more about the question."
     near = reader.sentences(question, 2)
-    return " ".join([*near, lacking]) if near else reader.nothing
+    return " ".join([*near, reader.lacking]) if near else reader.nothing
 
 def integrate_answer(question: str, documents=(), **others) -> dict:  # relevance, answer_span
     "The answer's span (Tree-of-Question, Prompt B.1)."
@@ -138,12 +137,13 @@ def combined_answer(answer: str, **others) -> str:
     "What stands behind a reply's last `FINAL:`."
     return " ".join(answer.rsplit("FINAL:", 1)[-1].split()) or "unknown"
 
-# %% ../../nbs/08_offline/10_answers.ipynb #407abf16
+# %% ../../nbs/08_offline/10_answers.ipynb #6666b68f
 def revise(question: str, thought: str, documents=(), **others) -> str:
     "A draft, and behind it what the documents say; as it was, if they say nothing."
     reader = reader_for(question, documents)
     asked = [question, *reader_for(question, [thought]).simpler(question)[:1]]
-    return " ".join(once([*(s for s in cut(thought) if s != reader.nothing), *(s for q in asked for s in reader.sentences(q, 3))])) or thought
+    said = [s for s in cut(thought) if s != reader.nothing]
+    return " ".join(once([*said, *(s for q in asked for s in reader.sentences(q, 3))])) or thought
 
 def integrate(thoughts=(), **others) -> str:
     "Several thoughts as one: every sentence once, at most eight."
@@ -171,7 +171,7 @@ def combine_items(question: str, sentences=(), **others) -> list[str]:
     "The items that samples agree on, once each; of equal ones the last."
     return list({norm(s): s for s in listed(sentences)}.values()) or [reader_for(question).nothing]
 
-# %% ../../nbs/08_offline/10_answers.ipynb #156ba66c
+# %% ../../nbs/08_offline/10_answers.ipynb #c000ffff
 HANDLERS = dict(  # task -> function of the prompt's inputs
     answer=answer, answer_short=answer, integrate_answers=integrate_answers, conclude=conclude, conclude_steps=conclude_steps,
     answer_ambiguous=answer_ambiguous, entity_answers=entity_answers, read_long=read_long, read_list=read_list, next_sentence=next_sentence,

@@ -8,7 +8,7 @@ __all__ = ['MOST', 'HANDLERS', 'as_question', 'subquestions', 'subquestions_ambi
            'follow_up', 'search_or_answer', 'think_search_answer', 'thought', 'search_query', 'thought_query',
            'pseudo_document', 'verifying_question', 'guess_question']
 
-# %% ../../nbs/08_offline/11_asking.ipynb #945e5652
+# %% ../../nbs/08_offline/11_asking.ipynb #26e774bb
 import re
 import zlib
 
@@ -22,12 +22,10 @@ from ..language.words import noun_kind
 from .answers import answer, follow_ups
 from .languages import listed, once, reader_for
 
-# %% ../../nbs/08_offline/11_asking.ipynb #d8001a8c
+# %% ../../nbs/08_offline/11_asking.ipynb #daf98fa7
 _OPENS = ("of", "in", "by", "from", "at", "on", "to", "for", "with", "that", "as", "and", "or")
 
-def as_question(
-    phrase: str,
-) -> str:
+def as_question(phrase: str) -> str:
     "A phrase as a question, with the question word that fits its first noun."
     words = phrase.strip().rstrip("?.,;: ").split()
     while len(words) > 1 and words[0].lower() in _OPENS: words = words[1:]
@@ -40,14 +38,15 @@ def as_question(
     return f"{dict(person='Who is', place='Where is', date='When is').get(kind, 'What is')} {text}?"
 
 def subquestions(question: str, phrase: str = "", context=(), **others) -> list[str]:
-    "At most five: simpler forms of the phrase's question, its first open steps, itself, and what relations of the question ask of its names."
+    "At most five: simpler forms of the phrase's question, its open steps, itself, and the question's relation asked of its names."
     reader, phrase = reader_for(question, context), phrase or question
     asked = question if norm(phrase) == norm(question) else as_question(phrase)
     known, left = reader.simpler(asked), [q for q, f in reader.follow(asked) if not f][:2]
     by = r"\b(?:by|in|at) (?:the )?(?:[a-z-]+ (?:of )?){0,3}"
     names = [n for n in reader.names(phrase)[:2] if not re.search(by + re.escape(n), question)]
     about = [ASKS[r].format(described(n, question)) for n in names for r in relations(question)[-1:]] if reader.lang == "en" else []
-    return [q for q in once([*known, *left, asked, *([] if known and asked == question else about)]) if len(norm(q).split()) > 1][:5] or [f"{asked.rstrip('?')}?"]
+    every = once([*known, *left, asked, *([] if known and asked == question else about)])
+    return [q for q in every if len(norm(q).split()) > 1][:5] or [f"{asked.rstrip('?')}?"]
 
 def subquestions_ambiguous(question: str, phrase: str = "", context=(), **others) -> list[str]:
     "The same, and one for each namesake that the evidence has brought up."
@@ -56,7 +55,7 @@ def subquestions_ambiguous(question: str, phrase: str = "", context=(), **others
     titles = [p.title for p in reader.pages if p.title != p.core and norm(p.core) in norm(f"{question} {phrase}")]
     return once([*mine[:1], *(ASKS[chain[0]].format(t) if chain else f"What is {t}?" for t in titles), *mine[1:], question])[:5]
 
-# %% ../../nbs/08_offline/11_asking.ipynb #a9c5d641
+# %% ../../nbs/08_offline/11_asking.ipynb #0d680b07
 def decompose_question(question: str, **others) -> list[str]:
     "Tree-of-Question's plan: sub-questions with [ANS_n]."
     return [re.sub(r"#(\d+)", r"[ANS_\1]", s) for s in reader_for(question).decompose(question)]
@@ -87,7 +86,7 @@ def reformulate(question: str, history: str = "", **others) -> str:
     "The sub-question with what it refers to written out."
     return resolve_references(question, parse_history(history))
 
-# %% ../../nbs/08_offline/11_asking.ipynb #82ab8ecd
+# %% ../../nbs/08_offline/11_asking.ipynb #c625724d
 MOST = 4  # questions in a row: as many as the longest chains have hops
 
 def next_question(question: str, known=(), asked=()) -> str:
@@ -100,8 +99,8 @@ def next_question(question: str, known=(), asked=()) -> str:
 def decompose(question: str, state=(), documents=(), sample: int = 0, **others) -> dict:  # thought, question
     "ARISE's next sub-question; a further sample asks another one."
     state = listed(state)
-    ways = once(filter(None, [next_question(question, state), *subquestions(question, question, state), *subquestions(question, question, [*state, *documents])]))
-    fresh = [q for q in ways if norm(q) != norm(question)] or [question]
+    more = [*subquestions(question, question, state), *subquestions(question, question, [*state, *documents])]
+    fresh = [q for q in once([next_question(question, state), *more]) if q and norm(q) != norm(question)] or [question]
     return dict(thought=f"{len(state)} intermediate answer{'s' * (len(state) != 1)} so far.", question=fresh[sample % len(fresh)])
 
 decompose.wants_sample = True
@@ -144,7 +143,7 @@ def thought(question: str, documents=(), thoughts=(), **others) -> str:
     fresh = [s for q in steps if q for s in reader.sentences(q, 1) if norm(s) not in said] if len(thoughts) < MOST else []
     return fresh[0] if fresh else f"So the answer is: {answer(question, [*thoughts, *documents])['answer']}."
 
-# %% ../../nbs/08_offline/11_asking.ipynb #b58d5ace
+# %% ../../nbs/08_offline/11_asking.ipynb #a3b80d88
 def search_query(question: str, thought: str = "", **others) -> str:
     "The search terms of a question; with a thought, the question that it makes possible."
     return next_question(question, [thought]) or question if thought else reader_for(question).terms(question)
@@ -169,9 +168,10 @@ def guess_question(state=(), **others) -> str:
     first = next(iter(listed(state)), "")
     name = next(iter(reader_for(first).names(first)), "")
     rest = re.sub(r"\W+", " ", first.replace(name, " ")).split()[-3:]
-    return f"What is the {' '.join(rest)} of {name}?" if name and rest else f"What is {first.rstrip('.')}?" if first else "What is the question?"
+    if name and rest: return f"What is the {' '.join(rest)} of {name}?"
+    return f"What is {first.rstrip('.')}?" if first else "What is the question?"
 
-# %% ../../nbs/08_offline/11_asking.ipynb #01009f28
+# %% ../../nbs/08_offline/11_asking.ipynb #f2552714
 HANDLERS = dict(  # task -> function of the prompt's inputs
     subquestions=subquestions, subquestions_ambiguous=subquestions_ambiguous, decompose_question=decompose_question,
     decompose_path=decompose_path, generate_paths=generate_paths, judge_steps=judge_steps, judge_reformulation=judge_reformulation,

@@ -45,7 +45,6 @@ def _fitting(noun, found, held):
         elif f is found[0] or f.p > 0.2: return f.text
     if noun in ("country", "nation") and (lands := homeland(held[0])): return lands[0]
 
-# %% ../../nbs/08_offline/04_bridging.ipynb #d12f8b14
 def _says(question, f, name, noun):
     "Whether the sentence that an answer stands in says something of the question beside the name: its relation, or one of its words."
     a, s = question_asked(question), f.page.sentences[f.sentence]
@@ -74,7 +73,6 @@ def _anchors(question, ps):
     titles = [question[i:i + len(p.core)] for i, p in at if i > 0 and question[i].isupper()]
     return [n for n in dict.fromkeys([*titles, *names_in(question)]) if not any(n != m and n in m for m in titles)]
 
-# %% ../../nbs/08_offline/04_bridging.ipynb #b08eb220
 def bridges(
     question: str,
     ps: list[Page],

@@ -6,7 +6,7 @@
 __all__ = ['HANDLERS', 'name_entities', 'extract_triples', 'entity_kind', 'extract_graph', 'glean_graph',
            'summarise_descriptions', 'report_community', 'map_answer']
 
-# %% ../../nbs/08_offline/14_graphs.ipynb #3dc0ae53
+# %% ../../nbs/08_offline/14_graphs.ipynb #9e04992f
 import re
 from functools import lru_cache
 
@@ -19,24 +19,22 @@ from ..language.words import noun_kind
 from .languages import listed, once
 from .pages import Page, explicit, page
 
-# %% ../../nbs/08_offline/14_graphs.ipynb #b9d6d248
+# %% ../../nbs/08_offline/14_graphs.ipynb #af1bba53
 @lru_cache(4096)
 def _page(passage):
     "A passage of a prompt, title in the first line."
     title, line, text = passage.strip().partition("\n")
     return page(title.strip(), " ".join(text.split())) if line else page("", " ".join(title.split()))
 
-@lru_cache(4096)
-def _dated(text):
-    "The dates and numbers with digits of a sentence."
-    from treekit.language.spans import analysed
-    return [s.text for s in analysed(text).spans if s.kind in ("date", "year")]
+def _dated(s):
+    "The dates of a sentence."
+    return [x.text for x in s.spans if x.kind in ("date", "year")]
 
 def name_entities(text: str, **others) -> list[str]:
     "Names and dates, each once, the title first."
     if "\n" not in text.strip(): return names_in(text)
     p = _page(text)
-    found = [n for s in p.sentences for n in (*names_in(s.text), *_dated(s.text))]
+    found = [n for s in p.sentences for n in (*names_in(s.text), *_dated(s))]
     return [n for n in once([p.core, *found]) if n and (n == p.core or not within(norm(n), f" {p.name} "))]
 
 _LEADING = re.compile(r"^(?:(?:he|she|it|they|his|her|its|their|who|which|that|and|but|the|an?|this|was|is)\s+(?=\S+\s))+")
@@ -49,7 +47,7 @@ def _tied(p):
         at, last = 0, ""
         head = subject(s.text)
         about = p.core or head
-        found = sorted({(s.text.find(n), n) for n in (*names_in(s.text), *_dated(s.text))})
+        found = sorted({(s.text.find(n), n) for n in (*names_in(s.text), *_dated(s))})
         for start, name in found:
             words = " ".join(re.findall(r"[\w-]+", s.text[at:start].lower())[-6:])
             at = start + len(name)
@@ -62,7 +60,7 @@ def extract_triples(passage: str, entities=(), **others) -> list[tuple[str, str,
     known = {norm(e) for e in listed(entities)}
     return list(dict.fromkeys((s, r, o) for s, r, o, _ in _tied(_page(passage)) if not known or norm(o) in known))
 
-# %% ../../nbs/08_offline/14_graphs.ipynb #2b891908
+# %% ../../nbs/08_offline/14_graphs.ipynb #6d7c74bb
 _ORGANISATION = frozenset("press records pictures institute university united company band club studios school college party".split())
 
 def entity_kind(
@@ -76,7 +74,8 @@ def entity_kind(
     elif set(norm(name).split()) & _ORGANISATION: kind = "org"
     elif before and noun_kind(before[0]): kind = noun_kind(before[0])
     elif before and before[0].lower() in ("in", "at", "from", "near"): kind = "place"
-    else: kind = "thing" if re.search(r"\d", name) else "title" if name.startswith(("The ", "A ")) else "person" if len(name.split()) == 2 else "thing"
+    elif name.startswith(("The ", "A ")): kind = "title"
+    else: kind = "person" if len(name.split()) == 2 and not re.search(r"\d", name) else "thing"
     return dict(title="work", org="organization", nation="place", date="thing", number="thing").get(kind, kind)
 
 def extract_graph(passage: str, **others) -> dict:  # entities (name, type, description); relations (source, target, description, strength)
@@ -97,7 +96,7 @@ def glean_graph(passage: str, found=(), **others) -> dict:
     names = {e["name"] for e in new}
     return dict(entities=new, relations=[r for r in graph["relations"] if names & {r["source"], r["target"]}])
 
-# %% ../../nbs/08_offline/14_graphs.ipynb #e4004d4c
+# %% ../../nbs/08_offline/14_graphs.ipynb #d587ca71
 def _whole(texts, most):
     "The sentences of texts, each once, up to so many words."
     kept, size = [], 0
@@ -131,7 +130,7 @@ def map_answer(question: str, reports=(), **others) -> list[dict]:  # answer, sc
         if score >= 20 and (held or not names): points.append(dict(answer=s, score=score))
     return sorted(points, key=lambda p: -p["score"])[:6]
 
-# %% ../../nbs/08_offline/14_graphs.ipynb #217fc7ab
+# %% ../../nbs/08_offline/14_graphs.ipynb #3e4fbbd4
 HANDLERS = dict(  # task -> function of the prompt's inputs
     name_entities=name_entities, extract_triples=extract_triples, extract_graph=extract_graph, glean_graph=glean_graph,
     summarise_descriptions=summarise_descriptions, report_community=report_community, map_answer=map_answer)

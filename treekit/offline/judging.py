@@ -6,7 +6,7 @@
 __all__ = ['VALID', 'COHERENT', 'HANDLERS', 'judge_outcome', 'evaluate_response', 'judge_context', 'verify', 'most_consistent']
 
 # %% ../../nbs/08_offline/15_judging.ipynb #301e05be
-import math
+import math, re
 
 from ..language.answer_wording import states, worded
 from ..language.names import names_in
@@ -32,7 +32,6 @@ def _why_wrong(question, golds, evidence):
     if any(states(e, g) for e in evidence for g in golds): return "Reasoning Error", "The evidence states the reference."
     return "Retrieval Error", "The evidence doesn't state the reference."
 
-# %% ../../nbs/08_offline/15_judging.ipynb #2f1d95d5
 def judge_outcome(
     question: str,
     gold,  # the reference answers
@@ -49,14 +48,14 @@ def judge_outcome(
 # %% ../../nbs/08_offline/15_judging.ipynb #43d06274
 VALID, COHERENT = 70, 4  # least answerability and coherence of a valid response
 
-def evaluate_response(question: str, response: str, **others) -> dict:  # semantic_coherence, answerability, overall_assessment, response_validity
-    "A judgement of a response by itself (Tree-of-Question, Prompt B.4)."
-    claim = _CLAIM.match(response.strip())
-    said, rest = ((claim[1] or claim[2]), response.strip()[claim.end():]) if claim else ("", response)
-    reader = reader_for(question, [rest] if rest.strip() else [])
-    found = reader.find(question, 3)
-    held = [f for f in found if norm(f.text) and (norm(f.text) in norm(said) or norm(said) in norm(f.text))] if said else []
-    answerable = (95 if held and held[0] is found[0] else 75 if held else 50) if said else 60 if found and found[0].sure else 20
+def evaluate_response(question: str, response: str, **others) -> dict:
+    "Coherence, answerability, their mean and validity of a response by itself (Tree-of-Question, Prompt B.4)."
+    reader, response = reader_for(question), response.strip()
+    claim = _CLAIM.match(response)
+    said, rest = (claim[0], response[claim.end():]) if claim else re.match(r"(.*?[.!?。]|.*)(?:\s+|$)(.*)", response, re.S).groups()
+    found = reader_for(question, [rest] if rest.strip() else []).find(question, 3)
+    held = [f for f in found if norm(f.text) and norm(f.text) in norm(said)]
+    answerable = (95 if held[0] is found[0] else 75) if held else 50 if found or claim else 20
     if reader.nothing.rstrip(".") in response or "찾지 못했" in response or "don't say" in response: answerable = min(answerable, 40)
     terms, have = ({w for w in norm(reader.terms(t)).split()} for t in (question, response))
     coherence = 1 + round(9 * sum(any(t[:3] == h[:3] for h in have) for t in terms) / max(1, len(terms))) if response.strip() else 1

@@ -5,14 +5,14 @@
 # %% auto #0
 __all__ = ['KINDS', 'KOREAN_RELATIONS', 'wanted_kind', 'yes_no', 'korean_list', 'attribute', 'korean_decompose']
 
-# %% ../../nbs/08_offline/07_korean_decomposing.ipynb #9e3d4be9
+# %% ../../nbs/08_offline/07_korean_decomposing.ipynb #9329a667
 import re
 
 from ..language.morphemes import clean, morphemes
 from ..language.particles import final, josa
 from ..language.tables import table
 
-# %% ../../nbs/08_offline/07_korean_decomposing.ipynb #690ca2fc
+# %% ../../nbs/08_offline/07_korean_decomposing.ipynb #3975b008
 _KOREAN = table("language/ko_relations")
 KINDS = {noun: kind for kind, nouns in _KOREAN["nouns"].items() for noun in nouns.split()}  # a common noun -> person, place, thing
 KOREAN_RELATIONS = {  # name -> (how it is asked for, how it is told, the kind of its answer)
@@ -31,10 +31,8 @@ def yes_no(question: str) -> bool:
     asks = re.search(r"누구|누가|무엇|뭐|어디|언제|어느|어떤|어떻게|몇|얼마|왜|무슨", question)
     return bool(re.search(r"(?:나요|가요|니까|까요|을까|ㄹ까|는가|은가|한가|인가|까)\s*\?*$", question.strip())) and not asks
 
-# %% ../../nbs/08_offline/07_korean_decomposing.ipynb #8a99ded9
-def korean_list(
-    text: str,  # a phrase
-) -> list[str]:  # one if it names no others
+# %% ../../nbs/08_offline/07_korean_decomposing.ipynb #9c9cc0e8
+def korean_list(text: str) -> list[str]:  # text: a phrase; returns one if it names no others
     "The things that a phrase lists with commas, *와/과*, *(이)랑*, *하고* or *및*; nothing inside brackets is cut."
     hidden = re.sub(r"[〈《「『“][^〉》」』”]*[〉》」』”]", lambda m: "※" * len(m[0]), text := clean(text).strip(" ,"))
     cuts, start, out = [], 0, []
@@ -49,17 +47,15 @@ def korean_list(
 
 _CHOICE = re.compile(r"\s*(?:중에서는|중에서|가운데에서|가운데|중에|중) ")
 _MOST = re.compile(r"가장|제일")
+_SCALE = "긴|길|짧|많|적|높|낮|크|큰|작|빠|느|비싸|비싼|싼|싸|무거|가벼|좋|오래"
 _LEAD = re.compile(r"^(?:어느|어떤|누가|무엇이|더|누구의|어느 쪽이?) ?(?:(?!더)\S+?[이가] )?")
 
-def attribute(
-    part: str,  # what a question says behind *중에서*
-    name: str,
-) -> str:
+def attribute(part: str, name: str) -> str:  # part: what a question says behind *중에서*
     "How to ask one thing for what is compared."
     said = re.sub(r"(?:더|가장|제일|먼저|나중에) ", "", _LEAD.sub("", part)).rstrip("? ")
     if re.search(r"태어|나이|젊", part): return f"{josa(name, '은/는')} 언제 태어났나요?"
     if re.search(r"먼저|나중|오래", part): return f"{josa(name, '은/는')} 언제 {said.split()[-1]}?" if said else ""
-    noun = re.match(r"((?:[가-힣A-Za-z0-9]+ )*?[가-힣A-Za-z0-9]+?)(?:이|가|은|는)? (?:긴|길|짧|많|적|높|낮|크|큰|작|빠|느|비싸|비싼|싼|싸|무거|가벼|좋|오래)", said)
+    noun = re.match(rf"((?:[가-힣A-Za-z0-9]+ )*?[가-힣A-Za-z0-9]+?)(?:이|가|은|는)? (?:{_SCALE})", said)
     if noun: return f"{name}의 {josa(noun[1], '은/는')} 얼마인가요?"
     return f"{josa(name, '은/는')} 얼마나 {said.split()[0]}가요?" if said else ""
 
@@ -74,10 +70,11 @@ def _chosen(first, second):
     what = re.match(rf"(.+?\s(?:{_NOUN}|\S+))(?:은|는|이|가) (?:누구|무엇|어디|뭐|어떤|있|없)", second)
     return [f"{josa(first, '을/를')} 모두 알려 주세요.", f"{josa(what[1], '을/를')} 모두 알려 주세요."] if what and noun else []
 
-# %% ../../nbs/08_offline/07_korean_decomposing.ipynb #02e9deec
+# %% ../../nbs/08_offline/07_korean_decomposing.ipynb #bd8b6256
 _PARTICLE = r"(은|는|이|가|을|를|과|와|으로|로|의|에서는|에서|에게|에는|에)"
 _ONLY = re.compile(r"^(?:이름은 )?(?:누구|무엇|어디|언제|뭐|몇|얼마|어느|어떤)\S*\s?\S*\??$|^모두 |^무엇이 있")  # nothing more is asked
-_OPEN = {"은": "은/는", "는": "은/는", "이": "이/가", "가": "이/가", "을": "을/를", "를": "을/를", "과": "과/와", "와": "과/와", "으로": "으로/로", "로": "으로/로"}
+_OPEN = {"은": "은/는", "는": "은/는", "이": "이/가", "가": "이/가", "을": "을/를", "를": "을/를", "과": "과/와", "와": "과/와", 
+         "으로": "으로/로", "로": "으로/로"}
 
 def _adnominal(text, end):
     "Whether a clause that describes the next noun ends here."
@@ -94,10 +91,7 @@ def _inner(question):
         return question[:m.end(2)], m[2], m[3], rest
     return None
 
-def korean_decompose(
-    question: str,
-    most: int = 4,
-) -> list[str]:  # with #n for the answer of step n; the question alone if it is simple
+def korean_decompose(question: str, most: int = 4) -> list[str]:  # with #n for the answer of step n; the question alone if it is simple
     "The sub-questions of a Korean question."
     question = clean(question)
     hidden = re.sub(r"[〈《][^〉》]*[〉》]", lambda m: "※" * len(m[0]), question)

@@ -6,14 +6,14 @@
 __all__ = ['KoreanSpan', 'korean_spans', 'KoreanPage', 'korean_sentences', 'korean_page', 'korean_pages', 'squeezed',
            'korean_terms', 'said_alone']
 
-# %% ../../nbs/08_offline/06_korean_pages.ipynb #22378b96
+# %% ../../nbs/08_offline/06_korean_pages.ipynb #4769cc5b
 import re
 from functools import lru_cache
 from typing import NamedTuple
 
 from ..language.morphemes import clean, korean, morphemes
 
-# %% ../../nbs/08_offline/06_korean_pages.ipynb #4b1f2b1e
+# %% ../../nbs/08_offline/06_korean_pages.ipynb #808f6d1c
 class KoreanSpan(NamedTuple):
     "What could be an answer."
     text: str
@@ -29,9 +29,7 @@ _FORMS = (
 _RUN = ("NNG", "NNP", "SL", "SH", "SN", "XSN", "XPN", "NR", "XR")  # what a name or a compound consists of
 
 @lru_cache(1 << 13)
-def korean_spans(
-    sentence: str,
-) -> tuple[KoreanSpan, ...]:
+def korean_spans(sentence: str) -> tuple[KoreanSpan, ...]:
     "The spans of a sentence, in its order."
     found, taken = [], set()
     for kind, form in _FORMS:
@@ -55,7 +53,7 @@ def _runs(sentence, run):
     if not run or run[-1].end - run[0].start < 2: return
     for a in starts[-4:]: yield KoreanSpan(sentence[a:run[-1].end], a, run[-1].end, "name")
 
-# %% ../../nbs/08_offline/06_korean_pages.ipynb #9232c283
+# %% ../../nbs/08_offline/06_korean_pages.ipynb #7795e004
 class KoreanPage(NamedTuple):
     "A document, read."
     title: str
@@ -66,9 +64,7 @@ def korean_sentences(text: str) -> list[str]:
     "The sentences of a text."
     return [s.strip() for s in re.split(r"(?<=[다요까음임함죠][.!?])\s*(?=\S)|(?<=[.!?])\s+(?=[가-힣〈《])", clean(text)) if s.strip()]
 
-def korean_page(
-    document,  # a passage, or a text: "title: text", "title\ntext" or no title at all
-) -> KoreanPage:
+def korean_page(document) -> KoreanPage:  # document: a passage, or a text: "title: text", "title\ntext" or no title at all
     "A document, taken apart."
     if isinstance(document, str):
         head, sep, rest = document.partition("\n") if "\n" in document else document.partition(": ")
@@ -87,7 +83,7 @@ def korean_pages(documents) -> list[KoreanPage]:
         joined[key] = p
     return [p for p in joined.values() if p.sentences]
 
-# %% ../../nbs/08_offline/06_korean_pages.ipynb #b0db6440
+# %% ../../nbs/08_offline/06_korean_pages.ipynb #a12bfe6d
 def squeezed(text: str) -> str:
     "A text without spaces and brackets, to look for names in."
     return re.sub(r"[\s〈〉《》「」『』“”‘’\"'·]+", "", clean(text)).lower()

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['weighed_sentences', 'weighed_spans', 'korean_least', 'said_of', 'KoreanReader']
 
-# %% ../../nbs/08_offline/08_korean_reader.ipynb #cdacbe62
+# %% ../../nbs/08_offline/08_korean_reader.ipynb #d2e14bdb
 import math
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ from .korean_decomposing import KINDS, KOREAN_RELATIONS, korean_decompose, korea
 from .korean_pages import korean_pages, korean_spans, korean_terms, said_alone, squeezed
 from .reader import Finding, Reading
 
-# %% ../../nbs/08_offline/08_korean_reader.ipynb #8c5e89de
+# %% ../../nbs/08_offline/08_korean_reader.ipynb #eff71294
 def weighed_sentences(
     question: str,
     pages: list,  # KoreanPages
@@ -34,7 +34,7 @@ def weighed_sentences(
         out.append((math.fsum(w * (1.0 if t in have else 0.7 if t in title else 0.0) for t, w in rare.items()) / total, p, k))
     return sorted(out, key=lambda x: -x[0])
 
-# %% ../../nbs/08_offline/08_korean_reader.ipynb #641c2bbc
+# %% ../../nbs/08_offline/08_korean_reader.ipynb #cb5ff292
 _UNIT = re.compile(r"몇\s?([가-힣]+?)(?=(?:이|인|을|를|가|은|는|에|의|나|까|씩|\s|\?|$))")
 _FOCUS = re.compile(r"(?:어느|어떤|무슨) ([가-힣]+?)(?=(?:은|는|이|가|을|를|에|의|과|와|으로|로|인|에서)?(?:\s|\?|$))")
 
@@ -73,7 +73,7 @@ def weighed_spans(
     mass = math.fsum(math.exp(z - found[0][1][0]) for _, (z, *_) in found)
     return [(text, math.exp(z - found[0][1][0]) / mass, p, k) for text, (z, p, k) in found]
 
-# %% ../../nbs/08_offline/08_korean_reader.ipynb #4ad0bb87
+# %% ../../nbs/08_offline/08_korean_reader.ipynb #37501db1
 _LESS = re.compile(r"먼저|적은|적었|적게|짧|낮|작은|작았|오래된|나이가 더 많")
 _NOT = re.compile(r"않|없|아니|못하|불가")
 
@@ -92,10 +92,11 @@ def said_of(question: str, pages: list) -> float:  # 0 to 1
     have = frozenset().union(*(korean_terms(s) for p in pages for s in p.sentences)) if pages else frozenset()
     return len(terms & have) / max(1, len(terms))
 
-# %% ../../nbs/08_offline/08_korean_reader.ipynb #720853f2
+# %% ../../nbs/08_offline/08_korean_reader.ipynb #a0397f4d
 class KoreanReader(Reading):
     "Reads Korean."
     lang, unknown, nothing, claim = "ko", "알 수 없음", "문서에서 찾지 못했습니다.", "질문의 답은 {}입니다."
+    lacking = "그러나 질문의 답은 문서에서 찾지 못했습니다."
 
     def __init__(self, documents=()): super().__init__(korean_pages(documents))
 
@@ -158,5 +159,6 @@ class KoreanReader(Reading):
     def terms(self, question: str) -> str:
         "The search terms of a question: its runs of nouns, dates and numbers."
         spans = [s for s in korean_spans(clean(question)) if s.text not in ("누구", "무엇", "어디", "언제", "모두")]
-        kept = [s.text for s in spans if not any(o is not s and o.start <= s.start and s.end <= o.end and len(o.text) > len(s.text) for o in spans)]
+        def inside(s): return any(o.start <= s.start and s.end <= o.end and len(o.text) > len(s.text) for o in spans)
+        kept = [s.text for s in spans if not inside(s)]
         return " ".join(dict.fromkeys(kept)) or clean(question)

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['reader_for', 'listed', 'once']
 
-# %% ../../nbs/08_offline/09_languages.ipynb #26962d75
+# %% ../../nbs/08_offline/09_languages.ipynb #361363c5
 import re
 from functools import lru_cache
 
@@ -14,7 +14,7 @@ from ..language.normal_forms import norm
 from .korean_reader import KoreanReader
 from .reader import Finding, Reader
 
-# %% ../../nbs/08_offline/09_languages.ipynb #99e2bfb2
+# %% ../../nbs/08_offline/09_languages.ipynb #034f644e
 _ASKED = re.compile(r"^([^\n]{2,500}?\?)\s*:?\s+(.+)$", re.S)
 _CLAIM = re.compile(r"(?:The answer is (.+?)\.(?= [A-Z“\"]|\s*$)|질문의 답은 (.+?)입니다\.)\s*")
 
@@ -31,17 +31,12 @@ def _reader(kind, documents):
     reader._found.update(claimed)
     return reader
 
-def reader_for(
-    question: str,
-    documents=(),  # Passages, texts, or one text
-) -> Reader | KoreanReader:
+def reader_for(question: str, documents=()) -> Reader | KoreanReader:  # documents: Passages, texts, or one text
     "The reader that the question's language needs, with the documents read."
     kind = KoreanReader if korean_question(question) else Reader
     return _reader(kind, (documents,) if isinstance(documents, str) else tuple(documents or ()))
 
-def listed(
-    value,  # a text with a line for each item, a list of them, or nothing
-) -> list[str]:
+def listed(value) -> list[str]:  # value: a text with a line for each item, a list of them, or nothing
     "An input as a list of texts."
     return [s for s in (value.splitlines() if isinstance(value, str) else value or ()) if s and s.strip()]
 

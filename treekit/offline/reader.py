@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SMALLER', 'Finding', 'speaks_of', 'namesakes', 'comparable', 'Reading', 'Reader']
 
-# %% ../../nbs/08_offline/05_reader.ipynb #4a56d8b7
+# %% ../../nbs/08_offline/05_reader.ipynb #8f289f86
 import re
 from dataclasses import dataclass
 
@@ -16,11 +16,11 @@ from ..language.relations import related
 from ..language.questions import question_asked
 from .pages import Page, about_names, explicit, homonyms, pages
 from .answering import Found, read
-from .comparing import comparison_answer, deciding, options, shared
+from .comparing import comparison_answer, deciding, options
 from .decomposing import decompose
 from .bridging import bridges, read_through
 
-# %% ../../nbs/08_offline/05_reader.ipynb #ebc89744
+# %% ../../nbs/08_offline/05_reader.ipynb #c2b02c23
 @dataclass(frozen=True)
 class Finding:
     "An answer and what it rests on."
@@ -35,11 +35,8 @@ class Finding:
         "Whether it would be said if *I don't know* were as good a reply."
         return self.p >= 0.5 or self.p >= 0.12 and self.speaks
 
-# %% ../../nbs/08_offline/05_reader.ipynb #3bfe4f21
-def speaks_of(
-    question: str,
-    f: Found,
-) -> bool:
+# %% ../../nbs/08_offline/05_reader.ipynb #99a1a73a
+def speaks_of(question: str, f: Found) -> bool:
     "Whether an answer's sentence says something of the question beside its names: its relation, or one of its words."
     a, s, p = question_asked(question), f.page.sentences[f.sentence], f.page
     names = names_in(question)
@@ -49,7 +46,7 @@ def speaks_of(
     beyond = a.content - {stem(w) for n in names for w in norm(described(n, question)).split()}
     return not beyond or bool(beyond & s.stems) or any(s.spans[i].norm == norm(f.text) for r in a.relations for i in related(r, s))
 
-# %% ../../nbs/08_offline/05_reader.ipynb #d7169477
+# %% ../../nbs/08_offline/05_reader.ipynb #d2bd7844
 def namesakes(
     question: str,
     ps: list[Page],
@@ -61,16 +58,15 @@ def namesakes(
     same = [p for p in same if sum(p.name == q.name for q in same) > 1]
     return [] if any(p.full != p.name and set(p.full.split()) <= words for p in same) else same
 
-# %% ../../nbs/08_offline/05_reader.ipynb #d46f0cd6
-SMALLER = re.compile(
-    r"\b(?:first|earlier|earliest|older|oldest|elder|before|fewer|fewest|less|least|smaller|smallest|shorter|shortest|lower|lowest)\b", re.I)
+# %% ../../nbs/08_offline/05_reader.ipynb #9da4a10a
+SMALLER = re.compile(r"\b(?:first|before|elder|less|least|(?:earli|old|few|small|short|low)(?:er|est))\b", re.I)
 
 def comparable(text: str) -> tuple | None:
     "A date, or a number, to compare by."
     if re.search(r"[A-Z][a-z]{2,8}\b.*\d{3,4}|^\d{4}$", text): return date_key(text)
     return (amount(text),) if re.search(r"\d", text) else None
 
-# %% ../../nbs/08_offline/05_reader.ipynb #aa785e30
+# %% ../../nbs/08_offline/05_reader.ipynb #a28b3112
 def _unitless(question, said):
     "A number without the unit that the question names."
     m = re.fullmatch(r"(\d[\d,.]*) ([a-z]+)", said)
@@ -89,14 +85,9 @@ def _findings(reader, question):
         sides = options(question)
         held = deciding(question, ps, sides)[:8] if sides else [(p, 0) for p in used[:4] if p.sentences]
         return [Finding(text, 1.0, used[0].title if used else "", tuple(dict.fromkeys(_quote(reader, p, k) for p, k in held)))]
-    found = read_through(question, ps)[:12]
-    if not found: return []
-    out = [_finding(reader, question, f) for f in found]
-    common = [Finding(text, 0.3, found[0].page.title, out[0].grounds) for text in shared(question, ps)]
-    k = int(question_asked(question).kind == "thing")
-    return out[:k] + common + out[k:]
+    return [_finding(reader, question, f) for f in read_through(question, ps)[:12]]
 
-# %% ../../nbs/08_offline/05_reader.ipynb #55b337c9
+# %% ../../nbs/08_offline/05_reader.ipynb #3b849c67
 def _sentences(reader, question: str, most: int = 6) -> list[str]:
     "Sentences that answer a question, the best first, each understandable on its own."
     ps, names, a = reader.pages, names_in(question), question_asked(question)
@@ -116,7 +107,7 @@ def _tells(a, p, s, r):
     if within(p.name, a.norm): return any(x.kind != "noun" and not within(x.norm, a.norm) for x in offered)
     return any(x.kind == "name" and x.norm != p.name and within(x.norm, a.norm) for x in offered)
 
-# %% ../../nbs/08_offline/05_reader.ipynb #a3ea4862
+# %% ../../nbs/08_offline/05_reader.ipynb #866ef363
 def _combine(reader, question: str, steps: list[tuple[str, str]]) -> str:
     "One answer from those of sub-questions (question, answer); empty if they don't suffice."
     answers = [a for _, a in steps if a and a not in (reader.unknown, reader.nothing)]
@@ -132,7 +123,7 @@ def _combine(reader, question: str, steps: list[tuple[str, str]]) -> str:
     if not answers or question_asked(question).kind in ("date", "number") and not re.search(r"\d", answers[-1]): return ""
     return answers[-1]
 
-# %% ../../nbs/08_offline/05_reader.ipynb #f9d1b5f9
+# %% ../../nbs/08_offline/05_reader.ipynb #310ce1ac
 def _readings(reader, question: str, most: int = 5) -> list[Finding]:
     "An answer for each thing that the question could be about."
     same = namesakes(question, reader.pages)
@@ -143,7 +134,7 @@ def _readings(reader, question: str, most: int = 5) -> list[Finding]:
     kept = [f for f in best.values() if same or f.p >= max(0.01, 0.04 * top)][:most]
     return [_finding(reader, question, f) for f in kept]
 
-# %% ../../nbs/08_offline/05_reader.ipynb #86b54f96
+# %% ../../nbs/08_offline/05_reader.ipynb #32930fac
 class Reading:
     "What readers of all languages do with `decompose`, `find` and `sentences`."
     def __init__(self, pages: list):
@@ -187,7 +178,7 @@ class Reading:
         "The first sub-question that nothing answers yet and that isn't done; empty if there is none."
         return next((q for q, f in self.follow(question) if not f and norm(q) not in map(norm, done)), "")
 
-# %% ../../nbs/08_offline/05_reader.ipynb #fb257bdd
+# %% ../../nbs/08_offline/05_reader.ipynb #964e4f40
 _ASKING = frozenset(
     "who whom whose what which when where why how many much is are was were be been do does did has have had the a an of in on at to for "
     "by from and or with that please tell me recommend show give list there than".split())
@@ -195,6 +186,8 @@ _ASKING = frozenset(
 class Reader(Reading):
     "Reads English."
     lang, unknown, nothing, claim = "en", "unknown", "The documents don't say.", "The answer is {}."
+    lacking = "The documents don't say more about the question."
+    answers, sentences, readings, combine = _findings, _sentences, _readings, _combine
 
     def __init__(self, documents=()):
         super().__init__(pages(documents))
@@ -203,22 +196,6 @@ class Reader(Reading):
     def decompose(self, question: str) -> list[str]:
         "Sub-questions, with #n for the answer of step n; the question alone if it is simple."
         return decompose(question)
-
-    def answers(self, question: str) -> list[Finding]:
-        "What `find` keeps."
-        return _findings(self, question)
-
-    def sentences(self, question: str, most: int = 6) -> list[str]:
-        "Sentences that answer a question, the best first, each understandable on its own."
-        return _sentences(self, question, most)
-
-    def readings(self, question: str, most: int = 5) -> list[Finding]:
-        "An answer for each thing that the question could be about."
-        return _readings(self, question, most)
-
-    def combine(self, question: str, steps: list[tuple[str, str]]) -> str:
-        "One answer from those of sub-questions (question, answer); empty if they don't suffice."
-        return _combine(self, question, steps)
 
     def simpler(self, question: str) -> list[str]:
         "The question with names in the place of pieces that the documents resolve."

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SECTIONS', 'NOWHERE', 'ANSWER_WEIGHTS', 'EXPAND_WEIGHTS', 'WORD_LIMITS', 'ALONG', 'HOPEFUL', 'OPEN', 'HANDLERS',
-           'Line', 'lines', 'RouterView', 'fit_logistic', 'chosen_nodes', 'route', 'curate_route']
+           'Line', 'lines', 'RouterView', 'chosen_nodes', 'route', 'curate_route']
 
 # %% ../../nbs/08_offline/13_routing.ipynb #0488ab38
 import math, re
@@ -28,7 +28,6 @@ class Line:
     heading: bool
     path: tuple[int, ...]  # ids of the headings above it, the title's first
 
-# %% ../../nbs/08_offline/13_routing.ipynb #31b15077
 _LINE, _MARKED = re.compile(r"(\s*)(-?\d+):\s?(.*)"), re.compile(r"(=+)\s*(.*?)\s*=+")
 
 def lines(
@@ -116,30 +115,14 @@ ANSWER_WEIGHTS = dict(one=-6.82, about=2.28, best=1.63, whole=0.49, bare=-0.35, 
               offered=0.51, intro=0.74)
 EXPAND_WEIGHTS = dict(one=-4.52, about=2.46, word=0.86, share=1.68, usual=0.78, usual_up=0.75, root=1.22, split=0.18, crowd=-2.07)
 
-def fit_logistic(
-    examples: list[tuple[dict[str, float], bool]],  # features, and whether it was right
-    l2: float = 1.0,  # shrinkage
-) -> dict[str, float]:  # the weights
-    "Logistic regression by Newton's method: how `ANSWER` and `EXPAND` came about."
-    import numpy as np
-    names = sorted({n for f, _ in examples for n in f})
-    X, y, w = np.array([[f.get(n, 0.0) for n in names]
-                        for f, _ in examples]), np.array([float(right) for _, right in examples]), np.zeros(len(names))
-    for _ in range(60):
-        p = 1 / (1 + np.exp(-X @ w))
-        w -= np.linalg.solve((X * (p * (1 - p))[:, None]).T @ X + l2 * np.eye(len(w)), X.T @ (p - y) + l2 * w)
-    return dict(zip(names, w))
-
+# %% ../../nbs/08_offline/13_routing.ipynb #0476f225
 def _score(weights, features): return math.fsum(weights.get(n, 0.0) * v for n, v in features.items())
 
-# %% ../../nbs/08_offline/13_routing.ipynb #0476f225
 # least score of a view's best paragraph: words that it answers with, unless that paragraph alone is longer
 WORD_LIMITS = ((-2.5, 250), (-4.5, 100))
 ALONG, HOPEFUL, OPEN = -6.0, -2.5, 2  # least score of paragraphs that come along; of an expansion; headings that a view unfolds
 
-def chosen_nodes(
-    view: RouterView,
-) -> tuple[list[Line], list[Line]]:  # paragraphs in reading order; headings, the likeliest first
+def chosen_nodes(view: RouterView) -> tuple[list[Line], list[Line]]:  # paragraphs in reading order; headings, the likeliest first
     "What the router answers with and unfolds."
     ranked = sorted(((_score(ANSWER_WEIGHTS, view.paragraph(l)), l) for l in view.content), key=lambda r: (-r[0], r[1].id))
     answers, said = [], 0
@@ -155,7 +138,6 @@ def chosen_nodes(
                    key=lambda r: (-r[0], r[1].id))
     return sorted(answers, key=lambda l: l.id), [l for score, l in hopes[:OPEN] if score >= HOPEFUL]
 
-# %% ../../nbs/08_offline/13_routing.ipynb #a8b1174e
 def route(
     question: str,
     document: str,  # the retrieval subtree as text

@@ -22,7 +22,7 @@ from ..papers.searchr.paths import GENERATE
 from ..baselines.subquestions import checked
 from ..language.references import find_references, slots_to_words
 from ..papers.searchr.method import SearchR
-from ..offline.decomposition import decomposition_steps
+from ..offline.decomposing import decompose
 from ..world.wording import wording
 
 # %% ../../nbs/11_training/08_navigator_data.ipynb #1b9212d2
@@ -147,7 +147,7 @@ def _forms():
             if form == "said": clauses += [(pattern(t, "{y}"), texts) for t in texts]
             if form != "ask": continue
             phrases = [t.text for t in forms.get(f"np_{kind}") or forms.get("np") or () if t.text.count("{x}") == 1]
-            nested = [decomposition_steps(f"When was {p.replace('{x}', 'Zq')} founded?") for p in phrases]
+            nested = [decompose(f"When was {p.replace('{x}', 'Zq')} founded?") for p in phrases]
             turned = [steps[-2].replace("Zq", "{x}") for steps in nested if len(steps) > 1]
             every = (*texts, *turned, *(f"{wh} {p}?" for p in phrases for wh in ("What is", "Who is", "What was", "Who was", "Which is")))
             asks += [(pattern(t, "{x}"), every) for t in texts]
