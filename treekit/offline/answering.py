@@ -118,11 +118,7 @@ class Layout:
         return max((v for v, y in self.names.get(name, ()) if y != x), default=0.0)
 
 # %% ../../nbs/08_offline/01_answering.ipynb #e34ea64e
-def sentence_features(
-    desk: Layout,
-    x: int,  # page
-    k: int,  # sentence
-) -> dict[str, float]:
+def sentence_features(desk: Layout, x: int, k: int) -> dict[str, float]:  # x: page; k: sentence
     "What all spans of a sentence have in common."
     a, p = desk.ask, desk.pages[x]
     s, cover, (hop, way) = p.sentences[k], desk.cover[x][k], desk.reach[x]

@@ -333,9 +333,6 @@ def yes_or_no(question: str, pages: list[Page]) -> tuple[str, list[Page]]:  # "y
     words = {t.stem for t in a.tokens if t.word and t.low not in STOP} - own - {"both", "same", "two"}
     if re.search(r"\b(?:same|share|in common)\b", rest):
         if len(ps) < 2: return say(False)
-        if "state" in a.set:
-            lands = [{w for s in p.sentences for w in re.findall(r"[A-Z]\w+(?: [A-Z]\w+)?", s.text) if w.lower() in STATES} for p in ps]
-            if all(lands): return say(lands[0] & lands[1])
         names = [{span.norm for s in p.sentences for span in s.spans if span.kind == "name"} for p in ps]
         both = names[0] & names[1] - {p.name for p in ps}
         return say([n for n in both if n not in COUNTRY or n in STATES] if words & _PLACES else both)

@@ -20,9 +20,7 @@ from ..language.names import NAME_WORDS, PRONOUN, subject
 # what begins behind the noun
 _CLAUSE = ("who", "that", "which", "in", "of", "by", "from", "for", "starring", "directed", "based", "located")
 
-def page_kind(
-    first: str,  # a page's first sentence
-) -> str:  # person, place, title, org, thing
+def page_kind(first: str) -> str:  # first: a page's first sentence; returns person, place, title, org, thing
     "What kind of thing a page is about."
     if re.search(r"\(\s*(?:[^()]*;\s*)?(?:born|[^()]*\d{4}\s*[–-])|\bborn\b", first[:160]): return "person"
     m = (re.search(r"\b(?:is|was|are|were) (?:an?|the|one of the)\s+([^.,;]*)", first)
@@ -102,9 +100,7 @@ def _evidence(text):
         topic = title or subject(s) or topic
         yield topic, s[len(title) + 1:].strip() if title else s
 
-def pages(
-    documents,  # Passages (with title and text), or paragraphs as strings
-) -> list[Page]:
+def pages(documents) -> list[Page]:  # documents: Passages (with title and text), or paragraphs as strings
     "Documents as the reader wants them."
     found = {}  # a page's title -> its pieces; those without a title stay apart
     for d in [documents] if isinstance(documents, str) else documents:
