@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['act_ambiguous', 'act_search', 'act_search_ambiguous', 'HANDLERS', 'Walk', 'walked', 'moves', 'act', 'value_path']
 
-# %% ../../nbs/08_offline/10_agents.ipynb #5fe14ec9
+# %% ../../nbs/08_offline/10_agents.ipynb #90f0d4ed
 import re
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,9 +14,9 @@ from ..core.types import Passage
 from ..language.normal_forms import norm, title_key
 from .answers import answer, answer_ambiguous
 from .asking import subquestions
-from .languages import once, reader_for
+from .languages import each_once, reader_for
 
-# %% ../../nbs/08_offline/10_agents.ipynb #b0217d35
+# %% ../../nbs/08_offline/10_agents.ipynb #58fd892a
 @dataclass
 class Walk:
     "What a path has done and seen."
@@ -57,13 +57,13 @@ def _observe(walk, action, argument, text):
         walk.seen.setdefault(walk.open, {})[text[other.end():] if other else text] = None
     elif action == "Lookup" and (m := re.match(r"\(Result \d+ / \d+\) ", text)) and walk.open: walk.seen[walk.open][text[m.end():]] = None
 
-# %% ../../nbs/08_offline/10_agents.ipynb #9b24b3d5
+# %% ../../nbs/08_offline/10_agents.ipynb #3e90b786
 def _pages_to_open(reader, now, walk):
     "Titles that may be worth opening, the likeliest first."
     named = [part for n in reader.names(now) for part in (n, re.sub(r"^(?:The|An?) ", "", n))]
     like = [t for t in walk.similar if set(norm(t).split()) & set(norm(now).split())]
     near = [n for s in reader.sentences(now, 3) for n in reader.names(s)]
-    return once([*named, *like, *near, *walk.similar[:1]])
+    return each_once([*named, *like, *near, *walk.similar[:1]])
 
 def moves(
     question: str,
@@ -79,7 +79,7 @@ def moves(
     ending = [] if said["answer"] == reader.unknown else [("Finish", " ".join(said["answer"].split()), said["explanation"])]
     if searches:
         asked = [now, *subquestions(question, question, walk.documents)] if walk.tried else [question]
-        out = [("Search", q, f"I search for: {q}") for q in once(asked)]
+        out = [("Search", q, f"I search for: {q}") for q in each_once(asked)]
     else:
         titles = _pages_to_open(reader, now, walk) or [question.strip(" ?")]
         out = [("Search", t, f"{now} I open the page of {t}.") for t in titles]
@@ -91,7 +91,7 @@ def moves(
     enough = bool(ending) and (len(walk.tried) >= 2 if long else not reader.missing(question) and bool(found and found.sure))
     return ending + fresh if enough else fresh + ending
 
-# %% ../../nbs/08_offline/10_agents.ipynb #2c6216fa
+# %% ../../nbs/08_offline/10_agents.ipynb #b079b8cb
 def act(question: str, steps: str = "", number: str = "1", limit: str = "8", sample: int = 0, **kind) -> dict:  # thought, action, argument
     "The next turn: a sample's choice among the moves, as a model would write it."
     walk = walked(steps)

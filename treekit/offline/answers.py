@@ -8,16 +8,16 @@ __all__ = ['NO_FACTS', 'HANDLERS', 'short_answer', 'answer', 'integrate_answers'
            'respond', 'integrate_answer', 'evidence_answer', 'combined_answer', 'revise', 'integrate', 'nothing_known',
            'filter_text', 'combine_sentences', 'combine_items']
 
-# %% ../../nbs/08_offline/08_answers.ipynb #8fe03f93
+# %% ../../nbs/08_offline/08_answers.ipynb #20f54c66
 import re
 
 from ..core.types import Passage
 from ..language.normal_forms import norm, within
 from ..language.references import parse_history
 from ..language.sentences import sentences as cut
-from .languages import listed, once, reader_for
+from .languages import listed, each_once, reader_for
 
-# %% ../../nbs/08_offline/08_answers.ipynb #26ee82a3
+# %% ../../nbs/08_offline/08_answers.ipynb #3caaccca
 def short_answer(reader, finding) -> dict:  # answer, explanation
     "A finding as a reply; *unknown* if there is none."
     if not finding: return dict(answer=reader.unknown, explanation=reader.nothing)
@@ -49,7 +49,7 @@ def conclude_steps(question: str, steps=(), **others) -> str:
     "The answer that follow-up questions and their answers allow."
     return answer(question, [f"{q} {a}" for q, a in follow_ups(steps)])["answer"]
 
-# %% ../../nbs/08_offline/08_answers.ipynb #1e62c35d
+# %% ../../nbs/08_offline/08_answers.ipynb #a3098619
 def prose(documents) -> list:
     "Passages without headings, every line at least a sentence."
     def plain(text):
@@ -65,7 +65,7 @@ def answer_ambiguous(question: str, documents=(), **others) -> dict:
     found = reader.readings(question)
     short = "; ".join(f"{f.title or 'a document'}: {f.text}" for f in found)
     if not found: return short_answer(reader, None)
-    return dict(answer=" ".join(once(g for f in found for g in f.grounds)), explanation=f"Readings: {short}.")
+    return dict(answer=" ".join(each_once(g for f in found for g in f.grounds)), explanation=f"Readings: {short}.")
 
 _WHY = re.compile(r"why|how (?:do|does|did|can|could|is|are|was|were|come)\b|what (?:mad|mak|caus)|explain|.*(?:왜|까닭|이유)", re.I)
 
@@ -76,7 +76,7 @@ def read_long(question: str, documents=(), length: str = "", **others) -> str:
     first = [] if _WHY.match(question.strip()) else [g for f in reader.readings(question, 6) for g in f.grounds]
     more = [g for f in reader.find(question) if f.p >= 0.02 for g in f.grounds]
     kept, size = [], 0
-    for s in once([*first, *reader.sentences(question, 12), *more]):
+    for s in each_once([*first, *reader.sentences(question, 12), *more]):
         if kept and size + len(s.split()) > most: continue
         kept.append(s)
         size += len(s.split())
@@ -87,7 +87,7 @@ def read_list(question: str, documents=(), **others) -> list[str]:
     reader = reader_for(question, prose(documents))
     found = reader.find(question)
     def beside(f, g): return f.grounds == g.grounds and f.p >= 0.05 * g.p and f.text[:1].isupper() == g.text[:1].isupper()
-    items = once([*(f.text for f in found if beside(f, found[0])), *(f.text for f in reader.readings(question) if f.sure)])
+    items = each_once([*(f.text for f in found if beside(f, found[0])), *(f.text for f in reader.readings(question) if f.sure)])
     return [i for i in items if not any(i != j and within(norm(i), f" {norm(j)} ") for j in items)] or [reader.nothing]
 
 def next_sentence(question: str, documents=(), answer: str = "", **others) -> str:
@@ -95,14 +95,14 @@ def next_sentence(question: str, documents=(), answer: str = "", **others) -> st
     reader = reader_for(question, prose(documents))
     return next((s for s in cut(read_long(question, documents)) if s not in answer and s != reader.nothing), "") if documents else ""
 
-# %% ../../nbs/08_offline/08_answers.ipynb #2497d706
+# %% ../../nbs/08_offline/08_answers.ipynb #e6934369
 NO_FACTS = "No directly relevant facts found."
 
 def subanswers(questions, documents=(), **others) -> str:
     "A short paragraph: the sentences that answer each question."
     asked = listed(questions)
     said = [s for q in asked for s in reader_for(q, documents).sentences(q)]
-    return " ".join(once(said)[:10]) or reader_for(" ".join(asked)).nothing
+    return " ".join(each_once(said)[:10]) or reader_for(" ".join(asked)).nothing
 
 def state_fact(question: str, documents=(), **others) -> str:
     "An intermediate result: a sentence or two."
@@ -124,7 +124,7 @@ def integrate_answer(question: str, documents=(), **others) -> dict:  # relevanc
 
 def evidence_answer(documents=(), **others) -> dict:
     "What the documents say, from somebody who wasn't told the question: all of it."
-    told = " ".join(once(d if isinstance(d, str) else d.text for d in documents))
+    told = " ".join(each_once(d if isinstance(d, str) else d.text for d in documents))
     reader = reader_for(told)
     told = told.replace(reader.nothing, "").strip()
     return dict(answer=told, explanation=told) if told else short_answer(reader, None)
@@ -133,19 +133,19 @@ def combined_answer(answer: str, **others) -> str:
     "What stands behind a reply's last `FINAL:`."
     return " ".join(answer.rsplit("FINAL:", 1)[-1].split()) or "unknown"
 
-# %% ../../nbs/08_offline/08_answers.ipynb #10a781f4
+# %% ../../nbs/08_offline/08_answers.ipynb #98eb47f2
 def revise(question: str, thought: str, documents=(), **others) -> str:
     "A draft, and behind it what the documents say; as it was, if they say nothing."
     reader = reader_for(question, documents)
     asked = [question, *reader_for(question, [thought]).simpler(question)[:1]]
     said = [s for s in cut(thought) if s != reader.nothing]
-    return " ".join(once([*said, *(s for q in asked for s in reader.sentences(q, 3))])) or thought
+    return " ".join(each_once([*said, *(s for q in asked for s in reader.sentences(q, 3))])) or thought
 
 def integrate(thoughts=(), **others) -> str:
     "Several thoughts as one: every sentence once, at most eight."
     said = [s for t in ([thoughts] if isinstance(thoughts, str) else thoughts) for s in cut(t)]
     nothing = reader_for(" ".join(said)).nothing
-    return " ".join(once(s for s in said if s != nothing)[:8]) or nothing
+    return " ".join(each_once(s for s in said if s != nothing)[:8]) or nothing
 
 def nothing_known(question: str = "", previous: str = "", **others) -> str:
     "From memory: what was said before, or nothing."
@@ -163,11 +163,12 @@ def combine_items(question: str, sentences=(), **others) -> list[str]:
     "The items that samples agree on, once each; of equal ones the last."
     return list({norm(s): s for s in listed(sentences)}.values()) or [reader_for(question).nothing]
 
-# %% ../../nbs/08_offline/08_answers.ipynb #6d8a1dc5
+# %% ../../nbs/08_offline/08_answers.ipynb #a42c2ac0
 HANDLERS = dict(  # task -> function of the prompt's inputs
     answer=answer, answer_short=answer, integrate_answers=integrate_answers, conclude=conclude, conclude_steps=conclude_steps,
-    answer_ambiguous=answer_ambiguous, entity_answers=lambda **inputs: answer_ambiguous(**inputs)["answer"], read_long=read_long, read_list=read_list, next_sentence=next_sentence,
-    subanswers=subanswers, state_fact=state_fact, respond=respond, integrate_answer=integrate_answer, evidence_answer=evidence_answer,
-    combined_answer=combined_answer, revise=revise, integrate=integrate, unite_answers=lambda previous, supplement: integrate([previous, supplement]), draft_answer=nothing_known,
+    answer_ambiguous=answer_ambiguous, entity_answers=lambda **inputs: answer_ambiguous(**inputs)["answer"], read_long=read_long,
+    read_list=read_list, next_sentence=next_sentence, subanswers=subanswers, state_fact=state_fact, respond=respond,
+    integrate_answer=integrate_answer, evidence_answer=evidence_answer, combined_answer=combined_answer, revise=revise,
+    integrate=integrate, unite_answers=lambda previous, supplement: integrate([previous, supplement]), draft_answer=nothing_known,
     extend_answer=nothing_known, recall=nothing_known, filter_text=filter_text, combine_sentences=combine_sentences,
     combine_items=combine_items)

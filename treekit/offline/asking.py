@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['MOST', 'HANDLERS', 'as_question', 'subquestions', 'subquestions_ambiguous', 'decompose_question', 'decompose_path',
-           'generate_paths', 'judge_reformulation', 'reformulate', 'next_question', 'decompose', 'follow_up',
+           'generate_paths', 'judge_reformulation', 'reformulate', 'open_question', 'decompose', 'follow_up',
            'search_or_answer', 'think_search_answer', 'thought', 'search_query', 'thought_query', 'pseudo_document',
            'verifying_question', 'guess_question']
 
-# %% ../../nbs/08_offline/09_asking.ipynb #dc2746e9
+# %% ../../nbs/08_offline/09_asking.ipynb #2096225c
 import re
 import zlib
 
@@ -20,15 +20,13 @@ from ..language.relations import ASKS, STATEMENTS, relations
 from ..language.names import WH, described
 from ..language.words import noun_kind
 from .answers import answer, follow_ups
-from .languages import listed, once, reader_for
+from .languages import listed, each_once, reader_for
 
-# %% ../../nbs/08_offline/09_asking.ipynb #cf06d7c2
-_OPENS = ("of", "in", "by", "from", "at", "on", "to", "for", "with", "that", "as", "and", "or")
-
+# %% ../../nbs/08_offline/09_asking.ipynb #3af25687
 def as_question(phrase: str) -> str:
     "A phrase as a question, with the question word that fits its first noun."
     words = phrase.strip().rstrip("?.,;: ").split()
-    while len(words) > 1 and words[0].lower() in _OPENS: words = words[1:]
+    while len(words) > 1 and words[0].lower() in "of in by from at on to for with that as and or".split(): words = words[1:]
     text = " ".join(words)
     if not words or {w.lower() for w in words[:2]} & WH: return f"{text}?"
     if reader_for(text).lang == "ko": return f"{josa(text, '은/는')} 무엇인가요?"
@@ -45,7 +43,7 @@ def subquestions(question: str, phrase: str = "", context=(), **others) -> list[
     by = r"\b(?:by|in|at) (?:the )?(?:[a-z-]+ (?:of )?){0,3}"
     names = [n for n in reader.names(phrase)[:2] if not re.search(by + re.escape(n), question)]
     about = [ASKS[r].format(described(n, question)) for n in names for r in relations(question)[-1:]] if reader.lang == "en" else []
-    every = once([*known, *left, asked, *([] if known and asked == question else about)])
+    every = each_once([*known, *left, asked, *([] if known and asked == question else about)])
     return [q for q in every if len(norm(q).split()) > 1][:5] or [f"{asked.rstrip('?')}?"]
 
 def subquestions_ambiguous(question: str, phrase: str = "", context=(), **others) -> list[str]:
@@ -53,9 +51,9 @@ def subquestions_ambiguous(question: str, phrase: str = "", context=(), **others
     reader = reader_for(question, context)
     mine, chain = subquestions(question, phrase or question, context), relations(question)
     titles = [p.title for p in reader.pages if p.title != p.core and norm(p.core) in norm(f"{question} {phrase}")]
-    return once([*mine[:1], *(ASKS[chain[0]].format(t) if chain else f"What is {t}?" for t in titles), *mine[1:], question])[:5]
+    return each_once([*mine[:1], *(ASKS[chain[0]].format(t) if chain else f"What is {t}?" for t in titles), *mine[1:], question])[:5]
 
-# %% ../../nbs/08_offline/09_asking.ipynb #e3bd6edb
+# %% ../../nbs/08_offline/09_asking.ipynb #8b2c8494
 def decompose_question(question: str, **others) -> list[str]:
     "Tree-of-Question's plan: sub-questions with [ANS_n]."
     return [re.sub(r"#(\d+)", r"[ANS_\1]", s) for s in reader_for(question).decompose(question)]
@@ -82,10 +80,10 @@ def reformulate(question: str, history: str = "", **others) -> str:
     "The sub-question with what it refers to written out."
     return resolve_references(question, parse_history(history))
 
-# %% ../../nbs/08_offline/09_asking.ipynb #b123043d
+# %% ../../nbs/08_offline/09_asking.ipynb #e4623208
 MOST = 4  # questions in a row: as many as the longest chains have hops
 
-def next_question(question: str, known=(), asked=()) -> str:
+def open_question(question: str, known=(), asked=()) -> str:
     "What to ask next: the first open step, or a simpler form of the question; empty if all that can be asked was asked."
     reader, done = reader_for(question, known), {norm(q) for q in (question, *asked)}
     simpler = reader.simpler(question) if known else []
@@ -96,7 +94,7 @@ def decompose(question: str, state=(), documents=(), sample: int = 0, **others) 
     "ARISE's next sub-question; a further sample asks another one."
     state = listed(state)
     more = [*subquestions(question, question, state), *subquestions(question, question, [*state, *documents])]
-    fresh = [q for q in once([next_question(question, state), *more]) if q and norm(q) != norm(question)] or [question]
+    fresh = [q for q in each_once([open_question(question, state), *more]) if q and norm(q) != norm(question)] or [question]
     return dict(thought=f"{len(state)} intermediate answer{'s' * (len(state) != 1)} so far.", question=fresh[sample % len(fresh)])
 
 decompose.wants_sample = True
@@ -105,14 +103,14 @@ def follow_up(question: str, steps=(), **others) -> dict:  # question, answer: o
     "The next follow-up question, or the final answer."
     pairs = follow_ups(steps)
     known = [f"{q} {a}" for q, a in pairs]
-    left = next_question(question, known, [q for q, _ in pairs]) if len(pairs) < MOST else ""
+    left = open_question(question, known, [q for q, _ in pairs]) if len(pairs) < MOST else ""
     return dict(question=left, answer="" if left else answer(question, known)["answer"])
 
 def search_or_answer(question: str, queries=(), documents=(), **others) -> dict:  # thought, question, answer
     "The next query with the reason for it, or the final answer."
     queries, reader = listed(queries), reader_for(question, documents)
     if not queries: return dict(thought="Nothing is known yet.", question=question, answer="")
-    left = next_question(question, documents, queries) if len(queries) < MOST else ""
+    left = open_question(question, documents, queries) if len(queries) < MOST else ""
     known = reader.best_sentence(queries[-1])
     if left: return dict(thought=f"{known} What is missing: {left}".strip(), question=left, answer="")
     said = answer(question, documents)
@@ -126,7 +124,7 @@ def think_search_answer(question: str, turns: str = "", **others) -> dict:  # th
     found = dict.fromkeys(m for block in _INFORMATION.findall(turns) for m in _LINE.findall(block))
     documents, searched = [Passage("", title, text) for title, text in found], _SEARCH.findall(turns)
     if not searched: left = reader_for(question).missing(question) or question
-    else: left = next_question(question, documents, searched) if len(searched) < MOST else ""
+    else: left = open_question(question, documents, searched) if len(searched) < MOST else ""
     if left and left.strip() and "can't search any more" not in turns: return dict(thought=f"Missing: {left}", search=left, answer="")
     said = answer(question, documents)
     return dict(thought=said["explanation"], search="", answer=said["answer"])
@@ -135,14 +133,14 @@ def thought(question: str, documents=(), thoughts=(), **others) -> str:
     "One more sentence of a chain of thought; the last one has the answer."
     reader, thoughts = reader_for(question, documents), listed(thoughts)
     said = norm(" ".join(thoughts))
-    steps = [*(q for q, f in reader.follow(question) if f), *([next_question(question, thoughts)] if thoughts else []), question]
+    steps = [*(q for q, f in reader.follow(question) if f), *([open_question(question, thoughts)] if thoughts else []), question]
     fresh = [s for q in steps if q for s in reader.sentences(q, 1) if norm(s) not in said] if len(thoughts) < MOST else []
     return fresh[0] if fresh else f"So the answer is: {answer(question, [*thoughts, *documents])['answer']}."
 
-# %% ../../nbs/08_offline/09_asking.ipynb #7da0ba2f
+# %% ../../nbs/08_offline/09_asking.ipynb #bb290f11
 def search_query(question: str, thought: str = "", **others) -> str:
     "The search terms of a question; with a thought, the question that it makes possible."
-    return next_question(question, [thought]) or question if thought else reader_for(question).terms(question)
+    return open_question(question, [thought]) or question if thought else reader_for(question).terms(question)
 
 def thought_query(question: str, **others) -> dict:  # thought, query
     "The steps as they are planned, and one query for all of them."
@@ -157,7 +155,7 @@ def pseudo_document(question: str, **others) -> str:
 
 def verifying_question(question: str, sentence: str, **others) -> str:
     "The question that a claim answers: the next one that it makes possible, else what it is about."
-    return next_question(question, [sentence]) or next((f"What is {n}?" for n in reader_for(question).names(sentence)), question)
+    return open_question(question, [sentence]) or next((f"What is {n}?" for n in reader_for(question).names(sentence)), question)
 
 def guess_question(state=(), **others) -> str:
     "A question that results might be the way to."
@@ -167,10 +165,10 @@ def guess_question(state=(), **others) -> str:
     if name and rest: return f"What is the {' '.join(rest)} of {name}?"
     return f"What is {first.rstrip('.')}?" if first else "What is the question?"
 
-# %% ../../nbs/08_offline/09_asking.ipynb #d55f1671
+# %% ../../nbs/08_offline/09_asking.ipynb #29bdd11d
 HANDLERS = dict(  # task -> function of the prompt's inputs
     subquestions=subquestions, subquestions_ambiguous=subquestions_ambiguous, decompose_question=decompose_question,
-    decompose_path=decompose_path, generate_paths=generate_paths, judge_steps=lambda question: len(decompose_path(question)) > 1, judge_reformulation=judge_reformulation,
-    reformulate=reformulate, decompose=decompose, follow_up=follow_up, search_or_answer=search_or_answer,
-    think_search_answer=think_search_answer, thought=thought, search_query=search_query, thought_query=thought_query,
-    pseudo_document=pseudo_document, verifying_question=verifying_question, guess_question=guess_question)
+    decompose_path=decompose_path, generate_paths=generate_paths, judge_steps=lambda question: len(decompose_path(question)) > 1,
+    judge_reformulation=judge_reformulation, reformulate=reformulate, decompose=decompose, follow_up=follow_up,
+    search_or_answer=search_or_answer, think_search_answer=think_search_answer, thought=thought, search_query=search_query,
+    thought_query=thought_query, pseudo_document=pseudo_document, verifying_question=verifying_question, guess_question=guess_question)

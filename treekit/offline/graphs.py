@@ -6,7 +6,7 @@
 __all__ = ['HANDLERS', 'name_entities', 'extract_triples', 'entity_kind', 'extract_graph', 'glean_graph',
            'summarise_descriptions', 'report_community', 'map_answer']
 
-# %% ../../nbs/08_offline/12_graphs.ipynb #34c4f0e6
+# %% ../../nbs/08_offline/12_graphs.ipynb #1e164b26
 import re
 from functools import lru_cache
 
@@ -16,10 +16,10 @@ from ..language.questions import question_asked
 from ..language.sentences import sentences
 from ..language.spans import content_stems
 from ..language.words import noun_kind
-from .languages import listed, once
+from .languages import listed, each_once
 from .pages import Page, explicit, page
 
-# %% ../../nbs/08_offline/12_graphs.ipynb #1a3b8a29
+# %% ../../nbs/08_offline/12_graphs.ipynb #efabd7ab
 @lru_cache(4096)
 def _page(passage):
     "A passage of a prompt, title in the first line."
@@ -35,7 +35,7 @@ def name_entities(text: str, **others) -> list[str]:
     if "\n" not in text.strip(): return names_in(text)
     p = _page(text)
     found = [n for s in p.sentences for n in (*names_in(s.text), *_dated(s))]
-    return [n for n in once([p.core, *found]) if n and (n == p.core or not within(norm(n), f" {p.name} "))]
+    return [n for n in each_once([p.core, *found]) if n and (n == p.core or not within(norm(n), f" {p.name} "))]
 
 _LEADING = re.compile(r"^(?:(?:he|she|it|they|his|her|its|their|who|which|that|and|but|the|an?|this|was|is)\s+(?=\S+\s))+")
 
@@ -60,7 +60,7 @@ def extract_triples(passage: str, entities=(), **others) -> list[tuple[str, str,
     known = {norm(e) for e in listed(entities)}
     return list(dict.fromkeys((s, r, o) for s, r, o, _ in _tied(_page(passage)) if not known or norm(o) in known))
 
-# %% ../../nbs/08_offline/12_graphs.ipynb #b10f26b1
+# %% ../../nbs/08_offline/12_graphs.ipynb #ff375cbc
 _ORGANISATION = frozenset("press records pictures institute university united company band club studios school college party".split())
 
 def entity_kind(
@@ -96,11 +96,11 @@ def glean_graph(passage: str, found=(), **others) -> dict:
     names = {e["name"] for e in new}
     return dict(entities=new, relations=[r for r in graph["relations"] if names & {r["source"], r["target"]}])
 
-# %% ../../nbs/08_offline/12_graphs.ipynb #94d7d9d3
+# %% ../../nbs/08_offline/12_graphs.ipynb #62ca12c9
 def _whole(texts, most):
     "The sentences of texts, each once, up to so many words."
     kept, size = [], 0
-    for s in once(s for t in texts for s in sentences(" ".join(str(t).split()))):
+    for s in each_once(s for t in texts for s in sentences(" ".join(str(t).split()))):
         if kept and size + len(s.split()) > most: break
         kept.append(s)
         size += len(s.split())
@@ -123,14 +123,14 @@ def report_community(entities=(), relations=(), reports=(), **others) -> dict:  
 def map_answer(question: str, reports=(), **others) -> list[dict]:  # answer, score (0 to 100), best first
     "At most six sentences of reports that have most of a question's words and a name of it."
     content, names, points = question_asked(question).content, [content_stems(n) for n in names_in(question)], []
-    for s in once(s for r in listed(reports) for s in sentences(" ".join(r.split()))):
+    for s in each_once(s for r in listed(reports) for s in sentences(" ".join(r.split()))):
         stems = content_stems(s)
         held = sum(n <= stems for n in names)
         score = round(100 * (len(content & stems) / max(1, len(content)) + held) / (1 + len(names)))
         if score >= 20 and (held or not names): points.append(dict(answer=s, score=score))
     return sorted(points, key=lambda p: -p["score"])[:6]
 
-# %% ../../nbs/08_offline/12_graphs.ipynb #9ce7ca75
+# %% ../../nbs/08_offline/12_graphs.ipynb #716d380c
 HANDLERS = dict(  # task -> function of the prompt's inputs
     name_entities=name_entities, extract_triples=extract_triples, extract_graph=extract_graph, glean_graph=glean_graph,
     summarise_descriptions=summarise_descriptions, report_community=report_community, map_answer=map_answer)

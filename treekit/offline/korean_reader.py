@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['KoreanSpan', 'korean_spans', 'KoreanPage', 'korean_sentences', 'korean_page', 'korean_pages', 'squeezed',
-           'korean_terms', 'said_alone', 'weighed_sentences', 'weighed_spans', 'said_of', 'KoreanReader']
+           'korean_terms', 'said_alone', 'weighed_sentences', 'weighed_spans', 'coverage', 'KoreanReader']
 
-# %% ../../nbs/08_offline/06_korean_reader.ipynb #9a378cff
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #eb326e6f
 import math
 import re
 from collections import Counter
@@ -17,10 +17,10 @@ from ..language.answer_equality import number
 from ..language.morphemes import clean, korean, morphemes
 from ..language.normal_forms import norm
 from ..language.particles import settle
-from .korean_decomposing import KINDS, KOREAN_RELATIONS, korean_decompose, korean_list, wanted_kind, yes_no
-from .reader import Finding, Reading
+from .korean_decomposing import NOUN_KINDS, KOREAN_RELATIONS, korean_decompose, korean_list, wanted_kind, yes_no
+from .reader import FoundAnswer, SteppedReader
 
-# %% ../../nbs/08_offline/06_korean_reader.ipynb #1bb3b185
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #2141ef45
 class KoreanSpan(NamedTuple):
     "What could be an answer."
     text: str
@@ -60,7 +60,7 @@ def _runs(sentence, run):
     if not run or run[-1].end - run[0].start < 2: return
     for a in starts[-4:]: yield KoreanSpan(sentence[a:run[-1].end], a, run[-1].end, "name")
 
-# %% ../../nbs/08_offline/06_korean_reader.ipynb #8c1a9688
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #e5179072
 class KoreanPage(NamedTuple):
     "A document, read."
     title: str
@@ -90,7 +90,7 @@ def korean_pages(documents) -> list[KoreanPage]:
         joined[key] = p
     return [p for p in joined.values() if p.sentences]
 
-# %% ../../nbs/08_offline/06_korean_reader.ipynb #6a413e86
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #7cc08fed
 def squeezed(text: str) -> str:
     "A text without spaces and brackets, to look for names in."
     return re.sub(r"[\s〈〉《》「」『』“”‘’\"'·]+", "", clean(text)).lower()
@@ -104,7 +104,7 @@ def said_alone(p: KoreanPage, k: int) -> str:
     "A sentence that can be understood on its own: the title stands before it, if the sentence hasn't it."
     return f"{p.title}: {p.sentences[k]}" if p.title and squeezed(p.core) not in squeezed(p.sentences[k]) else p.sentences[k]
 
-# %% ../../nbs/08_offline/06_korean_reader.ipynb #418843d3
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #f967449e
 def weighed_sentences(
     question: str,
     pages: list,  # KoreanPages
@@ -120,7 +120,7 @@ def weighed_sentences(
         out.append((math.fsum(w * (1.0 if t in have else 0.7 if t in title else 0.0) for t, w in rare.items()) / total, p, k))
     return sorted(out, key=lambda x: -x[0])
 
-# %% ../../nbs/08_offline/06_korean_reader.ipynb #49f9e6c9
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #51223ae6
 _UNIT = re.compile(r"몇\s?([가-힣]+?)(?=(?:이|인|을|를|가|은|는|에|의|나|까|씩|\s|\?|$))")
 _FOCUS = re.compile(r"(?:어느|어떤|무슨) ([가-힣]+?)(?=(?:은|는|이|가|을|를|에|의|과|와|으로|로|인|에서)?(?:\s|\?|$))")
 
@@ -132,7 +132,7 @@ def _fit(kind, span, question):
         return (2.0 if unit and unit[1] in span.text else 1.3) if span.kind == "number" else 0.0
     if span.kind not in ("name", "work"): return 0.0
     focus = _FOCUS.search(question)
-    return 1.5 + (0.8 if focus and span.text.endswith(focus[1]) else 0.0) - 0.7 * (span.text in KINDS)
+    return 1.5 + (0.8 if focus and span.text.endswith(focus[1]) else 0.0) - 0.7 * (span.text in NOUN_KINDS)
 
 def _near(span, sentence, words):
     "How near a question's words stand to a span: 0 to 1."
@@ -159,7 +159,7 @@ def weighed_spans(
     mass = math.fsum(math.exp(z - found[0][1][0]) for _, (z, *_) in found)
     return [(text, math.exp(z - found[0][1][0]) / mass, p, k) for text, (z, p, k) in found]
 
-# %% ../../nbs/08_offline/06_korean_reader.ipynb #5084f773
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #6f001e22
 _LESS = re.compile(r"먼저|적은|적었|적게|짧|낮|작은|작았|오래된|나이가 더 많")
 _NOT = re.compile(r"않|없|아니|못하|불가")
 
@@ -168,16 +168,44 @@ def _value(text):
     date = re.match(r"(\d{3,4})년(?: ?(\d+)월(?: ?(\d+)일)?)?", text)
     return tuple(int(x or 0) for x in date.groups()) if date else (number(text),) if re.search(r"\d", text) else None
 
-def said_of(question: str, pages: list) -> float:  # 0 to 1
+def coverage(question: str, pages: list) -> float:  # 0 to 1
     "How much of a question's terms the documents say together."
     terms = {t for t in korean_terms(question) if len(t) > 1}
     have = frozenset().union(*(korean_terms(s) for p in pages for s in p.sentences)) if pages else frozenset()
     return len(terms & have) / max(1, len(terms))
 
-# %% ../../nbs/08_offline/06_korean_reader.ipynb #2a344976
-class KoreanReader(Reading):
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #f344cc0b
+def _answers(reader, question: str) -> list[FoundAnswer]:
+    "What `find` keeps: yes or no, the side that a comparison speaks for, or the spans."
+    question = clean(question)
+    if yes_no(question):
+        near = [said_alone(p, k) for _, p, k in weighed_sentences(question, reader.pages)[:2]]
+        denied = any(_NOT.search(s) for s in near) != bool(_NOT.search(question))
+        return [FoundAnswer("예" if coverage(question, reader.pages) >= 0.5 and not denied else "아니요", 1.0, "", tuple(near))]
+    steps = korean_decompose(question)
+    if len(steps) > 1 and not any("#" in s for s in steps):
+        found = [(s, f) for s in steps for f in reader.find(s, 1)]
+        if text := reader.combine(question, [(s, f.text) for s, f in found]):
+            return [FoundAnswer(text, 0.9, "", tuple(dict.fromkeys(g for _, f in found for g in f.grounds)))]
+    return [FoundAnswer(t, p, page.title, (said_alone(page, k),)) for t, p, page, k in weighed_spans(question, reader.pages)]
+
+def _combine(reader, question: str, steps: list[tuple[str, str]]) -> str:
+    "One answer from those of sub-questions: the side whose value wins, what two lists share, or the last."
+    answers = [a for _, a in steps if a and a not in (reader.unknown, reader.nothing)]
+    if yes_no(question): return next((a for a in reversed(answers) if a in ("예", "아니요")), "")
+    parts = re.split(r" (?:중에서는|중에서|가운데|중에|중) ", clean(question), maxsplit=1)
+    names, values = korean_list(parts[0]), [_value(a) for a in answers]
+    if len(parts) > 1 and len(names) > 1:
+        if len(values) != len(names) or None in values: return ""
+        return names[values.index((min if _LESS.search(parts[1]) else max)(values))]
+    if wanted_kind(question) != "name" and answers and not re.search(r"\d", answers[-1]): return ""
+    return answers[-1] if answers else ""
+
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #74ec236f
+class KoreanReader(SteppedReader):
     "Reads Korean."
     lang, unknown, nothing, claim = "ko", "알 수 없음", "문서에서 찾지 못했습니다.", "질문의 답은 {}입니다."
+    answers, combine = _answers, _combine
     lacking = "그러나 질문의 답은 문서에서 찾지 못했습니다."
 
     def __init__(self, documents=()): super().__init__(korean_pages(documents))
@@ -190,42 +218,16 @@ class KoreanReader(Reading):
         "A step with answers in the place of #n, particles decided."
         return settle(super().fill(step, said))
 
-    def answers(self, question: str) -> list[Finding]:
-        "What `find` keeps: yes or no, the side that a comparison speaks for, or the spans."
-        question = clean(question)
-        if yes_no(question):
-            near = [said_alone(p, k) for _, p, k in weighed_sentences(question, self.pages)[:2]]
-            denied = any(_NOT.search(s) for s in near) != bool(_NOT.search(question))
-            return [Finding("예" if said_of(question, self.pages) >= 0.5 and not denied else "아니요", 1.0, "", tuple(near))]
-        steps = korean_decompose(question)
-        if len(steps) > 1 and not any("#" in s for s in steps):
-            found = [(s, f) for s in steps for f in self.find(s, 1)]
-            if text := self.combine(question, [(s, f.text) for s, f in found]):
-                return [Finding(text, 0.9, "", tuple(dict.fromkeys(g for _, f in found for g in f.grounds)))]
-        return [Finding(t, p, page.title, (said_alone(page, k),)) for t, p, page, k in weighed_spans(question, self.pages)]
-
     def sentences(self, question: str, most: int = 3) -> list[str]:
         "The sentences that share most with a question."
         near = weighed_sentences(clean(question), self.pages)[:most]
         return [said_alone(p, k) for w, p, k in near if w >= 0.45 and w >= 0.8 * near[0][0]]
 
-    def readings(self, question: str, most: int = 5) -> list[Finding]:
+    def readings(self, question: str, most: int = 5) -> list[FoundAnswer]:
         "The best answer of each page that gives a good one."
         best = {}
         for f in self.find(question, 20): best.setdefault(f.title, f)
         return [f for f in best.values() if f.p >= 0.05][:most]
-
-    def combine(self, question: str, steps: list[tuple[str, str]]) -> str:
-        "One answer from those of sub-questions: the side whose value wins, what two lists share, or the last."
-        answers = [a for _, a in steps if a and a not in (self.unknown, self.nothing)]
-        if yes_no(question): return next((a for a in reversed(answers) if a in ("예", "아니요")), "")
-        parts = re.split(r" (?:중에서는|중에서|가운데|중에|중) ", clean(question), maxsplit=1)
-        names, values = korean_list(parts[0]), [_value(a) for a in answers]
-        if len(parts) > 1 and len(names) > 1:
-            if len(values) != len(names) or None in values: return ""
-            return names[values.index((min if _LESS.search(parts[1]) else max)(values))]
-        if wanted_kind(question) != "name" and answers and not re.search(r"\d", answers[-1]): return ""
-        return answers[-1] if answers else ""
 
     def simpler(self, question: str) -> list[str]:
         "The question with names in the place of what the documents resolve."
@@ -235,7 +237,7 @@ class KoreanReader(Reading):
     def names(self, text: str) -> list[str]:
         "The titles of its pages that stand in a text, else the text's own runs of nouns."
         own = [p.core for p in self.pages if len(p.core) > 1 and squeezed(p.core) in squeezed(text)]
-        spans = [s.text for s in korean_spans(clean(text)) if s.kind == "work" or s.kind == "name" and s.text not in KINDS]
+        spans = [s.text for s in korean_spans(clean(text)) if s.kind == "work" or s.kind == "name" and s.text not in NOUN_KINDS]
         return list({norm(n): n for n in own or spans}.values())
 
     def terms(self, question: str) -> str:
