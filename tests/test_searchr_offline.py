@@ -8,15 +8,12 @@ import pytest
 
 from twin import SOURCES, folder_of
 from treekit.retrieval.bm25 import BM25
-from treekit.config import load_profile
 from treekit.core.types import Passage
-from treekit.scoring.short import em, f1
+from treekit.scoring.short import em
 from treekit.experiments.provide import load, load_corpus
 from treekit.offline.chat import HANDLERS
 from treekit.papers.searchr.references import dangling
-from treekit.language.references import depends_on, render_history, slots_to_words
-from treekit.experiments.run import run
-from treekit.papers.searchr.method import SearchR
+from treekit.language.references import render_history, slots_to_words
 from treekit.offline.decomposing import decompose
 
 SETS = ("musique", "hotpotqa", "2wiki")
