@@ -203,19 +203,13 @@ IDEAS = {  # public names that stand in several packages, each because it is one
     "integrate_answer": "",
     "next_sentence": "",
     "reformulate": "",
-    "resolve": "",
     # the same notions of a text by rules, by the Korean rules, by the parser
     "Entity": "",
-    "Relation": "",
-    "RELATIONS": "",
     "Sentence": "",
-    "Span": "",
     "Token": "",
-    "sentences": "",
-    "spans": "",
     "stated": "",
-    "subject": "",
     "answer": "the answer to one question",
+    "Reader": "what answers out of documents: RDR²'s baseline, the extractive reader",
 }
 
 

@@ -439,8 +439,6 @@ def test_the_offline_agent_is_the_same_in_every_process():
     code = """if 1:
         from treekit.offline.agents import act, value_path
         from treekit.experiments.provide import load
-        from treekit.offline.agents import act, value_path
-        from treekit.experiments.provide import load
         steps = ("Thought 1: So.\\nAction 1: Search[Lenui]\\nObservation 1: Lenui is a country of 11,000,000 inhabitants. Its capital is "
             "Molele, and its only land border is with Tumark. Among the larger towns are Molele, Mepalele, Tifovai, Tapono and the Luwai.")
         for q in load("musique", "world", n=6):

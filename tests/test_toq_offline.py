@@ -9,11 +9,11 @@ import pytest
 from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage
-from treekit.experiments.toq import ABSTAINS, CAUSES, cause, is_right
+from treekit.experiments.toq import CAUSES, cause
 from treekit.experiments.provide import load, load_corpus
 from treekit.offline.chat import HANDLERS
 from treekit.experiments.run import run
-from treekit.papers.toq.method import METHODS, TreeOfQuestion
+from treekit.papers.toq.method import METHODS
 
 N = 60  # questions, of four types
 
@@ -33,26 +33,9 @@ def found(name, question, k=3): return [h.passage for h in shelf(name).search([h
 def slots(steps, mark): return [tuple(map(int, re.findall(mark, s))) for s in steps]
 
 
-def gold_shape(q):
-    ("The slots of a gold decomposition; without the choice between two values that stand there, and with a list's choice in the place of "
-     "its items' attributes.")
-    steps = [s.question for s in q.decomposition]
-    if q.type == "comparison": steps = steps[:-1]
-    if q.type == "hybrid": steps = [steps[0], steps[-1]]
-    return slots(steps, r"#(\d)")
-
-
-@pytest.mark.parametrize("name, floor", [("komultihop", .97), ("multihop", .93)])
-def test_decompositions_have_the_gold_shape(name, floor):
-    questions = load(name, split="train", n=400)
-    good = [slots(handle("decompose_question", question=q.question), r"\[ANS_(\d)\]") == gold_shape(q) for q in questions]
-    assert sum(good) / len(good) >= floor
-
-
-def test_simple_questions_stay_whole():
-    questions = [q for q in load("kogeneral", split="train", n=200) if q.type in ("single", "explanation")]
-    whole = [handle("decompose_question", question=q.question) == [q.question] for q in questions]
-    assert sum(whole) / len(whole) >= .95
+def test_a_list_is_taken_apart_item_by_item():
+    asked = handle("decompose_question", question="〈겨울 빙하〉, 〈없어진 봉투〉와 〈A와 B〉 중에서 상영 시간이 가장 긴 것은 무엇인가요?")
+    assert asked == [f"{name}의 상영 시간은 얼마인가요?" for name in ("〈겨울 빙하〉", "〈없어진 봉투〉", "〈A와 B〉")]
 
 
 @pytest.mark.parametrize("question, shape", [
@@ -61,87 +44,6 @@ def test_simple_questions_stay_whole():
 def test_the_papers_own_examples(question, shape):
     "Table 1's four types, and the question of Sec. 5.4 that can't be decomposed."
     assert slots(handle("decompose_question", question=question), r"\[ANS_(\d)\]") == shape
-
-
-def test_a_list_is_taken_apart_item_by_item():
-    assert handle("decompose_question", question="〈겨울 빙하〉, 〈없어진 봉투〉와 〈A와 B〉 중에서 가장 긴 것은 무엇인가요?") == [
-        "〈겨울 빙하〉의 길이는 몇 분인가요?",
-        "〈없어진 봉투〉의 길이는 몇 분인가요?",
-        "〈A와 B〉의 길이는 몇 분인가요?",
-    ]
-    assert handle("decompose_question", question="Which of The Winter Glacier, The Absent Envelope and Ice is the longest?") == [
-        "How long is The Winter Glacier?",
-        "How long is The Absent Envelope?",
-        "How long is Ice?",
-    ]
-
-
-@cache
-def judged(name):
-    "(answerability, valid, right, level) of every response to the sample that a tree of three levels gave."
-    results = run({"ToQ (ours)": TreeOfQuestion(levels=3)}, {name: load(name, split="train", n=N)},
-                  load_profile("offline", model="extractive"), progress=False)
-    assert not results.failures
-    return [
-        (
-            g["evaluation"]["answerability"],
-            g["evaluation"]["response_validity"],
-            is_right(g["response"], r.question),
-            g["level"],
-            r.question.id,
-            r.question,
-            g["response"],
-        )
-        for r in results.rows
-        for g in r.trace.roots[0].data["responses"]
-    ]
-
-
-def auc(pairs):
-    good, bad = [a for a, r in pairs if r], [a for a, r in pairs if not r]
-    return sum((a > b) + .5 * (a == b) for a in good for b in bad) / (len(good) * len(bad))
-
-
-@pytest.mark.parametrize("name, area, agreement", [("komultihop", .93, .90), ("multihop", .87, .88)])
-def test_the_judge_tells_right_from_wrong(name, area, agreement):
-    "It sees question and response only; right is against gold answers. Measured: .98 and .97 in Korean, .92 and .91 in English."
-    rows = judged(name)
-    assert auc([(row[0], row[2]) for row in rows]) >= area
-    agreed = sum(row[1] == bool(row[2]) for row in rows) / len(rows)
-    # the responder says when it found nothing: that alone tells much
-    plain = sum((not ABSTAINS.search(row[6])) == bool(row[2]) for row in rows) / len(rows)
-    assert agreed >= agreement and agreed >= plain - .03
-
-
-def test_a_claim_that_its_grounds_dont_hold_up_is_rarely_valid():
-    "Another question's answer in the place of the claim, the grounds as they were: at most one in four stays valid."
-    rows = [row for row in judged("komultihop") if row[1] and row[2]]
-    kept = tried = 0
-    for *_, q, R in rows:
-        other = next(
-            (
-                o.answers[0]
-                for *_, o, _ in rows
-                if o.type == q.type and o.answers[0] not in R and o.answers[0][-1].isdigit() == q.answers[0][-1].isdigit()
-            ),
-            "",
-        )
-        claim, _, grounds = R.partition(". ")
-        if not other or q.answers[0] not in claim: continue
-        tried += 1
-        kept += handle("evaluate_response", question=q.question, response=f"{other.join(claim.rsplit(q.answers[0], 1))}. {grounds}")[
-            "response_validity"
-        ]
-    assert tried >= 10 and kept <= tried / 4
-
-
-def test_levels_gain_in_korean():
-    "Right answers after one search, and after the tree; measured .23 and .52."
-    first, last = {}, {}
-    for _, _, r, level, id, *_ in judged("komultihop"):
-        if level == 1: first[id] = r
-        last[id] = r
-    assert sum(first.values()) / N <= .30 and sum(last.values()) / N >= .42
 
 
 def test_responses_are_short_korean_with_fitting_particles():

@@ -22,10 +22,11 @@ class OfflineReader:
         context: str,
     ) -> list[str]:  # an answer for each, "" for none
         "What it finds in the text for each question."
-        from treekit.offline.tasks import UNKNOWN, answer
+        from treekit.offline.answers import answer
+        from treekit.offline.reader import Reader
         def one(question):
             found = answer(question, [Passage("text", "", context)])["answer"] if context.strip() else ""
-            return "" if found == UNKNOWN["answer"] else found
+            return "" if found == Reader.unknown else found
         return [one(question) for question in questions]
 
 # %% ../../nbs/12_experiments/00_metric_judges.ipynb #c9664f8c

@@ -20,9 +20,7 @@ from ..language.names import NAME_WORDS, PRONOUN, subject
 # what begins behind the noun
 _CLAUSE = ("who", "that", "which", "in", "of", "by", "from", "for", "starring", "directed", "based", "located")
 
-def page_kind(
-    first: str,  # a page's first sentence
-) -> str:  # person, place, title, org, thing
+def page_kind(first: str) -> str:  # first: a page's first sentence; returns person, place, title, org, thing
     "What kind of thing a page is about."
     if re.search(r"\(\s*(?:[^()]*;\s*)?(?:born|[^()]*\d{4}\s*[–-])|\bborn\b", first[:160]): return "person"
     m = (re.search(r"\b(?:is|was|are|were) (?:an?|the|one of the)\s+([^.,;]*)", first)
@@ -41,7 +39,6 @@ def _core(title, text):
     a_place = comma and tail[:1].isupper() and "," not in tail and len(tail.split()) < 4
     return head if a_place and core not in text and not re.search(r"&|\band\b", tail) else core
 
-# %% ../../nbs/08_offline/00_pages.ipynb #0ed65e5e
 class Page:
     "A titled text, analysed: what the reader makes of a passage."
     __slots__ = ("title", "core", "name", "full", "words", "stems", "sentences", "norm", "kind", "names")
@@ -58,12 +55,8 @@ class Page:
             for span in s.spans:
                 if span.kind in ("name", "quoted", "nation"): self.names.setdefault(span.norm, set()).add(k)
 
-# %% ../../nbs/08_offline/00_pages.ipynb #9498a6cc
 @lru_cache(8192)
-def page(
-    title: str,
-    text: str,
-) -> Page:
+def page(title: str, text: str) -> Page:
     "The analysed page, from memory where it is."
     return Page(title, text)
 
@@ -107,10 +100,7 @@ def _evidence(text):
         topic = title or subject(s) or topic
         yield topic, s[len(title) + 1:].strip() if title else s
 
-# %% ../../nbs/08_offline/00_pages.ipynb #f667e0cb
-def pages(
-    documents,  # Passages (with title and text), or paragraphs as strings
-) -> list[Page]:
+def pages(documents) -> list[Page]:  # documents: Passages (with title and text), or paragraphs as strings
     "Documents as the reader wants them."
     found = {}  # a page's title -> its pieces; those without a title stay apart
     for d in [documents] if isinstance(documents, str) else documents:
@@ -122,18 +112,12 @@ def pages(
     return [page(title, joined(title, texts)) for title, texts in found.values()]
 
 # %% ../../nbs/08_offline/00_pages.ipynb #8fd8d852
-def homonyms(
-    ps: list[Page],
-) -> set[str]:  # titles
+def homonyms(ps: list[Page]) -> set[str]:  # titles
     "The titles of pages that share their name with another one."
     names = Counter(p.name for p in ps if p.name)
     return {p.title for p in ps if names[p.name] > 1}
 
-# %% ../../nbs/08_offline/00_pages.ipynb #2dccf0f2
-def about_names(
-    names: list[str],
-    ps: list[Page],
-) -> list[Page]:  # all of them, if no page has a name
+def about_names(names: list[str], ps: list[Page]) -> list[Page]:  # all of them, if no page has a name
     "The pages that hold one of the names, in the title or in the text."
     wanted = [norm(n) for n in names]
     def holds(p, n): return within(n, f" {p.full} ") or within(n, p.norm) or p.name and within(p.name, f" {n} ")

@@ -26,6 +26,7 @@ from ..core.llm import Request
 from ..core.method import Kit, together
 from .navigator_data import Pair, collected, followed, path_measures, parted, summary, well_formed
 from ..offline.chat import ExtractiveChat
+from ..simulated.chat import SimulatedChat
 from ..baselines.subquestions import NAVIGATE, checked
 from .ppo import PPO, Rated, frozen, headed, load_headed, without_head, ppo, sample, save_headed, seen, train_reward
 from ..papers.searchr.method import SearchR
@@ -192,13 +193,17 @@ def _made_by():
     "What the tiny pairs depend on."
     tiny = PRESETS["tiny"]
     templates = hashlib.sha256((root() / "data" / "world" / "en.toml").read_bytes()).hexdigest()
-    return [method_fingerprint(tiny.method), method_fingerprint(ExtractiveChat()), templates,
+    return [method_fingerprint(tiny.method), _follower().endpoint, templates,
             tiny.questions, str(tiny.method), trained_by("treekit.training.navigator_data")]
+
+def _follower(seed: int = 0):
+    "Who answers along the paths: the simulated model without mistakes; what isn't of the world goes to the extractive reader."
+    return SimulatedChat("perfect", seed, otherwise=ExtractiveChat())
 
 @lru_cache(2)
 def kit_of(seed: int = 0) -> Callable:  # question -> Kit
-    "The offline reader and BM25 over the world's passages."
-    reader, shelf = ExtractiveChat(), BM25(World(seed=seed).passages())
+    "The simulated model and BM25 over the world's passages."
+    reader, shelf = _follower(seed), BM25(World(seed=seed).passages())
     return lambda question: Kit(reader, shelf)
 
 def _questions():
@@ -210,7 +215,7 @@ def _tiny_pairs():
     return dict(pairs=[asdict(p) for p in pairs], counts=counts)
 
 def answer_f1(questions: list[Question], paths: list, method: SearchR) -> list[float]:
-    "F1 of the final answer along each path, with the offline reader; what can't be a path is the question itself."
+    "F1 of the final answer along each path, with the simulated model; what can't be a path is the question itself."
     kit = kit_of()
     pairs = zip(questions, paths, strict=True)
     return [p.f1 for p in asyncio.run(together(followed(q, checked(path, q.question)[0], kit(q), method) for q, path in pairs))]

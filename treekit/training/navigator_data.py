@@ -22,7 +22,6 @@ from ..papers.searchr.paths import GENERATE
 from ..baselines.subquestions import checked
 from ..language.references import find_references, slots_to_words
 from ..papers.searchr.method import SearchR
-from ..offline.decomposition import decomposition_steps
 from ..world.wording import wording
 
 # %% ../../nbs/11_training/08_navigator_data.ipynb #1b9212d2
@@ -135,6 +134,11 @@ def gold(question: Question) -> list[str]:
     return slots_to_words([s.question for s in question.decomposition])
 
 # %% ../../nbs/11_training/08_navigator_data.ipynb #e63fec50
+def _turned(phrase):
+    "A phrase with a clause as questions: *the person who led {x}* asks who led {x}."
+    m = re.match(r"the ([a-z ]+?) (?:that|which|who) (.+)$", phrase)
+    return [f"Who {m[2]}?", f"Which {m[1]} {m[2]}?"] if m else []
+
 @lru_cache(1)
 def _forms():
     "(pattern, the wordings of what it asks), for questions and for clauses."
@@ -147,8 +151,7 @@ def _forms():
             if form == "said": clauses += [(pattern(t, "{y}"), texts) for t in texts]
             if form != "ask": continue
             phrases = [t.text for t in forms.get(f"np_{kind}") or forms.get("np") or () if t.text.count("{x}") == 1 and not t.held_out]
-            nested = [decomposition_steps(f"When was {p.replace('{x}', 'Zq')} founded?") for p in phrases]
-            turned = [steps[-2].replace("Zq", "{x}") for steps in nested if len(steps) > 1]
+            turned = [q for p in phrases for q in _turned(p)]
             every = (*texts, *turned, *(f"{wh} {p}?" for p in phrases for wh in ("What is", "Who is", "What was", "Who was", "Which is")))
             asks += [(pattern(t, "{x}"), every) for t in texts]
     return asks, clauses
