@@ -175,11 +175,15 @@ def prediction_plot(
 
 # %% ../../nbs/14_figures/14_across.ipynb #db869db9
 def _apart(heights, least):
-    "Heights moved apart to a least distance, their order and their middle kept."
-    order, out = sorted(range(len(heights)), key=lambda i: heights[i]), list(heights)
-    for a, b in zip(order, order[1:]): out[b] = max(out[b], out[a] + least)
-    shift = (sum(out) - sum(heights)) / len(out)
-    return [h - shift for h in out]
+    "Heights moved apart to a least distance; those that stand close share the moving."
+    order, groups = sorted(range(len(heights)), key=lambda i: heights[i]), []
+    def middle(g): return sum(heights[i] for i in g) / len(g)
+    for i in order:
+        groups.append([i])
+        while len(groups) > 1 and middle(groups[-1]) - middle(groups[-2]) < least * (len(groups[-1]) + len(groups[-2])) / 2:
+            groups[-2:] = [groups[-2] + groups[-1]]
+    placed = {i: middle(g) + least * (k - (len(g) - 1) / 2) for g in groups for k, i in enumerate(g)}
+    return [placed[i] for i in range(len(heights))]
 
 def competence_plot(
     curves: list,  # of `treekit.analysis.sweeps.Curve`
