@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
-from .mechanism import simulated_run
+from .mechanism import counted_runs, simulated_run
 from ..config import Profile
 from ..experiments.results import Results
 from ..scoring.statistics import resample_weights
@@ -54,13 +54,16 @@ def sweep(
 ) -> list[Curve]:
     "Every method's curve along every knob."
     import numpy as np
+    bar = counted_runs("competences", len(knobs) * len(grid))
     def measured(knob, x):
+        bar.update()
         scores = score(run(methods, questions, P, {knob: x}, level))
         return {m: [v for d, qs in questions.items() for v in (scores[m, d][q.id] for q in qs)] for m in methods}
     made = []
     for knob in knobs:
         steps = [measured(knob, x) for x in grid]
         made += [Curve(knob, m, tuple(grid), np.array([s[m] for s in steps], float).T) for m in methods]
+    bar.close()
     return made
 
 # %% ../../nbs/13_analysis/09_sweeps.ipynb #2dc0360b

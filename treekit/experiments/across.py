@@ -157,10 +157,12 @@ def qualities(results: Results) -> dict[tuple[str, str], dict[str, float]]:  # (
     return found
 
 # %% ../../nbs/12_experiments/08_across.ipynb #5a08b6d5
-def shared_sets(cells) -> list[str]:  # of (method, data set), …
+def shared_sets(
+    cells: list[tuple[str, str]],  # (method, data set)
+) -> list[str]:  # in their order
     "The data sets that every method has."
-    methods, sets = dict.fromkeys(m for m, _ in cells), dict.fromkeys(d for _, d in cells)
-    return [d for d in sets if all((m, d) in cells for m in methods)]
+    methods, sets, there = dict.fromkeys(m for m, _ in cells), dict.fromkeys(d for _, d in cells), set(cells)
+    return [d for d in sets if all((m, d) in there for m in methods)]
 
 # %% ../../nbs/12_experiments/08_across.ipynb #c3ec5210
 MEAN, MULTIHOP_MEAN = "mean", "multi-hop mean"
@@ -180,7 +182,7 @@ def quality_cells(
                            failures=sum(bool(r.error) for r in own), value=value, low=low, high=high,
                            words=sum(len(r.answer.split()) for r in own) / len(own)), scores)
     made = [row(m, COLUMN_NAMES[d], metric_name(d), {d: s}) for (m, d), s in found.items() if s]
-    common = shared_sets({cell for cell, s in found.items() if s})
+    common = shared_sets([cell for cell, s in found.items() if s])
     if len(common) < 2: return made
     methods, means = dict.fromkeys(m for m, _ in found), {MULTIHOP_MEAN: [d for d in common if d in MULTIHOP], MEAN: common}
     return made + [row(m, name, f"of {len(over)} data sets", {d: found[m, d] for d in over})
@@ -225,7 +227,7 @@ def spendings(
 ) -> list[Spending]:
     "One for each method."
     found, cells = qualities(results), results.cells()
-    common = [d for d in shared_sets({cell for cell, s in found.items() if s}) if not only or d in only]
+    common = [d for d in shared_sets([cell for cell, s in found.items() if s]) if not only or d in only]
     def one(m):
         kept = {d: [r for r in cells[m, d] if r.question.id in found[m, d]] for d in common}
         return Spending(m, {d: [r.usage for r in rs] for d, rs in kept.items()},

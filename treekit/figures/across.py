@@ -124,7 +124,7 @@ def front_plot(
             ax.plot([x, x], [y0, y1], "-", color="#b5b5b5", lw=0.8, marker="", zorder=2)
             ax.plot([x0, x1], [y, y], "-", color="#b5b5b5", lw=0.8, marker="", zorder=2)
             ax.plot(x, y, marker, ls="none", color=color, mfc=color if p.method in bold else "white", ms=5.5, zorder=4)
-        ax.set(xscale="log", title=title, ylabel=ylabel, ylim=(0, 1))
+        ax.set(xscale="log", title=title, ylabel=ylabel, ylim=(0, min(1, 0.06 + max(p.quality[2] for p in points))))
         ax.margins(x=0.06)
         ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         ax.xaxis.set_major_formatter(lambda v, _: f"{v:,.0f}" if v >= 1 else f"{v:g}")
@@ -149,10 +149,10 @@ def prediction_plot(
     import matplotlib.pyplot as plt
     house_style()
     papers = list(dict.fromkeys(c.paper for c in cells))
-    fig, axes = plt.subplots(2, 3, figsize=(PAGE, 5.0), squeeze=False)
-    far = 100 * 1.08 * max(abs(v) for c in cells for v in (c.effect_printed, c.effect_predicted))
+    fig, axes = plt.subplots(3, 2, figsize=(PAGE, 9.2), squeeze=False)
     for ax, paper in zip(axes.flat, papers):
         own = [c for c in cells if c.paper == paper]
+        far = 100 * 1.15 * max(abs(v) for c in own for v in (c.effect_printed, c.effect_predicted))
         ax.plot([-far, far], [-far, far], "-", color="#999999", lw=0.7, marker="", zorder=1)
         for held, look in ((False, dict(marker="o", mfc=PALETTE[1], color=PALETTE[1])), (True, dict(marker="s", mfc="none", color="#777777"))):
             some = [c for c in own if c.anchor == held]
@@ -160,9 +160,8 @@ def prediction_plot(
         ax.set(title=f"{paper}\n{said.get(paper, '')}", xlim=(-far, far), ylim=(-far, far), aspect="equal")
         ax.grid(axis="both", visible=True)
     for ax in axes.flat[len(papers):]: ax.axis("off")
-    for ax in axes[-1]: ax.set_xlabel("predicted, points from the column's mean")
-    axes[0][2].set_xlabel("predicted, points from the column's mean")
-    for ax in axes[:, 0]: ax.set_ylabel("printed, points from the column's mean")
+    for ax in axes.flat[:len(papers)]: ax.set_xlabel("predicted: points from the mean of its column")
+    for ax in axes[:, 0]: ax.set_ylabel("printed: points from the mean of its column")
     last = axes.flat[-1]
     last.plot([], [], ls="none", marker="o", color=PALETTE[1], ms=4, label="predicted cell")
     last.plot([], [], ls="none", marker="s", mfc="none", color="#777777", ms=4, label="anchor: fitted")
@@ -170,7 +169,8 @@ def prediction_plot(
     last.legend(loc="center")
     for ax, paper in zip(axes.flat, papers):
         own = sorted((c for c in cells if c.paper == paper and not c.anchor), key=lambda c: -abs(c.effect_printed - c.effect_predicted))
-        label_points(ax, [(100 * c.effect_predicted, 100 * c.effect_printed, f"{c.row}, {c.dataset} {c.metric}", False) for c in own[:most]], 4.5)
+        label_points(ax, [(100 * c.effect_predicted, 100 * c.effect_printed, f"{c.row}, {c.dataset} {c.metric}", False)
+                         for c in own[:most]], 5)
     return fig
 
 # %% ../../nbs/14_figures/14_across.ipynb #db869db9
