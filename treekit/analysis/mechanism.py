@@ -31,7 +31,8 @@ def simulated_run(
 ) -> Results:
     "A run with a simulated model of this competence; its calls are kept nowhere."
     P = replace(P, competence=", ".join([level, *(f"{k}={v:.6g}" for k, v in knobs.items())]))
-    return run(methods, questions, P, session=Session(store=Store(":memory:"), chat=chat_for(P), progress=False, **chats))
+    with Store(":memory:") as store:  # closed here, and not whenever and wherever somebody looks for garbage
+        return run(methods, questions, P, session=Session(store=store, chat=chat_for(P), progress=False, **chats))
 
 def counted_runs(what: str, total: int):
     "A bar over many such runs."

@@ -13,7 +13,6 @@ from typing import Any
 
 from .mechanism import counted_runs, simulated_run
 from ..config import Profile
-from ..experiments.results import Results
 from ..scoring.statistics import resample_weights
 
 # %% ../../nbs/13_analysis/09_sweeps.ipynb #2a9707bd
