@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 
-from treekit.analysis.mechanism import Anchor, agreement, bisect, columns_of, fit, simulated_run, valued
+from treekit.analysis.mechanism import Anchor, agreement, bisect, cell_values, columns_of, fit_knobs, simulated_run
 from treekit.analysis.studies import STUDIES, study_of
 from treekit.analysis.sweeps import crossings, curve_rows, sweep
 from treekit.config import UsageError, load_profile
@@ -116,9 +116,9 @@ def test_the_fit_finds_the_knobs_that_a_table_was_simulated_with():
     study = study_of("rdr2", published, n=8)
     truth = dict(memory=0.6, reading=0.5)
     methods = {m: study.methods[m] for m in ("No-retrieval", "Retrieve-and-Read", "RDR2 (Ours)")}
-    made = valued(study.measure(methods, truth))
+    made = cell_values(study.measure(methods, truth))
     study = replace(study, methods=methods, printed=made, anchors=study.anchors[:2])
-    found = fit(study, steps=6, slack=0.0)
+    found = fit_knobs(study, steps=6, slack=0.0)
     for f in found:
         assert f.reached == pytest.approx(f.target, abs=0.03) and f.value == pytest.approx(truth[f.anchor.knob], abs=0.15)
     again = agreement(columns_of(study, study.measure(methods, {f.anchor.knob: f.value for f in found})))
@@ -134,7 +134,7 @@ def test_only_anchors_enter_the_fit():
     class Watched(dict):
         def items(self): return [(cell, v) for cell, v in super().items() if cell[0] in study.held]
     only = replace(study, measure=measure, printed=Watched(study.printed))
-    assert [f.value for f in fit(only)] == [f.value for f in fit(replace(study, measure=measure))]
+    assert [f.value for f in fit_knobs(only)] == [f.value for f in fit_knobs(replace(study, measure=measure))]
     assert {m for methods, _ in asked for m in methods} == study.held
 
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PLACES', 'PLACES_LEGEND', 'save_both', 'quality_table', 'label_points', 'front_band', 'front_plot', 'prediction_plot',
-           'competence_plot', 'told']
+           'competence_plot', 'caption_of']
 
 # %% ../../nbs/14_figures/14_across.ipynb #5eb7b9cd
 import csv
@@ -154,7 +154,8 @@ def prediction_plot(
         own = [c for c in cells if c.paper == paper]
         far = 100 * 1.15 * max(abs(v) for c in own for v in (c.effect_printed, c.effect_predicted))
         ax.plot([-far, far], [-far, far], "-", color="#999999", lw=0.7, marker="", zorder=1)
-        for held, look in ((False, dict(marker="o", mfc=PALETTE[1], color=PALETTE[1])), (True, dict(marker="s", mfc="none", color="#777777"))):
+        for held, look in ((False, dict(marker="o", mfc=PALETTE[1], color=PALETTE[1])),
+            (True, dict(marker="s", mfc="none", color="#777777"))):
             some = [c for c in own if c.anchor == held]
             ax.plot([100 * c.effect_predicted for c in some], [100 * c.effect_printed for c in some], ls="none", ms=3.2, mew=0.7, **look)
         ax.set(title=f"{paper}\n{said.get(paper, '')}", xlim=(-far, far), ylim=(-far, far), aspect="equal")
@@ -217,7 +218,7 @@ def competence_plot(
     return fig
 
 # %% ../../nbs/14_figures/14_across.ipynb #0b4bc415
-def told(
+def caption_of(
     model: str,
     data: str,  # of the profile
     n: dict[str, int],  # data set as shown -> questions
