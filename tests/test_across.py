@@ -1,0 +1,169 @@
+"The table no paper has, the study of mechanism, and the curves of competence."
+from dataclasses import replace
+
+import pytest
+
+from treekit.analysis.mechanism import Anchor, agreement, bisect, cell_values, columns_of, fit_knobs, simulated_run
+from treekit.analysis.studies import STUDIES, study_of
+from treekit.analysis.sweeps import crossings, curve_rows, sweep
+from treekit.config import UsageError, load_profile
+from treekit.core.store import Store
+from treekit.experiments.across import (
+    COLUMN_NAMES, MEAN, QUALITY, against_best, cost_rows, dominated, empty_cells, entrants, pareto, qualities, quality_cells, run_across,
+    shared_sets, spendings, total)
+from treekit.experiments.prompts import known_prompts
+from treekit.experiments.tables import sample_questions
+from treekit.figures.across import quality_table
+from treekit.figures.verdicts import published
+from treekit.inventory import inventory, runnable
+from treekit.simulated.competence import KNOBS
+
+P = load_profile("offline", n=3, retriever="bm25s")
+FEW = ("zero-shot", "Vanilla", "Retrieve-and-Read", "Tree-of-Question", "RDR², prompted")
+SETS = ("hotpotqa", "musique", "asqa", "qampari", "eli5", "komultihop")
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return {m: e for m, e in entrants(P).items() if m in FEW}
+
+
+@pytest.fixture(scope="module")
+def results(rows):
+    return run_across(rows, sample_questions(P, SETS), P, store=Store(":memory:"), progress=False)
+
+
+def test_the_five_methods_and_the_baselines_of_each_paper_are_there():
+    usual, every = entrants(P), entrants(P, "all")
+    assert sum(e.proposed for e in usual.values()) == 5 == len({e.paper for e in usual.values() if e.proposed})
+    assert set(usual) < set(every) and {"TOT", "HippoRAG", "ChainRAG", "RATT"} <= set(every) - set(usual)
+    assert all(sum(e.paper == paper for e in usual.values()) >= 4 for paper in {e.paper for e in usual.values()})
+    with pytest.raises(UsageError, match="rows"): entrants(P, "most")
+
+
+def test_rows_are_named_by_what_runs():
+    assert "SEARCH-R, prompted" in entrants(P) and "RDR², prompted" in entrants(P)
+    named = entrants(replace(P, navigator="tiny", router="tiny"))
+    assert "SEARCH-R, navigator tiny" in named and "RDR², router tiny" in named
+    assert named["SEARCH-R, navigator tiny"].method.decomposer == "navigator"
+
+
+def test_an_empty_cell_has_its_reason():
+    every = entrants(P)
+    said = empty_cells(every, QUALITY, P)
+    assert "TreeRare (DT) on KoMultiHop-200, NaverCue-1000" in said and "SEARCH-R, prompted" in said and "parser" in said
+    assert "RDR²" not in said and "RDR²" in empty_cells(every, ["musique"], replace(P, data="real"))
+
+
+def test_each_cell_has_its_interval_and_each_column_one_best(rows, results):
+    cells = against_best(quality_cells(results, rows))
+    assert {c["dataset"] for c in cells} == {*(COLUMN_NAMES[d] for d in SETS), "multi-hop mean", MEAN}
+    assert all(0 <= c["low"] <= c["value"] <= c["high"] <= 1 and c["n"] >= 3 for c in cells)
+    for d in {c["dataset"] for c in cells}:
+        column = [c for c in cells if c["dataset"] == d]
+        [best] = [c for c in column if c["place"] == "best"]
+        assert best["value"] == max(c["value"] for c in column)
+        assert all((c["adjusted"] < 0.05) == (c["place"] == "worse") and c["p"] <= c["adjusted"] for c in column if c is not best)
+    shown = quality_table(cells)
+    assert list(shown.method) == list(rows) and shown.iloc[0, 2].count("[") == 1
+
+
+def test_tokens_per_correct_answer_are_tokens_over_correct_answers(rows, results):
+    own = {r.question.id: r for r in results.rows if r.method == "Tree-of-Question" and r.dataset == "asqa"}
+    right = sum(qualities(results)["Tree-of-Question", "asqa"].values())
+    spent = {s.method: s for s in spendings(results, ("asqa",))}
+    [line] = [r for r in cost_rows(list(spent.values()), rows, None) if r["method"] == "Tree-of-Question"]
+    tokens = sum(r.usage.tokens_in + r.usage.tokens_out for r in own.values())
+    assert line["n"] == len(own) and line["calls"] == sum(r.usage.calls for r in own.values()) / len(own)
+    if right: assert line["tokens_per_correct"] == pytest.approx(tokens / right)
+    assert line["cents"] is None and line["within_allowance"] <= line["right"]
+    assert total(spent["Tree-of-Question"].of("tokens")) == tokens
+
+
+def test_an_allowance_that_nobody_keeps_leaves_nothing_right(rows, results):
+    spent = spendings(results)
+    assert {r["within_allowance"] for r in cost_rows(spent, rows, None, allowance=1)} == {0}
+    assert all(r["within_allowance"] == pytest.approx(r["right"]) for r in cost_rows(spent, rows, None, allowance=10**9))
+
+
+def test_nothing_beats_what_is_on_the_front(results):
+    points = pareto(spendings(results))
+    for p in points:
+        beaten = any(o.cost[0] <= p.cost[0] and o.quality[0] >= p.quality[0] and (o.cost[0], o.quality[0]) != (p.cost[0], p.quality[0])
+                     for o in points)
+        assert p.on_front != beaten and 0 <= p.share <= 1
+    assert any(p.on_front for p in points) and min(points, key=lambda p: p.cost[0]).on_front
+
+
+def test_ties_are_on_the_front_together():
+    import numpy as np
+    assert list(dominated(np.array([1.0, 1, 2, 2]), np.array([0.5, 0.5, 0.5, 0.9]))) == [False, False, True, False]
+
+
+def test_the_order_of_data_sets_is_the_runs(results):
+    assert shared_sets([("a", "y"), ("a", "x"), ("b", "x"), ("b", "y")]) == ["y", "x"]
+    assert list(spendings(results)[0].quality) == list(SETS)
+
+
+def test_bisection_ends_where_the_target_is_met():
+    assert bisect(0.3, lambda x: x, 0.9, steps=8, slack=0)[0] == pytest.approx(0.3, abs=0.01)
+    assert bisect(0.3, lambda x: x / 4, 0.5)[0] == 1.0  # out of reach: as close as it gets
+    assert bisect(0.3, lambda x: 0.9, 0.5)[0] == 0.5  # whatever the knob: it stays
+
+
+def test_the_fit_finds_the_knobs_that_a_table_was_simulated_with():
+    "A table made with known knobs, in the place of print: its anchors give the knobs back, and the other rows come out as they were made."
+    study = study_of("rdr2", published, n=8)
+    truth = dict(memory=0.6, reading=0.5)
+    methods = {m: study.methods[m] for m in ("No-retrieval", "Retrieve-and-Read", "RDR2 (Ours)")}
+    made = cell_values(study.measure(methods, truth))
+    study = replace(study, methods=methods, printed=made, anchors=study.anchors[:2])
+    found = fit_knobs(study, steps=6, slack=0.0)
+    for f in found:
+        assert f.reached == pytest.approx(f.target, abs=0.03) and f.value == pytest.approx(truth[f.anchor.knob], abs=0.15)
+    again = agreement(columns_of(study, study.measure(methods, {f.anchor.knob: f.value for f in found})))
+    assert again["error"] < 0.06 and again["signs"] > 0.8
+
+
+def test_only_anchors_enter_the_fit():
+    study = study_of("rdr2", published, n=2)
+    asked = []
+    def measure(methods, knobs):
+        asked.append((tuple(methods), tuple(knobs)))
+        return [dict(method=m, dataset=d, metric=x, value=0.4) for m, d, x in study.printed if m in methods]
+    class Watched(dict):
+        def items(self): return [(cell, v) for cell, v in super().items() if cell[0] in study.held]
+    only = replace(study, measure=measure, printed=Watched(study.printed))
+    assert [f.value for f in fit_knobs(only)] == [f.value for f in fit_knobs(replace(study, measure=measure))]
+    assert {m for methods, _ in asked for m in methods} == study.held
+
+
+@pytest.mark.parametrize("paper", STUDIES)
+def test_each_study_has_its_anchors_in_print_and_rows_to_predict(paper):
+    study = study_of(paper, published, n=1)
+    for a in study.anchors:
+        assert a.knob in KNOBS and any((row, metric) == (a.row, a.metric) and (not a.datasets or d in a.datasets)
+                                       for row, d, metric in study.printed)
+    assert {row for row, *_ in study.printed} - study.held and all(0 <= v <= 1 for v in study.printed.values())
+    assert all(n >= 200 for n in study.asked.values()) and isinstance(study.anchors[0], Anchor)
+
+
+def test_a_curve_rises_with_what_it_lives_on_and_crossings_are_ordered(rows):
+    questions = sample_questions(replace(P, n=4), ("hotpotqa",))
+    methods = {m: rows[m].method for m in ("Vanilla", "Retrieve-and-Read")}
+    curves = sweep(methods, questions, P, qualities, knobs=("reading",), grid=(0.0, 1.0))
+    assert [(c.knob, c.method, c.quality.shape) for c in curves] == [("reading", m, (4, 2)) for m in methods]
+    assert all(c.means[0] <= c.means[1] for c in curves)
+    assert len(curve_rows(curves)) == 4 and all(r["low"] <= r["at"] <= r["high"] for r in crossings(curves, 0.0))
+
+
+def test_other_knobs_leave_nothing_in_the_store(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "own.sqlite"))
+    questions = sample_questions(replace(P, n=1), ("hotpotqa",))
+    done = simulated_run({"zero-shot": entrants(P)["zero-shot"].method}, questions, P, {"reading": 1.0})
+    assert done.rows and not (tmp_path / "own.sqlite").exists() and known_prompts()
+
+
+def test_the_folder_is_registered():
+    assert [r["artefact"] for r in inventory("across")] == ["table1", "table2", "figure1", "mechanism", "curves"]
+    assert len(runnable(("across",))) == 5
