@@ -16,6 +16,7 @@ from typing import Any
 from ..config import Profile, UsageError, load_profile, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
 from .facts import run_facts, switched, switches_of
+from .kept import keep_run
 from .pilot import piloted
 from .prompts import known_prompts
 from .provide import SHAPING, Library, Unusable, chat_for
@@ -410,4 +411,5 @@ def run(
     made = {cell: used for cell, keys in plan.indices.items() if (used := _summed(store, keys))}
     served = () if profile.offline else store.served(models.model, models.endpoint)
     facts = {(name, d): run_facts(name, m, d, qs, library, models, served) for name, m in methods.items() for d, qs in questions.items()}
+    keep_run(store, methods, questions, profile, ordered, tuple(corpora or ()))
     return Results(ordered, models.model, {d: library.label(d) for d in questions}, profile, made, facts)
