@@ -46,7 +46,7 @@ class Reading:
     def answers(self, name: str) -> dict:
         "A run's rows."
         run = self.run(name)
-        return dict(name=run.name, head=run.kept.head, rows=run.listing())
+        return dict(name=run.name, head=run.kept.head, free=run.kept.profile.offline, rows=run.listing())
 
     def tree(self, name: str, i: str) -> dict:
         "An answer's tree."

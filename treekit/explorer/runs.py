@@ -83,6 +83,7 @@ class OpenRun:
 
     def _dollars(self, trace):
         "What the row's calls cost when they were paid; None where a price isn't known."
+        if self.kept.profile.offline: return 0.0
         keys = json.dumps([k for n in trace.nodes for k in n.calls])
         [(cost, known)] = self.store._all("SELECT TOTAL(cost), COUNT(*) = COUNT(cost) FROM calls WHERE key IN "
                                           "(SELECT value FROM json_each(?))", keys)

@@ -2,6 +2,7 @@
 // All text of models and passages goes into text nodes; nothing is ever parsed as HTML. Nothing recurses, and lists draw only what is seen.
 
 const ROW = 26, MOST_ROWS = 120, LONG = 20000, DEEPEST = 18;
+const WIDE = 210, HIGH = 40, ACROSS = 244, DOWN = 52;  // of a node in the drawing, and between two
 
 // ── elements ──
 function h(tag, attrs, ...inside) {
@@ -197,21 +198,21 @@ class TreeView {
   layout() {
     const {parent, depth} = this.t, x = new Float64Array(this.n), y = new Float64Array(this.n), first = new Float64Array(this.n).fill(-1);
     let leaves = 0;
-    for (let v = 0; v < this.visible.length; v++) { const i = this.visible[v]; x[i] = depth[i] * 210; if (!this.children[i] || this.folded[i]) y[i] = leaves++ * 34; }
+    for (let v = 0; v < this.visible.length; v++) { const i = this.visible[v]; x[i] = depth[i] * ACROSS; if (!this.children[i] || this.folded[i]) y[i] = leaves++ * DOWN; }
     const last = new Float64Array(this.n);
     for (let v = this.visible.length - 1; v >= 0; v--) {
       const i = this.visible[v], p = parent[i];
       if (this.children[i] && !this.folded[i]) y[i] = (first[i] + last[i]) / 2;
       if (p >= 0) { if (first[p] < 0) last[p] = y[i]; first[p] = y[i]; }
     }
-    this.placed = {x, y, width: Math.max(...[0], this.visible.reduce((m, i) => Math.max(m, x[i]), 0)) + 190, height: Math.max(1, leaves) * 34};
+    this.placed = {x, y, width: this.visible.reduce((m, i) => Math.max(m, x[i]), 0) + WIDE, height: Math.max(1, leaves) * DOWN};
   }
   fit() {
     if (!this.n || !this.canvas.clientWidth) return;
     if (!this.placed) this.layout();
     const k = Math.min(1.2, this.canvas.clientWidth / (this.placed.width + 40), this.canvas.clientHeight / (this.placed.height + 40));
     this.zoom = {k: Math.max(0.02, k), x: 20, y: Math.max(10, (this.canvas.clientHeight - this.placed.height * k) / 2)};
-    if (k < 0.45 && this.selected >= 0) { this.zoom.k = 0.7; this.follow(true); } else if (k < 0.45) this.zoom = {k: 0.7, x: 20, y: 20 + this.canvas.clientHeight / 2 - 0.7 * this.placed.y[0]};
+    if (k < 0.6 && this.selected >= 0) { this.zoom.k = 0.8; this.follow(true); } else if (k < 0.6) this.zoom = {k: 0.8, x: 20, y: 20 + this.canvas.clientHeight / 2 - 0.8 * this.placed.y[0]};
     this.paint();
   }
   scale(by, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
@@ -231,15 +232,15 @@ class TreeView {
     if (!w || !hh || !this.n) return;
     if (!this.placed) this.layout();
     if (!this.fitted) { this.fitted = true; this.fit(); }
-    const ratio = window.devicePixelRatio || 1, g = c.getContext("2d"), style = getComputedStyle(c), ink = v => style.getPropertyValue(v).trim();
+    const ratio = window.devicePixelRatio || 1, g = c.getContext("2d"), style = getComputedStyle(c), inks = {}, ink = v => inks[v] ??= style.getPropertyValue(v).trim();
     if (c.width !== Math.round(w * ratio) || c.height !== Math.round(hh * ratio)) { c.width = Math.round(w * ratio); c.height = Math.round(hh * ratio); }
     const {k, x: dx, y: dy} = this.zoom, {x, y} = this.placed, {parent} = this.t;
     g.setTransform(ratio, 0, 0, ratio, 0, 0); g.fillStyle = ink("--tkx-paper"); g.fillRect(0, 0, w, hh);
     g.setTransform(ratio * k, 0, 0, ratio * k, ratio * dx, ratio * dy);
     const left = -dx / k - 400, right = (w - dx) / k + 400, top = -dy / k - 40, bottom = (hh - dy) / k + 40;
     const seen = i => x[i] > left && x[i] < right && y[i] > top && y[i] < bottom;
-    const line = (a, b, dashed) => { g.setLineDash(dashed ? [4, 4] : []); g.beginPath(); const ax = x[a] + (dashed ? 60 : 186), bx = x[b] + (dashed ? 60 : 0);
-      g.moveTo(ax, y[a] + 13); g.bezierCurveTo(ax + 12, y[a] + 13, bx - 12, y[b] + 13, bx, y[b] + 13); g.stroke(); };
+    const line = (a, b, dashed) => { g.setLineDash(dashed ? [4, 4] : []); g.beginPath(); const ax = x[a] + WIDE, bx = x[b] + (dashed ? WIDE : 0), out = dashed ? 34 : 16;
+      g.moveTo(ax, y[a] + HIGH / 2); g.bezierCurveTo(ax + out, y[a] + HIGH / 2, bx + (dashed ? out : -out), y[b] + HIGH / 2, bx, y[b] + HIGH / 2); g.stroke(); };
     for (const i of this.visible) {
       const p = parent[i];
       if (p < 0 || (y[i] < top && y[p] < top) || (y[i] > bottom && y[p] > bottom) || x[i] < left || x[p] > right) continue;
@@ -247,26 +248,27 @@ class TreeView {
     }
     g.lineWidth = 1.5; g.strokeStyle = ink("--tkx-strong");
     for (const [a, b] of this.t.links) if (this.at[a] >= 0 && this.at[b] >= 0 && (seen(a) || seen(b))) line(a, b, true);
-    g.setLineDash([]); g.textBaseline = "middle"; g.font = "12px system-ui, sans-serif";
+    g.setLineDash([]); g.textBaseline = "middle"; const face = 'system-ui, "TreekitKorean", sans-serif', plain = `12px ${face}`, small = `10.5px ${face}`;
     for (const i of this.visible) {
       if (!seen(i)) continue;
       g.globalAlpha = this.notYet.has(i) ? 0.35 : 1;
-      g.fillStyle = ink(i === this.selected ? "--tkx-chosen" : this.matched && this.matched.has(i) ? "--tkx-found" : "--tkx-card"); g.fillRect(x[i], y[i], 186, 26);
+      g.fillStyle = ink(i === this.selected ? "--tkx-chosen" : this.matched && this.matched.has(i) ? "--tkx-found" : "--tkx-card"); g.fillRect(x[i], y[i], WIDE, HIGH);
       g.lineWidth = this.best.has(i) || i === this.selected ? 2.5 : 1; g.strokeStyle = ink(this.flags.has(i) ? "--tkx-wrong" : i === this.selected || this.best.has(i) ? "--tkx-strong" : "--tkx-edge");
-      g.strokeRect(x[i], y[i], 186, 26);
+      g.strokeRect(x[i], y[i], WIDE, HIGH);
       if (k < 0.3) continue;
-      g.fillStyle = ink("--tkx-ink");
-      const said = this.t.search ? `${this.markOf(i)}  ${this.t.text[i]}` : this.t.text[i] || this.t.kind[i];
-      g.fillText(`${this.flags.has(i) ? "✗ " : ""}${said}`.slice(0, 27), x[i] + 6, y[i] + 13.5);
-      if (this.children[i]) { g.fillText(this.folded[i] ? "+" : "−", x[i] + 175, y[i] + 13); }
+      g.save(); g.beginPath(); g.rect(x[i], y[i], WIDE - (this.children[i] ? 22 : 6), HIGH); g.clip();
+      g.fillStyle = ink("--tkx-soft"); g.font = small; g.fillText(`${this.flags.has(i) ? `✗ ${this.flags.get(i)} · ` : ""}${this.t.kind[i]} · ${this.markOf(i)}`.slice(0, 60), x[i] + 6, y[i] + 12);
+      g.fillStyle = ink("--tkx-ink"); g.font = plain; g.fillText((this.t.text[i] || "(no text)").slice(0, 60), x[i] + 6, y[i] + 28);
+      g.restore(); g.fillStyle = ink("--tkx-ink"); g.font = plain;
+      if (this.children[i]) { g.fillText(this.folded[i] ? "+" : "−", x[i] + WIDE - 15, y[i] + HIGH / 2); }
     }
     g.globalAlpha = 1;
   }
   hit(e) {
     const box = this.canvas.getBoundingClientRect(), {k, x: dx, y: dy} = this.zoom;
     const px = (e.clientX - box.left - dx) / k, py = (e.clientY - box.top - dy) / k;
-    const i = this.visible.find(i => px >= this.placed.x[i] && px <= this.placed.x[i] + 186 && py >= this.placed.y[i] && py <= this.placed.y[i] + 26);
-    return i === undefined ? null : [i, px - this.placed.x[i] > 168];
+    const i = this.visible.find(i => px >= this.placed.x[i] && px <= this.placed.x[i] + WIDE && py >= this.placed.y[i] && py <= this.placed.y[i] + HIGH);
+    return i === undefined ? null : [i, px - this.placed.x[i] > WIDE - 20];
   }
   pointer() {
     let from = null, moved = false;
@@ -390,7 +392,7 @@ export class Explorer {
   questionRow(row, at) {
     const r = this.rows[this.shown[at]], verdict = this.verdict(r);
     row.setAttribute("role", "option"); row.setAttribute("aria-setsize", this.shown.length); row.setAttribute("aria-posinset", at + 1);
-    fill(row, h("span", {class: `tkx-verdict tkx-${verdict[1]}`}, verdict[0]), h("span", {class: "tkx-two"}, h("span", {class: "tkx-line"}, r.question),
+    fill(row, h("span", {class: `tkx-verdict tkx-is-${verdict[1]}`}, verdict[0]), h("span", {class: "tkx-two"}, h("span", {class: "tkx-line"}, r.question),
       h("span", {class: "tkx-small tkx-line"}, `${r.method} · ${r.dataset}${r.wrong.kind ? ` · ${r.wrong.kind}` : ""} · ${plural(r.calls, "call")}`)));
   }
   verdict(r) { return r.value == null ? ["–", "open"] : r.value >= 1 ? ["✓", "right"] : r.value > 0 ? ["◐", "part"] : ["✗", "wrong"]; }
@@ -425,7 +427,7 @@ export class Explorer {
   header(span) {
     const r = this.row, v = this.verdict(r), asked = span ? [r.question.slice(0, span[0]), h("mark", {}, r.question.slice(...span)), r.question.slice(span[1])] : [r.question];
     const error = r.wrong.kind && (r.wrong.node != null ? h("button", {class: "tkx-button", click: () => this.toError()}, `first wrong node: ${r.wrong.kind}`) : h("span", {class: "tkx-small"}, `${r.wrong.kind}: `));
-    fill(this.head, h("h2", {}, ...asked), h("p", {}, h("b", {}, "answer "), h("span", {class: `tkx-verdict tkx-${v[1]}`}, v[0]), " ", r.answer || r.error || "(none)"),
+    fill(this.head, h("h2", {}, ...asked), h("p", {}, h("b", {}, "answer "), h("span", {class: `tkx-verdict tkx-is-${v[1]}`}, v[0]), " ", r.answer || r.error || "(none)"),
       h("p", {}, h("b", {}, "gold "), r.golds.join("; ") || "–"), (error || r.wrong.why) && h("p", {class: "tkx-small"}, error, " ", r.wrong.why),
       r.steps.length ? h("details", {class: "tkx-small"}, h("summary", {}, `gold steps: ${r.steps.length}`), h("ol", {}, ...r.steps.map(([q, a]) => h("li", {}, `${q} → ${a}`)))) : null,
       h("p", {class: "tkx-small"}, `${r.method} · ${r.dataset} · ${r.id} · ${plural(r.calls, "call")} · ${plural(r.tokens, "token")} · ${dollars(r.dollars)} · ${r.seconds} s`),
@@ -466,13 +468,13 @@ export class Explorer {
     const bar = hit.informativeness != null ? h("span", {class: "tkx-bar", role: "img", "aria-label": `informativeness ${hit.informativeness}`}, h("i", {style: `width:${Math.max(0, Math.min(1, hit.informativeness)) * 60}px`})) : null;
     const keep = !second && this.can.includes("fork") ? h("input", {type: "checkbox", checked: true, "data-passage": hit.id, "aria-label": `keep passage ${n + 1} in a fork`}) : null;
     const more = [hit.note, ...(hit.entities || []).map(e => `${e.name}: importance ${e.importance}, rank ${e.rank}`)].filter(Boolean);
-    return h("details", {class: "tkx-passage"}, h("summary", {}, keep, `${n + 1}. ${hit.title || hit.id} `, hit.gold && h("span", {class: "tkx-badge tkx-gold"}, "supporting"), hit.marks.length ? h("span", {class: "tkx-badge"}, "says it") : null,
+    return h("details", {class: "tkx-passage"}, h("summary", {}, keep, `${n + 1}. ${hit.title || hit.id} `, hit.gold && h("span", {class: "tkx-badge tkx-gold"}, "supporting"), hit.marks.length ? h("span", {class: "tkx-badge tkx-gold"}, "gold answer") : null,
       h("span", {class: "tkx-small"}, ` score ${hit.score}`), bar, hit.informativeness != null && h("span", {class: "tkx-small"}, ` informativeness ${hit.informativeness}`)),
       hit.text ? longText(hit.text, hit.marks) : h("p", {class: "tkx-small"}, "its text isn't at hand here; the prompt below has what the model read"), ...more.map(m => h("p", {class: "tkx-small"}, m)));
   }
   call(call, n, second) {
     if (call.missing) return h("p", {class: "tkx-small"}, `call ${call.key.slice(0, 12)} isn't in this store`);
-    const took = `${call.model} · ${plural(call.tokens_in, "token")} in, ${call.tokens_out} out · ${dollars(call.dollars)} · ${call.seconds.toFixed(2)} s`;
+    const took = `${call.model} · ${plural(call.tokens_in, "token")} in, ${call.tokens_out} out · ${dollars(this.run.free ? 0 : call.dollars)} · ${call.seconds.toFixed(2)} s`;
     const reply = call.score != null ? h("p", {}, `log-probability of the text below: ${call.score}`) : null;
     return h("details", {class: "tkx-call", open: n === 0}, h("summary", {}, `call ${n + 1} `, h("span", {class: "tkx-small"}, took)),
       h("details", {}, h("summary", {}, "prompt as sent"), ...call.messages.map(([role, text]) => h("div", {}, h("h4", {}, role), longText(text)))),
