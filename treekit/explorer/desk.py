@@ -76,7 +76,8 @@ class Nodes(Reading):
         "The nodes of the document, with what the routing did with each."
         top = node
         while top.kind == "routing": top = row.trace.nodes[top.parent]
-        rows = self.shelf(name).document(row.dataset, top.data.get("id", ""), top.text)
+        as_in_print = getattr(self.run(name).kept.method(row.method), "reading", "paper") == "paper"
+        rows = self.shelf(name).document(row.dataset, top.data.get("id", ""), top.text, introduction=as_in_print)
         if rows is None: return None
         matched = {i for _, nodes, _ in top.data.get("chunks", ()) for i in nodes}
         seen = node.data if node is not top else dict(answers=top.data.get("answers", ()))

@@ -154,7 +154,7 @@ def fork(
     **given,  # of the session: chat, router, navigator, budget
 ) -> Fork:
     "Run an answer again with edits. The original stays as it is."
-    from treekit.core.fingerprints import method_fingerprint
+    from treekit.core.fingerprints import fingerprint, method_fingerprint
     from treekit.experiments.run import run
     row, kept, store = opened.rows[i], opened.kept, opened.store
     if row.dataset in kept.given:
@@ -164,7 +164,7 @@ def fork(
     if isinstance(method, Forked): method, edits = method.of, _joined(method.edits, edits)
     forked = Forked(method, edits, method_fingerprint(method))
     label = name or f"{row.method} ⑂ {edits.words}"
-    who = f"{label} {opened.name}.{i}"
+    who = f"{label} {opened.name}.{i}.{fingerprint(edits)[:6]}"
     before = _ledger(store, who)
     about = dict(label=f"{label}: {row.question.question[:60]}", parent=[opened.name, i], edits=written_down(edits))
     results = run({who: forked}, {row.dataset: [row.question]}, kept.profile, store=store, progress=False, about=about, **given)

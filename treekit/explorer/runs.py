@@ -13,6 +13,7 @@ from typing import Any
 from ..config import Profile, UsageError, load_profile
 from ..core.method import Trace, Usage
 from ..core.store import Store
+from ..corpora.documents import introduced
 from ..experiments.kept import Kept, kept_run, kept_runs
 from ..experiments.results import Row
 
@@ -125,12 +126,13 @@ class Shelf:
         own = {p.id: p for p in row.question.paragraphs}
         return lambda id: own.get(id) or self.corpus(row.dataset).get(id)
 
-    def document(self, dataset: str, id: str, title: str) -> list[list] | None:  # [id, depth, type, text] of each node
-        "A document's heading tree; None where it isn't known."
+    def document(self, dataset: str, id: str, title: str, introduction: bool = True) -> list[list] | None:  # [id, depth, type, text]
+        "A document's heading tree, with a heading over its introduction where the method puts one; None where it isn't known."
         try: trees = self.library.documents(dataset).trees
         except UsageError: return None
         tree = trees.get(id) or trees.find(title)
         if tree is None: return None
+        if introduction: tree = introduced(tree)
         rows = [(0, "structure", tree.title), *tree.rows()]
         return [[node.id, depth, type, text] for node, (depth, type, text) in zip(tree.nodes, rows)]
 

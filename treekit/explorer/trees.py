@@ -134,7 +134,8 @@ def in_words(value: Any) -> str:
     if isinstance(value, list) and all(isinstance(v, str) for v in value): return "\n".join(f"{i}. {v}" for i, v in enumerate(value, 1))
     if isinstance(value, list) and all(isinstance(v, dict) and {*v} == {"title", "text"} for v in value):
         return "\n\n".join(f"{v['title']}\n{v['text']}" for v in value)
-    return json.dumps(value, ensure_ascii=False, indent=1)
+    short = json.dumps(value, ensure_ascii=False)
+    return short if len(short) < 80 else json.dumps(value, ensure_ascii=False, indent=1)
 
 def _hit(hit, question, passages, golds):
     passage = passages(hit["id"])

@@ -205,7 +205,7 @@ class TreeView {
       if (this.children[i] && !this.folded[i]) y[i] = (first[i] + last[i]) / 2;
       if (p >= 0) { if (first[p] < 0) last[p] = y[i]; first[p] = y[i]; }
     }
-    this.placed = {x, y, width: this.visible.reduce((m, i) => Math.max(m, x[i]), 0) + WIDE, height: Math.max(1, leaves) * DOWN};
+    this.placed = {x, y, width: this.visible.reduce((m, i) => Math.max(m, x[i]), 0) + WIDE + (this.t.links.length ? 30 : 0), height: Math.max(1, leaves) * DOWN};
   }
   fit() {
     if (!this.n || !this.canvas.clientWidth) return;
@@ -257,7 +257,7 @@ class TreeView {
       g.strokeRect(x[i], y[i], WIDE, HIGH);
       if (k < 0.3) continue;
       g.save(); g.beginPath(); g.rect(x[i], y[i], WIDE - (this.children[i] ? 22 : 6), HIGH); g.clip();
-      g.fillStyle = ink("--tkx-soft"); g.font = small; g.fillText(`${this.flags.has(i) ? `✗ ${this.flags.get(i)} · ` : ""}${this.t.kind[i]} · ${this.markOf(i)}`.slice(0, 60), x[i] + 6, y[i] + 12);
+      g.fillStyle = ink("--tkx-soft"); g.font = small; g.fillText(`${this.flags.has(i) ? `✗ ${this.flags.get(i)} · ` : ""}${[this.t.kind[i], this.markOf(i)].filter(Boolean).join(" · ")}`.slice(0, 60), x[i] + 6, y[i] + 12);
       g.fillStyle = ink("--tkx-ink"); g.font = plain; g.fillText((this.t.text[i] || "(no text)").slice(0, 60), x[i] + 6, y[i] + 28);
       g.restore(); g.fillStyle = ink("--tkx-ink"); g.font = plain;
       if (this.children[i]) { g.fillText(this.folded[i] ? "+" : "−", x[i] + WIDE - 15, y[i] + HIGH / 2); }
