@@ -6,12 +6,12 @@ import pytest
 from treekit.config import UsageError, load_profile
 from treekit.core.method import configure
 from treekit.core.store import Store
-from treekit.experiments.kept import keep_run, kept_run, kept_runs, read_back, written_down
+from treekit.experiments.kept import kept_run, kept_runs, read_back, written_down
 from treekit.experiments.provide import load
 from treekit.experiments.run import run
 from treekit.explorer.comparing import align, compare_runs
-from treekit.explorer.desk import Desk
-from treekit.explorer.forks import Edits, Forked, fork, same_bytes
+from treekit.explorer.desk import ExplorerDesk
+from treekit.explorer.forks import Edits, ForkedMethod, fork, same_bytes
 from treekit.explorer.runs import Shelf, open_run
 from treekit.registry import method
 
@@ -29,7 +29,8 @@ def done():
     "A store with a run of each method over three questions."
     store, profile, runs = Store(), load_profile("offline", data="world:100", retriever="bm25s"), {}
     for name, (dataset, fields) in FIVE.items():
-        made = run({name: configure(method(name), **fields)}, {dataset: load(dataset, "world:100", n=3)}, profile, store=store, progress=False)
+        asked = {dataset: load(dataset, "world:100", n=3)}
+        made = run({name: configure(method(name), **fields)}, asked, profile, store=store, progress=False)
         assert made.failures == []
         runs[name] = made.kept
     return store, runs
@@ -44,7 +45,8 @@ def test_a_run_is_kept_once_and_read_back(done):
     kept = kept_run(store, runs["arise"])
     assert kept.method("arise") == configure(method("arise"), iterations=8)
     asked = load("musique", "world:100", n=3)
-    assert list(kept.questions["musique"].values()) == asked and [q.meta for q in kept.questions["musique"].values()] == [q.meta for q in asked]
+    again = list(kept.questions["musique"].values())
+    assert again == asked and [q.meta for q in again] == [q.meta for q in asked]
 
 
 def test_a_store_of_before_has_no_runs_and_gets_them(tmp_path):
@@ -166,12 +168,12 @@ def test_alignment_is_quick_where_trees_are_wide_or_deep():
 
 def test_the_desk_and_the_page_hold_the_same(done, tmp_path):
     "What a saved page holds is what the desk says."
-    from treekit.explorer.page import packed, paths_of
+    from treekit.explorer.page import in_chunks, paths_of
     import base64, zlib
     store, runs = done
     name = runs["rdr2"]
-    desk = Desk(store, (name,))
-    paths, chunks = packed(paths_of(desk, [name]))
+    desk = ExplorerDesk(store, (name,))
+    paths, chunks = in_chunks(paths_of(desk, [name]))
     held = {}
     for chunk in chunks: held |= json.loads(zlib.decompress(base64.b64decode(chunk)))
     assert set(held) == set(paths)
@@ -200,6 +202,6 @@ def test_the_command(tmp_path):
 
 
 def test_a_forked_method_says_what_its_original_says():
-    forked = Forked(method("arise"))
+    forked = ForkedMethod(method("arise"))
     assert forked.needs == () and forked.depth == 4 and forked.value == "risk"
     assert dataclasses.replace(forked, code="x").of == method("arise")

@@ -1,16 +1,16 @@
 "The explorer in a real browser: a saved page through file:// and a served one; ten thousand nodes; texts that mean harm; keys; axe."
-import json, os, random, shutil
+import os, random, shutil
 from pathlib import Path
 
 import pytest
 
 from treekit.core.method import Prediction, Trace
 from treekit.core.store import Store
-from treekit.core.types import Passage, Question
+from treekit.core.types import Question
 from treekit.experiments.results import Row
-from treekit.explorer.desk import Desk
+from treekit.explorer.desk import ExplorerDesk
 from treekit.explorer.page import save_page
-from treekit.explorer.server import Served
+from treekit.explorer.server import ServedExplorer
 
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright (no browser is downloaded)")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -91,7 +91,7 @@ def small(tmp_path_factory):
     path.add("sub-question", "second", parent=root, number=2, needs=[1])
     first = kept(store, "one", [phrases("Ada"), search, path])
     second = kept(store, "other", [phrases("Eve"), search, path], ["Eve", "Ada", "Ada"])
-    file = save_page(Desk(store, (first, second)), [first, second], tmp_path_factory.mktemp("page") / "small.html", other=second)
+    file = save_page(ExplorerDesk(store, (first, second)), [first, second], tmp_path_factory.mktemp("page") / "small.html", other=second)
     return store, first, second, file
 
 
@@ -103,7 +103,7 @@ def page(request, browser, small):
         yield seen
         assert seen.asked == [file.as_uri()], "a saved page asks the network for nothing"
     else:
-        with Served(Desk(store, (second, first))) as served:
+        with ServedExplorer(ExplorerDesk(store, (second, first))) as served:
             seen = opened(browser, served.address)
             seen.evaluate(f"explorer.openRun('{first}').then(() => explorer.compareWith('{second}')).then(() => 1)")
             until(seen, "explorer.flips && explorer.tree.n")
@@ -216,7 +216,7 @@ def test_questions_are_filtered_and_sorted(page):
 def large(tmp_path_factory):
     store = Store()
     name = kept(store, "large", [grown(10_000)])
-    return save_page(Desk(store), [name], tmp_path_factory.mktemp("large") / "large.html")
+    return save_page(ExplorerDesk(store), [name], tmp_path_factory.mktemp("large") / "large.html")
 
 
 def test_ten_thousand_nodes(browser, large):
@@ -250,7 +250,7 @@ def test_a_chain_of_five_thousand(browser, tmp_path):
     trace, above = Trace(), None
     for i in range(5000): above = trace.add("step", f"step {i}", parent=above)
     store = Store()
-    page = opened(browser, save_page(Desk(store), [kept(store, "deep", [trace])], tmp_path / "deep.html").as_uri())
+    page = opened(browser, save_page(ExplorerDesk(store), [kept(store, "deep", [trace])], tmp_path / "deep.html").as_uri())
     page.evaluate("explorer.tree.pick(4999); explorer.view(true)")
     until(page, "explorer.tree.placed")
     page.evaluate("explorer.tree.fold(0, true)")
@@ -278,12 +278,13 @@ def test_two_hundred_texts_that_mean_harm(browser, tmp_path):
         node.notes.append(text[:500])
     store = Store()
     name = kept(store, "harm", [trace], [harmful[0]], payload=PAYLOADS[1])
-    page = opened(browser, save_page(Desk(store), [name], tmp_path / "harm.html").as_uri())
+    page = opened(browser, save_page(ExplorerDesk(store), [name], tmp_path / "harm.html").as_uri())
     for i in range(len(harmful)):
         page.evaluate(f"explorer.tree.pick({i})")
         until(page, f"explorer.tree.selected === {i}")
     until(page, "document.querySelector('.tkx-right').textContent.includes('wwwww')")
-    inside = page.evaluate("document.querySelectorAll('.tkx script, .tkx img, .tkx svg, .tkx iframe, .tkx base, .tkx style, .tkx a').length")
+    kinds = ", ".join(f".tkx {kind}" for kind in "script img svg iframe base style a meta math".split())
+    inside = page.evaluate(f"document.querySelectorAll('{kinds}').length")
     assert inside == 0 and page.evaluate("window.harm") is None and page.trouble == []
     assert page.asked == [(tmp_path / "harm.html").as_uri()] and page.locator(".tkx-left").is_visible()
     page.close()

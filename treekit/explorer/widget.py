@@ -12,7 +12,7 @@ from typing import Any
 from ..config import UsageError
 from ..core.store import Store
 from ..experiments.results import Results
-from .desk import Desk
+from .desk import ExplorerDesk
 from .page import asset, page_of
 from .runs import open_run, open_store
 
@@ -55,7 +55,7 @@ def explore(
     "Explore a run in a notebook. Forks run in the kernel."
     store = store or open_store(profile)
     name, second = _named(run, store), _named(other, store) if other else ""
-    return _widget_class()(Desk(store, forks=True), run=name, other=second, row=row)
+    return _widget_class()(ExplorerDesk(store, forks=True), run=name, other=second, row=row)
 
 # %% ../../nbs/15_explorer/08_widget.ipynb #23f85942
 class Framed:
@@ -78,4 +78,4 @@ def explore_page(
     "The same as a page with all it needs: also what nbconvert shows."
     store = store or open_store(profile)
     names = list(dict.fromkeys([_named(run, store), *([_named(other, store)] if other else [])]))
-    return Framed(page_of(Desk(store, tuple(names)), names, other=names[1] if len(names) > 1 else "", row=row))
+    return Framed(page_of(ExplorerDesk(store, tuple(names)), names, other=names[1] if len(names) > 1 else "", row=row))
