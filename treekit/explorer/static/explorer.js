@@ -116,6 +116,7 @@ class TreeView {
   }
   pick(i, tell = true) {
     if (i < 0 || i >= this.n) return;
+    this.picks = (this.picks || 0) + 1;
     let opened = false;
     for (let p = this.t.parent[i]; p >= 0; p = this.t.parent[p]) if (this.folded[p]) { this.folded[p] = 0; opened = true; }
     this.selected = i;
@@ -414,9 +415,11 @@ export class Explorer {
       const rounds = tree.search ? tree.search.rounds : 0;
       this.sliderBox.hidden = !rounds; this.slider.max = rounds; this.slider.value = rounds; this.round(rounds);
       if (go) this.pane("tree");
-      await this.align();
       const wrong = this.row.wrong.node != null ? this.tree.place.get(this.row.wrong.node) : undefined;
-      this.tree.pick(this.parted ?? wrong ?? 0);
+      this.tree.pick(wrong ?? 0);
+      const picks = this.tree.picks;  // who has moved on meanwhile stays where they are
+      await this.align();
+      if (asked === this.asked && this.parted != null && picks === this.tree.picks) this.tree.pick(this.parted);
     });
   }
   flagged(view, wrong) { if (wrong.node != null && view.place.has(wrong.node)) view.flags.set(view.place.get(wrong.node), wrong.kind); view.list.paint(); }
@@ -507,7 +510,8 @@ export class Explorer {
     this.parted = null; this.secondBox.hidden = true;
     if (!this.other || !this.partners.has(this.at)) return;
     this.partner = this.partners.get(this.at);
-    const [tree, found] = [await this.get("tree", this.other.name, this.partner), await this.get("align", this.run.name, this.at, this.other.name, this.partner)];
+    const at = this.at, tree = await this.get("tree", this.other.name, this.partner), found = await this.get("align", this.run.name, at, this.other.name, this.partner);
+    if (at !== this.at) return;
     const r = this.other.rows[this.partner], v = this.verdict(r);
     this.secondBox.hidden = false; fill(this.secondHead, `other run: ${v[0]} ${r.answer || r.error}`); this.second.show(tree); this.flagged(this.second, r.wrong);
     found.pairs.forEach(([a, b, differs], n) => {
