@@ -153,6 +153,7 @@ class Results:
     profile: Profile | None = None  # what the run was told
     indexing: dict = field(default_factory=dict)  # (method, dataset) -> `Usage` of what the method made of its passages before, if it did
     facts: dict = field(default_factory=dict)  # (method, dataset) -> `treekit.experiments.facts.RunFacts`
+    kept: str = ""  # the name of the run's record in its store
 
     @property
     def failures(self) -> list[Row]:

@@ -16,6 +16,7 @@ from typing import Any
 from ..config import Profile, UsageError, load_profile, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
 from .facts import run_facts, switched, switches_of
+from .kept import keep_run
 from .pilot import piloted
 from .prompts import known_prompts
 from .provide import SHAPING, Library, Unusable, chat_for
@@ -41,6 +42,7 @@ class Session:
     shared: Path | None = None  # a folder in which the runs of one command tell how far they are, and what they have spent
     file: Path | None = None  # where the profile's own store is; default: .treekit/store/<profile>.sqlite
     cassette: Path | None = None  # a packed store: a run is a replay, and only stored calls answer
+    about: dict = field(default_factory=dict)  # more to say in the run's record (`treekit.experiments.kept`): its label, a fork's parent
     pilot: str = ""  # FOLDER:5: five questions of each data set are asked, of the offline model (`treekit.experiments.pilot`)
 
     @classmethod
@@ -410,4 +412,5 @@ def run(
     made = {cell: used for cell, keys in plan.indices.items() if (used := _summed(store, keys))}
     served = () if profile.offline else store.served(models.model, models.endpoint)
     facts = {(name, d): run_facts(name, m, d, qs, library, models, served) for name, m in methods.items() for d, qs in questions.items()}
-    return Results(ordered, models.model, {d: library.label(d) for d in questions}, profile, made, facts)
+    kept = keep_run(store, methods, questions, profile, ordered, tuple(corpora or ()), session.about)
+    return Results(ordered, models.model, {d: library.label(d) for d in questions}, profile, made, facts, kept)

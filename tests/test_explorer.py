@@ -1,0 +1,207 @@
+"The explorer without a browser: kept runs, forks of five methods, replays byte for byte, two runs compared, the command."
+import dataclasses, json, random, sqlite3, subprocess, sys
+
+import pytest
+
+from treekit.config import UsageError, load_profile
+from treekit.core.method import configure
+from treekit.core.store import Store
+from treekit.experiments.kept import kept_run, kept_runs, read_back, written_down
+from treekit.experiments.provide import load
+from treekit.experiments.run import run
+from treekit.explorer.comparing import align, compare_runs
+from treekit.explorer.desk import ExplorerDesk
+from treekit.explorer.forks import Edits, ForkedMethod, fork, same_bytes
+from treekit.explorer.runs import Shelf, open_run
+from treekit.registry import method
+
+FIVE = {  # method -> data set; retrieval in memory and small trees: it is the forks that are tested
+    "treerare": ("hotpotqa", {}),
+    "toq": ("multihop", dict(levels=2)),
+    "arise": ("musique", dict(iterations=8)),
+    "searchr": ("musique", dict(informative=0)),
+    "rdr2": ("asqa", {}),
+}
+
+
+@pytest.fixture(scope="module")
+def done():
+    "A store with a run of each method over three questions."
+    store, profile, runs = Store(), load_profile("offline", data="world:100", retriever="bm25s"), {}
+    for name, (dataset, fields) in FIVE.items():
+        asked = {dataset: load(dataset, "world:100", n=3)}
+        made = run({name: configure(method(name), **fields)}, asked, profile, store=store, progress=False)
+        assert made.failures == []
+        runs[name] = made.kept
+    return store, runs
+
+
+def calls(opened, i): return [k for n in opened.rows[i].trace.nodes for k in n.calls]
+
+
+def test_a_run_is_kept_once_and_read_back(done):
+    store, runs = done
+    assert [r["name"] for r in kept_runs(store)] == list(runs.values())[::-1]
+    kept = kept_run(store, runs["arise"])
+    assert kept.method("arise") == configure(method("arise"), iterations=8)
+    asked = load("musique", "world:100", n=3)
+    again = list(kept.questions["musique"].values())
+    assert again == asked and [q.meta for q in again] == [q.meta for q in asked]
+
+
+def test_a_store_of_before_has_no_runs_and_gets_them(tmp_path):
+    "The table is made when it is first needed; no version changes."
+    with Store(tmp_path / "old.sqlite") as store: assert kept_runs(store) == []
+    with Store(tmp_path / "old.sqlite") as store:
+        question = load("hotpotqa", "world:100", n=1)
+        run({"cot": method("cot")}, {"hotpotqa": question}, load_profile("offline", data="world:100"), store=store, progress=False)
+        assert len(kept_runs(store)) == 1
+    with sqlite3.connect(tmp_path / "old.sqlite") as db: assert db.execute("PRAGMA user_version").fetchone() == (1,)
+
+
+def test_a_record_may_not_name_anything():
+    for kind in ("os:system", "subprocess:Popen", "treekit.config:load_profile", "nowhere.at.all:X"):
+        with pytest.raises((UsageError, ModuleNotFoundError)): read_back(dict(kind=kind, fields={}))
+    assert read_back(written_down(Edits(replies=(("a", "b"),)))) == Edits(replies=(("a", "b"),))
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_a_replay_is_the_same_bytes_and_asks_nothing(done, name):
+    store, runs = done
+    opened = open_run(store, runs[name])
+    for i in range(3):
+        again = fork(opened, i)
+        assert same_bytes(opened, i, again) and again.asked == 0 and again.dollars in (0, None)
+
+
+@pytest.mark.parametrize("name", FIVE)
+def test_random_forks_ask_only_what_follows(done, name):
+    "Another reply at a random call: calls before it come from the store, the original stays, the same fork is found again."
+    store, runs = done
+    opened, rng = open_run(store, runs[name]), random.Random(name)
+    before = [json.dumps(r.trace.to_json()) for r in opened.rows]
+    for i in range(3):
+        keys = list(dict.fromkeys(k for k in calls(opened, i) if store.calls([k])[k].text))
+        key = rng.choice(keys)
+        made = fork(opened, i, Edits(replies=((key, "FINAL: nobody"),)))
+        assert made.run.kept.head["about"]["parent"] == [opened.name, i] and not made.row.error
+        ledger = [r for r in store.usage(by=("method",)) if r["method"] == made.row.method]
+        assert (ledger[0]["calls"] - ledger[0]["hits"] if ledger else 0) == made.asked
+        known = set(keys)
+        assert made.asked <= len([k for k in calls(made.run, 0) if k not in known])
+        twice = fork(opened, i, Edits(replies=((key, "FINAL: nobody"),)))
+        assert twice.asked == 0 and twice.row.answer == made.row.answer
+    assert before == [json.dumps(r.trace.to_json()) for r in open_run(store, runs[name]).rows]
+
+
+def test_the_prefix_of_a_fork_costs_nothing(done):
+    "An edit of the last call: everything before it is found, nothing is asked."
+    store, runs = done
+    opened = open_run(store, runs["treerare"])
+    keys = calls(opened, 0)
+    last = opened.rows[0].trace.answer.calls[-1]
+    made = fork(opened, 0, Edits(replies=((last, "Explanation: none.\nFINAL: nobody"),)))
+    assert (made.asked, made.found, made.row.answer) == (0, len(keys) - 1, "nobody")
+
+
+def test_other_queries_and_passages(done):
+    "What a query finds is changed, and the trace says so."
+    store, runs = done
+    opened = open_run(store, runs["rdr2"])
+    row = opened.rows[0]
+    hits = row.trace.nodes[0].data["hits"]
+    known, asked = Shelf(opened.kept).passages(row), row.question.question
+    made = fork(opened, 0, Edits(passages=((asked, tuple(known(h["id"]) for h in hits[1:])),)))
+    assert [h["id"] for h in made.row.trace.nodes[0].data["hits"]] == [h["id"] for h in hits[1:]]
+    other = fork(opened, 0, Edits(queries=((asked, "film"),)))
+    assert [h["id"] for h in other.row.trace.nodes[0].data["hits"]] != [h["id"] for h in hits]
+
+
+def test_another_parse(done):
+    "A word hung elsewhere makes another tree; a circle is refused."
+    store, runs = done
+    opened = open_run(store, runs["treerare"])
+    made = fork(opened, 0, Edits(heads=((10, 2),)))  # "has" hangs below "kind"
+    assert not made.row.error and [n.text for n in made.row.trace.nodes] != [n.text for n in opened.rows[0].trace.nodes]
+    circle = fork(opened, 0, Edits(heads=((1, 2), (2, 1))))
+    assert "hang below itself" in circle.row.error
+
+
+def test_a_fork_of_a_fork(done):
+    store, runs = done
+    opened = open_run(store, runs["treerare"])
+    last = opened.rows[0].trace.answer.calls[-1]
+    first = fork(opened, 0, Edits(replies=((last, "FINAL: one"),)))
+    second = fork(first.run, 0, Edits(replies=((last, "FINAL: two"),)))
+    assert (first.row.answer, second.row.answer) == ("one", "two")
+    assert second.run.kept.head["about"]["parent"] == [first.run.name, 0]
+
+
+def test_a_fork_needs_its_passages():
+    store, asked = Store(), load("hotpotqa", "world:100", n=1)
+    made = run({"cot": method("cot")}, {"mine": asked}, load_profile("offline"), corpora={"mine": list(asked[0].paragraphs)}, store=store,
+               progress=False)
+    with pytest.raises(UsageError, match="were given by a program"): fork(open_run(store, made.kept), 0)
+
+
+def test_two_runs_side_by_side(done):
+    "Flips, partners, and the node at which a fork and its parent part."
+    store, runs = done
+    opened = open_run(store, runs["treerare"])
+    last = opened.rows[0].trace.answer.calls[-1]
+    made = fork(opened, 0, Edits(replies=((last, "FINAL: nobody"),)))
+    found = compare_runs(opened, made.run)
+    assert len(found.pairs) == 1 and len(found.alone) == 2 and found.p == 1.0
+    parted = align(opened.rows[0].trace, made.row.trace)
+    assert parted["pairs"][parted["parted"]][0] == opened.rows[0].trace.answer.id
+
+
+def test_alignment_is_quick_where_trees_are_wide_or_deep():
+    from treekit.core.method import Trace
+    wide, deep, above = Trace(), Trace(), None
+    root = wide.add("q", "q")
+    for i in range(5000):
+        wide.add("s", f"{i}", parent=root)
+        above = deep.add("s", f"{i}", parent=above)
+    assert align(wide, wide)["parted"] is None and align(deep, deep)["parted"] is None
+
+
+def test_the_desk_and_the_page_hold_the_same(done, tmp_path):
+    "What a saved page holds is what the desk says."
+    from treekit.explorer.page import in_chunks, paths_of
+    import base64, zlib
+    store, runs = done
+    name = runs["rdr2"]
+    desk = ExplorerDesk(store, (name,))
+    paths, chunks = in_chunks(paths_of(desk, [name]))
+    held = {}
+    for chunk in chunks: held |= json.loads(zlib.decompress(base64.b64decode(chunk)))
+    assert set(held) == set(paths)
+    for path in paths:
+        if path != "runs": assert held[path] == json.loads(json.dumps(desk.get(path))), path
+    assert any(held[p].get("document") for p in held if p.startswith("node/")), "RDR²'s documents are there"
+
+
+def test_the_command(tmp_path):
+    "A list, a file, and one line where there is nothing."
+    import os
+    env = os.environ | dict(TREEKIT_HOME=str(tmp_path))
+    main = "import sys; from treekit.cli import main; main(sys.argv[1:])"
+    def treekit(*words): return subprocess.run([sys.executable, "-c", main, *words], capture_output=True, text=True, env=env)
+    nothing = treekit("explore", "--list")
+    assert nothing.returncode == 2 and nothing.stderr.startswith("treekit: nothing was run") and nothing.stderr.count("\n") == 1
+    with Store(tmp_path / "store" / "offline.sqlite") as store:
+        profile = load_profile("offline", data="world:100")
+        made = run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "world:100", n=2)}, profile, store=store, progress=False)
+    listed = treekit("explore", "--list", "--json")
+    assert [r["label"] for r in json.loads(listed.stdout)] == ["cot on hotpotqa 2"]
+    page = treekit("explore", made.kept[:5], "--html", str(tmp_path / "run.html"))
+    assert page.returncode == 0 and (tmp_path / "run.html").stat().st_size > 50_000
+    unknown = treekit("explore", "nothing", "--html", str(tmp_path / "x.html"))
+    assert unknown.returncode == 2 and "no run is named" in unknown.stderr
+
+
+def test_a_forked_method_says_what_its_original_says():
+    forked = ForkedMethod(method("arise"))
+    assert forked.needs == () and forked.depth == 4 and forked.value == "risk"
+    assert dataclasses.replace(forked, code="x").of == method("arise")
