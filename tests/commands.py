@@ -30,7 +30,8 @@ class Kept:
 
     def __init__(self):
         from treekit.kernels import PRELOADED, ForkServer
-        shown = ("treekit.figures.tables", "treekit.figures.verdicts", "treekit.figures.plots", "treekit.experiments.run", "openai", "httpx2", "treekit.core.openai_chat")
+        shown = ("treekit.figures.tables", "treekit.figures.verdicts", "treekit.figures.plots", "treekit.experiments.run",
+                 "openai", "httpx2", "treekit.core.openai_chat")
         self.server = ForkServer([*PRELOADED, *shown], dict(os.environ))
         self.start = self.server.start
         atexit.register(self.server.close)

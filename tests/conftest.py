@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would spend seconds on it, for what no notebook has (treekit.reproduce does so, too)
+sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would spend seconds on it (as in treekit.reproduce)
 from openai_server import Server
 
 

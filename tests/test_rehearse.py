@@ -1,4 +1,4 @@
-"Artefacts of three papers, and of the others under `make test-all`, rehearsed under a profile whose server nobody has started: nothing is paid, nothing fails."
+"Artefacts rehearsed under a profile whose server nobody has started: nothing is paid, nothing fails. The slow test has the other papers'."
 import json
 
 import pytest
