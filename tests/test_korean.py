@@ -342,7 +342,7 @@ save_figure(fig, sys.argv[1], "hangul")
 """
     files = []
     for n in "12":
-        done = subprocess.run([sys.executable, "-c", code, str(tmp_path / n)], capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", code, str(tmp_path / n / "mine")], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[-600:]
-        files.append([(tmp_path / n / f"hangul.{kind}").read_bytes() for kind in ("png", "svg")])
+        files.append([(tmp_path / n / "mine" / f"hangul.{kind}").read_bytes() for kind in ("png", "svg")])
     assert files[0] == files[1]

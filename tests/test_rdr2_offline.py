@@ -160,14 +160,14 @@ def test_no_router_beats_the_oracle(tmp_path):
 # ---- all of it, on the world
 
 def test_floors_on_the_world(tmp_path):
-    "Dev questions, measured .79 / .42 / .09 and .81 / .40 / .09 (n=60): the floors are well below."
+    "Dev questions, measured .79 / .42 and .81 / .40 (n=60): the floors are well below."
     P = setting("offline", 40, {})
     questions = {d: load(d, "world", n=40) for d in SETS}
     results = run({"Retrieve-and-Read": Reader(), **rdr2.METHODS}, questions, P, store=Store(tmp_path / "s.sqlite"), progress=False)
     assert not results.failures
-    got = {(r["method"], r["dataset"]): r["value"] for r in scored_cells(results, dict(asqa=("EM",), qampari=("F1-5",), eli5=("Cla",)))}
+    got = {(r["method"], r["dataset"]): r["value"] for r in scored_cells(results, dict(asqa=("EM",), qampari=("F1-5",)))}
     for method in ("Retrieve-and-Read", "RDR2 (Ours)"):
-        assert got[method, "asqa"] > 0.65 and got[method, "qampari"] > 0.25 and got[method, "eli5"] > 0.02
+        assert got[method, "asqa"] > 0.65 and got[method, "qampari"] > 0.25
     row = next(r for r in results.rows if r.method == "RDR2 (Ours)")
     assert passages(row.trace) and all(isinstance(p, str) for p in passages(row.trace))
 

@@ -9,6 +9,7 @@ __all__ = ['HANDLERS', 'judge_outcome', 'evaluate_response', 'judge_context', 'v
 import math, re
 
 from ..language.answer_wording import states, worded
+from ..language.morphemes import morphemes
 from ..language.names import names_in
 from ..language.normal_forms import norm, within
 from ..language.spans import content_stems
@@ -54,9 +55,13 @@ def evaluate_response(question: str, response: str, **others) -> dict:
     found = reader_for(question, [rest] if rest.strip() else []).find(question, 3)
     held = [f for f in found if norm(f.text) and norm(f.text) in norm(said)]
     answerable = (95 if held[0] is found[0] else 75) if held else 50 if found or claim else 20
-    if reader.nothing.rstrip(".") in response or "찾지 못했" in response or "don't say" in response: answerable = min(answerable, 40)
-    terms, have = ({w for w in norm(reader.terms(t)).split()} for t in (question, response))
-    coherence = 1 + round(9 * sum(any(t[:3] == h[:3] for h in have) for t in terms) / max(1, len(terms))) if response.strip() else 1
+    last = reader.decompose(question)[-1]  # what is asked in the end: a reply that says nothing of it answers another question
+    parts = [last, response] if reader.lang == "ko" else ["", ""]
+    end, told = ({m.form for m in morphemes(t) if m.tag in ("VV", "VA", "NNG")} for t in parts)
+    if any(s in response for s in (reader.nothing.rstrip("."), "찾지 못했", "don't say")): answerable = min(answerable, 40)
+    if end and not end & told: answerable = min(answerable, 60)
+    terms, have = (set(norm(reader.terms(t)).split()) for t in (question, response))
+    coherence = 1 + round(9 * sum(any(t[:3] == h[:3] for h in have) for t in terms) / max(1, len(terms))) if response else 1
     return dict(semantic_coherence=coherence, answerability=answerable, overall_assessment=(coherence + answerable / 10) / 2,
                 response_validity=answerable >= 70 and coherence >= 4)
 
