@@ -4,6 +4,7 @@ import hashlib, json
 import pytest
 
 from treekit.training import navigator, router, shipped
+from treekit.world.generate import World
 
 
 def test_every_file_is_what_the_manifest_says():
@@ -27,6 +28,15 @@ def test_the_recipes_are_todays(monkeypatch, tmp_path):
         kind, what, *seed = name.split("/")
         if seed: assert entry["recipe"] == dict(router=router, navigator=navigator)[kind].recipe(what, int(seed[0])), name
     for cached in (router.tiny_samples, navigator.tiny_pairs): cached.cache_clear()
+
+
+def test_the_lessons_are_those_that_came_along(monkeypatch, tmp_path):
+    "A question of the world is worded for learning as it was when the weights were trained: without what is held out."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    router.tiny_samples.cache_clear()
+    made = router.lessons(World(1, router.PRESETS["tiny"].articles), 60)
+    assert made == router.tiny_samples()["lessons"][:60]
+    router.tiny_samples.cache_clear()
 
 
 def test_no_table_trains():

@@ -106,7 +106,7 @@ def lessons(
     gold, draw, out, titled = Gold(world), random.Random(f"lessons {seed}"), [], {}
     for tree in gold.trees.values():
         for word in tree.title.split(): titled.setdefault(word, []).append(tree)
-    questions = [q for part in ("train", "dev") for q in world.dataset("asqa", None, part)]
+    questions = [q for part in ("train", "dev") for q in world.questions("ambiguous", None, part, held_out=False)]
     pairs = [(q, gold.trees[d], known) for q in questions for known in [gold.holders(q)] for d in known]
     while len(out) < n:
         draw.shuffle(pairs)

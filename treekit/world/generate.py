@@ -96,9 +96,10 @@ class World:
         n: int | None = 100,  # how many; fewer if the world has no more; None: all
         split: str = "dev",  # "dev" or "train": no question is in both
         hops: int | None = None,  # only those with so many
+        held_out: bool | None = None,  # whether in the held-out wordings, too; default: the dev side is
     ) -> list[Question]:  # a longer list begins with the shorter
         "Questions of one kind, taken from all parts of the world in turn."
-        return list(itertools.islice(_stream(self, kind, split, hops), n))
+        return list(itertools.islice(_stream(self, kind, split, hops, held_out), n))
 
     def dataset(
         self,
@@ -110,12 +111,12 @@ class World:
         return _dataset(self, name, n, split)
 
 # %% ../../nbs/04_world/06_generate.ipynb #1661d3fa
-def _stream(world, kind, split, hops):
+def _stream(world, kind, split, hops, held_out=None):
     "Questions of one kind, made as they are taken."
     choose("kind of question", kind, KINDS)
     choose("split", split, ("dev", "train"))
     def of_block(block):
-        questions = block_questions(_pages(world.seed, block, world.lang), kind, split == "train")
+        questions = block_questions(_pages(world.seed, block, world.lang), kind, split == "train", held_out)
         return (q for q in questions if hops in (None, q.hops))
     return _round_robin([of_block(b) for b in range(world.size // BLOCK)])
 

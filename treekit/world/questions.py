@@ -231,11 +231,12 @@ def block_questions(
     pages: Pages,
     kind: str,  # one of `KINDS`
     train: bool | None = None,  # only those of the training side (a quarter), or only the others
+    held_out: bool | None = None,  # whether in the held-out wordings, too; default: the others are
     tries: int = 2000,  # drafts to look at, at most
 ) -> Iterator[Question]:  # all different
     "The questions of a kind about a block."
     rng, seen = Random(f"{pages.seed}:{pages.block}:{kind}"), set()
-    pages = pages.worded(held_out=train is False)
+    pages = pages.worded(train is False if held_out is None else held_out)
     for found in itertools.islice(KINDS[kind](pages, rng), tries):
         if not found: continue
         if q := _finish(pages, kind, found, Random(f"{pages.seed}:{found['question']}"), seen, train): yield q
