@@ -59,6 +59,13 @@ class Paired:
     p: float  # two-sided: how often chance alone would give so large a difference
     n: int  # questions
 
+# %% ../../nbs/07_scoring/00_statistics.ipynb #9c558b97
+@lru_cache(maxsize=6)
+def _all_signs(size):
+    "All patterns of signs for `size` questions, (2 ** size, size)."
+    import numpy as np
+    return np.array(list(product((1.0, -1.0), repeat=size)))
+
 # %% ../../nbs/07_scoring/00_statistics.ipynb #ef61c00e
 def paired_test(
     first,  # one value per question
@@ -111,12 +118,6 @@ def relative(
     return float(second.mean() / first.mean() - 1), float(low), float(high)
 
 # %% ../../nbs/07_scoring/00_statistics.ipynb #f1a2f376
-@lru_cache(maxsize=6)
-def _all_signs(size):
-    "All patterns of signs for `size` questions, (2 ** size, size)."
-    import numpy as np
-    return np.array(list(product((1.0, -1.0), repeat=size)))
-
 @lru_cache(maxsize=6)
 def _signs(size, n, seed):
     "Patterns of signs for `size` questions, (n, size)."
