@@ -28,7 +28,7 @@ from ..corpora.wiki import CorpusWiki, Wikipedia
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #fb25c664
 # the datasets whose style the world speaks
-WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa", "deep",  # in whose style the world asks
+WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa", "deep",
          "multihop", "general", "komultihop", "kogeneral")  # Tree-of-Question's two sets, in English and in Korean
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #312ab183

@@ -7,12 +7,11 @@ __all__ = ['PLACES', 'PLACES_LEGEND', 'save_both', 'quality_table', 'front_band'
            'competence_plot', 'caption_of']
 
 # %% ../../nbs/14_figures/14_across.ipynb #5eb7b9cd
-import csv
 from pathlib import Path
 
 from .costplots import label_points
 from .plots import LINES, MARKERS, PAGE, PALETTE, house_style
-from .tables import _plain, to_html, to_markdown
+from .tables import save_csv, span_of, to_html, to_markdown
 
 # %% ../../nbs/14_figures/14_across.ipynb #d3f3fe9a
 def save_both(
@@ -26,11 +25,7 @@ def save_both(
 ) -> list[Path]:  # the three files
     "Write `name.csv`, `name.md` and `name.html`."
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / f"{name}.csv", "w", encoding="utf-8", newline="") as f:
-        writer = csv.writer(f, lineterminator="\n")
-        writer.writerow(cells.columns)
-        writer.writerows([_plain(v, digits) for v in r] for r in cells.itertuples(index=False))
+    save_csv(cells, folder / f"{name}.csv", digits)
     for ending, text in ((".md", to_markdown(shown, title, note, digits)), (".html", to_html(shown, title, note, digits))):
         (folder / f"{name}{ending}").write_bytes(text.encode("utf-8"))
     return [folder / f"{name}{ending}" for ending in (".csv", ".md", ".html")]
@@ -192,7 +187,5 @@ def caption_of(
 ) -> str:
     "Model, questions and passages, for a caption."
     source = "generated wiki" if str(data).startswith("world") else "real questions that come with the kit" if data == "real" else str(data)
-    sizes = sorted(set(n.values()))
-    asked = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
     found = f" Passages: {', '.join(dict.fromkeys(corpora.values()))}." if corpora else ""
-    return f"Model: {model}. Questions: {source}, n = {asked} on each of {len(n)} data sets.{found}"
+    return f"Model: {model}. Questions: {source}, n = {span_of(n.values())} on each of {len(n)} data sets.{found}"

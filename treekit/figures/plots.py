@@ -11,6 +11,7 @@ import csv, dataclasses, functools, textwrap
 from pathlib import Path
 
 from ..config import UsageError, choose
+from .tables import of_the_world, span_of
 from .titles import title_of
 
 # %% ../../nbs/14_figures/02_plots.ipynb #6a485f49
@@ -65,9 +66,8 @@ def _what_ran(table):
     if not table.exists(): return ""
     with open(table, encoding="utf-8", newline="") as f: rows = [r for r in csv.DictReader(f) if r.get("model")]
     models = ", ".join(dict.fromkeys(part for r in rows for part in r["model"].split(", ")))
-    sizes = sorted({int(r["n"]) for r in rows if r.get("n", "").isdigit()})
-    n = f"n = {sizes[0]:,}" + (f" to {sizes[-1]:,}" if len(sizes) > 1 else "") if sizes else ""
-    world = "questions of the generated wiki" if any("generated world" in r.get("reason", "") for r in rows) else ""
+    sizes = [int(r["n"]) for r in rows if r.get("n", "").isdigit()]
+    n, world = f"n = {span_of(sizes)}" if sizes else "", "questions of the generated wiki" if of_the_world(rows) else ""
     return ", ".join(filter(None, [models, world, n]))
 
 def _head(fig, title, ran):

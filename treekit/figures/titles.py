@@ -13,7 +13,7 @@ from ..config import root
 
 # %% ../../nbs/14_figures/00_titles.ipynb #8fdc86a9
 PAPER_NAMES = {"real": "Real questions", "across": "Across the papers", "treerare": "TreeRare", "toq": "Tree-of-Question", "arise": "ARISE",
-          "searchr": "SEARCH-R", "rdr2": "RDR²"}
+               "searchr": "SEARCH-R", "rdr2": "RDR²"}
 
 @cache
 def _titles():
