@@ -48,6 +48,17 @@ def test_rows_are_named_by_what_runs():
     assert named["SEARCH-R, navigator tiny"].method.decomposer == "navigator"
 
 
+def test_arises_row_says_whether_its_values_are_guessed(server, tmp_path, monkeypatch):
+    "A server that echoes no log-probabilities can't give ARISE's risk; the row runs with guesses, and is named so."
+    online = load_profile("local", endpoint=server.url, model="m", retries=0)
+    for echo, name in ((True, "ARISE"), (False, "ARISE, values guessed")):
+        server.reset(echo=echo)
+        monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / f"{echo}.sqlite"))
+        entered = entrants(online)
+        assert name in entered and sum(e.proposed for e in entered.values()) == 5
+        assert entered[name].method.scorer == ("likelihood" if echo else "guess")
+
+
 def test_an_empty_cell_has_its_reason():
     every = entrants(P)
     said = empty_cells(every, QUALITY, P)

@@ -16,6 +16,7 @@ from ..config import Profile, UsageError, choose
 from ..core.method import configure, needs_of, settings
 from ..core.prices import Price
 from ..core.types import Question
+from .arise import scorer_for
 from .costs import dollars
 from .rdr2 import affordable, need_documents
 from .results import Results, Scored
@@ -77,6 +78,7 @@ def entrants(
             method, name = known[paper][printed], SHOWN_AS.get(printed, printed)
             if printed == "SEARCH-R*" and not P.navigator: method, name = replace(method, decomposer="prompted"), "SEARCH-R, prompted"
             elif printed == "SEARCH-R*": name = f"SEARCH-R, navigator {P.navigator}"
+            if printed == "ARISE (ours)" and scorer_for(P) == "guess": method, name = replace(method, scorer="guess"), "ARISE, values guessed"
             if printed == "RDR2 (Ours)": name = f"RDR², router {P.router}" if P.router else "RDR², prompted"
             if P.offline and getattr(method, "reranker", ""): method = replace(method, reranker="")
             found[name] = Entrant(name, paper, affordable({name: method}, P)[name], printed in PROPOSED)
