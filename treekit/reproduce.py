@@ -16,6 +16,7 @@ from .inventory import FIELDS, runnable, source
 from .kernels import PRELOADED, ForkServer, can_fork, manager
 from .records import imported, made_from, read_record, store_state, tables_below, unchanged, write_record, written
 from .simulated.competence import KNOBS, competence_of
+from .training.sft import PINNED
 
 # %% ../nbs/19_reproduce.ipynb #4e44a8a4
 @dataclass
@@ -180,7 +181,8 @@ def _run_all(tasks, kept, jobs, title, environment=(), after=lambda task: None):
     from tqdm.auto import tqdm
     from treekit.experiments.run import pace
     with tempfile.TemporaryDirectory() as progress:
-        env = os.environ | dict(TREEKIT_PROGRESS=progress) | dict(environment)
+        shared = dict(OMP_NUM_THREADS=str(max(1, (os.cpu_count() or 1) // jobs))) if jobs > 1 else {}
+        env = shared | os.environ | dict(TREEKIT_PROGRESS=progress) | dict(environment)
         server = _server(tasks, jobs, env, kept)
         try:
             _papermill()  # imported once, before the threads
@@ -276,7 +278,8 @@ def reproduce_all(
     kept, store = work_dir("runs", folder.name), _store(p, environment)
     shown = os.path.relpath(folder)  # relative: an executed notebook keeps its parameters
     tasks = _plan(artefacts, shown if not shown.startswith("../..") else str(folder), dict(profile=profile) | given, sets)
-    env = (environment or {}) | (dict(TREEKIT_RETRAIN="1") if p.retrain else {})
+    pins = {k: v for k, v in PINNED.items() if k not in os.environ} if p.offline else {}
+    env = pins | (environment or {}) | (dict(TREEKIT_RETRAIN="1") if p.retrain else {})
     for stage in (False, True):
         some, state = [t for t in tasks if _reads_tables(t) == stage], store_state(store)
         for t in some: _looked_up(t, p, folder, kept, state)

@@ -78,7 +78,8 @@ def entrants(
             method, name = known[paper][printed], SHOWN_AS.get(printed, printed)
             if printed == "SEARCH-R*" and not P.navigator: method, name = replace(method, decomposer="prompted"), "SEARCH-R, prompted"
             elif printed == "SEARCH-R*": name = f"SEARCH-R, navigator {P.navigator}"
-            if printed == "ARISE (ours)" and scorer_for(P) == "guess": method, name = replace(method, scorer="guess"), "ARISE, values guessed"
+            if printed == "ARISE (ours)" and scorer_for(P) == "guess":
+                method, name = replace(method, scorer="guess"), "ARISE, values guessed"
             if printed == "RDR2 (Ours)": name = f"RDR², router {P.router}" if P.router else "RDR², prompted"
             if P.offline and getattr(method, "reranker", ""): method = replace(method, reranker="")
             found[name] = Entrant(name, paper, affordable({name: method}, P)[name], printed in PROPOSED)
