@@ -178,3 +178,21 @@ def test_a_server_that_was_killed_leaves_cold_kernels(notebooks):
     server.process.kill()
     try: assert notebooks.run("1 + 1", server=server)[1] == "2"
     finally: server.close()
+
+
+def test_kernels_that_run_together_share_the_cores_and_offline_ones_are_pinned(tmp_path, monkeypatch):
+    "With a thread for each core in each of two kernels, matrix products wait for each other; what the environment says stays."
+    from treekit import reproduce
+    seen = []
+    monkeypatch.setattr(reproduce, "_watch", lambda tasks, kept, jobs, env, *rest: seen.append(env))
+    monkeypatch.setattr(reproduce, "_page", lambda *_: None)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    for name in reproduce.PINNED: monkeypatch.delenv(name, raising=False)
+    def ran(**given): reproduce.reproduce_all(("treerare/figure1",), out=str(tmp_path / "out"), force=True, **given); return seen[-1]
+    assert reproduce.PINNED.items() <= ran().items()
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert ran()["OMP_NUM_THREADS"] == "3"
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    monkeypatch.setenv("TREEKIT_CASSETTE", str(tmp_path / "none.sqlite"))  # a real profile asks for no key in a replay
+    assert ran(profile="openai", jobs=2)["OMP_NUM_THREADS"] == "4" and "OMP_NUM_THREADS" not in ran(profile="openai", jobs=1)
