@@ -9,6 +9,7 @@ from treekit.retrieval.bm25 import BM25, Hit
 from treekit.config import UsageError
 from treekit.core.types import Passage
 from treekit.experiments.provide import load_corpus
+from treekit.syntax import parser
 from treekit.syntax.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
 from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, interleaved, dual_path, importance, ranked
 from treekit.syntax.parser import Entity
@@ -297,6 +298,9 @@ def test_a_broken_index_is_made_again_and_a_broken_file_is_named(home):
     [file] = (home / "informativeness").iterdir()
     file.write_bytes(b"nothing")
     assert found(qir(texts), "SARK") == good
+    (home / "entities" / "entities.sqlite").write_bytes(b"no database" * 999)
+    assert found(qir(texts), "SARK") == good  # what this thread has written is written again
+    parser._threads.__dict__.clear()  # as in a process that comes later
     (home / "entities" / "entities.sqlite").write_bytes(b"no database" * 999)
     with pytest.raises(UsageError, match="entities.sqlite"): qir(texts).search(["LIO"])
 

@@ -225,7 +225,8 @@ def manager(
 
 # %% ../nbs/18_kernels.ipynb #c76e9e8b
 PRELOADED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.zmqshell", "IPython.display", "matplotlib.pyplot", "pandas",
-             "scipy.stats", "seaborn", "torch", "bm25s", "networkx", "tqdm.auto", "ipywidgets")  # beside the kit's own modules
+             "scipy.stats", "seaborn", "torch", "sentence_transformers", "bm25s", "networkx", "tqdm.auto",
+             "ipywidgets")  # beside the kit's own modules
 
 def can_fork() -> bool:
     "Whether a process that has imported much may be forked here."

@@ -182,7 +182,7 @@ def _run_all(tasks, kept, jobs, title, environment=(), after=lambda task: None):
     from treekit.experiments.run import pace
     with tempfile.TemporaryDirectory() as progress:
         shared = dict(OMP_NUM_THREADS=str(max(1, (os.cpu_count() or 1) // jobs))) if jobs > 1 else {}
-        env = shared | os.environ | dict(TREEKIT_PROGRESS=progress) | dict(environment)
+        env = shared | os.environ | dict(TREEKIT_PROGRESS=progress, TQDM_DISABLE="1") | dict(environment)  # nobody sees a kernel's own bars
         server = _server(tasks, jobs, env, kept)
         try:
             _papermill()  # imported once, before the threads

@@ -287,7 +287,8 @@ class Progress:
         from tqdm.auto import tqdm
         self.run, self.already, self.total = run, already, already + len(run.jobs)
         self.file = session.shared / f"{uuid.uuid4().hex}.json" if session.shared else None
-        self.bar = tqdm(total=self.total, initial=already, unit="question", disable=not session.progress,
+        unseen = not session.progress or bool(session.shared)  # who started this process draws one for all
+        self.bar = tqdm(total=self.total, initial=already, unit="question", disable=unseen,
                         delay=1.5, miniters=0, mininterval=pace(), leave=False)
 
     def show(self):

@@ -193,7 +193,7 @@ class Annotations:
                 row = db.execute("SELECT annotated FROM texts WHERE key=?", (self._key(t),)).fetchone()
                 if row: known[t] = _unpacked(row[0])
         missing = [t for t in dict.fromkeys(texts) if t not in known]
-        with tqdm(total=len(missing), desc="trees and entities", unit=" texts", delay=2) as bar:
+        with tqdm(total=len(missing), desc="trees and entities", unit=" texts", delay=2, disable=len(missing) <= self.batch) as bar:
             for i in range(0, len(missing), self.batch):
                 some = missing[i:i + self.batch]
                 with self._lock: new = dict(zip(some, self._made(some)))

@@ -8,7 +8,7 @@ __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Ent
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #f7aea061
 import hashlib, json, os, pickle, sqlite3, threading
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -191,19 +191,38 @@ def _fingerprint(folder, stamp):
     return f"folder:{hashlib.sha256(f'{_CODE} {named}'.encode()).hexdigest()[:16]}"
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #09af5cbe
+_threads = threading.local()  # path -> the thread's connection, and what it is to: process, file, how that begins
+
+def _connected(path, table):
+    "The thread's connection to the database: opened once, and again when another file lies there."
+    def file():
+        try:
+            with open(path, "rb") as f: return os.getpid(), os.fstat(f.fileno()).st_ino, f.read(16)
+        except OSError: return None
+    db, to = _threads.__dict__.get(str(path), (None, None))
+    if to is None or to != file():
+        if db: db.close()
+        db = sqlite3.connect(path, timeout=60, check_same_thread=False, factory=_Closing)
+        for said in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID"):
+            db.execute(said)
+        _threads.__dict__[str(path)] = db, file()
+    return db
+
+class _Closing(sqlite3.Connection):
+    "A connection that is closed with the thread that it was opened in."
+    def __del__(self): self.close()
+
 @contextmanager
 def cache_database(
     path: Path,  # of a database of what can be made again
     table: str,  # "name (columns)"
     what: str,  # for the message
 ):
-    "Open the database; `UsageError` if it can't be used."
+    "This thread's transaction on the database; `UsageError` if it can't be used."
     try:
-        with closing(sqlite3.connect(path, timeout=60)) as db, db:
-            db.execute("PRAGMA journal_mode=WAL")
-            db.execute(f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID")
-            yield db
+        with _connected(path, table) as db: yield db
     except sqlite3.Error as e:
+        _threads.__dict__.clear()
         raise UsageError(f"{path.name!r} can't be used to keep {what} ({e}): "
                          "move it away, or set TREEKIT_HOME to another folder") from None
 
