@@ -214,11 +214,16 @@ def _tiny_pairs():
     pairs, counts = asyncio.run(collected(_questions(), kit_of(), PRESETS["tiny"].method))
     return dict(pairs=[asdict(p) for p in pairs], counts=counts)
 
+_followed = {}  # method, question, path -> F1: stages and seeds draw many the same paths
+
 def answer_f1(questions: list[Question], paths: list, method: SearchR) -> list[float]:
     "F1 of the final answer along each path, with the simulated model; what can't be a path is the question itself."
     kit = kit_of()
-    pairs = zip(questions, paths, strict=True)
-    return [p.f1 for p in asyncio.run(together(followed(q, checked(path, q.question)[0], kit(q), method) for q, path in pairs))]
+    asked = [(q, tuple(checked(path, q.question)[0])) for q, path in zip(questions, paths, strict=True)]
+    new = {(method, q.id, path): (q, path) for q, path in asked if (method, q.id, path) not in _followed}
+    ends = asyncio.run(together(followed(q, list(path), kit(q), method) for q, path in new.values()))
+    _followed.update(zip(new, (end.f1 for end in ends)))
+    return [_followed[method, q.id, path] for q, path in asked]
 
 def _follow(tried):
     "What `stage` wants for drawn paths."
