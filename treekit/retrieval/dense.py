@@ -30,8 +30,35 @@ def _load_model(kind, folder):
     finally:
         if shown: logging.enable_progress_bar()
 
+# %% ../../nbs/06_retrieval/02_dense.ipynb #18433ecf
+_PADDED = 8  # tokens
+
+def _padded_lengths(model, texts):
+    "The tokens of each text, padding included; all the same for a model that doesn't pad."
+    if not texts or not hasattr(model[0], "processing_kwargs"): return [0] * len(texts)
+    ids = model.tokenizer(texts, truncation=True, max_length=model.max_seq_length)["input_ids"]
+    return [-(-len(some) // _PADDED) * _PADDED for some in ids]
+
+# %% ../../nbs/06_retrieval/02_dense.ipynb #146eb417
+def _embedded(model, texts, batch, normalise):
+    "The texts' vectors, in batches of one padded length."
+    import numpy as np
+    from tqdm.auto import tqdm
+    texts = [t.encode("utf-8", "replace").decode() for t in texts]
+    vectors, lots = np.zeros((len(texts), model.get_embedding_dimension()), dtype=np.float32), {}
+    for i, length in enumerate(_padded_lengths(model, texts)): lots.setdefault(length, []).append(i)
+    batches = [lots[length][i:i + batch] for length in sorted(lots) for i in range(0, len(lots[length]), batch)]
+    with tqdm(total=len(texts), desc="embedding", unit=" texts", delay=2, disable=len(texts) <= batch) as bar:
+        for some in batches:
+            vectors[some] = model.encode([texts[j] for j in some], batch_size=batch, normalize_embeddings=normalise,
+                                         show_progress_bar=False, convert_to_numpy=True)
+            bar.update(len(some))
+    return vectors
+
 # %% ../../nbs/06_retrieval/02_dense.ipynb #333d9d63
 _PREFIX = {"BAAI/bge-": "Represent this sentence for searching relevant passages: "}  # by the start of the model's name
+
+_REMEMBERED = 20_000  # questions
 
 class Embedder:
     "Texts to vectors, by a sentence-transformers model that is loaded when first used. Safe to share between threads."
@@ -44,10 +71,8 @@ class Embedder:
     ):
         if prefix is None: prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
         self.model, self.prefix, self.batch, self.normalise = model, prefix, batch, normalise
-        self._loading, self._loaded = threading.Lock(), None
-        self.asked = lru_cache(4096)(self._asked)
-
-    def _asked(self, texts): return self(texts, questions=True)
+        self._one_at_a_time, self._loaded = threading.Lock(), None
+        self._asked, self._wanted = {}, {}  # question -> its vector; the questions that threads wait for
 
     @property
     def identity(self) -> str:
@@ -59,7 +84,8 @@ class Embedder:
             folder = model_folder(self.model)
             import torch
             torch.set_num_threads(min(torch.get_num_threads(), 4))
-            self._loaded = _load_model("SentenceTransformer", folder)
+            self._loaded = model = _load_model("SentenceTransformer", folder)
+            if hasattr(model[0], "processing_kwargs"): model[0].processing_kwargs = dict(text=dict(pad_to_multiple_of=_PADDED))
         return self._loaded
 
     def __call__(
@@ -67,21 +93,20 @@ class Embedder:
         texts: list[str],
         questions: bool = False,  # questions may get a prefix
     ):  # float32 array, (texts, dimensions)
-        "Embed texts, in batches of similar length."
+        "Embed texts, in batches of the same length."
+        if questions and texts: return self.asked(texts)
+        with self._one_at_a_time: return _embedded(self._load(), texts, self.batch, self.normalise)  # the tokenizer is not made for two threads
+
+    def asked(self, texts: list[str]):  # float32 array, (texts, dimensions)
+        "Questions' vectors: what several threads want at the same time is embedded together, and remembered."
         import numpy as np
-        from tqdm.auto import tqdm
-        texts = [(self.prefix if questions else "") + t.encode("utf-8", "replace").decode() for t in texts]
-        order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
-        with self._loading:  # the tokenizer is not made for two threads
-            model = self._load()
-            vectors = np.zeros((len(texts), model.get_embedding_dimension()), dtype=np.float32)
-            with tqdm(total=len(texts), desc="embedding", unit=" texts", delay=2, disable=len(texts) <= self.batch) as bar:
-                for i in range(0, len(order), self.batch):
-                    some = order[i:i + self.batch]
-                    vectors[some] = model.encode([texts[j] for j in some], batch_size=self.batch, normalize_embeddings=self.normalise,
-                                                 show_progress_bar=False, convert_to_numpy=True)
-                    bar.update(len(some))
-        return vectors
+        self._wanted.update(dict.fromkeys(texts))
+        with self._one_at_a_time:
+            for old in list(self._asked)[:max(0, len(self._asked) - _REMEMBERED)]: del self._asked[old]
+            new = [t for t in dict.fromkeys([*texts, *self._wanted]) if t not in self._asked]
+            self._wanted.clear()
+            self._asked.update(zip(new, _embedded(self._load(), [self.prefix + t for t in new], self.batch, self.normalise)))
+            return np.stack([self._asked[t] for t in texts])
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #dbfad7c7
 @lru_cache
@@ -107,12 +132,12 @@ class KnownVectors:
         if not all(t in self.vectors for t in texts): return self.other(texts, questions)
         return np.stack([self.vectors[t] for t in texts])
 
-    def asked(self, texts: tuple):
-        "The same for a group of questions."
-        return self(list(texts), questions=True)
+    def asked(self, texts: list[str]):
+        "The same for questions."
+        return self(texts, questions=True)
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #474cf814
-_EMBEDDING_VERSION = 1
+_EMBEDDING_VERSION = 2
 
 class Dense:
     "Passages by the similarity of their embedding to the question's."
@@ -155,7 +180,7 @@ class Dense:
         asked = [i for i, q in enumerate(queries) if q.strip()]
         if not asked or not self.passages or not k: return results
         vectors = self.vectors()
-        asked_vectors = self._questions_by.asked(tuple(queries[i] for i in asked))
+        asked_vectors = self._questions_by.asked([queries[i] for i in asked])
         block = max(1, 20_000_000 // len(vectors))  # so that the matrix of scores stays small
         for start in range(0, len(asked), block):
             scores = (asked_vectors[start:start + block] @ vectors.T).round(5)
