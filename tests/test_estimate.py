@@ -191,8 +191,9 @@ def within(name, n, most, data, sets, share=0.15):
     from treekit.inventory import FIELDS
     given = dict(data=str(data), n=n)
     profile = load_profile("offline", **given, **{k: v for k, v in sets.items() if k in FIELDS})
-    total = estimate_all((name,), profile, given, sets, most).total()
-    with tempfile.TemporaryDirectory() as tmp:
+    with tempfile.TemporaryDirectory() as tmp, pytest.MonkeyPatch.context() as patch:
+        warmly(patch)
+        total = estimate_all((name,), profile, given, sets, most).total()
         store = Path(tmp, "store.sqlite")
         [task], _ = reproduce_all((name,), "offline", f"{tmp}/out", 1, sets, dict(TREEKIT_STORE=str(store)), force=True, **given)
         assert not task.code, task.error

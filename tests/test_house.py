@@ -1,5 +1,5 @@
 "The rules of the house: what may import what, what loads when, and what must never stand in a committed file."
-import ast, importlib.util, json, re, subprocess, sys
+import ast, functools, importlib.util, json, re, subprocess, sys
 from pathlib import Path
 
 import pytest
@@ -55,13 +55,10 @@ def package_of(module):
     return ".".join(parts[:2] if parts[0] == "papers" else parts[:1])
 
 
+@functools.cache
 def imports(path, module):
-    "(line, kit module) for each import of a file, inside functions too, and for each name of a kit module that stands in a string."
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    known = {*MODULES, *(".".join(p.parent.relative_to(ROOT).parts) for p in (ROOT / "treekit").rglob("__init__.py"))} - {
-        "treekit",
-        "treekit.papers",
-    }
+    "[(line, kit module)] for each import of a file, inside functions too, and for each name of a kit module that stands in a string."
+    package, known, found = module if path.name == "__init__.py" else module.rpartition(".")[0], every_file(), []
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import): names = [a.name for a in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -69,7 +66,8 @@ def imports(path, module):
             names = [f"{base}.{a.name}" if f"{base}.{a.name}" in known else base for a in node.names]
         elif isinstance(node, ast.Constant) and isinstance(node.value, str): names = re.findall(r"^treekit(?:\.\w+)+(?=:|$)", node.value)
         else: continue
-        yield from ((node.lineno, name) for name in names if name in known)
+        found += [(node.lineno, name) for name in names if name in known]
+    return found
 
 
 def complaint(module, other):
@@ -90,6 +88,7 @@ def broken_rules():
             for line, other in imports(path, module) if (why := complaint(module, other))]
 
 
+@functools.cache
 def every_file():
     "Module -> file, packages' own `__init__`s included."
     fronts = {

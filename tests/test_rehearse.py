@@ -3,6 +3,7 @@ import json
 
 import pytest
 
+from commands import warmly
 from treekit.config import load_profile
 from treekit.rehearse import Rehearsed, as_json, matrix, rehearse_all
 
@@ -17,6 +18,7 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TREEKIT_HOME", str(tmp_path_factory.mktemp("home")))
         patch.delenv("OPENAI_API_KEY", raising=False)
+        warmly(patch)
         yield {r.artefact: r for r in rehearse_all(SOME, ("vllm",), seen=lambda so_far: SEEN.append(len(so_far)))}
 
 

@@ -84,8 +84,22 @@ def test_chance_is_not_the_same_for_all(notebooks):
 
 
 def test_each_has_a_process_of_its_own_that_ends(notebooks):
-    one, other = (int(notebooks.run("import os; os.getpid()")[1]) for _ in range(2))
+    (one, its), (other, also) = (json.loads(notebooks.run("import os; [os.getpid(), os.getppid()]")[1]) for _ in range(2))
     assert one != other and not any(Path(f"/proc/{pid}/cmdline").exists() for pid in (one, other))
+    assert its == also == notebooks.server.process.pid  # forked, not started cold
+
+
+def test_nothing_that_notebooks_import_starts_a_thread(tmp_path):
+    "A server with a second thread doesn't fork: all kernels would start cold, slowly, and nobody would notice."
+    from treekit.inventory import runnable
+    from treekit.reproduce import _server
+    tasks = [Task(f"{r['paper']}/{r['artefact']}", r["notebook"], {}) for r in runnable(())]
+    server = _server(tasks, 2, dict(os.environ), tmp_path)
+    try:
+        kernel = server.start(["-f", "nowhere"], dict(os.environ), str(tmp_path))
+        assert kernel, (tmp_path / "kernels.log").read_text()
+        kernel.kill()
+    finally: server.close()
 
 
 def test_two_at_once(notebooks):
@@ -166,9 +180,10 @@ def test_a_server_with_a_second_thread_does_not_fork(tmp_path, notebooks):
     "It says so, and the kernel starts cold."
     (tmp_path / "threaded.py").write_text("import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n")
     env = os.environ | dict(PYTHONPATH=f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    server = ForkServer(["threaded"], env)
+    server = ForkServer(["threaded"], env, tmp_path / "log")
     try:
         assert server.start(["-f", "nowhere"], env, str(tmp_path)) is None
+        assert "no fork beside other threads" in (tmp_path / "log").read_text()
         assert notebooks.run("1 + 1", server=server)[1] == "2"
     finally: server.close()
 
