@@ -1,7 +1,7 @@
 ("HippoRAG and GraphRAG on graphs made by hand: what stands in the graph, what a walk finds, what is asked and paid, and what nonsense "
  "does to it.")
 
-import asyncio, json, os, random, subprocess, sys, time
+import asyncio, json, random, sys, time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import networkx
 import pytest
 
+from commands import here_and_there
 from fakes import FakeChat
 from treekit.baselines import graphrag_index
 from treekit.config import UsageError, load_profile
@@ -181,9 +182,8 @@ pairs = sorted({tuple(sorted(draw.sample(range(i // 15 * 15, i // 15 * 15 + 15) 
 range(150) for _ in range(3)})
 print([(c.id, c.level, c.parent, c.members) for c in communities(150, [Element('', ends=p, weight=float(1 + sum(p) % 3)) for p in pairs])])
 """
-    said = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT,
-                           env=os.environ | dict(PYTHONHASHSEED=seed)).stdout for seed in ("1", "2")]
-    assert said[0] == said[1] and said[0].count("(") > 10
+    here, there = here_and_there(code)
+    assert here == there and here.count("(") > 10
 
 
 def test_every_level_has_every_entity_once():

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from commands import here_and_there
 from treekit.retrieval.bridging import _words
 from treekit.retrieval.bm25 import BM25, Hit
 from treekit.config import UsageError
@@ -323,11 +324,8 @@ def test_the_same_in_every_process():
             "r = qir([(f'Film {i} of Orrin', f'ORRIN made film {i} of TAVO{i % 7} and SARK') for i in range(40)], Steps())\n"
             "hits = DualPath(r, BM25(r.passages)).search(['which film of SARK and Orrin has TAVO3'], 30)[0]\n"
             "print(json.dumps([[h.passage.id, h.score] for h in hits]))")
-    def said(seed):
-        env = {**os.environ, "PYTHONHASHSEED": str(seed), "TREEKIT_HOME": f"{os.environ['TREEKIT_HOME']}{seed}"}
-        return subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, env=env).stdout
-    outs = {said(seed) for seed in (1, 2)}
-    assert len(outs) == 1 and len(json.loads(outs.pop())) == 30
+    here, there = here_and_there(code, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}-there")
+    assert here == there and len(json.loads(here)) == 30
 
 
 # parsers

@@ -207,7 +207,7 @@ def test_worth_beating_on_gold_passages(dataset, least):
 
 def test_the_same_words_in_every_process():
     "The order of a set of strings differs from process to process; no reply may depend on it."
-    import subprocess, sys
+    from commands import here_and_there
     code = """if True:
         import asyncio
         from treekit.experiments.provide import load, load_corpus
@@ -220,15 +220,8 @@ def test_the_same_words_in_every_process():
         for q, hits in zip(questions, search.search([q.question for q in questions], 20)):
             print(asyncio.run(chat.complete(prompt(question=q.question, documents=[h.passage for h in hits])))[0].text)
     """
-    import os
-
-    said = [
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | dict(PYTHONHASHSEED=seed)
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert said[0] == said[1] and len(said[0].splitlines()) >= 80
+    here, there = here_and_there(code)
+    assert here == there and len(here.splitlines()) >= 80
 
 
 def test_reloading_a_module_changes_nothing():

@@ -220,6 +220,7 @@ def test_paragraphs_are_restored_without_loss():
 
 # ---- real pages
 
+@pytest.mark.slow  # the same on the world: test_no_router_beats_the_oracle, test_floors_on_the_world
 @pytest.mark.skipif(not (REAL / "articles_ambigqa_wiki.jsonl").exists(), reason="needs real articles beside the kit")
 def test_real_asqa_questions(tmp_path, monkeypatch):
     ("40 dev questions over all articles' chunks: the oracle bounds the router, and finds far more than retrieval in fewer words; the "

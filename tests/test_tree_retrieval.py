@@ -1,9 +1,9 @@
 "Tree-Retrieval and bridging: by hand, at the corners, across processes, and on real data where there is some."
-import os, subprocess, sys
-from pathlib import Path
+import os
 
 import pytest
 
+from commands import here_and_there
 from fakes import FakeParser
 from twin import folder_of
 from treekit.retrieval.bridging import Bridged, Mentions, Weights, aliases
@@ -134,18 +134,8 @@ def test_the_same_in_every_process():
         "b = Bridged(BM25(corpus())); print(b.fingerprint, [(h.passage.id, h.score) for h in b.search(['Who leads the place where the "
         "director of Grey Harbour grew up?'], 30)[0]], b.index.names)"
     )
-    said = {
-        subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            cwd=Path(__file__).resolve().parents[1],
-            env=os.environ | dict(PYTHONHASHSEED=seed, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}/{seed}"),
-        ).stdout
-        for seed in ("1", "2")
-    }
-    assert len(said) == 1
+    here, there = here_and_there(code, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}/there")
+    assert here == there != ""
 
 
 # Tree-Retrieval
