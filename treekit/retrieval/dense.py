@@ -95,7 +95,7 @@ class Embedder:
     ):  # float32 array, (texts, dimensions)
         "Embed texts, in batches of the same length."
         if questions and texts: return self.asked(texts)
-        with self._one_at_a_time: return _embedded(self._load(), texts, self.batch, self.normalise)  # the tokenizer is not made for two threads
+        with self._one_at_a_time: return _embedded(self._load(), texts, self.batch, self.normalise)
 
     def asked(self, texts: list[str]):  # float32 array, (texts, dimensions)
         "Questions' vectors: what several threads want at the same time is embedded together, and remembered."
@@ -105,7 +105,8 @@ class Embedder:
             for old in list(self._asked)[:max(0, len(self._asked) - _REMEMBERED)]: del self._asked[old]
             new = [t for t in dict.fromkeys([*texts, *self._wanted]) if t not in self._asked]
             self._wanted.clear()
-            self._asked.update(zip(new, _embedded(self._load(), [self.prefix + t for t in new], self.batch, self.normalise)))
+            vectors = _embedded(self._load(), [self.prefix + t for t in new], self.batch, self.normalise)
+            self._asked.update(zip(new, vectors))
             return np.stack([self._asked[t] for t in texts])
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #dbfad7c7
