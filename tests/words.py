@@ -133,3 +133,61 @@ def shown(counts):
     lines = ["kind".ljust(20) + "".join(o.rjust(16) for o in OUTCOMES)]
     for kind, c in [*sorted(counts.items()), ("all", total)]: lines.append(kind.ljust(20) + "".join(str(c[o]).rjust(16) for o in OUTCOMES))
     return "\n".join(lines)
+
+
+def oracle(row):
+    "(task, reading) that the repository keeps of a reply, or that a strict parser gives: found without our readers; None: there is none."
+    kind, text, meta = row["kind"], row["reply"], row["meta"]
+    if kind == "react" and (m := re.findall(r"^Action ?\d*: ?(\w+)\[(.*)\]\s*$", text, re.M)):
+        return "turn", [m[0][0].capitalize(), m[0][1]]
+    if kind == "search-r1" and (m := re.search(r"<\|begin_of_query\|>(.*?)<\|end_of_query\|>", text, re.S)): return "tag", ["search", m[1]]
+    if kind == "search-r1" and "boxed" not in text and (m := re.search(r"<answer>(.*?)</answer>", text, re.S)):
+        return "tag", ["answer", m[1]]
+    if meta.get("read_as"): return "final", meta["read_as"]
+    if kind in ("cot", "r1-think") and (m := re.findall(r"<answer>(.*?)</answer>", text, re.S)) and m[-1].strip(): return "final", m[-1]
+    if kind == "judge" and meta.get("score") not in (None, -1): return "value", float(meta["score"])
+    if kind == "judge" and meta.get("order"): return "choices", [i for i, rank in enumerate(meta["order"], 1) if rank == min(meta["order"])]
+    try: value = json.loads(text)
+    except ValueError: value = None
+    if kind == "cot" and isinstance(value, dict) and str(value.get("answer", "")).strip(): return "final", str(value["answer"])
+    if kind == "decomposition-json" and isinstance(value, dict):
+        first = next(iter(value.values()))
+        return "path", first if isinstance(first, list) else [first]
+    if kind == "openie-ner" and value: return "names", list(dict.fromkeys(value["named_entities"]))
+    if kind == "tot-value" and (m := re.search(r"'evaluation': ([\d.]+)\}\s*$", text)):
+        return "value", min(10, max(1, round(10 * float(m[1]), 6)))
+    return None
+
+
+FIRST = {  # a kind's first reader, for replies that nothing but our readers has read
+    "cot": "final", "r1-think": "final", "rag-answer": "final", "react": "turn", "search-r1": "tag", "self-ask": "ask", "judge": "value",
+    "graph-extraction": "graph", "openie-triples": "triples", "ircot": "query", "flare": "path",
+}
+
+
+def unlike_oracle(rows=None):
+    "How readings compare with the oracle: Counter of (kind, how), and those that differ without a note."
+    counts, silent = Counter(), []
+    for row in rows or recorded():
+        if not (known := oracle(row)): continue
+        task, expect = known
+        prompt = READERS["choice" if task == "choices" else task][0]
+        value, note = read(prompt, row["reply"])
+        if task == "choices": right = value in expect
+        else: right = value is not None and agrees(task, expect, value, note, row["reply"])
+        counts[row["kind"], "as kept" if right else "otherwise, with a note" if note else "otherwise, silently"] += 1
+        if not right and not note: silent.append((row["kind"], key(row["reply"]), expect, value))
+    return counts, silent
+
+
+def loud(row):
+    "Whether a reply without an oracle is read with a note, or in a format that its reader asked for."
+    task = FIRST.get(row["kind"])
+    if row["kind"] == "graph-extraction" and "<|" not in row["reply"]: task = "report"
+    if task is None: return True
+    return bool(read(READERS[task][0], row["reply"])[1])
+
+
+def every_reader():
+    "One prompt's name for each reader that there is."
+    return list({(p.format.parse, p.format.fallback): name for name, p in prompts().items()}.values())

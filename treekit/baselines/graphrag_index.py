@@ -36,6 +36,8 @@ def bounded_number(
     return min(high, max(low, float(said[0]))) if said else default
 
 # %% ../../nbs/09_baselines/08_graphrag_index.ipynb #ffd80583
+_EMPTY = re.compile(r"[\"']entities[\"']\s*:\s*\[\s*\]")  # it says itself that nothing is missing
+
 def read_graph(text: str) -> tuple[dict, list[str]]:
     "Entities and relations, and what had to be assumed."
     found, assumed, left = found_json(text), [], 0
@@ -59,6 +61,8 @@ def read_graph(text: str) -> tuple[dict, list[str]]:
         graph, left = _read_records(text)
         assumed = ["records of GraphRAG's own form in the place of JSON"]
         if "COMPLETE|>" not in text[-80:]: assumed.append("the reply breaks off")
+    if found and not any(graph.values()) and not _EMPTY.search(text):
+        assumed.append("the JSON in the reply has neither entities nor relations")
     if left: assumed.append(f"{left} without a usable name left out")
     return graph, assumed
 

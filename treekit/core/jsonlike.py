@@ -25,7 +25,8 @@ def _loose_text(text, at):
     "A quoted text that starts at `at`, and where it ends."
     close, i = _PAIRS[text[at]], at + 1
     while (i := text.find(close, i)) >= 0:
-        slashes = len(text[at:i]) - len(text[at:i].rstrip("\\")) if text[i - 1] == "\\" else 0
+        slashes = 0
+        while text[i - 1 - slashes] == "\\": slashes += 1
         if slashes % 2 == 0 and _CLOSES.match(text, i + 1): return _ESCAPE.sub(_unescaped, text[at + 1:i]), i + 1
         i += 1
     raise ValueError("a quote is never closed")

@@ -175,7 +175,8 @@ def _bracket(text):
 _SCORE_KEYS = ("score", "rating", "evaluation", "value", "consistency_score", "점수")
 _DOUBLE = re.compile(r"\[\[\s*(-?\d+(?:\.\d+)?)\s*\]\]")
 _NAMED = re.compile(
-    r"(?:\b(?:score|rating|evaluation|grade)|점수|평점)(?:[ \t]?(?:is|of|=|은|는))?[\s*_\"'`]{0,4}[:：=]?[\s*_\"'`\[(]{0,6}(-?\d+(?:\.\d+)?)", re.I)
+    r"(?:\b(?:score|rating|evaluation|grade)|점수|평점)(?:[ \t]?(?:is|of|=|은|는))?"
+    r"[\s*_\"'`]{0,4}[:：=]?[\s*_\"'`\[(]{0,6}(-?\d+(?:\.\d+)?)", re.I)
 _OF_TEN = re.compile(r"(?<![\d/.])(\d+(?:\.\d+)?)\s*(?:/|out of|점 ?만점에)\s*10\b(?!\s*점)", re.I)
 
 def said_score(
