@@ -20,7 +20,8 @@ from ..core.types import Passage, Question
 from ..language.morphemes import korean_question
 from .iterative import IterRetGen, plain_question
 from ..core.llm import Prompt
-from ..core.replies import FINAL, TEXT, found_json, tolerant
+from ..core.jsonlike import found_json
+from ..core.replies import FINAL, TEXT, tolerant
 from ..core.method import Kit, Node, Prediction, check_fields, cited, together
 from .sentence_graph import SentenceGraph, fresh_graph, kept_graph
 from .subquestions import NAVIGATE, PATH, REFORMULATE, UNCLEAR, YES_NO, checked, known_answer, rewritten

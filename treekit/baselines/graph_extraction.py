@@ -12,7 +12,7 @@ from typing import Any
 
 from ..config import UsageError
 from ..core.types import Passage
-from ..core.replies import found_json
+from ..core.jsonlike import found_json
 from ..core.llm import CallFailed
 from ..core.method import Kit, Node, together
 

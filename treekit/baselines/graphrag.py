@@ -17,7 +17,8 @@ from .graphrag_index import Graph, bounded_number, build_graph, finest, fitted, 
 from ..config import UsageError
 from ..core.llm import Prompt
 from ..core.method import Kit, Node, Prediction, check_fields, cited, together
-from ..core.replies import FINAL, found_json, tolerant
+from ..core.jsonlike import found_json
+from ..core.replies import FINAL, tolerant
 from ..core.types import Question
 from ..retrieval.bm25 import Hit
 

@@ -19,7 +19,8 @@ from .graph_extraction import MAX_NAME, ask_each, corpus_passages, same_name, sc
 from ..config import UsageError
 from ..core.llm import Prompt, count_tokens
 from ..core.method import Kit, Node
-from ..core.replies import TEXT, found_json, tolerant
+from ..core.jsonlike import found_json
+from ..core.replies import TEXT, tolerant
 from ..core.types import Passage
 from ..retrieval.dense import Dense
 
@@ -35,6 +36,8 @@ def bounded_number(
     return min(high, max(low, float(said[0]))) if said else default
 
 # %% ../../nbs/09_baselines/08_graphrag_index.ipynb #ffd80583
+_EMPTY = re.compile(r"[\"']entities[\"']\s*:\s*\[\s*\]")  # it says itself that nothing is missing
+
 def read_graph(text: str) -> tuple[dict, list[str]]:
     "Entities and relations, and what had to be assumed."
     found, assumed, left = found_json(text), [], 0
@@ -54,9 +57,16 @@ def read_graph(text: str) -> tuple[dict, list[str]]:
     walk(found)
     if not found: assumed.append("no JSON in the reply; it has no entities")
     elif len(found) > 1: assumed.append("not one whole JSON value in the reply; all parts are read")
+    if not any(graph.values()) and _DELIMITER.search(text):
+        graph, left = _read_records(text)
+        assumed = ["records of GraphRAG's own form in the place of JSON"]
+        if "COMPLETE|>" not in text[-80:]: assumed.append("the reply breaks off")
+    if found and not any(graph.values()) and not _EMPTY.search(text):
+        assumed.append("the JSON in the reply has neither entities nor relations")
     if left: assumed.append(f"{left} without a usable name left out")
     return graph, assumed
 
+# %% ../../nbs/09_baselines/08_graphrag_index.ipynb #24d7ffed
 def _element(by):
     "What an object of the reply is: an entity, or a relation if it has an end; and its names."
     name = scalar(by.get("name") or by.get("entity_name") or by.get("entity"))
@@ -67,6 +77,29 @@ def _element(by):
         return "relations", dict(source=source, target=target, description=about, strength=strength), (source, target)
     kind = scalar(by.get("type") or by.get("entity_type")).lower()
     return "entities", dict(name=name, type=kind, description=about), (name,)
+
+# %% ../../nbs/09_baselines/08_graphrag_index.ipynb #52891ed3
+_DELIMITER = re.compile(r"<\|[^|<>\n]{0,3}\|?>")
+_RECORD = re.compile(r"##|\n")
+
+def _bare(part): return " ".join(part.strip().strip("()\"“” \t#").split())
+
+def _read_records(text):
+    "Entities and relations of delimited records, and how many could not be read."
+    graph, left = dict(entities=[], relations=[]), 0
+    for line in _RECORD.split(text):
+        kind, *parts = [_bare(p) for p in _DELIMITER.split(line)]
+        kind = kind.lower().lstrip("-*• ")
+        if not parts or kind not in ("entity", "relation", "relationship"): continue
+        names = parts[:1] if kind == "entity" else parts[:2]
+        if len(parts) < 3 or not all(same_name(n) and len(n) <= MAX_NAME for n in names): left += 1
+        elif kind == "entity": graph["entities"].append(dict(name=parts[0], type=parts[1].lower(), description=parts[2]))
+        else:
+            weighed = bool(re.fullmatch(r"\d{1,3}(?:\.\d+)?", parts[-1])) and len(parts) > 3
+            strength = bounded_number(parts[-1], 1, 10, 1) if weighed else 1
+            about = parts[-2] if weighed else parts[-1]
+            graph["relations"].append(dict(source=parts[0], target=parts[1], description=about, strength=strength))
+    return graph, left
 
 # %% ../../nbs/09_baselines/08_graphrag_index.ipynb #59e56167
 def _write_graph(v): return json.dumps(dict(entities=v["entities"], relations=v["relations"]), ensure_ascii=False)

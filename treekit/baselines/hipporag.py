@@ -7,13 +7,14 @@ __all__ = ['NAMES', 'FACTS', 'ENTITIES', 'TRIPLES', 'READ', 'HIPPORAG', 'METHODS
            'synonym_pairs', 'build_memory', 'best_of_searches', 'remember', 'HippoRAG']
 
 # %% ../../nbs/09_baselines/07_hipporag.ipynb #61e70955
-import asyncio, json
+import asyncio, json, re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..core.types import Passage, Question
 from .graph_extraction import MAX_NAME, ask_each, corpus_passages, read_names, same_name, scalar
-from ..core.replies import FINAL, found_json, tolerant
+from ..core.jsonlike import found_json
+from ..core.replies import FINAL, tolerant
 from .iterative import NEXT_THOUGHT, RANGES, Searching, plain_question
 from ..language.sentences import first_sentence
 from ..core.llm import Prompt
@@ -37,7 +38,10 @@ def read_triples(text: str) -> tuple[list[tuple[str, str, str]], list[str]]:
             parts = _parts(value)
             if any(p is not None for p in parts): take(*parts)
             else:
-                for v in value.values(): walk(v)
+                for k, v in value.items():
+                    flat = isinstance(v, list) and not any(isinstance(x, (list, dict)) for x in v)
+                    if not flat or _OF_TRIPLES.search(k): walk(v)  # three names under "Entity" are no triple
+                    elif v: left += 1
         elif isinstance(value, list) and value and not any(isinstance(v, (list, dict)) for v in value):
             if len(value) == 3: take(*value)
             else: left += 1
@@ -53,6 +57,7 @@ def read_triples(text: str) -> tuple[list[tuple[str, str, str]], list[str]]:
     if left: assumed.append(f"{left} that {'is' if left == 1 else 'are'} no triple of short texts left out")
     return list(triples.values()), assumed
 
+_OF_TRIPLES = re.compile(r"tripl|fact|relation|edge|statement", re.I)
 _KEYS = ("subject", "head", "s"), ("predicate", "relation", "r", "p"), ("object", "tail", "o")
 
 def _parts(value):

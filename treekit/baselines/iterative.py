@@ -16,7 +16,8 @@ from ..config import UsageError
 from ..core.types import Question
 from ..core.llm import Prompt
 from ..language.sentences import first_sentence
-from ..core.replies import FINAL, TEXT, Format
+from ..core.replies import FINAL, TEXT, Format, tolerant
+from ..core.wrapping import loops, marked_answer
 from ..core.method import Kit, Node, Prediction, check_fields, cited, stated
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #56315d8a
@@ -60,28 +61,64 @@ async def facts(
     return stated(hits)
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #193d1ac5
+_NEXT_TASK = re.compile(r"^[ \t>*_#-]*question[ \t*_]*[:：].*", re.I | re.M | re.S)
+
+def _own_move(text, mid_line, marks, invented):
+    "A reply in lines up to what it makes up: an answer to its own question, another question to solve; and what was odd about it."
+    odd, text = [], mid_line.sub("\n", text)
+    own = _NEXT_TASK.sub("", text)
+    if own != text: odd.append("it writes a question of its own, which is dropped with all behind it")
+    if (first := marks.search(own)) and (cut := invented.search(own, first.end())):
+        own = own[:cut.start()]
+        odd.append("it answers its own question; what stands behind the question is dropped")
+    return own, odd
+
+# %% ../../nbs/09_baselines/03_iterative.ipynb #8b31b859
 def either(
     ask: str,  # regular expression of the marker before a question
     final: str,  # of the one before the answer
     wording: tuple[str, str],  # both as the offline reader writes them
-) -> Format:  # value: thought, question, answer; one of the last two is empty
+    invented: str = r"intermediate answer|documents?(?: found)?|observation",  # of what is given to the model, and not its own
+) -> Format:  # value: thought, question, answer; at most one of the last two isn't empty
     "A reply that goes on or ends."
-    marks = re.compile(rf"(?im)^[ \t>*_#-]*(?:({ask})|({final}))[ \t*_]*[:：][ \t*_]*")
+    begins = r"(?im)^[ \t>*_#-]*"
+    marks = re.compile(rf"{begins}(?:({ask})|({final}))[ \t*_]*[:：][ \t*_]*")
+    given = re.compile(rf"{begins}(?:{invented})[ \t*_]*[:：]")
+    mid_line = re.compile(rf"(?<=\S)[ \t]+(?=(?:{'|'.join(wording)}|Intermediate (?:answer|question)):)")
     def clean(text): return text.strip().strip("*_\"“” ").strip()
-    def parse(text):
-        if not (found := list(marks.finditer(text))):
-            raise ValueError("neither a question nor an answer is marked in the reply; its last line is taken as the answer")
-        last, thought = found[-1], text[:found[0].start()].strip()
-        said = clean(text[last.end():].split("\n\n")[0] if last[2] else text[last.end():].splitlines()[0] if text[last.end():] else "")
-        if not said: raise ValueError(f"nothing behind {last[0].strip()!r}; the last line is taken as the answer")
-        return dict(thought=thought, question="" if last[2] else said, answer=said if last[2] else "")
-    def fallback(text):
-        lines = [l for l in map(clean, marks.sub("", text).splitlines()) if l] or [""]
-        return dict(thought="\n".join(lines[:-1]), question="", answer=lines[-1])
+    def value(thought="", question="", answer=""): return dict(thought=thought.strip(), question=question, answer=answer)
+    def read(text):
+        own, odd = _own_move(text, mid_line, marks, given)
+        if not (found := list(marks.finditer(own))): return _unmarked_move(own, odd, clean, value)
+        thought, last = own[:found[0].start()], found[-1]
+        if last[2]: said = clean(own[last.end():].split("\n\n")[0])
+        else: last, said = found[0], clean((own[found[0].end():].splitlines() or [""])[0])
+        if len(found) > 1 and not last[2]: odd.append(f"{len(found)} questions; the first is taken")
+        if loops(said): return value(own), [*odd, "it repeats itself without end; nothing is taken"]
+        if not said:
+            odd.append(f"nothing behind {last[0].strip()!r}; the last line is taken as the answer")
+            return _last_move(marks.sub("", own), clean, value), odd
+        return value(thought, **{"answer" if last[2] else "question": said}), odd
     def write(v):
         move = f"{wording[0]}: {v['question']}" if v["question"] else f"{wording[1]}: {v['answer']}"
         return "\n".join(filter(None, [v.get("thought", ""), move]))
-    return Format(parse, fallback, write)
+    return tolerant(read, write)
+
+# %% ../../nbs/09_baselines/03_iterative.ipynb #bdc641d6
+def _last_move(text, clean, value):
+    "The last line of a reply as its answer."
+    lines = [line for line in map(clean, text.splitlines()) if line] or [""]
+    return value("\n".join(lines[:-1]), answer=lines[-1])
+
+def _unmarked_move(text, odd, clean, value):
+    "What a reply without either marker says, and what had to be assumed."
+    if odd: return value(text), [*odd, "nothing of its own is left"]
+    why = "neither a question nor an answer is marked in the reply; "
+    if got := marked_answer(text):
+        if loops(got[0]): return value(text), [why + "it repeats itself without end; nothing is taken"]
+        return value(text[:max(0, got[2])], answer=got[0]), [f"{why}the answer stands {got[1]}"]
+    if loops(text): return value(text), [why + "it repeats itself without end; nothing is taken"]
+    return _last_move(text, clean, value), [why + "its last line is taken as the answer"]
 
 # %% ../../nbs/09_baselines/03_iterative.ipynb #fc459595
 FOLLOW_UP = Prompt("iterative.follow_up", "follow_up", """\
@@ -159,6 +196,9 @@ class SelfAsk(Searching):
             last = [node, *steps][-1]
             reply = await kit.ask(FOLLOW_UP, node=last, question=text, steps=[stepped(n) for n in steps], remaining=2)
             if reply["answer"]: return steps, reply["answer"]
+            if not reply["question"]:
+                last.notes.append("the reply neither asks nor answers; the steps are concluded")
+                break
             if reply["question"].lower() in (n.text.lower() for n in steps):
                 last.notes.append("the follow-up question was asked before; the steps are concluded")
                 break
@@ -222,7 +262,7 @@ class AutoRAG(Searching):
         for i in range(self.rounds + self.recalls + 1):
             reply = await kit.ask(SEARCH_OR_ANSWER, node=node, question=text, queries=queries, documents=documents, remaining=1)
             if reply["thought"]: thoughts.append(reply["thought"])
-            if reply["answer"] or i == self.rounds + self.recalls: break
+            if reply["answer"] or not reply["question"] or i == self.rounds + self.recalls: break
             queries = [*queries, reply["question"]]
             node = kit.trace.add("query" if i < self.rounds else "recall", reply["question"], parent=node, explanation=reply["thought"])
             if i < self.rounds: documents = [*documents, *await self._new(kit, node, documents)]

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['PATH', 'BY_KIND', 'CLOSED_BOOK', 'CHOICE', 'MOST_CONSISTENT', 'SAMPLED', 'PROMPTS', 'rationale', 'Example',
-           'examples_from', 'usable', 'shown', 'Baseline', 'RetrieveAndRead', 'majority', 'SelfConsistency', 'methods']
+           'examples_from', 'usable', 'shown', 'Baseline', 'RetrieveAndRead', 'majority', 'read_choice',
+           'SelfConsistency', 'methods']
 
 # %% ../../nbs/09_baselines/00_prompting.ipynb #891865b4
 import re
@@ -14,17 +15,22 @@ from typing import ClassVar, Literal
 from ..config import UsageError
 from ..core.types import Question
 from ..core.llm import CallFailed, Prompt
-from ..core.replies import FINAL, Format
+from ..core.replies import FINAL, tolerant
+from ..core.wrapping import first_of_order, loops, marked_answer
 from ..core.method import Kit, Node, Prediction, check_fields, cited, prompt_family, together
 from ..scoring.short import normalise
 
 # %% ../../nbs/09_baselines/00_prompting.ipynb #dc4605b2
 # of a sampled path: without an answer it has no vote, so its last line isn't taken for one
-PATH = Format(lambda text: _path(text), lambda text: _path(text), FINAL.render)
-
 def _path(text):
-    try: return FINAL.parse(text)
-    except ValueError: return dict(answer="", explanation=text.strip())
+    value, note = FINAL.fallback(text), []
+    try: FINAL.parse(text)
+    except ValueError as e: note = [str(e)]
+    if not note or note[0].startswith(("words behind", "behind", "the answer")): return value, note
+    if (got := marked_answer(text)) and got[0] and not loops(got[0]): return value, note
+    return dict(answer="", explanation=text.strip()), []  # `_step` says that it has no vote
+
+PATH = tolerant(_path, FINAL.render)
 
 # with documents, without: (few-shot, kind, family) -> prompt; kinds: "answer", "cot", and "path", which is a sampled "cot"
 BY_KIND, CLOSED_BOOK = {}, {}
@@ -189,12 +195,15 @@ def _vote(answer): return normalise(answer) or answer.strip().lower()  # blood g
 # %% ../../nbs/09_baselines/00_prompting.ipynb #1b84d2ea
 _CHOICE = re.compile(r"\b(?:choice|response)[^\w\n]*(?:(?:is|response|number|no)\b[^\w\n]*)*(\d{1,3})\b", re.I)
 
-def _parse_choice(text):
-    found = _CHOICE.findall(text) or re.findall(r"\A\W*(\d{1,3})\W*\Z", text)
-    if not found: raise ValueError("no 'Choice:' with a number in the reply; the last number in it is taken")
-    return int(found[-1])
+def read_choice(text: str) -> tuple[int, list[str]]:
+    "The number of a choice, and what had to be assumed."
+    if found := _CHOICE.findall(text) or re.findall(r"\A\W*(\d{1,3})\W*\Z", text[:1000]): return int(found[-1]), []
+    why = "no 'Choice:' with a number in the reply; "
+    if best := first_of_order(text): return best, [why + "the first of the order that it gives is taken"]
+    numbers = re.findall(r"\b\d{1,3}\b", text) if len(text) <= 200 else []
+    return int(([0] + numbers)[-1]), [why + ("the last number in it is taken" if numbers else "none is taken")]
 
-CHOICE = Format(_parse_choice, lambda text: int(([0] + re.findall(r"\b\d{1,3}\b", text))[-1]), "Choice: {}".format)
+CHOICE = tolerant(read_choice, "Choice: {}".format)
 
 MOST_CONSISTENT = Prompt("baselines.most_consistent", "most_consistent", """\
 Several responses were given to this question: $question

@@ -15,7 +15,8 @@ from .prompting import SAMPLED, Example, SelfConsistency, examples_from, usable
 from ..config import UsageError
 from ..core.types import Question
 from ..core.llm import Prompt
-from ..core.replies import Format
+from ..core.jsonlike import argument_text, leading_json, tool_call
+from ..core.replies import tolerant
 from ..core.method import Kit, Node, Prediction, check_fields, cited, prompt_family
 from ..retrieval.bm25 import Hit
 from ..corpora.wiki import WikiPage
@@ -28,6 +29,8 @@ _NAME = re.compile(r"(search\b|look[ _]?up\b|finish\b|[a-z][\w ]{0,30}?(?=[ \t]*
 _KNOWN = dict(search="Search", lookup="Lookup", finish="Finish")
 _CALLED = re.compile(r"\b(?:search|look ?up|finish)[ \t]*\[", re.I)
 
+def _action_name(name): return _KNOWN.get(re.sub(r"[ _]", "", name.lower()), name)
+
 def _argument(text):
     "What stands in the brackets that `text` starts with, brackets inside included; None if they are never closed."
     depth, close = 0, {"[": "]", "(": ")"}[text[0]]
@@ -35,23 +38,12 @@ def _argument(text):
         depth += (c == text[0]) - (c == close)
         if depth == 0: return text[1:i]
 
-def _understood(reply):
-    "(thought, action, argument), and what was odd about it."
-    odd, text = [], _INVENTED.sub("", reply)
-    if len(text) < len(reply): odd.append("it wrote an observation of its own, which is dropped")
-    marks = list(_MARK.finditer(text))
-    if marks: at, start = marks[0].start(), marks[0].end()
-    else:
-        odd.append("no 'Action:' in the reply")
-        called = _CALLED.search(text)
-        at = start = called.start() if called else len(text)
-    thought = " ".join(_THOUGHT.sub("", text[:at]).split())
-    end = min([m.start() for m in marks[1:]] + [m.start() for m in _THOUGHT.finditer(text, start)] + [len(text)])
-    if end < len(text): odd.append("more than one turn in the reply; the first counts")
-    rest = text[start:end].strip().strip("*`").strip()
-    m = _NAME.match(rest)
+# %% ../../nbs/09_baselines/01_react.ipynb #353d9ed3
+def _bracketed(rest):
+    "(action, argument) of what stands behind 'Action:', and what was odd about it."
+    odd, m = [], _NAME.match(rest)
     name, behind = (m[1], rest[m.end():]) if m else ("", rest)
-    action = _KNOWN.get(re.sub(r"[ _]", "", name.lower()), name)
+    action = _action_name(name)
     if behind[:1] in ("[", "("):
         argument = _argument(behind)
         if argument is None:
@@ -61,18 +53,81 @@ def _understood(reply):
     else:
         argument = behind.lstrip(":： ") if name else rest
         if argument: odd.append("no brackets")
+    return action, argument, odd
+
+# %% ../../nbs/09_baselines/01_react.ipynb #4b3fc2e5
+_INPUT = re.compile(r"^[ \t>*_#-]*action[ _]?input(?:[ \t]*\d+)?[ \t*_]*[:：][ \t]*", re.I | re.M)
+_ENDS = re.compile(r"^[ \t>*_#-]*(?:final[ \t]+)?answer(?:[ \t]*\d+)?[ \t*_]*[:：][ \t*_]*", re.I | re.M)
+_TOOL_NAME = re.compile(r"^\[\[ ## next_tool_name ## \]\]\s*(\S+)", re.M)
+_TOOL_ARGS = re.compile(r"^\[\[ ## next_tool_args ## \]\]\s*", re.M)
+_FIELD_MARK = re.compile(r"\[\[ ## \w+ ## \]\]")
+
+def _with_input(rest, mark):
+    "(action, argument) of 'Action: …' and 'Action Input: …', and what was odd about it."
+    given = rest[mark.end():]
+    json = leading_json(given)
+    argument = argument_text(json) if json else given.strip().split("\n\n")[0]
+    odd = ["'Action Input:' in the place of brackets"]
+    if len(given.strip()) > len(json or argument): odd.append("what stands behind the input is dropped")
+    return _action_name(rest[:mark.start()].strip().strip("*`[]").strip()), argument, odd
+
+def _called_tool(text):
+    "(action, argument, thought) of a call in JSON or in DSPy's fields; None if it is none."
+    if name := _TOOL_NAME.search(text):
+        given = _TOOL_ARGS.search(text)
+        asked = argument_text(leading_json(text[given.end():])) if given else ""
+        return _action_name(name[1]), asked, _FIELD_MARK.sub("", text[:name.start()])
+    if call := tool_call(text): return _action_name(call[0]), call[1], ""
+
+# %% ../../nbs/09_baselines/01_react.ipynb #dd17b8ce
+_STRAY = re.compile(r"^[ \t]*(?:###[ \t]*\w+|<\|im_\w+\|>)", re.M)
+_ASKED_NEXT = re.compile(r"^[ \t>*_#-]*question(?:[ \t]*\d+)?[ \t*_]*[:：]", re.I | re.M)
+
+def _own_turn(reply, odd):
+    "A reply up to where it makes something up."
+    text = _INVENTED.sub("", reply)
+    if len(text) < len(reply): odd.append("it wrote an observation of its own, which is dropped")
+    acted = min((m.start() for m in (_MARK.search(text), _ENDS.search(text)) if m), default=len(text))
+    cuts = [m.start() for m in _STRAY.finditer(text) if text[:m.start()].strip()] + [m.start() for m in _ASKED_NEXT.finditer(text, acted)]
+    if cuts: odd.append("it goes on with a task of its own, which is dropped")
+    return text[:min(cuts, default=len(text))]
+
+def _once(text):
+    "A text that is said twice, once."
+    lines = text.strip().split("\n")
+    half = len(lines) // 2
+    return "\n".join(lines[:half]) if len(lines) % 2 == 0 and lines[:half] == lines[half:] else text.strip()
+
+# %% ../../nbs/09_baselines/01_react.ipynb #ce04d5b5
+def _understood(reply):
+    "(thought, action, argument), and what was odd about it."
+    odd = []
+    text = _own_turn(reply, odd)
+    marks, ends = list(_MARK.finditer(text)), _ENDS.search(text)
+    if not marks and (call := _called_tool(text)):
+        return dict(thought=_thought(call[2]), action=call[0], argument=call[1]), [*odd, "a call of a tool in the place of 'Action:'"]
+    if ends and (not marks or ends.start() < marks[0].start()):
+        behind = min([m.start() for m in (*marks, *_THOUGHT.finditer(text, ends.end()))] + [len(text)])
+        return (dict(thought=_thought(text[:ends.start()]), action="Finish", argument=" ".join(_once(text[ends.end():behind]).split())),
+                [*odd, f"{ends[0].strip()!r} in the place of Finish[…]"])
+    if marks: at, start = marks[0].start(), marks[0].end()
+    else:
+        odd.append("no 'Action:' in the reply")
+        called = _CALLED.search(text)
+        at = start = called.start() if called else len(text)
+    more = [m.start() for m in (*marks[1:], *_THOUGHT.finditer(text, start), *_ENDS.finditer(text, start))]
+    if more: odd.append("more than one turn in the reply; the first counts")
+    rest = text[start:min(more, default=len(text))].strip()
+    if given := _INPUT.search(rest): action, argument, strange = _with_input(rest, given)
+    else: action, argument, strange = _bracketed(rest.strip("*`").strip())
     argument = " ".join(argument.split())
     if len(argument) > 1 and argument[0] + argument[-1] in ('""', "''", "“”") and argument[0] not in argument[1:-1]:
         argument = argument[1:-1].strip()
-    if not rest: odd.append("no action")
-    return dict(thought=thought, action=action, argument=argument), odd
+    return dict(thought=_thought(text[:at]), action=action, argument=argument), odd + strange + ["no action"] * (not rest)
 
-def _parse_turn(reply):
-    value, odd = _understood(reply)
-    if odd: raise ValueError("; ".join(odd))
-    return value
+def _thought(text): return " ".join(_THOUGHT.sub("", re.sub(r"^ActionPath[ \t]*\d*:.*$", "", text, flags=re.M)).split())
 
-TURN = Format(_parse_turn, lambda reply: _understood(reply)[0], lambda v: f"{v['thought']}\nAction: {v['action']}[{v['argument']}]")
+TURN = tolerant(_understood, lambda v: f"{v['thought']}\nAction: {v['action']}[{v['argument']}]")
 
 # %% ../../nbs/09_baselines/01_react.ipynb #ca36bacd
 @dataclass(frozen=True)

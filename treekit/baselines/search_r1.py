@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from ..config import UsageError
 from ..core.types import Question
 from ..core.replies import tolerant
+from ..core.wrapping import boxed
 from ..core.llm import Prompt
 from ..core.method import Kit, Prediction, check_fields, cited, stated
 from ..scoring.short import em
@@ -23,14 +24,26 @@ _THOUGHT = re.compile(r"<\s*think\s*>(?:(?:(?!<\s*think\s*>).)*?<\s*/\s*think\s*
 _INVENTED = re.compile(r"<\s*information\s*>.*", re.I | re.S)
 _ANY = re.compile(r"<\s*/?\s*(?:think|search|answer|information)\s*>", re.I)
 
+# R1-Searcher's tags
+_OTHERS = {"<|begin_of_query|>": "<search>", "<|end_of_query|>": "</search>", "<|begin_of_documents|>": "<information>"}
+
 def _plain(text): return " ".join(_ANY.sub(" ", text).split())
+
+def _own_tags(reply, odd):
+    "A reply with Search-R1's tags in the place of R1-Searcher's."
+    if "<|" not in reply: return reply
+    for tag, own in _OTHERS.items():
+        if tag in reply: reply, odd[:] = reply.replace(tag, own), [*odd, f"it writes {tag} for {own}"]
+    return reply
 
 def read_turn(
     reply: str,
 # thought, search, answer (at most one of the last two isn't empty); what was odd; what of the reply stays in the text
 ) -> tuple[dict, list[str], str]:
     "A reply up to its first action."
-    odd, text = [], _INVENTED.sub("", reply)
+    odd = []
+    reply = _own_tags(reply, odd)
+    text = _INVENTED.sub("", reply)
     if len(text) < len(reply): odd.append("it wrote <information> of its own, which is dropped")
     thinking = [m.span() for m in _THOUGHT.finditer(text)]
     found = list(_ACTION.finditer(text))
@@ -41,6 +54,7 @@ def read_turn(
         return dict(thought=_plain(text), search="", answer=""), [*odd, "neither <search> nor <answer> in the reply"], text.rstrip()
     first = (outside or found)[0]
     kind, said = first[1].lower(), _plain(first[2])
+    if kind == "answer" and (inner := boxed(said)): said, odd = inner, [*odd, "the answer stands in a box"]
     if not said: odd.append(f"nothing inside <{kind}>")
     closed = first[0].rstrip().endswith(">") and "/" in first[0].rpartition("<")[2]
     kept = text[:first.end()] if closed else f"{text[:first.end()].rstrip()}</{kind}>"

@@ -4,13 +4,13 @@
 
 # %% auto #0
 __all__ = ['PATH_EXAMPLE', 'PATH', 'MOST_SUBQUESTIONS', 'LONGEST_SUBQUESTION', 'NAVIGATE', 'YES_NO', 'UNCLEAR', 'REFORMULATE',
-           'INTEGRATE', 'PROMPTS', 'paths_in', 'all_paths', 'read_path', 'subquestion_key', 'checked', 'known_answer',
-           'rewritten']
+           'INTEGRATE', 'PROMPTS', 'all_paths', 'read_path', 'subquestion_key', 'checked', 'known_answer', 'rewritten']
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #1d5d3b8f
 import json, re
 
-from ..core.replies import FINAL, TEXT, found_json, tolerant
+from ..core.jsonlike import found_json, paths_in
+from ..core.replies import FINAL, TEXT, tolerant
 from ..core.llm import Prompt
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #84e7e40f
@@ -18,31 +18,6 @@ PATH_EXAMPLE = (  # a question, and two paths
     "Who leads the club that plays at Sark Park?",
     ["Which club plays at Sark Park?", "Who leads this club?"],
     ["What is the name of the club whose ground is Sark Park?", "Who is the leader of this club?"])
-
-_TEXT = re.compile(r"question|query|text|step", re.I)
-
-def _texts(items):
-    "Texts of an array's items; an object's is the one under 'question'; None for what is no text."
-    for item in items:
-        if isinstance(item, dict):
-            said = {k: v for k, v in item.items() if isinstance(v, str)}
-            item = next((v for k, v in said.items() if _TEXT.search(k)), next(iter(said.values()), None))
-        yield item if isinstance(item, str) else None
-
-def paths_in(
-    value,  # of JSON
-    deep: int = 10,  # levels that are looked into
-) -> list[list]:  # lists of texts; None stands for an item that is none
-    "The lists of sub-questions in a JSON value, however deep they are."
-    if not deep: return []
-    if isinstance(value, dict):
-        if inner := [v for v in value.values() if isinstance(v, (list, dict))]: return [p for v in inner for p in paths_in(v, deep - 1)]
-        value = list(value.values())
-    if not isinstance(value, list): return []
-    def nests(v): return isinstance(v, list) or isinstance(v, dict) and any(isinstance(x, (list, dict)) for x in v.values())
-    inner = [p for v in value if nests(v) for p in paths_in(v, deep - 1)]
-    texts = [t for v, t in zip(value, _texts(value)) if not isinstance(v, list)]
-    return inner or ([texts] if any(texts) else [])
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #ab005b36
 _MARK = re.compile(
@@ -130,8 +105,12 @@ Sub-questions:""", PATH, defaults=dict(max_tokens=400))
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #3170ce69
 def _read_yes(text):
-    said = re.findall(r"\b(yes|no|true|false)\b", text.lower())
-    return (said[0] in ("yes", "true"), []) if said else (True, ["neither yes nor no in the reply; taken as yes"])
+    low = text[:5000].lower()
+    if begins := re.match(r"\W*(?:answer\W{1,5})?(yes|no|true|false|예|네|아니)", low): return begins[1] in ("yes", "true", "예", "네"), []
+    if said := re.findall(r"\b(yes|no|true|false)\b", low):
+        behind = re.findall(r"\b(?:answer|so|therefore|hence|thus)\b\W{0,5}(?:is\W{0,5})?(yes|no|true|false)\b", low)
+        return (behind or said)[-1] in ("yes", "true"), ["the reply doesn't begin with yes or no; the last one in it is taken"]
+    return True, ["neither yes nor no in the reply; taken as yes"]
 
 YES_NO = tolerant(_read_yes, lambda yes: "Yes" if yes else "No")
 
@@ -187,12 +166,16 @@ def known_answer(answer: str) -> str:
     return "" if _NO_ANSWER.fullmatch(answer) else answer
 
 # %% ../../nbs/09_baselines/04_subquestions.ipynb #3a6ec6d1
+_LABEL = re.compile(r"^\W*(?:rewritten|next|sub-?question)(?: sub-?question| question)?\s*[:：]\s*", re.I)
+
 def rewritten(
     reply: str,  # to `REFORMULATE`
     question: str,  # the sub-question as it was
 ) -> tuple[str, str]:  # as it is to be asked; a note, if that is the same because the reply was no good
     "A rewriting that can be asked."
-    text = " ".join(reply.strip().partition("\n")[0].split())
+    lines = [line for line in reply.strip().split("\n") if line.strip() and not line.strip().startswith("```")]
+    if len(lines) > 1 and lines[0].rstrip().endswith((":", "：")): lines = lines[1:]  # "Here is the rewritten sub-question:"
+    text = " ".join(_LABEL.sub("", (lines or [""])[0]).split())
     if subquestion_key(text) and len(text) <= LONGEST_SUBQUESTION: return text, ""
     why = f"has {len(text)} characters" if subquestion_key(text) else "is empty"
     return question, f"the rewriting {why}; asked as it stands"

@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 from .llm import CallFailed, Completion, Limiter, Request, ScoringUnsupported
 from .llm import _PerLoop, _clean, canonical_endpoint, count_tokens
+from .wrapping import without_thinking
 
 # %% ../../nbs/02_core/03_openai_chat.ipynb #faaf8740
 def _retry_after(headers):
@@ -66,9 +67,8 @@ def _unthink(message):
     content = message.get("content") or message.get("refusal") or ""
     if isinstance(content, list): content = "".join(part.get("text") or "" for part in content)
     thinking = message.get("reasoning_content") or message.get("reasoning") or ""
-    if found := re.match(r"\s*<think>(.*?)(?:</think>|\Z)|(.*?)</think>", content, re.S):
-        thinking, content = thinking + (found[1] or found[2] or ""), content[found.end():]
-    return _clean(content).strip(), _clean(thinking).strip()
+    content, thought = without_thinking(content)
+    return _clean(content).strip(), _clean(thinking + thought).strip()
 
 # %% ../../nbs/02_core/03_openai_chat.ipynb #4d3093b7
 def _json(text):

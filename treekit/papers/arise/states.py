@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['NO_FACTS', 'SUBQUESTION', 'DECOMPOSE', 'ANSWER', 'FINAL_ANSWER', 'FINAL_BY_EXAMPLE', 'SCALES', 'GUESS', 'VERIFY',
            'PROMPTS', 'ReasoningStep', 'state_text', 'search_text', 'word_key', 'stands_in', 'refusal', 'state_risk',
-           'risk_value', 'drawn_value', 'KeptReply', 'Calls', 'Values', 'Expansion', 'Expansions', 'SimulatedPath',
-           'Reasoner']
+           'risk_value', 'read_consistency', 'drawn_value', 'KeptReply', 'Calls', 'Values', 'Expansion', 'Expansions',
+           'SimulatedPath', 'Reasoner']
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #c4a807f9
 import asyncio, hashlib, math, re
@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...config import UsageError
-from ...core.replies import TEXT, Format
+from ...core.replies import TEXT, Format, tolerant
+from ...core.wrapping import said_score
 from ...core.llm import Prompt, ScoringUnsupported
 from ...core.method import Kit, Node, together
 from ...scoring.short import f1
@@ -34,7 +35,7 @@ class ReasoningStep:
     asked: list = field(default_factory=list)  # the `KeptReply`s behind it: of its answer and of its value
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #ed19d0f9
-_MARK = re.compile(r"^[ \t>*_#-]*sub-?question[ \t*_]*[:：][ \t*_]*", re.I | re.M)
+_MARK = re.compile(r"^[ \t>*_#-]*sub-?question(?:[ \t]*\d{1,2})?[ \t*_]*[:：][ \t*_]*", re.I | re.M)
 
 def _parse_subquestion(text):
     marks = list(_MARK.finditer(text))
@@ -205,17 +206,19 @@ $state
 The original question might be:""", TEXT)
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #a0fb68f2
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+_BARE = re.compile(r"\s*(\d{1,9}(?:\.\d+)?)\s*(?:/\s*10)?\s*\.?\s*")
 
-def _parse_score(text):
-    m = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:/\s*10)?\s*\.?\s*", text)
-    if not m or float(m[1]) > 10: raise ValueError("no number from 0 to 10; the first one in the reply is taken, or 0")
-    return float(m[1])
-
-def _any_score(text):
-    "The first number up to 10 in a reply; 0 if there is none."
-    numbers = (float(m.replace(",", ".")) for m in _NUMBER.findall(text))
-    return next((v for v in numbers if v <= 10), 0.0)
+def read_consistency(text: str) -> tuple[float, list[str]]:
+    "A score from 0 to 10, and what had to be assumed. A short reply's first number counts; a long one has to say that it is the score."
+    m = _BARE.fullmatch(text)
+    if m and float(m[1]) <= 10: return float(m[1]), []
+    value, where = said_score(text)
+    if len(text) <= 100:
+        numbers = [float(n.replace(",", ".")) for n in re.findall(r"\d{1,9}(?:[.,]\d{1,9})?", text)]
+        if where == "its last number" or value is None or not 0 <= value <= 10:
+            value, where = next((n for n in numbers if n <= 10), None), "first in it"
+    why = "there is none in it, which counts as 0" if value is None else f"the number taken stands {where}"
+    return (0.0 if value is None else min(10.0, max(0.0, value))), [f"not just a number from 0 to 10; {why}"]
 
 VERIFY = Prompt("arise.verify", "verify", """\
 How consistent are these sub-questions and intermediate answers with the original question they were derived from?
@@ -227,7 +230,7 @@ $subquestions
 Intermediate answers:
 $state
 
-Output:""", Format(_parse_score, _any_score, lambda v: f"{v:g}"))
+Output:""", tolerant(read_consistency, lambda v: f"{v:g}"))
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #f613a4ab
 def drawn_value(

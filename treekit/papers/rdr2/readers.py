@@ -14,6 +14,7 @@ from typing import Literal
 from ...config import UsageError
 from ...core.types import Passage, Question
 from ...core.llm import Prompt, Request
+from ...core.jsonlike import found_json, paths_in
 from ...core.replies import TEXT, Format
 from ...core.method import Kit, Node, Prediction, check_fields, cited
 
@@ -22,7 +23,9 @@ _BULLET = re.compile(r"^\s*(?:[-*•]\s+|\(?\d{1,3}[.):]\s+)")
 
 def _items(text):
     "The items of a list, in whatever of the usual ways it is written."
-    lines = [l.strip() for l in re.sub(r"\[\d+\]", "", text).splitlines() if l.strip()]
+    if text.lstrip()[:1] in ("[", "{", "`") and (lists := [p for v in found_json(text) for p in paths_in(v)]):
+        return list(dict.fromkeys(" ".join(p.split()) for p in lists[0] if p and p.strip()))
+    lines = [l.strip() for l in re.sub(r"\[\d+\]", "", text).splitlines() if l.strip() and not l.strip().startswith("```")]
     if sum(bool(_BULLET.match(l)) for l in lines) > 1: pieces = [_BULLET.sub("", l) for l in lines if _BULLET.match(l)]
     else: pieces = [piece for l in lines for piece in re.split(r",\s+|;\s*", _BULLET.sub("", l))]
     pieces = [re.sub(r"^and\s+|[.,;]$", "", p.strip().strip("*_\"“” ")).strip() for p in pieces]

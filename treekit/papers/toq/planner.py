@@ -14,7 +14,8 @@ from typing import Any
 
 from ...config import UsageError
 from ...core.types import Question
-from ...core.replies import TEXT, found_object, tolerant
+from ...core.jsonlike import found_json, found_object, paths_in
+from ...core.replies import TEXT, tolerant
 from ...language.morphemes import korean_question
 from ...core.llm import Prompt
 from ...core.method import Kit, Node, Prediction, Trace, cited
@@ -62,8 +63,14 @@ SLOT = re.compile(r"[\[{<]\s*(?:q(?P<q>\d{1,3})[ _-]*)?(?:ans(?:wer)?|답변?)(?
 _SEVERAL = re.compile(r"\[\s*(ans[ _-]*\d{1,3}(?:\s*(?:,|&|and|또는|및|[와과])\s*ans[ _-]*\d{1,3})+)\s*\]", re.I)
 _LINE = re.compile(r"^[\s>*_(-]*(?:q|질문\s*)?(\d{1,3})\s*[.):](?!\d)\s*(.+)$", re.I)  # 3:30 is no number of a line
 
+_GIVEN = re.compile(r"[#<](\d{1,2})>?")  # "#1" and "<1>", other papers' slots
+
+def _own_slot(m): return f"[ANS_{m[1]}]"
+
 def read_questions(text: str) -> tuple[list[str], list[str]]:
     "Sub-questions with their slots as `[ANS_n]`."
+    lists = [[q for q in p if q] for value in found_json(text) for p in paths_in(value)] if text.lstrip()[:1] in "{[`" else []
+    if lists: text = "\n".join(f"{i}. {_GIVEN.sub(_own_slot, single_line(q))}" for i, q in enumerate(lists[0], 1))
     lines = [line for line in text.strip().splitlines() if line.strip()]
     numbered, assumed = [(int(m[1]), single_line(m[2]).strip("*_ ")) for line in lines if (m := _LINE.match(line))], []
     if not numbered:
@@ -80,6 +87,7 @@ def read_questions(text: str) -> tuple[list[str], list[str]]:
             return f"[ANS_{place.get(int(n), int(n)) if n and n.isdigit() else i - 1}]"
         return said
     apart = lambda q: _SEVERAL.sub(lambda m: ", ".join(f"[ANS_{n}]" for n in re.findall(r"\d+", m[1])), q)
+    if lists: assumed.append("a JSON list in the place of numbered lines" + f"; the first of {len(lists)}" * (len(lists) > 1))
     return [SLOT.sub(slot(i), apart(question)) for i, (_, question) in enumerate(numbered, 1)], assumed
 
 SUBQUESTION_LINES = tolerant(read_questions, lambda v: v[0] if len(v) == 1 else "\n".join(f"{i}. {q}" for i, q in enumerate(v, 1)))
@@ -96,6 +104,10 @@ def read_query(
     if marks:
         thought, rest = text[:marks[0].start()].strip(), text[marks[which].end():].strip()
         if said := single_line(rest.splitlines()[0] if rest else "").strip("\"'“”*_` "): return dict(thought=thought, query=said), []
+    if text.lstrip()[:1] in ("{", "`") and (got := found_object(text, ("query", "search_query", "검색어"))):
+        said = next((single_line(str(got[k])) for k in ("query", "search_query", "검색어") if got.get(k)), "")
+        assumed = "a JSON object in the place of 'Query:'" + ", with no query in it" * (not said)
+        return dict(thought=str(got.get("thought") or ""), query=said), [assumed]
     lines = [l for l in (single_line(_QUERY.sub("", l)).strip("\"'“”*_` ") for l in text.splitlines()) if l] or [""]
     assumed = "nothing behind 'Query:' in the reply; its last line is taken" if lines[-1] else "no query in the reply"
     return dict(thought="\n".join(lines[:-1]), query=lines[-1]), [assumed]
