@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from classes import RIGHT, cell, course, hand_in, points
+from classes import RIGHT, cell, course, points
 from treekit.classroom.collect import take_in
 from treekit.classroom.grading import graded
 from treekit.classroom.formats import read_notebook
@@ -27,7 +27,7 @@ ATTACKS = {  # name -> (what stops it, cell)
     "patch the worker": ("compare", "import treekit.classroom.worker as w\nw.run_call = lambda *a: dict(value=True, points=99)\nw.plain = lambda v, depth=0: True"),
     "patch json": ("compare", "import json\njson.dumps = lambda *a, **k: '{\"number\": 0, \"points\": 99, \"value\": true}'"),
     "patch builtins": ("compare", "import builtins\nbuiltins.len = lambda x: 0\nbuiltins.abs = lambda x: 0\nbuiltins.all = lambda x: True\nbuiltins.isinstance = lambda *a: True"),
-    "a value that equals all": ("compare", "class Yes(dict):\n    def __eq__(self, o): return True\n    def __hash__(self): return 0\n    def items(self): return []\ntally = twice = lambda x: Yes()"),
+    "a value that equals all": ("compare", "class Yes(dict):\n    def __eq__(self, o): return True\n    def __hash__(self): return 0\n    def items(self): return [('x', 1)]\ntally = twice = lambda x: Yes()"),
     "a number that equals all": ("compare", "class Yes(float):\n    def __eq__(self, o): return True\n    def __sub__(self, o): return 0.0\n    __rsub__ = __sub__\ntally = twice = lambda x: Yes(1)"),
     "not a number": ("compare", "tally = twice = lambda x: float('nan')"),
     "infinity": ("compare", "tally = twice = lambda x: float('inf')"),
@@ -156,6 +156,13 @@ def test_behind_a_root_of_its_own_nothing_is_to_be_seen(classroom, wall):
     assert ask("write", ["."]) == ["."]
     assert len(ask("others", 0)) <= 2  # at most those that hold the wall itself
     talk.close()
+
+
+@pytest.mark.parametrize("name", sorted(REMAINS))
+def test_what_remains_without_a_root_of_its_own(classroom, name):
+    "These attacks are alive: behind a plain wall they earn points, and that is why the report names the wall."
+    if not holds("plain"): pytest.skip("no filter of system calls here")
+    assert sum(p or 0 for p in points(grade(classroom, submission(classroom, ATTACKS[name][1]), "plain")).values()) > 0
 
 
 def test_a_plain_wall_says_what_it_leaves_open():

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['WALLS', 'Limits', 'seal', 'filters', 'limit', 'readable', 'launch', 'start', 'holds', 'best_wall']
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #bf99abff
+# %% ../../nbs/16_classroom/01_jail.ipynb #2310c8fe
 import ctypes, errno, json, os, platform, resource, shutil, signal, struct, subprocess, sys, tempfile
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..config import UsageError, choose
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #fd25712f
+# %% ../../nbs/16_classroom/01_jail.ipynb #56ec2d68
 @dataclass(frozen=True)
 class Limits:
     "What one submission may take."
@@ -25,7 +25,7 @@ class Limits:
     files: int = 64  # open at once
     threads: int = 32
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #8b461673
+# %% ../../nbs/16_classroom/01_jail.ipynb #2e8aad38
 WALLS = {
     "bubblewrap": "nothing to read but Python, the kit and the submission itself; no network, no other process. Open: faults of the kernel itself",
     "namespaces": "nothing to read but Python, the kit and the submission itself; no network, no other process. Open: faults of the kernel itself",
@@ -35,7 +35,7 @@ WALLS = {
                          "the answer keys among them: don't grade work of people whom you don't trust",
 }
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #f0066b3d
+# %% ../../nbs/16_classroom/01_jail.ipynb #0fdb75a1
 _X86 = dict(clone=56, fork=57, vfork=58, clone3=435, socket=41, kill=62, tkill=200, tgkill=234, ptrace=101, vm_read=310, vm_write=311,
             unshare=272, setns=308, mount=165, umount=166, pivot=155, chroot=161, bpf=321, perf=298, keyctl=250, add_key=248, uring=425,
             pidfd_open=434, pidfd_get=438, pidfd_signal=424, userfault=323, sigqueue=129, tgsigqueue=297, handle=304, memfd=319)
@@ -61,7 +61,7 @@ def _filter(pid):
         else: rules += [op(0x15, number, 0, 1), refuse]
     return rules + [back(_ALLOW)]
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #e37ac042
+# %% ../../nbs/16_classroom/01_jail.ipynb #18661e42
 def _libc(): return ctypes.CDLL(None, use_errno=True)
 
 def _called(result, what):
@@ -82,7 +82,7 @@ def filters() -> bool:
     "Whether this machine has the filter."
     return sys.platform == "linux" and platform.machine() in _MACHINES and Path("/proc/sys/kernel/seccomp").is_dir()
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #3a3299e5
+# %% ../../nbs/16_classroom/01_jail.ipynb #3a930d34
 def limit(limits: Limits):
     "Hold this process, and what it becomes, within its limits."
     def cap(what, soft):
@@ -96,7 +96,7 @@ def limit(limits: Limits):
     cap(resource.RLIMIT_NOFILE, limits.files)
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too long is an error, not the end
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #0d02567a
+# %% ../../nbs/16_classroom/01_jail.ipynb #3964e42b
 def readable() -> list[str]:
     "What a submission may read beside its own folder: Python, libraries, the kit."
     kit = Path(__file__).resolve().parents[2]
@@ -127,7 +127,7 @@ def _bind(path, root):
     kept = os.statvfs(target).f_flag & (_NOSUID | _NODEV | _NOEXEC)  # what a user namespace may not take away
     _mount(path, target, flags=_BIND | _REMOUNT | _RDONLY | kept | _NOSUID)
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #e615812b
+# %% ../../nbs/16_classroom/01_jail.ipynb #2406f4d1
 def _new_root(limits, uid):
     "Build the new root, and go there."
     root = tempfile.mkdtemp(prefix="treekit-")
@@ -147,16 +147,16 @@ def _new_root(limits, uid):
     _mount("none", "/", flags=_REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
     return root
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #fb5fe995
+# %% ../../nbs/16_classroom/01_jail.ipynb #e3b86168
 def _apart():
     "Namespaces of its own: mounts, processes, network, and, for who isn't root, users. The user that the submission runs as."
-    libc, uid = _libc(), os.getuid()
+    libc, uid, gid = _libc(), os.getuid(), os.getgid()
     kinds = [k for k in _NEW if k != "user" or uid]
     _called(libc.unshare(sum(_NEW[k] for k in kinds)), "unshare")
     if not uid: return 61000 + os.getpid() % 4000  # a user that owns nothing
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"{os.getgid()} {os.getgid()} 1")
+    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
     return uid
 
 def _drop(uid):
@@ -168,7 +168,7 @@ def _drop(uid):
 
 def _die_with_parent(): _libc().prctl(1, signal.SIGKILL)
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #7a849083
+# %% ../../nbs/16_classroom/01_jail.ipynb #60c93842
 def _become(command, limits, environment):
     "Limits, filter, and then the command in this process's place."
     limit(limits)
@@ -193,7 +193,7 @@ def launch():
     _die_with_parent()
     _become(command, limits, environment | dict(HOME="/home", TMPDIR="/home", MADE=made))
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #9193d10e
+# %% ../../nbs/16_classroom/01_jail.ipynb #83fdda18
 _IMPORT = "import sys; sys.path.insert(0, {kit!r}); from treekit.classroom.{module} import {name}; {name}()"
 
 def _python(module, name, *more):
@@ -223,7 +223,7 @@ def start(
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
                             cwd=folder, close_fds=True, env=dict(PATH="/usr/bin:/bin", LANG="C.UTF-8"))
 
-# %% ../../nbs/16_classroom/01_jail.ipynb #d9ea3fef
+# %% ../../nbs/16_classroom/01_jail.ipynb #b69185a0
 _PROBE = "import os\ndef probe(path): return [os.path.exists(path), os.getcwd()]"
 
 @lru_cache

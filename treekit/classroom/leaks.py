@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['WINDOW', 'words_of', 'Needles', 'needles_of', 'readings', 'Leak', 'leaks_in', 'history', 'leaks_of', 'gate']
 
-# %% ../../nbs/16_classroom/06_leaks.ipynb #a107a482
-import base64, binascii, builtins, bz2, codecs, html, io, json, keyword, lzma, os, re, subprocess, tarfile, tokenize, unicodedata, urllib.parse
+# %% ../../nbs/16_classroom/06_leaks.ipynb #624003ea
+import base64, binascii, builtins, bz2, codecs, html, io, json, keyword, lzma, os, re, struct, subprocess, tarfile, tokenize, unicodedata, urllib.parse
 import zipfile, zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from pathlib import Path
 from .formats import ANSWER_HERE, STUB, marks, regions, text_of
 from ..config import UsageError
 
-# %% ../../nbs/16_classroom/06_leaks.ipynb #8bf0f338
+# %% ../../nbs/16_classroom/06_leaks.ipynb #f97c4b15
 _EVERYBODYS = {w.casefold() for w in (*keyword.kwlist, *keyword.softkwlist, *dir(builtins), "self", "nbgrader")}
 _PIECES = re.compile(r"\w+|[^\w\s]")
 WINDOW = 7  # tokens of a run
@@ -50,7 +50,7 @@ def _literal(kind, text):
     if kind == tokenize.STRING: return text.strip("rbfuRBFU").strip("'\"")
     return text if kind == tokenize.NUMBER and sum(c.isdigit() for c in text) >= 3 else ""
 
-# %% ../../nbs/16_classroom/06_leaks.ipynb #20fe3d61
+# %% ../../nbs/16_classroom/06_leaks.ipynb #439ae0c5
 def _line_runs(code):
     "Each line that says something, whole, and the windows of a long one."
     for line in code.split("\n"):
@@ -93,7 +93,7 @@ def needles_of(
     stub = set(words_of(" ".join((*STUB, ANSWER_HERE))))
     return Needles(frozenset(names - open_words - _EVERYBODYS - stub | {s.casefold() for s in secrets}), frozenset(runs))
 
-# %% ../../nbs/16_classroom/06_leaks.ipynb #461eff69
+# %% ../../nbs/16_classroom/06_leaks.ipynb #091a103e
 _B64, _HEX = re.compile(rb"[A-Za-z0-9+/_-]{12,}={0,2}"), re.compile(rb"(?:[0-9a-fA-F]{2}){8,}")
 _MOST = 50_000_000  # bytes that one wrapping may grow to
 
@@ -105,13 +105,18 @@ def _inflated(data):
             try: out = fresh().decompress(data[m.start():], _MOST)
             except (zlib.error, OSError, lzma.LZMAError, EOFError, ValueError): continue
             if out: yield out
+    for m in re.finditer(rb"PK\x03\x04", data):  # members of a zip, also of one whose list is broken
+        name, extra = struct.unpack("<HH", data[m.start() + 26:m.start() + 30].ljust(4, b"\0"))
+        try: yield zlib.decompressobj(-15).decompress(data[m.start() + 30 + name + extra:], _MOST)
+        except zlib.error: continue
 
 def _archived(data):
     "The members of a zip or a tar, with their names."
-    if zipfile.is_zipfile(io.BytesIO(data)):
+    try:
         with zipfile.ZipFile(io.BytesIO(data)) as z:
             for i in z.infolist(): yield i.filename.encode() + b"\n" + i.comment + b"\n" + z.open(i).read(_MOST)
             yield z.comment
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, ValueError, zlib.error, struct.error): pass
     try:
         with tarfile.open(fileobj=io.BytesIO(data)) as t:
             for i in t: yield i.name.encode() + b"\n" + (t.extractfile(i).read(_MOST) if i.isfile() else i.linkname.encode())
@@ -125,7 +130,7 @@ def _coded(data):
         except binascii.Error: continue
     for m in _HEX.finditer(data): yield binascii.unhexlify(m[0])
 
-# %% ../../nbs/16_classroom/06_leaks.ipynb #bb9d25f1
+# %% ../../nbs/16_classroom/06_leaks.ipynb #8f2ebf92
 def _json_texts(value):
     "All texts of a JSON value, keys too; a list of texts also as one."
     if isinstance(value, str): yield value
@@ -172,7 +177,7 @@ def readings(
         waiting += [(r.encode("utf-8", "ignore"), left - 1) for t in texts for r in _rewritten(t) if r != t]
         waiting += [(d, left - 1) for unwrap in (_inflated, _archived, _coded) for d in unwrap(data)]
 
-# %% ../../nbs/16_classroom/06_leaks.ipynb #88699fe9
+# %% ../../nbs/16_classroom/06_leaks.ipynb #ada0dd94
 @dataclass(frozen=True)
 class Leak:
     "What stands where it mustn't."
@@ -205,7 +210,7 @@ def leaks_in(
         for what in _found(words_of(text), needles, names): found.setdefault(what, Leak(where, what[:80]))
     return list(found.values())
 
-# %% ../../nbs/16_classroom/06_leaks.ipynb #74241928
+# %% ../../nbs/16_classroom/06_leaks.ipynb #4ccd315d
 def _git(folder, *args, data=None):
     done = subprocess.run(["git", "-C", str(folder), *args], input=data, capture_output=True)
     return done.stdout if done.returncode == 0 else None
@@ -226,7 +231,7 @@ def history(
         name, _, kind = row.partition(" ")
         if kind in ("blob", "commit", "tag", "tree"): yield f"git {kind} {name[:10]}", _git(folder, "cat-file", kind, name) or b""
 
-# %% ../../nbs/16_classroom/06_leaks.ipynb #8e52849b
+# %% ../../nbs/16_classroom/06_leaks.ipynb #09cef19d
 def _paths(folder):
     "Every file, link and folder below, but for git's own, which `history` reads."
     for top, folders, files in os.walk(folder):
