@@ -2,7 +2,7 @@
 import json
 from pathlib import Path
 
-from treekit.classroom.course import Course
+from treekit.classroom.course import CourseFolder
 from treekit.classroom.formats import read_notebook
 
 
@@ -26,9 +26,9 @@ SOLUTION = """def tally(letters):
     ### END SOLUTION"""
 TESTS = """assert tally("aab") == {"a": 2, "b": 1}
 ### BEGIN HIDDEN TESTS
-from treekit.classroom.keys import call, drawn
+from treekit.classroom.keys import call, test_draws
 
-rng, closed = drawn()
+rng, closed = test_draws()
 for probe in closed: call(tally, probe["question"], criterion="questions that nobody has seen")
 call(tally, "zebra-crossing-8471", criterion="signs and digits")
 call(tally, "", criterion="an empty text")
@@ -68,14 +68,14 @@ take = {single = [3, 1]}
 """
 
 
-def course(folder, students=("ada", "bob"), made=None, settings=SETTINGS) -> Course:
+def course(folder, students=("ada", "bob"), made=None, settings=SETTINGS) -> CourseFolder:
     "A course in an empty folder, with the small assignment as its source."
     sources = Path(folder, "sources")
     sources.mkdir(parents=True)
     (sources / "9_counting.ipynb").write_text(json.dumps(made or source()))
     (sources / "course.toml").write_text(settings)
     Path(folder, "roster.csv").write_text("id\n" + "\n".join(students) + "\n")
-    return Course(Path(folder), sources)
+    return CourseFolder(Path(folder), sources)
 
 
 RIGHT = dict(tally='def tally(letters):\n    return {c: letters.count(c) for c in letters}', twice="def twice(number): return 2 * number")

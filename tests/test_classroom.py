@@ -84,7 +84,8 @@ def test_a_notebook_that_is_none_gets_nothing_and_a_reason(class_of_two):
 
 def test_odd_metadata_breaks_nothing(class_of_two):
     nb = hand_in(class_of_two, "ada", **RIGHT)
-    for c, odd in zip(nb["cells"], (None, [], 7, {"nbgrader": []}, {"nbgrader": {"grade_id": 3}}, {"nbgrader": {"grade_id": "x" * 9999, "points": 1e9}})):
+    odd_metadata = (None, [], 7, {"nbgrader": []}, {"nbgrader": {"grade_id": 3}}, {"nbgrader": {"grade_id": "x" * 9999, "points": 1e9}})
+    for c, odd in zip(nb["cells"], odd_metadata):
         c["metadata"] = odd
     nb["cells"] += [dict(cell_type="code"), dict(), dict(cell_type="code", source=[1, None], metadata={})]
     from treekit.classroom.collect import take_in
@@ -107,9 +108,9 @@ def test_a_kill_in_the_middle_loses_nothing(tmp_path):
     c = course(tmp_path, [f"s{i}" for i in range(8)])
     release_assignment(c, A, progress=False)
     for s in c.students(): hand_in(c, s, **RIGHT | dict(tally="import time\ntime.sleep(.4)\n" + RIGHT["tally"]))
-    code = ("import sys; sys.path.insert(0, sys.argv[2])\nfrom treekit.classroom.course import Course\nfrom pathlib import Path\n"
+    code = ("import sys; sys.path.insert(0, sys.argv[2])\nfrom treekit.classroom.course import CourseFolder\nfrom pathlib import Path\n"
             "from treekit.classroom.grading import grade_assignment\n"
-            "grade_assignment(Course(Path(sys.argv[1]), Path(sys.argv[1], 'sources')), '9_counting', jobs=2, progress=False)")
+            "grade_assignment(CourseFolder(Path(sys.argv[1]), Path(sys.argv[1], 'sources')), '9_counting', jobs=2, progress=False)")
     journal = c.private("journal", f"{A}.jsonl")
     command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parents[1])]
     process = subprocess.Popen(command)
@@ -128,7 +129,12 @@ def test_a_kill_in_the_middle_loses_nothing(tmp_path):
 def test_feedback_shows_what_was_wrong_and_nothing_hidden(class_of_two):
     c = class_of_two
     noisy = "def tally(letters):\n    print(letters)\n    raise ValueError(letters)"
-    hand_in(c, "ada", extra=["raise RuntimeError('<img src=x onerror=alert(1)>')"], **RIGHT | dict(tally=noisy, text="<script>alert(1)</script>"))
+    hand_in(
+        c,
+        "ada",
+        extra=["raise RuntimeError('<img src=x onerror=alert(1)>')"],
+        **RIGHT | dict(tally=noisy, text="<script>alert(1)</script>"),
+    )
     graded(c)
     [page] = write_feedback(c, A, "Counting")
     shown = page.read_text()

@@ -20,7 +20,21 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
     {"training"},
     {"experiments"},
     {"analysis", "figures"},
-    {"registry", "inventory", "records", "kernels", "reproduce", "estimate", "doctor", "standins", "rehearse", "ask", "explorer", "classroom", "cli"},
+    {
+        "registry",
+        "inventory",
+        "records",
+        "kernels",
+        "reproduce",
+        "estimate",
+        "doctor",
+        "standins",
+        "rehearse",
+        "ask",
+        "explorer",
+        "classroom",
+        "cli",
+    },
 ]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},

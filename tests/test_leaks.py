@@ -25,7 +25,13 @@ def stream(text): return output(output_type="stream", name="stdout", text=text)
 def png(chunk):
     "A picture of one dot with a chunk of text."
     def part(kind, data): return len(data).to_bytes(4, "big") + kind + data + zlib.crc32(kind + data).to_bytes(4, "big")
-    return (b"\x89PNG\r\n\x1a\n" + part(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0") + part(*chunk) + part(b"IDAT", zlib.compress(b"\0\0")) + part(b"IEND", b""))
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + part(b"IHDR", b"\0\0\0\1\0\0\0\1\x08\0\0\0\0")
+        + part(*chunk)
+        + part(b"IDAT", zlib.compress(b"\0\0"))
+        + part(b"IEND", b"")
+    )
 
 
 def b64(data): return base64.b64encode(data if isinstance(data, bytes) else data.encode()).decode()
@@ -97,7 +103,9 @@ IN_THE_NOTEBOOK = {  # where -> what somebody, or a faulty stripper, did to the 
     "base64 of base64": in_cell(1, f"x = {b64(b64(LINE))!r}"),
     "base64 of gzip": in_cell(1, f"x = {b64(gzip.compress(LINE.encode()))!r}"),
     "hexadecimal digits": in_cell(1, f"x = {LINE.encode().hex()!r}"),
-    "percent signs": in_cell(0, urllib.parse.quote("harvest table".replace(" ", "_") + "?") + " " + "".join(f"%{ord(c):02x}" for c in "glyph")),
+    "percent signs": in_cell(
+        0, urllib.parse.quote("harvest table".replace(" ", "_") + "?") + " " + "".join(f"%{ord(c):02x}" for c in "glyph")
+    ),
     "escapes": in_cell(1, "x = '" + "".join(f"\\x{ord(c):02x}" for c in "harvest_table") + "'"),
     "letters by thirteen": in_cell(0, "uneirfg_gnoyr"),
     "backwards": in_cell(0, "elbat_tsevrah"),
@@ -145,7 +153,10 @@ def test_a_leak_in_a_file_beside_it(tmp_path, what):
 
 def strange(folder):
     "Things that lie in a release folder and shouldn't."
-    yield "a checkpoint", lambda: ((folder / ".ipynb_checkpoints").mkdir(), (folder / ".ipynb_checkpoints" / "x-checkpoint.ipynb").write_text("{}"))
+    yield (
+        "a checkpoint",
+        lambda: ((folder / ".ipynb_checkpoints").mkdir(), (folder / ".ipynb_checkpoints" / "x-checkpoint.ipynb").write_text("{}")),
+    )
     yield "a file that wasn't made", lambda: (folder / "key.json").write_text("{}")
     yield "a link", lambda: (folder / "more").symlink_to("/etc")
     yield "a changed file", lambda: (folder / NB).write_text((folder / NB).read_text() + " ")
@@ -166,7 +177,10 @@ def git(folder, *words):
     subprocess.run(["git", *who, "-C", str(folder), *words], check=True, capture_output=True)
 
 
-@pytest.mark.parametrize("how", ["an older commit", "a deleted branch", "a message", "a file of an older commit by its name", "a repository above"])
+HISTORIES = ["an older commit", "a deleted branch", "a message", "a file of an older commit by its name", "a repository above"]
+
+
+@pytest.mark.parametrize("how", HISTORIES)
 def test_a_leak_in_the_history(tmp_path, how):
     top = tmp_path / "course"
     folder = top / "release" if how == "a repository above" else top

@@ -447,5 +447,4 @@ def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
 from .classroom.command import course_command
 from .explorer.command import explore_command
 
-main.add_command(explore_command)
-main.add_command(course_command)
+for command in (explore_command, course_command): main.add_command(command)

@@ -5,16 +5,16 @@
 # %% auto #0
 __all__ = ['inbox', 'take_in', 'collect_from']
 
-# %% ../../nbs/16_classroom/08_collect.ipynb #4ac2954c
+# %% ../../nbs/16_classroom/08_collect.ipynb #3ebd9858
 import hashlib, os, stat, time, zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from .course import Course
-from .formats import MOST
+from .course import CourseFolder
+from .formats import LONGEST_NOTEBOOK
 from ..config import UsageError
 
-# %% ../../nbs/16_classroom/08_collect.ipynb #1545894a
+# %% ../../nbs/16_classroom/08_collect.ipynb #c11e3325
 def _in_zip(path):
     "The notebooks of a zip: (name, content, time). Links, ways out of it and what grows too long are refused."
     try:
@@ -22,12 +22,14 @@ def _in_zip(path):
             for info in z.infolist():
                 name = PurePosixPath(info.filename.replace("\\", "/"))
                 if name.suffix != ".ipynb" or info.is_dir() or name.name.startswith((".", "__")) or "__MACOSX" in name.parts: continue
-                if name.is_absolute() or ".." in name.parts: raise UsageError(f"{path.name}: it holds {info.filename!r}, a path that leads out of it")
+                if name.is_absolute() or ".." in name.parts: raise UsageError(f"{path.name}: {info.filename!r} leads out of it")
                 if stat.S_ISLNK(info.external_attr >> 16): raise UsageError(f"{path.name}: {info.filename!r} is a link")
-                with z.open(info) as f: data = f.read(MOST + 1)  # what it says about its own length doesn't count
-                if len(data) > MOST: raise UsageError(f"{path.name}: {info.filename!r} is longer than {MOST // 10**6} MB")
+                with z.open(info) as f: data = f.read(LONGEST_NOTEBOOK + 1)  # what it says about its own length doesn't count
+                if len(data) > LONGEST_NOTEBOOK:
+                    raise UsageError(f"{path.name}: {info.filename!r} is longer than {LONGEST_NOTEBOOK // 10**6} MB")
                 yield name, data, path.stat().st_mtime
-    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as e: raise UsageError(f"{path.name}: not a zip that can be read ({e})") from None
+    except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError) as e:
+        raise UsageError(f"{path.name}: not a zip that can be read ({e})") from None
 
 def inbox(
     folder: Path,
@@ -46,13 +48,13 @@ def inbox(
                 found = list(_in_zip(path))
                 if len(found) != 1: raise UsageError(f"{shown}: it holds {len(found)} notebooks instead of one")
                 yield who, found[0][1], found[0][2], ""
-            elif path.stat().st_size > MOST: yield who, b"", 0.0, f"{shown}: longer than {MOST // 10**6} MB"
+            elif path.stat().st_size > LONGEST_NOTEBOOK: yield who, b"", 0.0, f"{shown}: longer than {LONGEST_NOTEBOOK // 10**6} MB"
             else: yield who, path.read_bytes(), path.stat().st_mtime, ""
         except UsageError as e: yield who, b"", 0.0, str(e)
 
-# %% ../../nbs/16_classroom/08_collect.ipynb #af47f9b5
+# %% ../../nbs/16_classroom/08_collect.ipynb #7e8d2c78
 def take_in(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
     student: str,
     content: bytes,
@@ -70,7 +72,7 @@ def take_in(
     return path
 
 def collect_from(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
     folder: Path,
 ) -> tuple[list[str], list[str]]:  # who handed in something new; what was refused and why

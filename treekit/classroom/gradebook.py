@@ -5,39 +5,45 @@
 # %% auto #0
 __all__ = ['cell_text', 'export_rows', 'export_csv', 'status_rows', 'class_view', 'mistakes', 'first_right']
 
-# %% ../../nbs/16_classroom/11_gradebook.ipynb #db021539
+# %% ../../nbs/16_classroom/11_gradebook.ipynb #eace010f
 import csv, io, json, statistics, time
 from collections import Counter
 
-from .course import Course
-from .feedback import by_hand, final
+from .course import CourseFolder
+from .feedback import final_points, points_by_hand
 
-# %% ../../nbs/16_classroom/11_gradebook.ipynb #cedce52d
+# %% ../../nbs/16_classroom/11_gradebook.ipynb #955579f8
 def cell_text(
     value,  # anything
 ) -> str:
     "A CSV cell that no spreadsheet runs."
     text = str(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool): return text
-    return "'" + text if text.lstrip(" \t\r\n\0\ufeff")[:1] in tuple("=+-@|%") + ("＝", "＋", "－", "＠") or text[:1] in ("\t", "\r", "\n") else text
+    return (
+        "'" + text
+        if text.lstrip(" \t\r\n\0\ufeff")[:1] in tuple("=+-@|%") + ("＝", "＋", "－", "＠") or text[:1] in ("\t", "\r", "\n")
+        else text
+    )
 
 def export_rows(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
 ) -> list[list]:  # a header, then a row a student of the roster
     "The grades as a table; an empty cell: not handed in, or still to be read."
-    given, grades = by_hand(course, assignment), {s: course.record("grades", assignment, s) for s in course.students()}
+    given, grades = points_by_hand(course, assignment), {s: course.record("grades", assignment, s) for s in course.students()}
     names = list(dict.fromkeys(e["id"] for g in grades.values() if g for e in g["exercises"]))
     rows = [["student", "assignment", "points", "of", "to be read", *names]]
     for student, grade in grades.items():
-        found = {e["id"]: e for e in final(grade, given)} if grade else {}
+        found = {e["id"]: e for e in final_points(grade, given)} if grade else {}
         points = [e["points"] for e in found.values()]
-        whole = [sum(p or 0 for p in points), sum(e["of"] for e in found.values()), sum(p is None for p in points)] if found else ["", "", ""]
+        whole = (
+            [sum(p or 0 for p in points), sum(e["of"] for e in found.values()), sum(p is None for p in points)] if found else ["", "", ""]
+        )
         rows.append([student, assignment, *whole, *("" if found.get(n, {}).get("points") is None else found[n]["points"] for n in names)])
     return rows
 
 def export_csv(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
 ) -> str:
     "The same as CSV."
@@ -45,30 +51,30 @@ def export_csv(
     csv.writer(out, lineterminator="\n").writerows([[cell_text(v) for v in row] for row in export_rows(course, assignment)])
     return out.getvalue()
 
-# %% ../../nbs/16_classroom/11_gradebook.ipynb #35dd663f
+# %% ../../nbs/16_classroom/11_gradebook.ipynb #2a5222e5
 def status_rows(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
 ) -> list[dict]:  # student, released, attempts, graded, points
     "What has happened for each student."
-    rows, given = [], by_hand(course, assignment)
+    rows, given = [], points_by_hand(course, assignment)
     for s in course.students():
         grade, attempts = course.record("grades", assignment, s), course.attempts(assignment, s)
-        points = sum(e["points"] or 0 for e in final(grade, given)) if grade else None
+        points = sum(e["points"] or 0 for e in final_points(grade, given)) if grade else None
         state = "not handed in" if not attempts else "to be graded" if grade.get("attempt") != attempts[-1].name else "graded"
         rows.append(dict(student=s, released=course.release(assignment, s).is_dir(), attempts=len(attempts), state=state, points=points,
                          wall=grade.get("wall", "")))
     return rows
 
-# %% ../../nbs/16_classroom/11_gradebook.ipynb #e6a88bea
+# %% ../../nbs/16_classroom/11_gradebook.ipynb #e45fa63f
 def class_view(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
 ) -> dict:  # handed_in, points, exercises, mistakes, first_right; no student's name
     "The class in numbers."
-    given = by_hand(course, assignment)
+    given = points_by_hand(course, assignment)
     grades = [g for s in course.students() if (g := course.record("grades", assignment, s))]
-    rows = [final(g, given) for g in grades]
+    rows = [final_points(g, given) for g in grades]
     exercises = []
     for i, e in enumerate(rows[0] if rows else ()):
         points = [r[i]["points"] for r in rows if r[i]["points"] is not None]
@@ -88,12 +94,12 @@ def mistakes(
             if wrong: found[e["id"], wrong] += 1
     return [dict(exercise=e, what=list(wrong), students=n) for (e, wrong), n in found.most_common()]
 
-# %% ../../nbs/16_classroom/11_gradebook.ipynb #88826a83
+# %% ../../nbs/16_classroom/11_gradebook.ipynb #fa3f2674
 def _seconds(attempt):
     return time.mktime(time.strptime(attempt[:16], "%Y%m%dT%H%M%SZ")) - time.timezone
 
 def first_right(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
 ) -> dict[str, list[float]]:  # exercise -> hours from the release to the first attempt that was right, sorted
     "When an exercise was first right; attempts that were never graded (`treekit course grade --every` grades all) don't count."

@@ -5,43 +5,49 @@
 # %% auto #0
 __all__ = ['cells_to_run', 'Gone', 'Talk', 'graded', 'grade_one', 'grade_assignment']
 
-# %% ../../nbs/16_classroom/09_grading.ipynb #329b95c7
+# %% ../../nbs/16_classroom/09_grading.ipynb #6e4631f2
 import contextlib, hashlib, json, os, selectors, signal, tempfile, threading, time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .course import Course
-from .formats import marks, read_notebook, text_of
+from .course import CourseFolder
+from .formats import marks, read_notebook, cell_source
 from .jail import WALLS, Limits, best_wall, start
-from .keys import read_reply, scored
+from .keys import read_reply, exercise_score
 from ..config import UsageError
 
-# %% ../../nbs/16_classroom/09_grading.ipynb #977d29da
+# %% ../../nbs/16_classroom/09_grading.ipynb #9a1375c6
 def cells_to_run(
     submitted: dict,  # the student's notebook
     handed: dict,  # what was handed out
 ) -> list[dict]:  # id, source
     "The code of a submission."
-    locked = {m["grade_id"]: text_of(c) for c in handed["cells"] if (m := marks(c)).get("locked") and not m.get("grade") and c["cell_type"] == "code"}
+    locked = {
+        m["grade_id"]: cell_source(c)
+        for c in handed["cells"]
+        if (m := marks(c)).get("locked") and not m.get("grade") and c["cell_type"] == "code"
+    }
     graded = {m["grade_id"] for c in handed["cells"] if (m := marks(c)).get("grade")}
     found, seen = [], set()
     for number, cell in enumerate(submitted["cells"]):
         name = marks(cell).get("grade_id", "")
         if cell.get("cell_type") != "code" or name in graded or (name and name in seen): continue
         seen.add(name)
-        found.append(dict(id=name or f"cell {number}", source=locked.get(name, text_of(cell))))
+        found.append(dict(id=name or f"cell {number}", source=locked.get(name, cell_source(cell))))
     missing = [dict(id=name, source=text) for name, text in locked.items() if name not in seen]
     return missing + found
 
-# %% ../../nbs/16_classroom/09_grading.ipynb #bf1433b4
+# %% ../../nbs/16_classroom/09_grading.ipynb #54df95ca
 class Gone(Exception):
     "The worker hangs, or has ended."
 
 class Talk:
     "A conversation with a worker, with the grader's own clock."
     def __init__(self, wall: str, limits: Limits):
-        self.folder = tempfile.TemporaryDirectory(prefix="treekit-student-", ignore_cleanup_errors=True) if wall.startswith("plain") else None
+        self.folder = (
+            tempfile.TemporaryDirectory(prefix="treekit-student-", ignore_cleanup_errors=True) if wall.startswith("plain") else None
+        )
         self.process, self.limits, self.rest = start(wall, limits, self.folder and self.folder.name), limits, b""
         os.set_blocking(self.process.stdout.fileno(), False)
         os.set_blocking(self.process.stdin.fileno(), False)
@@ -77,7 +83,7 @@ class Talk:
         self.process.stdout.close()
         if self.folder: self.folder.cleanup()
 
-# %% ../../nbs/16_classroom/09_grading.ipynb #33e971f5
+# %% ../../nbs/16_classroom/09_grading.ipynb #59f15f97
 @dataclass
 class _Run:
     "A submission with its worker, which may have to be started again."
@@ -98,7 +104,8 @@ class _Run:
         slowest = self.limits.cell * max(1, min(4, len(self.cells))) + 20
         line = self.talk.say(dict(cells=self.cells, files=self.files, seconds=self.limits.cell), slowest)
         try: self.errors = {str(k)[:80]: str(v)[:500] for k, v in json.loads(line)["cells"].items()}
-        except (ValueError, RecursionError, LookupError, TypeError, AttributeError): self.errors = {"": "its cells said something else than they should"}
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
+            self.errors = {"": "its cells said something else than they should"}
         return self.talk
 
     def drop(self):
@@ -116,7 +123,7 @@ class _Run:
             said.append(read_reply(line, number))
         return said
 
-# %% ../../nbs/16_classroom/09_grading.ipynb #cc848495
+# %% ../../nbs/16_classroom/09_grading.ipynb #3ddd57ce
 def graded(
     submitted: dict,  # the student's notebook
     handed: dict,  # what was handed out
@@ -128,18 +135,18 @@ def graded(
     "The grade of a submission."
     started = time.monotonic()
     run = _Run(cells_to_run(submitted, handed), files, wall, limits)
-    texts = {m["grade_id"]: text_of(c) for c in submitted["cells"] if (m := marks(c)).get("grade_id")}
+    texts = {m["grade_id"]: cell_source(c) for c in submitted["cells"] if (m := marks(c)).get("grade_id")}
     exercises, there = [], {m["grade_id"] for c in submitted["cells"] if (m := marks(c))}
     try:
         for e in key["exercises"]:
             about = dict(id=e["id"], title=e["title"], by_hand=e["by_hand"])
             if e["by_hand"]: exercises.append(about | dict(points=None, of=e["points"], criteria=[], text=texts.get(e["id"], "")[:20_000]))
-            else: exercises.append(about | scored(e["points"], e["calls"], run.replies(e["calls"])))
+            else: exercises.append(about | exercise_score(e["points"], e["calls"], run.replies(e["calls"])))
     finally: run.drop()
     missing = sorted(m["grade_id"] for c in handed["cells"] if (m := marks(c)).get("solution") and m["grade_id"] not in there)
     return dict(exercises=exercises, errors=run.errors, missing=missing, wall=wall, seconds=round(time.monotonic() - started, 3))
 
-# %% ../../nbs/16_classroom/09_grading.ipynb #fe19a7aa
+# %% ../../nbs/16_classroom/09_grading.ipynb #15f83c30
 def _fingerprint(*parts): return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
 
 def _key_of(course, assignment, student):
@@ -148,10 +155,10 @@ def _key_of(course, assignment, student):
     return key
 
 def grade_one(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
     student: str,
-    attempt: Path,  # a folder of `Course.attempts`
+    attempt: Path,  # a folder of `CourseFolder.attempts`
     wall: str,
     limits: Limits = Limits(),
     again: bool = False,  # also what is graded already
@@ -181,9 +188,9 @@ def _journal(course, assignment, row):
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with _writing, open(path, "a", encoding="utf-8") as f: f.write(json.dumps(row) + "\n")
 
-# %% ../../nbs/16_classroom/09_grading.ipynb #4fbab398
+# %% ../../nbs/16_classroom/09_grading.ipynb #0b0c31b4
 def grade_assignment(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
     students: list[str] | None = None,  # default: the roster
     jobs: int | None = None,  # submissions at a time; default: one per core
@@ -199,7 +206,8 @@ def grade_assignment(
     work = [(s, (found if every else found[-1:])) for s in students if (found := course.attempts(assignment, s))]
     def one(student, attempts): return [g for a in attempts if (g := grade_one(course, assignment, student, a, wall, limits, again))]
     new, failed = [], []
-    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool, tqdm(total=len(work), desc=f"grade {assignment}", disable=not progress) as bar:
+    shown = dict(total=len(work), desc=f"grade {assignment}", disable=not progress)
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool, tqdm(**shown) as bar:
         waiting = {pool.submit(one, *w): w[0] for w in work}
         try:
             for done in as_completed(waiting):

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['Source', 'source_of_assignment', 'world_of', 'made_for', 'release_assignment']
 
-# %% ../../nbs/16_classroom/07_release.ipynb #6c95e6fd
+# %% ../../nbs/16_classroom/07_release.ipynb #62dc08d7
 import contextlib, hashlib, io, json, shutil, tempfile
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from .course import AssignmentSettings, Course, course_settings
+from .course import AssignmentSettings, CourseFolder, course_settings
 from .formats import check_source, exercises, read_notebook, stripped
 from .keys import run_source, student_seed
 from .leaks import gate, needles_of
 from .worlds import made_world
 from ..config import UsageError
 
-# %% ../../nbs/16_classroom/07_release.ipynb #0ec54485
+# %% ../../nbs/16_classroom/07_release.ipynb #bf8133ee
 @dataclass(frozen=True)
 class Source:
     "An assignment as the teacher has it."
@@ -40,11 +40,11 @@ def _source(path, content, toml):
         world, closed = made_world(0, name, settings.world)
         with contextlib.redirect_stdout(io.StringIO()): _, namespace = run_source(notebook, world, 0, closed)
         reference = namespace.get(settings.reference)
-        if reference is None: raise UsageError(f"{name} defines no function {settings.reference!r}, which course.toml names as its reference")
+        if reference is None: raise UsageError(f"{name} defines no {settings.reference!r}, the reference that course.toml names")
     return Source(name, notebook, settings, hashlib.sha256((content + repr(settings)).encode()).hexdigest()[:16], reference)
 
 def source_of_assignment(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
 ) -> Source:
     "Read, check and run an assignment's source once."
@@ -52,9 +52,9 @@ def source_of_assignment(
     read_notebook(path)
     return _source(str(path), path.read_text(encoding="utf-8"), (path.parent / "course.toml").read_text(encoding="utf-8"))
 
-# %% ../../nbs/16_classroom/07_release.ipynb #57598788
+# %% ../../nbs/16_classroom/07_release.ipynb #d51b3ce1
 def world_of(
-    course: Course,
+    course: CourseFolder,
     source: Source,
     student: str,
 ) -> tuple[int, dict, list]:  # seed, open world, closed questions
@@ -65,9 +65,9 @@ def world_of(
         except UsageError as e: error = e
     raise error
 
-# %% ../../nbs/16_classroom/07_release.ipynb #e2b9a6bf
+# %% ../../nbs/16_classroom/07_release.ipynb #97eb631f
 def made_for(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
     student: str,
 ) -> tuple[dict[str, bytes], dict, list]:  # the files to hand out, the key, the closed questions
@@ -87,7 +87,7 @@ def made_for(
                handed={name: hashlib.sha256(data).hexdigest() for name, data in bytes_.items()})
     return bytes_, key, closed
 
-# %% ../../nbs/16_classroom/07_release.ipynb #52224910
+# %% ../../nbs/16_classroom/07_release.ipynb #54910c0d
 def _staged(course, assignment, student, staging):
     "Make one student's folder in the staging area and let the gate look at it; (student, closed questions' number)."
     files, key, closed = made_for(course, assignment, student)
@@ -109,9 +109,9 @@ def _check_history(target, needles, files):
     found = [leak for where, data in history(target) if data not in files.values() for leak in leaks_in(data, needles, where)]
     if found: raise UsageError(f"the history of {target.name!r} leaks: {found[0]}. Begin its repository anew; nothing was handed out")
 
-# %% ../../nbs/16_classroom/07_release.ipynb #969f76b1
+# %% ../../nbs/16_classroom/07_release.ipynb #89021417
 def release_assignment(
-    course: Course,
+    course: CourseFolder,
     assignment: str,
     students: list[str] | None = None,  # default: the roster
     jobs: int = 1,  # processes
