@@ -209,3 +209,28 @@ def test_the_command_from_release_to_export(tmp_path):
     assert made["graded"] == 1 and made["wall"] in WALLS
     assert run("feedback", *at)["pages"] == 1 and run("export", *at)[1][2] == 0
     assert [r["state"] for r in run("status", *at)] == ["graded", "not handed in"]
+
+
+BAD = {1: "def tally(l):\n    while True: pass", 2: "def tally(l): return [0] * 10**10",
+       3: "def tally(l):\n    import os\n    while True: os.fork()", 4: "def tally(l: return"}
+
+
+@pytest.mark.parametrize("n", [8, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_whole_class(tmp_path, n):
+    "Many submissions on two cores, four of them hostile: each has a grade, the others full marks, and side by side is faster."
+    import shutil
+    c = course(tmp_path, [f"s{i:03}" for i in range(n)])
+    release_assignment(c, A, ["s000"], progress=False)
+    for s in c.students()[1:]:  # one world is enough here: what is measured is grading
+        shutil.copytree(c.release(A, "s000"), c.release(A, s))
+        c.keep("keys", A, s, c.record("keys", A, "s000") | dict(student=s))
+    for i, s in enumerate(c.students()): hand_in(c, s, **RIGHT | (dict(tally=BAD[i]) if i in BAD else {}))
+    took = {}
+    for jobs in (1, 2):
+        began = time.monotonic()
+        found = {g["student"]: points(g) for g in grade_assignment(c, A, jobs=jobs, limits=QUICK, again=True, progress=False)}
+        took[jobs] = time.monotonic() - began
+        assert len(found) == n
+        assert all(p["tally-tests"] == (0 if int(s[1:]) in BAD else 3) and p["twice-tests"] == 2 for s, p in found.items())
+    print(f"{n} submissions: one at a time {took[1]:.1f} s, two {took[2]:.1f} s ({took[2] / n:.3f} s each)")
+    assert n < 100 or took[2] < took[1]
