@@ -88,7 +88,7 @@ def hand_in(course, student, extra=(), **bodies):
         if (name := c["metadata"].get("nbgrader", {}).get("grade_id")) in bodies: c["source"] = bodies[name]
     nb["cells"] = [cell(s) for s in extra] + nb["cells"]
     from treekit.classroom.collect import take_in
-    take_in(course, "9_counting", student, json.dumps(nb).encode(), 1e9)
+    take_in(course, "9_counting", student, json.dumps(nb).encode(), 1e9 + len(course.attempts("9_counting", student)))
     return nb
 
 
