@@ -20,13 +20,27 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
     {"training"},
     {"experiments"},
     {"analysis", "figures"},
-    {"registry", "inventory", "records", "kernels", "reproduce", "estimate", "doctor", "standins", "rehearse", "ask", "explorer", "cli"},
+    {
+        "registry",
+        "inventory",
+        "records",
+        "kernels",
+        "reproduce",
+        "estimate",
+        "doctor",
+        "standins",
+        "rehearse",
+        "ask",
+        "explorer",
+        "classroom",
+        "cli",
+    },
 ]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "standins": {"doctor"}, "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
-          "cli": {"registry", "inventory", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer"}}
+          "cli": {"registry", "inventory", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "classroom"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.metric_judges"}
 HEAVY = {

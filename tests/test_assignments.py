@@ -1,0 +1,124 @@
+"Each assignment: the solution has full marks, the release nothing on what is to be done, five plausible mistakes what the rubric says."
+import contextlib, io, json
+
+import pytest
+
+from treekit.classroom.course import course_settings, sources_folder
+from treekit.classroom.formats import exercises, marks, read_notebook, regions, stripped, cell_source
+from treekit.classroom.grading import graded
+from treekit.classroom.jail import Limits, best_wall
+from treekit.classroom.keys import run_source
+from treekit.classroom.worlds import made_world
+
+ASSIGNMENTS = [p.stem for p in sorted(sources_folder().glob("[0-9]*.ipynb"))]
+LIMITS = Limits(cell=60, call=20)
+
+WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points of the exercises that lose some)
+    "1_retrieval": [
+        ("capitals stay", "text.lower()", "text", {"tokenise-tests": 1, "index-tests": 0, "rank-tests": 2, "evaluate-tests": 0}),
+        (
+            "b the wrong way round",
+            "1 - b + b * lengths[where] / mean_length",
+            "b + (1 - b) * lengths[where] / mean_length",
+            {"rank-tests": 2, "evaluate-tests": 1},
+        ),  # where one question is asked, the first passage may be right all the same
+        ("ties by luck", "key=lambda pair: (-pair[1], pair[0])", "key=lambda pair: -pair[1]", {"rank-tests": 4}),
+        ("recall divided by k", "/ len(set(gold)) if gold else 0.0", "/ k", {"recall-tests": 1.33, "evaluate-tests": 0}),
+        ("ndcg without its ideal", "return reached / ideal if ideal else 0.0", "return reached", {"ndcg-tests": 1}),
+    ],
+    "2_syntax_trees": [
+        (
+            "only direct dependents",
+            "gathered += subtree(tokens, dependent)",
+            "gathered += [dependent]",
+            {"subtree-tests": 0, "phrase-tests": 1.5, "phrases-tests": 0, "merge-tests": 1.67, "search-tests": 1.33},
+        ),
+        (
+            "punctuation stays",
+            'while span and span[-1]["tag"] == "PUNCT": span = span[:-1]',
+            "pass",
+            {"phrase-tests": 0, "phrases-tests": 1.33, "merge-tests": 1.67},
+        ),
+        (
+            "top-down",
+            "for dependent in below(tokens, here): yield from climb(dependent)\n",
+            "pass\n",
+            {"phrases-tests": 0, "search-tests": 1.33},
+        ),
+        (
+            "lists one after the other",
+            "[column[row] for row in range(deepest) for column in columns if row < len(column)]",
+            "[item for column in columns for item in column]",
+            {"merge-tests": 1.67, "search-tests": 1.33},
+        ),
+        ("passages twice", "list(dict.fromkeys(in_turn))[:kept]", "in_turn[:kept]", {"merge-tests": 1.67, "search-tests": 1.33}),
+    ],
+}
+
+
+@pytest.fixture(scope="module", params=ASSIGNMENTS)
+def assignment(request):
+    "(name, source, key, what lies beside the notebook)"
+    name = request.param
+    nb = read_notebook(sources_folder() / f"{name}.ipynb")
+    world, closed = made_world(20261123, name, course_settings(name).world)
+    with contextlib.redirect_stdout(io.StringIO()): calls, _ = run_source(nb, world, 7, closed)
+    return name, nb, dict(exercises=[vars(e) | dict(calls=calls.get(e.id, [])) for e in exercises(nb)]), {"world.json": json.dumps(world)}
+
+
+def submitted(nb, old="", new=""):
+    "The release with its solutions filled in, and one thing in them changed."
+    handed, changed = stripped(nb), 0
+    solved = {
+        marks(c)["grade_id"]: "\n".join(code for region, code in regions(cell_source(c)) if region != "HIDDEN TESTS")
+        for c in nb["cells"]
+        if marks(c)
+    }
+    for c in handed["cells"]:
+        if marks(c).get("solution") and c["cell_type"] == "code":
+            text = solved[marks(c)["grade_id"]]
+            changed += bool(old) and text.count(old)
+            c["source"] = text.replace(old, new) if old else text
+    assert changed == bool(old) or changed > 0 and old, f"{old!r} stands nowhere in the solutions"
+    return handed
+
+
+def scores(nb, key, files, handed):
+    return {e["id"]: (e["points"], e["of"]) for e in graded(handed, stripped(nb), key, files, best_wall(), LIMITS)["exercises"]}
+
+
+def test_the_solution_has_full_marks(assignment):
+    name, nb, key, files = assignment
+    found = scores(nb, key, files, submitted(nb))
+    assert all(p in (of, None) for p, of in found.values()), found
+
+
+def test_the_release_has_nothing(assignment):
+    name, nb, key, files = assignment
+    assert all(not p for p, _ in scores(nb, key, files, stripped(nb)).values())
+
+
+def test_five_plausible_mistakes(assignment):
+    "What a mistake costs is what the rubric says, and nothing else."
+    name, nb, key, files = assignment
+    told = {}
+    for what, old, new, lost in WRONG[name]:
+        found = scores(nb, key, files, submitted(nb, old, new))
+        told[what] = {e: p for e, (p, of) in found.items() if p not in (of, None)}
+    assert told == {
+        what: {e: p for e, p in lost.items() if p != {x.id: x.points for x in exercises(nb)}[e]} for what, _, _, lost in WRONG[name]
+    }
+
+
+def test_every_criterion_can_be_missed_by_a_constant(assignment):
+    "Who answers 0, [] or nothing to everything has at most half of an exercise's points."
+    name, nb, key, files = assignment
+    for e in key["exercises"]:
+        if e["by_hand"]: continue
+        for constant in (0, 0.0, [], "", {"dict": []}, False, None):
+            met = {}
+            for c in e["calls"]: met.setdefault(c["criterion"], []).append(c["value"] == constant)
+            assert sum(map(all, met.values())) <= len(met) / 2, (e["id"], constant)
+
+
+def test_there_are_five_of_them(assignment): assert len(WRONG[assignment[0]]) >= 5

@@ -1,0 +1,236 @@
+"A course from the release to the grade book; grading side by side, killed in the middle."
+import json, signal, subprocess, sys, time
+from pathlib import Path
+
+import pytest
+
+from classes import RIGHT, SOLUTION, cell, course, hand_in, notebook, points
+from treekit.classroom.collect import collect_from
+from treekit.classroom.feedback import write_feedback
+from treekit.classroom.formats import check_source
+from treekit.classroom.grading import grade_assignment
+from treekit.classroom.gradebook import class_view, export_csv, export_rows, first_right, status_rows
+from treekit.classroom.jail import WALLS, Limits
+from treekit.classroom.release import release_assignment
+from treekit.config import UsageError
+
+A = "9_counting"
+QUICK = Limits(cell=2, call=1, cpu=20, memory=512)
+
+
+@pytest.fixture
+def class_of_two(tmp_path):
+    c = course(tmp_path)
+    release_assignment(c, A, progress=False)
+    return c
+
+
+def graded(c, **more): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, **more)}
+
+
+def test_the_solution_has_full_marks_and_the_release_none(class_of_two):
+    c = class_of_two
+    hand_in(c, "ada", **RIGHT)
+    hand_in(c, "bob")
+    found = graded(c)
+    assert points(found["ada"]) == {"tally-tests": 3, "twice-tests": 2, "text": None}
+    assert points(found["bob"]) == {"tally-tests": 0, "twice-tests": 0, "text": None}
+    whys = {x["why"] for e in found["bob"]["exercises"] for x in e["criteria"]}
+    assert whys == {"NotImplementedError"}
+
+
+def test_everybody_has_another_world_and_another_key(tmp_path):
+    c = course(tmp_path, ("ada", "bob", "eve"))
+    release_assignment(c, A, progress=False)
+    worlds = {c.release(A, s, "world.json").read_text() for s in c.students()}
+    keys = {json.dumps([e["calls"] for e in c.record("keys", A, s)["exercises"]]) for s in c.students()}
+    assert len(worlds) == len(keys) == 3
+    for s in c.students():  # nothing of the key is in the release: no closed question
+        handed = "".join(p.read_text() for p in c.release(A, s).iterdir())
+        asked = [k["args"][0] for k in c.record("keys", A, s)["exercises"][0]["calls"] if len(k["args"][0]) > 20]
+        assert asked and not any(q in handed for q in asked)
+
+
+def test_a_release_is_the_same_each_time(class_of_two):
+    before = {p: p.read_bytes() for p in class_of_two.release(A).rglob("*.*")}
+    release_assignment(class_of_two, A, progress=False)
+    assert before == {p: p.read_bytes() for p in class_of_two.release(A).rglob("*.*")}
+
+
+@pytest.mark.parametrize("body, earned, why", [
+    ("def tally(letters):\n    while True: pass", 0, "too slow"),
+    ("def tally(letters):\n    return [0] * 10**10", 0, "MemoryError"),
+    ("def tally(letters):\n    import os\n    while True: os.fork()", 0, "PermissionError"),
+    ("def tally(letters:\n    return 1", 0, "missing"),
+    ("def tally(letters):\n    import os; os._exit(0)", 0, "ended"),
+    ("def tally(letters):\n    return {c: 1 for c in letters}", 1, "another value"),
+    ("def tally(letters):\n    return list(letters)", 0, "a list instead of a set or a dict"),
+    ("def tally(letters):\n    return tally", 0, "TypeError"),
+])
+def test_what_goes_wrong_has_a_grade_and_a_reason(class_of_two, body, earned, why):
+    hand_in(class_of_two, "ada", **RIGHT | dict(tally=body))
+    [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False)
+    assert points(grade)["tally-tests"] == earned and points(grade)["twice-tests"] == 2
+    assert why in {x["why"] for x in grade["exercises"][0]["criteria"]}
+
+
+def test_a_notebook_that_is_none_gets_nothing_and_a_reason(class_of_two):
+    from treekit.classroom.collect import take_in
+    for when, junk in enumerate((b"", b"[]", b'{"nbformat": 4, "cells": 3}', b"\xff\xfe", b"[" * 10**6, b'{"nbformat": 4, "cells": [7]}')):
+        take_in(class_of_two, A, "ada", junk, 1e9 + when)
+        [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False)
+        assert sum(points(grade).values()) == 0 and "notebook" in grade["errors"]
+
+
+def test_odd_metadata_breaks_nothing(class_of_two):
+    nb = hand_in(class_of_two, "ada", **RIGHT)
+    odd_metadata = (None, [], 7, {"nbgrader": []}, {"nbgrader": {"grade_id": 3}}, {"nbgrader": {"grade_id": "x" * 9999, "points": 1e9}})
+    for c, odd in zip(nb["cells"], odd_metadata):
+        c["metadata"] = odd
+    nb["cells"] += [dict(cell_type="code"), dict(), dict(cell_type="code", source=[1, None], metadata={})]
+    from treekit.classroom.collect import take_in
+    take_in(class_of_two, A, "ada", json.dumps(nb).encode(), 1.1e9)
+    [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False)
+    assert max(e["of"] for e in grade["exercises"]) == 3
+
+
+def test_nothing_is_graded_twice_and_what_changes_is(class_of_two):
+    c = class_of_two
+    hand_in(c, "ada", **RIGHT)
+    assert len(graded(c)) == 1 and graded(c) == {}
+    hand_in(c, "ada", extra=["# another attempt"], **RIGHT)
+    assert len(graded(c)) == 1 and len(c.attempts(A, "ada")) == 2
+    assert len(graded(c, again=True)) == 1
+
+
+def test_a_kill_in_the_middle_loses_nothing(tmp_path):
+    "SIGKILL while grading: the journal has each submission once in the end."
+    c = course(tmp_path, [f"s{i}" for i in range(8)])
+    release_assignment(c, A, progress=False)
+    for s in c.students(): hand_in(c, s, **RIGHT | dict(tally="import time\ntime.sleep(.4)\n" + RIGHT["tally"]))
+    code = ("import sys; sys.path.insert(0, sys.argv[2])\nfrom treekit.classroom.course import CourseFolder\nfrom pathlib import Path\n"
+            "from treekit.classroom.grading import grade_assignment\n"
+            "grade_assignment(CourseFolder(Path(sys.argv[1]), Path(sys.argv[1], 'sources')), '9_counting', jobs=2, progress=False)")
+    journal = c.private("journal", f"{A}.jsonl")
+    command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parents[1])]
+    process = subprocess.Popen(command)
+    until = time.monotonic() + 120
+    while time.monotonic() < until and not (journal.exists() and len(journal.read_text().splitlines()) >= 2): time.sleep(.05)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    before = len(journal.read_text().splitlines())
+    assert 2 <= before < 8
+    subprocess.run(command, check=True)
+    rows = [json.loads(line) for line in journal.read_text().splitlines()]
+    assert sorted(r["student"] for r in rows) == sorted(c.students())  # each once
+    assert len(list(c.private("grades", A).glob("s*.json"))) == 8
+
+
+def test_feedback_shows_what_was_wrong_and_nothing_hidden(class_of_two):
+    c = class_of_two
+    noisy = "def tally(letters):\n    print(letters)\n    raise ValueError(letters)"
+    hand_in(
+        c,
+        "ada",
+        extra=["raise RuntimeError('<img src=x onerror=alert(1)>')"],
+        **RIGHT | dict(tally=noisy, text="<script>alert(1)</script>"),
+    )
+    graded(c)
+    [page] = write_feedback(c, A, "Counting")
+    shown = page.read_text()
+    assert "ValueError" in shown and "2 of 2" in shown and "&lt;img" in shown and "<img" not in shown and "<script" not in shown
+    for e in c.record("keys", A, "ada")["exercises"]:
+        for k in e["calls"]: assert not k["args"][0] or str(k["args"][0]) not in shown
+    assert "zebra" not in shown and "31.4159" not in shown
+
+
+def test_the_grade_book_runs_nothing(tmp_path):
+    c = course(tmp_path, ("ada", "bob"))
+    release_assignment(c, A, progress=False)
+    hand_in(c, "ada", **RIGHT)
+    graded(c)
+    (c.private("by_hand")).mkdir()
+    c.private("by_hand", f"{A}.csv").write_text("student,exercise,points,remark\nada,text,0.5,=HYPERLINK(1)\n")
+    rows = export_rows(c, A)
+    assert rows[1][:5] == ["ada", A, 5.5, 6, 0] and rows[2][2] == ""
+    assert all(not cell.startswith(("=", "+", "@")) for row in export_csv(c, A).splitlines() for cell in row.split(","))
+    view = class_view(c, A)
+    assert "ada" not in json.dumps(view) and view["points"] == [5.5]
+    assert first_right(c, A)["tally-tests"] and [r["state"] for r in status_rows(c, A)] == ["graded", "not handed in"]
+
+
+def test_an_inbox_gives_notebooks_and_nothing_else(class_of_two, tmp_path):
+    import zipfile
+    c, box = class_of_two, tmp_path / "inbox"
+    (box / "ada").mkdir(parents=True)
+    (box / "ada" / "mine.ipynb").write_text("{}")
+    (box / "mallory.ipynb").write_text("{}")
+    (box / "bob.ipynb").symlink_to(c.private("secret"))
+    with zipfile.ZipFile(box / "bob.zip", "w") as z: z.writestr("../../../private/keys/9_counting/bob.ipynb", "{}")
+    new, refused = collect_from(c, A, box)
+    assert new == ["ada"] and len(refused) == 3 and c.attempts(A, "bob") == []
+
+
+@pytest.mark.parametrize("broken, complaint", [
+    (notebook(cell(SOLUTION)), "isn't marked"),
+    (notebook(cell("def f(): return 1", grade_id="f", solution=True)), "without ### BEGIN SOLUTION"),
+    (notebook(cell("assert 1", grade_id="f", grade=True, points=1)), "without hidden tests"),
+    (notebook(cell("### BEGIN HIDDEN TESTS\n1\n### END HIDDEN TESTS")), "without points"),
+    (notebook(cell("### BEGIN SOLUTION\n1", grade_id="f", solution=True)), "without its end"),
+    (notebook(cell("## BEGIN SOLUTION\n1\n### END SOLUTION", grade_id="f", solution=True)), "isn't one"),
+    (notebook(cell(SOLUTION, grade_id="f", solution=True), cell(SOLUTION, grade_id="f", solution=True)), "there twice"),
+])
+def test_a_source_that_would_hand_out_too_much_is_refused(broken, complaint):
+    with pytest.raises(UsageError, match=complaint): check_source(broken, "x")
+
+
+def test_nbformat_and_nbgraders_metadata_hold(class_of_two):
+    import nbformat
+    nb = nbformat.read(class_of_two.release(A, "ada", f"{A}.ipynb"), as_version=4)
+    nbformat.validate(nb)
+    required = {"grade_id", "grade", "solution", "locked", "schema_version"}
+    assert all(required <= set(c.metadata.nbgrader) for c in nb.cells if "nbgrader" in c.metadata)
+
+
+def test_the_command_from_release_to_export(tmp_path):
+    from click.testing import CliRunner
+    from treekit.classroom.command import course_command
+    c = course(tmp_path)
+    at = [A, "--course", str(tmp_path), "--sources", str(tmp_path / "sources"), "--json"]
+    def run(*words, code=0):
+        done = CliRunner().invoke(course_command, list(words), catch_exceptions=False)
+        assert done.exit_code == code, done.output
+        return json.loads(done.output)
+    assert run("release", *at)["released"] == 2
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "inbox" / "ada.ipynb").write_bytes(c.release(A, "ada", f"{A}.ipynb").read_bytes())
+    assert run("collect", *at, str(tmp_path / "inbox"))["new"] == ["ada"]
+    made = run("grade", *at, "--seconds", "1")
+    assert made["graded"] == 1 and made["wall"] in WALLS
+    assert run("feedback", *at)["pages"] == 1 and run("export", *at)[1][2] == 0
+    assert [r["state"] for r in run("status", *at)] == ["graded", "not handed in"]
+
+
+BAD = {1: "def tally(l):\n    while True: pass", 2: "def tally(l): return [0] * 10**10",
+       3: "def tally(l):\n    import os\n    while True: os.fork()", 4: "def tally(l: return"}
+
+
+@pytest.mark.parametrize("n", [8, pytest.param(200, marks=pytest.mark.slow)])
+def test_a_whole_class(tmp_path, n):
+    "Many submissions on two cores, four of them hostile: each has a grade, the others full marks, and side by side is faster."
+    import shutil
+    c = course(tmp_path, [f"s{i:03}" for i in range(n)])
+    release_assignment(c, A, ["s000"], progress=False)
+    for s in c.students()[1:]:  # one world is enough here: what is measured is grading
+        shutil.copytree(c.release(A, "s000"), c.release(A, s))
+        c.keep("keys", A, s, c.record("keys", A, "s000") | dict(student=s))
+    for i, s in enumerate(c.students()): hand_in(c, s, **RIGHT | (dict(tally=BAD[i]) if i in BAD else {}))
+    took = {}
+    for jobs in (1, 2):
+        began = time.monotonic()
+        found = {g["student"]: points(g) for g in grade_assignment(c, A, jobs=jobs, limits=QUICK, again=True, progress=False)}
+        took[jobs] = time.monotonic() - began
+        assert len(found) == n
+        assert all(p["tally-tests"] == (0 if int(s[1:]) in BAD else 3) and p["twice-tests"] == 2 for s, p in found.items())
+    print(f"{n} submissions: one at a time {took[1]:.1f} s, two {took[2]:.1f} s ({took[2] / n:.3f} s each)")
+    assert n < 100 or took[2] < took[1]
