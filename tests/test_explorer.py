@@ -121,9 +121,10 @@ def test_another_parse(done):
     "A word hung elsewhere makes another tree; a circle is refused."
     store, runs = done
     opened = open_run(store, runs["treerare"])
-    made = fork(opened, 0, Edits(heads=((10, 2),)))  # "has" hangs below "kind"
+    asked = opened.rows[0].question.question
+    made = fork(opened, 0, Edits(heads=((asked, 0, 10, 2),)))  # "has" hangs below "kind"
     assert not made.row.error and [n.text for n in made.row.trace.nodes] != [n.text for n in opened.rows[0].trace.nodes]
-    circle = fork(opened, 0, Edits(heads=((1, 2), (2, 1))))
+    circle = fork(opened, 0, Edits(heads=((asked, 0, 1, 2), (asked, 0, 2, 1))))
     assert "hang below itself" in circle.row.error
 
 
