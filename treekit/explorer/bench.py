@@ -13,7 +13,6 @@ from operator import add
 from typing import Any
 
 from ..config import Profile, UsageError, choose
-from ..core.types import Question
 from .edited_parses import moved_heads
 from .forks import Edits, ForkedMethod
 from .runs import OpenRun, Shelf
@@ -103,7 +102,7 @@ def _routed(run, row, key, said):
     node = next((n for n in row.trace.nodes if n.kind == "routing" and key in n.calls), None)
     if node is None: raise UsageError("these behaviours belong to no routing step of the answer")
     form = getattr(own.of if isinstance(own, ForkedMethod) else own, "format", "tag")
-    return FORMATS[form].write([(choose("behaviour", tag, ("ANSWER", "EXPAND")), int(id), words) for tag, id, words in said])
+    return FORMATS[form].render([(choose("behaviour", tag, ("ANSWER", "EXPAND")), int(id), words) for tag, id, words in said])
 
 def edits_of(body: dict, run: OpenRun, row: Any, shelf: Shelf) -> Edits:
     "A fork's edits from plain lists."

@@ -14,6 +14,7 @@ from ..core.store import Store
 from .comparing import align, compare_runs
 from .bench import changes_of, edits_of, fields_record, price_record, sweep_record
 from .edited_parses import EditedAnnotations, EditedParser, drawn_passage, drawn_question
+from .fonts import font_slice
 from .forks import ForkedMethod, fork
 from .runs import OpenRun, Shelf, open_run, run_list
 from .switches import switch, switched_run
@@ -50,11 +51,23 @@ class StoreLookups:
     def answers(self, name: str) -> dict:
         "A run's rows."
         run = self.run(name)
-        return dict(name=run.name, head=run.kept.head, free=run.kept.profile.offline, rows=run.listing())
+        rows = [line | self._glossed(name, line) for line in run.listing()]
+        return dict(name=run.name, head=run.kept.head, free=run.kept.profile.offline, rows=rows)
+
+    def _glossed(self, name, line):
+        "English for a row's question, gold and answer, where there is any."
+        if (gloss := self.shelf(name).gloss(line["dataset"])) is None: return {}
+        return dict(gloss=dict(question=gloss(line["question"]), answer=gloss(line["answer"]), golds="; ".join(filter(None, map(gloss, line["golds"])))))
 
     def tree(self, name: str, i: str) -> dict:
         "An answer's tree."
-        return outline(self.run(name).rows[int(i)].trace)
+        row = self.run(name).rows[int(i)]
+        found, gloss = outline(row.trace), self.shelf(name).gloss(row.dataset)
+        return found if gloss is None else found | dict(gloss=[gloss(text) for text in found["text"]])
+
+    def font(self, page: str) -> dict:
+        "A slice of the Korean font."
+        return font_slice(int(page, 16))
 
     def compare(self, first: str, second: str, *methods: str) -> dict:
         "Two runs, or two methods of them."
@@ -64,6 +77,14 @@ class StoreLookups:
     def align(self, first: str, i: str, second: str, j: str) -> dict:
         "Two trees."
         return align(self.run(first).rows[int(i)].trace, self.run(second).rows[int(j)].trace)
+
+# %% ../../nbs/15_explorer/05_desk.ipynb #05b73ac7
+def _gloss_details(found, gloss):
+    "Put English beside a node's Korean: its text, facts, passages and replies."
+    found["gloss"] = dict(text=gloss(found["text"]), facts={k: said for k, text in found["facts"] if (said := gloss(text))})
+    for hit in found["hits"]: hit["gloss"] = gloss(hit["text"], hit.get("title", ""))
+    for call in found["calls"]:
+        if call.get("reply"): call["gloss"] = gloss(call["reply"])
 
 # %% ../../nbs/15_explorer/05_desk.ipynb #dc1fac30
 class NodeTexts(StoreLookups):
@@ -75,6 +96,7 @@ class NodeTexts(StoreLookups):
         node = row.trace.nodes[int(id)]
         found = details(row.trace, node, row.question, self.store, self.shelf(name).passages(row))
         document = self._document(name, row, node) if node.kind in ("document", "routing") else None
+        if gloss := self.shelf(name).gloss(row.dataset): _gloss_details(found, gloss)
         return found | dict(queries=node.data.get("queries", []), document=document, routed=self._routed(node, document),
                             parsed="span" in node.data or any(h.get("entities") for h in found["hits"]))
 
@@ -204,7 +226,7 @@ class ExplorerDesk(DeskWork):
         "What a path is about. `UsageError` for a path that isn't one."
         what, *rest = map(unquote, path.split("/"))
         answer = dict(runs=self.listing, run=self.answers, tree=self.tree, node=self.node, compare=self.compare, align=self.align,
-                      parse=self.parse, fields=self.fields, job=self.job)
+                      parse=self.parse, fields=self.fields, job=self.job, font=self.font)
         with self._lock:
             try: return answer[choose("thing to ask for", what, answer)](*rest)
             except (TypeError, ValueError, IndexError) as e: raise UsageError(f"{path!r} can't be asked for ({e})") from None
