@@ -14,7 +14,7 @@ from ..core.store import Store
 from .comparing import align, compare_runs
 from .bench import changes_of, edits_of, fields_record, price_record, sweep_record
 from .edited_parses import EditedAnnotations, EditedParser, drawn_passage, drawn_question
-from .fonts import font_slice
+from .fonts import whole_font
 from .forks import ForkedMethod, fork
 from .runs import OpenRun, Shelf, open_run, run_list
 from .switches import switch, switched_run
@@ -57,7 +57,8 @@ class StoreLookups:
     def _glossed(self, name, line):
         "English for a row's question, gold and answer, where there is any."
         if (gloss := self.shelf(name).gloss(line["dataset"])) is None: return {}
-        return dict(gloss=dict(question=gloss(line["question"]), answer=gloss(line["answer"]), golds="; ".join(filter(None, map(gloss, line["golds"])))))
+        golds = "; ".join(filter(None, map(gloss, line["golds"])))
+        return dict(gloss=dict(question=gloss(line["question"]), answer=gloss(line["answer"]), golds=golds))
 
     def tree(self, name: str, i: str) -> dict:
         "An answer's tree."
@@ -65,9 +66,9 @@ class StoreLookups:
         found, gloss = outline(row.trace), self.shelf(name).gloss(row.dataset)
         return found if gloss is None else found | dict(gloss=[gloss(text) for text in found["text"]])
 
-    def font(self, page: str) -> dict:
-        "A slice of the Korean font."
-        return font_slice(int(page, 16))
+    def font(self) -> dict:
+        "A Korean font."
+        return whole_font()
 
     def compare(self, first: str, second: str, *methods: str) -> dict:
         "Two runs, or two methods of them."
@@ -105,7 +106,8 @@ class NodeTexts(StoreLookups):
         if node.kind != "routing" or not document or not node.calls: return None
         prompts = self.store.requests(node.calls[:1])
         shown = {int(n) for _, messages in prompts.values() for n in re.findall(r"^\s*(\d+):", messages[-1]["content"], re.M)}
-        return dict(key=node.calls[0], rows=[r[:4] for r in document if r[0] in shown], said=[b[:2] for b in node.data.get("behaviours", ())])
+        said = [b[:2] for b in node.data.get("behaviours", ())]
+        return dict(key=node.calls[0], rows=[r[:4] for r in document if r[0] in shown], said=said)
 
     def _document(self, name, row, node):
         "The nodes of the document, with what the routing did with each."
@@ -183,7 +185,8 @@ class DeskWork(NodeParses):
         def work(job):
             made = fork(run, i, edits, watch=job.watch)
             self._offer(made.run)
-            return dict(run=made.run.name, answer=made.row.answer, error=made.row.error, asked=made.asked, found=made.found, dollars=made.dollars)
+            said = dict(answer=made.row.answer, error=made.row.error)
+            return said | dict(run=made.run.name, asked=made.asked, found=made.found, dollars=made.dollars)
         return dict(job=self.jobs.start("the fork", work).id)
 
     def price(self, body: dict, name: str) -> dict:

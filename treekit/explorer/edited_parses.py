@@ -77,7 +77,8 @@ class EditedAnnotations:
         return [self._moved(a, _of(self.heads, t)) for a, t in zip(self.annotations(texts), texts)]
 
     def _moved(self, annotated, edits):
-        if unknown := [n for n in edits if not 0 <= n < len(annotated.sentences)]: raise UsageError(f"the passage has no sentence {unknown[0]}")
+        unknown = [n for n in edits if not 0 <= n < len(annotated.sentences)]
+        if unknown: raise UsageError(f"the passage has no sentence {unknown[0]}")
         def one(shape, moved): return replace(shape, heads=tuple(moved_heads(list(shape.heads), moved)))
         return replace(annotated, sentences=tuple(one(s, edits[n]) if n in edits else s for n, s in enumerate(annotated.sentences)))
 

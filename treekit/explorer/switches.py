@@ -30,9 +30,10 @@ def fields_of(
     return [one(f) for f in dataclasses.fields(method) if f.init]
 
 def _comments(cls):
-    "What stands behind each field in the source."
-    found = (re.match(r"\s+(\w+): .*?  # (.+)$", line) for line in inspect.getsource(cls).splitlines())
-    return {m[1]: m[2] for m in found if m}
+    "What stands behind each field in the source, also of the classes that it comes from."
+    sources = [inspect.getsource(c) for c in reversed(cls.__mro__) if dataclasses.is_dataclass(c)]
+    found = (re.match(r"\s+(\w+: .*?)  # (.+)$", line) for source in sources for line in source.splitlines())
+    return {name: m[2] for m in found if m for name in re.findall(r"(\w+): ", m[1])}
 
 
 # %% ../../nbs/15_explorer/04_switches.ipynb #72d0a2c8

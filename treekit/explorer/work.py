@@ -52,7 +52,8 @@ class Jobs:
     ) -> Job:
         "Begin something. `UsageError` while something else is under way."
         with self.lock:
-            if busy := [j for j in self.jobs.values() if j.thread.is_alive()]: raise UsageError(f"{busy[0].title} is under way: wait, or stop it")
+            busy = [j for j in self.jobs.values() if j.thread.is_alive()]
+            if busy: raise UsageError(f"{busy[0].title} is under way: wait, or stop it")
             job = self.jobs[str(len(self.jobs) + 1)] = Job(str(len(self.jobs) + 1), title)
             job.thread = threading.Thread(target=self._done, args=(job, work), name=f"treekit-{title}", daemon=True)
             job.thread.start()

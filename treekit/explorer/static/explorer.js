@@ -1,7 +1,7 @@
 // treekit's explorer: runs and questions, their trees, their nodes. One module for a notebook's widget, a saved page and a served one.
 // All text of models and passages goes into text nodes; nothing is ever parsed as HTML. Nothing recurses, and lists draw only what is seen.
 
-const HANGUL = /[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]/g;
+const HANGUL = /[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]/;
 const ROW = 26, MOST_ROWS = 120, LONG = 20000, DEEPEST = 18;
 const WIDE = 210, HIGH = 40, ACROSS = 244, DOWN = 52;  // of a node in the drawing, and between two
 
@@ -298,15 +298,10 @@ export class Explorer {
     this.ready = this.start(options);
   }
   async get(...path) { const found = await this.source.get(path.map(encodeURIComponent).join("/")); this.glyphs(found); return found; }
-  // Hangul on a machine without a Korean font: slices of one, fetched when a text needs them; a saved page has them in its style
-  glyphs(found) {
-    if (this.options.font) return;
-    const known = this.slices ??= new Set(), wanted = new Set();
-    for (const c of JSON.stringify(found).match(HANGUL) || []) { const page = c.charCodeAt(0) >> 8; if (!known.has(page)) { known.add(page); wanted.add(page); } }
-    for (const page of wanted) this.slice(page);
-  }
-  async slice(page) {
-    let made; try { made = await this.source.get(`font/${page.toString(16)}`); } catch { return; }
+  // Hangul on a machine without a Korean font: fetched when the first of it comes; a saved page has its letters in its style
+  glyphs(found) { if (!this.options.font && HANGUL.test(JSON.stringify(found))) { this.options = {...this.options, font: true}; this.letters(); } }
+  async letters() {
+    let made; try { made = await this.source.get("font"); } catch { return; }
     if (made.note) { this.missing(made.note); return; }
     const face = new FontFace("TreekitKorean", Uint8Array.from(atob(made.font), c => c.charCodeAt(0)), {unicodeRange: made.range});
     document.fonts.add(await face.load()); this.tree.paint();
@@ -504,8 +499,8 @@ export class Explorer {
     fill(this.right, h("h2", {}, second ? "other run: " : "", node.kind), longText(node.text), gloss(said.text), h("p", {class: "tkx-small"}, view.markOf(i)),
       h("p", {class: "tkx-near"}, t.parent[i] >= 0 ? go(t.parent[i], "↑ above") : null, ...kids.map((c, n) => go(c, `↓ ${n + 1}`))),
       ...node.notes.map(n => h("p", {class: "tkx-warn"}, `! ${n}`)),
-      part(`Passages (${node.hits.length})`, ...node.hits.length ? node.hits.map((hit, n) => this.passage(hit, n, node, second)) : []),
-      parsed && part("Dependency tree", parsed), part("What was read", ...facts), node.document && this.documentOf(node.document), !second && this.forkOfRoute(node.routed),
+      parsed && part("Dependency tree", parsed), part(`Passages (${node.hits.length})`, ...node.hits.length ? node.hits.map((hit, n) => this.passage(hit, n, node, second)) : []),
+      part("What was read", ...facts), node.document && this.documentOf(node.document), !second && this.forkOfRoute(node.routed),
       part(`Calls (${node.calls.length})`, ...node.calls.map((call, n) => this.call(call, n, second))),
       ...node.thinking.map(text => part("Thinking", longText(text))), !second && this.forkOfNode(node));
     this.right.scrollTop = 0;
@@ -633,7 +628,7 @@ export class Explorer {
       found.texts.some(t => t.sentences.length) ? null : h("p", {class: "tkx-small"}, "no sentence with a tree"));
   }
   arcs({words, heads, relations, marked}) {
-    const on = new Set(marked), widths = words.map(w => Math.max(w.length * 7.4, 26) + 12), x = []; let at = 8;
+    const on = new Set(marked), widths = words.map((w, i) => Math.max(w.length * 7.4, relations[i].length * 5.6, 26) + 12), x = []; let at = 8;
     for (const w of widths) { x.push(at + w / 2); at += w; }
     const tall = k => 12 + 7 * Math.sqrt(3 * k), most = Math.max(...heads.map((hd, i) => hd ? Math.abs(hd - 1 - i) : 1), 1), base = tall(most) + 14, svg = [];
     heads.forEach((hd, i) => {
