@@ -294,7 +294,7 @@ class TreeView {
 export class Explorer {
   constructor(el, source, options = {}) {
     Object.assign(this, {source, options, runs: [], rows: [], shown: [], at: -1, run: null, other: null, asked: 0, can: []});
-    this.build(options); el.append(this.el);
+    this.build(options); this.el.explorer = this; el.append(this.el);
     this.ready = this.start(options);
   }
   async get(...path) { const found = await this.source.get(path.map(encodeURIComponent).join("/")); this.glyphs(found); return found; }
@@ -347,7 +347,7 @@ export class Explorer {
     this.bench = new Bench(this);
     this.status = h("p", {class: "tkx-status", role: "status"});
     this.tabs = h("nav", {class: "tkx-tabs", "aria-label": "Panes"}, ...[["questions", "Questions"], ["tree", "Tree"], ["node", "Node"], ["switches", "Switches"]].map(([name, text]) => h("button", {class: "tkx-button", "data-pane": name, click: () => this.pane(name)}, text)));
-    this.el = h("div", {class: `tkx ${options.page ? "tkx-page" : ""}`, "data-pane": "questions", keydown: e => this.keys(e)}, this.tabs, h(options.page ? "main" : "div", {class: "tkx-panes"}, this.left, this.middle, this.right, this.bench.el), this.status);
+    this.el = h("div", {class: `tkx ${options.page ? "tkx-page" : ""}`, "data-pane": "questions", "data-lm-suppress-shortcuts": "true", keydown: e => this.keys(e)}, this.tabs, h(options.page ? "main" : "div", {class: "tkx-panes"}, this.left, this.middle, this.right, this.bench.el), this.status);
     this.view(false); this.pane("questions");
     fill(this.right, h("p", {class: "tkx-small"}, "Choose a question, then a node. Keys: arrows walk and fold, Enter opens, / searches, n and N go through what was found, e goes to the first wrong node, d draws, s opens the switches."));
   }
