@@ -1,6 +1,7 @@
 """Two real browsers behind one small interface: Chromium by Playwright, Firefox over WebDriver BiDi.
 
-A page can evaluate an expression, click at a place, press a key and type; it notes errors and requests. What is checked is written once, against this."""
+A page can evaluate an expression, click at a place, press a key and type; it notes errors and requests.
+What is checked is written once, against this."""
 import itertools, json, re, shutil, subprocess, time
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -27,8 +28,9 @@ class Page:
 
     def spot(self, selector, n=0):
         "The middle of an element, scrolled into view."
-        found = self.eval(f"(e => {{ if (!e) return null; e.scrollIntoView({{block: 'nearest', inline: 'nearest'}}); const b = e.getBoundingClientRect(); "
-                          f"return [b.left + b.width / 2, b.top + b.height / 2] }})(document.querySelectorAll({json.dumps(selector)})[{n}])")
+        middle = """e => { if (!e) return null; e.scrollIntoView({block: 'nearest', inline: 'nearest'});
+            const b = e.getBoundingClientRect(); return [b.left + b.width / 2, b.top + b.height / 2] }"""
+        found = self.eval(f"({middle})(document.querySelectorAll({json.dumps(selector)})[{n}])")
         assert found, f"there is no {selector} {n}"
         return found
 

@@ -78,7 +78,7 @@ def test_a_replay_is_the_same_bytes_and_asks_nothing(done, name):
 @pytest.mark.parametrize(("name", "times"), [(name, 3) for name in FIVE] +
                          [pytest.param(name, 20, marks=pytest.mark.slow) for name in FIVE])
 def test_random_forks_ask_only_what_follows(done, name, times):
-    ("Another reply at a random call (a hundred times in all, with the slow ones): calls before it come from the store, the original stays, "
+    ("Another reply at a random call (a hundred times, with the slow ones): calls before it come from the store, the original stays, "
      "the same fork is found again, and an unedited replay gives the same bytes.")
     store, runs = done
     opened, rng = open_run(store, runs[name]), random.Random(f"{name} {times}")
@@ -156,7 +156,9 @@ def test_a_passage_parsed_otherwise(tmp_path):
             return Annotated((Shape(starts, ends, (0, *[1] * (len(words) - 1)), ("X",) * len(words)),), names)
     corpus = Corpus(passages, "two", Annotations(ByHand(), path=tmp_path / "trees.sqlite"))
     text = annotated_text(passages[0])
-    def weights(c): return {p.id: {f.name: f.importance for f in e.found} for p, e in zip(passages, c.informative().explain("Ada or Rome?", passages))}
+    def weights(c):
+        told = c.informative().explain("Ada or Rome?", passages)
+        return {p.id: {f.name: f.importance for f in e.found} for p, e in zip(passages, told)}
     edited = EditedCorpus(corpus, ((text, 0, 3, 2), (text, 0, 4, 2)))  # two words hang below "Ada" (the second word), not below the first
     before, after = weights(corpus), weights(edited)
     assert after["b"] == before["b"] and after["a"]["ada"] == before["a"]["ada"] + 2
@@ -303,7 +305,8 @@ def test_korean_has_english_beside_it(done):
     "Question, gold and nodes of a Korean run; none for an English one."
     store, _ = done
     profile = load_profile("offline", data="world:100", retriever="bm25s")
-    made = run({"toq": configure(method("toq"), levels=2)}, {"komultihop": load("komultihop", "world:100", n=1)}, profile, store=store, progress=False)
+    asked = {"komultihop": load("komultihop", "world:100", n=1)}
+    made = run({"toq": configure(method("toq"), levels=2)}, asked, profile, store=store, progress=False)
     desk = ExplorerDesk(store)
     [row] = desk.get(f"run/{made.kept}")["rows"]
     tree = desk.get(f"tree/{made.kept}/0")

@@ -304,7 +304,8 @@ def test_fifty_thousand_nodes(browser, tmp_path):
     most = page.evaluate("document.querySelectorAll('[role=treeitem], [role=option]').length")
     heap = page.evaluate("performance.memory ? performance.memory.usedJSHeapSize / 1e6 : 0")
     paint = page.evaluate("performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint').startTime")
-    print(f"{file.stat().st_size / 1e6:.2f} MB, first paint {paint:.0f} ms, p50 {times[50]:.1f} ms, p95 {times[95]:.1f} ms, {most} rows, heap {heap:.0f} MB")
+    print(f"{file.stat().st_size / 1e6:.2f} MB, first paint {paint:.0f} ms, p50 {times[50]:.1f} ms, p95 {times[95]:.1f} ms, "
+          f"{most} rows, heap {heap:.0f} MB")
     assert times[95] < 250 * float(os.environ.get("TREEKIT_SLOW", 1)) and most <= 150 and heap < 500 and page.trouble == []
     page.close()
 
@@ -318,8 +319,9 @@ def alive(tmp_path_factory):
     from treekit.experiments.run import run
     from treekit.registry import method
     store, profile = Store(), load_profile("offline", data="world:100", retriever="bm25s")
-    ko = run({"toq": configure(method("toq"), levels=2)}, {"komultihop": load("komultihop", "world:100", n=1)}, profile, store=store, progress=False)
-    made = run({"treerare": method("treerare")}, {"hotpotqa": load("hotpotqa", "world:100", n=3)}, profile, store=store, progress=False)
+    korean, english = {"komultihop": load("komultihop", "world:100", n=1)}, {"hotpotqa": load("hotpotqa", "world:100", n=3)}
+    ko = run({"toq": configure(method("toq"), levels=2)}, korean, profile, store=store, progress=False)
+    made = run({"treerare": method("treerare")}, english, profile, store=store, progress=False)
     with ServedExplorer(ExplorerDesk(store, forks=True)) as served: yield served, made.kept, ko.kept
 
 
@@ -342,7 +344,7 @@ def test_a_switch_from_the_page(browser, alive):
     page.keyboard.type("3")
     page.get_by_role("button", name="What would it take?").focus()
     page.keyboard.press("Enter")
-    until(page, "!document.querySelector('.tkx-bench button:nth-of-type(2)').disabled || /to ask/.test(document.querySelector('.tkx-bench').innerText)")
+    until(page, "/to ask/.test(document.querySelector('.tkx-bench').innerText)")
     assert "from the store" in page.locator(".tkx-bench").inner_text()
     page.get_by_role("button", name="Run it", exact=True).focus()
     page.keyboard.press("Enter")
@@ -419,8 +421,8 @@ def test_axe_has_no_serious_complaint_about_what_runs(browser, alive, scheme):
     page = opened(browser, served.address, color_scheme=scheme, bypass_csp=True)
     page.add_script_tag(path=str(checker))
     curve = "{field: 'top_k', points: [1, 3].map(v => ({value: v, run: '', method: '', mean: v / 4, low: 0.1, high: 0.9, n: 3, calls: 4}))}"
-    for step in (f"explorer.openRun('{name}').then(() => explorer.tree.pick(1))", "explorer.pane('switches')", f"explorer.bench.plot({curve})",
-                 f"explorer.openRun('{ko}').then(() => explorer.pane('node'))", f"explorer.openRun('{name}').then(() => explorer.compareWith('{name}'))"):
+    for step in (f"explorer.openRun('{name}').then(() => explorer.tree.pick(1))", "explorer.pane('switches')",
+                 f"explorer.bench.plot({curve})", f"explorer.openRun('{ko}').then(() => explorer.pane('node'))"):
         page.evaluate(f"Promise.resolve({step}).then(() => 1)")
         page.wait_for_timeout(700)
         assert complaints(page) == [], step

@@ -68,9 +68,11 @@ def lab(runs):
     notebook.metadata["kernelspec"] = dict(name="python3", display_name="python3", language="python")
     nbformat.write(notebook, folder / "shown.ipynb")
     token = secrets.token_hex(16)
-    words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0", f"--IdentityProvider.token={token}",
-             f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True", "--LabApp.extension_manager=readonly", "--LabApp.news_url=None"]
-    env = os.environ | dict(JUPYTER_CONFIG_DIR=str(folder / "config"), JUPYTER_DATA_DIR=str(folder / "data"), JUPYTER_RUNTIME_DIR=str(folder / "runtime"))
+    words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0",
+             f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
+             "--LabApp.extension_manager=readonly", "--LabApp.news_url=None"]
+    own = {f"JUPYTER_{what}_DIR": str(folder / what.lower()) for what in ("CONFIG", "DATA", "RUNTIME")}
+    env = os.environ | own
     log = open(folder / "lab.log", "w")
     server = subprocess.Popen(words, env=env, stdout=log, stderr=log)
     base = None
@@ -90,7 +92,8 @@ def shown_in_lab(page, url):
     "Open the notebook, run its cell, and give it room."
     page.open(url)
     assert page.until("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')", 180), "JupyterLab didn't open the notebook"
-    assert page.until("jupyterapp.shell.currentWidget.sessionContext.session && jupyterapp.shell.currentWidget.sessionContext.session.kernel", 120)
+    session = "jupyterapp.shell.currentWidget.sessionContext.session"
+    assert page.until(f"{session} && {session}.kernel", 120)
     page.eval("jupyterapp.commands.execute('application:toggle-left-area').then(() => 1, () => 1)")
     page.eval("(jupyterapp.commands.execute('notebook:run-all-cells'), 1)")
 
@@ -114,7 +117,7 @@ def test_sixty_checks(browsers, runs, request, name, way):
     if bad and (shots := os.environ.get("TREEKIT_SHOTS")):
         from pathlib import Path
         page.screenshot(Path(shots) / f"{name}-{way}.png")
-    assert bad == []
+    assert not bad, "\n".join(bad)
     assert [t for t in page.trouble if "explorer" in t.lower() or way == "file"] == []
     page.close()
 
