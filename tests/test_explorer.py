@@ -313,3 +313,27 @@ def test_korean_has_english_beside_it(done):
     assert row["gloss"]["question"].endswith("?") and row["gloss"]["golds"] and len(tree["gloss"]) == len(tree["text"]) and tree["gloss"][0]
     assert not any("가" <= c <= "힣" for text in (row["gloss"]["question"], row["gloss"]["golds"], *tree["gloss"]) for c in text)
     assert "gloss" not in desk.get(f"run/{done[1]['arise']}")["rows"][0]
+
+
+def test_a_run_says_which_table_it_was_made_for(done):
+    "`treekit reproduce` names the artefact in the notebook's environment, and the run's record keeps it."
+    from treekit.experiments.run import Session
+    assert Session.from_environment({}).about == {}
+    session = Session.from_environment(dict(TREEKIT_ARTEFACT="toq/table2"))
+    store = Store()
+    run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "world:100", n=1)}, load_profile("offline", data="world:100"), store=store,
+        progress=False, session=session)
+    assert ExplorerDesk(store).get("runs")["runs"][0]["about"] == dict(artefact="toq/table2")
+
+
+def test_a_run_can_be_watched_and_stopped(done):
+    "A watcher is told how far a run is; what it stops is stored as far as it came, and can be gone on with."
+    seen, store = [], Store()
+    asked, profile = {"hotpotqa": load("hotpotqa", "world:100", n=3)}, load_profile("offline", data="world:100", retriever="bm25s")
+
+    def watch(told):
+        seen.append(told)
+        if len(seen) == 1: raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt): run({"arise": method("arise")}, asked, profile, store=store, progress=False, watch=watch)
+    made = run({"arise": method("arise")}, asked, profile, store=store, progress=False, watch=seen.append)
+    assert seen[-1]["done"] == seen[-1]["total"] == 3 and made.failures == []

@@ -377,7 +377,7 @@ export class Explorer {
       if (options.row != null) await this.openRow(options.row);
     });
   }
-  offer(other = this.other) {
+  offer() {
     const option = r => h("option", {value: r.name}, `${r.label} · ${r.name.slice(0, 6)}`), by = this.groupBox.value, at = this.runBox.value;
     const keys = {artefact: r => [r.about.artefact || "no table or figure"], method: r => r.methods}[by], groups = new Map();
     if (keys) for (const r of this.runs) for (const key of keys(r)) groups.set(key, [...(groups.get(key) || []), r]);
