@@ -509,9 +509,9 @@ export class Explorer {
     const bar = hit.informativeness != null ? h("span", {class: "tkx-bar", role: "img", "aria-label": `informativeness ${hit.informativeness}`}, h("i", {style: `width:${Math.max(0, Math.min(1, hit.informativeness)) * 60}px`})) : null;
     const keep = !second && this.can.includes("fork") ? h("input", {type: "checkbox", checked: true, "data-passage": hit.id, "aria-label": `keep passage ${n + 1} in a fork`}) : null;
     const more = [hit.note, ...(hit.entities || []).map(e => `${e.name}: importance ${e.importance}, rank ${e.rank}`)].filter(Boolean);
-    return h("details", {class: "tkx-passage"}, h("summary", {}, keep, `${n + 1}. ${hit.title || hit.id} `, hit.gold && h("span", {class: "tkx-badge tkx-gold"}, "supporting"), hit.marks.length ? h("span", {class: "tkx-badge tkx-gold"}, "gold answer") : null,
+    return h("div", {class: "tkx-hit"}, keep, h("details", {class: "tkx-passage"}, h("summary", {}, `${n + 1}. ${hit.title || hit.id} `, hit.gold && h("span", {class: "tkx-badge tkx-gold"}, "supporting"), hit.marks.length ? h("span", {class: "tkx-badge tkx-gold"}, "gold answer") : null,
       h("span", {class: "tkx-small"}, ` score ${hit.score}`), bar, hit.informativeness != null && h("span", {class: "tkx-small"}, ` informativeness ${hit.informativeness}`)),
-      hit.gloss ? h("p", {class: "tkx-gloss", lang: "en"}, hit.gloss) : null, hit.text ? longText(hit.text, hit.marks) : h("p", {class: "tkx-small"}, "its text isn't at hand here; the prompt below has what the model read"), ...more.map(m => h("p", {class: "tkx-small"}, m)));
+      hit.gloss ? h("p", {class: "tkx-gloss", lang: "en"}, hit.gloss) : null, hit.text ? longText(hit.text, hit.marks) : h("p", {class: "tkx-small"}, "its text isn't at hand here; the prompt below has what the model read"), ...more.map(m => h("p", {class: "tkx-small"}, m))));
   }
   call(call, n, second) {
     if (call.missing) return h("p", {class: "tkx-small"}, `call ${call.key.slice(0, 12)} isn't in this store`);
