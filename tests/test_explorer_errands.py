@@ -93,6 +93,9 @@ def why_it_failed(home, chromium, tmp_path):
 def a_prompt(home, chromium, tmp_path):
     served, reader = opened(home, chromium)
     with served:
+        with_call = reader.page.eval(js("all(main + '[role=treeitem]').findIndex(e => e.innerText.includes('call'))"))
+        reader.click(".tkx-one:not(.tkx-second) [role=treeitem]", with_call)
+        reader.must("one('.tkx-call details summary')")
         reader.page.eval(js("(all('.tkx-call details summary')[0].setAttribute('data-prompt', ''), 1)"))
         reader.click("[data-prompt]")
         reader.must("one('.tkx-call details').open && text('.tkx-call details pre').length > 100")
@@ -115,6 +118,9 @@ def a_fork(home, chromium, tmp_path):
     with served:
         to_the_wrong_node(reader, home[2])
         gold = reader.page.eval(js("X.row.golds[0]"))
+        with_call = reader.page.eval(js("all(main + '[role=treeitem]').findIndex(e => e.innerText.includes('call'))"))
+        reader.click(".tkx-one:not(.tkx-second) [role=treeitem]", with_call)  # where the wrong node asked nothing itself
+        reader.must("one('.tkx-call .tkx-fork summary')")
         reader.page.eval(js("(one('.tkx-call .tkx-fork summary').setAttribute('data-fork', ''), 1)"))
         reader.click("[data-fork]")
         reader.page.eval(js(f"(one('.tkx-fork[open] textarea').value = {json.dumps('The answer is ' + gold)}, 1)"))
