@@ -338,7 +338,9 @@ export class Explorer {
     const button = (text, click) => h("button", {class: "tkx-button", click}, text);
     this.fitButtons = h("span", {class: "tkx-zoom"}, button("Fit", () => this.tree.fit()), button("+", () => this.tree.scale(1.25)), button("−", () => this.tree.scale(0.8)));
     [...this.fitButtons.children].slice(1).forEach((b, i) => b.setAttribute("aria-label", ["Zoom in", "Zoom out"][i]));
-    this.slider = h("input", {type: "range", min: "0", "aria-label": "Iteration", input: () => this.round(+this.slider.value)});
+    this.slider = h("input", {type: "range", min: "0", "aria-label": "Iteration", input: () => this.round(+this.slider.value),
+      keydown: e => { const step = {ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1}[e.key]; if (!step) return;  // JupyterLab takes these keys' own effect away
+        e.preventDefault(); this.slider.value = +this.slider.value + step; this.round(+this.slider.value); }});
     this.sliderText = h("output", {}); this.sliderBox = h("label", {class: "tkx-slider"}, "Iteration ", this.slider, this.sliderText);
     this.trees = h("div", {class: "tkx-trees"}, h("div", {class: "tkx-one"}, this.tree.list.el, this.tree.canvas), this.secondBox = h("div", {class: "tkx-one tkx-second"}, this.secondHead = h("p", {class: "tkx-small"}), this.second.list.el));
     this.middle = h("section", {class: "tkx-pane tkx-middle", "aria-label": "Question and tree"}, this.head,
