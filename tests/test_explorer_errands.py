@@ -135,9 +135,7 @@ def shared(home, chromium, tmp_path):
     began, file = time.monotonic(), tmp_path / "shared.html"
     env = os.environ | dict(TREEKIT_HOME=str(home[0]))
     subprocess.run([*COMMAND, "explore", home[1][:6], "--html", str(file)], env=env, check=True, capture_output=True)
-    context = chromium.browser.new_context(offline=True)
-    from browsers import ChromiumPage
-    page = ChromiumPage(context, 1280, 800)
+    page = chromium.page(1280, 800, offline=True)  # each page has a profile of its own, empty
     page.open(file.as_uri())
     reader = Reader(page)
     reader.must("X.tree.n && node()")
@@ -145,7 +143,7 @@ def shared(home, chromium, tmp_path):
     reader.choose("Compare with", f"{home[1]}/w/o QG")
     reader.must("X.flips && !one('.tkx-second').hidden")
     assert page.asked == [file.as_uri()] and page.trouble == []
-    context.close()
+    page.close()
     return began, reader.presses, f"{file.stat().st_size / 1e6:.2f} MB"
 
 
