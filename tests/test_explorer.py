@@ -1,5 +1,6 @@
 "The explorer without a browser: kept runs, forks of five methods, replays byte for byte, two runs compared, the command."
 import dataclasses, json, random, sqlite3, subprocess, sys
+from urllib.parse import quote
 
 import pytest
 
@@ -74,23 +75,28 @@ def test_a_replay_is_the_same_bytes_and_asks_nothing(done, name):
         assert same_bytes(opened, i, again) and again.asked == 0 and again.dollars in (0, None)
 
 
-@pytest.mark.parametrize("name", FIVE)
-def test_random_forks_ask_only_what_follows(done, name):
-    "Another reply at a random call: calls before it come from the store, the original stays, the same fork is found again."
+@pytest.mark.parametrize(("name", "times"), [(name, 3) for name in FIVE] +
+                         [pytest.param(name, 20, marks=pytest.mark.slow) for name in FIVE])
+def test_random_forks_ask_only_what_follows(done, name, times):
+    ("Another reply at a random call (a hundred times, with the slow ones): calls before it come from the store, the original stays, "
+     "the same fork is found again, and an unedited replay gives the same bytes.")
     store, runs = done
-    opened, rng = open_run(store, runs[name]), random.Random(name)
+    opened, rng = open_run(store, runs[name]), random.Random(f"{name} {times}")
     before = [json.dumps(r.trace.to_json()) for r in opened.rows]
-    for i in range(3):
+    for turn in range(times):
+        i = turn % 3
         keys = list(dict.fromkeys(k for k in calls(opened, i) if store.calls([k])[k].text))
         key = rng.choice(keys)
-        made = fork(opened, i, Edits(replies=((key, "FINAL: nobody"),)))
+        reply = rng.choice(("FINAL: nobody", "I don't know.", "", "[REFUSE]"))
+        made = fork(opened, i, Edits(replies=((key, reply),)), name=f"{name} {times} {turn}")
         assert made.run.kept.head["about"]["parent"] == [opened.name, i] and not made.row.error
         ledger = [r for r in store.usage(by=("method",)) if r["method"] == made.row.method]
         assert (ledger[0]["calls"] - ledger[0]["hits"] if ledger else 0) == made.asked
         known = set(keys)
         assert made.asked <= len([k for k in calls(made.run, 0) if k not in known])
-        twice = fork(opened, i, Edits(replies=((key, "FINAL: nobody"),)))
+        twice = fork(opened, i, Edits(replies=((key, reply),)), name=f"{name} {times} {turn}")
         assert twice.asked == 0 and twice.row.answer == made.row.answer
+        assert same_bytes(opened, i, fork(opened, i))
     assert before == [json.dumps(r.trace.to_json()) for r in open_run(store, runs[name]).rows]
 
 
@@ -121,10 +127,42 @@ def test_another_parse(done):
     "A word hung elsewhere makes another tree; a circle is refused."
     store, runs = done
     opened = open_run(store, runs["treerare"])
-    made = fork(opened, 0, Edits(heads=((10, 2),)))  # "has" hangs below "kind"
+    asked = opened.rows[0].question.question
+    made = fork(opened, 0, Edits(heads=((asked, 0, 10, 2),)))  # "has" hangs below "kind"
     assert not made.row.error and [n.text for n in made.row.trace.nodes] != [n.text for n in opened.rows[0].trace.nodes]
-    circle = fork(opened, 0, Edits(heads=((1, 2), (2, 1))))
+    circle = fork(opened, 0, Edits(heads=((asked, 0, 1, 2), (asked, 0, 2, 1))))
     assert "hang below itself" in circle.row.error
+
+
+def test_a_passage_parsed_otherwise(tmp_path):
+    "SEARCH-R: words of a passage hung elsewhere change what its entity weighs; other passages stay, and no index of it is kept."
+    from treekit.core.types import Passage
+    from treekit.experiments.provide import Corpus
+    from treekit.explorer.edited_parses import EditedCorpus
+    from treekit.syntax.entities import Annotated, Annotations, Entity, Shape, annotated_text
+    passages = [Passage("a", "Sand", "Ada wrote a book about Rome."), Passage("b", "Rome", "Ada saw Rome.")]
+
+    class ByHand:
+        fingerprint = "by hand"
+        def __call__(self, texts): return [self.read(t) for t in texts]
+
+        def read(self, text):
+            at, words = 0, []
+            for word in text.split():
+                at = text.index(word, at)
+                words.append((at, at + len(word)))
+            names = tuple(Entity(n, "PER", text.index(n), text.index(n) + len(n)) for n in ("Ada", "Rome") if n in text)
+            starts, ends = zip(*words)
+            return Annotated((Shape(starts, ends, (0, *[1] * (len(words) - 1)), ("X",) * len(words)),), names)
+    corpus = Corpus(passages, "two", Annotations(ByHand(), path=tmp_path / "trees.sqlite"))
+    text = annotated_text(passages[0])
+    def weights(c):
+        told = c.informative().explain("Ada or Rome?", passages)
+        return {p.id: {f.name: f.importance for f in e.found} for p, e in zip(passages, told)}
+    edited = EditedCorpus(corpus, ((text, 0, 3, 2), (text, 0, 4, 2)))  # two words hang below "Ada" (the second word), not below the first
+    before, after = weights(corpus), weights(edited)
+    assert after["b"] == before["b"] and after["a"]["ada"] == before["a"]["ada"] + 2
+    with pytest.raises(UsageError, match="below itself"): weights(EditedCorpus(corpus, ((text, 0, 1, 2),)))
 
 
 def test_a_fork_of_a_fork(done):
@@ -205,3 +243,97 @@ def test_a_forked_method_says_what_its_original_says():
     forked = ForkedMethod(method("arise"))
     assert forked.needs == () and forked.depth == 4 and forked.value == "risk"
     assert dataclasses.replace(forked, code="x").of == method("arise")
+
+
+def test_what_a_switch_takes_is_said_before(done):
+    "The price that is shown is what the run then takes: all of it where every question was tried."
+    from treekit.explorer.switches import switch
+    from treekit.explorer.trial import try_switch
+    store, runs = done
+    opened = open_run(store, runs["treerare"])
+    price = try_switch(opened, "treerare", dict(top_k=3))
+    made = switch(opened, "treerare", dict(top_k=3))
+    ledger = next(r for r in store.usage(by=("method",)) if r["method"] == "treerare, top_k=3")
+    assert (price.rows, price.tried) == (3, 3) and price.dollars == 0
+    assert price.calls - price.found == ledger["calls"] - ledger["hits"] and made.rows[0].answer
+    again = try_switch(opened, "treerare", dict(top_k=3))
+    assert again.found == again.calls == price.calls and again.tokens == 0
+
+
+def test_the_page_runs_switches_sweeps_and_forks(done):
+    "By the desk's paths: price, run, compare; a sweep's points; a router's behaviours; what isn't known is refused; one thing at a time."
+    store, runs = done
+    desk, name = ExplorerDesk(store, forks=True), runs["rdr2"]
+    known = desk.get(f"fields/{name}/rdr2")
+    assert all(f["meaning"] for f in known["settings"]) and {f["name"] for f in known["settings"]} == {"retriever", "pool", "competence"}
+    change = dict(method="rdr2", fields=dict(refuse="false"))
+    price = desk.done(desk.post(f"price/{name}", change))
+    assert price["rows"] == 3 and price["free"] and price["calls"] >= price["found"]
+    made = desk.done(desk.post(f"switch/{name}", change))
+    assert desk.get(f"compare/{name}/{made['run']}/rdr2/{quote(made['method'])}")["pairs"]
+    swept = desk.done(desk.post(f"sweep/{name}", dict(method="rdr2", field="top_k", values=["1", "5"], n=2)))
+    assert [p["value"] for p in swept["points"]] == ["1", "5"] and all(p["low"] <= p["mean"] <= p["high"] for p in swept["points"])
+    assert desk.get(f"run/{swept['points'][0]['run']}")["rows"][0]["method"] == "rdr2, top_k=1"
+    routing = next(n for n in desk.run(name).rows[0].trace.nodes if n.kind == "routing")
+    routed = desk.get(f"node/{name}/0/{routing.id}")["routed"]
+    assert routed["rows"] and {id for _, id in routed["said"]} <= {r[0] for r in routed["rows"]}
+    refused = desk.done(desk.post(f"fork/{name}/0", dict(routes=[[routed["key"], []]])))
+    assert desk.run(refused["run"]).rows[0].trace.nodes[routing.id].data["behaviours"] == []
+    with pytest.raises(UsageError, match="behaviour"): desk.post(f"fork/{name}/0", dict(routes=[[routed["key"], [["RUN", 1, ""]]]]))
+    for path, body in ((f"switch/{name}", dict(method="rdr2", fields=dict(code="x"))), (f"switch/{name}", dict(method="nobody")),
+                       (f"switch/{name}", dict(method="rdr2", settings=dict(endpoint="http://elsewhere.example"))),
+                       (f"sweep/{name}", dict(method="rdr2", field="top_k", values=[])), (f"fork/{name}/0", dict(code=[["a", "b"]])),
+                       (f"price/{name}", dict(method="rdr2", n=-1)), ("stop/99", {}), ("shutdown", {})):
+        with pytest.raises(UsageError): desk.post(path, body)
+
+
+def test_a_parse_is_shown_and_edited_from_the_page(done):
+    store, runs = done
+    desk, name = ExplorerDesk(store, forks=True), runs["treerare"]
+    found = desk.get(f"parse/{name}/0/1")
+    [text] = found["texts"]
+    one = text["sentences"][0]
+    assert found["editable"] and one["marked"] and one["heads"].count(0) == 1 and len(one["words"]) == len(one["heads"])
+    made = desk.done(desk.post(f"fork/{name}/0", dict(heads=[[text["text"], 0, 10, 2]], trees=[[text["text"], 0, one["heads"]]])))
+    shown = desk.get(f"parse/{made['run']}/0/0")["texts"][0]["sentences"][0]
+    assert shown["heads"][9] == 2 and sum(a != b for a, b in zip(shown["heads"], one["heads"])) == 1
+    circle = dict(heads=[[text["text"], 0, 1, 2], [text["text"], 0, 2, 1]], trees=[[text["text"], 0, one["heads"]]])
+    with pytest.raises(UsageError, match="below itself"): desk.post(f"fork/{name}/0", circle)
+
+
+def test_korean_has_english_beside_it(done):
+    "Question, gold and nodes of a Korean run; none for an English one."
+    store, _ = done
+    profile = load_profile("offline", data="world:100", retriever="bm25s")
+    asked = {"komultihop": load("komultihop", "world:100", n=1)}
+    made = run({"toq": configure(method("toq"), levels=2)}, asked, profile, store=store, progress=False)
+    desk = ExplorerDesk(store)
+    [row] = desk.get(f"run/{made.kept}")["rows"]
+    tree = desk.get(f"tree/{made.kept}/0")
+    assert row["gloss"]["question"].endswith("?") and row["gloss"]["golds"] and len(tree["gloss"]) == len(tree["text"]) and tree["gloss"][0]
+    assert not any("가" <= c <= "힣" for text in (row["gloss"]["question"], row["gloss"]["golds"], *tree["gloss"]) for c in text)
+    assert "gloss" not in desk.get(f"run/{done[1]['arise']}")["rows"][0]
+
+
+def test_a_run_says_which_table_it_was_made_for(done):
+    "`treekit reproduce` names the artefact in the notebook's environment, and the run's record keeps it."
+    from treekit.experiments.run import Session
+    assert Session.from_environment({}).about == {}
+    session = Session.from_environment(dict(TREEKIT_ARTEFACT="toq/table2"))
+    store = Store()
+    run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "world:100", n=1)}, load_profile("offline", data="world:100"), store=store,
+        progress=False, session=session)
+    assert ExplorerDesk(store).get("runs")["runs"][0]["about"] == dict(artefact="toq/table2")
+
+
+def test_a_run_can_be_watched_and_stopped(done):
+    "A watcher is told how far a run is; what it stops is stored as far as it came, and can be gone on with."
+    seen, store = [], Store()
+    asked, profile = {"hotpotqa": load("hotpotqa", "world:100", n=3)}, load_profile("offline", data="world:100", retriever="bm25s")
+
+    def watch(told):
+        seen.append(told)
+        if len(seen) == 1: raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt): run({"arise": method("arise")}, asked, profile, store=store, progress=False, watch=watch)
+    made = run({"arise": method("arise")}, asked, profile, store=store, progress=False, watch=seen.append)
+    assert seen[-1]["done"] == seen[-1]["total"] == 3 and made.failures == []

@@ -1,13 +1,12 @@
 "The explorer in a real browser: a saved page through file:// and a served one; ten thousand nodes; texts that mean harm; keys; axe."
-import os, random, shutil
+import os, shutil
 from pathlib import Path
 
 import pytest
+from explorer_store import grown, kept, small_runs
 
-from treekit.core.method import Prediction, Trace
+from treekit.core.method import Trace
 from treekit.core.store import Store
-from treekit.core.types import Question
-from treekit.experiments.results import Row
 from treekit.explorer.desk import ExplorerDesk
 from treekit.explorer.page import save_page
 from treekit.explorer.server import ServedExplorer
@@ -15,29 +14,6 @@ from treekit.explorer.server import ServedExplorer
 playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: pip install playwright (no browser is downloaded)")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 if not CHROMIUM: pytest.skip("no Chromium here: apt-get install chromium", allow_module_level=True)
-
-
-def kept(store, name, traces, answers=None, payload=""):
-    "A run of given traces in a store, each the answer to a question of its own."
-    from treekit.config import load_profile
-    from treekit.experiments.kept import keep_run
-    questions = [Question(f"q{i}", "films", f"Question {i}: who filmed it? {payload}", ("Ada",)) for i in range(len(traces))]
-    rows = []
-    for i, (question, trace) in enumerate(zip(questions, traces)):
-        answer = (answers or ["Ada"] * len(traces))[i]
-        store.put_prediction(f"{name}{i}", Prediction(answer, trace).to_json())
-        rows.append(Row(name, "films", question, answer, "", Prediction("").usage, f"{name}{i}"))
-    return keep_run(store, {name: questions[0]}, {"films": questions}, load_profile("offline"), rows)
-
-
-def grown(n, seed=0, text="node {}"):
-    "A random tree."
-    rng, trace = random.Random(seed), Trace()
-    for i in range(n):
-        parent = None if i == 0 else trace.nodes[rng.randrange(max(0, i - 60), i)]
-        trace.add("step", text.format(i), parent=parent, evidence=f"evidence {i} " + "word " * rng.randrange(60),
-                  hits=[dict(id=f"p{i % 50}", title=f"Title {i % 50}", score=1.0)])
-    return trace
 
 
 @pytest.fixture(scope="module")
@@ -72,25 +48,8 @@ def opened(browser, url, **given):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    "Two runs that differ on one question; with a search, phrases and links among their trees."
     store = Store()
-    def phrases(said):
-        trace = Trace()
-        top = trace.add("phrase", "who filmed it", span=[12, 25], evidence=said)
-        trace.add("phrase", "it", parent=top, span=[23, 25], evidence="it", hits=[dict(id="p", title="P", score=2.0, informativeness=0.5)])
-        top.depth = 3
-        trace.add("answer", said)
-        return trace
-    search = Trace()
-    top = search.add("question", "why", depth=0, value=0.5, visits=3, ended=None, changes=[[0, 0, 0.0], [1, 1, 0.5], [3, 3, 0.5]])
-    for i in (1, 2): search.add("state", f"state {i}", parent=top, depth=1, value=0.1 * i, visits=1, ended=2, risk=0.3 * i,
-                                changes=[[1, 0, 0.1 * i], [i + 1, 1, 0.1 * i]])
-    path = Trace()
-    root = path.add("path", "two steps")
-    path.add("sub-question", "first", parent=root, number=1, needs=[])
-    path.add("sub-question", "second", parent=root, number=2, needs=[1])
-    first = kept(store, "one", [phrases("Ada"), search, path])
-    second = kept(store, "other", [phrases("Eve"), search, path], ["Eve", "Ada", "Ada"])
+    first, second = small_runs(store)
     file = save_page(ExplorerDesk(store, (first, second)), [first, second], tmp_path_factory.mktemp("page") / "small.html", other=second)
     return store, first, second, file
 
@@ -290,20 +249,30 @@ def test_two_hundred_texts_that_mean_harm(browser, tmp_path):
     page.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_has_no_serious_complaint(browser, small, scheme):
-    "Contrast, names and roles; the checker is a file of node_modules, and never part of the kit."
+def axe_file():
+    "The checker."
     folders = [Path(p) for p in (os.environ.get("AXE_CORE", ""), "node_modules/axe-core", "/usr/lib/node_modules/axe-core") if p]
     checker = next((f / "axe.min.js" for f in folders if (f / "axe.min.js").is_file()), None)
     if checker is None: pytest.skip("no axe-core: npm install axe-core, or AXE_CORE=its folder")
+    return checker
+
+
+def complaints(page):
+    "What axe finds serious or worse."
+    return page.evaluate("axe.run(document).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact))"
+                         ".map(v => [v.id, v.nodes.map(n => n.html.slice(0, 160))]))")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_has_no_serious_complaint(browser, small, scheme):
+    "Contrast, names and roles; the checker is a file of node_modules, and never part of the kit."
+    checker = axe_file()
     page = opened(browser, small[3].as_uri(), color_scheme=scheme, bypass_csp=True)
     page.add_script_tag(path=str(checker))
     for step in ("1", "explorer.openRow(1)", "explorer.view(true)"):
         page.evaluate(step)
         page.wait_for_timeout(300)
-        found = page.evaluate("axe.run(document).then(r => r.violations.filter(v => ['serious', 'critical'].includes(v.impact))"
-                              ".map(v => [v.id, v.nodes.map(n => n.html.slice(0, 120))]))")
-        assert found == []
+        assert complaints(page) == []
     page.close()
 
 
@@ -314,4 +283,155 @@ def test_nothing_sticks_out(browser, small, width):
     for pane in ("questions", "tree", "node"):
         page.evaluate(f"explorer.pane('{pane}')")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+
+
+@pytest.mark.slow
+def test_fifty_thousand_nodes(browser, tmp_path):
+    "Usable: an action within a quarter of a second (95 of 100), at most 150 rows; the tab's memory is told."
+    store = Store()
+    file = save_page(ExplorerDesk(store), [kept(store, "vast", [grown(50_000, text="n {}")])], tmp_path / "vast.html")
+    page = opened(browser, file.as_uri())
+    times = page.evaluate("""async () => {
+        const out = [], t = explorer.tree, frame = () => new Promise(r => requestAnimationFrame(() => setTimeout(r, 0)));
+        for (let i = 0; i < 100; i++) {
+            const at = (i * 7919) % t.n, start = performance.now();
+            if (i % 4 === 0) t.pick(at); else if (i % 4 === 1) t.fold(t.visible[at % t.visible.length]);
+            else if (i % 4 === 2) t.find(`n ${i}`); else t.foldAll(i % 8 === 3);
+            t.list.el.offsetHeight; out.push(performance.now() - start); await frame();
+        }
+        return out.sort((a, b) => a - b); }""")
+    most = page.evaluate("document.querySelectorAll('[role=treeitem], [role=option]').length")
+    heap = page.evaluate("performance.memory ? performance.memory.usedJSHeapSize / 1e6 : 0")
+    paint = page.evaluate("performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint').startTime")
+    print(f"{file.stat().st_size / 1e6:.2f} MB, first paint {paint:.0f} ms, p50 {times[50]:.1f} ms, p95 {times[95]:.1f} ms, "
+          f"{most} rows, heap {heap:.0f} MB")
+    assert times[95] < 250 * float(os.environ.get("TREEKIT_SLOW", 1)) and most <= 150 and heap < 500 and page.trouble == []
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def alive(tmp_path_factory):
+    "A served page over real methods: TreeRare on two questions, with a budget of small things."
+    from treekit.config import load_profile
+    from treekit.core.method import configure
+    from treekit.experiments.provide import load
+    from treekit.experiments.run import run
+    from treekit.registry import method
+    store, profile = Store(), load_profile("offline", data="world:100", retriever="bm25s")
+    korean, english = {"komultihop": load("komultihop", "world:100", n=1)}, {"hotpotqa": load("hotpotqa", "world:100", n=3)}
+    ko = run({"toq": configure(method("toq"), levels=2)}, korean, profile, store=store, progress=False)
+    made = run({"treerare": method("treerare")}, english, profile, store=store, progress=False)
+    with ServedExplorer(ExplorerDesk(store, forks=True)) as served: yield served, made.kept, ko.kept
+
+
+def press_named(page, name): page.get_by_role("button", name=name, exact=True).click()
+
+
+def test_a_switch_from_the_page(browser, alive):
+    "Its cost is shown before it can be run; then both runs stand side by side; the original stays. By the keyboard alone."
+    served, name, _ = alive
+    page = opened(browser, served.address)
+    page.evaluate(f"explorer.openRun('{name}')")
+    until(page, f"explorer.run.name === '{name}' && explorer.tree.n")
+    page.locator(".tkx-one:not(.tkx-second) [role=tree]").focus()
+    page.keyboard.press("s")
+    until(page, "document.querySelector('.tkx-bench [aria-label=top_k]')")
+    assert "number" in page.locator(".tkx-bench").inner_text() or page.locator(".tkx-bench .tkx-small").count() > 5
+    assert page.get_by_role("button", name="Run it", exact=True).is_disabled(), "nothing runs before its price is shown"
+    page.get_by_label("top_k", exact=True).focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("3")
+    page.get_by_role("button", name="What would it take?").focus()
+    page.keyboard.press("Enter")
+    until(page, "/to ask/.test(document.querySelector('.tkx-bench').innerText)")
+    assert "from the store" in page.locator(".tkx-bench").inner_text()
+    page.get_by_role("button", name="Run it", exact=True).focus()
+    page.keyboard.press("Enter")
+    until(page, "explorer.other && explorer.other.head.methods[0] === 'treerare, top_k=3' && explorer.second.n")
+    assert page.evaluate("explorer.run.name") == name and "McNemar" in page.locator(".tkx-left").inner_text()
+    page.get_by_label("top_k", exact=True).fill("abc")
+    press_named(page, "What would it take?")
+    until(page, "document.querySelector('.tkx-status').innerText.includes('whole number')")
+    assert page.trouble == []
+    page.close()
+
+
+def test_a_sweep_and_a_fork_from_the_page(browser, alive):
+    "A curve with intervals, whose points open their questions; an edge of the parse hung elsewhere."
+    served, name, _ = alive
+    page = opened(browser, served.address)
+    page.evaluate(f"explorer.openRun('{name}').then(() => explorer.pane('switches'))")
+    until(page, "document.querySelector('.tkx-bench [aria-label=\"field to sweep\"]')")
+    page.get_by_label("field to sweep").select_option("top_k")
+    page.get_by_label("values, with commas between").fill("1, 3")
+    press_named(page, "What would the sweep take?")
+    until(page, "[...document.querySelectorAll('.tkx-bench button')].some(b => b.innerText === 'Run the sweep' && !b.disabled)")
+    press_named(page, "Run the sweep")
+    until(page, "document.querySelectorAll('.tkx-point').length === 2 && document.querySelectorAll('.tkx-pointed').length === 2")
+    page.locator(".tkx-point").first.click()
+    until(page, "explorer.other && explorer.other.head.methods[0] === 'treerare, top_k=1'")
+    page.evaluate("explorer.compareWith('').then(() => explorer.tree.pick(1))")
+    page.evaluate("explorer.pane('node')")
+    until(page, "document.querySelectorAll('.tkx-right svg text').length > 5 && document.querySelector('.tkx-right .tkx-marked')")
+    page.get_by_text("Fork: another edge of the parse").click()
+    page.get_by_label("word", exact=True).select_option("10")
+    page.get_by_label("its new head").select_option("2")
+    press_named(page, "Hang it there")
+    until(page, "document.querySelector('.tkx-status').innerText.startsWith('Fork: ')")
+    assert page.evaluate("explorer.run.head.about.parent[0]") == name and page.trouble == []
+    page.close()
+
+
+def test_korean_can_be_read_without_a_korean_font(browser, alive, tmp_path):
+    "A served page fetches the letters, a saved one has them; English stands beside."
+    served, _, ko = alive
+    page = opened(browser, served.address)
+    page.evaluate(f"explorer.openRun('{ko}')")
+    until(page, "[...document.fonts].some(f => f.family.includes('TreekitKorean') && f.status === 'loaded')")
+    assert page.locator(".tkx-head .tkx-gloss").first.inner_text().endswith("?")
+    page.close()
+    store = served.server.RequestHandlerClass.desk.store
+    file = save_page(ExplorerDesk(store, (ko,)), [ko], tmp_path / "ko.html")
+    page = opened(browser, file.as_uri())
+    until(page, "[...document.fonts].some(f => f.family.includes('TreekitKorean') && f.status === 'loaded')")
+    press_named(page, "Switches…")
+    assert "can be run in it" in page.locator(".tkx-bench").inner_text() and page.asked == [file.as_uri()] and page.trouble == []
+    page.close()
+
+
+def test_a_missing_font_is_said(browser, small, tmp_path, monkeypatch):
+    from treekit.explorer import fonts
+    monkeypatch.setattr(fonts, "font_file", lambda: None)
+    fonts.kept_cut.cache_clear()
+    store = Store()
+    file = save_page(ExplorerDesk(store), [kept(store, "ko", [grown(3, text="마디 {}")])], tmp_path / "bare.html")
+    fonts.kept_cut.cache_clear()
+    page = opened(browser, file.as_uri())
+    assert "no Korean font is at hand" in page.locator(".tkx-left").inner_text()
+    page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_has_no_serious_complaint_about_what_runs(browser, alive, scheme):
+    "The switches, a price, a curve, arcs, and a comparison; also where a system asks for fewer colours."
+    checker = axe_file()
+    served, name, ko = alive
+    page = opened(browser, served.address, color_scheme=scheme, bypass_csp=True)
+    page.add_script_tag(path=str(checker))
+    curve = "{field: 'top_k', points: [1, 3].map(v => ({value: v, run: '', method: '', mean: v / 4, low: 0.1, high: 0.9, n: 3, calls: 4}))}"
+    for step in (f"explorer.openRun('{name}').then(() => explorer.tree.pick(1))", "explorer.pane('switches')",
+                 f"explorer.bench.plot({curve})", f"explorer.openRun('{ko}').then(() => explorer.pane('node'))"):
+        page.evaluate(f"Promise.resolve({step}).then(() => 1)")
+        page.wait_for_timeout(700)
+        assert complaints(page) == [], step
+    page.close()
+
+
+def test_grey_and_many_colours(browser, small):
+    "Nothing is said by colour alone: verdicts are signs, flags are words, the best path is bold; forced colours keep the choice visible."
+    page = opened(browser, small[3].as_uri(), forced_colors="active")
+    assert page.locator(".tkx-verdict").first.inner_text() in "✓✗◐–"
+    chosen = page.evaluate("getComputedStyle(document.querySelector('.tkx-row[aria-selected=true]')).outlineStyle")
+    assert chosen == "solid"
     page.close()

@@ -131,7 +131,7 @@ def _execute(task, kept, env, kernels, server=None):
     try:
         with open(target.with_suffix(".log"), "w") as log:
             pm.execute_notebook(task.notebook, target, task.parameters, engine_name="treekit", progress_bar=False,
-                                kernels=kernels, env=env, log=log, server=server)
+                                kernels=kernels, env=dict(env, TREEKIT_ARTEFACT=task.name), log=log, server=server)
     except pm.PapermillExecutionError as e: task.code, task.error = _what(e.ename, e.evalue)
     except Exception as e:  # a kernel that died, a full disk
         line = str(e).strip().splitlines()[0] if str(e).strip() else ""

@@ -44,13 +44,15 @@ class Session:
     cassette: Path | None = None  # a packed store: a run is a replay, and only stored calls answer
     about: dict = field(default_factory=dict)  # more to say in the run's record (`treekit.experiments.kept`): its label, a fork's parent
     pilot: str = ""  # FOLDER:5: five questions of each data set are asked, of the offline model (`treekit.experiments.pilot`)
+    watch: Any = None  # a function that is told how far the run is, as `Progress` says it; a KeyboardInterrupt from it ends the run
 
     @classmethod
     def from_environment(cls, environment: dict = os.environ) -> "Session":
-        "What the command that started this process says: `TREEKIT_STORE`, `TREEKIT_CASSETTE`, `TREEKIT_PROGRESS`."
+        "What the command that started this process says: its store, cassette, progress, and artefact."
         names = dict(file="TREEKIT_STORE", cassette="TREEKIT_CASSETTE", shared="TREEKIT_PROGRESS")
+        artefact = environment.get("TREEKIT_ARTEFACT")  # paper/artefact: for the run's record
         return cls(**{field: Path(environment[name]) for field, name in names.items() if environment.get(name)},
-                   pilot=environment.get("TREEKIT_PILOT", ""))
+                   pilot=environment.get("TREEKIT_PILOT", ""), about=dict(artefact=artefact) if artefact else {})
 
     def given(self, **things) -> "Session":
         "The same with these in the place of its own; `None` leaves what is there."
@@ -285,7 +287,7 @@ class Progress:
         already: int,  # rows that were stored
     ):
         from tqdm.auto import tqdm
-        self.run, self.already, self.total = run, already, already + len(run.jobs)
+        self.run, self.already, self.total, self.watch = run, already, already + len(run.jobs), session.watch
         self.file = session.shared / f"{uuid.uuid4().hex}.json" if session.shared else None
         unseen = not session.progress or bool(session.shared)  # who started this process draws one for all
         self.bar = tqdm(total=self.total, initial=already, unit="question", disable=unseen,
@@ -298,8 +300,9 @@ class Progress:
         money = f", ${t.money:.2f}" if t.money else ""
         self.bar.set_postfix_str(f"{t.calls:,} calls, {tokens:,} tokens{money}" + (f", {failed} failed" if failed else ""), refresh=False)
         self.bar.update(done - self.bar.n)
-        if not self.file: return
         told = dict(done=done, total=self.total, calls=t.calls, tokens=tokens, money=t.money, failed=failed)
+        if self.watch: self.watch(told)
+        if not self.file: return
         part = self.file.with_suffix(".part")
         part.write_text(json.dumps(told))
         part.replace(self.file)

@@ -101,7 +101,7 @@ def _golds_of(q): return [" / ".join(group) for group in ([p.answers for p in q.
 class Shelf:
     "The passages and documents of a run, looked up by id; loaded when first asked for."
 
-    def __init__(self, kept: KeptRun): self.kept, self._corpora = kept, {}
+    def __init__(self, kept: KeptRun): self.kept, self._corpora, self._glosses = kept, {}, {}
 
     @functools.cached_property
     def library(self):
@@ -119,6 +119,14 @@ class Shelf:
             chunked = self.kept.profile.pool == "documents"
             return {p.id: p for p in (self.library.documents(dataset).passages() if chunked else self.library.passages(dataset))}
         except UsageError: return {}
+
+    def gloss(self, dataset: str):
+        "English for a Korean text of the data set; None where its source has none."
+        if dataset not in self._glosses:
+            from treekit.experiments.glosses import glosser
+            langs = {q.lang for q in self.kept.questions.get(dataset, {}).values()}
+            self._glosses[dataset] = glosser(self.kept.profile, dataset, "ko" if "ko" in langs else "en")
+        return self._glosses[dataset]
 
     def passages(self, row: Row):
         "A function from a passage's id to its `Passage`, or None."

@@ -52,7 +52,9 @@ class Asked(BaseHTTPRequestHandler):
 
     def refused(self) -> bool:
         "Whether somebody asks who may not."
-        host = (self.headers.get("Host") or "").rpartition(":")[0]
+        named, origin = self.headers.get("Host") or "", self.headers.get("Origin")
+        if origin is not None and origin != f"http://{named}": return True  # another page asks, in the same browser
+        host = named.rpartition(":")[0]
         given = self.headers.get("X-Treekit-Token") or parse_qs(urlsplit(self.path).query).get("token", [""])[0]
         return host not in ("127.0.0.1", "localhost") or not hmac.compare_digest(given.encode(), self.token.encode())
 
@@ -75,11 +77,16 @@ class Asked(BaseHTTPRequestHandler):
         return self.send(200, _PAGE, "text/html")
 
     def do_POST(self):
-        "A fork."
-        size = int(self.headers.get("Content-Length") or 0)
-        if size > MOST_BYTES: return self.tell(413, dict(error="that is too long"))
+        "A fork, a switch, a sweep."
+        try: size = int(self.headers.get("Content-Length") or 0)
+        except ValueError: size = -1
+        if not 0 <= size <= MOST_BYTES: return self.tell(413, dict(error="that is too long"))
         body = self.rfile.read(size)
-        return self.answer(lambda path: self.desk.post(path, json.loads(body or b"{}")))
+        def work(path):
+            try: wish = json.loads(body or b"{}")
+            except ValueError: raise UsageError("what is to be done comes as JSON") from None
+            return self.desk.post(path, wish)
+        return self.answer(work)
 
 # %% ../../nbs/15_explorer/07_server.ipynb #af49f688
 class ServedExplorer:

@@ -52,7 +52,7 @@ def explore(
     profile: str = "offline",
     row: int | None = None,  # an answer to open
 ) -> Any:  # a widget
-    "Explore a run in a notebook. Forks run in the kernel."
+    "Explore a run in a notebook. Forks, switches and sweeps run in the kernel."
     store = store or open_store(profile)
     name, second = _named(run, store), _named(other, store) if other else ""
     return _widget_class()(ExplorerDesk(store, forks=True), run=name, other=second, row=row)

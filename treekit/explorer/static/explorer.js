@@ -1,6 +1,7 @@
 // treekit's explorer: runs and questions, their trees, their nodes. One module for a notebook's widget, a saved page and a served one.
 // All text of models and passages goes into text nodes; nothing is ever parsed as HTML. Nothing recurses, and lists draw only what is seen.
 
+const HANGUL = /[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]/;
 const ROW = 26, MOST_ROWS = 120, LONG = 20000, DEEPEST = 18;
 const WIDE = 210, HIGH = 40, ACROSS = 244, DOWN = 52;  // of a node in the drawing, and between two
 
@@ -14,6 +15,11 @@ function h(tag, attrs, ...inside) {
   }
   el.append(...inside.filter(x => x != null && x !== false));
   return el;
+}
+function drawing(tag, attrs, ...inside) {
+  const el = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attrs || {})) if (typeof value === "function") el.addEventListener(name, value); else if (value != null) el.setAttribute(name, value);
+  el.append(...inside); return el;
 }
 const fill = (el, ...inside) => { el.replaceChildren(...inside.filter(x => x != null && x !== false)); return el; };
 const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
@@ -151,7 +157,7 @@ class TreeView {
   }
   find(query) {
     this.query = query.trim().toLowerCase();
-    if (!this.words) this.words = this.t.text.map((text, i) => `${this.t.kind[i]} ${text}`.toLowerCase());
+    if (!this.words) this.words = this.t.text.map((text, i) => `${this.t.kind[i]} ${text} ${this.t.gloss ? this.t.gloss[i] : ""}`.toLowerCase());
     this.matches = this.query ? this.words.flatMap((w, i) => w.includes(this.query) ? [i] : []) : [];
     this.matched = new Set(this.matches);
     this.list.paint(); this.paint();
@@ -192,7 +198,7 @@ class TreeView {
     row.style.paddingLeft = `${4 + Math.min(depth, DEEPEST) * 14}px`;
     fill(row, h("span", {class: "tkx-twisty", "data-fold": children ? "1" : null, "aria-hidden": "true"}, children ? (this.folded[i] ? "▸" : "▾") : "·"),
       depth > DEEPEST && h("span", {class: "tkx-deep"}, `${depth}`), h("span", {class: "tkx-kind"}, t.kind[i]),
-      this.flags.has(i) && h("span", {class: "tkx-badge"}, this.flags.get(i)), h("span", {class: "tkx-line"}, t.text[i] || "(no text)"),
+      this.flags.has(i) && h("span", {class: "tkx-badge"}, this.flags.get(i)), h("span", {class: "tkx-line"}, t.text[i] || "(no text)", t.gloss && t.gloss[i] ? h("i", {class: "tkx-gloss", lang: "en"}, ` ${t.gloss[i]}`) : ""),
       t.notes[i] ? h("span", {class: "tkx-note", title: "notes"}, "!") : null, h("span", {class: "tkx-mark"}, this.markOf(i)));
   }
   // the drawing
@@ -287,18 +293,30 @@ class TreeView {
 // ── the explorer ──
 export class Explorer {
   constructor(el, source, options = {}) {
-    Object.assign(this, {source, runs: [], rows: [], shown: [], at: -1, run: null, other: null, asked: 0});
-    this.build(options); el.append(this.el);
+    Object.assign(this, {source, options, runs: [], rows: [], shown: [], at: -1, run: null, other: null, asked: 0, can: []});
+    this.build(options); this.el.explorer = this; el.append(this.el);
     this.ready = this.start(options);
   }
-  async get(...path) { return this.source.get(path.map(encodeURIComponent).join("/")); }
+  async get(...path) { const found = await this.source.get(path.map(encodeURIComponent).join("/")); this.glyphs(found); return found; }
+  // Hangul on a machine without a Korean font: fetched when the first of it comes; a saved page has its letters in its style
+  glyphs(found) { if (!this.options.font && HANGUL.test(JSON.stringify(found))) { this.options = {...this.options, font: true}; this.letters(); } }
+  async letters() {
+    let made; try { made = await this.source.get("font"); } catch { return; }
+    if (made.note) { this.missing(made.note); return; }
+    const face = new FontFace("TreekitKorean", Uint8Array.from(atob(made.font), c => c.charCodeAt(0)), {unicodeRange: made.range});
+    document.fonts.add(await face.load()); this.tree.paint();
+  }
+  missing(note) { this.fontNote.hidden = false; fill(this.fontNote, `! ${note}`); }
   say(text, wrong) { fill(this.status, text); this.status.classList.toggle("tkx-error", !!wrong); }
   async trying(work) { try { return await work(); } catch (e) { this.say(String(e && e.message || e), true); } }
 
   build(options) {
     const select = (label, change) => h("select", {"aria-label": label, change});
     this.runBox = select("Run", () => this.openRun(this.runBox.value));
-    this.otherBox = select("Compare with", () => this.compareWith(this.otherBox.value));
+    this.groupBox = select("Runs listed by", () => this.offer());
+    fill(this.groupBox, ...[["", "newest"], ["artefact", "table or figure"], ["method", "method"]].map(([v, t]) => h("option", {value: v}, t)));
+    this.otherBox = select("Compare with", () => this.compareWith(...(this.others[this.otherBox.value] || [""])));
+    this.fontNote = h("p", {class: "tkx-warn", hidden: true});
     this.datasetBox = select("Data set", () => this.filter()); this.methodBox = select("Method", () => this.filter());
     this.verdictBox = select("Verdict", () => this.filter()); this.sortBox = select("Sorted by", () => this.filter());
     this.searchBox = h("input", {type: "search", "aria-label": "Filter questions", placeholder: "filter questions", input: () => this.filter()});
@@ -307,7 +325,8 @@ export class Explorer {
       choose: at => this.openRow(this.shown[at]), key: e => this.questionKey(e)});
     this.flipsLine = h("p", {class: "tkx-small", role: "status"});
     this.left = h("section", {class: "tkx-pane tkx-left", "aria-label": "Runs and questions"},
-      h("label", {class: "tkx-field"}, "Run ", this.runBox), this.otherField = h("label", {class: "tkx-field"}, "Compare with ", this.otherBox), this.flipsLine,
+      this.groupField = h("label", {class: "tkx-field"}, "Runs by ", this.groupBox), h("label", {class: "tkx-field"}, "Run ", this.runBox),
+      this.benchButton = h("button", {class: "tkx-button", "aria-expanded": "false", click: () => this.pane(this.el.dataset.pane === "switches" ? "questions" : "switches")}, "Switches…"), this.fontNote, this.otherField = h("label", {class: "tkx-field"}, "Compare with ", this.otherBox), this.flipsLine,
       h("div", {class: "tkx-filters"}, this.datasetBox, this.methodBox, this.verdictBox, this.sortBox), this.searchBox, this.counts, this.questions.el);
     this.head = h("header", {class: "tkx-head"});
     this.tree = new TreeView({label: "Tree", select: i => this.openNode(i), enter: () => this.pane("node")});
@@ -319,19 +338,23 @@ export class Explorer {
     const button = (text, click) => h("button", {class: "tkx-button", click}, text);
     this.fitButtons = h("span", {class: "tkx-zoom"}, button("Fit", () => this.tree.fit()), button("+", () => this.tree.scale(1.25)), button("−", () => this.tree.scale(0.8)));
     [...this.fitButtons.children].slice(1).forEach((b, i) => b.setAttribute("aria-label", ["Zoom in", "Zoom out"][i]));
-    this.slider = h("input", {type: "range", min: "0", "aria-label": "Iteration", input: () => this.round(+this.slider.value)});
+    this.slider = h("input", {type: "range", min: "0", "aria-label": "Iteration", input: () => this.round(+this.slider.value),
+      keydown: e => { const step = {ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1}[e.key]; if (!step) return;  // JupyterLab takes these keys' own effect away
+        e.preventDefault(); this.slider.value = +this.slider.value + step; this.round(+this.slider.value); }});
     this.sliderText = h("output", {}); this.sliderBox = h("label", {class: "tkx-slider"}, "Iteration ", this.slider, this.sliderText);
     this.trees = h("div", {class: "tkx-trees"}, h("div", {class: "tkx-one"}, this.tree.list.el, this.tree.canvas), this.secondBox = h("div", {class: "tkx-one tkx-second"}, this.secondHead = h("p", {class: "tkx-small"}), this.second.list.el));
     this.middle = h("section", {class: "tkx-pane tkx-middle", "aria-label": "Question and tree"}, this.head,
       h("div", {class: "tkx-tools"}, this.nodeSearch, this.found, button("Unfold", () => this.tree.foldAll(false)), button("Fold", () => this.tree.foldAll(true)), this.viewButton, this.fitButtons), this.sliderBox, this.trees);
     this.right = h("section", {class: "tkx-pane tkx-right", "aria-label": "Node", tabindex: "0"});
+    this.bench = new Bench(this);
     this.status = h("p", {class: "tkx-status", role: "status"});
-    this.tabs = h("nav", {class: "tkx-tabs", "aria-label": "Panes"}, ...[["questions", "Questions"], ["tree", "Tree"], ["node", "Node"]].map(([name, text]) => h("button", {class: "tkx-button", "data-pane": name, click: () => this.pane(name)}, text)));
-    this.el = h("div", {class: `tkx ${options.page ? "tkx-page" : ""}`, "data-pane": "questions", keydown: e => this.keys(e)}, this.tabs, h(options.page ? "main" : "div", {class: "tkx-panes"}, this.left, this.middle, this.right), this.status);
+    this.tabs = h("nav", {class: "tkx-tabs", "aria-label": "Panes"}, ...[["questions", "Questions"], ["tree", "Tree"], ["node", "Node"], ["switches", "Switches"]].map(([name, text]) => h("button", {class: "tkx-button", "data-pane": name, click: () => this.pane(name)}, text)));
+    this.el = h("div", {class: `tkx ${options.page ? "tkx-page" : ""}`, "data-pane": "questions", "data-lm-suppress-shortcuts": "true", keydown: e => this.keys(e)}, this.tabs, h(options.page ? "main" : "div", {class: "tkx-panes"}, this.left, this.middle, this.right, this.bench.el), this.status);
     this.view(false); this.pane("questions");
-    fill(this.right, h("p", {class: "tkx-small"}, "Choose a question, then a node. Keys: arrows walk and fold, Enter opens, / searches, n and N go through what was found, e goes to the first wrong node, d draws."));
+    fill(this.right, h("p", {class: "tkx-small"}, "Choose a question, then a node. Keys: arrows walk and fold, Enter opens, / searches, n and N go through what was found, e goes to the first wrong node, d draws, s opens the switches."));
   }
-  pane(name) { this.el.dataset.pane = name; for (const b of this.tabs.children) b.setAttribute("aria-pressed", String(b.dataset.pane === name)); if (this.drawn) this.tree.paint(); }
+  pane(name) { this.el.dataset.pane = name; for (const b of this.tabs.children) b.setAttribute("aria-pressed", String(b.dataset.pane === name)); if (this.drawn) this.tree.paint();
+    this.benchButton.setAttribute("aria-expanded", String(name === "switches")); if (name === "switches") this.bench.open(); }
   view(drawn) {
     this.drawn = drawn; this.viewButton.setAttribute("aria-pressed", String(drawn)); this.viewButton.textContent = drawn ? "Outline" : "Drawing";
     this.tree.list.el.hidden = drawn; this.tree.canvas.hidden = !drawn; this.fitButtons.hidden = !drawn; this.tree.list.paint(); this.tree.paint();
@@ -341,8 +364,11 @@ export class Explorer {
     if (e.key === "/") { this.pane("tree"); this.nodeSearch.focus(); e.preventDefault(); }
     else if (e.key === "d") this.view(!this.drawn);
     else if (e.key === "e") this.toError();
+    else if (e.key === "s") { this.pane("switches"); this.bench.el.focus(); }
+    else if (e.key === "Escape" && this.el.dataset.pane === "switches") { this.pane("questions"); this.benchButton.focus(); }
   }
   async start(options) {
+    if (options.note) this.missing(options.note);
     await this.trying(async () => {
       const known = await this.get("runs");
       this.can = known.can || []; this.runs = known.runs;
@@ -354,15 +380,24 @@ export class Explorer {
     });
   }
   offer() {
-    const option = r => h("option", {value: r.name}, `${r.label} · ${r.name.slice(0, 6)}`);
-    fill(this.runBox, ...this.runs.map(option));
-    fill(this.otherBox, h("option", {value: ""}, "nothing"), ...this.runs.map(option));
-    this.otherField.hidden = this.runs.length < 2;
+    const option = r => h("option", {value: r.name}, `${r.label} · ${r.name.slice(0, 6)}`), by = this.groupBox.value, at = this.runBox.value;
+    const keys = {artefact: r => [r.about.artefact || "no table or figure"], method: r => r.methods}[by], groups = new Map();
+    if (keys) for (const r of this.runs) for (const key of keys(r)) groups.set(key, [...(groups.get(key) || []), r]);
+    fill(this.runBox, ...keys ? [...groups].sort(([a], [b]) => a < b ? -1 : 1).map(([key, own]) => h("optgroup", {label: key}, ...own.map(option))) : this.runs.map(option));
+    if (at) this.runBox.value = at;
+    this.groupField.hidden = this.runs.length < 3;
+    // every run, and every method of a run that has several
+    this.others = Object.assign(Object.create(null), {});
+    const entry = (key, text, ...what) => { this.others[key] = what; return h("option", {value: key}, text); };
+    const own = this.run ? this.run.head.methods : [];
+    fill(this.otherBox, h("option", {value: ""}, "nothing"), ...this.runs.flatMap(r => r.methods.length < 2 && own.length < 2 ? [entry(r.name, `${r.label} · ${r.name.slice(0, 6)}`, r.name)]
+      : [h("optgroup", {label: `${r.label} · ${r.name.slice(0, 6)}`}, ...r.methods.map(m => entry(`${r.name}/${m}`, m, r.name, null, m)))]));
+    this.otherField.hidden = this.runs.length < 2 && own.length < 2;
   }
   async openRun(name) {
     await this.trying(async () => {
       const found = await this.get("run", name);
-      this.run = found; this.rows = found.rows; this.at = -1; this.other = null; this.flips = null; this.runBox.value = name; this.otherBox.value = "";
+      this.run = found; this.rows = found.rows; this.at = -1; this.other = null; this.flips = null; this.runBox.value = name; this.offer(); this.otherBox.value = "";
       const options = (box, all, values) => fill(box, h("option", {value: ""}, all), ...values.map(v => h("option", {value: v}, v)));
       options(this.datasetBox, "all data sets", [...new Set(this.rows.map(r => r.dataset))]);
       options(this.methodBox, "all methods", [...new Set(this.rows.map(r => r.method))]);
@@ -380,7 +415,7 @@ export class Explorer {
   filter() {
     const text = this.searchBox.value.trim().toLowerCase(), verdict = this.verdictBox.value, sort = this.sortBox.value;
     const fits = r => (!this.datasetBox.value || r.dataset === this.datasetBox.value) && (!this.methodBox.value || r.method === this.methodBox.value)
-      && (!text || `${r.question} ${r.answer} ${r.golds.join(" ")} ${r.id}`.toLowerCase().includes(text))
+      && (!text || `${r.question} ${r.answer} ${r.golds.join(" ")} ${r.id} ${r.gloss ? r.gloss.question : ""}`.toLowerCase().includes(text))
       && (!verdict || (verdict === "right" ? r.value >= 1 && r.value != null : verdict === "wrong" ? r.value != null && r.value < 1 : this.flips && this.flips[verdict] ? this.flips[verdict].has(r.i) : `wrong: ${r.wrong.kind}` === verdict));
     const key = {value: r => r.value == null ? 2 : r.value, kind: r => r.wrong.kind || "~", tokens: r => -r.tokens, words: r => -r.words, nodes: r => -r.nodes}[sort];
     const rows = this.rows.filter(fits);
@@ -430,8 +465,9 @@ export class Explorer {
   header(span) {
     const r = this.row, v = this.verdict(r), asked = span ? [r.question.slice(0, span[0]), h("mark", {}, r.question.slice(...span)), r.question.slice(span[1])] : [r.question];
     const error = r.wrong.kind && (r.wrong.node != null ? h("button", {class: "tkx-button", click: () => this.toError()}, `first wrong node: ${r.wrong.kind}`) : h("span", {class: "tkx-small"}, `${r.wrong.kind}: `));
-    fill(this.head, h("h2", {}, ...asked), h("p", {}, h("b", {}, "answer "), h("span", {class: `tkx-verdict tkx-is-${v[1]}`}, v[0]), " ", r.answer || r.error || "(none)"),
-      h("p", {}, h("b", {}, "gold "), r.golds.join("; ") || "–"), (error || r.wrong.why) && h("p", {class: "tkx-small"}, error, " ", r.wrong.why),
+    const gloss = text => text ? h("i", {class: "tkx-gloss", lang: "en"}, ` ${text}`) : null, said = r.gloss || {};
+    fill(this.head, h("h2", {}, ...asked), said.question ? h("p", {}, gloss(said.question)) : null, h("p", {}, h("b", {}, "answer "), h("span", {class: `tkx-verdict tkx-is-${v[1]}`}, v[0]), " ", r.answer || r.error || "(none)", gloss(said.answer)),
+      h("p", {}, h("b", {}, "gold "), r.golds.join("; ") || "–", gloss(said.golds)), (error || r.wrong.why) && h("p", {class: "tkx-small"}, error, " ", r.wrong.why),
       r.steps.length ? h("details", {class: "tkx-small"}, h("summary", {}, `gold steps: ${r.steps.length}`), h("ol", {}, ...r.steps.map(([q, a]) => h("li", {}, `${q} → ${a}`)))) : null,
       h("p", {class: "tkx-small"}, `${r.method} · ${r.dataset} · ${r.id} · ${plural(r.calls, "call")} · ${plural(r.tokens, "token")} · ${dollars(r.dollars)} · ${r.seconds} s`),
       ...this.tree.t.remarks.map(n => h("p", {class: "tkx-small"}, `! ${n}`)));
@@ -457,12 +493,16 @@ export class Explorer {
     for (let c = i + 1; c < t.end[i] && kids.length < 20; c = t.end[c]) kids.push(c);
     const go = (j, text) => h("button", {class: "tkx-button", click: () => view.pick(j)}, text);
     const part = (title, ...inside) => inside.length ? h("section", {}, h("h3", {}, title), ...inside) : null;
-    const facts = node.facts.map(([name, text]) => h("div", {class: "tkx-fact"}, h("h4", {}, name), longText(text)));
-    fill(this.right, h("h2", {}, second ? "other run: " : "", node.kind), longText(node.text), h("p", {class: "tkx-small"}, view.markOf(i)),
+    const gloss = text => text ? h("p", {class: "tkx-gloss", lang: "en"}, text) : null, said = node.gloss || {};
+    const facts = node.facts.map(([name, text]) => h("div", {class: "tkx-fact"}, h("h4", {}, name), longText(text), gloss((said.facts || {})[name])));
+    const run = second ? this.other.name : this.run.name, at = second ? this.partner : this.at;
+    const parsed = node.parsed ? h("div", {}) : null;
+    if (parsed) this.trying(() => this.parses(parsed, run, at, node.id, second));
+    fill(this.right, h("h2", {}, second ? "other run: " : "", node.kind), longText(node.text), gloss(said.text), h("p", {class: "tkx-small"}, view.markOf(i)),
       h("p", {class: "tkx-near"}, t.parent[i] >= 0 ? go(t.parent[i], "↑ above") : null, ...kids.map((c, n) => go(c, `↓ ${n + 1}`))),
       ...node.notes.map(n => h("p", {class: "tkx-warn"}, `! ${n}`)),
-      part(`Passages (${node.hits.length})`, ...node.hits.length ? node.hits.map((hit, n) => this.passage(hit, n, node, second)) : []),
-      part("What was read", ...facts), node.document && this.documentOf(node.document),
+      parsed && part("Dependency tree", parsed), part(`Passages (${node.hits.length})`, ...node.hits.length ? node.hits.map((hit, n) => this.passage(hit, n, node, second)) : []),
+      part("What was read", ...facts), node.document && this.documentOf(node.document), !second && this.forkOfRoute(node.routed),
       part(`Calls (${node.calls.length})`, ...node.calls.map((call, n) => this.call(call, n, second))),
       ...node.thinking.map(text => part("Thinking", longText(text))), !second && this.forkOfNode(node));
     this.right.scrollTop = 0;
@@ -471,9 +511,9 @@ export class Explorer {
     const bar = hit.informativeness != null ? h("span", {class: "tkx-bar", role: "img", "aria-label": `informativeness ${hit.informativeness}`}, h("i", {style: `width:${Math.max(0, Math.min(1, hit.informativeness)) * 60}px`})) : null;
     const keep = !second && this.can.includes("fork") ? h("input", {type: "checkbox", checked: true, "data-passage": hit.id, "aria-label": `keep passage ${n + 1} in a fork`}) : null;
     const more = [hit.note, ...(hit.entities || []).map(e => `${e.name}: importance ${e.importance}, rank ${e.rank}`)].filter(Boolean);
-    return h("details", {class: "tkx-passage"}, h("summary", {}, keep, `${n + 1}. ${hit.title || hit.id} `, hit.gold && h("span", {class: "tkx-badge tkx-gold"}, "supporting"), hit.marks.length ? h("span", {class: "tkx-badge tkx-gold"}, "gold answer") : null,
+    return h("div", {class: "tkx-hit"}, keep, h("details", {class: "tkx-passage"}, h("summary", {}, `${n + 1}. ${hit.title || hit.id} `, hit.gold && h("span", {class: "tkx-badge tkx-gold"}, "supporting"), hit.marks.length ? h("span", {class: "tkx-badge tkx-gold"}, "gold answer") : null,
       h("span", {class: "tkx-small"}, ` score ${hit.score}`), bar, hit.informativeness != null && h("span", {class: "tkx-small"}, ` informativeness ${hit.informativeness}`)),
-      hit.text ? longText(hit.text, hit.marks) : h("p", {class: "tkx-small"}, "its text isn't at hand here; the prompt below has what the model read"), ...more.map(m => h("p", {class: "tkx-small"}, m)));
+      hit.gloss ? h("p", {class: "tkx-gloss", lang: "en"}, hit.gloss) : null, hit.text ? longText(hit.text, hit.marks) : h("p", {class: "tkx-small"}, "its text isn't at hand here; the prompt below has what the model read"), ...more.map(m => h("p", {class: "tkx-small"}, m))));
   }
   call(call, n, second) {
     if (call.missing) return h("p", {class: "tkx-small"}, `call ${call.key.slice(0, 12)} isn't in this store`);
@@ -481,7 +521,7 @@ export class Explorer {
     const reply = call.score != null ? h("p", {}, `log-probability of the text below: ${call.score}`) : null;
     return h("details", {class: "tkx-call", open: n === 0}, h("summary", {}, `call ${n + 1} `, h("span", {class: "tkx-small"}, took)),
       h("details", {}, h("summary", {}, "prompt as sent"), ...call.messages.map(([role, text]) => h("div", {}, h("h4", {}, role), longText(text)))),
-      h("h4", {}, call.score != null ? "scored" : "reply as received"), reply, longText(call.score != null ? call.continuation : call.reply),
+      h("h4", {}, call.score != null ? "scored" : "reply as received"), reply, longText(call.score != null ? call.continuation : call.reply), call.gloss ? h("p", {class: "tkx-gloss", lang: "en"}, call.gloss) : null,
       call.finish !== "stop" ? h("p", {class: "tkx-warn"}, `! ended by ${call.finish}`) : null, call.thinking ? h("details", {}, h("summary", {}, "thinking"), longText(call.thinking)) : null,
       h("p", {class: "tkx-small"}, Object.entries(call.parameters).map(([k, v]) => `${k} ${JSON.stringify(v)}`).join(", ")),
       !second && call.score == null && this.can.includes("fork") ? this.forkOfReply(call) : null);
@@ -492,12 +532,15 @@ export class Explorer {
   }
 
   // ── comparing ──
-  async compareWith(name) {
+  // with another run, or another method of the same: the first run's method is the chosen one, or that of the open answer
+  async compareWith(name, first, second) {
     this.other = null; this.flips = null; this.secondBox.hidden = true; fill(this.flipsLine);
     if (!name) { this.verdicts(); this.filter(); return; }
     await this.trying(async () => {
-      const [found, run] = [await this.get("compare", this.run.name, name), await this.get("run", name)];
-      this.otherBox.value = name; this.other = run; this.comparison = found;
+      const mine = first || (second ? this.methodBox.value || (this.row && this.row.method) || this.run.head.methods[0] : null);
+      const [found, run] = [await this.get("compare", this.run.name, name, ...mine ? [mine, second] : []), await this.get("run", name)];
+      this.otherBox.value = this.others[name] ? name : `${name}/${found.second}`; this.other = run; this.comparison = found;
+      if (mine && this.run.head.methods.length > 1) { this.methodBox.value = mine; this.filter(); if (this.rows[this.at] && this.rows[this.at].method !== mine) this.at = -1; }
       this.partners = new Map(found.pairs.map(p => [p[2], p[3]]));
       const set = ns => new Set(ns.map(n => found.pairs[n][2]));
       this.flips = {gained: set(found.gained), lost: set(found.lost), "without partner": new Set(found.alone.filter(a => a[2] === "first").map(a => a[3]))};
@@ -539,14 +582,173 @@ export class Explorer {
       h("button", {class: "tkx-button", click: () => asked().length ? this.fork({queries: asked()}) : this.say("Change a query first.")}, "Search these instead"),
       queries.length === 1 && node.hits.length ? h("button", {class: "tkx-button", click: () => left() ? this.fork({passages: [[queries[0], kept().filter(b => b.checked).map(b => b.dataset.passage)]]}) : this.say("Untick the passages that the fork is not to find.")}, "Find only the ticked passages") : null);
   }
-  async fork(edits) {
-    this.say("The fork runs…");
-    await this.trying(async () => {
-      const parent = this.run.name, made = await this.source.post(`fork/${encodeURIComponent(parent)}/${this.at}`, edits);
-      const known = await this.get("runs"); this.runs = known.runs; this.offer();
-      await this.openRun(made.run); await this.compareWith(parent);
-      this.say(`Fork: ${made.found} calls from the store, ${made.asked} asked, ${dollars(made.dollars)}. Answer: ${made.answer || "(none)"}`);
+  forkOfRoute(routed) {
+    if (!routed || !this.can.includes("fork")) return null;
+    const said = new Map(routed.said.map(([tag, id]) => [id, tag]));
+    const choices = routed.rows.map(([id, depth, type, text]) => {
+      const box = h("select", {"aria-label": `behaviour for ${id}: ${text.slice(0, 60)}`}, ...["", "ANSWER", "EXPAND"].map(v => h("option", {value: v}, v || "–")));
+      box.value = said.get(id) || "";
+      return [id, text, box, h("label", {class: `tkx-route tkx-doc-${type}`, style: `padding-left:${depth * 10}px`}, box, ` ${id}: ${text.slice(0, 120)}`)];
     });
+    const chosen = () => choices.filter(c => c[2].value).map(([id, text, box]) => [box.value, id, text]);
+    return h("details", {class: "tkx-fork"}, h("summary", {}, "Fork: other behaviours of the router"), ...choices.map(c => c[3]),
+      h("button", {class: "tkx-button", click: () => this.fork({routes: [[routed.key, chosen()]]})}, "Route so"),
+      h("button", {class: "tkx-button", click: () => this.fork({routes: [[routed.key, []]]})}, "Refuse"));
+  }
+  async fork(edits) {
+    const parent = this.run.name, method = this.row.method;
+    await this.trying(async () => {
+      const made = await this.work("The fork", `fork/${encodeURIComponent(parent)}/${this.at}`, edits);
+      if (!made) return;
+      await this.again(); await this.openRun(made.run);
+      await this.compareWith(parent, this.run.head.methods[0], method);
+      this.say(`Fork: ${made.found} calls from the store, ${made.asked} asked, ${dollars(made.dollars)}. Answer: ${made.answer || made.error || "(none)"}`, !!made.error);
+    });
+  }
+  async again() { const known = await this.get("runs"); this.runs = known.runs; this.offer(); }
+  // begins something, shows how far it is with a button that stops it, and returns what came of it
+  async work(title, path, body, seen = () => {}) {
+    const {job} = await this.source.post(path, body), text = h("span", {}, `${title} runs…`), bar = h("progress", {"aria-label": title});
+    const stop = h("button", {class: "tkx-button", click: () => { stop.disabled = true; this.source.post(`stop/${job}`, {}); }}, "Stop");
+    this.status.classList.remove("tkx-error"); fill(this.status, text, " ", bar, " ", stop);
+    for (let wait = 60; ; wait = Math.min(1000, wait * 1.3)) {
+      await new Promise(r => setTimeout(r, wait));
+      const now = await this.source.get(`job/${job}`), told = now.told;
+      seen(now.found);
+      if (told.total) { bar.max = told.total; bar.value = told.done; }
+      text.textContent = `${title} ${now.part ? `(${now.part}) ` : ""}runs: ${told.total ? `${told.done} of ${plural(told.total, "question")}, ${plural(told.calls, "call")}, ${plural(told.tokens, "token")}${told.money ? `, ${dollars(told.money)}` : ""}` : "it begins"}`;
+      if (now.state === "running") continue;
+      if (now.state === "failed") throw new Error(now.error);
+      if (now.state === "stopped") { this.say(`${title} was stopped; what was answered is stored.`); return null; }
+      this.say(""); return now.found;
+    }
+  }
+  // ── trees of words ──
+  async parses(box, run, row, id, second) {
+    const found = await this.get("parse", run, row, id);
+    fill(box, ...found.texts.flatMap(text => [text.title ? h("h4", {}, text.title) : null, ...text.sentences.flatMap(one => [this.arcs(one), !second && found.editable && this.can.includes("fork") ? this.forkOfHead(text.text, one) : null])]).filter(x => x),
+      found.texts.some(t => t.sentences.length) ? null : h("p", {class: "tkx-small"}, "no sentence with a tree"));
+  }
+  arcs({words, heads, relations, marked}) {
+    const on = new Set(marked), widths = words.map((w, i) => Math.max(w.length * 7.4, relations[i].length * 5.6, 26) + 12), x = []; let at = 8;
+    for (const w of widths) { x.push(at + w / 2); at += w; }
+    const tall = k => 12 + 7 * Math.sqrt(3 * k), most = Math.max(...heads.map((hd, i) => hd ? Math.abs(hd - 1 - i) : 1), 1), base = tall(most) + 14, svg = [];
+    heads.forEach((hd, i) => {
+      const colour = on.has(i) ? "tkx-arc tkx-on" : "tkx-arc";
+      if (!hd) { svg.push(drawing("path", {class: colour, d: `M${x[i]},4 V${base - 4}`}), drawing("path", {class: `${colour} tkx-tip`, d: `M${x[i]},${base} l-3,-6 h6 z`})); return; }
+      const from = x[hd - 1] + (i > hd - 1 ? 4 : -4), to = x[i] + (i > hd - 1 ? -2 : 2), top = base - tall(Math.abs(hd - 1 - i));
+      svg.push(drawing("path", {class: colour, d: `M${from},${base} C${from},${top} ${to},${top} ${to},${base - 4}`}), drawing("path", {class: `${colour} tkx-tip`, d: `M${to},${base} l-3,-6 h6 z`}),
+        drawing("text", {class: "tkx-rel", x: (from + to) / 2, y: base - tall(Math.abs(hd - 1 - i)) * 0.75 - 2, "text-anchor": "middle"}, relations[i]));
+    });
+    words.forEach((w, i) => { if (on.has(i)) svg.push(drawing("rect", {class: "tkx-marked", x: x[i] - widths[i] / 2 + 2, y: base + 3, width: widths[i] - 4, height: 18})); svg.push(drawing("text", {x: x[i], y: base + 16, "text-anchor": "middle"}, w)); });
+    const said = words.map((w, i) => `${w} ← ${heads[i] ? words[heads[i] - 1] : "root"}`).join(", ");
+    return h("div", {class: "tkx-arcs", tabindex: "0", role: "group", "aria-label": "dependency tree"}, drawing("svg", {role: "img", "aria-label": `word ← head: ${said}`, width: at + 8, height: base + 26}, ...svg));
+  }
+  forkOfHead(text, {n, words, heads}) {
+    const box = (label, first) => h("select", {"aria-label": label}, ...first, ...words.map((w, i) => h("option", {value: i + 1}, `${i + 1} ${w}`)));
+    const word = box("word", []), head = box("its new head", [h("option", {value: 0}, "the root")]);
+    word.addEventListener("change", () => { head.value = heads[word.value - 1]; }); head.value = heads[0];
+    return h("details", {class: "tkx-fork"}, h("summary", {}, "Fork: another edge of the parse"), h("div", {class: "tkx-tools"}, word, " below ", head,
+      h("button", {class: "tkx-button", click: () => +head.value === heads[word.value - 1] ? this.say("Choose another head first.") : this.fork({heads: [[text, n, +word.value, +head.value]], trees: [[text, n, heads]]})}, "Hang it there")));
+  }
+}
+
+// ── switches and sweeps ──
+class Bench {
+  constructor(explorer) {
+    this.x = explorer; this.of = null;
+    this.el = h("section", {class: "tkx-pane tkx-bench", "aria-label": "Switches", tabindex: "0"});
+  }
+  async open() {
+    const x = this.x;
+    if (!x.run) return;
+    if (!x.can.includes("switch")) {
+      fill(this.el, this.top("Switches"), h("p", {}, "This page is a file: it shows what was run, and nothing can be run in it."),
+        h("p", {}, "To change a field of the method, the retriever or the model's competence, open the run where it was made: ", h("code", {}, `treekit explore ${x.run.name.slice(0, 6)}`), ", or explore(results) in a notebook."));
+      return;
+    }
+    const method = x.methodBox.value || (x.row && x.row.method) || x.run.head.methods[0], name = x.run.name;
+    if (this.of === `${name}/${method}`) return;
+    await x.trying(async () => { this.draw(name, method, await x.get("fields", name, method)); });
+  }
+  top(text) { return h("div", {class: "tkx-tools"}, h("h2", {class: "tkx-grow"}, text), h("button", {class: "tkx-button", "aria-label": "Close the switches", click: () => { this.x.pane("questions"); this.x.benchButton.focus(); }}, "×")); }
+  draw(name, method, found) {
+    this.of = `${name}/${method}`; Object.assign(this, {name, method, found});
+    const entry = f => {
+      const text = String(f.value ?? ""), changed = () => { row.classList.toggle("tkx-changed", box.value !== text); this.stale(); };
+      const box = f.choices.length ? h("select", {"aria-label": f.name, change: changed}, ...f.choices.map(c => h("option", {value: String(c)}, String(c)))) : h("input", {type: "text", "aria-label": f.name, input: changed, size: "8"});
+      box.value = f.choices.length && typeof f.value === "boolean" ? String(f.value) : text;
+      const row = h("div", {class: "tkx-switch"}, h("label", {}, h("b", {}, f.name), " ", box), h("p", {class: "tkx-small"}, f.meaning));
+      return {f, box, row, text};
+    };
+    this.fields = found.fields.map(entry); this.settings = found.settings.map(entry);
+    const button = (text, click) => h("button", {class: "tkx-button", click}, text);
+    this.n = h("input", {type: "number", min: "1", max: String(found.rows), "aria-label": "questions", input: () => this.stale()}); this.n.value = found.rows;
+    this.price = h("p", {role: "status"}); this.runButton = button("Run it", () => this.run()); this.runButton.disabled = true;
+    this.field = h("select", {"aria-label": "field to sweep", change: () => this.suggest()}, ...found.fields.map(f => h("option", {value: f.name}, f.name)));
+    this.values = h("input", {type: "text", "aria-label": "values, with commas between", input: () => this.stale()});
+    this.sweepPrice = h("p", {role: "status"}); this.sweepButton = button("Run the sweep", () => this.sweep()); this.sweepButton.disabled = true; this.curve = h("div", {});
+    fill(this.el, this.top(`Switches: ${method}`), h("p", {class: "tkx-small"}, "Change what you like, see what it would take, run it: only what changed is asked. The new run stands beside this one."),
+      h("label", {class: "tkx-switch"}, "questions ", this.n), h("div", {class: "tkx-tools"}, button("What would it take?", () => this.cost()), this.runButton, button("Back to how it was", () => this.reset())), this.price,
+      h("h3", {}, "The method"), ...this.fields.map(e => e.row), h("h3", {}, "What it works with"), ...this.settings.map(e => e.row),
+      h("h3", {}, "A sweep"), h("p", {class: "tkx-small"}, "One field over several values; the other changes above hold for all of them."),
+      h("div", {class: "tkx-tools"}, this.field, this.values), h("div", {class: "tkx-tools"}, button("What would the sweep take?", () => this.cost(true)), this.sweepButton), this.sweepPrice, this.curve);
+    this.suggest();
+  }
+  reset() { for (const e of [...this.fields, ...this.settings]) { e.box.value = e.text; e.row.classList.remove("tkx-changed"); } this.stale(); }
+  stale() { this.runButton.disabled = this.sweepButton.disabled = true; fill(this.price); fill(this.sweepPrice); }
+  suggest() {
+    const f = this.found.fields.find(f => f.name === this.field.value), v = f.value;
+    const near = f.choices.length ? f.choices : typeof v === "number" ? [...new Set([v / 2, v, v * 2].map(x => f.kind === "int" ? Math.max(1, Math.round(x)) : x))] : [v ?? ""];
+    this.values.value = near.join(", "); this.stale();
+  }
+  wanted(sweep) {
+    const changed = entries => Object.fromEntries(entries.filter(e => e.box.value !== e.text).map(e => [e.f.name, e.box.value])), n = +this.n.value;
+    const body = {method: this.method, fields: changed(this.fields), settings: changed(this.settings), n: n >= this.found.rows ? null : n};
+    return sweep ? {...body, field: this.field.value, values: this.values.value.split(",").map(v => v.trim()).filter(v => v)} : body;
+  }
+  async cost(sweep) {
+    const x = this.x, line = sweep ? this.sweepPrice : this.price;
+    this.stale(); fill(line, "counting…");
+    const p = await x.trying(() => x.work("Counting", `price/${encodeURIComponent(this.name)}`, this.wanted(sweep)));
+    if (!p) { fill(line); return; }
+    const round = v => Math.round(v).toLocaleString("en"), asked = p.calls - p.found, exact = p.tried >= p.rows;
+    fill(line, `${exact ? "" : "about "}${round(p.calls)} calls${exact ? "" : ` (${round(p.low)} to ${round(p.high)})`} for ${plural(p.rows, "question")}: ${round(p.found)} from the store, ${round(asked)} to ask, with ${round(p.tokens)} tokens, ${p.free ? "$0" : dollars(p.dollars)}. `,
+      h("span", {class: "tkx-small"}, `Tried on ${plural(p.tried, "question")}, nothing was spent.${p.failed ? ` ${p.failed} of them failed.` : ""}`));
+    (sweep ? this.sweepButton : this.runButton).disabled = false;
+  }
+  async run() {
+    const x = this.x, {name, method} = this;
+    this.stale();
+    const made = await x.trying(() => x.work("The run", `switch/${encodeURIComponent(name)}`, this.wanted()));
+    if (!made) return;
+    await x.again();
+    if (x.run.name !== name) await x.openRun(name);
+    await x.compareWith(made.run, method, made.method);
+    if (made.failed) x.say(`${made.failed} questions failed.`, true);
+  }
+  async sweep() {
+    const x = this.x;
+    this.stale();
+    const made = await x.trying(() => x.work("The sweep", `sweep/${encodeURIComponent(this.name)}`, this.wanted(true), found => found.points && this.plot(found)));
+    if (!made) return;
+    this.plot(made); await x.again();
+  }
+  plot({field, points}) {
+    const W = 300, H = 150, left = 34, wide = W - left - 12, y = v => 8 + (1 - v) * (H - 34), numbers = points.map(p => Number(p.value)), scaled = numbers.every(Number.isFinite) && new Set(numbers).size > 1;
+    const low = Math.min(...numbers), high = Math.max(...numbers), at = k => left + 10 + (points.length < 2 ? 0.5 : scaled ? (numbers[k] - low) / (high - low) : k / (points.length - 1)) * (wide - 20);
+    const open = p => this.show(p), parts = [0, 0.5, 1].flatMap(v => [drawing("path", {class: "tkx-grid", d: `M${left},${y(v)} H${W - 8}`}), drawing("text", {x: left - 5, y: y(v) + 4, "text-anchor": "end"}, String(v))]);
+    const order = points.map((p, k) => k).sort((a, b) => at(a) - at(b));
+    parts.push(drawing("path", {class: "tkx-curve", d: order.map((k, n) => `${n ? "L" : "M"}${at(k)},${y(points[k].mean)}`).join(" ")}));
+    points.forEach((p, k) => parts.push(drawing("path", {class: "tkx-curve", d: `M${at(k)},${y(p.low)} V${y(p.high)} M${at(k) - 4},${y(p.low)} h8 M${at(k) - 4},${y(p.high)} h8`}),
+      drawing("circle", {class: "tkx-point", cx: at(k), cy: y(p.mean), r: 5, click: () => open(p)}), drawing("text", {x: at(k), y: H - 10, "text-anchor": "middle"}, String(p.value).slice(0, 14))));
+    const said = p => `${field} ${p.value}: ${p.mean.toFixed(2)} (${p.low.toFixed(2)} to ${p.high.toFixed(2)}), ${p.calls.toFixed(1)} calls a question`;
+    fill(this.curve, drawing("svg", {class: "tkx-plot", viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `answers' worth over ${field}, with 95 % intervals`}, ...parts),
+      h("p", {class: "tkx-small"}, `answers' worth over ${field}, with 95 % intervals; a point opens its questions`), ...points.map(p => h("button", {class: "tkx-button tkx-pointed", click: () => open(p)}, said(p))));
+  }
+  async show(p) {
+    const x = this.x, {name, method} = this;
+    await x.trying(async () => { await x.again(); if (x.run.name !== name) await x.openRun(name); await x.compareWith(p.run, method, p.method); });
   }
 }
 

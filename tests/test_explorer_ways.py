@@ -1,0 +1,131 @@
+"The same sixty checks in two browsers and three ways: a file, nbconvert's HTML, JupyterLab."
+import os, re, secrets, subprocess, sys, time
+from urllib.request import urlopen
+
+import pytest
+from browsers import BROWSERS, Unavailable
+from explorer_checks import CHECKS, failed_checks
+from explorer_store import small_runs
+
+from treekit.core.store import Store
+from treekit.explorer.desk import ExplorerDesk
+from treekit.explorer.page import save_page
+
+READY = "document.querySelector('.tkx') && document.querySelector('.tkx').explorer.flips && document.querySelector('.tkx-right h2')"
+
+
+@pytest.fixture(scope="module")
+def browsers():
+    "Each started once, when it is first wanted."
+    started = {}
+    def get(name):
+        if name not in started:
+            try: started[name] = BROWSERS[name]()
+            except Unavailable as e: started[name] = e
+        if isinstance(started[name], Unavailable): pytest.skip(str(started[name]))
+        return started[name]
+    yield get
+    for one in started.values():
+        if not isinstance(one, Unavailable): one.close()
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ways")
+    with Store(folder / "small.sqlite") as store: first, second = small_runs(store)
+    return folder, first, second
+
+
+def as_file(runs):
+    "The saved page."
+    folder, first, second = runs
+    with Store(folder / "small.sqlite") as store:
+        return save_page(ExplorerDesk(store, (first, second)), [first, second], folder / "small.html", other=second).as_uri()
+
+
+def as_converted(runs):
+    "A notebook with the page in a frame, as nbconvert writes it. The policy of a converted page is its own: it asks for scripts elsewhere."
+    nbconvert, nbformat = pytest.importorskip("nbconvert"), pytest.importorskip("nbformat")
+    from treekit.explorer.widget import explore_page
+    folder, first, second = runs
+    with Store(folder / "small.sqlite") as store: shown = explore_page(first, second, store=store)._repr_html_()
+    output = nbformat.v4.new_output("display_data", data={"text/html": shown})
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("explore_page(…)", outputs=[output])])
+    html, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
+    (folder / "converted.html").write_text(html, encoding="utf-8")
+    return (folder / "converted.html").as_uri()
+
+
+@pytest.fixture(scope="module")
+def lab(runs):
+    "JupyterLab on this machine, with a notebook that shows the widget."
+    pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit[explorer]"')
+    nbformat = pytest.importorskip("nbformat")
+    folder, first, second = runs
+    source = (f"from treekit.core.store import Store\nfrom treekit.explorer.widget import explore\n"
+              f"explore({first!r}, {second!r}, store=Store({str(folder / 'small.sqlite')!r}))")
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    notebook.metadata["kernelspec"] = dict(name="python3", display_name="python3", language="python")
+    nbformat.write(notebook, folder / "shown.ipynb")
+    token = secrets.token_hex(16)
+    words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0",
+             f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
+             "--LabApp.extension_manager=readonly", "--LabApp.news_url=None"]
+    own = {f"JUPYTER_{what}_DIR": str(folder / what.lower()) for what in ("CONFIG", "DATA", "RUNTIME")}
+    env = os.environ | own
+    log = open(folder / "lab.log", "w")
+    server = subprocess.Popen(words, env=env, stdout=log, stderr=log)
+    base = None
+    for _ in range(1200):
+        if found := re.search(r"http://127\.0\.0\.1:(\d+)/lab", (folder / "lab.log").read_text()): base = f"http://127.0.0.1:{found[1]}"
+        if base: break
+        assert server.poll() is None, (folder / "lab.log").read_text()[-2000:]
+        time.sleep(0.1)
+    urlopen(f"{base}/api/status?token={token}", timeout=60).read()
+    yield f"{base}/lab/tree/shown.ipynb?reset&token={token}"
+    server.terminate()
+    server.wait(30)
+    log.close()
+
+
+def shown_in_lab(page, url):
+    "Open the notebook, run its cell, and give it room."
+    page.open(url)
+    assert page.until("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')", 180), "JupyterLab didn't open the notebook"
+    session = "jupyterapp.shell.currentWidget.sessionContext.session"
+    assert page.until(f"{session} && {session}.kernel", 120)
+    page.eval("jupyterapp.commands.execute('application:toggle-left-area').then(() => 1, () => 1)")
+    page.eval("(jupyterapp.commands.execute('notebook:run-all-cells'), 1)")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROWSERS)
+@pytest.mark.parametrize("way", ["file", "converted", "lab"])
+def test_sixty_checks(browsers, runs, request, name, way):
+    assert len(CHECKS) == 60
+    page = browsers(name).page(1500, 1000)
+    if way == "lab": shown_in_lab(page, request.getfixturevalue("lab"))
+    else:
+        page.frame = False
+        page.open(as_file(runs) if way == "file" else as_converted(runs))
+        if way == "converted":
+            page.eval("(document.querySelector('iframe').scrollIntoView(), 1)")
+            page.frame = True
+    assert page.until(READY, 180), (page.trouble, page.asked[-3:])
+    page.eval("document.querySelector('.tkx').explorer.ready.then(() => 1)")
+    bad = failed_checks(page)
+    if bad and (shots := os.environ.get("TREEKIT_SHOTS")):
+        from pathlib import Path
+        page.screenshot(Path(shots) / f"{name}-{way}.png")
+    assert not bad, "\n".join(bad)
+    assert [t for t in page.trouble if "explorer" in t.lower() or way == "file"] == []
+    page.close()
+
+
+def test_one_browser_through_a_file(browsers, runs):
+    "The quick share of it."
+    page = browsers("chromium").page(1500, 1000)
+    page.open(as_file(runs))
+    assert page.until(READY)
+    assert failed_checks(page) == [] and page.trouble == [] and page.asked == [(runs[0] / "small.html").as_uri()]
+    page.close()
