@@ -6,7 +6,7 @@
 __all__ = ['INLINE', 'QUIET', 'PRELOADED', 'Forked', 'ForkServer', 'manager', 'can_fork']
 
 # %% ../nbs/18_kernels.ipynb #12429a37
-import gc, importlib, itertools, json, os, select, signal, socket, subprocess, sys, threading
+import atexit, gc, importlib, itertools, json, os, select, signal, socket, subprocess, sys, threading, traceback
 from pathlib import Path
 
 # %% ../nbs/18_kernels.ipynb #83fa990d
@@ -98,6 +98,13 @@ def _become_kernel(order, channel):
     order["argv"].append(f"--IPKernelApp.parent_handle={os.getppid()}")  # ipykernel read the variable when it was imported
     sys.argv = ["ipykernel_launcher.py", *order["argv"]]
 
+def _leave():
+    "End as Python does, threads joined and what waits written, but without taking apart what was forked: seconds of copying."
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    for stream in (sys.__stdout__, sys.__stderr__): stream.flush()
+    os._exit(0)
+
 def _main(fd):
     "The server's process, and in the end each of its kernels'."
     channel = socket.socket(fileno=fd)
@@ -105,7 +112,9 @@ def _main(fd):
     if not (order := server.serve()): return
     _become_kernel(order, channel)
     from ipykernel import kernelapp
-    kernelapp.launch_new_instance(argv=order["argv"])
+    try: kernelapp.launch_new_instance(argv=order["argv"])
+    except Exception: traceback.print_exc()
+    finally: _leave()
 
 # %% ../nbs/18_kernels.ipynb #4eaa9b4e
 class Forked:
