@@ -6,7 +6,7 @@
 __all__ = ['Embedder', 'embedder', 'KnownVectors', 'Dense', 'Hybrid', 'WeightedSum', 'CrossEncoder', 'Reranked']
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #8dc4ed79
-import re, threading
+import hashlib, re, threading
 from dataclasses import replace
 from functools import lru_cache
 
@@ -15,6 +15,7 @@ from ..core.array_cache import kept_arrays
 from ..core.model_files import MINILM, model_folder, model_label
 from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
+from ..syntax.parser import cache_database
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #08e0e054
 def _load_model(kind, folder):
@@ -31,7 +32,7 @@ def _load_model(kind, folder):
         if shown: logging.enable_progress_bar()
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #18433ecf
-_PADDED = 8  # tokens
+_PADDED, _EMBEDDING_VERSION = 8, 2  # tokens; raise the version when the same text gets another vector
 
 def _padded_lengths(model, texts):
     "The tokens of each text, padding included; all the same for a model that doesn't pad."
@@ -54,6 +55,22 @@ def _embedded(model, texts, batch, normalise):
                                          show_progress_bar=False, convert_to_numpy=True)
             bar.update(len(some))
     return vectors
+
+# %% ../../nbs/06_retrieval/02_dense.ipynb #d5220f83
+def _kept_vectors(identity, texts, make):
+    "Each text's vector: from disk, or made now and put there. Safe for threads and processes."
+    import numpy as np
+    def key(text): return hashlib.sha256(f"{_EMBEDDING_VERSION} {identity}\0{text}".encode("utf-8", "surrogatepass")).digest()
+    path, table = work_dir("embeddings") / "questions.sqlite", "vectors (key BLOB PRIMARY KEY, vector BLOB)"
+    def opened(): return cache_database(path, table, "vectors")
+    if not texts: return {}
+    with opened() as db: rows = {t: db.execute("SELECT vector FROM vectors WHERE key=?", (key(t),)).fetchone() for t in texts}
+    found = {t: np.frombuffer(row[0], np.float32) for t, row in rows.items() if row}
+    if new := [t for t in texts if t not in found]:
+        made = dict(zip(new, make(new)))
+        with opened() as db: db.executemany("INSERT OR IGNORE INTO vectors VALUES (?,?)", [(key(t), v.tobytes()) for t, v in made.items()])
+        found |= made
+    return found
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #333d9d63
 _PREFIX = {"BAAI/bge-": "Represent this sentence for searching relevant passages: "}  # by the start of the model's name
@@ -103,11 +120,12 @@ class Embedder:
         self._wanted.update(dict.fromkeys(texts))
         with self._one_at_a_time:
             for old in list(self._asked)[:max(0, len(self._asked) - _REMEMBERED)]: del self._asked[old]
-            new = [t for t in dict.fromkeys([*texts, *self._wanted]) if t not in self._asked]
+            wanted = [t for t in dict.fromkeys([*texts, *self._wanted]) if t not in self._asked]
             self._wanted.clear()
-            vectors = _embedded(self._load(), [self.prefix + t for t in new], self.batch, self.normalise)
-            self._asked.update(zip(new, vectors))
+            self._asked.update(_kept_vectors(f"{self.identity}\0{self.prefix}", wanted, self._questions))
             return np.stack([self._asked[t] for t in texts])
+
+    def _questions(self, texts): return _embedded(self._load(), [self.prefix + t for t in texts], self.batch, self.normalise)
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #dbfad7c7
 @lru_cache
@@ -138,8 +156,6 @@ class KnownVectors:
         return self(texts, questions=True)
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #474cf814
-_EMBEDDING_VERSION = 2
-
 class Dense:
     "Passages by the similarity of their embedding to the question's."
     def __init__(
