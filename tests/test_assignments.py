@@ -53,6 +53,20 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
         ),
         ("passages twice", "list(dict.fromkeys(in_turn))[:kept]", "in_turn[:kept]", {"merge-tests": 1.67, "search-tests": 1.33}),
     ],
+    "3_evidence": [
+        ("what hangs below a skipped node is lost", '!= "root": return lower', '!= "root": return []', {"kept-tests": 2.4}),
+        ("leaves ask for queries, too", "[:3] if lower else []", "[:3]", {"bottom-tests": 0}),
+        (
+            "evidence stays where it is",
+            'write_queries(question, entry["phrase"], lower)',
+            'write_queries(question, entry["phrase"], [])',
+            {"bottom-tests": 1.67},
+        ),
+        ("letters, not words", "spaced(option) in spaced(answer)", "option.lower() in answer.lower()", {"cover-tests": 0.67}),
+        ("a sum where the longest counts", "1 + max((rank[earlier]", "1 + sum((rank[earlier]", {"path-tests": 0}),
+        ("as many workers as one likes", "len(running) < workers and ", "", {"finish-tests": 1.33}),
+        ("turns without a memory", "pile += len(uttered.split())", "pass", {"chain-tests": 1}),
+    ],
 }
 
 
