@@ -53,6 +53,46 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
         ),
         ("passages twice", "list(dict.fromkeys(in_turn))[:kept]", "in_turn[:kept]", {"merge-tests": 1.67, "search-tests": 1.33}),
     ],
+    "3_evidence": [
+        ("what hangs below a skipped node is lost", '!= "root": return lower', '!= "root": return []', {"kept-tests": 2.4}),
+        ("leaves ask for queries, too", "[:3] if lower else []", "[:3]", {"bottom-tests": 0}),
+        (
+            "evidence stays where it is",
+            'write_queries(question, entry["phrase"], lower)',
+            'write_queries(question, entry["phrase"], [])',
+            {"bottom-tests": 1.67},
+        ),
+        ("letters, not words", "spaced(option) in spaced(answer)", "option.lower() in answer.lower()", {"cover-tests": 0.67}),
+        ("a sum where the longest counts", "1 + max((rank[earlier]", "1 + sum((rank[earlier]", {"path-tests": 0}),
+        ("as many workers as one likes", "len(running) < workers and ", "", {"finish-tests": 1.33}),
+        ("turns without a memory", "pile += len(uttered.split())", "pass", {"chain-tests": 1}),
+    ],
+    "5_risk_and_uct": [
+        (
+            "weights that aren't shares",
+            "mix * inside[token] / size + (1 - mix)",
+            "mix * inside[token] / size + mix",
+            {"likelihoods-tests": 2.25},
+        ),
+        ("a sum for a mean", "-sum(logs) / len(logs)", "-sum(logs)", {"value-tests": 1.5, "search-tests": 1}),
+        ("a high risk is a high value", "alpha * (risk - beta)", "-alpha * (risk - beta)", {"value-tests": 0.5, "search-tests": 1}),
+        ("exponents without a limit", "max(-700, min(700, alpha * (risk - beta)))", "alpha * (risk - beta)", {"value-tests": 1.5}),
+        (
+            "the first without a visit",
+            "max(fresh, key=lambda place: children[place][0])",
+            "fresh[0]",
+            {"choose-tests": 2.25, "search-tests": 2},
+        ),
+        ("visits without a logarithm", "math.log(above) / children", "above / children", {"choose-tests": 2.25, "search-tests": 2}),
+        (
+            "means that don't count visits",
+            'sum(entry["value"] * entry["visits"] for entry in below) / sum(entry["visits"] for entry in below)',
+            'sum(entry["value"] for entry in below) / len(below)',
+            {"back-tests": 2.67, "search-tests": 1},
+        ),
+        ("visited or not", 'if entry["parent"] == here and entry["visits"]]', 'if entry["parent"] == here]', {"path-tests": 0}),
+        ("the last number of all", 'r"evaluation[^a-zA-Z0-9]+(', 'r"(', {"judged-tests": 1.5}),
+    ],
 }
 
 
