@@ -191,13 +191,12 @@ def _fingerprint(folder, stamp):
     return f"folder:{hashlib.sha256(f'{_CODE} {named}'.encode()).hexdigest()[:16]}"
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #09af5cbe
-_threads = threading.local()  # path -> the thread's connection, and what it is to: process, file, how that begins
+_threads = threading.local()  # path -> the thread's connection, and what it is to: process, file
 
 def _connected(path, table):
     "The thread's connection to the database: opened once, and again when another file lies there."
     def file():
-        try:
-            with open(path, "rb") as f: return os.getpid(), os.fstat(f.fileno()).st_ino, f.read(16)
+        try: return os.getpid(), path.stat().st_ino  # never opened here: to close it would end the locks of this process's connections
         except OSError: return None
     db, to = _threads.__dict__.get(str(path), (None, None))
     if to is None or to != file():
@@ -208,8 +207,13 @@ def _connected(path, table):
         _threads.__dict__[str(path)] = db, file()
     return db
 
+def _closed():
+    "Close what this thread has open."
+    for db, _ in _threads.__dict__.values(): db.close()
+    _threads.__dict__.clear()
+
 class _Closing(sqlite3.Connection):
-    "A connection that is closed with the thread that it was opened in."
+    "A connection that is closed, at the latest, when nobody knows it any more."
     def __del__(self): self.close()
 
 @contextmanager
@@ -222,7 +226,7 @@ def cache_database(
     try:
         with _connected(path, table) as db: yield db
     except sqlite3.Error as e:
-        _threads.__dict__.clear()
+        _closed()
         raise UsageError(f"{path.name!r} can't be used to keep {what} ({e}): "
                          "move it away, or set TREEKIT_HOME to another folder") from None
 
