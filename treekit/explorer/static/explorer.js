@@ -483,9 +483,11 @@ export class Explorer {
   async openNode(i, second) {
     const view = second ? this.second : this.tree, run = second ? this.other.name : this.run.name, row = second ? this.partner : this.at, asked = this.nodeAsked = (this.nodeAsked || 0) + 1;
     if (!second) this.header(view.t.spans[i]);
+    const which = JSON.stringify([run, row, view.t.id[i], !!second, view.round, this.can]);
+    if (which === this.nodeShown) return;  // what is open in it stays open
     await this.trying(async () => {
       const node = await this.get("node", run, row, view.t.id[i]);
-      if (asked === this.nodeAsked) this.showNode(node, view, i, second);
+      if (asked === this.nodeAsked) { this.showNode(node, view, i, second); this.nodeShown = which; }
     });
   }
   showNode(node, view, i, second) {
@@ -496,7 +498,7 @@ export class Explorer {
     const gloss = text => text ? h("p", {class: "tkx-gloss", lang: "en"}, text) : null, said = node.gloss || {};
     const facts = node.facts.map(([name, text]) => h("div", {class: "tkx-fact"}, h("h4", {}, name), longText(text), gloss((said.facts || {})[name])));
     const run = second ? this.other.name : this.run.name, at = second ? this.partner : this.at;
-    const parsed = node.parsed ? h("div", {}) : null;
+    const parsed = node.parsed ? h("div", {class: "tkx-parse"}, h("p", {class: "tkx-small"}, "reading it…")) : null;  // as high before it is read as after: nothing below moves
     if (parsed) this.trying(() => this.parses(parsed, run, at, node.id, second));
     fill(this.right, h("h2", {}, second ? "other run: " : "", node.kind), longText(node.text), gloss(said.text), h("p", {class: "tkx-small"}, view.markOf(i)),
       h("p", {class: "tkx-near"}, t.parent[i] >= 0 ? go(t.parent[i], "↑ above") : null, ...kids.map((c, n) => go(c, `↓ ${n + 1}`))),
@@ -625,7 +627,7 @@ export class Explorer {
   }
   // ── trees of words ──
   async parses(box, run, row, id, second) {
-    const found = await this.get("parse", run, row, id);
+    let found; try { found = await this.get("parse", run, row, id); } catch (e) { fill(box, h("p", {class: "tkx-small"}, `no tree: ${e.message || e}`)); return; }
     fill(box, ...found.texts.flatMap(text => [text.title ? h("h4", {}, text.title) : null, ...text.sentences.flatMap(one => [this.arcs(one), !second && found.editable && this.can.includes("fork") ? this.forkOfHead(text.text, one) : null])]).filter(x => x),
       found.texts.some(t => t.sentences.length) ? null : h("p", {class: "tkx-small"}, "no sentence with a tree"));
   }
