@@ -8,6 +8,7 @@ __all__ = ['INDEX', 'GIVE_UP', 'Session', 'store_path', 'Models', 'models_of', '
 
 # %% ../../nbs/12_experiments/01_run.ipynb #dccc59b8
 import asyncio, dataclasses, functools, gc, json, os, sys, threading, time, uuid
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -231,7 +232,8 @@ class _Run:
 
     def cancel(self):
         "From another thread: no new call; what was answered is stored."
-        if self.loop: self.loop.call_soon_threadsafe(self.task.cancel)
+        if not self.loop: return
+        with suppress(RuntimeError): self.loop.call_soon_threadsafe(self.task.cancel)  # a loop that is closed has nothing left to end
 
 # %% ../../nbs/12_experiments/01_run.ipynb #adb5e837
 async def _answer(run, job):

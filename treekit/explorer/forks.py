@@ -109,7 +109,7 @@ class Fork:
     edits: Edits
     asked: int  # calls that had to be made
     found: int  # calls that came from the store
-    dollars: float | None  # paid for the fork
+    dollars: float | None  # paid for the fork; None: the price isn't known
 
     @property
     def row(self): return self.run.rows[0]
@@ -143,6 +143,7 @@ def fork(
     about = dict(label=f"{label}: {row.question.question[:60]}", parent=[opened.name, i], edits=written_down(edits))
     results = run({who: forked}, {row.dataset: [row.question]}, kept.profile, store=store, progress=False, about=about, **given)
     asked, found, dollars = (None if now is None else now - then for now, then in zip(_ledger(store, who), before))
+    if dollars is None and kept.profile.offline: dollars = 0.0  # the tables of prices don't name a model that costs nothing
     return Fork(open_run(store, results.kept), (opened.name, i), edits, asked - found, found, dollars)
 
 def _joined(first, second):

@@ -9,6 +9,7 @@ __all__ = ['Gloss', 'WholeGloss', 'NamesGloss', 'gloss_of']
 import re
 from functools import lru_cache
 
+from ..world.questions import SHARED
 from .competence import LEVELS, Luck
 from .grammar import grammar
 from .library import Ref, Triple, in_sentences, lookup_key, stated
@@ -50,8 +51,14 @@ class Gloss:
         "Sentence -> its facts in English."
         found = {}
         for fact, sentence in stated(self.korean.library, text, title):
-            if isinstance(fact, Triple): found.setdefault(sentence, []).append(self.words.statement(fact))
+            if isinstance(fact, Triple): found.setdefault(sentence, []).append(self._told(fact))
         return {s: " ".join(dict.fromkeys(own)) for s, own in found.items()}
+
+    def _told(self, fact):
+        "A fact in a sentence; what nobody asks about (a company's industry) has no question's words, and is told as it is kept."
+        s, relation, value = fact
+        if relation in self.words.w.ask or relation in SHARED: return self.words.statement(fact)
+        return f"{self.words.name(s)}: {relation} {self._worded(relation, value)}."
 
 # %% ../../nbs/08_simulated/15_gloss.ipynb #fc73763b
 def _english(words: Words, query: Query) -> Query:

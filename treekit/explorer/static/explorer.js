@@ -219,8 +219,12 @@ class TreeView {
     if (!this.placed) this.layout();
     const k = Math.min(1.2, this.canvas.clientWidth / (this.placed.width + 40), this.canvas.clientHeight / (this.placed.height + 40));
     this.zoom = {k: Math.max(0.02, k), x: 20, y: Math.max(10, (this.canvas.clientHeight - this.placed.height * k) / 2)};
-    if (k < 0.6 && this.selected >= 0) { this.zoom.k = 0.8; this.follow(true); } else if (k < 0.6) this.zoom = {k: 0.8, x: 20, y: 20 + this.canvas.clientHeight / 2 - 0.8 * this.placed.y[0]};
+    if (k < 0.6 && this.selected >= 0) { this.zoom.k = 0.8; this.follow(true); this.within(); } else if (k < 0.6) this.zoom = {k: 0.8, x: 20, y: 20 + this.canvas.clientHeight / 2 - 0.8 * this.placed.y[0]};
     this.paint();
+  }
+  within() {  // no empty room beside a tree that goes on elsewhere
+    const z = this.zoom, inside = (at, size, room) => size * z.k + 40 <= room ? (room - size * z.k) / 2 : Math.min(20, Math.max(room - 20 - size * z.k, at));
+    z.x = inside(z.x, this.placed.width, this.canvas.clientWidth); z.y = inside(z.y, this.placed.height, this.canvas.clientHeight);
   }
   scale(by, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
     const z = this.zoom, k = Math.min(4, Math.max(0.02, z.k * by));
@@ -483,9 +487,11 @@ export class Explorer {
   async openNode(i, second) {
     const view = second ? this.second : this.tree, run = second ? this.other.name : this.run.name, row = second ? this.partner : this.at, asked = this.nodeAsked = (this.nodeAsked || 0) + 1;
     if (!second) this.header(view.t.spans[i]);
+    const which = JSON.stringify([run, row, view.t.id[i], !!second, view.round, this.can]);
+    if (which === this.nodeShown) return;  // what is open in it stays open
     await this.trying(async () => {
       const node = await this.get("node", run, row, view.t.id[i]);
-      if (asked === this.nodeAsked) this.showNode(node, view, i, second);
+      if (asked === this.nodeAsked) { this.showNode(node, view, i, second); this.nodeShown = which; }
     });
   }
   showNode(node, view, i, second) {
@@ -496,7 +502,7 @@ export class Explorer {
     const gloss = text => text ? h("p", {class: "tkx-gloss", lang: "en"}, text) : null, said = node.gloss || {};
     const facts = node.facts.map(([name, text]) => h("div", {class: "tkx-fact"}, h("h4", {}, name), longText(text), gloss((said.facts || {})[name])));
     const run = second ? this.other.name : this.run.name, at = second ? this.partner : this.at;
-    const parsed = node.parsed ? h("div", {}) : null;
+    const parsed = node.parsed ? h("div", {class: "tkx-parse"}, h("p", {class: "tkx-small"}, "reading it…")) : null;  // as high before it is read as after: nothing below moves
     if (parsed) this.trying(() => this.parses(parsed, run, at, node.id, second));
     fill(this.right, h("h2", {}, second ? "other run: " : "", node.kind), longText(node.text), gloss(said.text), h("p", {class: "tkx-small"}, view.markOf(i)),
       h("p", {class: "tkx-near"}, t.parent[i] >= 0 ? go(t.parent[i], "↑ above") : null, ...kids.map((c, n) => go(c, `↓ ${n + 1}`))),
@@ -625,20 +631,28 @@ export class Explorer {
   }
   // ── trees of words ──
   async parses(box, run, row, id, second) {
-    const found = await this.get("parse", run, row, id);
+    let found; try { found = await this.get("parse", run, row, id); } catch (e) { fill(box, h("p", {class: "tkx-small"}, `no tree: ${e.message || e}`)); return; }
     fill(box, ...found.texts.flatMap(text => [text.title ? h("h4", {}, text.title) : null, ...text.sentences.flatMap(one => [this.arcs(one), !second && found.editable && this.can.includes("fork") ? this.forkOfHead(text.text, one) : null])]).filter(x => x),
       found.texts.some(t => t.sentences.length) ? null : h("p", {class: "tkx-small"}, "no sentence with a tree"));
+  }
+  levels(heads) {
+    const ends = heads.map((hd, i) => hd ? [Math.min(hd - 1, i), Math.max(hd - 1, i)] : null), level = heads.map(() => 0);
+    for (const i of heads.map((_, i) => i).filter(i => ends[i]).sort((a, b) => (ends[a][1] - ends[a][0]) - (ends[b][1] - ends[b][0]))) {
+      const [a, b] = ends[i];
+      level[i] = 1 + Math.max(0, ...heads.map((_, j) => level[j] && ends[j][0] < b && ends[j][1] > a ? level[j] : 0));
+    }
+    return level;
   }
   arcs({words, heads, relations, marked}) {
     const on = new Set(marked), widths = words.map((w, i) => Math.max(w.length * 7.4, relations[i].length * 5.6, 26) + 12), x = []; let at = 8;
     for (const w of widths) { x.push(at + w / 2); at += w; }
-    const tall = k => 12 + 7 * Math.sqrt(3 * k), most = Math.max(...heads.map((hd, i) => hd ? Math.abs(hd - 1 - i) : 1), 1), base = tall(most) + 14, svg = [];
+    const level = this.levels(heads), tall = i => 12 + 14 * level[i], base = Math.max(...heads.map((_, i) => tall(i)), 26) + 14, svg = [];  // an arc stands above those within it
     heads.forEach((hd, i) => {
       const colour = on.has(i) ? "tkx-arc tkx-on" : "tkx-arc";
       if (!hd) { svg.push(drawing("path", {class: colour, d: `M${x[i]},4 V${base - 4}`}), drawing("path", {class: `${colour} tkx-tip`, d: `M${x[i]},${base} l-3,-6 h6 z`})); return; }
-      const from = x[hd - 1] + (i > hd - 1 ? 4 : -4), to = x[i] + (i > hd - 1 ? -2 : 2), top = base - tall(Math.abs(hd - 1 - i));
+      const from = x[hd - 1] + (i > hd - 1 ? 4 : -4), to = x[i] + (i > hd - 1 ? -2 : 2), top = base - tall(i) / 0.75;
       svg.push(drawing("path", {class: colour, d: `M${from},${base} C${from},${top} ${to},${top} ${to},${base - 4}`}), drawing("path", {class: `${colour} tkx-tip`, d: `M${to},${base} l-3,-6 h6 z`}),
-        drawing("text", {class: "tkx-rel", x: (from + to) / 2, y: base - tall(Math.abs(hd - 1 - i)) * 0.75 - 2, "text-anchor": "middle"}, relations[i]));
+        drawing("text", {class: "tkx-rel", x: (from + to) / 2, y: base - tall(i) + 3, "text-anchor": "middle"}, relations[i]));
     });
     words.forEach((w, i) => { if (on.has(i)) svg.push(drawing("rect", {class: "tkx-marked", x: x[i] - widths[i] / 2 + 2, y: base + 3, width: widths[i] - 4, height: 18})); svg.push(drawing("text", {x: x[i], y: base + 16, "text-anchor": "middle"}, w)); });
     const said = words.map((w, i) => `${w} ← ${heads[i] ? words[heads[i] - 1] : "root"}`).join(", ");
