@@ -63,7 +63,8 @@ def take_in(
     "Keep one attempt."
     before = course.attempts(assignment, student)
     if before and (before[-1] / f"{assignment}.ipynb").read_bytes() == content: return None
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(when)) + "-" + hashlib.sha256(content).hexdigest()[:6]
+    second = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(when))
+    stamp = f"{second}-{sum(p.name.startswith(second) for p in before):03}-{hashlib.sha256(content).hexdigest()[:6]}"
     path = course.submitted(assignment, student, stamp, f"{assignment}.ipynb")
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{os.getpid()}.part")

@@ -6,7 +6,7 @@
 __all__ = ['cell_text', 'export_rows', 'export_csv', 'status_rows', 'class_view', 'mistakes', 'first_right']
 
 # %% ../../nbs/16_classroom/11_gradebook.ipynb #eace010f
-import csv, io, json, statistics, time
+import calendar, csv, io, json, statistics, time
 from collections import Counter
 
 from .course import CourseFolder
@@ -96,7 +96,7 @@ def mistakes(
 
 # %% ../../nbs/16_classroom/11_gradebook.ipynb #fa3f2674
 def _seconds(attempt):
-    return time.mktime(time.strptime(attempt[:16], "%Y%m%dT%H%M%SZ")) - time.timezone
+    return calendar.timegm(time.strptime(attempt[:16], "%Y%m%dT%H%M%SZ"))
 
 def first_right(
     course: CourseFolder,

@@ -9,6 +9,7 @@ __all__ = ['WALLS', 'Limits', 'seal', 'filters', 'limit', 'readable', 'launch', 
 import ctypes, errno, json, os, platform, resource, shutil, signal, struct, subprocess, sys, tempfile
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from ..config import UsageError, choose
@@ -124,9 +125,13 @@ def limit(limits: Limits):
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a file that grows too long is an error, not the end
 
 # %% ../../nbs/16_classroom/01_jail.ipynb #7b703c00
+def _home():
+    "The folder that the package lies in: a clone, or site-packages."
+    return Path(find_spec("treekit").origin).resolve().parents[1]
+
 def readable() -> list[str]:
     "What a submission may read beside its own folder: Python, libraries, the kit."
-    kit = Path(__file__).resolve().parents[2]
+    kit = _home()
     wanted = ["/usr", "/lib", "/lib64", "/lib32", "/bin", "/etc/ld.so.cache", "/etc/ssl", "/etc/localtime", sys.prefix, sys.base_prefix,
               *(p for p in sys.path if p.endswith(("site-packages", "dist-packages"))),
               *(kit / part for part in ("treekit", "data", "settings.ini"))]
@@ -224,7 +229,7 @@ def launch():
 _IMPORT = "import sys; sys.path.insert(0, {kit!r}); from treekit.classroom.{module} import {name}; {name}()"
 
 def _python(module, name, *more):
-    kit = str(Path(__file__).resolve().parents[2])
+    kit = str(_home())
     return [sys.executable, "-I", "-B", "-X", "utf8", "-c", _IMPORT.format(kit=kit, module=module, name=name), *more]
 
 def _bubblewrap(limits):
