@@ -39,7 +39,7 @@ def test_others_start(tmp_path, monkeypatch):
 def test_the_page_grows_and_what_was_rehearsed_is_not_run_again(made, monkeypatch):
     assert SEEN == sorted(SEEN) and len(SEEN) == SEEN[-1] == len(SOME)
     ran = []
-    monkeypatch.setattr("treekit.rehearse._run_all", lambda tasks, *rest: ran.extend(t.name for t in tasks))
+    monkeypatch.setattr("treekit.rehearse._run_all", lambda stages, *rest: ran.extend(t.name for tasks in stages for t in tasks))
     assert rehearse_all(SOME, ("vllm",)) == list(made.values()) and ran == []
     assert rehearse_all(SOME[:2], ("vllm",), few=1) == [] and ran == [f"vllm/{name}" for name in SOME[:2]]
     assert rehearse_all(SOME[:1], ("vllm",), force=True) == [] and len(ran) == 3

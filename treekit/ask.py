@@ -15,6 +15,7 @@ from .config import Profile, UsageError, root, work_dir
 from .core.fingerprints import code_fingerprint, fingerprint
 from .core.method import Trace, Usage, needs_of
 from .core.store import Store
+from .core.whole_files import write_whole
 
 # %% ../nbs/22_ask.ipynb #63798c8b
 @dataclass
@@ -64,11 +65,9 @@ def _found(receipt, store_path):
 
 def _keep(receipt, answer):
     "Write the receipt, whole or not at all."
-    part = receipt.with_suffix(f".{os.getpid()}")
     index = answer.index and vars(answer.index)
     known = dict(record=answer.record, model=answer.model, corpus=answer.corpus, index=index, unfounded=answer.unfounded)
-    part.write_text(json.dumps(known), encoding="utf-8")
-    part.replace(receipt)
+    write_whole(receipt, json.dumps(known))
 
 # %% ../nbs/22_ask.ipynb #727a4349
 def passages_of(
@@ -84,9 +83,7 @@ def passages_of(
     try: return [Passage(*p) for p in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError): pass  # not there yet, or cut off
     made = load_corpus(dataset, profile.data, seed=profile.seed)
-    part = path.with_suffix(f".{os.getpid()}")
-    part.write_text(json.dumps([[p.id, p.title, p.text] for p in made]), encoding="utf-8")
-    part.replace(path)
+    write_whole(path, json.dumps([[p.id, p.title, p.text] for p in made]))
     return made
 
 def own_corpus(

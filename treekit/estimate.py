@@ -190,7 +190,7 @@ def _noted(tasks, folder, sample):
         new = [p for p in folder.glob("*.json") if p not in read]
         found[task.name] = [json.loads(p.read_text()) for p in sorted(new, key=lambda p: p.stat().st_mtime_ns)]
         read.update(new)
-    _run_all(tasks, folder / "runs", 1, "estimate", _environment(folder, sample), after)
+    _run_all([tasks], folder / "runs", 1, "estimate", _environment(folder, sample), after)
     return [(t.name, note) for t in tasks for note in found.get(t.name, ())]
 
 # %% ../nbs/20_estimate.ipynb #f79affbc

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from .config import Profile, load_profile, root, work_dir
 from .core.fingerprints import code_fingerprint, fingerprint, meaning, modules_below
+from .core.whole_files import write_whole
 
 # %% ../nbs/17_records.ipynb #07442362
 def sources(
@@ -157,11 +158,7 @@ def _predictions(store):
             return {key for key, in db.execute("SELECT key FROM predictions")}
     except sqlite3.Error: return set()
 
-def _write(path, value):
-    "JSON, whole or not at all."
-    part = path.with_name(f"{path.name}.{os.getpid()}-{uuid.uuid4().hex[:6]}")
-    part.write_text(json.dumps(value), encoding="utf-8")
-    part.replace(path)
+def _write(path, value): write_whole(path, json.dumps(value))
 
 def store_state(
     store: Path,  # of a profile

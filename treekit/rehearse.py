@@ -218,7 +218,7 @@ def rehearse_all(
             _ended(plans[task.name], task, folder, few)
             with lock: seen(made())
         if waiting := [_staged(r, folder, few) for r in plans.values() if not r.left]:
-            _run_all(waiting, folder / "kept", jobs, "rehearse", _environment(known), after)
+            _run_all([waiting], folder / "kept", jobs, "rehearse", _environment(known), after)
         return made()
 
 # %% ../nbs/24_rehearse.ipynb #3b93c67f

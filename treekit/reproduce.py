@@ -176,20 +176,24 @@ def _modules(names):
     return set(modules_below(*names)) & set(names)
 
 # %% ../nbs/19_reproduce.ipynb #0dc82b7e
-def _run_all(tasks, kept, jobs, title, environment=(), after=lambda task: None):
-    "Run the notebooks, `jobs` at a time, with one bar over all; Ctrl-C interrupts their kernels."
-    from tqdm.auto import tqdm
-    from treekit.experiments.run import pace
+def _run_all(stages, kept, jobs, title, environment=(), after=lambda task: None):
+    "Run the notebooks stage by stage, `jobs` at a time, with a bar over each stage; Ctrl-C interrupts their kernels."
     with tempfile.TemporaryDirectory() as progress:
         shared = dict(OMP_NUM_THREADS=str(max(1, (os.cpu_count() or 1) // jobs))) if jobs > 1 else {}
         env = shared | os.environ | dict(TREEKIT_PROGRESS=progress, TQDM_DISABLE="1") | dict(environment)  # nobody sees a kernel's own bars
-        server = _server(tasks, jobs, env, kept)
+        server = None
         try:
-            _papermill()  # imported once, before the threads
-            bar = tqdm(total=len(tasks), unit="notebook", desc=title, leave=False, delay=1, miniters=0, mininterval=pace())
-            _watch(tasks, kept, jobs, env, server, bar, progress, after)
+            for tasks in stages:
+                server = server or _server(tasks, jobs, env, kept)
+                _papermill()  # imported once, before the threads
+                _watch(tasks, kept, jobs, env, server, _bar(len(tasks), title), progress, after)
         finally:
             if server: server.close()
+
+def _bar(total, title):
+    from tqdm.auto import tqdm
+    from treekit.experiments.run import pace
+    return tqdm(total=total, unit="notebook", desc=title, leave=False, delay=1, miniters=0, mininterval=pace())
 
 # %% ../nbs/19_reproduce.ipynb #3cb0e425
 def _watch(tasks, kept, jobs, env, server, bar, progress, after):
@@ -280,12 +284,14 @@ def reproduce_all(
     tasks = _plan(artefacts, shown if not shown.startswith("../..") else str(folder), dict(profile=profile) | given, sets)
     pins = {k: v for k, v in PINNED.items() if k not in os.environ} if p.offline else {}
     env = pins | (environment or {}) | (dict(TREEKIT_RETRAIN="1") if p.retrain else {})
-    for stage in (False, True):
-        some, state = [t for t in tasks if _reads_tables(t) == stage], store_state(store)
+    def waiting(reads_tables):
+        some, state = [t for t in tasks if _reads_tables(t) == reads_tables], store_state(store)
         for t in some: _looked_up(t, p, folder, kept, state)
-        waiting = [t for t in some if force or replayed or not t.unchanged]
-        for t in waiting: t.unchanged = False
-        if waiting: _run_all(waiting, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, store))
+        chosen = [t for t in some if force or replayed or not t.unchanged]
+        for t in chosen: t.unchanged = False
+        return chosen
+    stages = filter(None, map(waiting, (False, True)))
+    _run_all(stages, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, store))
     _page(tasks, folder)
     return tasks, folder
 

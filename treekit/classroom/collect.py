@@ -6,13 +6,14 @@
 __all__ = ['inbox', 'take_in', 'collect_from']
 
 # %% ../../nbs/16_classroom/08_collect.ipynb #3ebd9858
-import hashlib, os, stat, time, zipfile
+import hashlib, stat, time, zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from .course import CourseFolder
 from .formats import LONGEST_NOTEBOOK
 from ..config import UsageError
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/16_classroom/08_collect.ipynb #c11e3325
 def _in_zip(path):
@@ -66,10 +67,7 @@ def take_in(
     second = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(when))
     stamp = f"{second}-{sum(p.name.startswith(second) for p in before):03}-{hashlib.sha256(content).hexdigest()[:6]}"
     path = course.submitted(assignment, student, stamp, f"{assignment}.ipynb")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{os.getpid()}.part")
-    part.write_bytes(content)
-    part.replace(path)
+    write_whole(path, content)
     return path
 
 def collect_from(

@@ -9,8 +9,9 @@ __all__ = ['REASONS', 'points_by_hand', 'final_points', 'feedback_page', 'write_
 import csv
 from pathlib import Path
 
-from .course import CourseFolder, write_whole
+from .course import CourseFolder
 from ..core.escaping import ht
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/16_classroom/10_feedback.ipynb #1940cae7
 def points_by_hand(

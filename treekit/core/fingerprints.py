@@ -6,12 +6,13 @@
 __all__ = ['TABLES', 'canonical', 'fingerprint', 'meaning', 'modules_below', 'code_fingerprint', 'method_fingerprint']
 
 # %% ../../nbs/02_core/09_fingerprints.ipynb #389c347c
-import ast, dataclasses, functools, hashlib, inspect, json, os, sys, uuid
+import ast, dataclasses, functools, hashlib, inspect, json, sys, uuid
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
 from ..config import root, work_dir
+from .whole_files import write_whole
 
 # %% ../../nbs/02_core/09_fingerprints.ipynb #82e8c20b
 def canonical(
@@ -81,9 +82,7 @@ def _meaning_of(path, bytes_hash):
 def _remember():
     "Write down what was found out."
     if not _changed: return
-    part = _known().with_suffix(f".{os.getpid()}")
-    part.write_text(json.dumps(_remembered()), encoding="utf-8")
-    part.replace(_known())
+    write_whole(_known(), json.dumps(_remembered()))
     _changed.clear()
 
 # %% ../../nbs/02_core/09_fingerprints.ipynb #dc937035

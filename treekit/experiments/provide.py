@@ -8,7 +8,7 @@ __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', '
            'Batch', 'Shelves', 'Retrievers', 'Provided', 'Library']
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1ee4d97
-import contextlib, functools, os, pickle, re, threading
+import contextlib, functools, pickle, re, threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from ..corpora.load import Files, Hub, _sample
 from ..corpora.lookup import Documents, read_documents
 from ..corpora.real import Real
 from ..corpora.wiki import CorpusWiki, Wikipedia
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #fb25c664
 # the datasets whose style the world speaks
@@ -79,9 +80,7 @@ def _questions_of(name, articles, seed, n, split):
     with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError): return pickle.loads(file.read_bytes())
     questions = tuple(Fictional(articles).world(name, seed).dataset(name, n, split))
     if len(questions) > 2000: return questions
-    part = file.with_suffix(f".{os.getpid()}")  # others see the whole file or none
-    part.write_bytes(pickle.dumps(questions))
-    part.replace(file)
+    write_whole(file, pickle.dumps(questions))
     return questions
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #dd23e30b

@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ..config import work_dir
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/15_explorer/01_fonts.ipynb #689bd84a
 NO_FONT = "no Korean font is at hand here: where Hangul shows as boxes, pip install koreanize-matplotlib, and open this again"
@@ -50,14 +51,11 @@ def kept_cut(
     letters: str,
 ) -> str:  # base64; empty: no font
     "The same, from disk where it was cut before."
-    import hashlib, os
+    import hashlib
     if (source := font_file()) is None: return ""
     name = hashlib.sha256(f"{source.stat().st_size} {letters}".encode()).hexdigest()[:24]
     file = work_dir("fonts") / f"{name}.woff"
-    if not file.exists():
-        part = file.with_suffix(f".{os.getpid()}")
-        part.write_bytes(cut(letters, source))
-        part.replace(file)
+    if not file.exists(): write_whole(file, cut(letters, source))
     return base64.b64encode(file.read_bytes()).decode()
 
 # %% ../../nbs/15_explorer/01_fonts.ipynb #f5af6e92

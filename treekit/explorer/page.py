@@ -12,6 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ..config import UsageError
+from ..core.whole_files import write_whole
 from .desk import ExplorerDesk
 from .fonts import font_of
 
@@ -122,7 +123,5 @@ def save_page(
 ) -> Path:
     "Write the page, whole or not at all."
     path = Path(path)
-    part = path.with_name(path.name + ".part")
-    part.write_text(page_of(desk, names, **given), encoding="utf-8")
-    part.replace(path)
+    write_whole(path, page_of(desk, names, **given))
     return path

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Literal
 from .models import extra, tiny_model, tokenizer_of
 from ..config import UsageError
 from ..core.fingerprints import code_fingerprint
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/11_training/03_sft.ipynb #14cb4baf
 @dataclass(frozen=True)
@@ -402,10 +403,7 @@ def kept(
 ):
     "What lies in the file, or is made now and put there."
     with once(path.parent):
-        if not path.exists():
-            beside = path.with_suffix(".tmp")
-            beside.write_text(json.dumps(make(), ensure_ascii=False), encoding="utf-8")
-            beside.replace(path)
+        if not path.exists(): write_whole(path, json.dumps(make(), ensure_ascii=False))
         return json.loads(path.read_text(encoding="utf-8"))
 
 # %% ../../nbs/11_training/03_sft.ipynb #5c71d288

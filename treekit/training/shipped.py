@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..config import UsageError, root
 from ..core.fingerprints import fingerprint
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/11_training/05_shipped.ipynb #89c64f65
 LIMIT = 25_000_000  # bytes of all files in data/models together
@@ -143,11 +144,7 @@ def unpacked(
     "Lay a shipped model out where a trained one would lie."
     if not (files := shipped(name, recipe)): return False
     for path, content in sorted(files.items(), key=lambda item: item[0] == "log.json"):  # the log says that all is there
-        target = Path(folder, path.removeprefix("model/") if flat else path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f"{target.name}.{os.getpid()}.part")
-        part.write_bytes(content)
-        part.replace(target)
+        write_whole(Path(folder, path.removeprefix("model/") if flat else path), content)
     return True
 
 # %% ../../nbs/11_training/05_shipped.ipynb #35a6026c
