@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce rehearse test test-all lint bench lab readme hooks clean
+.PHONY: install reproduce rehearse test test-long test-all lint bench lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -25,7 +25,11 @@ test: $(READY)
 	$(PINNED) $(BIN)/nbdev-test --n-workers 2
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
-# what `test` leaves out, too: larger samples, more seeds, the questions beside the clone; some minutes more
+# the tests that kill, train twice or start many processes, which CI runs behind the others
+test-long: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'long and not slow'
+
+# what `test` leaves out, too: those, larger samples, more seeds, the questions beside the clone; some minutes more
 test-all: $(READY)
 	$(PINNED) $(BIN)/nbdev-test --n-workers 2 --flags slow
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m ''

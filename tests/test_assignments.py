@@ -138,6 +138,7 @@ def test_the_release_has_nothing(assignment):
     assert all(not p for p, _ in scores(nb, key, files, stripped(nb)).values())
 
 
+@pytest.mark.long
 def test_five_plausible_mistakes(assignment):
     "What a mistake costs is what the rubric says, and nothing else."
     name, nb, key, files = assignment

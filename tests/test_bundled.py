@@ -21,6 +21,7 @@ def texts(each, several):
     return [*dict.fromkeys(asked), *(p.text for p in drawn[::2]), *(f"{p.title}\n\n{p.text}" for p in drawn[1::2]), *odd]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("each, several", [(5, 14), pytest.param(12, 30, marks=pytest.mark.slow)])
 def test_the_parses_are_stanzas(each, several):
     reader, given = StanzaParser(BUNDLED), texts(each, several)

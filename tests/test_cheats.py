@@ -66,6 +66,7 @@ def grade(c, nb, wall, limits=QUICK):
 REMAINS = {"read the key from the disk", "read the solution from the disk"}  # behind a plain wall
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wall", WALLED)
 @pytest.mark.parametrize("name", ATTACKS)
 def test_no_attack_earns_a_point(classroom, name, wall):

@@ -39,6 +39,7 @@ def test_the_solution_has_full_marks_and_the_release_none(class_of_two):
     assert whys == {"NotImplementedError"}
 
 
+@pytest.mark.long
 def test_everybody_has_another_world_and_another_key(tmp_path):
     c = course(tmp_path, ("ada", "bob", "eve"))
     release_assignment(c, A, progress=False)
@@ -51,6 +52,7 @@ def test_everybody_has_another_world_and_another_key(tmp_path):
         assert asked and not any(q in handed for q in asked)
 
 
+@pytest.mark.long
 def test_a_release_is_the_same_each_time(class_of_two):
     before = {p: p.read_bytes() for p in class_of_two.release(A).rglob("*.*")}
     release_assignment(class_of_two, A, progress=False)
@@ -103,6 +105,7 @@ def test_nothing_is_graded_twice_and_what_changes_is(class_of_two):
     assert len(graded(c, again=True)) == 1
 
 
+@pytest.mark.long
 def test_a_kill_in_the_middle_loses_nothing(tmp_path):
     "SIGKILL while grading: the journal has each submission once in the end."
     c = course(tmp_path, [f"s{i}" for i in range(8)])
@@ -215,6 +218,7 @@ BAD = {1: "def tally(l):\n    while True: pass", 2: "def tally(l): return [0] * 
        3: "def tally(l):\n    import os\n    while True: os.fork()", 4: "def tally(l: return"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_whole_class(tmp_path, n):
     "Many submissions on two cores, four of them hostile: each has a grade, the others full marks, and side by side is faster."

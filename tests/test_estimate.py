@@ -68,6 +68,7 @@ def test_a_call_that_two_artefacts_share_is_paid_once(clone):  # noqa: F811
     assert made["total"]["dollars"] == one["total"]["dollars"] > 0
 
 
+@pytest.mark.long
 def test_a_budget_that_will_not_do_is_said_in_one_line_before_anything_is_paid(clone, monkeypatch):  # noqa: F811
     words = ("treerare/table1", "--profile", "openai", "--n", "100")
     line = said(*words, "--budget", "0.001", cwd=clone).strip().splitlines()[-1]

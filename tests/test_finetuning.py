@@ -129,6 +129,7 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, metho
     assert train(third, DATA, recipe, tmp_path, loss=None) == log and same(weights(whole), weights(third))
 
 
+@pytest.mark.long
 def test_killed_and_started_again(tmp_path):
     "A process that is killed leaves a checkpoint that another goes on from, to the same weights."
     code = f"""
@@ -208,6 +209,7 @@ def test_decoding_in_a_batch_is_decoding_alone():
     assert generate(model, TOKENIZER, prompts, 8, batch=6) == [generate(model, TOKENIZER, [p], 8)[0] for p in prompts]
 
 
+@pytest.mark.long
 def test_two_processes_give_the_same_bits():
     "Each trains with supervision, and then by PPO."
     jobs = [("treekit.training.sft:rehearsal", dict(steps=6)), ("treekit.training.ppo:rehearsal", {})]
@@ -216,6 +218,7 @@ def test_two_processes_give_the_same_bits():
     assert rewards == again and len(rewards) == 3
 
 
+@pytest.mark.long
 def test_a_usage_error_in_another_process_is_one_here():
     with pytest.raises(UsageError, match="no word named 'b'"): pinned([("treekit.config:choose", dict(kind="word", name="b", valid=["a"]))])
 

@@ -52,6 +52,7 @@ def test_what_is_folded_away():
     assert len(shown_nodes(TREE, trace, document, most=99)) == 1 + 1 + 12 + 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("views", [[(None, None, [1], [1], [2]), (0, 2, [3], [], [])], [(None, None, [], [], [])],
                                    [(None, None, [1], [], [4])] + [(None, None, [2 * i + 1], [], []) for i in range(1, 12)]])
 def test_any_way_can_be_drawn(views, tmp_path):

@@ -269,6 +269,7 @@ print(r.scores([("orrin",)]).sum())
 """
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_it_goes_on_where_it_stopped(tmp_path, home):
     log, kept = tmp_path / "asked", home / "entities" / "entities.sqlite"
     def start():

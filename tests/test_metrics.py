@@ -94,6 +94,7 @@ def tiny_reader(folder):
     transformers.BertForQuestionAnswering(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
 
+@pytest.mark.long
 def test_a_span_reader_from_a_folder(tmp_path):
     "Spans are whole words of the text, also of one that needs several windows."
     tiny_reader(tmp_path / "tiny")

@@ -69,6 +69,7 @@ print(sorted(reworded), reworded["toq.query.en"](question="Who?", exemplars="non
     assert done.stdout.strip() == "['outcomes.judge', 'toq.query.en'] Who? / none", done.stderr
 
 
+@pytest.mark.long
 def test_reloading_any_module_is_harmless(tmp_path):
     "All modules but those that need heavy libraries are loaded twice; then a question is answered as before."
     light = [m for m in MODULE_FILES if m.split(".")[1] not in ("training", "figures", "analysis")]

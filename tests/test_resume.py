@@ -1,6 +1,7 @@
 "Kill a whole run twenty times at random moments: no completed call is made again, and the tables equal an uninterrupted run's."
 import json, random, time, zlib
 
+import pytest
 import resume_worker
 from openai_server import Server
 from treekit.core.store import Store
@@ -31,6 +32,7 @@ def completed(path):
         ]
 
 
+@pytest.mark.long
 def test_twenty_kills(tmp_path):
     rng, lost = random.Random(7), 0
     with Server(latency=0.02) as server:

@@ -141,6 +141,7 @@ from treekit.retrieval.lucene import Lucene
 made = [Passage(str(i), f"Title {i}", f"film number {i} " + "word " * (i % 50)) for i in range(3000)]
 print(json.dumps([h.passage.id for h in Lucene(made).search(["film 77"])[0]]))
 """
+@pytest.mark.long
 def test_processes_that_build_at_once():
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     running = [subprocess.Popen([sys.executable, "-c", _BUILD], **pipes) for _ in range(2)]
@@ -149,6 +150,7 @@ def test_processes_that_build_at_once():
     assert len({out for out, _ in done}) == 1 and "77" in done[0][0]
     assert len(list(work_dir("indexes").iterdir())) == 1
 
+@pytest.mark.long
 def test_a_killed_build_leaves_nothing_that_is_used():
     code = _BUILD.replace("print", "import treekit.retrieval.lucene as l, os\nl._put = lambda *a: os._exit(9)\nprint")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120).returncode == 9

@@ -65,6 +65,7 @@ def edited(path, old, new):
     path.write_text(text.replace(old, new, 1))
 
 
+@pytest.mark.long
 def test_what_makes_an_artefact_run_again(clone):
     "One change after the other; each stays."
     assert fates(clone) == BOTH

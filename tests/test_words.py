@@ -45,6 +45,7 @@ def test_no_reply_is_misread_in_silence():
     assert sum(n for (_, how), n in counts.items() if how == "as kept") >= 0.98 * sum(counts.values())
 
 
+@pytest.mark.long
 @ALL
 def test_no_reader_fails_on_any_recorded_reply_or_takes_long():
     began = time.perf_counter()
