@@ -101,6 +101,7 @@ def _become_kernel(order, channel):
 def _leave():
     "End as Python does, threads joined and what waits written, but without taking apart what was forked: seconds of copying."
     threading._shutdown()
+    gc.freeze()  # IPython's farewell collects garbage, which would copy every page that was forked
     atexit._run_exitfuncs()
     for stream in (sys.__stdout__, sys.__stderr__): stream.flush()
     os._exit(0)
@@ -235,7 +236,7 @@ def manager(
 # %% ../nbs/18_kernels.ipynb #c76e9e8b
 PRELOADED = ("ipykernel.kernelapp", "ipykernel.ipkernel", "ipykernel.zmqshell", "IPython.display", "matplotlib.pyplot", "pandas",
              "scipy.stats", "seaborn", "torch", "sentence_transformers", "bm25s", "networkx", "tqdm.auto",
-             "ipywidgets")  # beside the kit's own modules
+             "ipywidgets", "rouge_score.rouge_scorer")  # beside the kit's own modules
 
 def can_fork() -> bool:
     "Whether a process that has imported much may be forked here."
