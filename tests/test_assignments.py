@@ -83,7 +83,12 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
             "groups.append(ready[:1])\n        settled.update(ready[:1])",
             {"waves-tests": 2, "grow-tests": 3.6},
         ),
-        ("an empty answer is one", "answers.get(n) for n in wanted", "n in answers for n in wanted", {"waves-tests": 2.5, "grow-tests": 2.4}),
+        (
+            "an empty answer is one",
+            "answers.get(n) for n in wanted",
+            "n in answers for n in wanted",
+            {"waves-tests": 2.5, "grow-tests": 2.4},
+        ),
         ("below an accepted child, too", 'if not entry["accepted"]: told +=', "told +=", {"findings-tests": 0.75}),
         ("the tree grows behind an accepted root", 'if nodes[0]["accepted"]: break', "pass", {"grow-tests": 4.8}),
         ("never up again", 'if renewed["score"] > entry["score"]: ', "if False: ", {"grow-tests": 2.4}),
