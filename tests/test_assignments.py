@@ -67,6 +67,32 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
         ("as many workers as one likes", "len(running) < workers and ", "", {"finish-tests": 1.33}),
         ("turns without a memory", "pile += len(uttered.split())", "pass", {"chain-tests": 1}),
     ],
+    "4_question_trees": [
+        ("a percentage on a scale to ten", "(sense + sure / 10) / 2", "(sense + sure) / 2", {"assess-tests": 0.5, "grow-tests": 0}),
+        ("grades as they are written", "min(max(float(hit[1]), low), high)", "float(hit[1])", {"assess-tests": 2.5}),
+        (
+            "validity isn't read",
+            ' and not re.search(r"response_validity[^a-zA-Z0-9]+false", reply, re.I)',
+            "",
+            {"assess-tests": 2, "grow-tests": 3.6},
+        ),
+        ("one kind of slot", r'r"#(\d{1,2})|<(\d{1,2})>"', r'r"#(\d{1,2})|#(\d{1,2})"', {"read-tests": 2.25}),
+        (
+            "one question a wave",
+            "groups.append(ready)\n        settled.update(ready)",
+            "groups.append(ready[:1])\n        settled.update(ready[:1])",
+            {"waves-tests": 2, "grow-tests": 3.6},
+        ),
+        (
+            "an empty answer is one",
+            "answers.get(n) for n in wanted",
+            "n in answers for n in wanted",
+            {"waves-tests": 2.5, "grow-tests": 2.4},
+        ),
+        ("below an accepted child, too", 'if not entry["accepted"]: told +=', "told +=", {"findings-tests": 0.75}),
+        ("the tree grows behind an accepted root", 'if nodes[0]["accepted"]: break', "pass", {"grow-tests": 4.8}),
+        ("never up again", 'if renewed["score"] > entry["score"]: ', "if False: ", {"grow-tests": 2.4}),
+    ],
     "5_risk_and_uct": [
         (
             "weights that aren't shares",
@@ -92,6 +118,32 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
         ),
         ("visited or not", 'if entry["parent"] == here and entry["visits"]]', 'if entry["parent"] == here]', {"path-tests": 0}),
         ("the last number of all", 'r"evaluation[^a-zA-Z0-9]+(', 'r"(', {"judged-tests": 1.5}),
+    ],
+    "7_routing": [
+        (
+            "below the root or the last heading",
+            "while mark and trail[-1][0] >= len(mark[1]): trail.pop()",
+            "while mark and len(trail) > 1: trail.pop()",
+            {"tree-tests": 1.5, "whole-tests": 2},
+        ),
+        ("any line with equals signs", r'r"(={2,})([^=](?:.*[^=])?)\1"', 'r"(=+)(.*?)=+"', {"tree-tests": 2.25}),
+        ("the hits alone are lit", 'entry["type"] == "content" and entry["parent"] in homes]', 'entry["id"] in hits]', {"view-tests": 2.4}),
+        (
+            "only headings above what is lit",
+            'if entry["type"] == "structure" or entry["id"] in lit)',
+            'if entry["id"] in lit or any(nodes[i]["parent"] == entry["id"] for i in lit))',
+            {"view-tests": 1.8, "walk-tests": 1.5, "whole-tests": 1},
+        ),
+        ("headings on trust", 'in (lit if word == "ANSWER" else folded)]', 'in lit or word == "EXPAND"]', {"route-tests": 1.5}),
+        (
+            "the first mark counts",
+            "*_, last = [None, *re.finditer(pattern, reply, re.S)]",
+            "last = next(re.finditer(pattern, reply, re.S), None)",
+            {"step-tests": 1.5},
+        ),
+        ("the last one first", "line.append(goal)", "line.insert(0, goal)", {"walk-tests": 3}),
+        ("a step too many", "for turn in range(steps):", "for turn in range(steps + 1):", {"walk-tests": 4.5, "whole-tests": 2}),
+        ("repeated ids count", "both / len(set(found)) if found", "both / len(found) if found", {"share-tests": 1.33}),
     ],
 }
 

@@ -76,7 +76,8 @@ def morphemes(
     text: str,  # cleaned first
 ) -> tuple[Morpheme, ...]:
     "The morphemes of a text; from memory where it was asked for before."
-    kiwi, text = _analyser(), clean(text)
+    if not (text := clean(text)): return ()  # nothing to load an analyser for
+    kiwi = _analyser()
     with _loading: return tuple(Morpheme(t.form, str(t.tag), t.start, t.end) for t in kiwi.tokenize(text))
 
 # %% ../../nbs/01_language/02_morphemes.ipynb #664b111d
