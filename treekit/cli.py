@@ -14,6 +14,7 @@ import click
 from .inventory import FIELDS, Failed, absent, inventory, source
 from .config import UsageError, choose, load_profile, profile_names, root, work_dir
 from .registry import find, method, method_names
+from .core.whole_files import write_whole
 
 # %% ../nbs/23_cli.ipynb #4c50478f
 def _fail(line, code):
@@ -81,7 +82,9 @@ def _profile_options(command):
         click.option("--seed", type=int, metavar="SEED", help="Which questions are drawn.  [default: the profile's]"),
         click.option("--data", metavar="SOURCE", help="Questions: world, real, hub, or a folder of files.  [default: the profile's]"),
         click.option("--budget", type=float, metavar="DOLLARS",
-                     help="Most that this command may spend.  [default: the profile's]"),
+                     help="Most that this command may spend, over all its jobs. What a call can cost at most is set aside before it is "
+                          "sent, so no more is ever spent than that and what a server bills beyond it for the calls in flight.  "
+                          "[default: the profile's]"),
         click.option("--model", metavar="NAME", help="The model, as the endpoint knows it."),
         click.option("--endpoint", metavar="URL", help="A server that speaks the OpenAI protocol, or offline."),
         click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE",
@@ -437,7 +440,7 @@ def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
     """
     from treekit.rehearse import as_json as told, matrix, rehearse_all
     def page(made):
-        if out: Path(out).write_text(matrix(made) + "\n", encoding="utf-8")
+        if out: write_whole(Path(out), matrix(made) + "\n")
     made = rehearse_all(what, profiles, _assignments(sets), n, jobs, force, page)
     page(made)
     click.echo(told(made) if as_json else matrix(made))

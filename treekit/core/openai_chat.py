@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
+from ..config import UsageError
 from .llm import CallFailed, Completion, Limiter, Request, ScoringUnsupported
 from .llm import _PerLoop, _clean, canonical_endpoint, count_tokens
 from .wrapping import without_thinking
@@ -243,7 +244,8 @@ class _Client(_Connected):
                 except CallFailed as e: failed = e
                 except (TimeoutError, openai.APIConnectionError, openai.APIStatusError) as e:
                     failed = _failure(e, self.endpoint, self.timeout)
-                except (LookupError, ValueError, ArithmeticError, RecursionError) as e: failed = _unreadable(e, self.endpoint)
+                except UsageError: raise
+                except Exception as e: failed = _unreadable(e, self.endpoint)  # a codec that a header names may raise anything
                 if request.billed and failed.kind in _PAID_FOR:
                     request.billed(*failed.tokens or (len(request.text.encode()), request.n * body["max_tokens"]))
                 pause = failed.wait
