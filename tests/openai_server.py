@@ -176,7 +176,8 @@ class Connection(asyncio.Protocol):
         if kind in ("400", "401", "500", "503"):
             return self.send(int(kind), dict(error=dict(message=fault.get("message", f"fault {kind}"))))
         if kind == "reset": return self.transport.abort()
-        if kind == "raw": return self.send(fault.get("status", 200), fault["body"].encode() if "body" in fault else whole, *fault["headers"])
+        if kind == "raw":
+            return self.send(fault.get("status", 200), fault["body"].encode() if "body" in fault else whole, *fault["headers"])
         if kind == "not json": return self.send(200, b"<html>Bad gateway</html>")
         if kind == "schema": return self.send(200, dict(id="x", choices=None))
         if kind == "error in 200": return self.send(200, dict(error=dict(message="overloaded", code=502)))

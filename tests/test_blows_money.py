@@ -83,8 +83,10 @@ def test_doctor_shows_no_secret_of_an_address(serve):  # noqa: F811
 UNREADABLE = {
     "deep": dict(body="[" * 200_000), "deep inside": dict(body='{"choices": ' + "[" * 100_000 + "]" * 100_000 + "}"),
     "digits": dict(body='{"choices": ' + "9" * 5000 + "}"), "huge float": dict(body='{"choices": [1e999]}'),
-    "logprob": dict(body='{"choices": [{"message": {"content": "x"}, "logprobs": {"content": [{"token": "x", "logprob": 1' + "0" * 400 + "}]}}]}"),
-    **{charset: dict(headers=[f"content-type: text/html; charset={charset}"], body="<html>") for charset in ("base64", "rot13", "idna", "none")},
+    "logprob": dict(body='{"choices": [{"message": {"content": "x"}, "logprobs": {"content": [{"token": "x", "logprob": 1' + "0" * 400
+                         + "}]}}]}"),
+    **{charset: dict(headers=[f"content-type: text/html; charset={charset}"], body="<html>")
+       for charset in ("base64", "rot13", "idna", "none")},
     **{f"{charset} 400": dict(status=400, headers=[f"content-type: application/json; charset={charset}"], body="{}")
        for charset in ("base64", "rot13", "idna")},
     "deep 500": dict(status=500, body="[" * 200_000), "broken gzip": dict(headers=["content-encoding: gzip"], body="x"),
@@ -135,4 +137,4 @@ def test_the_runs_of_one_command_share_its_budget(tmp_path):
 
 def test_help_says_how_hard_the_budget_is():
     said = " ".join(inside("reproduce", "--help")[1].split())
-    assert "What a call can cost at most is set aside before it is sent" in said and "calls in flight" in said
+    assert "what a call can cost at most is set aside before it is sent" in said and "for the calls in flight, can pass it" in said

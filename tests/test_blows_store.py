@@ -1,4 +1,4 @@
-"Blows to the store: a full disk, a lock that somebody holds, a kill, a fork, an end without a word. Nothing that was answered is lost or paid twice."
+"Blows to the store: a full disk, a lock, a kill, a fork, an end without a word. Nothing that was answered is lost or paid twice."
 import asyncio, collections, json, os, random, signal, sqlite3, subprocess, sys, textwrap, threading, time, zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,8 @@ def go(server, path, n, **settings):
     profile = load_profile("local", endpoint=server.url, **dict(concurrency=8, timeout=20) | settings)
     asking = {"d": [Question(f"q{i}", "d", f"What is {i}?", ("x",)) for i in range(n)]}
     shelf = {"d": Lazy(lambda: FakeShelf([Passage("p", "t", "x")]), "shelf")}
-    with Store(path) as store: return run({"asks": Asks()}, asking, profile, corpora=shelf, store=store, chat=chat_for(profile), progress=False)
+    with Store(path) as store:
+        return run({"asks": Asks()}, asking, profile, corpora=shelf, store=store, chat=chat_for(profile), progress=False)
 
 
 def texts(path):

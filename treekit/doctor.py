@@ -37,8 +37,8 @@ def checks(
     yield _checked("parser", lambda: _parser(profile),
                    "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")
     yield _checked("questions", lambda: _questions(profile), "--data FOLDER, or data = world in settings.ini")
-    key = profile.key_variable or "the endpoint"
-    yield _checked("model", lambda: _model(profile), f"start the server at {without_password(profile.endpoint)}, set {key}, or use the profile offline")
+    key, where = profile.key_variable or "the endpoint", without_password(profile.endpoint)
+    yield _checked("model", lambda: _model(profile), f"start the server at {where}, set {key}, or use the profile offline")
     yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
     yield from _named(profile, paper)

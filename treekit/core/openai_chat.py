@@ -131,8 +131,9 @@ def _completions(text, request, latency, most=4096):
 def _counted(counts, request, texts, most):
     "Counts that can be; whether they are an estimate; and a note if that is because the server's can't be."
     if _can_be(counts, request, texts, most): return counts, False, ""
-    said = "" if None in counts else f"the server counts {counts[0]} tokens in, {counts[1]} out, {counts[2]} cached, which can't be: estimated"
-    return [count_tokens(request.text), sum(map(count_tokens, texts)), 0], True, said[:200]
+    sent, written, cached = (str(c)[:20] for c in counts)
+    said = "" if None in counts else f"the server counts {sent} tokens in, {written} out, {cached} cached, which can't be: estimated"
+    return [count_tokens(request.text), sum(map(count_tokens, texts)), 0], True, said
 
 def _empty(got, counts):
     "Completions without any text, as a `CallFailed`."

@@ -48,10 +48,8 @@ class Pocket:
 _POT = "CREATE TABLE IF NOT EXISTS pot (spender TEXT PRIMARY KEY, owner TEXT, spent REAL, held REAL)"
 _GIVE = "UPDATE pot SET spent = spent + ?, held = MAX(0.0, held - ?) WHERE spender = ?"
 
-class Pot:
-    "A budget that the runs of several processes spend from."
-    shared = True
-
+class _File:
+    "The file of a pot, and one transaction at a time on it."
     def __init__(self,
         path: Path | str,  # made if it doesn't exist; on this machine's own disk
         budget: float,  # dollars, for all of them together
@@ -59,7 +57,7 @@ class Pot:
         self.budget, self.me, self.lock, self.debts = budget, uuid.uuid4().hex, threading.Lock(), [0.0, 0.0]
         try:
             self.db = sqlite3.connect(path, timeout=0.25, isolation_level=None, check_same_thread=False)
-            for pragma in ("journal_mode=WAL", "synchronous=OFF"): self.db.execute(f"PRAGMA {pragma}")  # it lives no longer than its command
+            for pragma in ("journal_mode=WAL", "synchronous=OFF"): self.db.execute(f"PRAGMA {pragma}")  # it ends with its command
             self.db.execute(_POT)
             self.db.execute("INSERT INTO pot VALUES (?,?,0.0,0.0)", (self.me, _owner(os.getpid())))
         except sqlite3.Error as e:
@@ -87,6 +85,11 @@ class Pot:
         "What dead processes held counts as spent."
         for owner, in self.db.execute("SELECT DISTINCT owner FROM pot WHERE held > 0").fetchall():
             if gone(owner): self.db.execute("UPDATE pot SET spent = spent + held, held = 0.0 WHERE owner = ?", (owner,))
+
+# %% ../../nbs/02_core/04_pot.ipynb #dc3733be
+class Pot(_File):
+    "A budget that the runs of several processes spend from."
+    shared = True
 
     def take(self, amount: float) -> bool | None:
         "As `Pocket.take`."

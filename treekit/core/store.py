@@ -85,7 +85,7 @@ class _File:
             self._open(Path(self.path).name)
         except (sqlite3.Error, OSError) as e:
             raise UsageError(f"{Path(path).name!r} can't be used as a store ({e}): choose another file") from None
-        self.close = weakref.finalize(self, _shut, self.db, self.lock, self.hits, self.writer, os.getpid())  # also when the interpreter ends
+        self.close = weakref.finalize(self, _shut, self.db, self.lock, self.hits, self.writer, os.getpid())  # also at the interpreter's end
 
     def _open(self, name):
         with self._write():

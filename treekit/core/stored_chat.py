@@ -66,7 +66,8 @@ class _Paying:
             completions = await self._ask(request, continuation)
             answered, costs = dict(zip(names, completions)), [self.purse.cost(c) for c in completions]
             spent = sum(c or 0.0 for c in costs)
-            await landed(self.store.put_calls(answered, canonical, self.model, self.endpoint, self.who, costs, extra, request.sample, False))
+            whose = (canonical, self.model, self.endpoint, self.who)
+            await landed(self.store.put_calls(answered, *whose, costs, extra, request.sample, wait=False))
             return {k: (c, False) for k, c in answered.items()}
         except StoreFailed: raise
         except Exception:

@@ -37,7 +37,8 @@ class StoreFailed(UsageError):
 
 _LATER = "and run the same again: it goes on from there"
 _TROUBLE = {  # SQLite's primary result code -> what is wrong, and what to do
-    5: ("another process holds its lock", f"end that process, {_LATER}"), 6: ("another process holds its lock", f"end that process, {_LATER}"),
+    5: ("another process holds its lock", f"end that process, {_LATER}"),
+    6: ("another process holds its lock", f"end that process, {_LATER}"),
     8: ("it can't be written any more", f"see whether it was moved, or its rights changed, {_LATER}"),
     10: ("the disk doesn't take it", f"see whether the disk is full, {_LATER}"),
     11: ("it is damaged", "move it away, or set TREEKIT_STORE to another file"),
@@ -144,8 +145,8 @@ class _Jobs:
 _INHERITED = []  # connections of a parent process
 
 # %% ../../nbs/02_core/04_writing.ipynb #73dbded9
-class Writer(_Jobs):
-    "Writes for one store, in a thread of its own."
+class _Writing(_Jobs):
+    "One transaction for the jobs that wait."
     def _work(self):
         try:
             while jobs := self._next(): self._write(jobs)
@@ -178,6 +179,9 @@ class Writer(_Jobs):
                     said = True
                     print(f"another process holds the lock of {Path(self.path).name!r}: no call is made until it lets go", file=sys.stderr)
 
+# %% ../../nbs/02_core/04_writing.ipynb #d0c95fcc
+class Writer(_Writing):
+    "Writes for one store, in a thread of its own."
     def _failed(self, jobs, error):
         "Nothing of these jobs is written: whose fault is it?"
         failed = trouble(error, self.path)
