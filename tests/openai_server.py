@@ -13,7 +13,7 @@ What it does is set at the start or by `script`; the keys of a script:
     reply     "module:function", called with the request's JSON, returns the reply's text (or a list, one per sample)
     faults    [dict(kind=..., times=1, match=regular expression, ...)]: used up in order, one per request; kinds below
     n         False: the server ignores `n` and returns one sample
-    usage     False: no token counts
+    usage     False: no token counts; a dict: these
     thinking  text that each reply thinks first; thinking_as: "field" (reasoning_content) or "tags" (<think>)
     echo      False: /v1/completions has no echo (404); "ignored": it answers, without echoing
     spread    True: the echoed log-probabilities also depend on the prompt, by a factor from 0 to 1
@@ -21,7 +21,8 @@ What it does is set at the start or by `script`; the keys of a script:
 
 Faults: "429" (retry_after=seconds), "500", "503", "400", "hang" (seconds), "truncated" (a body shorter than announced), "cut" (half the
 JSON, of the right length), "not json", "empty" (an empty completion), "huge" (2 MB), "schema" (no choices), "error in 200", "reset"
-(the connection), "length" (cut off at max_tokens), "drip" (a body that comes byte by byte), "null" (content is null).
+(the connection), "length" (cut off at max_tokens), "drip" (a body that comes byte by byte), "null" (content is null), "raw" (status, body,
+headers as they are given; without a body the usual answer).
 """
 import asyncio, hashlib, importlib, json, re, subprocess, sys, time, urllib.request
 from pathlib import Path
@@ -86,6 +87,7 @@ def chat(body, fault):
             total_tokens=len(text.split()) + out,
             prompt_tokens_details=dict(cached_tokens=0),
         )
+    if isinstance(usage := STATE.script.get("usage"), dict): answer["usage"] |= usage
     return answer
 
 
@@ -130,7 +132,7 @@ class Connection(asyncio.Protocol):
         body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         lines = [
             f"HTTP/1.1 {status} X",
-            "content-type: application/json",
+            *(() if any(h.startswith("content-type:") for h in headers) else ("content-type: application/json",)),
             f"content-length: {len(body) if announced is None else announced}",
             *headers,
         ]
@@ -174,6 +176,8 @@ class Connection(asyncio.Protocol):
         if kind in ("400", "401", "500", "503"):
             return self.send(int(kind), dict(error=dict(message=fault.get("message", f"fault {kind}"))))
         if kind == "reset": return self.transport.abort()
+        if kind == "raw":
+            return self.send(fault.get("status", 200), fault["body"].encode() if "body" in fault else whole, *fault["headers"])
         if kind == "not json": return self.send(200, b"<html>Bad gateway</html>")
         if kind == "schema": return self.send(200, dict(id="x", choices=None))
         if kind == "error in 200": return self.send(200, dict(error=dict(message="overloaded", code=502)))

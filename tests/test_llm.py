@@ -43,7 +43,8 @@ def test_a_fault_is_retried_and_if_it_stays_recorded(server, fault, kind):
     began = time.monotonic()
     with pytest.raises(CallFailed) as failed: run(chat)
     assert failed.value.kind == kind and failed.value.what_to_do in str(failed.value)
-    assert f"tried {chat.retries + 1} times" in str(failed.value) and server.count == chat.retries + 1
+    tries = 2 if kind == "empty" else chat.retries + 1  # at temperature 0 it would be empty again
+    assert f"tried {tries} times" in str(failed.value) and server.count == tries
     assert time.monotonic() - began < (chat.retries + 1) * (chat.timeout + 8)
     assert KEY not in str(failed.value)
 

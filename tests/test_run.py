@@ -17,6 +17,7 @@ from treekit.experiments.provide import Lazy, Library
 from treekit.core.llm import CallFailed, Completion, Prompt
 from treekit.core.replies import FINAL
 from treekit.core.method import Prediction
+from treekit.core.pot import Pot
 from treekit.core.prices import BudgetExceeded
 from treekit.experiments.run import GIVE_UP, RunFailed, Session, run
 from treekit.experiments.results import mean_of_means
@@ -446,7 +447,7 @@ def test_what_is_given_wins_over_the_environment(environment):
 
 def test_a_session_reads_no_environment(environment):
     "Its budget is its own, whatever the runs of a command have spent, and it tells nobody how far it is."
-    (environment / "told" / "other.json").write_text(json.dumps(dict(money=5.0)))
+    Pot(environment / "told" / "pot.sqlite", 1.0).settle(0.0, 5.0)
     chat, paid = Scripted(), dataclasses.replace(PROFILE, budget=0.0)
     def answered(session): return run({"read": Read()}, questions(10), paid, corpora={"toy": Lazy(Shelf, "s")}, session=session)
     results = answered(Session(Store(), chat, progress=False, budget=1.0))

@@ -152,7 +152,7 @@ def test_a_budget_stops_before_it_is_exceeded_and_a_larger_one_goes_on(server, p
 def test_paid_tries_that_gave_nothing_count(server, path):
     server.script(faults=[dict(kind="empty", times=99)])
     stored = chat(path, server.url, budget=1.0, retries=3)
-    with pytest.raises(CallFailed): run(stored, asked(question="Where is Lyon?"))
+    with pytest.raises(CallFailed): run(stored, asked(question="Where is Lyon?", temperature=1))
     assert stored.purse.spent == pytest.approx(4 * 3 * 0.15 / 1e6) and stored.totals.money == pytest.approx(stored.purse.spent)
     assert stored.store.usage(by=())[0]["cost_now"] == pytest.approx(stored.purse.spent)
     # one call fits, but not what a truncated one may have cost on top

@@ -3,6 +3,7 @@ import asyncio, multiprocessing
 
 from treekit.core.llm import Prompt
 from treekit.core.openai_chat import OpenAIChat
+from treekit.core.pot import Pot
 from treekit.core.replies import TEXT
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
@@ -56,6 +57,16 @@ def run_all(path, url, questions):
     async def main():
         stored = chat(path, url, concurrency=4)
         await asyncio.gather(*(answer(stored, number) for number in range(questions)))
+        await stored.close()
+        stored.store.close()
+    asyncio.run(main())
+
+
+def spend_all(path, url, questions, pot, budget):
+    "Ask questions on a store and a budget that other processes share; what the budget refuses is left out."
+    async def main():
+        stored = chat(path, url, Pot(pot, budget), concurrency=4)
+        await asyncio.gather(*(stored.complete(asked(question=q)) for q in questions), return_exceptions=True)
         await stored.close()
         stored.store.close()
     asyncio.run(main())

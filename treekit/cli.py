@@ -14,6 +14,7 @@ import click
 from .inventory import FIELDS, Failed, absent, inventory, source
 from .config import UsageError, choose, load_profile, profile_names, root, work_dir
 from .registry import find, method, method_names
+from .core.whole_files import write_whole
 
 # %% ../nbs/23_cli.ipynb #4c50478f
 def _fail(line, code):
@@ -81,7 +82,8 @@ def _profile_options(command):
         click.option("--seed", type=int, metavar="SEED", help="Which questions are drawn.  [default: the profile's]"),
         click.option("--data", metavar="SOURCE", help="Questions: world, real, hub, or a folder of files.  [default: the profile's]"),
         click.option("--budget", type=float, metavar="DOLLARS",
-                     help="Most that this command may spend.  [default: the profile's]"),
+                     help="Most that this command may spend, over all its jobs: what a call can cost at most is set aside before it is "
+                          "sent; only what a server bills beyond that, for the calls in flight, can pass it.  [default: the profile's]"),
         click.option("--model", metavar="NAME", help="The model, as the endpoint knows it."),
         click.option("--endpoint", metavar="URL", help="A server that speaks the OpenAI protocol, or offline."),
         click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE",
@@ -324,12 +326,11 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     given = {k: v for k, v in dict(n=n, seed=seed, data=data).items() if v is not None}
     from treekit.estimate import estimate_all, estimate_lines, over_budget
     found = estimate_all(what, p, given, wanted, sample)
-    price, warning = found.price, over_budget(found, p.budget)
+    price, warning, shown = found.price, over_budget(found, p.budget), estimate_lines(found)
     priced = None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source)
     facts = dict(profile=profile, model=p.model, sample=sample, price=priced, budget=p.budget, over_budget=warning,
                  longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total())
-    lines = [*estimate_lines(found), *filter(None, [warning])]
-    click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else "\n".join(lines))
+    click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else "\n".join([*shown, *filter(None, [warning])]))
 
 # %% ../nbs/23_cli.ipynb #a7c6eea7
 @main.command()
@@ -436,8 +437,7 @@ def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
     Exit code 1 if an artefact fails; what is only missing here is listed, and is no failure.
     """
     from treekit.rehearse import as_json as told, matrix, rehearse_all
-    def page(made):
-        if out: Path(out).write_text(matrix(made) + "\n", encoding="utf-8")
+    def page(made): out and write_whole(Path(out), matrix(made) + "\n")
     made = rehearse_all(what, profiles, _assignments(sets), n, jobs, force, page)
     page(made)
     click.echo(told(made) if as_json else matrix(made))

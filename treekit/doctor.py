@@ -7,12 +7,13 @@ __all__ = ['PAPER_NEEDS', 'WITHOUT_ECHO', 'GIGABYTES', 'INDEXES', 'PASSAGE', 'WO
            'lacking', 'dense_models', 'longest_prompt', 'preflight']
 
 # %% ../nbs/21_doctor.ipynb #78b2185f
-import functools, http.client, json, os, re, shutil, socket, sys, urllib.error, urllib.request
+import base64, functools, http.client, json, os, shutil, socket, sys, urllib.error, urllib.request
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 from .config import Profile, UsageError, choose, work_dir
+from .core.escaping import without_secrets
 from .inventory import FIELDS, inventory
 
 # %% ../nbs/21_doctor.ipynb #1b7315a8
@@ -36,8 +37,8 @@ def checks(
     yield _checked("parser", lambda: _parser(profile),
                    "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")
     yield _checked("questions", lambda: _questions(profile), "--data FOLDER, or data = world in settings.ini")
-    key = profile.key_variable or "the endpoint"
-    yield _checked("model", lambda: _model(profile), f"start the server at {profile.endpoint}, set {key}, or use the profile offline")
+    key, where = profile.key_variable or "the endpoint", without_password(profile.endpoint)
+    yield _checked("model", lambda: _model(profile), f"start the server at {where}, set {key}, or use the profile offline")
     yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
     yield from _named(profile, paper)
@@ -85,8 +86,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def _asked(profile, path, body=None, patience=5):
     "What the profile's server answers to a GET, or to a POST of JSON; a `UsageError` says what is wrong. The key goes to no other server."
-    key, url = profile.key(), profile.endpoint.rstrip("/") + path
-    headers = ({"Authorization": f"Bearer {key}"} if key else {}) | ({"Content-Type": "application/json"} if body else {})
+    key, (url, named) = profile.key(), _apart(profile.endpoint.rstrip("/") + path)
+    headers = ({"Authorization": f"Bearer {key}"} if key else {}) | named | ({"Content-Type": "application/json"} if body else {})
     try:
         request = urllib.request.Request(url, headers=headers, data=json.dumps(body).encode() if body else None)
         with urllib.request.build_opener(_NoRedirect).open(request, timeout=patience) as reply: found = json.loads(reply.read(1 << 24))
@@ -100,13 +101,20 @@ def _asked(profile, path, body=None, patience=5):
                              "since a key follows no redirect") from None
         raise UsageError(f"{without_password(profile.endpoint)} answers with {e.code} {e.reason}") from None
     except (OSError, ValueError, http.client.HTTPException) as e:
-        raise UsageError(f"{without_password(profile.endpoint)} doesn't answer: {getattr(e, 'reason', e)}") from None
+        raise UsageError(without_secrets(f"{profile.endpoint} doesn't answer: {getattr(e, 'reason', e)}")) from None
+
+def _apart(url):
+    "An address, and the header that says the name and the password in it."
+    at = urlsplit(url)
+    if at.username is None: return url, {}
+    said = base64.b64encode(f"{unquote(at.username)}:{unquote(at.password or '')}".encode()).decode()
+    return at._replace(netloc=at.netloc.rpartition("@")[2]).geturl(), {"Authorization": f"Basic {said}"}
 
 def without_password(
     endpoint: str,
 ) -> str:
-    "An address without the name and the password that may stand in it."
-    return re.sub(r"(?<=//)[^/@]*@", "", endpoint)
+    "An address without the name, the password and the key that may stand in it."
+    return without_secrets(endpoint)
 
 # %% ../nbs/21_doctor.ipynb #5d0c7a41
 def _model(profile):
@@ -191,7 +199,7 @@ def _listens(endpoint):
     at = urlsplit(endpoint)
     if at.hostname not in ("localhost", "127.0.0.1", "::1"): return True
     try: socket.create_connection((at.hostname, at.port or 80), timeout=2).close()
-    except OSError: return False
+    except (OSError, ValueError): return False  # nothing there; a port that is no number
     return True
 
 def lacking(
@@ -270,7 +278,7 @@ def _unechoed(profile, kind, paper):
         except (KeyError, TypeError, IndexError): pass
         said = "its answer has none"
     why = " ".join(said.replace(": ", ", ").split())
-    return (f"log-probabilities: {urlsplit(profile.endpoint).netloc} doesn't echo a prompt's ({why}): "
+    return (f"log-probabilities: {urlsplit(without_password(profile.endpoint)).netloc} doesn't echo a prompt's ({why}): "
             "serve the model with vLLM (--profile vllm)")
 
 def _documents(profile):

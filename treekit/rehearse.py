@@ -20,6 +20,7 @@ from .records import made_from, read_record, write_record
 from .reproduce import Task, _plan, _run_all
 from .doctor import lacking
 from .standins import told_in
+from .core.whole_files import write_whole
 
 # %% ../nbs/24_rehearse.ipynb #f06bc066
 @dataclass
@@ -53,8 +54,7 @@ def with_stand_ins(
              "from treekit.standins import stand_in", f"stand_in({str(told)!r}, {str(fixtures())!r}, {str(trees)!r}, {few})"]
     cell = dict(cell_type="code", id="standins", metadata={}, execution_count=None, outputs=[], source="\n".join(first))
     cells["cells"].insert(0, cell)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(json.dumps(cells), encoding="utf-8")
+    write_whole(target, json.dumps(cells))
     return target
 
 def fixtures() -> Path:

@@ -19,6 +19,7 @@ from ..core.method import Kit, Prediction, Trace
 from ..experiments.results import Row
 from ..experiments.run import run
 from ..scoring.statistics import Agreement, fleiss_kappa
+from ..core.whole_files import alone, write_whole
 
 # %% ../../nbs/13_analysis/01_outcomes.ipynb #5a80eefb
 NO_ANSWER = "no answer"
@@ -166,12 +167,11 @@ def write_line(
     "Put a judgement into the file, in the place of the same annotator's earlier one. The file is whole at every moment."
     if not new["annotator"]: raise UsageError("say who annotates first: the file keeps several people's judgements apart by their names")
     kept = {(l["annotator"], *item(l)): l for l in old} | {(new["annotator"], *item(new)): new}
-    part = path.with_name(path.name + ".part")
-    with open(part, "w", encoding="utf-8", newline="") as f:
-        writer = csv.DictWriter(f, fields, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(kept.values())
-    part.replace(path)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, fields, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(kept.values())
+    write_whole(path, text.getvalue())
 
 # %% ../../nbs/13_analysis/01_outcomes.ipynb #f1bded8c
 def read_annotations(
@@ -200,7 +200,7 @@ def write_annotation(
     "Put an outcome into the file, in the place of the annotator's earlier one."
     if outcome not in OUTCOMES: raise UsageError(f"{outcome!r} is no outcome; they are {', '.join(OUTCOMES)}")
     path, new = Path(path), dict(zip(ANNOTATION_FIELDS, (annotator.strip(), *item(row), outcome, " ".join(note.split()))))
-    write_line(path, ANNOTATION_FIELDS, new, read_annotations([path], complete=False) if path.exists() else [])
+    with alone(path): write_line(path, ANNOTATION_FIELDS, new, read_annotations([path], complete=False) if path.exists() else [])
 
 # %% ../../nbs/13_analysis/01_outcomes.ipynb #a7109c33
 def by_annotators(

@@ -18,6 +18,7 @@ from ..scoring.short import NotApplicable
 from .outcomes import item, raters, read_lines, write_line
 from ..experiments.results import Row
 from ..scoring.statistics import pearson, spearman
+from ..core.whole_files import alone
 
 # %% ../../nbs/13_analysis/04_votes.ipynb #c67e3710
 VOTE_FIELDS = ("annotator", "method", "dataset", "question_id", "vote", "response", "note")
@@ -80,8 +81,9 @@ def write_vote(
     "Put a vote into the file, in the place of the annotator's earlier one on the same question and method."
     if is_simulated(annotator): raise UsageError(f"names that begin with {SIMULATED!r} belong to simulated panels: give a person's name")
     path = Path(path)
-    there = [_as_text(l) for l in read_votes([path], complete=False)] if path.exists() else []
-    write_line(path, VOTE_FIELDS, line_of(annotator, row, vote, note), there)
+    with alone(path):  # another rater may be writing into it
+        there = [_as_text(l) for l in read_votes([path], complete=False)] if path.exists() else []
+        write_line(path, VOTE_FIELDS, line_of(annotator, row, vote, note), there)
 
 def _as_text(line): return line | dict(vote=str(line["vote"]).lower())
 

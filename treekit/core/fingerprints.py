@@ -6,7 +6,7 @@
 __all__ = ['TABLES', 'canonical', 'fingerprint', 'meaning', 'modules_below', 'code_fingerprint', 'method_fingerprint']
 
 # %% ../../nbs/02_core/09_fingerprints.ipynb #389c347c
-import ast, dataclasses, functools, hashlib, inspect, json, sys, uuid
+import ast, dataclasses, functools, hashlib, inspect, json, sys, threading, uuid
 from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,13 @@ def fingerprint(
     return hashlib.sha256(json.dumps(canonical(values), ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
 # %% ../../nbs/02_core/09_fingerprints.ipynb #8aa57c2b
+_parsing = threading.Lock()  # Python 3.11 parses in one thread at a time, or raises a SystemError
+
 def meaning(
     source: str,  # Python
 ) -> tuple[str, list[str]]:  # SHA-256 of what it does; the modules that it imports, as written: "..core.llm", "treekit.config"
     "What some code does, whatever its comments and docstrings say, and what it needs for that. Imports inside functions count."
-    tree, imports = ast.parse(source), set()
+    with _parsing: tree, imports = ast.parse(source), set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import): imports |= {a.name for a in node.names}
         if isinstance(node, ast.ImportFrom):

@@ -49,7 +49,8 @@ class Completion:
     thinking: str = ""  # what the model thought before it answered
     logprobs: tuple | None = None  # (token, log-probability) pairs
     model: str = ""  # who answered, in the server's words
-    estimated: bool = False  # the token counts are an estimate: the server gave none
+    estimated: bool = False  # the token counts are an estimate: the server gave none, or some that can't be
+    note: str = ""  # what was odd about the answer
 
 # %% ../../nbs/02_core/02_llm.ipynb #c86d0a8c
 class Chat(Protocol):

@@ -202,7 +202,7 @@ class Accounting:
         if key and node is not None: node.calls.append(key)
         if completion.thinking and node is not None:  # of a reasoning model; no part of its reply
             node.data.setdefault("thinking", []).append(completion.thinking)
-        if note: (self.trace if node is None else node).notes.append(note)
+        for said in filter(None, (note, completion.note)): (self.trace if node is None else node).notes.append(said)
 
 # %% ../../nbs/02_core/08_method.ipynb #c142c553
 class Asking(Accounting):

@@ -7,9 +7,11 @@ __all__ = ['OpenAIChat']
 
 # %% ../../nbs/02_core/03_openai_chat.ipynb #15b2fade
 import asyncio, itertools, json, math, random, re, time
+from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
+from ..config import UsageError
 from .llm import CallFailed, Completion, Limiter, Request, ScoringUnsupported
 from .llm import _PerLoop, _clean, canonical_endpoint, count_tokens
 from .wrapping import without_thinking
@@ -74,7 +76,7 @@ def _unthink(message):
 def _json(text):
     "A body's JSON object, or a `CallFailed` that tells half a body from no JSON at all."
     try: data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the second: brackets within brackets, thousands deep
         half = text.lstrip().startswith("{")
         kind, what = ("truncated", "only half there") if half else ("malformed", "no JSON")
         raise CallFailed(kind, f"the answer is {what}: {text[:80]!r}",
@@ -92,28 +94,46 @@ def _read_choices(data, request, latency):
         tokens = ((choice.get("logprobs") or {}).get("content") or ()) if request.logprobs else ()
         logprobs = tuple((t["token"], float(t["logprob"])) for t in tokens) or None
         got.append(Completion(reply, latency=latency, finish=choice.get("finish_reason") or "stop", thinking=thinking,
-                              logprobs=logprobs, model=data.get("model") or ""))
+                              logprobs=logprobs, model=model if isinstance(model := data.get("model"), str) else ""))
     usage = data.get("usage") or {}
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     return got, [usage.get("prompt_tokens"), usage.get("completion_tokens"), cached]
 
+# %% ../../nbs/02_core/03_openai_chat.ipynb #0c635336
+_AROUND = 1000  # tokens that a server may put around a prompt or a reply
+
+def _can_be(counts, request, replies, most):
+    "Whether counts of tokens (in, out, in the cache) can be those of a request and its replies."
+    if not all(type(c) is int for c in counts): return False
+    sent, written, cached = counts
+    bytes_in, bytes_out = len(request.text.encode()), sum(len(r.encode()) for r in replies)
+    most_in, most_out = 2 * bytes_in + _AROUND, max(2 * bytes_out, request.n * most) + _AROUND
+    return 0 <= cached <= sent and bool(bytes_in) <= sent <= most_in and bool(bytes_out) <= written <= most_out
+
 # %% ../../nbs/02_core/03_openai_chat.ipynb #b3df088e
-def _completions(text, request, latency):
+def _completions(text, request, latency, most=4096):
     "The completions in a body; those without text are left out, and all of them without text is a `CallFailed`."
     data = _json(text)
     try: got, counts = _read_choices(data, request, latency)
-    except (KeyError, TypeError, AttributeError, ValueError) as e:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as e:
         raise CallFailed("malformed", f"the answer is no chat completion ({type(e).__name__}: {e}): {text[:80]!r}",
                          "check that the endpoint is an OpenAI-compatible API") from None
-    sizes = [count_tokens(c.text + c.thinking) for c in got]
-    estimated = not all(isinstance(c, int) for c in counts)
-    if estimated: counts = [count_tokens(request.text), sum(sizes), 0]
+    texts = [c.text + c.thinking for c in got]
+    counts, estimated, note = _counted(counts, request, texts, most)
     if not any(c.text for c in got): raise _empty(got, counts)
+    sizes = [count_tokens(t) for t in texts]
     outs = [counts[1] * size // max(1, sum(sizes)) for size in sizes]
     outs[0] += counts[1] - sum(outs)
-    shared = [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated)
+    shared = [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated, note=note)
               for i, (c, out) in enumerate(zip(got, outs))]
     return [c for c in shared if c.text]
+
+def _counted(counts, request, texts, most):
+    "Counts that can be; whether they are an estimate; and a note if that is because the server's can't be."
+    if _can_be(counts, request, texts, most): return counts, False, ""
+    sent, written, cached = (str(c)[:20] for c in counts)
+    said = "" if None in counts else f"the server counts {sent} tokens in, {written} out, {cached} cached, which can't be: estimated"
+    return [count_tokens(request.text), sum(map(count_tokens, texts)), 0], True, said
 
 def _empty(got, counts):
     "Completions without any text, as a `CallFailed`."
@@ -148,12 +168,39 @@ def _unscored(endpoint):
     return ScoringUnsupported(f"{urlsplit(endpoint).netloc} can't score a given text: that takes /completions with echo "
                               "and logprobs, which vLLM serves; the profile 'offline' scores without a model")
 
+# %% ../../nbs/02_core/03_openai_chat.ipynb #4f0d52c3
+def _origin(url):
+    "Scheme, host and port of an address; no name and no password."
+    at = urlsplit(url)
+    return at.scheme, at.hostname or "", at.port or dict(http=80, https=443).get(at.scheme)
+
+async def _stay(response):
+    "Refuse a redirect to another server."
+    if not response.has_redirect_location: return
+    here = _origin(str(response.url))
+    there = _origin(urljoin(str(response.url), response.headers["location"]))
+    if here == there: return
+    raise CallFailed("unreachable", f"{here[1]} redirects to {there[0]}://{there[1]}{f':{there[2]}' if there[2] else ''}",
+                     "name the address that answers as the endpoint: prompts follow no redirect to another server", again=False)
+
+def _text(response):
+    "A body as text."
+    body, named = response.content, re.search(r"charset=[\"']?([\w.:-]+)", response.headers.get("content-type", ""))
+    for charset in ("utf-8", named[1] if named else "utf-8"):
+        with suppress(LookupError, ValueError): return body.decode(charset)
+    return body.decode("utf-8", "replace")
+
+def _unreadable(error, endpoint):
+    "What the packages below raise over an answer that they can't make sense of."
+    return CallFailed("malformed", f"the answer of {urlsplit(endpoint).netloc} can't be read ({type(error).__name__})",
+                      "check that the endpoint is an OpenAI-compatible API")
+
 # %% ../../nbs/02_core/03_openai_chat.ipynb #3ed175cb
 _LIMITS = ("concurrency", "timeout", "retries", "temperature", "max_tokens", "context")  # of a profile
 _PAID_FOR = ("timeout", "truncated", "malformed", "empty")  # unless the server says otherwise, such a try costs the most it can
 
-class _Client:
-    "Connections to one server, and calls that are tried again."
+class _Connected:
+    "Connections to one server."
     def __init__(self, endpoint, key, concurrency, timeout, retries, pause, context=0):
         import httpx2, openai
         self.context = context
@@ -162,7 +209,7 @@ class _Client:
         self._scrub = lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)
         def connect():  # servers drop idle connections after five seconds or more
             limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4)
-            http_client = openai.DefaultAsyncHttpxClient(limits=limits)
+            http_client = openai.DefaultAsyncHttpxClient(limits=limits, event_hooks=dict(response=[_stay]))
             client = openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=http_client)
             at_home = (urlsplit(endpoint).hostname or "").endswith("openai.com")
             if not at_home: client.organization = client.project = None  # the environment's are for OpenAI alone
@@ -180,6 +227,9 @@ class _Client:
         raise CallFailed("too long", f"a prompt takes about {size:,} tokens with its reply, and {self.model} reads {self.context:,}",
                          "raise the server's context and the profile's, or take fewer or shorter passages", again=False)
 
+# %% ../../nbs/02_core/03_openai_chat.ipynb #9d0afed4
+class _Client(_Connected):
+    "Calls that are tried again."
     async def _ask(self, path, body, request, read):
         "POST and read the answer; again, after a pause, where that may help."
         import openai
@@ -191,15 +241,18 @@ class _Client:
                 try:
                     async with asyncio.timeout(self.timeout):
                         response = await client.post(path, cast_to=self._raw, body=body)
-                    return read(response.text, time.perf_counter() - began)
+                    return read(_text(response), time.perf_counter() - began)
                 except CallFailed as e: failed = e
                 except (TimeoutError, openai.APIConnectionError, openai.APIStatusError) as e:
                     failed = _failure(e, self.endpoint, self.timeout)
+                except UsageError: raise
+                except Exception as e: failed = _unreadable(e, self.endpoint)  # a codec that a header names may raise anything
                 if request.billed and failed.kind in _PAID_FOR:
                     request.billed(*failed.tokens or (len(request.text.encode()), request.n * body["max_tokens"]))
                 pause = failed.wait
                 if pause is None: pause = min(8.0, self.pause * 2 ** (attempt - 1)) * random.uniform(0.75, 1)
-                if not failed.again or attempt > self.retries or time.monotonic() + pause > deadline:
+                again = min(1, self.retries) if failed.kind == "empty" and not body.get("temperature") else self.retries
+                if not failed.again or attempt > again or time.monotonic() + pause > deadline:
                     raise self._last(failed, attempt) from None
                 await asyncio.sleep(pause)
 
@@ -251,7 +304,7 @@ class OpenAIChat(_Client):
         body = dict(model=self.model, messages=request.messages, **own)
         wishes = dict(n=request.n if request.n > 1 else None, stop=request.stop, logprobs=request.logprobs)
         body |= {k: v for k, v in wishes.items() if v}
-        def read(text, latency): return _completions(text, request, latency)
+        def read(text, latency): return _completions(text, request, latency, own["max_tokens"])
         completions = await self._ask("/chat/completions", body, request, read)
         if request.n > 1 and len(completions) == 1: self.one_by_one = True
         return completions[:request.n]

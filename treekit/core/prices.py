@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from ..config import UsageError, root
 from .llm import Completion, Request
+from .pot import Pocket, Pot
 
 # %% ../../nbs/02_core/04_prices.ipynb #b7849040
 @dataclass(frozen=True)
@@ -61,9 +62,19 @@ class BudgetExceeded(UsageError):
 # %% ../../nbs/02_core/04_prices.ipynb #fb605e73
 class _Bounds:
     "What a request may cost, and whether that still fits."
-    def __init__(self, budget: float | None, price: Price | None):
-        self.budget, self.price, self.spent, self.held = budget, price, 0.0, 0.0
+    def __init__(self,
+        budget: float | Pot | None,  # dollars, or a pot that others spend from, too
+        price: Price | None,
+    ):
+        self.pot, self.price = Pocket(budget) if budget is None or isinstance(budget, (int, float)) else budget, price
         self.lock, self.waiting, self.ticket = threading.Lock(), [], itertools.count()
+
+    @property
+    def budget(self): return self.pot.budget
+    @property
+    def spent(self): return self.pot.spent
+    @property
+    def held(self): return self.pot.held
 
     def bound(self, request: Request, defaults: dict) -> float:
         "The most that a request can cost, in dollars."
@@ -76,47 +87,48 @@ class _Bounds:
         "What a completion cost, in dollars, if the price is known."
         return None if self.price is None else self.price.cost(completion)
 
-    def _fits(self, amount): return self.budget is None or self.spent + self.held + amount <= self.budget + 1e-12
-
     def _refuse(self, amount):
         return BudgetExceeded(f"the budget of ${self.budget:.4g} is used up: ${self.spent:.4g} spent, "
                               f"and the next call may cost ${amount:.4g}; a run with a larger --budget goes on from here")
 
 # %% ../../nbs/02_core/04_prices.ipynb #4c622b1c
+_AGAIN = 0.05  # seconds after which a pot that others spend from is looked into again
+
 class Purse(_Bounds):
     "What one run has spent, and what it has set aside for calls under way."
     async def hold(self, amount: float, remaining: int = 0):
         "Set an amount aside, waiting for others to settle if need be; raises `BudgetExceeded`."
         with self.lock:
-            if self._fits(amount):
-                self.held += amount
-                return
-            if not self.held: raise self._refuse(amount)
+            if fits := self.pot.take(amount): return
+            if fits is False and not self.held: raise self._refuse(amount)
             loop = asyncio.get_running_loop()
             turn = loop.create_future()
-            heapq.heappush(self.waiting, (-remaining, next(self.ticket), amount, loop, turn))
-        try: await turn
+            heapq.heappush(self.waiting, mine := (-remaining, next(self.ticket), amount, loop, turn))
+        try:
+            while self.pot.shared and not turn.done():
+                await asyncio.wait([turn], timeout=_AGAIN)
+                with self.lock: self.waiting and self.waiting[0] is mine and self._let_in()
+            await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and not turn.exception(): self.settle(amount)  # granted in the same moment
+            else: turn.cancel()
             raise
 
     def settle(self, amount: float, cost: float = 0.0):
         "Book what a call cost, free what was set aside for it, and let those in that fit now."
-        with self.lock:
-            self.spent += cost
-            self.held = max(0.0, self.held - amount)
-            if self.held < 1e-12: self.held = 0.0
-            while self.waiting:
-                _, _, amount, loop, turn = self.waiting[0]
-                if loop.is_closed() or turn.done(): heapq.heappop(self.waiting)
-                elif self._fits(amount):
-                    heapq.heappop(self.waiting)
-                    self.held += amount
-                    loop.call_soon_threadsafe(self._grant, turn, amount, None)
-                elif self.held: return
-                else:
-                    heapq.heappop(self.waiting)
-                    loop.call_soon_threadsafe(self._grant, turn, 0.0, self._refuse(amount))
+        self.pot.settle(amount, cost)
+        with self.lock: self._let_in()
+
+    def _let_in(self):
+        while self.waiting:
+            _, _, amount, loop, turn = self.waiting[0]
+            if loop.is_closed() or turn.done():
+                heapq.heappop(self.waiting)
+                continue
+            if not (fits := self.pot.take(amount)) and (fits is None or self.held): return
+            heapq.heappop(self.waiting)
+            refusal = None if fits else self._refuse(amount)
+            loop.call_soon_threadsafe(self._grant, turn, amount if fits else 0.0, refusal)
 
     def _grant(self, turn, amount, refusal):
         if turn.done(): refusal or self.settle(amount)  # whoever waited is gone
@@ -125,6 +137,5 @@ class Purse(_Bounds):
 
     def book(self, amount: float, cost: float):
         "Book a paid try that gave nothing; raises `BudgetExceeded` if another such call (`amount`, set aside already) might not fit."
-        with self.lock:
-            self.spent += cost
-            if not self._fits(0): raise self._refuse(amount)
+        self.pot.settle(0.0, cost)
+        if not self.pot.fits(): raise self._refuse(amount)

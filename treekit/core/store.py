@@ -6,11 +6,14 @@
 __all__ = ['keys', 'Store']
 
 # %% ../../nbs/02_core/05_store.ipynb #1699abd4
-import hashlib, json, os, sqlite3, threading, time, uuid, weakref, zlib
+import glob, hashlib, json, os, sqlite3, sys, threading, time, uuid, weakref, zlib
+from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from ..config import UsageError, choose
 from .llm import Completion, Request, canonical_endpoint
+from .owners import _owner, gone
+from .writing import Writer, _transaction, trouble
 
 # %% ../../nbs/02_core/05_store.ipynb #f50dd10a
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -54,25 +57,15 @@ CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT);
 """
 _PAID, _HIT, _FAILED = range(3)  # outcomes in the ledger
 
-# %% ../../nbs/02_core/05_store.ipynb #e7e02aff
-@contextmanager
-def _transaction(db, lock, hits):
-    "One transaction, for this process and against all others; it takes the waiting ledger rows along."
-    with lock:
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            if hits: db.executemany("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", hits)
-            yield db
-            db.execute("COMMIT")
-            hits.clear()
-        except BaseException:
-            if db.in_transaction: db.execute("ROLLBACK")
-            raise
-
 # %% ../../nbs/02_core/05_store.ipynb #30a34ae6
-def _shut(db, lock, hits):
+def _shut(db, lock, hits, writer=None, pid=None):
     "What is left to do for a store that is garbage; so it must not know the store."
-    with _transaction(db, lock, hits): pass
+    if pid not in (None, os.getpid()): return  # a child was forked: the file is its parent's
+    if writer: writer.end()
+    try:
+        if hits:
+            with _transaction(db, lock, hits): pass
+    except sqlite3.Error as e: print(f"{len(hits)} rows of the ledger could not be written: {e}", file=sys.stderr)
     db.close()
 
 # %% ../../nbs/02_core/05_store.ipynb #017f39e8
@@ -84,14 +77,15 @@ class _File:
         self.run = uuid.uuid4().hex[:12]
         self.path = ":memory:" if str(path) == ":memory:" else str(Path(path).resolve())
         self.file = self.run if self.path == ":memory:" else self.path  # by which leases of several stores differ
-        self.lock, self.hits = threading.RLock(), []
+        self.lock, self.hits, self.apart = threading.RLock(), [], False  # apart: written by a thread of its own
+        self.writer = Writer(self.path, self.hits)
         try:
             if self.path != ":memory:": Path(self.path).parent.mkdir(parents=True, exist_ok=True)
             self.db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
             self._open(Path(self.path).name)
         except (sqlite3.Error, OSError) as e:
             raise UsageError(f"{Path(path).name!r} can't be used as a store ({e}): choose another file") from None
-        self.close = weakref.finalize(self, _shut, self.db, self.lock, self.hits)  # also runs when the interpreter ends
+        self.close = weakref.finalize(self, _shut, self.db, self.lock, self.hits, self.writer, os.getpid())  # also at the interpreter's end
 
     def _open(self, name):
         with self._write():
@@ -105,7 +99,22 @@ class _File:
                                  "use the treekit that made it, or another file")
         for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "cache_size=-65536"): self.db.execute(f"PRAGMA {pragma}")
 
-    def _write(self): return _transaction(self.db, self.lock, self.hits)
+    @contextmanager
+    def _write(self):
+        with self.writer.lock, _transaction(self.db, self.lock, self.hits) as db: yield db
+
+    def soon(self,
+        write,  # a function of a connection
+        **kind,  # kept=True: it was paid for; opens=True: it leads to a call
+    ) -> Future:  # of what the function returns; raises `StoreFailed` if the store can't be written
+        "Have something written."
+        if self.apart and self.path != ":memory:": return self.writer.put(write, **kind)
+        done = Future()
+        try:
+            with self._write() as db: made = write(db)
+            done.set_result(made)
+        except Exception as e: done.set_exception(trouble(e, self.path) or e)
+        return done
 
     def _all(self, sql, *values):
         with self.lock: return self.db.execute(sql, values).fetchall()
@@ -114,8 +123,8 @@ class _File:
     def __exit__(self, *error): self.close()
 
     def flush(self):
-        "Write the ledger rows that wait in memory."
-        with self._write(): pass
+        "Write what waits in memory."
+        self.soon(lambda db: None).result()
 
 # %% ../../nbs/02_core/05_store.ipynb #165e6926
 _BARE = Completion("")
@@ -150,27 +159,31 @@ class _Calls(_File):
         costs: list[float | None],  # dollars for each; None where the price isn't known
         extra: float = 0.0,  # dollars that failed tries of this call cost
         sample: int = 0,  # index of the first
-    ):
+        wait: bool = True,  # False: whoever wants to know waits for the future
+    ) -> Future:
         "Record what was just answered, and that it was paid, in one transaction."
         hash, now = hashlib.sha256(request.encode()).hexdigest(), time.time()
-        with self._write() as db:
+        rows, paid = [], []
+        for i, ((key, c), cost) in enumerate(zip(completions.items(), costs)):
+            rows.append((key, hash, sample + i, _dumped(c), c.tokens_in, c.tokens_out, cost, now))
+            paid.append(self._row(who, key, _PAID, None if cost is None else cost + extra * (i == 0)))
+        def write(db):
             if not db.execute("SELECT 1 FROM requests WHERE hash=?", (hash,)).fetchone():
                 db.execute("INSERT INTO requests VALUES (?,?,?,?)", (hash, model, endpoint, zlib.compress(request.encode(), 1)))
-            for i, ((key, c), cost) in enumerate(zip(completions.items(), costs)):
-                row = (key, hash, sample + i, _dumped(c), c.tokens_in, c.tokens_out, cost, now)
-                paid = None if cost is None else cost + extra * (i == 0)
-                db.execute("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?)", row)
-                db.execute("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", self._row(who, key, _PAID, paid))
-                db.execute("DELETE FROM leases WHERE key=?", (key,))
+            db.executemany("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?)", rows)
+            db.executemany("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", paid)
+            db.executemany("DELETE FROM leases WHERE key=?", [row[:1] for row in rows])
+        done = self.soon(write, kept=True)
+        if wait: done.result()
+        return done
 
     def _row(self, who, key, outcome, paid):
         return (self.run, *(who.get(k, "") for k in ("method", "dataset", "question", "node")), key, outcome, paid, time.time())
 
     def put_asked(self, keys: list[str], who: dict, failed: bool = False, paid: float = 0.0):
         "Write into the ledger that somebody asked for what was there already, or (`failed`) couldn't be had."
-        with self.lock:
-            self.hits += [self._row(who, k, _FAILED if failed else _HIT, paid * (i == 0)) for i, k in enumerate(keys)]
-            if failed or len(self.hits) >= 500: self.flush()
+        self.hits += [self._row(who, k, _FAILED if failed else _HIT, paid * (i == 0)) for i, k in enumerate(keys)]
+        if failed or len(self.hits) >= 500: self.soon(lambda db: None)
 
 # %% ../../nbs/02_core/05_store.ipynb #ddd942e3
 _SUMS = ("calls", "hits", "failed", "tokens_in", "tokens_out", "cost_original", "cost_now")
@@ -227,12 +240,26 @@ class _Predictions(_Ledger):
         row, packed = rows[0] if trace else (rows[0][0], None)
         return json.loads(row) | (dict(trace=json.loads(zlib.decompress(packed))) if packed else {})
 
-    def put_prediction(self, key: str, row: dict):
+    def put_prediction(self,
+        key: str,
+        row: dict,
+        wait: bool = True,  # False: whoever wants to know waits for the future
+    ) -> Future:
         "Store a prediction: any JSON. Its \"trace\", if it has one, is kept apart and compressed."
         rest = {k: v for k, v in row.items() if k != "trace"}
         trace = zlib.compress(json.dumps(row["trace"]).encode(), 1) if "trace" in row else None
-        with self._write() as db:
-            db.execute("INSERT OR REPLACE INTO predictions VALUES (?,?,?,?)", (key, json.dumps(rest), trace, time.time()))
+        whole = (key, json.dumps(rest), trace, time.time())
+        done = self.soon(lambda db: db.execute("INSERT OR REPLACE INTO predictions VALUES (?,?,?,?)", whole), kept=True)
+        if wait: done.result()
+        return done
+
+# %% ../../nbs/02_core/05_store.ipynb #e398d405
+def _sweep(path):
+    "Take away what processes have left that were killed while they wrote this cassette."
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part*"):
+        owner = part.name.removeprefix(f".{path.name}.").partition(".part")[0].partition(".")[2]
+        if gone(owner):
+            with suppress(OSError): part.unlink()
 
 # %% ../../nbs/02_core/05_store.ipynb #a0d4c38d
 class Store(_Predictions):
@@ -245,7 +272,8 @@ class Store(_Predictions):
         "Write a cassette: one file with all calls, predictions and the ledger."
         self.flush()
         path = Path(path)
-        part = path.with_name(f"{path.name}.{self.run}.part")
+        part = path.with_name(f".{path.name}.{self.run}.{_owner(os.getpid()).replace('/', '')}.part")
+        _sweep(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with self.lock: self.db.execute("VACUUM INTO ?", (str(part),))

@@ -7,12 +7,15 @@ __all__ = ['Totals', 'StoredChat', 'NotOnCassette', 'ReplayChat']
 
 # %% ../../nbs/02_core/07_stored_chat.ipynb #ec0cec35
 import asyncio, copy
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from ..config import UsageError, choose
-from .leases import _claims, claim, release
+from .leases import _claims, claim_soon, release
 from .llm import CallFailed, Completion, Request, _PerLoop, canonical_endpoint, count_tokens
+from .pot import Pot
 from .prices import Price, Purse, load_prices, price_of
 from .store import Store, _canonical, _keys
+from .writing import StoreFailed, landed
 
 # %% ../../nbs/02_core/07_stored_chat.ipynb #45fbbae2
 @dataclass
@@ -63,8 +66,10 @@ class _Paying:
             completions = await self._ask(request, continuation)
             answered, costs = dict(zip(names, completions)), [self.purse.cost(c) for c in completions]
             spent = sum(c or 0.0 for c in costs)
-            self.store.put_calls(answered, canonical, self.model, self.endpoint, self.who, costs, extra, request.sample)
+            whose = (canonical, self.model, self.endpoint, self.who)
+            await landed(self.store.put_calls(answered, *whose, costs, extra, request.sample, wait=False))
             return {k: (c, False) for k, c in answered.items()}
+        except StoreFailed: raise
         except Exception:
             self.store.put_asked(names, self.who, failed=True, paid=extra)
             raise
@@ -85,8 +90,7 @@ class _Sharing(_Paying):
             if not todo: break
             here = [flights[k] for k in todo if k in flights]
             free = [k for k in todo if k not in flights]
-            if mine := free if getattr(self.chat, "instant", False) else claim(self.store, free):
-                got |= await self._fly(canonical, mine, names, request, continuation)
+            if free and (flown := await self._fly(canonical, free, names, request, continuation)): got |= flown
             elif here: await asyncio.shield(here[0])  # raises what that call raised
             else:  # another process is asking
                 await asyncio.sleep(pause)
@@ -95,21 +99,35 @@ class _Sharing(_Paying):
         self._count(got.values())
         return [(k, *got[k]) for k in names]
 
-    async def _fly(self, canonical, mine, names, request, continuation):
-        "Ask for the claimed samples, while others here wait for them."
-        flight, flights = asyncio.get_running_loop().create_future(), self._flights()
-        flights |= {k: flight for k in mine}
+    async def _fly(self, canonical, free, names, request, continuation):
+        "Ask for what can be claimed of the free samples, while others here wait for them. Nothing: somebody else is asking."
+        flight, flights, mine = asyncio.get_running_loop().create_future(), self._flights(), []
+        flights |= {k: flight for k in free}
         try:
+            mine = free if getattr(self.chat, "instant", False) else await self._claimed(free)
+            for k in set(free).difference(mine): del flights[k]
+            if not mine: return {}
             got = await self._pay(canonical, {k: request.sample + names.index(k) for k in mine}, request, continuation)
             for k in mine: _claims.pop((self.store.file, k), None)  # the leases went with the answers
             return got
         except BaseException as e:
-            release(self.store, mine)
+            if mine: release(self.store, mine)
             if isinstance(e, Exception): flight.set_exception(e), flight.exception()  # looked at, in case nobody waits
             raise
         finally:
-            for k in mine: del flights[k]
+            for k in free:
+                if flights.get(k) is flight: del flights[k]
             if not flight.done(): flight.set_result(None)  # whoever waits looks into the store, and asks if need be
+
+    async def _claimed(self, keys):
+        "Those of the keys that are ours to ask for. Whoever is cancelled meanwhile gives back what he gets."
+        loop, taking = asyncio.get_running_loop(), claim_soon(self.store, keys)
+        def give_back(taken):
+            if not taken.exception() and taken.result(): release(self.store, taken.result(), loop)
+        try: return await landed(taking)
+        except asyncio.CancelledError:
+            taking.add_done_callback(give_back)
+            raise
 
     def _count(self, got):
         for completion, hit in got:
@@ -148,7 +166,7 @@ class StoredChat(_Estimating):
     def __init__(self,
         chat,  # who answers what is not in the store
         store: Store,
-        budget: float | None = None,  # dollars that this run may spend
+        budget: float | Pot | None = None,  # dollars that this run may spend; or a pot that others spend from, too
         prices: dict[str, Price] | None = None,  # default: `load_prices()`
     ):
         self.chat, self.store, self.who = chat, store, {}
@@ -160,6 +178,7 @@ class StoredChat(_Estimating):
                              "(zeros for a server of your own), or set no budget")
         self.purse, self.totals = Purse(budget, price), Totals(money=None if price is None else 0.0)
         self._flights = _PerLoop(dict)  # key -> future, for the calls under way in a loop
+        if self.endpoint != "offline": store.apart = True  # a lock must not hold up the loop that talks to a server
 
     def bind(self, **who) -> "StoredChat":
         "A view of the same chat for one asker: method=, dataset=, question=, node=."
@@ -183,7 +202,11 @@ class StoredChat(_Estimating):
         "Log-probabilities of the continuation's tokens, from the store if they are there."
         return [p for _, p in (await self.complete_keyed(replace(request, n=1), continuation))[0][1].logprobs]
 
-    async def close(self): await self.chat.close()
+    async def close(self):
+        "Close the connections, when what was asked for is written; a store that is locked isn't waited for."
+        if self.store.apart:
+            with suppress(StoreFailed, TimeoutError): await asyncio.wait_for(landed(self.store.soon(lambda db: None)), 5)
+        await self.chat.close()
 
 # %% ../../nbs/02_core/07_stored_chat.ipynb #09fc48e9
 class NotOnCassette(UsageError):

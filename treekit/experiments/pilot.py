@@ -18,6 +18,7 @@ from ..core.llm import Completion, Request, ScoringUnsupported, canonical_endpoi
 from ..core.store import Store
 from .prompts import known_prompts
 from .provide import Library, chat_for
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/12_experiments/01_pilot.ipynb #b08938a7
 def spread_out(
@@ -244,5 +245,5 @@ def piloted(
     for row in results.rows: whole[row.method, row.dataset].setdefault("sample", []).append(_sampled(row, store, models.model))
     for cell, made in whole.items():
         made |= dict(places=picked[cell[1]], indices=len(made["indices"]), index=_index_calls(asked[cell]["indices"], store, models.model))
-    Path(folder, f"{uuid.uuid4().hex}.json").write_text(json.dumps(dict(model=models.model, cells=list(whole.values()))))
+    write_whole(Path(folder, f"{uuid.uuid4().hex}.json"), json.dumps(dict(model=models.model, cells=list(whole.values()))))
     return _filled(results, questions, picked, profile)

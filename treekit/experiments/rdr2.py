@@ -28,6 +28,7 @@ from ..scoring.passages import passage_scores
 from ..scoring.short import NotApplicable
 from .results import Results
 from ..language.sentences import sentences
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/12_experiments/07_rdr2.ipynb #9c49277d
 SETS = ("asqa", "qampari", "eli5")  # in the printed order
@@ -205,5 +206,5 @@ def saved_articles(
 ) -> Path:  # a file for the profile's `documents`
     "The articles as a file in the kit's work folder."
     path = work_dir("articles") / f"articles_{name}.jsonl"
-    path.write_text("".join(json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in records), encoding="utf-8")
+    write_whole(path, "".join(json.dumps(r, ensure_ascii=False, sort_keys=True) + "\n" for r in records))
     return path

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['INDEX', 'GIVE_UP', 'Session', 'store_path', 'Models', 'models_of', 'prediction_keys', 'RunFailed', 'Progress', 'pace',
-           'budget_left', 'run']
+           'budget_of', 'run']
 
 # %% ../../nbs/12_experiments/01_run.ipynb #dccc59b8
 import asyncio, dataclasses, functools, gc, json, os, sys, threading, time, uuid
@@ -23,10 +23,13 @@ from .prompts import known_prompts
 from .provide import SHAPING, Library, Unusable, chat_for
 from ..core.llm import canonical_endpoint, load_prompts
 from ..core.method import Kit, Prediction, Trace, Usage, needs_of
+from ..core.pot import Pot
 from ..core.prices import BudgetExceeded
 from ..core.store import Store
 from ..core.stored_chat import NotOnCassette, ReplayChat, StoredChat
 from ..core.types import Question
+from ..core.whole_files import write_whole
+from ..core.writing import StoreFailed, landed
 from .results import Results, Row
 
 # %% ../../nbs/12_experiments/01_run.ipynb #7db8cc1d
@@ -199,10 +202,12 @@ class _Run:
     stop: Exception | None = None  # set: no further question is started
     task: Any = None
     loop: Any = None
+    cancelled: bool = False
 
     async def main(self):
         "Answer all jobs; raises the first exception that concerns them all."
         self.loop, self.task = asyncio.get_running_loop(), asyncio.current_task()
+        if self.cancelled: return  # before it began
         parsed, queue, error = self.parsed(), iter(self.jobs), None
         async def worker():
             for job in queue:
@@ -230,9 +235,14 @@ class _Run:
         parser.expect([job.question.question for job in parsing])
         return asyncio.create_task(asyncio.to_thread(parser.prepare))
 
+    def stopped(self, why):
+        "No further question; those under way end by themselves: their next new call meets the budget, or the store, too."
+        self.stop = self.stop or why
+
     def cancel(self):
         "From another thread: no new call; what was answered is stored."
-        if not self.loop: return
+        self.cancelled = True
+        if not self.loop: return  # it looks when it begins
         with suppress(RuntimeError): self.loop.call_soon_threadsafe(self.task.cancel)  # a loop that is closed has nothing left to end
 
 # %% ../../nbs/12_experiments/01_run.ipynb #adb5e837
@@ -241,14 +251,14 @@ async def _answer(run, job):
     kit, started = _kit(run, job, job.question.id), time.perf_counter()
     try: prediction = await run.methods[job.method](job.question, kit)
     except (Unusable, NotOnCassette): raise  # every other question would meet it, too
-    except BudgetExceeded as e:
-        run.stop = run.stop or e  # the questions under way end by themselves: their next new call meets the budget
-        return
+    except (BudgetExceeded, StoreFailed) as e: return run.stopped(e)
     except Exception as e:
         prediction = Prediction("", kit.trace, kit.usage, str(e) if isinstance(e, UsageError) else f"{type(e).__name__}: {e}")
     prediction.usage.seconds = time.perf_counter() - started
     if prediction.error: run.failed += 1
-    else: run.store.put_prediction(job.key, _record(prediction))
+    else:
+        try: await landed(run.store.put_prediction(job.key, _record(prediction), wait=False))
+        except StoreFailed as e: return run.stopped(e)
     made = prediction.answer, prediction.error, prediction.usage
     run.rows[job.method, job.dataset, job.question.id] = Row(
         job.method, job.dataset, job.question, *made, job.key, load=lambda: prediction.trace)
@@ -275,7 +285,7 @@ async def _index(run, job, build):
     kit, started = _kit(run, job, INDEX), time.perf_counter()
     made = await build(kit)
     kit.usage.seconds = time.perf_counter() - started
-    run.store.put_prediction(job.index, _record(Prediction("", kit.trace, kit.usage)))
+    await landed(run.store.put_prediction(job.index, _record(Prediction("", kit.trace, kit.usage)), wait=False))
     return made
 
 # %% ../../nbs/12_experiments/01_run.ipynb #e8043654
@@ -305,9 +315,12 @@ class Progress:
         told = dict(done=done, total=self.total, calls=t.calls, tokens=tokens, money=t.money, failed=failed)
         if self.watch: self.watch(told)
         if not self.file: return
-        part = self.file.with_suffix(".part")
-        part.write_text(json.dumps(told))
-        part.replace(self.file)
+        with suppress(OSError): write_whole(self.file, json.dumps(told))  # a folder that is full, or gone: a run goes on without
+
+    def close(self):
+        "Draw it a last time. A bar is no reason to fail."
+        with suppress(Exception): self.show()
+        with suppress(Exception): self.bar.close()
 
 # %% ../../nbs/12_experiments/01_run.ipynb #acdf7cf1
 def pace() -> float:  # seconds
@@ -315,44 +328,47 @@ def pace() -> float:  # seconds
     return 0.3 if sys.stderr.isatty() or "ipykernel" in sys.modules else 10.0
 
 # %% ../../nbs/12_experiments/01_run.ipynb #fcc5ff1c
-def budget_left(
+def budget_of(
     session: Session,
     profile: Profile,
-) -> float | None:  # dollars; `None`: no limit
-    "What may be spent now: the budget, less what this command's other runs have spent."
+) -> float | Pot | None:  # dollars; the pot of all this command's runs; `None`: no limit
+    "What a run may spend: of its own budget, or of the one that it shares with the command's other runs, in whatever processes."
     budget = profile.budget if session.budget is None else session.budget
     if budget is None or not session.shared: return budget
-    spent = sum(json.loads(told.read_text())["money"] or 0 for told in session.shared.glob("*.json"))
-    return max(0.0, budget - spent)
+    return Pot(session.shared / "pot.sqlite", budget)
 
 # %% ../../nbs/12_experiments/01_run.ipynb #9a188a54
 def _driven(run, progress):
-    "Drive the run's loop in a thread; this thread draws the bar and listens for an interrupt."
+    "Drive the run's loop in a thread; this thread draws the bar and listens for an interrupt. However it ends, no call is made after it."
     raised = []
     def target():
         try: asyncio.run(run.main())
         except BaseException as e: raised.append(e)  # handed over to the caller's thread below
     thread = threading.Thread(target=target, name="treekit-run", daemon=True)
     gc.freeze()  # what is there need not be searched for garbage: with torch and an index in memory that stops all for a tenth of a second
-    thread.start()
     try:
+        thread.start()
         while thread.is_alive():
             thread.join(0.1)
             progress.show()
-    except KeyboardInterrupt:
+    except BaseException as e:
         run.cancel()
-        thread.join()
-        print("interrupted: everything answered so far is stored; run the same again to go on", file=sys.stderr)
+        if thread.ident: thread.join()
+        if isinstance(e, KeyboardInterrupt):
+            print("interrupted: everything answered so far is stored; run the same again to go on", file=sys.stderr)
         raise
     finally:
         gc.unfreeze()
-        progress.show()
-        progress.bar.close()
+        progress.close()
     if raised: raise raised[0]
-    if run.stop:
-        left = len(run.jobs) - len(run.rows)
-        raise BudgetExceeded(f"{run.stop}; {left} questions are left, everything answered is stored: "
-                             "run the same again with a larger budget to go on")
+    if run.stop: raise _stopped(run)
+
+def _stopped(run):
+    "Why a run ended before its last question, and what is left."
+    left = len(run.jobs) - len(run.rows)
+    if isinstance(run.stop, StoreFailed): return StoreFailed(f"{run.stop}; {left} questions are left")
+    return BudgetExceeded(f"{run.stop}; {left} questions are left, everything answered is stored: "
+                          "run the same again with a larger budget to go on")
 
 # %% ../../nbs/12_experiments/01_run.ipynb #bc777ba7
 def _beside(stored, other, role):
@@ -368,7 +384,7 @@ def _beside(stored, other, role):
 # %% ../../nbs/12_experiments/01_run.ipynb #3a495396
 def _chats(session, profile, models, store):
     "Who is asked, over the store."
-    stored = StoredChat(models.answers or chat_for(profile), store, budget=budget_left(session, profile))
+    stored = StoredChat(models.answers or chat_for(profile), store, budget=budget_of(session, profile))
     others = dict(router=models.router, navigator=models.navigator)
     return dict(llm=stored) | {role: other and _beside(stored, other, role) for role, other in others.items()}
 
@@ -398,7 +414,7 @@ def run(
     session: Session | None = None,  # default: what the environment says
     **given,  # fields of the session that win over it: store, chat, embedder, router, navigator, progress, budget
 ) -> Results:
-    "Answer every question with every method. Raises `BudgetExceeded`, `KeyboardInterrupt`, `UsageError`; what else goes wrong is a row."
+    "Answer every question with every method. Raises `BudgetExceeded`, `StoreFailed`, `KeyboardInterrupt`, `UsageError`; else, a row fails."
     _check(methods, questions)
     methods = switched(methods, switches_of(profile))
     session = (session or Session.from_environment()).given(**given)

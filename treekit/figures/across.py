@@ -12,6 +12,7 @@ from pathlib import Path
 from .costplots import label_points
 from .plots import LINES, MARKERS, PAGE, PALETTE, house_style
 from .tables import save_csv, span_of, to_html, to_markdown
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/14_across.ipynb #d3f3fe9a
 def save_both(
@@ -27,7 +28,7 @@ def save_both(
     folder = Path(folder)
     save_csv(cells, folder / f"{name}.csv", digits)
     for ending, text in ((".md", to_markdown(shown, title, note, digits)), (".html", to_html(shown, title, note, digits))):
-        (folder / f"{name}{ending}").write_bytes(text.encode("utf-8"))
+        write_whole(folder / f"{name}{ending}", text)
     return [folder / f"{name}{ending}" for ending in (".csv", ".md", ".html")]
 
 # %% ../../nbs/14_figures/14_across.ipynb #cc4c3e77

@@ -9,6 +9,7 @@ __all__ = ['Kept', 'kept_scores', 'write_scores', 'read_scores', 'TableCell', 'r
 import csv, json, re
 from dataclasses import dataclass, field
 from pathlib import Path
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/00_cells.ipynb #8bf628d7
 class Kept(dict):
@@ -51,7 +52,7 @@ def write_scores(
 ):
     "Write a table's scores beside it; none: there is no file."
     def text(line): return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
-    if kept: path.write_text("".join(map(text, _lines(kept))), encoding="utf-8")
+    if kept: write_whole(path, "".join(map(text, _lines(kept))))
     else: path.unlink(missing_ok=True)
 
 # %% ../../nbs/14_figures/00_cells.ipynb #3ab9845d

@@ -7,7 +7,7 @@ __all__ = ['UNITS', 'FIELDS_OF_CLAIM', 'FIELDS_OF_VERDICT', 'LEGEND_OF_CLAIMS', 
            'row_orders', 'counts_of', 'summary_of', 'save_claims', 'order_table', 'claims_by_artefact']
 
 # %% ../../nbs/14_figures/13_claims_page.ipynb #176338bb
-import csv
+import csv, io
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from .leaders import NOT_QUALITY
 from .tables import to_html, to_markdown
 from .verdicts import group_for
 from ..scoring.statistics import kendall, resample_weights
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/13_claims_page.ipynb #c0225bb8
 UNITS = {"points": "", "percent": " %", "percent each": " %", "times": " ×", "value": ""}
@@ -167,12 +168,13 @@ def save_claims(
     shown = pd.DataFrame([claim_line(v) for v in verdicts])
     note = f"{summary_of(verdicts)} {LEGEND_OF_CLAIMS}"
     for ending, text in ((".md", to_markdown(shown, title, note)), (".html", to_html(shown, title, note))):
-        (folder / f"claims{ending}").write_bytes(text.encode("utf-8"))
-    with open(folder / "claims.csv", "w", encoding="utf-8", newline="") as f:
-        writer = csv.writer(f, lineterminator="\n")
-        writer.writerow([*("stated" if k == "amount" else k for k in FIELDS_OF_CLAIM), "outcome", *FIELDS_OF_VERDICT])
-        writer.writerows([*(_plain(getattr(v.claim, k)) for k in FIELDS_OF_CLAIM), v.verdict,
-                          *(_plain(getattr(v, k)) for k in FIELDS_OF_VERDICT)] for v in verdicts)
+        write_whole(folder / f"claims{ending}", text)
+    lines = io.StringIO(newline="")
+    writer = csv.writer(lines, lineterminator="\n")
+    writer.writerow([*("stated" if k == "amount" else k for k in FIELDS_OF_CLAIM), "outcome", *FIELDS_OF_VERDICT])
+    writer.writerows([*(_plain(getattr(v.claim, k)) for k in FIELDS_OF_CLAIM), v.verdict,
+                      *(_plain(getattr(v, k)) for k in FIELDS_OF_VERDICT)] for v in verdicts)
+    write_whole(folder / "claims.csv", lines.getvalue())
     return [folder / f"claims{ending}" for ending in (".csv", ".md", ".html")]
 
 # %% ../../nbs/14_figures/13_claims_page.ipynb #767da20d

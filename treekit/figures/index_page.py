@@ -15,6 +15,7 @@ from .claims_page import claims_by_artefact
 from .tables import what_was_run
 from .titles import PAPER_NAMES, title_of
 from .verdicts import count_verdicts
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/14_index_page.ipynb #2a7a83b4
 _ENDINGS = (".csv", ".md", ".png")
@@ -65,6 +66,5 @@ def index_page(
               "Not compared: another model or other questions; what differs stands below each table. "
               "HTML and SVG of the same stand beside these files; they are not kept in the history.")
     page = "\n\n".join(filter(None, [f"# {md(folder.name)}: what a run came to", *lines, legend])) + "\n"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "README.md").write_bytes(page.encode("utf-8"))
+    write_whole(folder / "README.md", page)
     return page

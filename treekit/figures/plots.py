@@ -7,12 +7,13 @@ __all__ = ['COLUMN', 'PAGE', 'PALETTE', 'MARKERS', 'HATCHES', 'LINES', 'HANGUL',
            'save_figure', 'dot_plot']
 
 # %% ../../nbs/14_figures/02_plots.ipynb #7f946257
-import csv, dataclasses, functools, textwrap
+import csv, dataclasses, functools, io, textwrap
 from pathlib import Path
 
 from ..config import UsageError, choose
 from .tables import of_the_world, span_of
 from .titles import title_of
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/02_plots.ipynb #6a485f49
 COLUMN, PAGE = 3.35, 6.95  # inches
@@ -96,11 +97,17 @@ def save_figure(
     ran = _what_ran(folder / f"{name}.csv") if ran is None else ran
     texts, box = _head(fig, title, ran)
     with mpl.rc_context({"svg.hashsalt": "treekit", "svg.fonttype": "none"}):
-        fig.savefig(paths[0], metadata={"Software": None, "Title": title, "Description": ran}, bbox_inches=box)
+        _drawn(fig, paths[0], metadata={"Software": None, "Title": title, "Description": ran}, bbox_inches=box)
         fig.set_layout_engine("none")  # everything stands where it should: finding that out takes longer than drawing, and once is enough
-        fig.savefig(paths[1], metadata={"Date": None, "Creator": None, "Title": title, "Description": ran}, bbox_inches=box)
+        _drawn(fig, paths[1], metadata={"Date": None, "Creator": None, "Title": title, "Description": ran}, bbox_inches=box)
     for text in texts: text.remove()
     return paths
+
+def _drawn(fig, path, **how):
+    "Draw into memory, and put the file there whole."
+    drawn = io.BytesIO()
+    fig.savefig(drawn, format=path.suffix[1:], **how)
+    write_whole(path, drawn.getvalue())
 
 # %% ../../nbs/14_figures/02_plots.ipynb #940282c1
 def dot_plot(

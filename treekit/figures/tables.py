@@ -18,6 +18,7 @@ from .claims import judge_claims, load_claims
 from .leaders import leaders
 from .titles import description_of
 from .verdicts import _EMPTY, VERDICTS
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/01_tables.ipynb #528ae4cf
 FLAGS = {"derived": "†", "uncertain": "?", "illegible": "…"}
@@ -299,8 +300,7 @@ def save_csv(
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(df.columns)
     writer.writerows([_plain(v, digits) for v in r] for r in df.itertuples(index=False))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(text.getvalue().encode("utf-8"))
+    write_whole(path, text.getvalue())
 
 def save_table(
     df,  # from `compare`, or any table
@@ -319,5 +319,5 @@ def save_table(
     note = " ".join(filter(None, [f"{shows}." if shows else "", note]))
     page = _page(df, title or name, note, digits, claims)
     pages = {".md": _markdown(page), ".html": _html(page)}
-    for ending, content in pages.items(): (folder / f"{name}{ending}").write_bytes(content.encode("utf-8"))
+    for ending, content in pages.items(): write_whole(folder / f"{name}{ending}", content)
     return [folder / f"{name}{ending}" for ending in (".csv", *pages)]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .models import load_model
 from ..core.llm import Completion, Request, ScoringUnsupported, count_tokens
+from ..core.model_files import content_of
 
 # %% ../../nbs/11_training/05_chat.ipynb #1e7d637b
 class TrainedChat:
@@ -21,7 +22,8 @@ class TrainedChat:
         max_tokens: int,  # of a reply
         at: str = "",  # "cpu", "cuda"; default: a GPU if there is one
     ):
-        self.folder, self.model, self.endpoint, self.at = folder, name, "trained", at
+        self.folder, self.model, self.at = folder, name, at
+        self.endpoint = f"trained:{content}" if (content := content_of(folder)) else "trained"  # two folders may have one name
         self.defaults = dict(temperature=0.0, max_tokens=max_tokens)
         self._lock, self._loaded = threading.Lock(), None
 

@@ -337,7 +337,7 @@ def shrink(
         if torch.is_tensor(x): return x.half() if x.is_floating_point() else x
         if isinstance(x, dict): return type(x)((k, half(v)) for k, v in x.items()) if type(x).__name__ in ("dict", "OrderedDict") else x
         return x
-    saved = torch.load(source, map_location="cpu", weights_only=False)
+    saved = torch.load(source, map_location="cpu", weights_only=True)  # a model file may hold code, and this runs none
     if "params" in saved and isinstance(saved["params"], dict) and "config" in saved["params"]:  # the constituency parser
         saved["params"]["config"] |= dict(retag_method="xpos", retag_package="en_mini")
     saved.pop("optimizer_state_dict", None)

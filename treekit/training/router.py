@@ -27,6 +27,7 @@ from ..papers.rdr2.router import FORMATS, ROUTE, RST, prefix, read_behaviours
 from .chat import TrainedChat
 from .shipped import comes_with_the_kit, place, recipe_hash, shipped, unpacked
 from ..world.generate import World
+from ..core.whole_files import write_whole
 
 # %% ../../nbs/11_training/07_router.ipynb #e50a41c5
 @dataclass(frozen=True)
@@ -193,7 +194,7 @@ def _make_inst(seed):
             how = Recipe(
                 "full", lr=preset.lr["full"], epochs=preset.lesson_epochs, warmup=0.1, betas=(0.9, 0.99), save_every=500, seed=seed)
             log = train(model, encode(tokenizer, map(_lesson, data["lessons"])), how, folder, label="inst")
-            (folder / "log.json").write_text(json.dumps(log))
+            write_whole(folder / "log.json", json.dumps(log))
             _save(model, tokenizer, folder)
     return str(folder)
 
@@ -275,8 +276,7 @@ def short_enough(
     if not kept: raise UsageError(f"all {len(data)} samples are longer than {max_tokens:,} tokens: raise max_tokens")
     if left:
         print(f"left out: {len(left):,} of {len(data):,} samples, longer than {max_tokens:,} tokens (left_out.json; max_tokens=…)")
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        Path(folder, "left_out.json").write_text(json.dumps(dict(max_tokens=max_tokens, samples=left)), encoding="utf-8")
+        write_whole(Path(folder, "left_out.json"), json.dumps(dict(max_tokens=max_tokens, samples=left)))
     return kept
 
 # %% ../../nbs/11_training/07_router.ipynb #1ea2b340

@@ -1,0 +1,178 @@
+"Blows at the end of a run: Ctrl-C, a progress file that can't be written, somebody who stops watching, an owner who is gone."
+import asyncio, os, random, re, signal, subprocess, sys, threading, time
+from pathlib import Path
+
+import pytest
+
+from test_run import PROFILE, Read, Scripted, Shelf, go, questions
+from treekit.core import leases, writing
+from treekit.core.store import Store, keys
+from treekit.experiments.provide import Lazy
+from treekit.experiments.run import Session, run
+from workers import asked, chat
+
+HANGING = """
+import signal, sys
+sys.path.insert(0, {tests!r})
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
+from test_run import *
+from treekit.experiments.provide import chat_for
+p = load_profile("local", endpoint={url!r}, concurrency=8, timeout=30)
+chat = chat_for(p)
+print("ready", flush=True)
+run({{"read": Read(steps=2)}}, questions(60), p, corpora={{"toy": Lazy(Shelf, "shelf")}}, chat=chat, store=Store({path!r}), progress=False)
+"""
+
+
+def interrupted(server, path, rng):
+    "A run against a server that hangs now and then, Ctrl-C at some moment: exit code, errors, seconds to the end."
+    server.reset(latency=0.02, faults=[dict(kind="hang", match=f"number {i} ", times=1, seconds=60) for i in range(0, 60, 3)])
+    code = HANGING.format(tests=str(Path(__file__).parent), url=server.url, path=str(path))
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    time.sleep(rng.uniform(0, 1.0))
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    try: _, err = process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        pytest.fail(f"it doesn't end: {process.communicate()[1]}")
+    return process.returncode, err, time.monotonic() - began
+
+
+def interrupt_often(server, tmp_path, times):
+    rng, ends = random.Random(11), []
+    for i in range(times):
+        path = tmp_path / f"{i}.sqlite"
+        code, err, seconds = interrupted(server, path, rng)
+        ends.append(seconds)
+        assert code in (1, 130, -signal.SIGINT) and err.rstrip().endswith("KeyboardInterrupt"), (i, code, err)
+        assert not re.search("Fatal Python|Segmentation|core dumped|Exception ignored|never retrieved|was destroyed", err), (i, err)
+        told = [r["text"] for r in server.requests if "tokens" in r and r.get("fault") != "hang"]
+        kept = 0
+        if path.exists():
+            with Store(path) as store: kept = store._all("SELECT COUNT(*) FROM calls")[0][0]
+        assert len(told) - 8 <= kept <= len(told), (i, kept, len(told))  # eight may be under way
+    return max(ends)
+
+
+def test_ctrl_c_with_a_server_that_hangs(server, tmp_path): assert interrupt_often(server, tmp_path, 3) < 15
+
+
+@pytest.mark.slow
+def test_ctrl_c_fifty_times(server, tmp_path): print(f"the slowest end took {interrupt_often(server, tmp_path, 50):.1f} s")
+
+
+def test_a_run_that_is_cancelled_before_it_begins_asks_nothing(monkeypatch):
+    "Ctrl-C in the moment between the thread's start and its loop's."
+    chat, real = Scripted(), asyncio.run
+    def late(main):
+        time.sleep(0.3)
+        return real(main)
+    monkeypatch.setattr(asyncio, "run", late)
+    def interrupt(told): raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt): go(asked=questions(50), chat=chat, watch=interrupt)
+    assert chat.asked == []
+
+
+def test_whatever_ends_a_run_ends_its_calls():
+    "Somebody who watches raises an error: before, the run went on, and went on paying."
+    chat, seen = Scripted(latency=0.05), []
+    def watch(told):
+        seen.append(told)
+        if told["calls"]: raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError): go(asked=questions(600), chat=chat, watch=watch)
+    so_far = len(chat.asked)
+    time.sleep(0.3)
+    assert len(chat.asked) == so_far < 600 and "treekit-run" not in [t.name for t in threading.enumerate()]
+
+
+@pytest.mark.parametrize("what", ["gone", "a file"])
+def test_a_run_goes_on_without_its_progress_file(tmp_path, what):
+    "Its folder is taken away, or is no folder: before, that ended the run while its calls went on."
+    folder, chat = tmp_path / "told", Scripted(latency=0.02)
+    folder.mkdir()
+    def watch(told):
+        if not folder.is_dir() or not told["calls"]: return
+        for p in folder.iterdir(): p.unlink()
+        folder.rmdir()
+        if what == "a file": folder.write_text("x")
+    results = run({"read": Read(steps=20)}, questions(5), PROFILE, corpora={"toy": Lazy(Shelf, "shelf")},
+                  session=Session(Store(), chat, progress=False, shared=folder, watch=watch))
+    assert not results.failures and len(results.rows) == 5
+
+
+def foreign(stored, question, when):
+    "A lease of another container's, of whose process nothing can be seen."
+    name, = keys(asked(question=question), stored.model, stored.endpoint, stored.defaults)
+    stored.store.db.execute("INSERT INTO leases VALUES (?, 'elsewhere|1|1', ?)", (name, when))
+    return name
+
+
+@pytest.mark.parametrize("ahead", [0, 1e9], ids=["now", "in the future"])
+def test_a_lease_of_a_dead_container_is_waited_for_as_long_as_it_is_silent(server, tmp_path, monkeypatch, ahead):
+    "Two minutes, here half a second; and not ten minutes, or for ever where it is dated in the future."
+    monkeypatch.setattr(leases, "_SILENT", 0.5)
+    stored = chat(tmp_path / "s.sqlite", server.url)
+    foreign(stored, "Where?", time.time() + ahead)
+    began = time.monotonic()
+    assert asyncio.run(asyncio.wait_for(stored.complete(asked(question="Where?")), 10))[0].text
+    assert time.monotonic() - began > 0.4 and server.count == 1
+
+
+def test_a_lease_that_shows_life_is_waited_for(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(leases, "_SILENT", 0.5)
+    stored = chat(tmp_path / "s.sqlite", server.url)
+    name = foreign(stored, "Where?", time.time() - 60)
+    def live():
+        for _ in range(8):
+            time.sleep(0.2)
+            stored.store.db.execute("UPDATE leases SET time = time + 1 WHERE key = ?", (name,))
+    alive = threading.Thread(target=live)
+    alive.start()
+    assert asyncio.run(stored.complete(asked(question="Where?")))[0].text
+    assert not alive.is_alive() and server.count == 1
+
+
+def test_a_call_under_way_shows_life(server, tmp_path, monkeypatch):
+    monkeypatch.setattr(writing, "_BEAT", 0.1)
+    server.script(latency=1.0)
+    stored, times = chat(tmp_path / "s.sqlite", server.url), []
+    async def main():
+        call = asyncio.ensure_future(stored.complete(asked(question="Where?")))
+        while not call.done():
+            times.extend(t for t, in stored.store._all("SELECT time FROM leases"))
+            await asyncio.sleep(0.05)
+        return await call
+    assert asyncio.run(main())[0].text and len(set(times)) > 3 and times == sorted(times)
+
+
+PACKING = """
+import sys
+from treekit.core.store import Store
+store = Store(sys.argv[1])
+print("ready", flush=True)
+while True: store.pack(sys.argv[2])
+"""
+
+
+def test_a_pack_that_was_killed_leaves_nothing_for_long(tmp_path):
+    "Its file under another name goes with the next cassette to that place, and only that of a dead process does."
+    from treekit.core.llm import Completion
+    with Store(tmp_path / "s.sqlite") as store:
+        much = {f"k{i}": Completion(random.Random(i).randbytes(2000).hex()) for i in range(1500)}
+        store.put_calls(much, "{}", "m", "e", {}, [0.1] * 1500)
+    target, left = tmp_path / "out" / "tape", 0
+    for i in range(12):
+        process = subprocess.Popen([sys.executable, "-c", PACKING, tmp_path / "s.sqlite", target], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(0.03 + 0.01 * i)
+        process.kill()
+        process.communicate()
+        left = max(left, len([p for p in target.parent.glob("*") if p != target]))
+        if left: break
+    assert left, "no kill struck in time: make the store larger"
+    (target.parent / f".tape.x.{leases._owner(os.getpid()).replace('/', '')}.part").write_text("of a living process")
+    with Store(tmp_path / "s.sqlite") as store: store.pack(target)
+    assert [p.name[:7] for p in sorted(target.parent.iterdir())] == [".tape.x", "tape"]
+    assert len(Store.replay(target)._all("SELECT key FROM calls")) == 1500

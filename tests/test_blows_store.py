@@ -1,0 +1,284 @@
+"Blows to the store: a full disk, a lock, a kill, a fork, an end without a word. Nothing that was answered is lost or paid twice."
+import asyncio, collections, json, os, random, signal, sqlite3, subprocess, sys, textwrap, threading, time, zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from fakes import FakeShelf
+from treekit.config import load_profile
+from treekit.core import writing
+from treekit.core.llm import Prompt
+from treekit.core.method import Prediction
+from treekit.core.pot import Pot
+from treekit.core.replies import TEXT
+from treekit.core.store import Store
+from treekit.core.types import Passage, Question
+from treekit.core.writing import StoreFailed
+from treekit.experiments.provide import Lazy, chat_for
+from treekit.experiments.run import run
+from workers import asked, chat, processes, spend_all
+
+ASK = Prompt("blows/run", "answer", "$question\n\n$noise", TEXT)
+NOISE = random.Random(0)
+
+
+@dataclass(frozen=True)
+class Asks:
+    "Two calls a question, the second after the first; each prompt is long."
+
+    async def __call__(self, question, kit):
+        noise = random.Random(question.id).randbytes(3000).hex()
+        for step in ("first", "then"):
+            said = await kit.ask(ASK, node=kit.trace.add("answer", step), question="x", noise=f"{noise} {step} {question.id}")
+        return Prediction(said, kit.trace, kit.usage)
+
+
+def go(server, path, n, **settings):
+    "A run of n questions against the server."
+    profile = load_profile("local", endpoint=server.url, **dict(concurrency=8, timeout=20) | settings)
+    asking = {"d": [Question(f"q{i}", "d", f"What is {i}?", ("x",)) for i in range(n)]}
+    shelf = {"d": Lazy(lambda: FakeShelf([Passage("p", "t", "x")]), "shelf")}
+    with Store(path) as store:
+        return run({"asks": Asks()}, asking, profile, corpora=shelf, store=store, chat=chat_for(profile), progress=False)
+
+
+def texts(path):
+    "The end of each recorded call's prompt, as the server's log has it."
+    with Store(path) as store: bodies = store._all("SELECT body FROM requests JOIN calls ON request = hash")
+    return [json.loads(zlib.decompress(body))["messages"][-1]["content"][-200:] for body, in bodies]
+
+
+def answered(server): return [r["text"] for r in server.requests if "tokens" in r]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    "A disk of twelve megabytes, and a function that leaves so many bytes of it."
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.name != "posix" or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("no right to mount a small disk")
+    def leave(size):
+        state = os.statvfs(disk)
+        (disk / "filler").write_bytes(bytes(state.f_bavail * state.f_frsize - size))
+    try: yield disk, leave
+    finally: subprocess.run(["umount", "-l", disk], check=True)
+
+
+def test_a_full_disk_stops_the_run_and_loses_nothing(server, small_disk):
+    "It fills up in the middle: what was under way is recorded, nothing new is asked, and with room the run goes on."
+    (disk, leave), path = small_disk, small_disk[0] / "s.sqlite"
+    server.script(latency=0.02)
+    leave(writing.RESERVE + 700_000)
+    with pytest.raises(StoreFailed, match="is full.*free some space.*questions are left") as failed: go(server, path, 150)
+    assert "\n" not in str(failed.value)
+    paid = answered(server)
+    assert 20 < len(paid) < 250 and len(paid) == server.count
+    (disk / "filler").unlink()
+    assert sorted(texts(path)) == sorted(paid)
+    results = go(server, path, 150)
+    assert not results.failures and len(answered(server)) == len(set(answered(server))) == 300
+
+
+def test_on_a_disk_that_is_full_already_nothing_is_paid(server, small_disk):
+    (_, leave), path = small_disk, small_disk[0] / "s.sqlite"
+    with Store(path): pass
+    leave(500_000)
+    with pytest.raises(StoreFailed, match="less than 4 MB are left"): go(server, path, 20)
+    assert server.count == 0
+
+
+def limit(store, pages): store.writer.db.execute(f"PRAGMA max_page_count={pages}")
+
+
+def test_what_cant_be_written_anywhere_waits_in_memory(server, tmp_path):
+    "A file that may not grow, where no room set aside helps."
+    stored = chat(tmp_path / "s.sqlite", server.url)
+    async def all_of(some):
+        asks = (stored.complete(asked(question=NOISE.randbytes(3000).hex() + q)) for q in some)
+        return await asyncio.gather(*asks, return_exceptions=True)
+    assert asyncio.run(all_of("abc"))
+    limit(stored.store, 1)
+    results = asyncio.run(all_of("defg"))
+    assert all(isinstance(r, StoreFailed) for r in results) and "stored" not in str(results[0])
+    before = len(texts(tmp_path / "s.sqlite"))
+    limit(stored.store, 1_000_000)
+    stored.store.flush()
+    assert before == 3 and sorted(t[-50:] for t in texts(tmp_path / "s.sqlite")) == sorted(t[-50:] for t in answered(server))
+
+
+def locked_for(path, seconds, server, calls):
+    "Another connection takes the lock once some calls are answered, and keeps it."
+    def hold():
+        other = sqlite3.connect(path, isolation_level=None, timeout=60)
+        while server.count < 20: time.sleep(0.01)
+        other.execute("BEGIN IMMEDIATE")
+        time.sleep(seconds)
+        other.execute("ROLLBACK")
+        other.close()
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try: return go(server, path, calls, timeout=1, retries=2)
+    finally: thread.join()
+
+
+@pytest.mark.parametrize("seconds", [3, pytest.param(66, marks=pytest.mark.slow)])
+def test_a_lock_that_is_held_loses_and_doubles_nothing(server, tmp_path, seconds):
+    "A try of a call takes a second at most; the loop must not stand still for longer."
+    server.script(latency=0.1)
+    with Store(tmp_path / "s.sqlite"): pass
+    results = locked_for(tmp_path / "s.sqlite", seconds, server, 60)
+    assert not results.failures, results.failures[0].error
+    assert server.count == len(set(answered(server))) == 120 and sorted(texts(tmp_path / "s.sqlite")) == sorted(answered(server))
+
+
+def check(path, server):
+    "Every call that was recorded was recorded once, and never asked after that."
+    with Store(path) as store:
+        rows = store._all("SELECT body, MAX(ledger.time), COUNT(*) FROM ledger JOIN calls USING (key) JOIN requests ON request = hash "
+                          "WHERE outcome = 0 GROUP BY key")
+    recorded = {json.loads(zlib.decompress(body))["messages"][-1]["content"][-200:]: at for body, at, _ in rows}
+    assert {n for *_, n in rows} == {1}
+    late = [r["text"] for r in server.requests if r["time"] > recorded.get(r["text"], float("inf"))]
+    assert late == []
+    return recorded
+
+
+def test_three_processes_share_one_store_and_one_budget(server, tmp_path):
+    server.script(latency=0.05)
+    path, pot, budget = tmp_path / "s.sqlite", tmp_path / "pot.sqlite", 0.001
+    questions = ["word " * 60 + f"Where is {i}?" for i in range(60)]
+    def start(own): return processes.Process(target=spend_all, args=(path, server.url, own, pot, budget))
+    started = [start(questions[k:] + questions[:k]) for k in (0, 20, 40)]
+    for p in started: p.start()
+    for p in started: p.join(60)
+    assert [p.exitcode for p in started] == [0] * 3
+    spent = sum((r["tokens"][0] * 0.15 + r["tokens"][1] * 0.60) / 1e6 for r in server.requests)
+    assert spent <= budget and Pot(pot, budget).spent == pytest.approx(spent) and Pot(pot, budget).held == 0
+    assert len(check(path, server)) == server.count == len(set(answered(server)))
+    bound = (len(questions[0]) + 16) * 0.15 / 1e6 + 1024 * 0.60 / 1e6  # of one call: what is left is less
+    assert budget - spent < bound
+
+
+def killed(server, tmp_path, kills, n):
+    "Three processes on one store and one pot; one of them after the other is killed, and started again. How often a call was asked twice."
+    server.script(latency=0.03)
+    path, pot, rng = tmp_path / "s.sqlite", tmp_path / "pot.sqlite", random.Random(3)
+    questions = [f"Where is {i}?" for i in range(n)]
+    def start():
+        process = processes.Process(target=spend_all, args=(path, server.url, rng.sample(questions, n), pot, 10.0))
+        process.start()
+        return process
+    running = [start() for _ in range(3)]
+    for kill in range(kills):
+        since = server.count
+        while server.count == since: time.sleep(0.002)
+        time.sleep(rng.uniform(0, 0.05))
+        victim = running[kill % 3]
+        assert victim.is_alive(), f"all was asked before kill {kill + 1}: take more questions"
+        os.kill(victim.pid, signal.SIGKILL)
+        victim.join()
+        running[kill % 3] = start()
+    for process in running: process.join(120)
+    assert [p.exitcode for p in running] == [0] * 3
+    recorded = check(path, server)
+    assert set(recorded) == set(questions)
+    again = collections.Counter(r["text"] for r in server.requests)
+    assert sum(again.values()) - n <= 4 * kills  # what was under way when it was killed
+    with Store(path) as store: assert not store._all("SELECT COUNT(*) FROM leases")[0][0]
+    return sum(again.values()) - n
+
+
+def test_killed_five_times_among_three_processes(server, tmp_path): killed(server, tmp_path, 5, 150)
+
+
+@pytest.mark.slow
+def test_killed_fifty_times_among_three_processes(server, tmp_path): print(killed(server, tmp_path, 50, 1200), "asked twice")
+
+
+SCRIPT = """
+import asyncio, os, sqlite3, sys, threading, time
+sys.path.insert(0, {tests!r})
+from fakes import FakeChat
+from workers import asked
+from treekit.core.store import Store
+from treekit.core.stored_chat import StoredChat
+chat = StoredChat(FakeChat("Lyon"), Store({path!r}))
+def ask(*names):
+    async def main(): await asyncio.gather(*(chat.complete(asked(question=n)) for n in names))
+    asyncio.run(main())
+def count(): return sqlite3.connect({path!r}).execute("SELECT COUNT(*) FROM calls").fetchone()[0]
+"""
+
+
+def ends(tmp_path, code, seconds=20):
+    "A program of its own, and what it prints; it must end by itself."
+    path = str(tmp_path / "s.sqlite")
+    whole = SCRIPT.format(tests=str(Path(__file__).parent), path=path) + textwrap.dedent(code)
+    done = subprocess.run([sys.executable, "-c", whole], capture_output=True, text=True, timeout=seconds)
+    assert (done.returncode, done.stderr) == (0, ""), done.stderr
+    with Store(path) as store: return done.stdout.split(), store._all("SELECT COUNT(*) FROM calls")[0][0]
+
+
+def test_a_process_ends_and_what_waits_is_written(tmp_path):
+    "Not closed, not waited for: with jobs in the queue, and with another's lock on the file for a second."
+    assert ends(tmp_path, "ask('a', 'b')") == ([], 2)
+    code = """
+        ask("c")
+        other = sqlite3.connect(chat.store.path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        threading.Timer(1, other.rollback).start()
+        from treekit.core.llm import Completion
+        for i in range(300): chat.store.put_calls({f"k{i}": Completion("x")}, "{}", "m", "e", {}, [0.1], wait=False)
+        """
+    assert ends(tmp_path, code) == ([], 303)
+
+
+def test_a_forked_child_writes_by_itself_and_ends(tmp_path):
+    "The thread is its parent's; the child has its own, or none. What waits in the parent is written once."
+    code = """
+        ask("a")
+        chat.store.put_asked(["k"], dict(method="m"))
+        def child(work):
+            if pid := os.fork(): return os.waitpid(pid, 0)[1]
+            work()
+            sys.exit()
+        print(child(lambda: None), child(lambda: chat.store.writer.put(lambda db: db.execute("DELETE FROM leases")).result(5)))
+        ask("b")
+        """
+    assert ends(tmp_path, code) == (["0", "0"], 2)
+    with Store(tmp_path / "s.sqlite") as store: assert store._all("SELECT COUNT(*) FROM ledger WHERE outcome = 1") == [(1,)]
+
+
+def test_a_loop_goes_on_while_a_write_waits(server, tmp_path):
+    "One call waits for the lock; beside it the loop turns as ever."
+    stored = chat(tmp_path / "s.sqlite", server.url)
+    other = sqlite3.connect(tmp_path / "s.sqlite", isolation_level=None, timeout=10)
+    async def main():
+        await stored.complete(asked(question="a"))
+        other.execute("BEGIN IMMEDIATE")
+        call, turns, until = asyncio.ensure_future(stored.complete(asked(question="b"))), 0, time.monotonic() + 0.5
+        while time.monotonic() < until:
+            await asyncio.sleep(0.01)
+            turns += 1
+        assert not call.done() and turns > 10 and server.count == 1  # no lease, no call
+        other.execute("ROLLBACK")
+        return await call
+    assert asyncio.run(main())[0].text
+    other.close()
+
+
+def test_who_is_cancelled_while_a_lease_is_taken_gives_it_back(server, tmp_path):
+    stored = chat(tmp_path / "s.sqlite", server.url)
+    other = sqlite3.connect(tmp_path / "s.sqlite", isolation_level=None, timeout=10)
+    async def main():
+        other.execute("BEGIN IMMEDIATE")
+        call = asyncio.ensure_future(stored.complete(asked(question="a")))
+        await asyncio.sleep(0.1)
+        call.cancel()
+        await asyncio.sleep(0.05)
+        other.execute("ROLLBACK")
+        return await asyncio.wait_for(stored.complete(asked(question="a")), 5)
+    assert asyncio.run(main())[0].text and server.count == 1
+    other.close()
