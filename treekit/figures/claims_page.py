@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.escaping import cell_text
 from .cells import read_cells
 from .claims import CLAIM_VERDICTS, ClaimVerdict, merged_cells
 from .leaders import NOT_QUALITY
@@ -171,8 +172,8 @@ def save_claims(
     with open(folder / "claims.csv", "w", encoding="utf-8", newline="") as f:
         writer = csv.writer(f, lineterminator="\n")
         writer.writerow([*("stated" if k == "amount" else k for k in FIELDS_OF_CLAIM), "outcome", *FIELDS_OF_VERDICT])
-        writer.writerows([*(_plain(getattr(v.claim, k)) for k in FIELDS_OF_CLAIM), v.verdict,
-                          *(_plain(getattr(v, k)) for k in FIELDS_OF_VERDICT)] for v in verdicts)
+        writer.writerows([*(cell_text(_plain(getattr(v.claim, k))) for k in FIELDS_OF_CLAIM), v.verdict,
+                          *(cell_text(_plain(getattr(v, k))) for k in FIELDS_OF_VERDICT)] for v in verdicts)
     return [folder / f"claims{ending}" for ending in (".csv", ".md", ".html")]
 
 # %% ../../nbs/14_figures/13_claims_page.ipynb #767da20d

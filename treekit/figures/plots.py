@@ -7,10 +7,11 @@ __all__ = ['COLUMN', 'PAGE', 'PALETTE', 'MARKERS', 'HATCHES', 'LINES', 'HANGUL',
            'save_figure', 'dot_plot']
 
 # %% ../../nbs/14_figures/02_plots.ipynb #7f946257
-import csv, dataclasses, functools, textwrap
+import csv, dataclasses, functools, io, re, textwrap
 from pathlib import Path
 
 from ..config import UsageError, choose
+from ..core.escaping import printable
 from .tables import of_the_world, span_of
 from .titles import title_of
 
@@ -80,6 +81,8 @@ def _head(fig, title, ran):
              for k, (text, look) in enumerate(reversed(lines))]
     return texts, Bbox([[0, 0], [width, height + 0.1 + 0.15 * len(lines)]])
 
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # what may not stand in XML
+
 def save_figure(
     fig,  # matplotlib figure
     folder: Path | str,  # figures/<profile>/<paper>; made if need be
@@ -92,13 +95,15 @@ def save_figure(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    title = title_of(folder.name, name) if title is None else title
-    ran = _what_ran(folder / f"{name}.csv") if ran is None else ran
+    title = printable(title_of(folder.name, name) if title is None else title)
+    ran = printable(_what_ran(folder / f"{name}.csv") if ran is None else ran)
     texts, box = _head(fig, title, ran)
     with mpl.rc_context({"svg.hashsalt": "treekit", "svg.fonttype": "none"}):
         fig.savefig(paths[0], metadata={"Software": None, "Title": title, "Description": ran}, bbox_inches=box)
         fig.set_layout_engine("none")  # everything stands where it should: finding that out takes longer than drawing, and once is enough
-        fig.savefig(paths[1], metadata={"Date": None, "Creator": None, "Title": title, "Description": ran}, bbox_inches=box)
+        known = {"Date": None, "Creator": None, "Title": title, "Description": ran}
+        fig.savefig(svg := io.StringIO(), format="svg", metadata=known, bbox_inches=box)
+    paths[1].write_bytes(_NOT_XML.sub("", svg.getvalue()).encode("utf-8"))
     for text in texts: text.remove()
     return paths
 
