@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce rehearse test test-long test-all lint bench lab readme hooks clean
+.PHONY: install reproduce rehearse test test-long test-all fuzz lint bench lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -33,6 +33,10 @@ test-long: $(READY)
 test-all: $(READY)
 	$(PINNED) $(BIN)/nbdev-test --n-workers 2 --flags slow
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m ''
+
+# hostile inputs for every reader and renderer, the same for a seed:  make fuzz ARGS="--seconds 600 --seed 7"
+fuzz: $(READY)
+	$(BIN)/python tests/fuzz.py $(ARGS)
 
 # the rules stand in pyproject.toml; notebooks are covered through the modules that they export
 lint: $(READY)

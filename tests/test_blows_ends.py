@@ -1,5 +1,5 @@
 "Blows at the end of a run: Ctrl-C, a progress file that can't be written, somebody who stops watching, an owner who is gone."
-import asyncio, os, random, re, signal, subprocess, sys, threading, time
+import asyncio, json, os, random, re, signal, subprocess, sys, threading, time
 from pathlib import Path
 
 import pytest
@@ -161,7 +161,7 @@ def test_a_pack_that_was_killed_leaves_nothing_for_long(tmp_path):
     from treekit.core.llm import Completion
     with Store(tmp_path / "s.sqlite") as store:
         much = {f"k{i}": Completion(random.Random(i).randbytes(2000).hex()) for i in range(1500)}
-        store.put_calls(much, "{}", "m", "e", {}, [0.1] * 1500)
+        store.put_calls(much, json.dumps(dict(messages=[], parameters={})), "m", "e", {}, [0.1] * 1500)
     target, left = tmp_path / "out" / "tape", 0
     for i in range(12):
         process = subprocess.Popen([sys.executable, "-c", PACKING, tmp_path / "s.sqlite", target], stdout=subprocess.PIPE)

@@ -15,6 +15,7 @@ from .config import Profile, UsageError, root, work_dir
 from .core.fingerprints import code_fingerprint, fingerprint
 from .core.method import Trace, Usage, needs_of
 from .core.store import Store
+from .core.types import LONGEST_QUESTION
 from .core.whole_files import write_whole
 
 # %% ../nbs/22_ask.ipynb #63798c8b
@@ -136,6 +137,13 @@ def _unfounded(question, reply, profile, searched):
     return "the reader finds no answer in the passages that it was given" if reply.strip(" .").lower() in _NOTHING else ""
 
 # %% ../nbs/22_ask.ipynb #97dbc997
+def _check(question):
+    "A line for what is no question, before anything is parsed or asked."
+    if not question.strip(): raise UsageError("the question is empty")
+    if (n := len(question)) > LONGEST_QUESTION: raise UsageError(f"the question has {n:,} characters; {LONGEST_QUESTION:,} are the most")
+    try: question.encode()
+    except UnicodeEncodeError: raise UsageError("the question is not UTF-8 text: set the terminal to UTF-8") from None
+
 def answer(
     question: str,
     named: str,  # the method's name
@@ -145,8 +153,9 @@ def answer(
     corpus: str | None = None,  # a file of passages; default: `own_corpus`
     progress: bool = True,  # show a bar
 ) -> Answer:
-    "Answer a question, or find its answer."
+    "Answer a question, or find its answer. `UsageError` for an empty one, an endless one, and one that is no text."
     from treekit.experiments.run import store_path
+    _check(question)
     receipt = _receipt(question, named, method, dataset, profile, corpus)
     if receipt and (found := _found(receipt, store_path(profile))): return found
     made = _asked(question, named, method, dataset, profile, corpus, progress)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from .inventory import FIELDS, Failed, absent, inventory, source
+from .inventory import FIELDS, Failed, absent, inventory, settled, source
 from .config import UsageError, choose, load_profile, profile_names, root, work_dir
 from .registry import find, method, method_names
 from .core.whole_files import write_whole
@@ -95,6 +95,8 @@ def _assignments(sets):
     "`('a=1', 'b=x')` as a dict."
     for s in sets:
         if "=" not in s or s.startswith("="): raise UsageError(f"--set takes FIELD=VALUE, not {s!r}")
+    names = [s.split("=", 1)[0] for s in sets]
+    if twice := sorted({n for n in names if names.count(n) > 1}): raise UsageError(f"{twice[0]} is given twice by --set")
     return dict(s.split("=", 1) for s in sets)
 
 # %% ../nbs/23_cli.ipynb #1e6347a6
@@ -122,11 +124,10 @@ def reproduce(what, profile, n, seed, data, budget, model, endpoint, sets, out, 
 
     Exit code 1 if a notebook or a question failed, 3 if the budget was reached.
     """
-    sets = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None} | _assignments(sets)
-    given = dict(n=n, seed=seed, data=data, budget=budget)
+    given, sets = settled(profile, _assignments(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     from treekit.estimate import before_paying
     from treekit.reproduce import reproduce_all
-    _ready(what, profile, sets, data)
+    _ready(what, profile, sets, given["data"])
     if said := before_paying(what, profile, sets, **given): click.echo(said, err=True)
     tasks, folder = reproduce_all(what, profile, out, jobs, sets, force=force, **given)
     _outcome(tasks, folder, as_json)
@@ -187,10 +188,9 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     """
     from treekit.ask import answer
     wanted = _assignments(sets)
-    of_profile = {k: v for k, v in wanted.items() if k in FIELDS}
-    p = load_profile(profile, seed=seed, data=source(data), budget=budget, model=model, endpoint=endpoint, **of_profile)
+    given, others = settled(profile, wanted, model, endpoint, seed=seed, data=data, budget=budget)
+    p = load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in others.items() if k in FIELDS})
     chosen, dataset = _method(named, wanted, p.data)
-    if not question.strip(): raise UsageError("the question is empty")
     if corpus is not None and not Path(corpus).is_file(): absent("corpus file", corpus)
     found = answer(question, named, chosen, dataset, p, corpus, progress=not as_json)
     if as_json:
@@ -232,6 +232,7 @@ def list_(paper, profile, as_json):
     from textwrap import shorten
     from treekit.figures.claims_page import claims_by_artefact
     from treekit.figures.verdicts import count_verdicts
+    from treekit.records import read_record
     known = {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names())
     choose("profile", profile, known)
     rows, claims = [], {}
@@ -239,8 +240,7 @@ def list_(paper, profile, as_json):
         if r["paper"] not in claims:
             claims[r["paper"]] = claims_by_artefact(root() / "figures" / profile / r["paper"] / "claims.csv")
         stem = root() / "figures" / profile / r["paper"] / r["artefact"]
-        record = work_dir("runs", profile) / r["paper"] / f"{r['artefact']}.json"
-        last = json.loads(record.read_text()) if record.exists() else {}
+        last = read_record(work_dir("runs", profile) / r["paper"] / f"{r['artefact']}.json")
         table = stem.with_suffix(".csv")
         rows.append({k: r[k] for k in ("paper", "artefact", "kind", "title")} | dict(
             notebook=str(r["notebook"].relative_to(root())) if r["notebook"] else "missing",
@@ -321,9 +321,9 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     taken to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
     asks as many questions as it does in a run.
     """
-    wanted = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None} | _assignments(sets)
-    p = load_profile(profile, n=n, seed=seed, data=source(data), budget=budget, **{k: v for k, v in wanted.items() if k in FIELDS})
-    given = {k: v for k, v in dict(n=n, seed=seed, data=data).items() if v is not None}
+    given, wanted = settled(profile, _assignments(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    p = load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in wanted.items() if k in FIELDS})
+    given = {k: v for k, v in given.items() if k != "budget" and v is not None}
     from treekit.estimate import estimate_all, estimate_lines, over_budget
     found = estimate_all(what, p, given, wanted, sample)
     price, warning, shown = found.price, over_budget(found, p.budget), estimate_lines(found)
@@ -365,10 +365,10 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
       treekit replay table1.cassette treerare/table1 --profile openai --out replayed
     """
     if not Path(file).is_file(): absent("cassette", file)
-    extra = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None}
+    given, sets = settled(profile, _assignments(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     from treekit.reproduce import reproduce_all
     cassette = dict(TREEKIT_CASSETTE=str(Path(file).resolve()))
-    tasks, folder = reproduce_all(what, profile, out, 1, extra | _assignments(sets), cassette, n=n, seed=seed, data=data, budget=budget)
+    tasks, folder = reproduce_all(what, profile, out, 1, sets, cassette, **given)
     _outcome(tasks, folder, as_json)
 
 # %% ../nbs/23_cli.ipynb #d648a6a7

@@ -160,6 +160,12 @@ def _predictions(store):
 
 def _write(path, value): write_whole(path, json.dumps(value))
 
+def _read(path):
+    "What was written; empty: nothing that can be read."
+    try: found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError): return {}
+    return found if isinstance(found, dict) else {}
+
 def store_state(
     store: Path,  # of a profile
 ) -> str:  # a name; another one once a prediction has gone
@@ -170,8 +176,8 @@ def store_state(
 _looking = threading.Lock()  # notebooks end side by side
 
 def _store_state(path, store):
-    try: known = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError): known = dict(name="", keys=[])
+    known = dict(name="", keys=[]) | _read(path)
+    if not isinstance(known["keys"], list): known = dict(name="", keys=[])
     there = _predictions(store)
     kept = known["name"] and there.issuperset(known["keys"])
     if not kept or len(there) > len(known["keys"]):
@@ -184,8 +190,7 @@ def read_record(
     path: Path,  # .treekit/runs/<profile>/<paper>/<artefact>.json
 ) -> dict:  # when, seconds, code, error, counts, made_from, files, store; empty: there is none
     "What became of an artefact the last time."
-    try: return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError): return {}
+    return _read(path)
 
 def write_record(
     path: Path,  # as for `read_record`

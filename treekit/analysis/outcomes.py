@@ -12,6 +12,7 @@ import csv, io
 from dataclasses import dataclass
 from pathlib import Path
 from ..config import Profile, UsageError, nearest
+from ..core.escaping import cell_text, cell_value
 from ..core.types import Question
 from ..scoring.outcome_prompt import OUTCOMES, JUDGE
 from ..language.answer_wording import worded
@@ -150,7 +151,8 @@ def _csv_lines(path, fields):
         why = getattr(e, "strerror", None) or "it is not UTF-8 text"
         raise UsageError(f"annotation file {path.name!r} can't be read: {why}") from None
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    try: header, lines = reader.fieldnames or (), [(reader.line_num, line) for line in reader]
+    def own(line): return {k: cell_value(v) if isinstance(v, str) else v for k, v in line.items()}
+    try: header, lines = reader.fieldnames or (), [(reader.line_num, own(line)) for line in reader]
     except csv.Error as e:  # its line is where the broken one begins
         raise UsageError(f"{path.name}, line {reader.line_num + 1}: {e}") from None
     if missing := [f for f in fields[:-1] if f not in header]:
@@ -170,7 +172,7 @@ def write_line(
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, fields, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(kept.values())
+    writer.writerows({k: cell_text(v) for k, v in line.items()} for line in kept.values())
     write_whole(path, text.getvalue())
 
 # %% ../../nbs/13_analysis/01_outcomes.ipynb #f1bded8c

@@ -193,7 +193,7 @@ def majority(
 def _vote(answer): return normalise(answer) or answer.strip().lower()  # blood group A is an answer, though SQuAD takes it for an article
 
 # %% ../../nbs/09_baselines/00_prompting.ipynb #1b84d2ea
-_CHOICE = re.compile(r"\b(?:choice|response)[^\w\n]*(?:(?:is|response|number|no)\b[^\w\n]*)*(\d{1,3})\b", re.I)
+_CHOICE = re.compile(r"\b(?:choice|response)[^\w\n]*+(?:(?:is|response|number|no)\b[^\w\n]*+){0,8}+(\d{1,3})\b", re.I)
 
 def read_choice(text: str) -> tuple[int, list[str]]:
     "The number of a choice, and what had to be assumed."

@@ -7,6 +7,7 @@ __all__ = ['TURN', 'SEARCH_R1', 'AGAIN', 'CLOSING', 'METHODS', 'PROMPTS', 'read_
 
 # %% ../../nbs/09_baselines/10_search_r1.ipynb #080a3af3
 import os, re
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from ..config import UsageError
@@ -18,11 +19,12 @@ from ..core.method import Kit, Prediction, check_fields, cited, stated
 from ..scoring.short import em
 
 # %% ../../nbs/09_baselines/10_search_r1.ipynb #4f14ed55
-_ACTION = re.compile(r"<\s*(search|answer)\s*>(.*?)(?:<\s*/\s*\1\s*>|(?=<\s*/?\s*(?:search|answer|think|information)\s*>)|\Z)", re.I | re.S)
+_ACTION = re.compile(
+    r"<\s*(search|answer)\s*>(.*?)(?:<\s*/\s*\1\s*>|(?=<\s*+/?\s*+(?:search|answer|think|information)\s*>)|\Z)", re.I | re.S)
 # closed; or up to an action; or all there is
 _THOUGHT = re.compile(r"<\s*think\s*>(?:(?:(?!<\s*think\s*>).)*?<\s*/\s*think\s*>|.*?(?=<\s*(?:search|answer)\s*>)|.*)", re.I | re.S)
 _INVENTED = re.compile(r"<\s*information\s*>.*", re.I | re.S)
-_ANY = re.compile(r"<\s*/?\s*(?:think|search|answer|information)\s*>", re.I)
+_ANY = re.compile(r"<\s*+/?\s*+(?:think|search|answer|information)\s*>", re.I)
 
 # R1-Searcher's tags
 _OTHERS = {"<|begin_of_query|>": "<search>", "<|end_of_query|>": "</search>", "<|begin_of_documents|>": "<information>"}
@@ -46,8 +48,8 @@ def read_turn(
     text = _INVENTED.sub("", reply)
     if len(text) < len(reply): odd.append("it wrote <information> of its own, which is dropped")
     thinking = [m.span() for m in _THOUGHT.finditer(text)]
-    found = list(_ACTION.finditer(text))
-    outside = [m for m in found if not any(a <= m.start() < b for a, b in thinking)]
+    found, begins = list(_ACTION.finditer(text)), [a for a, _ in thinking]
+    outside = [m for m in found if not (i := bisect_right(begins, m.start())) or m.start() >= thinking[i - 1][1]]
     if found and not outside: odd.append("it acted inside its thoughts")
     if len(outside or found) > 1: odd.append("more than one action in the reply; the first counts")
     if not found:

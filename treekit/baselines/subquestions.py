@@ -24,7 +24,7 @@ _MARK = re.compile(
     r"^[\s>*_•-]*(?:(?:sub-?)?q(?:uestion)?s?\s*)?(?:\[\d{1,2}\]|\(\d{1,2}\)|\d{1,2}\s?[.):-]|[-*•])\s+"  # "Q 2)", "[1]", "-"
     r"|^[\s>*_]*(?:sub-?)?q(?:uestion)?\s*\d*\s*[:：]\s*", re.I)  # "Sub-question 2:"
 _QUOTED = re.compile(r"""(?<!\w)'((?:[^'\n]|'(?=\w)){1,400}\?)'|"([^"\n]{1,400}\?)"|“([^”\n]{1,400}\?)”""")
-_BETWEEN_LISTS = re.compile(r"\n\s*\n|\n(?=\W*(?:list|path|option|version)\b)", re.I)
+_BETWEEN_LISTS = re.compile(r"\n\s*\n|\n(?=[^\w\n]*+(?:list|path|option|version)\b)", re.I)
 
 def _lines(text):
     "Questions of a reply that is no JSON."

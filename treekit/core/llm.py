@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Callable, Protocol
 from urllib.parse import urlsplit
 from ..config import UsageError, choose
-from .replies import Format, Reply
+from .replies import Format, Reply, capped
 
 # %% ../../nbs/02_core/02_llm.ipynb #116aaa74
 @dataclass(frozen=True)
@@ -129,8 +129,9 @@ class Prompt:
         text: str,  # a completion's text
     ) -> Reply:  # the value, with a note if it wasn't in the format
         "What the reply says; never raises because of what the model wrote."
-        try: return Reply(self.format.parse(text))
-        except ValueError as e: return Reply(self.format.fallback(text), str(e))
+        text, cut = capped(text)
+        try: return Reply(self.format.parse(text), cut)
+        except ValueError as e: return Reply(self.format.fallback(text), "; ".join(filter(None, (cut, str(e)))))
 
 # %% ../../nbs/02_core/02_llm.ipynb #3d5a6e4e
 def _check_slots(path, prompt, slots):

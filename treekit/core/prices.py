@@ -6,7 +6,7 @@
 __all__ = ['Price', 'load_prices', 'price_of', 'BudgetExceeded', 'Purse']
 
 # %% ../../nbs/02_core/04_prices.ipynb #fa70b4e0
-import asyncio, csv, heapq, itertools, re, threading
+import asyncio, csv, heapq, itertools, math, re, threading
 from dataclasses import dataclass
 from pathlib import Path
 from ..config import UsageError, root
@@ -34,12 +34,14 @@ def load_prices(
 ) -> dict[str, Price]:  # by model, in lower case
     "Read the prices; a malformed row is a `UsageError` with its line."
     path, prices = Path(path or root() / "data" / "prices.csv"), {}
-    try: lines = path.read_text(encoding="utf-8").splitlines()
+    try: rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
     except FileNotFoundError: raise UsageError(f"no file of prices {path.name!r}") from None
-    for number, row in enumerate(csv.DictReader(lines), 2):
+    except (UnicodeDecodeError, csv.Error) as e: raise UsageError(f"{path.name}: no table of prices ({e})") from None
+    for number, row in enumerate(rows, 2):
         try:
             if row["currency"] != "USD": raise ValueError(f"currency should be USD, not {row['currency']}")
             dollars = [float(row[k]) for k in ("input", "cached_input", "output")]
+            if not all(0 <= d < math.inf for d in dollars): raise ValueError(f"prices are dollars, not {dollars}")
             prices[row["model"].lower()] = Price(*dollars, row["date"], row["source"])
         except (KeyError, TypeError, ValueError) as e:
             raise UsageError(f"{path.name}, line {number}: {type(e).__name__}: {e}") from None

@@ -6,7 +6,7 @@
 __all__ = ['keys', 'Store']
 
 # %% ../../nbs/02_core/05_store.ipynb #1699abd4
-import glob, hashlib, json, os, sqlite3, sys, threading, time, uuid, weakref, zlib
+import glob, hashlib, json, math, os, re, sqlite3, sys, threading, time, uuid, weakref, zlib
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -253,6 +253,64 @@ class _Predictions(_Ledger):
         if wait: done.result()
         return done
 
+# %% ../../nbs/02_core/05_store.ipynb #6bae1f5d
+_MADE = {m[1]: " ".join(m[0].split()) for m in re.finditer(r"CREATE TABLE (\w+)[^;]*", _TABLES)}  # table -> its statement
+_KINDS = dict(t=str, i=int, r=(int, float, type(None)), b=bytes, B=(bytes, type(None)))
+_ROWS = dict(calls="ttitiirr", requests="tttb", ledger="ttttttirr", about="tt", predictions="ttBr")  # kinds of columns; leases stay behind
+_NAMED = "SELECT name, sql FROM sqlite_master WHERE type <> 'index' OR sql IS NOT NULL"  # without the keys' own indexes
+_MOST = 256 << 20  # bytes that a request or a trace may unpack to
+
+def _unpacked(packed):
+    "JSON that was compressed; `ValueError` if it isn't whole, or without end."
+    unpack = zlib.decompressobj()
+    text = unpack.decompress(packed, _MOST)
+    if not unpack.eof: raise ValueError("it is cut off, or too long")
+    return json.loads(text)
+
+def _sound_completion(text):
+    "Whether a stored completion is one."
+    c = Completion(**_loaded(text))
+    json.dumps(c.text + c.thinking + c.finish + c.model, ensure_ascii=False).encode()
+    pairs = all(isinstance(t, str) and isinstance(p, (int, float)) for t, p in c.logprobs or ())
+    counts = all(type(n) is int and 0 <= n < 10**12 for n in (c.tokens_in, c.tokens_out, c.cached_in))
+    return pairs and counts and isinstance(c.latency, (int, float))
+
+# %% ../../nbs/02_core/05_store.ipynb #6a9b7b3e
+def _sound_row(table, row):
+    "Whether a row of a cassette can be a store's. It may raise, too: then it can't."
+    for kind, value in zip(_ROWS[table], row):
+        if not isinstance(value, _KINDS[kind]) or isinstance(value, float) and not math.isfinite(value): return False
+        if kind == "i" and not 0 <= value < 10**12: return False
+    if table == "calls": return _sound_completion(row[3])
+    if table == "about": json.loads(row[1])
+    if table == "predictions": return isinstance(json.loads(row[1]), dict) and (row[2] is None or isinstance(_unpacked(row[2]), dict))
+    if table != "requests": return True
+    asked = _unpacked(row[3])
+    said = [m[part] for m in asked["messages"] for part in ("role", "content")]
+    return all(isinstance(s, str) for s in said) and isinstance(asked["parameters"], dict)
+
+def _unread(name, why): return UsageError(f"{name!r} can't be read as a cassette ({why}): treekit pack makes one")
+
+def _tape_rows(tape, name, table):
+    "A cassette's rows of a table, each looked at."
+    for number, row in enumerate(tape.execute(f"SELECT * FROM {table} NOT INDEXED"), 1):
+        try: sound = _sound_row(table, row)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error): sound = False
+        if not sound: raise _unread(name, f"row {number} of {table!r} is damaged")
+        yield row
+
+def _known_tape(tape, name):
+    "A `UsageError` for a file that is no cassette, or has anything in it that no store has."
+    of = {p: tape.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version")}
+    if of["application_id"] != _ID: raise UsageError(f"{name!r} is not a cassette: treekit pack makes one")
+    if of["user_version"] != _VERSION:
+        raise UsageError(f"{name!r} is a store of version {of['user_version']}, this treekit reads version {_VERSION}: "
+                         "use the treekit that made it, or another file")
+    found = {n: " ".join((sql or "").split()) for n, sql in tape.execute(_NAMED)}
+    if odd := sorted(n for n in found.keys() | _MADE.keys() if found.get(n) != _MADE.get(n)):
+        raise _unread(name, f"{odd[0]!r} is not as in a store")
+    if (state := tape.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok": raise _unread(name, " ".join(state.split())[:80])
+
 # %% ../../nbs/02_core/05_store.ipynb #e398d405
 def _sweep(path):
     "Take away what processes have left that were killed while they wrote this cassette."
@@ -297,13 +355,14 @@ class Store(_Predictions):
         "Open a cassette, to run methods again on its calls (with a `ReplayChat`)."
         store, path = cls(), Path(path)
         try:
-            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as tape: tape.backup(store.db)
-            if not store._all("PRAGMA application_id")[0][0]:
-                raise UsageError(f"{path.name!r} is not a cassette: treekit pack makes one")
-            store._open(path.name)
-        except sqlite3.Error as e:
-            raise UsageError(f"{path.name!r} can't be read as a cassette ({e}): treekit pack makes one") from None
-        if not predictions: store.db.execute("DELETE FROM predictions")
+            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as tape, store._write() as db:
+                _known_tape(tape, path.name)
+                for table, columns in _ROWS.items():
+                    if table == "predictions" and not predictions: continue
+                    marks = ",".join("?" * len(columns))
+                    db.executemany(f"INSERT INTO {table} VALUES ({marks})", _tape_rows(tape, path.name, table))
+        except (sqlite3.Error, UnicodeDecodeError) as e:
+            raise _unread(path.name, e) from None
         return store
 
     @property

@@ -12,7 +12,7 @@ import re
 from .jsonlike import found_field, found_object
 
 # %% ../../nbs/02_core/00_wrapping.ipynb #718d7e68
-_TAG = re.compile(r"<\s*(/?)\s*think(?:ing)?\s*>|(\\end\{think\})", re.I)
+_TAG = re.compile(r"<\s*+(/?)\s*+think(?:ing)?\s*+>|(\\end\{think\})", re.I)
 _ACTS = re.compile(r"<\s*(?:answer|search)\s*>|<\|begin_of_query\|>", re.I)
 _SAYS = re.compile(r"^[ \t>*_#-]*final(?:[ \t]answer)?[ \t*_]*[:：]|\\boxed\{", re.I | re.M)
 
@@ -45,12 +45,13 @@ def without_thinking(
     return said, thought
 
 # %% ../../nbs/02_core/00_wrapping.ipynb #3c2acf80
-_FENCE = re.compile(r"\A\s*(?:```|~~~)[ \t]*(?:json|text|txt|markdown|md|plaintext)?[ \t]*\n(.*?)\n?[ \t]*(?:```|~~~)\s*\Z", re.S | re.I)
-_FENCE_LINE = re.compile(r"^[ \t]*(?:```|~~~)[ \t]*\w*[ \t]*$", re.M)
+_OPENS = re.compile(r"\A\s*+(?:```|~~~)[ \t]*+(?:json|text|txt|markdown|md|plaintext)?[ \t]*+\n", re.I)
 
 def unfenced(text: str) -> str:
     "A reply without the code fence around all of it; a fence around a part stays."
-    return m[1] if (m := _FENCE.match(text)) and "```" not in m[1] else text
+    if not (opens := _OPENS.match(text)) or not (body := text[opens.end():].rstrip()).endswith(("```", "~~~")): return text
+    body = body[:-3].rstrip(" \t").removesuffix("\n")
+    return body if "```" not in body else text
 
 def boxed(
     text: str,
@@ -71,7 +72,8 @@ _COURTESY = re.compile(
 
 def without_courtesy(text: str) -> str:
     "A reply without its fence lines at the end and without a closing courtesy."
-    text = re.sub(r"\s*\n[ \t]*(?:```|~~~)[ \t]*\Z", "", text.rstrip())
+    text = text.rstrip()
+    if text.endswith(("```", "~~~")) and (head := text[:-3].rstrip(" \t")).endswith("\n"): text = head.rstrip()
     return text[:m.start()].rstrip() if (m := _COURTESY.search(text[-400:])) and len(text) <= 400 else (
         text[:len(text) - 400 + m.start()].rstrip() if m else text)
 
@@ -118,7 +120,7 @@ _ANSWER_LINE = re.compile(
     r"^[ \t>*_#-]*(?:(?:final|short|the|my|correct)[ \t]+){0,3}answers?[ \t*_]*(?:[:：]|[ \t][-–][ \t])[ \t*_]*", re.I | re.M)
 _ANSWER_IS = re.compile(
     r"\b(?:the|my) (?:final |correct |right |short )?answer (?:to (?:the|this|your) (?:\w+ )?question )?(?:is|would be|should be|must be)"
-    r"[ \t]*[:：]?[ \t]*(?=\S)|정답은[ \t]*[:：]?[ \t]*|(?:최종 )?답[은:：][ \t]*", re.I)
+    r"[ \t]*+[:：]?[ \t]*+(?=\S)|정답은[ \t]*[:：]?[ \t]*|(?:최종 )?답[은:：][ \t]*", re.I)
 
 def _sentence(text):
     "Up to the end of a line; without the full stop behind a sentence."

@@ -167,7 +167,7 @@ def grown(
     return DocumentTree(id, made[0][1], tuple(DocumentNode(*node, tuple(children[node[0]])) for node in made))
 
 # %% ../../nbs/03_corpora/04_documents.ipynb #a149b0aa
-_LINE = re.compile(r"(\t*)(\d+): (.*)", re.S)
+_LINE = re.compile(r"(\t*)(\d{1,9}): (.*)", re.S)
 _ESCAPED = re.compile(r"\\(.)")
 
 def _parsed(text):

@@ -20,13 +20,15 @@ class DataError(UsageError):
 _KINDS = {str: "a string", list: "a list", dict: "an object", bool: "true or false", int: "a whole number", float: "a number",
           type(None): "null"}
 
+def _kind(value): return _KINDS.get(type(value), type(value).__name__)
+
 class _Row:
     "A JSON object and where it stands; `get` checks the type of what it hands out."
     def __init__(self, data, where: str, path: str = ""):
         self.data, self.where, self.path = data, where, path
         if isinstance(data, dict): return
         what = "field " + repr(path[:-1]) if path else "the record"
-        raise self.error(f"{what} should be an object, not {_KINDS[type(data)]}")
+        raise self.error(f"{what} should be an object, not {_kind(data)}")
 
     def error(self, message): return DataError(f"{self.where}: {message}")
 
@@ -36,14 +38,29 @@ class _Row:
             if default is ...: raise self.error(f"field {self.path + name!r} is missing")
             return default
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            raise self.error(f"field {self.path + name!r} should be {_KINDS[kind]}, not {_KINDS[type(value)]}")
+            raise self.error(f"field {self.path + name!r} should be {_KINDS[kind]}, not {_kind(value)}")
         return value
 
-    def strings(self, name, default=...):
-        values = self.get(name, list, default)
+    def strings(self, name, default=...): return self._all(name, self.get(name, list, default))
+
+    def _all(self, name, values, kind=str):
         for i, v in enumerate(values):
-            if not isinstance(v, str): raise self.error(f"field '{self.path}{name}[{i}]' should be a string, not {_KINDS[type(v)]}")
+            if not isinstance(v, kind): raise self.error(f"field '{self.path}{name}[{i}]' should be {_KINDS[kind]}, not {_kind(v)}")
         return tuple(values)
+
+    def lists(self, name, default=..., most=None):
+        "Lists of strings in a list; each of `most`, if that is given."
+        found = [self._all(f"{name}[{i}]", v) for i, v in enumerate(self._all(name, self.get(name, list, default), list))]
+        for i, v in enumerate(found):
+            if most and len(v) != most: raise self.error(f"field '{self.path}{name}[{i}]' should have {most} strings, not {len(v)}")
+        return tuple(found)
+
+    def facts(self, name, default=...):
+        "Pairs of a title and a sentence's number."
+        values = self.get(name, list, default)
+        def pair(f): return isinstance(f, list) and len(f) == 2 and isinstance(f[0], str) and type(f[1]) is int
+        if all(map(pair, values)): return tuple(map(tuple, values))
+        raise self.error(f"field {self.path + name!r} should be a list of (title, sentence number)")
 
     def rows(self, name, default=...):
         return [_Row(v, self.where, f"{self.path}{name}[{i}].") for i, v in enumerate(self.get(name, list, default))]
@@ -61,8 +78,9 @@ def _context(row, name):
     "HotpotQA's paragraphs, and where each sentence ends."
     paragraphs, ends = [], {}
     for i, entry in enumerate(row.get("context", list)):
-        if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[1], list)):
+        if not (isinstance(entry, list) and len(entry) == 2 and isinstance(entry[0], str) and isinstance(entry[1], list)):
             raise row.error(f"field 'context[{i}]' should be a pair of a title and its sentences")
+        row._all(f"context[{i}][1]", entry[1])
         sentences = [_squash(s) for s in entry[1]]
         p = _passage(_PREFIX.get(name, "p"), _squash(html.unescape(entry[0])), " ".join(s for s in sentences if s))
         paragraphs.append(p)
@@ -72,12 +90,8 @@ def _context(row, name):
 def _hotpot(row, name):
     "HotpotQA and 2WikiMultihopQA: `context` of (title, sentences), `supporting_facts`, and 2Wiki's `evidences`."
     paragraphs, ends = _context(row, name)
-    facts = row.get("supporting_facts", list, [])
-    if not all(isinstance(f, list) and len(f) == 2 and isinstance(f[1], int) for f in facts):
-        raise row.error("field 'supporting_facts' should be a list of (title, sentence number)")
-    facts = tuple((_squash(html.unescape(t)), n) for t, n in facts)
-    titles = {t for t, _ in facts}
-    triples = tuple(map(tuple, row.get("evidences", list, [])))
+    facts = tuple((_squash(html.unescape(t)), n) for t, n in row.facts("supporting_facts", []))
+    titles, triples = {t for t, _ in facts}, row.lists("evidences", [], 3)
     kind = row.get("type", str, "")
     return dict(
         id=row.data.get("_id") or row.get("id"), answers=(row.get("answer"),), type=kind, hops=4 if kind == "bridge_comparison" else 2,
@@ -145,8 +159,8 @@ def _asqa(row, name):
 # %% ../../nbs/03_corpora/00_formats.ipynb #175453d1
 def _alce(row, name):
     "QAMPARI and ELI5 as ALCE ships them: groups of aliases, or a long answer with its claims; `docs` where they were retrieved."
-    groups = row.data.get("answers") if isinstance(row.data.get("answers"), list) else []
-    groups = tuple(tuple(a for a in g if a) for g in groups if isinstance(g, list))
+    grouped = isinstance(row.data.get("answers"), list) and any(isinstance(g, list) for g in row.data["answers"])
+    groups = tuple(tuple(a for a in g if a) for g in row.lists("answers")) if grouped else ()
     claims, question = row.strings("claims", []), row.get("question")
     return dict(
         id=str(row.data.get("id") or row.data.get("sample_id") or f"{name}-{_hash(question)}"),
@@ -202,10 +216,19 @@ _SUPPORTS = ("supporting", "support_ids", "knowledge_ids", "gold_article_ids")
 
 def _keyed_facts(row):
     "Supporting facts as (title, sentence): a list under `facts` counts only if all of it is pairs."
-    facts = row.get("supporting_facts", list, None)
-    if facts is not None: return facts
-    facts = row.get("facts", list, [])
-    return facts if all(isinstance(f, list) for f in facts) else []
+    if row.get("supporting_facts", list, None) is not None: return row.facts("supporting_facts")
+    facts = row.data.get("facts")
+    return row.facts("facts") if isinstance(facts, list) and all(isinstance(f, list) for f in facts) else ()
+
+def _meta(row, paragraphs):
+    "The fields that a question has no place for; those that the kit looks into are as they should be."
+    meta = {k: v for k, v in row.data.items() if k not in _OWN}
+    for name in ("wrong_answers", "wikipages"): row.strings(name, [])
+    for name in ("variant", "entity", "corpus", "question_ctx"): row.get(name, str, "")
+    ends = _Row(row.get("sent_ends", dict, {}), row.where, "sent_ends.")
+    for name in ends.data: ends._all(name, ends.get(name, list, []), int)
+    given = {r.data["id"]: [*r._all("sent_ends", r.get("sent_ends", list, []), int)] for r in paragraphs}
+    return meta | (dict(sent_ends=given) if "sent_ends" in (paragraphs[0].data if paragraphs else {}) else {})
 
 def _keyed(row, name):
     "The kit's own JSONL."
@@ -213,22 +236,20 @@ def _keyed(row, name):
     paragraphs = tuple(Passage(p.get("id"), p.get("title", str, ""), p.get("text")) for p in rows)
     supporting = tuple(p.id for p, r in zip(paragraphs, rows) if r.data.get("is_supporting"))
     supporting = supporting or next((row.strings(k) for k in _SUPPORTS if k in row.data), ())
-    groups = row.get("answer_groups", list, [])
+    groups = row.lists("answer_groups", [])
     answers = tuple(a for a in row.strings("answers", []) if a)
     pairs = tuple(QAPair(p.get("question"), p.strings("answers"), p.get("wikipage", str, None)) for p in row.rows("qa_pairs", []))
-    meta = {k: v for k, v in row.data.items() if k not in _OWN}
-    if "sent_ends" in (rows[0].data if rows else {}): meta["sent_ends"] = {r.data["id"]: r.data.get("sent_ends", []) for r in rows}
+    meta = _meta(row, rows)
     if row.data.get("entities") and not pairs:  # RAMDocs, re-keyed
         pairs = tuple(QAPair(f"{row.get('question')} ({e})", (a,), e) for e, a in zip(row.strings("entities"), answers))
         groups, meta["variant"] = [[a] for a in answers], row.get("dataset", str, "")
-    steps = row.rows("decomposition", [])
-    triples = row.get("triples", list, None) or row.get("evidences", list, [])
+    steps, triples = row.rows("decomposition", []), row.lists("triples", [], 3) or row.lists("evidences", [], 3)
     return dict(
         id=row.get("id"), answers=answers, type=row.get("type", str, ""), hops=row.get("hops", int, 0), paragraphs=paragraphs,
         supporting=tuple(supporting), qa_pairs=pairs, answer_groups=tuple(tuple(a for a in g if a) for g in groups),
         decomposition=tuple(Step(s.get("question"), s.get("answer", str, ""), s.get("support_id", str, "")) for s in steps),
-        long_answers=row.strings("long_answers", []), claims=row.strings("claims", []), triples=tuple(map(tuple, triples)),
-        facts=tuple((t, n) for t, n in _keyed_facts(row)), meta=meta)
+        long_answers=row.strings("long_answers", []), claims=row.strings("claims", []), triples=triples,
+        facts=_keyed_facts(row), meta=meta)
 
 # %% ../../nbs/03_corpora/00_formats.ipynb #2e40f644
 _LOG = {"id", "question", "lang", "type"}  # the fields that an entry of a query log may have: nobody knows its answer
@@ -269,4 +290,4 @@ def _question(data, where, name):
     answered = any(a.strip() for a in found["answers"]) or any(found.get(k) for k in others)
     if not row.data.keys() <= _LOG and not answered:
         raise row.error("field 'answers' is empty: a question needs an answer to be scored by")
-    return Question(dataset=name, question=_squash(text), lang=row.data.get("lang") or _lang(text), **found)
+    return Question(dataset=name, question=_squash(text), lang=row.get("lang", str, "") or _lang(text), **found)

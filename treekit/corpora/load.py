@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from ..config import UsageError, choose
+from ..core.jsonlike import too_deep
 from ..core.types import Passage, Question
-from .formats import DataError, _hash, _KINDS, _question, _Row
+from .formats import DataError, _hash, _kind, _question, _Row
 
 # %% ../../nbs/03_corpora/02_load.ipynb #4f2d5fa1
 def _text(path):
@@ -21,12 +22,28 @@ def _text(path):
     except FileNotFoundError: raise UsageError(f"no file {path.name!r}: give the path of a file that exists") from None
     except UnicodeDecodeError as e: raise DataError(f"{path.name}: not UTF-8 text (byte {e.start}); convert it to UTF-8") from None
 
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")  # JSON's way to write half of a surrogate pair, or a whole one
+
+def _whole(value, where, text):
+    "A value of a file's JSON, if all of it can be written again: a `DataError` if not."
+    if too_deep(value): raise DataError(f"{where}: lists or objects in each other without end")
+    try: _HALF.search(text) and json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError: raise DataError(f"{where}: half of a surrogate pair (\\ud800 to \\udfff), which is no letter") from None
+    return value
+
+def _json(text, path, line=0):
+    "A file's JSON, or a line's."
+    try: return json.loads(text)
+    except json.JSONDecodeError as e:
+        raise DataError(f"{path.name}, line {line or e.lineno}: not JSON ({e.msg} at column {e.colno})") from None
+    except RecursionError: why = "lists or objects in each other without end"
+    except ValueError: why = "a number of thousands of digits"
+    raise DataError(f"{path.name}{f', line {line}' if line else ''}: {why}") from None
+
 def _lines(path):
     "(record, where) for each line of a JSONL file; blank lines are skipped."
     for n, line in enumerate(_text(path).split("\n"), 1):
-        if not line.strip(): continue
-        try: yield json.loads(line), f"{path.name}, line {n}"
-        except json.JSONDecodeError as e: raise DataError(f"{path.name}, line {n}: not JSON ({e.msg} at column {e.colno})") from None
+        if line.strip(): yield _whole(_json(line, path, n), where := f"{path.name}, line {n}", line), where
 
 # %% ../../nbs/03_corpora/02_load.ipynb #926f7057
 def _query_log(path):
@@ -34,10 +51,19 @@ def _query_log(path):
     for n, line in enumerate(_text(path).splitlines(), 1):
         if line.strip(): yield {"question": line.strip()}, f"{path.name}, line {n}"
 
+def _is_page(record):
+    "Whether a record is a page of KorQuAD's: paragraphs with their questions."
+    parts = record.get("paragraphs") if isinstance(record, dict) else None
+    return isinstance(parts, list) and any(isinstance(p, dict) and "qas" in p for p in parts)
+
 def _korquad_questions(record, where):
-    "KorQuAD's page: paragraphs, and in each its questions."
-    for p in record["paragraphs"]:
-        for q in p.get("qas", []): yield {**q, "context": p.get("context"), "title": record.get("title", "")}, where
+    "The questions of a page; a page without any is a `DataError`."
+    page, found = _Row(record, where), 0
+    for p in page.rows("paragraphs"):
+        for q in p.rows("qas", []):
+            found += 1
+            yield {**q.data, "context": p.data.get("context"), "title": record.get("title", "")}, where
+    if not found: raise page.error("field 'qas' has no question")
 
 def _records(path, split="dev"):
     "(record, where) for each record of a JSON or JSONL file, or of a query log."
@@ -45,12 +71,15 @@ def _records(path, split="dev"):
         yield from _lines(path) if path.suffix == ".jsonl" else _query_log(path)
         return
     text = _text(path)
-    try: data = json.loads(text)
-    except json.JSONDecodeError as e:
-        if text[:1] == "{" and e.msg == "Extra data":  # JSON lines under another name
-            yield from _lines(path)
-            return
-        raise DataError(f"{path.name}, line {e.lineno}: not JSON ({e.msg} at column {e.colno})") from None
+    try: data = _json(text, path)
+    except DataError as e:
+        if text[:1] != "{" or "(Extra data" not in str(e): raise
+        yield from _lines(path)  # JSON lines under another name
+        return
+    for record, where in _listed(data, path, split): yield _whole(record, where, text), where
+
+def _listed(data, path, split):
+    "(record, where) for each record of a file's JSON."
     where = f"{path.name}, record "
     if isinstance(data, dict) and any(k in data for k in ("dev", "train", "test")):  # ASQA: {split: {id: record}}
         data = data.get(split, {})
@@ -59,10 +88,9 @@ def _records(path, split="dev"):
             return
     if isinstance(data, dict) and isinstance(data.get("data"), list): data = data["data"]
     if isinstance(data, dict): data = [data]
-    if not isinstance(data, list): raise DataError(f"{path.name}: should hold a list of records, not {_KINDS[type(data)]}")
+    if not isinstance(data, list): raise DataError(f"{path.name}: should hold a list of records, not {_kind(data)}")
     for n, record in enumerate(data, 1):
-        if isinstance(record, dict) and "qas" in str(record.get("paragraphs", ""))[:100_000]:
-            yield from _korquad_questions(record, f"{where}{n}")
+        if _is_page(record): yield from _korquad_questions(record, f"{where}{n}")
         else: yield record, f"{where}{n}"
 
 # %% ../../nbs/03_corpora/02_load.ipynb #a0f1507f
@@ -143,6 +171,7 @@ _HUB = {"hotpotqa": ("hotpotqa/hotpot_qa", "distractor"), "musique": ("dgslibise
         "qampari": ("princeton-nlp/ALCE-data", "qampari_eval_gtr_top100.json"),
         "eli5": ("princeton-nlp/ALCE-data", "eli5_eval_bm25_top100.json"), "strategyqa": ("ChilleD/StrategyQA", None)}
 _ALCE = "ALCE-data.tar"  # one archive for three data sets
+_LARGEST = 4 << 30  # bytes of a file in it
 SOLVED = 500  # training questions that are read where only a few are wanted; 2Wiki has 167,454
 _INSTEAD = "use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), or --data world"
 
@@ -180,15 +209,27 @@ def _hub_archive(name, split, repo, member, place=""):
         with tarfile.open(path) as archive:
             found = next((m for m in archive if m.isfile() and Path(m.name).name == member), None)
             if found is None: raise UsageError(f"{_ALCE} has no file {member}: download it anew from {repo}")
+            if found.size > _LARGEST: raise DataError(f"{_ALCE}: {member} has {found.size:,} bytes: download it anew from {repo}")
             records = json.loads(archive.extractfile(found).read().decode("utf-8"))
     except FileNotFoundError: raise UsageError(f"no file {_ALCE} in {repo}: copy it whole") from None
-    except (tarfile.TarError, EOFError, OSError, ValueError) as e:
+    except (tarfile.TarError, EOFError, OSError, ValueError, RecursionError, zlib.error) as e:
         raise DataError(f"{_ALCE}: can't be read ({type(e).__name__}): download it anew from {repo}") from None
     return [_question(r, f"{member}, record {n}", name) for n, r in enumerate(records, 1)]
 
 # %% ../../nbs/03_corpora/02_load.ipynb #a936ac20
+_LONGEST_LINE = 16 << 20  # characters: more than any passage has
+
+def _bounded(path, file):
+    "An open file's lines: a small file may unpack to one of gigabytes."
+    n = 0
+    while line := file.readline(_LONGEST_LINE + 1):
+        n += 1
+        if len(line) > _LONGEST_LINE: raise DataError(f"{path.name}, line {n}: longer than {_LONGEST_LINE >> 20} million characters")
+        yield line
+
 def _corpus_rows(path, file):
     "(row, where) for each passage of an open file: JSONL, or DPR's tab-separated `id text title`."
+    file = _bounded(path, file)
     if path.name.removesuffix(".gz").endswith(".tsv"):
         for n, cells in enumerate(csv.reader(file, delimiter="\t"), 1):
             if n == 1 and cells[:2] == ["id", "text"]: continue
@@ -198,9 +239,7 @@ def _corpus_rows(path, file):
         return
     for n, line in enumerate(file, 1):
         if not line.strip(): continue
-        where = f"{path.name}, line {n}"
-        try: yield _Row(json.loads(line), where)
-        except json.JSONDecodeError as e: raise DataError(f"{where}: not JSON ({e.msg} at column {e.colno})") from None
+        yield _Row(_whole(_json(line, path, n), where := f"{path.name}, line {n}", line), where)
 
 def read_corpus(
     path: str | Path,  # JSONL: {"id"?, "title"?, "text"} a line; or DPR's psgs_w100.tsv; `.gz` of either

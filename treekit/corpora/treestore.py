@@ -51,7 +51,7 @@ def _stored(page, options):
     "A page as it is stored: id, title, and its tree as compressed text; or why not."
     def why(e): return " ".join(str(e).split())[:100]
     try: made = _made(page, options)
-    except (UsageError, json.JSONDecodeError, UnicodeDecodeError) as e: return Skipped("", f"broken record: {why(e)}")
+    except (UsageError, ValueError, RecursionError) as e: return Skipped("", f"broken record: {why(e)}")
     except Exception as e: return Skipped("", f"failed: {type(e).__name__}: {why(e)}")  # a parser's own fault; the other pages go on
     if isinstance(made, Skipped): return made
     try: return made.id or made.title, made.title, zlib.compress(made.to_text().encode(), 6)
@@ -67,7 +67,9 @@ def _lines(path, at):
     try:
         with _OPEN.get(path.suffix, open)(path, "rb") as f:
             f.seek(at)
-            yield from f
+            while line := f.readline(_LONGEST + 1):
+                if len(line) > _LONGEST: raise UsageError(f"{path.name}: a line of more than {_LONGEST >> 20} MB, which no dump has")
+                yield line
     except (EOFError, zlib.error, gzip.BadGzipFile, OSError) as e:
         if isinstance(e, OSError) and e.errno: raise  # the disk's error
         raise UsageError(f"{path.name} is cut off or damaged ({e}): download it anew, delete the store and build again") from None

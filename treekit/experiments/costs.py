@@ -7,7 +7,7 @@ __all__ = ['PrefixCache', 'store_of', 'prompt_bill', 'bills', 'billed_as', 'doll
            'frontier', 'ReplyLength', 'reply_lengths']
 
 # %% ../../nbs/12_experiments/03_costs.ipynb #71373a3e
-import csv, fnmatch, hashlib
+import csv, fnmatch, hashlib, math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -195,10 +195,14 @@ def reply_lengths(
 ) -> dict[str, ReplyLength]:  # of those prompts that the file names
     "What recorded replies say of prompts. A malformed row is a `UsageError` with its line."
     path, found = Path(path or root() / "data" / "reply_lengths.csv"), {}
-    try: lines = path.read_text(encoding="utf-8").splitlines()
+    try: rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
     except FileNotFoundError: raise UsageError(f"no file of lengths {path.name!r}") from None
-    for number, row in enumerate(csv.DictReader(lines), 2):
-        try: length = ReplyLength(row["kind"], *(float(row[k]) for k in ("mean", "low", "high")))
-        except (KeyError, TypeError, ValueError) as e: raise UsageError(f"{path.name}, line {number}: {type(e).__name__}: {e}") from None
-        found |= {p: length for p in prompts if any(fnmatch.fnmatchcase(p, pattern) for pattern in row["prompts"].split())}
+    except (UnicodeDecodeError, csv.Error) as e: raise UsageError(f"{path.name}: no table of lengths ({e})") from None
+    for number, row in enumerate(rows, 2):
+        try:
+            length, patterns = ReplyLength(row["kind"], *(float(row[k]) for k in ("mean", "low", "high"))), row["prompts"].split()
+            if not all(0 <= t < math.inf for t in (length.mean, length.low, length.high)): raise ValueError("lengths are numbers of tokens")
+        except (KeyError, TypeError, ValueError, AttributeError) as e:
+            raise UsageError(f"{path.name}, line {number}: {type(e).__name__}: {e}") from None
+        found |= {p: length for p in prompts if any(fnmatch.fnmatchcase(p, pattern) for pattern in patterns)}
     return found

@@ -27,7 +27,7 @@ from ..core.pot import Pot
 from ..core.prices import BudgetExceeded
 from ..core.store import Store
 from ..core.stored_chat import NotOnCassette, ReplayChat, StoredChat
-from ..core.types import Question
+from ..core.types import LONGEST_QUESTION, Question
 from ..core.whole_files import write_whole
 from ..core.writing import StoreFailed, landed
 from .results import Results, Row
@@ -212,7 +212,7 @@ class _Run:
         async def worker():
             for job in queue:
                 if self.stop: return
-                if job.parses: await asyncio.shield(parsed)
+                if job.parses and not _too_long(job.question): await asyncio.shield(parsed)
                 await _answer(self, job)
         try:
             async with asyncio.TaskGroup() as group:
@@ -229,7 +229,7 @@ class _Run:
 
     def parsed(self):
         "All questions that are to be parsed, in one batch, while other methods ask already."
-        parsing = [job for job in self.jobs if job.parses]
+        parsing = [job for job in self.jobs if job.parses and not _too_long(job.question)]
         if not parsing: return None
         parser = parsing[0].things["parser"].thing
         parser.expect([job.question.question for job in parsing])
@@ -246,10 +246,14 @@ class _Run:
         with suppress(RuntimeError): self.loop.call_soon_threadsafe(self.task.cancel)  # a loop that is closed has nothing left to end
 
 # %% ../../nbs/12_experiments/01_run.ipynb #adb5e837
+def _too_long(question): return len(question.question) > LONGEST_QUESTION
+
 async def _answer(run, job):
     "One row."
     kit, started = _kit(run, job, job.question.id), time.perf_counter()
-    try: prediction = await run.methods[job.method](job.question, kit)
+    try:
+        if _too_long(job.question): raise UsageError(f"the question has {len(job.question.question):,} characters, which is no question")
+        prediction = await run.methods[job.method](job.question, kit)
     except (Unusable, NotOnCassette): raise  # every other question would meet it, too
     except (BudgetExceeded, StoreFailed) as e: return run.stopped(e)
     except Exception as e:

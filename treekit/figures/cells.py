@@ -9,6 +9,7 @@ __all__ = ['Kept', 'kept_scores', 'write_scores', 'read_scores', 'TableCell', 'r
 import csv, json, re
 from dataclasses import dataclass, field
 from pathlib import Path
+from ..core.escaping import cell_value
 from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/00_cells.ipynb #8bf628d7
@@ -120,4 +121,5 @@ def read_cells(
     path = Path(folder, f"{artefact}.csv")
     if not path.exists(): return []
     kept = read_scores(Path(folder, f"{artefact}_scores.jsonl"))
-    with open(path, encoding="utf-8", newline="") as f: return [cell for row in csv.DictReader(f) for cell in _cells(row, kept)]
+    def own(row): return {k: cell_value(v) if isinstance(v, str) else v for k, v in row.items()}
+    with open(path, encoding="utf-8", newline="") as f: return [cell for row in csv.DictReader(f) for cell in _cells(own(row), kept)]

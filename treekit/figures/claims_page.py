@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..core.escaping import cell_text
 from .cells import read_cells
 from .claims import CLAIM_VERDICTS, ClaimVerdict, merged_cells
 from .leaders import NOT_QUALITY
@@ -172,8 +173,8 @@ def save_claims(
     lines = io.StringIO(newline="")
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow([*("stated" if k == "amount" else k for k in FIELDS_OF_CLAIM), "outcome", *FIELDS_OF_VERDICT])
-    writer.writerows([*(_plain(getattr(v.claim, k)) for k in FIELDS_OF_CLAIM), v.verdict,
-                      *(_plain(getattr(v, k)) for k in FIELDS_OF_VERDICT)] for v in verdicts)
+    writer.writerows([*(cell_text(_plain(getattr(v.claim, k))) for k in FIELDS_OF_CLAIM), v.verdict,
+                      *(cell_text(_plain(getattr(v, k))) for k in FIELDS_OF_VERDICT)] for v in verdicts)
     write_whole(folder / "claims.csv", lines.getvalue())
     return [folder / f"claims{ending}" for ending in (".csv", ".md", ".html")]
 

@@ -7,10 +7,11 @@ __all__ = ['COLUMN', 'PAGE', 'PALETTE', 'MARKERS', 'HATCHES', 'LINES', 'HANGUL',
            'save_figure', 'dot_plot']
 
 # %% ../../nbs/14_figures/02_plots.ipynb #7f946257
-import csv, dataclasses, functools, io, textwrap
+import csv, dataclasses, functools, io, re, textwrap
 from pathlib import Path
 
 from ..config import UsageError, choose
+from ..core.escaping import printable
 from .tables import of_the_world, span_of
 from .titles import title_of
 from ..core.whole_files import write_whole
@@ -81,6 +82,8 @@ def _head(fig, title, ran):
              for k, (text, look) in enumerate(reversed(lines))]
     return texts, Bbox([[0, 0], [width, height + 0.1 + 0.15 * len(lines)]])
 
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # what may not stand in XML
+
 def save_figure(
     fig,  # matplotlib figure
     folder: Path | str,  # figures/<profile>/<paper>; made if need be
@@ -93,8 +96,8 @@ def save_figure(
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
-    title = title_of(folder.name, name) if title is None else title
-    ran = _what_ran(folder / f"{name}.csv") if ran is None else ran
+    title = printable(title_of(folder.name, name) if title is None else title)
+    ran = printable(_what_ran(folder / f"{name}.csv") if ran is None else ran)
     texts, box = _head(fig, title, ran)
     with mpl.rc_context({"svg.hashsalt": "treekit", "svg.fonttype": "none"}):
         _drawn(fig, paths[0], metadata={"Software": None, "Title": title, "Description": ran}, bbox_inches=box)
@@ -107,7 +110,8 @@ def _drawn(fig, path, **how):
     "Draw into memory, and put the file there whole."
     drawn = io.BytesIO()
     fig.savefig(drawn, format=path.suffix[1:], **how)
-    write_whole(path, drawn.getvalue())
+    made = drawn.getvalue()
+    write_whole(path, _NOT_XML.sub("", made.decode("utf-8")) if path.suffix == ".svg" else made)
 
 # %% ../../nbs/14_figures/02_plots.ipynb #940282c1
 def dot_plot(

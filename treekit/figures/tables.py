@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..core.escaping import ht, md
+from ..core.escaping import cell_text, ht, md, md_line
 from .cells import Kept, read_scores, write_scores
 from .claims import judge_claims, load_claims
 from .leaders import leaders
@@ -194,10 +194,10 @@ def to_markdown(
 
 def _markdown(page):
     "A page as Markdown."
-    parts = [f"# {md(page.title)}" if page.title else "", md(page.ran), md(page.note)]
+    parts = [f"# {md_line(page.title)}" if page.title else "", md_line(page.ran), md_line(page.note)]
     for table in page.tables: parts += _md_table(*table)
-    if page.claims: parts += ["## What the paper claims of it", "\n".join(f"- {md(c)}" for c in page.claims)]
-    return "\n\n".join(filter(None, [*parts, *map(md, page.below)])) + "\n"
+    if page.claims: parts += ["## What the paper claims of it", "\n".join(f"- {md_line(c)}" for c in page.claims)]
+    return "\n\n".join(filter(None, [*parts, *map(md_line, page.below)])) + "\n"
 
 # %% ../../nbs/14_figures/01_tables.ipynb #32a304c4
 _CSS = (
@@ -298,8 +298,8 @@ def save_csv(
     "Write a table as it is compared between runs and machines."
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(df.columns)
-    writer.writerows([_plain(v, digits) for v in r] for r in df.itertuples(index=False))
+    writer.writerow(map(cell_text, df.columns))
+    writer.writerows([cell_text(_plain(v, digits)) for v in r] for r in df.itertuples(index=False))
     write_whole(path, text.getvalue())
 
 def save_table(

@@ -20,8 +20,8 @@ def sentences(
     "The sentences of a text; a full stop behind an initial or an abbreviation ends none."
     out, start = [], 0
     for m in _END.finditer(text):
-        head = text[start:m.start()]
-        if len(head) < 3 or _SHORT.search(head) and not _SHORT_END.search(head): continue
+        end, last = m.start(), max(start, m.start() - 40)  # where its last word begins, or earlier
+        if end - start < 3 or _SHORT.search(text, last, end) and not _SHORT_END.search(text, last, end): continue
         out.append(text[start:m.end()].strip())
         start = m.end()
     return out + [rest] if (rest := text[start:].strip()) else out

@@ -25,9 +25,13 @@ def _judge(name, model, stand_in, metric):
 def _loaded(model, kind):
     "A model's printed name, its tokenizer, and itself, from the hub or a folder."
     import transformers
+    from safetensors import SafetensorError
     folder = model_folder(model)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-    return model_label(model), tokenizer, getattr(transformers, kind).from_pretrained(folder).eval()
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
+        return model_label(model), tokenizer, getattr(transformers, kind).from_pretrained(folder).eval()
+    except (RuntimeError, KeyError, SafetensorError) as e:  # a file that was cut off
+        raise UsageError(f"the model in {folder.name!r} can't be loaded: {type(e).__name__}: {str(e)[:160]}") from e
 
 # %% ../../nbs/07_scoring/02_judges.ipynb #53d7f39d
 def _best_span(start_logits, end_logits, inside, longest=15):

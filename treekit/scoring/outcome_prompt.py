@@ -34,7 +34,7 @@ def _named(text):
     low = re.sub(r"[\W_]+", " ", text.lower())
     names = _ALSO | {o.lower(): o for o in OUTCOMES}
     places = [(m, names[n]) for n in names for m in re.finditer(rf"\b{n}\b", low)]
-    found = sorted((m.start(), outcome) for m, outcome in places if not _NOT.search(low[:m.start()]))
+    found = sorted((m.start(), outcome) for m, outcome in places if not _NOT.search(low, max(0, m.start() - 60), m.start()))
     return found[0][1] if found else ""
 
 # %% ../../nbs/07_scoring/06_outcome_prompt.ipynb #1deb0b80

@@ -18,6 +18,8 @@ _DTYPES = dict(FloatStorage="<f4", HalfStorage="<f2", LongStorage="<i8", IntStor
 def _array(storage, offset, shape, strides, *_):
     "A tensor's numbers."
     if not shape: return storage[offset]
+    if min(offset, *shape, *strides) < 0 or offset + sum((n - 1) * s for n, s in zip(shape, strides)) >= len(storage) and 0 not in shape:
+        raise ValueError("a tensor reaches beyond its numbers")
     made = np.lib.stride_tricks.as_strided(storage[offset:], shape, [s * storage.itemsize for s in strides])
     return np.ascontiguousarray(made, np.float32 if made.dtype.kind == "f" else made.dtype)
 

@@ -75,14 +75,15 @@ def load_model(
 ):  # (model, tokenizer)
     "A causal language model with its tokenizer. What can't be loaded is a `UsageError`."
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
     name, at, adapter = str(name), at or device(), Path(name, "adapter_config.json")
     base = json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"] if adapter.exists() else name
     try:
         tokenizer = AutoTokenizer.from_pretrained(name)
         model = AutoModelForCausalLM.from_pretrained(base, dtype=torch.bfloat16 if at.startswith("cuda") else torch.float32)
-    except (OSError, ValueError) as e:
-        why = str(e).strip().splitlines()[0]
+    except (OSError, ValueError, RuntimeError, KeyError, SafetensorError) as e:  # a file that was cut off is a SafetensorError
+        why = (str(e).strip().splitlines() or [type(e).__name__])[0][:200]
         raise UsageError(f"no model {base!r}: {why}; give a folder with its files, or log in where the hub asks for it") from None
     if adapter.exists(): model = extra("peft", "an adapter").PeftModel.from_pretrained(model, name, is_trainable=True)
     if tokenizer.pad_token is None: tokenizer.pad_token = tokenizer.eos_token

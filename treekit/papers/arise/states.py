@@ -206,7 +206,7 @@ $state
 The original question might be:""", TEXT)
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #a0fb68f2
-_BARE = re.compile(r"\s*(\d{1,9}(?:\.\d+)?)\s*(?:/\s*10)?\s*\.?\s*")
+_BARE = re.compile(r"\s*+(\d{1,9}(?:\.\d+)?)\s*+(?:/\s*+10)?\s*+\.?\s*+")
 
 def read_consistency(text: str) -> tuple[float, list[str]]:
     "A score from 0 to 10, and what had to be assumed. A short reply's first number counts; a long one has to say that it is the score."

@@ -280,10 +280,20 @@ _CITING = ("Instruction: Answer the question from the documents: correctly, read
            "Behind each sentence, put the numbers of the documents that it is from, such as [1].\n\n"
            "Question: $question\n\n$documents\n\nAnswer:")
 _OWN_MARKS = re.compile(
-    r"<paragraph>.*?</paragraph>|\[(?:No )?Retrieval\]|\[(?:Irr|R)elevant\]|\[(?:Fully|Partially) supported\]|\[No support[^\]]*\]"
-    r"|\[Utility:\d\]|\[Continue[^\]]*\]|</?s>|\s?\[\d+\]", re.S)
+    r"\[(?:No )?Retrieval\]|\[(?:Irr|R)elevant\]|\[(?:Fully|Partially) supported\]|\[No support[^\]]{0,200}+\]"
+    r"|\[Utility:\d\]|\[Continue[^\]]{0,200}+\]|</?s>|\s?\[\d+\]")
 
-def _unmarked(text): return TEXT.parse(_OWN_MARKS.sub("", re.split(r"\[ANSWER\]|\bFinal answer:", text)[-1]))
+def _without_paragraphs(text):
+    "A reply without the paragraphs that it repeats."
+    said, at = [], 0
+    while (start := text.find("<paragraph>", at)) >= 0 and (end := text.find("</paragraph>", start)) >= 0:
+        said.append(text[at:start])
+        at = end + len("</paragraph>")
+    return "".join(said) + text[at:]
+
+def _unmarked(text):
+    answer = re.split(r"\[ANSWER\]|\bFinal answer:", text)[-1]
+    return TEXT.parse(_OWN_MARKS.sub("", _without_paragraphs(answer)))
 
 def _served(system, template):
     return Prompt(f"served.{system}", "read_long", template, Format(_unmarked, str.strip, str), defaults=dict(max_tokens=300))

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from ...corpora.documents import DocumentTree
+from ...core.jsonlike import too_deep
 from ...core.llm import Prompt
 from ...core.replies import Format
 
@@ -91,12 +92,12 @@ def prefix(text: str) -> str:
     return " ".join(text.split()[:PREFIX])
 
 # %% ../../../nbs/10_papers/5_rdr2/00_router.ipynb #288adfd3
-_MARK = re.compile(r"\[\s*(answer|expand|refuse)\s*\]|<\s*(answer|expand|refuse)\s*/?\s*>", re.I)
+_MARK = re.compile(r"\[\s*(answer|expand|refuse)\s*\]|<\s*(answer|expand|refuse)\s*+/?\s*+>", re.I)
 _SAID = re.compile(  # an id or several, and the words behind a single one
     r"\W*?(?:(?:node|id|number|paragraph|heading)\b\W*?)?"
     r"(-?\d+(?:\s*(?:,|and|&)\s*\d+)*)"
     r"(?:\s*$|\s*[^\w\s]\s*|\s+)(.*)", re.I)
-_REFUSAL = re.compile(r"\b(?:cannot|can['’]t|can not)\s+answer\b|[\[<]\s*refuse\s*/?\s*[\]>]", re.I)
+_REFUSAL = re.compile(r"\b(?:cannot|can['’]t|can not)\s+answer\b|[\[<]\s*refuse\s*+/?\s*+[\]>]", re.I)
 
 def read_behaviours(
     text: str,  # the router's output
@@ -187,7 +188,8 @@ def _parse_curated(text):
         if _REFUSAL.search(body): return []
         raise ValueError("neither a JSON list nor a refusal: the sample is left out")
     try: found = json.loads(body[start:end + 1])
-    except ValueError as e: raise ValueError(f"no JSON list ({e}): the sample is left out") from None
+    except (ValueError, RecursionError) as e: raise ValueError(f"no JSON list ({e}): the sample is left out") from None
+    if too_deep(found): raise ValueError("lists in lists without end: the sample is left out")
     for one in found:
         if not _is_curated(one):
             raise ValueError(f"not an id with the tag answer or expand: {json.dumps(one)[:80]}; the sample is left out")

@@ -16,8 +16,9 @@ from ...core.replies import tolerant
 def read_paths(text: str) -> tuple[list[list[str]], list[str]]:
     "All paths of a reply, equal ones once."
     found, assumed = all_paths(text)
-    keys = [[*map(subquestion_key, path)] for path in found]
-    kept = [path for i, path in enumerate(found) if keys[i] not in keys[:i]]
+    by_key = {}
+    for path in found: by_key.setdefault(tuple(map(subquestion_key, path)), path)
+    kept = list(by_key.values())
     if len(kept) < len(found): assumed.append("a list comes twice")
     if len(kept) == 1: assumed.append("one list, where two were asked for")
     return kept, assumed

@@ -32,7 +32,7 @@ def question_text(question: Question) -> str:
     return text
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #8dcd15c2
-_NONE = re.compile(r"\W*(?:none|null|n/?a|없음|없습니다|해당 없음)?\W*", re.I)
+_NONE = re.compile(r"\W*+(?:none|null|n/?a|없음|없습니다|해당 없음)?\W*+", re.I)
 _IRRELEVANT = re.compile(r"irrelevant|not relevant|^(?:false|no)$|관련(?:이|성)? ?(?:이 )?없|무관", re.I)
 
 def read_span(text: str) -> tuple[dict, list[str]]:
@@ -146,7 +146,7 @@ def read_score(
     return int(number) if number == int(number) else number, assumed
 
 # %% ../../../nbs/10_papers/2_toq/00_planner.ipynb #0fb3c15a
-_SAID = r"[^\w%]*(?:is|of|score|점수|은|는|:)?[^\w%-]*(-?\d+(?:\.\d+)?\s*%?|[^\W\d_]+)"  # behind a score's name
+_SAID = r"[^\w%]*+(?:is|of|score|점수|은|는|:)?[^\w%-]*+(-?\d+(?:\.\d+)?\s*%?|[^\W\d_]+)"  # behind a score's name; no step back
 
 def read_evaluation(text: str) -> tuple[dict, list[str]]:
     "The four scores."
@@ -159,7 +159,7 @@ def read_evaluation(text: str) -> tuple[dict, list[str]]:
         if said: assumed.append(f"{name} {said}")
     for name, worst in (("semantic_coherence", 1), ("answerability", 0)): out[name] = worst if out[name] is None else out[name]
     if out["overall_assessment"] is None: out["overall_assessment"] = mean_score(out)
-    valid, said = got.get("response_validity"), str(got.get("response_validity", "")).strip(" .!\"'")
+    valid, said = got.get("response_validity"), str(got.get("response_validity", ""))[:1000].strip(" .!\"'")
     if not isinstance(valid, bool):
         valid = False if _NO.fullmatch(said) else True if _YES.fullmatch(said) else None
         if valid is not None: assumed.append(f"response_validity is a word, {said!r}")

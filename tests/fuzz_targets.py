@@ -1,0 +1,888 @@
+"What the fuzzing campaign is let loose on: readers of replies, readers of files, renderers; with the inputs they start from."
+
+import bz2, csv, dataclasses, functools, gzip, io, json, lzma, re, sqlite3, tempfile, unicodedata, zlib
+from contextlib import closing
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import words
+from fuzz import MARKS, ODD, GetsThrough, Group, Target, json_mutated, mutated, mutated_bytes, smaller
+
+from treekit.config import UsageError, load_profile
+from treekit.core.llm import load_prompts
+from treekit.core.method import Trace
+
+ROOT = words.ROOT
+FIXTURES = ROOT / "data" / "fixtures"
+PAGES = ("official/*.json*", "alce/*.json", "longbench/*.jsonl", "hub/*/*/*.json*")
+
+
+@functools.cache
+def folder():
+    "Where inputs lie as files; in memory, where the machine has a place for that."
+    memory = Path("/dev/shm")
+    return Path(tempfile.mkdtemp(prefix="fuzz", dir=memory if memory.is_dir() else None))
+
+
+def written(name, data):
+    path = folder() / name
+    path.write_bytes(data)
+    return path
+
+
+# --- replies
+
+
+@functools.cache
+def replies():
+    "Real replies: all that are recorded, else those that come with the kit."
+    rows = words.recorded() or [
+        json.loads(l) for l in (ROOT / "data" / "words" / "cassette.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    return [row["reply"] for row in rows]
+
+
+def sound(value):
+    "Whether all texts of a value can be written as UTF-8, and all numbers as JSON."
+    json.dumps(value, ensure_ascii=False, default=str).encode("utf-8")
+
+
+def read_reply(prompt):
+    "A reader of replies: never raises, says what it assumed in words, and what it reads can be written again."
+
+    def run(text):
+        got = prompt.read(text)
+        assert isinstance(got.note, str)
+        sound([got.value, got.note])
+        if got.value is not None:
+            assert isinstance(prompt.format.render(got.value), str)
+
+    return run
+
+
+def read_body(text):
+    "A reply as the client takes it apart."
+    from treekit.core.openai_chat import _unthink
+
+    sound(_unthink(dict(content=text)))
+
+
+def reply_targets():
+    from treekit.papers.rdr2.router import CODE_FORMATS
+    from treekit.core.llm import Prompt
+
+    known = words.prompts()
+    found = [Target(f"reply {name}", "reply", read_reply(known[name])) for name in sorted(words.every_reader())]
+    for name, form in CODE_FORMATS.items():
+        found.append(Target(f"reply rdr2.code_{name}", "reply", read_reply(Prompt(f"code_{name}", "route", "x", form))))
+    return [*found, Target("reply thinking", "reply", read_body)]
+
+
+# --- questions and passages
+
+
+def questions_of(path):
+    "A file of questions: each record is a question, or an error."
+    from treekit.corpora.identity import corpus_hash
+    from treekit.corpora.load import _read
+
+    found = _read(path, "hotpotqa")
+    for q in found:
+        well_formed(q)
+    corpus_hash(p for q in found for p in q.paragraphs)
+    if path.suffix == ".txt":
+        return
+    text = path.read_text(encoding="utf-8-sig")
+    if path.suffix == ".jsonl":
+        assert len(found) == sum(bool(l.strip()) for l in text.split("\n")), "records are lost"
+    try:
+        data = json.loads(text)
+    except ValueError:
+        return
+    if isinstance(data, list):
+        assert len(found) >= len(data), "records are lost"
+
+
+def texts(values):
+    return isinstance(values, tuple) and all(isinstance(v, str) for v in values)
+
+
+def well_formed(q):
+    "Whether a question is what its class says."
+    assert texts((q.id, q.dataset, q.question, q.type, q.lang)) and isinstance(q.hops, int) and isinstance(q.meta, dict)
+    assert texts(q.answers) and texts(q.long_answers) and texts(q.claims) and texts(q.supporting)
+    assert all(texts((p.id, p.title, p.text)) for p in q.paragraphs) and all(map(texts, q.answer_groups))
+    assert all(texts((s.question, s.answer, s.support_id)) for s in q.decomposition)
+    assert all(
+        isinstance(p.question, str) and texts(p.answers) and (p.wikipage is None or isinstance(p.wikipage, str)) for p in q.qa_pairs
+    )
+    assert all(texts(t) and len(t) == 3 for t in q.triples), "triples"
+    assert all(isinstance(t, str) and isinstance(n, int) for t, n in q.facts), "facts"
+    for p in q.paragraphs:
+        q.sentences(p)
+    sound(dataclasses.asdict(q))
+
+
+@functools.cache
+def records():
+    "(file, its records) of every data format, the kit's own and a query log included."
+    found = []
+    for pattern in PAGES:
+        for path in sorted(FIXTURES.glob(pattern)):
+            text = path.read_text(encoding="utf-8")
+            lines = path.suffix == ".jsonl"
+            found.append((path.name, [json.loads(l) for l in text.splitlines()] if lines else json.loads(text)))
+    own = lzma.open(ROOT / "data" / "real" / "musique.dev.jsonl.xz", "rt", encoding="utf-8").readlines()[:3]
+    korquad = dict(
+        title="새",
+        paragraphs=[
+            dict(
+                context="새 책은 2001년에 나왔다.",
+                qas=[dict(id="k1", question="언제 나왔나?", answers=[dict(text="2001년", answer_start=5)])],
+            )
+        ],
+    )
+    ramdocs = dict(
+        question="Who is Ann Ray?",
+        gold_answers=["a singer"],
+        wrong_answers=["a cook"],
+        disambig_entity=["Ann Ray (singer)"],
+        documents=[dict(text="Ann Ray sings.", type="correct", answer="a singer")],
+    )
+    strategy = dict(
+        qid="s1",
+        term="Owl",
+        description="bird",
+        question="Can an owl read?",
+        answer=False,
+        facts=["Owls can't read."],
+        decomposition=["What can owls do?"],
+    )
+    log = dict(question="Who wrote it?")
+    return [
+        *found,
+        ("own.jsonl", [json.loads(l) for l in own]),
+        ("korquad.json", dict(data=[korquad])),
+        ("ramdocs.jsonl", [ramdocs]),
+        ("strategy.json", [strategy]),
+        ("log.jsonl", [log]),
+        ("own_keyed.jsonl", [keyed()]),
+    ]
+
+
+def keyed():
+    "A record of the kit's own format with every field."
+    return dict(
+        id="o1",
+        dataset="films",
+        question="Who filmed it?",
+        answers=["Ada"],
+        type="bridge",
+        hops=2,
+        lang="en",
+        paragraphs=[dict(id="p1", title="It", text="Ada filmed it. In 1999.", is_supporting=True, sent_ends=[14, 23])],
+        supporting=["p1"],
+        decomposition=[dict(question="Who?", answer="Ada", support_id="p1")],
+        qa_pairs=[dict(question="Who?", answers=["Ada"], wikipage="It")],
+        answer_groups=[["Ada"]],
+        long_answers=["Ada filmed it."],
+        claims=["Ada filmed it."],
+        triples=[["it", "director", "Ada"]],
+        supporting_facts=[["It", 0]],
+    )
+
+
+def changed_records(rng):
+    "A file of records with other values in some places; sometimes its text is changed, too."
+    name, data = rng.choice(records())
+    data = rng.sample(data, min(len(data), rng.choice((1, 2, 3)))) if isinstance(data, list) else data
+    value = json_mutated(rng, data)
+    if name.endswith(".jsonl"):
+        text = "\n".join(json.dumps(v, ensure_ascii=rng.random() < 0.5) for v in (value if isinstance(value, list) else [value]))
+    else:
+        text = json.dumps(value, ensure_ascii=rng.random() < 0.5)
+    if rng.random() < 0.2:
+        return name, mutated_bytes(rng, [text])
+    return name, text.encode("utf-8", "surrogatepass" if rng.random() < 0.5 else "replace")
+
+
+def smaller_records(value):
+    "Smaller versions of a file: of its JSON, where that is what it is."
+    name, data = value
+    try:
+        records = json.loads(data) if name.endswith(".json") else [json.loads(l) for l in data.decode().split("\n") if l.strip()]
+    except (ValueError, RecursionError):
+        yield from ((name, less) for less in smaller(data))
+        return
+    for less in smaller_json(records):
+        said = (
+            json.dumps(less)
+            if name.endswith(".json")
+            else "\n".join(map(json.dumps, less))
+            if isinstance(less, list)
+            else json.dumps(less)
+        )
+        if len(said) < len(data):
+            yield name, said.encode()
+
+
+def smaller_json(value):
+    "Smaller versions of a JSON value."
+    if isinstance(value, list):
+        for i in range(len(value)):
+            yield value[:i] + value[i + 1 :]
+        for i, v in enumerate(value):
+            for less in smaller_json(v):
+                yield [*value[:i], less, *value[i + 1 :]]
+    elif isinstance(value, dict):
+        for k in value:
+            yield {n: v for n, v in value.items() if n != k}
+        for k, v in value.items():
+            for less in smaller_json(v):
+                yield value | {k: less}
+    elif isinstance(value, str) and len(value) > 1:
+        yield from (value[: len(value) // 2], value[len(value) // 2 :], value[:1])
+
+
+def corpus_input(rng):
+    "A file of passages: JSONL or DPR's; plain or compressed; what is compressed may be damaged."
+    lines = [json.dumps(dict(id=f"p{i}", title=f"T{i}", text=f"Text {i}. " * 5)) for i in range(3)]
+    tsv = 'id\ttext\ttitle\n1\t"A text."\tTitle\n2\tAnother "text"\tTitle\n'
+    kind = rng.choice(("jsonl", "tsv", "jsonl.gz", "tsv.gz"))
+    data = mutated_bytes(rng, ["\n".join(lines) if "jsonl" in kind else tsv])
+    if kind.endswith("gz"):
+        data = gzip.compress(data, 1)
+    if kind.endswith("gz") and rng.random() < 0.5:
+        data = mutated_bytes(rng, [data], text=False)
+    return f"corpus.{kind}", data
+
+
+def read_passages(value):
+    from treekit.corpora.identity import line
+    from treekit.corpora.load import read_corpus
+
+    for p in read_corpus(written(*value)):
+        assert texts((p.id, p.title, p.text))
+        sound([p.id, p.title, p.text])
+        line(p)
+
+
+# --- pages and dumps
+
+
+@functools.cache
+def pages():
+    "Wikitext, HTML and Markdown to start from."
+    dump = bz2.decompress((FIXTURES / "enwiki-20181220-pages-articles.xml.bz2").read_bytes()).decode()
+    wiki = [re.sub(r"&lt;", "<", re.sub(r"&gt;", ">", t)) for t in re.findall(r"<text[^>]*>(.*?)</text>", dump, re.S)][:20]
+    wiki.append("""{{Infobox film|name=It|director=[[Ada Lund|Ada]]}}'''It''' is a [[film]] of {{convert|3|km|mi}}
+<ref name="a">[http://x Z]</ref>.
+== Plot ==
+* one\n** two\n# three\n; term : text
+{| class="wikitext"\n|+ Cast\n! Name !! Role\n|-\n| rowspan="2" | Ada || ''cook''\n|-\n| colspan=2 | both\n|}
+<!-- no --> {{quote|text=Said.}} <math>x^2</math> &nbsp; &#91; <div>block</div>\n=== See also ===\n* [[Category:Films]]\n#REDIRECT""")
+    html = [
+        """<html><head><title>It</title></head><body><nav>no</nav><h1>It</h1><p>A <b>film</b> of 1999.</p>
+<h2>Plot</h2><ul><li>one<ul><li>two</li></ul></li></ul><table><caption>Cast</caption><tr><th>Name</th><th>Role</th></tr>
+<tr><td rowspan=2>Ada</td><td>cook<table><tr><td>in</td></tr></table></td></tr>
+</table><sup class="reference">[1]</sup><pre>x\n y</pre></body></html>"""
+    ]
+    markdown = [
+        "# It\n\nA *film* of 1999.\n\n## Plot\n\n- one\n  - two\n1. three\n\n| Name | Role |\n|---|---|\n| Ada | cook |\n\n"
+        "```py\nx = 1\n```\n\n> quoted [link](http://x.y) ![i](z)\n\n<div>html</div>\n"
+    ]
+    return dict(wikitext=wiki, html=html * 3 + [f"<h2>S</h2><p>{w[:800]}</p>" for w in wiki[:5]], markdown=markdown)
+
+
+def read_page(markup):
+    def run(text):
+        from treekit.corpora import markup as module
+        from treekit.corpora.documents import from_text
+
+        made = getattr(module, f"from_{markup}")(text, "It")
+        if isinstance(made, module.Skipped):
+            return
+        again = from_text(made.to_text())
+        assert [(n.text, n.type, n.parent) for n in again.nodes] == [(n.text, n.type, n.parent) for n in made.nodes], (
+            "the text form loses something"
+        )
+        size = sum(len(n.text) for n in made.nodes)
+        assert size <= 20 * len(text) + 100_000, f"{size:,} characters out of {len(text):,}"
+
+    return run
+
+
+def dump_input(rng):
+    "A dump or articles in JSONL; plain or compressed; what is compressed may be damaged."
+    page = "<page><title>{}</title><ns>0</ns><id>{}</id><revision><text>{}</text></revision></page>\n"
+    if rng.random() < 0.6:
+        inner = "".join(
+            page.format(f"T{i}", i, mutated(rng, pages()["wikitext"], 4000).replace("&", "&amp;").replace("<", "&lt;")) for i in range(2)
+        )
+        name, text = "dump.xml", f"<mediawiki>\n{inner}</mediawiki>\n"
+    else:
+        article = [
+            dict(title="It", id="1", text="Intro.\n* one", sections=[dict(title="Plot", text="Said.", sections=[])]),
+            dict(title="H", html=pages()["html"][0]),
+            dict(title="M", markdown=pages()["markdown"][0]),
+            dict(title="W", wikitext=pages()["wikitext"][-1]),
+        ]
+        name, text = "articles.jsonl", "\n".join(json.dumps(json_mutated(rng, a)) for a in rng.sample(article, 2)) + "\n"
+    data = text.encode("utf-8", "surrogatepass") if rng.random() < 0.5 else mutated_bytes(rng, [text])
+    pack = rng.random()
+    if pack < 0.2:
+        name, data = f"{name}.bz2", bz2.compress(data)
+    elif pack < 0.4:
+        name, data = f"{name}.gz", gzip.compress(data, 1)
+    if pack < 0.2:
+        data = mutated_bytes(rng, [data], text=False)
+    return name, data
+
+
+def read_dump(value):
+    from treekit.corpora.documents import from_text
+    from treekit.corpora.markup import Skipped
+    from treekit.corpora.treestore import _pages, _stored
+
+    for _, page in _pages(written(*value), 0):
+        made = _stored(page, {})
+        if not isinstance(made, Skipped):
+            from_text(zlib.decompress(made[2]).decode(), made[0])
+        else:
+            assert not made.reason.startswith("failed: Recursion"), made.reason
+
+
+def read_articles(value):
+    from treekit.corpora.lookup import read_documents
+
+    for tree in read_documents(written(*value)).trees:
+        tree.to_text()
+
+
+# --- cassettes
+
+HOSTILE = """CREATE TRIGGER t AFTER INSERT ON ledger BEGIN INSERT INTO ledger SELECT * FROM ledger; END
+CREATE TRIGGER t BEFORE DELETE ON predictions BEGIN SELECT RAISE(ABORT, 'no'); END
+DROP TABLE calls; CREATE VIEW calls AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x AS key, 1 AS completion FROM c
+DROP TABLE about; CREATE VIEW about AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x AS name, 1 AS value FROM c
+ALTER TABLE calls ADD COLUMN more TEXT
+ALTER TABLE calls RENAME COLUMN completion TO said
+DROP TABLE leases
+DROP TABLE requests
+CREATE TABLE own (x); CREATE INDEX i ON calls(tokens_in)
+CREATE TABLE big AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c LIMIT 3000) SELECT x FROM c
+PRAGMA user_version=99
+PRAGMA application_id=7
+PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql = 'CREATE TABLE calls (key)' WHERE name = 'calls'
+PRAGMA writable_schema=ON; UPDATE sqlite_master SET rootpage = 4 WHERE name = 'calls'
+PRAGMA writable_schema=ON; UPDATE sqlite_master SET sql = replace(sql, 'completion TEXT', 'completion TEXT AS (key)') WHERE name = 'calls'
+UPDATE calls SET completion = '{"text": "x", "unknown": 1}'
+UPDATE calls SET completion = '[]'
+UPDATE calls SET completion = 'no JSON'
+UPDATE calls SET completion = NULL
+UPDATE calls SET completion = x'ff00'
+UPDATE calls SET completion = '{"text": 1}'
+UPDATE calls SET completion = '{"text": "x", "logprobs": 3}'
+UPDATE calls SET completion = '{"text": "x", "logprobs": [["a"]]}'
+UPDATE calls SET completion = '{"text": "\\ud800"}'
+UPDATE calls SET completion = replace(printf('%.5000c', '['), '', '')
+UPDATE calls SET completion = '{"tokens_out": ' || printf('%.5000c', '9') || '}'
+UPDATE calls SET tokens_in = 'many'
+UPDATE calls SET tokens_in = -5, tokens_out = 9000000000000000000
+UPDATE calls SET cost = 9e999
+UPDATE calls SET cost = 'free'
+UPDATE calls SET request = NULL
+UPDATE calls SET sample = 'x'
+UPDATE requests SET body = x'00'
+UPDATE requests SET body = 'text'
+UPDATE requests SET body = zeroblob(100000)
+UPDATE requests SET model = NULL, endpoint = 5
+UPDATE predictions SET row = '[', trace = x'01'
+UPDATE predictions SET row = '[]'
+UPDATE predictions SET trace = NULL
+UPDATE ledger SET outcome = 'x', paid = 'much'
+UPDATE ledger SET paid = -9e999, key = NULL
+UPDATE about SET value = 'no JSON'
+INSERT INTO about VALUES (NULL, NULL)
+INSERT INTO leases VALUES ('k', 'somebody', 1e18)""".split("\n")
+
+
+@functools.cache
+def cassette():
+    "A good cassette, as bytes."
+    from treekit.core.llm import Completion, Request
+    from treekit.core.store import Store, _canonical, _keys
+
+    with Store() as store:
+        for i in range(3):
+            request = Request((dict(role="user", content=f"question {i}"),), n=2, temperature=0.0, max_tokens=9)
+            canonical = _canonical(request, "m", "offline", {})
+            said = {k: Completion(f"answer {i}", 3, 2, logprobs=(("a", -0.5),)) for k in _keys(canonical, request)}
+            store.put_calls(said, canonical, "m", "offline", dict(method="zero-shot", question=str(i)), [0.1, None])
+            store.put_prediction(f"p{i}", dict(answer="x", trace=dict(nodes=[], notes=[])))
+        path = store.pack(folder() / "good.cassette", dict(command="x"))
+    return path.read_bytes()
+
+
+def cassette_input(rng):
+    path = written("made.cassette", cassette())
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for line in rng.sample(HOSTILE, rng.choice((0, 1, 1, 2))):
+            try:
+                db.executescript(line)
+            except sqlite3.Error:
+                pass
+    data = path.read_bytes()
+    return mutated_bytes(rng, [data], text=False) if rng.random() < 0.5 else data
+
+
+def read_cassette(data):
+    "A cassette is refused in a line, or all of it can be read."
+    from treekit.core.store import Store
+
+    with Store.replay(written("read.cassette", data), predictions=True) as store:
+        keys = [key for (key,) in store._all("SELECT key FROM calls")]
+        store.calls(keys), store.requests(keys), store.usage(), store.about, store.served("m", "offline")
+        sound([vars(c) for c in store.calls(keys).values()])
+        for (key,) in store._all("SELECT key FROM predictions"):
+            store.get_prediction(key)
+
+
+# --- settings, prompts, prices, records
+
+SETTINGS = (ROOT / "settings.ini").read_text(encoding="utf-8")
+PROMPT_FILE = (
+    '["treerare.answer"]\ntemplate = """Answer $question from $documents"""\nsystem = "Be brief."\n\n'
+    '["baselines.zero_shot"]\ntemplate = "$documents $question"\n'
+)
+PRICES = (ROOT / "data" / "prices.csv").read_text(encoding="utf-8")
+LENGTHS = (ROOT / "data" / "reply_lengths.csv").read_text(encoding="utf-8")
+ANNOTATIONS = "annotator,method,dataset,question,outcome,note\nann,a,films,q1,Success,ok\nbob,a,films,q1,Partial Answer,\"well, 'no'\"\n"
+RUN_RECORD = json.dumps(
+    dict(
+        when="2026-01-01 10:00",
+        seconds=1.5,
+        code=0,
+        error="",
+        counts={"reproduced": 1},
+        made_from=dict(code="x"),
+        files={"a.csv": "x"},
+        store="s",
+    )
+)
+
+
+def text_file(name, seeds, read, declared=(UsageError,), share=1.0):
+    "A group of one target that reads a text file."
+
+    def run(data):
+        return read(written(name, data))
+
+    return Group(f"file {name}", lambda rng: mutated_bytes(rng, seeds), [Target(f"file {name}", "file", run, declared)], share, smaller)
+
+
+def read_settings(path):
+    from treekit.config import profile_names
+
+    for name in profile_names(path)[:6]:
+        hash(load_profile(name, path))
+
+
+def read_records_file(path):
+    from treekit.records import read_record, unchanged
+
+    record = read_record(path)
+    assert isinstance(record, dict)
+    unchanged(record, dict(code="x"), {"a.csv": "x"}, "s")
+
+
+def read_written_table(data):
+    from treekit.figures.cells import read_cells
+
+    written("table.csv", data)
+    read_cells(folder(), "table")
+
+
+def read_annotation_file(path):
+    from treekit.analysis.outcomes import read_annotations
+
+    read_annotations([path], complete=False)
+
+
+def read_votes_file(path):
+    from treekit.analysis.votes import read_votes
+
+    read_votes([path], complete=False)
+
+
+def read_tree_text(text):
+    from treekit.corpora.documents import from_text
+
+    from_text(text).to_text()
+
+
+# --- renderers
+
+HOSTILE_TEXT = [
+    "<fzx fzon=1>",
+    "</td><fzx>",
+    "</script><script>fzx()</script>",
+    "\"><fzx fzon='1'>",
+    "' fzon='1",
+    '" fzon="1',
+    "<!--",
+    "-->",
+    "]]>",
+    "",
+    "<![CDATA[",
+    "&lt;fzx&gt;",
+    "&#60;fzx&#62;",
+    "<a href=javascript:fzx()>",
+    "[fz](javascript:fzx)",
+    "![fz](http://fz.example/x)",
+    "`<fzx>`",
+    "```\n<fzx>",
+    "\n\n<fzx>\n\n",
+    "| fz | fz |\n|---|---|",
+    "<fz@fz.example>",
+    "https://fz.example",
+    "<https://fz.example>",
+    "# fz",
+    "$\\fz{x}$",
+    "$x",
+    "\\input{fz}",
+    "=fz()",
+    "+fz",
+    "-fz",
+    "@fz",
+    "\t=fz",
+    "\x1b]8;;http://fz\x07",
+    "\x1b[2J",
+    "\r=fz",
+    "\ufffe",
+    "\uffff",
+    "\x00",
+    "\x0b",
+    "\ud800",
+    "\u202e",
+    "%fz%",
+    "{fz}",
+    "__fz__",
+    "*fz*",
+    "~~fz~~",
+    "<svg onload=fzx>",
+    "\u2028",
+    "fz\nfz",
+    "    fz",
+    "- fz",
+    "1. fz",
+    "> fz",
+    "---",
+    "<?fz?>",
+    "<!fz>",
+    "&fz;",
+]
+
+
+def hostile(rng):
+    "A handful of texts for the places of a page."
+
+    def one():
+        pick = rng.random()
+        if pick < 0.4:
+            return "".join(rng.choice(HOSTILE_TEXT) for _ in range(rng.choice((1, 1, 2, 4))))
+        if pick < 0.7:
+            return rng.choice(HOSTILE_TEXT) + mutated(rng, replies(), 300) + rng.choice(HOSTILE_TEXT)
+        if pick < 0.9:
+            return mutated(rng, replies(), 2000)
+        return rng.choice(ODD)[:400] + rng.choice(MARKS)
+
+    return [one() for _ in range(12)]
+
+
+def smaller_texts(values):
+    for i, v in enumerate(values):
+        if v:
+            yield [*values[:i], "", *values[i + 1 :]]
+    for i, v in enumerate(values):
+        for less in smaller(v):
+            yield [*values[:i], less, *values[i + 1 :]]
+
+
+class Skeleton(HTMLParser):
+    "A page's elements and attributes, and its links."
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.odd = [], []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, tuple(k for k, _ in attributes)))
+        self.odd += [
+            (tag, k, v)
+            for k, v in attributes
+            if tag.startswith("fz") or k.startswith(("fz", "on")) or (k in ("href", "src") and "fz" in (v or ""))
+        ]
+
+    def handle_comment(self, text):
+        self.odd.append(("comment", text[:40], ""))
+
+    def unknown_decl(self, text):
+        self.odd.append(("declaration", text[:40], ""))
+
+    def handle_pi(self, text):
+        self.odd.append(("instruction", text[:40], ""))
+
+
+def same_page(made, tame):
+    "A page of hostile texts has exactly the elements of the same page of tame ones."
+    own, other = Skeleton(made), Skeleton(tame)
+    if own.odd != other.odd:
+        raise GetsThrough(f"markup gets through: {own.odd[:3]}")
+    if own.tags != other.tags:
+        at = next((i for i, (a, b) in enumerate(zip(own.tags, other.tags)) if a != b), min(len(own.tags), len(other.tags)))
+        raise GetsThrough(f"another element at {at}: {own.tags[at : at + 2]}, not {other.tags[at : at + 2]}")
+    made.encode("utf-8")
+    if bad := re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", made):
+        raise GetsThrough(f"{bad[0]!r} in a page")
+
+
+def apart(texts):
+    return [f"{t} {i}" for i, t in enumerate(texts)]
+
+
+def tame(texts):
+    return [f"word{i}" if t.strip() else t for i, t in enumerate(texts)]  # the same, without harm
+
+
+def trace_of(t):
+    "A trace that says these texts in every place."
+    trace = Trace()
+    top = trace.add(
+        "phrase",
+        t[0],
+        thought=t[1],
+        queries=[t[2], t[3]],
+        hits=[dict(id="p1", title=t[4], score=1.0), dict(id=t[5] or "p2", title="", score=0.5)],
+        evidence=t[6],
+        type=t[7],
+    )
+    step = trace.add("step", t[8], parent=top, observation=t[9], action="Search", number=1, answer=t[3], response=t[10])
+    step.notes.append(t[10])
+    trace.add("answer", t[11], explanation=t[1])
+    trace.notes.append(t[2])
+    return trace
+
+
+def visible(t):
+    return [re.sub(r"\s", "", "".join(c for c in x if unicodedata.category(c)[0] != "C")) and x for x in t]
+
+
+def show_text(t):
+    from treekit.core.escaping import printable
+    from treekit.core.trace_text import show_tree
+
+    for line in [*show_tree(trace_of(t)).split("\n"), *map(printable, t)]:
+        if bad := [c for c in line if unicodedata.category(c) in ("Cc", "Cs") or c in "\u2028\u2029\u202e\ufffe\uffff"]:
+            raise GetsThrough(f"{bad[0]!r} on a terminal")
+        line.encode("utf-8")
+
+
+def show_html(t):
+    from treekit.core.trace_text import tree_html
+
+    t = [x or "empty" for x in t]
+    made, plain = trace_of(t), trace_of(tame(t))
+    for node, twin in zip(made.nodes, plain.nodes):
+        node.data, twin.data = _alike(node, twin)
+    from treekit.core.trace_text import node_facts
+
+    if [m for n in made.nodes for m, _ in node_facts(n)] != [m for n in plain.nodes for m, _ in node_facts(n)]:
+        return  # equal texts are said once
+    same_page(tree_html(made), tree_html(plain))
+
+
+def _alike(node, twin):
+    return node.data, twin.data
+
+
+def frame_of(t):
+    import pandas as pd
+
+    texts = {"name": [t[0], t[3]], t[1].encode("utf-8", "replace").decode() or "x": [t[2], t[4]]}
+    return pd.DataFrame({k: pd.Series(v, dtype=object) for k, v in texts.items()} | dict(number=[-1.5, float("nan")], count=[-3, 2]))
+
+
+def compared(t):
+    import pandas as pd
+
+    row = dict(
+        group=t[0],
+        method=t[1],
+        dataset=t[2],
+        metric=t[3],
+        published=1.5,
+        reproduced=1.25,
+        low=1.0,
+        high=1.5,
+        n=20,
+        failures=0,
+        verdict="not comparable",
+        reason=t[4],
+        flag="",
+        model=t[5],
+        corpus=t[6],
+    )
+    rows = [row, row | dict(method=t[7], reproduced=2.0), row | dict(method=t[7] + "x", verdict="not run", reproduced=None, reason=t[8])]
+    return pd.DataFrame({k: pd.Series([r[k] for r in rows], dtype=object if isinstance(row[k], str) else None) for k in row})
+
+
+def table_html(t):
+    from treekit.figures.tables import to_html
+
+    t = apart(t)
+    for make in (frame_of, compared):
+        same_page(to_html(make(t), t[9], t[10], claims=(t[11],)), to_html(make(tame(t)), "word", "word", claims=("word",)))
+
+
+def table_markdown(t):
+    from markdown_it import MarkdownIt
+    from treekit.figures.tables import to_markdown
+
+    t = apart(t)
+
+    def kinds(page):
+        return [c.type for token in MarkdownIt("commonmark").enable("table").parse(page) for c in (token, *(token.children or ()))]
+
+    for make in (frame_of, compared):
+        own = kinds(to_markdown(make(t), t[9], t[10], claims=(t[11],)))
+        if odd := [
+            k for k in own if k in ("html_inline", "html_block", "link_open", "image", "code_inline", "fence", "code_block", "hr")
+        ]:
+            raise GetsThrough(f"{odd[0]} in Markdown")
+        other = kinds(to_markdown(make(tame(t)), "word", "word", claims=("word",)))
+        own, other = ([k for k in ks if k != "text"] for ks in (own, other))
+        if own != other:
+            raise GetsThrough("another Markdown element")
+
+
+def table_csv(t):
+    from treekit.figures.tables import save_csv
+
+    path = folder() / "out.csv"
+    save_csv(frame_of(t), path)
+    lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
+    assert len(lines) == 3 and all(len(l) == len(lines[0]) for l in lines), "cells are lost"
+    assert lines[1][-2:] == ["-1.500", "-3"], f"numbers stay numbers: {lines[1][-2:]}"
+    for cell in (c for l in lines for c in l):
+        if cell.lstrip(" \t\r\n\0\ufeff")[:1] in ("=", "+", "-", "@") and not re.fullmatch(r"[+-]?\d+(\.\d+)?", cell):
+            raise GetsThrough(f"a formula: {cell[:30]!r}")
+
+
+def drawing(t):
+    "SVG and boxes: the file is XML, and has no element or attribute of the text's."
+    from treekit.figures.plots import save_figure
+    from treekit.figures.trees import draw_tree
+    import matplotlib.pyplot as plt
+
+    fig = draw_tree(trace_of([x[:200] for x in t]))
+    try:
+        _, svg = save_figure(fig, folder() / "drawn", "tree", t[0][:300], t[1][:300])
+    finally:
+        plt.close(fig)
+    try:
+        tree = ElementTree.fromstring(svg.read_bytes())
+    except ElementTree.ParseError as e:
+        raise GetsThrough(f"the SVG is no XML: {e}") from None
+    for element in tree.iter():
+        name = element.tag.rpartition("}")[2] if isinstance(element.tag, str) else "comment"
+        if name.startswith("fz") or name in ("script", "foreignObject", "a", "image"):
+            raise GetsThrough(f"<{name}> in an SVG")
+        if bad := [k for k, v in element.items() if k.startswith(("fz", "on")) or k.endswith("href") and "fz" in v]:
+            raise GetsThrough(f"{bad[0]}= in an SVG")
+
+
+def explorer_page(t):
+    "The explorer's page: its scripts and elements are the page's own, and what it holds is what was said."
+    from explorer_store import kept
+    from treekit.core.store import Store
+    from treekit.explorer.desk import ExplorerDesk
+    from treekit.explorer.page import page_of
+    from treekit.explorer.widget import Framed
+
+    def made(texts, name):
+        with Store() as store:
+            run = kept(store, name, [trace_of(texts)], [texts[0]], texts[1])
+            return page_of(ExplorerDesk(store), [run])
+
+    page, plain = made(t, "one"), made(tame(t), "one")
+    count = lambda p: Skeleton(p).tags
+    same = [x for x in count(page) if x[0] != "script"], [x for x in count(plain) if x[0] != "script"]
+    if same[0] != same[1] or Skeleton(page).odd != Skeleton(plain).odd:
+        raise GetsThrough("markup in the explorer's page")
+    same_page(Framed(page)._repr_html_(), Framed(plain)._repr_html_())
+
+
+RENDERERS = [
+    Target("text tree", "renderer", show_text),
+    Target("html tree", "renderer", show_html),
+    Target("html table", "renderer", table_html, slow=2),
+    Target("markdown table", "renderer", table_markdown, slow=2),
+    Target("csv table", "renderer", table_csv),
+]
+
+
+def groups():
+    "All groups, with their shares of the time."
+    wiki = [
+        Group(
+            f"markup {m}",
+            functools.partial(mutated, seeds=s, most=1_000_000),
+            [Target(f"markup {m}", "file", read_page(m), slow=1.0)],
+            2.0,
+            smaller,
+        )
+        for m, s in pages().items()
+    ]
+    q = Target("file questions", "file", lambda v: questions_of(written(*v)), (UsageError,))
+    tree_text = "0: It\n\t1: =Plot=\n\t\t2: Said.\n\t3: \\=x\\n\n"
+    return [
+        Group("reply", lambda rng: mutated(rng, replies()), reply_targets(), 12.0, smaller),
+        Group("questions", changed_records, [q], 3.0, smaller_records),
+        Group(
+            "corpus",
+            corpus_input,
+            [Target("file corpus", "file", read_passages, (UsageError,))],
+            1.0,
+            lambda v: ((v[0], d) for d in smaller(v[1])),
+        ),
+        *wiki,
+        Group(
+            "dump",
+            dump_input,
+            [Target("file dump", "file", read_dump, (UsageError,), 2.0)],
+            2.0,
+            lambda v: ((v[0], d) for d in smaller(v[1])),
+        ),
+        Group("cassette", cassette_input, [Target("file cassette", "file", read_cassette, (UsageError,), 2.0)], 1.0),
+        text_file("settings.ini", [SETTINGS], read_settings),
+        text_file("prompts.toml", [PROMPT_FILE], lambda p: load_prompts(p, words.prompts()), share=0.5),
+        text_file("prices.csv", [PRICES], lambda p: __import__("treekit.core.prices").core.prices.load_prices(p), share=0.5),
+        text_file(
+            "lengths.csv",
+            [LENGTHS],
+            lambda p: __import__("treekit.experiments.costs").experiments.costs.reply_lengths(list(words.prompts()), p),
+            share=0.5,
+        ),
+        text_file("annotations.csv", [ANNOTATIONS], read_annotation_file, share=0.5),
+        text_file("record.json", [RUN_RECORD], read_records_file, (), share=0.5),
+        Group(
+            "tree text", lambda rng: mutated(rng, [tree_text]), [Target("tree text", "file", read_tree_text, (UsageError,))], 0.5, smaller
+        ),
+        Group("renderer", hostile, RENDERERS, 3.0, smaller_texts),
+        Group("drawing", hostile, [Target("svg drawing", "renderer", drawing, slow=8)], 1.0, smaller_texts),
+        Group("explorer", hostile, [Target("explorer page", "renderer", explorer_page, slow=8)], 1.0, smaller_texts),
+    ]

@@ -1,0 +1,369 @@
+"What fuzzing and hostile files have found, each held by the input that showed it; and a moment of the campaign itself (`make fuzz`)."
+import bz2, gzip, json, random, sqlite3, time, zlib
+from contextlib import closing
+
+import pytest
+
+import fuzz, fuzz_targets, words
+
+from treekit.config import UsageError, load_profile
+from treekit.core.llm import Completion
+from treekit.core.store import Store
+
+
+def seconds(run):
+    "CPU seconds of the faster of two runs."
+    def one():
+        began = time.process_time()
+        run()
+        return time.process_time() - began
+    return min(one(), one())
+
+
+def read(prompt, text): return words.prompts()[prompt].read(text)
+
+
+LONG = {  # a reader, and a reply that took it seconds to minutes
+    "a score's name and dots": ("toq.evaluate.en", "answerability" + "." * 40_000),
+    "a span of dots": ("toq.integrate.en", json.dumps(dict(relevance="relevant", answer_span="." * 40_000 + "x"))),
+    "paths between marks": ("paths.generate", "\n.\n-" * 12_000 + "x"),
+    "the same list again and again": ("paths.generate", '[["a?", "b?"], ' + '["a?"], ' * 9_000 + "[]]"),
+    "outcomes named": ("outcomes.judge", "success  " * 5_000 + "x"),
+    "responses": ("baselines.most_consistent", "response " * 9_000 + "x"),
+    "marks never closed": ("served.front", "<paragraph>" * 8_000 + "[No support" * 800),
+    "actions among thoughts": ("search_r1.turn", "<think></think><search>x</search>" * 3_000),
+    "initials": ("flare.next", "A. " * 30_000),
+    "a number and blanks": ("arise.verify", "1" + " " * 20_000 + "x"),
+    "a fence and blanks": ("served.front", "```\n" + " " * 40_000 + "x"),
+    "blanks before no fence": ("rdr2.read_long", "a" + " \t" * 40_000 + "\nx"),
+    "the answer is, and blanks": ("baselines.zero_shot", "the answer is" + " " * 40_000 + "\n"),
+    "half a tag": ("rdr2.route_tag", "<answer" + " " * 40_000 + "x"),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_replies_are_read_in_time_that_grows_with_their_length(name):
+    prompt, reply = LONG[name]
+    assert seconds(lambda: read(prompt, reply)) < 0.5
+
+
+JSON_READERS = ("graphrag.extract", "hipporag.triples", "paths.generate", "toq.evaluate.en", "tree_of_thoughts.value", "rdr2.curate")
+
+
+def test_half_a_thinking_tag_is_read_in_time():
+    assert seconds(lambda: fuzz_targets.read_body("<" + " " * 60_000 + "x")) < 0.5
+
+
+def test_a_megabyte_is_read_in_a_second_and_it_is_said():
+    got = read("baselines.zero_shot", "FINAL: Lyon\n" + "so on and on " * 80_000)
+    assert "1,040,012 characters" in got.note and isinstance(got.value["answer"], str)
+    for prompt in JSON_READERS: assert seconds(lambda: read(prompt, '{"a": [' * 140_000)) < 1, prompt
+
+
+DEEP = ["[" * 900 + '"x"' + "]" * 900, '{"entities":' * 700 + "{}" + "}" * 700, "[" * 50_000, '{"id": ' + "9" * 5000 + "}"]
+
+
+@pytest.mark.parametrize("reply", DEEP, ids=["lists", "objects", "open", "digits"])
+def test_deep_and_endless_replies_are_read(reply):
+    for prompt in (*JSON_READERS, "hipporag.entities", "graphrag.map", "react.act", "chainrag.several"): read(prompt, reply)
+
+
+def test_no_half_of_a_pair_comes_out_of_a_reply():
+    for reply in ('["Who \\ud83d?"]', "['Who \\ud83d?']", '["Who \ud83d?"]'):
+        for prompt in words.every_reader(): fuzz_targets.sound(read(prompt, reply).value)
+    assert read("hipporag.entities", '["a \\ud83d\\ude00"]').value == ["a 😀"] == read("hipporag.entities", "['a \\ud83d\\ude00']").value
+
+
+# --- files of questions and passages
+
+def file_of(folder, name, value, many=False):
+    path = folder / name
+    path.write_text("\n".join(map(json.dumps, value)) if many else json.dumps(value), encoding="utf-8")
+    return path
+
+
+def refused(path, *said):
+    with pytest.raises(UsageError) as e: fuzz_targets.questions_of(path)
+    assert "\n" not in str(e.value) and path.name in str(e.value) and all(s in str(e.value) for s in said), str(e.value)
+
+
+GOOD = dict(question="Who wrote it?", answer="Ada", paragraphs=[dict(title="It", paragraph_text="The qas of it.")], answerable=True)
+
+
+def test_no_question_is_dropped_in_silence(tmp_path):
+    "A paragraph that speaks of qas is no page of KorQuAD."
+    from treekit.corpora.load import Files
+    path = file_of(tmp_path, "three.json", [GOOD | dict(id=f"m{i}") for i in range(3)])
+    assert [q.id for q in Files(path).questions("musique")] == ["m0", "m1", "m2"]
+    page = dict(title="새", paragraphs=[dict(context="새 책.", qas=[])])
+    refused(file_of(tmp_path, "pages.json", dict(data=[page])), "record 1", "'qas'")
+
+
+def keyed(**other): return fuzz_targets.keyed() | other
+
+
+WRONG = {
+    "facts": keyed(supporting_facts=[["It"]]), "triples": keyed(triples=[1]), "short triples": keyed(triples=[["a", "b"]]),
+    "groups": keyed(answer_groups=[5]), "language": keyed(lang=7), "sentence ends": keyed(sent_ends=[1]),
+    "ends of a paragraph": keyed(paragraphs=[dict(id="p", text="x", sent_ends=["a"])]), "corpus": keyed(corpus=["x"]),
+    "context": dict(id="h", question="Who?", answer="A", context=[[1, ["x"]]], supporting_facts=[]),
+    "sentences": dict(id="h", question="Who?", answer="A", context=[["T", [None]]], supporting_facts=[]),
+    "sentence number": dict(id="h", question="Who?", answer="A", context=[], supporting_facts=[["T", True]]),
+    "evidences": dict(id="h", question="Who?", answer="A", context=[], supporting_facts=[], evidences=[None]),
+    "answers in groups": dict(id="q", question="Who?", answers=[["A", 3]]),
+    "mixed groups": dict(id="q", question="Who?", answers=[["A"], "B"]),
+    "a page's questions": dict(title="T", paragraphs=[dict(context="x", qas=[5])]),
+    "a page's paragraphs": dict(title="T", paragraphs=[dict(context="x", qas=[]), 5]),
+    "half of a pair": keyed(question="Who \ud800?"), "deep": keyed(more=json.loads("[" * 200 + "]" * 200)),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_records_of_wrong_types_are_refused_in_a_line(tmp_path, name):
+    refused(file_of(tmp_path, "some.json", [WRONG[name]]), "record 1")
+    if "a page" not in name: refused(file_of(tmp_path, "some.jsonl", [WRONG[name]], many=True), "line 1")
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '[{"id": ' + "9" * 5000 + "}]", '{"a": ' * 2000], ids=["deep", "digits", "open"])
+def test_json_that_python_refuses_is_refused_in_a_line(tmp_path, text):
+    for name in ("some.json", "some.jsonl"):
+        (tmp_path / name).write_text(text)
+        refused(tmp_path / name)
+    (tmp_path / "corpus.jsonl").write_text(text)
+    with pytest.raises(UsageError, match="corpus.jsonl, line 1"): fuzz_targets.read_passages(("corpus.jsonl", text.encode()))
+
+
+def test_half_of_a_pair_in_a_passage_is_refused_in_a_line():
+    with pytest.raises(UsageError, match="corpus.jsonl, line 1.*surrogate"):
+        fuzz_targets.read_passages(("corpus.jsonl", b'{"text": "x\\ud800"}'))
+
+
+# --- bombs, pages, dumps
+
+def test_a_line_without_end_is_refused_while_it_is_read(tmp_path, monkeypatch):
+    "A few kilobytes that unpack to gigabytes: no more than the longest line is ever held."
+    import tracemalloc
+    from treekit.corpora import load, treestore
+    monkeypatch.setattr(load, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(treestore, "_LONGEST", 1 << 20)
+    corpus, dump = tmp_path / "corpus.jsonl.gz", tmp_path / "dump.xml.bz2"
+    corpus.write_bytes(gzip.compress(b'{"text": "' + b"x" * (40 << 20)))
+    dump.write_bytes(bz2.compress(b"<page>" + b"x" * (40 << 20)))
+    tracemalloc.start()
+    with pytest.raises(UsageError, match="corpus.jsonl.gz, line 1: longer than"): list(load.read_corpus(corpus))
+    with pytest.raises(UsageError, match="dump.xml.bz2: a line of more than"): list(treestore._pages(dump, 0))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 24 << 20
+
+
+PAGES = {
+    "templates": ("wikitext", "{{a|" * 20_000), "links": ("wikitext", "[[a|" * 20_000), "bold": ("wikitext", "<b>" * 20_000),
+    "addresses": ("wikitext", "[http://a " * 8_000), "half a tag": ("wikitext", "<div " * 16_000),
+    "arguments": ("wikitext", "{{a|b=" * 14_000),
+    "commas": ("wikitext", "(" + ", " * 40_000 + "x"), "redirect": ("wikitext", "#REDIRECT" + " " * 80_000 + "x"),
+    "navigation": ("html", "<nav>" * 16_000), "attributes": ("html", "<a b=" * 16_000), "comments": ("html", "<!--" * 20_000),
+    "tables": ("html", "<table><tr><td>" * 5_000), "stars": ("markdown", "*" * 80_000 + " x"),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_are_read_in_time_that_grows_with_their_length(name):
+    markup, text = PAGES[name]
+    assert seconds(lambda: fuzz_targets.read_page(markup)(text)) < 2
+
+
+def test_cells_that_span_a_thousand_rows_are_not_a_thousand_times_as_long():
+    from treekit.corpora.markup import from_html
+    page = "<table><tr>" + f"<td rowspan=999>{'word ' * 400}" * 20 + "<tr><td>x" * 999 + "</table>"
+    assert sum(len(n.text) for n in from_html(page, "It").nodes) < 400_000
+
+
+def test_a_page_that_is_too_long_is_skipped():
+    from treekit.corpora import markup
+    for read in (markup.from_wikitext, markup.from_html, markup.from_markdown):
+        assert read("x" * (markup.LONGEST_PAGE + 1), "It") == markup.Skipped("It", "too long")
+
+
+def test_what_is_never_closed_reads_as_it_did():
+    from treekit.corpora.markup import from_wikitext
+    page = "{{unclosed\ntext [[link\n\nA <b>bold [http://a.b one and [[two|2]] < 3 {{convert|3|km}}.\n\n<div Said."
+    assert [n.text for n in from_wikitext(page, "It").nodes] == ["It", "text link", "A bold [ one and 2 < 3 3 km.", "<div Said."]
+
+
+# --- cassettes
+
+def tape(tmp_path, sql):
+    path = tmp_path / "made.cassette"
+    path.write_bytes(fuzz_targets.cassette())
+    with closing(sqlite3.connect(path, isolation_level=None)) as db: db.executescript(sql)
+    return path
+
+
+BAD_TAPES = [line for line in fuzz_targets.HOSTILE if "leases VALUES" not in line and "predictions SET trace = NULL" not in line]
+
+
+@pytest.mark.parametrize("sql", BAD_TAPES)
+def test_hostile_cassettes_are_refused_in_a_line(tmp_path, sql):
+    with pytest.raises(UsageError, match="made.cassette|store") as e: Store.replay(tape(tmp_path, sql), predictions=True)
+    assert "\n" not in str(e.value)
+
+
+def test_a_good_cassette_is_copied_row_by_row(tmp_path):
+    with Store.replay(tape(tmp_path, "INSERT INTO leases VALUES ('k', 'somebody', 1e18)"), predictions=True) as store:
+        tables = "calls requests predictions ledger leases about".split()
+        counts = {t: store._all(f"SELECT COUNT(*) FROM {t}")[0][0] for t in tables}
+        assert counts == dict(calls=6, requests=3, predictions=3, ledger=6, leases=0, about=1) and store.about == dict(command="x")
+        assert all(isinstance(c, Completion) for c in store.calls([k for k, in store._all("SELECT key FROM calls")]).values())
+
+
+def test_a_request_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
+    from treekit.core import store
+    monkeypatch.setattr(store, "_MOST", 1 << 16)
+    path = tape(tmp_path, "")
+    with closing(sqlite3.connect(path)) as db, db: db.execute("UPDATE requests SET body = ?", (zlib.compress(b"[" * (1 << 20)),))
+    with pytest.raises(UsageError, match="'requests' is damaged"): Store.replay(path)
+
+
+# --- settings and small files
+
+@pytest.fixture
+def treekit_(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+    import treekit.cli
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    def command(*args):
+        done = CliRunner().invoke(treekit.cli.main, [str(a) for a in args])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.output
+    return command
+
+
+@pytest.mark.parametrize("command", ["reproduce", "ask", "estimate"])
+@pytest.mark.parametrize("name, value", [("seed", "3"), ("budget", "1"), ("endpoint", "offline"), ("data", "world"), ("model", "m")])
+def test_an_option_and_set_may_not_both_say_it(treekit_, command, name, value):
+    what = "who?" if command == "ask" else "treerare/table1"
+    code, said = treekit_(command, what, f"--{name}", value, "--set", f"{name}={value}")
+    assert code == 2 and said == f"treekit: {name} is given twice: by --{name} and by --set\n"
+
+
+@pytest.mark.parametrize("field", ["seed=x", "budget=x", "data=nowhere", "n=0", "seed=1", "model=m"])
+def test_set_says_the_same_as_the_option(treekit_, field, monkeypatch):
+    import treekit.ask
+    seen = []
+    def answer(question, named, chosen, dataset, p, corpus, progress): seen.append(p) or (_ for _ in ()).throw(UsageError("enough"))
+    monkeypatch.setattr(treekit.ask, "answer", answer)
+    code, said = treekit_("ask", "who?", "--set", field)
+    name, value = field.split("=")
+    assert code == 2 and said.count("\n") == 1
+    if said == "treekit: enough\n": assert str(getattr(seen[0], name)) == value
+    else: assert value in ("x", "nowhere", "0") and repr(name) in said or "nowhere" in said
+    assert treekit_("ask", "who?", "--set", "pool=own", "--set", "pool=corpus") == (2, "treekit: pool is given twice by --set\n")
+
+
+@pytest.mark.parametrize("question, said", [("who " * 25_000 + "?", "100,001 characters"), ("who \udcff?", "not UTF-8"), (" ", "empty")])
+def test_a_question_that_is_none_is_refused_before_it_is_parsed(treekit_, monkeypatch, question, said):
+    from treekit.syntax.parser import StanzaParser
+    monkeypatch.setattr(StanzaParser, "parse", lambda *a: pytest.fail("it was parsed"))
+    code, line = treekit_("ask", question)
+    assert code == 2 and line.count("\n") == 1 and said in line
+
+
+def test_a_long_question_of_a_file_fails_before_it_is_parsed(monkeypatch):
+    from treekit.core.types import Question
+    from treekit.experiments.run import run
+    from treekit.papers.treerare import TreeRare
+    from treekit.syntax.parser import StanzaParser
+    monkeypatch.setattr(StanzaParser, "_run", lambda *a: pytest.fail("it was parsed"))
+    asked = [Question("q", "films", "who " * 25_000 + "?", ("x",))]
+    given = dict(store=Store(), corpora=dict(films=()), progress=False)
+    results = run({"treerare": TreeRare()}, {"films": asked}, load_profile("offline"), **given)
+    assert "100,001 characters" in results.rows[0].error
+
+
+HEADS = dict(prices=b"model,input,cached_input,output,currency,date,source\n", lengths=b"kind,prompts,mean,low,high\n")
+TABLES = [("prices", b"\xff"), ("prices", b"x" * 200_000), ("prices", HEADS["prices"] + b"m,nan,0,0,USD,d,s\n"), ("lengths", b"\xff"),
+          ("lengths", b"kind,mean,low,high\na,1,1,1\n"), ("lengths", HEADS["lengths"] + b"a,*,nan,1,1\n")]
+
+
+@pytest.mark.parametrize("name, data", TABLES, ids=lambda x: x if isinstance(x, str) else "")
+def test_small_tables_are_refused_in_a_line(tmp_path, name, data):
+    from treekit.core.prices import load_prices
+    from treekit.experiments.costs import reply_lengths
+    path = tmp_path / f"{name}.csv"
+    path.write_bytes(data + (b"\n1,2,3" if data.startswith(b"x") else b""))
+    with pytest.raises(UsageError, match=path.name): load_prices(path) if name == "prices" else reply_lengths(list(words.prompts()), path)
+
+
+@pytest.mark.parametrize("text", ["[]", "[" * 5000, "5", '"x"'])
+def test_a_broken_record_is_none(tmp_path, text):
+    from treekit.records import read_record
+    (tmp_path / "r.json").write_text(text)
+    assert read_record(tmp_path / "r.json") == {}
+
+
+def test_a_tree_with_a_number_of_thousands_of_digits_is_refused():
+    with pytest.raises(UsageError): fuzz_targets.read_tree_text("9" * 5000 + ": x")
+
+
+def test_a_truncated_model_gets_a_line(tmp_path):
+    import os
+    from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of
+    tokenizer = tokenizer_of(["who wrote it"])
+    save_model(tiny_model(tokenizer), tokenizer, tmp_path)
+    os.truncate(tmp_path / "model.safetensors", 1000)
+    with pytest.raises(UsageError, match="no model") as e: load_model(tmp_path, "cpu")
+    assert "\n" not in str(e.value)
+
+
+# --- renderers
+
+def test_a_cell_is_no_formula_and_a_number_stays_one(tmp_path):
+    import pandas as pd
+    from treekit.core.escaping import cell_text, cell_value
+    from treekit.figures.cells import read_cells
+    from treekit.figures.tables import save_csv
+    given = ["=1+1", "+x", "-x", "@x", " =1", "\t=1", "-", "'=1", "-1.5", "+2", "1e-3", "12 %", "x", ""]
+    assert [cell_text(g) for g in given[8:]] == given[8:] and all(cell_text(g)[0] == "'" for g in given[:8])
+    assert [cell_value(cell_text(g)) for g in given] == given
+    save_csv(pd.DataFrame(dict(method=["=cmd()", "-x"], dataset="d", metric="EM", value=[-0.5, 1.0])), tmp_path / "t.csv")
+    assert (tmp_path / "t.csv").read_text() == "method,dataset,metric,value\n'=cmd(),d,EM,-0.500\n'-x,d,EM,1.000\n"
+    assert [(c.method, c.value) for c in read_cells(tmp_path, "t")] == [("=cmd()", -0.5), ("-x", 1.0)]
+
+
+def test_annotations_keep_what_was_written(tmp_path):
+    from treekit.analysis.outcomes import ANNOTATION_FIELDS, read_annotations, write_line
+    new = dict(zip(ANNOTATION_FIELDS, ("ann", "=m", "films", "q1", "Success", "-well")))
+    write_line(tmp_path / "a.csv", ANNOTATION_FIELDS, new, [])
+    assert ",'-well" in (tmp_path / "a.csv").read_text() and read_annotations([tmp_path / "a.csv"], complete=False) == [new]
+
+
+def test_a_drawing_is_xml_whatever_it_says():
+    fuzz_targets.drawing(["\ufffe\uffff\x00\ud800 <fzx> ]]>"] * 12)
+
+
+def test_nothing_hostile_gets_through_a_renderer():
+    rng = random.Random(5)
+    for _ in range(12):
+        said = fuzz_targets.hostile(rng)
+        for target in fuzz_targets.RENDERERS: target.run(said)
+
+
+# --- the campaign
+
+def test_the_campaign_is_the_same_for_a_seed(tmp_path):
+    made = fuzz_targets.groups()
+    for group in made:
+        if group.name in ("cassette", "drawing", "explorer"): continue
+        assert repr(group.made(random.Random("0:x:1"))) == repr(group.made(random.Random("0:x:1"))), group.name
+
+
+def test_a_finding_is_shrunk_written_and_told(tmp_path, capsys):
+    def run(text):
+        if "{{" in text and "FINAL" in text: raise KeyError("both")
+    group = fuzz.Group("demo", lambda rng: fuzz.mutated(rng, ["FINAL: {{ " * 9]), [fuzz.Target("demo", "reply", run)], 1.0, fuzz.smaller)
+    campaign = fuzz.run([group], 3, 0, 40, 0, tmp_path)
+    assert len(campaign.findings) == 1 and campaign.inputs["demo"] == 40
+    [kept] = [json.loads(p.read_text()) for p in tmp_path.iterdir()]
+    assert kept["seed"] == 3 and kept["target"] == "demo" and "KeyError" in kept["what"]
+    assert len(next(iter(campaign.findings.values())).value) <= 9 and "--seed 3" in capsys.readouterr().out
