@@ -9,7 +9,7 @@ __all__ = ['Price', 'load_prices', 'price_of', 'BudgetExceeded', 'Purse']
 import asyncio, csv, heapq, itertools, re, threading
 from dataclasses import dataclass
 from pathlib import Path
-from ..config import UsageError, root
+from ..config import UsageError, kit_path
 from .llm import Completion, Request
 
 # %% ../../nbs/02_core/04_prices.ipynb #b7849040
@@ -32,7 +32,7 @@ def load_prices(
     path: Path | str | None = None,  # default: the kit's `data/prices.csv`
 ) -> dict[str, Price]:  # by model, in lower case
     "Read the prices; a malformed row is a `UsageError` with its line."
-    path, prices = Path(path or root() / "data" / "prices.csv"), {}
+    path, prices = Path(path or kit_path("data", "prices.csv")), {}
     try: lines = path.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError: raise UsageError(f"no file of prices {path.name!r}") from None
     for number, row in enumerate(csv.DictReader(lines), 2):

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ..config import Profile, UsageError, load_profile, work_dir
+from ..config import Profile, UsageError, load_profile, missing_library, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
 from .facts import run_facts, switched, switches_of
 from .kept import keep_run
@@ -245,6 +245,7 @@ async def _answer(run, job):
         run.stop = run.stop or e  # the questions under way end by themselves: their next new call meets the budget
         return
     except Exception as e:
+        if isinstance(e, ModuleNotFoundError) and (todo := missing_library(e.name or "")): raise Unusable(todo) from e
         prediction = Prediction("", kit.trace, kit.usage, str(e) if isinstance(e, UsageError) else f"{type(e).__name__}: {e}")
     prediction.usage.seconds = time.perf_counter() - started
     if prediction.error: run.failed += 1

@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 from zipfile import BadZipFile
-from ..config import UsageError, choose, nearest, root, work_dir
+from ..config import UsageError, choose, kit_path, nearest, work_dir
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #6a395358
 @dataclass(frozen=True)
@@ -386,7 +386,7 @@ class StanzaParser(_Reader):
         batch: int = 64,  # texts that go through the pipeline together
     ):
         self.package, self.batch, self.cache = package, batch, cache or ParseCache()
-        self.folder = None if package else Path(folder or os.environ.get("TREEKIT_PARSER_DIR") or root() / "data" / "parser")
+        self.folder = None if package else Path(folder or os.environ.get("TREEKIT_PARSER_DIR") or kit_path("data", "parser"))
         if self.folder and not self.folder.is_dir(): raise UsageError(f"no folder {str(self.folder.name)!r} with parser models")
         self._pipeline, self._lock = None, threading.Lock()  # loaded for the first text that needs it
 
@@ -394,7 +394,7 @@ class StanzaParser(_Reader):
     def label(self) -> str:
         "The parser's name, for tables."
         if self.package: return f"Stanza {self.package}"
-        return "the kit's own Stanza models" if self.folder == root() / "data" / "parser" else f"Stanza models in {self.folder.name!r}"
+        return "the kit's own Stanza models" if self.folder == kit_path("data", "parser") else f"Stanza models in {self.folder.name!r}"
 
     @property
     def fingerprint(self) -> str:
