@@ -49,7 +49,8 @@ def test_what_the_code_reads_is_in_it(built):
             if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("kit_path", "kit_files")): continue
             parts = [a.value if isinstance(a, ast.Constant) else "" for a in node.args]
             named = "/".join(parts[:parts.index("")] if "" in parts else parts)
-            if named not in ("", "nbs/papers") and not any(f == named or f.startswith(f"{named}/") for f in files): absent.append(f"{path.name}: {named}")
+            if named in ("", "nbs/papers") or any(f == named or f.startswith(f"{named}/") for f in files): continue
+            absent.append(f"{path.name}: {named}")
     assert beside == [] and absent == []
 
 
@@ -100,7 +101,8 @@ def away(site, folder, code, *without):
     "Run a program with the laid package, in a folder outside the clone, as a user who has nothing yet."
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    env = {k: v for k, v in os.environ.items() if not k.startswith("TREEKIT_")} | dict(PYTHONPATH=str(site), HOME=str(home), XDG_CACHE_HOME="")
+    env = {k: v for k, v in os.environ.items() if not k.startswith("TREEKIT_")}
+    env |= dict(PYTHONPATH=str(site), HOME=str(home), XDG_CACHE_HOME="")
     gone = f"import sys; sys.modules.update(dict.fromkeys({without!r}))\n"
     done = subprocess.run([sys.executable, "-c", gone + code], capture_output=True, text=True, cwd=folder, env=env)
     assert done.returncode == 0, done.stderr
@@ -206,7 +208,8 @@ def test_the_wheel_itself(built, tmp_path):
     for name in tracked(".") - {n for n in tracked("figures", "tests")}:
         (tmp_path / "src" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(ROOT / name, tmp_path / "src" / name)
-    subprocess.run([sys.executable, "-m", "build", "--no-isolation", "-o", tmp_path / "dist", tmp_path / "src"], check=True, capture_output=True)
+    build = [sys.executable, "-m", "build", "--no-isolation", "-o", tmp_path / "dist", tmp_path / "src"]
+    subprocess.run(build, check=True, capture_output=True)
     [wheel] = (tmp_path / "dist").glob("*.whl")
     with zipfile.ZipFile(wheel) as z: inside_ = set(z.namelist())
     assert {f"treekit/_shipped/{name}" for name in built.shipped(tmp_path / "src")} <= inside_ and wheel.stat().st_size < LIMIT

@@ -349,13 +349,17 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
     """Run artefacts from the cassette FILE: no key, no network, the same bytes in the tables.
 
     \b
+      treekit replay table1.cassette                         what it was packed for
       treekit replay table1.cassette treerare/table1 --profile openai --out replayed
     """
+    from treekit.experiments.cassettes import replay_settings
     if not Path(file).is_file(): absent("cassette", file)
     extra = {k: v for k, v in dict(model=model, endpoint=endpoint).items() if v is not None}
     from treekit.reproduce import reproduce_all
-    cassette = dict(TREEKIT_CASSETTE=str(Path(file).resolve()))
-    tasks, folder = reproduce_all(what, profile, out, 1, extra | _assignments(sets), cassette, n=n, seed=seed, data=data, budget=budget)
+    named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
+    given = dict(n=n, seed=seed, data=data, budget=budget)
+    what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, extra | _assignments(sets))
+    tasks, folder = reproduce_all(what, profile, out, 1, sets, tape, **given)
     _outcome(tasks, folder, as_json)
 
 # %% ../nbs/23_cli.ipynb #d648a6a7

@@ -11,6 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from ..config import UsageError, choose
 from .llm import Completion, Request, canonical_endpoint
+from .tape_files import plain_store
 
 # %% ../../nbs/02_core/05_store.ipynb #f50dd10a
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -269,7 +270,8 @@ class Store(_Predictions):
         "Open a cassette, to run methods again on its calls (with a `ReplayChat`)."
         store, path = cls(), Path(path)
         try:
-            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as tape: tape.backup(store.db)
+            with plain_store(path) as plain, closing(sqlite3.connect(f"{plain.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as tape:
+                tape.backup(store.db)
             if not store._all("PRAGMA application_id")[0][0]:
                 raise UsageError(f"{path.name!r} is not a cassette: treekit pack makes one")
             store._open(path.name)

@@ -112,7 +112,7 @@ def _ring(heads):
     return []
 
 def _spanning(scores):
-    "Chu-Liu-Edmonds: the best head of each word such that all stand below 0. Each ring becomes one word, and is opened where that costs least."
+    "Chu-Liu-Edmonds: the best heads such that all words stand below 0. A ring becomes one word, and is opened where that costs least."
     heads = scores.argmax(1)
     heads[0] = 0
     if not (ring := _ring(heads.tolist())): return heads

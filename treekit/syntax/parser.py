@@ -235,7 +235,10 @@ class ParseCache:
     "Parses on disk, by fingerprint and text."
     def __init__(self,
         path: Path | str | None = None,  # default: `parses/parses.sqlite` in the kit's work folder
-    ): self.path = Path(path) if path else work_dir("parses") / "parses.sqlite"
+    ):
+        noted, usual = os.environ.get("TREEKIT_PARSES"), work_dir("parses") / "parses.sqlite"
+        self.path = Path(path or noted or usual)
+        self.others = ParseCache(usual) if noted and not path else None  # a replay's own parses lie apart; these are only read
 
     def _open(self): return cache_database(self.path, "parses (key TEXT PRIMARY KEY, parse TEXT NOT NULL)", "parses")
 
@@ -249,7 +252,11 @@ class ParseCache:
         "The stored parses of `texts`."
         with self._open() as db:
             def row(text): return db.execute("SELECT parse FROM parses WHERE key=?", (self.key(fingerprint, text),)).fetchone()
-            return {t: from_json(found[0]) for t in dict.fromkeys(texts) if (found := row(t))}
+            known = {t: from_json(found[0]) for t in dict.fromkeys(texts) if (found := row(t))}
+        if self.others and (more := self.others.get(fingerprint, [t for t in texts if t not in known])):
+            self.put(fingerprint, list(more.values()))
+            known |= more
+        return known
 
     def put(self, fingerprint: str, parses: list[Parse]):
         "Store `parses`; one that is already there stays."
@@ -401,7 +408,7 @@ class StanzaParser(_Reader):
         "Changes whenever a parse might: from the manifest, without loading a model."
         if self.package:
             usual = "" if self.package.startswith("default") else "+default"  # whose constituency trees and entities
-            return f"stanza-{version('stanza')}:{self.package}{usual}"
+            return os.environ.get("TREEKIT_PARSES_BY") or f"stanza-{version('stanza')}:{self.package}{usual}"  # of a cassette's parses
         return _fingerprint(str(self.folder), _stamp(self.folder))
 
     def parse(self,
