@@ -114,19 +114,19 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
     tasks, _ = reproduce_all(what, profile, str(folder / "packing"), 1, sets, environment, **given)
     if bad := next((t for t in tasks if t.code), None):
         raise Failed(f"{bad.name} can't be replayed from the store, so nothing is packed: {bad.error}")
-    keys, asked = what_was_read(read)
+    keys, *seen = what_was_read(read)
     if not keys: raise UsageError(f"{', '.join(what)} asks no model: there is nothing to pack")
-    _wound(file, whole, keys, asked, noted, dict(what=list(what), profile=profile, given=given, sets=sets, questions=ids))
+    _wound(file, whole, keys, seen, noted, dict(what=list(what), profile=profile, given=given, sets=sets, questions=ids))
     return len(keys)
 
 # %% ../../nbs/16_classroom/13_handouts.ipynb #e5a30d7c
-def _wound(file, whole, keys, asked, noted, about):
+def _wound(file, whole, keys, seen, noted, about):
     "The archive."
     from treekit.core.tape_files import STORE_FILE, wind
     from treekit.experiments.cassettes import cut_store, data_of, noted_parses
     from treekit.inventory import FIELDS
     P = load_profile(about["profile"], **about["given"], **{k: v for k, v in about["sets"].items() if k in FIELDS})
-    if brought := data_of(P, asked):
+    if brought := data_of(*seen, P.seed):
         about["data"], about["given"] = Path(P.data).resolve().name, {k: v for k, v in about["given"].items() if k != "data"}
     if P.parser != "bundled":
         from treekit.syntax.parser import parser_for

@@ -11,7 +11,7 @@ import json, sqlite3, uuid, zlib
 from contextlib import closing
 from pathlib import Path
 
-from ..config import Profile, UsageError, work_dir
+from ..config import UsageError, work_dir
 from ..core.fingerprints import fingerprint
 from ..core.store import _ID, _TABLES, _VERSION
 from ..core.tape_files import is_wound, unwound
@@ -38,20 +38,21 @@ def note_read(
 ):
     "Write down which calls and questions a run has read."
     store.flush()
-    keys = [key for key, in store._all("SELECT DISTINCT key FROM ledger")]
+    keys = [key for key, in store._all("SELECT DISTINCT key FROM ledger WHERE run=?", store.run)]  # others have asked before
     asked = {d: [as_record(q) for q in some] for d, some in questions.items()}
     write_whole(folder / f"{uuid.uuid4().hex}.json", json.dumps(dict(keys=keys, questions=asked)))
 
 def what_was_read(
     folder: Path,
-) -> tuple[set, dict]:  # keys of calls; dataset -> {id: the question's record}
+) -> tuple[set, dict, set]:  # keys of calls; dataset -> {id: the question's record}; (questions, solved or passages, dataset, source)
     "All that was noted there."
-    keys, questions = set(), {}
+    keys, questions, told = set(), {}, folder / "sources.jsonl"
+    read = {tuple(json.loads(line)) for line in told.read_text(encoding="utf-8").splitlines()} if told.exists() else set()
     for path in sorted(folder.glob("*.json")):
         told = json.loads(path.read_text(encoding="utf-8"))
         keys |= set(told["keys"])
         for d, some in told["questions"].items(): questions.setdefault(d, {}).update({q["id"]: q for q in some})
-    return keys, questions
+    return keys, questions, read
 
 # %% ../../nbs/12_experiments/01_cassettes.ipynb #19c7f6a2
 def cut_store(
@@ -86,20 +87,20 @@ def as_record(
 SOLVED_KEPT = 16  # solved questions of a data set that go along
 
 def data_of(
-    profile: Profile,
     asked: dict,  # dataset -> {id: record}
+    read: set,  # of what: as `what_was_read` says
+    seed: int = 0,  # of the profile
 ) -> dict[str, bytes]:  # file name -> content
-    "Questions, solved questions and passages of a source, as files of a folder. None of what comes with the kit."
-    if profile.data in ("world", "real") or profile.data.startswith("world:"): return {}
-    if profile.documents: raise UsageError("a cassette holds no documents: pack what asks nothing of `documents`")
+    "What was read of sources that don't come with the kit, as files of a folder."
     files, lines = {}, lambda rows: "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows).encode()
-    for d, records in asked.items():
-        files[f"{d}.dev.jsonl"] = lines(records.values())
-        try: solved = source_of(profile.data, d).solved(d)
-        except UsageError: solved = []  # it has no training side, and no artefact needs one
-        if solved: files[f"{d}_trainset.jsonl"] = lines(as_record(q) for q in _sample(solved, SOLVED_KEPT, profile.seed))
-        if profile.pool == "own" and all(r["paragraphs"] for r in records.values()) or profile.retriever.startswith("prebuilt:"): continue
-        files[f"{d}_corpus.jsonl"] = lines(dict(id=p.id, title=p.title, text=p.text) for p in load_corpus(d, profile.data))
+    for kind, d, source in sorted(read):
+        if kind == "questions" and d in asked: files[f"{d}.dev.jsonl"] = lines(asked[d].values())
+        if kind == "passages": files[f"{d}_corpus.jsonl"] = lines(dict(id=p.id, title=p.title, text=p.text) for p in load_corpus(d, source))
+        if kind == "documents": raise UsageError(f"a cassette holds no documents, and these of {d!r} don't come with the kit")
+        if kind != "solved": continue
+        try: solved = source_of(source, d).solved(d)
+        except UsageError: continue  # it has none, as the artefact has seen
+        files[f"{d}_trainset.jsonl"] = lines(as_record(q) for q in _sample(solved, SOLVED_KEPT, seed))
     return files
 
 # %% ../../nbs/12_experiments/01_cassettes.ipynb #f20c95e7
