@@ -59,3 +59,23 @@ def test_another_kind_of_model_is_left_to_stanza(monkeypatch):
     assert parser._models.__wrapped__(str(BUNDLED), ()).known
     monkeypatch.setitem(bundled._KIND["con"], "transition_scheme", "TOP_DOWN")
     assert parser._models.__wrapped__(str(BUNDLED), ()) is None
+
+
+def test_the_best_tree_is_stanzas():
+    "Where the best heads alone make a ring: Stanza's own search, and for short sentences every tree there is."
+    from itertools import product
+    import numpy as np
+    from stanza.models.common.chuliu_edmonds import chuliu_edmonds_one_root
+    rng, rings = np.random.default_rng(1), 0
+    while rings < 300:
+        n = int(rng.integers(3, 6 if rings < 100 else 40))
+        scores = rng.normal(size=(n, n)).astype(np.float32) * rng.choice([0.1, 1, 5])
+        np.fill_diagonal(scores, -np.inf)
+        scores -= np.logaddexp.reduce(scores, 1, keepdims=True)
+        if bundled._is_tree(scores[1:].argmax(1).tolist()): continue
+        rings += 1
+        found = bundled._best_heads(scores)
+        assert bundled._is_tree(found) and found == chuliu_edmonds_one_root(scores)[1:].tolist()
+        if n > 5: continue
+        worth = lambda heads: sum(scores[i, h] for i, h in enumerate(heads, 1))
+        assert np.isclose(worth(found), max(worth(h) for h in product(range(n), repeat=n - 1) if bundled._is_tree(list(h))))

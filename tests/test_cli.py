@@ -55,10 +55,8 @@ def notebook(path, *cells):
     nbformat.write(nb, path)
 
 
-@pytest.fixture
-def clone(tmp_path):
+def small_clone(home):
     "A clone with one small notebook."
-    home = tmp_path / "clone"
     (home / "data").mkdir(parents=True)
     (home / "treekit").symlink_to(ROOT / "treekit")
     kept = ("inventory.csv", "language", "offline", "prices.csv", "published", "reply_lengths.csv", "world")
@@ -66,6 +64,10 @@ def clone(tmp_path):
     shutil.copy(ROOT / "settings.ini", home)
     notebook(home / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, BODY)
     return home
+
+
+@pytest.fixture
+def clone(tmp_path): return small_clone(tmp_path / "clone")
 
 
 def last(err): return [l for l in err.replace("\r", "\n").splitlines() if l.strip()][-1]

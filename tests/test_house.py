@@ -40,7 +40,7 @@ FLOOR = {package: number for number, packages in enumerate(FLOORS) for package i
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "standins": {"doctor"}, "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
-          "explorer": {"estimate"},
+          "explorer": {"estimate"}, "classroom": {"inventory", "reproduce"},
           "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "classroom"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .config import Profile, UsageError, root, work_dir
+from .config import Profile, UsageError, kit_path, work_dir
 from .core.fingerprints import code_fingerprint, fingerprint
 from .core.method import Trace, Usage, needs_of
 from .core.store import Store
@@ -49,7 +49,7 @@ def _receipt(question, named, method, dataset, profile, corpus):
     if profile.documents or profile.router or profile.navigator: return None
     files = [hashlib.sha256(Path(p).read_bytes()).hexdigest() if p else "" for p in (corpus, profile.prompts)]
     code = code_fingerprint("treekit.ask", "treekit.experiments.run", type(method).__module__)  # the models' among them
-    data = [_content(root() / "data" / name) for name in ("real" if profile.data == "real" else "world", "language")]
+    data = [_content(kit_path("data", name)) for name in ("real" if profile.data == "real" else "world", "language")]
     key = fingerprint(question, named, method, dataset, profile, files, code, data, _parser(profile))
     return work_dir("asked") / f"{key[:32]}.json"
 
@@ -79,7 +79,7 @@ def passages_of(
     from treekit.core.types import Passage
     from treekit.experiments.provide import load_corpus
     if profile.data.partition(":")[0] != "world": return load_corpus(dataset, profile.data, seed=profile.seed)
-    name = fingerprint(dataset, profile.data, profile.seed, _content(root() / "data" / "world"), code_fingerprint("treekit.corpora.load"))
+    name = fingerprint(dataset, profile.data, profile.seed, _content(kit_path("data", "world")), code_fingerprint("treekit.corpora.load"))
     path = work_dir("corpora") / f"{name[:32]}.json"
     try: return [Passage(*p) for p in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError): pass  # not there yet, or cut off

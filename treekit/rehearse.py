@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from .config import Profile, choose, load_profile, profile_names, root, work_dir
+from .config import Profile, choose, kit_path, load_profile, profile_names, work_dir
 from .core.fingerprints import code_fingerprint, fingerprint
 from .inventory import runnable
 from .records import made_from, read_record, write_record
@@ -59,7 +59,7 @@ def with_stand_ins(
 
 def fixtures() -> Path:
     "The little files in the formats of the real ones."
-    return root() / "data" / "fixtures"
+    return kit_path("data", "fixtures")
 
 def _trees(home):
     "A tree store of the fixtures' dump, built once for each version of the dump."

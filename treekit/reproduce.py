@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .config import UsageError, choose, load_profile, root, work_dir
+from .config import UsageError, choose, kit_path, load_profile, missing_library, root, work_dir
 from .inventory import FIELDS, runnable, source
 from .kernels import PRELOADED, ForkServer, can_fork, manager
 from .records import imported, made_from, read_record, store_state, tables_below, unchanged, write_record, written
@@ -174,6 +174,8 @@ def _what(name, value):
     line = (value.strip().splitlines() or [""])[-1]
     if name == "BudgetExceeded": return 3, line
     if name == "KeyboardInterrupt": return 130, "interrupted"
+    if name == "ModuleNotFoundError" and (found := re.search(r"named '?([\w.]+)|of ([\w.]+) halted", line)):
+        if todo := missing_library(found[1] or found[2]): return 2, todo
     usage = name in ("UsageError", "DataError", "Unusable", "NotOnCassette", "ScoringUnsupported", "StoreFailed")
     return (2, line) if usage else (1, f"{name}: {line}")
 
@@ -181,7 +183,7 @@ def _what(name, value):
 def _by_length(tasks, kept):
     "The tasks, the longest first."
     import csv
-    path = root() / "data" / "seconds.csv"
+    path = kit_path("data", "seconds.csv")
     usual = {}
     if path.exists():
         with open(path, encoding="utf-8", newline="") as f: usual = {r["artefact"]: float(r["seconds"]) for r in csv.DictReader(f)}

@@ -182,8 +182,8 @@ def _parsers(told):
     from treekit.syntax import entities, parser
     def package(name):
         told("parser", name)
-        from treekit.config import root
-        return parser._load_folder(root() / "data" / "parser")
+        from treekit.config import kit_path
+        return parser._load_folder(kit_path("data", "parser"))
     parser._load_package = package
     def annotator_for(named="bundled", tagger=""):
         for other in (named, tagger):

@@ -10,7 +10,7 @@ import csv, json, re, secrets, tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..config import UsageError, choose, root
+from ..config import UsageError, choose, kit_path
 from ..core.whole_files import write_whole
 
 # %% ../../nbs/16_classroom/03_course.ipynb #5eb052ff
@@ -25,7 +25,7 @@ class AssignmentSettings:
 
 def sources_folder() -> Path:
     "Where the kit's own assignments are."
-    return root() / "nbs" / "assignments"
+    return kit_path("nbs", "assignments")
 
 def course_settings(
     assignment: str,

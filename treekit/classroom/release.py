@@ -6,7 +6,7 @@
 __all__ = ['Source', 'source_of_assignment', 'world_of', 'made_for', 'release_assignment']
 
 # %% ../../nbs/16_classroom/07_release.ipynb #62dc08d7
-import contextlib, hashlib, io, json, shutil, tempfile
+import contextlib, hashlib, io, json, re, shutil, tempfile
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from dataclasses import dataclass
@@ -33,6 +33,9 @@ class Source:
 @lru_cache(4)
 def _source(path, content, toml):
     name, notebook = Path(path).stem, json.loads(content)
+    if not re.search(r"BEGIN\W+(SOLUTION|HIDDEN)", content, re.I):
+        raise UsageError(f"{name} is here as students get it, without its solutions: "
+                         "give --sources DIR, the folder nbs/assignments of a clone")
     check_source(notebook, name)
     settings = course_settings(name, Path(path).parent)
     reference = None

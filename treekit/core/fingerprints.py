@@ -11,7 +11,7 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
-from ..config import root, work_dir
+from ..config import kit_files, work_dir
 from .whole_files import write_whole
 
 # %% ../../nbs/02_core/09_fingerprints.ipynb #82e8c20b
@@ -123,8 +123,7 @@ TABLES = ("language", "offline", "world")  # packages whose word lists and table
 def _tables(modules):
     "Path and hash of each table that these modules can read."
     packages = {m.split(".")[1] for m in modules} & set(TABLES)
-    files = sorted(f for p in packages for f in (root() / "data" / p).rglob("*") if f.is_file())
-    return [[f.relative_to(root() / "data").as_posix(), _bytes_hash(str(f))] for f in files]
+    return [[f"{p}/{name}", _bytes_hash(str(f))] for p in sorted(packages) for name, f in kit_files("data", p).items()]
 
 @functools.cache
 def code_fingerprint(

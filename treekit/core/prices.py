@@ -9,7 +9,7 @@ __all__ = ['Price', 'load_prices', 'price_of', 'BudgetExceeded', 'Purse']
 import asyncio, csv, heapq, itertools, math, re, threading
 from dataclasses import dataclass
 from pathlib import Path
-from ..config import UsageError, root
+from ..config import UsageError, kit_path
 from .llm import Completion, Request
 from .pot import Pocket, Pot
 
@@ -33,7 +33,7 @@ def load_prices(
     path: Path | str | None = None,  # default: the kit's `data/prices.csv`
 ) -> dict[str, Price]:  # by model, in lower case
     "Read the prices; a malformed row is a `UsageError` with its line."
-    path, prices = Path(path or root() / "data" / "prices.csv"), {}
+    path, prices = Path(path or kit_path("data", "prices.csv")), {}
     try: rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
     except FileNotFoundError: raise UsageError(f"no file of prices {path.name!r}") from None
     except (UnicodeDecodeError, csv.Error) as e: raise UsageError(f"{path.name}: no table of prices ({e})") from None

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..config import UsageError, choose
 from .llm import Completion, Request, canonical_endpoint
 from .owners import _owner, gone
+from .tape_files import plain_store
 from .writing import Writer, _transaction, trouble
 
 # %% ../../nbs/02_core/05_store.ipynb #f50dd10a
@@ -254,9 +255,11 @@ class _Predictions(_Ledger):
         return done
 
 # %% ../../nbs/02_core/05_store.ipynb #6bae1f5d
+_KEPT = "CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, head TEXT, body BLOB, time REAL)"  # runs, where some were written down
 _MADE = {m[1]: " ".join(m[0].split()) for m in re.finditer(r"CREATE TABLE (\w+)[^;]*", _TABLES)}  # table -> its statement
 _KINDS = dict(t=str, i=int, r=(int, float, type(None)), b=bytes, B=(bytes, type(None)))
-_ROWS = dict(calls="ttitiirr", requests="tttb", ledger="ttttttirr", about="tt", predictions="ttBr")  # kinds of columns; leases stay behind
+_ROWS = dict(calls="ttitiirr", requests="tttb", ledger="ttttttirr",
+             about="tt", predictions="ttBr", kept="ttbr")  # kinds of columns; leases stay behind
 _NAMED = "SELECT name, sql FROM sqlite_master WHERE type <> 'index' OR sql IS NOT NULL"  # without the keys' own indexes
 _MOST = 256 << 20  # bytes that a request or a trace may unpack to
 
@@ -283,6 +286,7 @@ def _sound_row(table, row):
         if kind == "i" and not 0 <= value < 10**12: return False
     if table == "calls": return _sound_completion(row[3])
     if table == "about": json.loads(row[1])
+    if table == "kept": return isinstance(_unpacked(row[2]), dict) and (not row[1] or isinstance(json.loads(row[1]), dict))
     if table == "predictions": return isinstance(json.loads(row[1]), dict) and (row[2] is None or isinstance(_unpacked(row[2]), dict))
     if table != "requests": return True
     asked = _unpacked(row[3])
@@ -300,16 +304,18 @@ def _tape_rows(tape, name, table):
         yield row
 
 def _known_tape(tape, name):
-    "A `UsageError` for a file that is no cassette, or has anything in it that no store has."
+    "A cassette's tables and their statements. A `UsageError` for a file that is none, or has anything in it that no store has."
     of = {p: tape.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version")}
     if of["application_id"] != _ID: raise UsageError(f"{name!r} is not a cassette: treekit pack makes one")
     if of["user_version"] != _VERSION:
         raise UsageError(f"{name!r} is a store of version {of['user_version']}, this treekit reads version {_VERSION}: "
                          "use the treekit that made it, or another file")
     found = {n: " ".join((sql or "").split()) for n, sql in tape.execute(_NAMED)}
-    if odd := sorted(n for n in found.keys() | _MADE.keys() if found.get(n) != _MADE.get(n)):
+    made = _MADE | ({"kept": _KEPT.replace("IF NOT EXISTS ", "")} if "kept" in found else {})
+    if odd := sorted(n for n in found.keys() | made.keys() if found.get(n) != made.get(n)):
         raise _unread(name, f"{odd[0]!r} is not as in a store")
     if (state := tape.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok": raise _unread(name, " ".join(state.split())[:80])
+    return made
 
 # %% ../../nbs/02_core/05_store.ipynb #e398d405
 def _sweep(path):
@@ -355,11 +361,11 @@ class Store(_Predictions):
         "Open a cassette, to run methods again on its calls (with a `ReplayChat`)."
         store, path = cls(), Path(path)
         try:
-            with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as tape, store._write() as db:
-                _known_tape(tape, path.name)
-                for table, columns in _ROWS.items():
-                    if table == "predictions" and not predictions: continue
-                    marks = ",".join("?" * len(columns))
+            with (plain_store(path) as plain, store._write() as db,
+                  closing(sqlite3.connect(f"{plain.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as tape):
+                if "kept" in (tables := _known_tape(tape, path.name)): db.execute(_KEPT)
+                for table in [t for t in _ROWS if t in tables and (predictions or t != "predictions")]:
+                    marks = ",".join("?" * len(_ROWS[table]))
                     db.executemany(f"INSERT INTO {table} VALUES ({marks})", _tape_rows(tape, path.name, table))
         except (sqlite3.Error, UnicodeDecodeError) as e:
             raise _unread(path.name, e) from None

@@ -10,7 +10,7 @@ import functools, json, lzma, shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..config import UsageError, choose, root, work_dir
+from ..config import UsageError, choose, kit_path, work_dir
 from ..core.types import Passage, Question
 from .formats import DataError, _passage, _PREFIX, _question
 from .identity import Passages
@@ -21,7 +21,7 @@ REAL = ("hotpotqa", "musique", "2wiki")  # the data sets of the sample
 
 def _rows(file):
     "The records of a compressed file of JSON lines."
-    path = root() / "data" / "real" / file
+    path = kit_path("data", "real", file)
     try: text = lzma.decompress(path.read_bytes()).decode("utf-8")
     except FileNotFoundError: raise UsageError(f"no file data/real/{file}: it comes with the kit's repository") from None
     except (lzma.LZMAError, EOFError, UnicodeDecodeError) as e:
@@ -96,7 +96,7 @@ def real_vectors(
 ) -> dict:  # text -> float32 vector of length 1
     "The embeddings of `embedded_texts`."
     import numpy as np
-    with np.load(root() / "data" / "real" / "arrays" / "minilm.npz", allow_pickle=False) as found: codes = found[name].astype(np.float32)
+    with np.load(kit_path("data", "real", "arrays", "minilm.npz"), allow_pickle=False) as found: codes = found[name].astype(np.float32)
     texts = embedded_texts(name)
     if len(codes) != len(texts): raise DataError("data/real/arrays/minilm.npz: not a vector for each text; run data/real/make.py --arrays")
     return dict(zip(texts, codes / np.linalg.norm(codes, axis=1, keepdims=True)))
@@ -104,7 +104,7 @@ def real_vectors(
 def place_indexes() -> list[Path]:  # those that were put there now
     "Put the indexes of entities that come with the sample to where the kit looks for such."
     there, new = work_dir("informativeness"), []
-    for file in sorted((root() / "data" / "real" / "arrays").glob("*-*.npz")):
+    for file in sorted(kit_path("data", "real", "arrays").glob("*-*.npz")):
         if (there / file.name).exists(): continue
         shutil.copyfile(file, part := there / f"{file.name}.part")
         part.replace(there / file.name)

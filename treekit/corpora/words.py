@@ -10,7 +10,7 @@ import functools, json
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import UsageError, root
+from ..config import UsageError, kit_path
 from .formats import DataError
 
 # %% ../../nbs/03_corpora/11_words.ipynb #243ba478
@@ -33,7 +33,7 @@ class RealReply:
 # %% ../../nbs/03_corpora/11_words.ipynb #d75a7a04
 @functools.cache
 def _rows():
-    path = root() / "data" / "words" / "cassette.jsonl"
+    path = kit_path("data", "words", "cassette.jsonl")
     try: return tuple(RealReply(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines())
     except FileNotFoundError: raise UsageError("no file data/words/cassette.jsonl: it comes with the kit's repository") from None
     except (ValueError, TypeError) as e:

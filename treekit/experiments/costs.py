@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
-from ..config import Profile, UsageError, root
+from ..config import Profile, UsageError, kit_path
 from ..core.prices import Price, load_prices, price_of
 from .results import Results, Scored
 from .run import Session
@@ -194,7 +194,7 @@ def reply_lengths(
     path: Path | str | None = None,  # default: the kit's `data/reply_lengths.csv`
 ) -> dict[str, ReplyLength]:  # of those prompts that the file names
     "What recorded replies say of prompts. A malformed row is a `UsageError` with its line."
-    path, found = Path(path or root() / "data" / "reply_lengths.csv"), {}
+    path, found = Path(path or kit_path("data", "reply_lengths.csv")), {}
     try: rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
     except FileNotFoundError: raise UsageError(f"no file of lengths {path.name!r}") from None
     except (UnicodeDecodeError, csv.Error) as e: raise UsageError(f"{path.name}: no table of lengths ({e})") from None

@@ -13,6 +13,7 @@ from typing import Any
 from ..config import Profile, UsageError
 from ..core.fingerprints import fingerprint
 from ..core.llm import canonical_endpoint
+from ..core.store import _KEPT
 
 # %% ../../nbs/12_experiments/00_kept.ipynb #02452488
 def written_down(value: Any) -> Any:  # JSON-able
@@ -48,8 +49,6 @@ def _class(kind):
     raise UsageError(f"the run was made with {kind!r}, which isn't there: load the module that defines it first")
 
 # %% ../../nbs/12_experiments/00_kept.ipynb #2a6cc247
-_TABLE = "CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, head TEXT, body BLOB, time REAL)"
-
 def _pack(value): return zlib.compress(json.dumps(value).encode(), 1)
 
 def _there(store):
@@ -81,7 +80,7 @@ def keep_run(
                 questions={d: list(keys) for d, keys in asked.items()}, rows=said, given=list(given))
     every, now = {k: q for own in asked.values() for k, q in own.items()}, time.time()
     with store._write() as db:
-        db.execute(_TABLE)
+        db.execute(_KEPT)
         held = {k for k, in db.execute("SELECT key FROM kept WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*every]),))}
         new = [(k, "", _pack(written_down(q)), now) for k, q in every.items() if k not in held]
         db.executemany("INSERT INTO kept VALUES (?,?,?,?)", [*new, (name, json.dumps(head), _pack(body), now)])

@@ -9,7 +9,7 @@ __all__ = ['PAPERS', 'ASKED', 'said_of', 'profile_settings', 'silent_on', 'facts
 import csv, dataclasses, functools
 from fnmatch import fnmatchcase
 
-from ..config import choose, root
+from ..config import choose, kit_path
 from .facts import RunFacts, Said
 
 # %% ../../nbs/12_experiments/00_paper_settings.ipynb #2d91d552
@@ -17,7 +17,7 @@ PAPERS = ("treerare", "toq", "arise", "searchr", "rdr2")
 
 @functools.cache
 def _lines(paper):
-    path = root() / "data" / "published" / f"{choose('paper', paper, PAPERS)}_experiment.csv"
+    path = kit_path("data", "published", f"{choose('paper', paper, PAPERS)}_experiment.csv")
     with open(path, encoding="utf-8", newline="") as f: return list(csv.DictReader(f))
 
 def _concerns(patterns, name):

@@ -8,7 +8,7 @@ __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', '
            'Batch', 'Shelves', 'Retrievers', 'Provided', 'Library']
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1ee4d97
-import contextlib, functools, pickle, re, threading
+import contextlib, functools, json, os, pickle, re, threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,9 +28,8 @@ from ..corpora.wiki import CorpusWiki, Wikipedia
 from ..core.whole_files import write_whole
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #fb25c664
-# the datasets whose style the world speaks
 WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa", "deep",
-         "multihop", "general", "komultihop", "kogeneral")  # Tree-of-Question's two sets, in English and in Korean
+         "multihop", "general", "komultihop", "kogeneral")  # whose style the world speaks; the last four: Tree-of-Question's
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #312ab183
 @dataclass(frozen=True)
@@ -111,6 +110,13 @@ def datasets(
     "The datasets that a source has."
     return (origin := source_of(source)).datasets(split) + list(UNPUBLISHED if isinstance(origin, Hub) else ())
 
+# %% ../../nbs/12_experiments/00_provide.ipynb #b5d17e02
+def _noted(kind, name, source):
+    "While something is packed (`treekit.experiments.cassettes`): write down what is read of a source that doesn't come with the kit."
+    folder = os.environ.get("TREEKIT_RECORD")
+    if not folder or re.fullmatch(r"world(:.*)?|real", str(source)): return
+    with open(Path(folder, "sources.jsonl"), "a", encoding="utf-8") as f: f.write(json.dumps([kind, name, str(source)]) + "\n")
+
 # %% ../../nbs/12_experiments/00_provide.ipynb #22e3b01a
 def load(
     name: str,  # hotpotqa, musique, 2wiki, ambigdocs, asqa, qampari, eli5, strategyqa, ...: see `datasets`
@@ -122,6 +128,7 @@ def load(
     "The questions of a dataset. `UsageError` for an unknown name or split, `DataError` for a file that is not as it should be."
     choose("split", split, ("dev", "train", "test"))
     if n is not None and n < 1: raise UsageError(f"n must be at least 1, not {n}")
+    if split == "dev": _noted("questions", name, source)
     return source_of(source, name).questions(name, split, n, seed)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #389a2555
@@ -132,6 +139,7 @@ def load_corpus(
 ) -> list[Passage]:
     "The passages that go with a dataset in that source, each once."
     origin = source_of(source, name)
+    _noted("passages", name, source)
     return origin.passages(name, seed) if isinstance(origin, Fictional) else origin.passages(name)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #13151833
@@ -144,6 +152,7 @@ def load_documents(
     "The documents that go with a dataset. A `UsageError` says what to set where there are none."
     origin = source_of(source, name)
     if not documents and isinstance(origin, Fictional): return origin.documents(name, seed)
+    _noted("documents", name, documents or source)
     return read_documents(documents or source, beside=not documents)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #f151728e
@@ -160,7 +169,7 @@ def exemplars(
     if isinstance(origin, Fictional):  # it has more than anyone needs, and making them takes time
         pool = fit(load(name, source, "train", 4 * k, seed))
         if len(pool) < k: pool = fit(load(name, source, "train", 4 * k + len(exclude), seed))
-    else: pool = fit(origin.solved(name))
+    else: pool = fit(_noted("solved", name, source) or origin.solved(name))
     if len(pool) < k: raise UsageError(f"{name!r} has {len(pool)} training questions, fewer than k={k}")
     return _sample(pool, k, seed)
 

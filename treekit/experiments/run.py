@@ -14,8 +14,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ..config import Profile, UsageError, load_profile, work_dir
+from ..config import Profile, UsageError, load_profile, missing_library, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
+from .cassettes import note_read, only_these
 from .facts import run_facts, switched, switches_of
 from .kept import keep_run
 from .pilot import piloted
@@ -48,15 +49,19 @@ class Session:
     cassette: Path | None = None  # a packed store: a run is a replay, and only stored calls answer
     about: dict = field(default_factory=dict)  # more to say in the run's record (`treekit.experiments.kept`): its label, a fork's parent
     pilot: str = ""  # FOLDER:5: five questions of each data set are asked, of the offline model (`treekit.experiments.pilot`)
+    record: Path | None = None  # a folder in which a run says what it has read, for a cassette (`treekit.experiments.cassettes`)
+    chosen: tuple = ()  # ids of the questions that are asked; none: all
     watch: Any = None  # a function that is told how far the run is, as `Progress` says it; a KeyboardInterrupt from it ends the run
 
     @classmethod
     def from_environment(cls, environment: dict = os.environ) -> "Session":
         "What the command that started this process says: its store, cassette, progress, and artefact."
-        names = dict(file="TREEKIT_STORE", cassette="TREEKIT_CASSETTE", shared="TREEKIT_PROGRESS")
+        names = dict(file="TREEKIT_STORE", cassette="TREEKIT_CASSETTE", shared="TREEKIT_PROGRESS", record="TREEKIT_RECORD")
         artefact = environment.get("TREEKIT_ARTEFACT")  # paper/artefact: for the run's record
+        chosen = environment.get("TREEKIT_QUESTIONS")  # a file of ids
         return cls(**{field: Path(environment[name]) for field, name in names.items() if environment.get(name)},
-                   pilot=environment.get("TREEKIT_PILOT", ""), about=dict(artefact=artefact) if artefact else {})
+                   pilot=environment.get("TREEKIT_PILOT", ""), about=dict(artefact=artefact) if artefact else {},
+                   chosen=tuple(json.loads(Path(chosen).read_text(encoding="utf-8"))) if chosen else ())
 
     def given(self, **things) -> "Session":
         "The same with these in the place of its own; `None` leaves what is there."
@@ -257,6 +262,7 @@ async def _answer(run, job):
     except (Unusable, NotOnCassette): raise  # every other question would meet it, too
     except (BudgetExceeded, StoreFailed) as e: return run.stopped(e)
     except Exception as e:
+        if isinstance(e, ModuleNotFoundError) and (todo := missing_library(e.name or "")): raise Unusable(todo) from e
         prediction = Prediction("", kit.trace, kit.usage, str(e) if isinstance(e, UsageError) else f"{type(e).__name__}: {e}")
     prediction.usage.seconds = time.perf_counter() - started
     if prediction.error: run.failed += 1
@@ -422,6 +428,7 @@ def run(
     _check(methods, questions)
     methods = switched(methods, switches_of(profile))
     session = (session or Session.from_environment()).given(**given)
+    questions = only_these(questions, session.chosen)
     if session.pilot: return piloted(session, methods, questions, profile, corpora, (run, _planned, models_of))
     store = session.opened(profile)
     models = models_of(session, profile, store)
@@ -439,4 +446,5 @@ def run(
     served = () if profile.offline else store.served(models.model, models.endpoint)
     facts = {(name, d): run_facts(name, m, d, qs, library, models, served) for name, m in methods.items() for d, qs in questions.items()}
     kept = keep_run(store, methods, questions, profile, ordered, tuple(corpora or ()), session.about)
+    if session.record: note_read(session.record, store, questions)
     return Results(ordered, models.model, {d: library.label(d) for d in questions}, profile, made, facts, kept)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from ..config import UsageError, choose, root
+from ..config import UsageError, choose, kit_path
 from .cells import read_cells
 from ..scoring.statistics import Contrast, at_least, contrast, holm, normal_p
 
@@ -49,7 +49,7 @@ def load_claims(
     path: Path | None = None,  # default: the kit's data/published/claims.csv
 ) -> list[Claim]:
     "The papers' claims. A field that is none, or has no such value, is a `UsageError`."
-    path = Path(path or root() / "data" / "published" / "claims.csv")
+    path = Path(path or kit_path("data", "published", "claims.csv"))
     with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
     found = [_claim(r) for r in rows if paper in ("", r["paper"])]
     if not found: choose("paper", paper, dict.fromkeys(r["paper"] for r in rows))

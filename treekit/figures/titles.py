@@ -9,7 +9,7 @@ __all__ = ['PAPER_NAMES', 'description_of', 'title_of']
 import csv
 from functools import cache
 
-from ..config import root
+from ..config import kit_path
 
 # %% ../../nbs/14_figures/00_titles.ipynb #8fdc86a9
 PAPER_NAMES = {"real": "Real questions", "across": "Across the papers", "treerare": "TreeRare", "toq": "Tree-of-Question", "arise": "ARISE",
@@ -18,7 +18,7 @@ PAPER_NAMES = {"real": "Real questions", "across": "Across the papers", "treerar
 @cache
 def _titles():
     "(paper, artefact) -> what it shows."
-    with open(root() / "data" / "inventory.csv", encoding="utf-8", newline="") as f:
+    with open(kit_path("data", "inventory.csv"), encoding="utf-8", newline="") as f:
         return {(r["paper"], r["artefact"]): r["title"] for r in csv.DictReader(f)}
 
 def _artefact(paper, name):

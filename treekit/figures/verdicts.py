@@ -10,7 +10,7 @@ __all__ = ['VERDICTS', 'CELL_FIELDS', 'published', 'group_for', 'model_obstacle'
 import csv, re
 from pathlib import Path
 
-from ..config import choose, root
+from ..config import choose, kit_path
 from ..experiments.facts import differences
 from ..experiments.paper_settings import PAPERS, said_of, silent_on
 from ..experiments.tables import PRINTED
@@ -27,7 +27,7 @@ def published(
     folder: Path | None = None,  # default: the kit's `data/published`
 ) -> list[dict]:  # group, method, dataset, metric, value (float or None), unit, flag, note
     "The printed cells of an artefact, in the paper's order."
-    folder = Path(folder or root() / "data" / "published")
+    folder = Path(folder or kit_path("data", "published"))
     name = choose("table of printed numbers", f"{paper}_{artefact}", (p.stem for p in folder.glob("*_*.csv")))
     with open(folder / f"{name}.csv", encoding="utf-8", newline="") as f:
         return [r | {"value": float(r["value"]) if r["value"] else None} for r in csv.DictReader(f)]

@@ -9,7 +9,7 @@ __all__ = ['table']
 import tomllib
 from functools import cache
 
-from ..config import root
+from ..config import kit_path
 
 # %% ../../nbs/01_language/04_tables.ipynb #d43bfa9f
 @cache
@@ -17,4 +17,4 @@ def table(
     name: str,  # "language/english": the file below `data/`, without its ending
 ) -> dict:
     "A table of `data/`."
-    with open(root() / "data" / f"{name}.toml", "rb") as f: return tomllib.load(f)
+    with open(kit_path("data", f"{name}.toml"), "rb") as f: return tomllib.load(f)

@@ -6,7 +6,7 @@
 __all__ = ['LONGEST_LINE', 'plain', 'BundledModels']
 
 # %% ../../nbs/05_syntax/00_bundled.ipynb #a0b1c2d4
-import functools, gzip, importlib.util, json, re
+import gzip, json, re
 from pathlib import Path
 
 import numpy as np
@@ -78,15 +78,6 @@ def _lemma(known, word, tag):
     return found or "_"
 
 # %% ../../nbs/05_syntax/00_bundled.ipynb #57694d19
-@functools.cache
-def _search():
-    "Stanza's Chu-Liu-Edmonds, without the rest of Stanza."
-    path = Path(importlib.util.find_spec("stanza").origin).parent / "models" / "common" / "chuliu_edmonds.py"
-    spec = importlib.util.spec_from_file_location("_treekit_chuliu_edmonds", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.chuliu_edmonds_one_root
-
 def _is_tree(heads):
     "Whether heads (0: the root) make a tree with one root."
     sure, n = {0}, len(heads)
@@ -103,7 +94,36 @@ def _is_tree(heads):
 def _best_heads(scores):
     "The best tree over scores of (word, head), the root among both."
     heads = scores[1:].argmax(1).tolist()
-    return heads if _is_tree(heads) else _search()(scores)[1:].tolist()
+    if _is_tree(heads): return heads
+    scores = scores.astype(np.float64)
+    scores[:, 0] += scores[np.isfinite(scores)].min() * len(scores)  # a second root costs more than any tree can gain
+    return _spanning(scores)[1:].tolist()
+
+def _ring(heads):
+    "Words that stand below each other in a ring; none: there is no ring."
+    seen = {0}
+    for i in range(len(heads)):
+        way = []
+        while i not in seen:
+            seen.add(i)
+            way.append(i)
+            i = heads[i]
+        if i in way: return way[way.index(i):]
+    return []
+
+def _spanning(scores):
+    "Chu-Liu-Edmonds: the best heads such that all words stand below 0. A ring becomes one word, and is opened where that costs least."
+    heads = scores.argmax(1)
+    heads[0] = 0
+    if not (ring := _ring(heads.tolist())): return heads
+    rest = np.setdiff1d(np.arange(len(scores)), ring)
+    loss, out = scores[np.ix_(ring, rest)] - scores[ring, heads[ring]][:, None], scores[np.ix_(rest, ring)]
+    small = np.full((len(rest) + 1,) * 2, -np.inf)
+    small[:-1, :-1], small[-1, :-1], small[:-1, -1] = scores[np.ix_(rest, rest)], loss.max(0), out.max(1)
+    *above, top = _spanning(small).tolist()
+    for i, word in enumerate(rest): heads[word] = ring[out[i].argmax()] if above[i] == len(rest) else rest[above[i]]
+    heads[ring[loss[:, top].argmax()]] = rest[top]
+    return heads
 
 # %% ../../nbs/05_syntax/00_bundled.ipynb #729e093c
 def _sides(w, name, x): return _one(_relu(_linear(w, f"{name}.W1", x))), _one(_relu(_linear(w, f"{name}.W2", x)))

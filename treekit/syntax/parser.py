@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 from zipfile import BadZipFile
-from ..config import UsageError, choose, nearest, root, work_dir
+from ..config import UsageError, choose, kit_path, nearest, work_dir
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #6a395358
 @dataclass(frozen=True)
@@ -235,7 +235,10 @@ class ParseCache:
     "Parses on disk, by fingerprint and text."
     def __init__(self,
         path: Path | str | None = None,  # default: `parses/parses.sqlite` in the kit's work folder
-    ): self.path = Path(path) if path else work_dir("parses") / "parses.sqlite"
+    ):
+        noted, usual = os.environ.get("TREEKIT_PARSES"), work_dir("parses") / "parses.sqlite"
+        self.path = Path(path or noted or usual)
+        self.others = ParseCache(usual) if noted and not path else None  # a replay's own parses lie apart; these are only read
 
     def _open(self): return cache_database(self.path, "parses (key TEXT PRIMARY KEY, parse TEXT NOT NULL)", "parses")
 
@@ -249,7 +252,11 @@ class ParseCache:
         "The stored parses of `texts`."
         with self._open() as db:
             def row(text): return db.execute("SELECT parse FROM parses WHERE key=?", (self.key(fingerprint, text),)).fetchone()
-            return {t: from_json(found[0]) for t in dict.fromkeys(texts) if (found := row(t))}
+            known = {t: from_json(found[0]) for t in dict.fromkeys(texts) if (found := row(t))}
+        if self.others and (more := self.others.get(fingerprint, [t for t in texts if t not in known])):
+            self.put(fingerprint, list(more.values()))
+            known |= more
+        return known
 
     def put(self, fingerprint: str, parses: list[Parse]):
         "Store `parses`; one that is already there stays."
@@ -386,7 +393,7 @@ class StanzaParser(_Reader):
         batch: int = 64,  # texts that go through the pipeline together
     ):
         self.package, self.batch, self.cache = package, batch, cache or ParseCache()
-        self.folder = None if package else Path(folder or os.environ.get("TREEKIT_PARSER_DIR") or root() / "data" / "parser")
+        self.folder = None if package else Path(folder or os.environ.get("TREEKIT_PARSER_DIR") or kit_path("data", "parser"))
         if self.folder and not self.folder.is_dir(): raise UsageError(f"no folder {str(self.folder.name)!r} with parser models")
         self._pipeline, self._lock = None, threading.Lock()  # loaded for the first text that needs it
 
@@ -394,14 +401,14 @@ class StanzaParser(_Reader):
     def label(self) -> str:
         "The parser's name, for tables."
         if self.package: return f"Stanza {self.package}"
-        return "the kit's own Stanza models" if self.folder == root() / "data" / "parser" else f"Stanza models in {self.folder.name!r}"
+        return "the kit's own Stanza models" if self.folder == kit_path("data", "parser") else f"Stanza models in {self.folder.name!r}"
 
     @property
     def fingerprint(self) -> str:
         "Changes whenever a parse might: from the manifest, without loading a model."
         if self.package:
             usual = "" if self.package.startswith("default") else "+default"  # whose constituency trees and entities
-            return f"stanza-{version('stanza')}:{self.package}{usual}"
+            return os.environ.get("TREEKIT_PARSES_BY") or f"stanza-{version('stanza')}:{self.package}{usual}"  # of a cassette's parses
         return _fingerprint(str(self.folder), _stamp(self.folder))
 
     def parse(self,

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ..retrieval.bm25 import BM25
-from ..config import UsageError, choose, root, work_dir
+from ..config import UsageError, choose, kit_path, work_dir
 from ..core.types import Question
 from ..world.generate import World
 from .sft import TrainingExample, Recipe, adapted, digest, encode, generate, kept, pinned, train, trained_by, once
@@ -192,7 +192,7 @@ def train_navigator(
 def _made_by():
     "What the tiny pairs depend on."
     tiny = PRESETS["tiny"]
-    templates = hashlib.sha256((root() / "data" / "world" / "en.toml").read_bytes()).hexdigest()
+    templates = hashlib.sha256(kit_path("data", "world", "en.toml").read_bytes()).hexdigest()
     return [method_fingerprint(tiny.method), _follower().endpoint, templates,
             tiny.questions, str(tiny.method), trained_by("treekit.training.navigator_data")]
 

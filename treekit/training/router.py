@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from ..retrieval.bm25 import BM25
-from ..config import UsageError, choose, root, work_dir
+from ..config import UsageError, choose, kit_path, work_dir
 from .sft import Encoded, TrainingExample, Recipe, adapted, digest, encode, generate, kept, once, pinned, train, trained_by
 from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..core.fingerprints import method_fingerprint
@@ -91,7 +91,7 @@ def example(s: Sample, preset: Preset, form: str) -> TrainingExample:
 # %% ../../nbs/11_training/07_router.ipynb #6c918932
 def _made_by():
     "What the tiny samples depend on: all code below this module, and the wiki's words."
-    return method_fingerprint(SETTINGS[ROUTER]), hashlib.sha256((root() / "data" / "world" / "en.toml").read_bytes()).hexdigest()
+    return method_fingerprint(SETTINGS[ROUTER]), hashlib.sha256(kit_path("data", "world", "en.toml").read_bytes()).hexdigest()
 
 def _rows(samples): return [asdict(s) for s in samples]
 def _samples(rows):

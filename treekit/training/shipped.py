@@ -11,7 +11,7 @@ import base64, hashlib, json, lzma, os, struct
 from functools import lru_cache
 from pathlib import Path
 
-from ..config import UsageError, root
+from ..config import UsageError, kit_path
 from ..core.fingerprints import fingerprint
 from ..core.whole_files import write_whole
 
@@ -20,7 +20,7 @@ LIMIT = 25_000_000  # bytes of all files in data/models together
 
 def models_folder() -> Path:
     "`data/models`."
-    return root() / "data" / "models"
+    return kit_path("data", "models")
 
 @lru_cache(4)
 def _manifest(path, changed):

@@ -13,12 +13,12 @@ from functools import lru_cache
 from random import Random
 from typing import NamedTuple
 
-from ..config import root
+from ..config import kit_path
 
 # %% ../../nbs/04_world/00_facts.ipynb #4199d4ad
 def _table(name):
     "A table of the world: data/world/facts/<name>.toml."
-    return tomllib.loads((root() / "data" / "world" / "facts" / f"{name}.toml").read_text(encoding="utf-8"))
+    return tomllib.loads(kit_path("data", "world", "facts", f"{name}.toml").read_text(encoding="utf-8"))
 
 def _lists(row): return {key: words.split() for key, words in row.items()}
 CULTURES = {culture: _lists(row) for culture, row in _table("sounds").items()}

@@ -9,7 +9,7 @@ __all__ = ['an', 'Wording', 'wording', 'reasons', 'write']
 import hashlib, re, tomllib
 from functools import cache
 from random import Random
-from ..config import choose, root
+from ..config import choose, kit_path
 from ..corpora.articles import Article, Paragraph, Section
 from ..core.types import Passage
 from ..language.hangul import hangul, in_man
@@ -66,7 +66,7 @@ _OF_QUESTIONS = ("compare", "via", "superlative", "infer", "same", "before", "jo
 class _Names:
     "A language's file, its words, and the names of things."
     def __init__(self, lang: str = "en"):
-        folder = root() / "data" / "world"
+        folder = kit_path("data", "world")
         choose("language of the world", lang, [f.stem for f in folder.glob("*.toml")])
         self.lang, raw = lang, tomllib.loads((folder / f"{lang}.toml").read_text(encoding="utf-8"))
         self.words, self.patterns, self.plurals, self.list = raw["words"], raw["patterns"], raw["plurals"], raw["list"]

@@ -1,0 +1,42 @@
+"""What a wheel carries beside the package: notebooks, data and profiles, in `treekit/_shipped`, where `treekit.config.kit_path` finds them.
+
+The assignments go along as students get them: no solution, no hidden test. Whoever grades takes them from a clone, or from the source distribution.
+"""
+import json, shutil, sys
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_py import build_py
+
+ROOT = Path(__file__).resolve().parent
+LEFT_OUT = {".ipynb_checkpoints", "__pycache__", ".DS_Store"}
+
+
+def shipped(root=ROOT):
+    "Place in the wheel's copy, with slashes -> the file that goes there."
+    files = [p for part in ("data", "nbs") for p in sorted((root / part).rglob("*")) if p.is_file() and not LEFT_OUT & set(p.parts)]
+    return {p.relative_to(root).as_posix(): p for p in [*files, root / "settings.ini"]}
+
+
+def content(name, path):
+    "What goes there: the file as it is, but of an assignment what a release keeps."
+    if not (name.startswith("nbs/assignments/") and name.endswith(".ipynb")): return path.read_bytes()
+    sys.path.insert(0, str(ROOT))
+    try: from treekit.classroom.formats import stripped
+    finally: del sys.path[0]
+    return (json.dumps(stripped(json.loads(path.read_text(encoding="utf-8"))), indent=1, ensure_ascii=False) + "\n").encode()
+
+
+class WithShipped(build_py):
+    "The package, and what it needs at run time. An editable install has the clone for that."
+    def run(self):
+        super().run()
+        if self.editable_mode: return
+        place = Path(self.build_lib, "treekit", "_shipped")
+        shutil.rmtree(place, ignore_errors=True)  # of an earlier build
+        for name, path in shipped().items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(content(name, path))
+
+
+if __name__ == "__main__": setup(cmdclass=dict(build_py=WithShipped))

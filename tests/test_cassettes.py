@@ -1,0 +1,173 @@
+"Cassettes to hand on: what a replay reads and nothing else, from any source, in one small file that needn't be trusted."
+import csv, io, json, lzma, os, shutil, signal, sqlite3, tarfile, time
+from pathlib import Path
+
+import pytest
+
+from commands import inside, start
+from openai_server import Server
+from test_cli import BODY, clone, notebook, small_clone  # noqa: F401 (a fixture)
+from treekit.config import UsageError
+from treekit.core import tape_files
+from treekit.core.store import Store
+from treekit.core.tape_files import STORE_FILE, unwound, wind
+from treekit.experiments.cassettes import about_cassette, lay_out
+from treekit.syntax.parser import StanzaParser
+
+PARAMETERS = 'profile = "offline"\nn = None\nseed = None\ndata = None\nout = None\nbudget = None\nsettings = {}\nquestions = 6\n'
+SEARCHING = BODY + '''
+seen = [*shown, *(f"{r.question.id} {r.answer} {r.trace.nodes[0].text}" for r in results.rows)]
+(Path(out or root() / "figures" / P.name) / "treerare" / "table1_seen.csv").write_text(" ".join(seen))
+'''
+for old, new in (  # the same notebook, with a source's questions, exemplars, passages and trees
+    ("documents=hits", "documents=[h.passage for h in hits]"),
+    ("    async def __call__(self, question, kit):\n        [hits]", '''    needs = ("parser",)
+    async def __call__(self, question, kit):
+        kit.trace.add("tree", kit.parse([question.question])[0].sentences[0].root.text)
+        [hits]'''),
+    ('asked = {"hotpotqa": [', '''from treekit.experiments.provide import exemplars, load
+shown = [q.id for q in exemplars("hotpotqa", P.data, 2, P.seed)]
+asked = {"hotpotqa": load("hotpotqa", P.data, n=P.n, seed=P.seed) or ['''),
+    (', corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")}', "")):
+    assert old in SEARCHING
+    SEARCHING = SEARCHING.replace(old, new)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    "A clone in which a server has answered twelve questions; what goes behind `treekit pack FILE treerare`."
+    home = small_clone(tmp_path_factory.mktemp("recorded") / "clone")
+    with Server(latency=0) as server:
+        words = ("--profile", "local", "--set", f"endpoint={server.url}")
+        assert inside("reproduce", "--n", "12", "--out", "elsewhere", *words, cwd=home)[0] == 0
+        assert inside("reproduce", *words, cwd=home)[0] == 0
+    return home, words
+
+
+def calls(tape):
+    with Store.replay(tape) as store: return store._all("SELECT COUNT(*) FROM calls")[0][0]
+
+
+def replayed(tape, home, tmp_path):
+    "The tables of a replay that has nothing but the cassette: neither store nor server."
+    shutil.rmtree(tmp_path / "new", ignore_errors=True)
+    code, out, err = inside("replay", tape, "--out", tmp_path / "new/out", cwd=home, TREEKIT_HOME=str(tmp_path / "new"))
+    assert code == 0 and not (tmp_path / "new/store").exists(), out + err
+    return tmp_path / "new/out/treerare"
+
+
+def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
+    (home, words), tape = recorded, tmp_path / "one.cassette"
+    code, out, err = inside("pack", tape, "treerare/table1", "--json", *words, cwd=home)
+    assert code == 0 and json.loads(out)["calls"] == calls(tape) == 6, out + err
+    assert inside("pack", tmp_path / "all.cassette", *words[:2], cwd=home)[0] == 0
+    with sqlite3.connect(tmp_path / "all.cassette") as db: assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (12,)
+    assert tape.stat().st_size < (tmp_path / "all.cassette").stat().st_size / 8
+    assert sorted(os.listdir(tmp_path)) == ["all.cassette", "one.cassette"] and os.listdir(home / ".treekit/packing") == []
+    with unwound(tape) as held: assert set(held) == {"about.json", STORE_FILE}  # its questions come with its notebook
+    first = (home / "figures/local/treerare/table1.csv").read_bytes()
+    assert (replayed(tape, home, tmp_path) / "table1.csv").read_bytes() == first
+
+
+@pytest.mark.parametrize("said,n", [("q4,q1", 2), ("ids.txt", 2), ("3", 3)])
+def test_chosen_questions(recorded, tmp_path, said, n):
+    (home, words), tape = recorded, tmp_path / "some.cassette"
+    (tmp_path / "ids.txt").write_text("q1\nq4\n")
+    given = tmp_path / said if said == "ids.txt" else said
+    assert inside("pack", tape, "treerare", "--questions", given, *words, cwd=home)[0] == 0
+    assert calls(tape) == n
+    rows = list(csv.DictReader((replayed(tape, home, tmp_path) / "table1.csv").open()))
+    assert {r["n"] for r in rows if r["reproduced"]} == {str(n)}
+
+
+def test_what_was_not_asked_is_said_now(recorded, tmp_path):
+    (home, words), tape = recorded, tmp_path / "x.cassette"
+    code, _, err = inside("pack", tape, "treerare/table1", "--n", "40", *words, cwd=home)
+    assert code == 1 and "no reply" in err and "nothing is packed" in err
+    code, _, err = inside("pack", tape, "treerare", "--questions", "nobody", *words, cwd=home)
+    assert code == 1 and "none of the chosen questions" in err
+    assert inside("pack", tape, "--questions", "3", *words, cwd=home)[0] == 2 and os.listdir(tmp_path) == []
+
+
+def test_questions_passages_and_parses_of_a_folder_go_along(clone, tmp_path, monkeypatch):  # noqa: F811
+    "The folder is gone where it is replayed, and nothing is parsed."
+    notebook(clone / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, SEARCHING)
+    (clone / "data" / "parser").symlink_to(Path(__file__).resolve().parents[1] / "data" / "parser")
+    mine, things = tmp_path / "films", ["Loom", "Plough", "Kite", "Organ", "Engine", "Bell"]
+    mine.mkdir()
+    def written(name, rows): (mine / name).write_text("".join(json.dumps(r) + "\n" for r in rows))
+    def asked(i, t, verb): return dict(id=f"{verb}{i}", dataset="hotpotqa", question=f"Who {verb} {t}?", answers=[f"Ada {t}"])
+    written("hotpotqa.dev.jsonl", [asked(i, t, "directed") for i, t in enumerate(things)])
+    written("hotpotqa_trainset.jsonl", [asked(i, t, "saw") for i, t in enumerate(things * 9)])
+    written("hotpotqa_corpus.jsonl", [dict(id=f"p{i}", title=t, text=f"{t} was directed by Ada {t}.") for i, t in enumerate(things)])
+    tape, made = tmp_path / "films.cassette", clone / "figures/local-films/treerare"
+    with Server(latency=0) as server:
+        words = ("--profile", "local", "--set", f"endpoint={server.url}", "--data", mine, "--n", "4")
+        code, out, err = inside("reproduce", *words, cwd=clone)
+        assert code == 0, out + err
+        code, out, err = inside("pack", tape, "treerare/table1", *words, cwd=clone)
+        assert code == 0, out + err
+    first = {name: (made / name).read_bytes() for name in ("table1.csv", "table1_seen.csv")}
+    for gone in (clone / ".treekit", clone / "figures", mine): shutil.rmtree(gone)
+    code, out, err = inside("replay", tape, cwd=clone)
+    assert code == 0 and {name: (made / name).read_bytes() for name in first} == first, out + err
+    with unwound(tape) as held: kept = {name: read().decode().splitlines() for name, read in held.items() if name != STORE_FILE}
+    assert [len(kept[f"data/hotpotqa{end}.jsonl"]) for end in (".dev", "_trainset", "_corpus")] == [4, 16, 6]
+    assert len(kept["parses.jsonl"]) == 4
+    monkeypatch.chdir(clone), monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(StanzaParser, "_run", None)  # nothing is parsed
+    for name, value in lay_out(tape)[1].items(): monkeypatch.setenv(name, value)
+    assert all(p.sentences for p in StanzaParser().parse([json.loads(q)["question"] for q in kept["data/hotpotqa.dev.jsonl"]]))
+
+
+def archive(path, **files):
+    wind(path, {name.replace("__", "/"): content for name, content in files.items()})
+    return path
+
+
+def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
+    "Cut off, damaged, without a store, too long, with paths that lead elsewhere, with links."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    tape = archive(tmp_path / "a.cassette", other=b"")
+    with pytest.raises(UsageError, match="is not a cassette"): Store.replay(tape)
+    whole = archive(tape, **{STORE_FILE: os.urandom(5000)}).read_bytes()
+    for wrong in (whole[:-9], whole[:2000] + b"?" * 40 + whole[2040:], lzma.compress(b"no archive"), whole[:6]):
+        tape.write_bytes(wrong)
+        for read in (Store.replay, about_cassette):
+            with pytest.raises(UsageError, match="cassette"): read(tape)
+    for said in (b"[]", b"{", b"\xff"):
+        with pytest.raises(UsageError, match="about.json"): about_cassette(archive(tape, **{"about.json": said}))
+    odd = dict.fromkeys(("data/../up.txt", "data//etc", "/abs", "data/.hid", "data/a b", "data/ok.jsonl"), b"")
+    laid, _ = lay_out(wind(tape, odd | {"about.json": b'{"data": "../../up"}'}))
+    assert os.listdir(laid) == ["ok.jsonl"] and Path(laid).name == "data" and Path(laid).is_relative_to(tmp_path / "home")
+    assert not (tmp_path / "up.txt").exists()
+    with pytest.raises(UsageError, match="parses"): lay_out(archive(tape, **{"parses.jsonl": b'["k", "[1]"]'}))
+    plain = io.BytesIO()
+    with tarfile.open(fileobj=plain, mode="w") as tar:
+        link = tarfile.TarInfo(STORE_FILE)
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
+        tar.addfile(link)
+    tape.write_bytes(lzma.compress(plain.getvalue()))
+    with pytest.raises(UsageError, match="is not a cassette"): Store.replay(tape)
+    monkeypatch.setattr(tape_files, "LONGEST_TAPE", 1 << 20)
+    with pytest.raises(UsageError, match="longer than 1 MB"): Store.replay(archive(tape, **{STORE_FILE: bytes(3 << 20)}))
+
+
+def test_the_same_files_are_the_same_bytes(tmp_path):
+    files = dict(a=b"1" * 1000, b=os.urandom(1000))
+    assert archive(tmp_path / "a", **files).read_bytes() == archive(tmp_path / "b", **files).read_bytes()
+
+
+@pytest.mark.slow
+def test_a_killed_pack_leaves_nothing_that_stays(recorded, tmp_path):
+    home, words = recorded
+    for delay in (0.0, 0.3, 1.0):
+        process = start("pack", tmp_path / "x.cassette", "treerare/table1", *words, cwd=home)
+        until = time.monotonic() + 20
+        while not list((home / ".treekit").glob("packing/.run.*")) and time.monotonic() < until: time.sleep(0.02)
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert not (tmp_path / "x.cassette").exists()
+    assert inside("pack", tmp_path / "x.cassette", "treerare/table1", *words, cwd=home)[0] == 0
+    assert os.listdir(tmp_path) == ["x.cassette"] and os.listdir(home / ".treekit/packing") == []
