@@ -118,7 +118,7 @@ def test_threads_and_one_loop_after_another(server, path):
     assert server.count == 1
     loop = asyncio.new_event_loop()  # a loop that ends with a call under way leaves nothing behind
     task = loop.create_task(stored.complete(asked(question="When?")))
-    loop.run_until_complete(asyncio.sleep(0.1))
+    while server.count < 2: loop.run_until_complete(asyncio.sleep(0.02))
     loop.close()
     assert asyncio.run(stored.complete(asked(question="When?"))) and server.count == 3
     del task
