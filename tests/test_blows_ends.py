@@ -188,7 +188,8 @@ class Slow(Scripted):
         await asyncio.sleep(1)
         print("closed", flush=True)
 print("ready", flush=True)
-try: run({{"read": Read()}}, questions(500), PROFILE, corpora={{"toy": Lazy(Shelf, "shelf")}}, chat=Slow(0.1), store=Store(), progress=False)
+shelf = {{"toy": Lazy(Shelf, "shelf")}}
+try: run({{"read": Read()}}, questions(500), PROFILE, corpora=shelf, chat=Slow(0.1), store=Store(), progress=False)
 finally: print("ended", flush=True)
 """
 
