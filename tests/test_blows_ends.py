@@ -176,3 +176,30 @@ def test_a_pack_that_was_killed_leaves_nothing_for_long(tmp_path):
     with Store(tmp_path / "s.sqlite") as store: store.pack(target)
     assert [p.name[:7] for p in sorted(target.parent.iterdir())] == [".tape.x", "tape"]
     assert len(Store.replay(target)._all("SELECT key FROM calls")) == 1500
+
+
+SLOW_TO_CLOSE = """
+import asyncio, signal, sys
+sys.path.insert(0, {tests!r})
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from test_run import *
+class Slow(Scripted):
+    async def close(self):
+        await asyncio.sleep(1)
+        print("closed", flush=True)
+print("ready", flush=True)
+shelf = {{"toy": Lazy(Shelf, "shelf")}}
+try: run({{"read": Read()}}, questions(500), PROFILE, corpora=shelf, chat=Slow(0.1), store=Store(), progress=False)
+finally: print("ended", flush=True)
+"""
+
+
+def test_after_ctrl_c_the_runs_thread_is_waited_for():
+    "Python's `join` takes it for ended when Ctrl-C strikes (bpo-45274): it then ran into the interpreter's end, at worst into a crash."
+    for _ in range(2):
+        process = subprocess.Popen([sys.executable, "-c", SLOW_TO_CLOSE.format(tests=str(Path(__file__).parent))], stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, text=True)
+        process.stdout.readline()
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30)[0].split() == ["closed", "ended"]

@@ -10,7 +10,7 @@ from test_run import PROFILE, Read, Scripted, Shelf, questions as toys
 from treekit.config import Profile, load_profile
 from treekit.core.llm import CallFailed, count_tokens
 from treekit.core.pot import Pot
-from treekit.core.prices import BudgetExceeded
+from treekit.core.prices import BudgetExceeded, Price, Purse
 from treekit.core.store import Store
 from treekit.doctor import checks
 from treekit.experiments.provide import Lazy, chat_for
@@ -133,6 +133,20 @@ def test_the_runs_of_one_command_share_its_budget(tmp_path):
     calls = sum(len(c.asked) for c in chats)
     assert said and calls * (100 * 0.15 + 10 * 0.60) / 1e6 <= 0.002
     assert Pot(tmp_path / "pot.sqlite", 0.002).spent == pytest.approx(calls * 2.1e-5) and calls > 80
+
+
+def test_who_gives_up_waiting_holds_nobody_up(tmp_path):
+    "The first in the queue is cancelled; who stands behind him is let in when another process has settled."
+    async def main():
+        one, two = (Purse(Pot(tmp_path / "pot.sqlite", 1.0), Price(1, 1, 1)) for _ in range(2))
+        await one.hold(0.9)
+        first, second = (asyncio.ensure_future(two.hold(0.5, remaining)) for remaining in (9, 0))
+        await asyncio.sleep(0.1)
+        first.cancel()
+        one.settle(0.9, 0.1)
+        await asyncio.wait_for(second, 10)
+        return one.spent, one.held
+    assert asyncio.run(main()) == pytest.approx((0.1, 0.5))
 
 
 def test_help_says_how_hard_the_budget_is():

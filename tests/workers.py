@@ -66,7 +66,10 @@ def spend_all(path, url, questions, pot, budget):
     "Ask questions on a store and a budget that other processes share; what the budget refuses is left out."
     async def main():
         stored = chat(path, url, Pot(pot, budget), concurrency=4)
-        await asyncio.gather(*(stored.complete(asked(question=q)) for q in questions), return_exceptions=True)
+        window = asyncio.Semaphore(16)
+        async def one(question):
+            async with window: await stored.complete(asked(question=question))
+        await asyncio.gather(*map(one, questions), return_exceptions=True)
         await stored.close()
         stored.store.close()
     asyncio.run(main())

@@ -30,6 +30,7 @@ class Request:
     inputs: dict = field(default_factory=dict, compare=False, repr=False)  # the prompt's inputs by name
     remaining: int = field(default=0, compare=False)  # calls that still follow this one on its critical path
     billed: Callable | None = field(default=None, compare=False, repr=False)  # gets (tokens in, tokens out) of each paid try that failed
+    admit: Callable | None = field(default=None, compare=False, repr=False)  # awaited when its turn has come, before it is sent
 
     @property
     def text(self) -> str:

@@ -230,11 +230,14 @@ class _Connected:
 # %% ../../nbs/02_core/03_openai_chat.ipynb #9d0afed4
 class _Client(_Connected):
     "Calls that are tried again."
+    admits = True  # a request's `admit` is awaited
+
     async def _ask(self, path, body, request, read):
         "POST and read the answer; again, after a pause, where that may help."
         import openai
         self._fit(body.get("prompt") or request.text, body["max_tokens"])
         async with self.limiter(request.remaining):
+            if request.admit: await request.admit()
             client, deadline = self._client(), time.monotonic() + (self.retries + 1) * (self.timeout + 8)
             for attempt in itertools.count(1):
                 began = time.perf_counter()

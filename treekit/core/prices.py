@@ -109,7 +109,9 @@ class Purse(_Bounds):
         try:
             while self.pot.shared and not turn.done():
                 await asyncio.wait([turn], timeout=_AGAIN)
-                with self.lock: self.waiting and self.waiting[0] is mine and self._let_in()
+                with self.lock:
+                    first = self.waiting[0] if self.waiting else mine
+                    if first is mine or first[-1].done(): self._let_in()  # the second: whoever was first has gone
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and not turn.exception(): self.settle(amount)  # granted in the same moment

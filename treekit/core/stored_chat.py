@@ -54,15 +54,19 @@ class _Paying:
 
     async def _call(self, canonical, names, request, continuation):
         "One call, within the budget, recorded the moment it is answered."
-        amount, spent, extra = self.purse.bound(request, self.defaults), 0.0, 0.0
-        await self.purse.hold(amount, request.remaining)
+        amount, held, spent, extra = self.purse.bound(request, self.defaults), 0.0, 0.0, 0.0
+        async def admit():
+            nonlocal held
+            if not held: await self.purse.hold(amount, request.remaining)
+            held = amount
+        if not getattr(self.chat, "admits", False): await admit()
         def billed(tokens_in, tokens_out):
             nonlocal extra
             cost = self.purse.cost(Completion("", tokens_in, tokens_out)) or 0.0
             extra += cost
             self.purse.book(amount, cost)
         try:
-            request = replace(request, billed=billed)
+            request = replace(request, billed=billed, admit=admit)
             completions = await self._ask(request, continuation)
             answered, costs = dict(zip(names, completions)), [self.purse.cost(c) for c in completions]
             spent = sum(c or 0.0 for c in costs)
@@ -74,7 +78,7 @@ class _Paying:
             self.store.put_asked(names, self.who, failed=True, paid=extra)
             raise
         finally:
-            self.purse.settle(amount, spent)
+            self.purse.settle(held, spent)
             if self.purse.price: self.totals.money += spent + extra
 
 # %% ../../nbs/02_core/07_stored_chat.ipynb #dec2ef71
@@ -178,7 +182,7 @@ class StoredChat(_Estimating):
                              "(zeros for a server of your own), or set no budget")
         self.purse, self.totals = Purse(budget, price), Totals(money=None if price is None else 0.0)
         self._flights = _PerLoop(dict)  # key -> future, for the calls under way in a loop
-        if self.endpoint != "offline": store.apart = True  # a lock must not hold up the loop that talks to a server
+        if self.endpoint.partition(":")[0] not in ("offline", "trained"): store.apart = True  # a lock must not hold up talks to a server
 
     def bind(self, **who) -> "StoredChat":
         "A view of the same chat for one asker: method=, dataset=, question=, node=."

@@ -132,14 +132,13 @@ class _Jobs:
         return job.ready
 
     def _next(self):
-        "The jobs that wait; none: the thread ends."
+        "The jobs that wait; none: nothing has come for a while, or nothing more will."
         with self.bell:
             if not self.waiting and not self.ending: self.bell.wait(_BEAT)
             jobs = [self.waiting.popleft() for _ in range(min(len(self.waiting), _AT_ONCE))]
             if self.pulse and time.monotonic() - self.beaten >= _BEAT and (beat := self.pulse()):
                 jobs.append(_Job(beat))
                 self.beaten = time.monotonic()
-            if not jobs: self.thread = None
             return jobs
 
 _INHERITED = []  # connections of a parent process
@@ -148,11 +147,15 @@ _INHERITED = []  # connections of a parent process
 class _Writing(_Jobs):
     "One transaction for the jobs that wait."
     def _work(self):
-        try:
+        while True:
             while jobs := self._next(): self._write(jobs)
-        finally:
             if self.db: self.db.close()
             self.db = None
+            with self.bell:
+                if self.waiting: continue
+                self.thread = None
+                self.bell.notify_all()
+                return
 
     def _write(self, jobs):
         jobs, self.kept = [*self.kept, *self._with_room(jobs)], []
@@ -160,7 +163,6 @@ class _Writing(_Jobs):
         except Exception as e: self._failed(jobs, e)
         except BaseException as e:
             for job in jobs: job.end(error=e)
-            raise
         else:
             for job, result in zip(jobs, results): job.end(result)
 
@@ -212,10 +214,10 @@ class Writer(_Writing):
         "Write what waits, and end the thread. Says what couldn't be written."
         if self.pid != os.getpid(): return  # it is the parent's
         if self.kept or self.waiting: self.put(lambda db: None)
-        with self.bell:
-            self.ending, thread = True, self.thread
+        with self.bell:  # no `join`: Ctrl-C in it takes a thread that works for one that has ended (bpo-45274)
+            self.ending = True
             self.bell.notify()
-        if thread and thread is not threading.current_thread(): thread.join(_AT_THE_END + 10)
+            if self.thread is not threading.current_thread(): self.bell.wait_for(lambda: not self.thread, _AT_THE_END + 10)
         if lost := len(self.kept):
             print(f"{lost} answers could not be written into {Path(self.path).name!r}: they will be asked for again", file=sys.stderr)
         if self.reserve: self.reserve.close()

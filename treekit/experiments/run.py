@@ -350,20 +350,19 @@ def budget_of(
 # %% ../../nbs/12_experiments/01_run.ipynb #9a188a54
 def _driven(run, progress):
     "Drive the run's loop in a thread; this thread draws the bar and listens for an interrupt. However it ends, no call is made after it."
-    raised = []
+    raised, over = [], threading.Event()  # no `join`: Ctrl-C in it takes a thread that works for one that has ended (bpo-45274)
     def target():
         try: asyncio.run(run.main())
         except BaseException as e: raised.append(e)  # handed over to the caller's thread below
+        finally: over.set()
     thread = threading.Thread(target=target, name="treekit-run", daemon=True)
     gc.freeze()  # what is there need not be searched for garbage: with torch and an index in memory that stops all for a tenth of a second
     try:
         thread.start()
-        while thread.is_alive():
-            thread.join(0.1)
-            progress.show()
+        while not over.wait(0.1): progress.show()
     except BaseException as e:
         run.cancel()
-        if thread.ident: thread.join()
+        if thread.ident: over.wait()
         if isinstance(e, KeyboardInterrupt):
             print("interrupted: everything answered so far is stored; run the same again to go on", file=sys.stderr)
         raise
