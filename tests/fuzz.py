@@ -42,10 +42,11 @@ class Target:
 class Group:
     "Targets and where their inputs come from."
     name: str
-    made: Callable[[random.Random], Any]  # an input
+    made: Callable[[random.Random], Any] | None  # an input
     targets: list[Target] = field(default_factory=list)
     share: float = 1.0  # of the time
     small: Callable[[Any], list] | None = None  # smaller versions of an input; None: it isn't shrunk
+    strategy: Callable[[], Any] | None = None  # in the place of `made`: what hypothesis draws from, and shrinks
 
 
 @dataclass
@@ -262,8 +263,28 @@ class Campaign:
         self.seed, self.folder, self.findings, self.inputs, self.cpu, self.slowest = seed, folder, {}, Counter(), Counter(), {}
         signal.signal(signal.SIGVTALRM, _broken_off)
 
+    def drawn(self, group, number):
+        "Some inputs that hypothesis draws, for all targets of a group; it shrinks what goes wrong."
+        from hypothesis import HealthCheck, Phase, given, seed, settings
+        many = max(10, 100 // len(group.targets))
+        for target in group.targets:
+            last, began = None, time.process_time()
+            def check(value):
+                nonlocal last
+                self.inputs[target.name] += 1
+                if (found := outcome(target, value)) and ((target.name if found[1] == "time" else "", found[1]) not in self.findings):
+                    last = value, *found[:2]
+                    raise AssertionError(found[1])
+            plan = settings(max_examples=many, deadline=None, database=None, suppress_health_check=list(HealthCheck),
+                            phases=(Phase.generate, Phase.shrink), print_blob=False, report_multiple_bugs=False)
+            try: seed(f"{self.seed}:{group.name}:{number}")(plan(given(group.strategy())(check)))()
+            except AssertionError: self.note(target, group, number, *last)
+            self.cpu[target.name] += time.process_time() - began
+        return many
+
     def one(self, group, number):
-        "The n-th input of a group, for all its targets."
+        "The n-th input of a group, for all its targets; how many that were."
+        if group.strategy: return self.drawn(group, number)
         value = group.made(random.Random(f"{self.seed}:{group.name}:{number}"))
         for target in group.targets:
             began = time.process_time()
@@ -273,6 +294,7 @@ class Campaign:
             self.cpu[target.name] += spent
             if spent > self.slowest.get(target.name, (0, 0))[0]: self.slowest[target.name] = spent, number
             if found: self.note(target, group, number, value, *found[:2])
+        return 1
 
     def note(self, target, group, number, value, what, at):
         "Keep a finding; only the first of a place is shrunk and written down."
@@ -280,7 +302,7 @@ class Campaign:
         if old := self.findings.get(key):
             old.times += 1
             return
-        value = shrunk(target, group, value, at)
+        if not group.strategy: value = shrunk(target, group, value, at)
         self.findings[key] = found = Finding(target.name, self.seed, number, what, at, value)
         said = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value if isinstance(value, str) else repr(value)
         print(f"finding: {found.target}: {what}\n  at {at}; again: --only {group.name} --seed {self.seed} --first {number} --count 1\n"
@@ -315,8 +337,7 @@ def run(groups, seed, seconds, count, first, folder):
                 continue
             slice_began = time.process_time()
             while time.process_time() - slice_began < 0.5:
-                campaign.one(group, number[group.name])
-                number[group.name] += 1
+                number[group.name] += campaign.one(group, number[group.name])
                 if count and number[group.name] >= first + count: break
             spent[group.name] += time.process_time() - slice_began
     print(campaign.table())

@@ -835,6 +835,77 @@ RENDERERS = [
 ]
 
 
+# --- structure, drawn by hypothesis
+
+
+def json_values(leaves=12):
+    "JSON of any shape, under names that the kit looks for."
+    from hypothesis import strategies as st
+
+    names = sorted({k for _, data in records() for r in (data if isinstance(data, list) else [data]) if isinstance(r, dict) for k in r})
+    asked = "answer final_answer action arguments name source target title summary score relevance answer_span id tag".split()
+    keys = st.sampled_from(names + asked) | st.text(max_size=4)
+    said = st.text(max_size=12) | st.sampled_from(["a?", "Ada", "yes", "7", "\ud800"])
+    plain = st.none() | st.booleans() | st.integers() | st.floats() | said
+    return st.recursive(plain, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=5), max_leaves=leaves)
+
+
+def json_replies():
+    "JSON, Python's dictionaries, and both among words."
+    from hypothesis import strategies as st
+
+    dressed = st.builds(lambda v, dress, around: around.format(dress(v)), json_values(), st.sampled_from([json.dumps, repr]),
+                        st.sampled_from(["{}", "```json\n{}\n```", "Here:\n{}\nFINAL: x", "{},", "<think>x</think>{}", "Action Input: {}"]))
+    return dressed
+
+
+def strange_records():
+    "Real records with other values in some of their fields."
+    from hypothesis import strategies as st
+
+    def file(pick, fields, lines):
+        name, data = records()[pick % len(records())]
+        some = data[:2] if isinstance(data, list) else [data]
+        some = [r | {k: v for k, v in fields.items() if k in r or pick % 3 == 0} if isinstance(r, dict) else r for r in some]
+        text = "\n".join(map(json.dumps, some)) if lines else json.dumps(some)
+        return f"drawn.{'jsonl' if lines else 'json'}", text.encode()
+
+    names = sorted({k for _, data in records() for r in (data if isinstance(data, list) else [data]) if isinstance(r, dict) for k in r})
+    return st.builds(file, st.integers(0, 1000), st.dictionaries(st.sampled_from(names), json_values(6), max_size=3), st.booleans())
+
+
+def nested_markup():
+    "Wikitext, HTML and Markdown in each other, some of it never closed."
+    from hypothesis import strategies as st
+
+    marks = ["a", "\n", "|", "* ", "== H ==\n", "|-\n", "! x\n", "&amp;", "<br>", "http://x", "# h\n", "`", "''"]
+    leaf = st.text(max_size=8) | st.sampled_from(marks)
+    pairs = [("{{a|", "}}"), ("{{lang|la|", "}}"), ("[[a|", "]]"), ("<b>", "</b>"), ("<div>", "</div>"), ("{|\n", "\n|}"), ("**", "**")]
+    pairs += [("<table><tr><td>", "</table>"), ("<ul><li>", "</ul>"), ("<nav>", "</nav>"), ("\n\n> ", "\n"), ("[http://x ", "]")]
+    ends = st.sampled_from(pairs)
+
+    def wrapped(inner):
+        def both(parts, pair, closed): return pair[0] + "".join(parts) + (pair[-1] if closed else "")
+        return st.builds(both, st.lists(inner, min_size=1, max_size=4), ends, st.booleans())
+
+    return st.recursive(leaf, wrapped, max_leaves=25)
+
+
+def drawn_groups():
+    "Groups whose inputs hypothesis draws."
+    def again(targets): return [Target(f"drawn {t.name}", t.group, t.run, t.declared, t.slow) for t in targets]
+
+    names = "rdr2.curate|graphrag|hipporag|paths|toq|react|zero|judge|chainrag|value|treerare"
+    json_readers = [t for t in reply_targets() if re.search(names, t.name)]
+    files = Target("file questions", "file", lambda v: questions_of(written(*v)), (UsageError,))
+    markups = [Target(f"markup {m}", "file", read_page(m)) for m in pages()]
+    return [
+        Group("drawn replies", None, again(json_readers), 1.5, strategy=json_replies),
+        Group("drawn records", None, again([files]), 1.0, strategy=strange_records),
+        Group("drawn markup", None, again(markups), 1.0, strategy=nested_markup),
+    ]
+
+
 def groups():
     "All groups, with their shares of the time."
     wiki = [
@@ -885,4 +956,5 @@ def groups():
         Group("renderer", hostile, RENDERERS, 3.0, smaller_texts),
         Group("drawing", hostile, [Target("svg drawing", "renderer", drawing, slow=8)], 1.0, smaller_texts),
         Group("explorer", hostile, [Target("explorer page", "renderer", explorer_page, slow=8)], 1.0, smaller_texts),
+        *drawn_groups(),
     ]

@@ -255,12 +255,11 @@ class _Predictions(_Ledger):
         return done
 
 # %% ../../nbs/02_core/05_store.ipynb #6bae1f5d
-_KEPT = "CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, head TEXT, body BLOB, time REAL)"  # runs, where some were written down
 _MADE = {m[1]: " ".join(m[0].split()) for m in re.finditer(r"CREATE TABLE (\w+)[^;]*", _TABLES)}  # table -> its statement
+_MORE = dict(kept="CREATE TABLE kept (key TEXT PRIMARY KEY, head TEXT, body BLOB, time REAL)")  # where runs were kept (experiments)
 _KINDS = dict(t=str, i=int, r=(int, float, type(None)), b=bytes, B=(bytes, type(None)))
-_ROWS = dict(calls="ttitiirr", requests="tttb", ledger="ttttttirr",
-             about="tt", predictions="ttBr", kept="ttbr")  # kinds of columns; leases stay behind
-_NAMED = "SELECT name, sql FROM sqlite_master WHERE type <> 'index' OR sql IS NOT NULL"  # without the keys' own indexes
+_ROWS = dict(  # kinds of columns; leases stay behind
+    calls="ttitiirr", requests="tttb", ledger="ttttttirr", about="tt", predictions="ttBr", kept="ttbr")
 _MOST = 256 << 20  # bytes that a request or a trace may unpack to
 
 def _unpacked(packed):
@@ -286,7 +285,7 @@ def _sound_row(table, row):
         if kind == "i" and not 0 <= value < 10**12: return False
     if table == "calls": return _sound_completion(row[3])
     if table == "about": json.loads(row[1])
-    if table == "kept": return isinstance(_unpacked(row[2]), dict) and (not row[1] or isinstance(json.loads(row[1]), dict))
+    if table == "kept": return bool(_unpacked(row[2])) and (not row[1] or isinstance(json.loads(row[1]), dict))
     if table == "predictions": return isinstance(json.loads(row[1]), dict) and (row[2] is None or isinstance(_unpacked(row[2]), dict))
     if table != "requests": return True
     asked = _unpacked(row[3])
@@ -304,18 +303,19 @@ def _tape_rows(tape, name, table):
         yield row
 
 def _known_tape(tape, name):
-    "A cassette's tables and their statements. A `UsageError` for a file that is none, or has anything in it that no store has."
+    "The tables of a cassette that are read. A `UsageError` for a file that is none, or whose tables aren't a store's."
     of = {p: tape.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version")}
     if of["application_id"] != _ID: raise UsageError(f"{name!r} is not a cassette: treekit pack makes one")
     if of["user_version"] != _VERSION:
         raise UsageError(f"{name!r} is a store of version {of['user_version']}, this treekit reads version {_VERSION}: "
                          "use the treekit that made it, or another file")
-    found = {n: " ".join((sql or "").split()) for n, sql in tape.execute(_NAMED)}
-    made = _MADE | ({"kept": _KEPT.replace("IF NOT EXISTS ", "")} if "kept" in found else {})
-    if odd := sorted(n for n in found.keys() | made.keys() if found.get(n) != made.get(n)):
-        raise _unread(name, f"{odd[0]!r} is not as in a store")
-    if (state := tape.execute("PRAGMA quick_check(1)").fetchone()[0]) != "ok": raise _unread(name, " ".join(state.split())[:80])
-    return made
+    found = {n: " ".join((sql or "").split()) for n, sql in tape.execute("SELECT name, sql FROM sqlite_master WHERE type <> 'index'")}
+    own = _MADE | {n: sql for n, sql in _MORE.items() if n in found}
+    for table, sql in own.items():
+        if found.get(table) != sql: raise _unread(name, f"{table!r} is not as in a store")
+        state = tape.execute(f"PRAGMA quick_check({table})").fetchone()[0]  # of this table: what is beside it isn't looked at
+        if state != "ok": raise _unread(name, " ".join(state.split())[:80])
+    return [table for table in own if table in _ROWS]
 
 # %% ../../nbs/02_core/05_store.ipynb #e398d405
 def _sweep(path):
@@ -363,8 +363,9 @@ class Store(_Predictions):
         try:
             with (plain_store(path) as plain, store._write() as db,
                   closing(sqlite3.connect(f"{plain.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as tape):
-                if "kept" in (tables := _known_tape(tape, path.name)): db.execute(_KEPT)
-                for table in [t for t in _ROWS if t in tables and (predictions or t != "predictions")]:
+                for table in _known_tape(tape, path.name):
+                    if table == "predictions" and not predictions: continue
+                    if table in _MORE: db.execute(_MORE[table])
                     marks = ",".join("?" * len(_ROWS[table]))
                     db.executemany(f"INSERT INTO {table} VALUES ({marks})", _tape_rows(tape, path.name, table))
         except (sqlite3.Error, UnicodeDecodeError) as e:

@@ -9,9 +9,12 @@ __all__ = ['closed']
 import re
 
 # %% ../../nbs/03_corpora/05_closing.ipynb #72d834bf
-_OPENING = re.compile(r"\{\{|\}\}|\[\[|\]\]|<(/?)([a-z][a-z0-9]*)\b[^<>]*>|<(?=/?[a-z])|\[(?=(?:[a-z]{2,10}:)?//)|\]|\n", re.I)
-_CLOSED_BY = {"}}": "{{", "]]": "[["}
-_INSTEAD = {"{{": "\x05", "[[": "\x06", "<": "\x08", "[": "\x07"}  # marks in the place of what is never closed; `_clean` knows them
+_HEADING = re.compile(r"^=[^\n]{600,}$", re.M)  # the parser takes each sign for an end, one inside the other, until its stack is full
+_OPENING = re.compile(
+    r"(?:(?<=\n)|\A)(?:\{\||\|\}(?!\}))|\{\{|\}\}|\[\[|\]\]|<(/?)([a-z][a-z0-9]*)\b[^<>]*>|<(?=/?[a-z])"
+    r"|\[(?=(?:[a-z]{2,10}:)?//)|\]|\n", re.I)
+_CLOSED_BY = {"}}": "{{", "]]": "[[", "|}": "{|"}
+_INSTEAD = {"{{": "\x05", "{|": "\x05", "[[": "\x06", "<": "\x08", "[": "\x07"}  # marks for what is never closed; `_clean` knows them
 _SINGLE = frozenset("br wbr hr meta link img li dt dd th td tr ref references nowiki".split())  # elements that need no end
 
 # %% ../../nbs/03_corpora/05_closing.ipynb #35860258
@@ -19,6 +22,7 @@ def closed(
     text: str,  # wikitext without the control characters that serve as marks
 ) -> str:
     "The same page, with a mark in the place of each opening that has no end."
+    text = _HEADING.sub(lambda m: m[0].replace("=", " "), text)
     lone, stack, tags, links = [], [], {}, []
     for m in _OPENING.finditer(text):
         said = m[0]

@@ -320,7 +320,8 @@ def _soup(text):
     def dropped(tag):
         classes = (c for c in tag.get_attribute_list("class") if c)
         return tag.name in _DROPPED_ELEMENTS or any(_DROPPED_CLASSES.fullmatch(c) for c in classes)
-    text = _COMMENT.sub("", text)
+    text = _COMMENT.sub("", text.encode("utf-8", "replace").decode())
+    if "<" not in text: text = f"<p>{text}"  # the parser warns of what looks like an address
     last = text.rfind(">") + 1  # behind it no tag ends: what looks like one is text
     soup = BeautifulSoup(text[:last] + text[last:].replace("<", "&lt;"), "html.parser")
     waiting = [soup]

@@ -13,7 +13,7 @@ from typing import Any
 from ..config import Profile, UsageError
 from ..core.fingerprints import fingerprint
 from ..core.llm import canonical_endpoint
-from ..core.store import _KEPT
+from ..core.store import _MORE
 
 # %% ../../nbs/12_experiments/00_kept.ipynb #02452488
 def written_down(value: Any) -> Any:  # JSON-able
@@ -80,7 +80,7 @@ def keep_run(
                 questions={d: list(keys) for d, keys in asked.items()}, rows=said, given=list(given))
     every, now = {k: q for own in asked.values() for k, q in own.items()}, time.time()
     with store._write() as db:
-        db.execute(_KEPT)
+        db.execute(_MORE["kept"].replace("TABLE", "TABLE IF NOT EXISTS", 1))
         held = {k for k, in db.execute("SELECT key FROM kept WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*every]),))}
         new = [(k, "", _pack(written_down(q)), now) for k, q in every.items() if k not in held]
         db.executemany("INSERT INTO kept VALUES (?,?,?,?)", [*new, (name, json.dumps(head), _pack(body), now)])

@@ -135,7 +135,17 @@ FORMATS = dict(enclose=_format("<{low}>{id}: {words}</{low}>"), tag=_format("[{t
 CODE = "XuLingnan/RDR2@0d34469"  # the public code
 
 _TAGGED = re.compile(r"\[([A-Za-z]+)\]\s*(\d+)\s*:\s*(.*)")
-_ENCLOSED = re.compile(r"<(answer|expand)>(.*?)</\1>", re.S)
+_ENCLOSING = re.compile(r"<(answer|expand)>")
+
+def _enclosed(text):
+    "(tag, what stands between it and its end) of each tag that has an end, in order."
+    at, endless = 0, set()
+    for m in _ENCLOSING.finditer(text):
+        if m.start() < at or m[1] in endless: continue
+        if (end := text.find(f"</{m[1]}>", m.end())) < 0: endless.add(m[1])
+        else:
+            yield m[1], text[m.end():end]
+            at = end
 
 def read_as_code(
     text: str,  # the router's output
@@ -144,7 +154,7 @@ def read_as_code(
     "The behaviours as `route_post_process` of the public code reads them. `ValueError` if it finds none."
     if "cannot answer" in text.lower(): return []
     lines = [("", line) for line in text.splitlines()]
-    if form == "enclose": lines = [(m[1], line) for m in _ENCLOSED.finditer(text) for line in m[2].splitlines()]
+    if form == "enclose": lines = [(tag, line) for tag, said in _enclosed(text) for line in said.splitlines()]
     marked = (f"[{tag}] {line.strip()}" if tag else line.strip() for tag, line in lines)
     found = [(m[1].upper(), int(m[2]), m[3]) for line in marked if (m := _TAGGED.fullmatch(line))]
     if not (said := [b for b in found if b[0] in ("ANSWER", "EXPAND")]):
