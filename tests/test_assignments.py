@@ -119,6 +119,33 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
         ("visited or not", 'if entry["parent"] == here and entry["visits"]]', 'if entry["parent"] == here]', {"path-tests": 0}),
         ("the last number of all", 'r"evaluation[^a-zA-Z0-9]+(', 'r"(', {"judged-tests": 1.5}),
     ],
+    "6_decomposition": [
+        (
+            "only direct children",
+            "        while above:\n            tally[above] += 1\n            above = heads[above]",
+            "        if above: tally[above] += 1",
+            {"below-tests": 0.67, "importance-tests": 1.5, "informative-tests": 1.6},
+        ),
+        ("the best sentence for their sum", "total.get(name, 0) + most", "max(total.get(name, 0), most)", {"importance-tests": 2.25}),
+        ("titles as they are", 'title.split(" (")[0]', "title", {"importance-tests": 1.5}),
+        (
+            "1, 2, 2, 3",
+            "sum(other > worth for other in importances.values())",
+            "len({other for other in importances.values() if other > worth})",
+            {"informative-tests": 0.8},
+        ),
+        ("repeated names count", "for name in set(names) if", "for name in names if", {"informative-tests": 3.2}),
+        ("no other in its place", "similar if key not in head][:b]", "similar[:b] if key not in head]", {"two-tests": 0}),
+        ("numbers of the list, not of the chain", "spots[number] = len(asked)", "spots[number] = number", {"chain-tests": 2}),
+        (
+            "the first that fits",
+            "for pair in reversed(history) if pair[1]]",
+            "for pair in history if pair[1]]",
+            {"resolve-tests": 1.8, "follow-tests": 3},
+        ),
+        ("letters, not words", 'in re.findall(r"\\w+", pair[0].lower())]', "in pair[0].lower()]", {"resolve-tests": 2.4}),
+        ("references stay", "settled = resolve(item, history)", "settled = item", {"follow-tests": 1}),
+    ],
     "7_routing": [
         (
             "below the root or the last heading",
@@ -144,6 +171,43 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
         ("the last one first", "line.append(goal)", "line.insert(0, goal)", {"walk-tests": 3}),
         ("a step too many", "for turn in range(steps):", "for turn in range(steps + 1):", {"walk-tests": 4.5, "whole-tests": 2}),
         ("repeated ids count", "both / len(set(found)) if found", "both / len(found) if found", {"share-tests": 1.33}),
+    ],
+    "8_reproduction": [
+        (
+            "less is more",
+            'if direction == "less": direction, low, high = "more", -high, -low',
+            "pass",
+            {"verdict-tests": 2, "compare-tests": 2.25},
+        ),
+        (
+            "the same as soon as 0 is inside",
+            "-margin <= low and high <= margin, low > margin",
+            "low <= 0 <= high, low > margin",
+            {"verdict-tests": 2.5, "compare-tests": 2.25},
+        ),
+        ("one side of the coin", "min(1.0, 2 * sum(", "min(1.0, sum(", {"tests-tests": 1.6, "power-tests": 0.8, "compare-tests": 0.75}),
+        ("Bonferroni", "(len(values) - done)", "len(values)", {"tests-tests": 3.2}),
+        ("equal ones are tossed, too", "sum(u >= 1 - loss for u in throws)", "sum(u >= gain for u in throws)", {"power-tests": 0}),
+        (
+            "means of one difference",
+            "sum(dice.choices(differences, k=size)) / size for",
+            "dice.choice(differences) for",
+            {"interval-tests": 0, "compare-tests": 0.75},
+        ),
+        ("right minus left", "[a - b for a, b in zip(left, right)]", "[b - a for a, b in zip(left, right)]", {"compare-tests": 0.75}),
+        (
+            "p for the verdict",
+            "verdict=verdict(direction, bottom, top, margin)",
+            'verdict="holds" if sign_test(ups, downs) < 0.05 else "undecided"',
+            {"compare-tests": 0.75},
+        ),
+        (
+            "any gap will do",
+            'any(covers(told, gap) for told in record["given"])',
+            'any(covers(told, group) for told in record["given"] for group in record["answers"])',
+            {"cause-tests": 2.86},
+        ),
+        ("lines as they come", "sorted(moved.items(), key=lambda pair: (-pair[1], pair[0]))", "moved.items()", {"page-tests": 0.67}),
     ],
 }
 
@@ -191,15 +255,16 @@ def test_the_release_has_nothing(assignment):
 
 
 @pytest.mark.long
-def test_five_plausible_mistakes(assignment):
+@pytest.mark.parametrize("part", [slice(5), pytest.param(slice(5, None), marks=pytest.mark.slow)], ids=["five", "others"])
+def test_plausible_mistakes(assignment, part):
     "What a mistake costs is what the rubric says, and nothing else."
     name, nb, key, files = assignment
     told = {}
-    for what, old, new, lost in WRONG[name]:
+    for what, old, new, lost in WRONG[name][part]:
         found = scores(nb, key, files, submitted(nb, old, new))
         told[what] = {e: p for e, (p, of) in found.items() if p not in (of, None)}
     assert told == {
-        what: {e: p for e, p in lost.items() if p != {x.id: x.points for x in exercises(nb)}[e]} for what, _, _, lost in WRONG[name]
+        what: {e: p for e, p in lost.items() if p != {x.id: x.points for x in exercises(nb)}[e]} for what, _, _, lost in WRONG[name][part]
     }
 
 

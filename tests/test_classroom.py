@@ -238,3 +238,27 @@ def test_a_whole_class(tmp_path, n):
         assert all(p["tally-tests"] == (0 if int(s[1:]) in BAD else 3) and p["twice-tests"] == 2 for s, p in found.items())
     print(f"{n} submissions: one at a time {took[1]:.1f} s, two {took[2]:.1f} s ({took[2] / n:.3f} s each)")
     assert n < 100 or took[2] < took[1]
+
+
+def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
+    "Made up, handed out, collected, graded; the figures and the table say nothing of who it was."
+    from treekit.classroom.class_figures import class_figure, mistake_rows, mistake_table
+    from treekit.classroom.rehearsal import rehearsed_class
+    c = course(tmp_path)
+    with pytest.raises(UsageError, match="has a roster"): rehearsed_class(c, A)
+    Path(tmp_path, "roster.csv").unlink()
+    view = class_view(rehearsed_class(c, A, students=5, limits=QUICK), A)
+    assert view["handed_in"] == len(c.students()) == 5 and len(set(view["points"])) > 1
+    fig = class_figure(view, "Counting")
+    said = [t.get_text() for ax in fig.axes for t in ax.findobj() if hasattr(t, "get_text")] + [mistake_table(view, least=1)]
+    assert any("Doubling" in t for t in said) and not any("student0" in t for t in said)
+    assert sum(p.get_height() for p in fig.axes[0].patches) == 5
+    assert sum(int(n) for _, _, n in mistake_rows(view)) == sum(m["students"] for m in view["mistakes"])
+
+
+def test_a_small_mistake_is_one():
+    from random import Random
+    from treekit.classroom.rehearsal import changed
+    code = "def f(a, b):\n    return a + b if a < b and a in (1, 2) else 3"
+    made = {changed(code, Random(n)) for n in range(60)}
+    assert len(made) == 7 and code not in made  # +, <, and, in, 1, 2, 3

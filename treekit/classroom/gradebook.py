@@ -67,7 +67,7 @@ def class_view(
     exercises = []
     for i, e in enumerate(rows[0] if rows else ()):
         points = [r[i]["points"] for r in rows if r[i]["points"] is not None]
-        exercises.append(dict(id=e["id"], of=e["of"], mean=round(statistics.fmean(points), 2) if points else None,
+        exercises.append(dict(id=e["id"], title=e["title"], of=e["of"], mean=round(statistics.fmean(points), 2) if points else None,
                               full=sum(p == e["of"] for p in points), none=sum(p == 0 for p in points), n=len(points)))
     return dict(handed_in=len(grades), points=sorted(round(sum(e["points"] or 0 for e in r), 2) for r in rows), exercises=exercises,
                 mistakes=mistakes(grades), first_right=first_right(course, assignment))

@@ -149,9 +149,9 @@ def wiki_pages(
 
 def _with_trees(passages):
     "Each passage with its sentences: lists of words with their heads."
-    from treekit.syntax.entities import StanzaAnnotator
+    from treekit.syntax.entities import Annotations
     made = []
-    for p, parse in zip(passages, StanzaAnnotator()([p["text"] for p in passages])):
+    for p, parse in zip(passages, Annotations()([p["text"] for p in passages])):
         sentences = []
         for s in parse.sentences:
             words = zip(s.starts, s.ends, s.upos, s.heads)
