@@ -45,7 +45,8 @@ def wind(
             about = tarfile.TarInfo(name)
             about.size = len(content)
             tar.addfile(about, io.BytesIO(content))
-    try: write_whole(path, lzma.compress(plain.getvalue(), preset=9 if plain.tell() < 1 << 28 else 1))
+    how = [dict(id=lzma.FILTER_LZMA2, preset=6 if plain.tell() < 1 << 28 else 1, dict_size=1 << 26)]  # what repeats may lie far apart
+    try: write_whole(path, lzma.compress(plain.getvalue(), filters=how))
     except OSError as e: raise UsageError(f"can't write the cassette {path.name!r} ({e.strerror}): choose another place") from None
     finally: sweep_parts(path)
     return path
