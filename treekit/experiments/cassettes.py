@@ -65,10 +65,11 @@ def cut_store(
         for statement in _TABLES.split(";"): small.execute(statement)
         for pragma, value in dict(application_id=_ID, user_version=_VERSION).items(): small.execute(f"PRAGMA {pragma}={value}")
         calls = [row for key in sorted(keys) for row in whole.execute("SELECT * FROM calls WHERE key=?", (key,))]
-        small.executemany("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", calls)
-        for request in sorted({row[1] for row in calls}):
-            *named, body = whole.execute("SELECT * FROM requests WHERE hash=?", (request,)).fetchone()
-            small.execute("INSERT INTO requests VALUES (?,?,?,?)", (*named, zlib.compress(zlib.decompress(body), 0)))
+        asked = [whole.execute("SELECT * FROM requests WHERE hash=?", (hash,)).fetchone() for hash in sorted({row[1] for row in calls})]
+        asked = sorted((zlib.decompress(body), hash, *who) for hash, *who, body in asked)
+        order = {hash: i for i, (_, hash, *_) in enumerate(asked)}
+        small.executemany("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", sorted(calls, key=lambda row: (order[row[1]], row[2])))
+        small.executemany("INSERT INTO requests VALUES (?,?,?,?)", ((hash, *who, zlib.compress(body, 0)) for body, hash, *who in asked))
         return small.serialize()
 
 # %% ../../nbs/12_experiments/01_cassettes.ipynb #5cb2e840

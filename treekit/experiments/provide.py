@@ -8,7 +8,7 @@ __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', '
            'Batch', 'Shelves', 'Retrievers', 'Provided', 'Library']
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1ee4d97
-import contextlib, functools, json, os, pickle, re, threading
+import contextlib, functools, pickle, re, threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from ..config import Profile, UsageError, choose, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.llm import canonical_endpoint
 from ..core.method import NEEDS
+from ..core.tape_files import note_source
 from ..core.types import Passage, Question
 from ..corpora.documents import tree_of
 from ..corpora.identity import Passages
@@ -110,13 +111,6 @@ def datasets(
     "The datasets that a source has."
     return (origin := source_of(source)).datasets(split) + list(UNPUBLISHED if isinstance(origin, Hub) else ())
 
-# %% ../../nbs/12_experiments/00_provide.ipynb #b5d17e02
-def _noted(kind, name, source):
-    "While something is packed (`treekit.experiments.cassettes`): write down what is read of a source that doesn't come with the kit."
-    folder = os.environ.get("TREEKIT_RECORD")
-    if not folder or re.fullmatch(r"world(:.*)?|real", str(source)): return
-    with open(Path(folder, "sources.jsonl"), "a", encoding="utf-8") as f: f.write(json.dumps([kind, name, str(source)]) + "\n")
-
 # %% ../../nbs/12_experiments/00_provide.ipynb #22e3b01a
 def load(
     name: str,  # hotpotqa, musique, 2wiki, ambigdocs, asqa, qampari, eli5, strategyqa, ...: see `datasets`
@@ -128,7 +122,7 @@ def load(
     "The questions of a dataset. `UsageError` for an unknown name or split, `DataError` for a file that is not as it should be."
     choose("split", split, ("dev", "train", "test"))
     if n is not None and n < 1: raise UsageError(f"n must be at least 1, not {n}")
-    if split == "dev": _noted("questions", name, source)
+    if split == "dev": note_source("questions", name, source)
     return source_of(source, name).questions(name, split, n, seed)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #389a2555
@@ -139,7 +133,7 @@ def load_corpus(
 ) -> list[Passage]:
     "The passages that go with a dataset in that source, each once."
     origin = source_of(source, name)
-    _noted("passages", name, source)
+    note_source("passages", name, source)
     return origin.passages(name, seed) if isinstance(origin, Fictional) else origin.passages(name)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #13151833
@@ -152,7 +146,7 @@ def load_documents(
     "The documents that go with a dataset. A `UsageError` says what to set where there are none."
     origin = source_of(source, name)
     if not documents and isinstance(origin, Fictional): return origin.documents(name, seed)
-    _noted("documents", name, documents or source)
+    note_source("documents", name, documents or source)
     return read_documents(documents or source, beside=not documents)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #f151728e
@@ -169,7 +163,7 @@ def exemplars(
     if isinstance(origin, Fictional):  # it has more than anyone needs, and making them takes time
         pool = fit(load(name, source, "train", 4 * k, seed))
         if len(pool) < k: pool = fit(load(name, source, "train", 4 * k + len(exclude), seed))
-    else: pool = fit(_noted("solved", name, source) or origin.solved(name))
+    else: pool = fit(note_source("solved", name, source) or origin.solved(name))
     if len(pool) < k: raise UsageError(f"{name!r} has {len(pool)} training questions, fewer than k={k}")
     return _sample(pool, k, seed)
 
