@@ -354,7 +354,8 @@ class TrainedNavigator(TrainedChat):
         preset: str = "8B",  # whose prompts it was trained on
     ):
         self.preset, parts = PRESETS[choose("preset", preset, PRESETS)], Path(folder).parts
-        name = "/".join(parts[-3:-1] if parts[-1:] == ("model",) else parts[-2:])
+        parts = parts[-3:-1] if parts[-1:] == ("model",) else parts[-2:]
+        name = "/".join(re.sub(r"-[0-9a-f]{20}$", "", p) for p in parts)  # the same after a change of code; its content is the endpoint's
         super().__init__(folder, f"navigator {name}", self.preset.max_new, "cpu" if self.preset.bare else "")
 
     @classmethod
