@@ -6,7 +6,7 @@
 The n-th input of a group depends on the seed alone. A finding names its reader, seed and number, is shrunk, and lies in a folder;
 the exit code is 1 then.
 """
-import argparse, base64, gc, hashlib, json, random, re, signal, sys, time, traceback
+import argparse, base64, hashlib, json, random, re, signal, sys, time, traceback, warnings
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -327,6 +327,17 @@ class Campaign:
 def run(groups, seed, seconds, count, first, folder):
     "Inputs for all groups, in turn, until the time is over or each had its number."
     campaign, began = Campaign(seed, folder), time.process_time()
+    try: _in_turn(campaign, groups, seconds, count, first)
+    except KeyboardInterrupt: print("interrupted: so far")
+    print(campaign.table())
+    found = len(campaign.findings)
+    print(f"{sum(campaign.inputs.values()):,} inputs, {time.process_time() - began:.0f} s of CPU, seed {seed}: "
+          f"{found} finding{'s' * (found != 1)}" + (f", in {folder}" if found else ""))
+    return campaign
+
+
+def _in_turn(campaign, groups, seconds, count, first):
+    "Half a second for each group, again and again."
     whole, spent, number = sum(g.share for g in groups), Counter(), {g.name: first for g in groups}
     waiting = list(groups)
     while waiting:
@@ -340,11 +351,6 @@ def run(groups, seed, seconds, count, first, folder):
                 number[group.name] += campaign.one(group, number[group.name])
                 if count and number[group.name] >= first + count: break
             spent[group.name] += time.process_time() - slice_began
-    print(campaign.table())
-    found = len(campaign.findings)
-    print(f"{sum(campaign.inputs.values()):,} inputs, {time.process_time() - began:.0f} s of CPU, seed {seed}: "
-          f"{found} finding{'s' * (found != 1)}" + (f", in {folder}" if found else ""))
-    return campaign
 
 
 def main(arguments=None):
@@ -364,7 +370,7 @@ def main(arguments=None):
         for g in groups: g.targets = [t for t in g.targets if re.search(given.only, f"{g.name} {t.name}")]
         groups = [g for g in groups if g.targets]
     if not groups: parser.error("nothing has that name")
-    gc.freeze()
+    warnings.simplefilter("ignore")  # of letters that a font lacks
     seconds = given.seconds or (0 if given.count else 60)
     campaign = run(groups, given.seed, seconds, given.count, given.first, given.out)
     return 1 if campaign.findings else 0

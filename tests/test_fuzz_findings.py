@@ -396,7 +396,7 @@ def test_nothing_hostile_gets_through_a_renderer():
 def test_the_campaign_is_the_same_for_a_seed(tmp_path):
     made = fuzz_targets.groups()
     for group in made:
-        if group.name in ("cassette", "drawing", "explorer"): continue
+        if group.strategy or group.name in ("cassette", "drawing", "explorer"): continue
         assert repr(group.made(random.Random("0:x:1"))) == repr(group.made(random.Random("0:x:1"))), group.name
 
 
