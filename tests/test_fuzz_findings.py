@@ -337,6 +337,13 @@ def test_small_tables_are_refused_in_a_line(tmp_path, name, data):
     with pytest.raises(UsageError, match=path.name): load_prices(path) if name == "prices" else reply_lengths(list(words.prompts()), path)
 
 
+@pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 5000, "x ="], ids=["digits", "deep", "cut"])
+def test_prompts_that_are_no_toml_are_refused_in_a_line(tmp_path, text):
+    from treekit.core.llm import load_prompts
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(UsageError, match="p.toml"): load_prompts(tmp_path / "p.toml", words.prompts())
+
+
 @pytest.mark.parametrize("text", ["[]", "[" * 5000, "5", '"x"'])
 def test_a_broken_record_is_none(tmp_path, text):
     from treekit.records import read_record
