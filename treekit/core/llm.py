@@ -150,7 +150,7 @@ def load_prompts(
     path = Path(path)
     try: tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError: raise UsageError(f"no prompts file {path.name!r}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as e: raise UsageError(f"{path.name}: {e}") from None
+    except (ValueError, RecursionError) as e: raise UsageError(f"{path.name}: {e}") from None
     reworded = {}
     for name, words in tables.items():
         original = known[choose("prompt", name, known)]
