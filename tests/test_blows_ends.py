@@ -184,12 +184,14 @@ sys.path.insert(0, {tests!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)
 from test_run import *
 class Slow(Scripted):
+    async def complete(self, *asked):
+        print("asking", flush=True)
+        return await super().complete(*asked)
     async def close(self):
         await asyncio.sleep(1)
         print("closed", flush=True)
-print("ready", flush=True)
 shelf = {{"toy": Lazy(Shelf, "shelf")}}
-try: run({{"read": Read()}}, questions(500), PROFILE, corpora=shelf, chat=Slow(0.1), store=Store(), progress=False)
+try: run({{"read": Read()}}, questions(500), PROFILE, corpora=shelf, chat=Slow(20), store=Store(), progress=False)
 finally: print("ended", flush=True)
 """
 
@@ -199,7 +201,6 @@ def test_after_ctrl_c_the_runs_thread_is_waited_for():
     for _ in range(2):
         process = subprocess.Popen([sys.executable, "-c", SLOW_TO_CLOSE.format(tests=str(Path(__file__).parent))], stdout=subprocess.PIPE,
                                    stderr=subprocess.DEVNULL, text=True)
-        process.stdout.readline()
-        time.sleep(1)
+        assert process.stdout.readline().strip() == "asking"
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=30)[0].split() == ["closed", "ended"]
+        assert process.communicate(timeout=30)[0].split()[-2:] == ["closed", "ended"]

@@ -384,6 +384,7 @@ def test_the_real_passages_of_asqa(): assert len(load_corpus("asqa", REAL)) == 9
 
 
 @real
+@pytest.mark.slow
 def test_real_originals_give_the_same_questions():
     "A question in the dataset's own format and in the keyed copy is one and the same, down to the passages' ids."
     for name in ("hotpotqa", "musique"):

@@ -10,7 +10,7 @@ import hashlib, json, math
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from ..config import UsageError, root
+from ..config import UsageError, kit_path
 from .bm25 import Hit, _best
 from .bridging import Bridged, _inverse
 
@@ -178,7 +178,7 @@ class FittedWeights:
     @classmethod
     def read(cls, path: str | Path | None = None) -> "FittedWeights":
         "The weights that come with the kit, or those of a file."
-        path = Path(path or root() / "data" / "retrieval" / "bridging_weights.json")
+        path = Path(path or kit_path("data", "retrieval", "bridging_weights.json"))
         try: return cls(json.loads(path.read_text(encoding="utf-8")))
         except OSError: raise UsageError(f"no file {path.name}: it comes with the kit's repository (data/retrieval)") from None
         except (ValueError, KeyError, TypeError) as e:
