@@ -171,7 +171,8 @@ def test_the_same_words_in_another_process():
         "import asyncio; from treekit.world.generate import World; from treekit.simulated.chat import SimulatedChat; import "
         "tests.test_simulated as t\n"
         "for q in World().questions('compositional', 5):\n"
-        "    [c] = asyncio.run(SimulatedChat('small').complete(t.THINK(question=q.question, documents=q.paragraphs))); print(c.text)"
+        "    [c] = asyncio.run(SimulatedChat('small').complete(t.THINK(question=q.question, documents=q.paragraphs))); print(c.text)\n"
+        "from treekit.simulated.library import library; print([*library(articles=40).sentences.items()])"
     )
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     def run(seed):

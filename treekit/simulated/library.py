@@ -88,7 +88,7 @@ class _Sentences:
                     for piece in in_sentences(p.passage.text[start:end]):
                         facts = found.setdefault(piece, {})
                         if piece == last or len(states) > 1 or _spells(self.w, e, states, piece):
-                            facts.update(dict.fromkeys((Ref(e.id), r) for r in states))
+                            facts.update(dict.fromkeys((Ref(e.id), r) for r in sorted(states)))  # a set has another order in each process
                         facts.setdefault((Ref(e.id), ""), None)
         return {piece: tuple(facts) for piece, facts in found.items()}
 
