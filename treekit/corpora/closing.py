@@ -10,6 +10,7 @@ import re
 
 # %% ../../nbs/03_corpora/05_closing.ipynb #72d834bf
 _HEADING = re.compile(r"^=[^\n]{600,}$", re.M)  # the parser takes each sign for an end, one inside the other, until its stack is full
+_LIST = re.compile(r"^([*#:;]{20})[*#:;]+", re.M)  # nobody writes deeper lists, and the parser makes an element of each sign
 _OPENING = re.compile(
     r"(?:(?<=\n)|\A)(?:\{\||\|\}(?!\}))|\{\{|\}\}|\[\[|\]\]|<(/?)([a-z][a-z0-9]*)\b[^<>]*>|<(?=/?[a-z])"
     r"|\[(?=(?:[a-z]{2,10}:)?//)|\]|\n", re.I)
@@ -22,7 +23,7 @@ def closed(
     text: str,  # wikitext without the control characters that serve as marks
 ) -> str:
     "The same page, with a mark in the place of each opening that has no end."
-    text = _HEADING.sub(lambda m: m[0].replace("=", " "), text)
+    text = _HEADING.sub(lambda m: m[0].replace("=", " "), _LIST.sub(r"\1", text))
     lone, stack, tags, links = [], [], {}, []
     for m in _OPENING.finditer(text):
         said = m[0]
