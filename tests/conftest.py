@@ -26,3 +26,16 @@ def server(_server):
     "The local server, without latency, faults or memory of the test before; `server.url` is its endpoint."
     _server.reset()
     return _server
+
+
+@pytest.fixture
+def treekit_(tmp_path, monkeypatch):
+    "Run a command in a work folder of its own: (exit code, all it said)."
+    from click.testing import CliRunner
+    import treekit.cli
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    def command(*args):
+        done = CliRunner().invoke(treekit.cli.main, [str(a) for a in args])
+        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+        return done.exit_code, done.output
+    return command

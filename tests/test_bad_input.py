@@ -3,25 +3,12 @@ import json, shutil, subprocess, sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-import treekit.cli
 from treekit.config import UsageError, choose, load_profile, profile_names
 from treekit.experiments.provide import Library, datasets
 from treekit.syntax.parser import ParseCache
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture
-def treekit_(tmp_path, monkeypatch):
-    "Run a command in a work folder of its own: (exit code, all it said)."
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    def command(*args):
-        done = CliRunner().invoke(treekit.cli.main, [str(a) for a in args])
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return done.exit_code, done.output
-    return command
 
 
 def one_line(code, said, *words):

@@ -269,18 +269,6 @@ def test_a_request_that_unpacks_without_end_is_refused(tmp_path, monkeypatch):
 
 # --- settings and small files
 
-@pytest.fixture
-def treekit_(tmp_path, monkeypatch):
-    from click.testing import CliRunner
-    import treekit.cli
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    def command(*args):
-        done = CliRunner().invoke(treekit.cli.main, [str(a) for a in args])
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return done.exit_code, done.output
-    return command
-
-
 @pytest.mark.parametrize("command", ["reproduce", "ask", "estimate"])
 @pytest.mark.parametrize("name, value", [("seed", "3"), ("budget", "1"), ("endpoint", "offline"), ("data", "world"), ("model", "m")])
 def test_an_option_and_set_may_not_both_say_it(treekit_, command, name, value):

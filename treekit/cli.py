@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from .inventory import FIELDS, Failed, absent, inventory, settled, source
+from .inventory import FIELDS, Failed, absent, assigned, inventory, settled, source
 from .config import UsageError, choose, installed, load_profile, missing_library, profile_names, root, work_dir
 from .registry import find, method, method_names
 from .core.whole_files import write_whole
@@ -94,14 +94,6 @@ def _profile_options(command):
     ]): command = option(command)
     return command
 
-def _assignments(sets):
-    "`('a=1', 'b=x')` as a dict."
-    for s in sets:
-        if "=" not in s or s.startswith("="): raise UsageError(f"--set takes FIELD=VALUE, not {s!r}")
-    names = [s.split("=", 1)[0] for s in sets]
-    if twice := sorted({n for n in names if names.count(n) > 1}): raise UsageError(f"{twice[0]} is given twice by --set")
-    return dict(s.split("=", 1) for s in sets)
-
 # %% ../nbs/23_cli.ipynb #1e6347a6
 @main.command()
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
@@ -127,7 +119,7 @@ def reproduce(what, profile, n, seed, data, budget, model, endpoint, sets, out, 
 
     Exit code 1 if a notebook or a question failed, 3 if the budget was reached.
     """
-    given, sets = settled(profile, _assignments(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     from treekit.estimate import before_paying
     from treekit.reproduce import reproduce_all
     _ready(what, profile, sets, given["data"])
@@ -190,7 +182,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     `--set` takes the method's fields (tree, top_k, samples, …) as well as the profile's.
     """
     from treekit.ask import answer
-    wanted = _assignments(sets)
+    wanted = assigned(sets)
     given, others = settled(profile, wanted, model, endpoint, seed=seed, data=data, budget=budget)
     p = load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in others.items() if k in FIELDS})
     chosen, dataset = _method(named, wanted, p.data)
@@ -328,7 +320,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     taken to be as long as those of real models (data/reply_lengths.csv), at the prices in data/prices.csv. Without --n each artefact
     asks as many questions as it does in a run.
     """
-    given, wanted = settled(profile, _assignments(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     p = load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in wanted.items() if k in FIELDS})
     given = {k: v for k, v in given.items() if k != "budget" and v is not None}
     from treekit.estimate import estimate_all, estimate_lines, over_budget
@@ -355,7 +347,7 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
     """
     from treekit.experiments.cassettes import replay_settings
     if not Path(file).is_file(): absent("cassette", file)
-    given, sets = settled(profile, _assignments(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
+    given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     from treekit.reproduce import reproduce_all
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
     what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, sets)
@@ -429,7 +421,7 @@ def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
     """
     from treekit.rehearse import as_json as told, matrix, rehearse_all
     def page(made): out and write_whole(Path(out), matrix(made) + "\n")
-    made = rehearse_all(what, profiles, _assignments(sets), n, jobs, force, page)
+    made = rehearse_all(what, profiles, assigned(sets), n, jobs, force, page)
     page(made)
     click.echo(told(made) if as_json else matrix(made))
     sys.exit(1 if any(r.outcome == "fails" for r in made) else 0)

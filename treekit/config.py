@@ -98,10 +98,10 @@ def kit_files(
     *parts: str,  # of a folder: "data"
 ) -> dict[str, Path]:  # its path below the folder, with slashes -> the file, sorted
     "All files of a folder that comes with the kit, one's own in their places."
-    base = root() if is_clone(root()) else installed()
-    top = base.joinpath(*parts)
-    found = {p.relative_to(top).as_posix(): p for p in top.rglob("*") if p.is_file()}
-    return {name: kit_path(*parts, *name.split("/")) for name in sorted(found)}
+    own = root()
+    top, mine = (own if is_clone(own) else installed()).joinpath(*parts), own.joinpath(*parts)
+    found = sorted(p.relative_to(top).as_posix() for p in top.rglob("*") if p.is_file())
+    return {name: mine / name if is_laid(own) and (mine / name).exists() else top / name for name in found}
 
 # %% ../nbs/00_config.ipynb #9e333bae
 def work_dir(

@@ -57,10 +57,9 @@ def pack_command(file, what, profile, questions, n, seed, data, sets, as_json):
     kit. They are replayed once for that, from the store: nobody is asked.
     """
     if questions and not what: raise UsageError("--questions goes with artefacts: treekit pack FILE PAPER/ARTEFACT --questions …")
-    for s in sets:
-        if "=" not in s or s.startswith("="): raise UsageError(f"--set takes FIELD=VALUE, not {s!r}")
+    from treekit.inventory import assigned
     given = {k: v for k, v in dict(n=n, seed=seed, data=data).items() if v is not None}
-    facts = pack_run(Path(file), what, profile, questions or "", given, dict(s.split("=", 1) for s in sets))
+    facts = pack_run(Path(file), what, profile, questions or "", given, assigned(sets))
     click.echo(json.dumps(facts) if as_json else f"{file}: {facts['megabytes']:g} MB, {facts['calls']:,} calls")
     if what and facts["megabytes"] > 5: click.echo("more than 5 MB: --questions N takes fewer questions", err=True)
 
@@ -82,8 +81,8 @@ def pack_run(
     sets: dict = {},  # further settings, as they were run
 ) -> dict:  # file, profile, megabytes, calls
     "Write a cassette."
+    from treekit.core.owners import scratch, sweep_parts
     from treekit.core.store import Store
-    from treekit.core.tape_files import scratch, sweep_parts
     from treekit.experiments.run import store_path
     path = store_path(load_profile(profile))
     if not path.exists(): raise UsageError(f"profile {profile!r} has no calls yet: run `treekit reproduce --profile {profile}` first")

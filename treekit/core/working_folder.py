@@ -6,10 +6,11 @@
 __all__ = ['laid_files', 'lay']
 
 # %% ../../nbs/02_core/12_working_folder.ipynb #f0c95b17
-import os, secrets, shutil
+import os, shutil
 from pathlib import Path
 
 from ..config import UsageError, installed
+from .owners import scratch
 
 # %% ../../nbs/02_core/12_working_folder.ipynb #c47a9e25
 def laid_files(
@@ -40,13 +41,13 @@ def lay(
         raise UsageError(f"{folder.name!r} is there, and isn't an empty folder: treekit new lays a new one; give another name")
     if assignments and not (Path(assignments) / "course.toml").is_file():
         raise UsageError(f"no course.toml in {Path(assignments).name!r}: give the folder nbs/assignments of a clone")
-    part = folder.with_name(f".{folder.name}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
-        _copied(part, assignments)
-        folder.mkdir(parents=True, exist_ok=True)
-        for made in sorted(part.iterdir(), key=lambda p: p.name == "settings.ini"): made.replace(folder / made.name)  # its mark comes last
+        with scratch(folder) as part:
+            _copied(part, assignments)
+            folder.mkdir(parents=True, exist_ok=True)
+            laid = sorted(part.iterdir(), key=lambda p: p.name == "settings.ini")  # its mark comes last
+            for made in laid: made.replace(folder / made.name)
     except OSError as e: raise UsageError(f"can't lay the folder {folder.name!r} ({e.strerror}): choose another place") from None
-    finally: shutil.rmtree(part, ignore_errors=True)
     return folder
 
 def _copied(part, assignments):
@@ -55,7 +56,6 @@ def _copied(part, assignments):
     if assignments:
         files = {name: p for name, p in files.items() if not name.startswith("nbs/assignments/")}
         files |= {f"nbs/assignments/{p.name}": p for p in sorted(Path(assignments).iterdir()) if p.is_file()}
-    part.mkdir(parents=True)
     for name, path in files.items():
         (part / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, part / name)

@@ -163,7 +163,9 @@ def exemplars(
     if isinstance(origin, Fictional):  # it has more than anyone needs, and making them takes time
         pool = fit(load(name, source, "train", 4 * k, seed))
         if len(pool) < k: pool = fit(load(name, source, "train", 4 * k + len(exclude), seed))
-    else: pool = fit(note_source("solved", name, source) or origin.solved(name))
+    else:
+        note_source("solved", name, source)
+        pool = fit(origin.solved(name))
     if len(pool) < k: raise UsageError(f"{name!r} has {len(pool)} training questions, fewer than k={k}")
     return _sample(pool, k, seed)
 

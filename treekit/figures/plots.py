@@ -7,11 +7,11 @@ __all__ = ['COLUMN', 'PAGE', 'PALETTE', 'MARKERS', 'HATCHES', 'LINES', 'HANGUL',
            'save_figure', 'dot_plot']
 
 # %% ../../nbs/14_figures/02_plots.ipynb #7f946257
-import csv, dataclasses, functools, io, re, textwrap
+import csv, dataclasses, functools, io, textwrap
 from pathlib import Path
 
 from ..config import UsageError, choose
-from ..core.escaping import printable
+from ..core.escaping import NOT_XML, printable
 from .tables import of_the_world, span_of
 from .titles import title_of
 from ..core.whole_files import write_whole
@@ -82,8 +82,6 @@ def _head(fig, title, ran):
              for k, (text, look) in enumerate(reversed(lines))]
     return texts, Bbox([[0, 0], [width, height + 0.1 + 0.15 * len(lines)]])
 
-_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")  # what may not stand in XML
-
 def save_figure(
     fig,  # matplotlib figure
     folder: Path | str,  # figures/<profile>/<paper>; made if need be
@@ -111,7 +109,7 @@ def _drawn(fig, path, **how):
     drawn = io.BytesIO()
     fig.savefig(drawn, format=path.suffix[1:], **how)
     made = drawn.getvalue()
-    write_whole(path, _NOT_XML.sub("", made.decode("utf-8")) if path.suffix == ".svg" else made)
+    write_whole(path, NOT_XML.sub("", made.decode("utf-8")) if path.suffix == ".svg" else made)
 
 # %% ../../nbs/14_figures/02_plots.ipynb #940282c1
 def dot_plot(
