@@ -50,43 +50,51 @@ def _sigmoid(x): return 0.5 * np.tanh(0.5 * x) + 0.5
 
 def _relu(x): return np.maximum(x, 0)
 
+def _begins(lengths):
+    "Where each row begins, of rows that stand behind each other."
+    return np.cumsum(lengths) - lengths
+
 def _linear(w, name, x):
     y = x @ w[f"{name}.weight"].T
-    return y + w[f"{name}.bias"] if f"{name}.bias" in w else y
+    if f"{name}.bias" in w: y += w[f"{name}.bias"]
+    return y
 
 def _step(gates, c):
     "A cell's next state, from what its gates sum up."
     n = c.shape[-1]
-    c = _sigmoid(gates[..., n:2 * n]) * c + _sigmoid(gates[..., :n]) * np.tanh(gates[..., 2 * n:3 * n])
-    return _sigmoid(gates[..., 3 * n:]) * np.tanh(c), c
+    gates = np.tanh(gates * np.repeat(np.float32([.5, .5, 1, .5]), n))  # all at once: a sigmoid is half a tanh of the half, and a half
+    new = gates[..., 2 * n:3 * n].copy()
+    gates *= np.float32(.5)
+    gates += np.float32(.5)
+    c = gates[..., n:2 * n] * c + gates[..., :n] * new
+    return gates[..., 3 * n:] * np.tanh(c), c
 
-def _one_way(x, lengths, w, name, h, c):
-    "An LSTM from left to right: what comes out at each place, and each row's last state."
+def _one_way(x, counts, w, name, h, c):
+    "An LSTM over all rows' first vectors, then their second ones, and so on: what comes out for each, and each row's last state."
     sums = x @ w[name.format("weight_ih")].T + (w[name.format("bias_ih")] + w[name.format("bias_hh")])
-    back, out = w[name.format("weight_hh")].T, np.zeros((*x.shape[:2], h.shape[-1]), np.float32)
-    h, c = h.copy(), c.copy()
-    for t in range(x.shape[1]):
-        n = int((lengths > t).sum())
-        h[:n], c[:n] = _step(sums[:n, t] + h[:n] @ back, c[:n])
-        out[:n, t] = h[:n]
+    back, h, c = np.ascontiguousarray(w[name.format("weight_hh")].T), h.copy(), c.copy()
+    out, at = np.empty((len(x), h.shape[-1]), np.float32), 0
+    for n in counts:
+        gates = sums[at:at + n]
+        gates += h[:n] @ back
+        h[:n], c[:n] = _step(gates, c[:n])
+        out[at:at + n] = h[:n]
+        at += n
     return out, h
 
 # %% ../../nbs/05_syntax/00_arrays.ipynb #39258b10
 def _lstm(x, lengths, w, name, start=None, both=True):
-    "An LSTM over padded rows: what comes out at each place, and each row's last states."
-    width, (rows, longest) = w[name.format("weight_hh")].shape[1], x.shape[:2]
-    order = np.argsort(-lengths, kind="stable")
-    undo, x, lengths, outs, lasts = np.argsort(order), x[order], lengths[order], [], []
+    "An LSTM over rows that stand behind each other: what comes out at each place, and each row's last states."
+    rows, width, order = len(lengths), w[name.format("weight_hh")].shape[1], np.argsort(-lengths, kind="stable")
+    counts = (lengths > np.arange(lengths.max())[:, None]).sum(1)  # how many rows have a first vector, a second one …
+    row, step = np.concatenate([order[:n] for n in counts]), np.repeat(np.arange(len(counts)), counts)
+    out, last = np.empty((len(x), (1 + both) * width), np.float32), np.empty((rows, (1 + both) * width), np.float32)
     for way in range(1 + both):
         h, c = (np.zeros((rows, width), np.float32),) * 2 if start is None else (np.repeat(s[way], rows, 0) for s in start)
-        if way:  # each row from its own end
-            back = np.maximum(lengths[:, None] - 1 - np.arange(longest), 0)[..., None]
-            out, last = _one_way(np.take_along_axis(x, back, 1), lengths, w, name + "_reverse", h, c)
-            out = np.take_along_axis(out, back, 1) * (np.arange(longest) < lengths[:, None])[..., None]
-        else: out, last = _one_way(x, lengths, w, name, h, c)
-        outs.append(out)
-        lasts.append(last)
-    return np.concatenate(outs, -1)[undo], np.concatenate(lasts, -1)[undo]
+        place = _begins(lengths)[row] + (lengths[row] - 1 - step if way else step)  # the other way, each row from its own end
+        part = slice(way * width, (way + 1) * width)
+        out[place, part], last[order, part] = _one_way(x[place], counts.tolist(), w, name + "_reverse" * way, h, c)
+    return out, last
 
 def _highway(x, lengths, w, name, start):
     "Layers of LSTM, each with a gated way around it."
@@ -107,26 +115,12 @@ class _Vocabulary:
 
     def unit(self, number): return "_" if self.ignore and number == 2 else self.units[number]
 
-def _padded(rows):
-    "Rows of numbers as one array, and their lengths."
-    lengths = np.array([len(r) for r in rows])
-    out = np.zeros((len(rows), lengths.max()), int)
-    for line, r in zip(out, rows): line[:len(r)] = r
-    return out, lengths
-
-def _rows(flat, lengths):
-    "The vectors of all words as one padded row for each sentence."
-    out, at = np.zeros((len(lengths), max(lengths), flat.shape[-1]), np.float32), 0
-    for row, n in zip(out, lengths):
-        row[:n] = flat[at:at + n]
-        at += n
-    return out
-
 def _spelt(w, words, vocabulary, both, attention):
     "A vector for each word's letters; a word that is `None` is the root."
     different = {word: i for i, word in enumerate(dict.fromkeys(words))}
-    ids, lengths = _padded([[3] if word is None else [vocabulary.id(letter) for letter in word] for word in different])
+    lengths = np.array([1 if word is None else len(word) for word in different])
+    ids = [i for word in different for i in ([3] if word is None else map(vocabulary.id, word))]
     start = w["charmodel.charlstm_h_init"], w["charmodel.charlstm_c_init"]
     out, last = _lstm(w["charmodel.char_emb.weight"][ids], lengths, w, "charmodel.charlstm.lstm.{}_l0", start, both)
-    if attention: last = (out * _sigmoid(_linear(w, "charmodel.char_attn", out))).sum(1)
+    if attention: last = np.add.reduceat(out * _sigmoid(_linear(w, "charmodel.char_attn", out)), _begins(lengths))
     return last[[different[word] for word in words]]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .arrays import _highway, _linear, _lstm, _padded, _relu, _rows, _sigmoid, _spelt, _step, _Vocabulary, read_model
+from .arrays import _begins, _highway, _linear, _lstm, _relu, _sigmoid, _spelt, _step, _Vocabulary, read_model
 
 # %% ../../nbs/05_syntax/00_bundled.ipynb #1e3b87ae
 _LINE = re.compile(r"[^\s\x80-\x9f]+(?: [^\s\x80-\x9f]+)*")
@@ -25,19 +25,19 @@ def plain(text: str) -> bool:
 def _marks(m, lines):
     "For each letter of each line: 0, 1 where a word ends, 2 where a sentence does."
     w, ids = m["model"], m["vocab"]["_unit2id"]
-    rows, lengths = _padded([[ids.get(letter, 1) for letter in line] for line in lines])
-    features = np.zeros((*rows.shape, 5), np.float32)
-    for row, line in zip(features, lines):
-        row[:len(line), :3] = [(letter == " ", letter.isupper(), letter.isdecimal()) for letter in line]
-        row[len(line) - 1, 3] = row[0, 4] = 1
-    first, _ = _lstm(np.concatenate([w["embeddings.weight"][rows], features], -1), lengths, w, "rnn.{}_l0")
+    letters, lengths = "".join(lines), np.array([len(line) for line in lines])
+    begins, features = _begins(lengths), np.zeros((len(letters), 5), np.float32)
+    features[:, :3] = [(letter == " ", letter.isupper(), letter.isdecimal()) for letter in letters]
+    features[begins + lengths - 1, 3] = features[begins, 4] = 1
+    known = w["embeddings.weight"][[ids.get(letter, 1) for letter in letters]]
+    first, _ = _lstm(np.concatenate([known, features], -1), lengths, w, "rnn.{}_l0")
     word, end = _linear(w, "tok_clf", first), _linear(w, "sent_clf", first)
     second, _ = _lstm(first * (1 - _sigmoid(-word * m["config"]["hier_invtemp"])), lengths, w, "rnn2.{}_l0")
     word, end = word + _linear(w, "tok_clf2", second), end + _linear(w, "sent_clf2", second)
     log = lambda v: -np.logaddexp(0, -v)
     best = np.concatenate([log(-word), log(word) + log(-end), log(word) + log(end)], -1).argmax(-1)
-    for row, n in zip(best, lengths): row[n - 1] = 2
-    return [row[:n].tolist() for row, n in zip(best, lengths)]
+    best[begins + lengths - 1] = 2
+    return [row.tolist() for row in np.split(best, begins[1:])]
 
 def _sentences(line, marks, begin):
     "A line's sentences as lists of (word, start, end); it begins at that place of its text."
@@ -63,9 +63,8 @@ def _tags(m, sentences):
     w, words, lengths = m["model"], [_simple(word) for s in sentences for word in s], np.array([len(s) for s in sentences])
     v = {k: _Vocabulary(m["vocab"][k]) for k in ("char", "word", "upos", "xpos")}
     letters = _linear(w, "trans_char", _spelt(w, words, v["char"], False, True))
-    x = _rows(np.concatenate([w["word_emb.weight"][[v["word"].id(word) for word in words]], letters], 1), lengths)
+    x = np.concatenate([w["word_emb.weight"][[v["word"].id(word) for word in words]], letters], 1)
     out = _highway(x, lengths, w, "taggerlstm", (w["taggerlstm_h_init"], w["taggerlstm_c_init"]))
-    out = np.concatenate([o[:n] for o, n in zip(out, lengths)])
     upos = _linear(w, "upos_clf", _relu(_linear(w, "upos_hid", out))).argmax(1)
     sums = np.tensordot(_one(_relu(_linear(w, "tag_hid.xpos", out))), w["tag_clf.xpos.W_bilin.weight"], ([1], [1]))
     xpos = ((sums * _one(w["upos_emb.weight"][upos])[:, None]).sum(-1) + w["tag_clf.xpos.W_bilin.bias"]).argmax(1)
@@ -128,24 +127,25 @@ def _spanning(scores):
 # %% ../../nbs/05_syntax/00_bundled.ipynb #729e093c
 def _sides(w, name, x): return _one(_relu(_linear(w, f"{name}.W1", x))), _one(_relu(_linear(w, f"{name}.W2", x)))
 
-def _pairs(w, name, x):
+def _pairs(w, name, sides):
     "A number for each pair of a word and a head."
-    a, b = _sides(w, name, x)
+    a, b = sides[name]
     return a @ w[f"{name}.scorer.W_bilin.weight"][..., 0] @ b.T + w[f"{name}.scorer.W_bilin.bias"]
 
-def _arcs(w, x):
+def _arcs(w, sides):
     "How well each word would stand below each other, as logarithms of probabilities."
-    far = np.arange(len(x)) - np.arange(len(x))[:, None]
-    order = -np.logaddexp(0, -_pairs(w, "linearization", x) * np.sign(far).astype(np.float32))
-    distance = 1 + np.logaddexp(0, _pairs(w, "distance", x))
-    scores = _pairs(w, "unlabeled", x) + order - np.log((np.abs(far) - distance) ** 2 / 2 + 1)
+    words = np.arange(len(sides["unlabeled"][0]))
+    far = words - words[:, None]
+    order = -np.logaddexp(0, -_pairs(w, "linearization", sides) * np.sign(far).astype(np.float32))
+    distance = 1 + np.logaddexp(0, _pairs(w, "distance", sides))
+    scores = _pairs(w, "unlabeled", sides) + order - np.log((np.abs(far) - distance) ** 2 / 2 + 1)
     np.fill_diagonal(scores, -np.inf)
     top = scores.max(1, keepdims=True)
     return scores - top - np.log(np.exp(scores - top).sum(1, keepdims=True))
 
-def _labels(w, x, heads):
+def _labels(w, sides, heads):
     "The number of the best relation of each word to its head."
-    a, b = _sides(w, "deprel", x)
+    a, b = sides["deprel"]
     weight = w["deprel.scorer.W_bilin.weight"]
     sums = (a[1:] @ weight.reshape(len(weight), -1)).reshape(len(heads), *weight.shape[1:])
     return ((sums * b[heads][..., None]).sum(1) + w["deprel.scorer.W_bilin.bias"]).argmax(1).tolist()
@@ -164,11 +164,13 @@ def _heads(m, sentences, tags, lemmas):
     word, lemma, upos, xpos = np.array(rows).T
     tagged = w["upos_emb.weight"][upos] + w["xpos_emb.weight"][xpos]
     letters = _linear(w, "trans_char", _spelt(w, words, v["char"], False, True))
-    x = _rows(np.concatenate([w["word_emb.weight"][word], w["lemma_emb.weight"][lemma], tagged, letters], 1), lengths)
+    x = np.concatenate([w["word_emb.weight"][word], w["lemma_emb.weight"][lemma], tagged, letters], 1)
     out, found = _highway(x, lengths, w, "parserlstm", (w["parserlstm_h_init"], w["parserlstm_c_init"])), []
-    for states, n in zip(out, lengths):
-        heads = _best_heads(_arcs(w, states[:n]))
-        found += [(h, v["deprel"].unit(r + 4)) for h, r in zip(heads, _labels(w, states[:n], heads))]
+    whole = {name: _sides(w, name, out) for name in ("unlabeled", "linearization", "distance", "deprel")}
+    for at, n in zip(_begins(lengths), lengths):
+        sides = {name: (a[at:at + n], b[at:at + n]) for name, (a, b) in whole.items()}
+        heads = _best_heads(_arcs(w, sides))
+        found += [(h, v["deprel"].unit(r + 4)) for h, r in zip(heads, _labels(w, sides, heads))]
     return found
 
 # %% ../../nbs/05_syntax/00_bundled.ipynb #5c830cef
@@ -219,9 +221,8 @@ def _names(m, vectors, sentences):
     more = np.array([delta.id(word.lower()) for word in words])
     more[(more == 1) & (known != 1)] = 0
     x = np.concatenate([vectors["emb"][known] + w["delta_emb.weight"][more], _spelt(w, words, letters, True, False)], 1)
-    x = _rows(_linear(w, "input_transform", x), lengths)
-    out, _ = _lstm(x, lengths, w, "taggerlstm.lstm.{}_l0", (w["taggerlstm_h_init"], w["taggerlstm_c_init"]))
-    paths = (_best_path(s[:n], w["crits.0._transitions"]) for s, n in zip(_linear(w, "tag_clfs.0", out), lengths))
+    out, _ = _lstm(_linear(w, "input_transform", x), lengths, w, "taggerlstm.lstm.{}_l0", (w["taggerlstm_h_init"], w["taggerlstm_c_init"]))
+    paths = (_best_path(s, w["crits.0._transitions"]) for s in np.split(_linear(w, "tag_clfs.0", out), _begins(lengths)[1:]))
     return [_spans([tag[max(t, 4)] for t in path]) for path in paths]
 
 # %% ../../nbs/05_syntax/00_bundled.ipynb #5beaa82d
@@ -237,7 +238,13 @@ class _Node:
 
 class _Stack:
     "How far a sentence of n words has come."
-    def __init__(self, n): self.n, self.at, self.opens, self.moves, self.last, self.stack = n, 0, 0, 0, None, []
+    def __init__(self, n, begin):
+        self.n, self.begin, self.at, self.opens, self.moves, self.last, self.stack = n, begin, 0, 0, 0, None, []
+
+    @property
+    def ahead(self):
+        "The place of the next word's vector among all sentences' vectors."
+        return self.begin + self.at + 1
 
     def close(self):
         "Make a phrase of what stands above the last mark, and of the node below the mark; the largest of its children's numbers."
@@ -307,7 +314,7 @@ class _Vectors(_Moves):
         return np.stack(out, 1)
 
     def words(self, sentences):
-        "A vector for each word, with one before the first and one behind the last."
+        "A vector for each word, with one before the first and one behind the last; where each sentence's begin."
         w, rows = self.w, []
         def id(word): return self.known.get(word.replace(" ", "\xa0"), 1)
         for s in sentences:
@@ -316,9 +323,9 @@ class _Vectors(_Moves):
             tags = w["tag_embedding.weight"][[self.tag.get(tag, 1) for _, tag in s]]
             rows += [w["word_start_embedding"][None], np.concatenate([emb, delta, tags], 1), w["word_end_embedding"][None]]
         lengths = np.array([len(s) + 2 for s in sentences])
-        x = _rows(np.concatenate(rows), lengths)
+        x = np.concatenate(rows)
         for layer in range(2): x, _ = _lstm(x, lengths, w, f"word_lstm.{{}}_l{layer}")
-        return _relu(_linear(w, "word_to_constituent", x))
+        return _relu(_linear(w, "word_to_constituent", x)), _begins(lengths).tolist()
 
 # %% ../../nbs/05_syntax/00_bundled.ipynb #699cd6a6
 class _Phrases(_Vectors):
@@ -330,8 +337,8 @@ class _Phrases(_Vectors):
             s = states[i]
             s.last, s.moves = move, s.moves + 1
             if move == self.shift:
-                new[j] = words[i, s.at + 1]
-                s.shift(words[i, s.at + 1])
+                new[j] = words[s.ahead]
+                s.shift(new[j].copy())
             elif move == self.close:
                 closed.append(j)
                 most.append(s.close())
@@ -345,13 +352,14 @@ class _Phrases(_Vectors):
 
     def parse(self, sentences):
         "The tree of each sentence of (word, tag): [label, first word, behind the last, children]; `None` where the moves led nowhere."
-        w, words, states = self.w, self.words(sentences), [_Stack(len(s)) for s in sentences]
+        w, (words, begins) = self.w, self.words(sentences)
+        states = [_Stack(len(s), begin) for s, begin in zip(sentences, begins)]
         said, first = np.repeat(self.empty["transition_stack"], len(states), 0), self.empty["constituent_stack"]
         built = np.zeros((len(states), 2 * max(map(len, sentences)) + 24, *first.shape[1:]), np.float32)  # a state for each height
         built[:, 0], live = first, list(range(len(states)))
         while live:
             at, high = np.array(live), np.array([len(states[i].stack) for i in live])
-            x = np.concatenate([words[at, [states[i].at + 1 for i in live]], said[at, 1, 0], built[at, high, 1, 0]], 1)
+            x = np.concatenate([words[[states[i].ahead for i in live]], said[at, 1, 0], built[at, high, 1, 0]], 1)
             scores = _linear(w, "output_layers.1", _relu(_linear(w, "output_layers.0", _relu(x))))
             moves = [self.chosen(states[i], row, best) for i, row, best in zip(live, scores, scores.argmax(1).tolist())]
             for i, move in zip(live, moves):
