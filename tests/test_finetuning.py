@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError
+from treekit.training.pinned import pinned
 from treekit.training.sft import (
     Diverged,
     TrainingExample,
@@ -16,7 +17,6 @@ from treekit.training.sft import (
     generate,
     load_checkpoint,
     load_weights,
-    pinned,
     sft_loss,
     train,
     trainable,

@@ -16,7 +16,7 @@ from .inventory import FIELDS, runnable, source
 from .kernels import PRELOADED, ForkServer, can_fork, manager
 from .records import imported, made_from, read_record, store_state, tables_below, unchanged, write_record, written
 from .simulated.competence import KNOBS, competence_of
-from .training.sft import PINNED
+from .training.pinned import PINNED
 from .core.escaping import without_secrets
 from .core.whole_files import write_whole
 

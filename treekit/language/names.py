@@ -7,6 +7,7 @@ __all__ = ['PRONOUN', 'NAME_WORDS', 'WH', 'subject', 'names_in', 'described']
 
 # %% ../../nbs/01_language/10_names.ipynb #91dc6e32
 import re
+from functools import lru_cache
 
 from .words import FUNCTION, noun_kind
 from .countries import NATIONALITY
@@ -51,17 +52,21 @@ def _has_article(s, tokens):
     return s.i > 1 or tokens[0].text != "The" or len(tokens) == s.j
 
 # %% ../../nbs/01_language/10_names.ipynb #f617e6ed
-def names_in(
-    text: str,  # a phrase or a question
-) -> list[str]:  # the longest ones only, with their article; quoted ones first
-    "The names and quoted titles of a text."
+@lru_cache(32768)
+def _names_in(text):
     sentence = Sentence(text)
     tokens, out = sentence.tokens, []  # (first token, behind the last, has an article)
     for s in _longest(sentence):
         goes_on = out and out[-1][2] and s.i == out[-1][1] + 1 and tokens[s.i - 1].low in ("for", "to", "from", "without")
         if goes_on: out[-1] = (out[-1][0], s.j, True)  # "A Song for Mira"
         else: out.append((s.i - _has_article(s, tokens), s.j, _has_article(s, tokens)))
-    return list(dict.fromkeys(text[tokens[i].start:tokens[j - 1].end] for i, j, _ in out))
+    return tuple(dict.fromkeys(text[tokens[i].start:tokens[j - 1].end] for i, j, _ in out))
+
+def names_in(
+    text: str,  # a phrase or a question
+) -> list[str]:  # the longest ones only, with their article; quoted ones first
+    "The names and quoted titles of a text."
+    return list(_names_in(text))
 
 # %% ../../nbs/01_language/10_names.ipynb #f7452ffb
 def described(

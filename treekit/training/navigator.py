@@ -18,7 +18,8 @@ from ..retrieval.bm25 import BM25
 from ..config import UsageError, choose, kit_path, work_dir
 from ..core.types import Question
 from ..world.generate import World
-from .sft import TrainingExample, Recipe, adapted, digest, encode, generate, kept, pinned, train, trained_by, once
+from .sft import TrainingExample, Recipe, adapted, digest, encode, generate, kept, train, trained_by, once
+from .pinned import pinned
 from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..language.names import names_in
 from ..core.fingerprints import method_fingerprint

@@ -16,7 +16,8 @@ from typing import Literal
 
 from ..retrieval.bm25 import BM25
 from ..config import UsageError, choose, kit_path, work_dir
-from .sft import Encoded, TrainingExample, Recipe, adapted, digest, encode, generate, kept, once, pinned, train, trained_by
+from .sft import Encoded, TrainingExample, Recipe, adapted, digest, encode, generate, kept, once, train, trained_by
+from .pinned import pinned
 from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
