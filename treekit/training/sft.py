@@ -8,7 +8,7 @@ __all__ = ['TrainingExample', 'Recipe', 'adapted', 'trainable', 'prompt_tokens',
            'Schedule', 'Course', 'train', 'generate', 'trained_by', 'once', 'kept', 'rehearsal']
 
 # %% ../../nbs/11_training/03_sft.ipynb #ec744ec6
-import fcntl, hashlib, json, math, os, random, time
+import fcntl, hashlib, json, math, os, random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
