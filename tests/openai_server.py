@@ -206,7 +206,8 @@ class Connection(asyncio.Protocol):
     def control(self, path, body):
         if path == "/_script": STATE.script |= json.loads(body)
         if path == "/_reset": STATE.__init__()
-        self.send(200, dict(log=STATE.log if path == "/_log" else [], count=len(STATE.log), most_at_once=STATE.most, open=STATE.open, refused=STATE.refused))
+        counts = dict(count=len(STATE.log), most_at_once=STATE.most, open=STATE.open, refused=STATE.refused)
+        self.send(200, dict(log=STATE.log if path == "/_log" else []) | counts)
 
 
 async def main(script):
