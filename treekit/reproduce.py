@@ -238,7 +238,7 @@ def _watch(tasks, kept, jobs, env, server, bar, progress, after):
         try:
             while not all(r.done() for r in runs.values()):
                 time.sleep(0.1)
-                if time.monotonic() - drawn > bar.mininterval:
+                if time.monotonic() - drawn > getattr(bar, "mininterval", 10):
                     bar.set_postfix_str(_progress(progress), refresh=False)
                     drawn = time.monotonic()
                 bar.update(sum(r.done() for r in runs.values()) - bar.n)  # of nothing, too: draws when it is time

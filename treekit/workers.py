@@ -61,14 +61,15 @@ def _started(words, share, together):
     "A worker's process. Its output is kept beside its store's notebooks."
     with open(together / f"worker{share.index}.log", "w") as log:
         return subprocess.Popen([sys.executable, "-c", _START, "reproduce", *words, "--share", str(share)], stdin=subprocess.DEVNULL,
-                                stdout=log, stderr=log, env=os.environ | dict(TREEKIT_TOGETHER=str(together), TQDM_DISABLE="1"))
+                                stdout=log, stderr=log, env=os.environ | dict(TREEKIT_TOGETHER=str(together)))
 
-def _ended(processes, together, draw):
+def _ended(processes, together, bar):
     "Wait for the workers, and draw how far they are. An interrupt is passed on: what they have under way is stored."
     try:
         while any(p.poll() is None for p in processes):
             time.sleep(0.1)
-            draw(_progress(together))
+            bar.set_postfix_str(_progress(together), refresh=False)
+            bar.update(0)  # draws when it is time
     except BaseException:
         for p in processes:
             with suppress(ProcessLookupError): p.send_signal(signal.SIGINT)
@@ -109,15 +110,16 @@ def reproduce_by_workers(
 ) -> tuple[list[Task], Path]:  # as from there
     "Have workers ask, merge what they have, and run the artefacts."
     from tqdm.auto import tqdm
+    from treekit.experiments.run import pace
     given, sets = {k: v for k, v in given.items() if v is not None}, sets or {}
     whole, words = main_store(_profile(profile, sets, given)), _words(what, profile, jobs, sets, given)
     gather(whole)  # of a command that was killed
     with tempfile.TemporaryDirectory(prefix="treekit-workers-") as folder:
-        together, bar = Path(folder), tqdm(desc=f"{of} workers", bar_format="{desc}: {elapsed} {postfix}", leave=False, delay=1)
-        processes = []
+        together, processes = Path(folder), []
+        bar = tqdm(desc=f"{of} workers", bar_format="{desc}: {elapsed}{postfix}", leave=False, delay=1, mininterval=pace(), miniters=0)
         try:
             for i in range(1, of + 1): processes.append(_started(words, Share(i, of), together))
-            _ended(processes, together, lambda said: bar.set_postfix_str(said))
+            _ended(processes, together, bar)
         finally:
             bar.close()
             made = gather(whole)
