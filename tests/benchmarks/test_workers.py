@@ -18,8 +18,9 @@ from openai_server import Server
 from treekit.core.merging import Merged, merge_stores
 from treekit.core.store import Store
 
-LATENCY, SLOW, LIMIT, DIES, WORKERS = 1.0, 2.0, 24, 20.0, 4
-SIZES = [pytest.param(2000, marks=pytest.mark.slow), pytest.param(1000, marks=pytest.mark.long)]
+LATENCY, SLOW, LIMIT, WORKERS = 1.0, 2.0, 24, 4
+# questions, and the least share of the ideal: of fewer questions the hash gives one worker relatively more
+SIZES = [pytest.param(2000, 0.9, marks=pytest.mark.slow), pytest.param(400, 0.7, marks=pytest.mark.long)]
 
 
 def started(server_list, store, n, share=None):
@@ -36,15 +37,16 @@ def content(path):
         return calls, rows, ledger, s.usage(()), s._all("SELECT COUNT(*) FROM leases")
 
 
-@pytest.mark.parametrize("n", SIZES)
-def test_two_thousand_questions_on_four_workers(tmp_path, n):
+@pytest.mark.parametrize("n, least", SIZES)
+def test_two_thousand_questions_on_four_workers(tmp_path, n, least):
     with ExitStack() as stack:
         servers = [stack.enter_context(Server(latency=SLOW if i == 2 else LATENCY, limit=LIMIT)) for i in range(4)]
         listed = ", ".join(s.url for s in servers)
         stores = [tmp_path / f"all.{i}of{WORKERS}.sqlite" for i in range(1, WORKERS + 1)]
         workers = [started(listed, store, n, f"{i}/{WORKERS}") for i, store in enumerate(stores, 1)]
         while not any(s.count for s in servers): time.sleep(0.02)
-        dies = threading.Timer(DIES, lambda: servers[3].script(dead=True))
+        dying = n / 100  # seconds: a fifth of the whole
+        dies = threading.Timer(dying, lambda: servers[3].script(dead=True))
         dies.start()
         said = [w.communicate(timeout=400) for w in workers]
         logs = [s.requests for s in servers]
@@ -55,7 +57,7 @@ def test_two_thousand_questions_on_four_workers(tmp_path, n):
         took = max(e["answered"] for e in answered) - min(e["time"] for log in logs for e in log)
         calls = 3 * n
         pace = LIMIT / LATENCY * 2 + LIMIT / SLOW  # calls a second of those that stay
-        ideal = (calls - min(took, DIES) * LIMIT / LATENCY) / pace
+        ideal = (calls - min(took, dying) * LIMIT / LATENCY) / pace
         texts = [e["text"] for e in answered]
         print(f"\n{n} questions, {calls} calls: {took:.1f} s, ideal {ideal:.1f} s, {ideal / took:.3f} of its throughput; answered by each "
               f"{[sum('answered' in e for e in log) for log in logs]}, refused {refused}, doubled {len(texts) - len(set(texts))}")
@@ -74,4 +76,4 @@ def test_two_thousand_questions_on_four_workers(tmp_path, n):
         assert one[:3] == whole[:3] and one[4] == whole[4] == [(0,)]
         assert [{k: u[k] for k in ("calls", "hits", "failed", "tokens_in", "tokens_out")} for u in one[3]] == [
             {k: u[k] for k in ("calls", "hits", "failed", "tokens_in", "tokens_out")} for u in whole[3]]
-        assert ideal / took >= 0.9
+        assert ideal / took >= least
