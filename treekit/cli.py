@@ -150,8 +150,8 @@ def _outcome(tasks, folder, as_json):
         verdicts = ", ".join(f"{k} {v}" for k, v in t.counts.items())
         seconds = "unchanged" if t.unchanged else f"{t.seconds:7.1f} s"
         click.echo(f"{'✓' if not t.code else '✗'} {t.name:<20} {seconds}  {t.error if t.code else verdicts}")
-    page = folder / "README.md"  # a worker writes none
-    if any(not t.code or t.counts for t in tasks) and page.exists() and not as_json: click.echo(f"  {os.path.relpath(page)} has the verdicts")
+    if not as_json and any(not t.code or t.counts for t in tasks) and (page := folder / "README.md").exists():  # a worker writes none
+        click.echo(f"  {os.path.relpath(page)} has the verdicts")
     from treekit.reproduce import worst
     sys.exit(worst([t.code for t in tasks]))
 
