@@ -17,7 +17,9 @@ What it does is set at the start or by `script`; the keys of a script:
     thinking  text that each reply thinks first; thinking_as: "field" (reasoning_content) or "tags" (<think>)
     echo      False: /v1/completions has no echo (404); "ignored": it answers, without echoing
     spread    True: the echoed log-probabilities also depend on the prompt, by a factor from 0 to 1
-    max_concurrent is measured: log()["most_at_once"]
+        limit     calls that it takes at once: what is beyond gets a 429
+    dead      True: each connection is broken off
+max_concurrent is measured: log()["most_at_once"]
 
 Faults: "429" (retry_after=seconds), "500", "503", "400", "hang" (seconds), "truncated" (a body shorter than announced), "cut" (half the
 JSON, of the right length), "not json", "empty" (an empty completion), "huge" (2 MB), "schema" (no choices), "error in 200", "reset"
@@ -39,7 +41,7 @@ def default_reply(body):
 
 
 class State:
-    def __init__(self): self.script, self.log, self.open, self.most = dict(latency=0.0, faults=[], rules=[]), [], 0, 0
+    def __init__(self): self.script, self.log, self.open, self.most, self.refused = dict(latency=0.0, faults=[], rules=[]), [], 0, 0, 0
 
     def fault(self, text):
         for fault in self.script["faults"]:
@@ -149,6 +151,10 @@ class Connection(asyncio.Protocol):
     async def reply(self, path, head, body):
         began, asked = time.perf_counter(), json.loads(body)
         text = "\n".join(m["content"] for m in asked["messages"]) if "messages" in asked else asked["prompt"]
+        if STATE.script.get("dead"): return self.transport.abort()
+        if STATE.open > STATE.script.get("limit", STATE.open):
+            STATE.refused += 1
+            return self.send(429, dict(error=dict(message="slow down")))
         fault = STATE.fault(text)
         kind = fault.get("kind")
         entry = dict(
@@ -167,6 +173,7 @@ class Connection(asyncio.Protocol):
         whole = json.dumps(answer).encode()
         # the work is part of the latency, not on top of it
         await asyncio.sleep(fault.get("seconds", 30) if kind == "hang" else max(0, STATE.script["latency"] - (time.perf_counter() - began)))
+        if STATE.script.get("dead"): return self.transport.abort()
         entry["answered"] = time.time()
         if self.transport.is_closing(): return
         if kind == "429":
@@ -199,7 +206,8 @@ class Connection(asyncio.Protocol):
     def control(self, path, body):
         if path == "/_script": STATE.script |= json.loads(body)
         if path == "/_reset": STATE.__init__()
-        self.send(200, dict(log=STATE.log if path == "/_log" else [], count=len(STATE.log), most_at_once=STATE.most, open=STATE.open))
+        counts = dict(count=len(STATE.log), most_at_once=STATE.most, open=STATE.open, refused=STATE.refused)
+        self.send(200, dict(log=STATE.log if path == "/_log" else []) | counts)
 
 
 async def main(script):

@@ -29,6 +29,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
         "estimate",
         "doctor",
         "standins",
+        "workers",
         "rehearse",
         "ask",
         "explorer",
@@ -39,9 +40,11 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
-          "standins": {"doctor"}, "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
+          "standins": {"doctor"}, "workers": {"inventory", "reproduce"},
+          "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
           "explorer": {"estimate"}, "classroom": {"inventory", "reproduce"},
-          "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "classroom"}}
+          "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "classroom",
+                  "workers"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}
 HEAVY = {

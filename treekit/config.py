@@ -4,10 +4,10 @@
 
 # %% auto #0
 __all__ = ['EXTRAS', 'SHIPPED', 'UsageError', 'nearest', 'choose', 'missing_library', 'installed', 'is_clone', 'is_laid', 'root',
-           'kit_path', 'kit_files', 'work_dir', 'Profile', 'profile_names', 'load_profile']
+           'kit_path', 'kit_files', 'work_dir', 'addresses', 'Profile', 'profile_names', 'load_profile']
 
 # %% ../nbs/00_config.ipynb #475a2141
-import configparser, difflib, math, os
+import configparser, difflib, math, os, re
 from dataclasses import dataclass, fields
 from importlib.util import find_spec
 from pathlib import Path
@@ -117,13 +117,20 @@ def work_dir(
                          "set TREEKIT_HOME to a folder that can be written") from None
     return folder
 
+# %% ../nbs/00_config.ipynb #0de08b05
+def addresses(
+    endpoint: str,  # one base URL, or several with commas or blanks between them; or a word
+) -> list[str]:  # each once, in their order; at least one
+    "The addresses in an endpoint. A comma inside of one is left alone."
+    return list(dict.fromkeys(re.split(r"[,\s]+(?=\w+://)", endpoint.strip().rstrip(",")))) or [""]
+
 # %% ../nbs/00_config.ipynb #0053bc8d
 @dataclass(frozen=True)
 class Profile:
     "Where the model, the questions and the passages come from, and the limits of a run."
     name: str  # the section of `settings.ini`
     model: str = "extractive"  # the model's name as the endpoint knows it
-    endpoint: str = "offline"  # base URL of an OpenAI-compatible server, or "offline"
+    endpoint: str = "offline"  # base URL of an OpenAI-compatible server, or several with the same model; or "offline"
     key_variable: str = ""  # the environment variable that holds the key; empty: none is sent
     data: str = "world"  # "world", "real" (a sample of real questions that comes with the kit), "hub", or a folder of question files
     retriever: str = "bm25"  # a name that `treekit.retrieval.choice` knows: bm25, bm25s, dense, hybrid, bridged, prebuilt:NAME
@@ -155,6 +162,11 @@ class Profile:
     def offline(self) -> bool:
         "True if the profile needs no server."
         return self.endpoint == "offline"
+
+    @property
+    def servers(self) -> list[str]:
+        "The addresses in `endpoint`."
+        return addresses(self.endpoint)
 
     def key(self) -> str | None:
         "The key from the environment; a `UsageError` says which variable is missing."

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Callable, Protocol
 from urllib.parse import urlsplit
-from ..config import UsageError, choose
+from ..config import UsageError, addresses, choose
 from .replies import Format, Reply, capped
 
 # %% ../../nbs/02_core/02_llm.ipynb #116aaa74
@@ -166,9 +166,10 @@ def load_prompts(
 # %% ../../nbs/02_core/02_llm.ipynb #128e1c40
 @functools.cache
 def canonical_endpoint(
-    url: str,  # a base URL
+    url: str,  # a base URL, or several: the first stands for all
 ) -> str:  # the same for every spelling of it, and without secrets
     "Scheme and host in lower case, no default port, no trailing slash, no user, no query. What is no URL stays as it is."
+    url = addresses(url)[0]
     try:
         parts = urlsplit(url.strip())
         port = parts.port if parts.port != dict(http=80, https=443).get(parts.scheme) else None

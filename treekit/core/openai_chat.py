@@ -248,30 +248,39 @@ class _Client(_Connected):
 
     async def _ask(self, path, body, request, read):
         "POST and read the answer; again, after a pause, where that may help."
-        import openai
         self._fit(body.get("prompt") or request.text, body["max_tokens"])
         async with self.limiter(request.remaining):
             if request.admit: await request.admit()
-            client, deadline = self._client(), time.monotonic() + (self.retries + 1) * (self.timeout + 8)
+            deadline = time.monotonic() + (self.retries + 1) * (self.timeout + 8)
             for attempt in itertools.count(1):
-                began = time.perf_counter()
-                try:
-                    async with asyncio.timeout(self.timeout):
-                        response = await client.post(path, cast_to=self._raw, body=body)
-                    return read(_text(response), time.perf_counter() - began)
+                try: return await self._once(path, body, request, read)
                 except CallFailed as e: failed = e
-                except (TimeoutError, openai.APIConnectionError, openai.APIStatusError) as e:
-                    failed = _failure(e, self.endpoint, self.timeout)
-                except UsageError: raise
-                except Exception as e: failed = _unreadable(e, self.endpoint)  # a codec that a header names may raise anything
-                if request.billed and failed.kind in _PAID_FOR:
-                    request.billed(*failed.tokens or (len(request.text.encode()), request.n * body["max_tokens"]))
-                pause = failed.wait
-                if pause is None: pause = min(8.0, self.pause * 2 ** (attempt - 1)) * random.uniform(0.75, 1)
-                again = min(1, self.retries) if failed.kind == "empty" and not body.get("temperature") else self.retries
-                if not failed.again or attempt > again or time.monotonic() + pause > deadline:
+                pause = self._pause(attempt) if failed.wait is None else failed.wait
+                if not failed.again or attempt > self._tries(failed, body) or time.monotonic() + pause > deadline:
                     raise self._last(failed, attempt) from None
                 await asyncio.sleep(pause)
+
+    async def _once(self, path, body, request, read):
+        "One try. What failed and was paid is billed."
+        import openai
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(self.timeout):
+                response = await self._client().post(path, cast_to=self._raw, body=body)
+            return read(_text(response), time.perf_counter() - began)
+        except CallFailed as e: failed = e
+        except (TimeoutError, openai.APIConnectionError, openai.APIStatusError) as e: failed = _failure(e, self.endpoint, self.timeout)
+        except UsageError: raise
+        except Exception as e: failed = _unreadable(e, self.endpoint)  # a codec that a header names may raise anything
+        if request.billed and failed.kind in _PAID_FOR:
+            request.billed(*failed.tokens or (len(request.text.encode()), request.n * body["max_tokens"]))
+        raise failed from None
+
+    def _pause(self, attempt): return min(8.0, self.pause * 2 ** (attempt - 1)) * random.uniform(0.75, 1)
+
+    def _tries(self, failed, body):
+        "How often a call that failed so is tried again: what was empty and would be the same again, once."
+        return min(1, self.retries) if failed.kind == "empty" and not body.get("temperature") else self.retries
 
     def _last(self, failed, attempt):
         "A failure after which nothing is tried, without the key."

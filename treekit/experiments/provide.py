@@ -194,8 +194,9 @@ def chat_for(
         chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"))
         if chosen == "extractive": return ExtractiveChat()
         return SimulatedChat(profile.competence, profile.seed, otherwise=ExtractiveChat())
+    from treekit.core.fleet_chat import FleetChat
     from treekit.core.openai_chat import OpenAIChat
-    return OpenAIChat.from_profile(profile)
+    return (FleetChat if len(profile.servers) > 1 else OpenAIChat).from_profile(profile)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1f95ec9
 def identity_of(

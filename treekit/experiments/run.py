@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['INDEX', 'GIVE_UP', 'Session', 'store_path', 'Models', 'models_of', 'prediction_keys', 'RunFailed', 'Progress', 'pace',
-           'budget_of', 'run']
+           'run']
 
 # %% ../../nbs/12_experiments/01_run.ipynb #dccc59b8
 import asyncio, dataclasses, functools, gc, json, os, sys, threading, time, uuid
@@ -17,6 +17,7 @@ from typing import Any
 from ..config import Profile, UsageError, load_profile, missing_library, work_dir
 from ..core.fingerprints import fingerprint, method_fingerprint
 from .cassettes import note_read, only_these
+from .dealing import ELSEWHERE, Share, budget_of, dealt, limited
 from .facts import run_facts, switched, switches_of
 from .kept import keep_run
 from .pilot import piloted
@@ -24,7 +25,6 @@ from .prompts import known_prompts
 from .provide import SHAPING, Library, Unusable, chat_for
 from ..core.llm import canonical_endpoint, load_prompts
 from ..core.method import Kit, Prediction, Trace, Usage, needs_of
-from ..core.pot import Pot
 from ..core.prices import BudgetExceeded
 from ..core.store import Store
 from ..core.stored_chat import NotOnCassette, ReplayChat, StoredChat
@@ -51,6 +51,7 @@ class Session:
     pilot: str = ""  # FOLDER:5: five questions of each data set are asked, of the offline model (`treekit.experiments.pilot`)
     record: Path | None = None  # a folder in which a run says what it has read, for a cassette (`treekit.experiments.cassettes`)
     chosen: tuple = ()  # ids of the questions that are asked; none: all
+    share: Share | None = None  # this process is one of several workers, and asks its part of the questions
     watch: Any = None  # a function that is told how far the run is, as `Progress` says it; a KeyboardInterrupt from it ends the run
 
     @classmethod
@@ -59,7 +60,8 @@ class Session:
         names = dict(file="TREEKIT_STORE", cassette="TREEKIT_CASSETTE", shared="TREEKIT_PROGRESS", record="TREEKIT_RECORD")
         artefact = environment.get("TREEKIT_ARTEFACT")  # paper/artefact: for the run's record
         chosen = environment.get("TREEKIT_QUESTIONS")  # a file of ids
-        return cls(**{field: Path(environment[name]) for field, name in names.items() if environment.get(name)},
+        share = Share.read(environment["TREEKIT_SHARE"]) if environment.get("TREEKIT_SHARE") else None
+        return cls(**{field: Path(environment[name]) for field, name in names.items() if environment.get(name)}, share=share,
                    pilot=environment.get("TREEKIT_PILOT", ""), about=dict(artefact=artefact) if artefact else {},
                    chosen=tuple(json.loads(Path(chosen).read_text(encoding="utf-8"))) if chosen else ())
 
@@ -69,7 +71,8 @@ class Session:
 
     def store_path(self, profile: Profile) -> Path:
         "The file of a profile's calls and predictions."
-        return self.file or work_dir("store") / f"{profile.name}.sqlite"
+        whole = self.file or work_dir("store") / f"{profile.name}.sqlite"
+        return self.share.beside(whole) if self.share else whole
 
     def opened(self, profile: Profile) -> Store:
         "Where calls are kept: the given store, the cassette, or the profile's own file."
@@ -104,7 +107,8 @@ def models_of(
     def named(role):
         if (given := getattr(session, role)) or not getattr(profile, role): return given
         other = load_profile(getattr(profile, role))
-        return ReplayChat(store, other) if session.cassette and other.endpoint != "trained" else chat_for(other, role)
+        if session.cassette and other.endpoint != "trained": return ReplayChat(store, other)
+        return chat_for(limited(other, session.share), role)
     answers = session.chat or (ReplayChat(store, profile) if session.cassette else None)
     who = answers or _expected(profile)
     return Models(answers, named("router"), named("navigator"), who.model, who.endpoint, who.defaults)
@@ -337,16 +341,6 @@ def pace() -> float:  # seconds
     "How often a bar is drawn: often where it is drawn in place, seldom where each drawing is a line of a log."
     return 0.3 if sys.stderr.isatty() or "ipykernel" in sys.modules else 10.0
 
-# %% ../../nbs/12_experiments/01_run.ipynb #fcc5ff1c
-def budget_of(
-    session: Session,
-    profile: Profile,
-) -> float | Pot | None:  # dollars; the pot of all this command's runs; `None`: no limit
-    "What a run may spend: of its own budget, or of the one that it shares with the command's other runs, in whatever processes."
-    budget = profile.budget if session.budget is None else session.budget
-    if budget is None or not session.shared: return budget
-    return Pot(session.shared / "pot.sqlite", budget)
-
 # %% ../../nbs/12_experiments/01_run.ipynb #9a188a54
 def _driven(run, progress):
     "Drive the run's loop in a thread; this thread draws the bar and listens for an interrupt. However it ends, no call is made after it."
@@ -393,7 +387,7 @@ def _beside(stored, other, role):
 # %% ../../nbs/12_experiments/01_run.ipynb #3a495396
 def _chats(session, profile, models, store):
     "Who is asked, over the store."
-    stored = StoredChat(models.answers or chat_for(profile), store, budget=budget_of(session, profile))
+    stored = StoredChat(models.answers or chat_for(limited(profile, session.share)), store, budget=budget_of(session, profile))
     others = dict(router=models.router, navigator=models.navigator)
     return dict(llm=stored) | {role: other and _beside(stored, other, role) for role, other in others.items()}
 
@@ -434,16 +428,17 @@ def run(
     library = Library(profile, questions, corpora, router=models.router, navigator=models.navigator, embedder=session.embedder)
     prompts = load_prompts(profile.prompts, known_prompts()) if profile.prompts else {}
     plan = _planned(methods, questions, library, store, [models.model, models.endpoint, models.defaults, prompts])
-    rows = plan.rows
-    if plan.jobs:
+    jobs, others = dealt(plan.jobs, session.share) if session.share else (plan.jobs, [])
+    rows = plan.rows | {(j.method, j.dataset, j.question.id): Row(j.method, j.dataset, j.question, "", ELSEWHERE, Usage()) for j in others}
+    if jobs:
         chats = _chats(session, profile, models, store)
-        asking = _Run(methods, plan.jobs, chats, store, prompts, max(256, 4 * profile.concurrency), patient=bool(rows))
-        _driven(asking, Progress(session, asking, len(rows)))
+        asking = _Run(methods, jobs, chats, store, prompts, max(256, 4 * profile.concurrency), patient=bool(plan.rows))
+        _driven(asking, Progress(session, asking, len(plan.rows)))
         rows = rows | asking.rows
     ordered = [rows[m, d, q.id] for m in methods for d, qs in questions.items() for q in qs]
     made = {cell: used for cell, keys in plan.indices.items() if (used := _summed(store, keys))}
     served = () if profile.offline else store.served(models.model, models.endpoint)
     facts = {(name, d): run_facts(name, m, d, qs, library, models, served) for name, m in methods.items() for d, qs in questions.items()}
-    kept = keep_run(store, methods, questions, profile, ordered, tuple(corpora or ()), session.about)
+    kept = "" if session.share else keep_run(store, methods, questions, profile, ordered, tuple(corpora or ()), session.about)
     if session.record: note_read(session.record, store, questions)
     return Results(ordered, models.model, {d: library.label(d) for d in questions}, profile, made, facts, kept)

@@ -1,0 +1,49 @@
+"One worker of a run, or all of it, in a process of its own: `python share_worker.py ENDPOINT STORE N CONCURRENCY [SHARE]`."
+import os, sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from treekit.config import load_profile
+from treekit.core.llm import Prompt
+from treekit.core.method import Prediction
+from treekit.core.replies import TEXT
+from treekit.core.store import Store
+from treekit.core.types import Passage, Question
+from treekit.experiments.dealing import Share
+from treekit.experiments.provide import Lazy
+from treekit.experiments.run import Session, run
+from treekit.retrieval.bm25 import BM25
+
+FIRST = Prompt("share/first", "answer", "Read the question and say what it needs.\n\n$question", TEXT)
+THEN = Prompt("share/then", "answer", "Answer in one sentence.\n\nKnown: $known\nQuestion: $question ($wording)", TEXT)
+PAGES = [Passage(f"p{i}", f"Film {i}", f"Film {i} was made by Lio{i} Vant.") for i in range(40)]
+
+
+@dataclass(frozen=True)
+class TwoSteps:
+    "What the question needs, which all of its kind ask alike, and then an answer in its own wording."
+    wording: str = "plain"
+
+    async def __call__(self, question, kit):
+        first = await kit.ask(FIRST, node=kit.trace.add("part", "..."), remaining=1, question=question.question)
+        then = await kit.ask(THEN, node=kit.trace.add("answer", "..."), known=first, question=question.question, wording=self.wording)
+        return Prediction(then, kit.trace, kit.usage)
+
+
+METHODS = {"TreeRare (DT)": TwoSteps("plain"), "TreeRare (CT)": TwoSteps("careful")}  # five calls for two questions less one: three each
+
+
+def asked(n): return [Question(f"q{i}", "hotpotqa", f"Who made Film {i}, and where did they live?", (f"Lio{i} Vant",)) for i in range(n)]
+
+
+def main(endpoint, store, n, concurrency, share=None):
+    profile = load_profile("local", endpoint=endpoint, concurrency=int(concurrency), timeout=20, retries=8)
+    together = os.environ.get("TREEKIT_TOGETHER")
+    session = Session(share=share and Share.read(share), shared=Path(together) if together else None)
+    corpora = {"hotpotqa": Lazy(lambda: BM25(PAGES), "pages")}
+    results = run(METHODS, {"hotpotqa": asked(int(n))}, profile, corpora=corpora, session=session, store=Store(store), progress=False)
+    mine = [r for r in results.rows if r.error != "dealt to another worker"]
+    print(len(mine), sum(bool(r.error) for r in mine), flush=True)
+
+
+if __name__ == "__main__": main(*sys.argv[1:])
