@@ -6,7 +6,7 @@
 __all__ = ['Task', 'cleaned', 'reproduce_all', 'worst']
 
 # %% ../nbs/19_reproduce.ipynb #49972a35
-import ast, dataclasses, functools, json, os, re, sys, tempfile, time
+import ast, contextlib, dataclasses, functools, json, os, re, sys, tempfile, time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -204,7 +204,7 @@ def _modules(names):
 # %% ../nbs/19_reproduce.ipynb #0dc82b7e
 def _run_all(stages, kept, jobs, title, environment=(), after=lambda task: None):
     "Run the notebooks stage by stage, `jobs` at a time, with a bar over each stage; Ctrl-C interrupts their kernels."
-    with tempfile.TemporaryDirectory() as progress:
+    with _told_in(environment) as progress:
         shared = dict(OMP_NUM_THREADS=str(max(1, (os.cpu_count() or 1) // jobs))) if jobs > 1 else {}
         env = shared | os.environ | dict(TREEKIT_PROGRESS=progress, TQDM_DISABLE="1") | dict(environment)  # nobody sees a kernel's own bars
         server = None
@@ -215,6 +215,11 @@ def _run_all(stages, kept, jobs, title, environment=(), after=lambda task: None)
                 _watch(tasks, kept, jobs, env, server, _bar(len(tasks), title), progress, after)
         finally:
             if server: server.close()
+
+def _told_in(environment):
+    "The folder in which runs tell how far they are, and in which their pot is: that of the workers of one command, or one for this alone."
+    given = dict(environment).get("TREEKIT_PROGRESS") or os.environ.get("TREEKIT_TOGETHER")
+    return contextlib.nullcontext(given) if given else tempfile.TemporaryDirectory()
 
 def _bar(total, title):
     from tqdm.auto import tqdm
@@ -233,7 +238,7 @@ def _watch(tasks, kept, jobs, env, server, bar, progress, after):
         try:
             while not all(r.done() for r in runs.values()):
                 time.sleep(0.1)
-                if time.monotonic() - drawn > bar.mininterval:
+                if time.monotonic() - drawn > getattr(bar, "mininterval", 10):
                     bar.set_postfix_str(_progress(progress), refresh=False)
                     drawn = time.monotonic()
                 bar.update(sum(r.done() for r in runs.values()) - bar.n)  # of nothing, too: draws when it is time
