@@ -32,6 +32,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
         "rehearse",
         "ask",
         "explorer",
+        "exports",
         "classroom",
         "cli",
     },
@@ -40,8 +41,9 @@ FLOOR = {package: number for number, packages in enumerate(FLOORS) for package i
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "standins": {"doctor"}, "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
-          "explorer": {"estimate"}, "classroom": {"inventory", "reproduce"},
-          "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "classroom"}}
+          "explorer": {"estimate"}, "exports": {"explorer", "inventory", "reproduce"}, "classroom": {"inventory", "reproduce"},
+          "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",
+                  "classroom"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}
 HEAVY = {
@@ -61,6 +63,9 @@ HEAVY = {
     "datasets",
     "kiwipiepy",
     "networkx",
+    "pyarrow",
+    "duckdb",
+    "inspect_ai",
 }
 
 
