@@ -33,6 +33,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
         "rehearse",
         "ask",
         "explorer",
+        "exports",
         "classroom",
         "cli",
     },
@@ -42,9 +43,9 @@ BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "standins": {"doctor"}, "workers": {"inventory", "reproduce"},
           "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
-          "explorer": {"estimate"}, "classroom": {"inventory", "reproduce"},
-          "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "classroom",
-                  "workers"}}
+          "explorer": {"estimate"}, "exports": {"explorer", "inventory", "reproduce"}, "classroom": {"inventory", "reproduce"},
+          "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",
+                  "classroom", "workers"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}
 HEAVY = {
@@ -64,6 +65,9 @@ HEAVY = {
     "datasets",
     "kiwipiepy",
     "networkx",
+    "pyarrow",
+    "duckdb",
+    "inspect_ai",
 }
 
 

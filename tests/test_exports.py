@@ -1,0 +1,159 @@
+"A kept run in the formats of others: what goes out is what the run was, and their own readers read it."
+import json
+from pathlib import Path
+
+import explorer_store
+import nbformat
+import pytest
+from commands import run_notebook
+
+from treekit.config import UsageError, load_profile
+from treekit.core.llm import Completion
+from treekit.core.method import Prediction, Trace, Usage
+from treekit.core.store import Store
+from treekit.core.types import Question
+from treekit.experiments.kept import keep_run
+from treekit.experiments.results import Row
+from treekit.exports.columns import EXPORTED
+from treekit.exports.parquet import export_parquet
+from treekit.exports.prompt_names import PromptNames
+from treekit.explorer.runs import open_run
+
+pq = pytest.importorskip("pyarrow.parquet")
+ROOT = Path(__file__).resolve().parents[1]
+NASTY = "'; DROP TABLE calls; -- \u0000\u202e <b>&\ud55c\uad6d"
+
+
+def asked(store, key, text, reply, cost=None):
+    "A call as a run leaves it in a store."
+    said = dict(messages=[dict(role="user", content=text)], parameters=dict(temperature=0.0))
+    request = json.dumps(said | dict(endpoint="https://x", model="m"))
+    who = dict(method="M", dataset="films", question="q0")
+    store.put_calls({key: Completion(reply, 3, 2, model="m-1", latency=0.5)}, request, "m", "https://x", who, [cost])
+
+
+def a_run(store, profile="openai", reply="Ada", cost=0.25):
+    "Two questions: one answered by two nodes, one failed."
+    trace = Trace()
+    top = trace.add("phrase", NASTY, hits=[dict(id="p", title="P", score=2.0)], span=[0, 3])
+    top.calls.append("a")
+    trace.add("answer", "Ada", parent=top).calls.extend(["a", "b", "gone"])
+    asked(store, "a", "of nobody's", reply, cost)
+    asked(store, "b", "of nobody's, again", NASTY, cost)
+    questions = [Question(f"q{i}", "films", NASTY, ("Ada",), hops=2) for i in range(2)]
+    store.put_prediction("one", Prediction("Ada", trace, Usage(calls=4, tokens_in=9)).to_json())
+    rows = [Row("M", "films", questions[0], "Ada", "", Usage(), "one"),
+            Row("M", "films", questions[1], "", f"OSError: {Path.home()}/x", Usage(), "two")]
+    return open_run(store, keep_run(store, {"M": questions[0]}, {"films": questions}, load_profile(profile), rows))
+
+
+def exported(runs, folder, **given):
+    counts = export_parquet(runs, folder, **given)
+    tables = {t: pq.read_table(Path(folder) / f"{t}.parquet").to_pylist() for t in EXPORTED}
+    assert counts == {t: len(rows) for t, rows in tables.items()}
+    return tables
+
+
+def test_what_goes_out_is_what_the_run_was(tmp_path):
+    run = a_run(Store())
+    t = exported([run], tmp_path)
+    assert [q["question"] for q in t["questions"]] == [NASTY] * 2
+    good, bad = t["predictions"]
+    assert (good["answer"], good["value"], good["calls"], good["error"]) == ("Ada", 1.0, 4, "")
+    assert bad["value"] == 0.0 and bad["wrong_kind"] == "failed" and bad["error"] and str(Path.home()) not in bad["error"]
+    assert [(c["node"], c["place"], c["key"]) for c in t["calls"]] == [(0, 0, "a"), (1, 0, "a"), (1, 1, "b"), (1, 2, "gone")]
+    assert t["calls"][2]["reply"] == NASTY and t["calls"][3]["reply"] is None and t["calls"][0]["messages"][0]["content"] == "of nobody's"
+    assert [(n["parent"], n["level"], n["hits"]) for n in t["nodes"]] == [(None, 0, [dict(id="p", title="P", score=2.0)]), (0, 1, [])]
+    means = {c["metric"]: (c["value"], c["n"], c["failures"]) for c in t["cells"]}
+    assert means["COVER-EM"] == (0.5, 2, 1) and means["calls"] == (2.0, 2, 1)
+
+
+def test_what_a_call_cost_is_told_once_and_an_unknown_price_is_none(tmp_path):
+    [first, _] = exported([a_run(Store())], tmp_path / "a")["predictions"]
+    assert first["dollars"] is None  # one of its calls is gone
+    store = Store()
+    asked(store, "gone", "the third", "x", 0.5)
+    assert exported([a_run(store)], tmp_path / "b")["predictions"][0]["dollars"] == 1.0  # a, b and gone: a is one call
+    assert exported([a_run(Store(), "offline", cost=None)], tmp_path / "c")["predictions"][0]["dollars"] == 0.0
+
+
+def test_the_same_store_gives_the_same_bytes_and_runs_stand_side_by_side(tmp_path):
+    store = Store()
+    names = explorer_store.small_runs(store)
+    runs = [open_run(store, name) for name in names]
+    both = exported(runs, tmp_path / "a")
+    exported(runs, tmp_path / "b")
+    for t in (*(f"{t}.parquet" for t in EXPORTED), "README.md"):
+        assert (tmp_path / "a" / t).read_bytes() == (tmp_path / "b" / t).read_bytes()
+    assert {p["run"] for p in both["predictions"]} == set(names)
+    assert not list(tmp_path.glob(".*")), "no unfinished folder is left"
+
+
+def test_every_column_is_documented_in_its_file_and_on_the_page(tmp_path):
+    export_parquet([a_run(Store())], tmp_path)
+    page = (tmp_path / "README.md").read_text()
+    for table, columns in EXPORTED.items():
+        schema = pq.read_schema(tmp_path / f"{table}.parquet")
+        assert schema.names == [c.name for c in columns]
+        for c in columns: assert schema.field(c.name).metadata[b"description"].decode() == c.says and f"| `{c.name}` |" in page
+        assert not [v for v in schema.metadata.values() if str(tmp_path).encode() in v or b"/" in v]
+
+
+def test_many_rows_make_many_groups(tmp_path):
+    from treekit.exports.parquet import ParquetRows
+    file = ParquetRows(tmp_path / "x.parquet", "nodes", {}, most=10, size=100_000)
+    for i in range(95): file.add(dict(run="r", node=i, text="x" * (50_000 if i < 4 else 1) if i != 50 else "\ud800!"))
+    file.close()
+    assert pq.ParquetFile(tmp_path / "x.parquet").num_row_groups == 2 + 10 and file.written == 95
+    assert pq.read_table(tmp_path / "x.parquet")["node"].to_pylist() == list(range(95))
+    assert pq.read_table(tmp_path / "x.parquet")["text"].to_pylist()[50] == "?!"  # a lone surrogate
+
+
+def test_a_prompt_is_found_by_its_words_alone():
+    from treekit.experiments.prompts import known_prompts
+    names = PromptNames(known_prompts())
+    prompt = known_prompts()["treerare.subquestions"]
+    said = prompt(**{slot: f"{NASTY} $question $$ {prompt.template[:50]}" for slot in prompt.slots})
+    assert names.of(said.messages).name == prompt.name
+    cut = [dict(m, content=m["content"][:-1]) for m in said.messages]
+    found = names.of(cut)
+    assert found is None or found.name != prompt.name
+
+
+def test_the_command(tmp_path, monkeypatch, treekit_):
+    monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "offline.sqlite"))
+    code, said = treekit_("export")
+    assert code == 2 and "nothing was run" in said
+    with Store(tmp_path / "offline.sqlite") as store: explorer_store.small_runs(store)
+    code, said = treekit_("export", "--out", tmp_path / "out", "--json")
+    assert code == 0 and json.loads(said)["rows"]["predictions"] == 3
+    for words, why in ((("nope",), "no run is named 'nope'"), (("treerare/table1",), "no run of treerare/table1 is kept"),
+                       (("--tables", tmp_path / "nowhere"), "no folder of tables named 'nowhere'"), (("--to", "xls"), "'xls'")):
+        code, said = treekit_("export", *words, "--out", tmp_path / "out")
+        assert code == 2 and why in said, said
+    (tmp_path / "file").write_text("")
+    code, said = treekit_("export", "--out", tmp_path / "file" / "x")
+    assert code in (1, 2) and "Traceback" not in said
+
+
+def test_an_old_reading_that_is_not_there_any_more_is_an_error_not_a_gap(tmp_path):
+    store = Store()
+    run = a_run(store)
+    store._all("DELETE FROM predictions")
+    rows = exported([open_run(store, run.name)], tmp_path)["predictions"]
+    assert [bool(r["error"]) for r in rows] == [True, True] and "run it again" in rows[0]["error"]
+
+
+def test_no_run_of_that_name_raises():
+    from treekit.exports.selecting import selected
+    with pytest.raises(UsageError): selected(Store(), ("last",))
+
+
+@pytest.mark.long
+def test_twelve_questions_in_sql_have_the_kits_own_answers():
+    "The notebook asserts each of them."
+    pytest.importorskip("duckdb")
+    nb = nbformat.read(ROOT / "nbs" / "explore" / "sql.ipynb", 4)
+    source = "\n".join(c.source for c in nb.cells)
+    assert sum(f"\n## {i}. " in f"\n{source}" for i in range(1, 13)) == 12
+    run_notebook(nb, ROOT / "nbs" / "explore")
