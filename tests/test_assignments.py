@@ -22,7 +22,8 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
             "b + (1 - b) * lengths[where] / mean_length",
             {"rank-tests": 2, "evaluate-tests": 1},
         ),  # where one question is asked, the first passage may be right all the same
-        ("ties by luck", "key=lambda pair: (-pair[1], pair[0])", "key=lambda pair: -pair[1]", {"rank-tests": 4}),
+        # this world has equal scores of its own: two criteria are missed beside the one that is about them
+        ("ties by luck", "key=lambda pair: (-pair[1], pair[0])", "key=lambda pair: -pair[1]", {"rank-tests": 2}),
         ("recall divided by k", "/ len(set(gold)) if gold else 0.0", "/ k", {"recall-tests": 1.33, "evaluate-tests": 0}),
         ("ndcg without its ideal", "return reached / ideal if ideal else 0.0", "return reached", {"ndcg-tests": 1}),
     ],

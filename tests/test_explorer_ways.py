@@ -1,6 +1,5 @@
 "The same sixty checks in two browsers and three ways: a file, nbconvert's HTML, JupyterLab."
-import os, re, secrets, subprocess, sys, time
-from urllib.request import urlopen
+import os
 
 import pytest
 from browsers import BROWSERS, Unavailable
@@ -67,34 +66,14 @@ def lab(runs):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     notebook.metadata["kernelspec"] = dict(name="python3", display_name="python3", language="python")
     nbformat.write(notebook, folder / "shown.ipynb")
-    token = secrets.token_hex(16)
-    words = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", "--port=0",
-             f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}", "--LabApp.expose_app_in_browser=True",
-             "--LabApp.extension_manager=readonly", "--LabApp.news_url=None"]
-    own = {f"JUPYTER_{what}_DIR": str(folder / what.lower()) for what in ("CONFIG", "DATA", "RUNTIME")}
-    env = os.environ | own
-    log = open(folder / "lab.log", "w")
-    server = subprocess.Popen(words, env=env, stdout=log, stderr=log)
-    base = None
-    for _ in range(1200):
-        if found := re.search(r"http://127\.0\.0\.1:(\d+)/lab", (folder / "lab.log").read_text()): base = f"http://127.0.0.1:{found[1]}"
-        if base: break
-        assert server.poll() is None, (folder / "lab.log").read_text()[-2000:]
-        time.sleep(0.1)
-    urlopen(f"{base}/api/status?token={token}", timeout=60).read()
-    yield f"{base}/lab/tree/shown.ipynb?reset&token={token}"
-    server.terminate()
-    server.wait(30)
-    log.close()
+    from labs import lab
+    with lab(folder) as address: yield address("shown.ipynb")
 
 
 def shown_in_lab(page, url):
     "Open the notebook, run its cell, and give it room."
-    page.open(url)
-    assert page.until("window.jupyterapp && document.querySelector('.jp-Notebook .jp-Cell')", 180), "JupyterLab didn't open the notebook"
-    session = "jupyterapp.shell.currentWidget.sessionContext.session"
-    assert page.until(f"{session} && {session}.kernel", 120)
-    page.eval("jupyterapp.commands.execute('application:toggle-left-area').then(() => 1, () => 1)")
+    from labs import opened
+    opened(page, url)
     page.eval("(jupyterapp.commands.execute('notebook:run-all-cells'), 1)")
 
 

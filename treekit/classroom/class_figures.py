@@ -23,7 +23,7 @@ def draw_points(
     ax.bar(list(heights), list(heights.values()), width=0.9 * width, color="#0072B2", linewidth=0)
     if view["points"]:
         middle = statistics.median(view["points"])
-        ax.axvline(middle, color="#D55E00", linestyle="--", marker="", label=f"median {middle:g}")
+        ax.axvline(middle, color="#D55E00", linestyle="--", marker="", label=f"median {middle:.3g}")
         ax.legend(loc="upper left")
     below = "rounded down" if width == 1 else f"in steps of {width}"
     ax.set(xlabel=f"points of {whole:g}, {below}", ylabel="students", xlim=(-width, whole + width), title=f"{view['handed_in']} students")

@@ -19,7 +19,7 @@ class AssignmentSettings:
     "What `course.toml` says about an assignment."
     title: str
     world: dict  # as `worlds.made_world` has it
-    reference: str = ""  # a function of the source: (passages, questions) -> whether it solves each
+    reference: str = ""  # a function of the source: (passages, questions) -> what to read for each; "bm25": the kit's search
     given: str = ""  # names and words of the solutions that the text may say, too
     files: tuple = ()  # handed out beside the notebook: cassettes
 
