@@ -3,7 +3,7 @@ import sqlite3, subprocess, sys, textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from treekit.syntax.parser import cache_database
+from treekit.core.kept_database import cache_database
 
 TABLE = "vectors (key INTEGER PRIMARY KEY, vector BLOB)"
 

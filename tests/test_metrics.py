@@ -104,6 +104,27 @@ def test_a_span_reader_from_a_folder(tmp_path):
         assert found in text and set(found.split()) <= set(text.split()) and len(found.split()) <= 15
     assert reader(["x"], " ") == [""] and reader.name.startswith("tiny (sha256:")
 
+@pytest.mark.long
+def test_judges_read_together_and_remember(tmp_path, monkeypatch):
+    "In one batch as alone; what was judged is not read again, by another process' judge neither; other weights are another judge."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    tiny_reader(tmp_path / "tiny")
+    reader = m.SpanReader(str(tmp_path / "tiny"))
+    texts = [" ".join(f"word{i}" for i in range(n)) for n in (3, 900, 40, 1, 500)]
+    asked = [(f"question {i}?", text) for i, text in enumerate(texts)] + [("question 0?", " ")]
+    alone = [reader([q], text)[0] for q, text in asked]
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "other"))
+    assert reader.together(asked) == alone and any(alone) and alone[-1] == ""
+    calls = []
+    monkeypatch.setattr(m.SpanReader, "_read", lambda self, some: calls.append(some) or [""] * len(some))
+    assert m.SpanReader(str(tmp_path / "tiny")).together(asked) == alone and calls == []
+    question = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)), QAPair("And where?", ("Essel",))))
+    rows = [Row("a", "asqa", question, f"It was {i}.", "", Usage()) for i in range(4)]
+    results = Results(rows, profile=load_profile("offline", span_reader=str(tmp_path / "tiny")))
+    results.score("Dis-F1")
+    assert [len(some) for some in calls] == [8], "the readings of all rows are one batch"
+
+
 def test_the_profile_names_the_span_reader(tmp_path, capsys):
     "The named reader judges, loaded once; where it can't be had the stand-in does, a line says so and the score's reason, too."
     tiny_reader(tmp_path / "tiny")
@@ -205,11 +226,21 @@ def test_claims_and_their_judges(tmp_path, capsys):
     judge = m.entailment(str(tmp_path / "tiny"))
     assert m.claim_recall("Herons fly.", ["Herons fly."] * 3, judge) in (0, 1) and judge("a", "b") in (True, False)
     assert judge.name.startswith("tiny (sha256:")
+    pairs = [("Herons fly. " * n, f"Claim {n} about herons.") for n in (1, 400, 3)]
+    assert judge.together(pairs) == [judge(*pair) for pair in pairs]
+    short = m.Entailment(str(tmp_path / "tiny"), longest=40)
+    for premise, claim in pairs:
+        fitted = short._fitted(premise, claim)
+        assert fitted.endswith(f" hypothesis: {claim}") and len(tokenizer(fitted)["input_ids"]) <= 40
+        assert fitted.startswith("premise: ") and ("fly" in fitted or "flies" in fitted)
+    assert short._fitted(*pairs[0]) == f"premise: {pairs[0][0]} hypothesis: {pairs[0][1]}"
+    assert short._fitted("Herons fly.", "long " * 99).count("long") == 99, "a claim is never cut"
     assert m.entailment(str(tmp_path / "none")).name == m.WordOverlap().name and "Claim recall is judged by" in capsys.readouterr().out
     assert m.claim_recall("Herons fly low.", ["Herons fly.", "Owls fly."]) == .5
 
-def test_mauve_of_texts(tmp_path, capsys):
+def test_mauve_of_texts(tmp_path, capsys, monkeypatch):
     "Question and answer in one, a hundred words, nothing but what stands in them; a language model's features from a folder."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     questions, people = [f"What is {w}?" for w in WORDS], [f"{w} is one of the words, said somebody." for w in WORDS]
     assert m.mauve_of_texts(questions, people, people) == pytest.approx(1, abs=1e-6)
     assert m.mauve_of_texts(questions, people, ["no"] * len(WORDS)) < .5
@@ -225,7 +256,11 @@ def test_mauve_of_texts(tmp_path, capsys):
     transformers.GPT2Model(config).save_pretrained(tmp_path / "tiny")
     tokenizer.save_pretrained(tmp_path / "tiny")
     features = m.language_features(str(tmp_path / "tiny"))
-    assert features(["one text", "another"]).shape == (2, 16)
+    two = features(["one text", "another that is a good deal longer than the first"])
+    assert two.shape == (2, 16) and two[0] == pytest.approx(features(["one text"])[0])
+    fresh = m.LanguageFeatures(str(tmp_path / "tiny"))
+    monkeypatch.setattr(fresh, "_read", None)  # all is known
+    assert (fresh(["one text"])[0] == two[0]).all()
     assert m.mauve_of_texts(questions, people, people, features) == pytest.approx(1, abs=1e-6)
     assert m.language_features(str(tmp_path / "none")).name == m.HashedWords.name and "MAUVE is judged by" in capsys.readouterr().out
 

@@ -8,12 +8,14 @@ __all__ = ['NEEDS_A_MODEL', 'Row', 'metric_of', 'value_of', 'mean_of_means', 'Sc
 # %% ../../nbs/12_experiments/01_results.ipynb #f9ae5328
 import dataclasses
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from ..config import Profile, choose
 from ..core.method import Prediction, Trace, Usage
 from ..core.types import Question
 from .metric_judges import judge_for
+from ..scoring.judges import Noted
 from ..scoring.metrics import METRICS
 from ..scoring.short import NotApplicable
 from ..scoring.statistics import bootstrap
@@ -49,11 +51,17 @@ class Row:
 def metric_of(
     metric: str | Callable,  # printed name, or a function of a `Row`
     profile: Profile | None = None,  # who judges
+    rows: list[Row] = (),  # that will be scored: what a judge reads of them, it reads together
 ) -> tuple[Callable, str]:  # Row -> float; which stand-in judges, in words: empty, if none does
     "A metric as a function of a row."
     if callable(metric): return metric, ""
     score, judge = METRICS[choose("metric", metric, METRICS)], judge_for(metric, profile)
     given = {} if judge.reader is None else dict(reader=judge.reader)
+    if rows and hasattr(judge.reader, "together"):
+        asked = Noted()
+        for row in rows:
+            with suppress(Exception): score("" if row.error else row.answer, row.question, reader=asked)  # told when it is scored
+        judge.reader.together(asked)
     return lambda row: score(row.answer, row.question, **given), judge.stand_in
 
 # %% ../../nbs/12_experiments/01_results.ipynb #6cfa59c1
@@ -107,6 +115,8 @@ class Scored(dict):
         return Scored(self | numbers, {d: {q: by * v for q, v in own.items()} for d, own in self.scores.items()})
 
 # %% ../../nbs/12_experiments/01_results.ipynb #68d5de98
+def _among(rows, datasets): return [r for r in rows if not datasets or r.dataset in datasets]
+
 def _scores(results, values, metric, stand_in, average):
     "A row for each cell, and after a method's cells the row of their average, if it has a name."
     failed, rows = {cell: sum(bool(r.error) for r in own) for cell, own in results.cells().items()}, []
@@ -177,7 +187,7 @@ class Results:
         datasets: tuple = (),  # only these; default: all
     ) -> dict:  # (method, dataset) -> one value per question; 0.0: it failed; `None`: it lacks what the metric needs
         "The metric question by question. A metric that fails names the question; it is never skipped."
-        valued = self._valued(metric, metric_of(metric, self.profile)[0], datasets)
+        valued = self._valued(metric, metric_of(metric, self.profile, _among(self.rows, datasets))[0], datasets)
         return {cell: [None if isinstance(v, NotApplicable) else v for v in vs] for cell, vs in valued.items()}
 
     def score(
@@ -188,7 +198,7 @@ class Results:
         name: str = "",  # the metric's name in the rows
     ) -> list[dict]:  # method, dataset, metric, n, failures, value, low, high, and perhaps a reason not to compare
         "Mean and 95 % bootstrap interval per method and dataset; failed questions count as 0."
-        score, stand_in = metric_of(metric, self.profile)
+        score, stand_in = metric_of(metric, self.profile, _among(self.rows, datasets))
         name = name or (metric if isinstance(metric, str) else metric.__name__)
         if stand_in and metric in NEEDS_A_MODEL: return _unjudged(self, name, stand_in, datasets, average)
         return _scores(self, self._valued(metric, score, datasets), name, stand_in, average)

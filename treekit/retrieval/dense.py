@@ -15,7 +15,7 @@ from ..core.array_cache import kept_arrays
 from ..core.model_files import MINILM, model_folder, model_label
 from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
-from ..syntax.parser import cache_database
+from ..core.kept_database import cache_database
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #08e0e054
 def _load_model(kind, folder):

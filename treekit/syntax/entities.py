@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..config import UsageError, choose, work_dir
-from .parser import Entity, Parse, StanzaParser, cache_database
+from ..core.kept_database import cache_database
+from .parser import Entity, Parse, StanzaParser
 
 # %% ../../nbs/05_syntax/01_entities.ipynb #81285104
 @dataclass(frozen=True)

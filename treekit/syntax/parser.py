@@ -4,11 +4,10 @@
 
 # %% auto #0
 __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Entity', 'Sentence', 'Parse', 'Parser', 'draw',
-           'to_json', 'from_json', 'check_models', 'cache_database', 'ParseCache', 'StanzaParser', 'parser_for']
+           'to_json', 'from_json', 'check_models', 'ParseCache', 'StanzaParser', 'parser_for']
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #f7aea061
-import hashlib, json, os, pickle, sqlite3, threading
-from contextlib import contextmanager
+import hashlib, json, os, pickle, threading
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Protocol
 from zipfile import BadZipFile
 from ..config import UsageError, choose, kit_path, nearest, work_dir
+from ..core.kept_database import cache_database
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #6a395358
 @dataclass(frozen=True)
@@ -189,46 +189,6 @@ def _fingerprint(folder, stamp):
     if manifest: named = json.dumps(manifest["files"], sort_keys=True)
     else: named = " ".join(_sha256(p) for p in sorted(Path(folder).glob("*.pt")))
     return f"folder:{hashlib.sha256(f'{_CODE} {named}'.encode()).hexdigest()[:16]}"
-
-# %% ../../nbs/05_syntax/00_parser.ipynb #09af5cbe
-_threads = threading.local()  # path -> the thread's connection, and what it is to: process, file
-
-def _connected(path, table):
-    "The thread's connection to the database: opened once, and again when another file lies there."
-    def file():
-        try: return os.getpid(), path.stat().st_ino  # never opened here: to close it would end the locks of this process's connections
-        except OSError: return None
-    db, to = _threads.__dict__.get(str(path), (None, None))
-    if to is None or to != file():
-        if db: db.close()
-        db = sqlite3.connect(path, timeout=60, check_same_thread=False, factory=_Closing)
-        for said in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID"):
-            db.execute(said)
-        _threads.__dict__[str(path)] = db, file()
-    return db
-
-def _closed():
-    "Close what this thread has open."
-    for db, _ in _threads.__dict__.values(): db.close()
-    _threads.__dict__.clear()
-
-class _Closing(sqlite3.Connection):
-    "A connection that is closed, at the latest, when nobody knows it any more."
-    def __del__(self): self.close()
-
-@contextmanager
-def cache_database(
-    path: Path,  # of a database of what can be made again
-    table: str,  # "name (columns)"
-    what: str,  # for the message
-):
-    "This thread's transaction on the database; `UsageError` if it can't be used."
-    try:
-        with _connected(path, table) as db: yield db
-    except sqlite3.Error as e:
-        _closed()
-        raise UsageError(f"{path.name!r} can't be used to keep {what} ({e}): "
-                         "move it away, or set TREEKIT_HOME to another folder") from None
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #4df19160
 class ParseCache:
