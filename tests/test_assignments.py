@@ -128,7 +128,7 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
             {"below-tests": 0.67, "importance-tests": 1.5, "informative-tests": 1.6},
         ),
         ("the best sentence for their sum", "total.get(name, 0) + most", "max(total.get(name, 0), most)", {"importance-tests": 2.25}),
-        ("titles as they are", 'title.split(" (")[0]', "title", {"importance-tests": 1.5}),
+        ("titles as they are", 'title.split(" (")[0]', "title", {"importance-tests": 1.5, "informative-tests": 3.2}),
         (
             "1, 2, 2, 3",
             "sum(other > worth for other in importances.values())",

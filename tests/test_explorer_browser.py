@@ -407,6 +407,60 @@ def test_a_missing_font_is_said(browser, small, tmp_path, monkeypatch):
     page.close()
 
 
+@pytest.fixture(scope="module")
+def routed():
+    "A served page over RDR²: its nodes can be forked in the most ways."
+    from treekit.config import load_profile
+    from treekit.experiments.provide import load
+    from treekit.experiments.run import run
+    from treekit.registry import method
+    store, profile = Store(), load_profile("offline", data="world:100", retriever="bm25s")
+    made = run({"rdr2": method("rdr2")}, {"asqa": load("asqa", "world:100", n=1)}, profile, store=store, progress=False)
+    with ServedExplorer(ExplorerDesk(store, forks=True)) as served: yield served, made.kept
+
+
+@pytest.mark.parametrize("width, scheme", [(1280, "light"), (400, "dark"), (400, "light")])
+def test_axe_has_no_serious_complaint_about_open_forms(browser, alive, routed, width, scheme):
+    "Every form of a fork, unfolded: replies, queries, passages, an edge of the parse, behaviours of the router; at 400 pixels, too."
+    checker, forms = axe_file(), set()
+    for served, name, node in ((alive[0], alive[1], 1), (routed[0], routed[1], 0), (routed[0], routed[1], 2)):
+        page = opened(browser, served.address, color_scheme=scheme, bypass_csp=True, viewport=dict(width=width, height=800))
+        page.add_script_tag(path=str(checker))
+        page.evaluate(f"explorer.openRun('{name}').then(() => {{ explorer.tree.pick({node}); explorer.pane('node'); return 1 }})")
+        page.wait_for_timeout(1500)
+        page.evaluate("document.querySelectorAll('.tkx-right details').forEach(d => { d.open = true })")
+        forms |= set(page.evaluate("[...document.querySelectorAll('.tkx-fork > summary')].map(s => s.textContent)"))
+        assert complaints(page) == [] and page.trouble == []
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        for pane in ("questions", "tree"):
+            page.evaluate(f"(explorer.pane('{pane}'), 1)")
+            page.wait_for_timeout(200)
+            assert complaints(page) == [], pane
+        page.close()
+    assert len(forms) == 4, forms  # a reply; queries or passages; an edge; behaviours
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_wide_drawing_keeps_its_root_as_long_as_there_is_room(browser, tmp_path, width):
+    "A chosen node is whole, its way from the root begins at the left edge, no box is cut in two there, and what is outside is said."
+    store = Store()
+    file = save_page(ExplorerDesk(store), [kept(store, "wide", [grown(300, text="state {}")])], tmp_path / "wide.html")
+    page = opened(browser, file.as_uri(), viewport=dict(width=width, height=800))
+    page.evaluate("(explorer.pane('tree'), explorer.view(true), 1)")
+    page.wait_for_timeout(300)
+    deepest = "explorer.tree.t.depth.indexOf(Math.max(...explorer.tree.t.depth))"
+    for node in ("0", "explorer.tree.t.depth.indexOf(2)", deepest):
+        page.evaluate(f"(explorer.tree.pick({node}), explorer.tree.fit(), 1)")
+        seen = page.evaluate("""(() => { const v = explorer.tree, z = v.zoom, i = v.selected, left = x => x * z.k + z.x;
+            return {x: left(v.placed.x[i]), right: left(v.placed.x[i] + v.wide), room: v.canvas.clientWidth, y: v.placed.y[i] * z.k + z.y,
+                    tall: v.canvas.clientHeight, root: left(0), column: v.across * z.k, depth: v.t.depth[i]} })()""")
+        assert 0 <= seen["x"] and seen["right"] <= seen["room"] and 0 <= seen["y"] < seen["tall"], seen
+        skipped = (20 - seen["root"]) / seen["column"]
+        assert abs(skipped - round(skipped)) < 1e-6, seen
+        if (seen["depth"] + 1) * seen["column"] + 20 <= seen["room"]: assert seen["root"] == 20, seen
+    page.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_has_no_serious_complaint_about_what_runs(browser, alive, scheme):
     "The switches, a price, a curve, arcs, and a comparison; also where a system asks for fewer colours."

@@ -108,3 +108,24 @@ def test_one_browser_through_a_file(browsers, runs):
     assert page.until(READY)
     assert failed_checks(page) == [] and page.trouble == [] and page.asked == [(runs[0] / "small.html").as_uri()]
     page.close()
+
+
+def test_a_live_widget_is_no_blank_where_nothing_runs(browsers, runs):
+    "A notebook that Lab saved, converted: the widget's frame is there, and it works."
+    pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit[explorer]"')
+    nbconvert, nbformat = pytest.importorskip("nbconvert"), pytest.importorskip("nbformat")
+    from treekit.explorer.widget import explore
+    folder, first, second = runs
+    with Store(folder / "small.sqlite") as store: shown = explore(first, second, store=store)._repr_mimebundle_()
+    data, metadata = shown if isinstance(shown, tuple) else (shown, {})
+    assert "application/vnd.jupyter.widget-view+json" in data  # Lab takes this one
+    output = nbformat.v4.new_output("display_data", data=data, metadata=metadata)
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("explore(…)", outputs=[output])])
+    html, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
+    (folder / "live.html").write_text(html, encoding="utf-8")
+    page = browsers("chromium").page(1500, 1000)
+    page.open((folder / "live.html").as_uri())
+    page.eval("(document.querySelector('iframe').scrollIntoView(), 1)")
+    page.frame = True
+    assert page.until(READY) and failed_checks(page) == []
+    page.close()

@@ -128,15 +128,31 @@ def marked(
 # %% ../../nbs/15_explorer/00_trees.ipynb #ed8fa53e
 _APART = ("hits", "changes", "span", "type", "number", "visits", "value", "thinking")  # shown in a place of their own
 
+def _plain(value): return value is None or isinstance(value, (str, int, float))
+
+def _word(value):
+    if isinstance(value, str): return value
+    return json.dumps(round(value, 4) if isinstance(value, float) else value)
+
+def _lines(value): return "\n".join(f"{k}: {_word(v)}" for k, v in value.items())
+
 def fact_text(value: Any) -> str:
-    "A value of a node's data as a reader likes it: texts as they are, lists line by line, the rest as JSON."
+    "A value of a node's data as a reader likes it: texts as they are, lists and small tables line by line, the rest as JSON."
     if isinstance(value, str): return value
     if isinstance(value, list) and all(isinstance(v, str) for v in value): return "\n".join(f"{i}. {v}" for i, v in enumerate(value, 1))
+    if isinstance(value, list) and all(map(_plain, value)): return ", ".join(map(_word, value))
+    if isinstance(value, list) and all(isinstance(v, (list, tuple)) and all(map(_plain, v)) for v in value):
+        return "\n".join(" · ".join(map(_word, v)) for v in value)
+    if isinstance(value, float): return _word(value)
+    if isinstance(value, dict) and all(map(_plain, value.values())): return _lines(value)
     if isinstance(value, list) and all(isinstance(v, dict) and {*v} == {"title", "text"} for v in value):
         return "\n\n".join(f"{v['title']}\n{v['text']}" for v in value)
+    if isinstance(value, list) and all(isinstance(v, dict) and all(map(_plain, v.values())) for v in value):
+        return "\n\n".join(map(_lines, value))
     short = json.dumps(value, ensure_ascii=False)
     return short if len(short) < 80 else json.dumps(value, ensure_ascii=False, indent=1)
 
+# %% ../../nbs/15_explorer/00_trees.ipynb #1a962e6b
 def _hit(hit, question, passages, golds):
     passage = passages(hit["id"])
     text = passage.text if passage else ""

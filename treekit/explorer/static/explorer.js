@@ -3,7 +3,7 @@
 
 const HANGUL = /[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]/;
 const ROW = 26, MOST_ROWS = 120, LONG = 20000, DEEPEST = 18;
-const WIDE = 210, HIGH = 40, ACROSS = 244, DOWN = 52;  // of a node in the drawing, and between two
+const WIDE = 210, HIGH = 40, GAP = 34, DOWN = 52, NARROW = 132;  // of a node in the drawing, and between two; and of one where there is little room
 
 // ── elements ──
 function h(tag, attrs, ...inside) {
@@ -203,54 +203,68 @@ class TreeView {
   }
   // the drawing
   layout() {
+    this.wide = this.canvas.clientWidth && this.canvas.clientWidth < 480 ? NARROW : WIDE; this.across = this.wide + GAP;
     const {parent, depth} = this.t, x = new Float64Array(this.n), y = new Float64Array(this.n), first = new Float64Array(this.n).fill(-1);
     let leaves = 0;
-    for (let v = 0; v < this.visible.length; v++) { const i = this.visible[v]; x[i] = depth[i] * ACROSS; if (!this.children[i] || this.folded[i]) y[i] = leaves++ * DOWN; }
+    for (let v = 0; v < this.visible.length; v++) { const i = this.visible[v]; x[i] = depth[i] * this.across; if (!this.children[i] || this.folded[i]) y[i] = leaves++ * DOWN; }
     const last = new Float64Array(this.n);
     for (let v = this.visible.length - 1; v >= 0; v--) {
       const i = this.visible[v], p = parent[i];
       if (this.children[i] && !this.folded[i]) y[i] = (first[i] + last[i]) / 2;
       if (p >= 0) { if (first[p] < 0) last[p] = y[i]; first[p] = y[i]; }
     }
-    this.placed = {x, y, width: this.visible.reduce((m, i) => Math.max(m, x[i]), 0) + WIDE + (this.t.links.length ? 30 : 0), height: Math.max(1, leaves) * DOWN};
+    this.placed = {x, y, width: this.visible.reduce((m, i) => Math.max(m, x[i]), 0) + this.wide + (this.t.links.length ? 30 : 0), height: Math.max(1, leaves) * DOWN};
   }
   fit() {
     if (!this.n || !this.canvas.clientWidth) return;
     if (!this.placed) this.layout();
     const k = Math.min(1.2, this.canvas.clientWidth / (this.placed.width + 40), this.canvas.clientHeight / (this.placed.height + 40));
     this.zoom = {k: Math.max(0.02, k), x: 20, y: Math.max(10, (this.canvas.clientHeight - this.placed.height * k) / 2)};
-    if (k < 0.6 && this.selected >= 0) { this.zoom.k = 0.8; this.follow(true); this.within(); } else if (k < 0.6) this.zoom = {k: 0.8, x: 20, y: 20 + this.canvas.clientHeight / 2 - 0.8 * this.placed.y[0]};
+    if (k < 0.6) {  // as many whole columns as can be read
+      const room = this.canvas.clientWidth - 40, size = columns => room / (columns * this.across - GAP), more = Math.floor((room / 0.8 + GAP) / this.across) + 1;
+      this.zoom.k = size(more) > 0.64 ? size(more) : 0.8; this.lookAt(Math.max(0, this.selected));
+    }
     this.paint();
   }
-  within() {  // no empty room beside a tree that goes on elsewhere
-    const z = this.zoom, inside = (at, size, room) => size * z.k + 40 <= room ? (room - size * z.k) / 2 : Math.min(20, Math.max(room - 20 - size * z.k, at));
-    z.x = inside(z.x, this.placed.width, this.canvas.clientWidth); z.y = inside(z.y, this.placed.height, this.canvas.clientHeight);
+  // a node, with as much of its way from the root as there is room for: whole columns, never half a box on the left
+  lookAt(i) {
+    const z = this.zoom, {x, y} = this.placed, room = this.canvas.clientWidth, tall = this.canvas.clientHeight, column = this.across * z.k;
+    const over = Math.max(0, (x[i] + this.wide) * z.k + 40 - room), skipped = Math.min(Math.ceil(over / column - 1e-6), this.t.depth[i]);
+    z.x = 20 - skipped * column;
+    let low = y[i], high = y[i];  // up, as long as it fits
+    for (let p = this.t.parent[i]; p >= 0 && this.t.depth[p] >= skipped; p = this.t.parent[p]) {
+      if ((Math.max(high, y[p]) + HIGH - Math.min(low, y[p])) * z.k + 40 > tall) break;
+      low = Math.min(low, y[p]); high = Math.max(high, y[p]);
+    }
+    z.y = tall / 2 - (low + high + HIGH) / 2 * z.k;
+    const size = this.placed.height * z.k;  // no empty room beside a tree that goes on elsewhere
+    z.y = size + 40 <= tall ? (tall - size) / 2 : Math.min(20, Math.max(tall - 20 - size, z.y));
   }
   scale(by, x = this.canvas.clientWidth / 2, y = this.canvas.clientHeight / 2) {
     const z = this.zoom, k = Math.min(4, Math.max(0.02, z.k * by));
     this.zoom = {k, x: x - (x - z.x) * k / z.k, y: y - (y - z.y) * k / z.k}; this.paint();
   }
-  follow(centre) {
+  follow() {
     if (!this.canvas.clientWidth || this.selected < 0) return;
     if (!this.placed) this.layout();
     const z = this.zoom, x = this.placed.x[this.selected] * z.k + z.x, y = this.placed.y[this.selected] * z.k + z.y;
-    if (centre || x < 0 || x > this.canvas.clientWidth - 60 || y < 0 || y > this.canvas.clientHeight - 20) {
-      z.x += this.canvas.clientWidth / 3 - x; z.y += this.canvas.clientHeight / 2 - y; }
+    if (x < 0 || x + this.wide * z.k > this.canvas.clientWidth || y < 0 || y + HIGH * z.k > this.canvas.clientHeight) this.lookAt(this.selected);
   }
   paint() { if (!this.waiting) { this.waiting = true; requestAnimationFrame(() => { this.waiting = false; this.drawing(); }); } }
   drawing() {
     const c = this.canvas, w = c.clientWidth, hh = c.clientHeight;
     if (!w || !hh || !this.n) return;
+    if (this.placed && (w < 480) !== (this.wide === NARROW)) { this.placed = null; this.fitted = false; }
     if (!this.placed) this.layout();
     if (!this.fitted) { this.fitted = true; this.fit(); }
     const ratio = window.devicePixelRatio || 1, g = c.getContext("2d"), style = getComputedStyle(c), inks = {}, ink = v => inks[v] ??= style.getPropertyValue(v).trim();
     if (c.width !== Math.round(w * ratio) || c.height !== Math.round(hh * ratio)) { c.width = Math.round(w * ratio); c.height = Math.round(hh * ratio); }
-    const {k, x: dx, y: dy} = this.zoom, {x, y} = this.placed, {parent} = this.t;
+    const {k, x: dx, y: dy} = this.zoom, {x, y, width} = this.placed, {parent} = this.t, wide = this.wide;
     g.setTransform(ratio, 0, 0, ratio, 0, 0); g.fillStyle = ink("--tkx-paper"); g.fillRect(0, 0, w, hh);
     g.setTransform(ratio * k, 0, 0, ratio * k, ratio * dx, ratio * dy);
     const left = -dx / k - 400, right = (w - dx) / k + 400, top = -dy / k - 40, bottom = (hh - dy) / k + 40;
     const seen = i => x[i] > left && x[i] < right && y[i] > top && y[i] < bottom;
-    const line = (a, b, dashed) => { g.setLineDash(dashed ? [4, 4] : []); g.beginPath(); const ax = x[a] + WIDE, bx = x[b] + (dashed ? WIDE : 0), out = dashed ? 34 : 16;
+    const line = (a, b, dashed) => { g.setLineDash(dashed ? [4, 4] : []); g.beginPath(); const ax = x[a] + wide, bx = x[b] + (dashed ? wide : 0), out = dashed ? 34 : 16;
       g.moveTo(ax, y[a] + HIGH / 2); g.bezierCurveTo(ax + out, y[a] + HIGH / 2, bx + (dashed ? out : -out), y[b] + HIGH / 2, bx, y[b] + HIGH / 2); g.stroke(); };
     for (const i of this.visible) {
       const p = parent[i];
@@ -263,23 +277,30 @@ class TreeView {
     for (const i of this.visible) {
       if (!seen(i)) continue;
       g.globalAlpha = this.notYet.has(i) ? 0.35 : 1;
-      g.fillStyle = ink(i === this.selected ? "--tkx-chosen" : this.matched && this.matched.has(i) ? "--tkx-found" : "--tkx-card"); g.fillRect(x[i], y[i], WIDE, HIGH);
+      g.fillStyle = ink(i === this.selected ? "--tkx-chosen" : this.matched && this.matched.has(i) ? "--tkx-found" : "--tkx-card"); g.fillRect(x[i], y[i], wide, HIGH);
       g.lineWidth = this.best.has(i) || i === this.selected ? 2.5 : 1; g.strokeStyle = ink(this.flags.has(i) ? "--tkx-wrong" : i === this.selected || this.best.has(i) ? "--tkx-strong" : "--tkx-edge");
-      g.strokeRect(x[i], y[i], WIDE, HIGH);
+      g.strokeRect(x[i], y[i], wide, HIGH);
       if (k < 0.3) continue;
-      g.save(); g.beginPath(); g.rect(x[i], y[i], WIDE - (this.children[i] ? 22 : 6), HIGH); g.clip();
+      g.save(); g.beginPath(); g.rect(x[i], y[i], wide - (this.children[i] ? 22 : 6), HIGH); g.clip();
       g.fillStyle = ink("--tkx-soft"); g.font = small; g.fillText(`${this.flags.has(i) ? `✗ ${this.flags.get(i)} · ` : ""}${[this.t.kind[i], this.markOf(i)].filter(Boolean).join(" · ")}`.slice(0, 60), x[i] + 6, y[i] + 12);
       g.fillStyle = ink("--tkx-ink"); g.font = plain; g.fillText((this.t.text[i] || "(no text)").slice(0, 60), x[i] + 6, y[i] + 28);
       g.restore(); g.fillStyle = ink("--tkx-ink"); g.font = plain;
-      if (this.children[i]) { g.fillText(this.folded[i] ? "+" : "−", x[i] + WIDE - 15, y[i] + HIGH / 2); }
+      if (this.children[i]) { g.fillText(this.folded[i] ? "+" : "−", x[i] + wide - 15, y[i] + HIGH / 2); }
     }
     g.globalAlpha = 1;
+    this.beyond(g, ink, w, Math.round((20 - dx) / (this.across * k) - 0.2), Math.ceil((width * k + dx - w) / (this.across * k) - 0.2));
+  }
+  beyond(g, ink, w, left, right) {  // what stands outside is said
+    const ratio = window.devicePixelRatio || 1, said = (n, text, at, align) => { if (n < 1) return; g.textAlign = align;
+      g.fillStyle = ink("--tkx-paper"); g.fillRect(align === "left" ? 2 : at - g.measureText(text).width - 4, 3, g.measureText(text).width + 8, 16); g.fillStyle = ink("--tkx-soft"); g.fillText(text, at, 12); };
+    g.setTransform(ratio, 0, 0, ratio, 0, 0); g.font = '11px system-ui, sans-serif';
+    said(left, `‹ ${plural(left, "level")} nearer the root`, 6, "left"); said(right, `${plural(right, "level")} deeper ›`, w - 6, "right"); g.textAlign = "left";
   }
   hit(e) {
     const box = this.canvas.getBoundingClientRect(), {k, x: dx, y: dy} = this.zoom;
     const px = (e.clientX - box.left - dx) / k, py = (e.clientY - box.top - dy) / k;
-    const i = this.visible.find(i => px >= this.placed.x[i] && px <= this.placed.x[i] + WIDE && py >= this.placed.y[i] && py <= this.placed.y[i] + HIGH);
-    return i === undefined ? null : [i, px - this.placed.x[i] > WIDE - 20];
+    const i = this.visible.find(i => px >= this.placed.x[i] && px <= this.placed.x[i] + this.wide && py >= this.placed.y[i] && py <= this.placed.y[i] + HIGH);
+    return i === undefined ? null : [i, px - this.placed.x[i] > this.wide - 20];
   }
   pointer() {
     let from = null, moved = false;
@@ -500,7 +521,7 @@ export class Explorer {
     const go = (j, text) => h("button", {class: "tkx-button", click: () => view.pick(j)}, text);
     const part = (title, ...inside) => inside.length ? h("section", {}, h("h3", {}, title), ...inside) : null;
     const gloss = text => text ? h("p", {class: "tkx-gloss", lang: "en"}, text) : null, said = node.gloss || {};
-    const facts = node.facts.map(([name, text]) => h("div", {class: "tkx-fact"}, h("h4", {}, name), longText(text), gloss((said.facts || {})[name])));
+    const facts = node.facts.map(([name, text]) => h("div", {class: text.length < 50 && !text.includes("\n") ? "tkx-fact tkx-brief" : "tkx-fact"}, h("h4", {}, name), longText(text), gloss((said.facts || {})[name])));
     const run = second ? this.other.name : this.run.name, at = second ? this.partner : this.at;
     const parsed = node.parsed ? h("div", {class: "tkx-parse"}, h("p", {class: "tkx-small"}, "reading it…")) : null;  // as high before it is read as after: nothing below moves
     if (parsed) this.trying(() => this.parses(parsed, run, at, node.id, second));
