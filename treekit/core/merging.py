@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from ..config import UsageError
-from .store import _ID, _MORE, _ROWS, _VERSION, Store, _sound_row
+from .store import _ID, _MORE, _VERSION, Store, _sound_row
 
 # %% ../../nbs/02_core/06_merging.ipynb #04eae989
 def _unsound(name, why):

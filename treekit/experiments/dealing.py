@@ -7,7 +7,6 @@ __all__ = ['ELSEWHERE', 'Share', 'dealt', 'limited', 'budget_of']
 
 # %% ../../nbs/12_experiments/01_dealing.ipynb #297b8631
 import hashlib
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
