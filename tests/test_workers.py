@@ -1,0 +1,156 @@
+"Workers: `--workers`, `--share`, and the scripts for clusters, with processes of this machine in the place of nodes."
+import os, signal, stat, subprocess, sys, time
+from pathlib import Path
+
+import pytest
+
+import commands
+from openai_server import Server
+from treekit.config import UsageError
+from treekit.core.store import Store
+from treekit.experiments.dealing import ELSEWHERE, Share
+from treekit.experiments.run import Session
+
+ROOT = Path(__file__).resolve().parents[1]
+TABLE = ("toq/table4", "--n", "6")
+
+
+def calls(store):
+    with Store(store) as s: return s._all("SELECT key, json_extract(completion, '$.text') FROM calls ORDER BY key")
+
+
+def tables(folder): return {p.relative_to(folder): p.read_bytes() for p in sorted(Path(folder).rglob("*.*")) if p.name != "README.md"}
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    "What one process makes: its tables, and its calls."
+    home = tmp_path_factory.mktemp("plain")
+    code, _, err = commands.shell("reproduce", *TABLE, "--out", home / "out", TREEKIT_HOME=str(home))
+    assert code == 0, err
+    return tables(home / "out"), calls(home / "store/offline.sqlite")
+
+
+def test_a_share_has_its_own_store_and_a_part_of_the_limit():
+    session = Session.from_environment(dict(TREEKIT_SHARE="2/3", TREEKIT_STORE="x/openai.sqlite"))
+    assert session.share == Share(2, 3) and session.store_path(None) == Path("x/openai.2of3.sqlite")
+    assert ELSEWHERE in "dealt to another worker"
+    with pytest.raises(UsageError): Session.from_environment(dict(TREEKIT_SHARE="4/3"))
+
+
+def test_words_that_go_not_together():
+    code, _, err = commands.shell("reproduce", "toq/table4", "--workers", "2", "--share", "1/2")
+    assert code == 2 and "not both" in err
+
+
+@pytest.mark.long
+def test_workers_make_the_same_tables(plain, tmp_path):
+    code, _, err = commands.shell("reproduce", *TABLE, "--workers", "3", "--out", tmp_path / "out", TREEKIT_HOME=str(tmp_path))
+    assert code == 0 and "worker" not in err.replace("3 workers", ""), err
+    assert (tables(tmp_path / "out"), calls(tmp_path / "store/offline.sqlite")) == plain
+    parts = [calls(tmp_path / f"store/offline.{i}of3.sqlite") for i in (1, 2, 3)]
+    assert all(parts) and max(map(len, parts)) < len(plain[1])  # each asked a part
+
+
+def paid(server, home, *words):
+    "A run on a model that costs something, by two workers."
+    said = ("--profile", "local", "--model", "gpt-4o-mini", "--endpoint", server.url, "--data", "world", "--set", "wiki=corpus")
+    return commands.start("reproduce", *TABLE, *said, "--workers", "2", "--out", home / "out", *words, TREEKIT_HOME=str(home))
+
+
+def doubled(server):
+    "Requests that were answered more than once."
+    texts = [(r["text"], r["n"]) for r in server.requests if "answered" in r]
+    return len(texts) - len(set(texts))
+
+
+@pytest.mark.long
+def test_one_budget_for_all_workers_and_nothing_is_paid_twice(tmp_path):
+    "The budget ends both; with a larger one they go on; a plain run then asks for nothing."
+    with Server(latency=0.05) as server:
+        process = paid(server, tmp_path, "--budget", "0.002")
+        _, err = process.communicate(timeout=200)
+        assert process.returncode == 3, err
+        with Store(tmp_path / "store/local.sqlite") as s: [used] = s.usage(())
+        assert 0.001 < used["cost_now"] <= 0.002, used
+        before = server.count
+        process = paid(server, tmp_path, "--budget", "5")
+        out, err = process.communicate(timeout=200)
+        assert process.returncode == 0 and server.count > before and doubled(server) == 0, out + err
+
+
+@pytest.mark.long
+def test_killed_and_started_again(tmp_path):
+    "SIGKILL for the command and its workers: the same command again ends it, and of what was answered only what was in flight is asked again."
+    with Server(latency=0.3) as server:
+        process = paid(server, tmp_path)
+        while server.count < 20: time.sleep(0.05)
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout.split()
+        for pid in [process.pid, *map(int, children)]: os.kill(pid, signal.SIGKILL)
+        process.communicate()
+        process = paid(server, tmp_path)
+        out, err = process.communicate(timeout=200)
+        assert process.returncode == 0, out + err
+        assert doubled(server) <= 16, doubled(server)  # the limit on calls in flight
+        with Store(tmp_path / "store/local.sqlite") as s: assert s._all("SELECT COUNT(*) FROM leases") == [(0,)]
+
+
+@pytest.mark.long
+def test_shares_in_folders_of_their_own(plain, tmp_path):
+    "Two machines without a folder in common: their stores are carried to a third, and a plain run asks for nothing new."
+    for i in (1, 2):
+        code, _, err = commands.shell("reproduce", *TABLE, "--share", f"{i}/2", TREEKIT_HOME=str(tmp_path / f"node{i}"))
+        assert code == 0, err
+    home = tmp_path / "home"
+    parts = [tmp_path / f"node{i}/store/offline.{i}of2.sqlite" for i in (1, 2)]
+    for _ in range(2):
+        code, out, err = commands.shell("store", "merge", home / "store/offline.sqlite", *parts)
+        assert code == 0, err
+    assert out.startswith("0 calls, 0 answers, 0 rows")
+    assert calls(home / "store/offline.sqlite") == plain[1]
+    code, _, err = commands.shell("reproduce", *TABLE, "--out", home / "out", TREEKIT_HOME=str(home))
+    assert code == 0 and tables(home / "out") == plain[0]
+    assert calls(home / "store/offline.sqlite") == plain[1]
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    "A PATH with an `ssh` and an `srun` that start processes here."
+    place = tmp_path / "bin"
+    place.mkdir()
+    main = 'from treekit.cli import main; main()'
+    tools = dict(
+        treekit=f'exec {sys.executable} -c "{main}" "$@"',
+        ssh='echo "$1" >> "$CLUSTER_LOG"; shift; exec env -i PATH="$PATH" PYTHONPATH="$PYTHONPATH" CLUSTER_LOG="$CLUSTER_LOG" HOME="$HOME" '
+            'bash -c "$*"',
+        srun='for ((p = 0; p < SLURM_NTASKS; p++)); do SLURM_PROCID=$p "$@" & done; '
+             'code=0; for job in $(jobs -p); do wait $job || code=$?; done; exit $code')
+    for name, text in tools.items():
+        (place / name).write_text(f"#!/usr/bin/env bash\n{text}\n")
+        (place / name).chmod(stat.S_IRWXU)
+    return dict(os.environ, PATH=f"{place}:{os.environ['PATH']}", PYTHONPATH=str(ROOT), CLUSTER_LOG=str(tmp_path / "hosts"))
+
+
+def script(name, *words, env, **more):
+    done = subprocess.run(["bash", f"data/cluster/{name}", *map(str, words)], cwd=ROOT, env=env | more, capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_the_start_script_for_machines(plain, tmp_path, cluster):
+    "Two hosts, each with a home of its own and a folder that both see."
+    code, said = script("run.sh", "gpu1 gpu2", *TABLE, "--out", tmp_path / "out", env=cluster, TREEKIT_HOME=str(tmp_path / "home"))
+    assert code == 0, said
+    assert sorted((tmp_path / "hosts").read_text().split()) == ["gpu1", "gpu2"]
+    assert (tables(tmp_path / "out"), calls(tmp_path / "home/store/offline.sqlite")) == plain
+
+
+@pytest.mark.long
+def test_the_script_for_slurm(plain, tmp_path, cluster):
+    "Three tasks; what they pay for is brought to a folder that all see."
+    homes = dict(TREEKIT_HOME=str(tmp_path / "home"), ALL=str(tmp_path / "all"), SLURM_NTASKS="2")
+    (tmp_path / "all").mkdir()
+    code, said = script("slurm.sh", *TABLE, "--out", tmp_path / "out", env=cluster, **homes)
+    assert code == 0, said
+    assert sorted(p.name for p in (tmp_path / "all").glob("*.sqlite")) == ["offline.1of2.sqlite", "offline.2of2.sqlite"]
+    assert (tables(tmp_path / "out"), calls(tmp_path / "home/store/offline.sqlite")) == plain
