@@ -37,7 +37,8 @@ def asked(n): return [Question(f"q{i}", "hotpotqa", f"Who made Film {i}, and whe
 
 
 def main(endpoint, store, n, concurrency, share=None):
-    profile = load_profile("local", endpoint=endpoint, concurrency=int(concurrency), timeout=20, retries=8)
+    paid = dict(model=os.environ.get("SHARE_MODEL"), budget=os.environ.get("SHARE_BUDGET"), max_tokens=64)
+    profile = load_profile("local", endpoint=endpoint, concurrency=int(concurrency), timeout=20, retries=8, **paid)
     together = os.environ.get("TREEKIT_TOGETHER")
     session = Session(share=share and Share.read(share), shared=Path(together) if together else None)
     corpora = {"hotpotqa": Lazy(lambda: BM25(PAGES), "pages")}

@@ -1,12 +1,13 @@
 "Workers: `--workers`, `--share`, and the scripts for clusters, with processes of this machine in the place of nodes."
-import os, signal, stat, subprocess, sys, time
+import os, stat, subprocess, sys, time
 from pathlib import Path
 
 import pytest
 
-import commands
+import commands, share_worker
 from openai_server import Server
 from treekit.config import UsageError
+from treekit.core.merging import merge_stores
 from treekit.core.store import Store
 from treekit.experiments.dealing import ELSEWHERE, Share
 from treekit.experiments.run import Session
@@ -52,47 +53,57 @@ def test_workers_make_the_same_tables(plain, tmp_path):
     assert all(parts) and max(map(len, parts)) < len(plain[1])  # each asked a part
 
 
-def paid(server, home, *words):
-    "A run on a model that costs something, by two workers."
-    said = ("--profile", "local", "--model", "gpt-4o-mini", "--endpoint", server.url, "--data", "world", "--set", "wiki=corpus")
-    return commands.start("reproduce", *TABLE, *said, "--workers", "2", "--out", home / "out", *words, TREEKIT_HOME=str(home))
+def started(server, tmp_path, budget=""):
+    "Two workers on a model that costs something, with one pot."
+    env = os.environ | dict(TREEKIT_TOGETHER=str(tmp_path), SHARE_MODEL="gpt-4o-mini", SHARE_BUDGET=budget)
+    words = [[sys.executable, share_worker.__file__, server.url, tmp_path / f"all.{i}of2.sqlite", 60, 8, f"{i}/2"] for i in (1, 2)]
+    pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    workers = [subprocess.Popen([*map(str, w)], **pipes, text=True, env=env) for w in words]
+    for w in workers: assert w.stdout.readline() == "ready\n"
+    for w in workers: w.stdin.write("\n"), w.stdin.flush()
+    return workers
+
+
+def ended(workers):
+    said = [w.communicate(timeout=120) for w in workers]
+    return [w.returncode for w in workers], said
 
 
 def doubled(server):
-    "Requests that were answered more than once."
-    texts = [(r["text"], r["n"]) for r in server.requests if "answered" in r]
+    "How often a request was answered again."
+    texts = [r["text"] for r in server.requests if "answered" in r]
     return len(texts) - len(set(texts))
 
 
 @pytest.mark.long
 def test_one_budget_for_all_workers_and_nothing_is_paid_twice(tmp_path):
-    "The budget ends both; with a larger one they go on; a plain run then asks for nothing."
-    with Server(latency=0.05) as server:
-        process = paid(server, tmp_path, "--budget", "0.002")
-        _, err = process.communicate(timeout=200)
-        assert process.returncode == 3, err
-        with Store(tmp_path / "store/local.sqlite") as s: [used] = s.usage(())
-        assert 0.001 < used["cost_now"] <= 0.002, used
-        before = server.count
-        process = paid(server, tmp_path, "--budget", "5")
-        out, err = process.communicate(timeout=200)
-        assert process.returncode == 0 and server.count > before and doubled(server) == 0, out + err
+    "The budget ends both; with a larger one they go on, and nothing is asked again."
+    with Server(latency=0.02) as server:
+        codes, said = ended(started(server, tmp_path, "0.0008"))
+        assert all(codes) and all("BudgetExceeded" in err for _, err in said), said
+        made = merge_stores(tmp_path / "all.sqlite", [tmp_path / f"all.{i}of2.sqlite" for i in (1, 2)])
+        with Store(tmp_path / "all.sqlite") as s: [used] = s.usage(())
+        assert 0.0004 < used["cost_now"] <= 0.0008 and made.calls == used["calls"] - used["hits"] == server.count, used
+        (tmp_path / "pot.sqlite").unlink()  # a command has its own
+        codes, said = ended(started(server, tmp_path, "5"))
+        assert codes == [0, 0] and (doubled(server), server.count) == (0, 180), said
 
 
 @pytest.mark.long
 def test_killed_and_started_again(tmp_path):
-    "SIGKILL for the command and its workers: the same command again ends it, and of what was answered only what was in flight is asked again."
-    with Server(latency=0.3) as server:
-        process = paid(server, tmp_path)
-        while server.count < 20: time.sleep(0.05)
-        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process.pid)], capture_output=True, text=True).stdout.split()
-        for pid in [process.pid, *map(int, children)]: os.kill(pid, signal.SIGKILL)
-        process.communicate()
-        process = paid(server, tmp_path)
-        out, err = process.communicate(timeout=200)
-        assert process.returncode == 0, out + err
-        assert doubled(server) <= 16, doubled(server)  # the limit on calls in flight
-        with Store(tmp_path / "store/local.sqlite") as s: assert s._all("SELECT COUNT(*) FROM leases") == [(0,)]
+    "SIGKILL for both workers: the same again ends it, and only what was in flight is asked again."
+    with Server(latency=0.2) as server:
+        workers = started(server, tmp_path)
+        while server.count < 40: time.sleep(0.02)
+        for w in workers: w.kill()
+        ended(workers)
+        codes, said = ended(started(server, tmp_path))
+        assert codes == [0, 0] and doubled(server) <= 8, said  # the limit on calls in flight, over both
+        parts = [tmp_path / f"all.{i}of2.sqlite" for i in (1, 2)]
+        made = merge_stores(tmp_path / "all.sqlite", parts)
+        assert (made.calls, made.predictions) == (180, 120) and not merge_stores(tmp_path / "all.sqlite", parts).calls
+        for part in parts:
+            with Store(part) as s: assert s._all("SELECT COUNT(*) FROM leases") == [(0,)]
 
 
 @pytest.mark.long
