@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['main_store', 'work_share', 'left_by_workers', 'gather', 'reproduce_by_workers', 'none_left_behind', 'reproduction',
-           'store_command', 'merge_command']
+           'store_command', 'merge_command', 'gather_command']
 
 # %% ../nbs/21_workers.ipynb #31730823
 import os, signal, subprocess, sys, tempfile, time
@@ -162,6 +162,7 @@ def store_command():
 
     \b
       treekit store merge .treekit/store/openai.sqlite .treekit/store/openai.*of4.sqlite
+      treekit store gather --profile openai       the same for all workers' stores that lie there
     """
 
 @store_command.command("merge")
@@ -179,7 +180,20 @@ def merge_command(into, sources, first, as_json):
     By content: doing it again changes nothing. The same call with two different replies is refused, and then nothing is changed. What is
     killed has not happened. INTO is made if it doesn't exist; a worker may go on writing into FROM.
     """
-    made = merge_stores(into, list(sources), first)
+    _show(merge_stores(into, list(sources), first), as_json)
+
+@store_command.command("gather")
+@click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose stores.")
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+def gather_command(profile, as_json):
+    """Merge what workers have left beside a profile's store: `treekit reproduce --share`, on machines with a folder in common.
+
+    Where two workers got different replies to one call, the first stays, and what was made from the other will be made again.
+    """
+    _show(gather(main_store(load_profile(profile))), as_json)
+
+def _show(made, as_json):
+    "What a merge has done."
     if as_json:
         import json
         return click.echo(json.dumps(vars(made)))

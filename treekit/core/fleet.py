@@ -108,6 +108,7 @@ class _Queues:
 
     def take(self, server):
         "The turn that a server with room grants; None: nobody waits for it."
+        if not any(self.of.values()): return None
         for name in sorted(self.of, key=lambda n: (n != server, -len(self.of[n]))):
             queue, passed, found = self.of[name], [], None
             while queue and found is None:
