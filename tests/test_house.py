@@ -34,6 +34,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
         "ask",
         "explorer",
         "exports",
+        "reports",
         "classroom",
         "cli",
     },
@@ -43,9 +44,10 @@ BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "standins": {"doctor"}, "workers": {"inventory", "reproduce"},
           "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
-          "explorer": {"estimate"}, "exports": {"explorer", "inventory", "reproduce"}, "classroom": {"inventory", "reproduce"},
+          "explorer": {"estimate"}, "exports": {"explorer", "inventory", "reproduce"},
+          "reports": {"explorer", "exports", "classroom", "inventory", "records", "reproduce"}, "classroom": {"inventory", "reproduce"},
           "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",
-                  "classroom", "workers"}}
+                  "reports", "classroom", "workers"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}
 HEAVY = {

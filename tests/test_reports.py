@@ -1,0 +1,207 @@
+"""\"I reproduced this\": an archive that is made twice with the same bytes, replays elsewhere, and names every byte that was changed."""
+import json, os, re, shutil, subprocess, sys, zipfile
+from pathlib import Path
+
+import pytest
+from commands import inside
+
+from treekit.config import UsageError, root
+from treekit.reports.archive import SUMS, read_archive, sha256, write_archive
+from treekit.reports.checklist import checked_facts, checklist
+from treekit.reports.ran import placeless
+from treekit.reports.verification import clean_environment, verify_archive
+
+ROOT = Path(__file__).resolve().parents[1]
+WHAT, N = "arise/figure3", ("--n", "3")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    "A figure of a paper that was run, its report with a cassette, and the home in which that was done."
+    folder = tmp_path_factory.mktemp("made")
+    home = dict(TREEKIT_HOME=str(folder / "home"))
+    code, out, err = inside("reproduce", WHAT, *N, "--out", folder / "offline", **home)
+    assert code == 0, out + err
+    words = ("report", WHAT, *N, "--tables", folder / "offline", "--out", folder / "r.zip")
+    code, out, err = inside(*words, "--cassette", **home)
+    assert code == 0 and "a cassette of" in out, out + err
+    return folder / "r.zip", words, home
+
+
+def report_of(path): return json.loads(read_archive(path)[0]["report.json"])
+
+
+def changed(path, name, new, offset=100):
+    "The archive with one byte of one of its files changed, where it stands in the ZIP."
+    raw = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as z: content, info = z.read(name), z.getinfo(name)
+    at = raw.index(content[:200], info.header_offset) + min(offset, len(content) - 1)
+    raw[at] ^= 1
+    new.write_bytes(raw)
+    return new
+
+
+def test_it_says_what_ran_and_holds_no_path_and_no_host(made):
+    path, _, home = made
+    files, wrong = read_archive(path)
+    report = json.loads(files["report.json"])
+    assert wrong == [] and [a["name"] for a in report["artefacts"]] == [WHAT] and report["artefacts"][0]["as_written"]
+    assert report["runs"] and all(r["costs"]["calls"] >= 0 and r["facts"] for r in report["runs"])
+    assert {"treekit.papers.arise.method", "treekit.core.store"} <= set(report["modules"])
+    module = report["modules"]["treekit.papers.arise.method"]
+    assert module["sha256"] == sha256((ROOT / "treekit/papers/arise/method.py").read_bytes())
+    assert report["environment"]["packages"]["numpy"] and len(report["checklist"]) == 21
+    for name in (n for n in files if n.endswith((".json", ".md", ".csv"))):
+        text = files[name].decode("utf-8")
+        for place in (home["TREEKIT_HOME"], str(Path.home()) + "/", str(ROOT)): assert place not in text, (name, place)
+        assert not re.search(rf'"{re.escape(os.uname().nodename)}"', text), name
+
+
+def test_the_same_facts_give_the_same_bytes(made, tmp_path):
+    _, words, home = made
+    for name in "ab": assert inside(*words[:-1], tmp_path / name, **home)[0] == 0
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.long
+def test_in_a_folder_that_never_saw_the_first_it_is_ok(made, tmp_path):
+    found = verify_archive(made[0])
+    assert (found.outcome, found.differs) == ("OK", []) and found.same == found.replayed > 0
+
+
+def test_one_changed_byte_of_a_cassette_is_named(made, tmp_path):
+    found = verify_archive(changed(made[0], "run.cassette", tmp_path / "r.zip", 4000))
+    assert found.differs == ["run.cassette: its bytes were changed"] and found.why_not == "its cassette was changed"
+    assert found.outcome == "DIFFERS"
+
+
+@pytest.mark.long
+def test_a_cassette_that_was_changed_with_its_sums_gives_other_tables(made, tmp_path):
+    "Somebody who changes a reply and mends all sums is found out by the tables."
+    from treekit.core.tape_files import STORE_FILE, unwound, wind
+    files, _ = read_archive(made[0])
+    (tmp_path / "old").write_bytes(files["run.cassette"])
+    with unwound(tmp_path / "old") as inner: tape = {name: read() for name, read in inner.items()}
+    import sqlite3
+    (tmp_path / "s").write_bytes(tape[STORE_FILE])
+    with sqlite3.connect(tmp_path / "s") as db:
+        db.execute("UPDATE calls SET completion = json_set(completion, '$.text', 'FINAL: nobody')")
+    db.close()
+    wind(tmp_path / "new", tape | {STORE_FILE: (tmp_path / "s").read_bytes()})
+    files["run.cassette"] = (tmp_path / "new").read_bytes()
+    write_archive(tmp_path / "r.zip", {k: v for k, v in files.items() if k != SUMS})
+    found = verify_archive(tmp_path / "r.zip")
+    assert found.outcome == "DIFFERS" and found.differs
+
+
+@pytest.mark.long
+def test_one_changed_byte_of_a_table_is_named_with_its_cell(made, tmp_path):
+    table = next(n for n in report_of(made[0])["tables"] if n.endswith(".csv"))
+    found = verify_archive(changed(made[0], table, tmp_path / "r.zip"))
+    assert found.differs[0] == f"{table}: its bytes were changed"
+    assert found.why_not == "" and {d.partition(":")[0] for d in found.differs} == {table}
+    # mended sums don't help: the replay says which cell
+    files, _ = read_archive(made[0])
+    text = files[table].decode()
+    cell = re.search(r"\d+\.\d+", text)[0]
+    files[table] = text.replace(cell, f"{float(cell) + 1:g}", 1).encode()
+    report = json.loads(files["report.json"])
+    report["tables"][table] = sha256(files[table])
+    files["report.json"] = json.dumps(report).encode()
+    write_archive(tmp_path / "m.zip", {k: v for k, v in files.items() if k != SUMS})
+    found = verify_archive(tmp_path / "m.zip")
+    assert len(found.differs) == 1 and found.differs[0].startswith(f"{table}: line ") and " in the report, " in found.differs[0]
+
+
+@pytest.mark.long
+def test_one_changed_byte_of_a_module_is_named(made, tmp_path):
+    "By a kit of its own, in which a comment, then a statement, then a data file is another."
+    kit = tmp_path / "kit"
+    shutil.copytree(ROOT / "treekit", kit / "treekit", ignore=shutil.ignore_patterns("__pycache__"))
+    same = (kit / "treekit").stat().st_dev == ROOT.stat().st_dev
+    shutil.copytree(ROOT / "data", kit / "data", copy_function=os.link if same else shutil.copy)
+    for name in ("nbs", "settings.ini", "LICENSE"): (kit / name).symlink_to(ROOT / name)
+    file = kit / "treekit/papers/arise/mcts.py"
+    code = "import sys; from treekit.cli import main; main()"
+
+    def verified():
+        others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        env = os.environ | dict(PYTHONPATH=os.pathsep.join([str(kit), *others]), TREEKIT_HOME=str(tmp_path / "home"))
+        done = subprocess.run([sys.executable, "-c", code, "verify", str(made[0]), "--no-replay", "--json"], cwd=kit, env=env,
+                              capture_output=True, text=True)
+        assert done.returncode in (0, 1), done.stderr
+        return json.loads(done.stdout)["differs"]
+    assert verified() == []
+    text = file.read_text()
+    file.write_text(text.replace("# AUTOGENERATED", "# AUTOGENERATEE", 1))
+    assert verified() == ["module treekit.papers.arise.mcts: is another here (comments and layout only: it does the same)"]
+    number = re.search(r"(?<=[ =(])[2-9](?=[,)\n ])", text)
+    file.write_text(text[:number.start()] + "1" + text[number.end():])
+    assert verified() == ["module treekit.papers.arise.mcts: is another here"]
+    file.write_text(text)
+    (kit / "data/prices.csv").unlink()
+    (kit / "data/prices.csv").write_bytes((ROOT / "data/prices.csv").read_bytes() + b"\n")
+    assert verified() == ["data file prices.csv: is another here"]
+
+
+def test_the_wall_stands_in_every_python_process(tmp_path):
+    env = clean_environment(tmp_path / "home")
+    assert not [k for k in env if "KEY" in k or "TOKEN" in k or "proxy" in k.lower()]
+    code = ("import socket\nfor go in (lambda: socket.create_connection(('192.0.2.1', 80), 1), lambda: socket.getaddrinfo('example.org', 80),"
+            " lambda: socket.socket().connect_ex(('192.0.2.1', 80))):\n    try: go()\n    except OSError as e: print(e)")
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.stdout.count("reaches no network") == 3, done
+
+
+def test_what_is_no_report_gets_one_line(tmp_path, treekit_):
+    (tmp_path / "x.zip").write_bytes(b"PK no")
+    write_archive(tmp_path / "e.zip", {"a": b"b"})
+    with zipfile.ZipFile(tmp_path / "p.zip", "w") as z: z.writestr("a", "b")
+    for name, why in (("x.zip", "can't be read as a report"), ("e.zip", "report.json can't be read"), ("p.zip", "has no SHA256SUMS"),
+                      ("gone.zip", "no archive named 'gone.zip'")):
+        code, said = treekit_("verify", tmp_path / name)
+        assert code == 2 and why in said and len(said.strip().splitlines()) == 1, said
+    code, said = treekit_("report", "treerare/table1", "--tables", tmp_path / "nowhere", "--out", tmp_path / "r.zip")
+    assert code == 2 and "nothing was run into 'nowhere' yet" in said and not (tmp_path / "r.zip").exists()
+    code, said = treekit_("report", "treerere")
+    assert code == 2 and "treerare" in said
+
+
+def test_settings_lose_their_places(tmp_path):
+    (tmp_path / "q.jsonl").write_text("")
+    assert placeless(str(tmp_path / "q.jsonl")) == "q.jsonl" and placeless("https://u:p@gpu.lab.edu:8000/v1?key=1") == "a server"
+    assert placeless("google/t5_xxl_true_nli_mixture") == "google/t5_xxl_true_nli_mixture" and placeless(r"C:\me\wiki.trees") == "wiki.trees"
+    assert placeless("~/prompts.toml") == "prompts.toml" and placeless(None) is None and placeless("world:1000") == "world:1000"
+
+
+def test_an_answer_of_the_checklist_moves_with_its_facts(made):
+    report = report_of(made[0])
+    def said(**other): return {line.asks: line.answer for line in checklist(report | other)}
+    assert [line._asdict() for line in checklist(report)] == report["checklist"]
+    assert said()["ACM: Artifacts Available"] == "no" and said(doi="10.5281/zenodo.7")["ACM: Artifacts Available"] == "yes"
+    assert said(doi="https://example.org")["ACM: Artifacts Available"] == "no"
+    assert said()["NeurIPS 4: Experimental result reproducibility"] == "yes" and said(cassette=None)[
+        "NeurIPS 4: Experimental result reproducibility"] == "partly"
+    assert said()["ACM: Results Replicated"] == "no"  # a simulated model: nothing is comparable
+    one = report["artefacts"][0]
+    claims = [dict(c, verdict="holds") for c in report["claims"]]
+    good = said(artefacts=[one | dict(verdicts=dict(reproduced=9))], claims=claims)
+    assert good["ACM: Results Replicated"] == "yes"
+    assert said(artefacts=[one | dict(verdicts=dict(reproduced=9, outside=1))], claims=claims)["ACM: Results Replicated"] == "partly"
+    assert said(artefacts=[one | dict(verdicts=dict(outside=1))], claims=claims)["ACM: Results Replicated"] == "no"
+    assert checked_facts(report)["ran"] == 1
+    failed = said(artefacts=[one | dict(code=1)])
+    assert failed["ACM: Artifacts Evaluated, Functional"] != "yes"
+
+
+def test_a_report_without_a_cassette_is_whole_and_says_that_it_was_not_replayed(made, tmp_path):
+    _, words, home = made
+    assert inside(*words[:-1], tmp_path / "r.zip", **home)[0] == 0
+    code, out, _ = inside("verify", tmp_path / "r.zip", **home)
+    assert code == 0 and "WHOLE, NOT REPLAYED: not replayed: no cassette is in it" in out
+
+
+def test_hostile_archives_are_read_into_memory_only(tmp_path):
+    write_archive(tmp_path / "r.zip", {"../../evil": b"x", "/etc/evil": b"y"})
+    with pytest.raises(UsageError): verify_archive(tmp_path / "r.zip")
+    assert not (tmp_path.parent / "evil").exists() and root()
