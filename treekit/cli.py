@@ -438,5 +438,6 @@ from .exports.command import export_runs_command
 from .reports.command import report_command, verify_command
 from .workers import store_command
 
-own = explore_command, export_runs_command, report_command, verify_command, course_command, new_command, pack_command, store_command
+own = (explore_command, export_runs_command, report_command, verify_command, course_command, new_command, pack_command,
+       store_command)
 for command in own: main.add_command(command)
