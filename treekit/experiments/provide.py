@@ -194,8 +194,9 @@ def chat_for(
         chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"))
         if chosen == "extractive": return ExtractiveChat()
         return SimulatedChat(profile.competence, profile.seed, otherwise=ExtractiveChat())
-    from treekit.core.openai_chat import OpenAIChat
-    return OpenAIChat.from_profile(profile)
+    if profile.batch: from treekit.core.batch_chat import BatchChat as Client
+    else: from treekit.core.openai_chat import OpenAIChat as Client
+    return Client.from_profile(profile)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1f95ec9
 def identity_of(
