@@ -6,7 +6,7 @@ from treekit.config import load_profile
 from treekit.core.batch_chat import BatchChat
 from treekit.core.batch_journal import Journal
 from treekit.core.store import Store
-from treekit.experiments.provide import load
+from treekit.experiments.provide import load, load_corpus
 from treekit.experiments.run import run
 from treekit.papers.arise.method import ARISE
 from treekit.papers.rdr2.method import RDR2
@@ -30,6 +30,9 @@ def reply(body):
     return replies.various(body)
 
 
+def passages(): return {"hotpotqa": load_corpus("hotpotqa", "world:100")[:40]}  # few: SEARCH-R parses them all
+
+
 def asked(n): return {"hotpotqa": load("hotpotqa", "world:100", n=n)}
 
 
@@ -48,4 +51,5 @@ def told(results):
 
 def go(url, store, journal, n, methods=METHODS):
     tqdm.set_lock(threading.RLock())
-    with Store(store) as kept: return run(methods, asked(n), settings(url), chat=by_batch(url, journal), store=kept, progress=False)
+    kept = Store(store)  # left open: stored rows load their traces from it
+    return run(methods, asked(n), settings(url), corpora=passages(), chat=by_batch(url, journal), store=kept, progress=False)

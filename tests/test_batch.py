@@ -166,3 +166,32 @@ def test_scores_go_by_batch_too(server):
         return asyncio.run(score())
     assert go(chat(server, Journal(":memory:"))) == go(OpenAIChat("gpt-4o-mini", server.url))
     assert [b["endpoint"] for b in server.batches()] == ["/v1/completions"]
+
+
+NOTE = dict(cells=[dict(n=1000, indices=0, index={}, predictions=["p"], places=[0], method="m", dataset="d", sample=[
+    dict(calls=2, asked=[dict(key=k, model="gpt-4o-mini", prompt="p", most=10, tokens_in=4000, tokens_out=5, carried={}, level=level)
+                         for k, level in (("a", 1), ("b", 2))])])])
+
+
+def test_an_estimate_says_rounds_and_half_the_price_and_refuses_what_fits_no_tier():
+    from treekit.config import UsageError, load_profile
+    from treekit.estimate import counted, estimate_lines, fitting
+    def found(**settings): return counted([("x/y", NOTE)], load_profile("openai", **settings), sample=1)
+    plain, batch = found(), found(batch="true")
+    assert batch.total()["dollars"] == pytest.approx(plain.total()["dollars"] / 2) and plain.plan is None
+    assert batch.plan.record() | dict(hours_expected=None) == dict(
+        rounds=2, tokens=[4_000_000] * 2, batches=6, queue=2_000_000, tier=1, hours_expected=None, hours_at_most=144)
+    assert "2 rounds" in fitting(batch) and any("6 batches one after another" in line for line in estimate_lines(batch))
+    assert found(batch="true", tier=2).plan.batches == 2
+    with pytest.raises(UsageError, match="6 batches one after another.*2,000,000.*6 days.*batch_days=6"):
+        fitting(found(batch="true", batch_days=5))
+    with pytest.raises(UsageError, match="the longest prompt has 4,000 tokens"): fitting(found(batch="true", queue=3000))
+
+
+def test_the_doctor_looks_for_the_batch_endpoint(server, monkeypatch):
+    from openai_server import Server
+    from treekit.config import UsageError, load_profile
+    from treekit.doctor import _batches
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert "2,000,000 tokens (tier 1)" in _batches(load_profile("openai", endpoint=server.url, batch="true"))
+    with Server() as plain, pytest.raises(UsageError, match="404"): _batches(load_profile("openai", endpoint=plain.url, batch="true"))
