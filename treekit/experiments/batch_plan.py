@@ -40,7 +40,8 @@ class BatchPlan:
     def record(self) -> dict:
         "As JSON."
         return dict(rounds=len(self.rounds), tokens=self.rounds, batches=self.batches, queue=self.queue or None, tier=self.tier,
-                    hours_expected=None if self.usual is None else round(self.usual * self.batches, 2), hours_at_most=self.batches * BATCH_HOURS)
+                    hours_expected=None if self.usual is None else round(self.usual * self.batches, 2),
+                    hours_at_most=self.batches * BATCH_HOURS)
 
     def line(self) -> str:
         "In a line."
