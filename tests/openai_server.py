@@ -149,6 +149,7 @@ class Connection(asyncio.Protocol):
         finally: STATE.open -= state is STATE.log
 
     async def reply(self, path, head, body):
+        if not body.startswith(b"{"): return self.send(404, dict(error=dict(message="not found")))  # a file, or nothing
         began, asked = time.perf_counter(), json.loads(body)
         text = "\n".join(m["content"] for m in asked["messages"]) if "messages" in asked else asked["prompt"]
         if STATE.script.get("dead"): return self.transport.abort()
@@ -219,9 +220,11 @@ async def main(script):
 
 class Server:
     "Starts the server's process; a context manager."
+    file = __file__
+
     def __init__(self, **script):
         self.process = subprocess.Popen(
-            [sys.executable, __file__, json.dumps(script)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent
+            [sys.executable, self.file, json.dumps(script)], stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parent
         )
         self.port = int(self.process.stdout.readline())
         self.url = f"http://127.0.0.1:{self.port}/v1"

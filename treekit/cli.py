@@ -332,7 +332,8 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     price, warning, shown = found.price, over_budget(found, p.budget), estimate_lines(found)
     priced = None if price is None else dict(input=price.input, output=price.output, date=price.date, source=price.source)
     facts = dict(profile=profile, model=p.model, sample=sample, price=priced, budget=p.budget, over_budget=warning,
-                 longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total())
+                 longest_prompt=found.longest, measured_replies=round(found.measured, 3), rows=found.rows(), total=found.total(),
+                 batch=found.plan and found.plan.record())
     click.echo(json.dumps(facts, indent=1, ensure_ascii=False) if as_json else "\n".join([*shown, *filter(None, [warning])]))
 
 # %% ../nbs/23_cli.ipynb #a7c6eea7

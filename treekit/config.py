@@ -158,6 +158,10 @@ class Profile:
     competence: str = "strong"  # of the simulated model: perfect, strong or small, and knobs that differ: "strong, reading=.8"
     switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"
     retrain: bool = False  # train the tiny models again, instead of using those that come with the kit
+    batch: bool = False  # ask by batch, at the price and the pace of a batch endpoint (`treekit.core.batch_chat`)
+    tier: int = 1  # of the account: how much may wait in its batches (data/batch_limits.csv)
+    queue: int = 0  # tokens that may wait in batches at once; 0: as that table says of model and tier
+    batch_days: float = 30.0  # days that a run by batch may take at most; what may take longer is refused before it begins
 
     @property
     def offline(self) -> bool:
@@ -177,7 +181,8 @@ class Profile:
                          "the profile 'offline' needs none")
 
 # %% ../nbs/00_config.ipynb #c50f21cf
-_LEAST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0, context=0)
+_LEAST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0, context=0,
+              tier=1, queue=0, batch_days=0)
 _CHOICES = dict(pool=("own", "corpus", "documents"), wiki=("corpus", "wikipedia"))
 
 def _switch(word): return {"true": 1, "1": 1, "yes": 1, "false": 0, "0": 0, "no": 0}[word.lower()] == 1

@@ -41,6 +41,8 @@ def checks(
     yield _checked("questions", lambda: _questions(profile), "--data FOLDER, or data = world in settings.ini")
     key, where = profile.key_variable or "the endpoint", without_password(profile.endpoint)
     yield _checked("model", lambda: _model(profile), f"start the server at {where}, set {key}, or use the profile offline")
+    if profile.batch and not profile.offline:
+        yield _checked("batch", lambda: _batches(profile), "batch = false in settings.ini, or a server that has /files and /batches")
     yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
     yield from _named(profile, paper)
@@ -148,6 +150,13 @@ def same_model(
                 raise UsageError(f"the servers hold different models: {what} of {profile.model} is {mine!r} at {without_password(one)} "
                                  f"and {its!r} at {without_password(other)}: a table would mix them")
     return f"{profile.model} at {without_password(one)}" + (f" and {len(others)} more, which say the same of it" if others else "")
+
+def _batches(profile):
+    "Whether the server has a batch endpoint, and how much its queue takes."
+    from treekit.core.batch_lines import queue_limit
+    if not isinstance(_asked(profile, "/batches?limit=1").get("data"), list): raise UsageError("the server has no list of batches")
+    limit = profile.queue or queue_limit(profile.model, profile.tier)
+    return f"batches; the queue takes {limit:,} tokens (tier {profile.tier})" if limit else "batches; how much the queue takes isn't known"
 
 # %% ../nbs/21_doctor.ipynb #c23e74be
 WITHOUT_ECHO = ("api.openai.com", "api.deepseek.com", "localhost:11434", "127.0.0.1:11434")  # servers known not to echo

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Billing', 'Cell', 'Counter', 'margin', 'Estimate', 'over_budget', 'counted', 'estimate_all', 'before_paying',
-           'estimate_lines']
+           'fitting', 'estimate_lines']
 
 # %% ../nbs/20_estimate.ipynb #f54b0790
 import math, os, tempfile
@@ -137,7 +137,8 @@ class Estimate:
     unpriced: list[str]  # models without a price
     longest: int  # tokens of the longest prompt
     measured: float  # share of the replies whose length is that of recorded replies
-    price: object = None  # the model's `Price`
+    price: object = None  # the model's `Price`; by batch, what a call by batch costs
+    plan: object = None  # a `BatchPlan`, where the profile asks by batch
 
     def row(self, cells: list[Cell], **names) -> dict:
         "The sums of some cells, and their intervals."
@@ -209,10 +210,14 @@ def counted(
 ) -> Estimate:
     "Prices and adds up what a pilot has noted."
     from treekit.core.prices import load_prices, price_of
+    from treekit.experiments.batch_plan import batch_plan
     from treekit.experiments.costs import reply_lengths
     cells = [cell for _, note in notes for cell in note["cells"]]
     calls = [c for cell in cells for made in (*cell["sample"], *cell["index"].values()) for c in made["asked"]]
-    prices = {m: price_of(m, load_prices()) for m in {c["model"] for c in calls}}
+    def priced(model):
+        price = price_of(model, load_prices())
+        return price.by_batch() if price and profile.batch else price
+    prices = {m: priced(m) for m in {c["model"] for c in calls}}
     lengths = {} if profile.offline else reply_lengths({c["prompt"] for c in calls})
     bill = Billing(lengths, prices)
     bill.learn(calls)
@@ -222,7 +227,8 @@ def counted(
     measured = sum(c["prompt"] in lengths for c in written) / max(1, len(written))
     unpriced = sorted(m for m, price in prices.items() if price is None)
     longest = max((c["tokens_in"] for c in calls), default=0)
-    return Estimate(made, profile, sample, unpriced, longest, measured, price_of(profile.model, load_prices()))
+    plan = batch_plan([note for _, note in notes], profile) if profile.batch and not profile.offline else None
+    return Estimate(made, profile, sample, unpriced, longest, measured, priced(profile.model), plan)
 
 # %% ../nbs/20_estimate.ipynb #9eb9347e
 def estimate_all(
@@ -253,10 +259,19 @@ def before_paying(
     given = {k: v for k, v in given.items() if v is not None}
     source(given.get("data"))
     p = load_profile(profile, **given, **{k: v for k, v in sets.items() if k in FIELDS})
-    if p.offline or p.budget is None or os.environ.get("TREEKIT_CASSETTE"): return ""
+    if p.offline or p.budget is None and not p.batch or os.environ.get("TREEKIT_CASSETTE"): return ""
     given.pop("budget", None)
-    try: return over_budget(estimate_all(what, p, given, sets, sample), p.budget)
+    try: found = estimate_all(what, p, given, sets, sample)
     except (UsageError, Failed): return ""
+    return "\n".join(filter(None, [found.plan and fitting(found), over_budget(found, p.budget)]))
+
+def fitting(
+    found: Estimate,  # of a run by batch
+) -> str:  # its plan in a line
+    "The plan of a run by batch; a `UsageError` with the numbers if it can't be carried out."
+    from treekit.experiments.batch_plan import refused
+    if why := refused(found.plan, found.profile): raise UsageError(why)
+    return found.plan.line()
 
 # %% ../nbs/20_estimate.ipynb #e8bd3bbc
 def _money(value): return "no price" if value is None else f"{value:.2f}"
@@ -280,6 +295,9 @@ def estimate_lines(found: Estimate) -> list[str]:
     if not p.offline:
         lines.append(f"{found.measured:.0%} of the replies are taken to be as long as recorded ones (data/reply_lengths.csv), "
                      "the others as the offline model's; 'at most': each as long as it may be; a real model may take more or fewer rounds")
+    if found.plan:
+        from treekit.experiments.batch_plan import refused
+        lines += filter(None, [found.plan.line(), refused(found.plan, p)])
     return [*lines, _priced(found, t)]
 
 def _asked(found):

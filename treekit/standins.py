@@ -78,11 +78,12 @@ class StandInChat:
 
 def _model(told):
     "Whoever asks a server gets the stand-in."
+    from treekit.core.batch_chat import BatchChat
     from treekit.core.openai_chat import OpenAIChat
     def from_profile(profile):
         told("model", profile.model, endpoint=profile.endpoint, key=profile.key_variable)
         return StandInChat(profile, told)
-    OpenAIChat.from_profile = staticmethod(from_profile)
+    OpenAIChat.from_profile = BatchChat.from_profile = staticmethod(from_profile)
 
 # %% ../nbs/21_standins.ipynb #3361f7a8
 class _Few:

@@ -7,7 +7,7 @@ __all__ = ['Price', 'load_prices', 'price_of', 'BudgetExceeded', 'Purse']
 
 # %% ../../nbs/02_core/04_prices.ipynb #fa70b4e0
 import asyncio, csv, heapq, itertools, math, re, threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from ..config import UsageError, kit_path
 from .llm import Completion, Request
@@ -22,6 +22,15 @@ class Price:
     output: float
     date: str = ""
     source: str = ""
+    cache_write: float | None = None  # input tokens that the server puts into its cache; `None`: as `input`
+    batch: float | None = None  # share of these prices that a call by batch costs; `None`: there is no such price
+
+    def by_batch(self) -> "Price":
+        "What a call by batch costs; without such a price, what any call costs."
+        share = 1.0 if self.batch is None else self.batch
+        write = None if self.cache_write is None else self.cache_write * share
+        own = dict(input=self.input * share, cached_input=self.cached_input * share, output=self.output * share)
+        return replace(self, **own, cache_write=write)
 
     def cost(self, completion: Completion) -> float:
         "What a completion cost, in dollars."
@@ -41,8 +50,10 @@ def load_prices(
         try:
             if row["currency"] != "USD": raise ValueError(f"currency should be USD, not {row['currency']}")
             dollars = [float(row[k]) for k in ("input", "cached_input", "output")]
-            if not all(0 <= d < math.inf for d in dollars): raise ValueError(f"prices are dollars, not {dollars}")
-            prices[row["model"].lower()] = Price(*dollars, row["date"], row["source"])
+            write, share = (float(row[k]) if row.get(k) else None for k in ("cache_write", "batch"))  # a table may lack these columns
+            if not all(0 <= d < math.inf for d in (*dollars, write or 0.0)): raise ValueError(f"prices are dollars, not {dollars}")
+            if not 0 <= (share or 0) <= 1: raise ValueError(f"batch is a share of the price, from 0 to 1, not {share}")
+            prices[row["model"].lower()] = Price(*dollars, row["date"], row["source"], write, share)
         except (KeyError, TypeError, ValueError) as e:
             raise UsageError(f"{path.name}, line {number}: {type(e).__name__}: {e}") from None
     return prices

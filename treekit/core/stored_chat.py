@@ -177,6 +177,7 @@ class StoredChat(_Estimating):
         self.model, self.endpoint = chat.model, canonical_endpoint(chat.endpoint)
         self.defaults = getattr(chat, "defaults", {})
         price = price_of(chat.model, load_prices() if prices is None else prices)
+        if price and getattr(chat, "batched", False): price = price.by_batch()
         if budget is not None and price is None:
             raise UsageError(f"a budget needs the price of model {chat.model!r}: add a row to data/prices.csv "
                              "(zeros for a server of your own), or set no budget")

@@ -110,7 +110,8 @@ def dollars(
     sent, answered = side != "out", side != "in"  # which side counts
     kept = bill[cached] if cached else 0
     usage = SimpleNamespace(tokens_in=bill["tokens_in"] * sent, cached_in=kept * sent, tokens_out=bill["tokens_out"] * answered)
-    return price.cost(usage)
+    if not cached or price.cache_write in (None, price.input): return price.cost(usage)
+    return price.cost(usage) + (usage.tokens_in - usage.cached_in) * (price.cache_write - price.input) / 1e6  # what isn't known is written
 
 # %% ../../nbs/12_experiments/03_costs.ipynb #14208cd3
 _COUNTED = ("calls", "tokens_in", "tokens_out", "cacheable_in", "cached_in", "separate_in")  # what a bill counts

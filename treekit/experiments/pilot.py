@@ -139,8 +139,9 @@ def noted_calls(
     trace: Any,  # a `Trace`
     store: Store,  # where its calls are
     model: str,  # who answers: what is scored has no reply that says so
-) -> list[dict]:  # key, model, prompt, most (longest reply), tokens_in, tokens_out, carried
+) -> list[dict]:  # key, model, prompt, most (longest reply), tokens_in, tokens_out, carried, level (place on its chain, 1 is the first)
     "Every call of a trace, in the order of its nodes."
+    levels = {key: max(1, node.depth) for node in reversed(trace.nodes) for key in node.calls}
     keys = list(dict.fromkeys(key for node in trace.nodes for key in node.calls))
     completions, requests = store.calls(keys), store.requests(keys)
     lines = {}  # of each reply, those that are long enough to be told from chance
@@ -154,7 +155,7 @@ def noted_calls(
             others = [(completions[k].model.rsplit("|", 2)[1], lines[k]) for k in keys if k != key and lines[k]]
             texts[name] = carried("\n".join(m["content"] for m in messages), others)
         rows.append(dict(key=key[:20], model=who, prompt=prompt, most=int(most), tokens_in=c.tokens_in, tokens_out=c.tokens_out,
-                         carried=texts[name]))
+                         carried=texts[name], level=levels[key]))
     return rows
 
 # %% ../../nbs/12_experiments/01_pilot.ipynb #972116f4

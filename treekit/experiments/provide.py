@@ -194,9 +194,11 @@ def chat_for(
         chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"))
         if chosen == "extractive": return ExtractiveChat()
         return SimulatedChat(profile.competence, profile.seed, otherwise=ExtractiveChat())
-    from treekit.core.fleet_chat import FleetChat
-    from treekit.core.openai_chat import OpenAIChat
-    return (FleetChat if len(profile.servers) > 1 else OpenAIChat).from_profile(profile)
+    if profile.batch and len(profile.servers) > 1: raise UsageError("a batch goes to one server: give one endpoint, or leave batch out")
+    if profile.batch: from treekit.core.batch_chat import BatchChat as Client
+    elif len(profile.servers) > 1: from treekit.core.fleet_chat import FleetChat as Client
+    else: from treekit.core.openai_chat import OpenAIChat as Client
+    return Client.from_profile(profile)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1f95ec9
 def identity_of(

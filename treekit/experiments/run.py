@@ -32,6 +32,7 @@ from ..core.types import LONGEST_QUESTION, Question
 from ..core.whole_files import write_whole
 from ..core.writing import StoreFailed, landed
 from .results import Results, Row
+from .rounds import in_flight, under_way, with_counted_threads
 
 # %% ../../nbs/12_experiments/01_run.ipynb #7db8cc1d
 @dataclass(frozen=True)
@@ -203,7 +204,7 @@ class _Run:
     chats: dict  # "llm", "router", "navigator" -> StoredChat, or None: the first does it
     store: Any
     prompts: dict  # reworded prompts by name
-    window: int  # questions in flight; enough to keep every call slot busy, few enough for the memory
+    window: int  # questions in flight
     patient: bool  # something was stored before: go on, however many fail
     rows: dict = field(default_factory=dict)  # (method, dataset, question's id) -> Row
     indices: dict = field(default_factory=dict)  # key -> the task that makes it
@@ -323,8 +324,8 @@ class Progress:
         "Questions, failures, calls, tokens and money."
         t, failed = self.run.chats["llm"].totals, self.run.failed
         done, tokens = self.already + len(self.run.rows), t.tokens_in + t.tokens_out
-        money = f", ${t.money:.2f}" if t.money else ""
-        self.bar.set_postfix_str(f"{t.calls:,} calls, {tokens:,} tokens{money}" + (f", {failed} failed" if failed else ""), refresh=False)
+        money = (f", ${t.money:.2f}" if t.money else "") + (f", {failed} failed" if failed else "")
+        self.bar.set_postfix_str(f"{t.calls:,} calls, {tokens:,} tokens{money}{under_way(self.run.chats)}", refresh=False)
         self.bar.update(done - self.bar.n)
         told = dict(done=done, total=self.total, calls=t.calls, tokens=tokens, money=t.money, failed=failed)
         if self.watch: self.watch(told)
@@ -346,7 +347,7 @@ def _driven(run, progress):
     "Drive the run's loop in a thread; this thread draws the bar and listens for an interrupt. However it ends, no call is made after it."
     raised, over = [], threading.Event()  # no `join`: Ctrl-C in it takes a thread that works for one that has ended (bpo-45274)
     def target():
-        try: asyncio.run(run.main())
+        try: asyncio.run(with_counted_threads(run.main(), run.chats))
         except BaseException as e: raised.append(e)  # handed over to the caller's thread below
         finally: over.set()
     thread = threading.Thread(target=target, name="treekit-run", daemon=True)
@@ -432,7 +433,7 @@ def run(
     rows = plan.rows | {(j.method, j.dataset, j.question.id): Row(j.method, j.dataset, j.question, "", ELSEWHERE, Usage()) for j in others}
     if jobs:
         chats = _chats(session, profile, models, store)
-        asking = _Run(methods, jobs, chats, store, prompts, max(256, 4 * profile.concurrency), patient=bool(plan.rows))
+        asking = _Run(methods, jobs, chats, store, prompts, in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows))
         _driven(asking, Progress(session, asking, len(plan.rows)))
         rows = rows | asking.rows
     ordered = [rows[m, d, q.id] for m in methods for d, qs in questions.items() for q in qs]

@@ -1,0 +1,197 @@
+"Batches: what is sent when everybody waits, what becomes of one that fails, and that nothing is sent twice."
+import asyncio, collections
+
+import pytest
+
+from batch_server import BatchServer
+from treekit.core.batch_chat import BatchChat
+from treekit.core.batch_journal import Journal
+from treekit.core.llm import CallFailed, Prompt
+from treekit.core.openai_chat import OpenAIChat
+from treekit.core.replies import TEXT
+
+ASK = Prompt("batch/ask", "answer", "Say something about $topic", TEXT)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    with BatchServer(reply="replies:various") as server: yield server
+
+
+@pytest.fixture
+def server(shared):
+    shared.reset(reply="replies:various", seconds=0.05)
+    return shared
+
+
+def chat(server, journal, **more):
+    quick = dict(settle=0.05, poll=(0.02, 0.1), grace=0.6, timeout=5, retries=3, pause=0.01)
+    return BatchChat("gpt-4o-mini", server.url, "k", journal=journal, **quick | more)
+
+
+async def asked(one, topics, **more):
+    try: return await asyncio.gather(*(one.complete(ASK(topic=t, **more)) for t in topics), return_exceptions=True)
+    finally: await one.close()
+
+
+def texts(got): return [[c.text for c in completions] for completions in got]
+
+
+def nothing_twice(server):
+    twice = [i for i, times in collections.Counter(server.asked()).items() if times > 1]
+    assert not twice, twice
+
+
+TOPICS = [f"topic {i}" for i in range(30)]
+
+
+def test_what_waits_is_one_batch_and_the_replies_are_those_of_single_calls(server):
+    journal = Journal(":memory:")
+    got = asyncio.run(asked(chat(server, journal), TOPICS, n=2))
+    plain = asyncio.run(asked(OpenAIChat("gpt-4o-mini", server.url, pause=0.01), TOPICS, n=2))
+    assert texts(got) == texts(plain) and len(server.batches()) == 1
+    assert [(c.tokens_in, c.tokens_out) for one in got for c in one] == [(c.tokens_in, c.tokens_out) for one in plain for c in one]
+    again = asyncio.run(asked(chat(server, journal), TOPICS, n=2))  # as a run does that lost its store
+    assert texts(again) == texts(got) and len(server.batches()) == 1
+    samples = asyncio.run(asked(chat(server, journal), ["topic 0"] * 2, temperature=1.0, sample=1))
+    assert len(server.batches()) == 2 and texts(samples)[0] == texts(samples)[1] and len(server.batches()[1]["ids"]) == 1
+
+
+def test_who_is_at_work_holds_up_the_round(server):
+    one, busy = chat(server, Journal(":memory:")), True
+    one.busy = lambda: busy
+    async def late():
+        nonlocal busy
+        first = asyncio.create_task(one.complete(ASK(topic="a")))
+        await asyncio.sleep(0.4)
+        assert not server.batches()
+        second, busy = asyncio.create_task(one.complete(ASK(topic="b"))), False
+        await asyncio.gather(first, second)
+        await one.close()
+    asyncio.run(late())
+    assert [len(b["ids"]) for b in server.batches()] == [2]
+
+
+@pytest.mark.parametrize("fault", [dict(kind="expired", share=0.5), dict(kind="errors", share=0.4), dict(kind="garbled")])
+def test_what_failed_of_a_batch_is_asked_again_and_what_was_answered_is_kept(server, fault):
+    server.script(batch_faults=[fault])
+    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
+    assert all(c[0].text for c in got)
+    first, second = server.batches()
+    assert 0 < len(second["ids"]) < len(first["ids"]) == 30
+    nothing_twice(server)
+
+
+def test_one_that_always_fails_is_given_up_and_may_be_asked_again_by_the_next_run(server):
+    journal = Journal(":memory:")
+    server.script(batch_faults=[dict(kind="errors", share=1, times=2)])
+    got = asyncio.run(asked(chat(server, journal, retries=1), TOPICS[:3]))
+    assert all(isinstance(e, CallFailed) and "answered 500" in str(e) and "tried 2 times" in str(e) for e in got)
+    got = asyncio.run(asked(chat(server, journal), TOPICS[:3]))
+    assert all(c[0].text for c in got) and len(server.batches()) == 3
+    nothing_twice(server)
+
+
+def test_a_batch_that_was_cancelled_by_hand_is_not_asked_again_by_itself(server):
+    server.script(batch_faults=[dict(kind="cancelled", share=0.5)])
+    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
+    assert sum(isinstance(e, CallFailed) for e in got) == 15 and len(server.batches()) == 1
+
+
+def test_a_batch_refused_as_a_whole_fails_its_requests_with_the_reason(server):
+    server.script(batch_faults=[dict(kind="failed", code="model_not_found", message="no such model")])
+    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS[:2]))
+    assert all(isinstance(e, CallFailed) and "no such model" in str(e) for e in got) and len(server.batches()) == 1
+
+
+def test_a_round_larger_than_the_queue_is_cut(server):
+    server.script(queue=200)
+    got = asyncio.run(asked(chat(server, Journal(":memory:"), queue=200), TOPICS))
+    assert all(c[0].text for c in got)
+    assert all(b["status"] == "completed" for b in server.batches()) and len(server.batches()) > 2
+    assert max(b["tokens"] for b in server.batches()) <= 200
+    nothing_twice(server)
+
+
+def test_a_queue_smaller_than_said_is_learned(server):
+    server.script(queue=100)
+    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
+    assert all(c[0].text for c in got) and "failed" in {b["status"] for b in server.batches()}
+    nothing_twice(server)
+
+
+def test_a_request_that_fits_no_queue_is_refused_with_the_numbers(server):
+    got = asyncio.run(asked(chat(server, Journal(":memory:"), queue=500), ["x" * 4000, "y"]))
+    assert "about 1,013 tokens doesn't fit into a queue of 500" in str(got[0]) and got[1][0].text
+
+
+@pytest.mark.parametrize("fault", [500, "reset"])
+def test_an_order_whose_reply_is_lost_is_found_and_not_repeated(server, fault):
+    server.script(order_faults=[fault])
+    got = asyncio.run(asked(chat(server, Journal(":memory:")), TOPICS))
+    assert all(c[0].text for c in got) and len(server.batches()) == 1
+
+
+def test_a_refused_order_is_one_that_wasnt_made(server):
+    with BatchServer() as other:
+        other.script(order_faults=[401])
+        got = asyncio.run(asked(chat(other, Journal(":memory:")), TOPICS[:2]))
+    assert all(isinstance(e, CallFailed) and "401" in str(e) for e in got)
+
+
+def test_a_server_without_batches_says_so():
+    from openai_server import Server
+    with Server() as plain:
+        got = asyncio.run(asked(chat(plain, Journal(":memory:")), TOPICS[:1]))
+    assert "has no batch endpoint; leave out --set batch=true" in str(got[0])
+
+
+def test_who_is_cancelled_before_a_round_is_not_sent(server):
+    one = chat(server, Journal(":memory:"))
+    async def go():
+        tasks = [asyncio.create_task(one.complete(ASK(topic=t))) for t in "abc"]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await one.close()
+    asyncio.run(go())
+    assert [len(b["ids"]) for b in server.batches()] == [2]
+
+
+def test_scores_go_by_batch_too(server):
+    def go(one):
+        async def score():
+            try: return await one.score(ASK(topic="a"), "a continuation")
+            finally: await one.close()
+        return asyncio.run(score())
+    assert go(chat(server, Journal(":memory:"))) == go(OpenAIChat("gpt-4o-mini", server.url))
+    assert [b["endpoint"] for b in server.batches()] == ["/v1/completions"]
+
+
+NOTE = dict(cells=[dict(n=1000, indices=0, index={}, predictions=["p"], places=[0], method="m", dataset="d", sample=[
+    dict(calls=2, asked=[dict(key=k, model="gpt-4o-mini", prompt="p", most=10, tokens_in=4000, tokens_out=5, carried={}, level=level)
+                         for k, level in (("a", 1), ("b", 2))])])])
+
+
+def test_an_estimate_says_rounds_and_half_the_price_and_refuses_what_fits_no_tier():
+    from treekit.config import UsageError, load_profile
+    from treekit.estimate import counted, estimate_lines, fitting
+    def found(**settings): return counted([("x/y", NOTE)], load_profile("openai", **settings), sample=1)
+    plain, batch = found(), found(batch="true")
+    assert batch.total()["dollars"] == pytest.approx(plain.total()["dollars"] / 2) and plain.plan is None
+    assert batch.plan.record() | dict(hours_expected=None) == dict(
+        rounds=2, tokens=[4_000_000] * 2, batches=6, queue=2_000_000, tier=1, hours_expected=None, hours_at_most=144)
+    assert "2 rounds" in fitting(batch) and any("6 batches one after another" in line for line in estimate_lines(batch))
+    assert found(batch="true", tier=2).plan.batches == 2
+    with pytest.raises(UsageError, match="6 batches one after another.*2,000,000.*6 days.*batch_days=6"):
+        fitting(found(batch="true", batch_days=5))
+    with pytest.raises(UsageError, match="the longest prompt has 4,000 tokens"): fitting(found(batch="true", queue=3000))
+
+
+def test_the_doctor_looks_for_the_batch_endpoint(server, monkeypatch):
+    from openai_server import Server
+    from treekit.config import UsageError, load_profile
+    from treekit.doctor import _batches
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    assert "2,000,000 tokens (tier 1)" in _batches(load_profile("openai", endpoint=server.url, batch="true"))
+    with Server() as plain, pytest.raises(UsageError, match="404"): _batches(load_profile("openai", endpoint=plain.url, batch="true"))

@@ -1,0 +1,89 @@
+"The five methods by batch: rounds, price, kills. Each run is compared with the same one without batches."
+import collections, os, random, signal, time
+
+import pytest
+
+import batch_worker as worker
+from batch_server import BatchServer
+from treekit.core.openai_chat import OpenAIChat
+from treekit.core.prices import load_prices
+from treekit.core.store import Store
+from treekit.experiments.run import run
+
+N = 4
+
+
+@pytest.fixture(scope="module")
+def server():
+    with BatchServer() as server: yield server
+
+
+@pytest.fixture(scope="module")
+def plain(server):
+    "The rows of all five, one call at a time, and what they cost."
+    server.reset(reply="batch_worker:reply")
+    store = Store()
+    chat = OpenAIChat("gpt-4o-mini", server.url, "k", pause=0.01)
+    profile = worker.settings(server.url)
+    results = run(worker.METHODS, worker.asked(N), profile, corpora=worker.passages(), chat=chat, store=store, progress=False)
+    assert not results.failures, results.failures[0].error
+    return worker.told(results), cost(store)
+
+
+def cost(store): return {u["method"]: u["cost_original"] for u in store.usage()}
+
+
+def nothing_twice(server):
+    twice = [i for i, times in collections.Counter(server.asked()).items() if times > 1]
+    assert not twice, twice
+    texts = collections.Counter(t for b in server.batches() for t in b["texts"])
+    return texts
+
+
+@pytest.mark.parametrize("name", worker.METHODS)
+def test_rounds_are_the_critical_path_and_the_price_is_half(server, plain, tmp_path, name):
+    server.reset(reply="batch_worker:reply", seconds=0.1)
+    path = tmp_path / "store.sqlite"
+    results = worker.go(server.url, path, tmp_path / "journal.sqlite", N, {name: worker.METHODS[name]})
+    rows, money = plain
+    assert worker.told(results) == [r for r in rows if r["method"] == name]
+    rounds, longest = len(server.batches()), max(r.usage.critical_path for r in results.rows)
+    with Store(path) as store: own = cost(store)
+    print(f"\n{name}: {rounds} rounds, critical path {longest}, {sum(r.usage.calls for r in results.rows)} calls, ${own[name]:.6f}", end="")
+    assert rounds <= longest + 1
+    assert own[name] == pytest.approx(money[name] / 2) and load_prices()["gpt-4o-mini"].batch == 0.5
+    nothing_twice(server)
+
+
+def test_part_of_a_batch_fails_and_the_rows_are_the_same(server, plain, tmp_path):
+    faults = [dict(kind="expired", share=0.5), dict(kind="errors", share=0.5), dict(kind="garbled")]
+    server.reset(reply="batch_worker:reply", seconds=0.1, batch_faults=faults)
+    results = worker.go(server.url, tmp_path / "s.sqlite", tmp_path / "j.sqlite", N, {"TreeRare": worker.METHODS["TreeRare"]})
+    assert worker.told(results) == [r for r in plain[0] if r["method"] == "TreeRare"]
+    assert len(server.batches()) <= max(r.usage.critical_path for r in results.rows) + 1 + len(faults)
+    nothing_twice(server)
+
+
+@pytest.mark.long
+def test_killed_ten_times_no_batch_is_lost_and_no_request_is_sent_twice(server, plain, tmp_path):
+    "At random moments, among them those between an order and its record: the server carries out an order at once and replies late."
+    server.reset(reply="batch_worker:reply", seconds=0.3, slow_order=0.15)
+    store, journal, rng = tmp_path / "killed.sqlite", tmp_path / "journal.sqlite", random.Random(0)
+    worker.passages()
+    for kill in range(10):
+        known, since = len(server.batches()), time.time()
+        process = worker.processes.Process(target=worker.go, args=(server.url, store, journal, N))
+        process.start()
+        while len(server.batches()) == known and process.is_alive() and time.time() < since + 60: time.sleep(0.01)
+        time.sleep(rng.uniform(0, 0.4) if kill % 2 else rng.uniform(0, 0.14))  # each other time before the order's reply
+        assert process.is_alive(), f"the run was over before kill {kill + 1}"
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+    results = worker.go(server.url, store, journal, N)
+    assert worker.told(results) == plain[0]
+    texts = nothing_twice(server)
+    with Store(store) as kept:
+        assert {m: pytest.approx(c / 2) for m, c in plain[1].items()} == cost(kept)
+        samples = kept._all("SELECT COUNT(*) FROM calls")[0][0]
+        assert not kept.db.execute("SELECT COUNT(*) FROM leases").fetchone()[0]
+    print(f"\n10 kills: {len(server.batches())} batches, {sum(texts.values())} requests in them, {samples} samples in the store", end="")
