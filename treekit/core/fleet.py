@@ -57,9 +57,9 @@ class LearnedLimit:
         self.limit = max(1.0, min(self.limit, float(flying)))
         self.calm, self.round = self.limit / 2, []
 
-    def well(self, seconds: float, now: float):
-        "A call was answered."
-        self.limit = min(float(self.most), self.limit + (1.0 if self.limit < self.calm else 1.0 / self.limit))
+    def well(self, seconds: float, now: float, full: bool = True):
+        "A call was answered. A limit that wasn't reached (`full`) was not tried, and doesn't grow."
+        if full: self.limit = min(float(self.most), self.limit + (1.0 if self.limit < self.calm else 1.0 / self.limit))
         self.round.append(seconds)
         if len(self.round) >= max(8, int(self)): self._judge(now)
 
@@ -89,7 +89,7 @@ class Server:
     def well(self, seconds: float, now: float):
         "A call was answered, if only to be refused for its own fault."
         self.errors = self.rest = 0
-        self.learned.well(seconds, now)
+        self.learned.well(seconds, now, self.flying >= int(self.learned))
 
     def wrong(self, now: float, errors: int = 1) -> bool:  # whether it is left out for the first time
         "A call failed, and it was the server's fault."
