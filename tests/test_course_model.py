@@ -94,6 +94,17 @@ def test_nobody_gets_past_a_quota_by_asking_at_once(course, upstream):
         assert send(s.address, token(course, "bob"), say("Mine too?", n=3, temperature=1))[0] == 429
 
 
+def test_who_asks_too_much_at_once_is_let_in_later(course, upstream):
+    "Thirty calls at once by the kit's own client: all are answered in the end, eight at a time at most."
+    upstream.script(latency=.05)
+    with served(course, upstream, Quota(calls=30)) as s:
+        chat = OpenAIChat("course", s.address, token(course, "ada"), concurrency=12, retries=20, max_tokens=50, pause=.05)
+        async def ask():
+            try: return await asyncio.gather(*(chat.complete(Request((dict(role="user", content=f"{i}?"),))) for i in range(30)))
+            finally: await chat.close()
+        assert len(asyncio.run(ask())) == upstream.count == 30 and upstream.most_at_once <= AT_ONCE
+
+
 def test_the_key_is_nowhere_but_with_the_model(course, upstream, tmp_path, capfd):
     upstream.script(rules=[["echo", f"the key is {KEY}"]],
                     faults=[dict(kind="401", message=f"{KEY} is wrong", match="bad"),

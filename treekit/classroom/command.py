@@ -172,7 +172,7 @@ def tokens_command(course, address, student, as_json):
         lines = ["# before Jupyter starts:", f"export COURSE_TOKEN={made[student]}", "",
                  "# in a notebook:", "from treekit.classroom.class_model import ClassModel", f'model = ClassModel(server="{address}")', "",
                  "# for the kit's commands, into the settings.ini of a working folder:",
-                 "[course]", "model = course", f"endpoint = {address}", "key_variable = COURSE_TOKEN"]
+                 "[course]", "model = course", f"endpoint = {address}", "key_variable = COURSE_TOKEN", "concurrency = 4"]
     _say(as_json, made, "\n".join(lines))
 
 # %% ../../nbs/16_classroom/12_command.ipynb #9e70a382

@@ -11,7 +11,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from .course import CourseFolder
-from .quotas import Meter, OverQuota, Quota, pseudonym, student_token
+from .quotas import Meter, OverQuota, Quota, TooManyAtOnce, pseudonym, student_token
 from ..config import Profile, UsageError
 from ..core.llm import CallFailed, Request
 from ..core.openai_chat import OpenAIChat
@@ -171,6 +171,7 @@ class ModelDesk(_OpenDesk):
 
     def _take(self, who, calls, most):
         try: self.meter.take(who, calls, most)
+        except TooManyAtOnce as e: raise Refused(429, "rate_limit_exceeded", str(e)) from None  # clients try this again by themselves
         except OverQuota as e: raise Refused(429, "insufficient_quota", str(e)) from None
 
 # %% ../../nbs/16_classroom/11_model_server.ipynb #384816d7
@@ -224,13 +225,22 @@ class _Spoken(BaseHTTPRequestHandler):
             said = "the course's server has a fault: tell your teacher"
             return self.tell(500, dict(error=dict(message=said, type="fault", code="fault")))
 
-    def body(self) -> dict:
-        "The JSON of a question."
+    def received(self) -> bytes:
+        "What came along, read to its end also where it is refused: who still sends hears no answer."
         try: size = int(self.headers.get("Content-Length") or -1)
         except ValueError: size = -1
-        if not 0 <= size <= LONGEST_ASKED:
+        if 0 <= size <= LONGEST_ASKED: return self.rfile.read(size)
+        for _ in range(0, min(size, 16 * LONGEST_ASKED), 1 << 16):
+            if not self.rfile.read(min(1 << 16, size)): break
+            size -= 1 << 16
+            if size <= 0: break
+        return b"too long"
+
+    def body(self, data: bytes) -> dict:
+        "The JSON of a question."
+        if data == b"too long":
             raise Refused(413, "too_long", f"a question has at most {LONGEST_ASKED:,} bytes, and says how many")
-        try: return json.loads(self.rfile.read(size))
+        try: return json.loads(data)
         except (ValueError, RecursionError): raise _wrong("a question comes as JSON") from None
 
 # %% ../../nbs/16_classroom/11_model_server.ipynb #be65a1bf
@@ -247,10 +257,11 @@ class AskedByStudent(_Spoken):
 
     def do_POST(self):
         "A question."
+        data = self.received()
         def work(who):
             if self.path != "/v1/chat/completions":
                 raise Refused(404, "not_found", "only /v1/chat/completions is passed on: this server scores no texts and embeds none")
-            request = read_question(self.body(), self.desk.profile.model, self.desk.profile.max_tokens)
+            request = read_question(self.body(data), self.desk.profile.model, self.desk.profile.max_tokens)
             return asyncio.run_coroutine_threadsafe(self.desk.answer(who, request), self.loop).result()
         self.answer(work)
 
