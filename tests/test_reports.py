@@ -157,8 +157,10 @@ def test_the_wall_stands_in_every_python_process(tmp_path):
 def test_what_is_no_report_gets_one_line(tmp_path, treekit_):
     (tmp_path / "x.zip").write_bytes(b"PK no")
     write_archive(tmp_path / "e.zip", {"a": b"b"})
+    write_archive(tmp_path / "o.zip", {"report.json": b"{\"artefacts\": [{\"name\": 3}], \"cassette\": 7}"})
     with zipfile.ZipFile(tmp_path / "p.zip", "w") as z: z.writestr("a", "b")
-    for name, why in (("x.zip", "can't be read as a report"), ("e.zip", "report.json can't be read"), ("p.zip", "has no SHA256SUMS"),
+    for name, why in (("x.zip", "can't be read as a report"), ("e.zip", "report.json can't be read"),
+                      ("o.zip", "report.json can't be read"), ("p.zip", "has no SHA256SUMS"),
                       ("gone.zip", "no archive named 'gone.zip'")):
         code, said = treekit_("verify", tmp_path / name)
         assert code == 2 and why in said and len(said.strip().splitlines()) == 1, said
