@@ -147,8 +147,9 @@ def test_one_changed_byte_of_a_module_is_named(made, tmp_path):
 def test_the_wall_stands_in_every_python_process(tmp_path):
     env = clean_environment(tmp_path / "home")
     assert not [k for k in env if "KEY" in k or "TOKEN" in k or "proxy" in k.lower()]
-    code = ("import socket\nfor go in (lambda: socket.create_connection(('192.0.2.1', 80), 1), lambda: socket.getaddrinfo('example.org', 80),"
-            " lambda: socket.socket().connect_ex(('192.0.2.1', 80))):\n    try: go()\n    except OSError as e: print(e)")
+    code = ("import socket\nfor go in (lambda: socket.create_connection(('192.0.2.1', 80), 1), "
+            "lambda: socket.getaddrinfo('example.org', 80), lambda: socket.socket().connect_ex(('192.0.2.1', 80))):\n"
+            "    try: go()\n    except OSError as e: print(e)")
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
     assert done.stdout.count("reaches no network") == 3, done
 
@@ -156,8 +157,10 @@ def test_the_wall_stands_in_every_python_process(tmp_path):
 def test_what_is_no_report_gets_one_line(tmp_path, treekit_):
     (tmp_path / "x.zip").write_bytes(b"PK no")
     write_archive(tmp_path / "e.zip", {"a": b"b"})
+    write_archive(tmp_path / "o.zip", {"report.json": b"{\"artefacts\": [{\"name\": 3}], \"cassette\": 7}"})
     with zipfile.ZipFile(tmp_path / "p.zip", "w") as z: z.writestr("a", "b")
-    for name, why in (("x.zip", "can't be read as a report"), ("e.zip", "report.json can't be read"), ("p.zip", "has no SHA256SUMS"),
+    for name, why in (("x.zip", "can't be read as a report"), ("e.zip", "report.json can't be read"),
+                      ("o.zip", "report.json can't be read"), ("p.zip", "has no SHA256SUMS"),
                       ("gone.zip", "no archive named 'gone.zip'")):
         code, said = treekit_("verify", tmp_path / name)
         assert code == 2 and why in said and len(said.strip().splitlines()) == 1, said
@@ -170,7 +173,8 @@ def test_what_is_no_report_gets_one_line(tmp_path, treekit_):
 def test_settings_lose_their_places(tmp_path):
     (tmp_path / "q.jsonl").write_text("")
     assert placeless(str(tmp_path / "q.jsonl")) == "q.jsonl" and placeless("https://u:p@gpu.lab.edu:8000/v1?key=1") == "a server"
-    assert placeless("google/t5_xxl_true_nli_mixture") == "google/t5_xxl_true_nli_mixture" and placeless(r"C:\me\wiki.trees") == "wiki.trees"
+    assert placeless("google/t5_xxl_true_nli_mixture") == "google/t5_xxl_true_nli_mixture"
+    assert placeless(r"C:\me\wiki.trees") == "wiki.trees"
     assert placeless("~/prompts.toml") == "prompts.toml" and placeless(None) is None and placeless("world:1000") == "world:1000"
 
 

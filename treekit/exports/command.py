@@ -14,7 +14,7 @@ import click
 from ..config import UsageError
 
 # %% ../../nbs/17_exports/08_command.ipynb #c76006f9
-EXPORT_FORMATS = ("parquet",)
+EXPORT_FORMATS = ("parquet", "inspect", "eval-results", "latex")
 
 @click.command("export")
 @click.argument("what", nargs=-1, metavar="[RUN|PAPER[/ARTEFACT]]...")
@@ -30,6 +30,9 @@ def export_runs_command(what, form, out, tables, profile, as_json):
       treekit explore --list                            the runs that are kept
       treekit export                                    the newest, as Parquet: questions, predictions, calls, nodes, cells
       treekit export treerare/table1 --tables figures/offline
+      treekit export treerare/table1 --tables figures/offline --to latex        booktabs, and a bibliography
+      treekit export 3f2a --to inspect                  logs for inspect_ai's viewer: a tree's nodes as spans
+      treekit export 3f2a --to eval-results             .eval_results/*.yaml of a model's page; published questions only
       duckdb -c "SELECT method, avg(value) FROM 'exports/treerare-table1/predictions.parquet' GROUP BY 1"
 
     RUN is a name from the list, or its beginning; an artefact's name stands for the runs that its table was made from.
@@ -42,7 +45,36 @@ def export_runs_command(what, form, out, tables, profile, as_json):
     runs = selected(open_store(profile), what or ("last",))
     folder = Path(out or Path("exports", what[0].strip("/").replace("/", "-") if what else runs[0].name))
     from treekit.exports.parquet import export_parquet
-    counts = export_parquet(runs, folder, tables)
-    facts = dict(folder=os.path.relpath(folder), runs=[r.name for r in runs], rows=counts)
-    said = "\n".join(f"{n:>12,} {table}" for table, n in counts.items())
-    click.echo(json.dumps(facts) if as_json else f"{facts['folder']}:\n{said}")
+    facts = dict(folder=os.path.relpath(folder), runs=[r.name for r in runs])
+    if form == "parquet": facts["rows"] = export_parquet(runs, folder, tables)
+    else: facts |= _written(form, runs, folder, tables)
+    lines = [f"{n:>12,} {table}" for table, n in facts.get("rows", {}).items()] + [f"  {name}" for name in facts.get("files", ())]
+    lines += [f"  left out: {why}" for why in facts.get("left_out", ())]
+    click.echo(json.dumps(facts, ensure_ascii=False) if as_json else "\n".join([f"{facts['folder']}:", *lines]))
+
+# %% ../../nbs/17_exports/08_command.ipynb #46f16ce3
+_SHOWN = ("COVER-EM (aliases)", "F1", "tokens_in")  # of a run without a written table
+
+def _latex_tables(runs, tables):
+    "Name -> caption and cells: an artefact's written table, else the run's own cells."
+    from treekit.exports.rows import cell_rows, table_rows
+    from treekit.figures.titles import description_of
+    made = {}
+    for run in runs:
+        artefact = run.kept.head["about"].get("artefact", "")
+        written = list(table_rows(artefact, tables)) if artefact and tables else []
+        if written: made[artefact] = description_of(*artefact.split("/")) or artefact, written
+        else: made[f"run-{run.name}"] = f"Run {run.name}", [c for c in cell_rows(run) if c["metric"] in _SHOWN and c["value"] is not None]
+    return made
+
+def _written(form, runs, folder, tables):
+    "Files of the other formats, and what was left out."
+    if form == "latex":
+        from treekit.exports.latex import write_latex
+        return dict(files=write_latex(folder, _latex_tables(runs, tables)))
+    if form == "inspect":
+        from treekit.exports.inspect_logs import write_inspect
+        return dict(files=write_inspect(folder, runs))
+    from treekit.exports.eval_results import write_eval_results
+    files, left = write_eval_results(folder, runs)
+    return dict(files=files, left_out=left)

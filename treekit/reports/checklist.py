@@ -57,9 +57,10 @@ def acm_answers(
              f["cassette"], f["as_written"] == f["ran"]]
     functional = ChecklistLine(
         "ACM: Artifacts Evaluated, Functional", _graded(sum(parts), len(parts)),
-        f"documented: {f['documented']} of {f['modules']} modules say what they are; complete: {f['notebooks']} of {f['inventory']} artefacts "
-        f"of the inventory have a notebook; exercisable: {exercised}; evidence: "
-        f"{'a cassette that replays' if f['cassette'] else 'no cassette'}; consistent: {f['as_written']} of {f['ran']} artefacts' files are as they were written",
+        f"documented: {f['documented']} of {f['modules']} modules say what they are; complete: {f['notebooks']} of {f['inventory']} "
+        f"artefacts of the inventory have a notebook; exercisable: {exercised}; evidence: "
+        f"{'a cassette that replays' if f['cassette'] else 'no cassette'}; "
+        f"consistent: {f['as_written']} of {f['ran']} artefacts' files are as they were written",
         "" if all(parts) else "run what is missing, and add --cassette")
     reusable = ChecklistLine(
         "ACM: Artifacts Evaluated, Reusable", "yes" if all(parts) and f["licence"] else "partly" if f["licence"] and any(parts) else "no",

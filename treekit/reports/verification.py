@@ -127,12 +127,21 @@ def cell_differences(
     return [f"{name}: {line}" for line in shown or ["the same cells in other bytes"]]
 
 # %% ../../nbs/18_reports/05_verification.ipynb #d34935f5
+_SHAPES = dict(artefacts=list, modules=dict, notebooks=dict, data=dict, environment=dict, tables=dict, cassette=(dict, type(None)))
+
+def _shaped(report):
+    "Whether a report has the parts that are compared."
+    if not isinstance(report, dict) or not all(isinstance(report.get(k), kind) for k, kind in _SHAPES.items()): return False
+    def named(a): return isinstance(a, dict) and isinstance(a.get("name"), str) and isinstance(a.get("tables"), list)
+    artefacts = all(map(named, report["artefacts"]))
+    python = isinstance(report["environment"].get("packages"), dict) and "python" in report["environment"]
+    return artefacts and python and isinstance((report["cassette"] or dict(what=[])).get("what"), list)
+
 def _report_in(files, name):
     "What `report.json` says."
     try: report = json.loads(files["report.json"])
     except (KeyError, ValueError, RecursionError): report = None
-    needed = ("artefacts", "modules", "notebooks", "data", "environment", "tables", "cassette")
-    if isinstance(report, dict) and all(k in report for k in needed): return report
+    if _shaped(report): return report
     raise UsageError(f"{name!r}: its report.json can't be read, so nothing can be compared with it: ask for the archive again")
 
 def verify_archive(
@@ -151,7 +160,7 @@ def verify_archive(
     found.differs += more
     broken = any(line.startswith("run.cassette:") for line in found.differs)
     if not report["cassette"]: found.why_not = "no cassette is in it (treekit report --cassette puts one there)"
-    elif broken: found.why_not = "its cassette was changed"
+    elif broken or "run.cassette" not in files: found.why_not = "its cassette was changed"
     elif not replay: found.why_not = "it wasn't asked for"
     else: _replay(report, files, found)
     return found
