@@ -33,6 +33,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
         "ask",
         "explorer",
         "classroom",
+        "site",
         "cli",
     },
 ]
@@ -40,8 +41,9 @@ FLOOR = {package: number for number, packages in enumerate(FLOORS) for package i
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "standins": {"doctor"}, "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
-          "explorer": {"estimate"}, "classroom": {"inventory", "reproduce"},
-          "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "classroom"}}
+          "explorer": {"estimate"}, "classroom": {"inventory", "reproduce"}, "site": {"inventory", "records", "explorer"},
+          "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "classroom",
+                  "site"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}
 HEAVY = {

@@ -430,5 +430,6 @@ def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
 from .classroom.command import course_command
 from .classroom.handouts import new_command, pack_command
 from .explorer.command import explore_command
+from .site.command import site_command
 
-for command in (explore_command, course_command, new_command, pack_command): main.add_command(command)
+for command in (explore_command, course_command, new_command, pack_command, site_command): main.add_command(command)
