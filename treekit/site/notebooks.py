@@ -5,8 +5,9 @@
 # %% auto #0
 __all__ = ['LEFT_OUT', 'code_html', 'math_html', 'prose_html', 'notebook_page', 'place_of', 'chosen', 'linker']
 
-# %% ../../nbs/25_site/07_notebooks.ipynb #edd59429
+# %% ../../nbs/25_site/07_notebooks.ipynb #baff88b1
 import functools, json, posixpath, re
+from itertools import groupby
 from pathlib import Path
 
 from ..core.escaping import ht
@@ -25,10 +26,13 @@ _STYLES = {
     "Comment": "c",
 }
 
+@functools.cache
 def _style(token):
     "A token's class; empty: none."
     name = str(token).removeprefix("Token.")
     return next((short for kind, short in _STYLES.items() if name == kind or name.startswith(f"{kind}.")), "")
+
+def _colored(style, text): return f'<i class="{style}">{ht(text)}</i>' if style and text.strip() else ht(text)
 
 def code_html(source: str, language: str = "python") -> str:
     "Code with its words in colours."
@@ -36,7 +40,8 @@ def code_html(source: str, language: str = "python") -> str:
     from pygments.util import ClassNotFound
     try: tokens = get_lexer_by_name(language, stripnl=False, ensurenl=False).get_tokens(source)
     except ClassNotFound: tokens = [("", source)]
-    parts = [f'<i class="{c}">{ht(text)}</i>' if (c := _style(kind)) and text.strip() else ht(text) for kind, text in tokens]
+    runs = groupby(tokens, lambda token: _style(token[0]))
+    parts = [_colored(style, "".join(text for _, text in own)) for style, own in runs]
     return f'<pre class="code" tabindex="0"><code>{"".join(parts)}</code></pre>'
 
 # %% ../../nbs/25_site/07_notebooks.ipynb #4b6749ca

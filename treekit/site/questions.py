@@ -8,6 +8,7 @@ __all__ = ['Behind', 'behind_of', 'is_behind', 'runs_behind', 'record_of', 'Samp
 # %% ../../nbs/25_site/02_questions.ipynb #4f1e9e19
 import dataclasses
 from dataclasses import dataclass, field
+from inspect import signature
 from pathlib import Path
 
 from ..config import UsageError
@@ -43,28 +44,43 @@ def behind_of(sheet: Sheet) -> Behind:
         found.lines[i] = [[at[d, (*own,)], [*own.values()]] for d, own in scores.items()]
     return found
 
-# %% ../../nbs/25_site/02_questions.ipynb #fc674e2f
-def _worth(metric, answer, question):
-    "A metric's value; None where it can't be had from the answer alone."
+# %% ../../nbs/25_site/02_questions.ipynb #4de8a3eb
+def _worth(metric, row):
+    "An answer's value; None where the metric isn't about such questions."
     from treekit.scoring.metrics import METRICS
-    try: return float(METRICS[metric](answer, question))
-    except Exception: return None  # it has no such name, needs a judge, or isn't about such questions: another metric tells
+    from treekit.scoring.short import NotApplicable
+    if row.error: return 0.0
+    try: return float(METRICS[metric](row.answer, row.question))
+    except NotApplicable: return None
+
+def _columns(sheet, behind, most):
+    "(data set, metric) -> method -> {question's id: score}, for the first questions; without averages over data sets."
+    found = {}
+    for i, parts in behind.lines.items():
+        _, method, dataset, metric = _cell(sheet.lines[i])
+        if len(parts) == 1:
+            [(k, scores)], (d, ids) = parts, behind.samples[parts[0][0]]
+            found.setdefault((d, dataset, metric), {})[method] = dict([*zip(ids, scores)][:most])
+    return found
+
+def _gives(rows, dataset, column, metric):
+    "Whether a metric of a run's answers is a column's scores, as shares or in percent; a column of one value tells nothing."
+    values = {(m, id): score for m, own in column.items() for id, score in own.items()}
+    answers = {key: rows.get((key[0], dataset, key[1])) for key in values}
+    if len({*values.values()}) < 2 or None in answers.values(): return False
+    again = {key: _worth(metric, row) for key, row in answers.items()}
+    if None in again.values(): return False
+    return any(all(abs(scale * again[key] - v) < scale * 1e-3 for key, v in values.items()) for scale in (1, 100))
 
 def is_behind(run: OpenRun, sheet: Sheet, behind: Behind, most: int = 10) -> bool:
-    "Whether a run's answers have the table's scores, as far as a few of each cell tell."
-    rows, compared = {(r.method, r.dataset, r.question.id): r for r in run.rows}, 0
-    for i, parts in behind.lines.items():
-        group, method, _, metric = _cell(sheet.lines[i])
-        if len(parts) > 1: continue  # an average repeats the others
-        [(k, scores)] = parts
-        d, ids = behind.samples[k]
-        for id, score in [*zip(ids, scores)][:most]:
-            if (row := rows.get((method, d, id))) is None or (value := _worth(metric, row.answer, row.question)) is None: continue
-            if abs(value - score) > 1e-3 and abs(100 * value - score) > 1e-1: return False
-            compared += 1
-    return compared > 0
+    "Whether a run's answers give a column of a table again."
+    from treekit.scoring.metrics import METRICS
+    plain = [m for m, score in METRICS.items() if "reader" not in signature(score).parameters]  # the others need a judge
+    rows = {(r.method, r.dataset, r.question.id): r for r in run.rows}
+    columns = _columns(sheet, behind, most)
+    return any(_gives(rows, d, column, metric) for (d, *_), column in columns.items() for metric in plain)
 
-def runs_behind(artefact: Artefact, sheet: Sheet, behind: Behind, profile: str, end: str = "") -> list[OpenRun]:
+def runs_behind(artefact: Artefact, sheet: Sheet, behind: Behind, profile: str) -> list[OpenRun]:
     "The kept runs that a sheet was made from, the newest first; none: the store doesn't know any."
     if not behind.lines: return []
     try: store = open_store(profile)
