@@ -35,28 +35,33 @@ def _claim_links(claim, profile, there):
         if a
     )
 
+def _short(word):
+    "A number of the CSV with three digits; the CSV has six."
+    return f"{float(word):.3g}" if word else ""
+
 def _here(c):
     "What this run has to say about a claim."
     if not c["ours"]: return ht(c["reason"])
+    wide = f" [{_short(c['low'])}, {_short(c['high'])}]" if c["low"] else ""
+    amount = f"; {_short(c['amount'])}{UNITS.get(c['unit'], '')}" if c["amount"] and c["unit"] != "points" else ""
+    return _short(c["ours"]) + wide + amount
+
+def _in_print(c):
+    "What the paper's own cells say of a claim, and the amount that it states."
     unit = UNITS.get(c["unit"], "")
-    wide = f" [{ht(c['low'])}, {ht(c['high'])}]" if c["low"] else ""
-    return f'{ht(c["ours"])}{wide}' + (f'; {ht(c["amount"])}{unit}' if c["amount"] and c["unit"] != "points" else "")
+    stated = f"states {ht(c['stated'])}{unit}" if c["stated"] else ""
+    again = f"its cells give {_short(c['recomputed'])}{unit}" if c["recomputed"] and stated else ""
+    return f'{ht(c["in_print"])} <span class="small">{"; ".join(filter(None, [_short(c["printed"]), stated, again]))}</span>'
 
 def _claim_row(c, profile, there):
     "A claim's line."
-    stated = f'; states {ht(c["stated"])}{UNITS.get(c["unit"], "")}' if c["stated"] else ""
-    again = f'; its cells give {ht(c["recomputed"])}' if c["recomputed"] and c["recomputed"] != c["stated"] else ""
-    p = f'p {ht(c["adjusted"])}, n {ht(c["n"])}' if c["adjusted"] else ""
-    more = "; ".join(
-        filter(None, [p, f'{ht(c["pairs"])} comparisons agree' if c["pairs"] else "", ht(c["how"]), ht(c["reason"]) if c["ours"] else ""])
-    )
-    return (
-        f'<tr id="{ht(c["id"])}" data-verdict="{ht(c["outcome"])}"'
-        f' data-paper="{ht(c["paper"])}"><td>{badge(c["outcome"])}</td><td>{ht(c["statement"])} <span class="small">{ht(c["where"])};'
-        f' {_claim_links(c, profile, there)}</span></td><td>{ht(c["in_print"])} <span'
-        f' class="small">{ht(c["printed"])}{stated}{again}</span></td><td>{_here(c)} <span class="small">{more}</span></td><td'
-        f' class="small">{ht(c["id"])}</td></tr>'
-    )
+    p = f'p {_short(c["adjusted"])}, n {ht(c["n"])}' if c["adjusted"] else ""
+    agree = f'{ht(c["pairs"])} comparisons agree' if c["pairs"] else ""
+    more = "; ".join(filter(None, [p, agree, ht(c["how"]), ht(c["reason"]) if c["ours"] else ""]))
+    about = f'<span class="small">{ht(c["where"])}; {_claim_links(c, profile, there)}</span>'
+    name = f' id="{ht(c["id"])}" data-verdict="{ht(c["outcome"])}" data-paper="{ht(c["paper"])}"'
+    return row_html(badge(c["outcome"]), f'{ht(c["statement"])} {about}', _in_print(c), f'{_here(c)} <span class="small">{more}</span>',
+                    f'<span class="small">{ht(c["id"])}</span>', attributes=name)
 
 # %% ../../nbs/25_site/06_ledger.ipynb #8f637112
 def filters_html(name: str, choices: dict, label: str) -> str:

@@ -50,7 +50,7 @@ def math_html(text: str, block: bool = False) -> str:
     from latex2mathml.converter import convert
     try: made = convert(text, display="block" if block else "inline")
     except Exception: return f'<code class="tex">{ht(text)}</code>'  # a reader of LaTeX may fail in many ways; the source says it all
-    return made.replace("<math ", f'<math aria-label="{ht(text)}" ', 1)
+    return made.replace("<math ", f'<math aria-label="{ht(text)}" ' + 'tabindex="0" ' * block, 1)  # a wide one is scrolled, by keys, too
 
 # %% ../../nbs/25_site/07_notebooks.ipynb #e4489046
 def _diagram(text):

@@ -81,7 +81,7 @@ Every number here was made by a command that stands beside it.</p>
 <p class="legend">A claim <i>holds</i> or <i>fails</i> by a paired test with one and the same model for every method
 ({ht(", ".join(ran) or "none")}); else it is <i>undecided</i>. {_about_model(ran)}</p>
 <nav class="doors" aria-label="Where to go">{doors}</nav>
-<section><h2>Make it again</h2><pre class="command"><code>make reproduce   # every table and figure, without a key
+<section><h2>Make it again</h2><pre class="command" tabindex="0"><code>make reproduce   # every table and figure, without a key
 make site        # these pages</code></pre></section>"""
     return page_html("index.html", "treekit: five papers, run again", body, "Five papers rerun, taken apart and taught.", wide=True)
 

@@ -59,7 +59,7 @@ def _columns(sheet, behind, most):
     for i, parts in behind.lines.items():
         _, method, dataset, metric = _cell(sheet.lines[i])
         if len(parts) == 1:
-            [(k, scores)], (d, ids) = parts, behind.samples[parts[0][0]]
+            [(_, scores)], (d, ids) = parts, behind.samples[parts[0][0]]
             found.setdefault((d, dataset, metric), {})[method] = dict([*zip(ids, scores)][:most])
     return found
 

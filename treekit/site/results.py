@@ -169,7 +169,7 @@ def _origin_part(artefact, origin, root):
     )
     failed = f'<p class="trouble">The last try ended with: {ht(origin.error)}</p>' if origin.error else ""
     return (
-        f'<section id="made"><h2>How it is made</h2>{failed}<pre class="command"><code>{ht(origin.command)}</code></pre>'
+        f'<section id="made"><h2>How it is made</h2>{failed}<pre class="command" tabindex="0"><code>{ht(origin.command)}</code></pre>'
         f'<button type="button" data-copy="command" data-text="{ht(origin.command)}" hidden>Copy command</button>'
         f'<p>{ht(origin.record)} Notebook: {book}.</p>{f"<dl>{facts}</dl>" if facts else ""}</section>'
     )

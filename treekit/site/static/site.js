@@ -75,7 +75,7 @@ function panel(data, name, i, close) {
   return h("div", {class: "panel", role: "region", "aria-label": "How this number was made"},
     h("button", {type: "button", style: "float:right", on: {click: close}}, "Close"),
     h("h3", {}, [line.method, line.dataset, line.metric].filter(Boolean).join(" · ")), picture(line, line[data.key]), facts(data, i),
-    h("p", {class: "small"}, data.record), h("p", {}, "Make it again:"), h("pre", {class: "command"}, h("code", {}, data.command)),
+    h("p", {class: "small"}, data.record), h("p", {}, "Make it again:"), h("pre", {class: "command", tabindex: "0"}, h("code", {}, data.command)),
     h("p", {}, copier("Copy command", () => data.command), " ", copier("Copy link", () => location.href.split("#")[0] + `#l${i}`)), questions, asked);
 }
 function toggle(button) {
