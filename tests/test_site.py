@@ -62,7 +62,9 @@ def test_no_link_is_dead_and_one_that_is_is_told(site, tmp_path):
     dead, followed = dead_links(site)
     assert dead == [] and followed > 200
     shutil.copytree(site, tmp_path / "site")
-    (tmp_path / "site/claims.html").write_text('<a href="gone.html"></a><a href="ledger.html#gone"></a><img src="https://elsewhere.net/x.png">')
+    (tmp_path / "site/claims.html").write_text(
+        '<a href="gone.html"></a><a href="ledger.html#gone"></a><img src="https://elsewhere.net/x.png">'
+    )
     assert len([d for d in dead_links(tmp_path / "site")[0] if d.startswith("claims.html")]) == 3
 
 
@@ -73,7 +75,10 @@ def test_a_first_table_is_small(site):
 
 def test_a_data_file_has_the_command_the_csv_and_latex(site, figures):
     data = data_in(site / "results/offline/treerare/table1.js")
-    assert data["command"] == "treekit reproduce treerare/table1" and data["csv"].encode() == (figures / "offline/treerare/table1.csv").read_bytes()
+    assert (
+        data["command"] == "treekit reproduce treerare/table1"
+        and data["csv"].encode() == (figures / "offline/treerare/table1.csv").read_bytes()
+    )
     assert data["tex"].startswith("\\begin{table}") and data["tex"].count("\\\\") > 10
 
 
@@ -117,15 +122,18 @@ def test_a_models_words_are_data(figures, tmp_path):
     evil = '</script><script>alert(1)</script><img src=x onerror="alert(2)">'
     for name, column in (("rdr2/table1.csv", "method"), ("searchr/prompts.csv", "prompt")):
         lines = rows(figures, name)
-        for line in lines[:40]: line[column] = evil
+        for line in lines[:40]:
+            line[column] = evil
         with open(tmp_path / "figures/offline" / name, "w", encoding="utf-8", newline="") as f:
             out = csv.DictWriter(f, lines[0], lineterminator="\n")
             out.writeheader()
             out.writerows(lines)
     built = build_site(tmp_path / "site", tmp_path / "figures", only=("results",)).folder
     assert site_differences(built, tmp_path / "figures") == []
-    for path in built.rglob("*.html"): assert "<script>alert" not in path.read_text(encoding="utf-8") and "onerror=\"" not in path.read_text(encoding="utf-8")
-    for path in built.rglob("*.js"): assert "</script" not in path.read_text(encoding="utf-8").replace("static/site.js", "") or path.name == "search.js"
+    for path in built.rglob("*.html"):
+        assert "<script>alert" not in path.read_text(encoding="utf-8") and 'onerror="' not in path.read_text(encoding="utf-8")
+    for path in built.rglob("*.js"):
+        assert "</script" not in path.read_text(encoding="utf-8").replace("static/site.js", "") or path.name == "search.js"
 
 
 @pytest.mark.long
@@ -143,8 +151,11 @@ def test_questions_and_trees_of_a_kept_run(tmp_path, monkeypatch):
     assert answered and {said[2] for said in answered} == {run} and {said[3] for said in answered} >= {-1, 0}
     table = tmp_path / "figures/mine/treerare/table3_scores.jsonl"
     first, *lines = [json.loads(line) for line in table.read_text(encoding="utf-8").splitlines()]
-    for line in lines: line["scores"] = [[k, [1 - v for v in own]] for k, own in line["scores"]] if "scores" in line else line.get("scores")
-    table.write_text("\n".join(json.dumps({k: v for k, v in line.items() if v is not None}) for line in [first, *lines]) + "\n", encoding="utf-8")
+    for line in lines:
+        line["scores"] = [[k, [1 - v for v in own]] for k, own in line["scores"]] if "scores" in line else line.get("scores")
+    table.write_text(
+        "\n".join(json.dumps({k: v for k, v in line.items() if v is not None}) for line in [first, *lines]) + "\n", encoding="utf-8"
+    )
     other = build_site(tmp_path / "other", tmp_path / "figures", trees=1, only=("results",)).folder
     assert data_in(other / "results/mine/treerare/table3.q.js")["answers"] == {} and not (other / "trees").exists()
 

@@ -1,5 +1,6 @@
-"""The site in Debian's Chromium and Firefox, from a disk: ten questions of a stranger answered by clicking, narrow and wide, light and dark,
-on paper, axe's findings. `SITE_SHOTS=FOLDER` keeps the pictures."""
+"""The site in Debian's Chromium and Firefox, from a disk: ten questions of a stranger answered by clicking, narrow and wide,
+light and dark, on paper, axe's findings. `SITE_SHOTS=FOLDER` keeps the pictures."""
+
 import csv, os, re
 from pathlib import Path
 
@@ -10,8 +11,21 @@ from browsers import BROWSERS, Unavailable
 pytest.importorskip("mdit_py_plugins", reason="treekit[site] isn't installed: make site")
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
-SHOWN = ("index.html", "results/index.html", "results/offline/index.html", "results/offline/treerare/table1.html", "results/offline/arise/figure3.html", "claims.html",
-         "ledger.html", "costs.html", "reading.html", "papers/index.html", "notebooks/10_papers/3_arise/00_states.html", "api/index.html", "api/treekit.core.html")
+SHOWN = (
+    "index.html",
+    "results/index.html",
+    "results/offline/index.html",
+    "results/offline/treerare/table1.html",
+    "results/offline/arise/figure3.html",
+    "claims.html",
+    "ledger.html",
+    "costs.html",
+    "reading.html",
+    "papers/index.html",
+    "notebooks/10_papers/3_arise/00_states.html",
+    "api/index.html",
+    "api/treekit.core.html",
+)
 
 
 @pytest.fixture(scope="module")
@@ -42,9 +56,11 @@ class Stranger:
 
     def click(self, words, selector="a, button, summary"):
         "Click the first thing that says just that, or begins so."
-        find = f"""(() => {{ const all = [...document.querySelectorAll({selector!r})], seen = e => e.getClientRects().length && e.checkVisibility();
+        find = f"""(() => {{ const all = [...document.querySelectorAll({selector!r})],
+                seen = e => e.getClientRects().length && e.checkVisibility();
             const said = e => e.textContent.replace(/\\s+/g, ' ').trim();
-            const at = [e => said(e) === {words!r}, e => said(e).startsWith({words!r})].map(fits => all.findIndex(e => seen(e) && fits(e))).find(n => n >= 0);
+            const at = [e => said(e) === {words!r}, e => said(e).startsWith({words!r})]
+                .map(fits => all.findIndex(e => seen(e) && fits(e))).find(n => n >= 0);
             return at === undefined ? -1 : at }})()"""
         assert self.page.until(f"{find} >= 0", 20), f"nothing says {words!r}"
         number, before = self.page.eval(find), self.page.eval("location.href")
@@ -55,18 +71,25 @@ class Stranger:
     def follow(self, words, to, selector="a"):
         "Click a link, and wait for the page."
         self.click(words, selector)
-        assert self.page.until(f"location.pathname.endsWith({to!r}) && document.readyState === 'complete'", 20), f"{words!r} doesn't lead to {to}"
+        assert self.page.until(
+            f"location.pathname.endsWith({to!r}) && document.readyState === 'complete'", 20
+        ), f"{words!r} doesn't lead to {to}"
 
     def cell(self, row, column):
         "Open a number: the row's method and the column's place from 0."
-        find = f"""[...document.querySelectorAll('table.compared tbody tr')].filter(r => r.querySelector('th[scope=row]')?.textContent === {row!r})[0].querySelectorAll('td')[{column}].querySelector('button')"""
-        spot = self.page.eval(f"(() => {{ const b = {find}; b.scrollIntoView({{block: 'center', inline: 'center'}}); const r = b.getBoundingClientRect(); return [r.left + r.width / 2, r.top + r.height / 2] }})()")
+        find = f"""[...document.querySelectorAll('table.compared tbody tr')].
+            .filter(r => r.querySelector('th[scope=row]')?.textContent === {row!r})[0].querySelectorAll('td')[{column}].querySelector('button')"""
+        spot = self.page.eval(
+            f"(() => {{ const b = {find}; b.scrollIntoView({{block: 'center', inline: 'center'}}); const r = b.getBoundingClientRect();"
+            " return [r.left + r.width / 2, r.top + r.height / 2] })()"
+        )
         self.page.click_at(*spot)
         self.clicks += 1
         assert self.page.until("document.querySelector('.panel dl')", 20), "no panel opens"
         return self.text(".panel")
 
-    def text(self, selector="main"): return re.sub(r"\s+", " ", self.page.eval(f"document.querySelector({selector!r}).innerText"))
+    def text(self, selector="main"):
+        return re.sub(r"\s+", " ", self.page.eval(f"document.querySelector({selector!r}).innerText"))
 
 
 def best_on_musique(s):
@@ -107,14 +130,22 @@ def away_from_print(s):
     s.follow("Results", "results/index.html")
     s.follow("Table 1", "treerare/table1.html", 'a[href="offline/treerare/table1.html"]')
     panel = s.cell("TreeRare (DT)", 0)
-    own = next(r for r in rows("treerare/table1.csv") if r["reproduced"] and r["method"] == "TreeRare (DT)" and r["dataset"] == "HotpotQA")
-    assert f"{float(own['reproduced']) - float(own['published']):+.3f}".replace("-", "−") in panel and "not comparable" in panel and "questions=generated world" in panel
+    own = next(
+        r for r in rows("treerare/table1.csv") if r["reproduced"] and r["method"] == "TreeRare (DT)" and r["dataset"] == "HotpotQA"
+    )
+    assert (
+        f"{float(own['reproduced']) - float(own['published']):+.3f}".replace("-", "−") in panel
+        and "not comparable" in panel
+        and "questions=generated world" in panel
+    )
 
 
 def how_many_questions(s):
     s.follow("Results", "results/index.html")
     s.follow("Table 2", "toq/table2.html", 'a[href="offline/toq/table2.html"]')
-    panel, own = s.cell("ToQ (ours)", 0), next(r for r in rows("toq/table2.csv") if r["reproduced"] and r["method"].startswith("ToQ (ours)"))
+    panel, own = s.cell("ToQ (ours)", 0), next(
+        r for r in rows("toq/table2.csv") if r["reproduced"] and r["method"].startswith("ToQ (ours)")
+    )
     assert f"n = {own['n']}" in panel and f"{own['low']} to {own['high']}" in panel and "0 failed" in panel
 
 
@@ -142,8 +173,19 @@ def a_function_found(s):
     assert "light_nodes" in s.text()
 
 
-QUESTIONS = (best_on_musique, cost_of_a_question, make_a_cell_again, contradictions, claims_of_arise, away_from_print, how_many_questions, what_a_word_means, uct_in_code,
-             failures_and_gaps, a_function_found)
+QUESTIONS = (
+    best_on_musique,
+    cost_of_a_question,
+    make_a_cell_again,
+    contradictions,
+    claims_of_arise,
+    away_from_print,
+    how_many_questions,
+    what_a_word_means,
+    uct_in_code,
+    failures_and_gaps,
+    a_function_found,
+)
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda q: q.__name__)
@@ -188,7 +230,8 @@ def chromium():
 def test_axe_finds_nothing_serious(site):
     folders = [Path(p) for p in (os.environ.get("AXE_CORE", ""), "node_modules/axe-core", "/usr/lib/node_modules/axe-core") if p]
     checker = next((f / "axe.min.js" for f in folders if (f / "axe.min.js").exists()), None)
-    if checker is None: pytest.skip("no axe-core: npm install axe-core, or AXE_CORE=its folder")
+    if checker is None:
+        pytest.skip("no axe-core: npm install axe-core, or AXE_CORE=its folder")
     browser, found = chromium(), []
     for scheme, width in (("light", 1280), ("dark", 1280), ("light", 400)):
         for name in SHOWN:
@@ -199,7 +242,11 @@ def test_axe_finds_nothing_serious(site):
                 assert page.until("document.querySelector('.panel dl')")
             page.page.add_script_tag(path=str(checker))
             result = page.eval("axe.run(document, {resultTypes: ['violations']})")
-            found += [f"{scheme} {width} {name}: {v['id']} ({v['impact']}): {v['nodes'][0]['html'][:120]}" for v in result["violations"] if v["impact"] in ("serious", "critical")]
+            found += [
+                f"{scheme} {width} {name}: {v['id']} ({v['impact']}): {v['nodes'][0]['html'][:120]}"
+                for v in result["violations"]
+                if v["impact"] in ("serious", "critical")
+            ]
             page.close()
     browser.close()
     assert found == []
