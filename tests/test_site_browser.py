@@ -78,7 +78,8 @@ class Stranger:
     def cell(self, row, column):
         "Open a number: the row's method and the column's place from 0."
         find = f"""[...document.querySelectorAll('table.compared tbody tr')].
-            .filter(r => r.querySelector('th[scope=row]')?.textContent === {row!r})[0].querySelectorAll('td')[{column}].querySelector('button')"""
+            .filter(r => r.querySelector('th[scope=row]')?.textContent === {row!r})[0]
+            .querySelectorAll('td')[{column}].querySelector('button')"""
         spot = self.page.eval(
             f"(() => {{ const b = {find}; b.scrollIntoView({{block: 'center', inline: 'center'}}); const r = b.getBoundingClientRect();"
             " return [r.left + r.width / 2, r.top + r.height / 2] })()"
