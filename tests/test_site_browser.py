@@ -77,7 +77,7 @@ class Stranger:
 
     def cell(self, row, column):
         "Open a number: the row's method and the column's place from 0."
-        find = f"""[...document.querySelectorAll('table.compared tbody tr')].
+        find = f"""[...document.querySelectorAll('table.compared tbody tr')]
             .filter(r => r.querySelector('th[scope=row]')?.textContent === {row!r})[0]
             .querySelectorAll('td')[{column}].querySelector('button')"""
         spot = self.page.eval(
