@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce rehearse test test-long test-all fuzz lint bench lab readme hooks clean
+.PHONY: install reproduce rehearse site test test-long test-all fuzz lint bench lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -17,6 +17,14 @@ reproduce: $(READY)
 # every artefact under every profile with two questions, nothing paid:  make rehearse ARGS="arise --profile vllm"
 rehearse: $(READY)
 	$(BIN)/treekit rehearse $(ARGS)
+
+# the results as pages, in _site/: every page is held against its CSV, every link followed.  make site ARGS="--out FOLDER --trees 20"
+site: $(VENV)/.site
+	$(BIN)/treekit site --check $(ARGS)
+
+$(VENV)/.site: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
+	touch $@
 
 # the same numbers on every processor, for the small models that notebooks train
 PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
@@ -66,5 +74,5 @@ readme: $(READY)
 
 # removes what the kit made for itself: the environment, indexes, stores. Your figures stay.
 clean:
-	rm -rf $(VENV) .treekit *.egg-info
+	rm -rf $(VENV) .treekit _site *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -36,6 +36,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
         "exports",
         "reports",
         "classroom",
+        "site",
         "cli",
     },
 ]
@@ -46,8 +47,9 @@ BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory
           "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
           "explorer": {"estimate"}, "exports": {"explorer", "inventory", "reproduce"},
           "reports": {"explorer", "exports", "classroom", "inventory", "records", "reproduce"}, "classroom": {"inventory", "reproduce"},
+          "site": {"inventory", "records", "explorer"},
           "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",
-                  "reports", "classroom", "workers"}}
+                  "reports", "classroom", "site", "workers"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}
 HEAVY = {

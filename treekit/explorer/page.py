@@ -111,6 +111,8 @@ def page_of(
     module = re.sub(r"^export default \{.*?^\};\n", "", asset("explorer.js"), flags=re.S | re.M)
     if "</script" in module.lower(): raise UsageError("the explorer's module can't stand in a page")
     start = ("const source = savedSource(id => document.getElementById(id));\n"
+             "const asked = /^#row=(\\d+)$/.exec(location.hash);  // a page of results may link to an answer\n"
+             "if (asked) source.options.row = Number(asked[1]);\n"
              "window.explorer = new Explorer(document.getElementById('explorer'), source, source.options);")
     parts = [_HEAD.format(policy=POLICY, style=font + asset("explorer.css"))]
     parts.append(f'<script type="application/json" id="index">{script_safe(index)}</script>\n')
