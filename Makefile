@@ -19,12 +19,8 @@ rehearse: $(READY)
 	$(BIN)/treekit rehearse $(ARGS)
 
 # the results as pages, in _site/: every page is held against its CSV, every link followed.  make site ARGS="--out FOLDER --trees 20"
-site: $(VENV)/.site
+site: $(READY)
 	$(BIN)/treekit site --check $(ARGS)
-
-$(VENV)/.site: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[site]'
-	touch $@
 
 # the same numbers on every processor, for the small models that notebooks train
 PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1

@@ -47,7 +47,7 @@ BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory
           "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
           "explorer": {"estimate"}, "exports": {"explorer", "inventory", "reproduce"},
           "reports": {"explorer", "exports", "classroom", "inventory", "records", "reproduce"}, "classroom": {"inventory", "reproduce"},
-          "site": {"inventory", "records", "explorer"},
+          "site": {"inventory", "records", "explorer", "exports"},
           "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",
                   "reports", "classroom", "site", "workers"}}
 # who may name the offline models, beside their own package and `training`

@@ -7,8 +7,8 @@ import pytest
 from commands import inside
 from treekit.config import UsageError
 
-pytest.importorskip("mdit_py_plugins", reason="treekit[site] isn't installed: make site")
-pytest.importorskip("latex2mathml", reason="treekit[site] isn't installed: make site")
+pytest.importorskip("mdit_py_plugins", reason="treekit[site] isn't installed")
+pytest.importorskip("latex2mathml", reason="treekit[site] isn't installed")
 
 from treekit.site.build import build_site
 from treekit.site.checks import PageReader, data_in, dead_links, page_sizes, site_differences

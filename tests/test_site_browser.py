@@ -8,7 +8,7 @@ import pytest
 
 from browsers import BROWSERS, Unavailable
 
-pytest.importorskip("mdit_py_plugins", reason="treekit[site] isn't installed: make site")
+pytest.importorskip("mdit_py_plugins", reason="treekit[site] isn't installed")
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[1]
 SHOWN = (

@@ -15,7 +15,8 @@ from ..core.whole_files import write_whole
 # %% ../../nbs/17_exports/05_latex.ipynb #a4df1cd3
 _SIGNS = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
           "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
-          "²": r"\textsuperscript{2}", "τ": r"$\tau$", "κ": r"$\kappa$", "α": r"$\alpha$", "β": r"$\beta$", "–": "--", "—": "---",
+          "²": r"\textsuperscript{2}", "τ": r"$\tau$", "κ": r"$\kappa$", "α": r"$\alpha$", "β": r"$\beta$", "–": "--",
+          "−": "$-$", "—": "---",
           "’": "'", "‘": "`", "“": "``", "”": "''", "…": r"\dots{}", "≈": r"$\approx$", "×": r"$\times$", "→": r"$\to$", "★": r"$\star$",
           "†": r"\dag{}", "≤": r"$\leq$", "≥": r"$\geq$", "\"": "''", "-": "{-}", "'": "'"}
 

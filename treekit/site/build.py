@@ -21,8 +21,8 @@ from .ledger import claims_html, claims_of_run, ledger_html
 from .notebooks import chosen, code_html, linker, notebook_page, place_of, prose_html
 from .origins import origin_of
 from .overviews import TREES, costs_page, reading_page, runs_page, start_page
-from .questions import behind_of, record_of, runs_behind, write_trees
-from .results import artefact_page, data_script, latex_table, marks_of, results_page, sheet_record
+from .questions import behind_of, record_of, kept_runs_of, write_trees
+from .results import artefact_page, data_script, sheet_as_latex, marks_of, results_page, sheet_record
 from .sheets import Artefact, artefacts_of
 
 # %% ../../nbs/25_site/09_build.ipynb #f1d499f9
@@ -97,13 +97,13 @@ def _write_artefact(site, artefact, claims, trees):
             data_script(
                 name,
                 sheet_record(sheet, ran, origin, "", bool(behind.lines))
-                | dict(csv=sheet.path.read_text(encoding="utf-8"), tex=latex_table(sheet, artefact.title)),
+                | dict(csv=sheet.path.read_text(encoding="utf-8"), tex=sheet_as_latex(sheet, artefact.title)),
             ),
         )
         site.write(f"{name}.csv", sheet.path.read_bytes())
-        site.write(f"{name}.tex", latex_table(sheet, f"{artefact.title}: {artefact.description}"))
+        site.write(f"{name}.tex", sheet_as_latex(sheet, f"{artefact.title}: {artefact.description}"))
         if behind.lines:
-            runs = runs_behind(artefact, sheet, behind, origin.profile)
+            runs = kept_runs_of(artefact, sheet, behind, origin.profile)
             site.write(f"{name}.q.js", data_script(f"{name}.q", record_of(behind, runs, _trees(site, runs, trees))))
     for path in artefact.pictures:
         site.write(f"{folder}/{path.name}", path.read_bytes())
