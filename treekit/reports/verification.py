@@ -10,7 +10,7 @@ import csv, io, json, os, subprocess, sys, tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..config import UsageError
+from ..config import UsageError, package_dir
 from ..inventory import runnable
 from .archive import read_archive
 from .environment import hashed_data, hashed_modules, hashed_notebooks, packages
@@ -83,7 +83,7 @@ def clean_environment(
     (home / "wall").mkdir(parents=True)
     (home / "wall/sitecustomize.py").write_text(_WALL, encoding="utf-8")
     found = [str(Path(p).absolute()) for p in sys.path if p and Path(p).is_dir()]  # where this process found the kit and its libraries
-    kit = str(Path(__file__).resolve().parents[2])
+    kit = str(package_dir().parent)
     paths = [str(home / "wall"), kit, *(p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if str(Path(p).absolute()) in found)]
     return {k: os.environ[k] for k in _KEPT if k in os.environ} | dict(
         HOME=str(home), TREEKIT_HOME=str(home / "kit"), XDG_CACHE_HOME=str(home / "cache"), HF_HOME=str(home / "hf"), HF_HUB_OFFLINE="1",

@@ -11,7 +11,7 @@ import json, re, shutil, time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..config import UsageError, installed, kit_files, kit_path, root
+from ..config import UsageError, kit_files, kit_path, package_dir, root
 from ..core.escaping import ht
 from ..core.whole_files import write_whole
 from ..figures.titles import PAPER_NAMES
@@ -259,7 +259,7 @@ def build_site(
     titles, shown = {}, {p: kit_path(*p.split("/")) for p in ("figures/offline/across/figure1.png",) if kit_path(*p.split("/")).exists()}
     site.timed("notebooks", lambda: titles.update(write_notebooks(site, files, shown) if "notebooks" in wanted else {}))
     write_papers(site, titles, runs)
-    site.timed("api", lambda: write_api(site, _package(), files) if "api" in wanted else site.write("api/index.html", api_index({})))
+    site.timed("api", lambda: write_api(site, package_dir(), files) if "api" in wanted else site.write("api/index.html", api_index({})))
     if not titles:
         _without_notebooks(part)
     site.write("static/search.js", f"treekit.take('search',{json.dumps(site.entries, ensure_ascii=False, separators=(',', ':'))});\n")
@@ -267,8 +267,6 @@ def build_site(
     part.rename(out)
     every = [p for p in out.rglob("*") if p.is_file()]
     return Built(out, sum(p.suffix == ".html" for p in every), round(sum(p.stat().st_size for p in every) / 1e6, 1), site.seconds)
-
-def _package(): return Path(__file__).resolve().parents[1] if "__file__" in globals() else installed() / "treekit"
 
 def _without_notebooks(folder):
     "Links to notebooks become text where they have no page."
