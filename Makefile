@@ -25,18 +25,23 @@ site: $(READY)
 # the same numbers on every processor, for the small models that notebooks train
 PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
 
+# three test processes on two cores: many a test waits for a server, a clock or a process of its own
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
+# which of the tests:  make test WHICH="not slow"
+WHICH  ?= not slow and not long
+
 test: $(READY)
 	$(PINNED) $(BIN)/nbdev-test --n-workers 2
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
+	$(PYTEST) -m '$(WHICH)'
 
-# the tests that kill, train twice or start many processes, which CI runs behind the others
+# the tests that take seconds each: they kill, train twice, run whole commands and notebooks; CI runs them with the others
 test-long: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'long and not slow'
+	$(PYTEST) -m 'long and not slow'
 
 # what `test` leaves out, too: those, larger samples, more seeds, the questions beside the clone; some minutes more
 test-all: $(READY)
 	$(PINNED) $(BIN)/nbdev-test --n-workers 2 --flags slow
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m ''
+	$(PYTEST) -m ''
 
 # hostile inputs for every reader and renderer, the same for a seed:  make fuzz ARGS="--seconds 600 --seed 7"
 fuzz: $(READY)
@@ -52,12 +57,12 @@ bench: $(READY)
 lab: $(READY)
 	$(BIN)/jupyter lab nbs
 
-# the virtual environment is made once, and again when the pins change
+# the virtual environment is made once, and again when the pins change; what is imported is compiled then, not all that is installed
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13) and "treekit runs on Python 3.11, 3.12 and 3.13, and this is %s.%s: run make PYTHON=/path/to/python3.11" % sys.version_info[:2])'
 	@test ! -x $(BIN)/python || test "$$($(BIN)/python -V)" = "$$($(PYTHON) -V)" || { echo "$(VENV) was made with another Python: run make clean first"; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	touch $@
 
 # git merges and diffs notebooks cell by cell; needs the environment's commands on the PATH

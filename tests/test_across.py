@@ -48,6 +48,7 @@ def test_rows_are_named_by_what_runs():
     assert named["SEARCH-R, navigator tiny"].method.decomposer == "navigator"
 
 
+@pytest.mark.long
 def test_arises_row_says_whether_its_values_are_guessed(server, tmp_path, monkeypatch):
     "A server that echoes no log-probabilities can't give ARISE's risk; the row runs with guesses, and is named so."
     online = load_profile("local", endpoint=server.url, model="m", retries=0)

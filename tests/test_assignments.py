@@ -244,12 +244,14 @@ def scores(nb, key, files, handed):
     return {e["id"]: (e["points"], e["of"]) for e in graded(handed, stripped(nb), key, files, best_wall(), LIMITS)["exercises"]}
 
 
+@pytest.mark.long
 def test_the_solution_has_full_marks(assignment):
     name, nb, key, files = assignment
     found = scores(nb, key, files, submitted(nb))
     assert all(p in (of, None) for p, of in found.values()), found
 
 
+@pytest.mark.long
 def test_the_release_has_nothing(assignment):
     name, nb, key, files = assignment
     assert all(not p for p, _ in scores(nb, key, files, stripped(nb)).values())
@@ -269,6 +271,7 @@ def test_plausible_mistakes(assignment, part):
     }
 
 
+@pytest.mark.long
 def test_every_criterion_can_be_missed_by_a_constant(assignment):
     "Who answers 0, [] or nothing to everything has at most half of an exercise's points."
     name, nb, key, files = assignment
@@ -280,4 +283,5 @@ def test_every_criterion_can_be_missed_by_a_constant(assignment):
             assert sum(map(all, met.values())) <= len(met) / 2, (e["id"], constant)
 
 
+@pytest.mark.long
 def test_there_are_five_of_them(assignment): assert len(WRONG[assignment[0]]) >= 5

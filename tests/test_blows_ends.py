@@ -56,6 +56,7 @@ def interrupt_often(server, tmp_path, times):
     return max(ends)
 
 
+@pytest.mark.long
 def test_ctrl_c_with_a_server_that_hangs(server, tmp_path): assert interrupt_often(server, tmp_path, 3) < 15
 
 
@@ -196,6 +197,7 @@ finally: print("ended", flush=True)
 """
 
 
+@pytest.mark.long
 def test_after_ctrl_c_the_runs_thread_is_waited_for():
     "Python's `join` takes it for ended when Ctrl-C strikes (bpo-45274): it then ran into the interpreter's end, at worst into a crash."
     for _ in range(2):

@@ -123,6 +123,7 @@ def locked_for(path, seconds, server, calls):
     finally: thread.join()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seconds", [3, pytest.param(66, marks=pytest.mark.slow)])
 def test_a_lock_that_is_held_loses_and_doubles_nothing(server, tmp_path, seconds):
     "A try of a call takes a second at most; the loop must not stand still for longer."

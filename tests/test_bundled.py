@@ -48,6 +48,7 @@ def test_what_is_not_plain(text): assert not plain(text)
 def test_a_long_line_is_not_plain(): assert plain("a" * LONGEST_LINE) and not plain("a" * (LONGEST_LINE + 1))
 
 
+@pytest.mark.long
 def test_plain_and_other_texts_in_one_batch(tmp_path):
     reader, given = StanzaParser(BUNDLED, cache=ParseCache(tmp_path / "p.sqlite")), ["Who is it?", "Who\nis it?", "", "Who is it?"]
     parses = reader.parse(given)

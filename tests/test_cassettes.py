@@ -56,6 +56,7 @@ def replayed(tape, home, tmp_path):
     return tmp_path / "new/out/treerare"
 
 
+@pytest.mark.long
 def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
     (home, words), tape = recorded, tmp_path / "one.cassette"
     code, out, err = inside("pack", tape, "treerare/table1", "--json", *words, cwd=home)
@@ -69,6 +70,7 @@ def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
     assert (replayed(tape, home, tmp_path) / "table1.csv").read_bytes() == first
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("said,n", [("q4,q1", 2), ("ids.txt", 2), ("3", 3)])
 def test_chosen_questions(recorded, tmp_path, said, n):
     (home, words), tape = recorded, tmp_path / "some.cassette"
@@ -89,6 +91,7 @@ def test_what_was_not_asked_is_said_now(recorded, tmp_path):
     assert inside("pack", tape, "--questions", "3", *words, cwd=home)[0] == 2 and os.listdir(tmp_path) == []
 
 
+@pytest.mark.long
 def test_questions_passages_and_parses_of_a_folder_go_along(clone, tmp_path, monkeypatch):  # noqa: F811
     "The folder is gone where it is replayed, and nothing is parsed."
     notebook(clone / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, SEARCHING)

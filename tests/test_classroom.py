@@ -1,11 +1,12 @@
 "A course from the release to the grade book; grading side by side, killed in the middle."
-import json, signal, subprocess, sys, time
+import json, shutil, signal, subprocess, sys, time
 from pathlib import Path
 
 import pytest
 
 from classes import RIGHT, SOLUTION, cell, course, hand_in, notebook, points
 from treekit.classroom.collect import collect_from
+from treekit.classroom.course import CourseFolder
 from treekit.classroom.feedback import write_feedback
 from treekit.classroom.formats import check_source
 from treekit.classroom.grading import grade_assignment
@@ -18,11 +19,18 @@ A = "9_counting"
 QUICK = Limits(cell=2, call=1, cpu=20, memory=512)
 
 
-@pytest.fixture
-def class_of_two(tmp_path):
-    c = course(tmp_path)
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    "Two students' worlds, written once: each test has a copy of the folder."
+    c = course(tmp_path_factory.mktemp("released") / "course")
     release_assignment(c, A, progress=False)
-    return c
+    return c.folder
+
+
+@pytest.fixture
+def class_of_two(released, tmp_path):
+    shutil.copytree(released, tmp_path / "course", symlinks=True)
+    return CourseFolder(tmp_path / "course", tmp_path / "course/sources")
 
 
 def graded(c, **more): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, **more)}
@@ -147,6 +155,7 @@ def test_feedback_shows_what_was_wrong_and_nothing_hidden(class_of_two):
     assert "zebra" not in shown and "31.4159" not in shown
 
 
+@pytest.mark.long
 def test_the_grade_book_runs_nothing(tmp_path):
     c = course(tmp_path, ("ada", "bob"))
     release_assignment(c, A, progress=False)
@@ -195,6 +204,7 @@ def test_nbformat_and_nbgraders_metadata_hold(class_of_two):
     assert all(required <= set(c.metadata.nbgrader) for c in nb.cells if "nbgrader" in c.metadata)
 
 
+@pytest.mark.long
 def test_the_command_from_release_to_export(tmp_path):
     from click.testing import CliRunner
     from treekit.classroom.command import course_command

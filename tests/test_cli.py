@@ -167,6 +167,7 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
     assert str(clone) not in kept and str(Path.home()) + "/" not in kept
 
 
+@pytest.mark.long
 def test_out_data_n_and_notebook_parameters(clone):
     (clone / "mine").mkdir()
     assert inside("reproduce", "--data", "mine", "--n", "2", cwd=clone)[0] == 0
@@ -182,6 +183,7 @@ def test_a_parameter_that_the_notebook_does_not_declare(clone):
     assert inside("reproduce", "treerare/figure1", cwd=clone)[0] == 0
 
 
+@pytest.mark.long
 def test_a_failing_notebook_says_why_and_the_others_run(clone):
     fates = [
         ("1 / 0", 1, "ZeroDivisionError: division by zero"),
@@ -205,6 +207,7 @@ def test_failed_questions_are_exit_code_1(clone):
     assert ",6,1,," in (clone / "figures/local/treerare/table1.csv").read_text()
 
 
+@pytest.mark.long
 def test_a_budget_stops_with_3_and_the_next_run_goes_on(clone):
     settings = (clone / "settings.ini").read_text().replace("key_variable = OPENAI_API_KEY", "key_variable =")
     (clone / "settings.ini").write_text(settings)
@@ -218,6 +221,7 @@ def test_a_budget_stops_with_3_and_the_next_run_goes_on(clone):
         assert inside(*words, "--budget", "0", cwd=clone)[0] == 0 and server.count == 40
 
 
+@pytest.mark.long
 def test_ctrl_c_is_130_and_the_next_run_goes_on(clone):
     with Server(latency=0.2) as server:
         words = ("reproduce", "--profile", "local", "--endpoint", server.url, "--n", "150", "--set", "concurrency=4")
@@ -300,6 +304,7 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
     assert code == 0 and "\x1b" not in out and "\x07" not in out and "gone" in out
 
 
+@pytest.mark.long
 def test_estimate_counts_prices_and_spends_nothing(clone):
     code, out, err = inside("estimate", "treerare/table1", "--profile", "openai", "--n", "100", "--sample", "4", "--json", cwd=clone)
     assert code == 0, err
@@ -309,6 +314,7 @@ def test_estimate_counts_prices_and_spends_nothing(clone):
     assert "no price" in inside("estimate", "treerare/table1", "--profile", "local", cwd=clone)[1]
 
 
+@pytest.mark.long
 def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
     with Server(latency=0) as server:
         words = ("--profile", "local", "--endpoint", server.url)

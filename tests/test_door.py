@@ -124,6 +124,7 @@ def test_a_record_without_a_field(tmp_path):
     with pytest.raises(UsageError, match="ALCE-data.tar"): Hub(tmp_path / "hub").questions("qampari")
 
 
+@pytest.mark.long
 def test_an_index_of_another_version_or_none(tmp_path):
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "segments_1").write_bytes(b"\x3f\xd7\x6c\x17\x08segments\x00\x00\x00\x63" + bytes(40))

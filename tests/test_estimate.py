@@ -49,6 +49,7 @@ def said(*words, cwd):
 def estimated(*words, cwd): return json.loads(said(*words, "--json", cwd=cwd))
 
 
+@pytest.mark.long
 def test_an_artefact_asks_its_own_number_of_questions_and_not_the_profiles(clone):  # noqa: F811
     body = BODY.replace("P = load_profile(profile, n=n, seed=seed, data=data, budget=budget, **settings)", OWN_N)
     body = "from treekit.experiments.tables import setting\n" + body.replace("int(questions) if n is None else n", "P.n")
@@ -59,6 +60,7 @@ def test_an_artefact_asks_its_own_number_of_questions_and_not_the_profiles(clone
     assert estimated("treerare/table1", "--profile", "openai", "--n", "7", cwd=clone)["total"]["calls"] == 7
 
 
+@pytest.mark.long
 def test_a_call_that_two_artefacts_share_is_paid_once(clone):  # noqa: F811
     first = clone / "nbs/reproduce/treerare/table1.ipynb"
     (clone / "nbs/reproduce/treerare/table2.ipynb").write_text(first.read_text().replace("zero-shot", "another name"))
@@ -207,6 +209,7 @@ def within(name, n, most, data, sets, share=0.15):
     return pairs
 
 
+@pytest.mark.long
 def test_an_estimate_is_within_a_tenth_of_the_run_on_the_twin():
     "The pilot asks the model of the run: what differs is which twelve of the forty questions it asks (5.7 % as measured)."
     within("toq/table2", 40, 12, folder_of("twin"), dict(dataset="hotpotqa"), share=.1)

@@ -54,6 +54,7 @@ def test_the_printed_f1_is_in_sentences_and_words(source, dataset):
     assert dataset == "hotpotqa" or abs(sentences - printed) < abs(passages - printed)
 
 
+@pytest.mark.long
 def test_a_reasoning_model_beside_arise(server, tmp_path):
     server.reset(thinking="Let me see.", rules=[["", "FINAL: nobody knows"]])
     words = ("reproduce", "arise/figure3", "--n", "2", "--set", f"thinkers=r1={server.url}", "--out", tmp_path)

@@ -206,6 +206,7 @@ PAGES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_are_read_in_time_that_grows_with_their_length(name):
     markup, text = PAGES[name]

@@ -1,6 +1,8 @@
 "SIGKILL at random moments: no answered call is made again, and what is there in the end is what an uninterrupted run leaves."
 import json, os, random, signal, time, zlib
 
+import pytest
+
 from treekit.core.store import Store
 from workers import processes, run_all
 
@@ -32,6 +34,7 @@ def contents(path):
         return calls, predictions, usage
 
 
+@pytest.mark.long
 def test_killed_twenty_times_nothing_is_asked_twice(server, tmp_path):
     server.script(latency=0.03)
     path, rng = tmp_path / "killed.sqlite", random.Random(0)

@@ -125,6 +125,7 @@ def test_judges_read_together_and_remember(tmp_path, monkeypatch):
     assert [len(some) for some in calls] == [8], "the readings of all rows are one batch"
 
 
+@pytest.mark.long
 def test_the_profile_names_the_span_reader(tmp_path, capsys):
     "The named reader judges, loaded once; where it can't be had the stand-in does, a line says so and the score's reason, too."
     tiny_reader(tmp_path / "tiny")

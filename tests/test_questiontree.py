@@ -64,6 +64,7 @@ def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     plt.close(fig)
 
 
+@pytest.mark.long
 def test_no_text_is_drawn_as_a_box():
     import matplotlib; matplotlib.use("Agg")
     import warnings
@@ -89,6 +90,7 @@ def test_what_was_asked_is_found():
 
 # --- artefacts
 
+@pytest.mark.long
 def test_the_listings_are_made_from_the_code(tmp_path, monkeypatch):
     "Algorithm 1, prompts and ledger need no model; each line of the algorithm is there, and a fit of the numbers is asserted inside."
     import csv
@@ -105,6 +107,7 @@ def test_the_listings_are_made_from_the_code(tmp_path, monkeypatch):
     with pytest.raises(UsageError): runnable(("treerare/algorithm",))  # stands in the paper's own notebook
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page, small", [("rate", ('"komultihop", 100,', '"komultihop", 2,')), ("toq", ("n=8", "n=9"))])
 def test_the_pages_run_from_top_to_bottom(page, small, tmp_path, monkeypatch):
     import nbformat

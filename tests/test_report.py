@@ -376,6 +376,7 @@ def test_what_searchr_prints_is_grouped_by_the_model_that_answers():
                 and "NaiveRAG" not in {c["method"] for c in cells})
 
 
+@pytest.mark.long
 def test_searchrs_listings_are_made_from_the_code(tmp_path, monkeypatch):
     "They need no model; what they say of the code and of the printed numbers is asserted inside."
     from treekit.reproduce import reproduce_all

@@ -41,6 +41,7 @@ def changed(path, name, new, offset=100):
     return new
 
 
+@pytest.mark.long
 def test_it_says_what_ran_and_holds_no_path_and_no_host(made):
     path, _, home = made
     files, wrong = read_archive(path)
@@ -57,6 +58,7 @@ def test_it_says_what_ran_and_holds_no_path_and_no_host(made):
         assert not re.search(rf'"{re.escape(os.uname().nodename)}"', text), name
 
 
+@pytest.mark.long
 def test_the_same_facts_give_the_same_bytes(made, tmp_path):
     _, words, home = made
     for name in "ab": assert inside(*words[:-1], tmp_path / name, **home)[0] == 0
@@ -69,6 +71,7 @@ def test_in_a_folder_that_never_saw_the_first_it_is_ok(made, tmp_path):
     assert (found.outcome, found.differs) == ("OK", []) and found.same == found.replayed > 0
 
 
+@pytest.mark.long
 def test_one_changed_byte_of_a_cassette_is_named(made, tmp_path):
     found = verify_archive(changed(made[0], "run.cassette", tmp_path / "r.zip", 4000))
     assert found.differs == ["run.cassette: its bytes were changed"] and found.why_not == "its cassette was changed"
@@ -178,6 +181,7 @@ def test_settings_lose_their_places(tmp_path):
     assert placeless("~/prompts.toml") == "prompts.toml" and placeless(None) is None and placeless("world:1000") == "world:1000"
 
 
+@pytest.mark.long
 def test_an_answer_of_the_checklist_moves_with_its_facts(made):
     report = report_of(made[0])
     def said(**other): return {line.asks: line.answer for line in checklist(report | other)}
@@ -198,6 +202,7 @@ def test_an_answer_of_the_checklist_moves_with_its_facts(made):
     assert failed["ACM: Artifacts Evaluated, Functional"] != "yes"
 
 
+@pytest.mark.long
 def test_a_report_without_a_cassette_is_whole_and_says_that_it_was_not_replayed(made, tmp_path):
     _, words, home = made
     assert inside(*words[:-1], tmp_path / "r.zip", **home)[0] == 0

@@ -55,6 +55,7 @@ def test_real_questions_are_harder(source, file, floor):
     assert sum(good) / len(good) >= floor
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SETS)
 def test_two_paths_differ_and_resolve(name):
     for q in questions(name):

@@ -84,6 +84,7 @@ def test_what_makes_an_artefact_run_again(clone):
     assert anew(clone, "--force") == NONE
 
 
+@pytest.mark.long
 def test_files_on_disk_that_are_not_what_was_written(clone):
     table, more = (clone / "figures/offline/arise" / name for name in ("table1.csv", "table1_more.csv"))
     written = table.read_bytes()
@@ -95,6 +96,7 @@ def test_files_on_disk_that_are_not_what_was_written(clone):
     assert fates(clone) == BOTH and (clone / "figures/offline/README.md").exists()
 
 
+@pytest.mark.long
 def test_other_parameters_and_folders_have_other_records(clone):
     assert fates(clone, "--n", "5", "--out", "here") == NONE
     assert fates(clone, "--n", "5", "--out", "here") == BOTH
@@ -102,6 +104,7 @@ def test_other_parameters_and_folders_have_other_records(clone):
     assert fates(clone, "--n", "6", "--out", "there/here") == NONE
 
 
+@pytest.mark.long
 def test_predictions_that_are_gone_make_all_run_once(clone):
     with sqlite3.connect(clone / ".treekit/store/offline.sqlite") as db: db.execute("DELETE FROM predictions WHERE key = 'toq'")
     assert fates(clone) == NONE and fates(clone) == BOTH
@@ -109,6 +112,7 @@ def test_predictions_that_are_gone_make_all_run_once(clone):
     assert fates(clone) == NONE and fates(clone) == BOTH
 
 
+@pytest.mark.long
 def test_what_failed_is_never_unchanged(clone):
     path = clone / ".treekit/runs/offline/arise/table1.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | dict(code=1)))
@@ -117,6 +121,7 @@ def test_what_failed_is_never_unchanged(clone):
     assert fates(clone) == dict(arise=False, toq=True)
 
 
+@pytest.mark.long
 def test_nothing_heavy_is_loaded_when_nothing_is_run(clone):
     code = "import sys\nfrom treekit.reproduce import reproduce_all\ntasks, _ = reproduce_all()\n" \
            "assert all(t.unchanged for t in tasks)\n" \

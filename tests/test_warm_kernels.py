@@ -52,6 +52,7 @@ LOOK = """
 """
 
 
+@pytest.mark.long
 def test_what_a_notebook_does_to_its_process_changes_nothing_for_the_next(notebooks):
     "A global, a patched module, defaults of matplotlib, the environment, the search path, the working folder."
     _, before = notebooks.run(LOOK)

@@ -288,6 +288,7 @@ def test_deep_questions_have_five_and_six_hops(asked):
         assert re.match(r"Which of #[23]\b|Who of #[23]\b", q.decomposition[-1].question)
 
 
+@pytest.mark.long
 def test_nothing_held_out_is_on_the_training_side(world):
     "Wordings and kinds that nothing is trained on: a share of the dev side, none of the train side."
     asks = [texts for forms in world.w.ask.values() for part, texts in forms.items() if part.startswith("ask")]
@@ -301,6 +302,7 @@ def test_nothing_held_out_is_on_the_training_side(world):
         assert not {q.id.split("-")[1] for q in world.dataset(style, 40, "train")} & set(NEVER_TRAINED)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_data_sets_of_one_table_share_no_question(lang):
     world = World(lang=lang)
@@ -329,6 +331,7 @@ def test_two_hop_questions_need_two_passages(asked):
         assert all(len(q.supporting) >= 2 for q in asked[kind])
 
 
+@pytest.mark.long
 def test_no_question_is_on_both_sides(world):
     for kind in KINDS:
         dev, train = (world.questions(kind, None if kind in ("ambiguous", "inference", "explanation") else 60, s) for s in ("dev", "train"))
