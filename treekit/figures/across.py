@@ -8,6 +8,7 @@ __all__ = ['PLACES', 'PLACES_LEGEND', 'save_both', 'quality_table', 'front_band'
 
 # %% ../../nbs/14_figures/14_across.ipynb #5eb7b9cd
 from pathlib import Path
+from textwrap import wrap
 
 from .costplots import label_points
 from .plots import LINES, MARKERS, PAGE, PALETTE, house_style
@@ -105,9 +106,9 @@ def front_plot(
 def prediction_plot(
     cells: list,  # of `treekit.analysis.mechanism.Predicted`
     said: dict[str, str],  # paper -> a line below its title
-    most: int = 4,  # labels in a panel
+    most: int = 4,  # cells in a panel that are named: the farthest from the line
 ):  # matplotlib figure
-    "Printed effects against predicted ones."
+    "Printed effects against predicted ones; the cells that are predicted worst have a number, and their names stand beside the panel."
     import matplotlib.pyplot as plt
     house_style()
     papers = list(dict.fromkeys(c.paper for c in cells))
@@ -132,8 +133,10 @@ def prediction_plot(
     last.legend(loc="center")
     for ax, paper in zip(axes.flat, papers):
         own = sorted((c for c in cells if c.paper == paper and not c.anchor), key=lambda c: -abs(c.effect_printed - c.effect_predicted))
-        label_points(ax, [(100 * c.effect_predicted, 100 * c.effect_printed, f"{c.row}, {c.dataset} {c.metric}", False)
-                         for c in own[:most]], 5)
+        label_points(ax, [(100 * c.effect_predicted, 100 * c.effect_printed, str(k), True) for k, c in enumerate(own[:most], 1)], 6.5)
+        names = "\n\n".join("\n".join(wrap(f"{k}  {c.row}", 22, subsequent_indent="    ") + wrap(f"{c.dataset} {c.metric}", 20,
+                            initial_indent="    ", subsequent_indent="    ")) for k, c in enumerate(own[:most], 1))
+        ax.text(1.04, 1, names, transform=ax.transAxes, va="top", fontsize=5.5)
     return fig
 
 # %% ../../nbs/14_figures/14_across.ipynb #db869db9
