@@ -222,6 +222,10 @@ def test_the_plot_has_every_column_and_every_printed_model():
     assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == [*list(dict.fromkeys(r["method"] for r in printed))[:-1], "mine"]
     lengths = [round(a.get_xlim()[1] - a.get_xlim()[0], 6) for a in fig.axes]
     assert len(set(lengths[:4])) == len(set(lengths[4:])) == 1  # a step is as wide in each panel of a row
+    table2 = compare(published("rdr2", "table2"), [])  # percentages beside numbers of words
+    for ax in dot_plot(table2).axes:
+        (low, high), (start, end) = ax.dataLim.intervalx, ax.get_xlim()
+        assert start <= low and high <= end and -0.05 * (end - start) <= start and (high > 100 or end <= 105), ax.get_xlabel()
     [alone] = dot_plot(compare(printed, []), group="GPT-4o-mini", metric="AR").axes
     assert alone.get_title() == "AmbigDoc"
     renamed = df.assign(group=df.group.replace("Llama3.3-70B", "a model whose name is as long as names get these days"))

@@ -180,11 +180,19 @@ def _there(value): return value is not None and value == value  # not NaN
 
 # %% ../../nbs/14_figures/02_plots.ipynb #b6b5cce4
 def _as_long(axes):
-    "Give axes the same length, each around its own data, and the same ticks."
+    "Give axes the same length, each around its own data and within what can be, and the same ticks; what counts words goes by itself."
+    limits = {ax: ax.dataLim.intervalx for ax in axes}
+    counts = [ax for ax in axes if limits[ax][1] > 100]
+    for some in ([ax for ax in axes if ax not in counts], *([ax] for ax in counts)): _same_length({ax: limits[ax] for ax in some})
+
+def _same_length(limits):
     from matplotlib.ticker import MultipleLocator
-    limits = [ax.dataLim.intervalx for ax in axes]
-    length = 1.15 * max([high - low for low, high in limits], default=0) or 1.0
+    top = next(t for t in (1, 100, float("inf")) if all(high <= t for _, high in limits.values()))  # a share, a percentage, a count
+    length = min(1.15 * max([high - low for low, high in limits.values()], default=0) or top, 1.08 * top)
+    if length == float("inf"): length = 1.0
     step = next(s for e in range(-4, 9) for s in (10.0**e, 2 * 10.0**e, 5 * 10.0**e) if length / s <= 4.5)
-    for ax, (low, high) in zip(axes, limits):
-        ax.set_xlim((low + high - length) / 2, (low + high + length) / 2)
+    for ax, (low, high) in limits.items():
+        start = min((low + high - length) / 2, top + 0.04 * length - length)
+        if low >= 0: start = max(start, -0.04 * length)
+        ax.set_xlim(start, start + length)
         ax.xaxis.set_major_locator(MultipleLocator(step))
