@@ -45,7 +45,7 @@ BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "standins": {"doctor"}, "workers": {"inventory", "reproduce"},
           "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
-          "explorer": {"estimate"}, "exports": {"explorer", "inventory", "reproduce"},
+          "explorer": {"estimate"}, "exports": {"explorer", "inventory", "records", "reproduce"},
           "reports": {"explorer", "exports", "classroom", "inventory", "records", "reproduce"}, "classroom": {"inventory", "reproduce"},
           "site": {"inventory", "records", "explorer", "exports"},
           "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",

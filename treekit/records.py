@@ -4,14 +4,15 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'DYNAMIC', 'VARIABLES', 'CARELESS', 'sources', 'imported', 'content', 'data_files', 'libraries',
-           'made_from', 'written', 'tables_below', 'store_state', 'read_record', 'write_record', 'unchanged']
+           'made_from', 'written', 'tables_below', 'store_state', 'read_record', 'runs_since', 'write_record',
+           'unchanged', 'command_of']
 
 # %% ../nbs/17_records.ipynb #042e0f90
-import contextlib, functools, hashlib, json, os, platform, re, sqlite3, threading, time, uuid
+import contextlib, functools, hashlib, json, os, platform, re, shlex, sqlite3, threading, time, uuid
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from .config import Profile, kit_files, load_profile, work_dir
+from .config import Profile, kit_files, load_profile, profile_names, work_dir
 from .core.fingerprints import code_fingerprint, fingerprint, meaning, modules_below
 from .core.whole_files import write_whole
 
@@ -188,13 +189,30 @@ def _store_state(path, store):
 # %% ../nbs/17_records.ipynb #f79a8c6d
 def read_record(
     path: Path,  # .treekit/runs/<profile>/<paper>/<artefact>.json
-) -> dict:  # when, seconds, code, error, counts, made_from, files, store; empty: there is none
-    "What became of an artefact the last time."
-    return _read(path)
+) -> dict:  # when, seconds, code, error, counts, parameters, runs, made_from, files, store; empty: there is none
+    "What became of an artefact the last time. An older record has its parameters from the notebook beside it, and no runs."
+    found = _read(path)
+    if found and "parameters" not in found:
+        ran = (_read(Path(path).with_suffix(".ipynb")).get("metadata") or {}).get("papermill") or {}
+        found["parameters"] = ran.get("parameters") or {}
+    return found
+
+def runs_since(
+    store: Path,  # of a profile
+    artefact: str,  # paper/artefact
+    began: float,  # seconds, as `time.time` counts
+) -> list[str]:  # names, the last had first; none where there is no store
+    "The kept runs that an artefact has had since then."
+    if not Path(store).exists(): return []
+    try:
+        with contextlib.closing(sqlite3.connect(f"{Path(store).resolve().as_uri()}?mode=ro", uri=True, timeout=60)) as db:
+            rows = db.execute("SELECT key, head FROM kept WHERE head != '' AND time >= ? ORDER BY time DESC, key", (began,)).fetchall()
+    except sqlite3.Error: return []  # a cassette, or a store without records
+    return [key for key, head in rows if json.loads(head)["about"].get("artefact") == artefact]
 
 def write_record(
     path: Path,  # as for `read_record`
-    **fields,  # seconds, code, error, counts, made_from, files, store
+    **fields,  # seconds, code, error, counts, parameters, runs, made_from, files, store
 ):
     "Write down what became of an artefact, whole or not at all."
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -209,3 +227,20 @@ def unchanged(
     "Whether an artefact would come out as it stands on disk."
     ended_well = record.get("code") == 0 and record.get("files")
     return bool(ended_well and record.get("made_from") == made and record["files"] == files and record.get("store") == store)
+
+# %% ../nbs/17_records.ipynb #b2a207f3
+def command_of(
+    name: str,  # paper/artefact
+    folder: str,  # the name of the folder of results
+    parameters: dict,  # that the notebook got; empty: as the profile says
+) -> str:
+    "The line that makes an artefact again."
+    profile = parameters.get("profile") or (folder if folder in profile_names() else "offline")
+    words = ["treekit", "reproduce", name]
+    if profile != "offline": words += ["--profile", profile]
+    words += [w for k in ("n", "seed", "data") if parameters.get(k) is not None for w in (f"--{k}", str(parameters[k]))]
+    others = {k: v for k, v in parameters.items() if k not in ("n", "seed", "data", "profile", "out", "budget", "settings")}
+    for k, v in (others | (parameters.get("settings") or {})).items(): words += ["--set", f"{k}={v}"]
+    if folder != profile: words += ["--out", f"figures/{folder}"]
+    return shlex.join(words)
+

@@ -69,10 +69,12 @@ def keep_run(
     given: tuple = (),  # datasets whose passages the caller gave
     about: dict = {},  # more to say: a fork's parent and edits, a run's name
 ) -> str:  # the record's name
-    "Write down what was run. A record that is there stays as it is."
+    "Write down what was run. A record that is there stays as it is, but for its time."
     said = [[r.method, r.dataset, r.question.id, r.key, r.error] for r in rows]
     name = fingerprint(said, about)[:12]
-    if _there(store) and store._all("SELECT 1 FROM kept WHERE key=?", name): return name
+    if _there(store) and store._all("SELECT 1 FROM kept WHERE key=?", name):
+        with store._write() as db: db.execute("UPDATE kept SET time=? WHERE key=?", (time.time(), name))
+        return name
     asked = {d: {f"q:{fingerprint(q)[:24]}": q for q in qs} for d, qs in questions.items()}
     head = dict(profile=profile.name, model=profile.model, methods=list(methods), about=about,
                 datasets={d: len(qs) for d, qs in questions.items()}, failed=sum(bool(r.error) for r in rows))
@@ -89,7 +91,7 @@ def keep_run(
 # %% ../../nbs/12_experiments/00_kept.ipynb #673b504e
 def kept_runs(
     store: Any,  # a `Store`
-) -> list[dict]:  # name, time, profile, model, methods, datasets (name -> questions), failed, about; the newest first
+) -> list[dict]:  # name, time, profile, model, methods, datasets (name -> questions), failed, about; the last had first
     "Which runs a store knows."
     if not _there(store): return []
     rows = store._all("SELECT key, time, head FROM kept WHERE head != '' ORDER BY time DESC, key")

@@ -7,6 +7,8 @@ __all__ = ['ParquetRows', 'export_parquet']
 
 # %% ../../nbs/17_exports/03_parquet.ipynb #a0a9d92a
 import os
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from ..config import UsageError
@@ -61,10 +63,30 @@ class ParquetRows:
         self.file.close()
 
 # %% ../../nbs/17_exports/03_parquet.ipynb #2314fb4b
+def _by_cell(run):
+    "A run as several, each one method on one data set: the answers of one are in memory at a time."
+    cells = {}
+    for said in run.kept.rows: cells.setdefault((said[0], said[1]), []).append(said)
+    for said in cells.values(): yield OpenRun(run.store, replace(run.kept, rows=said))
+
+@contextmanager
+def _small_cache(run):
+    "A store's own cache is as large as a run likes to have it; who reads each page once needs none."
+    [(pages,)] = run.store._all("PRAGMA cache_size")
+    run.store._all("PRAGMA cache_size=-2048")
+    try: yield
+    finally: run.store._all(f"PRAGMA cache_size={pages}")
+
 def _fill(run, files):
-    "Everything but the cells, answer by answer."
+    "Everything of a run."
     for row in question_rows(run): files["questions"].add(row)
     reader = CallReader(run.store, run.kept.profile)
+    for part in _by_cell(run):
+        _fill_answers(part, reader, files)
+        for row in cell_rows(part): files["cells"].add(row)
+
+def _fill_answers(run, reader, files):
+    "Predictions, calls and nodes, answer by answer."
     for row in run.rows:
         found = run.store.get_prediction(row.key) or {}  # not through the run, which remembers trees
         trace = Trace.from_json(found["trace"]) if "trace" in found else Trace()
@@ -92,8 +114,7 @@ def export_parquet(
     with scratch(folder.absolute()) as part:
         files = {table: ParquetRows(part / f"{table}.parquet", table, _about(runs)) for table in EXPORTED}
         for run in runs:
-            _fill(run, files)
-            for row in cell_rows(run): files["cells"].add(row)
+            with _small_cache(run): _fill(run, files)
         artefacts = dict.fromkeys(run.kept.head["about"].get("artefact", "") for run in runs)
         for name in filter(None, artefacts if tables else ()):
             for row in table_rows(name, tables): files["cells"].add(row)

@@ -8,22 +8,33 @@ __all__ = ['runs_behind', 'when_kept', 'selected']
 # %% ../../nbs/17_exports/04_selecting.ipynb #f7a79e8f
 import datetime
 
-from ..config import UsageError
+from ..config import UsageError, work_dir
 from ..core.store import Store
 from ..experiments.kept import kept_runs
 from ..explorer.runs import OpenRun, open_run
+from ..records import read_record
 
 # %% ../../nbs/17_exports/04_selecting.ipynb #cf7ae404
 def runs_behind(
     store: Store,
     artefact: str,  # paper/artefact; a paper: all of its artefacts
+    folder: str = "",  # the name of the folder of its tables; empty: no record is looked at
 ) -> list[str]:  # names, the newest first
-    "The newest kept run for each set of methods of an artefact."
+    "The kept runs that an artefact's record names; without one, the newest for each set of methods."
     found = {}
     for r in kept_runs(store):
         own = r["about"].get("artefact", "")
-        if own == artefact or own.startswith(f"{artefact}/"): found.setdefault((own, tuple(r["methods"])), r["name"])
-    return list(found.values())
+        if own == artefact or own.startswith(f"{artefact}/"): found.setdefault(own, []).append(r)
+    return [name for own, runs in found.items() for name in _named(own, runs, folder)]
+
+def _named(artefact, runs, folder):
+    "Of an artefact's kept runs, those that its table was made from."
+    record = read_record(work_dir("runs") / folder / f"{artefact}.json") if folder else {}
+    named = {*record.get("runs", ())}
+    if found := [r["name"] for r in runs if r["name"] in named]: return found
+    newest = {}
+    for r in runs: newest.setdefault(tuple(r["methods"]), r["name"])
+    return list(newest.values())
 
 def when_kept(
     run: OpenRun,
@@ -35,13 +46,14 @@ def when_kept(
 def selected(
     store: Store,
     names: tuple[str, ...],  # of runs, or their beginnings; last; artefacts, papers
+    folder: str = "",  # the name of the folder of the artefacts' tables
 ) -> list[OpenRun]:  # each once
     "Open the runs that are meant. A `UsageError` for a name that means none."
     from treekit.inventory import inventory
     papers = {r["paper"] for r in inventory()}
     def of(name):
         if name.partition("/")[0] not in papers: return [name]
-        found = runs_behind(store, name.strip("/"))
+        found = runs_behind(store, name.strip("/"), folder)
         if not found: raise UsageError(f"no run of {name} is kept: run `treekit reproduce {name}` first")
         return found
     opened = [open_run(store, run) for name in names for run in of(name)]

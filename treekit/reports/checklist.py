@@ -36,7 +36,7 @@ def checked_facts(
         inventory=report["inventory"]["artefacts"], notebooks=report["inventory"]["with_notebook"],
         documented=report["code"]["documented"], modules=report["code"]["modules"], licence=report["code"]["licence"],
         hashes=len(report["modules"]) + len(report["data"]), packages=len(report["environment"]["packages"]),
-        cassette=bool(report["cassette"]), doi=report["doi"], runs=len(runs),
+        cassette=bool(report["cassette"]), ways=len(report["ways"]), doi=report["doi"], runs=len(runs),
         claims={v: sum(c["verdict"] == v for c in claims) for v in ("holds", "fails", "undecided", "not run")},
         intervals=report["intervals"]["with"], numbers=report["intervals"]["of"], seconds=sum(a["seconds"] or 0 for a in ran),
         answers=sum(r["answers"] for r in runs), failed=sum(r["failed"] for r in runs),
@@ -101,7 +101,8 @@ def neurips_answers(
         ("Open access to data and code", "yes" if f["licence"] and f["doi"] else "partly" if f["licence"] else "no",
          f"licence of the code: {f['licence'] or 'none found'}; DOI: {f['doi'] or 'none'}"),
         ("Experimental setting and details", "yes" if f["runs"] and f["facts"] and f["seeds"] else "no",
-         f"{f['facts']} lines of facts; seeds {'are' if f['seeds'] and f['runs'] else 'are not'} recorded"),
+         f"{f['facts']} lines of facts; seeds {'are' if f['seeds'] and f['runs'] else 'are not'} recorded; "
+         f"the artefacts ran in {f['ways']} way{'s' * (f['ways'] != 1)}"),
         ("Statistical significance", _graded(f["intervals"], f["numbers"]),
          f"{f['intervals']} of {f['numbers']} numbers have a 95 % interval"),
         ("Compute resources", "yes" if f["ran"] and f["runs"] else "no",

@@ -19,10 +19,10 @@ import click
 @click.option("--doi", default="", metavar="DOI", help="Where the archive will be found: 10.5281/zenodo.…")
 @click.option("--tables", metavar="DIR", help="Where the tables were written.  [default: figures/PROFILE]")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose runs.")
-@click.option("--n", type=int, metavar="N", help="Questions per dataset, as they were run.")
-@click.option("--seed", type=int, metavar="SEED", help="Which questions, as they were run.")
-@click.option("--data", metavar="SOURCE", help="Questions: as they were run.")
-@click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, as it was run: model=…, endpoint=…")
+@click.option("--n", type=int, metavar="N", help="Questions per dataset, as they were run.  [default: what the records say]")
+@click.option("--seed", type=int, metavar="SEED", help="Which questions, likewise.")
+@click.option("--data", metavar="SOURCE", help="Questions, likewise; a folder has to be named again: no record holds a path.")
+@click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting, likewise: model=…, endpoint=…")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def report_command(what, out, cassette, doi, tables, profile, n, seed, data, sets, as_json):
     """Write one archive that says what was run and what came of it, for others to check.
@@ -37,16 +37,17 @@ def report_command(what, out, cassette, doi, tables, profile, n, seed, data, set
     computed from facts; and the tables. No path and no host of this machine is in it. The cassette has questions and models' words.
     """
     from treekit.inventory import assigned
-    from treekit.reports.report import write_report
-    given = {k: v for k, v in dict(n=n, seed=seed, data=data).items() if v is not None}
+    from treekit.reports.report import ways_in_words, write_report
+    said = {k: v for k, v in dict(n=n, seed=seed, data=data).items() if v is not None} | assigned(sets)
     path = Path(out or f"{'-'.join(dict.fromkeys(w.strip('/').replace('/', '-') for w in what))}-report.zip")
-    made = write_report(path, what, profile, tables and Path(tables), given, assigned(sets), doi, cassette)
+    made = write_report(path, what, profile, tables and Path(tables), said, doi, cassette)
     answers = {a["asks"]: a["answer"] for a in made["checklist"]}
     facts = dict(file=str(out or path), megabytes=round(path.stat().st_size / 1e6, 2), artefacts=len(made["artefacts"]),
                  tables=len(made["tables"]), claims=made["claim_counts"], checklist=answers, calls=(made["cassette"] or {}).get("calls", 0))
     if as_json: return click.echo(json.dumps(facts, indent=1, ensure_ascii=False))
     click.echo(f"{os.path.relpath(path)}: {facts['megabytes']:g} MB, {facts['artefacts']} artefacts, {facts['tables']} files of tables, "
                + (f"a cassette of {facts['calls']:,} calls" if cassette else "no cassette"))
+    if len(made["ways"]) > 1: click.echo(f"○ {ways_in_words(made)}")
     click.echo("claims: " + ", ".join(f"{v} {k}" for k, v in made["claim_counts"].items()))
     for asks, answer in answers.items():
         if asks.startswith("ACM"): click.echo(f"  {asks:<46} {answer}")

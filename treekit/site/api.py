@@ -33,100 +33,83 @@ def _comments(source):
 
 def _text(node): return ast.unparse(node) if node is not None else ""
 
+def _argument(arg, default, star, comments, line):
+    "A parameter as (name, type, default, comment); what stands in the line of the name is no parameter's."
+    said = comments.get(arg.lineno, "") if arg.lineno != line else ""
+    return star + arg.arg, _text(arg.annotation), _text(default), said
+
+def _arguments(node, comments):
+    "All parameters of a function but `self`."
+    a = node.args
+    plain, few = [*a.posonlyargs, *a.args], len(a.posonlyargs) + len(a.args) - len(a.defaults)
+    named = [(arg, a.defaults[i - few] if i >= few else None, "") for i, arg in enumerate(plain)]
+    if a.vararg: named.append((a.vararg, None, "*"))
+    named += [(arg, default, "") for arg, default in zip(a.kwonlyargs, a.kw_defaults)]
+    if a.kwarg: named.append((a.kwarg, None, "**"))
+    return [_argument(*one, comments, node.lineno) for one in named if one[0].arg not in ("self", "cls")]
+
+def _returned(node, comments, fields):
+    "What a function returns, as a field; nothing where neither its type nor a comment says it."
+    last = (node.args.args or node.args.kwonlyargs or [node])[-1].lineno
+    back = next((comments[n] for n in range(node.body[0].lineno - 1, last - 1, -1) if n in comments and n >= node.lineno), "")
+    said = "" if back in {f[3] for f in fields} else back
+    return [("returns", _text(node.returns), "", said)] if said or node.returns is not None else []
+
 def _function(node, comments):
     "A function with its docments."
-    a, fields = node.args, []
-    plain = [*a.posonlyargs, *a.args]
-    defaults = [None] * (len(plain) - len(a.defaults)) + list(a.defaults)
-    for arg, default in [
-        *zip(plain, defaults),
-        *([(a.vararg, None)] if a.vararg else []),
-        *zip(a.kwonlyargs, a.kw_defaults),
-        *([(a.kwarg, None)] if a.kwarg else []),
-    ]:
-        if arg.arg in ("self", "cls"):
-            continue
-        star = "*" if arg is a.vararg else "**" if arg is a.kwarg else ""
-        fields.append(
-            (star + arg.arg, _text(arg.annotation), _text(default), comments.get(arg.lineno, "") if arg.lineno != node.lineno else "")
-        )
-    head = node.body[0].lineno - 1
-    back = next(
-        (
-            comments[n]
-            for n in range(head, (node.args.args or node.args.kwonlyargs or [node])[-1].lineno - 1, -1)
-            if n in comments and n >= node.lineno
-        ),
-        "",
-    )
-    if back and back not in {f[3] for f in fields} or node.returns is not None:
-        fields.append(("returns", _text(node.returns), "", back if back not in {f[3] for f in fields} else ""))
-    said = ", ".join(f[0] for f in fields if f[0] != "returns")
-    return Named(
-        node.name,
-        "async def" if isinstance(node, ast.AsyncFunctionDef) else "def",
-        f"{node.name}({said})",
-        ast.get_docstring(node) or "",
-        tuple(fields),
-    )
+    fields = _arguments(node, comments)
+    kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    signature = f"{node.name}({', '.join(f[0] for f in fields)})"
+    return Named(node.name, kind, signature, ast.get_docstring(node) or "", (*fields, *_returned(node, comments, fields)))
 
 # %% ../../nbs/25_site/08_api.ipynb #215aece9
+_SAID = "__init__", "__call__"  # of the methods with underscores, those that have a line
+
 def _class(node, comments):
     "A class with its fields and public methods."
-    fields = [
-        (n.target.id, _text(n.annotation), _text(n.value), comments.get(n.end_lineno, comments.get(n.lineno, "")))
-        for n in node.body
-        if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name) and not n.target.id.startswith("_")
-    ]
-    methods = tuple(
-        _function(n, comments)
-        for n in node.body
-        if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and (not n.name.startswith("_") or n.name in ("__call__", "__init__"))
-    )
+    typed = [n for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name) and not n.target.id.startswith("_")]
+    fields = [(n.target.id, _text(n.annotation), _text(n.value), comments.get(n.end_lineno, comments.get(n.lineno, ""))) for n in typed]
+    functions = [n for n in node.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    methods = tuple(_function(n, comments) for n in functions if not n.name.startswith("_") or n.name in _SAID)
     bases = ", ".join(map(_text, node.bases))
-    return Named(node.name, "class", f"{node.name}({bases})" if bases else node.name, ast.get_docstring(node) or "", tuple(fields), methods)
+    signature = f"{node.name}({bases})" if bases else node.name
+    return Named(node.name, "class", signature, ast.get_docstring(node) or "", tuple(fields), methods)
 
 # %% ../../nbs/25_site/08_api.ipynb #bac1492f
+def _constants(node, comments):
+    "The names that an assignment gives a value."
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    value, said = _text(node.value), comments.get(node.lineno, "")
+    shown = f"{value[:80]}{'…' if len(value) > 80 else ''}"
+    return [Named(t.id, "=", f"{t.id} = {shown}", said, ()) for t in targets if isinstance(t, ast.Name)]
+
 def public_names(source: str) -> tuple[str, list[Named]]:  # the module's docstring; its public names, in their order
     "What a module offers."
-    tree, comments = ast.parse(source), _comments(source)
-    public = next(
-        (ast.literal_eval(n.value) for n in tree.body if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") == "__all__"), []
-    )
-    found = {}
+    tree, comments, found = ast.parse(source), _comments(source), {}
+    assigned = [n for n in tree.body if isinstance(n, ast.Assign)]
+    public = next((ast.literal_eval(n.value) for n in assigned if getattr(n.targets[0], "id", "") == "__all__"), [])
     for node in tree.body:
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            found[node.name] = _function(node, comments)
-        elif isinstance(node, ast.ClassDef):
-            found[node.name] = _class(node, comments)
-        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
-            for target in (t for t in (node.targets if isinstance(node, ast.Assign) else [node.target]) if isinstance(t, ast.Name)):
-                value = _text(node.value)
-                found[target.id] = Named(
-                    target.id, "=", f"{target.id} = {value[:80]}{'…' if len(value) > 80 else ''}", comments.get(node.lineno, ""), ()
-                )
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)): found[node.name] = _function(node, comments)
+        elif isinstance(node, ast.ClassDef): found[node.name] = _class(node, comments)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)): found |= {one.name: one for one in _constants(node, comments)}
     return ast.get_docstring(tree) or "", [found[n] for n in public if n in found]
 
 # %% ../../nbs/25_site/08_api.ipynb #497b4cfe
+def _fields_html(one):
+    "Parameters or fields as a table; nothing where there are none."
+    if not one.fields: return ""
+    rows = "".join(f'<tr><th scope="row"><code>{ht(n)}</code></th><td><code>{ht(t)}</code></td><td><code>{ht(d)}</code></td>'
+                   f"<td>{ht(c)}</td></tr>" for n, t, d, c in one.fields)
+    heads = "".join(f'<th scope="col">{head}</th>' for head in ("name", "type", "default", "what it is"))
+    return (f'<div class="scroll" tabindex="0" role="region" aria-label="Parameters of {ht(one.name)}"><table class="api"><thead><tr>'
+            f"{heads}</tr></thead><tbody>{rows}</tbody></table></div>")
+
 def _named_html(one, anchor, level=3):
     "A name with its parameters."
-    rows = "".join(
-        f'<tr><th scope="row"><code>{ht(n)}</code></th><td><code>{ht(t)}</code></td><td><code>{ht(d)}</code></td><td>{ht(c)}</td></tr>'
-        for n, t, d, c in one.fields
-    )
-    table = (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="Parameters of {ht(one.name)}"><table class="api"><thead><tr><th'
-        ' scope="col">name</th><th scope="col">type</th><th scope="col">default</th><th scope="col">what it'
-        f" is</th></tr></thead><tbody>{rows}</tbody></table></div>"
-        if rows
-        else ""
-    )
     inner = "".join(_named_html(m, f"{anchor}.{m.name}", 4) for m in one.methods)
     kind = "" if one.kind == "=" else f"<span class=kind>{one.kind}</span> "
-    return (
-        f'<div class="named"><h{level}'
-        f' id="{ht(anchor)}">{kind}<code>{ht(one.signature)}</code></h{level}><p>{ht(one.doc)}</p>{table}{inner}</div>'
-    )
+    head = f'<h{level} id="{ht(anchor)}">{kind}<code>{ht(one.signature)}</code></h{level}>'
+    return f'<div class="named">{head}<p>{ht(one.doc)}</p>{_fields_html(one)}{inner}</div>'
 
 def package_page(package: str, modules: dict, notebooks: dict) -> str:
     "A package's modules and names. `modules`: module -> (docstring, names); `notebooks`: module -> its notebook's place."
@@ -150,13 +133,12 @@ def packages_of(package: Path) -> dict[str, dict]:  # "treekit.core" -> module -
 
 def api_index(packages: dict[str, dict]) -> str:
     "All packages, their modules in a line each."
+    def line(package, module, doc):
+        name = ht(module.rpartition(".")[2])
+        return f'<li><a href="{ht(package)}.html#{ht(module)}"><code>{name}</code></a> {ht(doc)}</li>'
     parts = ["<h1>API</h1><p class=lead>Each package with its modules; each name with what its parameters are.</p>"]
     for package, modules in packages.items():
-        rows = "".join(
-            f'<li><a href="{ht(package)}.html#{ht(m)}"><code>{ht(m.rpartition(".")[2])}</code></a> {ht(doc)}</li>'
-            for m, (doc, _) in modules.items()
-        )
-        parts.append(
-            f'<section><h2><a href="{ht(package)}.html"><code>{ht(package)}</code></a></h2><ul class="modules">{rows}</ul></section>'
-        )
+        rows = "".join(line(package, m, doc) for m, (doc, _) in modules.items())
+        head = f'<h2><a href="{ht(package)}.html"><code>{ht(package)}</code></a></h2>'
+        parts.append(f'<section>{head}<ul class="modules">{rows}</ul></section>')
     return page_html("api/index.html", "API", "\n".join(parts), "Packages, modules and public names.")

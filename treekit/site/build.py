@@ -49,11 +49,9 @@ class Site:
 
 def result_runs(figures: Path) -> dict[str, list[Artefact]]:  # the embedded default first
     "The folders of results, each with its artefacts. `UsageError` if there is none."
-    folders = sorted(
-        (f for f in Path(figures).glob("*") if f.is_dir() and any(f.glob("*/*.csv"))), key=lambda f: (f.name != "offline", f.name)
-    )
-    if not folders:
-        raise UsageError(f"no results in {Path(figures).name}/: run `treekit reproduce` first")
+    folders = [f for f in Path(figures).glob("*") if f.is_dir() and any(f.glob("*/*.csv"))]
+    folders.sort(key=lambda f: (f.name != "offline", f.name))
+    if not folders: raise UsageError(f"no results in {Path(figures).name}/: run `treekit reproduce` first")
     return {f.name: artefacts_of(f) for f in folders}
 
 # %% ../../nbs/25_site/09_build.ipynb #c7c015f1
@@ -66,47 +64,34 @@ def _note(path, kind):
 
 def _search_artefact(site, artefact):
     "An artefact and its rows, as they can be searched."
-    site.enter(
-        f"{artefact.title}",
-        artefact.here,
-        "figure" if artefact.kind == "figure" else "table",
-        f"{artefact.description} {artefact.profile} {artefact.paper}/{artefact.name}",
-    )
+    words = f"{artefact.description} {artefact.profile} {artefact.paper}/{artefact.name}"
+    site.enter(artefact.title, artefact.here, "figure" if artefact.kind == "figure" else "table", words)
     for sheet in (s for s in artefact.sheets if s.kind != "plain"):
         rows = {}
         for i, r in enumerate(sheet.lines):
-            if sheet.ran(r):
-                rows.setdefault(r["method"], (i, []))[1].append(f'{r["dataset"]} {r["metric"]}')
+            if sheet.ran(r): rows.setdefault(r["method"], (i, []))[1].append(f'{r["dataset"]} {r["metric"]}')
         for method, (i, columns) in rows.items():
-            site.enter(
-                f"{method} in {artefact.title}",
-                f"{artefact.here}#l{i}" if sheet is artefact.sheets[0] else f"{artefact.here}#{sheet.name}",
-                "row",
-                " ".join(dict.fromkeys(columns)),
-            )
+            anchor = f"l{i}" if sheet is artefact.sheets[0] else sheet.name
+            site.enter(f"{method} in {artefact.title}", f"{artefact.here}#{anchor}", "row", " ".join(dict.fromkeys(columns)))
+
+def _write_sheet(site, artefact, sheet, origin, marks, trees):
+    "A sheet's data files: what its cells unfold to, the CSV, LaTeX, the questions."
+    name, behind, tex = f'{artefact.here.rpartition("/")[0]}/{sheet.name}', behind_of(sheet), sheet_as_latex
+    record = sheet_record(sheet, marks, origin, "", bool(behind.lines))
+    words = dict(csv=sheet.path.read_text(encoding="utf-8"), tex=tex(sheet, artefact.title))
+    site.write(f"{name}.js", data_script(name, record | words))
+    site.write(f"{name}.csv", sheet.path.read_bytes())
+    site.write(f"{name}.tex", tex(sheet, f"{artefact.title}: {artefact.description}"))
+    if not behind.lines: return
+    runs = kept_runs_of(artefact, sheet, behind, origin.profile)
+    site.write(f"{name}.q.js", data_script(f"{name}.q", record_of(behind, runs, _trees(site, runs, trees))))
 
 def _write_artefact(site, artefact, claims, trees):
-    "An artefact's page, its CSVs, LaTeX, pictures, and data files."
-    folder, origin, marks = artefact.here.rpartition("/")[0], origin_of(artefact), {s.name: marks_of(s) for s in artefact.sheets}
+    "An artefact's page, its data files, and pictures."
+    origin, marks = origin_of(artefact), {s.name: marks_of(s) for s in artefact.sheets}
     notes = {s.name: _note(s.path.with_suffix(".md"), s.kind) for s in artefact.sheets}
-    for sheet in artefact.sheets:
-        behind = behind_of(sheet)
-        name, ran = f"{folder}/{sheet.name}", marks[sheet.name][0]
-        site.write(
-            f"{name}.js",
-            data_script(
-                name,
-                sheet_record(sheet, ran, origin, "", bool(behind.lines))
-                | dict(csv=sheet.path.read_text(encoding="utf-8"), tex=sheet_as_latex(sheet, artefact.title)),
-            ),
-        )
-        site.write(f"{name}.csv", sheet.path.read_bytes())
-        site.write(f"{name}.tex", sheet_as_latex(sheet, f"{artefact.title}: {artefact.description}"))
-        if behind.lines:
-            runs = kept_runs_of(artefact, sheet, behind, origin.profile)
-            site.write(f"{name}.q.js", data_script(f"{name}.q", record_of(behind, runs, _trees(site, runs, trees))))
-    for path in artefact.pictures:
-        site.write(f"{folder}/{path.name}", path.read_bytes())
+    for sheet in artefact.sheets: _write_sheet(site, artefact, sheet, origin, marks[sheet.name][0], trees)
+    for path in artefact.pictures: site.write(f'{artefact.here.rpartition("/")[0]}/{path.name}', path.read_bytes())
     site.write(artefact.here, artefact_page(artefact, origin, marks, claims, notes))
     _search_artefact(site, artefact)
 
@@ -115,30 +100,24 @@ def _trees(site, runs, most):
     "The pages of trees of some runs, each written once."
     return {name: rows for run in runs for name, rows in write_trees([run], site.folder / "trees", most).items()}
 
+_FIRST = (  # pages that questions lead to: title, place, further words that are searched for
+    ("What an answer costs", "costs.html", "money price dollars cents tokens calls per question estimate"),
+    ("Which method is best?", "results/index.html#best",
+     "leader winner sure significant HotpotQA MuSiQue 2WikiMQA ASQA QAMPARI ELI5 AmbigDoc"),
+    ("How to read it", "reading.html", "verdict reproduced outside not comparable holds fails undecided interval simulated"))
+
 def write_results(site: Site, figures: Path, runs: dict, trees: int):
     "All pages of results."
     first = next(iter(runs))
     for profile, artefacts in runs.items():
         claims = claims_of_run(figures / profile)
-        for artefact in (a for a in artefacts if a.there):
-            _write_artefact(site, artefact, claims, trees)
-        origins = {(a.paper, a.name): origin_of(a) for a in artefacts}
-        site.write(
-            f"results/{profile}/index.html", results_page(profile, artefacts, origins, figures / profile, [p for p in runs if p != profile])
-        )
+        for artefact in (a for a in artefacts if a.there): _write_artefact(site, artefact, claims, trees)
+        origins, others = {(a.paper, a.name): origin_of(a) for a in artefacts}, [p for p in runs if p != profile]
+        site.write(f"results/{profile}/index.html", results_page(profile, artefacts, origins, figures / profile, others))
     site.write("results/index.html", runs_page(runs))
     site.write("costs.html", costs_page(runs[first], {("across", "table2"): _note(figures / first / "across" / "table2.md", "plain")}))
     site.write("reading.html", reading_page())
-    site.enter("What an answer costs", "costs.html", "page", "money price dollars cents tokens calls per question estimate")
-    site.enter(
-        "Which method is best?",
-        "results/index.html#best",
-        "page",
-        "leader winner sure significant HotpotQA MuSiQue 2WikiMQA ASQA QAMPARI ELI5 AmbigDoc",
-    )
-    site.enter(
-        "How to read it", "reading.html", "page", "verdict reproduced outside not comparable holds fails undecided interval simulated"
-    )
+    for title, place, words in _FIRST: site.enter(title, place, "page", words)
 
 # %% ../../nbs/25_site/09_build.ipynb #ac2d9eec
 def write_claims(site: Site, figures: Path, runs: dict, books: dict):
@@ -149,36 +128,33 @@ def write_claims(site: Site, figures: Path, runs: dict, books: dict):
     html, entries, _ = ledger_html(figures / profile, books, code_html)
     site.write("ledger.html", html)
     site.write("index.html", start_page(figures / profile, claims, entries, runs[profile]))
-    site.enter(
-        "The ledger of inconsistencies", "ledger.html", "page", "contradiction contradict errata erratum wrong differs paper against itself"
-    )
+    words = "contradiction contradict errata erratum wrong differs paper against itself"
+    site.enter("The ledger of inconsistencies", "ledger.html", "page", words)
     for paper in TREES:
-        site.enter(
-            f"Where {PAPER_NAMES[paper]} contradicts itself", f"ledger.html#{paper}", "ledger", "inconsistencies contradiction erratum"
-        )
+        title = f"Where {PAPER_NAMES[paper]} contradicts itself"
+        site.enter(title, f"ledger.html#{paper}", "ledger", "inconsistencies contradiction erratum")
     for c in claims:
-        site.enter(c["statement"], f'claims.html#{c["id"]}', f'claim: {c["outcome"]}', f'{c["id"]} {c["where"]} {PAPER_NAMES[c["paper"]]}')
+        words = f'{c["id"]} {c["where"]} {PAPER_NAMES[c["paper"]]}'
+        site.enter(c["statement"], f'claims.html#{c["id"]}', f'claim: {c["outcome"]}', words)
 
 # %% ../../nbs/25_site/09_build.ipynb #a483787c
+def _plain(title): return re.sub(r"[`$*]", "", title)
+
 def _crumbs(name):
     "The way to a notebook's page."
-    up = "../" * (name.count("/") + 1)
-    return (
-        f'<p class="crumbs"><a href="{up}papers/index.html">Papers and notebooks</a> / {ht(" / ".join(name.split("/")[:-1]) or "nbs")}</p>'
-    )
+    up, folder = "../" * (name.count("/") + 1), " / ".join(name.split("/")[:-1]) or "nbs"
+    return f'<p class="crumbs"><a href="{up}papers/index.html">Papers and notebooks</a> / {ht(folder)}</p>'
 
 def write_notebooks(site: Site, files: dict[str, Path], pictures: dict[str, Path]) -> dict[str, str]:  # name -> title
     "The notebooks' pages. `pictures`: what prose may show beside the notebooks, by its path from the root."
-    pages, titles = {*chosen(files)}, {}
-    extra = {name: f"pictures/{name}" for name in pictures}
+    pages, titles, extra = {*chosen(files)}, {}, {name: f"pictures/{name}" for name in pictures}
     for name in sorted(pages):
-        html, titles[name], sections = notebook_page(files[name], place_of(name), linker(name, pages, extra), _crumbs(name))
-        site.write(place_of(name), html)
-        site.enter(re.sub(r"[`$*]", "", titles[name]), place_of(name), "notebook", name)
-        for section, anchor in sections:
-            site.enter(re.sub(r"[`$*]", "", section), f"{place_of(name)}#{anchor}", "section", re.sub(r"[`$*]", "", titles[name]))
-    for name, path in pictures.items():
-        site.write(f"pictures/{name}", path.read_bytes())
+        place = place_of(name)
+        html, titles[name], sections = notebook_page(files[name], place, linker(name, pages, extra), _crumbs(name))
+        site.write(place, html)
+        site.enter(_plain(titles[name]), place, "notebook", name)
+        for section, anchor in sections: site.enter(_plain(section), f"{place}#{anchor}", "section", _plain(titles[name]))
+    for name, path in pictures.items(): site.write(f"pictures/{name}", path.read_bytes())
     return titles
 
 # %% ../../nbs/25_site/09_build.ipynb #0718cb91
@@ -186,47 +162,40 @@ def _folder_list(titles, below, up):
     "The notebooks of a folder as links."
     return " ".join(f'<a href="{up}{place_of(n)}">{prose_html(t)[3:-5]}</a>' for n, t in titles.items() if n.rpartition("/")[0] == below)
 
+def _paper_section(paper, titles, artefacts):
+    "A paper with its notebooks and results."
+    folder = next((n.rpartition("/")[0] for n in titles if re.match(rf"10_papers/\d+_{paper}/index", n)), "")
+    own = " ".join(f'<a href="../{a.here}">{ht(a.label)}</a>' for a in artefacts if a.paper == paper and a.there)
+    lists = {"The method": _folder_list(titles, folder, "../"),
+             "Its tables and figures: notebooks": _folder_list(titles, f"reproduce/{paper}", "../"), "Results": own}
+    rows, tree = "".join(f'<dt>{ht(k)}</dt><dd class="jumps">{v}</dd>' for k, v in lists.items()), TREES[paper]
+    return (f'<section id="{paper}"><h2>{ht(PAPER_NAMES[paper])}</h2><p>{ht(tree[0].upper() + tree[1:])}.</p>'
+            f'<dl class="runs">{rows}</dl></section>')
+
 def write_papers(site: Site, titles: dict, runs: dict):
     "The five papers with their notebooks; then all other notebooks."
-    profile, artefacts = next(iter(runs.items()))
-    parts = [
-        '<h1>The five papers, as notebooks</h1><p class="lead">Each reads like its paper: sections in the paper’s order, each equation'
-        " above the code that is that equation. Nothing here was run for these pages: outputs are the committed ones.</p>"
-    ]
-    for paper, tree in TREES.items():
-        folder = next((n.rpartition("/")[0] for n in titles if re.match(rf"10_papers/\d+_{paper}/index", n)), "")
-        own = " ".join(f'<a href="../{a.here}">{ht(a.label)}</a>' for a in artefacts if a.paper == paper and a.there)
-        parts.append(
-            f'<section id="{paper}"><h2>{ht(PAPER_NAMES[paper])}</h2><p>{ht(tree[0].upper() + tree[1:])}.</p><dl class="runs"><dt>The'
-            f' method</dt><dd class="jumps">{_folder_list(titles, folder, "../")}</dd><dt>Its tables and figures: notebooks</dt><dd'
-            f' class="jumps">{_folder_list(titles, f"reproduce/{paper}", "../")}</dd><dt>Results</dt><dd'
-            f' class="jumps">{own}</dd></dl></section>'
-        )
+    artefacts, here = next(iter(runs.values())), "papers/index.html"
+    top = """<h1>The five papers, as notebooks</h1>
+<p class="lead">Each reads like its paper: sections in the paper’s order, each equation above the code that is that equation.
+Nothing here was run for these pages: outputs are the committed ones.</p>"""
     others = dict.fromkeys(n.rpartition("/")[0] for n in titles if not re.match(r"10_papers/\d|reproduce/(?!real|across)", n))
     rest = "".join(f'<dt>{ht(f or "the kit")}</dt><dd class="jumps">{_folder_list(titles, f, "../")}</dd>' for f in others)
-    parts.append(f'<section id="all"><h2>All other notebooks</h2><dl class="runs">{rest}</dl></section>')
-    site.write("papers/index.html", page_html("papers/index.html", "The five papers, as notebooks", "\n".join(parts), wide=True))
+    parts = [top, *(_paper_section(paper, titles, artefacts) for paper in TREES),
+             f'<section id="all"><h2>All other notebooks</h2><dl class="runs">{rest}</dl></section>']
+    site.write(here, page_html(here, "The five papers, as notebooks", "\n".join(parts), wide=True))
 
 def write_api(site: Site, package: Path, files: dict[str, Path]):
     "The API's pages."
-    pages = {*chosen(files)}
-    homes = {}
-    for name in pages:
-        found = re.search(r"#\|\s*default_exp\s+([\w.]+)", files[name].read_text(encoding="utf-8"))
-        if found:
-            homes[f"treekit.{found[1]}"] = place_of(name)
-    packages = packages_of(package)
+    exports = {n: re.search(r"#\|\s*default_exp\s+([\w.]+)", files[n].read_text(encoding="utf-8")) for n in chosen(files)}
+    homes, packages = {f"treekit.{found[1]}": place_of(n) for n, found in exports.items() if found}, packages_of(package)
     for name, modules in packages.items():
-        site.write(f"api/{name}.html", package_page(name, modules, homes))
+        here = f"api/{name}.html"
+        site.write(here, package_page(name, modules, homes))
         for module, (doc, names) in modules.items():
-            site.enter(module, f"api/{name}.html#{module}", "module", doc)
+            site.enter(module, f"{here}#{module}", "module", doc)
             for n in names:
-                site.enter(
-                    n.name,
-                    f"api/{name}.html#{module}.{n.name}",
-                    n.kind if n.kind != "=" else "constant",
-                    f"{module} {n.doc.splitlines()[0] if n.doc else ''}",
-                )
+                first = n.doc.splitlines()[0] if n.doc else ""
+                site.enter(n.name, f"{here}#{module}.{n.name}", "constant" if n.kind == "=" else n.kind, f"{module} {first}")
     site.write("api/index.html", api_index(packages))
 
 # %% ../../nbs/25_site/09_build.ipynb #84893d03
@@ -238,6 +207,8 @@ class Built:
     megabytes: float
     seconds: dict  # part -> seconds
 
+_SHOWN = ("figures/offline/across/figure1.png",)  # pictures that prose shows
+
 def build_site(
     out: Path,  # made anew if it is a site; a `UsageError` if it holds anything else
     figures: Path | None = None,  # default: the working folder's figures/
@@ -245,23 +216,20 @@ def build_site(
     only: tuple[str, ...] = (),  # parts: results, notebooks, api; none: all
 ) -> Built:
     "Write the site."
-    out, figures = Path(out), Path(figures or root() / "figures")
+    out, figures, wanted = Path(out).absolute(), Path(figures or root() / "figures"), only or ("results", "notebooks", "api")
     if out.exists() and (not out.is_dir() or any(out.iterdir()) and not (out / MARK).exists()):
         raise UsageError(f"{out.name} is there and is no site: name another folder with --out")
-    runs, files = result_runs(figures), kit_files("nbs")
-    part = out.with_name(f".{out.name}.part")
+    runs, files, part = result_runs(figures), kit_files("nbs"), out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
-    site, wanted = Site(part), only or ("results", "notebooks", "api")
+    site, titles, pictures = Site(part), {}, {name: path for name in _SHOWN if (path := kit_path(*name.split("/"))).exists()}
     books = {n.split("/")[1]: p for n, p in files.items() if re.fullmatch(r"reproduce/\w+/inconsistencies.ipynb", n)}
-    for name in ("site.js", "site.css"):
-        site.write(f"static/{name}", static(name))
+    for name in ("site.js", "site.css"): site.write(f"static/{name}", static(name))
     site.timed("results", lambda: (write_results(site, figures, runs, trees), write_claims(site, figures, runs, books)))
-    titles, shown = {}, {p: kit_path(*p.split("/")) for p in ("figures/offline/across/figure1.png",) if kit_path(*p.split("/")).exists()}
-    site.timed("notebooks", lambda: titles.update(write_notebooks(site, files, shown) if "notebooks" in wanted else {}))
+    if "notebooks" in wanted: site.timed("notebooks", lambda: titles.update(write_notebooks(site, files, pictures)))
     write_papers(site, titles, runs)
-    site.timed("api", lambda: write_api(site, package_dir(), files) if "api" in wanted else site.write("api/index.html", api_index({})))
-    if not titles:
-        _without_notebooks(part)
+    if "api" in wanted: site.timed("api", lambda: write_api(site, package_dir(), files))
+    else: site.write("api/index.html", api_index({}))
+    if not titles: _without_notebooks(part)
     site.write("static/search.js", f"treekit.take('search',{json.dumps(site.entries, ensure_ascii=False, separators=(',', ':'))});\n")
     shutil.rmtree(out, ignore_errors=True)
     part.rename(out)

@@ -60,67 +60,53 @@ def data_in(path: Path):
     "What a data file hands to its page."
     return json.loads(re.fullmatch(r'treekit\.take\("(?:[^"\\]|\\.)*",(.*)\);\n', path.read_text(encoding="utf-8"), re.S)[1])
 
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")  # what no page can show
+
 def _plain_differences(where, sheet, rows):
     "A plain table: its first lines, word by word."
-    shown = [r for r in rows if r]
-    wanted = [list(line.values()) for line in sheet.lines[:MOST_LINES]]
-    if len(shown) != len(wanted):
-        return [f"{where}: {len(shown)} lines in the page, {len(wanted)} should be"]
-    return [
-        f"{where}, line {i}: {a!r} in the page, {b!r} in the CSV"
-        for i, (own, line) in enumerate(zip(shown, wanted))
-        for a, b in zip(own, line)
-        if a.replace("\r\n", "\n") != re.sub(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", "", b).replace("\r\n", "\n")
-    ]
+    shown, wanted = [r for r in rows if r], [list(line.values()) for line in sheet.lines[:MOST_LINES]]
+    if len(shown) != len(wanted): return [f"{where}: {len(shown)} lines in the page, {len(wanted)} should be"]
+    pairs = [(i, a, b) for i, (own, line) in enumerate(zip(shown, wanted)) for a, b in zip(own, line)]
+    return [f"{where}, line {i}: {a!r} in the page, {b!r} in the CSV" for i, a, b in pairs
+            if a.replace("\r\n", "\n") != _CONTROLS.sub("", b).replace("\r\n", "\n")]
+
+def _of_print(line): return line["published"] + FLAGS_OF_PRINT.get(line.get("flag", ""), "")
 
 def _number_differences(where, sheet, found):
     "A comparison: ours and print, line by line."
-    ours = {i: r[sheet.value] for i, r in enumerate(sheet.lines) if r.get(sheet.value)}
-    told = [
-        f"{where}, line {i}: {found['ours'].get(i)!r} in the page, {v!r} in the CSV"
-        for i, v in ours.items()
-        if _said(found["ours"].get(i, "")) != v
-    ]
-    told += [f"{where}, line {i}: the page has a number that the CSV hasn't" for i in found["ours"].keys() - ours.keys()]
-
-    def printed(r):
-        return r["published"] + FLAGS_OF_PRINT.get(r.get("flag", ""), "")
-
-    wrong = [
-        f"{where}, line {i}: {text!r} as printed, {printed(sheet.lines[i])!r} in the CSV"
-        for i, text in found["print"].items()
-        if text != printed(sheet.lines[i])
-    ]
-    there = {(r["method"], r["dataset"], r["metric"], r["published"]) for i in found["print"] for r in [sheet.lines[i]]}
-    lost = [
-        f"{where}, line {i}: the printed {r['published']} isn't in the page"
-        for i, r in enumerate(sheet.lines)
-        if r.get("published") and (r["method"], r["dataset"], r["metric"], r["published"]) not in there
-    ]
-    return told + wrong + (lost if sheet.kind == "compared" else [])
+    lines, shown, printed = sheet.lines, found["ours"], found["print"]
+    ours = {i: r[sheet.value] for i, r in enumerate(lines) if r.get(sheet.value)}
+    told = [f"{where}, line {i}: {shown.get(i)!r} in the page, {v!r} in the CSV" for i, v in ours.items() if _said(shown.get(i, "")) != v]
+    told += [f"{where}, line {i}: the page has a number that the CSV hasn't" for i in shown.keys() - ours.keys()]
+    told += [f"{where}, line {i}: {text!r} as printed, {_of_print(lines[i])!r} in the CSV"
+             for i, text in printed.items() if text != _of_print(lines[i])]
+    if sheet.kind != "compared": return told
+    def place(r): return r["method"], r["dataset"], r["metric"], r["published"]
+    there = {place(lines[i]) for i in printed}
+    return told + [f"{where}, line {i}: the printed {r['published']} isn't in the page"
+                   for i, r in enumerate(lines) if r.get("published") and place(r) not in there]
 
 # %% ../../nbs/25_site/10_checks.ipynb #ecf008fc
+def _sheet_differences(csv, where, place, pages):
+    "Where one CSV's page, copy or data file says something else."
+    sheet, copy = read_sheet(csv), place.with_name(f"{place.name}.csv")
+    if not sheet.lines: return []
+    if place not in pages: found = [f"{where}: no page shows it"]
+    elif sheet.kind == "plain": found = _plain_differences(where, sheet, pages[place]["rows"])
+    else: found = _number_differences(where, sheet, pages[place])
+    if not copy.exists() or copy.read_bytes() != csv.read_bytes(): return [*found, f"{where}: the copy differs"]
+    same = data_in(place.with_name(f"{place.name}.js"))["lines"] == [list(r.values()) for r in sheet.lines]
+    return found if same else [*found, f"{where}: the data file differs"]
+
 def site_differences(site: Path, figures: Path) -> list[str]:  # none: page and CSV agree
     "Where a page, a data file or a copy isn't what the CSV of the results says."
     found, pages = [], {}
     for page in sorted(Path(site).glob("results/*/*/*.html")):
-        for name, own in PageReader(page.read_text(encoding="utf-8")).sheets.items():
-            pages[page.with_name(name)] = own
-    for csv in sorted(p for p in Path(figures).glob("*/*/*.csv")):
-        place = Path(site, "results", csv.relative_to(figures)).with_suffix("")
-        where, sheet = csv.relative_to(figures).as_posix(), read_sheet(csv)
-        if not sheet.lines:
-            continue
-        if place not in pages:
-            found.append(f"{where}: no page shows it")
-        elif sheet.kind == "plain":
-            found += _plain_differences(where, sheet, pages[place]["rows"])
-        else:
-            found += _number_differences(where, sheet, pages[place])
-        if not place.with_name(f"{place.name}.csv").exists() or place.with_name(f"{place.name}.csv").read_bytes() != csv.read_bytes():
-            found.append(f"{where}: the copy differs")
-        elif data_in(place.with_name(f"{place.name}.js"))["lines"] != [list(r.values()) for r in sheet.lines]:
-            found.append(f"{where}: the data file differs")
+        sheets = PageReader(page.read_text(encoding="utf-8")).sheets
+        pages |= {page.with_name(name): own for name, own in sheets.items()}
+    for csv in sorted(Path(figures).glob("*/*/*.csv")):
+        name = csv.relative_to(figures)
+        found += _sheet_differences(csv, name.as_posix(), Path(site, "results", name).with_suffix(""), pages)
     return found
 
 # %% ../../nbs/25_site/10_checks.ipynb #71502ebf
@@ -129,45 +115,35 @@ def _lacks(goal, anchor, site, reader):
     if not anchor or goal.suffix != ".html" or goal.relative_to(site).parts[0] == "trees" or re.fullmatch(r"l\d+", anchor): return False
     return anchor not in reader(goal).ids
 
+_ELSEWHERE = re.compile(r"(?:[a-z]+:)?//")
+_NOT_FOLLOWED = re.compile(r"(?:https?|data|mailto):")
+
 def dead_links(site: Path) -> tuple[list[str], int]:  # the dead ones, and how many were followed
     "Links and sources that lead nowhere, or away to be loaded; anchors that aren't there. Addresses of others (http) aren't followed."
     site, read, dead, followed = Path(site).resolve(), {}, [], 0
-
     def reader(path):
-        if path not in read:
-            read[path] = PageReader(path.read_text(encoding="utf-8"))
+        if path not in read: read[path] = PageReader(path.read_text(encoding="utf-8"))
         return read[path]
-
     for path in sorted(p for p in site.rglob("*.html") if p.relative_to(site).parts[0] != "trees"):
-        own = reader(path)
-        dead += [f"{path.relative_to(site)}: loads {s[:60]}" for s in own.sources if re.match(r"(?:[a-z]+:)?//", s)]
-        for href in [*own.links, *own.sources]:
-            if re.match(r"(?:https?|data|mailto):", href):
-                continue
+        own, name = reader(path), path.relative_to(site)
+        dead += [f"{name}: loads {s[:60]}" for s in own.sources if _ELSEWHERE.match(s)]
+        for href in (h for h in (*own.links, *own.sources) if not _NOT_FOLLOWED.match(h)):
             followed += 1
             target, _, anchor = href.partition("#")
             goal = (path.parent / unquote(target)).resolve() if target else path
-            if not goal.is_relative_to(site) or not goal.is_file() or _lacks(goal, unquote(anchor), site, reader):
-                dead.append(f"{path.relative_to(site)}: {href}")
+            there = goal.is_relative_to(site) and goal.is_file()
+            if not there or _lacks(goal, unquote(anchor), site, reader): dead.append(f"{name}: {href}")
     return dead, followed
 
 # %% ../../nbs/25_site/10_checks.ipynb #00d25f44
 def page_sizes(site: Path) -> dict:  # whole, first page, first table (with style, script and data), the largest page; in kilobytes
     "How much a reader loads."
     site = Path(site)
-
-    def kb(*paths):
-        return round(sum(p.stat().st_size for p in paths) / 1000, 1)
-
+    def kb(*paths): return round(sum(p.stat().st_size for p in paths) / 1000, 1)
     frame = [site / "static" / n for n in ("site.css", "site.js")]
     tables = [p for p in sorted(site.glob("results/*/*/table1.html")) if p.with_suffix(".js").exists()]
-    largest = max(
-        site.rglob("*.html"), key=lambda p: p.stat().st_size if p.relative_to(site).parts[0] not in ("trees", "notebooks", "api") else 0
-    )
-    return dict(
-        whole=kb(*(p for p in site.rglob("*") if p.is_file())),
-        first_page=kb(site / "index.html", *frame),
-        first_table=max((kb(t, t.with_suffix(".js"), *frame) for t in tables), default=0.0),
-        search=kb(site / "static" / "search.js"),
-        largest={str(largest.relative_to(site)): kb(largest)},
-    )
+    pages = [p for p in site.rglob("*.html") if p.relative_to(site).parts[0] not in ("trees", "notebooks", "api")]
+    largest = max(pages, key=lambda p: p.stat().st_size)
+    return dict(whole=kb(*(p for p in site.rglob("*") if p.is_file())), first_page=kb(site / "index.html", *frame),
+                first_table=max((kb(t, t.with_suffix(".js"), *frame) for t in tables), default=0.0),
+                search=kb(site / "static" / "search.js"), largest={str(largest.relative_to(site)): kb(largest)})

@@ -17,9 +17,7 @@ import click
 @click.option("--figures", metavar="FOLDER", help="The results: a folder with a folder for each profile.  [default: figures]")
 @click.option("--trees", type=click.IntRange(0), default=5, show_default=True, metavar="N",
               help="Questions of each data set whose trees go along, where their run is kept here; 0: none.")
-@click.option(
-    "--check", is_flag=True, help="Then hold every page against its CSV, and follow every link; exit code 1 if something is wrong."
-)
+@click.option("--check", is_flag=True, help="Then hold every page against its CSV, and follow every link; exit code 1: something is wrong.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def site_command(out, figures, trees, check, as_json):
     """Build a static site of all results, claims, notebooks and the API: it opens from a disk, and needs no network.
@@ -36,30 +34,17 @@ def site_command(out, figures, trees, check, as_json):
     from treekit.site.build import build_site
     from treekit.site.checks import dead_links, site_differences, page_sizes
 
-    if figures and not Path(figures).is_dir():
-        absent("folder", figures, Path.is_dir)
+    if figures and not Path(figures).is_dir(): absent("folder", figures, Path.is_dir)
     figures = Path(figures or root() / "figures")
-    built = build_site(Path(out), figures, trees)
-    wrong, followed = ([], 0) if not check else (site_differences(built.folder, figures), 0)
+    built, wrong, followed = build_site(Path(out), figures, trees), [], 0
     if check:
         dead, followed = dead_links(built.folder)
-        wrong += [f"dead link: {d}" for d in dead]
-    told = dict(
-        folder=out,
-        pages=built.pages,
-        megabytes=built.megabytes,
-        seconds=built.seconds,
-        sizes=page_sizes(built.folder),
-        links=followed,
-        wrong=wrong,
-    )
-    if as_json:
-        click.echo(json.dumps(told, indent=1, ensure_ascii=False))
+        wrong = [*site_differences(built.folder, figures), *(f"dead link: {d}" for d in dead)]
+    told = dict(folder=out, pages=built.pages, megabytes=built.megabytes, seconds=built.seconds, sizes=page_sizes(built.folder),
+                links=followed, wrong=wrong)
+    if as_json: click.echo(json.dumps(told, indent=1, ensure_ascii=False))
     else:
         click.echo(f"{out}: {built.pages:,} pages, {built.megabytes} MB, {sum(built.seconds.values()):.0f} s; open {out}/index.html")
-        for line in wrong:
-            click.echo(f"✗ {line}")
-        if check and not wrong:
-            click.echo(f"✓ every page has its CSV's words; {followed:,} links, none dead")
-    if wrong:
-        raise SystemExit(1)
+        for line in wrong: click.echo(f"✗ {line}")
+        if check and not wrong: click.echo(f"✓ every page has its CSV's words; {followed:,} links, none dead")
+    if wrong: raise SystemExit(1)

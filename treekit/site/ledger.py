@@ -25,15 +25,10 @@ def claims_of_run(folder: Path) -> list[dict]:  # rows of each paper's claims.cs
 
 def _claim_links(claim, profile, there):
     "The artefacts that a claim is about."
-    return ", ".join(
-        (
-            f'<a href="results/{ht(profile)}/{ht(claim["paper"])}/{ht(a)}.html">{ht(artefact_label(a))}</a>'
-            if (claim["paper"], a) in there
-            else ht(artefact_label(a))
-        )
-        for a in claim["artefact"].split("|")
-        if a
-    )
+    def link(name):
+        label, place = ht(artefact_label(name)), f'results/{ht(profile)}/{ht(claim["paper"])}/{ht(name)}.html'
+        return f'<a href="{place}">{label}</a>' if (claim["paper"], name) in there else label
+    return ", ".join(link(name) for name in claim["artefact"].split("|") if name)
 
 def _short(word):
     "A number of the CSV with three digits; the CSV has six."
@@ -66,10 +61,8 @@ def _claim_row(c, profile, there):
 # %% ../../nbs/25_site/06_ledger.ipynb #8f637112
 def filters_html(name: str, choices: dict, label: str) -> str:
     "Buttons that leave some lines of a page; they wait for the script."
-    buttons = "".join(
-        f'<button type="button" aria-pressed="false" data-filter="{ht(name)}" data-value="{ht(v)}">{ht(text)}</button>'
-        for v, text in choices.items()
-    )
+    buttons = "".join(f'<button type="button" aria-pressed="false" data-filter="{ht(name)}" data-value="{ht(v)}">{ht(text)}</button>'
+                      for v, text in choices.items())
     return f'<div class="filters" role="group" aria-label="{ht(label)}" hidden>{buttons}</div>'
 
 def claims_html(claims: list[dict], artefacts: list[Artefact], profile: str) -> str:

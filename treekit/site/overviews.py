@@ -13,7 +13,7 @@ from pathlib import Path
 from ..core.escaping import ht
 from ..figures.claims import CLAIM_VERDICTS
 from ..figures.titles import PAPER_NAMES
-from .layout import badge, lined_table, page_html, plain_html, share_bar, table_html
+from .layout import badge, counted_words, lined_table, page_html, plain_html, share_bar, table_html
 from .sheets import Artefact, Sheet, read_sheet
 
 TREES = {  # paper -> its tree, in a line
@@ -59,7 +59,7 @@ def _paper_rows(folder, claims):
 def _doors(folder, claims, ledger, there):
     "The ways on, as (place, name, what is there)."
     total = Counter(c["outcome"] for c in claims)
-    told = ", ".join(f"{total[v]} {v}" for v in CLAIM_VERDICTS if total[v])
+    told = counted_words({v: total[v] for v in CLAIM_VERDICTS})
     return (("results/index.html", "Who is best?", "Methods by data set: by how much, and is it sure"),
             ("costs.html", "What does an answer cost?", "Calls, tokens and cents a question"),
             ("ledger.html", "Where do the papers contradict themselves?", f"{ledger} entries, each with its computation"),
@@ -87,12 +87,9 @@ make site        # these pages</code></pre></section>"""
 
 def _about_model(ran):
     "What a reader must know of the embedded model."
-    if "simulated" not in ran:
-        return ""
-    return (
-        "The model is simulated: it has a stated competence and no weights. So a number here says what a method makes of such a model, and"
-        ' is not comparable with print; <a href="reading.html">how to read it</a>.'
-    )
+    if "simulated" not in ran: return ""
+    return ("The model is simulated: it has a stated competence and no weights. So a number here says what a method makes of such a model, "
+            'and is not comparable with print; <a href="reading.html">how to read it</a>.')
 
 # %% ../../nbs/25_site/05_overviews.ipynb #f9840307
 def _number(word):
@@ -140,128 +137,78 @@ def leaders_html(across: Artefact | None, root: str) -> str:
 <i>Sure</i>: better than every other by a paired test at .05, among all of them.</p>{table}</section>"""
 
 # %% ../../nbs/25_site/05_overviews.ipynb #743a9880
+def _run_part(profile, artefacts):
+    "A run's artefacts by name."
+    rows = []
+    for paper in dict.fromkeys(a.paper for a in artefacts if a.there):
+        own, place = [a for a in artefacts if a.paper == paper and a.there], f"{ht(profile)}/{ht(paper)}"
+        names = " ".join(f'<a href="{place}/{ht(a.name)}.html" title="{ht(a.description)}">{ht(a.label)}</a>' for a in own)
+        rows.append(f'<dt>{ht(PAPER_NAMES.get(paper, paper))}</dt><dd class="jumps">{names}</dd>')
+    all_of_it = f'<a href="{ht(profile)}/index.html">All of its artefacts, with verdicts, claims and what is missing</a>'
+    return (f'<section id="{ht(profile)}"><h2>Run: {ht(profile)}</h2><p>{all_of_it}</p>'
+            f'<dl class="runs">{"".join(rows)}</dl></section>')
+
 def runs_page(runs: dict[str, list[Artefact]]) -> str:
     "The door to all results: who leads, and each run's artefacts by name."
     first = next(iter(runs))
     across = next((a for a in runs[first] if (a.paper, a.name) == ("across", "table1")), None)
-    parts = [
-        (
-            '<h1>Results</h1><p class="lead">Every table and figure. Open a number to see how it was made, on how many questions, and how'
-            " far it is from print.</p>"
-        ),
-        leaders_html(across, "../"),
-    ]
-    for profile, artefacts in runs.items():
-        rows = []
-        for paper in dict.fromkeys(a.paper for a in artefacts if a.there):
-            names = " ".join(
-                f'<a href="{ht(profile)}/{ht(paper)}/{ht(a.name)}.html" title="{ht(a.description)}">{ht(a.label)}</a>'
-                for a in artefacts
-                if a.paper == paper and a.there
-            )
-            rows.append(f'<dt>{ht(PAPER_NAMES.get(paper, paper))}</dt><dd class="jumps">{names}</dd>')
-        parts.append(
-            f'<section id="{ht(profile)}"><h2>Run: {ht(profile)}</h2><p><a href="{ht(profile)}/index.html">All of its artefacts, with'
-            f' verdicts, claims and what is missing</a></p><dl class="runs">{"".join(rows)}</dl></section>'
-        )
+    top = """<h1>Results</h1>
+<p class="lead">Every table and figure. Open a number to see how it was made, on how many questions, and how far it is from print.</p>"""
+    parts = [top, leaders_html(across, "../"), *(_run_part(profile, artefacts) for profile, artefacts in runs.items())]
     return page_html("results/index.html", "Results", "\n".join(filter(None, parts)), "Every table and figure.", wide=True)
 
 # %% ../../nbs/25_site/05_overviews.ipynb #7d1d12ba
-_COSTS = {
-    "paper": "paper",
-    "method": "method",
-    "right": "right",
-    "calls": "calls",
-    "calls_in_a_row": "calls in a row",
-    "tokens_in": "tokens in",
-    "tokens_out": "tokens out",
-    "cents": "cents a question",
-    "tokens_per_correct": "tokens per correct answer",
-    "cents_per_correct": "cents per correct answer",
-    "on_front": "on the front",
-}
-OTHER_COSTS = (
-    ("treerare", "figure4"),
-    ("treerare", "figure5"),
-    ("across", "figure1"),
-    ("searchr", "table8"),
-    ("searchr", "table10"),
-    ("arise", "table2"),
-    ("treerare", "merging"),
-)
+_COSTS = {  # column of across/table2 -> its head here
+    "paper": "paper", "method": "method", "right": "right", "calls": "calls", "calls_in_a_row": "calls in a row", "tokens_in": "tokens in",
+    "tokens_out": "tokens out", "cents": "cents a question", "tokens_per_correct": "tokens per correct answer",
+    "cents_per_correct": "cents per correct answer", "on_front": "on the front"}
+OTHER_COSTS = (("treerare", "figure4"), ("treerare", "figure5"), ("across", "figure1"), ("searchr", "table8"), ("searchr", "table10"),
+               ("arise", "table2"), ("treerare", "merging"))
 
 # %% ../../nbs/25_site/05_overviews.ipynb #7d98d837
+def _costs_table(table, note):
+    "Each method's calls, tokens and money, over all data sets."
+    sheet = next((s for s in table.sheets if s.name == "table2"), None) if table else None
+    if sheet is None: return []
+    lines = [{v: r[k] for k, v in _COSTS.items() if k in r} for r in sheet.lines if r.get("datasets", "all") == "all"]
+    legend = (f'<p class="legend">On the front: no other row takes fewer tokens and is at least as good. <a href="{table.here}">The table '
+              "with its CSV, its command, and the multi-hop sets apart</a>.</p>")
+    heads = [v for k, v in _COSTS.items() if k in sheet.head]
+    return [note, plain_html(heads, lines, "Means over the data sets", 'data-costs="table2"'), legend]
+
+def _costs_picture(figure):
+    "Where the methods lie between tokens and quality."
+    if not figure or not figure.pictures: return ""
+    said = "All methods by tokens and quality, with the front of what is worth its tokens"
+    return f'<figure><img src="{figure.here.rpartition("/")[0]}/{figure.pictures[0].name}" loading="lazy" alt="{said}"></figure>'
+
 def costs_page(artefacts: list[Artefact], notes: dict) -> str:
     "Calls, tokens and money of an answer, method by method, and where more of that stands."
     known = {(a.paper, a.name): a for a in artefacts if a.there}
-    table = known.get(("across", "table2"))
-    parts = [
-        '<h1>What an answer costs</h1><p class="lead">Calls, tokens and cents of one question, and of one correct answer, for every method'
-        " under one model.</p>"
-    ]
-    if table and (sheet := next((s for s in table.sheets if s.name == "table2"), None)):
-        lines = [r for r in sheet.lines if r.get("datasets", "all") == "all"]
-        renamed = [{v: r[k] for k, v in _COSTS.items() if k in r} for r in lines]
-        parts += [
-            notes.get(("across", "table2"), ""),
-            plain_html([v for k, v in _COSTS.items() if k in sheet.head], renamed, "Means over the data sets", 'data-costs="table2"'),
-            (
-                f'<p class="legend">On the front: no other row takes fewer tokens and is at least as good. <a href="{table.here}">The table'
-                " with its CSV, its command, and the multi-hop sets apart</a>.</p>"
-            ),
-        ]
-    if figure := known.get(("across", "figure1")):
-        parts.append(
-            f'<figure><img src="{figure.here.rpartition("/")[0]}/{figure.pictures[0].name}" loading="lazy" alt="All methods by tokens and'
-            ' quality, with the front of what is worth its tokens"></figure>'
-            if figure.pictures
-            else ""
-        )
-    links = "".join(
-        f'<li><a href="{known[k].here}">{ht(known[k].title)}</a>: {ht(known[k].description)}</li>' for k in OTHER_COSTS if k in known
-    )
-    parts.append(
-        f"<section><h2>More of it</h2><ul>{links}</ul><p>Before a run of your own: <code>treekit estimate treerare/table1 --profile"
-        " openai</code> counts calls, tokens and money, and asks nobody.</p></section>"
-    )
-    return page_html(
-        "costs.html",
-        "What an answer costs",
-        "\n".join(filter(None, parts)),
-        "Calls, tokens and cents a question, and per correct answer.",
-        wide=True,
-    )
+    others = (known[k] for k in OTHER_COSTS if k in known)
+    links = "".join(f'<li><a href="{a.here}">{ht(a.title)}</a>: {ht(a.description)}</li>' for a in others)
+    parts = ["""<h1>What an answer costs</h1>
+<p class="lead">Calls, tokens and cents of one question, and of one correct answer, for every method under one model.</p>""",
+             *_costs_table(known.get(("across", "table2")), notes.get(("across", "table2"), "")),
+             _costs_picture(known.get(("across", "figure1"))), f"""<section><h2>More of it</h2><ul>{links}</ul>
+<p>Before a run of your own: <code>treekit estimate treerare/table1 --profile openai</code> counts calls, tokens and money, and asks
+nobody.</p></section>"""]
+    about = "Calls, tokens and cents a question, and per correct answer."
+    return page_html("costs.html", "What an answer costs", "\n".join(filter(None, parts)), about, wide=True)
 
 # %% ../../nbs/25_site/05_overviews.ipynb #dd7dba6d
 VERDICT_WORDS = (
-    (
-        "Of a cell, beside print",
-        (
-            (
-                "reproduced",
-                "The run was the paper’s experiment, fact by fact, as far as the paper tells; its number is within the tolerance.",
-            ),
-            ("outside", "The same experiment, and the number is outside the tolerance."),
-            (
-                "not comparable",
-                (
-                    "Something differs from the paper’s experiment: the model, the questions, n, the corpus … The cell names all of it. No"
-                    " conclusion about print follows."
-                ),
-            ),
-            ("not run", "Nobody ran it. The cell is empty; nothing is filled in."),
-        ),
-    ),
-    (
-        "Of a claim",
-        (
-            ("holds", "As many comparisons as the claim needs are significant in its direction."),
-            ("fails", "As many are significant in the other direction that it can’t hold."),
-            ("undecided", "Neither: by these questions it can’t be told."),
-            ("not run", "Its cells weren’t run."),
-        ),
-    ),
-)
+    ("Of a cell, beside print", (
+        ("reproduced", "The run was the paper’s experiment, fact by fact, as far as the paper tells; its number is within the tolerance."),
+        ("outside", "The same experiment, and the number is outside the tolerance."),
+        ("not comparable", "Something differs from the paper’s experiment: the model, the questions, n, the corpus … The cell names all of "
+                           "it. No conclusion about print follows."),
+        ("not run", "Nobody ran it. The cell is empty; nothing is filled in."))),
+    ("Of a claim", (
+        ("holds", "As many comparisons as the claim needs are significant in its direction."),
+        ("fails", "As many are significant in the other direction that it can’t hold."),
+        ("undecided", "Neither: by these questions it can’t be told."),
+        ("not run", "Its cells weren’t run."))))
 
 _MARKS = """<section><h2>Marks</h2><dl class="words"><dt><b>0.730</b></dt><dd>The best of its column.</dd>
 <dt>0.720 ≈</dt><dd>Can’t be told from the best by the questions asked (p ≥ .05).</dd>

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..core.escaping import ht
 from ..explorer.page import script_safe
-from ..exports.latex import tex
+from ..exports.latex import korean_note, tex
 from ..figures.cells import read_scores
 from ..figures.claims_page import claims_by_artefact
 from ..figures.leaders import leaders
@@ -34,25 +34,23 @@ def sheet_as_latex(sheet: Sheet, caption: str) -> str:
     "A table for a paper."
     head, rows = (list(sheet.head), [list(r.values()) for r in sheet.lines]) if sheet.kind == "plain" else _wide(sheet)
     body = "\n".join(" & ".join(map(tex, row)) + r" \\" for row in rows)
-    return (f"\\begin{{table}}\n\\centering\n\\caption{{{tex(caption)}}}\n\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}\n\\toprule\n"
+    made = (f"\\begin{{table}}\n\\centering\n\\caption{{{tex(caption)}}}\n\\begin{{tabular}}{{l{'r' * (len(head) - 1)}}}\n\\toprule\n"
             f"{' & '.join(map(tex, head))} \\\\\n\\midrule\n{body}\n\\bottomrule\n\\end{{tabular}}\n\\end{{table}}\n")
+    return korean_note(made) + made
 
 # %% ../../nbs/25_site/04_results.ipynb #334410b4
 def _float(word):
     try: return float(word)
     except ValueError: return None
 
+_PLACES = {"best": "best", "as good": "tied"}
+
 def marks_of(sheet: Sheet) -> tuple[dict, str]:  # line's number -> best, tied; how that was found
     "The best cells of a sheet."
-    if sheet.kind == "plain":
-        return {}, ""
+    if sheet.kind == "plain" or sheet.kind == "long" and "place" not in sheet.head: return {}, ""
     if sheet.kind == "long":
-        places = {"best": "best", "as good": "tied"}
-        return (
-            ({i: places[r["place"]] for i, r in enumerate(sheet.lines) if r.get("place") in places}, "paired, Holm among all rows")
-            if "place" in sheet.head
-            else ({}, "")
-        )
+        found = {i: _PLACES[r["place"]] for i, r in enumerate(sheet.lines) if r.get("place") in _PLACES}
+        return found, "paired, Holm among all rows"
     scores = read_scores(sheet.path.with_name(f"{sheet.name}_scores.jsonl"))
     rows = [r | {k: _float(r[k]) for k in ("reproduced", "low", "high", "published")} for r in sheet.lines if r["verdict"] != "not run"]
     found = leaders(rows, scores)
@@ -67,19 +65,8 @@ def data_script(name: str, value) -> str:
 def sheet_record(sheet: Sheet, marks: dict, origin: Origin, ran: str, behind: bool) -> dict:
     "What a sheet's cells unfold to."
     facts = {k: v for k, v in origin.facts.items() if v}
-    return dict(
-        head=sheet.head,
-        lines=[list(r.values()) for r in sheet.lines],
-        kind=sheet.kind,
-        key=sheet.value,
-        marks=marks,
-        command=origin.command,
-        ran=ran,
-        record=origin.record,
-        facts=facts,
-        behind=behind,
-        flags=LEGEND_OF_PRINT,
-    )
+    return dict(head=sheet.head, lines=[list(r.values()) for r in sheet.lines], kind=sheet.kind, key=sheet.value, marks=marks,
+                command=origin.command, ran=ran, record=origin.record, facts=facts, behind=behind, flags=LEGEND_OF_PRINT)
 
 # %% ../../nbs/25_site/04_results.ipynb #f61802c7
 def _tools(sheet, artefact, origin):
@@ -110,23 +97,20 @@ Below, small: the printed number. ✓ reproduced, ✗ outside. Open a number to 
                   f'<p class="legend">{ht(LEGEND_OF_PRINT)}</p></details>']
     return parts
 
+def _first_lines(sheet, title):
+    "A plain table; of a long one the first lines."
+    shown = plain_html(sheet.head, list(sheet.lines[:MOST_LINES]), title, f'data-sheet="{ht(sheet.name)}"')
+    if (more := len(sheet.lines) - MOST_LINES) <= 0: return [shown]
+    return [shown, f'<p class="legend"><button type="button" data-more="{ht(sheet.name)}" hidden>Show {more:,} more lines</button> '
+                   f"{MOST_LINES} of {len(sheet.lines):,} lines stand here; the CSV has all.</p>"]
+
 def sheet_html(sheet: Sheet, artefact: Artefact, origin: Origin, marks: dict, how: str, note: str = "") -> str:
     "A table of an artefact, with what can be taken along."
     title = f"{PAPER_NAMES.get(artefact.paper, artefact.paper)}, {artefact_label(sheet.name)}"
-    parts = [
-        f'<section id="{ht(sheet.name)}" data-sheet-of="{ht(sheet.name)}"><h2>{ht(artefact_label(sheet.name))}</h2>',
-        f'<p class="ran">{ht(run_in_words(sheet))}</p>' if run_in_words(sheet) else "",
-    ]
-    if sheet.kind == "plain":
-        parts.append(plain_html(sheet.head, list(sheet.lines[:MOST_LINES]), title, f'data-sheet="{ht(sheet.name)}"'))
-        if (more := len(sheet.lines) - MOST_LINES) > 0:
-            parts.append(
-                f'<p class="legend"><button type="button" data-more="{ht(sheet.name)}" hidden>Show {more:,} more lines</button> '
-                f"{MOST_LINES} of {len(sheet.lines):,} lines stand here; the CSV has all.</p>"
-            )
-    else:
-        parts += _compared(sheet, marks, how, title)
-    return "\n".join([*parts, note, _tools(sheet, artefact, origin), "</section>"])
+    top = f'<section id="{ht(sheet.name)}" data-sheet-of="{ht(sheet.name)}"><h2>{ht(artefact_label(sheet.name))}</h2>'
+    ran = f'<p class="ran">{ht(said)}</p>' if (said := run_in_words(sheet)) else ""
+    shown = _first_lines(sheet, title) if sheet.kind == "plain" else _compared(sheet, marks, how, title)
+    return "\n".join([top, ran, *shown, note, _tools(sheet, artefact, origin), "</section>"])
 
 # %% ../../nbs/25_site/04_results.ipynb #41538166
 def _claims_part(artefact, claims, root):
@@ -140,17 +124,13 @@ def _claims_part(artefact, claims, root):
 def _origin_part(artefact, origin, root):
     "How the page's numbers are made."
     facts = "".join(f"<dt>{ht(k)}</dt><dd>{ht(v)}</dd>" for k, v in origin.facts.items() if v)
-    book = (
-        f'<a href="{root}notebooks/reproduce/{ht(artefact.paper)}/{ht(artefact.notebook.stem)}.html">{ht(artefact.notebook.stem)}.ipynb</a>'
-        if artefact.notebook
-        else "none yet"
-    )
+    name = ht(artefact.notebook.stem) if artefact.notebook else ""
+    book = f'<a href="{root}notebooks/reproduce/{ht(artefact.paper)}/{name}.html">{name}.ipynb</a>' if name else "none yet"
     failed = f'<p class="trouble">The last try ended with: {ht(origin.error)}</p>' if origin.error else ""
-    return (
-        f'<section id="made"><h2>How it is made</h2>{failed}<pre class="command" tabindex="0"><code>{ht(origin.command)}</code></pre>'
-        f'<button type="button" data-copy="command" data-text="{ht(origin.command)}" hidden>Copy command</button>'
-        f'<p>{ht(origin.record)} Notebook: {book}.</p>{f"<dl>{facts}</dl>" if facts else ""}</section>'
-    )
+    command = ht(origin.command)
+    return (f'<section id="made"><h2>How it is made</h2>{failed}<pre class="command" tabindex="0"><code>{command}</code></pre>'
+            f'<button type="button" data-copy="command" data-text="{command}" hidden>Copy command</button>'
+            f'<p>{ht(origin.record)} Notebook: {book}.</p>{f"<dl>{facts}</dl>" if facts else ""}</section>')
 
 def _picture(path, artefact):
     "A drawing."

@@ -22,30 +22,23 @@ _LONG = {"method", "dataset", "metric", "value"}
 @dataclass(frozen=True)
 class Sheet:
     "A CSV, word by word."
-
     path: Path
     head: tuple[str, ...]  # its columns
     lines: tuple[dict, ...]  # column -> word
 
     @property
-    def name(self) -> str:
-        return self.path.stem
+    def name(self) -> str: return self.path.stem
 
     @property
     def kind(self) -> str:
         "compared, long or plain."
-        if _COMPARED.issubset(self.head):
-            return "compared"
-        columns = (
-            {(r.get("paper"), r.get("retriever"), r["method"], r["dataset"], r["metric"]) for r in self.lines}
-            if _LONG.issubset(self.head)
-            else ()
-        )
-        return "long" if columns and len(columns) == len(self.lines) else "plain"
+        if _COMPARED.issubset(self.head): return "compared"
+        if not _LONG.issubset(self.head): return "plain"
+        cells = {(r.get("paper"), r.get("retriever"), r["method"], r["dataset"], r["metric"]) for r in self.lines}
+        return "long" if cells and len(cells) == len(self.lines) else "plain"
 
     @property
-    def value(self) -> str:
-        return "reproduced" if self.kind == "compared" else "value"
+    def value(self) -> str: return "reproduced" if self.kind == "compared" else "value"
 
     def ran(self, line: dict) -> bool:
         "Whether a line of a comparison has a number of ours."
@@ -109,11 +102,10 @@ def artefacts_of(
 ) -> list[Artefact]:  # all of the inventory, those that left nothing too, in its order; then what it doesn't know
     "What a folder of results holds."
     made = {}
-    for path in sorted(p for p in Path(folder).glob("*/*") if p.suffix in (".csv", ".png")):
-        made.setdefault(path.parent.name, []).append(path)
+    for path in sorted(Path(folder).glob("*/*")):
+        if path.suffix in (".csv", ".png"): made.setdefault(path.parent.name, []).append(path)
     listed = {}
-    for row in inventory():
-        listed.setdefault(row["paper"], {})[row["artefact"]] = row
+    for row in inventory(): listed.setdefault(row["paper"], {})[row["artefact"]] = row
     papers = [p for p in (*PAPER_NAMES, *made) if p in made or p in listed]
     return [a for paper in dict.fromkeys(papers) for a in _of_paper(Path(folder).name, paper, made.get(paper, []), listed.get(paper, {}))]
 
