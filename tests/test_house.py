@@ -37,6 +37,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
         "reports",
         "classroom",
         "site",
+        "bulk",
         "cli",
     },
 ]
@@ -49,7 +50,7 @@ BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory
           "reports": {"explorer", "exports", "classroom", "inventory", "records", "reproduce"}, "classroom": {"inventory", "reproduce"},
           "site": {"inventory", "records", "explorer", "exports"},
           "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",
-                  "reports", "classroom", "site", "workers"}}
+                  "reports", "classroom", "site", "workers", "bulk"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}
 HEAVY = {
@@ -72,6 +73,7 @@ HEAVY = {
     "pyarrow",
     "duckdb",
     "inspect_ai",
+    "ray",
 }
 
 

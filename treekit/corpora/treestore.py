@@ -8,8 +8,9 @@ __all__ = ['build', 'TreeStore']
 # %% ../../nbs/03_corpora/06_treestore.ipynb #1c6a032c
 import bz2, gzip, hashlib, itertools, json, os, sqlite3, threading, zlib
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -111,6 +112,16 @@ def _batches(pages, size=100, most=1 << 21):
             yield at, batch
             batch, weight = [], 0
     if batch: yield at, batch
+
+def _elsewhere(batches, options, mapped):
+    "The same by somebody else's workers. A page that ended its worker comes back as None."
+    places = deque()
+    def pages():
+        for at, batch in batches:
+            places.append(at)
+            yield batch
+    for made in mapped(partial(_batch, options=options), pages()):
+        yield places.popleft(), [Skipped("", "failed: its worker's process ended") if m is None else m for m in made]
 
 def _done(batches, workers, options):
     "The batches' results, in order; no more than four batches a worker are under way."
@@ -218,6 +229,7 @@ def build(
     path: str | Path,  # the store
     workers: int | None = None,  # processes; default: one a core for a file, none of its own for an iterable
     progress: bool = True,
+    mapped: Callable | None = None,  # instead of own processes: (a function of a list, lists) -> its results, in order
     **options,  # `tables` and `keep`, as for `from_wikitext`
 ) -> "TreeStore":
     """Build a store, or go on with one. Raises `UsageError` for a file that is no tree store, or one of another source.
@@ -230,7 +242,8 @@ def build(
             db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL")
             place = db.execute("SELECT value FROM about WHERE key = 'at'").fetchone()[0]
             bar = tqdm(desc="trees", unit=" pages", delay=2, disable=not progress, mininterval=1)
-            for at, results in _done(_batches(_pages(source, place)), workers, options):
+            batches = _batches(_pages(source, place))
+            for at, results in _elsewhere(batches, options, mapped) if mapped else _done(batches, workers, options):
                 _write(db, place, at, results)
                 place = at
                 bar.update(len(results))
@@ -278,11 +291,13 @@ class TreeStore:
 
     def __iter__(self) -> Iterator[DocumentTree]:
         "All trees in their order."
+        for id, tree in self.packed(): yield from_text(zlib.decompress(tree).decode(), id)
+    def packed(self) -> Iterator[tuple[str, bytes]]:
+        "Ids and trees in their order, as they lie there: `to_text`, compressed by zlib."
         number = 0
         while row := self._one("SELECT number, id, tree FROM documents WHERE number > ? ORDER BY number", number):
             number = row[0]
-            yield from_text(zlib.decompress(row[2]).decode(), row[1])
-
+            yield row[1:]
     @property
     def counts(self) -> dict[str, int]:
         "What became of the pages: documents, and skips by reason."
@@ -295,6 +310,4 @@ class TreeStore:
         with self._lock: rows = self._db.execute("SELECT title, reason FROM skips ORDER BY rowid").fetchall()
         return iter(rows)
 
-    def close(self):
-        "Close the file."
-        self._db.close()
+    def close(self): self._db.close()

@@ -1,0 +1,266 @@
+"Bulk jobs: partitions that resume, bad rows, deaths of workers and of the driver; the same bytes under every engine."
+import json, os, random, signal, subprocess, sys, time
+from collections import Counter
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from bulk_jobs import Squares, content, noted, source_file
+from treekit.bulk.crews import Died
+from treekit.bulk.folder import BulkFolder, alone_in, journal, results
+from treekit.bulk.handing_out import Lot, handed_out
+from treekit.bulk.jobs import ChunkJob, EmbedJob, JudgeJob
+from treekit.bulk.keep import keep, vectors
+from treekit.bulk.run import bulk, in_order
+from treekit.bulk.working import LETHAL
+from treekit.config import UsageError
+from treekit.core.types import Passage
+
+NUMBERS = [*range(6), "no json", 13, *range(20, 31), '{"n": "two"}', 7]
+ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit[ray]'")
+
+
+class Receipt:
+    def __init__(self, *what): self.worker, self.task = what
+
+
+class Moody:
+    "A crew without processes whose workers die as a die falls, and of the row that says `poison`."
+    def __init__(self, workers, seed, mood): self.workers, self.random, self.mood = workers, random.Random(seed), mood
+    def hire(self): return object()
+    def send(self, worker, *task): return Receipt(worker, task)
+    def first(self, receipts): return self.random.choice(list(receipts))
+    def dismiss(self, worker): pass
+
+    def result(self, receipt):
+        rows, lethal = receipt.task
+        left = [raw for n, raw in rows if n not in lethal]
+        if "poison" in left or self.random.random() < self.mood: raise Died()
+        return left
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_row_once_whoever_dies(seed):
+    "Whatever worker dies when: each task comes back once, with all its rows but the one that kills."
+    rows = [(i, "poison" if i in (5, 17) else i) for i in range(23)]
+    tasks = iter([Lot(i, rows[i:i + 4]) for i in range(0, len(rows), 4)])
+    crew = Moody(1 + seed % 4, seed, 0.15)
+    made = {}
+    for task, found in handed_out(crew, lambda: next(tasks, None), lambda t: (t.rows, t.lethal)):
+        assert task.number not in made
+        made[task.number] = (found, task.lethal)
+    assert sorted(made) == list(range(0, 23, 4))
+    lost = {n for _, lethal in made.values() for n in lethal}
+    assert {5, 17} <= lost and sorted(x for found, _ in made.values() for x in found) == [i for i in range(23) if i not in lost]
+
+
+def test_bad_rows_are_rows(tmp_path):
+    "Three of them, each with its number and why; the others are done as if they had never been there."
+    done = bulk(Squares(), source_file(tmp_path / "n.jsonl", NUMBERS), out := tmp_path / "out")
+    assert {k: done.summary[k] for k in ("parts", "rows", "bad", "lines")} == dict(parts=6, rows=21, bad=3, lines=18)
+    assert [r["n"] for r in results(out)] == [*range(6), *range(20, 31), 7]
+    bad = {r["row"]: r["error"] for r in results(out, "bad")}
+    assert list(bad) == [7, 8, 20] and "not JSON" in bad[7] and bad[8] == "ValueError: thirteen" and "whole number" in bad[20]
+
+
+@pytest.mark.parametrize("stop", range(0, 6))
+def test_interrupted_and_continued(tmp_path, monkeypatch, stop):
+    "Stopped after any partition, with one that is half there: the same bytes, and nothing made twice."
+    file = source_file(tmp_path / "n.jsonl", [n for n in NUMBERS if n != 13] + [8])
+    bulk(Squares(), file, whole := tmp_path / "whole")
+    write = BulkFolder.write
+    def writing(self, number, part):
+        if number >= stop:
+            (self.parts / f"{number:06}.jsonl").parent.mkdir(exist_ok=True)
+            (self.parts / f"{number:06}.jsonl").write_bytes(b'{"ha')
+            raise KeyboardInterrupt
+        return write(self, number, part)
+    monkeypatch.setattr(BulkFolder, "write", writing)
+    with pytest.raises(KeyboardInterrupt): bulk(Squares(str(tmp_path / "notes")), file, out := tmp_path / "out")
+    monkeypatch.setattr(BulkFolder, "write", write)
+    done = bulk(Squares(str(tmp_path / "notes")), file, out)
+    assert (done.made, done.found) == (6 - stop, stop) and content(out) == content(whole)
+    times = Counter(noted(tmp_path / "notes"))
+    assert {n for n, k in times.items() if k > 1} <= {r["n"] for r in map(json.loads, (out / f"parts/{stop:06}.jsonl").open())}
+    assert Counter(e["part"] for e in journal(out) if e["event"] == "written") == dict.fromkeys(range(6), 1)
+
+
+def test_a_damaged_partition_is_made_again(tmp_path):
+    "A byte that a disk turned is found by its hash; a bad file that should not be there goes."
+    file = source_file(tmp_path / "n.jsonl", range(12))
+    bulk(Squares(), file, out := tmp_path / "out")
+    good = content(out)
+    (out / "parts/000001.jsonl").write_bytes(good["parts/000001.jsonl"][:-2] + b"x\n")
+    (out / "parts/000001.bad").write_text("{}\n")
+    (out / "parts/000002.json").write_text("{")
+    done = bulk(Squares(), file, out)
+    assert (done.made, done.found, done.damaged) == (2, 1, 2) and content(out) == good
+
+
+def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
+    "In one line, with what differs; nothing is written."
+    file = source_file(tmp_path / "n.jsonl", range(12))
+    bulk(Squares(), file, out := tmp_path / "out")
+    before = content(out)
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else/mine.txt").write_text("mine")
+    (tmp_path / "taken").write_text("a file")
+    source_file(other := tmp_path / "other.jsonl", [*range(11), 99])
+    for how, said in [
+        (dict(rows=5), "rows = 4, and now it is 5"),
+        (dict(source=other), "'out' was begun with source."),
+        (dict(job=JudgeJob()), "job = squares, and now it is judge"),
+        (dict(job=ChunkJob()), "chunk takes documents, and 'n.jsonl' has records"),
+        (dict(out=tmp_path / "else"), "'else' has other files in it"),
+        (dict(out=tmp_path / "taken"), "'taken' is a file"),
+        (dict(source=tmp_path / "none.jsonl"), "no file 'none.jsonl'"),
+        (dict(source=out), "only those of 'chunk' are passages"),
+        (dict(workers=2), "the plain loop is one process"),
+        (dict(engine="processes:4"), "only Ray has an address"),
+        (dict(engine="rays"), "did you mean 'ray'"),
+    ]:
+        with pytest.raises(UsageError, match=said): bulk(**dict(job=Squares(), source=file, out=out, progress=False) | how)
+    with alone_in(out), pytest.raises(UsageError, match="another run is writing into 'out'"): bulk(Squares(), file, out)
+    assert content(out) == before
+    file.write_text(file.read_text() + '{"n": 5}\n')
+    with pytest.raises(UsageError, match="source.bytes = .*give another folder"): bulk(Squares(), file, out)
+    monkeypatch.setattr("treekit.bulk.ray_crew.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match=r"Ray isn't installed here: pip install 'treekit\[ray\]'"):
+        bulk(Squares(), other, tmp_path / "r", "ray")
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    "Where none of the first rows can be used, the file is another one; nothing is written."
+    file = source_file(tmp_path / "n.jsonl", ['{"text": "Herons."}'] * 12)
+    with pytest.raises(UsageError, match="none of the first 12 rows of 'n.jsonl' can be used: n.jsonl, line 1: field 'n' is missing"):
+        bulk(Squares(), file, tmp_path / "out", rows=20)
+    assert not list((tmp_path / "out").glob("parts/*"))
+
+
+@pytest.mark.long
+def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
+    "Documents, their chunks, the chunks' vectors: one folder is the next one's source, and exact search finds the vectors."
+    pytest.importorskip("sentence_transformers")
+    import numpy as np
+    from treekit.corpora.load import read_corpus
+    from treekit.corpora.treestore import build
+    from treekit.retrieval.dense import Dense
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    articles = [dict(id=str(i), title=f"Heron {i}", text=f"Heron {i} flies over the {i}th lake. " * 9) for i in range(7)]
+    store = build(articles, tmp_path / "wiki.trees", progress=False)
+    assert [i for i, _ in store.packed()] == [t.id for t in store]
+    bulk(ChunkJob(words=25), tmp_path / "wiki.trees", chunked := tmp_path / "chunked", rows=3)
+    done = bulk(EmbedJob(), chunked, embedded := tmp_path / "embedded", rows=5)
+    corpus = tmp_path / "passages.jsonl"
+    corpus.write_bytes(b"".join(p.read_bytes() for p in sorted(chunked.glob("parts/*.jsonl"))))
+    passages = list(read_corpus(corpus))
+    assert passages[0] == Passage("0#0", "Heron 0", passages[0].text) and done.summary["lines"] == len(passages) == 21
+    parts = list(vectors(embedded))
+    assert [len(p) for p in parts] == [5, 5, 5, 5, 1]
+    assert keep(embedded, corpus) == 21
+    dense = Dense(passages)
+    monkeypatch.setattr(type(dense._passages_by), "__call__", lambda *_: pytest.fail("embedded again"))
+    assert np.array_equal(dense.vectors(), np.concatenate(parts))
+    with pytest.raises(UsageError, match="whose vectors are these"): keep(embedded)
+    with pytest.raises(UsageError, match="other passages"): keep(embedded, source_file(tmp_path / "o.jsonl", ['{"text": "One."}']))
+    with pytest.raises(UsageError, match=r"cat chunked/parts/\*.jsonl"): keep(chunked)
+
+
+def engines(): return ["processes", pytest.param("ray", marks=ray)]
+
+
+@pytest.fixture
+def importable(monkeypatch):
+    "Workers find this folder's modules."
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]))
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", engines())
+def test_the_same_bytes_and_a_row_that_kills(tmp_path, importable, engine):
+    "As the plain loop's; a row that kills is found, counted, and costs nobody else's row."
+    file = source_file(tmp_path / "n.jsonl", NUMBERS)
+    bulk(Squares(), file, plain := tmp_path / "plain")
+    for workers in (1, 3):
+        bulk(Squares(), file, out := tmp_path / f"{engine}{workers}", engine, workers)
+        assert content(out) == content(plain)
+    file = source_file(tmp_path / "k.jsonl", [1, 2, 3, 4, 5, 666, 7, 8, 9, 10])
+    done = bulk(Squares(), file, out := tmp_path / "killed", engine, 2, rows=5)
+    assert (done.summary["rows"], done.summary["bad"]) == (10, 1) and [r["n"] for r in results(out)] == [1, 2, 3, 4, 5, 7, 8, 9, 10]
+    assert list(results(out, "bad")) == [dict(row=6, error=LETHAL, begins='{"n": 666}\n')]
+
+
+DRIVER = """
+import sys
+sys.path.insert(0, {tests!r})
+from bulk_jobs import Squares
+from treekit.bulk.run import bulk
+if __name__ == "__main__": bulk(Squares({notes!r}, .02), {file!r}, {out!r}, {engine!r}, 2, progress=False)
+"""
+
+
+def descendants(pid):
+    "All processes below one."
+    import psutil
+    try: return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess: return []
+
+
+def gone(processes, seconds=20):
+    "Whether processes end within some time."
+    import psutil
+    return not psutil.wait_procs(processes, timeout=seconds)[1]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", engines())
+def test_workers_and_the_driver_are_killed(tmp_path, importable, engine):
+    "A worker that is killed costs the partition it was at; the driver's death leaves no process, and what was written isn't made again."
+    pytest.importorskip("psutil")
+    file, notes = source_file(tmp_path / "n.jsonl", range(400)), tmp_path / "notes"
+    bulk(Squares(), file, plain := tmp_path / "plain")
+    script = tmp_path / "driver.py"
+    places = dict(tests=str(Path(__file__).parent), notes=str(notes), file=str(file), out=str(tmp_path / "out"))
+    script.write_text(DRIVER.format(**places, engine=engine))
+    kills = 0
+    for round in range(8):
+        driver = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE)
+        begun = len(noted(notes))
+        while driver.poll() is None and len(noted(notes)) < begun + 60: time.sleep(0.05)
+        if driver.poll() is not None: break
+        if round % 2:
+            below = descendants(driver.pid)
+            driver.send_signal(signal.SIGKILL)
+            driver.wait()
+            assert gone(below), [p.cmdline() for p in below if p.is_running()]
+        else:
+            written = [e for e in journal(tmp_path / "out") if e["event"] == "written"]
+            os.kill(written[-1]["process"], signal.SIGKILL)
+            while driver.poll() is None and len(noted(notes)) < begun + 90: time.sleep(0.05)
+            driver.send_signal(signal.SIGTERM)
+            driver.wait()
+        kills += 1
+    assert driver.returncode == 0, driver.stderr.read().decode()[-2000:]
+    assert kills >= 2 and content(tmp_path / "out") == content(plain)
+    written = Counter(e["part"] for e in journal(tmp_path / "out") if e["event"] == "written")
+    assert written == dict.fromkeys(range(100), 1)
+    again = sum(k - 1 for k in Counter(noted(notes)).values())
+    print(f"\n{engine}: {kills} kills; 0 of 100 partitions written twice; {again} of 400 rows were under way at a kill and begun again")
+    assert again <= kills * 2 * 2 * 4  # two workers with two partitions of four rows
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", engines())
+def test_a_tree_store_by_other_workers(tmp_path, engine):
+    "The same bytes as by the plain loop; an article that is none is a skip that says why."
+    from treekit.corpora.treestore import TreeStore, build
+    file = tmp_path / "articles.jsonl"
+    rows = [dict(id=str(i), title=f"Heron {i}", text=f"Heron {i} flies.\n* low\n* far") for i in range(450)]
+    file.write_text("".join(json.dumps(r) + "\n" for r in [*rows[:200], dict(title=3), *rows[200:]]))
+    build(file, tmp_path / "plain.trees", 1, progress=False)
+    store = build(file, tmp_path / "other.trees", progress=False, mapped=lambda f, b: in_order(f, b, engine, 2))
+    assert (tmp_path / "other.trees").read_bytes() == (tmp_path / "plain.trees").read_bytes()
+    assert store.counts == TreeStore(tmp_path / "plain.trees").counts == {"documents": 450, "broken record": 1}
