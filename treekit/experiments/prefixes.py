@@ -9,7 +9,7 @@ __all__ = ['Overheard', 'static_first', 'prefix_shares']
 import string
 from typing import Any
 from ..core.llm import Completion, Request
-from .costs import PrefixCache
+from .prefix_cache import PrefixCache
 
 # %% ../../nbs/12_experiments/04_prefixes.ipynb #bd8e456e
 class Overheard:

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
-           'load_documents', 'exemplars', 'trained_roles', 'chat_for', 'identity_of', 'Unusable', 'Lazy', 'Corpus',
-           'Batch', 'Shelves', 'Retrievers', 'Provided', 'Library']
+           'load_documents', 'exemplars', 'trained_roles', 'chat_for', 'identity_of', 'Lazy', 'Corpus', 'Shelves',
+           'Retrievers', 'Provided', 'Library']
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #a1ee4d97
 import contextlib, functools, pickle, re, threading
@@ -27,6 +27,7 @@ from ..corpora.lookup import Documents, read_documents
 from ..corpora.real import Real
 from ..corpora.wiki import CorpusWiki, Wikipedia
 from ..core.whole_files import write_whole
+from .parses import Batch, Unusable
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #fb25c664
 WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa", "deep",
@@ -213,10 +214,6 @@ SHAPING = tuple(f"treekit.{m}" for m in (  # modules whose code shapes every met
     "retrieval.bm25", "retrieval.choice", "retrieval.dense", "retrieval.lucene", "syntax.parser",
 ))
 
-# %% ../../nbs/12_experiments/00_provide.ipynb #382e65c1
-class Unusable(UsageError):
-    "Something that every question needs can't be had (no Java, no parser): the run stops at once."
-
 # %% ../../nbs/12_experiments/00_provide.ipynb #24d7c426
 class Lazy:
     "A retriever that is built by its first search; its fingerprint is known before."
@@ -271,38 +268,6 @@ class Corpus:
                     made.scores([("",)])  # makes the index
                 except UsageError as e: raise Unusable(str(e)) from e
             return self._made[steps, masked]
-
-# %% ../../nbs/12_experiments/00_provide.ipynb #ce6431b5
-class Batch:
-    "A parser that reads all of a run's questions when the first is asked for."
-
-    def __init__(
-        self,
-        make: Callable,  # () -> Parser
-        texts: list[str] = (),  # everything that will be asked for
-    ):
-        self.make, self.texts, self.lock, self.ready = functools.cache(make), list(dict.fromkeys(texts)), threading.Lock(), None
-
-    @property
-    def fingerprint(self) -> str:
-        "Which parser."
-        return self.make().fingerprint
-
-    def expect(self, texts: list[str]):
-        "Say what will be asked for, before the first is."
-        self.texts = list(dict.fromkeys(texts))
-
-    def prepare(self):
-        "Parse them all, once."
-        with self.lock:
-            if self.ready is None:
-                try: self.ready = dict(zip(self.texts, self.make().parse(self.texts)))
-                except UsageError as e: raise Unusable(str(e)) from e
-
-    def parse(self, texts):
-        "As `Parser.parse`; other texts than the run's go to the parser itself."
-        self.prepare()
-        return [self.ready[t] if t in self.ready else self.make().parse([t])[0] for t in texts]
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #c1e11d98
 class Shelves:

@@ -41,13 +41,16 @@ async def with_counted_threads(
     return await main
 
 # %% ../../nbs/12_experiments/01_rounds.ipynb #120210d6
+_APART = 0.002  # seconds: about what it takes to prepare a question's first calls
+
 def in_flight(
     chats: dict,
     jobs: int,  # questions that have to be asked
     concurrency: int,  # calls at once
-) -> int:
-    "How many questions of a run are under way together: enough to keep every call slot busy, few enough for the memory; by batch, all."
-    return jobs if _batched(chats) else max(256, 4 * concurrency)
+) -> tuple[int, float]:  # questions; seconds between the starts of two
+    """How many questions of a run are under way together: enough to keep every call slot busy, few enough for the memory; by batch, all.
+    They start one after another, so that the first calls are sent before the last are prepared; by batch they are sent together anyway."""
+    return (jobs, 0.0) if _batched(chats) else (max(256, 4 * concurrency), _APART)
 
 def under_way(chats: dict) -> str:  # empty: nothing
     "What a run by batch waits for, behind a semicolon."

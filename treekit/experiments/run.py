@@ -19,10 +19,11 @@ from ..core.fingerprints import fingerprint, method_fingerprint
 from .cassettes import note_read, only_these
 from .dealing import ELSEWHERE, Share, budget_of, dealt, limited
 from .facts import run_facts, switched, switches_of
-from .kept import keep_run
+from .kept import keep_run, packed_questions
+from .parses import QuestionParses, Unusable
 from .pilot import piloted
 from .prompts import known_prompts
-from .provide import SHAPING, Library, Unusable, chat_for
+from .provide import SHAPING, Library, chat_for
 from ..core.llm import canonical_endpoint, load_prompts
 from ..core.method import Kit, Prediction, Trace, Usage, needs_of
 from ..core.prices import BudgetExceeded
@@ -145,9 +146,6 @@ class _Job:
     key: str
     index: str  # key of what the method makes of its corpus; empty: it looks into none
 
-    @property
-    def parses(self): return "parser" in self.things
-
 # %% ../../nbs/12_experiments/01_run.ipynb #9432d893
 @dataclass
 class _Plan:
@@ -205,6 +203,7 @@ class _Run:
     store: Any
     prompts: dict  # reworded prompts by name
     window: int  # questions in flight
+    apart: float  # seconds between the starts of two
     patient: bool  # something was stored before: go on, however many fail
     rows: dict = field(default_factory=dict)  # (method, dataset, question's id) -> Row
     indices: dict = field(default_factory=dict)  # key -> the task that makes it
@@ -218,17 +217,21 @@ class _Run:
         "Answer all jobs; raises the first exception that concerns them all."
         self.loop, self.task = asyncio.get_running_loop(), asyncio.current_task()
         if self.cancelled: return  # before it began
-        parsed, queue, error = self.parsed(), iter(self.jobs), None
+        parsing, queue, error = [job for job in self.jobs if _parsed_first(job)], iter(self.jobs), None
+        reading = QuestionParses(parsing[0].things["parser"].thing, [job.question.question for job in parsing]) if parsing else None
         async def worker():
             for job in queue:
                 if self.stop: return
-                if job.parses and not _too_long(job.question): await asyncio.shield(parsed)
+                if _parsed_first(job): await reading.of(job.question.question)
                 await _answer(self, job)
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(self.window, len(self.jobs))): group.create_task(worker())
+                for _ in range(min(self.window, len(self.jobs))):
+                    group.create_task(worker())
+                    await asyncio.sleep(self.apart)
         except BaseExceptionGroup as e: error = _first(e)
         finally:
+            if reading: reading.task.cancel()
             await self.chats["llm"].close()
             for task in self.indices.values(): task.cancel()
             for role in ("router", "navigator"):
@@ -236,14 +239,6 @@ class _Run:
         if error:
             error.__context__ = None  # the group: notebooks show the chain, and can't show a group
             raise error
-
-    def parsed(self):
-        "All questions that are to be parsed, in one batch, while other methods ask already."
-        parsing = [job for job in self.jobs if job.parses and not _too_long(job.question)]
-        if not parsing: return None
-        parser = parsing[0].things["parser"].thing
-        parser.expect([job.question.question for job in parsing])
-        return asyncio.create_task(asyncio.to_thread(parser.prepare))
 
     def stopped(self, why):
         "No further question; those under way end by themselves: their next new call meets the budget, or the store, too."
@@ -257,6 +252,8 @@ class _Run:
 
 # %% ../../nbs/12_experiments/01_run.ipynb #adb5e837
 def _too_long(question): return len(question.question) > LONGEST_QUESTION
+
+def _parsed_first(job): return "parser" in job.things and not _too_long(job.question)
 
 async def _answer(run, job):
     "One row."
@@ -343,8 +340,11 @@ def pace() -> float:  # seconds
     return 0.3 if sys.stderr.isatty() or "ipykernel" in sys.modules else 10.0
 
 # %% ../../nbs/12_experiments/01_run.ipynb #9a188a54
-def _driven(run, progress):
-    "Drive the run's loop in a thread; this thread draws the bar and listens for an interrupt. However it ends, no call is made after it."
+_SWITCH = 0.001  # seconds after which a thread that computes lets another: who waits for a reply's turn waits for all of these
+
+def _driven(run, progress, meanwhile):
+    """Drive the run's loop in a thread; this thread does what can be done `meanwhile`, draws the bar and listens for an interrupt.
+    However it ends, no call is made after it."""
     raised, over = [], threading.Event()  # no `join`: Ctrl-C in it takes a thread that works for one that has ended (bpo-45274)
     def target():
         try: asyncio.run(with_counted_threads(run.main(), run.chats))
@@ -352,8 +352,11 @@ def _driven(run, progress):
         finally: over.set()
     thread = threading.Thread(target=target, name="treekit-run", daemon=True)
     gc.freeze()  # what is there need not be searched for garbage: with torch and an index in memory that stops all for a tenth of a second
+    before = sys.getswitchinterval()
     try:
+        sys.setswitchinterval(min(before, _SWITCH))
         thread.start()
+        if not over.wait(0.2): meanwhile()
         while not over.wait(0.1): progress.show()
     except BaseException as e:
         run.cancel()
@@ -362,6 +365,7 @@ def _driven(run, progress):
             print("interrupted: everything answered so far is stored; run the same again to go on", file=sys.stderr)
         raise
     finally:
+        sys.setswitchinterval(before)
         gc.unfreeze()
         progress.close()
     if raised: raise raised[0]
@@ -431,15 +435,16 @@ def run(
     plan = _planned(methods, questions, library, store, [models.model, models.endpoint, models.defaults, prompts])
     jobs, others = dealt(plan.jobs, session.share) if session.share else (plan.jobs, [])
     rows = plan.rows | {(j.method, j.dataset, j.question.id): Row(j.method, j.dataset, j.question, "", ELSEWHERE, Usage()) for j in others}
+    packed = {}  # for the run's record: made while calls are under way
     if jobs:
         chats = _chats(session, profile, models, store)
-        asking = _Run(methods, jobs, chats, store, prompts, in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows))
-        _driven(asking, Progress(session, asking, len(plan.rows)))
+        asking = _Run(methods, jobs, chats, store, prompts, *in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows))
+        _driven(asking, Progress(session, asking, len(plan.rows)), lambda: packed.update(packed_questions(questions)))
         rows = rows | asking.rows
     ordered = [rows[m, d, q.id] for m in methods for d, qs in questions.items() for q in qs]
     made = {cell: used for cell, keys in plan.indices.items() if (used := _summed(store, keys))}
     served = () if profile.offline else store.served(models.model, models.endpoint)
     facts = {(name, d): run_facts(name, m, d, qs, library, models, served) for name, m in methods.items() for d, qs in questions.items()}
-    kept = "" if session.share else keep_run(store, methods, questions, profile, ordered, tuple(corpora or ()), session.about)
+    kept = "" if session.share else keep_run(store, methods, questions, profile, ordered, tuple(corpora or ()), session.about, packed)
     if session.record: note_read(session.record, store, questions)
     return Results(ordered, models.model, {d: library.label(d) for d in questions}, profile, made, facts, kept)

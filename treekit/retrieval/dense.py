@@ -16,6 +16,7 @@ from ..core.model_files import MINILM, model_folder, model_label
 from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
 from ..core.kept_database import cache_database
+from .encoders import Encoder, named_engine
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #08e0e054
 def _load_model(kind, folder):
@@ -81,20 +82,21 @@ class Embedder:
     "Texts to vectors, by a sentence-transformers model that is loaded when first used. Safe to share between threads."
     def __init__(
         self,
-        model: str = MINILM,  # a name on the hub, or a folder
+        model: str = MINILM,  # a name on the hub, or a folder; behind an `@` who computes (`treekit.retrieval.encoders`)
         prefix: str | None = None,  # goes before each question; None: the model's usual one
         batch: int = 64,  # texts at once
         normalise: bool = True,  # to length 1; False for models that are compared by the plain product (DPR, Contriever)
     ):
+        model, self.engine = named_engine(model)
         if prefix is None: prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
-        self.model, self.prefix, self.batch, self.normalise = model, prefix, batch, normalise
+        self.model, self.prefix, self.batch, self.normalise = model or MINILM, prefix, batch, normalise
         self._one_at_a_time, self._loaded = threading.Lock(), None
         self._asked, self._wanted = {}, {}  # question -> its vector; the questions that threads wait for
 
     @property
     def identity(self) -> str:
         "What the vectors depend on."
-        return model_label(self.model) + ("" if self.normalise else " (not normalised)")
+        return model_label(self.model) + ("" if self.normalise else " (not normalised)") + (f" by {self.engine}" if self.engine else "")
 
     def _load(self):
         if self._loaded is None:
@@ -102,7 +104,8 @@ class Embedder:
             import torch
             torch.set_num_threads(min(torch.get_num_threads(), 4))
             self._loaded = model = _load_model("SentenceTransformer", folder)
-            if hasattr(model[0], "processing_kwargs"): model[0].processing_kwargs = dict(text=dict(pad_to_multiple_of=_PADDED))
+            if self.engine: self._loaded = Encoder(model, self.engine)
+            elif hasattr(model[0], "processing_kwargs"): model[0].processing_kwargs = dict(text=dict(pad_to_multiple_of=_PADDED))
         return self._loaded
 
     def __call__(
@@ -112,7 +115,7 @@ class Embedder:
     ):  # float32 array, (texts, dimensions)
         "Embed texts, in batches of the same length."
         if questions and texts: return self.asked(texts)
-        with self._one_at_a_time: return _embedded(self._load(), texts, self.batch, self.normalise)
+        with self._one_at_a_time: return self._embed(texts)
 
     def asked(self, texts: list[str]):  # float32 array, (texts, dimensions)
         "Questions' vectors: what several threads want at the same time is embedded together, and remembered."
@@ -125,7 +128,11 @@ class Embedder:
             self._asked.update(_kept_vectors(f"{self.identity}\0{self.prefix}", wanted, self._questions))
             return np.stack([self._asked[t] for t in texts])
 
-    def _questions(self, texts): return _embedded(self._load(), [self.prefix + t for t in texts], self.batch, self.normalise)
+    def _embed(self, texts):
+        model = self._load()
+        return model.vectors(texts, self.normalise) if self.engine else _embedded(model, texts, self.batch, self.normalise)
+
+    def _questions(self, texts): return self._embed([self.prefix + t for t in texts])
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #dbfad7c7
 @lru_cache

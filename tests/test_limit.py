@@ -1,0 +1,51 @@
+"How a run uses the places that a limit gives, on a virtual clock: no place is empty while somebody could use it."
+import asyncio
+
+import pytest
+
+import batch_worker, virtual_time
+from treekit.config import load_profile
+from treekit.core.llm import Completion, Limiter
+from treekit.core.store import Store
+from treekit.experiments.provide import Lazy, load, load_corpus
+from treekit.experiments.run import run
+from treekit.papers.arise.method import ARISE
+from treekit.papers.toq.method import TreeOfQuestion
+from treekit.papers.treerare.method import TreeRare
+from treekit.retrieval.bm25 import BM25
+
+LIMIT = 16
+
+
+class Slow:
+    "A model that takes a virtual second for each call."
+    model, endpoint, defaults, admits = "slow", "offline:virtual", dict(temperature=0.0, max_tokens=100), True
+
+    def __init__(self): self.limiter, self.began = Limiter(LIMIT), []
+
+    async def complete(self, request):
+        async with self.limiter(request.remaining):
+            if request.admit: await request.admit()
+            self.began.append(asyncio.get_running_loop().time())
+            await asyncio.sleep(1.0)
+        said = batch_worker.reply(dict(messages=request.messages, n=request.n))
+        return [Completion(text, 10, 5) for text in (said if isinstance(said, (list, tuple)) else [said] * request.n)][:request.n]
+
+    async def close(self): self.end = asyncio.get_running_loop().time()
+
+
+METHODS = dict(TreeRare=TreeRare(), ToQ=TreeOfQuestion(), ARISE=ARISE(iterations=2, depth=3, scorer="guess"))
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_fifty_questions_take_calls_over_limit(monkeypatch, method):
+    "Whoever has the most calls still to come goes first, so the last rounds are full, too: within two per cent."
+    monkeypatch.setattr(asyncio.events, "new_event_loop", virtual_time.VirtualLoop)
+    profile = load_profile("local", endpoint="http://localhost/v1", concurrency=LIMIT, data="world", retriever="bm25s", wiki="corpus")
+    index, chat = BM25(load_corpus("musique", "world")), Slow()
+    results = run({"one": method}, {"musique": load("musique", "world", n=50)}, profile, chat=chat, store=Store(), progress=False,
+                  corpora={"musique": Lazy(lambda: index, "world", "the world")})
+    calls = len(chat.began)
+    assert not results.failures and calls > 500
+    print(f"\n{calls} calls: {chat.end:.2f} s, {chat.end / (calls / LIMIT):.4f} of calls / limit", end="")
+    assert chat.end <= 1.02 * calls / LIMIT
