@@ -38,6 +38,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
         "classroom",
         "site",
         "bulk",
+        "trainers",
         "cli",
     },
 ]
@@ -48,9 +49,10 @@ BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory
           "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
           "explorer": {"estimate"}, "exports": {"explorer", "inventory", "records", "reproduce"},
           "reports": {"explorer", "exports", "classroom", "inventory", "records", "reproduce"}, "classroom": {"inventory", "reproduce"},
+          "trainers": {"inventory"},
           "site": {"inventory", "records", "explorer", "exports"},
           "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",
-                  "reports", "classroom", "site", "workers", "bulk"}}
+                  "reports", "classroom", "site", "workers", "bulk", "trainers"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}
 HEAVY = {

@@ -422,8 +422,9 @@ from .explorer.command import explore_command
 from .exports.command import export_runs_command
 from .reports.command import report_command, verify_command
 from .site.command import site_command
+from .trainers.command import train_command
 from .workers import store_command
 
 own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, new_command, pack_command,
-       store_command, bulk_command, trees_command)
+       store_command, bulk_command, trees_command, train_command)
 for command in own: main.add_command(command)

@@ -188,7 +188,8 @@ def chat_for(
             raise UsageError(f"the model of profile {profile.name!r} is trained to take questions apart or to route, not to answer: "
                              f"use it beside another, as in --set navigator={profile.name}")
         kind = trained_roles()[role]
-        return kind.tiny() if profile.model == "tiny" else kind(profile.model)
+        from treekit.training.chat import trained_folder
+        return kind.tiny() if profile.model == "tiny" else kind(trained_folder(profile.model))
     if profile.offline:
         from treekit.offline.chat import ExtractiveChat
         from treekit.simulated.chat import SimulatedChat

@@ -194,6 +194,7 @@ def train(
     folder: Path | str,  # models go here
     name: str,  # the model's file name
     steps: int,  # optimizer steps, for the learning rate
+    /,
     **arguments,  # more of the trainer's arguments: train_file=..., max_steps=...; True for a flag
 ):
     "Train one model with Stanza's entry point, on one thread."

@@ -17,7 +17,9 @@ from typing import ClassVar
 
 from ..config import UsageError
 from .sft import Course, Diverged, Encoded, TrainingExample, Recipe, adapted, digest, encode, inner
-from .sft import load_checkpoint, load_weights, prompt_tokens, save_checkpoint, training_state, train, trainable
+from .sft import load_checkpoint, load_weights, prompt_tokens, save_checkpoint, short_enough, training_state, train
+from .sft import trainable
+from .processes import group_size
 from .models import load_model, save_model
 from ..scoring.statistics import pearson
 
@@ -120,8 +122,9 @@ def train_reward(
     import torch
     for e in (*rated, *held_out):
         if not math.isfinite(e.score): raise UsageError(f"sample {e.id!r} has the score {e.score}: leave it out")
-    model, encoded = headed(model, recipe), encode(tokenizer, rated, recipe.max_tokens, empty=True)
+    model, encoded = headed(model, recipe), encode(tokenizer, rated, math.inf, empty=True)
     data = [_Scored(x.id, x.tokens, x.start, float(e.score)) for e, x in zip(rated, encoded)]
+    data = short_enough(data, recipe.max_tokens, folder) if data else data
     mean = math.fsum(e.score for e in rated) / max(1, len(rated))
     with torch.no_grad(): model.head.bias.fill_(mean)
     def evaluate(model):
@@ -382,6 +385,7 @@ def _stream(n, recipe):
 
 def _check_prompts(tokenizer, prompts, recipe):
     if not prompts: raise UsageError("there is nothing to train on: no prompt is left")
+    if group_size() > 1: raise UsageError("PPO trains in one process here: start it without --processes, or export its data to verl")
     room = recipe.max_tokens - recipe.max_new
     for id, text in prompts:
         if not 0 < (n := len(prompt_tokens(tokenizer, text))) <= room:

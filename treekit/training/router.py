@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SETTINGS', 'ROUTER', 'UNTRAINED', 'CURVE', 'LOOKS', 'DEV', 'PRESETS', 'TINY', 'TOKENS', 'KEPT', 'CUES', 'Setting',
            'Preset', 'prompt_of', 'example', 'lessons', 'samples_recipe', 'tiny_samples', 'outputs', 'recipe',
-           'routers', 'short_enough', 'train_router', 'TrainedRouter']
+           'routers', 'train_router', 'TrainedRouter']
 
 # %% ../../nbs/11_training/07_router.ipynb #b4967685
 import hashlib, json, math, random
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Literal
 
 from ..retrieval.bm25 import BM25
-from ..config import UsageError, choose, kit_path, work_dir
-from .sft import Encoded, TrainingExample, Recipe, adapted, digest, encode, generate, kept, once, train, trained_by
+from ..config import choose, kit_path, work_dir
+from .sft import TrainingExample, Recipe, adapted, digest, encode, generate, kept, once, short_enough, train, trained_by
 from .pinned import pinned
 from .models import load_model, save_model, tiny_model, tokenizer_of
 from ..core.fingerprints import method_fingerprint
@@ -25,7 +25,7 @@ from ..corpora.lookup import Documents
 from ..corpora.documents import tree_of
 from .router_data import TEST_SHARES, Gold, Sample, drawn, percent, scores, sizes, split, views
 from ..papers.rdr2.router import FORMATS, ROUTE, RST, prefix, read_behaviours
-from .chat import TrainedChat
+from .chat import TrainedChat, trained_as
 from .shipped import comes_with_the_kit, place, recipe_hash, shipped, unpacked
 from ..world.generate import World
 from ..core.whole_files import write_whole
@@ -265,21 +265,6 @@ def routers(
     pinned(jobs(quick=True), in_turn=True)
     return [json.loads(_result(name, seed).read_text(encoding="utf-8")) for name, seed in wanted]
 
-# %% ../../nbs/11_training/07_router.ipynb #8c3f4a5d
-def short_enough(
-    data: list[Encoded],  # from `encode` without a limit
-    max_tokens: int,  # of prompt and target
-    folder: Path | str,  # gets `left_out.json` where something is left out
-) -> list[Encoded]:
-    "The samples that fit; what doesn't is counted in a line and named in a file. `UsageError` if none is left."
-    kept = [e for e in data if len(e.tokens) <= max_tokens]
-    left = [(e.id, len(e.tokens)) for e in data if len(e.tokens) > max_tokens]
-    if not kept: raise UsageError(f"all {len(data)} samples are longer than {max_tokens:,} tokens: raise max_tokens")
-    if left:
-        print(f"left out: {len(left):,} of {len(data):,} samples, longer than {max_tokens:,} tokens (left_out.json; max_tokens=…)")
-        write_whole(Path(folder, "left_out.json"), json.dumps(dict(max_tokens=max_tokens, samples=left)))
-    return kept
-
 # %% ../../nbs/11_training/07_router.ipynb #1ea2b340
 def train_router(
     samples: list[Sample],
@@ -288,30 +273,41 @@ def train_router(
     model: str = "",  # on the hub or a folder; default: the preset's
     preset: str = "8B",
     dev: list[Sample] = (),  # evaluated on while training
+    seed: int = 0,
+    attention: str = "",  # as for `load_model`, like the next
+    checkpointing: bool | None = None,  # default: for all but the tiny one
+    too_long: str = "drop",  # what becomes of samples that are too long (`sft.short_enough`)
     **recipe,  # fields of `Recipe` that should be different: micro=1, evaluate_every=500, …
 ) -> list[dict]:  # the log
     "Train a router by name as a row of Table 4 says, from its checkpoint if there is one. Samples that are too long are left out."
     setting, p = SETTINGS[choose("row of Table 4", row, SETTINGS)], PRESETS[choose("preset", preset, PRESETS)]
-    recipe = Recipe(**dict(method=setting.method, lr=p.lr[setting.method], epochs=setting.epochs, micro=1) | recipe)
-    made, tokenizer = load_model(model or getattr(p, setting.base))
+    usual = _TINY_STEPS if p.bare else dict(micro=1)
+    recipe = Recipe(**dict(method=setting.method, lr=p.lr[setting.method], epochs=setting.epochs, seed=seed) | usual | recipe)
+    if p.bare and not model: made, tokenizer = _start(setting.base == "inst", seed, tiny_samples())
+    else:
+        saving = not p.bare if checkpointing is None else checkpointing
+        made, tokenizer = load_model(model or getattr(p, setting.base), attention=attention, checkpointing=saving)
     made = adapted(made, recipe)
     look = (lambda m: percent(scores(dev, outputs(m, tokenizer, dev, p, setting.format)))) if dev else None
     data = encode(tokenizer, [example(s, p, setting.format) for s in samples], math.inf)
-    data = short_enough(data, recipe.max_tokens, folder)
+    data = short_enough(data, recipe.max_tokens, folder, too_long)
     log = train(made, data, recipe, folder, evaluate=look, label=row)
-    save_model(made, tokenizer, folder)
+    save_model(made.merge_and_unload() if p.bare and setting.method == "lora" else made, tokenizer, folder)
     return log
+
+_TINY_STEPS = dict(warmup=0.1, betas=(0.9, 0.99))
 
 # %% ../../nbs/11_training/07_router.ipynb #f3070a1d
 class TrainedRouter(TrainedChat):
     "A fine-tuned model that answers RDR²'s routing calls."
     def __init__(self,
         folder: Path | str,  # of the model, or its name on the hub
-        preset: str = "8B",  # whose prompts it was trained on
-        format: Literal["tag", "enclose"] = "tag",  # that it was trained to write
+        preset: str = "",  # whose prompts it was trained on; empty: as the folder says, else the paper's
+        format: Literal["", "tag", "enclose"] = "",  # that it was trained to write; empty: as the folder says, else tags
         anchored: bool = True,  # repeat the words of the line that an id names, whatever the model wrote
     ):
-        self.preset, self.format, self.anchored = PRESETS[choose("preset", preset, PRESETS)], format, anchored
+        said, self.anchored = dict(preset="8B", format="tag") | trained_as(folder), anchored
+        self.preset, self.format = PRESETS[choose("preset", preset or said["preset"], PRESETS)], format or said["format"]
         super().__init__(folder, f"router {'/'.join(Path(folder).parts[-2:])}", 300, "cpu" if self.preset.bare else "")
 
     @classmethod
