@@ -101,6 +101,18 @@ def test_claims_stand_with_their_verdicts(site, figures):
     for c in rows(figures, "treerare/claims.csv"): assert re.search(rf'<tr id="{c["id"]}" data-verdict="{c["outcome"]}"', page)
 
 
+def test_diagrams_are_drawings_and_no_word_of_theirs_is_obeyed():
+    from treekit.site.notebooks import diagram_html
+    two = 'flowchart LR\n  a["<b>x</b> & <img src=x onerror=alert(1)>"] -- says --> b\n'
+    for text in (two, "sequenceDiagram\n  a->>b: <script>alert(1)</script>\n", "no diagram <script>\n"):
+        made = diagram_html(text)
+        assert "<script" not in made and "<img" not in made
+    pytest.importorskip("merm")
+    assert diagram_html(two).count("<svg") == 1 and "#333" not in diagram_html(two) and " style=" not in diagram_html(two)
+    wide = "flowchart LR\n" + " --> ".join(f"step_number_{i}" for i in range(12)) + "\n"
+    assert float(re.search(r'width="([\d.]+)"', diagram_html(wide))[1]) < 900
+
+
 def test_a_failed_question_is_shown(figures, tmp_path):
     shutil.copytree(figures, tmp_path / "figures")
     path = tmp_path / "figures/offline/rdr2/table1.csv"
