@@ -152,7 +152,8 @@ def test_a_models_words_are_data(figures, tmp_path):
 def test_questions_and_trees_of_a_kept_run(tmp_path, monkeypatch):
     "A table that was made here: its cells have questions, answers and trees; a run with other answers isn't taken for it."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    code, _, errors = inside("reproduce", "treerare/table3", "--n", "3", "--out", str(tmp_path / "figures" / "mine"))
+    words = "reproduce", "treerare/table3", "--n", "3", "--out", str(tmp_path / "figures" / "mine")
+    code, _, errors = inside(*words, TREEKIT_HOME=str(tmp_path / "home"))
     assert code == 0, errors
     built = build_site(tmp_path / "site", tmp_path / "figures", trees=1, only=("results",)).folder
     data, page = data_in(built / "results/mine/treerare/table3.q.js"), data_in(built / "results/mine/treerare/table3.js")
