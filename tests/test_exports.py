@@ -144,6 +144,22 @@ def test_an_old_reading_that_is_not_there_any_more_is_an_error_not_a_gap(tmp_pat
     assert [bool(r["error"]) for r in rows] == [True, True] and "run it again" in rows[0]["error"]
 
 
+def test_an_artefacts_name_stands_for_the_runs_of_its_record(tmp_path, monkeypatch):
+    "Not for a newer run of the same methods, which another table was made from."
+    from treekit.config import work_dir
+    from treekit.exports.selecting import runs_behind
+    from treekit.records import write_record
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    store, kept = Store(), []
+    for n in (1, 2):
+        qs = [Question(f"q{i}", "films", "Who?", ("Ada",)) for i in range(n)]
+        rows = [Row("M", "films", q, "Ada", "", Usage(), f"{n}-{q.id}") for q in qs]
+        kept.append(keep_run(store, {"M": qs[0]}, {"films": qs}, load_profile("offline"), rows, about=dict(artefact="toq/table2")))
+    assert runs_behind(store, "toq/table2", "mine") == [kept[1]]
+    write_record(work_dir("runs", "mine") / "toq/table2.json", code=0, runs=[kept[0]])
+    assert runs_behind(store, "toq/table2", "mine") == [kept[0]] and runs_behind(store, "toq", "mine") == [kept[0]]
+
+
 def test_no_run_of_that_name_raises():
     from treekit.exports.selecting import selected
     with pytest.raises(UsageError): selected(Store(), ("last",))

@@ -67,6 +67,8 @@ def test_how_it_was_run_is_read_from_the_records(made, tmp_path):
     assert (line["given"], line["profile"], way["artefacts"]) == (dict(n=3), "offline", [WHAT])
     assert line["command"] == f"treekit reproduce {WHAT} --n 3" and line["command"] in page and "All ran in one way: n=3." in page
     assert {r["settings"]["n"] for r in report["runs"]} == {3} and report["runs"]
+    record = json.loads((Path(home["TREEKIT_HOME"]) / "runs/offline" / f"{WHAT}.json").read_text())
+    assert record["parameters"]["n"] == 3 and sorted(record["runs"]) == sorted(r["name"] for r in report["runs"])
     code, _, err = inside(*words[:-1], tmp_path / "x.zip", "--n", "5", **home)
     assert code == 2 and f"{WHAT} was run with n=3, not with n=5" in err and not (tmp_path / "x.zip").exists()
 

@@ -101,6 +101,18 @@ def test_claims_stand_with_their_verdicts(site, figures):
     for c in rows(figures, "treerare/claims.csv"): assert re.search(rf'<tr id="{c["id"]}" data-verdict="{c["outcome"]}"', page)
 
 
+def test_diagrams_are_drawings_and_no_word_of_theirs_is_obeyed():
+    from treekit.site.notebooks import diagram_html
+    two = 'flowchart LR\n  a["<b>x</b> & <img src=x onerror=alert(1)>"] -- says --> b\n'
+    for text in (two, "sequenceDiagram\n  a->>b: <script>alert(1)</script>\n", "no diagram <script>\n"):
+        made = diagram_html(text)
+        assert "<script" not in made and "<img" not in made
+    pytest.importorskip("merm")
+    assert diagram_html(two).count("<svg") == 1 and "#333" not in diagram_html(two) and " style=" not in diagram_html(two)
+    wide = "flowchart LR\n" + " --> ".join(f"step_number_{i}" for i in range(12)) + "\n"
+    assert float(re.search(r'width="([\d.]+)"', diagram_html(wide))[1]) < 900
+
+
 def test_a_failed_question_is_shown(figures, tmp_path):
     shutil.copytree(figures, tmp_path / "figures")
     path = tmp_path / "figures/offline/rdr2/table1.csv"
@@ -140,7 +152,8 @@ def test_a_models_words_are_data(figures, tmp_path):
 def test_questions_and_trees_of_a_kept_run(tmp_path, monkeypatch):
     "A table that was made here: its cells have questions, answers and trees; a run with other answers isn't taken for it."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    code, _, errors = inside("reproduce", "treerare/table3", "--n", "3", "--out", str(tmp_path / "figures" / "mine"))
+    words = "reproduce", "treerare/table3", "--n", "3", "--out", str(tmp_path / "figures" / "mine")
+    code, _, errors = inside(*words, TREEKIT_HOME=str(tmp_path / "home"))
     assert code == 0, errors
     built = build_site(tmp_path / "site", tmp_path / "figures", trees=1, only=("results",)).folder
     data, page = data_in(built / "results/mine/treerare/table3.q.js"), data_in(built / "results/mine/treerare/table3.js")

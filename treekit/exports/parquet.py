@@ -34,7 +34,7 @@ class ParquetRows:
         table: str,  # of `EXPORTED`
         about: dict,  # more to say of the file: text -> text
         most: int = 4_000,  # rows of a group
-        size: int = 8 << 20,  # characters of a group
+        size: int = 4 << 20,  # characters of a group
     ):
         import pyarrow.parquet as pq
         self.schema, self.most, self.size = schema_of(table, about), most, size

@@ -180,6 +180,9 @@ def report_page(
 def _cassette(names, profile, way):
     "What the runs of artefacts asked, as a file; and what is to be said of it."
     from treekit.classroom.handouts import pack_run
+    from treekit.experiments.run import store_path
+    if not store_path(load_profile(profile)).exists():
+        raise UsageError(f"{' '.join(names)}: no model was asked, so there is nothing to replay: report without --cassette")
     apart = "n", "seed", "data"
     given, sets = {k: v for k, v in way.items() if k in apart}, {k: v for k, v in way.items() if k not in apart}
     with tempfile.TemporaryDirectory() as place:

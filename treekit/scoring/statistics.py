@@ -30,10 +30,10 @@ def _drawn(size, n, seed):
     return np.random.default_rng(seed).integers(size, size=(n, size))
 
 def _resampled(values, seed, n):
-    "Means of `n` resamples, in blocks that stay under 80 MB."
+    "Means of `n` resamples, in blocks of some megabytes: the draws are the same as in one."
     import numpy as np
     if n * (size := len(values)) <= _KEPT: return values[_drawn(size, n, seed)].mean(axis=1)
-    rng, block = np.random.default_rng(seed), max(1, 10_000_000 // size)
+    rng, block = np.random.default_rng(seed), max(1, 1_000_000 // size)
     return np.concatenate([values[rng.integers(size, size=(min(block, n - i), size))].mean(axis=1) for i in range(0, n, block)])
 
 # %% ../../nbs/07_scoring/00_statistics.ipynb #8b8ab99e

@@ -64,7 +64,9 @@ def _note(path, kind):
 
 def _search_artefact(site, artefact):
     "An artefact and its rows, as they can be searched."
-    words = f"{artefact.description} {artefact.profile} {artefact.paper}/{artefact.name}"
+    lines = [r for s in artefact.sheets if s.kind != "plain" for r in s.lines]
+    columns = " ".join(dict.fromkeys(r[k] for r in lines for k in ("dataset", "metric")))
+    words = f"{artefact.description} {artefact.profile} {artefact.paper}/{artefact.name} {columns}"
     site.enter(artefact.title, artefact.here, "figure" if artefact.kind == "figure" else "table", words)
     for sheet in (s for s in artefact.sheets if s.kind != "plain"):
         rows = {}

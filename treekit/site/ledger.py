@@ -56,7 +56,7 @@ def _claim_row(c, profile, there):
     about = f'<span class="small">{ht(c["where"])}; {_claim_links(c, profile, there)}</span>'
     name = f' id="{ht(c["id"])}" data-verdict="{ht(c["outcome"])}" data-paper="{ht(c["paper"])}"'
     return row_html(badge(c["outcome"]), f'{ht(c["statement"])} {about}', _in_print(c), f'{_here(c)} <span class="small">{more}</span>',
-                    f'<span class="small">{ht(c["id"])}</span>', attributes=name)
+                    f'<span class="small whole">{ht(c["id"])}</span>', attributes=name)
 
 # %% ../../nbs/25_site/06_ledger.ipynb #8f637112
 def filters_html(name: str, choices: dict, label: str) -> str:
@@ -72,7 +72,7 @@ def claims_html(claims: list[dict], artefacts: list[Artefact], profile: str) -> 
     parts = ["""<h1>Claims</h1>
 <p class="lead">What the papers say of their tables (more, less, the same, rises, falls), tested with one and the same model for
 every method.</p>
-<p>In print, here: the difference that the claim is about, left minus right, in the table’s unit, with its 95 % interval.
+<p>In print, here: the difference that the claim is about, left minus right, in the table’s unit, with its 95 % interval.
 p: Holm’s, among all claims of the table. <a href="reading.html">What the words mean</a>.</p>""",
              filters_html("verdict", counts, "Leave one verdict")]
     if not claims: parts.append('<p class="trouble">No claims were judged yet: <code>treekit reproduce</code> does that.</p>')

@@ -112,7 +112,8 @@ def leader_rows(sheet: Sheet) -> list[dict]:  # a row for each column of the tab
 def _ahead(second):
     "How far the best is ahead of the next."
     if not second["difference"] or not float(second["difference"]): return f'level with {ht(second["method"])}'
-    return f'{ht(second["difference"].lstrip("-"))} ahead of {ht(second["method"])} (p {ht(second["adjusted"])})'
+    chance = f'<span class="whole">(p {ht(second["adjusted"])})</span>'
+    return f'{ht(second["difference"].lstrip("-"))} ahead of {ht(second["method"])} {chance}'
 
 def _leader_html(row, base):
     "One data set's line."
@@ -122,7 +123,7 @@ def _leader_html(row, base):
     sure = badge("undecided", "not sure") + told if many else badge("holds", "sure")
     return (f'<tr><th scope="row">{ht(row["dataset"])} <span class="small">{ht(row["metric"])}</span></th>'
             f'<td><a href="{base}#l{row["line"]}">{ht(best["method"])}</a></td><td>{ht(best["value"])} '
-            f'<span class="small">[{ht(best["low"])}, {ht(best["high"])}], n {ht(best["n"])}</span></td>'
+            f'<span class="small whole">[{ht(best["low"])}, {ht(best["high"])}], n {ht(best["n"])}</span></td>'
             f'<td>{_ahead(row["second"]) if row["second"] else ""}</td><td>{sure}</td></tr>')
 
 def leaders_html(across: Artefact | None, root: str) -> str:
@@ -133,7 +134,7 @@ def leaders_html(across: Artefact | None, root: str) -> str:
     rows = [_leader_html(r, base) for r in leader_rows(sheet)]
     table = lined_table(("data set", "best", "value", "by how much", "is it sure?"), rows, "The best method of each data set", "leaders")
     return f"""<section id="best"><h2>Which method is best?</h2>
-<p>All methods with one model, one retriever and the same questions (<a href="{base}">the whole table</a>). In brackets 95 % intervals.
+<p>All methods with one model, one retriever and the same questions (<a href="{base}">the whole table</a>). In brackets 95 % intervals.
 <i>Sure</i>: better than every other by a paired test at .05, among all of them.</p>{table}</section>"""
 
 # %% ../../nbs/25_site/05_overviews.ipynb #743a9880
@@ -213,7 +214,7 @@ VERDICT_WORDS = (
 _MARKS = """<section><h2>Marks</h2><dl class="words"><dt><b>0.730</b></dt><dd>The best of its column.</dd>
 <dt>0.720 ≈</dt><dd>Can’t be told from the best by the questions asked (p ≥ .05).</dd>
 <dt>n</dt><dd>Questions behind a cell. Failed questions count as 0 and stay in n; their number stands in the cell.</dd>
-<dt>interval</dt><dd>95 %, by bootstrap over the questions.</dd>
+<dt>interval</dt><dd>95 %, by bootstrap over the questions.</dd>
 <dt>† ? …</dt><dd>Of a printed number: derived from other cells, uncertain, illegible.</dd></dl></section>
 <section><h2>The simulated model</h2><p>The embedded default needs no language model. Its questions are a generated wiki’s, about
 things that do not exist; a <i>simulated</i> model answers them. What it remembers, how well it reads, how far it follows a chain,

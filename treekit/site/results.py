@@ -118,7 +118,7 @@ def _claims_part(artefact, claims, root):
     own = [c for c in claims if c["paper"] == artefact.paper and artefact.name in c["artefact"].split("|")]
     if not own or artefact.kind == "claims": return ""
     items = "".join(f'<li>{badge(c["outcome"])} {ht(c["statement"])} <span class="small">({ht(c["where"])})</span> '
-                    f'<a href="{root}claims.html#{ht(c["id"])}">{ht(c["id"])}</a></li>' for c in own)
+                    f'<a class="whole" href="{root}claims.html#{ht(c["id"])}">{ht(c["id"])}</a></li>' for c in own)
     return f'<section id="claims-of-it"><h2>What the paper claims of it</h2><ul class="verdicts">{items}</ul></section>'
 
 def _origin_part(artefact, origin, root):
