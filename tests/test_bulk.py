@@ -209,8 +209,8 @@ def descendants(pid):
     except psutil.NoSuchProcess: return []
 
 
-def gone(processes, seconds=20):
-    "Whether processes end within some time."
+def gone(processes, seconds=150):
+    "Whether processes end within some time: workers do at once, two idle agents of Ray's after a minute."
     import psutil
     return not psutil.wait_procs(processes, timeout=seconds)[1]
 

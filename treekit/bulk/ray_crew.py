@@ -6,9 +6,10 @@
 __all__ = ['RayCrew']
 
 # %% ../../nbs/26_bulk/05_ray_crew.ipynb #b9711570
-import os, tempfile
+import contextlib, os, shutil, sys, tempfile
 from collections.abc import Callable, Collection
 from importlib.util import find_spec
+from pathlib import Path
 
 from .crews import Died, cores, pins
 from ..config import UsageError
@@ -18,13 +19,34 @@ _STORE = 256 << 20  # bytes of Ray's store of objects on this machine: a few par
 
 def _first_line(error): return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
+_SLOW = "rfc3987_syntax"  # Ray loads jsonschema, which loads this if it is there, for seconds, to check addresses that nobody checks here
+
+@contextlib.contextmanager
+def _quick(folder):
+    "Processes that begin meanwhile do without it: with a module of its name that says it isn't there."
+    Path(folder, f"{_SLOW}.py").write_text("raise ImportError\n")
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, before]))
+    try: yield
+    finally: os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+
+def _place():
+    "A folder for Ray's logs and sockets, whose names must be short. Those of processes that were killed are cleared away."
+    top = "/tmp" if os.path.isdir("/tmp") else tempfile.gettempdir()
+    for old in Path(top).glob("ray-*-*"):
+        try: os.kill(int(old.name.split("-")[1]), 0)
+        except ProcessLookupError: shutil.rmtree(old, ignore_errors=True)
+        except (ValueError, OSError, OverflowError): continue  # none of ours, or alive
+    return tempfile.TemporaryDirectory(prefix=f"ray-{os.getpid()}-", dir=top, ignore_cleanup_errors=True)
+
 def _start(workers):
     "Ray on this machine; its folder, which goes with it."
     import ray
     how = dict(address="local", num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level="error")
     for left in (2, 1, 0):
-        folder = tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True)
-        try: ray.init(**how, object_store_memory=_STORE, _temp_dir=folder.name)
+        folder = _place()
+        try:
+            with _quick(folder.name): ray.init(**how, object_store_memory=_STORE, _temp_dir=folder.name)
         except Exception as e:  # Ray raises no other
             ray.shutdown()
             folder.cleanup()
@@ -38,6 +60,15 @@ def _join(address):
     except (ConnectionError, RuntimeError, ValueError, OSError) as e:
         raise UsageError(f"no Ray cluster answers at {address!r} ({_first_line(e)}): start one with `ray start --head`, "
                          "or leave out the address") from None
+@contextlib.contextmanager
+def _unprinted():
+    "Meanwhile Ray prints no lines of its own about workers that died: it would do so in the midst of what the command prints."
+    import ray._private.worker as inside
+    before = getattr(inside, "print_to_stdstream", None)
+    if before: inside.print_to_stdstream = lambda *_, **__: None
+    try: yield
+    finally:
+        if before: inside.print_to_stdstream = before
 
 # %% ../../nbs/26_bulk/05_ray_crew.ipynb #0cbc62b3
 class RayCrew:
@@ -51,8 +82,12 @@ class RayCrew:
     ):
         if find_spec("ray") is None: raise UsageError("Ray isn't installed here: pip install 'treekit[ray]'; or take --engine processes")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        skipped = sys.modules.setdefault(_SLOW, None)
         import ray
+        if skipped is None: sys.modules.pop(_SLOW, None)
         self.ray, self._folder = ray, None
+        self._quiet = contextlib.ExitStack()
+        self._quiet.enter_context(_unprinted())
         if address: _join(address)
         else: self._folder = _start(workers or cores())
         there = int(ray.cluster_resources().get("CPU", 0))
@@ -82,4 +117,5 @@ class RayCrew:
 
     def close(self):
         self.ray.shutdown()
+        self._quiet.close()
         if self._folder: self._folder.cleanup()

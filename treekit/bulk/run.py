@@ -120,13 +120,17 @@ def _made(folder, job, source, size, records, crew, engine, progress) -> Iterato
     def words(task):
         if task.number >= 0: folder.note(event="sent", part=task.number)
         return job, source.read, source.name, task.rows, task.lethal
+    deaths = []
+    def died(task):
+        deaths.append(task.number)
+        folder.note(event="died", part=task.number)
     try:
         tasks = _tasks(source, size, dict(records), bar.update)
-        for task, part in handed_out(crew, lambda: next(tasks, None), words):
+        for task, part in handed_out(crew, lambda: next(tasks, None), words, died):
             _usable(task, part, source)
             yield task.number, part
             bad += part.failed
-            bar.set_postfix(bad=bad, refresh=False)
+            bar.set_postfix(dict(bad=bad) | (dict(died=len(deaths)) if deaths else {}), refresh=False)
             bar.update(part.rows)
     finally:
         bar.close()
