@@ -24,6 +24,22 @@ SIZE = float(os.environ.get("TREEKIT_BULK_SIZE", 1))  # of the jobs; 1: a minute
 ENGINES = [("plain", None), ("ray", 1), ("ray", 2), ("ray", 4)]
 
 
+@pytest.fixture(scope="module")
+def cluster():
+    "Ray with four workers' cores, started once: its address."
+    from treekit.bulk.ray_crew import _start
+    folder = _start(4)
+    import ray
+    yield ray.get_runtime_context().gcs_address
+    ray.shutdown()
+    folder.cleanup()
+
+
+def engine_words(engine, workers, cluster):
+    "The options that say who does it."
+    return ["--engine", f"ray:{cluster}", "--workers", workers] if engine == "ray" else ["--engine", engine]
+
+
 def treekit(*words, home, seconds=1500):
     "A command; what it printed, and how long it took."
     began = time.monotonic()
@@ -80,13 +96,13 @@ def shown(job, rows):
 
 
 @pytest.mark.parametrize("job", ["parse", "embed", "judge"])
-def test_one_two_four_workers_against_the_plain_loop(tmp_path, inputs, job):
+def test_one_two_four_workers_against_the_plain_loop(tmp_path, inputs, cluster, job):
     "The same bytes, three bad rows, and what it took."
     rows, whole = [], None
     for engine, workers in ENGINES:
         out = tmp_path / f"{engine}{workers}"
-        said, took = treekit("bulk", *words_of(job, inputs), "--out", out, "--engine", engine, *(["--workers", workers] if workers else []),
-                             "--json", home=inputs["home"])
+        words = *words_of(job, inputs), "--out", out, *engine_words(engine, workers, cluster), "--json"
+        said, took = treekit("bulk", *words, home=inputs["home"])
         told, events = json.loads(said.splitlines()[-1]), journal(out)
         at = {kind: [e["at"] for e in events if e["event"] == kind] for kind in ("begun", "sent", "written")}
         first = min(e["at"] - e["seconds"] for e in events if e["event"] == "written")
@@ -101,13 +117,13 @@ def test_one_two_four_workers_against_the_plain_loop(tmp_path, inputs, job):
     assert computed[2] < 1.5 * rows[0]["computed"], "two workers computed much more than the plain loop for the same rows"
 
 
-def test_trees_and_chunks(tmp_path, inputs):
+def test_trees_and_chunks(tmp_path, inputs, cluster):
     "A tree store has the same bytes by the plain loop and by Ray; so have its chunks. Three bad rows are skips that say why."
     took, stores = {}, {}
     for engine, workers in ENGINES:
         store = tmp_path / f"{engine}{workers}.trees"
-        said, took[engine, workers] = treekit("trees", inputs["articles"], store, "--engine", engine,
-                                              *(["--workers", workers] if workers else []), "--json", home=inputs["home"])
+        words = inputs["articles"], store, *engine_words(engine, workers, cluster), "--json"
+        said, took[engine, workers] = treekit("trees", *words, home=inputs["home"])
         counts = json.loads(said.splitlines()[-1])
         assert counts["documents"] == int(4000 * SIZE) and sum(n for k, n in counts.items() if k != "documents") == 3, counts
         stores[engine, workers] = store.read_bytes()
@@ -116,8 +132,8 @@ def test_trees_and_chunks(tmp_path, inputs):
     whole = None
     for engine, workers in ENGINES[:3]:
         out = tmp_path / f"chunks-{engine}{workers}"
-        treekit("bulk", "chunk", tmp_path / "plainNone.trees", "--out", out, "--engine", engine,
-                *(["--workers", workers] if workers else []), home=inputs["home"])
+        words = tmp_path / "plainNone.trees", "--out", out, *engine_words(engine, workers, cluster)
+        treekit("bulk", "chunk", *words, home=inputs["home"])
         whole = whole or content(out)
         assert content(out) == whole
 

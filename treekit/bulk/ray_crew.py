@@ -90,11 +90,13 @@ class RayCrew:
         skipped = sys.modules.setdefault(_SLOW, None)
         import ray
         if skipped is None: sys.modules.pop(_SLOW, None)
-        self.ray, self._folder = ray, None
-        self._quiet = contextlib.ExitStack()
-        self._quiet.enter_context(_unprinted())
-        if address: _join(address)
-        else: self._folder = _start(workers or cores())
+        self.ray = ray
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(_unprinted())
+            if address: _join(address)
+            else: opened.callback(_start(workers or cores()).cleanup)
+            opened.callback(ray.shutdown)
+            self._opened = opened.pop_all()
         there = int(ray.cluster_resources().get("CPU", 0))
         self.workers = workers or there
         if self.workers > there:
@@ -117,10 +119,8 @@ class RayCrew:
             if not getattr(e, "actor_init_failed", False): raise Died() from None
             raise UsageError(f"a worker can't begin: {_first_line(e)}; install the same treekit on the cluster's machines") from None
         except (gone.WorkerCrashedError, gone.OutOfMemoryError, gone.NodeDiedError, gone.ObjectLostError): raise Died() from None
+        except gone.RayError as e: raise UsageError(f"Ray says: {_first_line(e)}") from None
 
     def dismiss(self, worker): self.ray.kill(worker)
 
-    def close(self):
-        self.ray.shutdown()
-        self._quiet.close()
-        if self._folder: self._folder.cleanup()
+    def close(self): self._opened.close()
