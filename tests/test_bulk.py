@@ -168,6 +168,49 @@ def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match=r"cat chunked/parts/\*.jsonl"): keep(chunked)
 
 
+def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypatch):
+    "And counts what it has done; the same command again makes nothing."
+    monkeypatch.setattr("treekit.bulk.crews.pin", lambda *_: None)  # it would outlast the test
+    monkeypatch.setattr("treekit.bulk.ray_crew.find_spec", lambda name: None)
+    pairs = tmp_path / "pairs.jsonl"
+    pairs.write_text('{"id": "a", "premise": "Herons fly low.", "claim": "Herons fly."}\n{"premise": 3}\n')
+    words = ["bulk", "judge", pairs, "--out", tmp_path / "out"]
+    code, said = treekit_(*words)
+    assert code == 0 and "2 rows, 1 results" in said and "1 partitions made" in said and "1 rows could not be used" in said
+    assert [r["verdict"] for r in results(tmp_path / "out")] == [True]
+    assert "0 partitions made, 1 were there" in treekit_(*words)[1]
+    for more, told in [(["--engine", "ray"], "pip install 'treekit[ray]'"), (["--judge", "spam"], "span"),
+                       (["--judge", "span"], "needs a model"), (["--rows", "9"], "rows = 500, and now it is 9")]:
+        code, said = treekit_(*words, *more)
+        assert code == 2 and told in said and said.count("treekit: ") == 1 and "Traceback" not in said, said
+    assert treekit_("bulk", "keep", tmp_path)[1] == f"treekit: {tmp_path.name!r} is not the folder of a bulk job\n"
+    assert "a stand-in's verdicts" in treekit_("bulk", "keep", tmp_path / "out")[1]
+
+
+@pytest.mark.long
+def test_verdicts_are_kept(tmp_path, monkeypatch):
+    "A judge of its own finds what a bulk job has judged, and reads nothing."
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    from treekit.core.model_files import MINILM, model_folder
+    from treekit.scoring.judges import Entailment
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    torch.manual_seed(0)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
+    config = transformers.T5Config(vocab_size=tokenizer.vocab_size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2,
+                                   decoder_start_token_id=0)
+    transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "tiny")
+    tokenizer.save_pretrained(tmp_path / "tiny")
+    pairs = [(f"Heron {i} flies low.", f"Heron {i % 3} flies.") for i in range(12)]
+    (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(dict(premise=p, claim=c)) + "\n" for p, c in pairs))
+    bulk(JudgeJob(model=str(tmp_path / "tiny")), tmp_path / "pairs.jsonl", out := tmp_path / "out", rows=5)
+    assert str(tmp_path) not in (out / "manifest.json").read_text(), "a machine's folder is no part of a result"
+    judge = Entailment(str(tmp_path / "tiny"))
+    assert [r["verdict"] for r in results(out)] == [said == "1" for said in judge._read([(*p, 2048) for p in pairs])]
+    assert keep(out) == 12
+    monkeypatch.setattr(Entailment, "_read", lambda *_: pytest.fail("read again"))
+    assert judge.together(pairs) == [r["verdict"] for r in results(out)]
+
+
 def engines(): return ["processes", pytest.param("ray", marks=ray)]
 
 
@@ -209,8 +252,8 @@ def descendants(pid):
     except psutil.NoSuchProcess: return []
 
 
-def gone(processes, seconds=20):
-    "Whether processes end within some time."
+def gone(processes, seconds=150):
+    "Whether processes end within some time: workers do at once, two idle agents of Ray's after a minute."
     import psutil
     return not psutil.wait_procs(processes, timeout=seconds)[1]
 

@@ -24,7 +24,7 @@ class Part:
     vectors: bytes = b""  # a .npy file with a vector for each line; empty: the job makes none
     rows: int = 0  # how many were given
     failed: int = 0  # how many of them couldn't be used
-    facts: dict = field(default_factory=dict, compare=False)  # the worker's process, seconds, megabytes
+    facts: dict = field(default_factory=dict, compare=False)  # the worker's process, seconds, those it computed, megabytes
 
     def files(self) -> dict[str, bytes]:
         "Ending -> content of the files that there are."

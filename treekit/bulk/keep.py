@@ -69,6 +69,7 @@ def _keep_vectors(folder, settings, corpus):
     passages, ids = list(read_corpus(corpus)), [r["id"] for r in results(folder)]
     if [p.id for p in passages] != ids:
         raise UsageError(f"{Path(corpus).name!r} has other passages than {Path(folder).name!r}, or another order")
+    if not ids: raise UsageError(f"{Path(folder).name!r} has no vectors: none of its rows could be used")
     slug = re.sub(r"[^\w.-]+", "--", settings["model"])
     file = work_dir("embeddings", slug) / f"{corpus_hash(passages)}-v{settings['version']}.npy"
     arrays, at, part = vectors(folder), 0, file.with_name(f".{file.name}.part")

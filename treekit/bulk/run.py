@@ -6,7 +6,7 @@
 __all__ = ['ENGINES', 'named_engine', 'crew_for', 'Outcome', 'bulk', 'in_order']
 
 # %% ../../nbs/26_bulk/07_run.ipynb #52b6092c
-import itertools, os, time
+import itertools, json, os, time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from .crews import Crew, Plain, Processes
 from .folder import BulkFolder, Part, alone_in
 from .handing_out import Lot, handed_out
 from .jobs import BulkJob
-from .ray_crew import RayCrew
+from .ray_crew import RayCrew, ray_is_there
 from .sources import RowSource, row_source
 from .working import make_part, peak
 from ..config import UsageError, choose
@@ -33,6 +33,7 @@ def named_engine(engine: str, workers: int | None = None, gpus: float = 0) -> tu
     if gpus and kind == "processes": raise UsageError("processes compute on the processor; for a GPU take --engine plain, or ray")
     if kind == "plain" and workers not in (None, 1):
         raise UsageError(f"the plain loop is one process: for {workers} give --engine processes, or ray")
+    if kind == "ray": ray_is_there()
     return kind, address
 
 def crew_for(
@@ -74,7 +75,7 @@ def _tasks(source, size, records, skip):
 def _usable(task, part, source):
     "A `UsageError` if a source's first rows are all bad: then it is another kind of file."
     if task.number == 0 and part.failed == part.rows >= 10:
-        first = part.bad.decode().partition('", "begins"')[0].partition('"error": "')[2]
+        first = json.loads(part.bad.splitlines()[0])["error"]
         raise UsageError(f"none of the first {part.rows} rows of {source.name!r} can be used: {first}")
 
 # %% ../../nbs/26_bulk/07_run.ipynb #2381d898
@@ -120,13 +121,17 @@ def _made(folder, job, source, size, records, crew, engine, progress) -> Iterato
     def words(task):
         if task.number >= 0: folder.note(event="sent", part=task.number)
         return job, source.read, source.name, task.rows, task.lethal
+    deaths = []
+    def died(task):
+        deaths.append(task.number)
+        folder.note(event="died", part=task.number)
     try:
         tasks = _tasks(source, size, dict(records), bar.update)
-        for task, part in handed_out(crew, lambda: next(tasks, None), words):
+        for task, part in handed_out(crew, lambda: next(tasks, None), words, died):
             _usable(task, part, source)
             yield task.number, part
             bad += part.failed
-            bar.set_postfix(bad=bad, refresh=False)
+            bar.set_postfix(dict(bad=bad) | (dict(died=len(deaths)) if deaths else {}), refresh=False)
             bar.update(part.rows)
     finally:
         bar.close()

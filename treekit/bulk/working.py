@@ -73,10 +73,11 @@ def make_part(
     lethal: frozenset[int] = frozenset(),  # numbers of rows that are left out, since they kill the process
 ) -> Part:
     "Do a job to a partition. Raises `UsageError` and `OSError` for what is nobody's row."
-    began = time.monotonic()
+    began, computed = time.monotonic(), time.process_time()
     items, unread = _items(job, read, name, rows, lethal)
     made, unmade = _made(job, items) if items else ({}, {})
     bad, done = unread | unmade, [made[n] for n, _ in rows if n in made]
     said = [json.dumps(dict(row=n, error=bad[n], begins=_begins(raw)), ensure_ascii=False) for n, raw in rows if n in bad]
-    facts = dict(process=os.getpid(), seconds=round(time.monotonic() - began, 3), megabytes=round(peak(), 1))
+    facts = dict(process=os.getpid(), seconds=round(time.monotonic() - began, 3), computed=round(time.process_time() - computed, 3),
+                 megabytes=round(peak(), 1))
     return Part(_jsonl(line for m in done for line in m.lines), _jsonl(said), _array(done), len(rows), len(bad), facts)
