@@ -2,8 +2,8 @@
 
     pytest tests/benchmarks/test_encoders.py -s
 
-Passages and questions of the real sample, by MiniLM. The plain library is sentence-transformers as it comes (`encode`, batches of 32,
-sorted by length). Both compute with one thread, and processor time is compared, the best of two: other work on the machine changes that little.
+Passages and questions of the real sample, by MiniLM. The plain library is sentence-transformers as it comes (`encode`, in batches of 32,
+by length). Both compute with one thread, and processor time is compared, the best of two: other work on the machine changes that little.
 In single precision this is a ratio of about two; three and more take a processor that computes with bfloat16.
 """
 import time
