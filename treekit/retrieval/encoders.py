@@ -41,14 +41,15 @@ def compiled(
 ) -> Any:  # OpenVINO's request: `infer([ids, mask])`
     "The transformer of a model, for this processor. A `UsageError` if OpenVINO, or bfloat16, isn't there."
     try: import openvino
-    except ModuleNotFoundError as e: raise UsageError(missing_library(e.name or "openvino")) from None
+    except ModuleNotFoundError: raise UsageError(missing_library("openvino")) from None
+    import torch
     core, precision = openvino.Core(), "bf16" if engine.endswith("bf16") else "f32"
     if precision == "bf16" and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
         raise UsageError("this processor doesn't compute with bfloat16: set the engine to openvino")
     transformer = getattr(model[0], "auto_model", None) or getattr(model[0], "model", None)
     if transformer is None: raise UsageError("only a transformer can be compiled: name the model without an engine")
-    made = core.compile_model(_converted(transformer), "CPU", {"INFERENCE_PRECISION_HINT": precision})
-    return made.create_infer_request()
+    how = {"INFERENCE_PRECISION_HINT": precision, "INFERENCE_NUM_THREADS": torch.get_num_threads()}
+    return core.compile_model(_converted(transformer), "CPU", how).create_infer_request()
 
 # %% ../../nbs/06_retrieval/01_encoders.ipynb #49e659f4
 _PADDED, _LOT = 8, 8  # tokens; texts

@@ -1,0 +1,59 @@
+"Who computes embeddings: an engine behind the model's name, apart from the plain library in every key."
+import sys
+
+import numpy as np
+import pytest
+
+from treekit.config import UsageError, load_profile
+from treekit.core.model_files import MINILM
+from treekit.core.types import Passage
+from treekit.retrieval.choice import retriever_for
+from treekit.retrieval.dense import Dense, Embedder
+from treekit.retrieval.encoders import named_engine
+
+PAGES = [Passage(str(i), f"Harbour {i}", " ".join(["A lighthouse by the sea."] * (1 + i * i))) for i in range(9)]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+
+
+def test_without_an_engine_nothing_has_another_name():
+    assert (Embedder().identity, Embedder(MINILM).engine, Embedder("BAAI/bge-small-en").prefix != "") == (MINILM, "", True)
+    assert Dense(PAGES).fingerprint.startswith(f"dense({MINILM}):")
+
+
+def test_an_engine_is_part_of_every_key():
+    plain, other = Embedder(), Embedder("@openvino")
+    assert other.model == MINILM and other.identity == f"{plain.identity} by openvino"
+    assert Embedder("BAAI/bge-small-en@openvino").prefix == Embedder("BAAI/bge-small-en").prefix
+    made = retriever_for(load_profile("offline", retriever="dense:@openvino"), PAGES)
+    assert made.fingerprint.startswith(f"dense({MINILM} by openvino):") and made.fingerprint != Dense(PAGES).fingerprint
+
+
+@pytest.mark.parametrize("name", ["a/b@openvno", "@onnx"])
+def test_an_unknown_engine_is_said(name):
+    with pytest.raises(UsageError, match="no engine of embeddings"): named_engine(name)
+
+
+def test_what_to_install(monkeypatch):
+    pytest.importorskip("sentence_transformers")
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(UsageError, match=r"pip install 'treekit\[openvino\]'"): Embedder("@openvino")(["a"])
+
+
+@pytest.mark.long
+def test_the_same_vectors_but_for_the_last_bits_and_kept_apart():
+    pytest.importorskip("openvino", reason="pip install 'treekit[openvino]'")
+    texts = [p.contents for p in PAGES] + ["", "등대", "word " * 3000]
+    plain, other = Embedder(), Embedder("@openvino")
+    vectors = other(texts)
+    assert np.abs(plain(texts) - vectors).max() < 1e-5
+    assert all(np.abs(other([t])[0] - v).max() < 1e-6 for t, v in zip(texts, vectors))  # in any company
+    asked = other.asked(texts[:3])
+    again = Embedder("@openvino")
+    again._load = lambda: pytest.fail("a question that is kept is embedded again")
+    assert (again.asked(texts[:3]) == asked).all()
+    dense = Dense(PAGES, "@openvino")
+    hits = [h.passage.id for h in dense.search(["a lighthouse"], 5)[0]]
+    assert hits == [h.passage.id for h in Dense(PAGES).search(["a lighthouse"], 5)[0]]

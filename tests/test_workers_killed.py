@@ -1,0 +1,65 @@
+"SIGKILL for `treekit reproduce --workers`, in the middle: the same command again ends it, and no call is answered twice."
+import os, signal, subprocess, sys, time
+
+import pytest
+
+import commands
+from openai_server import Server
+from test_cli import clone  # noqa: F401 (a fixture)
+from treekit.core.store import Store
+
+N, LATENCY = 60, 0.25
+CODE = "from treekit.cli import main; main()"
+
+
+def start(home, server):
+    words = ("reproduce", "treerare/table1", "--profile", "local", "--endpoint", server.url, "--data", "world", "--n", N, "--workers", 2,
+             "--set", "concurrency=4", "--set", "timeout=60")
+    env = {k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | dict(PYTHONPATH=str(commands.ROOT))
+    return subprocess.Popen([sys.executable, "-c", CODE, *map(str, words)], cwd=home, env=env, start_new_session=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def ended(process):
+    out, err = process.communicate(timeout=400)
+    assert process.returncode == 0, err
+    return out
+
+
+def stored(home):
+    "The prompts of all calls that lie in a store."
+    import json, zlib
+    texts = set()
+    for path in (home / ".treekit/store").glob("*.sqlite"):
+        with Store(path) as s:
+            texts |= {json.loads(zlib.decompress(body))["messages"][0]["content"][-200:] for (body,) in s._all("SELECT body FROM requests")}
+    return texts
+
+
+def answered(server): return [r["text"] for r in server.requests if "answered" in r]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("whom", ["the command", "everybody"])
+def test_killed_in_the_middle(clone, whom):  # noqa: F811
+    """Without their command the workers go on by themselves, and the next command's wait for what these have under way. Where all are
+    killed, what was sent and not answered is asked again, and nothing that lies in a store."""
+    with Server(latency=LATENCY) as server:
+        first = start(clone, server)
+        while server.count < N // 4: time.sleep(0.02)
+        if whom == "everybody": os.killpg(first.pid, signal.SIGKILL)
+        else: first.kill()
+        first.wait()
+        known, before = stored(clone), server.count
+        assert 0 < before < N
+        ended(start(clone, server))
+        texts = answered(server)
+        twice = len(texts) - len(set(texts))
+        print(f"\n{whom} killed after {before} of {N} calls: {len(known)} were stored, {twice} answered twice", end="")
+        assert len(set(texts)) == N
+        assert not known & {r["text"] for r in server.requests[before:]}, "a call that was stored is made again"
+        assert twice <= (4 if whom == "everybody" else 0), "a call was answered twice"
+        count = server.count
+        ended(start(clone, server))
+        assert server.count == count
+    assert list(clone.rglob("treerare/table1.csv"))
