@@ -183,11 +183,10 @@ def chat_for(
 ):  # a Chat
     "The profile's model: the extractive one, one that the kit trained (a tiny one is trained now), or a client for its endpoint."
     if profile.endpoint == "trained":
-        if not role:
-            raise UsageError(f"the model of profile {profile.name!r} is trained to take questions apart or to route, not to answer: "
-                             f"use it beside another, as in --set navigator={profile.name}")
-        kind = trained_roles()[role]
         from treekit.training.chat import trained_folder
+        from treekit.training.search_r1 import answering
+        if not role: return answering(profile.name, trained_folder(profile.model))
+        kind = trained_roles()[role]
         return kind.tiny() if profile.model == "tiny" else kind(trained_folder(profile.model))
     if profile.offline:
         from treekit.offline.chat import ExtractiveChat
