@@ -8,6 +8,7 @@ import pytest
 from commands import ROOT
 from treekit.config import UsageError, load_profile
 from treekit.trainers.errand import Errand, ready
+from treekit.training.sft import load_checkpoint
 from treekit.trainers.sections import check_name, profile_sections, settings_file, write_sections
 
 pytest.importorskip("torch")
@@ -109,7 +110,11 @@ def test_killed_in_each_stage_it_comes_to_the_same_weights(desk):
     killed = [not drive(desk, "cut", stage) for stage in STAGES]
     assert drive(desk, "cut") and drive(desk, "whole")
     assert all(killed), killed
-    for part in ("pairs.json", "sft/model/model.safetensors", "reward/model/head.pt", "ppo/model/model.safetensors", "ppo/log.json"):
-        cut, whole = ((desk / home / "trained/mine" / part).read_bytes() for home in ("cut", "whole"))
+    places = [desk / home / "trained/mine" for home in ("cut", "whole")]
+    weights = [f"{stage}/model/model.safetensors" for stage in ("sft", "reward", "ppo")]
+    for part in ("pairs.json", *weights, "ppo/log.json"):
+        cut, whole = ((place / part).read_bytes() for place in places)
         assert cut == whole, part
+    cut, whole = (load_checkpoint(place / "reward" / "model" / "head.pt") for place in places)  # its archive has a name of its own inside
+    assert cut.keys() == whole.keys() and all(cut[k].equal(whole[k]) for k in cut)
     assert load_profile("mine").navigator == "mine-model"
