@@ -115,6 +115,7 @@ def navigator_command(name, seed, as_json, until, export, processes, attention, 
         made["exported"] = export_verl(errand, export)
         lines.append(f"{export}: " + ", ".join(f"{k} {v:,}" for k, v in made["exported"].items()) + "; start launch.sh there")
     elif made["profile"]: lines.append(f'treekit ask "…" --method searchr --profile {name}')
+    if "serve" in made: lines.append(f"or on a server, with endpoint = http://localhost:8000/v1 in [{name}-model]: {made['serve']}")
     if first: _say(made, as_json, lines)
 
 # %% ../../nbs/26_trainers/07_command.ipynb #2e263183
