@@ -279,8 +279,11 @@ def test_examples_of_the_presets():
     assert example(p, PRESETS["tiny"]).target == '["Where did <1> die?", "What is the population of this place?"]'
     assert example(p, PRESETS["8B"]).prompt == NAVIGATE(question=ASKED.question).text
     assert json.loads(example(p, PRESETS["8B"]).target) == [*PATH]
-    # the paper's (Sec. 3.1)
-    assert PRESETS["8B"].tuning.lr == 2e-5 and PRESETS["8B"].sft == 300 and PRESETS["8B"].questions == dict(musique=2000)
+    # the paper's (Sec. 3.1); its rate of 2e-5 is one for all weights, and adapters take ten times that
+    assert PRESETS["8B"].tuning.lr == 2e-4 and PRESETS["8B"].tuning.method == "lora"
+    assert PRESETS["8B"].sft == 300 and PRESETS["8B"].questions == dict(musique=2000)
+    # a reward that comes with the last token reaches the first one, and the rate doesn't fall before anything is learned
+    assert PRESETS["8B"].ppo.lam == 1.0 and not PRESETS["8B"].ppo.falls
 
 
 def test_wrong_names_are_told(chain, tmp_path):

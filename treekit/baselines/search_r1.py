@@ -8,7 +8,7 @@ __all__ = ['TURN', 'SEARCH_R1', 'AGAIN', 'CLOSING', 'METHODS', 'PROMPTS', 'read_
 # %% ../../nbs/09_baselines/10_search_r1.ipynb #080a3af3
 import os, re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..config import UsageError
 from ..core.types import Question
@@ -140,11 +140,14 @@ def reward(
     return em(done.answer, golds)
 
 # %% ../../nbs/09_baselines/10_search_r1.ipynb #b479953e
+_AS_WRITTEN = tolerant(lambda reply: (reply, []), str)
+
 @dataclass(frozen=True)
 class SearchR1:
     "Think, search, answer, on any model (Jin et al. 2025)."
     turns: int = 4  # replies at most, before the one that has to be an answer
     top_k: int = 3  # passages per search
+    own_text: bool = False  # go on behind the words as the model wrote them, as one that was trained so expects; else behind a tidy copy
 
     def __post_init__(self): check_fields(self, dict(turns=(1, 100), top_k=(1, 100)))
 
@@ -154,10 +157,12 @@ class SearchR1:
         nodes = [kit.trace.add("question", text)]
         async def generate(written, left):
             nodes.append(kit.trace.add("turn", "", parent=nodes[-1]))
-            value = await kit.ask(SEARCH_R1, node=nodes[-1], remaining=left, question=text, turns=written)
+            prompt = replace(SEARCH_R1, format=_AS_WRITTEN) if self.own_text else SEARCH_R1
+            said = await kit.ask(prompt, node=nodes[-1], remaining=left, question=text, turns=written)
+            value = read_turn(said)[0] if isinstance(said, str) else said
             nodes[-1].text = value["search"] or value["answer"] or value["thought"]
             nodes[-1].data |= value
-            return TURN.render(value)
+            return said if isinstance(said, str) else TURN.render(value)
         async def search(query):
             [hits] = await kit.retrieve([query], self.top_k)
             nodes[-1].data |= dict(queries=[query], hits=cited(hits))

@@ -78,16 +78,13 @@ def _errand(role, name, seed, preset, profile, questions, data, budget, model, e
 def _together(processes):
     "Start this command again in so many processes that train together; False: go on in this one."
     if processes == 1 or "WORLD_SIZE" in os.environ: return False
-    import torch
-    where = [] if torch.cuda.is_available() else ["--cpu"]
-    words = [*where, "--num_processes", str(processes), "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
-    started = [sys.executable, "-m", "accelerate.commands.launch", *words, "-m", "treekit.trainers.command", *sys.argv[2:]]
-    if code := subprocess.run(started).returncode: sys.exit(code)
+    from treekit.training.models import extra
+    extra("accelerate", "a group of processes")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
+    if code := subprocess.run([*launcher, "-m", "treekit.trainers.command", *sys.argv[2:]]).returncode: sys.exit(code)
     return True
 
-def _say(made, as_json, lines):
-    from treekit.training.processes import group_rank
-    if not group_rank(): click.echo(json.dumps(made, ensure_ascii=False) if as_json else "\n".join(lines))
+def _say(made, as_json, lines): click.echo(json.dumps(made, ensure_ascii=False) if as_json else "\n".join(lines))
 
 # %% ../../nbs/26_trainers/07_command.ipynb #da91031f
 @train_command.command("navigator")
@@ -103,20 +100,23 @@ def navigator_command(name, seed, as_json, until, export, processes, attention, 
       treekit train navigator --preset tiny --questions 200 --name mine
       treekit ask "Where was the director of Grey Harbour born?" --method searchr --profile mine
     """
-    from treekit.training.processes import joined_group
+    from treekit.training.processes import group_rank, joined_group
     errand = _errand("navigator", name, seed, **options)
     if _together(processes): return
     from treekit.trainers.navigator_errand import run_navigator
     changes = dict(attention=attention, too_long=too_long) | ({} if checkpointing is None else dict(checkpointing=checkpointing))
-    with joined_group(): made = run_navigator(errand, "after SFT" if export else until, **changes)
+    with joined_group():
+        made = run_navigator(errand, "after SFT" if export else until, **changes)
+        first = not group_rank()
     lines = [f"{made['pairs']:,} paths, " + ", ".join(f"{v:,} {k}" for k, v in made["counts"].items())]
     lines += [", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in row.items()) for row in made["stages"]]
-    if export:
+    if export and first:
         from treekit.trainers.verl_export import export_verl
         made["exported"] = export_verl(errand, export)
         lines.append(f"{export}: " + ", ".join(f"{k} {v:,}" for k, v in made["exported"].items()) + "; start launch.sh there")
     elif made["profile"]: lines.append(f'treekit ask "…" --method searchr --profile {name}')
-    _say(made, as_json, lines)
+    if "serve" in made: lines.append(f"or on a server, with endpoint = http://localhost:8000/v1 in [{name}-model]: {made['serve']}")
+    if first: _say(made, as_json, lines)
 
 # %% ../../nbs/26_trainers/07_command.ipynb #2e263183
 @train_command.command("router")
@@ -132,17 +132,18 @@ def router_command(name, seed, as_json, row, labels, processes, attention, check
       treekit train router --preset tiny --name walker
       treekit ask "When was the Mole built?" --method rdr2 --profile walker
     """
-    from treekit.training.processes import joined_group
+    from treekit.training.processes import group_rank, joined_group
     errand = _errand("router", name, seed, **options)
     if _together(processes): return
     from treekit.training.router import ROUTER
     from treekit.trainers.router_errand import run_router
     with joined_group():
         made = run_router(errand, row or ROUTER, labels, attention=attention, checkpointing=checkpointing, too_long=too_long)
+        first = not group_rank()
     lines = [f"{side}: " + ", ".join(f"{n:,} {kind}" for kind, n in sizes.items()) for side, sizes in made["samples"].items()]
     lines += [f"labels: {made['labels']}" + "".join(f", {n:,} {what}" for what, n in made["left"].items() if n)]
     lines += [f"{made['steps']:,} steps, loss {made['loss']}", ", ".join(f"{k} {v}" for k, v in made["scores"].items())]
-    _say(made, as_json, [*lines, f'treekit ask "…" --method rdr2 --profile {name}'])
+    if first: _say(made, as_json, [*lines, f'treekit ask "…" --method rdr2 --profile {name}'])
 
 # %% ../../nbs/26_trainers/07_command.ipynb #b6c18789
 @train_command.command("parser")

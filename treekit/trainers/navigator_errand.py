@@ -18,7 +18,7 @@ from ..training.navigator_data import Pair, collected, followed
 from ..training.processes import told_by_first
 from ..baselines.subquestions import checked
 from ..core.whole_files import write_whole
-from .errand import Errand, one_thread, ready
+from .errand import Errand, one_thread, ready, serve_line
 from .sections import check_name, profile_sections, write_sections
 from .source import in_shares, kitchen, training_questions
 
@@ -79,7 +79,8 @@ def run_navigator(
     rows = [dict(stage=name, learned_from=got["n"], steps=len(got["log"])) | _end(got["log"]) for name, got in made.items()]
     found = dict(name=errand.name, pairs=len(pairs), counts=counts, stages=rows, profile="")
     if until in LEARNED:
-        ready(errand, errand.folder / LEARNED[until] / "model", stage=until)
+        ready(errand, model := errand.folder / LEARNED[until] / "model", stage=until)
+        if not preset.bare: found["serve"] = told_by_first(lambda: serve_line(errand, model))
         told_by_first(lambda: str(write_sections(profile_sections(errand.name, "navigator", errand.profile))))
         found["profile"] = errand.name
     return found

@@ -38,7 +38,7 @@ def joined_group() -> Iterator[None]:
         return
     import torch
     from accelerate import PartialState
-    state = PartialState(cpu=not torch.cuda.is_available())
+    state = PartialState(cpu=not torch.cuda.is_available(), **{} if torch.cuda.is_available() else dict(backend="gloo"))
     try: yield
     finally: state.destroy_process_group()
 

@@ -1,0 +1,120 @@
+"From questions to a profile that answers: what is refused, what is written, and that a killed training comes to the same weights."
+import os, signal, subprocess, sys, time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from commands import ROOT
+from treekit.config import UsageError, load_profile
+from treekit.trainers.errand import Errand, ready
+from treekit.training.sft import load_checkpoint
+from treekit.trainers.sections import check_name, profile_sections, settings_file, write_sections
+
+pytest.importorskip("torch")
+
+
+@pytest.fixture
+def desk(tmp_path, monkeypatch):
+    "A folder as `treekit new` lays it, with settings of its own."
+    (tmp_path / "nbs" / "reproduce").mkdir(parents=True)
+    (tmp_path / "settings.ini").write_bytes((ROOT / "settings.ini").read_bytes())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / ".treekit"))
+    return tmp_path
+
+
+def errand(**changes): return replace(Errand("mine", "navigator", "tiny", load_profile("offline"), 40), **changes)
+
+
+def test_one_name_is_one_training(desk):
+    errand().begun(), errand().begun()
+    with pytest.raises(UsageError, match="another training .it differs in questions."): errand(questions=41).begun()
+    with pytest.raises(UsageError, match="it differs in profile"): errand(profile=load_profile("offline", seed=4)).begun()
+    errand(profile=load_profile("offline", budget=3.0)).begun()  # more money is the same training
+    assert Errand.found("mine").record() == errand().record()
+    with pytest.raises(UsageError, match="nothing is trained"): Errand.found("yours")
+    for name in ("../up", "", "a b"):
+        with pytest.raises(UsageError, match="letters"): errand(name=name)
+
+
+def test_a_section_of_ones_own_is_never_replaced(desk):
+    settings_file().write_text(settings_file().read_text() + "\n[mine]\nmodel = gpt\nendpoint = https://example.org/v1\n")
+    with pytest.raises(UsageError, match="'mine' already"): check_name("mine")
+    with pytest.raises(UsageError, match="'openai' already"): check_name("openai")
+    before = load_profile("openai")
+    write_sections(profile_sections("other", "router", load_profile("local", model="llama3.1", n=7)))
+    made = load_profile("other")
+    assert (made.model, made.n, made.router, made.endpoint) == ("llama3.1", 7, "other-model", "http://localhost:11434/v1")
+    text = settings_file().read_text()
+    write_sections(profile_sections("other", "router", load_profile("local", model="llama3.1", n=7)))
+    assert settings_file().read_text() == text and load_profile("openai") == before and load_profile("mine").model == "gpt"
+
+
+def test_a_trained_model_is_served_by_its_name(desk):
+    from treekit.experiments.provide import chat_for
+    from treekit.training.models import save_model, tiny_model, tokenizer_of
+    tokenizer = tokenizer_of(["Who?"] * 3, 300)
+    model = errand().begun() / "ppo" / "model"
+    save_model(tiny_model(tokenizer, 32, 1, 2, 64), tokenizer, model)
+    ready(errand(), model)
+    write_sections(profile_sections("mine", "navigator", errand().profile))
+    chat = chat_for(load_profile("mine-model"), "navigator")
+    assert chat.preset.name == "tiny" and Path(chat.folder) == model and chat.model == "navigator mine/ppo"
+    with pytest.raises(UsageError, match="not to answer"): chat_for(load_profile("mine-model"))
+
+
+# ---- killed in each stage ----
+
+DRIVER = """
+import sys
+from dataclasses import replace
+from treekit.config import load_profile
+from treekit.trainers.errand import Errand
+from treekit.trainers.navigator_errand import run_navigator
+from treekit.training.navigator import PRESETS
+tiny = PRESETS["tiny"]
+often = dict(tuning=replace(tiny.tuning, epochs=2, save_every=1), reward=replace(tiny.reward, epochs=1, batch=8, save_every=1),
+             ppo=replace(tiny.ppo, rollouts=8, batch=4, passes=1, epochs=1, max_new=24, save_every=1), drawn=1)
+print(run_navigator(Errand("mine", "navigator", "tiny", load_profile("offline"), 40), **often))
+"""
+
+STAGES = [  # (what is there when it is killed, what isn't yet)
+    ("store/offline.sqlite", "trained/mine/pairs.json"),
+    ("trained/mine/sft/checkpoint.pt", "trained/mine/sft/log.json"),
+    ("trained/mine/reward/checkpoint.pt", "trained/mine/reward/log.json"),
+    ("trained/mine/ppo/checkpoint.pt", "trained/mine/ppo/log.json"),
+]
+
+
+def drive(desk, home, until=None):
+    "Run the driver; where `until` says so, kill it in a stage. Whether it came to its end."
+    env = os.environ | dict(TREEKIT_HOME=str(desk / home), OMP_NUM_THREADS="1", TQDM_DISABLE="1", PYTHONPATH=str(ROOT))
+    with open(desk / f"{home}.out", "a") as log:
+        process = subprocess.Popen([sys.executable, "-c", DRIVER], cwd=desk, env=env, stdout=log, stderr=log, start_new_session=True)
+        there, lacking = until or ("never", "never")
+        deadline = time.time() + 1200
+        while process.poll() is None and time.time() < deadline:
+            if (desk / home / there).exists() and not (desk / home / lacking).exists():
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return False
+            time.sleep(.01)
+        assert process.poll() == 0, (desk / f"{home}.out").read_text()[-3000:]
+        return True
+
+
+@pytest.mark.slow
+def test_killed_in_each_stage_it_comes_to_the_same_weights(desk):
+    "Questions, paths, fine-tuning, reward model, PPO: SIGKILL in each, then to the end; the same bytes as without."
+    killed = [not drive(desk, "cut", stage) for stage in STAGES]
+    assert drive(desk, "cut") and drive(desk, "whole")
+    assert all(killed), killed
+    places = [desk / home / "trained/mine" for home in ("cut", "whole")]
+    weights = [f"{stage}/model/model.safetensors" for stage in ("sft", "reward", "ppo")]
+    for part in ("pairs.json", *weights, "ppo/log.json"):
+        cut, whole = ((place / part).read_bytes() for place in places)
+        assert cut == whole, part
+    cut, whole = (load_checkpoint(place / "reward" / "model" / "head.pt") for place in places)  # its archive has a name of its own inside
+    assert cut.keys() == whole.keys() and all(cut[k].equal(whole[k]) for k in cut)
+    assert load_profile("mine").navigator == "mine-model"

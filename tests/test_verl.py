@@ -1,0 +1,91 @@
+"What is exported for verl: the files by their schema; and where verl is installed, read by its own classes. No GPU is needed, and none is used."
+import asyncio, importlib.util, json, subprocess
+from dataclasses import asdict
+
+import pytest
+
+from test_trainers import desk, errand  # noqa: F401 (a fixture)
+from treekit.config import UsageError
+from treekit.training.navigator_data import Pair
+
+pytest.importorskip("torch")
+parquet = pytest.importorskip("pyarrow.parquet", reason="pip install 'treekit[open]'")
+
+
+@pytest.fixture
+def exported(desk):  # noqa: F811
+    "A folder for verl, of an errand whose fine-tuned model has random weights."
+    from treekit.trainers.navigator_errand import errand_questions
+    from treekit.trainers.verl_export import export_verl
+    from treekit.training.models import save_model, tiny_model, tokenizer_of
+    from treekit.training.navigator import PRESETS, example
+    own = errand()
+    folder = own.begun()
+    with pytest.raises(UsageError, match="isn't fine-tuned yet"): export_verl(own, desk / "verl")
+    questions = [q for qs in errand_questions(own, PRESETS["tiny"]).values() for q in qs]
+    pairs = [Pair(f"{q.id}/1", q.question, (q.question,), "x", 1.0, True) for q in questions]
+    (folder / "pairs.json").write_text(json.dumps(dict(pairs=[asdict(p) for p in pairs], counts={})))
+    texts = [e.prompt + e.target for e in (example(p, PRESETS["tiny"]) for p in pairs)]
+    tokenizer = tokenizer_of(texts, 500)
+    save_model(tiny_model(tokenizer, 32, 1, 2, 64), tokenizer, folder / "sft" / "model")
+    (folder / "sft" / "log.json").write_text("{}")
+    return own, questions, export_verl(own, desk / "verl"), desk / "verl"
+
+
+def test_the_files_are_verls(exported, monkeypatch):
+    "Columns and types as `RLHFDataset` and the reward managers take them; the reward function is a coroutine that follows a path."
+    _, questions, counts, folder = exported
+    assert {*counts} == {"train.parquet", "val.parquet", "treekit_reward.py", "treekit_ppo.yaml", "launch.sh"}
+    rows = {split: parquet.read_table(folder / f"{split}.parquet").to_pylist() for split in ("train", "val")}
+    assert counts["train.parquet"] == len(rows["train"]) and len(rows["train"]) + len(rows["val"]) == len(questions)
+    asked = {split: {r["extra_info"]["id"] for r in some} for split, some in rows.items()}
+    assert not asked["train"] & asked["val"] and asked["train"] | asked["val"] == {q.id for q in questions}
+    for row in rows["train"]:
+        assert {*row} == {"data_source", "prompt", "ability", "reward_model", "extra_info"}
+        assert [m["role"] for m in row["prompt"]] == ["user"] and row["prompt"][0]["content"]
+        assert row["reward_model"]["style"] == "rule" and row["reward_model"]["ground_truth"]
+        assert row["extra_info"]["split"] == "train" and row["extra_info"]["index"] >= 0
+    spec = importlib.util.spec_from_file_location("treekit_reward", folder / "treekit_reward.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert asyncio.iscoroutinefunction(module.compute_score)
+    row = rows["train"][0]
+    golds = {q.id: q for q in questions}[row["extra_info"]["id"]]
+    def score(reply): return asyncio.run(module.compute_score("treekit/navigator", reply, list(golds.answers), row["extra_info"]))
+    assert score("no path at all") == 0.0
+    assert 0.0 <= score(json.dumps([golds.question])) <= 1.0
+    assert subprocess.run(["sh", "-n", str(folder / "launch.sh")]).returncode == 0
+
+
+def test_a_base_model_gets_the_template_that_keeps_its_tokens(exported):
+    from transformers import AutoTokenizer
+    from treekit.training.sft import prompt_tokens
+    yaml = pytest.importorskip("yaml")
+    own, _, _, folder = exported
+    said = yaml.safe_load((folder / "treekit_ppo.yaml").read_text())
+    template = said["actor_rollout_ref"]["model"]["custom_chat_template"]
+    tokenizer = AutoTokenizer.from_pretrained(own.folder / "sft" / "model")
+    text = parquet.read_table(folder / "train.parquet").to_pylist()[0]["prompt"]
+    shown = tokenizer.apply_chat_template(text, chat_template=template, tokenize=False, add_generation_prompt=True)
+    assert tokenizer(shown, add_special_tokens=False).input_ids == prompt_tokens(tokenizer, text[0]["content"])
+    assert said["algorithm"]["lam"] == 1.0 and said["trainer"]["total_epochs"] == 2 and said["defaults"] == ["ppo_trainer", "_self_"]
+
+
+def test_verls_own_classes_read_them(exported):
+    "Hydra puts our settings on top of verl's; its data set cuts our prompts into tokens; its loader finds our reward."
+    pytest.importorskip("verl", reason="verl isn't installed: pip install verl")
+    hydra = pytest.importorskip("hydra")
+    own, _, counts, folder = exported
+    with hydra.initialize_config_dir(str(folder), version_base=None):
+        config = hydra.compose("treekit_ppo", [f"data.train_files={folder}/train.parquet", f"data.val_files={folder}/val.parquet",
+                                               f"reward.custom_reward_function.path={folder}/treekit_reward.py"])
+    assert config.algorithm.lam == 1.0 and config.critic.model.path == str(own.folder / "sft" / "model")
+    assert config.actor_rollout_ref.actor.loss_agg_mode == "token-mean"  # verl's own are there
+    from transformers import AutoTokenizer
+    from verl.utils.dataset.rl_dataset import RLHFDataset
+    tokenizer = AutoTokenizer.from_pretrained(own.folder / "sft" / "model")
+    tokenizer.chat_template = config.actor_rollout_ref.model.custom_chat_template
+    data = RLHFDataset(f"{folder}/train.parquet", tokenizer, config.data, None)
+    assert len(data) == counts["train.parquet"] and data[0]["raw_prompt"][0]["content"] and data[0]["reward_model"]["style"] == "rule"
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+    assert get_custom_reward_fn(config) is not None
