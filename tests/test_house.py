@@ -32,6 +32,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
         "workers",
         "rehearse",
         "ask",
+        "bulk",
         "explorer",
         "exports",
         "reports",
@@ -43,13 +44,13 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
-          "standins": {"doctor"}, "workers": {"inventory", "reproduce"},
+          "standins": {"doctor"}, "bulk": {"inventory"}, "workers": {"inventory", "reproduce"},
           "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
           "explorer": {"estimate"}, "exports": {"explorer", "inventory", "reproduce"},
           "reports": {"explorer", "exports", "classroom", "inventory", "records", "reproduce"}, "classroom": {"inventory", "reproduce"},
           "site": {"inventory", "records", "explorer", "exports"},
           "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",
-                  "reports", "classroom", "site", "workers"}}
+                  "reports", "classroom", "site", "workers", "bulk"}}
 # who may name the offline models, beside their own package and `training`
 OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}
 HEAVY = {
@@ -72,6 +73,7 @@ HEAVY = {
     "pyarrow",
     "duckdb",
     "inspect_ai",
+    "faiss",
 }
 
 

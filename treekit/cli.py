@@ -432,6 +432,7 @@ def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
     sys.exit(1 if any(r.outcome == "fails" for r in made) else 0)
 
 # %% ../nbs/23_cli.ipynb #0ca3d844
+from .bulk import index_command, passages_command
 from .classroom.command import course_command
 from .classroom.handouts import new_command, pack_command
 from .explorer.command import explore_command
@@ -441,5 +442,5 @@ from .site.command import site_command
 from .workers import store_command
 
 own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, new_command, pack_command,
-       store_command)
+       store_command, passages_command, index_command)
 for command in own: main.add_command(command)
