@@ -9,7 +9,7 @@ from treekit.core.model_files import MINILM
 from treekit.core.types import Passage
 from treekit.retrieval.choice import retriever_for
 from treekit.retrieval.dense import Dense, Embedder
-from treekit.retrieval.encoders import named_engine
+from treekit.retrieval.encoders import named_encoder
 
 PAGES = [Passage(str(i), f"Harbour {i}", " ".join(["A lighthouse by the sea."] * (1 + i * i))) for i in range(9)]
 
@@ -33,7 +33,7 @@ def test_an_engine_is_part_of_every_key():
 
 @pytest.mark.parametrize("name", ["a/b@openvno", "@onnx"])
 def test_an_unknown_engine_is_said(name):
-    with pytest.raises(UsageError, match="no engine of embeddings"): named_engine(name)
+    with pytest.raises(UsageError, match="no engine of embeddings"): named_encoder(name)
 
 
 def test_what_to_install(monkeypatch):

@@ -45,7 +45,7 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 BESIDE = {"language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
-          "standins": {"doctor"}, "workers": {"inventory", "reproduce"},
+          "standins": {"doctor"}, "bulk": {"inventory"}, "workers": {"inventory", "reproduce"},
           "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
           "explorer": {"estimate"}, "exports": {"explorer", "inventory", "records", "reproduce"},
           "reports": {"explorer", "exports", "classroom", "inventory", "records", "reproduce"}, "classroom": {"inventory", "reproduce"},
@@ -76,6 +76,7 @@ HEAVY = {
     "duckdb",
     "inspect_ai",
     "ray",
+    "faiss",
 }
 
 

@@ -416,6 +416,7 @@ def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
 
 # %% ../nbs/23_cli.ipynb #0ca3d844
 from .bulk.command import bulk_command, trees_command
+from .bulk.indexing import index_command, passages_command
 from .classroom.command import course_command
 from .classroom.handouts import new_command, pack_command
 from .explorer.command import explore_command
@@ -426,5 +427,5 @@ from .trainers.command import train_command
 from .workers import store_command
 
 own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, new_command, pack_command,
-       store_command, bulk_command, trees_command, train_command)
+       store_command, bulk_command, passages_command, index_command, trees_command, train_command)
 for command in own: main.add_command(command)

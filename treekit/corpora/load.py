@@ -261,6 +261,7 @@ def read_corpus(
 
 # %% ../../nbs/03_corpora/02_load.ipynb #559dd2c0
 _CORPORA = {"asqa": ("asqa_knowledge_corpus", "asqa_dpr_corpus"), "2wiki": ("2wiki_pool_corpus",)}
+_LARGEST_CORPUS = 2 << 30  # bytes of a file whose passages are held in memory, where they take about twice as much
 _WIKIPEDIA = ("psgs_w100.tsv", "psgs_w100.tsv.gz")  # DPR's passages of Wikipedia, for questions that bring none of their own
 
 def _passages(name, folder, ask):
@@ -272,6 +273,9 @@ def _passages(name, folder, ask):
     paths = paths or files(dict.fromkeys(q.meta.get("corpus") for q in questions))  # a data set may name its corpus in each record
     if not paths and not any(q.paragraphs for q in questions): paths = there(_WIKIPEDIA)[:1]
     found = itertools.chain.from_iterable(map(read_corpus, paths)) if paths else (p for q in questions for p in q.paragraphs)
+    if large := next((p for p in paths if p.stat().st_size > _LARGEST_CORPUS), None):
+        raise UsageError(f"{large.name} is too large for the memory: treekit passages {large.name} wiki.passages, then --set "
+                         "corpus=wiki.passages")
     corpus = list({p.id: p for p in found}.values())
     if not corpus:
         why = f"its questions bring none, and there is no file {named[0]}.jsonl or {_WIKIPEDIA[0]}"

@@ -11,8 +11,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .chunks import chunks
-from ..config import UsageError
+from ..config import UsageError, work_dir
+from ..core.fingerprints import code_fingerprint
 from ..core.types import Passage
+from .identity import Passages
+from .passagestore import import_passages
 from .load import _lines
 from .documents import DocumentTree, plain_title, tree_of
 from .treestore import TreeStore
@@ -67,6 +70,12 @@ class Documents:
     ) -> Iterator[Passage]:
         "All documents in chunks: what a retriever searches."
         for tree in self.trees: yield from (c.passage for c in chunks(tree, words))
+
+    def corpus(self):  # `Passages`; for a tree store a `PassageStore`
+        "The chunks as a corpus: in memory, or in a file of their own where the trees lie in one. That is made once, and resumable."
+        if not isinstance(self.trees, TreeStore): return Passages(self.passages())
+        file = work_dir("passages") / f"chunks-{self.trees.fingerprint[:16]}-{code_fingerprint('treekit.corpora.chunks')[:8]}.passages"
+        return import_passages(self.passages(), file, f"chunks of {self.fingerprint}")
 
 # %% ../../nbs/03_corpora/08_lookup.ipynb #6f2dc6eb
 _WANTED = "a tree store, an articles_*.jsonl file, or a folder of them"

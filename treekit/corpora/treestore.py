@@ -18,6 +18,7 @@ from ..config import UsageError, choose
 from .documents import DocumentTree, from_text, plain_title, tree_of
 from .markup import Skipped, from_html, from_markdown, from_wikitext
 from .articles import Article
+from .passagestore import check_file
 
 # %% ../../nbs/03_corpora/06_treestore.ipynb #02db2b66
 def _page(xml, options):
@@ -175,15 +176,7 @@ def _write(db, before, at, results):
         db.executemany(update, sorted(counts.items()))
 
 # %% ../../nbs/03_corpora/06_treestore.ipynb #1d4e1eeb
-def _checked(path):
-    "A line for a file that can't be a tree store."
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as db:
-            found = [db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version")]
-    except sqlite3.Error: found = None
-    if found is None or found[0] != _ID: raise UsageError(f"{path.name!r} is not a tree store: give another file")
-    if found[1] != _VERSION:
-        raise UsageError(f"{path.name!r} is a tree store of version {found[1]}, this treekit reads version {_VERSION}: build it again")
+def _checked(path): check_file(path, _ID, _VERSION, "tree store")
 
 def _opened(path, about):
     "The store to write into, new or begun."

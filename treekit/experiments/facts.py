@@ -135,12 +135,18 @@ JUDGED_BY = {"Dis-F1": "span_reader", "Cla": "entailment", "MAUVE": "features"} 
 NOTED = ("model", "served", "sample", "index", "max_tokens")  # facts that are written down, and compared elsewhere or nowhere
 
 # %% ../../nbs/12_experiments/00_facts.ipynb #cc650794
+def _approximate(profile, named):
+    "The retriever's name; with the index, if that may miss a passage that the vectors would find."
+    index = profile.index if named.startswith(("dense", "hybrid", "weighted", "bridged")) and profile.pool != "own" else ""
+    return named if index.strip() in ("", "exact") else f"{named} ({index.strip()})"
+
 def _searched(dataset, library):
     "Facts about where a data set's questions search."
     profile = library.profile
     named = profile.retriever
     if Path(named.removeprefix("prebuilt:")).is_dir(): named = "bm25"  # a folder with an index of Lucene's
-    found = dict(pool="own" if library.own[dataset] else profile.pool, corpus=library.label(dataset), retriever=named)
+    pool = "own" if library.own[dataset] else profile.pool
+    found = dict(pool=pool, corpus=library.label(dataset), retriever=_approximate(profile, named))
     return found if library.own[dataset] else found | dict(index=library.index(dataset).fingerprint)
 
 def _needed(method, models, profile, embedder):

@@ -24,10 +24,12 @@ from ..corpora.documents import tree_of
 from ..corpora.identity import Passages
 from ..corpora.load import Files, Hub, _sample
 from ..corpora.lookup import Documents, read_documents
+from ..corpora.passagestore import PassageStore
 from ..corpora.real import Real
 from ..corpora.wiki import CorpusWiki, Wikipedia
 from ..core.whole_files import write_whole
 from .parses import Batch, Unusable
+from ..retrieval.choice import retriever_for, way_of_search
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #fb25c664
 WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa", "deep",
@@ -184,11 +186,10 @@ def chat_for(
 ):  # a Chat
     "The profile's model: the extractive one, one that the kit trained (a tiny one is trained now), or a client for its endpoint."
     if profile.endpoint == "trained":
-        if not role:
-            raise UsageError(f"the model of profile {profile.name!r} is trained to take questions apart or to route, not to answer: "
-                             f"use it beside another, as in --set navigator={profile.name}")
-        kind = trained_roles()[role]
         from treekit.training.chat import trained_folder
+        from treekit.training.search_r1 import answering
+        if not role: return answering(profile.name, trained_folder(profile.model))
+        kind = trained_roles()[role]
         return kind.tiny() if profile.model == "tiny" else kind(trained_folder(profile.model))
     if profile.offline:
         from treekit.offline.chat import ExtractiveChat
@@ -288,6 +289,7 @@ class Shelves:
         "The passages of the dataset's corpus."
         def found():
             given = self.corpora.get(dataset)
+            if given is None and self.profile.corpus: return PassageStore(self.profile.corpus)
             if given is None: return load_corpus(dataset, self.profile.data, seed=self.profile.seed)
             return given() if callable(given) else given
         return self.once(("passages", dataset), lambda: Passages.of(found()))
@@ -312,7 +314,7 @@ class Shelves:
             raise UsageError("a method that looks into the passages needs them as text, and this retriever has only an index: "
                              "give it a corpus, or for an agent that opens pages set wiki = wikipedia")
         if given is None and self.profile.pool == "documents":
-            return (documents := self.documents(dataset)).passages, documents.fingerprint + "/chunks"
+            return (documents := self.documents(dataset)).corpus, documents.fingerprint + "/chunks"
         return (passages := self.passages(dataset)), passages.fingerprint
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #c29e413c
@@ -339,24 +341,22 @@ class Retrievers(Shelves):
 
     def _prebuilt(self, named):
         place = Path(named.removeprefix("prebuilt:"))
-        if not place.is_dir(): return Lazy(lambda: self._built([]), fingerprint(named), place.name)
+        if not place.is_dir(): return Lazy(lambda: self._built([]), " ".join(way_of_search(self.profile)), place.name)
         index = self._built([])  # a folder may hold anything, whatever it is called: it says how many passages it has
         return Lazy(lambda: index, fingerprint(named, index.size), f"{index.size:,} passages")
 
     def _chunks(self, dataset):
-        documents, named = self.documents(dataset), self.profile.retriever
+        documents, how = self.documents(dataset), way_of_search(self.profile)
         content, label = documents.fingerprint, f"{len(documents):,} documents in chunks of 100 words"
-        def lazy(): return Lazy(lambda: self._built(list(documents.passages())), fingerprint(named, "chunks", content), label)
+        def lazy(): return Lazy(lambda: self._built(documents.corpus()), fingerprint(*how, "chunks", content), label)
         return self.once(("chunks", content), lazy)
 
     def _corpus(self, dataset):
-        passages, named = self.passages(dataset), self.profile.retriever
-        def lazy(): return Lazy(lambda: self._built(passages), fingerprint(named, passages.fingerprint), f"{len(passages):,} passages")
+        passages, how = self.passages(dataset), way_of_search(self.profile)
+        def lazy(): return Lazy(lambda: self._built(passages), fingerprint(*how, passages.fingerprint), f"{len(passages):,} passages")
         return self.once(("searched", passages.fingerprint), lazy)
 
-    def _built(self, passages):
-        from treekit.retrieval.choice import retriever_for
-        return retriever_for(self.profile, passages)
+    def _built(self, passages): return retriever_for(self.profile, passages)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #2fa9c304
 class Provided(NamedTuple):

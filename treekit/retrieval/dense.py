@@ -16,7 +16,7 @@ from ..core.model_files import MINILM, model_folder, model_label
 from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
 from ..core.kept_database import cache_database
-from .encoders import Encoder, named_engine
+from .encoders import Encoder, named_encoder
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #08e0e054
 def _load_model(kind, folder):
@@ -87,7 +87,7 @@ class Embedder:
         batch: int = 64,  # texts at once
         normalise: bool = True,  # to length 1; False for models that are compared by the plain product (DPR, Contriever)
     ):
-        model, self.engine = named_engine(model)
+        model, self.engine = named_encoder(model)
         if prefix is None: prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
         self.model, self.prefix, self.batch, self.normalise = model or MINILM, prefix, batch, normalise
         self._one_at_a_time, self._loaded = threading.Lock(), None

@@ -18,7 +18,7 @@ from ..training.navigator_data import Pair, collected, followed
 from ..training.processes import told_by_first
 from ..baselines.subquestions import checked
 from ..core.whole_files import write_whole
-from .errand import Errand, one_thread, ready, serve_line
+from .errand import Errand, torch_on_one_thread, ready, serve_line
 from .sections import check_name, profile_sections, write_sections
 from .source import in_shares, kitchen, training_questions
 
@@ -72,7 +72,7 @@ def run_navigator(
     choose("stage", until, [*LEARNED, "reward model"])
     told_by_first(lambda: check_name(errand.name))
     errand.begun()
-    if preset.bare: one_thread()
+    if preset.bare: torch_on_one_thread()
     pairs, counts = path_pairs(errand, preset)
     given = {k: v for k, v in changes.items()} | (dict(model=errand.model) if errand.model else {})
     made = train_navigator(pairs, errand.folder, errand.preset, until=until, seed=errand.seed, follow=follower(errand, preset), **given)

@@ -18,7 +18,7 @@ from ..training.processes import told_by_first
 from ..training.router import PRESETS, ROUTER, SETTINGS, Preset, outputs, train_router
 from ..training.router_data import TEST_SHARES, Gold, Sample, curated, drawn, percent, scores, sizes, split, views
 from ..core.whole_files import write_whole
-from .errand import Errand, one_thread, ready
+from .errand import Errand, torch_on_one_thread, ready
 from .sections import check_name, profile_sections, write_sections
 from .source import kitchen
 
@@ -74,7 +74,7 @@ def run_router(
     labels = choose("way to label", labels or ("gold" if errand.profile.offline else "model"), LABELS)
     told_by_first(lambda: check_name(errand.name))
     errand.begun()
-    if preset.bare: one_thread()
+    if preset.bare: torch_on_one_thread()
     data, folder = router_samples(errand, preset, labels), errand.folder / "router"
     log = train_router(data["train"], folder, row, errand.model, errand.preset, seed=errand.seed, **settings)
     said = told_by_first(lambda: percent(scores(data["test"], _outputs(folder, data["test"], preset, setting.format))))

@@ -1,0 +1,250 @@
+"Corpora that lie on disk: passages, vectors, indexes. Small twins of `benchmarks/test_corpora.py`, which has a million."
+
+import json, os, signal, sqlite3, subprocess, sys, time
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import corpus_worker as worker
+from treekit.config import EXTRAS, Profile, UsageError, load_profile
+from treekit.core.types import Question
+from treekit.corpora.documents import tree_of
+from treekit.corpora.identity import Passages, corpus_hash
+from treekit.corpora.lookup import Documents
+from treekit.corpora.passagestore import PassageStore, import_passages
+from treekit.corpora.treestore import build as build_trees
+from treekit.retrieval import nearest, vectors
+from treekit.retrieval.choice import nearest_for, retriever_for, way_of_search
+from treekit.retrieval.nearest import Nearest, kind_of
+
+N = 2000
+needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="FAISS isn't installed here: pip install 'treekit[dense]'")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    "A corpus of 2,000 passages with its vectors, in shards and parts so small that there are several."
+    folder = tmp_path_factory.mktemp("corpus")
+    worker.write(folder / "psgs.tsv", N)
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(vectors, "SHARD", 256)
+        m.setattr(nearest, "_PART", 2)
+        worker.opened(folder, "exact").build(progress=False)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def truth(place): return worker.best(place, 100)[0]
+
+
+def recall(near, truth):
+    hits = near.search(worker.questions(len(truth), N), 10)
+    return sum(len({int(h.passage.id[5:]) - 1 for h in found} & set(best)) for found, best in zip(hits, truth)) / len(truth) / 10
+
+
+def test_a_corpus_in_a_file_is_the_corpus(place):
+    "The same passages, the same name as the list has, whatever is read of it."
+    store = PassageStore(place / "psgs.passages")
+    passages = Passages(store)
+    assert len(store) == N and store.fingerprint == corpus_hash(list(passages)) and Passages.of(store) is store
+    assert store[7] == passages[7] and store[-1].id == f"wiki:{N}" and store[10:14] == list(passages[10:14])
+    with pytest.raises(IndexError): store[N]
+
+
+def test_exact_search_on_disk_is_exact(place, truth):
+    "Half precision moves a neighbour in a hundred at most; a passage finds itself."
+    near = worker.opened(place, "exact")
+    assert recall(near, truth) > 0.99
+    assert near.search(["", "What is said in 7"], 1)[0] == []
+
+
+@needs_faiss
+@pytest.mark.parametrize("kind", ["ivfsq, lists=32, probes=16", "hnsw, links=8"])
+def test_an_index_finds_what_is_nearest(place, truth, kind):
+    near = worker.opened(place, kind)
+    near.build(progress=False)
+    assert recall(near, truth) >= 0.95
+    assert sorted(f.name for f in near.place.iterdir()) == sorted(["index.faiss", "index.json"] + ["lists.bin"] * kind.startswith("ivf"))
+
+
+class Cut(Exception): "Where a kill is pretended."
+
+
+@needs_faiss
+def test_a_build_that_ends_anywhere_goes_on(place, tmp_path, monkeypatch):
+    "It is cut before each file that it would write; what it wrote stays as it is, and the index is the one of a build in one go."
+    def built(folder):
+        near = Nearest(PassageStore(place / "psgs.passages"), worker.Drawn(), worker.Drawn(), kind_of("ivfsq, lists=32"), folder)
+        near.build(progress=False)
+        return near
+    whole, writes, times = built(tmp_path / "whole"), nearest._put, {}
+    def put(index, file):
+        if file.name not in times: times[file.name] = None; raise Cut(file.name)
+        writes(index, file)
+        times[file.name] = file.stat().st_mtime_ns
+    monkeypatch.setattr(nearest, "_put", put)
+    for _ in range(50):
+        try: again = built(tmp_path / "cut"); break
+        except Cut: kept = {f.name: f.stat().st_mtime_ns for f in (tmp_path / "cut").rglob("*.faiss")}
+        assert all(times[name] == at for name, at in kept.items())
+    assert len(times) >= 5 and (again.place / "lists.bin").read_bytes() == (whole.place / "lists.bin").read_bytes()
+
+
+@needs_faiss
+def test_another_or_an_older_index_is_refused(place, tmp_path):
+    "One line, with what to do; nothing is deleted."
+    near = worker.opened(place, "ivfsq, lists=32, probes=16")
+    near.build(progress=False)
+    about, file = vectors.Vectors(place / "dense" / "vectors").about, near.place / "index.json"
+    whole = json.loads(file.read_text())
+    def refused(manifest, words, about=about, kind=near.kind):
+        file.write_text(json.dumps(manifest))
+        with pytest.raises(UsageError, match=words) as e: nearest.open_index(near.place, about, kind)
+        assert "\n" not in str(e.value) and ("delete" in str(e.value) or "build it again" in str(e.value))
+    try:
+        refused(whole | dict(format=0), "built by another version of treekit")
+        refused(whole | dict(corpus="0123"), "corpus is '0123'")
+        refused(whole, "model is", about=about | dict(model="another"))
+        refused(whole, "'lists': 32.*wanted.*'lists': 64", kind=replace(near.kind, lists=64))
+        refused({}, "not whole")
+        lists = (near.place / "lists.bin").read_bytes()
+        (near.place / "lists.bin").write_bytes(lists[:-1])
+        refused(whole, "cut off")
+        (near.place / "lists.bin").write_bytes(lists)
+        (near.place / "index.faiss").write_bytes(bytes((near.place / "index.faiss").stat().st_size))
+        refused(whole, "damaged")
+    finally:
+        for f in near.place.iterdir(): f.unlink()
+        near.place.rmdir()
+
+
+def test_vectors_of_another_model_or_corpus_are_refused(place):
+    store = PassageStore(place / "psgs.passages")
+    for passages, model, words in ((store, "another", "model is"), (Passages(store[:9]), worker.Drawn.identity, "corpus is")):
+        encoder = worker.Drawn()
+        encoder.identity = model
+        with pytest.raises(UsageError, match=words): Nearest(passages, encoder, encoder, folder=place / "dense").search(["What is 1"])
+
+
+def test_without_faiss_one_line_says_what_to_install(place, monkeypatch):
+    monkeypatch.setitem(sys.modules, "faiss", None)
+    with pytest.raises(UsageError, match=r"pip install 'treekit\[dense\]'"): worker.opened(place, "hnsw").search(["What is 1"])
+    assert EXTRAS["dense"] == ("faiss",)
+
+
+# ---- through a profile
+
+def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
+    "Passages from the store, vectors from a published file; the label, the key and the facts say so."
+    from treekit.experiments.facts import _searched
+    from treekit.experiments.provide import Library
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    class Known(worker.Drawn):
+        def __init__(self, model="", **other): super().__init__()
+    monkeypatch.setattr("treekit.retrieval.dense.Embedder", Known)
+    monkeypatch.setattr("treekit.retrieval.dense.embedder", Known)
+    store = PassageStore(place / "psgs.passages")
+    np.save(tmp_path / "drawn.npy", worker.Drawn()([p.contents for p in store]))
+    (tmp_path / "drawn.ids").write_text("\n".join(str(n) for n in range(1, N + 1)))
+    profile = load_profile("offline", retriever="dense", corpus=str(store.path), index="exact", embeddings=str(tmp_path / "drawn.npy"))
+    question = Question("1", "hotpotqa", "What is said in 77")
+    library = Library(profile, {"hotpotqa": [question]})
+    found = library.provide("retriever", "hotpotqa", question).thing
+    assert found.label == "2,000 passages" and found.search([question.question], 1)[0][0].passage.id == "wiki:78"
+    assert "published as drawn.npy" in " ".join(way_of_search(profile)) and (tmp_path / "home" / "dense").is_dir()
+    facts = [_searched("hotpotqa", Library(replace(profile, index=i), {"hotpotqa": [question]})) for i in ("exact", "ivfpq, probes=9")]
+    assert [f["retriever"] for f in facts] == ["dense", "dense (ivfpq, probes=9)"] and facts[0]["index"] != facts[1]["index"]
+    with pytest.raises(UsageError, match="no passage store 'nowhere'"):
+        Library(replace(profile, corpus="nowhere"), {"hotpotqa": [question]}).provide("retriever", "hotpotqa", question)
+
+
+def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
+    class Many(tuple):
+        fingerprint = "many"
+        def __len__(self): return 21_015_324
+    with pytest.raises(UsageError, match="32 GB of memory.*set index = ivfpq"): retriever_for(Profile("test", retriever="dense"), Many())
+    made = nearest_for(Profile("test", index="ivfpq"), Many())
+    assert made.kind.text == "ivfpq,lists=8192,dims=0,code=64,probes=320,candidates=200"
+
+
+def test_a_large_file_of_passages_is_not_read_into_memory(tmp_path, monkeypatch):
+    from treekit.corpora import load
+    monkeypatch.setattr(load, "_LARGEST_CORPUS", 100)
+    (tmp_path / "q.dev.jsonl").write_text('{"id": "1", "question": "Who?", "answers": ["Me"]}\n')
+    worker.write(tmp_path / "psgs_w100.tsv", 10)
+    with pytest.raises(UsageError, match="treekit passages psgs_w100.tsv.*--set corpus="): load.Files(tmp_path).passages("q")
+
+
+def test_chunks_of_a_tree_store_are_a_store(tmp_path, monkeypatch):
+    "RDR2's corpus: the chunks of trees in a file lie in a file; the same chunks as in memory."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    records = [dict(id=str(i), title=f"Page {i}", text="word " * 250) for i in range(20)]
+    trees = build_trees(records, tmp_path / "pages.trees", workers=1, progress=False)
+    stored, held = Documents(trees).corpus(), Documents(map(tree_of, records)).corpus()
+    assert isinstance(stored, PassageStore) and stored.fingerprint == held.fingerprint and len(stored) == len(held) == 60
+
+
+def test_commands(place, tmp_path, treekit_):
+    code, said = treekit_("passages", place / "psgs.tsv", tmp_path / "w.passages", "--json")
+    assert code == 0 and json.loads(said)["passages"] == N
+    code, said = treekit_("passages", place / "nothing.tsv", tmp_path / "x.passages")
+    assert code == 2 and said.count("\n") == 1 and "no file 'nothing.tsv'" in said
+    code, said = treekit_("index", "--set", f"corpus={tmp_path / 'w.passages'}", "--set", "index=flat", "--set", "retriever=dense")
+    assert code == 2 and "no index named 'flat'" in said
+    code, said = treekit_("index", "--set", "index=ivfpq")
+    assert code == 2 and "corpus" in said
+
+
+# ---- killed
+
+@pytest.mark.long
+def test_an_import_that_is_killed_goes_on(tmp_path):
+    "SIGKILL, again and again: each passage is there once, in order, and the name is that of the list."
+    worker.write(tmp_path / "psgs.tsv", 60_000)
+    code = "import sys; from treekit.corpora.passagestore import import_passages as i; i(sys.argv[1], sys.argv[2], progress=False)"
+    store, kills = tmp_path / "w.passages", 0
+    def stored():
+        try: return sqlite3.connect(f"file:{store}?mode=ro", uri=True).execute("SELECT MAX(number) FROM passages").fetchone()[0] or 0
+        except sqlite3.Error: return 0
+    while kills < 5:
+        before, process = stored(), subprocess.Popen([sys.executable, "-c", code, tmp_path / "psgs.tsv", store])
+        while process.poll() is None and stored() <= before: time.sleep(0.002)
+        if process.poll() is not None: break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills += 1
+        if stored() < 60_000:
+            with pytest.raises(UsageError, match="not finished"): PassageStore(store)
+    done = import_passages(tmp_path / "psgs.tsv", store, progress=False)
+    from treekit.corpora.load import read_corpus
+    assert kills >= 2 and len(done) == 60_000 and done.fingerprint == corpus_hash(list(read_corpus(tmp_path / "psgs.tsv")))
+
+
+@needs_faiss
+@pytest.mark.long
+def test_a_build_that_is_killed_goes_on(place, tmp_path):
+    "SIGKILL as soon as another file is there. No file that was whole is made again."
+    code = ("import sys; sys.path.insert(0, sys.argv[1]); import corpus_worker as w; from pathlib import Path\n"
+            "from treekit.retrieval import nearest, vectors; vectors.SHARD, nearest._PART = 256, 2\n"
+            "w.opened(Path(sys.argv[2]), 'ivfsq, lists=32').build(progress=False)")
+    os.link(place / "psgs.tsv", tmp_path / "psgs.tsv")
+    seen, kills = {}, 0
+    def files(): return {str(f): f.stat().st_mtime_ns for f in tmp_path.rglob("*") if f.suffix in (".npy", ".faiss") and f.name[0] != "."}
+    for _ in range(30):
+        process = subprocess.Popen([sys.executable, "-c", code, Path(__file__).parent, tmp_path], stderr=subprocess.DEVNULL)
+        while process.poll() is None and not set(files()) - set(seen): time.sleep(0.005)
+        time.sleep(0.02)
+        if process.poll() is not None: break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        kills += 1
+        now = files()
+        assert all(now[f] == at for f, at in seen.items() if f in now and f.endswith(".npy"))
+        seen |= now
+    assert process.returncode == 0 and kills >= 3
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(vectors, "SHARD", 256)
+        assert recall(worker.opened(tmp_path, "ivfsq, lists=32, probes=16"), worker.best(tmp_path, 50)[0]) >= 0.95
