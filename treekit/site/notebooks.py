@@ -42,7 +42,8 @@ def math_html(text: str, block: bool = False) -> str:
     from latex2mathml.converter import convert
     try: made = convert(text, display="block" if block else "inline")
     except Exception: return f'<code class="tex">{ht(text)}</code>'  # a reader of LaTeX may fail in many ways; the source says it all
-    return made.replace("<math ", f'<math aria-label="{ht(text)}" ' + 'tabindex="0" ' * block, 1)  # a wide one is scrolled, by keys, too
+    made = made.replace("<math ", f'<math aria-label="{ht(text)}" ', 1)
+    return f'<span class="equation" tabindex="0">{made}</span>' if block else made  # a wide one is scrolled, by keys, too
 
 # %% ../../nbs/25_site/07_notebooks.ipynb #0ff4014e
 def _ends(line, names):
