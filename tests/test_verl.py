@@ -1,4 +1,4 @@
-"What is exported for verl: the files by their schema; and where verl is installed, read by its own classes. No GPU is needed, and none is used."
+"What is exported for verl: the files by their schema; where verl is installed, read by its own classes. No GPU is needed or used."
 import asyncio, importlib.util, json, subprocess
 from dataclasses import asdict
 
