@@ -166,4 +166,5 @@ def _main():
         if os.environ.get("RANK", "0") == "0": click.echo(f"treekit: {e}", err=True)
         sys.exit(2)
 
+# %% ../../nbs/26_trainers/07_command.ipynb #41817fc0
 if __name__ == "__main__": _main()
