@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"What is exported for verl: the files by their schema; and where verl is installed, read by its own classes. No GPU is needed."
-=======
 "What is exported for verl: the files by their schema; where verl is installed, read by its own classes. No GPU is needed or used."
->>>>>>> training
 import asyncio, importlib.util, json, subprocess
 from dataclasses import asdict
 
