@@ -39,8 +39,8 @@ def index_command(profile, sets, as_json):
     """Embed a corpus and build the index over it that a profile names, or go on with it.
 
     \b
-      treekit index --set corpus=wiki.passages --set retriever=dense --set index=ivfpq
-      treekit index --set corpus=wiki.passages --set retriever=dense:dpr-nq --set index=ivfpq --set embeddings=FOLDER
+      treekit index --set corpus=wiki.passages --set retriever=dense --set index=ivfsq
+      treekit index --set corpus=wiki.passages --set retriever=dense:dpr-nq --set index=ivfsq --set embeddings=FOLDER
     """
     from treekit.corpora.passagestore import PassageStore
     from treekit.retrieval.choice import nearest_for, way_of_search

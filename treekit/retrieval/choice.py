@@ -50,7 +50,7 @@ def _by_meaning(profile, passages, model):
     if profile.pool != "own" and (profile.index or profile.embeddings): return nearest_for(profile, passages, model)
     if len(passages) >= LARGE:
         raise UsageError(f"the vectors of {len(passages):,} passages would take {len(passages) * 384 * 4 / 1e9:.0f} GB of memory or more: "
-                         "set index = ivfpq, which keeps them on disk")
+                         "set index = ivfsq, which keeps them on disk")
     return _dense(passages, model)
 
 # %% ../../nbs/06_retrieval/05_choice.ipynb #ee169d9c
