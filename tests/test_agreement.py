@@ -254,7 +254,7 @@ def test_a_page_over_votes_on_another_text(tmp_path):
 
 # --- from raters' files to the table
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_raters_files_fill_the_table_and_a_wrong_one_stops_it(tmp_path, monkeypatch):
     "Four questions: the page's way to its responses, three people's files, Table 6 and Figure 2; then a response that isn't the one rated."
     from treekit.papers.toq import method as toq

@@ -257,7 +257,7 @@ def test_the_release_has_nothing(assignment):
     assert all(not p for p, _ in scores(nb, key, files, stripped(nb)).values())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [slice(5), pytest.param(slice(5, None), marks=pytest.mark.slow)], ids=["five", "others"])
 def test_plausible_mistakes(assignment, part):
     "What a mistake costs is what the rubric says, and nothing else."

@@ -23,7 +23,7 @@ def reproduced(home, server, out, *more):
     return said + err, {p.name: p.read_bytes() for p in out.glob("treerare/table1.csv")}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_notebook_by_batch(clone, tmp_path):  # noqa: F811
     one = next(line for line in BODY.splitlines(True) if "value = await kit.ask" in line)
     notebook(clone / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, BODY.replace(one, TWO))

@@ -66,7 +66,7 @@ def test_part_of_a_batch_fails_and_the_rows_are_the_same(server, plain, tmp_path
     nothing_twice(server)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_killed_ten_times_no_batch_is_lost_and_no_request_is_sent_twice(server, plain, tmp_path):
     "At random moments, among them those between an order and its record: the server carries out an order at once and replies late."
     server.reset(reply="batch_worker:reply", seconds=0.3, slow_order=0.15)

@@ -56,7 +56,7 @@ def interrupt_often(server, tmp_path, times):
     return max(ends)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_ctrl_c_with_a_server_that_hangs(server, tmp_path): assert interrupt_often(server, tmp_path, 3) < 15
 
 
@@ -68,7 +68,7 @@ def test_a_run_that_is_cancelled_before_it_begins_asks_nothing(monkeypatch):
     "Ctrl-C in the moment between the thread's start and its loop's."
     chat, real = Scripted(), asyncio.run
     def late(main):
-        time.sleep(0.3)
+        time.sleep(2)
         return real(main)
     monkeypatch.setattr(asyncio, "run", late)
     def interrupt(told): raise KeyboardInterrupt

@@ -139,7 +139,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path):
     assert not list((tmp_path / "out").glob("parts/*"))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
     "Documents, their chunks, the chunks' vectors: one folder is the next one's source, and exact search finds the vectors."
     pytest.importorskip("sentence_transformers")
@@ -258,7 +258,7 @@ def gone(processes, seconds=150):
     return not psutil.wait_procs(processes, timeout=seconds)[1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", engines())
 def test_workers_and_the_driver_are_killed(tmp_path, importable, engine):
     "A worker that is killed costs the partition it was at; the driver's death leaves no process, and what was written isn't made again."

@@ -113,7 +113,7 @@ def test_nothing_is_graded_twice_and_what_changes_is(class_of_two):
     assert len(graded(c, again=True)) == 1
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_kill_in_the_middle_loses_nothing(tmp_path):
     "SIGKILL while grading: the journal has each submission once in the end."
     c = course(tmp_path, [f"s{i}" for i in range(8)])
@@ -228,7 +228,7 @@ BAD = {1: "def tally(l):\n    while True: pass", 2: "def tally(l): return [0] * 
        3: "def tally(l):\n    import os\n    while True: os.fork()", 4: "def tally(l: return"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_whole_class(tmp_path, n):
     "Many submissions on two cores, four of them hostile: each has a grade, the others full marks, and side by side is faster."

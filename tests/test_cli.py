@@ -237,7 +237,7 @@ def test_ctrl_c_is_130_and_the_next_run_goes_on(clone):
         assert inside(*words, cwd=clone)[0] == 0 and server.count <= 150 + 4
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_killed_command_leaves_no_kernel_behind(clone):
     with Server(latency=0.2) as server:
         words = ("reproduce", "--profile", "local", "--endpoint", server.url, "--n", "200", "--set", "concurrency=4")

@@ -403,7 +403,7 @@ def rows_of(path):
         except sqlite3.OperationalError: return 0  # killed before its first write
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_killed_again_and_again(tmp_path):
     "SIGKILL at random moments: the next run goes on, no worker is left behind, and the store equals one built in one go."
     write_dump(dump := tmp_path / "world.xml.bz2", 1500, bz2.open)

@@ -54,7 +54,7 @@ def row(id="q1", answer="Orlund", method="ours", error="", question=WHEN, **node
 
 # --- seeded faults
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("wanted, n", [(12, 30), pytest.param(200, 250, marks=pytest.mark.slow)])
 def test_seeded_faults_are_named(wanted, n):
     "With the extractive reader: three in four are named."

@@ -71,7 +71,7 @@ def test_a_call_that_two_artefacts_share_is_paid_once(clone):  # noqa: F811
     assert made["total"]["dollars"] == one["total"]["dollars"] > 0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_budget_that_will_not_do_is_said_in_one_line_before_anything_is_paid(clone, monkeypatch):  # noqa: F811
     words = ("treerare/table1", "--profile", "openai", "--n", "100")
     line = said(*words, "--budget", "0.001", cwd=clone).strip().splitlines()[-1]
@@ -240,7 +240,7 @@ def within(name, n, most, data, sets, share=0.15):
     return pairs
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_estimate_is_within_a_tenth_of_the_run_on_the_twin():
     "The pilot asks the model of the run: what differs is which twelve of the forty questions it asks (5.7 % as measured)."
     within("toq/table2", 40, 12, folder_of("twin"), dict(dataset="hotpotqa"), share=.1)

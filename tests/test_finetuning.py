@@ -129,7 +129,7 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, metho
     assert train(third, DATA, recipe, tmp_path, loss=None) == log and same(weights(whole), weights(third))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_killed_and_started_again(tmp_path):
     "A process that is killed leaves a checkpoint that another goes on from, to the same weights."
     code = f"""
@@ -209,7 +209,7 @@ def test_decoding_in_a_batch_is_decoding_alone():
     assert generate(model, TOKENIZER, prompts, 8, batch=6) == [generate(model, TOKENIZER, [p], 8)[0] for p in prompts]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_two_processes_give_the_same_bits():
     "Each trains with supervision, and then by PPO."
     jobs = [("treekit.training.sft:rehearsal", dict(steps=6)), ("treekit.training.ppo:rehearsal", {})]

@@ -344,6 +344,7 @@ def test_a_tree_with_a_number_of_thousands_of_digits_is_refused():
     with pytest.raises(UsageError): fuzz_targets.read_tree_text("9" * 5000 + ": x")
 
 
+@pytest.mark.slow
 def test_a_truncated_model_gets_a_line(tmp_path):
     import os
     from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of

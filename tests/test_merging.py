@@ -30,7 +30,7 @@ def counts(path):
     with Store(path) as s: return [s._all(f"SELECT COUNT(*) FROM {t}")[0][0] for t in ("calls", "predictions", "ledger", "requests")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_merge_that_is_killed_has_not_happened(tmp_path):
     "SIGKILL at fifteen moments of a merge of two stores: all of both, or nothing; and the next merge ends it."
     start = fill(tmp_path / "start.sqlite", range(50))

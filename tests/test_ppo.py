@@ -396,7 +396,7 @@ def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, metho
     assert found == log and same(weights(whole), weights(third))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_killed_and_started_again(tmp_path):
     code = f"""
 import sys

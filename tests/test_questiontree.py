@@ -90,7 +90,7 @@ def test_what_was_asked_is_found():
 
 # --- artefacts
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_listings_are_made_from_the_code(tmp_path, monkeypatch):
     "Algorithm 1, prompts and ledger need no model; each line of the algorithm is there, and a fit of the numbers is asserted inside."
     import csv

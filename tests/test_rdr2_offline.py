@@ -171,6 +171,7 @@ def test_floors_on_the_world(tmp_path):
     row = next(r for r in results.rows if r.method == "RDR2 (Ours)")
     assert passages(row.trace) and all(isinstance(p, str) for p in passages(row.trace))
 
+@pytest.mark.slow
 def test_the_rows_of_the_tables_answer(tmp_path):
     P = setting("offline", 3, {})
     asqa = dict(asqa=load("asqa", "world", n=3))

@@ -22,6 +22,7 @@ def made(tmp_path_factory):
         yield {r.artefact: r for r in rehearse_all(SOME, ("vllm",), seen=lambda so_far: SEEN.append(len(so_far)))}
 
 
+@pytest.mark.long
 def test_they_all_start(made):
     assert list(made) == [*SOME]
     assert [(r.artefact, r.outcome, r.line) for r in made.values() if r.outcome not in ("starts", "lacks")] == []
@@ -36,6 +37,7 @@ def test_others_start(tmp_path, monkeypatch):
     assert [(r.artefact, r.outcome, r.line) for r in made if r.outcome not in ("starts", "lacks")] == []
 
 
+@pytest.mark.long
 def test_the_page_grows_and_what_was_rehearsed_is_not_run_again(made, monkeypatch):
     assert SEEN == sorted(SEEN) and len(SEEN) == SEEN[-1] == len(SOME)
     ran = []
@@ -45,6 +47,7 @@ def test_the_page_grows_and_what_was_rehearsed_is_not_run_again(made, monkeypatc
     assert rehearse_all(SOME[:1], ("vllm",), force=True) == [] and len(ran) == 3
 
 
+@pytest.mark.long
 def test_what_is_missing_is_said_in_a_line_each(made):
     said = "\n".join(made["rdr2/table12"].lacks)
     assert "server: nothing answers at http://localhost:8000/v1" in said and "documents: " in said and "treekit trees" in said
@@ -53,12 +56,14 @@ def test_what_is_missing_is_said_in_a_line_each(made):
     assert all("\n" not in line for r in made.values() for line in r.lacks)
 
 
+@pytest.mark.long
 def test_how_much_a_real_run_would_be(made):
     table = made["treerare/table4"]
     assert table.n["hotpotqa"] == load_profile("vllm").n and table.calls > 1000 and table.tokens_in > 3 * table.tokens_out
     assert 1024 < table.longest < 8192
 
 
+@pytest.mark.long
 def test_the_matrix(made):
     page = matrix([*made.values(), Rehearsed("rdr2/table11", "paper", "fails", "KeyError: 'x'")])
     assert "| artefact | vllm | paper |" in page and "✗" in page and "KeyError: 'x'" in page

@@ -194,7 +194,7 @@ def test_any_text_fits_into_a_cell(text):
     assert "\n" not in md(text) and not re.search(r"(?<!\\)[|<>]", md(text)) and not re.search(r'[<>"]', ht(text))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_files_repeat_in_another_process(tmp_path):
     code = """
 import json, sys

@@ -116,7 +116,7 @@ def test_one_changed_byte_of_a_cassette_is_named(made, tmp_path):
     assert found.outcome == "DIFFERS"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_cassette_that_was_changed_with_its_sums_gives_other_tables(made, tmp_path):
     "Somebody who changes a reply and mends all sums is found out by the tables."
     from treekit.core.tape_files import STORE_FILE, unwound, wind
@@ -135,7 +135,7 @@ def test_a_cassette_that_was_changed_with_its_sums_gives_other_tables(made, tmp_
     assert found.outcome == "DIFFERS" and found.differs
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_changed_byte_of_a_table_is_named_with_its_cell(made, tmp_path):
     table = next(n for n in report_of(made[0])["tables"] if n.endswith(".csv"))
     found = verify_archive(changed(made[0], table, tmp_path / "r.zip"))
@@ -154,7 +154,7 @@ def test_one_changed_byte_of_a_table_is_named_with_its_cell(made, tmp_path):
     assert len(found.differs) == 1 and found.differs[0].startswith(f"{table}: line ") and " in the report, " in found.differs[0]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_changed_byte_of_a_module_is_named(made, tmp_path):
     "By a kit of its own, in which a comment, then a statement, then a data file is another."
     kit = tmp_path / "kit"

@@ -32,7 +32,7 @@ def completed(path):
         ]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_twenty_kills(tmp_path):
     rng, lost = random.Random(7), 0
     with Server(latency=0.02) as server:

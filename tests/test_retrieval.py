@@ -335,7 +335,7 @@ def test_the_weighted_sum_is_pyserinis():
     assert WeightedSum(Told(), Told()).search(["who"]) == [[]]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["musique", "komultihop"])
 def test_in_memory_finds_what_lucene_finds(name, tmp_path, monkeypatch):
     "The world's corpus is searched in memory: the same passages in the same order, from a kept index, too."

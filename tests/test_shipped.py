@@ -30,7 +30,7 @@ def test_the_recipes_are_todays(monkeypatch, tmp_path):
     for cached in (router.tiny_samples, navigator.tiny_pairs): cached.cache_clear()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_lessons_are_those_that_came_along(monkeypatch, tmp_path):
     "A question of the world is worded for learning as it was when the weights were trained: without what is held out."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))

@@ -39,7 +39,7 @@ def tally(course, assignment, students=STUDENTS):
     return own, questions
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_class_of_thirty_on_a_small_assignment(tmp_path):
     "Thirty keys of the tests' own assignment, its difficulty held by the kit's search."
     from classes import SETTINGS

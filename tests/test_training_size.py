@@ -51,7 +51,7 @@ def in_group(code, size=2, **env):
     return [json.loads(out.strip().splitlines()[-1]) for out, _ in said]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("method, micro", [("full", 0), ("lora", 2)])
 def test_two_processes_train_to_the_same_loss_as_one(method, micro):
     "Losses within one in a million of each other at every step, weights within one in ten thousand; both processes have the same bits."
@@ -63,7 +63,7 @@ def test_two_processes_train_to_the_same_loss_as_one(method, micro):
     assert one[1] == pytest.approx(reached, rel=1e-4, abs=1e-5)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_of_two_processes_one_writes_asks_and_pays(tmp_path):
     pytest.importorskip("accelerate")
     code = f"""from treekit.training.sft import kept
@@ -79,7 +79,7 @@ print(json.dumps([len(asked), found, own_share([1, 2, 3])]))"""
     assert load_model(tmp_path / "b" / "model")[0]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_error_of_the_first_process_is_everybodys():
     pytest.importorskip("accelerate")
     code = """def fail(): raise UsageError("no key")

@@ -90,7 +90,7 @@ def test_each_has_a_process_of_its_own_that_ends(notebooks):
     assert its == also == notebooks.server.process.pid  # forked, not started cold
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_nothing_that_notebooks_import_starts_a_thread(tmp_path):
     "A server with a second thread doesn't fork: all kernels would start cold, slowly, and nobody would notice."
     from treekit.inventory import runnable

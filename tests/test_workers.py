@@ -44,7 +44,7 @@ def test_words_that_go_not_together():
     assert code == 2 and "not both" in err
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_workers_make_the_same_tables(plain, tmp_path):
     code, _, err = commands.shell("reproduce", *TABLE, "--workers", "3", "--out", tmp_path / "out", TREEKIT_HOME=str(tmp_path))
     assert code == 0 and "worker" not in err.replace("3 workers", ""), err
@@ -75,7 +75,7 @@ def doubled(server):
     return len(texts) - len(set(texts))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_budget_for_all_workers_and_nothing_is_paid_twice(tmp_path):
     "The budget ends both; with a larger one they go on, and nothing is asked again."
     with Server(latency=0.02) as server:
@@ -89,7 +89,7 @@ def test_one_budget_for_all_workers_and_nothing_is_paid_twice(tmp_path):
         assert codes == [0, 0] and (doubled(server), server.count) == (0, 180), said
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_killed_and_started_again(tmp_path):
     "SIGKILL for both workers: the same again ends it, and only what was in flight is asked again."
     with Server(latency=0.2) as server:
@@ -106,7 +106,7 @@ def test_killed_and_started_again(tmp_path):
             with Store(part) as s: assert s._all("SELECT COUNT(*) FROM leases") == [(0,)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_shares_in_folders_of_their_own(plain, tmp_path):
     "Two machines without a folder in common: their stores are carried to a third, and a plain run asks for nothing new."
     for i in (1, 2):
@@ -147,7 +147,7 @@ def script(name, *words, env, **more):
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_start_script_for_machines(plain, tmp_path, cluster):
     "Two hosts, each with a home of its own and a folder that both see."
     code, said = script("run.sh", "gpu1 gpu2", *TABLE, "--out", tmp_path / "out", env=cluster, TREEKIT_HOME=str(tmp_path / "home"))
@@ -156,7 +156,7 @@ def test_the_start_script_for_machines(plain, tmp_path, cluster):
     assert (tables(tmp_path / "out"), calls(tmp_path / "home/store/offline.sqlite")) == plain
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_script_for_slurm(plain, tmp_path, cluster):
     "Three tasks; what they pay for is brought to a folder that all see."
     homes = dict(TREEKIT_HOME=str(tmp_path / "home"), ALL=str(tmp_path / "all"), SLURM_NTASKS="2")

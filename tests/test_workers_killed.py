@@ -39,7 +39,7 @@ def stored(home):
 def answered(server): return [r["text"] for r in server.requests if "answered" in r]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("whom", ["the command", "everybody"])
 def test_killed_in_the_middle(clone, whom):  # noqa: F811
     """Without their command the workers go on by themselves, and the next command's wait for what these have under way. Where all are

@@ -288,7 +288,7 @@ def test_deep_questions_have_five_and_six_hops(asked):
         assert re.match(r"Which of #[23]\b|Who of #[23]\b", q.decomposition[-1].question)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_nothing_held_out_is_on_the_training_side(world):
     "Wordings and kinds that nothing is trained on: a share of the dev side, none of the train side."
     asks = [texts for forms in world.w.ask.values() for part, texts in forms.items() if part.startswith("ask")]

@@ -6,7 +6,7 @@
 __all__ = ['check_file', 'import_passages', 'PassageStore']
 
 # %% ../../nbs/03_corpora/06_passagestore.ipynb #d7c78cb9
-import hashlib, itertools, sqlite3, threading
+import hashlib, itertools, sqlite3, threading, time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -76,7 +76,9 @@ def _finish(db, path):
     digest = hashlib.sha256()
     for row in db.execute("SELECT id, title, text FROM passages ORDER BY number"): digest.update(line(Passage(*row)))
     with db: db.execute("INSERT OR REPLACE INTO about VALUES ('fingerprint', ?)", (digest.hexdigest()[:16],))
-    db.execute("PRAGMA journal_mode = DELETE")  # one file, without its log beside it
+    for _ in range(50):  # one file, without its log beside it; a reader who is just looking keeps it there for a moment
+        try: return db.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError: time.sleep(0.1)
 
 # %% ../../nbs/03_corpora/06_passagestore.ipynb #9ede715e
 def import_passages(
