@@ -218,7 +218,7 @@ def test_two_processes_give_the_same_bits():
     assert rewards == again and len(rewards) == 3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_usage_error_in_another_process_is_one_here():
     with pytest.raises(UsageError, match="no word named 'b'"): pinned([("treekit.config:choose", dict(kind="word", name="b", valid=["a"]))])
 

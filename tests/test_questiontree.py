@@ -107,7 +107,7 @@ def test_the_listings_are_made_from_the_code(tmp_path, monkeypatch):
     with pytest.raises(UsageError): runnable(("treerare/algorithm",))  # stands in the paper's own notebook
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("page, small", [("rate", ('"komultihop", 100,', '"komultihop", 2,')), ("toq", ("n=8", "n=9"))])
 def test_the_pages_run_from_top_to_bottom(page, small, tmp_path, monkeypatch):
     import nbformat
