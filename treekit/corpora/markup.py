@@ -397,6 +397,7 @@ def _markdown_blocks(text, tables):
     from markdown_it import MarkdownIt
     blocks, rows, head = _Blocks(), None, False
     text = re.sub(r"([*_~])\1{99,}", lambda m: m[1] * 99, text)  # no emphasis has so many marks; each is a step for each other
+    if text.count("[") > text.count("]") + 999: text = text.replace("[", "\\[")  # most begin no link, and each would look for its end
     for token in MarkdownIt("commonmark").enable("table").parse(text):
         match token.type:
             case "heading_open": blocks.start("heading", int(token.tag[1]))
