@@ -202,7 +202,8 @@ PAGES = {
     "arguments": ("wikitext", "{{a|b=" * 14_000),
     "commas": ("wikitext", "(" + ", " * 40_000 + "x"), "redirect": ("wikitext", "#REDIRECT" + " " * 80_000 + "x"),
     "navigation": ("html", "<nav>" * 16_000), "attributes": ("html", "<a b=" * 16_000), "comments": ("html", "<!--" * 20_000),
-    "tables": ("html", "<table><tr><td>" * 5_000), "stars": ("markdown", "*" * 80_000 + " x"), "brackets": ("markdown", "[[File:" * 50_000), "list": ("wikitext", "*" * 120_000),
+    "tables": ("html", "<table><tr><td>" * 5_000), "stars": ("markdown", "*" * 80_000 + " x"),
+    "brackets": ("markdown", "[[File:" * 20_000), "list": ("wikitext", "*" * 120_000),
 }
 
 
