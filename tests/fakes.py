@@ -183,3 +183,16 @@ def printed_run(paper, artefact, rows, model, **others):
     cells = {(r["method"], r["dataset"]) for r in rows}
     facts = {(m, d): facts_as_said(paper, artefact, d, m, **dict(model=model) | others) for m, d in cells}
     return Results([], model, facts=facts)
+
+
+def tiny_judge(folder, **size):
+    "A judge with random weights, always the same ones, in a folder: as a T5 for entailment is laid."
+    import torch, transformers
+    from treekit.core.model_files import MINILM, model_folder
+    torch.manual_seed(0)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
+    shape = dict(d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2) | size
+    config = transformers.T5Config(vocab_size=tokenizer.vocab_size, decoder_start_token_id=0, **shape)
+    transformers.T5ForConditionalGeneration(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder

@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 from bulk_jobs import Squares, content, noted, source_file
+from fakes import tiny_judge
 from treekit.bulk.crews import Died
 from treekit.bulk.folder import BulkFolder, alone_in, journal, results
 from treekit.bulk.handing_out import Lot, handed_out
@@ -190,16 +191,10 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypa
 @pytest.mark.long
 def test_verdicts_are_kept(tmp_path, monkeypatch):
     "A judge of its own finds what a bulk job has judged, and reads nothing."
-    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
-    from treekit.core.model_files import MINILM, model_folder
+    for needed in ("torch", "transformers"): pytest.importorskip(needed)
     from treekit.scoring.judges import Entailment
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    torch.manual_seed(0)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    config = transformers.T5Config(vocab_size=tokenizer.vocab_size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2,
-                                   decoder_start_token_id=0)
-    transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "tiny")
-    tokenizer.save_pretrained(tmp_path / "tiny")
+    tiny_judge(tmp_path / "tiny")
     pairs = [(f"Heron {i} flies low.", f"Heron {i % 3} flies.") for i in range(12)]
     (tmp_path / "pairs.jsonl").write_text("".join(json.dumps(dict(premise=p, claim=c)) + "\n" for p, c in pairs))
     bulk(JudgeJob(model=str(tmp_path / "tiny")), tmp_path / "pairs.jsonl", out := tmp_path / "out", rows=5)

@@ -3,6 +3,7 @@ import json, math, random
 from collections import Counter
 from pathlib import Path
 import numpy as np, pytest
+from fakes import tiny_judge
 from types import SimpleNamespace
 from treekit.scoring import judges, long, metrics, passages, short, statistics as s
 from treekit.config import load_profile
@@ -216,14 +217,8 @@ def test_f1_of_the_questions_is_what_the_paper_prints():
 def test_claims_and_their_judges(tmp_path, capsys):
     "The judge by name from a folder; where it can't be had, word overlap, and a line says so."
     import transformers
-    torch = pytest.importorskip("torch")
-    from treekit.core.model_files import MINILM, model_folder
-    torch.manual_seed(0)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    config = transformers.T5Config(vocab_size=tokenizer.vocab_size, d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2,
-                                   decoder_start_token_id=0)
-    transformers.T5ForConditionalGeneration(config).save_pretrained(tmp_path / "tiny")
-    tokenizer.save_pretrained(tmp_path / "tiny")
+    pytest.importorskip("torch")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_judge(tmp_path / "tiny"))
     judge = m.entailment(str(tmp_path / "tiny"))
     assert m.claim_recall("Herons fly.", ["Herons fly."] * 3, judge) in (0, 1) and judge("a", "b") in (True, False)
     assert judge.name.startswith("tiny (sha256:")

@@ -15,6 +15,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bulk_jobs import content
+from fakes import tiny_judge
 from treekit.bulk.folder import journal, results
 from treekit.bulk.working import LETHAL
 
@@ -53,8 +54,6 @@ def treekit(*words, home, seconds=1500):
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
     "Passages, articles and pairs of the made wiki, each with three bad rows; a tiny judge with random weights."
-    import torch, transformers
-    from treekit.core.model_files import MINILM, model_folder
     from treekit.experiments.provide import load_corpus
     folder, wiki = tmp_path_factory.mktemp("inputs"), load_corpus("hotpotqa", "world")
     bad = ["no json", '{"title": "only"}', '{"text": 7}']
@@ -68,12 +67,7 @@ def inputs(tmp_path_factory):
     pairs = [dict(id=p["id"], premise=p["text"], claim=q["text"][:80]) for p, q in zip(some(6000), some(6001)[1:])]
     articles = [dict(id=str(i), title=f"{p['title']} {i}", text="\n".join(q["text"] for q in passages[i % 5000:][:20]))
                 for i, p in enumerate(some(4000))]
-    torch.manual_seed(0)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
-    config = transformers.T5Config(vocab_size=tokenizer.vocab_size, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4,
-                                   decoder_start_token_id=0)
-    transformers.T5ForConditionalGeneration(config).save_pretrained(folder / "judge")
-    tokenizer.save_pretrained(folder / "judge")
+    tiny_judge(folder / "judge", d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4)
     return dict(parse=write("parse.jsonl", some(2000)), embed=write("embed.jsonl", some(2000)), judge=write("judge.jsonl", pairs),
                 articles=write("articles.jsonl", articles), model=folder / "judge", home=folder / "home")
 
