@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
-from .sources import passage_of
+from ..corpora.load import passage_of
 from ..config import UsageError, choose
 from ..core.model_files import MINILM, model_folder, model_label
 from ..corpora.chunks import chunks
