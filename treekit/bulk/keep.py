@@ -13,11 +13,10 @@ from types import SimpleNamespace
 
 from .folder import read_finished, part_files, results
 from ..config import UsageError, work_dir
-from ..core.kept_database import cache_database
 from ..corpora.identity import corpus_hash
 from ..corpora.load import read_corpus
 from ..scoring.judges import Entailment, SpanReader
-from ..syntax.entities import Annotated, Annotations, Entity, Shape, _packed
+from ..syntax.entities import Annotated, Annotations, Entity, Shape
 from ..syntax.parser import ParseCache, from_json
 
 # %% ../../nbs/26_bulk/08_keep.ipynb #c37a24c8
@@ -37,8 +36,7 @@ def _keep_tags(folder, settings, corpus):
         sentences = tuple(Shape(*map(tuple, s)) for s in r["sentences"])
         return Annotated(sentences, tuple(Entity(*e) for e in r["entities"]), r["note"])
     for some in _lots(results(folder)):
-        rows = [(kept._key(r["text"]), _packed(annotated(r))) for r in some]
-        with kept._open() as db: db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", rows)
+        kept.keep({r["text"]: annotated(r) for r in some})
         n += len(some)
     return n
 
@@ -48,11 +46,8 @@ def _keep_verdicts(folder, settings, corpus):
     if "longest" not in settings: raise UsageError("a stand-in's verdicts are made in no time, and kept nowhere")
     judge = kind.__new__(kind)  # only its keys are wanted: no weights are loaded
     judge._kept_as, more, n = settings["model"], (settings["longest"],) if settings["judge"] == "entailment" else (), 0
-    file = work_dir("judged") / "judged.sqlite"
     for some in _lots(results(folder)):
-        said = [(judge._key((*(r[f] for f in fields), *more)), str(int(r["verdict"])) if more else r["verdict"]) for r in some]
-        with cache_database(file, "judged (key BLOB PRIMARY KEY, verdict)", "what judges said") as db:
-            db.executemany("INSERT OR IGNORE INTO judged VALUES (?,?)", said)
+        judge.keep({(*(r[f] for f in fields), *more): str(int(r["verdict"])) if more else r["verdict"] for r in some})
         n += len(some)
     return n
 

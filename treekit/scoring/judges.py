@@ -50,18 +50,26 @@ class _Judge:
         said = json.dumps([_JUDGED, type(self).__name__, self._kept_as, item], ensure_ascii=False)
         return hashlib.sha256(said.encode("utf-8", "surrogatepass")).digest()
 
+    def _opened(self):
+        return cache_database(work_dir("judged") / "judged.sqlite", "judged (key BLOB PRIMARY KEY, verdict)", "what judges said")
+
+    def keep(
+        self,
+        made: dict,  # item, as the judge reads it -> what its model makes of it
+    ):
+        "Put on disk what the model makes of items, so that they are not read again."
+        rows = [(self._key(item), value) for item, value in made.items()]
+        with self._opened() as db: db.executemany("INSERT OR IGNORE INTO judged VALUES (?,?)", rows)
+
     def _together(self, items):
         "What the model makes of each item: from disk, or read in batches and put there."
-        file = work_dir("judged") / "judged.sqlite"
-        def opened(): return cache_database(file, "judged (key BLOB PRIMARY KEY, verdict)", "what judges said")
         different = {item: self._key(item) for item in items}
-        with opened() as db:
+        with self._opened() as db:
             found = {i: db.execute("SELECT verdict FROM judged WHERE key = ?", (key,)).fetchone() for i, key in different.items()}
         made = {item: row[0] for item, row in found.items() if row}
         missing = sorted((i for i in different if i not in made), key=lambda i: len(str(i)))
         for at in range(0, len(missing), self.batch):
-            new = dict(zip(some := missing[at:at + self.batch], self._read(some), strict=True))
-            with opened() as db: db.executemany("INSERT OR IGNORE INTO judged VALUES (?,?)", [(different[i], v) for i, v in new.items()])
+            self.keep(new := dict(zip(some := missing[at:at + self.batch], self._read(some), strict=True)))
             made |= new
         return [made[i] for i in items]
 

@@ -198,11 +198,18 @@ class Annotations:
             for i in range(0, len(missing), self.batch):
                 some = missing[i:i + self.batch]
                 with self._lock: new = dict(zip(some, self._made(some)))
-                rows = [(self._key(t), _packed(a)) for t, a in new.items() if not a.note.startswith("not parsed")]
-                with self._open() as db: db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", rows)
+                self.keep({t: a for t, a in new.items() if not a.note.startswith("not parsed")})
                 known |= new
                 bar.update(len(some))
         return [known[t] for t in texts]
+
+    def keep(
+        self,
+        annotated: dict[str, Annotated],  # by text
+    ):
+        "Put annotated texts where they are looked for."
+        rows = [(self._key(t), _packed(a)) for t, a in annotated.items()]
+        with self._open() as db: db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", rows)
 
     def _made(self, texts):
         try: return self.annotator(texts)
