@@ -82,6 +82,7 @@ def test_a_folder_is_not_printed_under_a_table(tmp_path):
     assert library.label("hotpotqa") == "wiki"
 
 
+@pytest.mark.slow
 def test_a_prebuilt_index_is_opened_with_our_java():
     "Pyserini starts the first Java it finds, which may be too old for Anserini."
     code = ("import treekit.retrieval.lucene as l\ntry: l.Lucene.prebuilt('nope')\nexcept l.UsageError as e: print(e)\n"

@@ -25,6 +25,7 @@ def judge(path, name, numbers):
     for i in numbers: write_annotation(path, name, row(f"q{i}"), "Success")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write, read", [(vote, read_votes), (judge, read_annotations)])
 def test_two_raters_on_one_file_lose_no_judgement(tmp_path, write, read):
     path = tmp_path / "votes.csv"

@@ -188,7 +188,7 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypa
     assert "a stand-in's verdicts" in treekit_("bulk", "keep", tmp_path / "out")[1]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_verdicts_are_kept(tmp_path, monkeypatch):
     "A judge of its own finds what a bulk job has judged, and reads nothing."
     for needed in ("torch", "transformers"): pytest.importorskip(needed)

@@ -47,7 +47,7 @@ def test_the_solution_has_full_marks_and_the_release_none(class_of_two):
     assert whys == {"NotImplementedError"}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_everybody_has_another_world_and_another_key(tmp_path):
     c = course(tmp_path, ("ada", "bob", "eve"))
     release_assignment(c, A, progress=False)
@@ -155,7 +155,7 @@ def test_feedback_shows_what_was_wrong_and_nothing_hidden(class_of_two):
     assert "zebra" not in shown and "31.4159" not in shown
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_grade_book_runs_nothing(tmp_path):
     c = course(tmp_path, ("ada", "bob"))
     release_assignment(c, A, progress=False)

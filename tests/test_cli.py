@@ -207,7 +207,7 @@ def test_failed_questions_are_exit_code_1(clone):
     assert ",6,1,," in (clone / "figures/local/treerare/table1.csv").read_text()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_budget_stops_with_3_and_the_next_run_goes_on(clone):
     settings = (clone / "settings.ini").read_text().replace("key_variable = OPENAI_API_KEY", "key_variable =")
     (clone / "settings.ini").write_text(settings)
@@ -221,7 +221,7 @@ def test_a_budget_stops_with_3_and_the_next_run_goes_on(clone):
         assert inside(*words, "--budget", "0", cwd=clone)[0] == 0 and server.count == 40
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_ctrl_c_is_130_and_the_next_run_goes_on(clone):
     with Server(latency=0.2) as server:
         words = ("reproduce", "--profile", "local", "--endpoint", server.url, "--n", "150", "--set", "concurrency=4")

@@ -200,7 +200,7 @@ def test_commands(place, tmp_path, treekit_):
 
 # ---- killed
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_import_that_is_killed_goes_on(tmp_path):
     "SIGKILL, again and again: each passage is there once, in order, and the name is that of the list."
     worker.write(tmp_path / "psgs.tsv", 60_000)

@@ -152,6 +152,7 @@ def test_the_page_for_raters(tmp_path):
     assert len(read_annotations(file, rows)) == 4 and page.agreement() is None
 
 
+@pytest.mark.slow
 def test_the_raters_notebook_runs_from_top_to_bottom(tmp_path):
     import nbformat
     from commands import run_notebook

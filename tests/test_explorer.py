@@ -345,7 +345,7 @@ QUESTIONS = ("treerare_tree", "toq_levels", "arise_risk", "searchr_path", "rdr2_
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", QUESTIONS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "toq_levels" else n for n in QUESTIONS])
 def test_the_notebooks_that_ask_a_question_run_from_top_to_bottom(name, tmp_path):
     "Headless, as a reader runs them, each on its own few questions; what they show is a page."
     import nbformat

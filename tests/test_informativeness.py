@@ -269,7 +269,7 @@ print(r.scores([("orrin",)]).sum())
 """
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_killed_in_the_middle_it_goes_on_where_it_stopped(tmp_path, home):
     log, kept = tmp_path / "asked", home / "entities" / "entities.sqlite"
     def start():
@@ -318,6 +318,7 @@ def test_a_passage_that_cannot_be_parsed_takes_no_other_along():
     assert len(whole.search(["ORRIN"])[0]) == 2
 
 
+@pytest.mark.slow
 def test_the_same_in_every_process():
     code = ("import sys, json; sys.path.insert(0, 'tests')\nfrom test_informativeness import *\n"
             "r = qir([(f'Film {i} of Orrin', f'ORRIN made film {i} of TAVO{i % 7} and SARK') for i in range(40)], Steps())\n"

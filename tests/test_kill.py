@@ -6,7 +6,7 @@ import pytest
 from treekit.core.store import Store
 from workers import processes, run_all
 
-QUESTIONS, KILLS = 60, 20
+QUESTIONS = 60
 
 
 def start(path, url):
@@ -35,11 +35,12 @@ def contents(path):
 
 
 @pytest.mark.long
-def test_killed_twenty_times_nothing_is_asked_twice(server, tmp_path):
+@pytest.mark.parametrize("often", [5, pytest.param(20, marks=pytest.mark.slow)])
+def test_killed_again_and_again_nothing_is_asked_twice(server, tmp_path, often):
     server.script(latency=0.03)
     path, rng = tmp_path / "killed.sqlite", random.Random(0)
     stages, kills = [], 0
-    while kills < KILLS:
+    while kills < often:
         known, since = recorded(path) if path.exists() else set(), server.count
         process = start(path, server.url)
         while server.count == since and process.is_alive(): time.sleep(0.002)  # it is at work

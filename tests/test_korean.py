@@ -88,7 +88,7 @@ def test_lucene_ranks_as_memory_does(tmp_path, monkeypatch):
     assert "korean" in lucene.fingerprint
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_morphemes_are_the_same_in_every_process():
     from treekit.retrieval.bm25 import korean
     asked = "노르드비크에서 태어난 벨란토 스트란드는 1974년 3월 5일에 무엇을 발표했나요?"

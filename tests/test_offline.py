@@ -205,7 +205,7 @@ def test_worth_beating_on_gold_passages(dataset, least):
     for kind, v in groups.items(): assert len(v) < 30 or sum(v) / len(v) >= 0.6, kind
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_same_words_in_every_process():
     "The order of a set of strings differs from process to process; no reply may depend on it."
     from commands import here_and_there

@@ -81,7 +81,7 @@ def recalls(retriever, questions, k=5):
             for hits, q in zip(retriever.search([q.question for q in questions], k), questions)]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_it_finds_more_of_musique_s_own_paragraphs():
     "135 dev questions among their 2,199 paragraphs: R@5 grows by two points or more, and the same question gets the same again."
     words, questions = BM25(own_paragraphs("musique")), load("musique", "real")

@@ -96,7 +96,7 @@ def test_two_ways_of_running_are_told_and_never_packed_as_one(monkeypatch, tmp_p
     with pytest.raises(UsageError, match="under profile 'offline': say --profile offline"): one_way(rows[:1], mine, "openai", {})
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_same_facts_give_the_same_bytes(made, tmp_path):
     _, words, home = made
     for name in "ab": assert inside(*words[:-1], tmp_path / name, **home)[0] == 0
@@ -240,7 +240,7 @@ def test_an_answer_of_the_checklist_moves_with_its_facts(made):
     assert failed["ACM: Artifacts Evaluated, Functional"] != "yes"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_report_without_a_cassette_is_whole_and_says_that_it_was_not_replayed(made, tmp_path):
     _, words, home = made
     assert inside(*words[:-1], tmp_path / "r.zip", **home)[0] == 0

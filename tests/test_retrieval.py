@@ -84,6 +84,7 @@ def test_terms_equal_anserinis_on_real_words():
         text = " ".join(words[i:i + 1000])
         assert english(text) == list(analyze(text).toArray())
 
+@pytest.mark.slow
 def test_pyserinis_own_searcher_gives_the_same(monkeypatch):
     "Pyserini's Python side works in a process whose Java the kit started, and finds what the kit finds."
     made, queries = invented()
@@ -141,7 +142,7 @@ from treekit.retrieval.lucene import Lucene
 made = [Passage(str(i), f"Title {i}", f"film number {i} " + "word " * (i % 50)) for i in range(3000)]
 print(json.dumps([h.passage.id for h in Lucene(made).search(["film 77"])[0]]))
 """
-@pytest.mark.long
+@pytest.mark.slow
 def test_processes_that_build_at_once():
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     running = [subprocess.Popen([sys.executable, "-c", _BUILD], **pipes) for _ in range(2)]
@@ -150,7 +151,7 @@ def test_processes_that_build_at_once():
     assert len({out for out, _ in done}) == 1 and "77" in done[0][0]
     assert len(list(work_dir("indexes").iterdir())) == 1
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_killed_build_leaves_nothing_that_is_used():
     code = _BUILD.replace("print", "import treekit.retrieval.lucene as l, os\nl._put = lambda *a: os._exit(9)\nprint")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=120).returncode == 9

@@ -148,7 +148,7 @@ def test_a_models_words_are_data(figures, tmp_path):
         assert "</script" not in path.read_text(encoding="utf-8").replace("static/site.js", "") or path.name == "search.js"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_questions_and_trees_of_a_kept_run(tmp_path, monkeypatch):
     "A table that was made here: its cells have questions, answers and trees; a run with other answers isn't taken for it."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from commands import ROOT
+from commands import ROOT, shell
 from treekit.config import UsageError, load_profile
 from treekit.trainers.errand import Errand, ready
 from treekit.training.sft import load_checkpoint
@@ -118,3 +118,29 @@ def test_killed_in_each_stage_it_comes_to_the_same_weights(desk):
     cut, whole = (load_checkpoint(place / "reward" / "model" / "head.pt") for place in places)  # its archive has a name of its own inside
     assert cut.keys() == whole.keys() and all(cut[k].equal(whole[k]) for k in cut)
     assert load_profile("mine").navigator == "mine-model"
+
+
+@pytest.mark.slow
+def test_rdr2s_tables_show_a_training_by_name(desk):
+    "Five rows trained on one set of samples; the tables and figures made from them say what differs from the paper."
+    import pandas as pd
+    from treekit.trainers.router_errand import row_folder, run_router
+    from treekit.training.router import ROUTER, SETTINGS
+    own = errand(role="router", questions=60)
+    made = run_router(own, "all", epochs=0.2)
+    assert [r["row"] for r in made["rows"]] == [*SETTINGS] and all(r["steps"] for r in made["rows"])
+    times = {path: path.stat().st_mtime_ns for path in own.folder.rglob("result.json")}
+    assert len(times) == 7 and run_router(own, "all", epochs=0.2) == made
+    assert {path: path.stat().st_mtime_ns for path in own.folder.rglob("result.json")} == times
+    assert load_profile("mine").router == "mine-model" and (row_folder(own, ROUTER) / "trained_as.json").exists()
+    with pytest.raises(UsageError, match="other labels"): run_router(own, "all", "model")
+    shown = ("table3", "table4", "figure6", "figure7")
+    words = ("reproduce", *(f"rdr2/{a}" for a in shown), "--set", "trained=mine", "--out", desk)
+    code, out, err = shell(*words, TREEKIT_HOME=str(desk / ".treekit"))
+    assert not code, out + err
+    tables = {a: pd.read_csv(next(desk.rglob(f"rdr2/{a}.csv"))) for a in shown}
+    sizes = tables["table3"].set_index(["method", "metric"]).reproduced
+    assert sizes["Train", "Total"] == made["samples"]["train"]["Total"] and "Lessons for inst" not in sizes
+    cells = tables["table4"][tables["table4"].published.notna() & tables["table4"].reproduced.notna()]
+    assert set(cells.verdict) == {"not comparable"} and cells.reason.str.contains("epochs = 0.2").all()
+    assert set(tables["figure6"].method) and tables["figure7"].step.min() == 0

@@ -122,10 +122,12 @@ class Provenance:
         self,
         runs,  # `Results`, or several, or none
         published_rows: list[dict],  # of the artefact; the first one names it
+        differs: list[str] | None = None,  # in what it isn't the paper's experiment, where no run's facts say so; `None`: they do
     ):
         self.runs = list(runs) if isinstance(runs, (list, tuple)) else [runs]
         first = published_rows[0] if published_rows else {}
         self.paper, self.artefact = first.get("paper", ""), first.get("artefact", "")
+        self.differs = differs
         self.facts = {cell: facts for run in self.runs for cell, facts in run.facts.items()}
 
     @property
@@ -147,6 +149,7 @@ class Provenance:
 
     def differences(self, method, dataset, metric):
         "In what a cell's run isn't the paper's; an average's differs if one of its parts does."
+        if self.differs is not None: return self.differs
         if self.paper in PAPERS and not self.facts: return ["nothing is known of this run"]
         found = [differences(facts, self.said(d, method), metric) for d, facts in self.behind(method, dataset)]
         return list(dict.fromkeys(d for some in found for d in some))
@@ -193,6 +196,7 @@ def compare(
     model: str = "",  # which model answered; default: the runs'
     corpus: str = "",  # which passages; default: the runs'
     obstacle: str = "",  # what no fact says, and makes the whole table incomparable
+    differs: list[str] | None = None,  # in what it isn't the paper's experiment, where there are no runs
     tolerance: float = 0.03,  # least, as a fraction; percent cells use 100 times that
     by_model: bool = True,  # the printed groups are models; False: parts of a figure, or sections
     beside: str = "",  # the printed group that a model of its own stands beside; default: the first
@@ -200,7 +204,7 @@ def compare(
 ):  # pandas.DataFrame with `CELL_FIELDS`
     "Every printed cell with its reproduction and verdict; then whatever was run that the paper doesn't have."
     import pandas as pd
-    runs = Provenance(runs, published_rows)
+    runs = Provenance(runs, published_rows, differs)
     model, served = model or runs.model, runs.served
     groups = list(dict.fromkeys(r["group"] for r in published_rows))
     group = _group_of(model, served, groups) if by_model else groups[0]

@@ -122,7 +122,7 @@ def navigator_command(name, seed, as_json, until, export, processes, attention, 
 @train_command.command("router")
 @_common("router")
 @_sources
-@click.option("--row", default="", metavar="ROW", help="A row of RDR²'s Table 4.  [default: the one that the paper routes with]")
+@click.option("--row", default="", metavar="ROW", help="A row of RDR²'s Table 4, or all.  [default: the one that the paper routes with]")
 @click.option("--labels", default="", metavar="WHO",
               help="model: the profile's; gold: the world's own.  [default: gold offline, else model]")
 def router_command(name, seed, as_json, row, labels, processes, attention, checkpointing, too_long, **options):
@@ -131,6 +131,8 @@ def router_command(name, seed, as_json, row, labels, processes, attention, check
     \b
       treekit train router --preset tiny --name walker
       treekit ask "When was the Mole built?" --method rdr2 --profile walker
+      treekit train router --preset 8B --profile openai --row all --name eight    Table 4's five trainings
+      treekit reproduce rdr2/table3 rdr2/table4 rdr2/figure6 rdr2/figure7 --set trained=eight
     """
     from treekit.training.processes import group_rank, joined_group
     errand = _errand("router", name, seed, **options)
@@ -142,7 +144,7 @@ def router_command(name, seed, as_json, row, labels, processes, attention, check
         first = not group_rank()
     lines = [f"{side}: " + ", ".join(f"{n:,} {kind}" for kind, n in sizes.items()) for side, sizes in made["samples"].items()]
     lines += [f"labels: {made['labels']}" + "".join(f", {n:,} {what}" for what, n in made["left"].items() if n)]
-    lines += [f"{made['steps']:,} steps, loss {made['loss']}", ", ".join(f"{k} {v}" for k, v in made["scores"].items())]
+    lines += [", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in row.items()) for row in made["rows"]]
     if first: _say(made, as_json, [*lines, f'treekit ask "…" --method rdr2 --profile {name}'])
 
 # %% ../../nbs/26_trainers/07_command.ipynb #b6c18789

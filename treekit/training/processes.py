@@ -10,6 +10,7 @@ __all__ = ['SENT_AT_ONCE', 'group_size', 'group_rank', 'joined_group', 'own_shar
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 # %% ../../nbs/11_training/02_processes.ipynb #1223f335
@@ -30,6 +31,8 @@ def group_rank() -> int:
     return group.get_rank() if (group := _group()) else 0
 
 # %% ../../nbs/11_training/02_processes.ipynb #999657e6
+_PATIENCE = timedelta(days=7)  # for which processes wait for the first one, which may ask a model about 24,000 views
+
 @contextmanager
 def joined_group() -> Iterator[None]:
     "Be one of the processes that a launcher has started; alone, nothing happens."
@@ -38,7 +41,8 @@ def joined_group() -> Iterator[None]:
         return
     import torch
     from accelerate import PartialState
-    state = PartialState(cpu=not torch.cuda.is_available(), **{} if torch.cuda.is_available() else dict(backend="gloo"))
+    gpu = torch.cuda.is_available()
+    state = PartialState(cpu=not gpu, timeout=_PATIENCE, **{} if gpu else dict(backend="gloo"))
     try: yield
     finally: state.destroy_process_group()
 

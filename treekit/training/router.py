@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['SETTINGS', 'ROUTER', 'UNTRAINED', 'CURVE', 'LOOKS', 'DEV', 'PRESETS', 'TINY', 'TOKENS', 'KEPT', 'CUES', 'Setting',
            'Preset', 'prompt_of', 'example', 'lessons', 'samples_recipe', 'tiny_samples', 'outputs', 'recipe',
-           'routers', 'train_router', 'TrainedRouter']
+           'in_a_path', 'started', 'routers', 'train_router', 'TrainedRouter']
 
 # %% ../../nbs/11_training/07_router.ipynb #b4967685
 import hashlib, json, math, random
@@ -69,11 +69,16 @@ class Preset:
     lesson_epochs: float = 0.0
     views: str = "passage"  # what a view of a sample is made for: a passage, or all passages of a document
 
+    @property
+    def held(self) -> float:
+        "Share of the questions that are held out for the test."
+        return 0.25 if self.train else 0.04
+
 PRESETS = {p.name: p for p in (
     Preset("tiny", "", "", dict(full=1e-3, lora=3e-3), words=2, bare=True, train=720, test=250, articles=6000, chunk=40,
            lessons=4000, lesson_epochs=2.0),
     Preset("8B", "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-8B-Instruct", dict(full=1e-5, lora=1e-5), words=8, bare=False,
-           chunk=100))}
+           test=500, chunk=100))}
 TINY = dict(width=128, layers=2, heads=4, inner=256)  # of the tiny model
 TOKENS = 4096  # of its tokenizer
 KEPT = "bfloat16"  # how the tiny model's weights are kept: half the bytes; it computes with 32 bits
@@ -174,10 +179,14 @@ def recipe(what: str, seed: int) -> str:
     written = [(name, form.render([("ANSWER", 1, "")])) for name, form in sorted(FORMATS.items())]
     return recipe_hash(preset, TINY, TOKENS, KEPT, row, written, seed, tiny_samples()["digest"])
 
+def in_a_path(row: str) -> str:
+    "The name of a row of Table 4, for a folder."
+    return row.replace(", ", "-").replace(" ", "-")
+
 def _folder(what, seed):
     code = trained_by("treekit.training.router_data", "treekit.papers.rdr2.router", "treekit.training.router")
     made_from = digest(asdict(PRESETS["tiny"]), TINY, TOKENS, what, seed, tiny_samples()["digest"], code)
-    return work_dir(place("routers"), f"{what.replace(', ', '-').replace(' ', '-')}-seed{seed}-{made_from}")
+    return work_dir(place("routers"), f"{in_a_path(what)}-seed{seed}-{made_from}")
 
 def _save(model, tokenizer, folder):
     "Keep a tiny model, each weight rounded to 16 bits. What is left in memory is spoilt: load it again."
@@ -200,16 +209,23 @@ def _make_inst(seed):
     return str(folder)
 
 # %% ../../nbs/11_training/07_router.ipynb #e4c7b561
-def _start(inst, seed, data):
-    "What a row starts from: a model and its tokenizer."
-    if inst: return load_model(_make_inst(seed))
-    tokenizer = _tokenizer(data)
+def started(
+    base: Literal["base", "inst"],
+    preset: Preset,
+    seed: int,  # of a tiny model's weights
+    model: str = "",  # on the hub or a folder; default: the preset's
+    **how,  # attention, checkpointing: as for `load_model`
+):  # a model and its tokenizer
+    "What a row starts from."
+    if model or not preset.bare: return load_model(model or getattr(preset, base), **how)
+    if base == "inst": return load_model(_make_inst(seed))
+    tokenizer = _tokenizer(tiny_samples())
     return tiny_model(tokenizer, **TINY, seed=seed), tokenizer
 
 def _learned(name, seed, folder, data):
     "Train a row of Table 4, and say what was seen on the way."
     setting, preset = SETTINGS[name], PRESETS["tiny"]
-    model, tokenizer = _start(setting.base == "inst", seed, data)
+    model, tokenizer = started(setting.base, preset, seed)
     how = Recipe(setting.method, lr=preset.lr[setting.method], epochs=setting.epochs, warmup=0.1, betas=(0.9, 0.99), seed=seed)
     model, dev = adapted(model, how), data["test"][:DEV]
     samples = encode(tokenizer, [example(s, preset, setting.format) for s in data["train"]])
@@ -238,9 +254,8 @@ def _trained(name, seed):
 def _untrained(name, seed):
     "What a model says that wasn't fine-tuned."
     def make():
-        data = tiny_samples()
-        model, tokenizer = _start(name == UNTRAINED[1], seed, data)
-        return dict(outputs=outputs(model, tokenizer, data["test"], PRESETS["tiny"], "tag"))
+        model, tokenizer = started("inst" if name == UNTRAINED[1] else "base", PRESETS["tiny"], seed)
+        return dict(outputs=outputs(model, tokenizer, tiny_samples()["test"], PRESETS["tiny"], "tag"))
     return kept(_result(name, seed), make)
 
 def _comes(name, seed): return comes_with_the_kit(f"router/{name}/{seed}", recipe(name, seed))
@@ -273,6 +288,7 @@ def train_router(
     model: str = "",  # on the hub or a folder; default: the preset's
     preset: str = "8B",
     dev: list[Sample] = (),  # evaluated on while training
+    looks: int = 0,  # how often; 0: at the end, or as `evaluate_every` says
     seed: int = 0,
     attention: str = "",  # as for `load_model`, like the next
     checkpointing: bool | None = None,  # default: for all but the tiny one
@@ -283,14 +299,13 @@ def train_router(
     setting, p = SETTINGS[choose("row of Table 4", row, SETTINGS)], PRESETS[choose("preset", preset, PRESETS)]
     usual = _TINY_STEPS if p.bare else dict(micro=1)
     recipe = Recipe(**dict(method=setting.method, lr=p.lr[setting.method], epochs=setting.epochs, seed=seed) | usual | recipe)
-    if p.bare and not model: made, tokenizer = _start(setting.base == "inst", seed, tiny_samples())
-    else:
-        saving = not p.bare if checkpointing is None else checkpointing
-        made, tokenizer = load_model(model or getattr(p, setting.base), attention=attention, checkpointing=saving)
+    saving = not p.bare if checkpointing is None else checkpointing
+    made, tokenizer = started(setting.base, p, seed, model, attention=attention, checkpointing=saving)
     made = adapted(made, recipe)
     look = (lambda m: percent(scores(dev, outputs(m, tokenizer, dev, p, setting.format)))) if dev else None
     data = encode(tokenizer, [example(s, p, setting.format) for s in samples], math.inf)
     data = short_enough(data, recipe.max_tokens, folder, too_long)
+    if looks: recipe = replace(recipe, evaluate_every=max(1, int(len(data) * recipe.epochs / recipe.batch / looks)))
     log = train(made, data, recipe, folder, evaluate=look, label=row)
     save_model(made.merge_and_unload() if p.bare and setting.method == "lora" else made, tokenizer, folder)
     return log
