@@ -16,7 +16,7 @@ WORDS = ("mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & "
          "Unterwasserarchäologiemuseumsdirektorenkonferenzsaal a".split())
 
 
-MORE_SEEDS = [pytest.param(dict(seed=i), marks=pytest.mark.slow) for i in (2, 3)]
+MORE_SEEDS = [pytest.param(dict(seed=i), marks=pytest.mark.slow) for i in (1, 2, 3)]
 
 
 def tree(seed=0, nodes=9, words=30, chain=False, answer=True):
@@ -69,7 +69,7 @@ def beside(trace): return draw_beside({"TreeRare": trace, "ReAct": steps(len(tra
 
 
 @pytest.mark.parametrize("draw", [draw_tree, draw_overview, beside])
-@pytest.mark.parametrize("shape", [dict(seed=0), dict(seed=1), *MORE_SEEDS, dict(nodes=1), dict(nodes=12, chain=True),
+@pytest.mark.parametrize("shape", [dict(seed=0), *MORE_SEEDS, dict(nodes=1), dict(nodes=12, chain=True),
     dict(nodes=30, words=8), dict(words=200, nodes=4)])
 def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     import matplotlib; matplotlib.use("Agg")

@@ -50,7 +50,7 @@ def said(*words, cwd):
 def estimated(*words, cwd): return json.loads(said(*words, "--json", cwd=cwd))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_artefact_asks_its_own_number_of_questions_and_not_the_profiles(clone):  # noqa: F811
     body = BODY.replace("P = load_profile(profile, n=n, seed=seed, data=data, budget=budget, **settings)", OWN_N)
     body = "from treekit.experiments.tables import setting\n" + body.replace("int(questions) if n is None else n", "P.n")

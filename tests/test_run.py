@@ -382,7 +382,7 @@ def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
                 if s.usage(()) and s.usage(())[0]["calls"]: break
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=60)
     assert "everything answered so far is stored" in err and process.returncode != 0
     with Store(path) as s: kept = s.usage(())[0]["calls"]
     chat = Scripted()

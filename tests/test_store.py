@@ -114,7 +114,7 @@ def test_threads_and_one_loop_after_another(server, path):
     stored = chat(path, server.url)
     threads = [threading.Thread(target=lambda: asyncio.run(stored.complete(asked(question="Where?")))) for _ in range(4)]
     for t in threads: t.start()
-    for t in threads: t.join(20)
+    for t in threads: t.join(60)
     assert server.count == 1
     loop = asyncio.new_event_loop()  # a loop that ends with a call under way leaves nothing behind
     task = loop.create_task(stored.complete(asked(question="When?")))
