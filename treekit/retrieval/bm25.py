@@ -194,6 +194,14 @@ class BM25:
         import numpy as np
         ids = self._index.get_tokens_ids(self.analyze(query))
         if not ids: return []
-        scores = self._index.get_scores_from_ids(ids).astype(np.float32)
+        scores = self._summed(ids).astype(np.float32)
         return [Hit(self.passages[i], float(scores[i]), rank)
                 for rank, i in enumerate(_best(scores, k, np.flatnonzero(scores > 0)), 1)]
+
+    def _summed(self, ids):
+        "Each passage's score, in double precision, term by term: as `get_scores_from_ids`, whose `np.add.at` takes four times as long."
+        import numpy as np
+        at, index = np.asarray(ids), self._index.scores
+        rows = [slice(*ends) for ends in zip(index["indptr"][at], index["indptr"][at + 1])]
+        docs, data = (np.concatenate([index[name][row] for row in rows]) for name in ("indices", "data"))
+        return np.bincount(docs, data, index["num_docs"])
