@@ -100,7 +100,7 @@ def _profile_options(command):
 @_profile_options
 @click.option("--out", metavar="DIR",
               help="Where tables and figures go.  [default: figures/PROFILE, or figures/PROFILE-FOLDER with --data FOLDER]")
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time.  [default: offline processors + 1, else 1]")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time.  [default: 2 offline, else 1]")
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes that share out the questions, each with its own store.")
 @click.option("--share", metavar="I/N", help="Be worker I of N on a machine of its own; `treekit store merge` puts their stores together.")
 @click.option("--force", is_flag=True, help="Run what is unchanged, too.")
