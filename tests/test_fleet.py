@@ -112,10 +112,12 @@ def test_a_dead_server_is_left_out_and_taken_back(servers, capfd):
             await asyncio.sleep(0.2)
             await asyncio.gather(*(fleet.complete(ASKED(question=f"{again + i} again?")) for i in range(20)))
             again += 20
+        back = servers[1].count
+        second = await asyncio.gather(*(fleet.complete(ASKED(question=f"{i} at last?")) for i in range(200)))
         await fleet.close()
-        return before, len(first), again
-    before, answered, again = asyncio.run(main())
-    assert answered == 200 and before == 0 and servers[1].count > 0
+        return before, back, again, len(first) + len(second)
+    before, back, again, answered = asyncio.run(main())
+    assert answered == 400 and before == 0 and back > 0 and servers[1].count - back > 30
     assert sum(s.count for s in servers) == answered + again
     said = capfd.readouterr().err.splitlines()
     assert [line.partition(" ")[2][:7] for line in said] == ["is left", "answers"], said

@@ -18,7 +18,7 @@ from ..config import UsageError, choose
 from .documents import DocumentTree, from_text, plain_title, tree_of
 from .markup import Skipped, from_html, from_markdown, from_wikitext
 from .articles import Article
-from .passagestore import check_file
+from .passagestore import check_file, without_log
 
 # %% ../../nbs/03_corpora/06_treestore.ipynb #02db2b66
 def _page(xml, options):
@@ -242,7 +242,7 @@ def build(
                 bar.update(len(results))
             bar.close()
             db.execute("INSERT INTO about VALUES ('fingerprint', ?)", (_fingerprint(db),))
-            db.execute("PRAGMA journal_mode = DELETE")  # one file, without its log beside it
+        without_log(db, Path(path))
     return TreeStore(path)
 
 # %% ../../nbs/03_corpora/06_treestore.ipynb #fd744018

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ..config import UsageError
 from ..figures.verdicts import group_for
-from ..training.router import PRESETS, SETTINGS, routers, tiny_samples
+from ..training.router import PRESETS, SETTINGS, UNTRAINED, routers, tiny_samples
 from .errand import Errand
 from .router_errand import found_result, read_samples, row_folder, sample_of
 
@@ -47,14 +47,19 @@ def router_study(
         raise UsageError(f"{trained!r} has no samples yet: start treekit train router --name {trained} again")
     said = read_samples(path)
     samples = said | {side: [sample_of(r) for r in said[side]] for side in ("train", "test")}
-    return RouterStudy(f"training {trained!r}, {errand.preset} preset, seed {errand.seed}", errand.model or PRESETS[errand.preset].base,
-                       samples, unlike_the_paper(errand, samples), PRESETS[errand.preset].held,
-                       lambda rows: [found_result(row_folder(errand, row)) for row in rows])
+    preset, found = PRESETS[errand.preset], {row: found_result(row_folder(errand, row)) for row in (*SETTINGS, *UNTRAINED)}
+    changed = {k: v for r in found.values() if r for k, v in r["settings"].items()}
+    return RouterStudy(f"training {trained!r}, {errand.preset} preset, seed {errand.seed}", errand.model or preset.base,
+                       samples, unlike_the_paper(errand, samples, changed), preset.held, lambda rows: list(map(found.get, rows)))
 
 # %% ../../nbs/26_trainers/04_router_study.ipynb #3f434e46
 LABELLER, TESTED = "DeepSeek-V3", 500  # Sec. 4.1
 
-def unlike_the_paper(errand: Errand, samples: dict) -> list[str]:
+def unlike_the_paper(
+    errand: Errand,
+    samples: dict,  # its `samples.json`
+    changed: dict,  # settings of its rows that are given
+) -> list[str]:
     "What of a training isn't the paper's."
     P, preset, out = errand.profile, PRESETS[errand.preset], []
     if errand.preset != "8B": out.append(f"the {errand.preset} preset's model")
@@ -64,5 +69,4 @@ def unlike_the_paper(errand: Errand, samples: dict) -> list[str]:
     if errand.questions: out.append(f"{errand.questions:,} training questions, in print all")
     if group_for(samples["labels"], [LABELLER]) != LABELLER: out.append(f"labels: {samples['labels']}, in print {LABELLER}")
     if len(samples["test"]) != TESTED: out.append(f"{len(samples['test']):,} test samples, in print {TESTED}")
-    changed = {k: v for row in SETTINGS for k, v in (found_result(row_folder(errand, row)) or dict(settings={}))["settings"].items()}
     return out + [f"{k} = {v}" for k, v in changed.items() if k != "attention" and (k, v) != ("too_long", "drop")]

@@ -222,6 +222,10 @@ def started(
     tokenizer = _tokenizer(tiny_samples())
     return tiny_model(tokenizer, **TINY, seed=seed), tokenizer
 
+def _looking(recipe, samples, times):
+    "The recipe, evaluated so many times on the way."
+    return replace(recipe, evaluate_every=max(1, int(len(samples) * recipe.epochs / recipe.batch / times)))
+
 def _learned(name, seed, folder, data):
     "Train a row of Table 4, and say what was seen on the way."
     setting, preset = SETTINGS[name], PRESETS["tiny"]
@@ -230,7 +234,7 @@ def _learned(name, seed, folder, data):
     model, dev = adapted(model, how), data["test"][:DEV]
     samples = encode(tokenizer, [example(s, preset, setting.format) for s in data["train"]])
     looked = name == CURVE
-    if looked: how = replace(how, evaluate_every=int(len(samples) * setting.epochs / how.batch / LOOKS))
+    if looked: how = _looking(how, samples, LOOKS)
     look = lambda m: percent(scores(dev, outputs(m, tokenizer, dev, preset, setting.format)))
     before = look(model) if looked else {}
     log = train(model, samples, how, folder, evaluate=look if looked else None, label=name)
@@ -305,7 +309,7 @@ def train_router(
     look = (lambda m: percent(scores(dev, outputs(m, tokenizer, dev, p, setting.format)))) if dev else None
     data = encode(tokenizer, [example(s, p, setting.format) for s in samples], math.inf)
     data = short_enough(data, recipe.max_tokens, folder, too_long)
-    if looks: recipe = replace(recipe, evaluate_every=max(1, int(len(data) * recipe.epochs / recipe.batch / looks)))
+    if looks: recipe = _looking(recipe, data, looks)
     log = train(made, data, recipe, folder, evaluate=look, label=row)
     save_model(made.merge_and_unload() if p.bare and setting.method == "lora" else made, tokenizer, folder)
     return log
