@@ -177,5 +177,5 @@ def test_other_knobs_leave_nothing_in_the_store(tmp_path, monkeypatch):
 
 
 def test_the_folder_is_registered():
-    assert [r["artefact"] for r in inventory("across")] == ["table1", "table2", "figure1", "mechanism", "curves", "competence"]
-    assert len(runnable(("across",))) == 6
+    assert [r["artefact"] for r in inventory("across")] == ["table1", "table2", "figure1", "mechanism", "curves", "competence", "ablations"]
+    assert len(runnable(("across",))) == 7

@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 from .mechanism import Anchor, Study, simulated_run
 from ..config import choose, load_profile
-from ..experiments import arise as arise_tables, rdr2 as rdr2_tables, searchr as searchr_tables, toq as toq_tables
-from ..experiments import tables
+from ..experiments import arise as arise_tables, rdr2 as rdr2_tables, searchr as searchr_tables, tables, toq as toq_tables
 from ..experiments.paper_settings import said_of
 
 # %% ../../nbs/13_analysis/08_studies.ipynb #bfacaef1

@@ -15,17 +15,15 @@ from ..core.escaping import printable
 from ..core.method import Node, Trace
 from ..core.types import Question
 from ..corpora.documents import DocumentTree, introduced
-from ..experiments.tables import by_words
-from ..experiments.results import Results
+from ..experiments.tables import by_words, sample_questions
+from ..experiments.results import Results, Row
 from ..experiments.rdr2 import need_documents
-from ..experiments.tables import sample_questions
 from ..scoring.metrics import METRICS
 from .boxes import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
 from .plots import PAGE
 from .cells import Kept
 from .verdicts import compare
 from ..experiments.provide import load, load_documents
-from ..experiments.results import Row
 
 # %% ../../nbs/14_figures/09_rdr2.ipynb #042beb23
 OWN_CASE = "six flags over texas"  # in the paper's question, and the title of its document

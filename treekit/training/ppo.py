@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..config import UsageError
-from .sft import Course, Diverged, Encoded, TrainingExample, Recipe, adapted, digest, encode, inner
+from .sft import Course, Diverged, Encoded, Recipe, TrainingExample, adapted, digest, encode, inner, trainable
 from .sft import load_checkpoint, load_weights, prompt_tokens, save_checkpoint, short_enough, training_state, train
-from .sft import trainable
 from .processes import group_size
 from .models import load_model, save_model
 from ..scoring.statistics import pearson
