@@ -6,14 +6,14 @@
 __all__ = ['index_page']
 
 # %% ../../nbs/14_figures/14_index_page.ipynb #628a7d5c
-import csv
+import csv, re
 from pathlib import Path
 
 from ..core.escaping import ht, md
 from .claims import CLAIM_VERDICTS
 from .claims_page import claims_by_artefact
 from .tables import what_was_run
-from .titles import PAPER_NAMES, title_of
+from .titles import PAPER_NAMES, artefact_of, title_of
 from .verdicts import count_verdicts
 from ..core.whole_files import write_whole
 
@@ -26,7 +26,11 @@ def _files_of(folder):
     for path in sorted(folder.glob("*/*")):
         if path.suffix in _ENDINGS: made.setdefault(path.parent.name, {}).setdefault(path.stem, []).append(path)
     order = [*PAPER_NAMES, *made]
-    return dict(sorted(made.items(), key=lambda item: order.index(item[0])))
+    return {paper: dict(sorted(made[paper].items(), key=lambda item: _natural(item[0]))) for paper in sorted(made, key=order.index)}
+
+def _natural(name):
+    "Table 2 before Table 10."
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 def _ran(table):
     "What a written comparison ran, in one sentence; empty: it is none, or nothing ran."
@@ -43,7 +47,9 @@ def _line(paper, name, paths, claims):
     cells = ", ".join(f"{counts[v]} {v}" for v in ("reproduced", "outside") if counts.get(v)) or ("not compared" if counts else "")
     failed = f"; {counts['failures']} failed questions" if counts.get("failures") else ""
     files = " ".join(f"[{e[1:]}]({kinds[e]})" for e in _ENDINGS if e in kinds)
-    return f"| {picture} | {md(title.partition(', ')[2] or title)} | {md(told)} | {md(cells + failed)} | {files} |"
+    part = name.removeprefix(artefact_of(paper, name) or name).strip("_").replace("_", " ")
+    title = f"{title.partition(', ')[2] or title}{f' ({part})' if part else ''}"
+    return f"| {picture} | {md(title)} | {md(told)} | {md(cells + failed)} | {files} |"
 
 # %% ../../nbs/14_figures/14_index_page.ipynb #821a22e1
 def index_page(

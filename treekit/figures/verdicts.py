@@ -176,6 +176,12 @@ class Provenance:
         return path if path and path.exists() else None
 
 # %% ../../nbs/14_figures/00_verdicts.ipynb #9be26e85
+def _spent(runs):
+    "What some runs asked, in a sentence: what was asked before is counted, too."
+    usages = [row.usage for run in runs for row in run.rows]
+    calls, tokens = sum(u.calls for u in usages), sum(u.tokens_in + u.tokens_out for u in usages)
+    return f"In all {calls:,} calls, {tokens:,} tokens." if calls else ""
+
 def _group_of(model, served, groups):
     "The printed group by what the server says; by what was asked for only where the server says nothing."
     if not model: return groups[0]
@@ -221,7 +227,7 @@ def compare(
         return _cell(group, printed, found, model, corpus, [*obstacles, obstacle], tolerance, runs)
     rows = _accumulated([row(*cell) for cell in cells], runs.file(folder))
     table = pd.DataFrame(rows, columns=CELL_FIELDS).astype({"n": "Int64", "failures": "Int64"})
-    table.attrs["said"] = runs.sentence()
+    table.attrs["said"], table.attrs["spent"] = runs.sentence(), _spent(runs.runs)
     table.attrs["scores"] = Kept({tuple(map(r.get, CELL_FIELDS[:4])): r["scores"] for r in rows if r.get("scores")})
     return table
 
