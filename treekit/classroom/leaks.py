@@ -35,10 +35,22 @@ class Needles:
 
 def _code_tokens(code):
     "(kind, text) of the names, numbers and texts in some lines of code, however broken."
+    code, began, deep = _flush(code), None, 0
     try:
-        for t in tokenize.generate_tokens(io.StringIO(_flush(code)).readline):
-            if t.type in (tokenize.NAME, tokenize.NUMBER, tokenize.STRING): yield t.type, t.string
+        for t in tokenize.generate_tokens(io.StringIO(code).readline):
+            kind = tokenize.tok_name[t.type]
+            if kind == "FSTRING_START": began, deep = began if deep else t.start, deep + 1
+            elif kind == "FSTRING_END":
+                deep -= 1
+                if not deep: yield tokenize.STRING, _between(code, began, t.end)  # since Python 3.12 in pieces, before that whole
+            elif not deep and t.type in (tokenize.NAME, tokenize.NUMBER, tokenize.STRING): yield t.type, t.string
     except (tokenize.TokenError, SyntaxError, IndentationError): return
+
+def _between(code, start, end):
+    "What stands between two places, each a line, from 1, and a column."
+    lines = code.splitlines(keepends=True)[start[0] - 1:end[0]]
+    lines[-1] = lines[-1][:end[1]]
+    return "".join(lines)[start[1]:]
 
 def _flush(code):
     "Code moved to the left edge."
