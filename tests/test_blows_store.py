@@ -217,7 +217,7 @@ def ends(tmp_path, code, seconds=20):
     "A program of its own, and what it prints; it must end by itself."
     path = str(tmp_path / "s.sqlite")
     whole = SCRIPT.format(tests=str(Path(__file__).parent), path=path) + textwrap.dedent(code)
-    run = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", whole]  # Python 3.12 and later warn of a fork beside threads
+    run = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", whole]  # 3.12 warns of a fork beside threads
     done = subprocess.run(run, capture_output=True, text=True, timeout=seconds)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     with Store(path) as store: return done.stdout.split(), store._all("SELECT COUNT(*) FROM calls")[0][0]

@@ -178,7 +178,7 @@ class Provenance:
 # %% ../../nbs/14_figures/00_verdicts.ipynb #9be26e85
 def _spent(runs):
     "What some runs asked, in a sentence: what was asked before is counted, too."
-    usages = [row.usage for run in runs for row in run.rows]
+    usages = [row.usage for run in runs for row in getattr(run, "rows", ())]  # retrieval alone has none
     calls, tokens = sum(u.calls for u in usages), sum(u.tokens_in + u.tokens_out for u in usages)
     return f"In all {calls:,} calls, {tokens:,} tokens." if calls else ""
 
