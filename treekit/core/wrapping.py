@@ -88,11 +88,12 @@ def loops(
 ) -> bool:
     "Whether a text repeats itself without end."
     words = text[:100_000].casefold().split()
+    says = {w: bool(re.search(r"[^\W\d_]{2}", w)) for w in set(words)}
     for p in range(1, 5):
         run = 0
         for a, b in zip(words, words[p:]):
             run = run + 1 if a == b and (p > 1 or a.isalpha() and len(a) > 1 or "'" in a) else 0
-            if run >= 7 * p and any(re.search(r"[^\W\d_]{2}", w) for w in (a, b)): return True
+            if run >= 7 * p and (says[a] or says[b]): return True
     return _periodic(text.strip()[-3200:])
 
 # %% ../../nbs/02_core/00_wrapping.ipynb #3db4f487
