@@ -217,7 +217,8 @@ _CSS = (
     "th.l,td.l{text-align:left}thead th{border-bottom:2px solid #111}tr.g td{border-top:2px solid #111}"
     ".best{font-weight:700}.tied{background:#eee}.outside{background:#f6e3d5}.reproduced{background:#dceaf4}"
     ".ran{border-left:4px solid #0072b2;padding-left:.8em}.small{color:#555;font-size:.9em}p,ul{max-width:60em}"
-    "@media(prefers-color-scheme:dark){body,.scroll tr>:first-child{color:#eee;background:#161616}.tied{background:#333}.outside{background:#5a3a20}"
+    "@media(prefers-color-scheme:dark){body,.scroll tr>:first-child{color:#eee;background:#161616}"
+    ".tied{background:#333}.outside{background:#5a3a20}"
     ".reproduced{background:#1f3d52}th,td{border-color:#444}thead th,tr.g td{border-color:#aaa}.small{color:#aaa}}"
 )
 
