@@ -27,8 +27,9 @@ FLAGS = {"derived": "†", "uncertain": "?", "illegible": "…"}
 MARKS = {"reproduced": "✓", "outside": "✗", "not comparable": "", "not run": ""}
 LEGEND = "**Bold**: the best of its column. ≈ and shaded: can't be told from it by the questions asked (one paired test each, p ≥ .05)."
 LEGEND_OF_VERDICTS = "✓ reproduced, ✗ outside, the printed number in brackets."
-HOW_CLAIMS_ARE_TESTED = ("Paired tests on the same questions, p after Holm's correction for all claims about a table. So two rows can be marked "
-                    "apart and a claim about them be undecided. A claim about one printed model is held against the model that ran.")
+HOW_CLAIMS_ARE_TESTED = (
+    "Paired tests on the same questions, p after Holm's correction for all claims about a table. So two rows can be marked "
+    "apart and a claim about them be undecided. A claim about one printed model is held against the model that ran.")
 LEGEND_OF_PRINT = "† derived from other cells, ? uncertain, … illegible in print."
 
 @dataclass(frozen=True)
