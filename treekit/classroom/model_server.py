@@ -302,7 +302,8 @@ class ModelServer:
     def forever(self):
         "Serve until interrupted."
         with self:
-            try: self.threads[1].join()
+            try:
+                while self.threads[1].is_alive(): self.threads[1].join(1)  # a signal that another thread gets doesn't wake this one
             except KeyboardInterrupt: pass
 
 # %% ../../nbs/16_classroom/11_model_server.ipynb #674325a3
