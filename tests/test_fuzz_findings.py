@@ -408,3 +408,9 @@ def test_a_finding_is_shrunk_written_and_told(tmp_path, capsys):
     [kept] = [json.loads(p.read_text()) for p in tmp_path.iterdir()]
     assert kept["seed"] == 3 and kept["target"] == "demo" and "KeyError" in kept["what"]
     assert len(next(iter(campaign.findings.values())).value) <= 9 and "--seed 3" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["<![>", "<p>one</p><![CD\n[>two", "<![if !IE]><p>one</p><![endif]>"])
+def test_a_marked_section_that_nobody_knows_is_text(page):
+    from treekit.corpora.markup import from_html
+    from_html(page, "a page")

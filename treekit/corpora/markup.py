@@ -317,13 +317,16 @@ _DROPPED_CLASSES = re.compile(
 def _soup(text):
     "A page without what is no text."
     from bs4 import BeautifulSoup
+    from bs4.exceptions import ParserRejectedMarkup
     def dropped(tag):
         classes = (c for c in tag.get_attribute_list("class") if c)
         return tag.name in _DROPPED_ELEMENTS or any(_DROPPED_CLASSES.fullmatch(c) for c in classes)
     text = _COMMENT.sub("", text.encode("utf-8", "replace").decode())
     if "<" not in text: text = f"<p>{text}"  # the parser warns of what looks like an address
     last = text.rfind(">") + 1  # behind it no tag ends: what looks like one is text
-    soup = BeautifulSoup(text[:last] + text[last:].replace("<", "&lt;"), "html.parser")
+    text = text[:last] + text[last:].replace("<", "&lt;")
+    try: soup = BeautifulSoup(text, "html.parser")
+    except ParserRejectedMarkup: soup = BeautifulSoup(text.replace("<![", "&lt;!["), "html.parser")  # a marked section of no known kind
     waiting = [soup]
     while waiting:
         for tag in [c for c in waiting.pop().contents if c.name]: tag.extract() if dropped(tag) else waiting.append(tag)
