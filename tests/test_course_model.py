@@ -194,7 +194,8 @@ def test_a_server_that_is_killed_keeps_its_counts(course, upstream, tmp_path):
     lines = "[class]", "model = gpt-4o-mini", f"endpoint = {upstream.url}", "key_variable = TEACHERS_KEY", "retries = 0"
     (tmp_path / "settings.ini").write_text("\n".join(lines))
     (tmp_path / "nbs" / "reproduce").mkdir(parents=True)  # a working folder, as `treekit new` lays one
-    code = f"import os; os.chdir({str(tmp_path)!r}); from treekit.cli import main; main()"
+    heard = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored where the tests were started in the background
+    code = f"import os, signal; {heard}; os.chdir({str(tmp_path)!r}); from treekit.cli import main; main()"
     def start():
         process = subprocess.Popen([sys.executable, "-c", code, "course", "serve", "--profile", "class", "--calls", "4", "--port", "0"],
                                    stderr=subprocess.PIPE, text=True, env=os.environ | dict(TREEKIT_HOME=str(tmp_path / "home")))
