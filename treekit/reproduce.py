@@ -279,17 +279,16 @@ def _progress(folder):
     return ", ".join(said)
 
 # %% ../nbs/19_reproduce.ipynb #ef72b503
-_PAPERS = ("treerare", "toq", "arise", "searchr", "rdr2")
-
-def _reads_tables(task):
+def _papers_read(task):
     "The papers whose tables a task reads, and after which it comes; none: it makes its own numbers."
-    if task.name == "across/ablations": return _PAPERS
+    from treekit.experiments.paper_settings import PAPERS
+    if task.name == "across/ablations": return PAPERS
     return (task.name.partition("/")[0],) if task.name.endswith("/claims") else ()
 
 def _looked_up(task, profile, folder, kept, store):
     "Fill in what the task depends on, and what became of it, if that still holds."
     task.made_from = made_from(task.name, task.notebook, task.parameters, profile)
-    if papers := _reads_tables(task): task.made_from |= dict(tables=[tables_below(folder / paper, "claims") for paper in papers])
+    if papers := _papers_read(task): task.made_from |= dict(tables=[tables_below(folder / paper, "claims") for paper in papers])
     record = read_record(kept / f"{task.name}.json")
     files = written(task.name, task.notebook, folder) if record.get("made_from") == task.made_from else {}
     if unchanged(record, task.made_from, files, store): task.unchanged, task.counts = True, record["counts"]
@@ -335,7 +334,7 @@ def reproduce_all(
     pins = {k: v for k, v in PINNED.items() if k not in os.environ} if p.offline else {}
     env = pins | (environment or {}) | (dict(TREEKIT_RETRAIN="1") if p.retrain else {})
     def waiting(reads_tables):
-        some, state = [t for t in tasks if bool(_reads_tables(t)) == reads_tables], store_state(store)
+        some, state = [t for t in tasks if bool(_papers_read(t)) == reads_tables], store_state(store)
         for t in some: _looked_up(t, p, folder, kept, state)
         chosen = [t for t in some if force or replayed or not t.unchanged]
         for t in chosen: t.unchanged = False

@@ -17,7 +17,7 @@ from .config import Profile, UsageError, load_profile, work_dir
 from .core.merging import Merged, merge_stores, unmerged
 from .experiments.dealing import Share
 from .inventory import FIELDS, runnable
-from .reproduce import Task, _plan, _progress, _reads_tables, _run_all, reproduce_all
+from .reproduce import Task, _plan, _progress, _papers_read, _run_all, reproduce_all
 
 # %% ../nbs/21_workers.ipynb #27e9e159
 def main_store(profile: Profile) -> Path:
@@ -45,7 +45,7 @@ def work_share(
     whole = main_store(p)
     if whole.is_file(): merge_stores(share.beside(whole), [whole], first=True)
     folder = work_dir("shares", f"{p.name}-{share.index}of{share.of}")
-    tasks = [t for t in _plan(runnable(what), str(folder / "figures"), dict(profile=profile) | given, sets) if not _reads_tables(t)]
+    tasks = [t for t in _plan(runnable(what), str(folder / "figures"), dict(profile=profile) | given, sets) if not _papers_read(t)]
     env = dict(TREEKIT_SHARE=str(share)) | (dict(TREEKIT_RETRAIN="1") if p.retrain else {})
     _run_all([tasks], folder / "runs", jobs or 1, f"worker {share}", env)
     for t in tasks:
