@@ -1,6 +1,6 @@
 "What the fuzzing campaign is let loose on: readers of replies, readers of files, renderers; with the inputs they start from."
 
-import bz2, csv, dataclasses, functools, gzip, io, json, lzma, re, sqlite3, tempfile, unicodedata, zlib
+import bz2, csv, dataclasses, functools, gzip, importlib, io, json, lzma, re, sqlite3, tempfile, unicodedata, zlib
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
@@ -295,13 +295,18 @@ def pages():
     return dict(wikitext=wiki, html=html * 3 + [f"<h2>S</h2><p>{w[:800]}</p>" for w in wiki[:5]], markdown=markdown)
 
 
+def page_reader(markup):
+    "`from_wikitext`, `from_html` or `from_markdown`."
+    return getattr(importlib.import_module(f"treekit.corpora.{markup}"), f"from_{markup}")
+
+
 def read_page(markup):
     def run(text):
-        from treekit.corpora import markup as module
+        from treekit.corpora.blocks import Skipped
         from treekit.corpora.documents import from_text
 
-        made = getattr(module, f"from_{markup}")(text, "It")
-        if isinstance(made, module.Skipped):
+        made = page_reader(markup)(text, "It")
+        if isinstance(made, Skipped):
             return
         again = from_text(made.to_text())
         assert [(n.text, n.type, n.parent) for n in again.nodes] == [(n.text, n.type, n.parent) for n in made.nodes], (
@@ -342,7 +347,7 @@ def dump_input(rng):
 
 def read_dump(value):
     from treekit.corpora.documents import from_text
-    from treekit.corpora.markup import Skipped
+    from treekit.corpora.blocks import Skipped
     from treekit.corpora.treestore import _pages, _stored
 
     for _, page in _pages(written(*value), 0):

@@ -12,7 +12,10 @@ from twin import folder_of
 from treekit.corpora.chunks import best_window, chunks, locate
 from treekit.config import UsageError
 from treekit.corpora.documents import from_text, grown, introduced, tree_of
-from treekit.corpora.markup import Skipped, from_html, from_markdown, from_wikitext
+from treekit.corpora.blocks import Skipped
+from treekit.corpora.html import from_html
+from treekit.corpora.markdown import from_markdown
+from treekit.corpora.wikitext import from_wikitext
 from treekit.corpora.treestore import TreeStore, build
 from treekit.world.generate import World
 

@@ -216,19 +216,37 @@ def test_pages_are_read_in_time_that_grows_with_their_length(name):
 
 
 def test_cells_that_span_a_thousand_rows_are_not_a_thousand_times_as_long():
-    from treekit.corpora.markup import from_html
+    from treekit.corpora.html import from_html
     page = "<table><tr>" + f"<td rowspan=999>{'word ' * 400}" * 20 + "<tr><td>x" * 999 + "</table>"
     assert sum(len(n.text) for n in from_html(page, "It").nodes) < 400_000
 
 
+READERS = [fuzz_targets.page_reader(markup) for markup in ("wikitext", "html", "markdown")]
+
+
 def test_a_page_that_is_too_long_is_skipped():
-    from treekit.corpora import markup
-    for read in (markup.from_wikitext, markup.from_html, markup.from_markdown):
-        assert read("x" * (markup.LONGEST_PAGE + 1), "It") == markup.Skipped("It", "too long")
+    from treekit.corpora.blocks import LONGEST_PAGE, Skipped
+    for read in READERS: assert read("x" * (LONGEST_PAGE + 1), "It") == Skipped("It", "too long")
+
+
+@pytest.mark.parametrize("text", ["<br>", "<p>a", "\n* [[a]]", "| a || b\n", "*a* [b](c)\n", "''a'' "])
+def test_a_page_of_nothing_but_marks_is_read_or_skipped_with_its_reason(text):
+    from treekit.corpora.blocks import Skipped
+    page = text * (1_000_000 // len(text))
+    reasons = [made.reason for read in READERS if isinstance(made := read(page, "It"), Skipped)]
+    assert reasons and set(reasons) <= {"too many marks", "empty"}
+    assert all(not isinstance(read(f"It is {text}" * 20, "It"), Skipped) for read in READERS)
+
+
+def test_elements_deeper_than_the_parser_goes_are_told():
+    from treekit.corpora.blocks import Skipped
+    from treekit.corpora.html import from_html
+    assert from_html("<div>" * 2_000 + "deep", "It")[1].text == "deep"
+    assert from_html("<div>" * 3_000 + "deeper", "It") == Skipped("It", "nested too deeply")
 
 
 def test_what_is_never_closed_reads_as_it_did():
-    from treekit.corpora.markup import from_wikitext
+    from treekit.corpora.wikitext import from_wikitext
     page = "{{unclosed\ntext [[link\n\nA <b>bold [http://a.b one and [[two|2]] < 3 {{convert|3|km}}.\n\n<div Said."
     assert [n.text for n in from_wikitext(page, "It").nodes] == ["It", "text link", "A bold [ one and 2 < 3 3 km.", "<div Said."]
 
@@ -410,8 +428,8 @@ def test_a_finding_is_shrunk_written_and_told(tmp_path, capsys):
     assert len(next(iter(campaign.findings.values())).value) <= 9 and "--seed 3" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("page, read", [("<![>", ["<![>"]), ("<p>one</p><![CD\n[>two", ["one", "<![CD [>two"]),
+@pytest.mark.parametrize("page, read", [("<![>one", ["one"]), ("<p>one</p><![CD\n[>two", ["one", "two"]),
                                         ("<![if !IE]><p>one</p><![endif]>", ["one"])])
-def test_a_marked_section_that_nobody_knows_is_text(page, read):
-    from treekit.corpora.markup import from_html
+def test_a_marked_section_is_a_comment_as_in_a_browser(page, read):
+    from treekit.corpora.html import from_html
     assert from_html(page, "a page").to_text().split("\n") == ["0: a page", *(f"\t{n}: {text}" for n, text in enumerate(read, 1))]

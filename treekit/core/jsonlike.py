@@ -78,7 +78,7 @@ def too_deep(
             inside := [one for one in inside if isinstance(one, (list, dict))]) else []
     return bool(inside)
 
-_ENDLESS = re.compile(r"(?:[\[{][^\[\]{}]*){500}")  # what a model that repeats itself opens; a parser in C may fall over it
+_ENDLESS = re.compile(r"(?>(?:[\[{][^\[\]{}]*+){500})")  # what a model that repeats itself opens; a parser in C may fall over it
 
 def _value_at(text, at, left):
     "The JSON value at a bracket, or what looks like one, and where it ends; None if there is none. `left`: loose readings still allowed."

@@ -124,7 +124,9 @@ _NUMBER = re.compile(r"^(?:[-*•]\s+|(?:\(?|q)\d{1,2}[.):]\s+|[*_]*(?:sub-?)?(?
 _REMARK = re.compile(r"(?<=[?？])\s+(?=[A-Z][^?？]*[.!:]$)")  # where prose begins behind a question
 _FENCE = re.compile(r"^[ \t]*(?:```|~~~).*$", re.M)
 
-def _asks(line): return any(piece.rstrip(" \t\"'”’*_`)").endswith(("?", "？")) for piece in [*line.split(";"), *_REMARK.split(line)])
+def _asks(line):
+    if "?" not in line and "？" not in line: return False
+    return any(piece.rstrip(" \t\"'”’*_`)").endswith(("?", "？")) for piece in [*line.split(";"), *_REMARK.split(line)])
 
 def _list_of(text):
     "The lines of a list of questions: without code fences, and without the prose behind it."

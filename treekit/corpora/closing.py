@@ -16,7 +16,7 @@ _OPENING = re.compile(
     r"|\[(?=(?:[a-z]{2,10}:)?//)|\]|\n", re.I)
 _CLOSED_BY = {"}}": "{{", "]]": "[[", "|}": "{|"}
 _INSTEAD = {"{{": "\x05", "{|": "\x05", "[[": "\x06", "<": "\x08", "[": "\x07"}  # marks for what is never closed; `_clean` knows them
-_SINGLE = frozenset("br wbr hr meta link img li dt dd th td tr ref references nowiki".split())  # elements that need no end
+_SINGLE = frozenset("br wbr hr meta link img li dt dd th td tr ref references".split())  # elements that need no end
 
 # %% ../../nbs/03_corpora/05_closing.ipynb #35860258
 def closed(
@@ -34,7 +34,7 @@ def closed(
             if any(o[0] == _CLOSED_BY[said] for o in stack[-60:]):
                 while (one := stack.pop())[0] != _CLOSED_BY[said]: lone.append(one)
         elif m[2]:
-            if not m[1]: tags.setdefault(m[2].lower(), []).append(("<tag>", m.start(), m.end()))
+            if not m[1] and not said.endswith("/>"): tags.setdefault(m[2].lower(), []).append(("<tag>", m.start(), m.end()))
             elif tags.get(m[2].lower()): tags[m[2].lower()].pop()
         else: (links if said == "[" else lone if said == "<" else stack).append((said, m.start(), m.end()))
     lone += stack + links + [one for name, left in tags.items() if name not in _SINGLE for one in left]

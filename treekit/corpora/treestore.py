@@ -16,7 +16,10 @@ from urllib.parse import quote
 
 from ..config import UsageError, choose
 from .documents import DocumentTree, from_text, plain_title, tree_of
-from .markup import Skipped, from_html, from_markdown, from_wikitext
+from .blocks import Skipped
+from .html import from_html
+from .markdown import from_markdown
+from .wikitext import from_wikitext
 from .articles import Article
 from .passagestore import check_file, without_log
 

@@ -29,13 +29,14 @@ _NOT = re.compile(r"(?:\bnot|\bno|\bneither|\bnor|n t|\bcannot)(?: (?:a|an|the|b
 # a verb form, or the paper's other name, is as good
 _ALSO = {"search error": "Retrieval Error", "retrieve error": "Retrieval Error", "incorrect reasoning": "Reasoning Error"}
 
+_NAMES = _ALSO | {o.lower(): o for o in OUTCOMES}
+_NAME = re.compile(rf"\b(?:{'|'.join(_NAMES)})\b")
+
 def _named(text):
     "The first outcome that a text names and doesn't deny."
     low = re.sub(r"[\W_]+", " ", text.lower())
-    names = _ALSO | {o.lower(): o for o in OUTCOMES}
-    places = [(m, names[n]) for n in names for m in re.finditer(rf"\b{n}\b", low)]
-    found = sorted((m.start(), outcome) for m, outcome in places if not _NOT.search(low, max(0, m.start() - 60), m.start()))
-    return found[0][1] if found else ""
+    said = (m for m in _NAME.finditer(low) if not _NOT.search(low, max(0, m.start() - 60), m.start()))
+    return next((_NAMES[m[0]] for m in said), "")
 
 # %% ../../nbs/07_scoring/06_outcome_prompt.ipynb #1deb0b80
 def _parse_outcome(text):
