@@ -14,6 +14,7 @@ _LIST = re.compile(r"^([*#:;]{20})[*#:;]+", re.M)  # nobody writes deeper lists,
 _OPENING = re.compile(
     r"(?:(?<=\n)|\A)(?:\{\||\|\}(?!\}))|\{\{|\}\}|\[\[|\]\]|<(/?)([a-z][a-z0-9]*)\b[^<>]*>|<(?=/?[a-z])"
     r"|\[(?=(?:[a-z]{2,10}:)?//)|\]|\n", re.I)
+_DEEPEST = 30  # elements of a name in each other; those inside go, for the parser would try each again from all around it
 _CLOSED_BY = {"}}": "{{", "]]": "[[", "|}": "{|"}
 _INSTEAD = {"{{": "\x05", "{|": "\x05", "[[": "\x06", "<": "\x08", "[": "\x07"}  # marks for what is never closed; `_clean` knows them
 _SINGLE = frozenset("br wbr hr meta link img li dt dd th td tr ref references".split())  # elements that need no end
@@ -34,8 +35,10 @@ def closed(
             if any(o[0] == _CLOSED_BY[said] for o in stack[-60:]):
                 while (one := stack.pop())[0] != _CLOSED_BY[said]: lone.append(one)
         elif m[2]:
-            if not m[1] and not said.endswith("/>"): tags.setdefault(m[2].lower(), []).append(("<tag>", m.start(), m.end()))
-            elif tags.get(m[2].lower()): tags[m[2].lower()].pop()
+            opened, one = tags.setdefault(m[2].lower(), []), ("<tag>", m.start(), m.end())
+            if not m[1] and not said.endswith("/>"): opened.append(one)
+            elif opened and len(opened) > _DEEPEST: lone += opened.pop(), one
+            elif opened: opened.pop()
         else: (links if said == "[" else lone if said == "<" else stack).append((said, m.start(), m.end()))
     lone += stack + links + [one for name, left in tags.items() if name not in _SINGLE for one in left]
     said, at = [], 0
