@@ -202,6 +202,7 @@ PAGES = {
     "addresses": ("wikitext", "[http://a " * 8_000), "half a tag": ("wikitext", "<div " * 16_000),
     "arguments": ("wikitext", "{{a|b=" * 14_000),
     "divisions": ("wikitext", "<div>" * 3000 + "a\n\n==B==\n" + "</div>" * 3000), "no wiki": ("wikitext", "<nowiki>" * 20_000),
+    "parameters": ("wikitext", "{{a" + "|b=c" * 40_000 + "}}"),
     "commas": ("wikitext", "(" + ", " * 40_000 + "x"), "redirect": ("wikitext", "#REDIRECT" + " " * 80_000 + "x"),
     "navigation": ("html", "<nav>" * 16_000), "attributes": ("html", "<a b=" * 16_000), "comments": ("html", "<!--" * 20_000),
     "tables": ("html", "<table><tr><td>" * 5_000), "stars": ("markdown", "*" * 80_000 + " x"),

@@ -49,7 +49,8 @@ class _Reader:
 
     def named(self, token):
         node = self.open[-1]
-        node.names = (node.names or {}) | {len(node.parts) - 1: unmarked(self.here)}
+        if node.names is None: node.names = {}  # few nodes have any
+        node.names[len(node.parts) - 1] = unmarked(self.here)
         self.here = node.parts[-1] = []
 
     def holds(self, token):

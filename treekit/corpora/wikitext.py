@@ -108,8 +108,8 @@ def _table(table, tables):
             text = _clean(_MARKS.sub(" ", _flat(node.content, tables)))
             if name == "caption" or text.startswith("+"): caption = text.lstrip("+ ")
             else:
-                spans = (span(node.attributes.get(which, "")) for which in ("rowspan", "colspan"))
-                rows[-1].append((text, name == "th", *spans))
+                given = node.attributes
+                rows[-1].append((text, name == "th", span(given.get("rowspan", "")), span(given.get("colspan", ""))))
     lines = (f"{_CAPTION if kind == 'header' else _ROW}{level}{text}" for kind, level, text in table_blocks(caption, rows))
     return "\n\n" + "\n".join(lines) + "\n\n"
 
