@@ -36,6 +36,7 @@ class Target:
     run: Callable[[Any], Any]  # raises what is wrong
     declared: tuple = ()  # exceptions that say what is wrong with the input
     slow: float = 1.0  # times `PER_MEGABYTE` and `LEAST`
+    check: Callable[[Any, Any], None] | None = None  # of an input and what `run` made of it, off the clock
 
 
 @dataclass
@@ -218,13 +219,16 @@ def _broken_off(*_): raise TooSlow
 def tried(target, value, limit):
     "(what went wrong, where, CPU seconds); nothing: None, ''."
     signal.setitimer(signal.ITIMER_VIRTUAL, max(HANGS, 3 * limit))
-    began = time.process_time()
-    try: target.run(value)
+    began, seconds = time.process_time(), None
+    try:
+        made = target.run(value)
+        seconds = time.process_time() - began
+        if target.check: target.check(value, made)
     except target.declared: pass
     except TooSlow: return "it was broken off", "time", time.process_time() - began
     except Exception as e: return f"{type(e).__name__}: {str(e)[:300]}", where(e), time.process_time() - began
     finally: signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    return None, "", time.process_time() - began
+    return None, "", time.process_time() - began if seconds is None else seconds
 
 
 def allowed(target, value):

@@ -300,22 +300,23 @@ def page_reader(markup):
     return getattr(importlib.import_module(f"treekit.corpora.{markup}"), f"from_{markup}")
 
 
+def says_all(text, made):
+    "A page's tree comes back from its text form, and isn't much longer than the page."
+    from treekit.corpora.blocks import Skipped
+    from treekit.corpora.documents import from_text
+
+    if isinstance(made, Skipped):
+        return
+    again = from_text(made.to_text())
+    assert [(n.text, n.type, n.parent) for n in again.nodes] == [(n.text, n.type, n.parent) for n in made.nodes], (
+        "the text form loses something"
+    )
+    size = sum(len(n.text) for n in made.nodes)
+    assert size <= 20 * len(text) + 100_000, f"{size:,} characters out of {len(text):,}"
+
+
 def read_page(markup):
-    def run(text):
-        from treekit.corpora.blocks import Skipped
-        from treekit.corpora.documents import from_text
-
-        made = page_reader(markup)(text, "It")
-        if isinstance(made, Skipped):
-            return
-        again = from_text(made.to_text())
-        assert [(n.text, n.type, n.parent) for n in again.nodes] == [(n.text, n.type, n.parent) for n in made.nodes], (
-            "the text form loses something"
-        )
-        size = sum(len(n.text) for n in made.nodes)
-        assert size <= 20 * len(text) + 100_000, f"{size:,} characters out of {len(text):,}"
-
-    return run
+    return lambda text: page_reader(markup)(text, "It")
 
 
 def dump_input(rng):
@@ -898,12 +899,12 @@ def nested_markup():
 
 def drawn_groups():
     "Groups whose inputs hypothesis draws."
-    def again(targets): return [Target(f"drawn {t.name}", t.group, t.run, t.declared, t.slow) for t in targets]
+    def again(targets): return [dataclasses.replace(t, name=f"drawn {t.name}") for t in targets]
 
     names = "rdr2.curate|graphrag|hipporag|paths|toq|react|zero|judge|chainrag|value|treerare"
     json_readers = [t for t in reply_targets() if re.search(names, t.name)]
     files = Target("file questions", "file", lambda v: questions_of(written(*v)), (UsageError,))
-    markups = [Target(f"markup {m}", "file", read_page(m)) for m in pages()]
+    markups = [Target(f"markup {m}", "file", read_page(m), check=says_all) for m in pages()]
     return [
         Group("drawn replies", None, again(json_readers), 1.5, strategy=json_replies),
         Group("drawn records", None, again([files]), 1.0, strategy=strange_records),
@@ -917,7 +918,7 @@ def groups():
         Group(
             f"markup {m}",
             functools.partial(mutated, seeds=s, most=1_000_000),
-            [Target(f"markup {m}", "file", read_page(m), slow=1.0)],
+            [Target(f"markup {m}", "file", read_page(m), check=says_all)],
             2.0,
             smaller,
         )

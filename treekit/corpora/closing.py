@@ -14,9 +14,9 @@ _LIST = re.compile(r"^([*#:;]{20})[*#:;]+", re.M)  # nobody writes deeper lists,
 _OPENING = re.compile(
     r"(?:(?<=\n)|\A)(?:\{\||\|\}(?!\}))|\{\{|\}\}|\[\[|\]\]|<(/?)([a-z][a-z0-9]*)\b[^<>]*>|<(?=/?[a-z])"
     r"|\[(?=(?:[a-z]{2,10}:)?//)|\]|\n", re.I)
-_DEEPEST = 30  # elements of a name in each other; those inside go, for the parser would try each again from all around it
+_DEEPEST = 30  # elements of a name, or links, templates and tables, in each other; the parser would try each one inside again and again
 _CLOSED_BY = {"}}": "{{", "]]": "[[", "|}": "{|"}
-_INSTEAD = {"{{": "\x05", "{|": "\x05", "[[": "\x06", "<": "\x08", "[": "\x07"}  # marks for what is never closed; `_clean` knows them
+_INSTEAD = {"{{": "\x05", "{|": "\x05", "<": "\x08", "[": "\x07"}  # marks for what is never closed; `_clean` knows them
 _SINGLE = frozenset("br wbr hr meta link img li dt dd th td tr ref references".split())  # elements that need no end
 
 # %% ../../nbs/03_corpora/05_closing.ipynb #35860258
@@ -34,6 +34,7 @@ def closed(
         elif said in _CLOSED_BY:
             if any(o[0] == _CLOSED_BY[said] for o in stack[-60:]):
                 while (one := stack.pop())[0] != _CLOSED_BY[said]: lone.append(one)
+                if len(stack) >= _DEEPEST: lone += one, (said, m.start(), m.end())
         elif m[2]:
             opened, one = tags.setdefault(m[2].lower(), []), ("<tag>", m.start(), m.end())
             if not m[1] and not said.endswith("/>"): opened.append(one)

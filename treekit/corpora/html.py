@@ -51,12 +51,12 @@ def _without_text(page):
 
 def _page(text):
     "A page's elements, emptied where they hold no text; or, as a text, why they aren't read."
-    from lxml import html
+    from lxml import etree
     text = re.sub("[\x00-\x08\x0e-\x1f]", "", COMMENT.sub("", text))
     last = text.rfind(">") + 1  # behind it no tag ends: what looks like one is text
     text = f"<body>{text[:last]}{text[last:].replace('<', '&lt;')}"
-    parser = html.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
-    page = html.document_fromstring(text.encode("utf-8", "replace"), parser)
+    parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
+    page = etree.fromstring(text.encode("utf-8", "replace"), parser)
     if any(e.type_name == "ERR_RESOURCE_LIMIT" for e in parser.error_log): return "nested too deeply"
     if page.xpath("count(//*)") > MOST_MARKS: return "too many marks"
     for element in _without_text(page):
@@ -65,7 +65,7 @@ def _page(text):
     return page
 
 # %% ../../nbs/03_corpora/05_html.ipynb #733dbf24
-_BLOCK_ELEMENTS = frozenset("""p div section article main body blockquote pre dl dt dd center figcaption details summary address aside
+_BLOCK_ELEMENTS = frozenset("""p div section article main body blockquote dl dt dd center figcaption details summary address aside
  header hr""".split())
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 
@@ -94,6 +94,9 @@ def _html_blocks(page, tables):
         elif name == "table":
             blocks.end()
             if tables: blocks += _html_table(element)
+            walk.skip_subtree()
+        elif name == "pre":
+            blocks.verbatim("".join(element.itertext()))
             walk.skip_subtree()
         elif name == "title": walk.skip_subtree()
         else:

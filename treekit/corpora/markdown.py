@@ -6,49 +6,11 @@
 __all__ = ['from_markdown']
 
 # %% ../../nbs/03_corpora/05_markdown.ipynb #249feb1d
-import re
 from collections.abc import Collection
 
-from .blocks import COMMENT, LONGEST_PAGE, Blocks, Skipped, assembled, has_many, table_blocks, titled, unwanted
+from .blocks import LONGEST_PAGE, Skipped
 from .documents import DocumentTree
-
-# %% ../../nbs/03_corpora/05_markdown.ipynb #b6c697f3
-def _said(token):
-    "The words of a line, without its marks."
-    parts = (" " if c.type in ("softbreak", "hardbreak") else c.content for c in token.children
-             if c.type in ("text", "text_special", "code_inline", "softbreak", "hardbreak"))
-    return "".join(parts)
-
-_MARKDOWN_MARK = re.compile(r"[\n$%&*+:<=>@\[\\\]^_`{}~!#|-]")  # where the parser stops and looks
-
-def _markdown_blocks(text, tables):
-    "A page's blocks."
-    from markdown_it import MarkdownIt
-    blocks, rows, head = Blocks(), None, False
-    text = re.sub(r"([*_~])\1{99,}", lambda m: m[1] * 99, text)  # no emphasis has so many marks; each is a step for each other
-    if text.count("[") > text.count("]") + 999: text = text.replace("[", "\\[")  # most begin no link, and each would look for its end
-    for token in MarkdownIt("commonmark").enable("table").parse(text):
-        match token.type:
-            case "heading_open": blocks.start("heading", int(token.tag[1]))
-            case "bullet_list_open" | "ordered_list_open": blocks.open_list()
-            case "bullet_list_close" | "ordered_list_close": blocks.close_list()
-            case "list_item_open": blocks.start("item", blocks.lists)
-            case "table_open": rows = []
-            case "tr_open": rows.append([])
-            case "th_open" | "td_open": head = token.tag == "th"
-            case "inline" if rows is not None: rows[-1].append((" ".join(_said(token).split()), head, 1, 1))
-            case "inline":
-                blocks.words.append(_said(token))
-                blocks.end()
-            case "table_close":
-                blocks += table_blocks("", rows) if tables else []
-                rows = None
-            case "fence" | "code_block":
-                if token.content.strip(): blocks.append((*blocks.kind, token.content))
-            case "html_block":
-                blocks.words.append(re.sub(r"<[^<>]*>", " ", COMMENT.sub("", token.content)))
-                blocks.end()
-    return blocks
+from .html import from_html
 
 # %% ../../nbs/03_corpora/05_markdown.ipynb #c0876eb3
 def from_markdown(
@@ -59,7 +21,8 @@ def from_markdown(
     keep: Collection[str] = (),  # as for wikitext
 ) -> DocumentTree | Skipped:
     "The tree of a page in Markdown (CommonMark, with tables)."
+    from cmarkgfm.cmark import Options, markdown_to_html_with_extensions
     if len(text) > LONGEST_PAGE: return Skipped(title, "too long")
-    if has_many(_MARKDOWN_MARK, text): return Skipped(title, "too many marks")
-    found, title = titled(_markdown_blocks(text, tables), title)
-    return Skipped(title, reason) if (reason := unwanted(title, keep)) else assembled(found, title, id)
+    text = text.encode("utf-8", "replace").decode()  # half a surrogate pair is no character
+    page = markdown_to_html_with_extensions(text, Options.CMARK_OPT_UNSAFE, ["table"])
+    return Skipped(title, "too many marks") if len(page) > LONGEST_PAGE else from_html(page, title, id, tables, keep)

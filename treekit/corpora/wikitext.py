@@ -9,7 +9,7 @@ __all__ = ['from_wikitext']
 import re
 from collections.abc import Collection
 
-from .blocks import COMMENT, LONGEST_PAGE, Skipped, assembled, has_many, span, table_blocks, unwanted
+from .blocks import COMMENT, LONGEST_PAGE, MOST_MARKS, Skipped, assembled, span, table_blocks, unwanted
 from .closing import closed
 from .documents import DocumentTree
 from .wikicode import read_wikicode, unmarked
@@ -175,7 +175,7 @@ def from_wikitext(
     if redirect := _REDIRECT.match(text): return Skipped(title, "redirect", redirect[1].strip())
     if reason := unwanted(title, keep): return Skipped(title, reason)
     text = _trimmed(text)
-    if has_many(_WIKI_MARK, text): return Skipped(title, "too many marks")
+    if any(i >= MOST_MARKS for i, _ in enumerate(_WIKI_MARK.finditer(text))): return Skipped(title, "too many marks")
     try: nodes = read_wikicode(text)
     except ParserError as e: return Skipped(title, f"broken wikitext: {e}")
     if "disambiguation" not in keep and _is_ambiguous(nodes): return Skipped(title, "disambiguation")
