@@ -208,6 +208,7 @@ PAGES = {
     "tables": ("html", "<table><tr><td>" * 5_000), "stars": ("markdown", "*" * 80_000 + " x"),
     "brackets": ("markdown", "[[File:" * 20_000), "list": ("wikitext", "*" * 120_000), "cells": ("markdown", "a|b\n-|-\n" * 60_000),
     "names": ("wikitext", "{{a|" * 6_000 + "{{no\n== name ==\nof a template" + "}}" * 6_001), "items": ("markdown", "<li>1" * 27_000),
+    "references": ("wikitext", "<ref><ref/>" * 20_000), "an end alone": ("wikitext", "<li>" * 20_000 + "</ul>"),
 }
 
 
@@ -216,6 +217,13 @@ PAGES = {
 def test_pages_are_read_in_time_that_grows_with_their_length(name):
     markup, text = PAGES[name]
     assert seconds(lambda: fuzz_targets.read_page(markup)(text)) < 2
+
+
+def test_a_pattern_of_brackets_is_refused_before_it_is_tried(tmp_path):
+    from treekit.experiments.costs import reply_lengths
+    path = tmp_path / "lengths.csv"
+    path.write_text("kind,prompts,mean,low,high\na," + "[" * 60_000 + ",1,1,1\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="line 2: .*at most 200 characters"): reply_lengths(["toq.query.en"], path)
 
 
 def test_cells_that_span_a_thousand_rows_are_not_a_thousand_times_as_long():

@@ -17,7 +17,7 @@ _OPENING = re.compile(
 _DEEPEST = 30  # elements of a name, or links, templates and tables, in each other; the parser would try each one inside again and again
 _CLOSED_BY = {"}}": "{{", "]]": "[[", "|}": "{|"}
 _INSTEAD = {"{{": "\x05", "{|": "\x05", "<": "\x08", "[": "\x07"}  # marks for what is never closed; `_clean` knows them
-_SINGLE = frozenset("br wbr hr meta link img li dt dd th td tr ref references".split())  # elements that need no end
+_SINGLE = frozenset("br wbr hr meta link img li dt dd th td tr references".split())  # elements that need no end
 
 # %% ../../nbs/03_corpora/05_closing.ipynb #35860258
 def closed(
@@ -37,9 +37,10 @@ def closed(
                 if len(stack) >= _DEEPEST: lone += one, (said, m.start(), m.end())
         elif m[2]:
             opened, one = tags.setdefault(m[2].lower(), []), ("<tag>", m.start(), m.end())
-            if not m[1] and not said.endswith("/>"): opened.append(one)
-            elif opened and len(opened) > _DEEPEST: lone += opened.pop(), one
-            elif opened: opened.pop()
+            if said.endswith("/>"): continue  # begins and ends at once
+            if not m[1]: opened.append(one)
+            elif not opened: lone.append(one)
+            elif (begun := opened.pop()) and len(opened) >= _DEEPEST: lone += begun, one
         else: (links if said == "[" else lone if said == "<" else stack).append((said, m.start(), m.end()))
     lone += stack + links + [one for name, left in tags.items() if name not in _SINGLE for one in left]
     said, at = [], 0

@@ -180,6 +180,7 @@ def reply_lengths(
         try:
             length, patterns = ReplyLength(row["kind"], *(float(row[k]) for k in ("mean", "low", "high"))), row["prompts"].split()
             if not all(0 <= t < math.inf for t in (length.mean, length.low, length.high)): raise ValueError("lengths are numbers of tokens")
+            if any(len(p) > 200 for p in patterns): raise ValueError("a prompt's pattern has at most 200 characters")
         except (KeyError, TypeError, ValueError, AttributeError) as e:
             raise UsageError(f"{path.name}, line {number}: {type(e).__name__}: {e}") from None
         found |= {p: length for p in prompts if any(fnmatch.fnmatchcase(p, pattern) for pattern in patterns)}
