@@ -198,6 +198,22 @@ def test_commands(place, tmp_path, treekit_):
     assert code == 2 and "corpus" in said
 
 
+def test_the_doctor_looks_at_the_corpus_and_its_index(place, tmp_path, monkeypatch):
+    "It opens what there is, says what is missing, and makes nothing."
+    from treekit.doctor import _on_disk
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    named = Profile("test", retriever="dense", corpus=str(place / "psgs.passages"), index="hnsw", embeddings=str(tmp_path))
+    found = {what: (works, said) for what, works, said, _ in _on_disk(named)}
+    assert found["corpus"] == (True, f"{N:,} passages of psgs.tsv, {(place / 'psgs.tsv').stat().st_size} bytes")
+    assert found["embeddings"][0] is False and found["index on disk"][0] is None
+    assert not list(_on_disk(Profile("test", index="hnsw")))
+    missing = {what: works for what, works, *_ in _on_disk(replace(named, corpus="nothing.passages", embeddings=""))}
+    assert missing == {"corpus": False, "index on disk": None}
+    near = worker.opened(place, "exact")
+    with pytest.raises(UsageError, match="not whole"): Nearest(near.passages, *[worker.Drawn()] * 2, near.kind, tmp_path).opened()
+    assert len(near.opened()[0]) == N
+
+
 # ---- killed
 
 @pytest.mark.slow

@@ -45,6 +45,7 @@ def checks(
         yield _checked("batch", lambda: _batches(profile), "batch = false in settings.ini, or a server that has /files and /batches")
     yield _checked("disk", _disk, "free at least 1 GB, or set TREEKIT_HOME to a folder on another disk")
     yield _checked("store", lambda: _stored(profile), "move the file away, or set TREEKIT_HOME to another folder")
+    yield from _on_disk(profile)
     yield from _named(profile, paper)
 
 def _checked(what, check, todo):
@@ -82,6 +83,34 @@ def _stored(profile):
     from treekit.core.store import Store
     if not store_path(profile).exists(): return "empty"
     with Store(store_path(profile)) as s: return f"{sum(u['calls'] for u in s.usage(())):,} calls"
+
+# %% ../nbs/21_doctor.ipynb #a15d0c01
+def _on_disk(profile):
+    "The checks of the corpus, the vectors and the index that a profile names as files."
+    if profile.corpus:
+        yield _checked("corpus", lambda: _corpus(profile), "treekit passages FILE wiki.passages imports one, or goes on with it")
+    if profile.embeddings:
+        yield _checked("embeddings", lambda: _published(profile), "give the file or the folder that was published with the corpus")
+    if profile.corpus and (profile.index or profile.embeddings):
+        what, works, found, todo = _checked("index on disk", lambda: _built(profile),
+                                            "treekit index with the same settings makes it; otherwise the first search does")
+        yield what, works or None, found, todo
+
+def _corpus(profile):
+    from treekit.corpora.passagestore import PassageStore
+    store = PassageStore(profile.corpus)
+    return f"{len(store):,} passages of {store.source}"
+
+def _published(profile):
+    from treekit.retrieval.published import Published
+    return Published(profile.embeddings).identity
+
+def _built(profile):
+    from treekit.corpora.passagestore import PassageStore
+    from treekit.retrieval.choice import nearest_for
+    near = nearest_for(profile, PassageStore(profile.corpus), profile.retriever.partition(":")[2])
+    vectors, _ = near.opened()
+    return f"{len(vectors):,} vectors; {near.kind.text}"
 
 # %% ../nbs/21_doctor.ipynb #5d0c7a40
 class _NoRedirect(urllib.request.HTTPRedirectHandler):

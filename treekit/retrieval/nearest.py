@@ -264,16 +264,19 @@ class _Stored:
         "Where the index lies."
         return self.folder / "-".join([self.kind.name, *(f"{k}{v}" for k, v in self.kind.built.items() if k != "name")])
 
+    def opened(self) -> tuple:  # vectors, and FAISS's index; no index if all are scanned
+        "What lies there. A `UsageError` says what isn't made, or isn't whole."
+        vectors = Vectors(self.folder / "vectors", model=self._encoder.identity, corpus=self.passages.fingerprint)
+        return vectors, None if self.kind.name == "exact" else open_index(self.place, vectors.about, self.kind)
+
     def build(self, progress: bool = True):
         "Make what is missing of vectors and index, and open them. Killed, it goes on where it was."
         with self._making:
             if self._vectors is not None: return
             if self.kind.name != "exact": _faiss()  # before hours of embedding
             vectors = build_vectors(self.passages, self._encoder, self.folder / "vectors", progress)
-            if self.kind.name != "exact":
-                build_index(vectors, self.kind, self.place, progress)
-                self._index = open_index(self.place, vectors.about, self.kind)
-            self._vectors = vectors
+            if self.kind.name != "exact": build_index(vectors, self.kind, self.place, progress)
+            self._vectors, self._index = self.opened()
 
 # %% ../../nbs/06_retrieval/04_nearest.ipynb #c36080c4
 class Nearest(_Stored):
