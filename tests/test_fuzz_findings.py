@@ -444,3 +444,9 @@ def test_a_finding_is_shrunk_written_and_told(tmp_path, capsys):
 def test_a_marked_section_is_a_comment_as_in_a_browser(page, read):
     from treekit.corpora.html import from_html
     assert from_html(page, "a page").to_text().split("\n") == ["0: a page", *(f"\t{n}: {text}" for n, text in enumerate(read, 1))]
+
+
+def test_a_row_that_begins_with_a_bracket_is_no_option_of_the_one_before():
+    from treekit.exports.latex import latex_table
+    made = latex_table([dict(method=m, dataset="d", metric="EM", value=None) for m in ("A", "[3cm] B", "* C")], "A table", "tab:a")
+    assert "{[}3cm] B" in made and not re.search(r"\\\\\s*[\[*]", made)

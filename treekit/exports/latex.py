@@ -18,7 +18,8 @@ _SIGNS = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"
           "²": r"\textsuperscript{2}", "τ": r"$\tau$", "κ": r"$\kappa$", "α": r"$\alpha$", "β": r"$\beta$", "–": "--",
           "−": "$-$", "—": "---",
           "’": "'", "‘": "`", "“": "``", "”": "''", "…": r"\dots{}", "≈": r"$\approx$", "×": r"$\times$", "→": r"$\to$", "★": r"$\star$",
-          "†": r"\dag{}", "≤": r"$\leq$", "≥": r"$\geq$", "\"": "''", "-": "{-}", "'": "'"}
+          "†": r"\dag{}", "≤": r"$\leq$", "≥": r"$\geq$", "\"": "''", "-": "{-}", "'": "'",
+          "`": r"\textasciigrave{}", "[": "{[}", "*": "{*}"}  # a row that begins with one of the last two would go to the `\\` before it
 
 _KOREAN = re.compile("[\u1100-\u11ff\u3001-\u303f\u3130-\u318f\u4e00-\u9fff\uac00-\ud7a3]")  # Hangul, Hanja, their punctuation
 
