@@ -64,6 +64,34 @@ def test_a_trained_model_is_served_by_its_name(desk):
     with pytest.raises(UsageError, match="not to answer"): chat_for(load_profile("mine-model"))
 
 
+def test_a_trained_parser_is_named_by_its_profile(desk, monkeypatch):
+    "Where all steps are done, the profile's parser is the new one, with its own name in tables; it reads what the old one reads."
+    import shutil
+    from treekit.doctor import checks
+    from treekit.syntax.entities import annotator_for
+    from treekit.syntax.parser import parser_for
+    from treekit.trainers import parser_errand
+    from treekit.training.parser import MODELS, SOURCES
+    for name in SOURCES: (desk / name).touch()
+    def steps(treebanks, work, part):
+        yield "one", lambda: None
+        yield "all", lambda: [shutil.copy(ROOT / "data" / "parser" / name, work / "models") for name in MODELS]
+    monkeypatch.setattr(parser_errand, "parser_steps", steps)
+    mine = errand(role="parser", questions=None)
+    assert parser_errand.run_parser(mine, desk, "one") == dict(name="mine", ran=["one"], profile="")
+    with pytest.raises(UsageError, match="no profile named 'mine'"): load_profile("mine")
+    assert parser_errand.run_parser(mine, desk) == dict(name="mine", ran=["all"], profile="mine")
+    profile, text = load_profile("mine"), "Who founded the town of Ada?"
+    new, old = parser_for(profile), parser_for(load_profile("offline"))
+    assert new.label == "Stanza models, trained as 'mine'" and new.folder != old.folder and new.fingerprint == old.fingerprint
+    assert new.parse([text]) == old.parse([text]) and annotator_for(profile.parser).parser.folder == new.folder
+    found = {what: (works, said) for what, works, said, _ in checks(profile)}
+    assert found["parser"] == (True, "mine") and profile.model == "simulated"
+    for name in ("bundeld", "combind"):
+        with pytest.raises(UsageError, match="did you mean"): parser_for(replace(profile, parser=name))
+    assert parser_for(replace(profile, parser=str(new.folder))).fingerprint == new.fingerprint
+
+
 # ---- killed in each stage ----
 
 DRIVER = """

@@ -149,7 +149,7 @@ class Profile:
     router: str = ""  # another profile, whose model routes through documents; empty: this one's does
     navigator: str = ""  # another profile, whose model takes questions apart; empty: this one's does
     pool: str = "corpus"  # "own": a question's own paragraphs; "corpus": one index for all; "documents": one over chunks of the documents
-    parser: str = "bundled"  # "bundled", or one of Stanza's packages; for trees and entities of passages also "spacy:MODEL"
+    parser: str = "bundled"  # "bundled", a folder, one from `treekit train parser`, a Stanza package; for passages also "spacy:MODEL"
     entities: str = ""  # who finds the names in passages: "flair/MODEL"; empty: the parser
     prompts: str = ""  # a TOML file with other wordings of the prompts
     span_reader: str = "offline"  # what judges Disambig-F1: "offline", the stand-in; or a reading-comprehension model

@@ -239,6 +239,8 @@ def _index(name):
 def _parses_with(name):
     "What is missing of a parser or tagger, in a line."
     import importlib.util
+    from treekit.core.model_files import trained_folder
+    if Path(trained_folder(name)).is_dir(): return ""  # the parser's own check looks into it
     kind, _, model = name.partition(":")
     if name.startswith("flair/"):
         there = importlib.util.find_spec("flair")

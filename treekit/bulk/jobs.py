@@ -20,7 +20,7 @@ from ..core.types import Passage
 from ..retrieval.dense import _EMBEDDING_VERSION, Embedder
 from ..scoring.judges import _JUDGED, Entailment, SpanReader, WordOverlap
 from ..syntax.entities import annotated_text, annotator_for
-from ..syntax.parser import StanzaParser, to_json
+from ..syntax.parser import StanzaParser, parser_place, to_json
 
 # %% ../../nbs/26_bulk/02_jobs.ipynb #ec1f3f55
 def _said(**fields): return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
@@ -60,12 +60,12 @@ class _NotKept:
     def put(self, fingerprint, parses): pass
 
 @lru_cache(maxsize=1)
-def _parser(name): return StanzaParser(package=None if name == "bundled" else name, cache=_NotKept())
+def _parser(name): return StanzaParser(**parser_place(name), cache=_NotKept())
 
 @dataclass(frozen=True)
 class ParseJob:
     "Dependency and constituency trees, tags and entities of passages."
-    parser: str = "bundled"  # or one of Stanza's packages
+    parser: str = "bundled"  # as a profile names it
     name, takes, rows = "parse", "records", 500
 
     def identity(self) -> dict: return dict(parser=_parser(self.parser).fingerprint)

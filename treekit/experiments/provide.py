@@ -186,7 +186,7 @@ def chat_for(
 ):  # a Chat
     "The profile's model: the extractive one, one that the kit trained (a tiny one is trained now), or a client for its endpoint."
     if profile.endpoint == "trained":
-        from treekit.training.chat import trained_folder
+        from treekit.core.model_files import trained_folder
         from treekit.training.search_r1 import answering
         if not role: return answering(profile.name, trained_folder(profile.model))
         kind = trained_roles()[role]

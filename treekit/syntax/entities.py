@@ -13,7 +13,7 @@ from typing import Protocol
 
 from ..config import UsageError, choose, work_dir
 from ..core.kept_database import cache_database
-from .parser import Entity, Parse, StanzaParser
+from .parser import Entity, Parse, StanzaParser, parser_place
 
 # %% ../../nbs/05_syntax/01_entities.ipynb #81285104
 @dataclass(frozen=True)
@@ -134,13 +134,13 @@ class FlairRecogniser:
 
 # %% ../../nbs/05_syntax/01_entities.ipynb #2904bf0a
 def annotator_for(
-    parser: str = "bundled",  # as a profile names it: "bundled", one of Stanza's packages, or "spacy:MODEL"
+    parser: str = "bundled",  # as a profile names it: as for `parser_place`, or "spacy:MODEL"
     entities: str = "",  # "flair/MODEL"; empty: the parser
 ) -> TextAnnotator:
     "An annotator by its names. A missing library or model: a `UsageError` with the line that installs it."
     kind, named, model = parser.partition(":")
     if named: choose("parser", kind, ["spacy"])
-    made = SpacyAnnotator(model) if named else StanzaAnnotator() if parser == "bundled" else StanzaAnnotator(package=parser)
+    made = SpacyAnnotator(model) if named else StanzaAnnotator(**parser_place(parser))
     if not entities: return made
     choose("recogniser of entities", entities.partition("/")[0], ["flair"])
     return FlairRecogniser(made, entities)

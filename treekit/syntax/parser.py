@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Entity', 'Sentence', 'Parse', 'Parser', 'draw',
-           'to_json', 'from_json', 'check_models', 'ParseCache', 'StanzaParser', 'parser_for']
+           'to_json', 'from_json', 'check_models', 'ParseCache', 'StanzaParser', 'parser_place', 'parser_for']
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #f7aea061
 import hashlib, json, os, pickle, threading
@@ -16,6 +16,7 @@ from typing import Protocol
 from zipfile import BadZipFile
 from ..config import UsageError, choose, kit_path, nearest, work_dir
 from ..core.kept_database import cache_database
+from ..core.model_files import trained_folder
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #6a395358
 @dataclass(frozen=True)
@@ -361,7 +362,9 @@ class StanzaParser(_Reader):
     def label(self) -> str:
         "The parser's name, for tables."
         if self.package: return f"Stanza {self.package}"
-        return "the kit's own Stanza models" if self.folder == kit_path("data", "parser") else f"Stanza models in {self.folder.name!r}"
+        if self.folder == kit_path("data", "parser"): return "the kit's own Stanza models"
+        trained = self.folder.parent.name if (self.folder.parent / "ready.json").is_file() else ""
+        return f"Stanza models, trained as {trained!r}" if trained else f"Stanza models in {self.folder.name!r}"
 
     @property
     def fingerprint(self) -> str:
@@ -389,10 +392,17 @@ class StanzaParser(_Reader):
         return [known[t] for t in texts]
 
 # %% ../../nbs/05_syntax/00_parser.ipynb #d250fa39
-def parser_for(
-    profile,  # its `parser` is "bundled", or a Stanza package's name
-) -> StanzaParser:
-    "The parser that a profile names. A name that looks like a known one, and isn't, is a `UsageError`; Stanza may know others."
+def parser_place(
+    name: str,  # "bundled", a folder of models, one that `treekit train parser` made, or a Stanza package's name
+) -> dict:  # the `folder` or the `package` of a `StanzaParser`; of the bundled one neither
+    "Where a parser is. A name that looks like a known one, and isn't, is a `UsageError`; Stanza may know others."
     known = ("bundled", *PACKAGES)
-    if profile.parser not in known and nearest(profile.parser, known): choose("parser", profile.parser, known)
-    return StanzaParser() if profile.parser == "bundled" else StanzaParser(package=profile.parser)
+    if name not in known and Path(folder := trained_folder(name)).is_dir(): return dict(folder=Path(folder))
+    if name not in known and nearest(name, known): choose("parser", name, known)
+    return {} if name == "bundled" else dict(package=name)
+
+def parser_for(
+    profile,  # its `parser` is such a name
+) -> StanzaParser:
+    "The parser that a profile names."
+    return StanzaParser(**parser_place(profile.parser))

@@ -155,11 +155,12 @@ def router_command(name, seed, as_json, row, labels, processes, attention, check
 @click.option("--treebanks", required=True, metavar="FOLDER", help="With the files that nbs/11_training/02_parser.ipynb lists.")
 @click.option("--until", default="", metavar="STEP", help="The last step to run.")
 def parser_command(name, seed, as_json, preset, treebanks, until):
-    """The parser, from treebanks: seven small models in a folder."""
+    """The parser, from treebanks: seven small models, and a profile that parses with them."""
     from treekit.trainers.errand import Errand
     from treekit.trainers.parser_errand import run_parser
     made = run_parser(Errand(name, "parser", preset, load_profile("offline"), None, seed), treebanks, until)
-    _say(made, as_json, [f"ran: {', '.join(made['ran']) or 'nothing, all was there'}", "ready" if made["ready"] else "not ready yet"])
+    _say(made, as_json, [f"ran: {', '.join(made['ran']) or 'nothing, all was there'}", 
+                          f'treekit ask "…" --method treerare --profile {name}' if made["profile"] else "not ready yet"])
 
 def _main():
     "What each of several processes runs."

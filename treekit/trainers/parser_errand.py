@@ -14,6 +14,7 @@ from ..core.whole_files import write_whole
 from ..training.parser import MODELS, check_sources, first_files, parser_files, shrink, train, write_manifest
 from ..training.question_grammar import Grammar
 from .errand import Errand, ready
+from .sections import check_name, profile_sections, write_sections
 
 # %% ../../nbs/26_trainers/05_parser_errand.ipynb #ea257ec1
 SHARES_OF_STEPS = dict(bundled=1.0, tiny=0.02)  # preset -> share of the steps
@@ -66,8 +67,9 @@ def run_parser(
     errand: Errand,
     treebanks: Path | str,  # a folder
     until: str = "",  # a step's name; empty: the last
-) -> dict:  # the steps that were run now; the folder's name, if all is done
-    "From treebanks to a folder of models, or on from where it was stopped."
+) -> dict:  # the steps that were run now; the profile, if all is done
+    "From treebanks to a profile that parses with them, or on from where it was stopped."
+    check_name(errand.name)
     part, source = SHARES_OF_STEPS[choose("preset", errand.preset, SHARES_OF_STEPS)], check_sources(treebanks)
     work, ran = errand.begun() / "work", []
     (work / "models").mkdir(parents=True, exist_ok=True)
@@ -86,4 +88,5 @@ def run_parser(
         for name in MODELS: shrink(work / "models" / name, models / name)
         write_manifest(models, "1")
         ready(errand, models)
-    return dict(name=errand.name, ran=ran, ready=last == [*steps][-1])
+        write_sections(profile_sections(errand.name, "parser", errand.profile))
+    return dict(name=errand.name, ran=ran, profile=errand.name if last == [*steps][-1] else "")

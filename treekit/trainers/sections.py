@@ -60,12 +60,12 @@ def write_sections(
 # %% ../../nbs/26_trainers/02_sections.ipynb #b8f6c589
 def profile_sections(
     name: str,
-    role: str,  # router or navigator
+    role: str,  # router, navigator or parser
     profile: Profile,  # who asks the model
     model: dict | None = None,  # fields of the model's section; default: the model trained under this name, in process
     settings: Path | None = None,
 ) -> dict[str, dict]:
-    "The two sections: the model, and who asks it."
+    "The two sections: the model, and who asks it. A parser needs no section of its own."
     parser = configparser.ConfigParser(interpolation=None, default_section="\0")
     parser.read_string((settings or settings_file()).read_text(encoding="utf-8"))
     own = dict(parser[profile.name]) if profile.name in parser else {}
@@ -73,6 +73,7 @@ def profile_sections(
     said = {f.name: getattr(profile, f.name) for f in fields(Profile) if f.name != "name"}
     kept = {k: v for k, v in said.items() if k in own or v != getattr(usual, k)}
     kept = {k: "" if v is None else str(v).lower() if isinstance(v, bool) else v for k, v in kept.items()}
+    if role == "parser": return {name: kept | dict(parser=name)}
     return {f"{name}-model": model or dict(model=name, endpoint="trained", key_variable=""), name: kept | {role: f"{name}-model"}}
 
 def _profile(values):
