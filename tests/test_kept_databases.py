@@ -1,6 +1,7 @@
 "Databases of what can be made again, used by threads and processes at once."
-import sqlite3, subprocess, sys, textwrap
+import sqlite3, subprocess, sys, textwrap, time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 from treekit.core.kept_database import cache_database
@@ -46,3 +47,29 @@ def test_another_file_in_its_place_is_opened(tmp_path):
     for file in tmp_path.iterdir(): file.unlink()
     written(path, 5, 2)
     with cache_database(path, TABLE, "vectors") as db: assert db.execute("SELECT COUNT(*) FROM vectors").fetchone() == (2,)
+
+
+TOGETHER = """
+import sys, time
+from pathlib import Path
+from treekit.core.kept_database import cache_database
+from treekit.core.store import Store
+for n in range(100):
+    folder = Path(sys.argv[1], str(n))
+    while not folder.exists(): pass  # all wait for it, and open what is in it at the same moment
+    with cache_database(folder / "kept.sqlite", "t (key INTEGER PRIMARY KEY)", "rows") as db: db.execute("INSERT INTO t VALUES (?)", sys.argv[2:])
+    with Store(folder / "store.sqlite"): pass
+    (folder / sys.argv[2]).touch()
+"""
+
+
+def test_a_new_file_is_opened_by_several_processes_at_once(tmp_path):
+    "SQLite refuses the switch to its log at once where another process makes it; none may end because of that."
+    several = [subprocess.Popen([sys.executable, "-c", TOGETHER, str(tmp_path), str(i)]) for i in range(4)]
+    for n in range(100):
+        (tmp_path / str(n)).mkdir()
+        while not all((tmp_path / str(n) / str(i)).exists() or p.poll() for i, p in enumerate(several)): time.sleep(0.002)
+    assert [p.wait() for p in several] == [0] * 4
+    for n in range(100):
+        with closing(sqlite3.connect(tmp_path / str(n) / "kept.sqlite")) as db:
+            assert db.execute("SELECT COUNT(*) FROM t").fetchone() == (4,)

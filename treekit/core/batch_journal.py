@@ -10,6 +10,7 @@ import contextlib, functools, os, sqlite3, threading, time, uuid
 from pathlib import Path
 from typing import NamedTuple
 from ..config import UsageError
+from .write_ahead import write_ahead
 from .owners import _owner, gone
 
 # %% ../../nbs/02_core/05_batch_journal.ipynb #eefd9c80
@@ -52,7 +53,8 @@ class _Journal:
         try:
             if self.path != ":memory:": Path(path).parent.mkdir(parents=True, exist_ok=True)
             self.db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
-            for pragma in ("journal_mode=WAL", "synchronous=FULL"): self.db.execute(f"PRAGMA {pragma}")
+            write_ahead(self.db)
+            self.db.execute("PRAGMA synchronous=FULL")
             self.db.executescript(_TABLES)
         except (sqlite3.Error, OSError) as e:
             raise UsageError(f"{Path(path).name!r} can't be used as a journal of batches ({e}): "

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..config import UsageError
+from .write_ahead import write_ahead
 
 # %% ../../nbs/02_core/11_kept_database.ipynb #6c0e9a14
 _threads = threading.local()  # path -> the thread's connection, and what it is to: process, file
@@ -24,7 +25,8 @@ def _connected(path, table):
     if to is None or to != file():
         if db: db.close()
         db = sqlite3.connect(path, timeout=60, check_same_thread=False, factory=_Closing)
-        for said in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL", f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID"):
+        write_ahead(db)
+        for said in ("PRAGMA synchronous=NORMAL", f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID"):
             db.execute(said)
         _threads.__dict__[str(path)] = db, file()
     return db

@@ -9,6 +9,7 @@ __all__ = ['Pocket', 'Pot']
 import os, sqlite3, threading, uuid, weakref
 from pathlib import Path
 from ..config import UsageError
+from .write_ahead import write_ahead
 from .owners import _owner, gone
 
 # %% ../../nbs/02_core/04_pot.ipynb #5ff25a8b
@@ -57,7 +58,8 @@ class _File:
         self.budget, self.me, self.lock, self.debts = budget, uuid.uuid4().hex, threading.Lock(), [0.0, 0.0]
         try:
             self.db = sqlite3.connect(path, timeout=0.25, isolation_level=None, check_same_thread=False)
-            for pragma in ("journal_mode=WAL", "synchronous=OFF"): self.db.execute(f"PRAGMA {pragma}")  # it ends with its command
+            write_ahead(self.db)
+            self.db.execute("PRAGMA synchronous=OFF")  # it ends with its command
             self.db.execute(_POT)
             self.db.execute("INSERT INTO pot VALUES (?,?,0.0,0.0)", (self.me, _owner(os.getpid())))
         except sqlite3.Error as e:

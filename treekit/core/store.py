@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from ..config import UsageError, choose
+from .write_ahead import write_ahead
 from .llm import Completion, Request, canonical_endpoint
 from .owners import _owner, gone
 from .tape_files import plain_store
@@ -98,7 +99,8 @@ class _File:
             elif of["user_version"] != _VERSION:
                 raise UsageError(f"{name!r} is a store of version {of['user_version']}, this treekit reads version {_VERSION}: "
                                  "use the treekit that made it, or another file")
-        for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "cache_size=-65536"): self.db.execute(f"PRAGMA {pragma}")
+        write_ahead(self.db)
+        for pragma in ("synchronous=NORMAL", "cache_size=-65536"): self.db.execute(f"PRAGMA {pragma}")
 
     @contextmanager
     def _write(self):
