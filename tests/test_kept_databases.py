@@ -57,7 +57,8 @@ from treekit.core.store import Store
 for n in range(100):
     folder = Path(sys.argv[1], str(n))
     while not folder.exists(): pass  # all wait for it, and open what is in it at the same moment
-    with cache_database(folder / "kept.sqlite", "t (key INTEGER PRIMARY KEY)", "rows") as db: db.execute("INSERT INTO t VALUES (?)", sys.argv[2:])
+    with cache_database(folder / "kept.sqlite", "t (key INTEGER PRIMARY KEY)", "rows") as db:
+        db.execute("INSERT INTO t VALUES (?)", sys.argv[2:])
     with Store(folder / "store.sqlite"): pass
     (folder / sys.argv[2]).touch()
 """
