@@ -496,6 +496,7 @@ def test_bad_files(tmp_path):
     (tmp_path / "empty.trees").touch()  # killed before its first write
     assert len(build([dict(title="A", text="b")], tmp_path / "empty.trees", progress=False)) == 1
     for wrong in (
+        lambda: build([tmp_path / "a.jsonl"], tmp_path / "y"),
         lambda: build(tmp_path / "none.xml", tmp_path / "x"),
         lambda: build(tmp_path, tmp_path / "x"),
         lambda: build(tmp_path / "a.jsonl", tmp_path / "no" / "x"),

@@ -82,7 +82,10 @@ def _lines(path, at):
 def _pages(source, at):
     "The pages from a place on, each with the place after it."
     if not isinstance(source, Path):
-        yield from enumerate(itertools.islice(source, at, None), at + 1)
+        for number, page in enumerate(itertools.islice(source, at, None), at + 1):
+            if isinstance(page, (str, Path)):
+                raise UsageError(f"records, articles or trees are wanted, not {str(page)[:60]!r}: give one file by its name, without a list")
+            yield number, page
         return
     page, size, inside = [], 0, False
     xml = ".xml" in source.suffixes
