@@ -84,7 +84,7 @@ def _pages(source, at):
     if not isinstance(source, Path):
         for number, page in enumerate(itertools.islice(source, at, None), at + 1):
             if isinstance(page, (str, Path)):
-                raise UsageError(f"records, articles or trees are wanted, not {str(page)[:60]!r}: give one file by its name, without a list")
+                raise UsageError(f"records, articles or trees are wanted, not {str(page)[:60]!r}: give one file, not a list of them")
             yield number, page
         return
     page, size, inside = [], 0, False
