@@ -167,7 +167,7 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
         def __len__(self): return 21_015_324
     with pytest.raises(UsageError, match="32 GB of memory.*set index = ivfsq"): retriever_for(Profile("test", retriever="dense"), Many())
     made = nearest_for(Profile("test", index="ivfpq"), Many())
-    assert made.kind.text == "ivfpq,lists=8192,dims=0,code=64,probes=320,candidates=200"
+    assert made.kind.text == "ivfpq,lists=8192,dims=0,code=64,probes=320,candidates=3000"
 
 
 def test_a_large_file_of_passages_is_not_read_into_memory(tmp_path, monkeypatch):

@@ -26,7 +26,7 @@ class Kind:
     code: int = 64  # bytes of an ivfpq code; the dimensions must be a multiple
     links: int = 32  # of a node of hnsw
     probes: int = 320  # groups that are read for a question
-    width: int = 200  # of hnsw's search
+    width: int = 1600  # of hnsw's search
     candidates: int = 200  # that are ranked again by their own vectors
 
     def sized(self, passages: int) -> "Kind":
@@ -54,7 +54,7 @@ def kind_of(
     "The kind of index that a profile names. A name or a parameter that it hasn't is a `UsageError`."
     name, *given = [part.strip() for part in said.split(",")]
     choose("index", name, _BUILT)
-    values = {}
+    values = dict(candidates=3000) if name == "ivfpq" else {}  # its codes are coarse: of a million, the best ten are among so many
     for part in given:
         key, _, value = (p.strip() for p in part.partition("="))
         choose(f"parameter of {name}", key, (*_BUILT[name], *_SEARCHED[name]))
