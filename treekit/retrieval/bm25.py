@@ -153,6 +153,8 @@ def _best(scores, k, among=None):
     return found[np.argsort(-scores[found], kind="stable")][:k]
 
 # %% ../../nbs/06_retrieval/00_bm25.ipynb #2e9eae0d
+_FEW = 10_000  # passages that are searched in less time than it takes to hand the search to a thread, and back
+
 class BM25:
     "BM25 in memory (bm25s), equal to Lucene's ranking: for a question's own pool, or a corpus of some thousand passages."
     def __init__(
@@ -164,6 +166,7 @@ class BM25:
     ):
         import bm25s, numpy as np
         self.passages, self.k1, self.b = Passages.of(passages), k1, b
+        self.instant = len(self.passages) <= _FEW
         self.analyze = analyze or analyzer_for(self.passages)
         self._index = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64")  # summed in double precision, as in Lucene
         self._index.nonoccurrence_array = None
