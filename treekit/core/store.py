@@ -71,11 +71,12 @@ def _shut(db, lock, hits, later=(), writer=None, pid=None):
         print(f"{len(hits)} rows of the ledger and {len(later)} replies could not be written: {e}", file=sys.stderr)
     db.close()
 
-# %% ../../nbs/02_core/05_store.ipynb #017f39e8
+# %% ../../nbs/02_core/05_store.ipynb #017f39e9
 _TOGETHER, _SOON = 256, 0.25  # replies that cost nothing: so many in a transaction, and seconds until it is made
 _WRITTEN = Future()
 _WRITTEN.set_result(None)
 
+# %% ../../nbs/02_core/05_store.ipynb #017f39e8
 class _File:
     "An open store."
     def __init__(self,
@@ -115,6 +116,15 @@ class _File:
             with _transaction(self.db, self.lock, self.hits, self.later) as db: yield db
             if not self.later: self.fresh.clear()
 
+    def _rows(self, sql, *values):
+        with self.lock: return self.db.execute(sql, values).fetchall()
+
+    def __enter__(self): return self
+    def __exit__(self, *error): self.close()
+
+# %% ../../nbs/02_core/05_store.ipynb #5c1fa202
+class _Written(_File):
+    "What is written, at once or with what comes next."
     def soon(self,
         write,  # a function of a connection
         **kind,  # kept=True: it was paid for; opens=True: it leads to a call
@@ -144,12 +154,6 @@ class _File:
         if self.later: self.flush()
         return self._rows(sql, *values)
 
-    def _rows(self, sql, *values):
-        with self.lock: return self.db.execute(sql, values).fetchall()
-
-    def __enter__(self): return self
-    def __exit__(self, *error): self.close()
-
     def flush(self):
         "Write what waits in memory."
         if self.later: self._now(lambda db: None).result()
@@ -166,7 +170,7 @@ def _loaded(text):
     return dict(text="") | fields
 
 # %% ../../nbs/02_core/05_store.ipynb #439cc420
-class _Calls(_File):
+class _Calls(_Written):
     "Calls and who asked for them."
     def calls(self, keys: list[str]) -> dict[str, Completion]:
         "Stored completions, as far as they are there."
