@@ -73,6 +73,7 @@ def _shut(db, lock, hits, later=(), writer=None, pid=None):
 
 # %% ../../nbs/02_core/05_store.ipynb #017f39e9
 _TOGETHER, _SOON = 256, 0.25  # replies that cost nothing: so many in a transaction, and seconds until it is made
+_KNOWN = 20_000  # of them, how many this process remembers
 _WRITTEN = Future()
 _WRITTEN.set_result(None)
 
@@ -86,7 +87,8 @@ class _File:
         self.path = ":memory:" if str(path) == ":memory:" else str(Path(path).resolve())
         self.file = self.run if self.path == ":memory:" else self.path  # by which leases of several stores differ
         self.lock, self.hits, self.apart = threading.RLock(), [], False  # apart: written by a thread of its own
-        self.free, self.later, self.fresh, self.begun = False, [], {}, 0.0  # as `_may_wait` says; the calls among `later`, by key
+        self.free, self.later, self.begun = False, [], 0.0  # as `_may_wait` says
+        self.fresh = {}  # key -> completion, of free calls: those among `later`, and the last that were asked for
         self.writer = Writer(self.path, self.hits)
         try:
             if self.path != ":memory:": Path(self.path).parent.mkdir(parents=True, exist_ok=True)
@@ -114,7 +116,7 @@ class _File:
     def _write(self):
         with self.writer.lock, self.lock:
             with _transaction(self.db, self.lock, self.hits, self.later) as db: yield db
-            if not self.later: self.fresh.clear()
+            if not self.later and len(self.fresh) > _KNOWN: self.fresh.clear()
 
     def _rows(self, sql, *values):
         with self.lock: return self.db.execute(sql, values).fetchall()
@@ -176,7 +178,9 @@ class _Calls(_Written):
         "Stored completions, as far as they are there."
         fresh = {k: c for k in keys if (c := self.fresh.get(k))} if self.fresh else {}
         rows = {k: self._rows("SELECT completion FROM calls WHERE key=?", k) for k in keys if k not in fresh}
-        return fresh | {k: Completion(**_loaded(row[0][0])) for k, row in rows.items() if row}
+        read = {k: Completion(**_loaded(row[0][0])) for k, row in rows.items() if row}
+        if self.free and not self.apart: self.fresh |= read
+        return fresh | read
 
     def requests(self, keys: list[str]) -> dict[str, tuple[str, list[dict]]]:
         "What was sent for stored calls: the request's name, the same for all its samples, and its messages."
