@@ -399,7 +399,8 @@ def run(
     if jobs:
         chats = _chats(session, profile, models, store)
         asking = _Run(methods, jobs, chats, store, prompts, *in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows))
-        _driven(asking, Progress(session, asking, len(plan.rows), lambda: under_way(chats)), lambda: packed.update(packed_questions(questions)))
+        progress = Progress(session, asking, len(plan.rows), lambda: under_way(chats))
+        _driven(asking, progress, lambda: packed.update(packed_questions(questions)))
         rows = rows | asking.rows
     ordered = [rows[m, d, q.id] for m in methods for d, qs in questions.items() for q in qs]
     made = {cell: used for cell, keys in plan.indices.items() if (used := _summed(store, keys))}
