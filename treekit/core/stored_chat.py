@@ -212,6 +212,8 @@ class StoredChat(_Estimating):
         "Close the connections, when what was asked for is written; a store that is locked isn't waited for."
         if self.store.apart:
             with suppress(StoreFailed, TimeoutError): await asyncio.wait_for(landed(self.store.soon(lambda db: None)), 5)
+        elif self.store.later:
+            with suppress(StoreFailed): self.store.flush()  # what can't be written now stays in memory until the store is closed
         await self.chat.close()
 
 # %% ../../nbs/02_core/07_stored_chat.ipynb #09fc48e9
