@@ -101,6 +101,14 @@ def said_on_top(
     return {k: v for k, v in flat.items() if k not in ("profile", "out", "budget") and v is not None and usual.get(k) != v}
 
 
+# %% ../nbs/19_reproduce.ipynb #7a40e9c2
+@contextlib.contextmanager
+def _written_at_the_end(nb_man):
+    "While a notebook runs, papermill's manager of it doesn't write it."
+    path, nb_man.output_path = nb_man.output_path, None
+    try: yield
+    finally: nb_man.output_path = path
+
 # %% ../nbs/19_reproduce.ipynb #39a6cd5b
 @functools.cache
 def _papermill():
@@ -124,7 +132,7 @@ def _papermill():
                 client = PapermillNotebookClient(nb_man, kernel_name=kernel_name, startup_timeout=start_timeout, timeout=None,
                                                  iopub_timeout=600, config=config, **warm)  # a busy kernel's last words may come late
                 kernels.append(client)
-                return client.execute(env=env, stderr=log)  # what the kernel's process itself has to say
+                with _written_at_the_end(nb_man): return client.execute(env=env, stderr=log)  # what the kernel's process itself has to say
 
     class Whole:
         "Each state of a notebook is cleaned before it is on disk, and is there whole."
@@ -236,7 +244,7 @@ def _told_in(environment):
 
 def _bar(total, title):
     from tqdm.auto import tqdm
-    from treekit.experiments.run import pace
+    from treekit.experiments.progress import pace
     return tqdm(total=total, unit="notebook", desc=title, leave=False, delay=1, miniters=0, mininterval=pace())
 
 # %% ../nbs/19_reproduce.ipynb #3cb0e425

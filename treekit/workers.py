@@ -110,7 +110,7 @@ def reproduce_by_workers(
 ) -> tuple[list[Task], Path]:  # as from there
     "Have workers ask, merge what they have, and run the artefacts."
     from tqdm.auto import tqdm
-    from treekit.experiments.run import pace
+    from treekit.experiments.progress import pace
     given, sets = {k: v for k, v in given.items() if v is not None}, sets or {}
     whole, words = main_store(_profile(profile, sets, given)), _words(what, profile, jobs, sets, given)
     gather(whole)  # of a command that was killed

@@ -16,7 +16,8 @@ from ..config import Profile
 from ..core.store import Store
 from ..experiments.provide import chat_for
 from ..experiments.results import Results
-from ..experiments.run import Session, pace, run
+from ..experiments.progress import pace
+from ..experiments.run import Session, run
 from ..scoring.statistics import kendall, resample_weights
 from ..simulated.competence import KNOBS, LEVELS
 

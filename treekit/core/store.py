@@ -60,15 +60,22 @@ CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT);
 _PAID, _HIT, _FAILED = range(3)  # outcomes in the ledger
 
 # %% ../../nbs/02_core/05_store.ipynb #30a34ae6
-def _shut(db, lock, hits, writer=None, pid=None):
+def _shut(db, lock, hits, later=(), writer=None, pid=None):
     "What is left to do for a store that is garbage; so it must not know the store."
     if pid not in (None, os.getpid()): return  # a child was forked: the file is its parent's
     if writer: writer.end()
     try:
-        if hits:
-            with _transaction(db, lock, hits): pass
-    except sqlite3.Error as e: print(f"{len(hits)} rows of the ledger could not be written: {e}", file=sys.stderr)
+        if hits or later:
+            with _transaction(db, lock, hits, later): pass
+    except sqlite3.Error as e:
+        print(f"{len(hits)} rows of the ledger and {len(later)} replies could not be written: {e}", file=sys.stderr)
     db.close()
+
+# %% ../../nbs/02_core/05_store.ipynb #017f39e9
+_TOGETHER, _SOON = 256, 0.25  # replies that cost nothing: so many in a transaction, and seconds until it is made
+_KNOWN = 20_000  # of them, how many this process remembers
+_WRITTEN = Future()
+_WRITTEN.set_result(None)
 
 # %% ../../nbs/02_core/05_store.ipynb #017f39e8
 class _File:
@@ -80,6 +87,8 @@ class _File:
         self.path = ":memory:" if str(path) == ":memory:" else str(Path(path).resolve())
         self.file = self.run if self.path == ":memory:" else self.path  # by which leases of several stores differ
         self.lock, self.hits, self.apart = threading.RLock(), [], False  # apart: written by a thread of its own
+        self.free, self.later, self.begun = False, [], 0.0  # as `_may_wait` says
+        self.fresh = {}  # key -> completion, of free calls: those among `later`, and the last that were asked for
         self.writer = Writer(self.path, self.hits)
         try:
             if self.path != ":memory:": Path(self.path).parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +96,8 @@ class _File:
             self._open(Path(self.path).name)
         except (sqlite3.Error, OSError) as e:
             raise UsageError(f"{Path(path).name!r} can't be used as a store ({e}): choose another file") from None
-        self.close = weakref.finalize(self, _shut, self.db, self.lock, self.hits, self.writer, os.getpid())  # also at the interpreter's end
+        left = self.db, self.lock, self.hits, self.later, self.writer
+        self.close = weakref.finalize(self, _shut, *left, os.getpid())  # also at the interpreter's end
 
     def _open(self, name):
         with self._write():
@@ -104,14 +114,28 @@ class _File:
 
     @contextmanager
     def _write(self):
-        with self.writer.lock, _transaction(self.db, self.lock, self.hits) as db: yield db
+        with self.writer.lock, self.lock:
+            with _transaction(self.db, self.lock, self.hits, self.later) as db: yield db
+            if not self.later and len(self.fresh) > _KNOWN: self.fresh.clear()
 
+    def _rows(self, sql, *values):
+        with self.lock: return self.db.execute(sql, values).fetchall()
+
+    def __enter__(self): return self
+    def __exit__(self, *error): self.close()
+
+# %% ../../nbs/02_core/05_store.ipynb #5c1fa202
+class _Written(_File):
+    "What is written, at once or with what comes next."
     def soon(self,
         write,  # a function of a connection
         **kind,  # kept=True: it was paid for; opens=True: it leads to a call
     ) -> Future:  # of what the function returns; raises `StoreFailed` if the store can't be written
         "Have something written."
         if self.apart and self.path != ":memory:": return self.writer.put(write, **kind)
+        return _WRITTEN if self.free and kind.get("kept") and self._may_wait(write) else self._now(write)
+
+    def _now(self, write):
         done = Future()
         try:
             with self._write() as db: made = write(db)
@@ -119,14 +143,22 @@ class _File:
         except Exception as e: done.set_exception(trouble(e, self.path) or e)
         return done
 
-    def _all(self, sql, *values):
-        with self.lock: return self.db.execute(sql, values).fetchall()
+    def _may_wait(self, write):
+        "Whether something may wait for what comes within a quarter of a second. Then it does."
+        with self.lock:
+            now = time.monotonic()
+            if not self.later: self.begun = now
+            if len(self.later) >= _TOGETHER or now - self.begun > _SOON: return False
+            self.later.append(write)
+            return True
 
-    def __enter__(self): return self
-    def __exit__(self, *error): self.close()
+    def _all(self, sql, *values):
+        if self.later: self.flush()
+        return self._rows(sql, *values)
 
     def flush(self):
         "Write what waits in memory."
+        if self.later: self._now(lambda db: None).result()
         self.soon(lambda db: None).result()
 
 # %% ../../nbs/02_core/05_store.ipynb #165e6926
@@ -140,12 +172,15 @@ def _loaded(text):
     return dict(text="") | fields
 
 # %% ../../nbs/02_core/05_store.ipynb #439cc420
-class _Calls(_File):
+class _Calls(_Written):
     "Calls and who asked for them."
     def calls(self, keys: list[str]) -> dict[str, Completion]:
         "Stored completions, as far as they are there."
-        rows = {k: self._all("SELECT completion FROM calls WHERE key=?", k) for k in keys}
-        return {k: Completion(**_loaded(row[0][0])) for k, row in rows.items() if row}
+        fresh = {k: c for k in keys if (c := self.fresh.get(k))} if self.fresh else {}
+        rows = {k: self._rows("SELECT completion FROM calls WHERE key=?", k) for k in keys if k not in fresh}
+        read = {k: Completion(**_loaded(row[0][0])) for k, row in rows.items() if row}
+        if self.free and not self.apart: self.fresh |= read
+        return fresh | read
 
     def requests(self, keys: list[str]) -> dict[str, tuple[str, list[dict]]]:
         "What was sent for stored calls: the request's name, the same for all its samples, and its messages."
@@ -176,6 +211,7 @@ class _Calls(_File):
             db.executemany("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?)", rows)
             db.executemany("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", paid)
             db.executemany("DELETE FROM leases WHERE key=?", [row[:1] for row in rows])
+        if self.free and not self.apart: self.fresh |= completions
         done = self.soon(write, kept=True)
         if wait: done.result()
         return done

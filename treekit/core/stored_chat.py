@@ -183,7 +183,8 @@ class StoredChat(_Estimating):
                              "(zeros for a server of your own), or set no budget")
         self.purse, self.totals = Purse(budget, price), Totals(money=None if price is None else 0.0)
         self._flights = _PerLoop(dict)  # key -> future, for the calls under way in a loop
-        if self.endpoint.partition(":")[0] not in ("offline", "trained"): store.apart = True  # a lock must not hold up talks to a server
+        if getattr(chat, "instant", False): store.free = True
+        elif self.endpoint.partition(":")[0] not in ("offline", "trained"): store.apart = True  # a lock must not hold up talks to a server
 
     def bind(self, **who) -> "StoredChat":
         "A view of the same chat for one asker: method=, dataset=, question=, node=."
@@ -211,6 +212,8 @@ class StoredChat(_Estimating):
         "Close the connections, when what was asked for is written; a store that is locked isn't waited for."
         if self.store.apart:
             with suppress(StoreFailed, TimeoutError): await asyncio.wait_for(landed(self.store.soon(lambda db: None)), 5)
+        elif self.store.later:
+            with suppress(StoreFailed): self.store.flush()  # what can't be written now stays in memory until the store is closed
         await self.chat.close()
 
 # %% ../../nbs/02_core/07_stored_chat.ipynb #09fc48e9

@@ -17,16 +17,18 @@ from ..config import UsageError
 
 # %% ../../nbs/02_core/04_writing.ipynb #e7cb0c42
 @contextmanager
-def _transaction(db, lock, hits):
-    "One transaction, for this process and against all others; it takes the waiting ledger rows along."
+def _transaction(db, lock, hits, later=()):
+    "One transaction, for this process and against all others; it takes along the ledger rows that wait, and what was to come later."
     with lock:
         db.execute("BEGIN IMMEDIATE")
         try:
-            taken = len(hits)
+            taken, due = len(hits), len(later)
+            for write in later[:due]: write(db)
             if taken: db.executemany("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", hits[:taken])
             yield db
             db.execute("COMMIT")
             del hits[:taken]
+            if due: del later[:due]
         except BaseException:
             if db.in_transaction: db.execute("ROLLBACK")
             raise

@@ -78,13 +78,20 @@ def _documents_of(lang, articles, seed):
 @functools.lru_cache(64)
 def _questions_of(name, articles, seed, n, split):
     "The world's questions, from disk where they were drafted before."
-    made_by = code_fingerprint("treekit.world.generate")[:16]
-    file = work_dir("world") / f"{name}-{split}-{n}-of-{articles}-{seed}-{made_by}.pickle"
-    with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError): return pickle.loads(file.read_bytes())
+    begins, ends = f"{name}-{split}-", f"-of-{articles}-{seed}-{code_fingerprint('treekit.world.generate')[:16]}.pickle"
+    folder = work_dir("world")
+    for file in _drafted(folder, begins, ends, n):
+        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError): return pickle.loads(file.read_bytes())[:n]
     questions = tuple(Fictional(articles).world(name, seed).dataset(name, n, split))
     if len(questions) > 2000: return questions
-    write_whole(file, pickle.dumps(questions))
+    write_whole(folder / f"{begins}{n}{ends}", pickle.dumps(questions))
     return questions
+
+def _drafted(folder, begins, ends, n):
+    "The files with so many questions of a kind, or more: a longer list begins with the shorter. The shortest first."
+    if n is None: return [folder / f"{begins}None{ends}"]
+    sizes = [file.name[len(begins):-len(ends)] for file in folder.glob(f"{begins}*{ends}")]
+    return [folder / f"{begins}{size}{ends}" for size in sorted(map(int, filter(str.isdigit, sizes))) if size >= n]
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #dd23e30b
 QUESTION_SOURCES = {  # pattern -> its source
@@ -228,6 +235,9 @@ class Lazy:
     ):
         self.build, self.fingerprint, self.label = build, fingerprint, label
         self.lock, self.made = threading.Lock(), None
+
+    @property
+    def instant(self) -> bool: return getattr(self.made, "instant", False)  # not before it is built
 
     def search(self, queries, k=15):
         "As `Retriever.search`; the first one builds, and the others wait for it."

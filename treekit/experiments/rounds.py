@@ -49,8 +49,10 @@ def in_flight(
     concurrency: int,  # calls at once
 ) -> tuple[int, float]:  # questions; seconds between the starts of two
     """How many questions of a run are under way together: enough to keep every call slot busy, few enough for the memory; by batch, all.
-    They start one after another, so that the first calls are sent before the last are prepared; by batch they are sent together anyway."""
-    return (jobs, 0.0) if _batched(chats) else (max(256, 4 * concurrency), _APART)
+    They start one after another, so that the first calls are sent before the last are prepared; by batch they are sent together anyway,
+    and where the answer is there at once, nothing is gained by waiting."""
+    if _batched(chats): return jobs, 0.0
+    return max(256, 4 * concurrency), 0.0 if getattr(chats["llm"].chat, "instant", False) else _APART
 
 def under_way(chats: dict) -> str:  # empty: nothing
     "What a run by batch waits for, behind a semicolon."

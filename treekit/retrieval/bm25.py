@@ -153,6 +153,9 @@ def _best(scores, k, among=None):
     return found[np.argsort(-scores[found], kind="stable")][:k]
 
 # %% ../../nbs/06_retrieval/00_bm25.ipynb #2e9eae0d
+_FEW = 10_000  # passages that are searched in less time than it takes to hand the search to a thread, and back
+_ASKED = 5_000  # searches that are remembered: methods and their readings ask a small corpus much the same
+
 class BM25:
     "BM25 in memory (bm25s), equal to Lucene's ranking: for a question's own pool, or a corpus of some thousand passages."
     def __init__(
@@ -164,6 +167,7 @@ class BM25:
     ):
         import bm25s, numpy as np
         self.passages, self.k1, self.b = Passages.of(passages), k1, b
+        self.instant, self._known = len(self.passages) <= _FEW, {}
         self.analyze = analyze or analyzer_for(self.passages)
         self._index = bm25s.BM25(k1=k1, b=b, method="lucene", dtype="float64")  # summed in double precision, as in Lucene
         self._index.nonoccurrence_array = None
@@ -189,7 +193,15 @@ class BM25:
     ) -> list[list[Hit]]:  # only passages that share a term with the query
         "The best passages for each query."
         queries, k = _checked(queries, k)
-        return [self._one(query, k) for query in queries]
+        return [[*self._once(query, k)] for query in queries]
+
+    def _once(self, query, k):
+        "A search, or what it found before."
+        if not self.instant: return self._one(query, k)
+        if (found := self._known.get((query, k))) is None:
+            if len(self._known) >= _ASKED: self._known.clear()
+            self._known[query, k] = found = self._one(query, k)
+        return found
 
     def _one(self, query, k):
         import numpy as np

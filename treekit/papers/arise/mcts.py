@@ -61,7 +61,11 @@ class Rules:
     ) -> float:
         "The child's upper confidence bound."
         if not visits: return math.inf if self.unvisited == "first" else value + 1
-        return value + self.w * math.sqrt(self.logs * math.log(max(1, above)) / visits)
+        return value + self.w * math.sqrt(self.spread(above) / visits)
+
+    def spread(self, above: int) -> float:
+        "What the visits of a child divide under the root."
+        return self.logs * math.log(max(1, above))
 
 # %% ../../../nbs/10_papers/3_arise/01_mcts.ipynb #ef2d8ff7
 def rolled_value(
@@ -214,15 +218,18 @@ def ceiling(
     return math.fsum(t * c.visits for t, c in zip(tops, node.children)), max(tops), sum(c.visits for c in node.children)
 
 # %% ../../../nbs/10_papers/3_arise/01_mcts.ipynb #f5148fc2
-def _visits_before(tree, other, child, most):
-    "How many visits `other` can get before its sibling `child` gets one; at most `most`."
-    now, (a, b, n), k = tree.root.visits, ceiling(other, most, tree.top), 0
-    def goes_first():
+def _visits_before(tree, other, bound, child, most):
+    "How many visits `other`, whose value has this ceiling, can get before its sibling `child` gets one; at most `most`."
+    rules, visits, (a, b, n) = tree.rules, max(1, other.visits), bound
+    now, last = tree.root.visits, tree.root.visits + most  # visits of the root: `child` waits as long as it is behind at one of the two
+    due_now, due_last = (rules.uct(child.value, child.visits, above) - 1e-9 for above in (now, last))
+    w, spread_now, spread_last = rules.w, rules.spread(now), rules.spread(last)
+    for k in range(most):
         value = other.value if k == 0 < other.visits else (a + max(k, 1) * b) / (n + max(k, 1))
-        visits = max(1, other.visits) + k
-        return any(tree.rules.uct(value, visits, N) > tree.rules.uct(child.value, child.visits, N) - 1e-9 for N in (now, now + most))
-    while k < most and goes_first(): k += 1
-    return k
+        if value + w * math.sqrt(spread_now / (visits + k)) > due_now: continue
+        if value + w * math.sqrt(spread_last / (visits + k)) > due_last: continue
+        return k
+    return most
 
 def certain(
     tree: SearchTree,
@@ -233,8 +240,9 @@ def certain(
     fresh = sorted((c for c in tree.root.children if not c.visits), key=lambda c: -c.value)
     ahead = fresh[:visits] if tree.rules.unvisited == "first" else []
     if len(ahead) == len(fresh):
+        bounds = [(c, ceiling(c, visits, tree.top)) for c in tree.root.children]
         for child in (c for c in tree.root.children if c.visits):
-            before = sum(_visits_before(tree, other, child, visits) for other in tree.root.children if other is not child)
+            before = sum(_visits_before(tree, other, bound, child, visits) for other, bound in bounds if other is not child)
             if before + len(fresh) < visits: ahead.append(child)
     leaves = dict.fromkeys([tree.select(), *(tree.select(c) for c in ahead)])
     return [leaf for leaf in leaves if leaf.open]

@@ -1,0 +1,111 @@
+"""Replies that cost nothing are written together: found meanwhile, on disk when a run ends, and the numbers are those of single writes."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from treekit.baselines.prompting import RetrieveAndRead
+from treekit.config import load_profile
+from treekit.core.llm import Completion, Prompt
+from treekit.core.replies import TEXT
+from treekit.core.store import Store, _TOGETHER, _canonical, keys
+from treekit.core.stored_chat import StoredChat
+from treekit.experiments.provide import load, load_corpus
+from treekit.experiments.run import run
+from treekit.retrieval.bm25 import BM25
+from treekit.simulated.chat import SimulatedChat
+
+ASK = Prompt("test/free", "answer", "$question", TEXT)
+METHODS = {"a": RetrieveAndRead(), "b": RetrieveAndRead(top_k=3)}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+
+
+def counted(path):
+    with closing(sqlite3.connect(path)) as other:
+        return {t: other.execute(f"SELECT COUNT(*) FROM {t}").fetchone()[0] for t in ("calls", "requests", "predictions", "ledger", "leases")}
+
+
+def asked(store): return run(METHODS, {"musique": load("musique", n=12)}, load_profile("offline"), store=store, progress=False)
+
+
+def test_when_a_run_ends_all_of_it_is_on_disk(tmp_path):
+    store = Store(tmp_path / "free.sqlite")
+    results = asked(store)
+    assert store.free and not store.apart and not store.later
+    found = counted(store.path)  # as another process sees it, while this one has the store open
+    assert found["predictions"] == len(results.rows) == 24
+    assert found["calls"] == found["requests"] == len({k for r in results.rows for n in r.trace.nodes for k in n.calls}) > 0
+    assert found["ledger"] >= found["calls"] and found["leases"] == 0
+
+
+def test_the_rows_are_those_of_single_writes(tmp_path, monkeypatch):
+    together, single = Store(tmp_path / "together.sqlite"), Store(tmp_path / "single.sqlite")
+    rows = [(r.method, r.answer, r.usage.calls, r.usage.hits) for r in asked(together).rows]
+    monkeypatch.setattr(Store, "_may_wait", lambda self, write: False)
+    assert rows == [(r.method, r.answer, r.usage.calls, r.usage.hits) for r in asked(single).rows]
+    def said(store): return sorted(store._all("SELECT key, sample, json_extract(completion, '$.text'), tokens_in, tokens_out FROM calls"))
+    assert said(together) == said(single)
+    assert together.usage() == single.usage()
+
+
+def test_a_second_run_finds_them(tmp_path):
+    with Store(tmp_path / "free.sqlite") as store: first = asked(store)
+    again = asked(Store(tmp_path / "free.sqlite"))
+    assert all(r.stored for r in again.rows) and [r.answer for r in again.rows] == [r.answer for r in first.rows]
+
+
+def put(store, i):
+    sent = _canonical(request := ASK(question=f"question {i}"), "m", "simulated:", {})
+    [key] = keys(request, "m", "simulated:", {})
+    store.put_calls({key: Completion(f"answer {i}")}, sent, "m", "simulated:", dict(method="a"), [0.0])
+    return key
+
+
+def test_what_waits_is_found_and_written_in_groups(tmp_path):
+    store = Store(tmp_path / "free.sqlite")
+    store.free = True
+    names = [put(store, i) for i in range(_TOGETHER)]
+    waiting = len(store.later)
+    assert counted(store.path)["calls"] == _TOGETHER - waiting
+    assert [store.calls([k])[k].text for k in names] == [f"answer {i}" for i in range(_TOGETHER)]
+    assert store.usage()[0]["calls"] == _TOGETHER  # a sum is taken from the file: what waits is written first
+    assert counted(store.path)["calls"] == _TOGETHER
+
+
+def test_a_write_that_fails_loses_nothing(tmp_path):
+    store = Store(tmp_path / "free.sqlite")
+    store.free = True
+    key = put(store, 1)
+    def broken(db): raise RuntimeError("no")
+    with pytest.raises(RuntimeError): store.soon(broken).result()
+    assert len(store.later) == 1 and store.calls([key])[key].text == "answer 1"
+    store.close()
+    assert counted(store.path)["calls"] == 1
+
+
+def test_a_model_that_is_paid_still_has_its_own_writer(tmp_path):
+    class Paid:
+        model, endpoint, defaults = "m", "http://nowhere/v1", {}
+    store = Store(tmp_path / "paid.sqlite")
+    StoredChat(SimulatedChat(), store)
+    put(store, 1)
+    assert store.later
+    StoredChat(Paid(), store)  # a second model over the same store
+    assert store.apart
+    put(store, 2)
+    store.flush()
+    assert counted(store.path)["calls"] == 2 and not store.later
+
+
+def test_a_search_that_is_asked_again_gives_a_list_of_its_own():
+    index = BM25(load_corpus("musique"))
+    assert index.instant
+    [first], [second] = index.search(["Who founded it?"], 5), index.search(["Who founded it?"], 5)
+    assert first == second and first is not second
+    first.clear()
+    assert index.search(["Who founded it?"], 5)[0] == second
+    assert [len(index.search(["Who founded it?"], k)[0]) for k in (2, 7)] == [2, 7]
