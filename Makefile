@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# what Python compiles is kept, also where a container's image forbids it: else every process compiles torch and all else once more
+export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
@@ -69,9 +71,9 @@ $(READY): pyproject.toml constraints.txt
 hooks: $(READY)
 	$(BIN)/nbdev-install-hooks
 
-# README.md is nbs/index.ipynb, in Markdown
+# README.md is nbs/index.ipynb, in Markdown; jsonschema would spend seconds on a grammar of addresses, which nothing here has
 readme: $(READY)
-	$(BIN)/jupyter nbconvert --log-level ERROR --to markdown --output README.md --output-dir . nbs/index.ipynb
+	$(BIN)/python -c 'import sys; sys.modules["rfc3987_syntax"] = None; from nbconvert.nbconvertapp import main; main()' --log-level ERROR --to markdown --output README.md --output-dir . nbs/index.ipynb
 
 # removes what the kit made for itself: the environment, indexes, stores. Your figures stay.
 clean:
