@@ -26,6 +26,8 @@ site: $(READY)
 
 # the same numbers on every processor, for the small models that notebooks train
 PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
+# nbdev runs two notebooks at a time: each has a core
+NBTEST := $(PINNED) OMP_NUM_THREADS=1 $(BIN)/nbdev-test --n-workers 2
 
 # three test processes on two cores: many a test waits for a server, a clock or a process of its own
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
@@ -33,7 +35,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
 WHICH  ?= not slow and not long
 
 test: $(READY)
-	$(PINNED) $(BIN)/nbdev-test --n-workers 2
+	$(NBTEST)
 	$(PYTEST) -m '$(WHICH)'
 
 # the tests that take seconds each: they kill, train twice, run whole commands and notebooks; CI runs them with the others
@@ -42,7 +44,7 @@ test-long: $(READY)
 
 # what `test` leaves out, too: those, larger samples, more seeds, the questions beside the clone; some minutes more
 test-all: $(READY)
-	$(PINNED) $(BIN)/nbdev-test --n-workers 2 --flags slow
+	$(NBTEST) --flags slow
 	$(PYTEST) -m ''
 
 # hostile inputs for every reader and renderer, the same for a seed:  make fuzz ARGS="--seconds 600 --seed 7"
