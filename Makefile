@@ -3,6 +3,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v p
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# what Python compiles is kept, also where a container's image forbids it: else every process compiles torch and all else once more
+export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
@@ -24,6 +26,8 @@ site: $(READY)
 
 # the same numbers on every processor, for the small models that notebooks train
 PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
+# nbdev runs two notebooks at a time: each has a core
+NBTEST := $(PINNED) OMP_NUM_THREADS=1 $(BIN)/nbdev-test --n-workers 2
 
 # three test processes on two cores: many a test waits for a server, a clock or a process of its own
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
@@ -31,7 +35,7 @@ PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
 WHICH  ?= not slow and not long
 
 test: $(READY)
-	$(PINNED) $(BIN)/nbdev-test --n-workers 2
+	$(NBTEST)
 	$(PYTEST) -m '$(WHICH)'
 
 # the tests that take seconds each: they kill, train twice, run whole commands and notebooks; CI runs them with the others
@@ -40,7 +44,7 @@ test-long: $(READY)
 
 # what `test` leaves out, too: those, larger samples, more seeds, the questions beside the clone; some minutes more
 test-all: $(READY)
-	$(PINNED) $(BIN)/nbdev-test --n-workers 2 --flags slow
+	$(NBTEST) --flags slow
 	$(PYTEST) -m ''
 
 # hostile inputs for every reader and renderer, the same for a seed:  make fuzz ARGS="--seconds 600 --seed 7"
@@ -69,9 +73,9 @@ $(READY): pyproject.toml constraints.txt
 hooks: $(READY)
 	$(BIN)/nbdev-install-hooks
 
-# README.md is nbs/index.ipynb, in Markdown
+# README.md is nbs/index.ipynb, in Markdown; jsonschema would spend seconds on a grammar of addresses, which nothing here has
 readme: $(READY)
-	$(BIN)/jupyter nbconvert --log-level ERROR --to markdown --output README.md --output-dir . nbs/index.ipynb
+	$(BIN)/python -c 'import sys; sys.modules["rfc3987_syntax"] = None; from nbconvert.nbconvertapp import main; main()' --log-level ERROR --to markdown --output README.md --output-dir . nbs/index.ipynb
 
 # removes what the kit made for itself: the environment, indexes, stores. Your figures stay.
 clean:

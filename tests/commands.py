@@ -39,9 +39,10 @@ class Kept:
 
     def __init__(self):
         from treekit.kernels import PRELOADED, ForkServer
+        usual = [m for m in PRELOADED if m not in ("torch", "sentence_transformers")]  # seven of twelve seconds; few notebooks embed
         shown = ("treekit.figures.tables", "treekit.figures.verdicts", "treekit.figures.plots", "treekit.experiments.run",
                  "openai", "httpx2", "treekit.core.openai_chat")
-        self.server = ForkServer([*PRELOADED, *shown], dict(os.environ))
+        self.server = ForkServer([*usual, *shown], dict(os.environ))
         self.start = self.server.start
         atexit.register(self.server.close)
 

@@ -67,6 +67,7 @@ def test_an_empty_cell_has_its_reason():
     assert "RDR²" not in said and "RDR²" in empty_cells(every, ["musique"], replace(P, data="real"))
 
 
+@pytest.mark.long
 def test_each_cell_has_its_interval_and_each_column_one_best(rows, results):
     cells = against_best(quality_cells(results, rows))
     assert {c["dataset"] for c in cells} == {*(COLUMN_NAMES[d] for d in SETS), "multi-hop mean", MEAN}
@@ -80,6 +81,7 @@ def test_each_cell_has_its_interval_and_each_column_one_best(rows, results):
     assert list(shown.method) == list(rows) and shown.iloc[0, 2].count("[") == 1
 
 
+@pytest.mark.long
 def test_tokens_per_correct_answer_are_tokens_over_correct_answers(rows, results):
     own = {r.question.id: r for r in results.rows if r.method == "Tree-of-Question" and r.dataset == "asqa"}
     right = sum(qualities(results)["Tree-of-Question", "asqa"].values())
@@ -92,12 +94,14 @@ def test_tokens_per_correct_answer_are_tokens_over_correct_answers(rows, results
     assert total(spent["Tree-of-Question"].of("tokens")) == tokens
 
 
+@pytest.mark.long
 def test_an_allowance_that_nobody_keeps_leaves_nothing_right(rows, results):
     spent = spendings(results)
     assert {r["within_allowance"] for r in cost_rows(spent, rows, None, allowance=1)} == {0}
     assert all(r["within_allowance"] == pytest.approx(r["right"]) for r in cost_rows(spent, rows, None, allowance=10**9))
 
 
+@pytest.mark.long
 def test_nothing_beats_what_is_on_the_front(results):
     points = pareto(spendings(results))
     for p in points:
@@ -112,6 +116,7 @@ def test_ties_are_on_the_front_together():
     assert list(dominated(np.array([1.0, 1, 2, 2]), np.array([0.5, 0.5, 0.5, 0.9]))) == [False, False, True, False]
 
 
+@pytest.mark.long
 def test_the_order_of_data_sets_is_the_runs(results):
     assert shared_sets([("a", "y"), ("a", "x"), ("b", "x"), ("b", "y")]) == ["y", "x"]
     assert list(spendings(results)[0].quality) == list(SETS)
@@ -123,6 +128,7 @@ def test_bisection_ends_where_the_target_is_met():
     assert bisect(0.3, lambda x: 0.9, 0.5)[0] == 0.5  # whatever the knob: it stays
 
 
+@pytest.mark.long
 def test_the_fit_finds_the_knobs_that_a_table_was_simulated_with():
     "A table made with known knobs, in the place of print: its anchors give the knobs back, and the other rows come out as they were made."
     study = study_of("rdr2", published, n=8)

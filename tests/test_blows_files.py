@@ -99,6 +99,7 @@ NOTEBOOK = [("parameters", "endpoint = ''\nfolder = ''\nprofile = ''"), ("", "im
             ("", "raise RuntimeError(f'no answer from {endpoint} in {tempfile.gettempdir()}')")]
 
 
+@pytest.mark.long
 def test_an_executed_notebook_holds_no_path_and_no_secret(tmp_path):
     "Also where it failed; and nothing is on disk that wasn't cleaned first."
     import nbformat

@@ -62,6 +62,7 @@ def test_another_kind_of_model_is_left_to_stanza(monkeypatch):
     assert parser._models.__wrapped__(str(BUNDLED), ()) is None
 
 
+@pytest.mark.long
 def test_the_best_tree_is_stanzas():
     "Where the best heads alone make a ring: Stanza's own search, and for short sentences every tree there is."
     from itertools import product

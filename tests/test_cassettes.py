@@ -82,6 +82,7 @@ def test_chosen_questions(recorded, tmp_path, said, n):
     assert {r["n"] for r in rows if r["reproduced"]} == {str(n)}
 
 
+@pytest.mark.long
 def test_what_was_not_asked_is_said_now(recorded, tmp_path):
     (home, words), tape = recorded, tmp_path / "x.cassette"
     code, _, err = inside("pack", tape, "treerare/table1", "--n", "40", *words, cwd=home)

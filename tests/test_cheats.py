@@ -152,6 +152,7 @@ def test_a_plain_wall_says_what_it_leaves_open():
     assert "answer keys" in WALLS["plain"] and "network" in WALLS["plain, unfiltered"]
 
 
+@pytest.mark.long
 def test_an_honest_neighbour_is_untouched(classroom):
     "Two submissions side by side: one tries to hang everything, the other has its points."
     nb = submission(classroom, ATTACKS["swallow the alarm"][1])

@@ -250,6 +250,7 @@ def test_a_whole_class(tmp_path, n):
     assert n < 100 or took[2] < took[1]
 
 
+@pytest.mark.long
 def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
     "Made up, handed out, collected, graded; the figures and the table say nothing of who it was."
     from treekit.classroom.class_figures import class_figure, mistake_rows, mistake_table

@@ -143,6 +143,7 @@ def test_list_knows_every_artefact_and_its_state(clone):
     assert "missing" in out and "not comparable 1" in out
 
 
+@pytest.mark.long
 def test_reproduce_twice_gives_the_same_bytes(clone):
     code, out, err = shell("reproduce", "treerare/table1", cwd=clone)
     assert code == 0, err

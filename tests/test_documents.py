@@ -372,6 +372,7 @@ def test_pages_without_a_tree(text, title, reason):
         assert not isinstance(from_wikitext(text, title, keep=(reason,)), Skipped)
 
 
+@pytest.mark.long
 def test_twenty_thousand_headings():
     flat = from_wikitext("".join(f"== H{i} ==\nT{i}\n" for i in range(20_000)), "Many")
     deep = tree_of(json.loads(json.dumps({"title": "Deep"})) | {"sections": [deepest := {"title": "0", "text": "x"}]})

@@ -1,5 +1,6 @@
 "Traces as text, HTML and figures: nothing overlaps, nothing is executed, the same trace gives the same bytes."
 import hashlib, random, re
+from collections import namedtuple
 
 import pytest
 
@@ -32,14 +33,19 @@ def tree(seed=0, nodes=9, words=30, chain=False, answer=True):
     return trace
 
 
+Extent = namedtuple("Extent", "x0 x1 ymin ymax")  # each is compared with all others: reading a Bbox's corners takes longer
+
+
 def boxes(fig):
     "Extents of the drawn boxes and of the texts, in points."
     fig.draw_without_rendering()
     scale, renderer = 72 / fig.dpi, fig.canvas.get_renderer()
     [ax] = fig.axes
-    return ([p.get_window_extent(renderer).transformed(ax.transData.inverted())
-             for p in ax.patches if type(p).__name__ == "FancyBboxPatch"],
-            [t.get_window_extent(renderer).transformed(ax.transData.inverted()) for t in ax.texts if t.get_text()])
+    points = ax.transData.inverted()
+    def extent(drawn):
+        b = drawn.get_window_extent(renderer).transformed(points)
+        return Extent(float(b.x0), float(b.x1), float(b.ymin), float(b.ymax))
+    return [extent(p) for p in ax.patches if type(p).__name__ == "FancyBboxPatch"], [extent(t) for t in ax.texts if t.get_text()]
 
 
 def overlap(a, b, slack=0.5): return min(a.x1, b.x1) - max(a.x0, b.x0) > slack and min(a.ymax, b.ymax) - max(a.ymin, b.ymin) > slack

@@ -222,6 +222,7 @@ def test_the_desk_and_the_page_hold_the_same(done, tmp_path):
     assert any(held[p].get("document") for p in held if p.startswith("node/")), "RDR²'s documents are there"
 
 
+@pytest.mark.long
 def test_the_command(tmp_path):
     "A list, a file, and one line where there is nothing."
     import os

@@ -385,6 +385,7 @@ def test_the_rows_are_the_printed_ones():
     assert list(SETTINGS) == list(dict.fromkeys(r["method"] for r in published("rdr2", "table4"))) and {CURVE, ROUTER} <= set(SETTINGS)
 
 
+@pytest.mark.long
 def test_a_router_is_trained_kept_and_serves(monkeypatch, tmp_path):
     ("All of the tiny preset with thirty samples: lessons, LoRA, all weights, looks while training; found again; and a routing call "
      "answered in either format.")

@@ -100,6 +100,7 @@ def test_limits_are_learned_over_sockets(servers):
     assert all(int(s.learned) <= most for s, most in zip(learned.values(), (5, 8, 8)))
 
 
+@pytest.mark.long
 def test_a_dead_server_is_left_out_and_taken_back(servers, capfd):
     servers[1].script(dead=True)
     fleet = chat(servers)

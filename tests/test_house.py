@@ -87,10 +87,14 @@ def package_of(module):
 
 
 @functools.cache
+def tree(path): return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
 def imports(path, module):
     "[(line, kit module)] for each import of a file, inside functions too, and for each name of a kit module that stands in a string."
     package, known, found = module if path.name == "__init__.py" else module.rpartition(".")[0], every_file(), []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import): names = [a.name for a in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
@@ -247,7 +251,7 @@ def test_a_public_name_stands_in_one_package():
     "Who looks for a name finds one thing, or the same idea everywhere."
     homes = {}
     for module, path in MODULES.items():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree(path).body:
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
                 for name in ast.literal_eval(node.value): homes.setdefault(name, {})[package_of(module)] = module
     several = {name: sorted(at.values()) for name, at in sorted(homes.items()) if len(at) > 1}

@@ -4,6 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from treekit.core.kept_database import cache_database
 
 TABLE = "vectors (key INTEGER PRIMARY KEY, vector BLOB)"
@@ -64,6 +66,7 @@ for n in range(100):
 """
 
 
+@pytest.mark.long
 def test_a_new_file_is_opened_by_several_processes_at_once(tmp_path):
     "SQLite refuses the switch to its log at once where another process makes it; none may end because of that."
     several = [subprocess.Popen([sys.executable, "-c", TOGETHER, str(tmp_path), str(i)]) for i in range(4)]

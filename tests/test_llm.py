@@ -4,6 +4,7 @@ import asyncio, time
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from speed import enough
 from treekit.config import Profile, UsageError
 from treekit.core.llm import CallFailed, Limiter, Prompt, Request, ScoringUnsupported
 from treekit.core.openai_chat import OpenAIChat
@@ -45,8 +46,9 @@ def test_a_fault_is_retried_and_if_it_stays_recorded(server, fault, kind):
     assert failed.value.kind == kind and failed.value.what_to_do in str(failed.value)
     tries = 2 if kind == "empty" else chat.retries + 1  # at temperature 0 it would be empty again
     assert f"tried {tries} times" in str(failed.value) and server.count == tries
-    assert time.monotonic() - began < (chat.retries + 1) * (chat.timeout + 8)
+    taken = time.monotonic() - began
     assert KEY not in str(failed.value)
+    enough((chat.retries + 1) * (chat.timeout + 8) / taken, 1)
 
 
 def test_retry_after_is_honoured(server):

@@ -216,6 +216,7 @@ def test_all_stages_train(chain):
     assert {"mse", "correlation"} <= ppo["reward model"]["log"][-1].keys()
 
 
+@pytest.mark.long
 def test_all_stages_train_with_adapters(chain, tmp_path):
     "LoRA on a random Llama, as the large preset does it with a real one; prompts in words."
     pairs, folder, preset, logs = chain

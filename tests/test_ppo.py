@@ -343,6 +343,7 @@ def test_micro_batches_add_up():
     assert all(torch.allclose(a, b, atol=2e-4) for a, b in zip(one.parameters(), two.parameters()))
 
 
+@pytest.mark.long
 def test_the_price_follows_its_target():
     _, far = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, lr=1e-2, epochs=6, target_kl=1e-4, kl=0.1))
     _, near = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, epochs=6, target_kl=1e4, kl=0.1))
@@ -357,6 +358,7 @@ def test_it_learns():
     assert found[-1] > found[0] + 0.3
 
 
+@pytest.mark.long
 def test_it_learns_by_lora():
     "From a model that knows the words: an adapter of its decoder can then choose among them."
     model = llama()

@@ -309,6 +309,7 @@ def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
         if longest is None or longest >= len(whole.text): assert rst is whole
 
 
+@pytest.mark.long
 def test_a_page_of_twenty_thousand_headings_is_routed():
     parishes = grown(
         "Register",

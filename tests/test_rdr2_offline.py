@@ -159,6 +159,7 @@ def test_no_router_beats_the_oracle(tmp_path):
 
 # ---- all of it, on the world
 
+@pytest.mark.long
 def test_floors_on_the_world(tmp_path):
     "Dev questions, measured .79 / .42 and .81 / .40 (n=60): the floors are well below."
     P = setting("offline", 40, {})

@@ -87,6 +87,7 @@ UNANSWERED = (
 )
 
 
+@pytest.mark.long
 def test_ten_questions_and_five_that_nothing_answers():
     grounds = Grounds(BM25(Real().passages("all")))
     assert [q for q in ANSWERED if grounds.evidence(q).reason] == []

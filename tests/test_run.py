@@ -398,6 +398,7 @@ def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
     assert kept > 0 and len(chat.asked) == 400 - kept  # the second and the third step ask the same
 
 
+@pytest.mark.long
 def test_a_warm_run_imports_nothing_heavy(tmp_path):
     code = """
 import sys

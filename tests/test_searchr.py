@@ -407,6 +407,7 @@ PIECES = st.sampled_from(
 REPLIES = TEXTS | JSON.map(json.dumps) | st.lists(PIECES, max_size=25).map("".join) | st.lists(PIECES, max_size=25).map(" ".join)
 
 
+@pytest.mark.long
 @settings(max_examples=400, deadline=None)
 @given(REPLIES)
 def test_any_reply_gives_a_path_that_can_be_asked(text):

@@ -166,6 +166,7 @@ def test_a_sample_differs_only_where_it_is_sampled():
     assert set(texts(0)) == {1} and max(texts(.7)) > 1
 
 
+@pytest.mark.long
 def test_the_same_words_in_another_process():
     code = (
         "import asyncio; from treekit.world.generate import World; from treekit.simulated.chat import SimulatedChat; import "

@@ -55,6 +55,7 @@ def test_a_parse_does_not_depend_on_its_batch(parser, parses, tmp_path):
     alone._pipeline = parser._pipeline
     assert [alone.parse([q])[0] for q in QUESTIONS] == parses
 
+@pytest.mark.long
 def test_empty_long_and_foreign(parser):
     empty, blank, long, korean = parser.parse(["", " \n ", "and so on " * 340, "세종대왕의 아버지는 누구인가?"])
     assert empty.sentences == blank.sentences == ()

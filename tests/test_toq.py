@@ -568,6 +568,7 @@ QUESTION = st.text("abc? ", max_size=6) | st.builds(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.lists(QUESTION, max_size=8), min_size=1, max_size=6),

@@ -110,6 +110,7 @@ def way(rate, masters, steps=100):
     return here / there, rounded / there
 
 
+@pytest.mark.long
 def test_masters_go_the_whole_way():
     for rate in (1e-6, 1e-5, 2e-5):
         assert way(rate, masters=False)[0] < 0.6, rate

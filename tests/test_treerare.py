@@ -261,8 +261,9 @@ def test_children_before_parents_and_siblings_at_once():
             end[phrase] = e
     for node in by_key.values():
         if node.parent is not None: assert end[node.text] <= start[prediction.trace.nodes[node.parent].text]
-    assert abs(start["was born first"] - start["of Grey Harbour"]) < 0.04  # three leaves of different depth start together
-    assert start["the author of Grey Harbour"] < end["of Grey Harbour"] + 0.04  # no waiting for a level to be complete
+    together = abs(start["was born first"] - start["of Grey Harbour"])  # three leaves of different depth start together
+    waited = start["the author of Grey Harbour"] - end["of Grey Harbour"]  # no waiting for a level to be complete
+    enough(0.04 / max(together, waited, 1e-9), 1)
 
 
 def test_wall_clock_is_the_critical_path():

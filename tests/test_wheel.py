@@ -136,6 +136,7 @@ NOT_THERE = ("torch", "stanza", "pyserini", "jnius", "transformers", "sentence_t
              "openai", "networkx", "kiwipiepy", "ipykernel", "jupyterlab")
 
 
+@pytest.mark.long
 def test_a_working_folder_outside_any_clone(site, tmp_path):
     "With the small install: a folder is laid once, its files win, a question is answered, and elsewhere nothing is left behind."
     out = json.loads(away(site, tmp_path, WORK, *NOT_THERE).splitlines()[-1])

@@ -4,6 +4,7 @@ import json, time
 import pytest
 
 import replays, words
+from speed import enough
 
 from treekit.corpora.words import real_replies
 
@@ -51,7 +52,7 @@ def test_no_reader_fails_on_any_recorded_reply_or_takes_long():
     began = time.perf_counter()
     for name in words.every_reader():
         for row in words.recorded()[::7]: words.read(name, row["reply"])
-    assert time.perf_counter() - began < 240
+    enough(240 / (time.perf_counter() - began), 1)
 
 
 @ALL

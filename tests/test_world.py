@@ -347,6 +347,7 @@ def test_questions_come_from_all_parts():
 
 # -- the world as datasets
 
+@pytest.mark.long
 def test_datasets_of_the_world():
     for name in WORLD:
         dev = load(name, "world", n=12)
@@ -372,6 +373,7 @@ def test_wrong_requests():
     with pytest.raises(UsageError, match="no dataset of the world"): load("hotpot", "world")
 
 
+@pytest.mark.long
 def test_memory_does_not_grow():
     code = (
         "import resource, itertools\nfrom treekit.world.generate import World\n"

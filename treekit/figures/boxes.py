@@ -7,8 +7,20 @@ __all__ = ['SIZE', 'GAP', 'text_width', 'break_lines', 'put_text', 'heading', 'e
            'dashed_line', 'place_in_slots', 'BoxRow', 'draw_sections']
 
 # %% ../../nbs/14_figures/03_boxes.ipynb #823da4b6
+from functools import lru_cache
+
 from ..core.escaping import printable
 from .plots import fonts, house_style
+
+# %% ../../nbs/14_figures/03_boxes.ipynb #5d0c7a1e
+@lru_cache(50_000)
+def _measured(text, size, bold, families):
+    "The width. Lines that are tried, and beginnings of long words, come again and again."
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+    font = FontProperties(family=list(families), size=size, weight="bold" if bold else "normal")
+    width, *_ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
+    return 1.04 * width  # a screen's hinted letters are up to 4 % wider
 
 # %% ../../nbs/14_figures/03_boxes.ipynb #80446ede
 def text_width(
@@ -17,11 +29,7 @@ def text_width(
     bold: bool = False,
 ) -> float:  # points
     "How wide a text is set."
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-    font = FontProperties(family=fonts(), size=size, weight="bold" if bold else "normal")
-    width, *_ = text_to_path.get_text_width_height_descent(text, font, ismath=False)
-    return 1.04 * width  # a screen's hinted letters are up to 4 % wider
+    return _measured(text, size, bold, tuple(fonts()))
 
 # %% ../../nbs/14_figures/03_boxes.ipynb #3eeaa592
 def break_lines(
