@@ -60,7 +60,7 @@ class Fictional:
         return list(_passages_of(self.world(name, 0).lang, self.articles, seed))
 
     def documents(self, name: str, seed: int = 0) -> Documents:
-        "All its articles, with their headings."
+        "All its pages, at an encyclopedia's length and with their headings."
         return _documents_of(self.world(name, 0).lang, self.articles, seed)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #029ac9a2
@@ -72,7 +72,7 @@ def _passages_of(lang, articles, seed):
 @functools.lru_cache(4)
 def _documents_of(lang, articles, seed):
     from treekit.world.generate import World
-    return Documents(map(tree_of, World(seed=seed, articles=articles, lang=lang).articles()))
+    return Documents(map(tree_of, World(seed=seed, articles=articles, lang=lang).documents()))
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #d37927ee
 @functools.lru_cache(64)

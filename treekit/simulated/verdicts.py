@@ -90,7 +90,7 @@ def _under(call, title, heading, facts):
     "Whether a needed fact stands under a heading of an article."
     e = call.library.of_title(title)
     if e is None: return False
-    return bool(facts & call.library.sections.get(e, {}).get(lookup_key(heading), set()))
+    return bool(facts & call.library.document(e).sections.get(lookup_key(heading), set()))
 
 def behaviours(call: Call) -> list[tuple[str, int, str]]:
     "What to answer with, and what to unfold."
