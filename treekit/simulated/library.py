@@ -105,6 +105,17 @@ class _Sentences:
 # %% ../../nbs/08_simulated/02_library.ipynb #f1e72b53
 class _Facts(_Sentences):
     "What has which relation to what, and how often it is told."
+    def sections(self, e: int) -> dict[str, set]:
+        "Heading of an entity's article -> the facts that stand under it, and under the headings below it."
+        found = {}
+        def below(section):
+            facts = {tuple(t) for p in section.paragraphs for t, _ in stated(self, p.passage.text, p.passage.title)}
+            for s in section.sections: facts |= below(s)
+            found.setdefault(lookup_key(section.heading) or "introduction", set()).update(facts)
+            return facts
+        for section in write(self.w, self.seed, self.entities[e]).sections: below(section)
+        return found
+
     @cached_property
     def schema(self) -> dict[str, dict[str, set[str]]]:
         "Relation -> kind of the subject -> kinds of the values; what is no entity is \"\"."
@@ -143,26 +154,27 @@ def _stands_for(library, fact):
 class _Document:
     "What is read of an entity's document."
     def __init__(self, library, e: int):
-        self.library, self.e, self.sentences, self.sections = library, e, {}, {}
+        self.library, self.e, self.sentences, under = library, e, {}, {}
         words, entity = document_wording(library.lang), library.entities[e]
         article = write(library.w, library.seed, entity) if words is None else write_document(words, library.seed, entity)
-        self._walk(article.sections)
+        self._walk(article.sections, under)
+        self.sections = {heading: {tuple(f) for piece in pieces for f in self.sentences[piece]} for heading, pieces in under.items()}
 
-    def _walk(self, sections):
+    def _walk(self, sections, under):
         for section in sections:
-            under = self.sections.setdefault(lookup_key(section.heading) or "introduction", set())
-            for p in section.paragraphs: under.update(self._read(p))
-            self._walk(section.sections)
+            pieces = under.setdefault(lookup_key(section.heading) or "introduction", [])
+            for p in section.paragraphs: pieces += self._read(p)
+            self._walk(section.sections, under)
 
     def _read(self, paragraph):
-        "Each sentence with what it states; all of that together."
-        found, text = [], paragraph.passage.text
+        "A paragraph's sentences. Two that say the same of namesakes are one, and state both."
+        pieces, text = [], paragraph.passage.text
         for start, end, states in zip((0, *paragraph.ends), paragraph.ends, paragraph.states):
             known = sorted((s if isinstance(s, tuple) else (self.e, s) for s in states), key=str)  # a set has another order in each process
-            facts = tuple(f for state in known for f in _stands_for(self.library, state))
-            self.sentences[text[start:end].strip()] = facts
-            found += map(tuple, facts)
-        return found
+            facts = (f for state in known for f in _stands_for(self.library, state))
+            pieces.append(piece := text[start:end].strip())
+            self.sentences[piece] = tuple(dict.fromkeys((*self.sentences.get(piece, ()), *facts)))
+        return pieces
 
 # %% ../../nbs/08_simulated/02_library.ipynb #ced9f97b
 class WorldIndex(_Facts):
