@@ -137,7 +137,7 @@ def test_the_oracle_by_hand():
     with pytest.raises(UsageError): gold_answers(Question("q", "eli5", "Why?"))
 
 def test_no_router_beats_the_oracle(tmp_path):
-    "On the world: the oracle's passages hold at least what the offline router's hold, in fewer words."
+    "On the world's documents: the oracle's passages hold at least what the offline router's hold, and both more than the chunks."
     P = setting("offline", 40, {})
     questions = dict(asqa=load("asqa", "world", n=40))
     store = Store(tmp_path / "s.sqlite")
@@ -154,8 +154,8 @@ def test_no_router_beats_the_oracle(tmp_path):
     words = {m: sum(f) / len(f) for r in (ours, bound) for (m, _), f in r.values(PASSAGES["P-Len"]).items()}
     mean = {m: sum(f) / len(f) for m, f in v.items()}
     # paragraphs next to each other may complete each other's answers
-    assert mean["oracle"] >= mean["RDR2 (Ours)"] - 0.05 and words["oracle"] < 0.5 * words["Retrieve-and-Read"]
-    assert mean["RDR2 (Ours)"] >= 0.75 and mean["Retrieve-and-Read"] >= 0.85 and words["RDR2 (Ours)"] < 110
+    assert mean["oracle"] >= mean["RDR2 (Ours)"] - 0.05 and mean["oracle"] >= mean["Retrieve-and-Read"] + 0.1
+    assert mean["RDR2 (Ours)"] >= 0.75 and mean["Retrieve-and-Read"] >= 0.6 and max(words.values()) < 150
 
 # ---- all of it, on the world
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from treekit.config import UsageError, load_profile
+from treekit.corpora.documents import introduced, tree_of
 from treekit.core.llm import Prompt
 from treekit.core.replies import FINAL, TEXT
 from treekit.experiments.provide import chat_for
@@ -19,6 +20,7 @@ from treekit.simulated.chat import HANDLERS, SimulatedChat
 from treekit.simulated.competence import KNOBS, LEVELS, Competence, Luck, competence_of, reads, uniform
 from treekit.simulated.forms import BREAKS, broken, logprobs
 from treekit.simulated.grammar import grammar
+from treekit.simulated.library import library, lookup_key, stated
 from treekit.world.generate import KINDS, World
 
 ANSWER = Prompt("test.answer", "answer", "$documents\n$question", FINAL)
@@ -68,6 +70,31 @@ def test_perfect_names_all_readings_all_reasons_and_all_items():
             text = said(chat, ANSWER if kind == "list" else LONG, question=q.question, documents=q.paragraphs)
             text = text["answer"] if kind == "list" else text
             assert all(w in text for w in wanted(q)), (kind, q.question)
+
+
+def test_every_sentence_of_a_document_is_read():
+    "Also where a pronoun stands, and what it says of others than the page's subject; from a chunk all whole sentences."
+    known, world = library(), World()
+    for document in world.documents():
+        for p in document.paragraphs():
+            told = {piece for _, piece in stated(known, p.passage.text, document.title)}
+            for start, end, states in zip((0, *p.ends), p.ends, p.states):
+                assert not states or p.passage.text[start:end].strip() in told
+        under, tree = known.document(known.of_title(document.title)).sections, introduced(tree_of(document))
+        for heading in tree.headings:  # what a router may expect of it
+            own = {tuple(f) for i in tree.content(heading) for f, _ in stated(known, tree[i].text, document.title)}
+            assert own <= under.get(lookup_key(tree[heading].text), own)
+    assert len(known.documents) == 400
+
+
+def test_perfect_answers_from_documents():
+    "Whatever pages a question is about, read whole: all its answers are found there, and none from other pages' namesakes."
+    pages, chat = {d.title: d for d in World().documents()}, SimulatedChat("perfect")
+    for kind in ("underspecified", "ambiguous", "explanation"):
+        for q in World().questions(kind, 25):
+            titles = {p.wikipage for p in q.qa_pairs} or {p.title for p in q.paragraphs if p.id in q.supporting}
+            text = said(chat, LONG, question=q.question, documents=[p.passage for t in sorted(titles) for p in pages[t].paragraphs()])
+            assert all(answer in text for answer in q.claims or q.answers), (q.question, text)
 
 
 def test_better_models_answer_more():

@@ -1,12 +1,13 @@
 """The world: stable, streamed, true to its facts; every question has the answer it says it has."""
-import itertools, os, re, subprocess, sys
+import hashlib, itertools, os, re, subprocess, sys
 from collections import Counter
 
 import pytest
 from treekit.world.drafts import FactIndex
 from treekit.config import UsageError, root
+from treekit.corpora.documents import tree_of
 from treekit.experiments.provide import WORLD, exemplars, load, load_corpus
-from treekit.world.facts import CULTURES, make_block
+from treekit.world.facts import CULTURES, INVERSE, make_block
 from treekit.world.wording import wording, write
 from treekit.world.generate import KINDS, STYLES, World
 from treekit.world.questions import NEVER_TRAINED
@@ -40,6 +41,8 @@ import hashlib, itertools
 from treekit.world.generate import World, KINDS
 w, h = World(5, 300), hashlib.sha256()
 for a in itertools.islice(w.articles(), 120): h.update((a.id + a.text).encode())
+for d in itertools.islice(w.documents(), 60):
+    h.update((d.text + repr([sorted(map(str, s)) for p in d.paragraphs() for s in p.states])).encode())
 for kind in KINDS:
     for q in w.questions(kind, 4): h.update(repr((q, q.meta)).encode())
 print(h.hexdigest())
@@ -59,6 +62,7 @@ def test_same_bytes_in_every_process():
 def test_a_larger_world_begins_with_the_smaller():
     few, many = World(3, 250), World(3, 1_000_000)
     for a, b in itertools.zip_longest(few.articles(), itertools.islice(many.articles(), 250)): assert a == b
+    for a, b in itertools.zip_longest(few.documents(), itertools.islice(many.documents(), 250)): assert a == b
     assert [a.text for a in itertools.islice(World(4).articles(), 5)] != [a.text for a in itertools.islice(many.articles(), 5)]
 
 
@@ -142,6 +146,89 @@ def test_articles_read_like_articles(world):
             assert p.ends[-1] == len(p.passage.text)
             assert all(p.passage.text[e - 1] in ".?!" for e in p.ends)
     assert depths["nested"] > depths["flat"] / 4
+
+
+# -- documents: the same facts at an encyclopedia's length
+
+@pytest.fixture(scope="module")
+def documents(world): return list(world.documents())
+
+
+def _sentences(article):
+    "Each sentence with what it states."
+    for p in article.paragraphs():
+        for start, end, states in zip((0, *p.ends), p.ends, p.states): yield p.passage.text[start:end].strip(), states
+
+
+def test_documents_are_as_long_and_as_nested_as_real_pages(documents):
+    words = sorted(sum(len(p.passage.text.split()) for p in d.paragraphs()) for d in documents)
+    assert 900 < sum(words) / len(words) < 1100 and words[0] > 400 and words[-1] < 1700
+    assert sum(600 <= n <= 1500 for n in words) > 0.9 * len(words)
+    trees = [tree_of(d) for d in documents]
+    levels = Counter(max(t.depth(h) for h in t.headings) for t in trees)
+    assert set(levels) == {2, 3} and min(len(t.headings) for t in trees) >= 8
+    under = sorted(sum(len(t[i].text.split()) for i in t.content(h)) for t in trees for h in t.headings[1:] if t.content(h))
+    assert 50 < under[len(under) // 2] < 140 and max(len(n.text.split()) for t in trees for n in t.nodes if n.type == "content") <= 110
+
+
+def test_documents_read_like_documents(documents):
+    for d in documents:
+        assert not re.search(r"[{}]|None(?! of)|  |the the |\ba [aeio]\w|\bA A\b| ,|\.\.", d.text), d.text
+        for text, _ in _sentences(d): assert text[0].isupper() and re.fullmatch(r"[^.?!]*[.?!]", text.replace("& ", "")), text
+
+
+def test_documents_name_their_subject_as_rarely_as_real_pages(documents):
+    "Measured on real pages: 8 to 11 % of the sentences have the full name, 26 to 30 % a pronoun and no name."
+    found, pronouns = Counter(), set("he she it they his her its their him".split())
+    for d in documents:
+        name = re.sub(r" \(.*|, .*", "", d.title).casefold()
+        for text, _ in _sentences(d):
+            words = set(re.findall(r"\w+", text.casefold()))
+            found["full" if name in text.casefold() else "pronoun" if words & pronouns else "none"] += 1
+    assert 0.05 < found["full"] / found.total() < 0.15 and 0.2 < found["pronoun"] / found.total() < 0.4
+
+
+def test_documents_state_what_articles_state_and_nothing_else(documents, world):
+    w, entities = wording(), {e.id: e for b in range(4) for e in make_block(0, b)}
+    for d, a, e in zip(documents, world.articles(), entities.values(), strict=True):
+        own, lead = {}, {id(p) for s in d.sections if not s.heading for p in s.paragraphs}
+        for p in d.paragraphs():
+            for start, end, states in zip((0, *p.ends), p.ends, p.states):
+                for s, r, *v in states:
+                    if r != "event" and not r.startswith("why."):
+                        x = entities[s]
+                        assert (entities[v[0]] in x.values(r)) if v else r in x.facts, (d.title, s, r, v)
+                        value = entities[v[0]] if v else x[r]
+                        shown = x if v and value is e else value if isinstance(value, list) else value
+                        assert any(t in p.passage.text[start:end] for t in _in_words(w, r, shown, e)), (r, p.passage.text[start:end])
+                    if s == e.id or v == [e.id]: own.setdefault(r if s == e.id else INVERSE[r], set()).add(id(p) in lead)
+        told = {r for p in a.paragraphs() for states in p.states for r in states}
+        assert told <= own.keys() and all(False in own[r] for r in told - DEFINING), d.title
+
+
+DEFINING = {"genre", "fiction", "music", "monument", "industry", "country"}  # what the lead alone may say
+
+
+def _in_words(w, relation, value, e):
+    "How a value may stand in a sentence."
+    if hasattr(value, "kind"): return [w.name(value), w._special("s", e) if value is e else w.name(value)]
+    if isinstance(value, list): return [w.name(v) for v in value]
+    return [w.value(relation, value, style) for style in range(len(w.dates))]
+
+
+def test_passages_are_as_they_were_before_there_were_documents():
+    "What other methods read, by its hash: documents are made of words of their own."
+    def digest(lang):
+        h = hashlib.sha256()
+        for p in World(lang=lang).passages(): h.update(f"{p.id}\n{p.title}\n{p.text}\n".encode())
+        return h.hexdigest()
+    assert digest("en") == "ede7e6a75739ed09b2b50dde36dbf6664c8c803d54a6bf9e3d9150232c068e8b"
+    assert digest("ko") == "69d525fd66f1b625d63c5a59afad3f60442a69ecce6f03c485d427ea9d1fdd94"
+
+
+def test_where_a_language_has_no_documents_they_are_the_articles():
+    few = World(0, 100, "ko")
+    assert list(few.documents()) == list(few.articles())
 
 
 def test_every_fact_has_several_wordings():
@@ -377,7 +464,8 @@ def test_wrong_requests():
 def test_memory_does_not_grow():
     code = (
         "import resource, itertools\nfrom treekit.world.generate import World\n"
-        "def peak(n):\n  for _ in itertools.islice(World(0, 1_000_000).passages(), n): pass\n  return "
+        "def peak(n):\n  w = World(0, 1_000_000)\n  for _ in itertools.islice(w.passages(), n): pass\n"
+        "  for _ in itertools.islice(w.documents(), n // 20): pass\n  return "
         "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "a = peak(4000); b = peak(40_000); print(b - a)"
     )

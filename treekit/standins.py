@@ -114,8 +114,8 @@ def _documents(told, store):
     "Where a run has no documents, or not those that it names, the dump's."
     real = provide.load_documents
     @functools.wraps(real)
-    def load_documents(name, source="world", documents="", seed=0):
-        try: return real(name, source, documents, seed)
+    def load_documents(name, source="world", documents="", seed=0, articles=False):
+        try: return real(name, source, documents, seed, articles)
         except UsageError as e: told("documents", documents or "documents", why=str(e))
         return read_documents(store)
     provide.load_documents = load_documents

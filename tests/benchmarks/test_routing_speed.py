@@ -43,7 +43,7 @@ def shelf():
 
 
 def went(server, questions, shelf, concurrency, store):
-    return timed(server, METHODS, dict(asqa=questions), concurrency, store, dict(asqa=shelf), data="world")
+    return timed(server, METHODS, dict(asqa=questions), concurrency, store, dict(asqa=shelf), data="world", pool="documents")
 
 
 def test_one_question_takes_its_critical_path(server, questions, shelf, tmp_path):

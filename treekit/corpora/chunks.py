@@ -46,6 +46,7 @@ def best_window(
 ) -> tuple[int, int]:  # where the window begins; its distance; the best of those looked at, if none is within `most`
     "The window of `wanted`'s length with the smallest Levenshtein distance to it, stride one."
     from rapidfuzz.distance import Levenshtein
+    if wanted and (at := text.find(wanted)) >= 0: return at, 0
     m, last = len(wanted), max(0, len(text) - len(wanted))
     def distance(s): return Levenshtein.distance(text[s:s + m], wanted)
     first = list(range(0, last, max(1, m // 4))) + [last]

@@ -120,17 +120,21 @@ class DocumentTree(_Walks):
             at += len(text) + 1
         return " ".join(texts), tuple(starts), tuple(ids)
 
+    @cached_property
+    def _lines(self): return ["\t" * (depth := self._depths[n.id]) + f"{n.id}: " + _line(n, depth) for n in self.nodes]
+
     def to_text(self,
         visible: Iterable[int] | None = None,  # content nodes that are shown; None: all. Headings always are
     ) -> str:
         "One line a node, `id: text`, a tab before it for each level."
-        shown = None if visible is None else frozenset(visible)
-        lines = []
-        for n in self.nodes:
-            if n.type == "content" and shown is not None and n.id not in shown: continue
-            depth = self._depths[n.id]
-            lines.append("\t" * depth + f"{n.id}: " + _line(n, depth))
-        return "\n".join(lines)
+        if visible is None: return "\n".join(self._lines)
+        shown = frozenset(visible)
+        return "\n".join(line for n, line in zip(self.nodes, self._lines) if n.type == "structure" or n.id in shown)
+
+    @cached_property
+    def with_introduction(self) -> "DocumentTree":
+        "The tree with a heading over the root's own content: `introduced`, made once."
+        return introduced(self)
 
 # %% ../../nbs/03_corpora/04_documents.ipynb #32a2fe52
 def tidy(text: str) -> str:

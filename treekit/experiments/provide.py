@@ -59,9 +59,9 @@ class Fictional:
         "All paragraphs of the world."
         return list(_passages_of(self.world(name, 0).lang, self.articles, seed))
 
-    def documents(self, name: str, seed: int = 0) -> Documents:
-        "All its articles, with their headings."
-        return _documents_of(self.world(name, 0).lang, self.articles, seed)
+    def documents(self, name: str, seed: int = 0, articles: bool = False) -> Documents:
+        "All its pages with their headings, at an encyclopedia's length; or the articles, in which its passages stand."
+        return _documents_of(self.world(name, 0).lang, self.articles, seed, articles)
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #029ac9a2
 @functools.lru_cache(4)
@@ -70,9 +70,10 @@ def _passages_of(lang, articles, seed):
     return tuple(World(seed=seed, articles=articles, lang=lang).passages())
 
 @functools.lru_cache(4)
-def _documents_of(lang, articles, seed):
+def _documents_of(lang, size, seed, articles):
     from treekit.world.generate import World
-    return Documents(map(tree_of, World(seed=seed, articles=articles, lang=lang).articles()))
+    world = World(seed=seed, articles=size, lang=lang)
+    return Documents(map(tree_of, world.articles() if articles else world.documents()))
 
 # %% ../../nbs/12_experiments/00_provide.ipynb #d37927ee
 @functools.lru_cache(64)
@@ -152,10 +153,11 @@ def load_documents(
     source: str | Path = "world",  # "world", "hub", or a folder
     documents: str | Path = "",  # a tree store, an articles_*.jsonl file or a folder of them; empty: those that go with `source`
     seed: int = 0,  # which world
+    articles: bool = False,  # of the world: the articles, in which its passages stand, and not its longer documents
 ) -> Documents:
     "The documents that go with a dataset. A `UsageError` says what to set where there are none."
     origin = source_of(source, name)
-    if not documents and isinstance(origin, Fictional): return origin.documents(name, seed)
+    if not documents and isinstance(origin, Fictional): return origin.documents(name, seed, articles)
     note_source("documents", name, documents or source)
     return read_documents(documents or source, beside=not documents)
 
@@ -311,7 +313,8 @@ class Shelves:
     def documents(self, dataset) -> Documents:
         "The documents that the dataset's passages come from; equal ones are one object."
         def found():
-            documents = load_documents(dataset, self.profile.data, self.profile.documents, self.profile.seed)
+            searched = self.profile.pool == "documents"  # their chunks; else passages, which stand in articles
+            documents = load_documents(dataset, self.profile.data, self.profile.documents, self.profile.seed, not searched)
             return self.once(("these documents", documents.fingerprint), lambda: documents)
         return self.once(("documents", dataset), found)
 

@@ -6,7 +6,7 @@
 __all__ = ['recall_at', 'all_recall_at', 'set_scores', 'passage_scores']
 
 # %% ../../nbs/07_scoring/04_passages.ipynb #99583acc
-from .long import hit, str_em
+from .long import str_em
 from .short import _golds
 
 # %% ../../nbs/07_scoring/04_passages.ipynb #e90b0bb0
@@ -45,4 +45,4 @@ def passage_scores(
     golds, whole, over = _golds(golds), "\n".join(passages), slots or len(passages) or 1
     score = sum(str_em(p, golds) / i for i, p in enumerate(passages, 1)) / over  # Eq. 6
     words = sum(len(p.split()) for p in passages) / over
-    return dict(em=str_em(whole, golds), hit=hit(whole, golds), score=score, len=words)
+    return dict(em=(em := str_em(whole, golds)), hit=float(em == 1), score=score, len=words)

@@ -7,15 +7,15 @@ __all__ = ['normalise', 'NotApplicable', 'em', 'covers', 'cover_em', 'token_scor
 
 # %% ../../nbs/07_scoring/01_short.ipynb #7d8fe6fe
 import re, string
-from functools import lru_cache
 from collections import Counter
+from functools import lru_cache
 from ..language.answer_equality import character_scores, covers_answer, plain_answer, same_answer, said_yes_or_no
 from ..language.morphemes import has_hangul
 
 # %% ../../nbs/07_scoring/01_short.ipynb #3a0c941b
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
-@lru_cache(maxsize=50_000)
+@lru_cache(16_384)  # a passage is held against every answer
 def normalise(
     text: str,
 ) -> str:  # may be empty: an answer "The" has no words that count

@@ -9,6 +9,7 @@ from collections import Counter
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from ..world.documents import document_wording, write_document
 from ..world.facts import BLOCK, FORWARD, INVERSE, Entity, make_block
 from ..world.wording import Wording, reasons, wording, write
 
@@ -76,6 +77,7 @@ class _Sentences:
             for name in names_of(self.w, e): self.named.setdefault(lookup_key(name), set()).add(Ref(e.id))
             self.titled[lookup_key(self.w.title(e))] = Ref(e.id)
         self.named = {name: tuple(sorted(ids)) for name, ids in self.named.items()}
+        self.documents = {}
 
     @cached_property
     def sentences(self) -> dict[str, tuple[tuple[int, str], ...]]:
@@ -103,17 +105,15 @@ class _Sentences:
 # %% ../../nbs/08_simulated/02_library.ipynb #f1e72b53
 class _Facts(_Sentences):
     "What has which relation to what, and how often it is told."
-    @cached_property
-    def sections(self) -> dict[int, dict[str, set]]:
-        "Entity -> heading of its article -> the facts that stand under it."
+    def sections(self, e: int) -> dict[str, set]:
+        "Heading of an entity's article -> the facts that stand under it, and under the headings below it."
         found = {}
-        def below(e, section):
+        def below(section):
             facts = {tuple(t) for p in section.paragraphs for t, _ in stated(self, p.passage.text, p.passage.title)}
-            for s in section.sections: facts |= below(e, s)
-            found.setdefault(e.id, {}).setdefault(lookup_key(section.heading) or "introduction", set()).update(facts)
+            for s in section.sections: facts |= below(s)
+            found.setdefault(lookup_key(section.heading) or "introduction", set()).update(facts)
             return facts
-        for e in self.entities.values():
-            for section in write(self.w, self.seed, e).sections: below(e, section)
+        for section in write(self.w, self.seed, self.entities[e]).sections: below(section)
         return found
 
     @cached_property
@@ -143,6 +143,39 @@ class _Facts(_Sentences):
                     for text in self.w.aliases(r, v): found.setdefault(r, {}).setdefault(lookup_key(text), key_of(v))
         return found
 
+# %% ../../nbs/08_simulated/02_library.ipynb #d0c5a3e1
+def _stands_for(library, fact):
+    "What a sentence's state stands for: triples, or (entity, \"event\")."
+    e, relation, *value = fact
+    if value: return [Triple(Ref(e), relation, Ref(value[0]))]
+    if relation == "event" or relation.startswith("why."): return [(Ref(e), relation)]
+    return triples_of(library.entities[e], relation)
+
+class _Document:
+    "What is read of an entity's document."
+    def __init__(self, library, e: int):
+        self.library, self.e, self.sentences, under = library, e, {}, {}
+        words, entity = document_wording(library.lang), library.entities[e]
+        article = write(library.w, library.seed, entity) if words is None else write_document(words, library.seed, entity)
+        self._walk(article.sections, under)
+        self.sections = {heading: {tuple(f) for piece in pieces for f in self.sentences[piece]} for heading, pieces in under.items()}
+
+    def _walk(self, sections, under):
+        for section in sections:
+            pieces = under.setdefault(lookup_key(section.heading) or "introduction", [])
+            for p in section.paragraphs: pieces += self._read(p)
+            self._walk(section.sections, under)
+
+    def _read(self, paragraph):
+        "A paragraph's sentences. Two that say the same of namesakes are one, and state both."
+        pieces, text = [], paragraph.passage.text
+        for start, end, states in zip((0, *paragraph.ends), paragraph.ends, paragraph.states):
+            known = sorted((s if isinstance(s, tuple) else (self.e, s) for s in states), key=str)  # a set has another order in each process
+            facts = (f for state in known for f in _stands_for(self.library, state))
+            pieces.append(piece := text[start:end].strip())
+            self.sentences[piece] = tuple(dict.fromkeys((*self.sentences.get(piece, ()), *facts)))
+        return pieces
+
 # %% ../../nbs/08_simulated/02_library.ipynb #ced9f97b
 class WorldIndex(_Facts):
     "The world's entities, names, sentences and values."
@@ -164,6 +197,11 @@ class WorldIndex(_Facts):
             return self.w.name(self.entities[value])
         return self.w.answer(relation, value)
 
+    def document(self, e: int) -> _Document:
+        "What is read of an entity's document. It is written when it is first asked for."
+        if e not in self.documents: self.documents[e] = _Document(self, e)
+        return self.documents[e]
+
     def of_title(self, title: str) -> int | None:
         "The entity that an article is about."
         return self.titled.get(lookup_key(title))
@@ -184,18 +222,16 @@ def stated(
     title: str = "",
 ) -> list[tuple[Triple | tuple, str]]:  # (fact, the sentence that states it), in the order of the text
     "The facts that a text of the world states. `(entity, \"event\")` and `(entity, \"why.a\")` stand for what happened and why."
-    known = [(piece, library.sentences[piece]) for piece in in_sentences(text) if piece in library.sentences]
-    if not known: return []
     about = library.of_title(title) if title else None
-    votes = Counter(e for _, facts in known for e in {e for e, _ in facts})
+    known = [(piece, library.sentences.get(piece, ())) for piece in in_sentences(text)]
+    votes = Counter(e for _, facts in known for e in {e for e, _ in facts}) if about is None else {}
     found = []
     for piece, facts in known:
         may = {e for e, _ in facts}
-        e = about if about in may else max(may, key=lambda x: (votes[x], -x)) if about is None else None
-        for x, r in facts:
-            if x != e or not r: continue
-            if r.startswith("why.") or r == "event": found.append(((e, r), piece))
-            else: found += [(t, piece) for t in triples_of(library.entities[e], r)]
+        e = about if about is not None else max(may, key=lambda x: (votes[x], -x), default=None)
+        own = [f for x, r in facts if r and x == e for f in _stands_for(library, (x, r))]
+        if about is not None and about not in may: own = library.document(about).sentences.get(piece, ())
+        found += [(f, piece) for f in own]
     return found
 
 # %% ../../nbs/08_simulated/02_library.ipynb #849e3b39

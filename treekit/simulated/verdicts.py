@@ -5,6 +5,7 @@ __all__ = ['HANDLERS', 'progress', 'true_share', 'needed', 'behaviours']
 
 # %% ../../nbs/08_simulated/10_verdicts.ipynb #f94bfc0c
 import re
+from functools import lru_cache
 
 from .competence import uniform
 from .library import lookup_key, stated
@@ -86,21 +87,26 @@ def _lines(document):
     "(depth, number, text) of what is seen of a document."
     return [(len(m[1]), int(m[2]), m[3]) for line in document.split("\n") if (m := _NODE.match(line))]
 
-def _under(call, title, heading, facts):
-    "Whether a needed fact stands under a heading of an article."
-    e = call.library.of_title(title)
-    if e is None: return False
-    return bool(facts & call.library.sections.get(e, {}).get(lookup_key(heading), set()))
+def _headings(call, lines):
+    "Heading -> the facts that stand under it: of a document, or of an article, whose headings are fewer."
+    e = call.library.of_title(lines[0][2])
+    if e is None: return {}
+    shown = {lookup_key(head[1]) for *_, text in lines[1:] if (head := _HEAD.match(text))}
+    article = _article_sections(call.library, e)
+    return article if shown <= article.keys() | {"introduction"} else call.library.document(e).sections
+
+@lru_cache(1000)
+def _article_sections(library, e): return library.sections(e)
 
 def behaviours(call: Call) -> list[tuple[str, int, str]]:
     "What to answer with, and what to unfold."
     lines, facts = _lines(call.get("document")), needed(call)
     if not lines: raise NotOfTheWorld
-    title, chosen = lines[0][2], []
+    title, under, chosen = lines[0][2], _headings(call, lines), []
     for k, (depth, number, text) in enumerate(lines[1:], 1):
         head = _HEAD.match(text)
         if head and k + 1 < len(lines) and lines[k + 1][0] > depth: continue  # unfolded
-        if head: right = _under(call, title, head[1], facts)
+        if head: right = bool(facts & under.get(lookup_key(head[1]), set()))
         else: right = any(tuple(f) in facts for f, _ in stated(call.library, text, title))
         if right == call.happens(call.competence.routing, "route", call.question, title, text):
             chosen.append(("EXPAND" if head else "ANSWER", number, text))

@@ -37,13 +37,14 @@ def labelled(
     "Views of what is retrieved for the errand's questions, each with what should be done there."
     P = errand.profile
     questions = load(DATASET, P.data, "train", errand.questions, P.seed)
-    documents = load_documents(DATASET, P.data, P.documents, P.seed)
+    articles = preset.bare  # the world's documents are too long for the tiny one
+    documents = load_documents(DATASET, P.data, P.documents, P.seed, articles)
     found = views(questions, retriever_for(P, list(documents.passages(preset.chunk))), documents, per=preset.views)
     if labels == "model":
         with kitchen(P, {DATASET: questions}, RDR2()) as k: return k.run(lambda: curated(found, k.chat.bind(method="training")))
     if not isinstance(origin := source_of(P.data, DATASET), Fictional):
         raise UsageError(f"gold labels are known of the world's questions alone, not of {P.data!r}: take labels from the profile's model")
-    gold = Gold(origin.world(DATASET, P.seed))
+    gold = Gold(origin.world(DATASET, P.seed), articles)
     return [gold.label(q, rst) for q, rst in found], {}
 
 # %% ../../nbs/26_trainers/04_router_errand.ipynb #0e2891ff

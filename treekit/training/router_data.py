@@ -101,15 +101,16 @@ async def curated(
 # %% ../../nbs/11_training/06_router_data.ipynb #33e7c25c
 class Gold:
     "What a world knows about its documents."
-    def __init__(self, world: World):
-        self.trees, self.states, self.place = {}, {}, {}
-        for article in world.articles():
-            tree = self.trees[article.id] = introduced(tree_of(article))
-            content = [n for n in tree.nodes if n.type == "content"]
-            for node, p in zip(content, article.paragraphs(), strict=True):
+    def __init__(self, world: World, articles: bool = True):  # False: its longer documents
+        self.trees, self.states, self.place = {}, {}, {p.passage.id: a.id for a in world.articles() for p in a.paragraphs()}
+        for page in world.articles() if articles else world.documents():
+            tree = self.trees[page.id] = introduced(tree_of(page))
+            content, own = [n for n in tree.nodes if n.type == "content"], int(page.id.partition("-")[2])
+            for node, p in zip(content, page.paragraphs(), strict=True):
                 if node.text != " ".join(p.passage.text.split()):
-                    raise UsageError(f"the tree of {article.title!r} doesn't follow its article's paragraphs")
-                self.states[article.id, node.id], self.place[p.passage.id] = frozenset().union(*p.states), article.id
+                    raise UsageError(f"the tree of {page.title!r} doesn't follow its paragraphs")
+                told = frozenset().union(*p.states)
+                self.states[page.id, node.id] = told if articles else frozenset(r for s, r, *_ in told if s == own)
 
     def holders(self, question: Question) -> dict[str, set[int]]:
         "The paragraphs that state what is asked: document -> nodes."

@@ -15,6 +15,7 @@ from . import questions as _questions
 from ..config import UsageError, choose
 from ..core.types import Passage, Question
 from .facts import BLOCK, Fact, block_facts, make_block
+from .documents import document_wording, write_document
 from .drafts import Pages
 from .questions import NEVER_TRAINED, block_questions
 from ..corpora.articles import Article
@@ -85,6 +86,12 @@ class World:
     def passages(self) -> Iterator[Passage]:
         "The paragraphs of all articles, one by one."
         for a in self.articles(): yield from (p.passage for p in a.paragraphs())
+
+    def documents(self) -> Iterator[Article]:
+        "The same at the length of an encyclopedia's pages, one by one; where a language has no words for them, the articles."
+        words = document_wording(self.lang)
+        if words is None: yield from self.articles()
+        else: yield from (write_document(words, self.seed, e) for e in self._entities())
 
     def facts(self) -> Iterator[Fact]:
         "What is true, as triples without words."

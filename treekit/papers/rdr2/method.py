@@ -17,7 +17,7 @@ from ...config import UsageError
 from ...core.types import Passage, Question
 from ...core.method import Kit, Node, Trace, check_fields, together
 from ...corpora.chunks import locate
-from ...corpora.documents import DocumentTree, introduced
+from ...corpora.documents import DocumentTree
 from .readers import Reader
 from .router import CODE_FORMATS, ROUTE, RST, Decision, decide, light_nodes, nearest_part, random_heading, unfold
 
@@ -89,7 +89,7 @@ def grouped(
         tree = documents.of(passage)
         key = tree and (tree.id, tree.title)  # not every source has ids
         if key in by_id: tree = by_id[key].tree
-        elif tree and reading == "paper": tree = introduced(tree)
+        elif tree and reading == "paper": tree = tree.with_introduction
         if not (place := tree and locate(passage.text, tree)):
             groups.append(Group(None, [passage]))
             continue

@@ -9,7 +9,7 @@ __all__ = ['gold_answers', 'oracle_route', 'OracleRouter']
 import hashlib, inspect
 from ...config import UsageError
 from ...core.types import Question
-from ...corpora.documents import DocumentTree, introduced
+from ...corpora.documents import DocumentTree
 from ...core.llm import Completion, Request, count_tokens
 from ...scoring.short import covers
 
@@ -58,7 +58,7 @@ class OracleRouter:
         question, text = request.inputs["question"], request.inputs["document"]
         shown = {line.strip() for line in text.split("\n")}
         for plain in self.trees.get(text.split("\n")[0].partition(": ")[2], ()):
-            for tree in (introduced(plain), plain):
+            for tree in (plain.with_introduction, plain):
                 lines = {line.strip(): n.id for line, n in zip(tree.to_text().split("\n"), tree.nodes)}
                 if not shown <= set(lines): continue
                 lit = frozenset(lines[s] for s in shown if tree[lines[s]].type == "content")

@@ -11,7 +11,7 @@ __all__ = ['PREFIX', 'FORMATS', 'CODE', 'CODE_FORMATS', 'ROUTE', 'CURATED', 'CUR
 import json, random, re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 from ...corpora.documents import DocumentTree
 from ...core.jsonlike import too_deep
@@ -26,7 +26,7 @@ class RST:
     lit: tuple[int, ...]  # content nodes, in reading order
     left_out: frozenset[int] = frozenset()  # nodes that there was no room for
 
-    @property
+    @cached_property
     def text(self) -> str:
         "What the router reads: `id: text` lines, indented by level (Sec. 3.3)."
         lines = self.tree.to_text(self.lit).split("\n")
