@@ -27,7 +27,19 @@ from treekit.training.navigator_data import (
     well_formed,
     wordings,
 )
-from treekit.training.marking import FRAME, MOST, disguise, known_words, marked, quoted_share, restored, shown, unmarked, words_of, written
+from treekit.training.marking import (
+    FRAME,
+    SHOWN_WORDS,
+    disguise,
+    known_words,
+    path_marks,
+    path_of_marks,
+    question_words,
+    quoted_share,
+    reply_of,
+    restored,
+    shown_words,
+)
 from treekit.world.wording import wording
 from treekit.offline.chat import ExtractiveChat
 from treekit.baselines.subquestions import NAVIGATE
@@ -174,12 +186,12 @@ def test_well_formed_replies(reply, fit):
     ],
 )
 def test_words_and_names_come_back(question):
-    here = words_of(question)
+    here = question_words(question)
     assert re.sub(r"\s", "", "".join(question[w.start:w.end] for w in here)) == re.sub(r"\s|\?$", "", question)
-    assert len(shown(question).split()) == MOST and not any(w.word in shown(question) for w in here if w.name)
-    assert unmarked("<o>" * len(here), question) == [question[:1].upper() + question[1:here[-1].end] + "?"]
+    assert len(shown_words(question).split()) == SHOWN_WORDS and not any(w.word in shown_words(question) for w in here if w.name)
+    assert path_of_marks("<o>" * len(here), question) == [question[:1].upper() + question[1:here[-1].end] + "?"]
     names = dict.fromkeys(w.word for w in here if w.name)
-    said = written(question, [f"Who is {name}, and when?" for name in names] + ["<99>"])
+    said = reply_of(question, [f"Who is {name}, and when?" for name in names] + ["<99>"])
     assert not any(f" {name}," in said for name in names)
     assert json.loads(restored(said, question)) == [f"Who is {name}, and when?" for name in names] + ["<99>"]
 
@@ -187,16 +199,17 @@ def test_words_and_names_come_back(question):
 def test_a_path_is_marked():
     question = "Where is the label behind A \"Goose\" for Tarn based?"
     path = ["What is the label behind A \"Goose\" for Tarn?", "Where is this label based?"]
-    said = marked(question, path)
-    assert said.count("<") == len(words_of(question)) and said.count("what") == said.count("end1") == 1 and json.loads(restored(said, question)) == path
+    said = path_marks(question, path)
+    assert said.count("<") == len(question_words(question)) and said.count("what") == said.count("end1") == 1
+    assert json.loads(restored(said, question)) == path
     assert quoted_share(question, path) == 1 > quoted_share(question, ("Which house made it?", "Where is it?")) > 0
-    assert quoted_share(question, (question,)) == 0 and set(marked(question, (question,)).split(">")) == {"<o", ""}
+    assert quoted_share(question, (question,)) == 0 and set(path_marks(question, (question,)).split(">")) == {"<o", ""}
 
 
 @pytest.mark.parametrize("marks, path", [
     ("<o><o><who><o><o><who><o><end2><o>", ["Who is the author Ada Roth?", "Who is the son of #1?", "Where did this son die?"]),
-    ("<o><o><who><o><o><who><o><end1><o>", ["Who is the author Ada Roth?", "Who is the son of #1?", "Where did this son die?"]),  # one is open
-    ("<o><o><o><o><o><who><o><end3><o>", ["Who is the author Ada Roth?", "Where did the son of #1 die?"]),  # closed too often
+    ("<o><o><who><o><o><who><o><end1><o>", ["Who is the author Ada Roth?", "Who is the son of #1?", "Where did this son die?"]),
+    ("<o><o><o><o><o><who><o><end3><o>", ["Who is the author Ada Roth?", "Where did the son of #1 die?"]),
     ("<o><end1><o><o><o><o><o><o><o>", ["Where did the son of the author Ada Roth die?"]),
     ("<o><o><o><o><o><o><o><o><who>", ["Who is die?", "Where did the son of the author Ada Roth #1?"]),
     ("<o><o><o><o><o><o><o><o>", None),
@@ -204,8 +217,9 @@ def test_a_path_is_marked():
     ("<o><o><o><o> <o><o><o><o><o>", None),
 ])
 def test_marks_that_dont_match(marks, path):
+    "What is left open ends where something ends last; what is closed too often closes nothing; each word has one mark."
     question = "Where did the son of the author Ada Roth die?"
-    assert unmarked(marks, question) == path
+    assert path_of_marks(marks, question) == path
 
 
 def test_disguises_say_the_same():
@@ -216,18 +230,19 @@ def test_disguises_say_the_same():
     assert len(made) == 24 and made[0] == example(pairs[0], tiny) and made == examples(pairs, tiny) != examples(pairs, tiny, seed=1)
     for e in made:
         words = e.prompt.split()
-        assert len(words) == MOST and e.target.count("<") == len(words) - words.count("<fill>")
+        assert len(words) == SHOWN_WORDS and e.target.count("<") == len(words) - words.count("<fill>")
         assert e.target.count("what") == e.target.count("end1") == 1
     assert any("<word>" in e.prompt for e in made[1:6]) and "<word>" not in made[0].prompt
     assert max(e.target.count("<") for e in made) > 6  # a word that is hidden may be shown as two
-    long = " ".join(["the city"] * MOST) + "?"
-    assert len(disguise(long, "<o>" * 2 * MOST, random.Random(0))[0].split()) == 2 * MOST
+    long = " ".join(["the city"] * SHOWN_WORDS) + "?"
+    assert len(disguise(long, "<o>" * 2 * SHOWN_WORDS, random.Random(0))[0].split()) == 2 * SHOWN_WORDS
 
 
 def test_nothing_is_learned_from_held_out_wordings():
     "Neither the words that are known nor a path that is learned from has a word that only held-out wordings have."
     pairs, _ = tiny_pairs()
-    words = {p.word for pair in pairs for text in (pair.question, *pair.path) for p in words_of(text) if not p.name and p.word.isalpha()}
+    texts = {text for pair in pairs for text in (pair.question, *pair.path)}
+    words = {p.word for text in texts for p in question_words(text) if not p.name and p.word.isalpha()}
     held = {w.lower() for forms in wording("en").ask.values() for key, ts in forms.items() if key != "label" for t in ts if t.held_out
             for w in re.findall(r"[A-Za-z]+", re.sub(r"\{[^}]*\}", "", t.text))}
     only = held - known_words() - FRAME

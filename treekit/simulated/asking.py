@@ -10,7 +10,7 @@ from .belief import nameless
 from .library import lookup_key
 from .queries import Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, open_readings, replaced, walk
 from .call import NOT_KNOWN, NotOfTheWorld, Call, asked, in_words, missing, next_question, with_names, statements
-from .quoting import numbered, quoted_path
+from .quoting import answers_numbered, quoted_path
 from .wording import steps_of
 
 # %% ../../nbs/08_simulated/09_asking.ipynb #61c7eded
@@ -157,7 +157,7 @@ def _generate_paths(call: Call) -> list[list[str]]:
 def _reformulate(call: Call) -> str:
     "A sub-question with names in the place of references."
     answers = _history(call.get("history"))
-    query = before = call.grammar.question(numbered(call.question, call.get("history"))) or call.query
+    query = before = call.grammar.question(answers_numbered(call.question, call.get("history"))) or call.query
     for slot in [q for q in walk(query) if isinstance(q, Slot)]:
         numbers = [slot.number] if slot.number else sorted(answers, reverse=True)
         for text in (answers[n] for n in numbers if n in answers):

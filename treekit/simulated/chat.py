@@ -35,7 +35,8 @@ class _World:
         self.competence = competence_of(competence) if isinstance(competence, str) else competence
         self.seed, self.articles, self.otherwise, self.held_out = seed, articles, otherwise, held_out
         knobs = " ".join(f"{k}={v:g}" for k, v in vars(self.competence).items())
-        self.endpoint = f"simulated:{code_fingerprint('treekit.simulated.chat')[:12]} {knobs} world={seed}/{articles}" + " writes no held-out wording" * (not held_out)
+        self.endpoint = f"simulated:{code_fingerprint('treekit.simulated.chat')[:12]} {knobs} world={seed}/{articles}"
+        if not held_out: self.endpoint += " writes no held-out wording"
         self.defaults = dict(temperature=0.0, max_tokens=1024)
 
     async def complete(self,

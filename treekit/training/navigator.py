@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['PRESETS', 'TINY', 'TOKENS', 'STAGES', 'ON_ANSWERS', 'REWARDS', 'Preset', 'NavigatorPPO', 'prompt_of', 'example',
-           'examples', 'replies', 'sound', 'path_in', 'along_paths', 'stage', 'train_navigator', 'kit_of', 'answer_f1',
-           'pairs_recipe', 'tiny_pairs', 'recipe', 'navigators', 'held_out', 'divergence', 'examined',
+           'examples', 'replies', 'sound', 'path_in', 'judged', 'along_paths', 'stage', 'train_navigator', 'kit_of',
+           'answer_f1', 'pairs_recipe', 'tiny_pairs', 'recipe', 'navigators', 'held_out', 'divergence', 'examined',
            'TrainedNavigator']
 
 # %% ../../nbs/11_training/09_navigator.ipynb #540f94e8
@@ -34,7 +34,7 @@ from ..baselines.subquestions import NAVIGATE, checked
 from .ppo import PPO, Rated, frozen, headed, load_headed, without_head, ppo, sample, save_headed, seen, train_reward
 from ..papers.searchr.method import SearchR
 from .chat import TrainedChat, trained_as
-from .marking import disguise, known_words, marked, quoted_share, restored, shown, written
+from .marking import MARK_SIGNS, disguise, known_words, path_marks, quoted_share, reply_of, restored, shown_words
 from .shipped import place, recipe_hash, shipped, unpacked
 
 # %% ../../nbs/11_training/09_navigator.ipynb #f062d788
@@ -81,11 +81,11 @@ TOKENS = 2000  # of its tokenizer, at most
 # %% ../../nbs/11_training/09_navigator.ipynb #c27bc2ff
 def prompt_of(question: str, preset: Preset) -> str:
     "What the model reads."
-    return shown(question) + "\n" if preset.bare else NAVIGATE(question=question).text
+    return shown_words(question) + "\n" if preset.bare else NAVIGATE(question=question).text
 
 def example(p: Pair, preset: Preset) -> TrainingExample:
     "A pair as a prompt and its target."
-    said = written(p.question, p.path) if preset.bare else json.dumps([*p.path], ensure_ascii=False)
+    said = reply_of(p.question, p.path) if preset.bare else json.dumps([*p.path], ensure_ascii=False)
     return TrainingExample(p.id, prompt_of(p.question, preset), said)
 
 def examples(
@@ -95,9 +95,10 @@ def examples(
 ) -> list[TrainingExample]:
     "Pairs as they are fine-tuned on: each as it is, and in the preset's number of disguises. Only quoted words can be hidden."
     def copy(p, n):
-        marks = marked(p.question, p.path)
-        words, path = disguise(p.question, marks, random.Random(f"{p.id} {seed} {n}")) if marks else (shown(p.question), written(p.question, p.path))
-        return TrainingExample(f"{p.id}/{n}", words + "\n", path)
+        marks = path_marks(p.question, p.path)
+        if not marks: return replace(example(p, preset), id=f"{p.id}/{n}")
+        words, marks = disguise(p.question, marks, random.Random(f"{p.id} {seed} {n}"))
+        return TrainingExample(f"{p.id}/{n}", words + "\n", marks)
     return [e for p in pairs for e in (example(p, preset), *(copy(p, n) for n in range(1, preset.disguised + 1)))]
 
 def replies(
@@ -117,10 +118,13 @@ _FOLDERS = {"before SFT": "base", "after SFT": "sft", "SFT on as much": "as-much
             ON_ANSWERS: "ppo-answers"}
 
 # %% ../../nbs/11_training/09_navigator.ipynb #62730471
-def sound(reward: Callable) -> Callable:  # the same for well-formed replies, and 0 for others
+def sound(
+    reward: Callable,
+    path_of: Callable = lambda prompt, reply: well_formed(reply),  # (prompt, reply) -> its path; None: it has none
+) -> Callable:  # the same for replies that are a path, and 0 for others
     "A reward for paths."
     def judge(prompts, said):
-        fit = [i for i, text in enumerate(said) if well_formed(text)]
+        fit = [i for i, text in enumerate(said) if path_of(prompts[i], text)]
         out = [0.0] * len(said)
         for i, score in zip(fit, reward([prompts[i] for i in fit], [said[i] for i in fit]) if fit else ()): out[i] = score
         return out
@@ -130,6 +134,14 @@ def sound(reward: Callable) -> Callable:  # the same for well-formed replies, an
 def path_in(reply: str, question: str, preset: Preset) -> list[str] | None:
     "The path in a reply to `prompt_of`; None where it isn't well-formed."
     return well_formed(restored(reply, question) if preset.bare else reply)
+
+def judged(
+    folder: Path | str,  # of a reward model
+    asked: dict,  # question's id -> question
+    preset: Preset,
+) -> Callable:  # a reward, as `ppo` wants it: 0 for what is no path
+    "Eq. 3's reward."
+    return sound(frozen(*load_headed(folder)), lambda prompt, reply: path_in(reply, asked[prompt[0]], preset))
 
 def along_paths(
     asked: dict,  # question's id -> question
@@ -176,9 +188,7 @@ def stage(
         parts = parted(pairs, preset.sft, seed, (lambda p: quoted_share(p.question, p.path)) if preset.bare else None)
         if name == "before SFT":
             texts = [e.prompt + e.target for e in (example(p, preset) for p in pairs)]
-            texts += [" <word> <name> <fill> " + "".join(f"<{mark}{end}>" for mark in ("", "who", "what") for end in ("", *(
-                f"{'_' * bool(mark)}end{n}" for n in (1, 2, 3, 4))) if mark + end)] * 9
-            tokenizer = tokenizer_of(texts, TOKENS)
+            tokenizer = tokenizer_of([*texts, *[MARK_SIGNS] * 9], TOKENS)
             save_model(tiny_model(tokenizer, **TINY, seed=seed), tokenizer, place / "model")
             log, n = [], 0
         elif name == "after SFT": log, n = tuned("before SFT", parts.sft)
@@ -193,7 +203,7 @@ def stage(
         else:
             asked = {p.asked: p.question for p in parts.ppo}
             if name == ON_ANSWERS: reward = along_paths(asked, preset, follow)
-            else: reward = sound(frozen(*load_headed(stage("reward model", pairs, folder, preset, seed, follow)["folder"])))
+            else: reward = judged(stage("reward model", pairs, folder, preset, seed, follow)["folder"], asked, preset)
             model, tokenizer = before("after SFT")
             prompts = [(id, prompt_of(q, preset)) for id, q in asked.items()]
             read = [Encoded(id, prompt_tokens(tokenizer, text), 0) for id, text in prompts]
@@ -359,7 +369,8 @@ def _examined(name, seed):
     def at(name): return stage(name, pairs, folder, tiny, seed, _follow)["folder"]
     def make():
         questions = held_out()
-        (model, tokenizer), reward = load_model(at(name)), sound(frozen(*load_headed(at("reward model"))))
+        model, tokenizer = load_model(at(name))
+        reward = judged(at("reward model"), {q.id: q.question for q in questions}, tiny)
         said = replies(model, tokenizer, [q.question for q in questions], tiny)
         asked = [(q.id, prompt_of(q.question, tiny)) for q in questions]
         drawn = sample(model, tokenizer, asked, tiny.ppo, 0)
