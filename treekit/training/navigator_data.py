@@ -174,7 +174,9 @@ def wordings(
     asks, clauses = _forms()
     out = dict.fromkeys([step]) | _said(step, asks, "{x}")
     if m := re.fullmatch(r"(Who|(?:Which|What) \w+(?: \w+)??) (\S.*) and (\S.*)\?", step):
-        heads = ("Who", "Which person", "What person") if m[1] == "Who" else (m[1], re.sub(r"^(?:Which|What)", "What", m[1]))
+        kind = "person" if m[1] == "Who" else m[1].partition(" ")[2]
+        heads = ("Who", "Which person", "What person") if m[1] == "Who" else (m[1], f"What {kind}")
+        heads += tuple(f"{wh} is the {kind} {that}" for wh in ("Who", "What") for that in ("that", "who"))
         out |= dict.fromkeys(f"{h} {a} and {b}?" for h in heads for a in _said(m[2], clauses, "{y}") for b in _said(m[3], clauses, "{y}"))
     return tuple(out)
 
