@@ -1,5 +1,5 @@
 "SEARCH-R's navigator: its data, its measures, a chain of all stages at a size of seconds, and the model in the method's place."
-import asyncio, json
+import asyncio, json, random, re
 from dataclasses import replace
 
 import pytest
@@ -12,7 +12,7 @@ from treekit.experiments.provide import load
 from treekit.training.sft import Recipe
 from treekit.core.llm import CallFailed, Completion
 from treekit.core.method import Kit
-from treekit.training.navigator import PRESETS, STAGES, TrainedNavigator, example, names, restored, sound, stage, train_navigator, without
+from treekit.training.navigator import PRESETS, STAGES, TrainedNavigator, example, examples, sound, stage, tiny_pairs, train_navigator
 from treekit.training.navigator_data import (
     COUNTS,
     MEASURES,
@@ -27,6 +27,20 @@ from treekit.training.navigator_data import (
     well_formed,
     wordings,
 )
+from treekit.training.marking import (
+    FRAME,
+    SHOWN_WORDS,
+    disguise,
+    known_words,
+    path_marks,
+    path_of_marks,
+    question_words,
+    quoted_share,
+    reply_of,
+    restored,
+    shown_words,
+)
+from treekit.world.wording import wording
 from treekit.offline.chat import ExtractiveChat
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.training.ppo import PPO
@@ -171,11 +185,68 @@ def test_well_formed_replies(reply, fit):
         "no names at all",
     ],
 )
-def test_names_come_back(question):
-    own = names(question)
-    if "<1>" not in question:
-        assert restored(without(question, own), own) == question
-    assert json.loads(restored(json.dumps(["Who is <1>?", "<99>"]), own, quoted=True))[1] == "<99>"
+def test_words_and_names_come_back(question):
+    here = question_words(question)
+    assert re.sub(r"\s", "", "".join(question[w.start:w.end] for w in here)) == re.sub(r"\s|\?$", "", question)
+    assert len(shown_words(question).split()) == SHOWN_WORDS and not any(w.word in shown_words(question) for w in here if w.name)
+    assert path_of_marks("<o>" * len(here), question) == [question[:1].upper() + question[1:here[-1].end] + "?"]
+    names = dict.fromkeys(w.word for w in here if w.name)
+    said = reply_of(question, [f"Who is {name}, and when?" for name in names] + ["<99>"])
+    assert not any(f" {name}," in said for name in names)
+    assert json.loads(restored(said, question)) == [f"Who is {name}, and when?" for name in names] + ["<99>"]
+
+
+def test_a_path_is_marked():
+    question = "Where is the label behind A \"Goose\" for Tarn based?"
+    path = ["What is the label behind A \"Goose\" for Tarn?", "Where is this label based?"]
+    said = path_marks(question, path)
+    assert said.count("<") == len(question_words(question)) and said.count("what") == said.count("end1") == 1
+    assert json.loads(restored(said, question)) == path
+    assert quoted_share(question, path) == 1 > quoted_share(question, ("Which house made it?", "Where is it?")) > 0
+    assert quoted_share(question, (question,)) == 0 and set(path_marks(question, (question,)).split(">")) == {"<o", ""}
+
+
+@pytest.mark.parametrize("marks, path", [
+    ("<o><o><who><o><o><who><o><end2><o>", ["Who is the author Ada Roth?", "Who is the son of #1?", "Where did this son die?"]),
+    ("<o><o><who><o><o><who><o><end1><o>", ["Who is the author Ada Roth?", "Who is the son of #1?", "Where did this son die?"]),
+    ("<o><o><o><o><o><who><o><end3><o>", ["Who is the author Ada Roth?", "Where did the son of #1 die?"]),
+    ("<o><end1><o><o><o><o><o><o><o>", ["Where did the son of the author Ada Roth die?"]),
+    ("<o><o><o><o><o><o><o><o><who>", ["Who is die?", "Where did the son of the author Ada Roth #1?"]),
+    ("<o><o><o><o><o><o><o><o>", None),
+    ("<o><o><o><o><o><o><o><o><o><o>", None),
+    ("<o><o><o><o> <o><o><o><o><o>", None),
+])
+def test_marks_that_dont_match(marks, path):
+    "What is left open ends where something ends last; what is closed too often closes nothing; each word has one mark."
+    question = "Where did the son of the author Ada Roth die?"
+    assert path_of_marks(marks, question) == path
+
+
+def test_disguises_say_the_same():
+    def of(name): return f"Who led the city where {name} died?", (f"What is the city where {name} died?", "Who led this city?")
+    pairs = [Pair(f"q{k}/1", *of(f"Name{'abcd'[k]} Roth"), "x", 1.0, True) for k in range(4)]
+    tiny = replace(PRESETS["tiny"], disguised=5)
+    made = examples(pairs, tiny)
+    assert len(made) == 24 and made[0] == example(pairs[0], tiny) and made == examples(pairs, tiny) != examples(pairs, tiny, seed=1)
+    for e in made:
+        words = e.prompt.split()
+        assert len(words) == SHOWN_WORDS and e.target.count("<") == len(words) - words.count("<fill>")
+        assert e.target.count("what") == e.target.count("end1") == 1
+    assert any("<word>" in e.prompt for e in made[1:6]) and "<word>" not in made[0].prompt
+    assert max(e.target.count("<") for e in made) > 6  # a word that is hidden may be shown as two
+    long = " ".join(["the city"] * SHOWN_WORDS) + "?"
+    assert len(disguise(long, "<o>" * 2 * SHOWN_WORDS, random.Random(0))[0].split()) == 2 * SHOWN_WORDS
+
+
+def test_nothing_is_learned_from_held_out_wordings():
+    "Neither the words that are known nor a path that is learned from has a word that only held-out wordings have."
+    pairs, _ = tiny_pairs()
+    texts = {text for pair in pairs for text in (pair.question, *pair.path)}
+    words = {p.word for text in texts for p in question_words(text) if not p.name and p.word.isalpha()}
+    held = {w.lower() for forms in wording("en").ask.values() for key, ts in forms.items() if key != "label" for t in ts if t.held_out
+            for w in re.findall(r"[A-Za-z]+", re.sub(r"\{[^}]*\}", "", t.text))}
+    only = held - known_words() - FRAME
+    assert len(only) > 60 and not words & only
 
 
 @pytest.fixture(scope="module")
@@ -208,10 +279,10 @@ def test_all_stages_train(chain):
     assert list(ppo) == ["before SFT", "after SFT", "reward model", "after PPO"]
     assert list(more) == ["before SFT", "after SFT", "SFT on as much"]
     assert ppo["after SFT"]["log"][-1]["loss"] < ppo["after SFT"]["log"][0]["loss"] / 2
-    assert ppo["after SFT"]["n"] == 16
+    assert ppo["after SFT"]["n"] == 16 * 6  # each pair as it is and in five disguises
     assert 24 <= ppo["reward model"]["n"] <= 48
     assert ppo["after PPO"]["n"] == 12
-    assert more["SFT on as much"]["n"] > 16
+    assert more["SFT on as much"]["n"] > 16 * 6
     assert {"reward", "kl", "length", "clipped"} <= ppo["after PPO"]["log"][-1].keys()
     assert {"mse", "correlation"} <= ppo["reward model"]["log"][-1].keys()
 
@@ -268,7 +339,7 @@ def test_it_takes_questions_apart(chain):
     question = "Who is the mayor of the town where Zonk Zimbel died?"
     request = NAVIGATE(question=question)
     text = asyncio.run(chat.complete(request))[0].text
-    assert text == asyncio.run(chat.complete(request))[0].text and "<1>" not in text
+    assert text == asyncio.run(chat.complete(request))[0].text and "<name>" not in text
     trained = Kit(ExtractiveChat(), SHELF, navigator=chat)
     said = asyncio.run(LOOP(replace(ASKED, question=question), trained))
     assert [n.kind for n in said.trace.nodes][:2] == ["question", "path"]  # whatever it wrote, there is a path, and an answer

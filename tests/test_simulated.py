@@ -14,13 +14,16 @@ from treekit.core.replies import FINAL, TEXT
 from treekit.experiments.provide import chat_for
 from treekit.figures.verdicts import model_obstacle
 from treekit.offline.chat import ExtractiveChat
+from treekit.language.references import render_history
 from treekit.papers.arise.states import VERIFY
+from treekit.papers.searchr.paths import GENERATE
 from treekit.papers.toq.planner import PROMPTS as TOQ
 from treekit.simulated.chat import HANDLERS, SimulatedChat
 from treekit.simulated.competence import KNOBS, LEVELS, Competence, Luck, competence_of, reads, uniform
 from treekit.simulated.forms import BREAKS, broken, logprobs
 from treekit.simulated.grammar import grammar
 from treekit.simulated.library import library, lookup_key, stated
+from treekit.simulated.quoting import answers_numbered, quoted_path, quoted_steps
 from treekit.world.generate import KINDS, World
 
 ANSWER = Prompt("test.answer", "answer", "$documents\n$question", FINAL)
@@ -60,6 +63,44 @@ def test_every_question_and_step_of_the_world_is_understood(lang):
 def test_perfect_reads_everything_and_knows_nothing(kind, lang):
     assert share("perfect", kind, lang=lang) >= .98
     assert share("perfect", kind, lang=lang, documents=False) <= .02
+
+
+def test_a_noun_phrase_can_be_asked_for():
+    g = grammar()
+    for q in World().questions("compositional", 25, "dev"):
+        path = quoted_path(g, q.question)
+        assert path and g.question(path[0]) is not None and path[-1].split()[0] == q.question.split()[0]
+    assert g.question("What is Orle?") is None and g.question("What is the?") is None
+
+
+def test_what_is_quoted_leads_to_the_same_answer():
+    "The quoted path of a question asks for what the question asks for, step by step."
+    g, same = grammar(), 0
+    for q in World().questions("compositional", 40, "dev"):
+        steps = quoted_steps(g, q.question)
+        whole = steps[-1]
+        for n in range(len(steps) - 1, 0, -1): whole = whole.replace(f"#{n}", steps[n - 1].partition(" is ")[2].rstrip("?"))
+        same += whole == q.question
+    assert same == 40
+
+
+def test_it_can_be_kept_from_writing_held_out_wordings():
+    texts = [t for forms in grammar().library.w.ask.values() for key, ts in forms.items() if key != "label" for t in ts]
+    usual = " ".join(t.text for t in texts if not t.held_out)
+    held = {start for t in texts if t.held_out and len(start := t.text.partition("{")[0]) > 12 and start not in usual}
+    assert len(held) > 50
+    def written(chat):
+        questions = World().questions("compositional", 60, "train")
+        return " ".join(step for q in questions for path in said(chat, GENERATE, question=q.question) for step in path)
+    free, kept = written(SimulatedChat("perfect")), written(SimulatedChat("perfect", held_out=False))
+    assert any(start in free for start in held) and not any(start in kept for start in held)
+    assert SimulatedChat("perfect", held_out=False).endpoint != SimulatedChat("perfect").endpoint
+
+
+def test_several_references_are_told_apart():
+    history = render_history([(0, "What is the university attended by Ada?", "Orle Institute"), (1, "Where did Ida die?", "Tarn")])
+    assert answers_numbered("Who studied at this university and died in this place?", history) == "Who studied at #1 and died in #2?"
+    assert answers_numbered("Who died in this place?", history) == "Who died in this place?"
 
 
 def test_perfect_names_all_readings_all_reasons_and_all_items():

@@ -10,6 +10,7 @@ from .belief import nameless
 from .library import lookup_key
 from .queries import Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, open_readings, replaced, walk
 from .call import NOT_KNOWN, NotOfTheWorld, Call, asked, in_words, missing, next_question, with_names, statements
+from .quoting import answers_numbered, quoted_path
 from .wording import steps_of
 
 # %% ../../nbs/08_simulated/09_asking.ipynb #61c7eded
@@ -145,16 +146,18 @@ def _decompose_path(call: Call) -> list[str]:
     return path_of(call, _planned(call))
 
 def _generate_paths(call: Call) -> list[list[str]]:
-    "A path, and a different one."
+    "A path in its own words, and one in the question's, or a worse one."
     first = path_of(call, _planned(call))
-    other = path_of(call, _planned(call, 1))
+    able = call.lang == "en" and call.happens(call.competence.asking, "plan", call.question, 1)
+    other = able and quoted_path(call.grammar, call.question) or path_of(call, _planned(call, 1))
     if other == first: other = [call.question] if first != [call.question] else [*first, call.question]
     return [first, other]
 
 # %% ../../nbs/08_simulated/09_asking.ipynb #e6b887e0
 def _reformulate(call: Call) -> str:
     "A sub-question with names in the place of references."
-    query, answers = call.query, _history(call.get("history"))
+    answers = _history(call.get("history"))
+    query = before = call.grammar.question(answers_numbered(call.question, call.get("history"))) or call.query
     for slot in [q for q in walk(query) if isinstance(q, Slot)]:
         numbers = [slot.number] if slot.number else sorted(answers, reverse=True)
         for text in (answers[n] for n in numbers if n in answers):
@@ -163,7 +166,7 @@ def _reformulate(call: Call) -> str:
             if candidate and call.grammar.fits(candidate) and call.happens(call.competence.asking, "refer", call.question, text):
                 query = candidate
                 break
-    return call.words.question(query) if query != call.query else call.question
+    return call.words.question(query) if query != before else call.question
 
 _LINE = re.compile(r"^#(\d+) (.+?) → (.+)$", re.M)
 

@@ -45,9 +45,9 @@ class Truth(Belief):
 # %% ../../nbs/08_simulated/07_call.ipynb #00badf8a
 class Call:
     "One sample's inputs, and what is needed to reply."
-    def __init__(self, grammar: Templates, luck: Luck, inputs: dict, template: str = ""):
+    def __init__(self, grammar: Templates, luck: Luck, inputs: dict, template: str = "", held_out: bool = True):
         self.grammar, self.luck, self.inputs, self.lang = grammar, luck, inputs, grammar.library.lang
-        self.library, self.words, self.competence = grammar.library, Words(grammar, luck), luck.competence
+        self.library, self.words, self.competence = grammar.library, Words(grammar, luck, held_out), luck.competence
         self.thinks, self.sure = bool(_THINKS.search(template)), True
 
     def get(self, name, default=""): return self.inputs.get(name, default)

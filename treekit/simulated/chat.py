@@ -30,11 +30,13 @@ class _World:
         seed: int = 0,  # of the world
         articles: int = 400,  # of the world
         otherwise=None,  # a `Chat` for what isn't of the world; `None`: that is a `UsageError`
+        held_out: bool = True,  # whether it writes in the held-out wordings, too; it reads them in any case
     ):
         self.competence = competence_of(competence) if isinstance(competence, str) else competence
-        self.seed, self.articles, self.otherwise = seed, articles, otherwise
+        self.seed, self.articles, self.otherwise, self.held_out = seed, articles, otherwise, held_out
         knobs = " ".join(f"{k}={v:g}" for k, v in vars(self.competence).items())
         self.endpoint = f"simulated:{code_fingerprint('treekit.simulated.chat')[:12]} {knobs} world={seed}/{articles}"
+        if not held_out: self.endpoint += " writes no held-out wording"
         self.defaults = dict(temperature=0.0, max_tokens=1024)
 
     async def complete(self,
@@ -65,7 +67,8 @@ class SimulatedChat(_World):
         )
         lang = "ko" if _HANGUL.search(said) else "en"
         luck = Luck(self.competence, prompt.name, number + 1 if request.temperature else 0)
-        return Call(grammar(self.seed, self.articles, lang), luck, request.inputs, prompt.template + prompt.system)
+        return Call(grammar(self.seed, self.articles, lang), luck, request.inputs, prompt.template + prompt.system,
+                    self.held_out)
 
     def _reply(self, request, number):
         "(text, why it ends, log-probabilities) of one reply."

@@ -99,6 +99,7 @@ class _Kinds:
         words = "|".join(sorted({re.escape(f) for forms in library.w.kinds.values() for f in forms[:1]} | {"one", "것", "person", "사람"}
                                 | set(map(re.escape, self.jobs)), key=len, reverse=True))
         self._this = re.compile(f"(?:this|that|the same|이|그) (?:{words})")
+        self._what = re.compile(r"(?:[Ww]hat|[Ww]ho|[Ww]hich) (?:is|was|are|were) (.+)\?")
         self._and = re.compile(r", (?:and )?| and |(?<=\S)[과와] |, ")
         self._phrase, self._clause = lru_cache(20_000)(self._read_phrase), lru_cache(20_000)(self._read_clause)
         self.kinds_of, self.fits = lru_cache(20_000)(self._kinds_of), lru_cache(20_000)(self._fits)
@@ -241,7 +242,12 @@ class _Single(_Phrases):
         yield from self._two(text)
         yield from self._lists(text)
         yield from self._joint(text)
+        yield from self._phrased(text)
         if x := self._why(text): yield x
+
+    def _phrased(self, text):
+        "*What is …?*, *Who was …?* with a noun phrase."
+        if m := self._what.fullmatch(text): yield from (q for q in self._phrase(m[1]) if not isinstance(q, (Thing, Slot, Several)))
 
     def _one(self, text):
         "Questions for one relation."

@@ -15,14 +15,16 @@ from ..world.questions import SHARED
 # %% ../../nbs/08_simulated/04_wording.ipynb #69d55544
 class _Naming:
     "Names and values in words."
-    def __init__(self, grammar: Templates, luck: Luck):
+    def __init__(self, grammar: Templates, luck: Luck, held_out: bool = True):
         self.grammar, self.library, self.w, self.luck = grammar, grammar.library, grammar.library.w, luck
+        self.held_out = held_out  # whether it may write in the wordings that nothing is trained on
 
     def _fill(self, templates, **slots):
         "One of some templates, filled in."
         x = slots.get("x", "")
         unwieldy = " of " in x or x.startswith("the ") or x.endswith("s")
-        fit = [t for t in templates if not ("{x}'s" in t.text and unwieldy)] or templates
+        known = [t for t in templates if self.held_out or not t.held_out]
+        fit = [t for t in known if not ("{x}'s" in t.text and unwieldy)] or known
         return self.w.fill(self.luck.varied(fit, *sorted(slots.items())), None, extra=slots)
 
     def _forms(self, query, form):

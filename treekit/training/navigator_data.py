@@ -106,19 +106,26 @@ class Parts:
     sft: list[Pair]
     reward: list[Pair]
     ppo: list[Pair]
+    more: list[Pair]  # what else could be fine-tuned on
 
     @property
     def as_much(self) -> list[Pair]:
         "Fine-tuning on what PPO has, too."
-        return [*self.sft, *(p for p in self.ppo if p.right and p not in self.sft)]
+        theirs = {p.id for p in self.ppo}
+        return [*self.sft, *(p for p in self.more if p.id in theirs)]
 
 def parted(
     pairs: list[Pair],
     sft: int = 300,  # pairs of S_t that are fine-tuned on
     seed: int = 0,  # of the draw
+    prefer: Callable[[Pair], float] | None = None,  # of a question's right paths, the one with the most is fine-tuned on; None: all are
 ) -> Parts:
     "The stages' shares. A `UsageError` where no path led to a right answer."
     right, asked = [p for p in pairs if p.right], list(dict.fromkeys(p.asked for p in pairs))
+    if prefer:
+        best = {}
+        for p in right: best[p.asked] = max(best.get(p.asked, p), p, key=prefer)  # the first of equals
+        right = [*best.values()]
     if not right or len(asked) < 2:
         raise UsageError(f"{len(pairs)} paths of {len(asked)} questions, {len(right)} of them right: "
                          "there is nothing to learn from; collect more questions, or look at what the model answers")
@@ -126,7 +133,7 @@ def parted(
     draw.shuffle(right)
     draw.shuffle(asked)
     half = set(asked[:len(asked) // 2])
-    return Parts(right[:sft], [p for p in pairs if p.asked in half], [p for p in pairs if p.asked not in half])
+    return Parts(right[:sft], [p for p in pairs if p.asked in half], [p for p in pairs if p.asked not in half], right[sft:])
 
 # %% ../../nbs/11_training/08_navigator_data.ipynb #d1416151
 def gold(question: Question) -> list[str]:
@@ -147,10 +154,10 @@ def _forms():
     for forms in w.ask.values():
         for key, templates in forms.items():
             form, _, kind = key.partition("_")
-            texts = tuple(t.text for t in templates if not t.held_out)
+            texts = tuple(t.text for t in templates)
             if form == "said": clauses += [(pattern(t, "{y}"), texts) for t in texts]
             if form != "ask": continue
-            phrases = [t.text for t in forms.get(f"np_{kind}") or forms.get("np") or () if t.text.count("{x}") == 1 and not t.held_out]
+            phrases = [t.text for t in forms.get(f"np_{kind}") or forms.get("np") or () if t.text.count("{x}") == 1]
             turned = [q for p in phrases for q in _turned(p)]
             every = (*texts, *turned, *(f"{wh} {p}?" for p in phrases for wh in ("What is", "Who is", "What was", "Who was", "Which is")))
             asks += [(pattern(t, "{x}"), every) for t in texts]
@@ -167,7 +174,9 @@ def wordings(
     asks, clauses = _forms()
     out = dict.fromkeys([step]) | _said(step, asks, "{x}")
     if m := re.fullmatch(r"(Who|(?:Which|What) \w+(?: \w+)??) (\S.*) and (\S.*)\?", step):
-        heads = ("Who", "Which person", "What person") if m[1] == "Who" else (m[1], re.sub(r"^(?:Which|What)", "What", m[1]))
+        kind = "person" if m[1] == "Who" else m[1].partition(" ")[2]
+        heads = ("Who", "Which person", "What person") if m[1] == "Who" else (m[1], f"What {kind}")
+        heads += tuple(f"{wh} is the {kind} {that}" for wh in ("Who", "What") for that in ("that", "who"))
         out |= dict.fromkeys(f"{h} {a} and {b}?" for h in heads for a in _said(m[2], clauses, "{y}") for b in _said(m[3], clauses, "{y}"))
     return tuple(out)
 
