@@ -25,8 +25,8 @@ def home(tmp_path, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path
 
 
 def counted(path):
-    with closing(sqlite3.connect(path)) as other:
-        return {t: other.execute(f"SELECT COUNT(*) FROM {t}").fetchone()[0] for t in ("calls", "requests", "predictions", "ledger", "leases")}
+    tables = ("calls", "requests", "predictions", "ledger", "leases")
+    with closing(sqlite3.connect(path)) as other: return {t: other.execute(f"SELECT COUNT(*) FROM {t}").fetchone()[0] for t in tables}
 
 
 def asked(store): return run(METHODS, {"musique": load("musique", n=12)}, load_profile("offline"), store=store, progress=False)
