@@ -296,6 +296,8 @@ def _pairs_at(): return work_dir(place("navigators"), "pairs-" + digest(_made_by
 @lru_cache(2)
 def tiny_pairs() -> tuple[list[Pair], dict]:  # the pairs; how many questions and paths were lost, and how
     "The tiny preset's pairs, made once."
+    if not (_pairs_at().exists() or shipped("navigator/pairs", pairs_recipe())):
+        pinned([("treekit.training.navigator:_keep_pairs", {})])  # they are followed in an event loop, which a notebook has one of already
     made = kept(_pairs_at(), _shipped_pairs)
     return [Pair(**p | dict(path=tuple(p["path"]))) for p in made["pairs"]], made["counts"]
 
