@@ -23,7 +23,7 @@ from .sft import Encoded, TrainingExample, Recipe, adapted, digest, encode, gene
 from .sft import short_enough, train, trained_by
 from .processes import told_by_first
 from .pinned import pinned
-from .models import load_model, save_model, tiny_model, tokenizer_of
+from .models import KEPT, load_model, save_model, tiny_model, tokenizer_of
 from ..core.fingerprints import method_fingerprint
 from ..core.llm import Request
 from ..core.method import Kit, together
@@ -157,6 +157,10 @@ def along_paths(
     return judge
 
 # %% ../../nbs/11_training/09_navigator.ipynb #b42b5d14
+def _rounded(name, preset):
+    "How a stage's weights are kept: of the tiny preset's, that which nothing is trained from is rounded to 16 bits, so that all fit."
+    return KEPT if preset.bare and name == "SFT on as much" else ""
+
 def stage(
     name: str,  # of `STAGES`, "reward model" or `ON_ANSWERS`
     pairs: list[Pair],
@@ -175,7 +179,7 @@ def stage(
         if not hasattr(model, "peft_config"): model = adapted(model, recipe)
         data = short(encode(tokenizer, examples(some, preset, seed), math.inf), recipe.max_tokens)
         log = train(model, data, recipe, place, label=name)
-        save_model(model, tokenizer, place / "model")
+        save_model(model, tokenizer, place / "model", _rounded(name, preset))
         return log, len(data)
     def own(some):
         asked = {p.asked: p.question for p in some}
@@ -307,7 +311,8 @@ def recipe(name: str, seed: int) -> str:
     tiny = PRESETS["tiny"]
     settings = [[*asdict(part).values()] for part in (tiny.tuning, tiny.reward, tiny.ppo)]
     pairs = digest([[*asdict(p).values()] for p in tiny_pairs()[0]])
-    return recipe_hash(settings, tiny.sft, tiny.drawn, tiny.max_new, tiny.disguised, sorted(known_words()), TINY, TOKENS, name, seed, pairs)
+    kept = [k] if (k := _rounded(name, tiny)) else []
+    return recipe_hash(*kept, settings, tiny.sft, tiny.drawn, tiny.max_new, tiny.disguised, sorted(known_words()), TINY, TOKENS, name, seed, pairs)
 
 def _lay_out(seed):
     "Put the stages that come with the kit where trained ones would lie."
