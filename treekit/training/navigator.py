@@ -156,11 +156,12 @@ def along_paths(
         return out
     return judge
 
-# %% ../../nbs/11_training/09_navigator.ipynb #b42b5d14
+# %% ../../nbs/11_training/09_navigator.ipynb #b42b5d13
 def _rounded(name, preset):
     "How a stage's weights are kept: of the tiny preset's, that which nothing is trained from is rounded to 16 bits, so that all fit."
     return KEPT if preset.bare and name == "SFT on as much" else ""
 
+# %% ../../nbs/11_training/09_navigator.ipynb #b42b5d14
 def stage(
     name: str,  # of `STAGES`, "reward model" or `ON_ANSWERS`
     pairs: list[Pair],
@@ -312,7 +313,8 @@ def recipe(name: str, seed: int) -> str:
     settings = [[*asdict(part).values()] for part in (tiny.tuning, tiny.reward, tiny.ppo)]
     pairs = digest([[*asdict(p).values()] for p in tiny_pairs()[0]])
     kept = [k] if (k := _rounded(name, tiny)) else []
-    return recipe_hash(*kept, settings, tiny.sft, tiny.drawn, tiny.max_new, tiny.disguised, sorted(known_words()), TINY, TOKENS, name, seed, pairs)
+    return recipe_hash(
+        *kept, settings, tiny.sft, tiny.drawn, tiny.max_new, tiny.disguised, sorted(known_words()), TINY, TOKENS, name, seed, pairs)
 
 def _lay_out(seed):
     "Put the stages that come with the kit where trained ones would lie."
