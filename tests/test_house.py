@@ -1,5 +1,5 @@
 "The rules of the house: what may import what, what loads when, and what must never stand in a committed file."
-import ast, functools, importlib.util, json, re, subprocess, sys
+import ast, functools, importlib.util, json, re, subprocess, sys, tokenize
 from pathlib import Path
 
 import pytest
@@ -262,6 +262,24 @@ def test_a_public_name_stands_in_one_package():
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_a_module_can_be_read_in_one_sitting(module):
     assert len(MODULES[module].read_text().splitlines()) <= 450
+
+
+def code_lines(path):
+    "Lines with code: no blanks, comments, docstrings."
+    module, said = tree(path), set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node, clean=False) is not None:
+            said |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
+    spans = [(node.lineno, node.end_lineno) for node in ast.walk(module) if isinstance(node, ast.stmt) and not hasattr(node, "body")]
+    with path.open(encoding="utf-8") as f:
+        written = {t.start[0] for t in tokenize.generate_tokens(f.readline) if t.type in (tokenize.OP, tokenize.NAME, tokenize.NUMBER)}
+    return len((written | {n for a, b in spans for n in range(a, b + 1)}) - said)
+
+
+@pytest.mark.parametrize("package, limit", [("simulated", 2000), ("offline", 2500)])
+def test_a_model_without_weights_stays_small(package, limit):
+    "What stands in for a model may not outgrow what it stands in for."
+    assert sum(code_lines(path) for module, path in MODULES.items() if package_of(module) == package) <= limit
 
 
 def tracked():
