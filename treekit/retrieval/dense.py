@@ -15,6 +15,7 @@ from ..core.array_cache import kept_arrays
 from ..core.model_files import MINILM, model_folder, model_label
 from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
+from ..core.gathered import Gathered
 from ..core.kept_database import cache_database
 from .encoders import Encoder, named_encoder
 
@@ -76,8 +77,6 @@ def _kept_vectors(identity, texts, make):
 # %% ../../nbs/06_retrieval/02_dense.ipynb #333d9d63
 _PREFIX = {"BAAI/bge-": "Represent this sentence for searching relevant passages: "}  # by the start of the model's name
 
-_REMEMBERED = 20_000  # questions
-
 class Embedder:
     "Texts to vectors, by a sentence-transformers model that is loaded when first used. Safe to share between threads."
     def __init__(
@@ -91,7 +90,7 @@ class Embedder:
         if prefix is None: prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
         self.model, self.prefix, self.batch, self.normalise = model or MINILM, prefix, batch, normalise
         self._one_at_a_time, self._loaded = threading.Lock(), None
-        self._asked, self._wanted = {}, {}  # question -> its vector; the questions that threads wait for
+        self._asked = Gathered(lambda texts: _kept_vectors(f"{self.identity}\0{self.prefix}", texts, self._questions))
 
     @property
     def identity(self) -> str:
@@ -120,19 +119,14 @@ class Embedder:
     def asked(self, texts: list[str]):  # float32 array, (texts, dimensions)
         "Questions' vectors: what several threads want at the same time is embedded together, and remembered."
         import numpy as np
-        self._wanted.update(dict.fromkeys(texts))
-        with self._one_at_a_time:
-            for old in list(self._asked)[:max(0, len(self._asked) - _REMEMBERED)]: del self._asked[old]
-            wanted = [t for t in dict.fromkeys([*texts, *self._wanted]) if t not in self._asked]
-            self._wanted.clear()
-            self._asked.update(_kept_vectors(f"{self.identity}\0{self.prefix}", wanted, self._questions))
-            return np.stack([self._asked[t] for t in texts])
+        return np.stack(self._asked(texts))
 
     def _embed(self, texts):
         model = self._load()
         return model.vectors(texts, self.normalise) if self.engine else _embedded(model, texts, self.batch, self.normalise)
 
-    def _questions(self, texts): return self._embed([self.prefix + t for t in texts])
+    def _questions(self, texts):
+        with self._one_at_a_time: return self._embed([self.prefix + t for t in texts])
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #dbfad7c7
 @lru_cache
@@ -163,6 +157,8 @@ class KnownVectors:
         return self(texts, questions=True)
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #474cf814
+_POOL = 64  # passages: a question's own, of which other questions share some
+
 class Dense:
     "Passages by the similarity of their embedding to the question's."
     def __init__(
@@ -183,10 +179,21 @@ class Dense:
         "The passages' embeddings: from disk, or computed and put there."
         with self._making:
             if self._vectors is None:
-                slug = re.sub(r"[^\w.-]+", "--", self._passages_by.identity)
-                file = work_dir("embeddings", slug) / f"{self._corpus}-v{_EMBEDDING_VERSION}.npy"
-                self._vectors = kept_arrays(file, lambda: self._passages_by([p.contents for p in self.passages]), self._whole)
+                texts = [p.contents for p in self.passages]
+                self._vectors = self._pool(texts) if 0 < len(texts) <= _POOL else self._kept(texts)
         return self._vectors
+
+    def _kept(self, texts):
+        "A corpus's vectors, in a file."
+        slug = re.sub(r"[^\w.-]+", "--", self._passages_by.identity)
+        file = work_dir("embeddings", slug) / f"{self._corpus}-v{_EMBEDDING_VERSION}.npy"
+        return kept_arrays(file, lambda: self._passages_by(texts), self._whole)
+
+    def _pool(self, texts):
+        "A pool's vectors, each kept by itself."
+        import numpy as np
+        found = _kept_vectors(f"{self._passages_by.identity}\0", texts, self._passages_by)
+        return np.stack([found[t] for t in texts])
 
     def _whole(self, vectors):
         "The vectors, if there is one for each passage."

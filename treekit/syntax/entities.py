@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..config import UsageError, choose, work_dir
+from ..core.gathered import Gathered
 from ..core.kept_database import cache_database
 from .parser import Entity, Parse, StanzaParser, parser_place
 
@@ -171,6 +172,7 @@ class Annotations:
     ):
         self.annotator, self.batch = annotator or StanzaAnnotator(), batch
         self.path, self._lock = path or work_dir("entities") / "entities.sqlite", threading.Lock()
+        self._few = Gathered(self._annotated)  # questions, mostly
 
     @property
     def fingerprint(self) -> str:
@@ -185,7 +187,14 @@ class Annotations:
         self,
         texts: list[str],
     ) -> list[Annotated]:  # one per text, in order
-        "Annotate texts; only those that were never seen are parsed, and what is parsed is kept after each batch."
+        """Annotate texts; only those that were never seen are parsed, and what is parsed is kept after each batch.
+        Of few texts, those that several threads want at the same time are parsed together, and remembered."""
+        if len(texts) <= self.batch: return self._few(texts)
+        known = self._annotated(texts)
+        return [known[t] for t in texts]
+
+    def _annotated(self, texts):
+        "Text -> its annotation."
         from tqdm.auto import tqdm
         known = {t: Annotated(note="empty text") for t in texts if not t.strip()}
         with self._open() as db:
@@ -201,7 +210,7 @@ class Annotations:
                 self.keep({t: a for t, a in new.items() if not a.note.startswith("not parsed")})
                 known |= new
                 bar.update(len(some))
-        return [known[t] for t in texts]
+        return known
 
     def keep(
         self,

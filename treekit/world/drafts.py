@@ -7,6 +7,7 @@ __all__ = ['FactIndex', 'Pages', 'one', 'Draft']
 
 # %% ../../nbs/04_world/02_drafts.ipynb #eb19e976
 import re
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, field
 from random import Random
@@ -62,7 +63,9 @@ class Pages:
                 self.paragraphs.append(p)
                 for n, states in enumerate(p.states):
                     for relation in states: self.where.setdefault((e.id, relation), (p, n))
-        self.tokens = [self.bag(p.passage.contents) for p in self.paragraphs]
+        self.containing = {}  # a word -> the paragraphs that have it
+        for i, p in enumerate(self.paragraphs):
+            for word in self.bag(p.passage.contents): self.containing.setdefault(word, []).append(i)
 
     def worded(self, held_out: bool) -> "Pages":
         "The same pages, asked about with the held-out wordings, too, or without."
@@ -74,6 +77,16 @@ class Pages:
         "A text's words; in Hangul their pairs of syllables too, since particles stick to words."
         words = re.findall(r"\w+", text.lower())
         return frozenset(words).union(w[i:i + 2] for w in words for i in range(len(w) - 1)) if self.w.hangul else frozenset(words)
+
+    def alike(
+        self,
+        words: Iterable[str],
+    ) -> list[int]:  # all paragraphs
+        "The paragraphs by how many of the words they have, the most first; of equal ones, the earlier."
+        shared = [0] * len(self.paragraphs)
+        for word in words:
+            for i in self.containing.get(word, ()): shared[i] += 1
+        return sorted(range(len(shared)), key=shared.__getitem__, reverse=True)
 
     def relations(
         self,

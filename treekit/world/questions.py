@@ -167,10 +167,9 @@ def _holds(pages, kind, found, question):
 def _pool(pages, question, support, size, rng):
     "`size` passages: the supporting ones and the most confusing others, shuffled."
     wanted = pages.bag(question).union(*(pages.bag(p.passage.title) for p in support))
-    have = {p.passage.id for p in support}
-    others = (i for i, p in enumerate(pages.paragraphs) if p.passage.id not in have)
-    ranked = sorted((-len(wanted & pages.tokens[i]), i) for i in others)
-    chosen = support + [pages.paragraphs[i] for _, i in ranked[:max(0, size - len(support))]]
+    have, wished = {p.passage.id for p in support}, max(0, size - len(support))
+    others = (pages.paragraphs[i] for i in pages.alike(wanted))
+    chosen = support + list(itertools.islice((p for p in others if p.passage.id not in have), wished))
     rng.shuffle(chosen)
     return chosen
 
