@@ -271,7 +271,8 @@ def test_wrong_weights_are_named(tmp_path, monkeypatch):
     (package / "model" / "model.safetensors").write_bytes(b"cut off")
     with pytest.raises(UsageError, match=r"model\.safetensors is not .*MiniLM.*[0-9a-f]{64}, not 53aa51172d14"): model_folder(MINILM)
 
-def test_broken_embeddings_are_made_again():
+def test_broken_embeddings_are_made_again(monkeypatch):
+    monkeypatch.setattr("treekit.retrieval.dense._SMALL", 0)
     made = [Passage(str(i), "", f"film {i}") for i in range(4)]
     first = retrieval.Dense(made).search(["film", "harbour"])
     (file,) = work_dir("embeddings").rglob("*.npy")
@@ -279,6 +280,15 @@ def test_broken_embeddings_are_made_again():
         file.write_bytes(damage)
         assert retrieval.Dense(made).search(["film", "harbour"]) == first
     assert not list(work_dir("embeddings").rglob("*.tmp"))
+
+def test_what_pools_share_is_embedded_once(monkeypatch):
+    made, embedded, real = [Passage(str(i), "", f"a film about harbour {i}") for i in range(6)], [], retrieval.Embedder._embed
+    monkeypatch.setattr(retrieval.Embedder, "_embed", lambda self, texts: embedded.extend(texts) or real(self, texts))
+    for pool in (made[:4], made[2:], made):
+        for by in (retrieval.Embedder(), retrieval.Embedder()):  # the second finds on disk what the first has left there
+            found = retrieval.Dense(pool, encoder=by).search(["harbour 3"], 1)[0]
+            assert found[0].passage.id == "3"
+    assert sorted(embedded) == sorted(["harbour 3", *(p.contents for p in made)])
 
 def test_dense_threads():
     made, queries = [Passage(str(i), "", f"film {i}") for i in range(9)], invented(30)[1]

@@ -166,7 +166,7 @@ def _weights(told):
         made(self, model, *args, **kwargs)
     dense.Embedder.__init__ = init
     dense.Embedder.__call__ = lambda self, texts, questions=False: _embed(texts)
-    dense.Embedder.asked = lambda self, texts: _embed(texts)
+    dense.Embedder.asked = dense.Embedder.kept = lambda self, texts: _embed(texts)
     def load(self):
         told("weights", str(self.model))
         self._score, self._name = dense._overlap, self.model

@@ -120,7 +120,7 @@ class SentenceGraph(Sentences):
 def build_graph(
     passages: list[Passage],
     annotate,  # texts -> `Annotated`s
-    embed,  # texts -> vectors of length 1, such as `treekit.retrieval.dense.embedder()`
+    embed,  # of texts, such as `treekit.retrieval.dense.embedder()`
     similar: int = 10,  # edges by similarity, per sentence
 ) -> SentenceGraph:
     "Parse, cut, embed and join: the work that a cache saves."
@@ -129,7 +129,7 @@ def build_graph(
     known = {name for _, names in cut for name in names}
     longest = max(map(len, known), default=0)
     names = [[" ".join(n) for n in dict.fromkeys([*own, *known_names(s.text, known, longest)])] for s, own in cut]
-    vectors = embed([s.stated for s, _ in cut])
+    vectors = getattr(embed, "kept", embed)([s.stated for s, _ in cut])
     made, unparsed = dict(parsed=len(passages), embedded=len(cut)), sum(not a.sentences for a in annotated)
     return SentenceGraph([s for s, _ in cut], names, vectors, _nearest(vectors, similar), made, unparsed, embed)
 

@@ -301,6 +301,7 @@ async def _index(run, job, build):
 
 # %% ../../nbs/12_experiments/01_run.ipynb #9a188a54
 _SWITCH = 0.001  # seconds after which a thread that computes lets another: who waits for a reply's turn waits for all of these
+_GARBAGE = 50_000, 50  # new objects before garbage is looked for: a question has some thousands, nearly all of which stay in its trace
 
 def _driven(run, progress, meanwhile):
     """Drive the run's loop in a thread; this thread does what can be done `meanwhile`, draws the bar and listens for an interrupt.
@@ -312,9 +313,10 @@ def _driven(run, progress, meanwhile):
         finally: over.set()
     thread = threading.Thread(target=target, name="treekit-run", daemon=True)
     gc.freeze()  # what is there need not be searched for garbage: with torch and an index in memory that stops all for a tenth of a second
-    before = sys.getswitchinterval()
+    before = sys.getswitchinterval(), gc.get_threshold()
     try:
-        sys.setswitchinterval(min(before, _SWITCH))
+        sys.setswitchinterval(min(before[0], _SWITCH))
+        gc.set_threshold(*_GARBAGE)
         thread.start()
         if not over.wait(0.2): meanwhile()
         while not over.wait(0.1): progress.show()
@@ -325,7 +327,8 @@ def _driven(run, progress, meanwhile):
             print("interrupted: everything answered so far is stored; run the same again to go on", file=sys.stderr)
         raise
     finally:
-        sys.setswitchinterval(before)
+        sys.setswitchinterval(before[0])
+        gc.set_threshold(*before[1])
         gc.unfreeze()
         progress.close()
     if raised: raise raised[0]

@@ -63,7 +63,7 @@ def _kept_vectors(identity, texts, make):
     "Each text's vector: from disk, or made now and put there. Safe for threads and processes."
     import numpy as np
     def key(text): return hashlib.sha256(f"{_EMBEDDING_VERSION} {identity}\0{text}".encode("utf-8", "surrogatepass")).digest()
-    path, table = work_dir("embeddings") / "questions.sqlite", "vectors (key BLOB PRIMARY KEY, vector BLOB)"
+    path, table = work_dir("embeddings") / "texts.sqlite", "vectors (key BLOB PRIMARY KEY, vector BLOB)"
     def opened(): return cache_database(path, table, "vectors")
     if not texts: return {}
     with opened() as db: rows = {t: db.execute("SELECT vector FROM vectors WHERE key=?", (key(t),)).fetchone() for t in texts}
@@ -90,7 +90,7 @@ class Embedder:
         if prefix is None: prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
         self.model, self.prefix, self.batch, self.normalise = model or MINILM, prefix, batch, normalise
         self._one_at_a_time, self._loaded = threading.Lock(), None
-        self._asked = Gathered(lambda texts: _kept_vectors(f"{self.identity}\0{self.prefix}", texts, self._questions))
+        self._kept = Gathered(lambda texts: _kept_vectors(self.identity, texts, self))
 
     @property
     def identity(self) -> str:
@@ -117,16 +117,19 @@ class Embedder:
         with self._one_at_a_time: return self._embed(texts)
 
     def asked(self, texts: list[str]):  # float32 array, (texts, dimensions)
-        "Questions' vectors: what several threads want at the same time is embedded together, and remembered."
+        "Questions' vectors, kept."
+        return self.kept([self.prefix + t for t in texts])
+
+    def kept(self, texts: list[str]):  # float32 array, (texts, dimensions)
+        """Vectors of texts that will be wanted again: remembered and put on disk, each by itself.
+        What several threads want at the same time is embedded together."""
         import numpy as np
-        return np.stack(self._asked(texts))
+        return np.stack(self._kept(texts)) if texts else self(texts)
 
     def _embed(self, texts):
         model = self._load()
         return model.vectors(texts, self.normalise) if self.engine else _embedded(model, texts, self.batch, self.normalise)
 
-    def _questions(self, texts):
-        with self._one_at_a_time: return self._embed([self.prefix + t for t in texts])
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #dbfad7c7
 @lru_cache
@@ -156,8 +159,12 @@ class KnownVectors:
         "The same for questions."
         return self(texts, questions=True)
 
+    def kept(self, texts: list[str]):
+        "The same: what is known needn't be kept."
+        return self(texts)
+
 # %% ../../nbs/06_retrieval/02_dense.ipynb #474cf814
-_POOL = 64  # passages: a question's own, of which other questions share some
+_SMALL = 10_000  # passages: of such corpora, and of questions' own pools, many share some
 
 class Dense:
     "Passages by the similarity of their embedding to the question's."
@@ -180,20 +187,14 @@ class Dense:
         with self._making:
             if self._vectors is None:
                 texts = [p.contents for p in self.passages]
-                self._vectors = self._pool(texts) if 0 < len(texts) <= _POOL else self._kept(texts)
+                self._vectors = self._passages_by.kept(texts) if 0 < len(texts) <= _SMALL else self._on_disk(texts)
         return self._vectors
 
-    def _kept(self, texts):
-        "A corpus's vectors, in a file."
+    def _on_disk(self, texts):
+        "A large corpus's vectors, in a file."
         slug = re.sub(r"[^\w.-]+", "--", self._passages_by.identity)
         file = work_dir("embeddings", slug) / f"{self._corpus}-v{_EMBEDDING_VERSION}.npy"
         return kept_arrays(file, lambda: self._passages_by(texts), self._whole)
-
-    def _pool(self, texts):
-        "A pool's vectors, each kept by itself."
-        import numpy as np
-        found = _kept_vectors(f"{self._passages_by.identity}\0", texts, self._passages_by)
-        return np.stack([found[t] for t in texts])
 
     def _whole(self, vectors):
         "The vectors, if there is one for each passage."
