@@ -90,7 +90,7 @@ def any_covers(row: Row) -> float:
 # %% ../../nbs/12_experiments/04_arise.ipynb #ce77a464
 SETS = ("hotpotqa", "2wiki", "musique")  # in the printed order
 
-setting = partial(experiments.setting, offline=200, paper=200, usual=dict(pool="own"))  # of ARISE's artefacts
+setting = partial(experiments.setting, paper=200, usual=dict(pool="own"))  # of ARISE's artefacts
 
 def pools(
     P: Profile,  # its source, n and seed

@@ -33,7 +33,7 @@ from ..core.whole_files import write_whole
 # %% ../../nbs/12_experiments/07_rdr2.ipynb #9c49277d
 SETS = ("asqa", "qampari", "eli5")  # in the printed order
 
-setting = partial(experiments.setting, offline=200, usual=dict(pool="documents"))  # of RDR²'s artefacts
+setting = partial(experiments.setting, usual=dict(pool="documents"))  # of RDR²'s artefacts
 
 # %% ../../nbs/12_experiments/07_rdr2.ipynb #afd6e7f8
 def need_documents(

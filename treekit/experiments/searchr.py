@@ -25,13 +25,12 @@ SETS = ("musique", "hotpotqa", "2wiki")  # in the printed order
 
 def setting(
     profile: str,  # its name
-    n: int | None,  # questions per data set; None: as `offline` says, else 200
+    n: int | None,  # questions per data set; None: 200
     settings: dict,  # further settings of the profile
-    offline: int = 40,  # questions with the offline profile
     **given,  # seed, data, budget
 ) -> Profile:
     "A profile for SEARCH-R's artefacts: MiniLM's similarity, and for real questions each one's own pool (Sec. 3.1)."
-    P = experiments.setting(profile, n, settings, offline=offline, paper=200, usual=dict(retriever="dense"), **given)
+    P = experiments.setting(profile, n, settings, paper=200, usual=dict(retriever="dense"), **given)
     if str(P.data).startswith("world") or P.pool != "corpus" or "pool" in settings: return P
     return replace(P, pool="own")
 

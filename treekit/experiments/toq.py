@@ -47,16 +47,15 @@ def questions_of(
 # %% ../../nbs/12_experiments/05_toq.ipynb #a7c1e001
 def setting(
     profile: str,  # its name
-    n: int | None,  # questions; None: all of the data set
+    n: int | None,  # questions; None: all of the data set, or with the offline profile as many as that says
     settings: dict,  # further settings of the profile
     data: str | None = None,  # a source of questions; None: the profile's, or the world where that is the hub
-    offline: int | None = None,  # questions with the offline profile; None: all
     **given,  # seed, budget
 ) -> Profile:
     "A profile for ToQ's artefacts: 200 and 1,000 questions, as in the paper, of the world unless somebody names others."
     named = data or settings.get("data")
     others = {k: v for k, v in settings.items() if k != "data"}
-    P = experiments.setting(profile, n, others, offline=offline, paper=None, data=named, **given)
+    P = experiments.setting(profile, n, others, paper=None, data=named, **given)
     return replace(P, data="world", wiki="corpus") if P.data == "hub" and not named else P
 
 # %% ../../nbs/12_experiments/05_toq.ipynb #a7c1e002
