@@ -409,7 +409,7 @@ def test_a_router_is_trained_kept_and_serves(monkeypatch, tmp_path):
         assert t._trained(t.CURVE, 0) == made[t.CURVE] == t.routers([(t.CURVE, 0)])[0]
         router = t.TrainedRouter.tiny(t.CURVE)
         s = t.tiny_samples()["test"][0]
-        monkeypatch.setattr(t, "generate", lambda *_: ["<answer>2: other words</answer>\n<expand>77: nothing</expand>"])
+        monkeypatch.setattr(t, "generate", lambda *_, **how: ["<answer>2: other words</answer>\n<expand>77: nothing</expand>"])
         reply = asyncio.run(
             router.complete(ROUTE["tag"](question=s.question, document="0: T\n\t1: ==H==\n\t\t2: The words of this line"))
         )[0].text

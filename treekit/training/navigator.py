@@ -107,8 +107,9 @@ def replies(
     questions: list[str],
     preset: Preset,
 ) -> list[str]:
-    "The most likely path to each question, as the model writes it."
-    said = generate(model, tokenizer, [prompt_of(q, preset) for q in questions], preset.max_new, batch=64 if preset.bare else 8)
+    "The most likely path to each question, as the model writes it: the same, whatever other questions there are."
+    prompts = [prompt_of(q, preset) for q in questions]
+    said = generate(model, tokenizer, prompts, preset.max_new, batch=8 if preset.bare else 1, alike=True)
     return [restored(text, q) for q, text in zip(questions, said)] if preset.bare else said
 
 # %% ../../nbs/11_training/09_navigator.ipynb #71e8c240
@@ -423,6 +424,6 @@ class TrainedNavigator(TrainedChat):
         "A tiny navigator; trained now, in some minutes, where that hasn't been done yet."
         return cls(navigators([(stage, seed)])[0]["folder"], "tiny")
 
-    def reply(self, model, tokenizer, request: Request) -> str:
-        "The path to the request's question."
-        return replies(model, tokenizer, [request.inputs["question"]], self.preset)[0]
+    def replies(self, model, tokenizer, requests: list[Request]) -> list[str]:
+        "The path to each request's question."
+        return replies(model, tokenizer, [r.inputs["question"] for r in requests], self.preset)

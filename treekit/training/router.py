@@ -330,11 +330,15 @@ class TrainedRouter(TrainedChat):
         "A tiny router; one that doesn't come with the kit is trained now, in some minutes."
         return cls(routers([(row, seed)])[0]["folder"], "tiny", SETTINGS[row].format)
 
-    def reply(self, model, tokenizer, request: Request) -> str:
-        "The behaviours at the request's document."
-        question, document = request.inputs["question"], request.inputs["document"]
-        prompt, most = prompt_of(question, document, self.preset, self.format), 48 if self.preset.bare else request.max_tokens or 300
-        [text] = generate(model, tokenizer, [prompt], most)
+    def replies(self, model, tokenizer, requests: list[Request]) -> list[str]:
+        "The behaviours at each request's document."
+        prompts = [prompt_of(r.inputs["question"], r.inputs["document"], self.preset, self.format) for r in requests]
+        most = 48 if self.preset.bare else requests[0].max_tokens or 300
+        texts = generate(model, tokenizer, prompts, most, batch=8 if self.preset.bare else 1, alike=True)
+        return [self._behaviours(text, r) for text, r in zip(texts, requests)]
+
+    def _behaviours(self, text, request):
+        document = request.inputs["document"]
         try: said = read_behaviours(text)
         except ValueError: return text
         if any(tag == "REFUSE" for tag, *_ in said): return text

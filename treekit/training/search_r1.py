@@ -164,8 +164,11 @@ class TrainedSearchR1(TrainedChat):
         rest = written[len(known):]
         return before + (tokenizer(rest, add_special_tokens=False).input_ids if rest else [])
 
-    def reply(self, model, tokenizer, request: Request) -> str:
-        "The next turn, up to its first closing tag."
+    def replies(self, model, tokenizer, requests: list[Request]) -> list[str]:
+        "The next turn of each, up to its first closing tag."
+        return [self._turn(model, tokenizer, r) for r in requests]
+
+    def _turn(self, model, tokenizer, request):
         import torch
         question, written = request.inputs["question"], request.inputs["turns"]
         ids = self._so_far(tokenizer, question, written)

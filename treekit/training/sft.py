@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -363,18 +364,27 @@ def train(
     return course.log
 
 # %% ../../nbs/11_training/03_sft.ipynb #e6993d23
+def _lots(lengths, batch, alike):
+    "Numbers of prompts that are answered together, by length; one that stands there again fills a batch up."
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    groups = [list(own) for _, own in groupby(order, lengths.__getitem__)] if alike else [order]
+    for own in groups:
+        for at in range(0, len(own), batch):
+            some = own[at:at + batch]
+            yield some + some[-1:] * (batch - len(some)) if alike else some
+
 def generate(
     model,
     tokenizer,
     prompts: list[str],
     max_new: int = 300,  # tokens of a reply
     batch: int = 32,
+    alike: bool = False,  # only prompts of one length together, and the batch filled up: the same bits in any company
 ) -> list[str]:
     "The most likely reply to each prompt, token by token."
     import torch
     ids, out = [prompt_tokens(tokenizer, p) for p in prompts], [""] * len(prompts)
-    order = sorted(range(len(ids)), key=lambda i: len(ids[i]))
-    for some in (order[at:at + batch] for at in range(0, len(order), batch)):
+    for some in _lots(list(map(len, ids)), batch, alike):
         longest = max(len(ids[i]) for i in some)
         rows = torch.tensor([[tokenizer.pad_token_id] * (longest - len(ids[i])) + ids[i] for i in some], device=model.device)
         seen = torch.tensor([[0] * (longest - len(ids[i])) + [1] * len(ids[i]) for i in some], device=model.device)
