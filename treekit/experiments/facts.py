@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PUBLISHED_IDS', 'JUDGED_BY', 'NOTED', 'questions_fact', 'switches_of', 'switched', 'reading_of', 'RunFacts',
-           'run_facts', 'Said', 'differences']
+           'sample_key', 'run_facts', 'Said', 'differences']
 
 # %% ../../nbs/12_experiments/00_facts.ipynb #6ded0c8b
 import dataclasses, fnmatch, re, sys
@@ -161,6 +161,10 @@ def _scorer(method):
     return str(getattr(method, "scorer", "")) if getattr(method, "value", "risk") == "risk" else ""
 
 # %% ../../nbs/12_experiments/00_facts.ipynb #32e9a4fd
+def sample_key(questions: list[Question]) -> str:  # 16 hex digits
+    "Which questions they are."
+    return fingerprint([(q.id, q.question, q.answers) for q in questions])[:16]
+
 def run_facts(
     name: str,  # the row's
     method: Any,
@@ -169,6 +173,7 @@ def run_facts(
     library: Any,  # a `treekit.experiments.provide.Library`
     models: Any,  # a `treekit.experiments.run.Models`
     served: tuple[str, ...] = (),  # what the server says its model is
+    sample: str = "",  # of `sample_key`; default: found out now
 ) -> RunFacts:
     "What a cell's run is."
     profile = library.profile
@@ -176,7 +181,7 @@ def run_facts(
     file, temperature = Path(profile.data).stem if Path(profile.data).is_file() else "", getattr(method, "temperature", None)
     return RunFacts(
         model=models.model, served=served, questions=questions_fact(dataset, questions, generated, file), n=len(questions),
-        sample=fingerprint([(q.id, q.question, q.answers) for q in questions])[:16], **_searched(dataset, library),
+        sample=sample or sample_key(questions), **_searched(dataset, library),
         **_needed(method, models, profile, library.others.get("embedder")),
         reranker=str(getattr(method, "reranker", "") or ""), scorer=_scorer(method),
         span_reader=profile.span_reader, entailment=profile.entailment, features=profile.features,

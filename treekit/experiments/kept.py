@@ -62,9 +62,17 @@ def _profile_of(profile):
 
 def packed_questions(
     questions: dict,  # dataset -> its questions
-) -> dict:  # dataset -> {a question's name in the store: its packed record}
+    store: Any,  # a `Store`
+) -> dict:  # dataset -> {a question's name in the store: its packed record, or nothing if the store has it}
     "What `keep_run` writes of questions; a thousand take a second, so it may be made beforehand."
-    return {d: {f"q:{fingerprint(q)[:24]}": _pack(written_down(q)) for q in qs} for d, qs in questions.items()}
+    names = {d: {f"q:{fingerprint(q)[:24]}": q for q in qs} for d, qs in questions.items()}
+    held = _held(store, [name for own in names.values() for name in own]) if _there(store) else ()
+    return {d: {name: b"" if name in held else _pack(written_down(q)) for name, q in own.items()} for d, own in names.items()}
+
+def _held(store, names):
+    "Which records the store has."
+    sql = "SELECT key FROM kept WHERE key IN (SELECT value FROM json_each(?))"
+    return {key for key, in store._all(sql, json.dumps(names))}
 
 def keep_run(
     store: Any,  # a `Store`
@@ -82,7 +90,7 @@ def keep_run(
     if _there(store) and store._all("SELECT 1 FROM kept WHERE key=?", name):
         with store._write() as db: db.execute("UPDATE kept SET time=? WHERE key=?", (time.time(), name))
         return name
-    asked = packed or packed_questions(questions)
+    asked = packed or packed_questions(questions, store)
     head = dict(profile=profile.name, model=profile.model, methods=list(methods), about=about,
                 datasets={d: len(qs) for d, qs in questions.items()}, failed=sum(bool(r.error) for r in rows))
     body = dict(profile=_profile_of(profile), methods={n: written_down(m) for n, m in methods.items()},
@@ -90,9 +98,8 @@ def keep_run(
     every, now = {k: q for own in asked.values() for k, q in own.items()}, time.time()
     with store._write() as db:
         db.execute(_MORE["kept"].replace("TABLE", "TABLE IF NOT EXISTS", 1))
-        held = {k for k, in db.execute("SELECT key FROM kept WHERE key IN (SELECT value FROM json_each(?))", (json.dumps([*every]),))}
-        new = [(k, "", q, now) for k, q in every.items() if k not in held]
-        db.executemany("INSERT INTO kept VALUES (?,?,?,?)", [*new, (name, json.dumps(head), _pack(body), now)])
+        db.executemany("INSERT OR IGNORE INTO kept VALUES (?,?,?,?)", [(k, "", q, now) for k, q in every.items() if q])
+        db.execute("INSERT INTO kept VALUES (?,?,?,?)", (name, json.dumps(head), _pack(body), now))
     return name
 
 # %% ../../nbs/12_experiments/00_kept.ipynb #673b504e

@@ -17,7 +17,7 @@ from ..config import Profile, UsageError, load_profile, missing_library, work_di
 from ..core.fingerprints import fingerprint, method_fingerprint
 from .cassettes import note_read, only_these
 from .dealing import ELSEWHERE, Share, budget_of, dealt, limited
-from .facts import run_facts, switched, switches_of
+from .facts import run_facts, sample_key, switched, switches_of
 from .kept import keep_run, packed_questions
 from .parses import QuestionParses, Unusable
 from .pilot import piloted
@@ -125,14 +125,14 @@ INDEX = "index"  # whose calls those are that belong to no question
 
 def prediction_keys(
     about: str,  # fingerprint of the method and of who answers
-    question: Question,
+    question: str,  # its `repr`: a question is plain values, so that is its content
     things: dict,  # need -> `Provided`
 ) -> tuple[str, str]:  # the prediction's key; that of the method's index, empty if it doesn't look into passages
     "Under which keys the store holds what comes of a question."
     pairs = sorted([need, provided.fingerprint] for need, provided in things.items())
     shared = [pair for pair in pairs if pair[0] != "retriever"]
     index = fingerprint(INDEX, about, shared) if "corpus" in things else ""
-    return fingerprint(about, repr(question), pairs), index  # a question is plain values: its repr is its content
+    return fingerprint(about, question, pairs), index
 
 # %% ../../nbs/12_experiments/01_run.ipynb #be1bce31
 @dataclass
@@ -160,9 +160,10 @@ def _planned(methods, questions, library, store, settings):
     about = {name: fingerprint(method_fingerprint(m, *SHAPING), m, settings) for name, m in methods.items()}
     for dataset, asked in questions.items():
         for question in asked:
+            content = repr(question)
             for name, method in methods.items():
                 things = {need: library.provide(need, dataset, question) for need in ("retriever", *needs_of(method))}
-                key, index = prediction_keys(about[name], question, things)
+                key, index = prediction_keys(about[name], content, things)
                 if index: plan.indices.setdefault((name, dataset), {})[index] = None
                 found = store.get_prediction(key, trace=False)
                 if found: plan.rows[name, dataset, question.id] = _stored(name, dataset, question, key, found, store)
@@ -403,12 +404,14 @@ def run(
         chats = _chats(session, profile, models, store)
         asking = _Run(methods, jobs, chats, store, prompts, *in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows))
         progress = Progress(session, asking, len(plan.rows), lambda: under_way(chats))
-        _driven(asking, progress, lambda: packed.update(packed_questions(questions)))
+        _driven(asking, progress, lambda: packed.update(packed_questions(questions, store)))
         rows = rows | asking.rows
     ordered = [rows[m, d, q.id] for m in methods for d, qs in questions.items() for q in qs]
     made = {cell: used for cell, keys in plan.indices.items() if (used := _summed(store, keys))}
     served = () if profile.offline else store.served(models.model, models.endpoint)
-    facts = {(name, d): run_facts(name, m, d, qs, library, models, served) for name, m in methods.items() for d, qs in questions.items()}
+    samples = {d: sample_key(qs) for d, qs in questions.items()}
+    facts = {(name, d): run_facts(name, m, d, qs, library, models, served, samples[d])
+             for name, m in methods.items() for d, qs in questions.items()}
     kept = "" if session.share else keep_run(store, methods, questions, profile, ordered, tuple(corpora or ()), session.about, packed)
     if session.record: note_read(session.record, store, questions)
     return Results(ordered, models.model, {d: library.label(d) for d in questions}, profile, made, facts, kept)

@@ -161,18 +161,11 @@ def _unpacked(blob):
     rows, entities, note = json.loads(zlib.decompress(blob).decode("utf-8", "surrogatepass"))
     return Annotated(tuple(Shape(*map(tuple, r)) for r in rows), tuple(Entity(*e) for e in entities), note)
 
-# %% ../../nbs/05_syntax/01_entities.ipynb #fdfd2ebb
-class Annotations:
-    "Trees and entities of texts: from disk, or made in batches and put there. Safe to share between threads and processes."
-    def __init__(
-        self,
-        annotator: TextAnnotator | None = None,  # default: Stanza's bundled models
-        batch: int = 128,  # texts that are parsed, and kept, together
-        path=None,  # default: `entities/entities.sqlite` in the kit's work folder
-    ):
-        self.annotator, self.batch = annotator or StanzaAnnotator(), batch
-        self.path, self._lock = path or work_dir("entities") / "entities.sqlite", threading.Lock()
-        self._few = Gathered(self._annotated)  # questions, mostly
+# %% ../../nbs/05_syntax/01_entities.ipynb #fdfd2ebc
+class _OnDisk:
+    "Annotated texts, kept under the annotator's name."
+    def __init__(self, annotator, path):
+        self.annotator, self.path = annotator, path or work_dir("entities") / "entities.sqlite"
 
     @property
     def fingerprint(self) -> str:
@@ -182,6 +175,33 @@ class Annotations:
     def _open(self): return cache_database(self.path, "texts (key BLOB PRIMARY KEY, annotated BLOB NOT NULL)", "entities")
 
     def _key(self, text): return hashlib.sha256(f"{_VERSION} {self.fingerprint}\0{text}".encode("utf-8", "surrogatepass")).digest()
+
+    def _kept(self, texts):
+        "Text -> its annotation, where it is there."
+        with self._open() as db:
+            def row(t): return db.execute("SELECT annotated FROM texts WHERE key=?", (self._key(t),)).fetchone()
+            return {t: _unpacked(found[0]) for t in dict.fromkeys(texts) if (found := row(t))}
+
+    def keep(
+        self,
+        annotated: dict[str, Annotated],  # by text
+    ):
+        "Put annotated texts where they are looked for."
+        rows = [(self._key(t), _packed(a)) for t, a in annotated.items()]
+        with self._open() as db: db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", rows)
+
+# %% ../../nbs/05_syntax/01_entities.ipynb #fdfd2ebb
+class Annotations(_OnDisk):
+    "Trees and entities of texts: from disk, or made in batches and put there. Safe to share between threads and processes."
+    def __init__(
+        self,
+        annotator: TextAnnotator | None = None,  # default: Stanza's bundled models
+        batch: int = 128,  # texts that are parsed, and kept, together
+        path=None,  # default: `entities/entities.sqlite` in the kit's work folder
+    ):
+        super().__init__(annotator or StanzaAnnotator(), path)
+        self.batch, self._lock = batch, threading.Lock()
+        self._few = Gathered(self._annotated)  # questions, mostly
 
     def __call__(
         self,
@@ -197,11 +217,7 @@ class Annotations:
         "Text -> its annotation."
         from tqdm.auto import tqdm
         known = {t: Annotated(note="empty text") for t in texts if not t.strip()}
-        with self._open() as db:
-            for t in dict.fromkeys(texts):
-                if t in known: continue
-                row = db.execute("SELECT annotated FROM texts WHERE key=?", (self._key(t),)).fetchone()
-                if row: known[t] = _unpacked(row[0])
+        known |= self._kept([t for t in texts if t not in known])
         missing = [t for t in dict.fromkeys(texts) if t not in known]
         with tqdm(total=len(missing), desc="trees and entities", unit=" texts", delay=2, disable=len(missing) <= self.batch) as bar:
             for i in range(0, len(missing), self.batch):
@@ -211,14 +227,6 @@ class Annotations:
                 known |= new
                 bar.update(len(some))
         return known
-
-    def keep(
-        self,
-        annotated: dict[str, Annotated],  # by text
-    ):
-        "Put annotated texts where they are looked for."
-        rows = [(self._key(t), _packed(a)) for t, a in annotated.items()]
-        with self._open() as db: db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", rows)
 
     def _made(self, texts):
         try: return self.annotator(texts)
