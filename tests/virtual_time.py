@@ -21,8 +21,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def __init__(self):
         self.now, selector = 0.0, _Ahead()
         super().__init__(selector)
-        selector.loop, self.threads = self, CountedThreads()
-        self.set_default_executor(self.threads)
+        selector.loop = self
+        self.set_default_executor(CountedThreads())
+
+    def set_default_executor(self, executor):
+        "A run brings threads of its own, which are counted, too."
+        super().set_default_executor(executor)
+        self.threads = executor
 
     def time(self): return self.now
 

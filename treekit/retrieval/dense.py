@@ -187,7 +187,8 @@ class Dense:
         with self._making:
             if self._vectors is None:
                 texts = [p.contents for p in self.passages]
-                self._vectors = self._passages_by.kept(texts) if 0 < len(texts) <= _SMALL else self._on_disk(texts)
+                kept = getattr(self._passages_by, "kept", None)  # another encoder needn't keep any
+                self._vectors = kept(texts) if kept and 0 < len(texts) <= _SMALL else self._on_disk(texts)
         return self._vectors
 
     def _on_disk(self, texts):
