@@ -1,6 +1,6 @@
 """Replies that cost nothing are written together: found meanwhile, on disk when a run ends, and the numbers are those of single writes."""
 
-import sqlite3
+import asyncio, sqlite3
 from contextlib import closing
 
 import pytest
@@ -109,3 +109,16 @@ def test_a_search_that_is_asked_again_gives_a_list_of_its_own():
     first.clear()
     assert index.search(["Who founded it?"], 5)[0] == second
     assert [len(index.search(["Who founded it?"], k)[0]) for k in (2, 7)] == [2, 7]
+
+
+def test_a_model_beside_that_is_not_instant_leaves_no_lease(tmp_path):
+    "A trained navigator or router shares the store of the simulated model, and its calls are leased."
+    class Trained:
+        model, endpoint, defaults = "navigator", "trained:abc", {}
+        async def complete(self, request): return [Completion("a path", 1, 1)]
+        async def close(self): pass
+    store = Store(tmp_path / "free.sqlite")
+    StoredChat(SimulatedChat(), store)
+    asyncio.run(StoredChat(Trained(), store).complete(ASK(question="Where?")))
+    store.flush()
+    assert store.free and counted(store.path)["calls"] == 1 and counted(store.path)["leases"] == 0

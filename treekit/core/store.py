@@ -210,7 +210,7 @@ class _Calls(_Written):
                 db.execute("INSERT INTO requests VALUES (?,?,?,?)", (hash, model, endpoint, zlib.compress(request.encode(), 1)))
             db.executemany("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?)", rows)
             db.executemany("INSERT INTO ledger VALUES (?,?,?,?,?,?,?,?,?)", paid)
-            if not self.free: db.executemany("DELETE FROM leases WHERE key=?", [row[:1] for row in rows])  # what is free, nobody leases
+            db.executemany("DELETE FROM leases WHERE key=?", [row[:1] for row in rows])
         if self.free and not self.apart: self.fresh |= completions
         done = self.soon(write, kept=True)
         if wait: done.result()
