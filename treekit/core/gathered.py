@@ -8,6 +8,7 @@ __all__ = ['Gathered']
 # %% ../../nbs/02_core/11_gathered.ipynb #ga7e0002
 import threading
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 # %% ../../nbs/02_core/11_gathered.ipynb #ga7e0004
@@ -34,9 +35,10 @@ class Gathered:
     def _among_all(self, keys):
         own, others = dict.fromkeys(keys), dict.fromkeys(self._wanted)
         self._wanted.clear()
-        self._known.update(self._made([k for k in own if k not in self._known], [k for k in others if k not in self._known | own]))
+        new = [k for k in own if k not in self._known]
+        self._known.update(self._made(new, [k for k in others if k not in self._known and k not in own]))
         mine = {key: self._known[key] for key in own}
-        for old in list(self._known)[:max(0, len(self._known) - self.remembered)]: del self._known[old]
+        for old in list(islice(self._known, max(0, len(self._known) - self.remembered))): del self._known[old]
         return mine
 
     def _made(self, own, others):
@@ -45,4 +47,4 @@ class Gathered:
         try: return self.make(own + others)
         except Exception:
             if not others: raise
-            return self.make(own)
+            return self.make(own)  # fails again if it was one of these

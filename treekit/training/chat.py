@@ -34,6 +34,8 @@ class _Asked:
     most: int | None
     request: Request = field(compare=False)
 
+_WAITED_FOR = 256  # replies that are remembered for those who wait: what was said before is in the store
+
 class TrainedChat:
     "A fine-tuned model that answers one kind of call. A subclass says how, in `replies`."
     def __init__(self,
@@ -45,7 +47,7 @@ class TrainedChat:
         self.folder, self.model, self.at = folder, name, at
         self.endpoint = f"trained:{content}" if (content := content_of(folder)) else "trained"  # two folders may have one name
         self.defaults = dict(temperature=0.0, max_tokens=max_tokens)
-        self._written, self._loaded = Gathered(self._write), None
+        self._written, self._loaded = Gathered(self._write, _WAITED_FOR), None
 
     def __repr__(self): return f"{type(self).__name__}({self.model!r})"
 
