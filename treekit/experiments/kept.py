@@ -52,8 +52,8 @@ def _class(kind):
 def _pack(value): return zlib.compress(json.dumps(value).encode(), 1)
 
 def _there(store):
-    "Whether the store has records; one that was made before there were any has none."
-    return bool(store._all("SELECT 1 FROM sqlite_master WHERE name = 'kept'"))
+    "Whether the store has records; one that was made before there were any has none. Records don't wait in memory as calls may."
+    return bool(store._rows("SELECT 1 FROM sqlite_master WHERE name = 'kept'"))
 
 # %% ../../nbs/12_experiments/00_kept.ipynb #a02a94f2
 def _profile_of(profile):
@@ -72,7 +72,7 @@ def packed_questions(
 def _held(store, names):
     "Which records the store has."
     sql = "SELECT key FROM kept WHERE key IN (SELECT value FROM json_each(?))"
-    return {key for key, in store._all(sql, json.dumps(names))}
+    return {key for key, in store._rows(sql, json.dumps(names))}
 
 def keep_run(
     store: Any,  # a `Store`

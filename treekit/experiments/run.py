@@ -314,9 +314,9 @@ def _driven(run, progress, meanwhile):
         finally: over.set()
     thread = threading.Thread(target=target, name="treekit-run", daemon=True)
     gc.freeze()  # what is there need not be searched for garbage: with torch and an index in memory that stops all for a tenth of a second
-    before = sys.getswitchinterval(), gc.get_threshold()
+    switch, garbage = sys.getswitchinterval(), gc.get_threshold()
     try:
-        sys.setswitchinterval(min(before[0], _SWITCH))
+        sys.setswitchinterval(min(switch, _SWITCH))
         gc.set_threshold(*_GARBAGE)
         thread.start()
         if not over.wait(0.2): meanwhile()
@@ -328,8 +328,8 @@ def _driven(run, progress, meanwhile):
             print("interrupted: everything answered so far is stored; run the same again to go on", file=sys.stderr)
         raise
     finally:
-        sys.setswitchinterval(before[0])
-        gc.set_threshold(*before[1])
+        sys.setswitchinterval(switch)
+        gc.set_threshold(*garbage)
         gc.unfreeze()
         progress.close()
     if raised: raise raised[0]

@@ -130,7 +130,6 @@ class Embedder:
         model = self._load()
         return model.vectors(texts, self.normalise) if self.engine else _embedded(model, texts, self.batch, self.normalise)
 
-
 # %% ../../nbs/06_retrieval/02_dense.ipynb #dbfad7c7
 @lru_cache
 def embedder(
