@@ -34,7 +34,8 @@ def _load_model(kind, folder):
         if shown: logging.enable_progress_bar()
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #18433ecf
-_PADDED, _EMBEDDING_VERSION = 8, 2  # tokens; raise the version when the same text gets another vector
+_PADDED, _TOGETHER = 8, 2048  # tokens: the step of lengths; of a batch, which is quickest where it fits into the processor's cache
+_EMBEDDING_VERSION = 3  # raise it when the same text gets another vector
 
 def _padded_lengths(model, texts):
     "The tokens of each text, padding included; all the same for a model that doesn't pad."
@@ -50,28 +51,40 @@ def _embedded(model, texts, batch, normalise):
     texts = [t.encode("utf-8", "replace").decode() for t in texts]
     vectors, lots = np.zeros((len(texts), model.get_embedding_dimension()), dtype=np.float32), {}
     for i, length in enumerate(_padded_lengths(model, texts)): lots.setdefault(length, []).append(i)
-    batches = [lots[length][i:i + batch] for length in sorted(lots) for i in range(0, len(lots[length]), batch)]
+    def batches():
+        for length in sorted(lots):
+            most = max(1, min(batch, _TOGETHER // length if length else batch))
+            yield from (lots[length][i:i + most] for i in range(0, len(lots[length]), most))
     with tqdm(total=len(texts), desc="embedding", unit=" texts", delay=2, disable=len(texts) <= batch) as bar:
-        for some in batches:
+        for some in batches():
             vectors[some] = model.encode([texts[j] for j in some], batch_size=batch, normalize_embeddings=normalise,
                                          show_progress_bar=False, convert_to_numpy=True)
             bar.update(len(some))
     return vectors
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #d5220f83
+def _vector_rows(identity, texts, vectors):
+    "Vectors as they are kept: (key, numbers of 16 bits)."
+    import numpy as np
+    return [(_vector_key(identity, t), v.astype(np.float16).tobytes()) for t, v in zip(texts, vectors)]
+
+def _vector_key(identity, text):
+    return hashlib.sha256(f"{_EMBEDDING_VERSION} {identity}\0{text}".encode("utf-8", "surrogatepass")).digest()
+
 def _kept_vectors(identity, texts, make):
     "Each text's vector: from disk, or made now and put there. Safe for threads and processes."
     import numpy as np
-    def key(text): return hashlib.sha256(f"{_EMBEDDING_VERSION} {identity}\0{text}".encode("utf-8", "surrogatepass")).digest()
-    path, table = work_dir("embeddings") / "texts.sqlite", "vectors (key BLOB PRIMARY KEY, vector BLOB)"
-    def opened(): return cache_database(path, table, "vectors")
+    path, table = work_dir("embeddings") / "vectors.sqlite", "vectors (key BLOB PRIMARY KEY, vector BLOB)"
+    def opened(): return cache_database(path, table, "vectors", "vectors")
+    def read(row): return np.frombuffer(row, np.float16).astype(np.float32)
     if not texts: return {}
-    with opened() as db: rows = {t: db.execute("SELECT vector FROM vectors WHERE key=?", (key(t),)).fetchone() for t in texts}
-    found = {t: np.frombuffer(row[0], np.float32) for t, row in rows.items() if row}
+    with opened() as db:
+        rows = {t: db.execute("SELECT vector FROM vectors WHERE key=?", (_vector_key(identity, t),)).fetchone() for t in texts}
+    found = {t: read(row[0]) for t, row in rows.items() if row}
     if new := [t for t in texts if t not in found]:
-        made = dict(zip(new, make(new)))
-        with opened() as db: db.executemany("INSERT OR IGNORE INTO vectors VALUES (?,?)", [(key(t), v.tobytes()) for t, v in made.items()])
-        found |= made
+        made = _vector_rows(identity, new, make(new))
+        with opened() as db: db.executemany("INSERT OR IGNORE INTO vectors VALUES (?,?)", made)
+        found |= {t: read(row) for t, (_, row) in zip(new, made)}
     return found
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #333d9d63

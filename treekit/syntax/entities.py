@@ -172,7 +172,7 @@ class _OnDisk:
         "The annotator's."
         return self.annotator.fingerprint
 
-    def _open(self): return cache_database(self.path, "texts (key BLOB PRIMARY KEY, annotated BLOB NOT NULL)", "entities")
+    def _open(self): return cache_database(self.path, "texts (key BLOB PRIMARY KEY, annotated BLOB NOT NULL)", "entities", "entities")
 
     def _key(self, text): return hashlib.sha256(f"{_VERSION} {self.fingerprint}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
@@ -187,8 +187,11 @@ class _OnDisk:
         annotated: dict[str, Annotated],  # by text
     ):
         "Put annotated texts where they are looked for."
-        rows = [(self._key(t), _packed(a)) for t, a in annotated.items()]
-        with self._open() as db: db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", rows)
+        with self._open() as db: db.executemany("INSERT OR IGNORE INTO texts VALUES (?,?)", self.rows(annotated))
+
+    def rows(self, annotated: dict[str, Annotated]) -> list[tuple[bytes, bytes]]:
+        "Annotated texts as they are kept: key, value."
+        return [(self._key(t), _packed(a)) for t, a in annotated.items()]
 
 # %% ../../nbs/05_syntax/01_entities.ipynb #fdfd2ebb
 class Annotations(_OnDisk):

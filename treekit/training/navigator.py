@@ -106,10 +106,12 @@ def replies(
     tokenizer,
     questions: list[str],
     preset: Preset,
+    alike: bool = True,  # the same, whatever other questions there are; False: quicker, where they are always these
 ) -> list[str]:
-    "The most likely path to each question, as the model writes it: the same, whatever other questions there are."
+    "The most likely path to each question, as the model writes it."
     prompts = [prompt_of(q, preset) for q in questions]
-    said = generate(model, tokenizer, prompts, preset.max_new, batch=8 if preset.bare else 1, alike=True)
+    batch = 1 if not preset.bare else 8 if alike else 64
+    said = generate(model, tokenizer, prompts, preset.max_new, batch, alike)
     return [restored(text, q) for q, text in zip(questions, said)] if preset.bare else said
 
 # %% ../../nbs/11_training/09_navigator.ipynb #71e8c240
@@ -381,7 +383,7 @@ def _examined(name, seed):
         questions = held_out()
         model, tokenizer = load_model(at(name))
         reward = judged(at("reward model"), {q.id: q.question for q in questions}, tiny)
-        said = replies(model, tokenizer, [q.question for q in questions], tiny)
+        said = replies(model, tokenizer, [q.question for q in questions], tiny, alike=False)
         asked = [(q.id, prompt_of(q.question, tiny)) for q in questions]
         drawn = sample(model, tokenizer, asked, tiny.ppo, 0)
         def true(texts): return answer_f1(questions, [NAVIGATE.read(t).value for t in texts], tiny.method)
