@@ -64,7 +64,8 @@ def data_files(
     trains = any(m.startswith("treekit.training.") for m in modules)
     for name, path in kit_files("data").items():
         folder = name.partition("/")[0]
-        if path.name in ("README.md", "inventory.csv", "seconds.csv") or folder == "cluster" or folder == "models" and not trains: continue
+        if path.name in ("README.md", "inventory.csv", "seconds.csv") or folder in ("cluster", "kept"): continue  # kept: what would be made
+        if folder == "models" and not trains: continue
         if path.name == "claims.csv" and "treekit.figures.claims" not in modules: continue
         if folder == "published" and path.name != "claims.csv" and path.name.partition("_")[0] not in papers: continue
         out.append(path)

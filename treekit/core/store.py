@@ -72,7 +72,8 @@ def _shut(db, lock, hits, later=(), writer=None, pid=None):
     db.close()
 
 # %% ../../nbs/02_core/05_store.ipynb #017f39e9
-_TOGETHER, _SOON = 256, 0.25  # replies that cost nothing: so many in a transaction, and seconds until it is made
+_TOGETHER, _SOON = 1024, 1.0  # replies that cost nothing: so many in a transaction, and seconds until it is made
+_LOG = 16_384  # pages of the write-ahead log, 64 MB, before they go into the file
 _KNOWN = 20_000  # of them, how many this process remembers
 _WRITTEN = Future()
 _WRITTEN.set_result(None)
@@ -110,7 +111,7 @@ class _File:
                 raise UsageError(f"{name!r} is a store of version {of['user_version']}, this treekit reads version {_VERSION}: "
                                  "use the treekit that made it, or another file")
         write_ahead(self.db)
-        for pragma in ("synchronous=NORMAL", "cache_size=-65536"): self.db.execute(f"PRAGMA {pragma}")
+        for pragma in ("synchronous=NORMAL", "cache_size=-65536", f"wal_autocheckpoint={_LOG}"): self.db.execute(f"PRAGMA {pragma}")
 
     @contextmanager
     def _write(self):
@@ -144,7 +145,7 @@ class _Written(_File):
         return done
 
     def _may_wait(self, write):
-        "Whether something may wait for what comes within a quarter of a second. Then it does."
+        "Whether something may wait for what comes within a second. Then it does."
         with self.lock:
             now = time.monotonic()
             if not self.later: self.begun = now
