@@ -1,10 +1,15 @@
 """data/kept: what a first run needn't make is what it would make"""
+import subprocess, sys
+
 import numpy as np, pytest
 
+from treekit.config import UsageError
 from treekit.core.kept_database import cache_database, pack_rows, shipped_rows
 from treekit.core.array_cache import write_arrays
-from treekit.retrieval.dense import Embedder, _vector_key
-from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
+from treekit.retrieval.dense import Embedder, _vector_key, _vector_rows
+from treekit.baselines.sentence_graph import sentences_of
+from treekit.corpora.real import REAL, Real
+from treekit.syntax.entities import Annotations, StanzaAnnotator, _unpacked, annotated_text
 from treekit.world.generate import World
 
 TABLE = "vectors (key BLOB PRIMARY KEY, vector BLOB)"
@@ -23,18 +28,42 @@ def test_all_passages_of_the_world_are_there():
     assert all(_vector_key(model, p.contents) in vectors for p in passages)
 
 
+def sentences(passages):
+    trees = Annotations()([annotated_text(p) for p in passages])
+    return [s.stated for p, a in zip(passages, trees) for s, _ in sentences_of(p, a)]
+
+
 def test_vectors_are_those_of_the_model():
-    texts = [p.contents for p in sample(World().passages(), 12)]
+    passages = sample(World().passages(), 12)
+    texts = [*(p.contents for p in passages), *sentences(passages)]
     model, made = Embedder(), dict(shipped_rows("vectors"))
     there = np.stack([np.frombuffer(made[_vector_key(model.identity, t)], np.float16).astype(np.float32) for t in texts])
     np.testing.assert_allclose(there, model(texts), atol=2e-4)
 
 
 def test_trees_and_entities_are_those_of_the_parser():
-    texts = [annotated_text(p) for p in sample(World().passages(), 12)]
+    questions = [q.question for q in World().dataset("musique", 12)]
+    texts = [*questions, *(annotated_text(p) for p in sample(World().passages(), 12))]
     annotations, made = Annotations(), dict(shipped_rows("entities"))
-    again = dict(zip(texts, StanzaAnnotator()(texts)))
-    assert [made[key] for key, _ in annotations.rows(again)] == [value for _, value in annotations.rows(again)]
+    assert [_unpacked(made[annotations._key(t)]) for t in texts] == StanzaAnnotator()(texts)
+
+
+def test_nothing_of_real_questions_is_there():
+    annotations, made = Annotations(), dict(shipped_rows("entities"))
+    assert not any(annotations._key(q.question) in made for name in REAL for q in Real().questions(name))
+
+
+def test_a_vector_that_is_none_is_refused():
+    for vector in ([1e5, 0.0], [float("nan"), 0.0]):
+        with pytest.raises(UsageError, match="is no vector"): _vector_rows("a model", ["a text"], np.array([vector]))
+
+
+def test_processes_that_begin_together_find_it_all(tmp_path):
+    code = ("import sys; from pathlib import Path; from treekit.core.kept_database import cache_database\n"
+            f"with cache_database(Path(sys.argv[1]), {TABLE!r}, 'vectors', 'vectors') as db:"
+            " print(*db.execute('SELECT COUNT(*) FROM vectors').fetchone())")
+    some = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "db.sqlite")], stdout=subprocess.PIPE) for _ in range(4)]
+    assert {p.communicate()[0].decode().strip() for p in some} == {str(len(dict(shipped_rows("vectors"))))}
 
 
 def test_nothing_of_the_world_is_embedded_in_an_empty_folder(tmp_path, monkeypatch):

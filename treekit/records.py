@@ -64,8 +64,7 @@ def data_files(
     trains = any(m.startswith("treekit.training.") for m in modules)
     for name, path in kit_files("data").items():
         folder = name.partition("/")[0]
-        if path.name in ("README.md", "inventory.csv", "seconds.csv") or folder in ("cluster", "kept"): continue  # kept: what would be made
-        if folder == "models" and not trains: continue
+        if path.name in ("README.md", "inventory.csv", "seconds.csv") or folder == "cluster" or folder == "models" and not trains: continue
         if path.name == "claims.csv" and "treekit.figures.claims" not in modules: continue
         if folder == "published" and path.name != "claims.csv" and path.name.partition("_")[0] not in papers: continue
         out.append(path)
@@ -114,6 +113,7 @@ def made_from(
     needs = [*imported(notebook), *(module for role, module in DYNAMIC.items() if getattr(profile, role))]
     modules = modules_below(*needs)
     files = data_files(name.partition("/")[0], "\n".join(sources(notebook, "code")), modules)
+    files = [f for f in files if f.parent.name != "kept"]  # what is there would be made
     given = parameters | parameters.get("settings", {}) | vars(profile) | {v: os.environ.get(v) for v in VARIABLES}
     named = sorted({p for k, v in given.items() if k not in ("out", "TREEKIT_STORE") for p in _paths(v)})
     plain = _kept(parameters) | dict(settings=_kept(parameters.get("settings", {})))

@@ -1,15 +1,17 @@
 """Write anew what every first run would make: python data/kept/make.py [FOLDER], some two minutes.
 
-Of the generated wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`) of a
-whole default run also the trees and entities of the questions that were searched with there. What lies here already is not read. Do this when
-the wiki's texts, the parser, the embedding model or one of their versions changes; until it is done, a first run makes what is lacking.
+Of the generated wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)
+of `treekit reproduce treerare arise toq searchr rdr2 across` also the trees and entities of the questions that were searched with there:
+of all that its traces say, what is among the folder's annotated texts. Do this when the wiki's texts, the parser, the embedding model or
+one of their versions changes; until it is done, a first run makes what is lacking.
 """
-import sqlite3, sys
+import json, sqlite3, sys, zlib
 from pathlib import Path
 
 from treekit.baselines.sentence_graph import sentences_of
 from treekit.core.array_cache import write_arrays
 from treekit.core.kept_database import pack_rows
+from treekit.corpora.real import REAL, Real
 from treekit.retrieval.dense import Embedder, _vector_rows
 from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
 from treekit.world.generate import World
@@ -23,10 +25,26 @@ def annotated(texts):
     return {t: a for i in range(0, len(texts), LOT) for t, a in zip(texts[i:i + LOT], annotator(texts[i:i + LOT]))}
 
 
+def said(value):
+    "All texts in a trace."
+    if isinstance(value, str): yield value
+    for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else (): yield from said(below)
+
+
+def opened(file): return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+
+
 def of_run(folder):
-    "The annotated texts that a run has kept."
-    with sqlite3.connect(f"{(folder / 'entities' / 'entities.sqlite').resolve().as_uri()}?mode=ro", uri=True) as db:
-        return db.execute("SELECT key, annotated FROM texts").fetchall()
+    "The annotated texts of a run that its traces have."
+    annotations = Annotations()
+    with opened(folder / "store" / "offline.sqlite") as db:
+        traces = db.execute("SELECT trace FROM predictions WHERE trace NOT NULL")
+        texts = {t for trace, in traces for t in said(json.loads(zlib.decompress(trace)))}
+    texts |= {q.question for name in ("musique", "hotpotqa", "2wiki") for q in World().dataset(name, 200)}
+    real = {q.question for name in REAL for q in Real().questions(name)}
+    wanted = {annotations._key(t) for t in texts - real}
+    with opened(folder / "entities" / "entities.sqlite") as db:
+        return [row for row in db.execute("SELECT key, annotated FROM texts") if row[0] in wanted]
 
 
 def written(name, rows):

@@ -28,6 +28,7 @@ def shipped_rows(
         return [(keys[_KEY * i:_KEY * i + _KEY], values[a:b]) for i, (a, b) in enumerate(zip([0, *ends], ends))]
     yield from read_arrays(kit_path("data", "kept", f"{name}.npz"), rows) or ()
 
+# %% ../../nbs/02_core/11_kept_database.ipynb #6c0e9a24
 def pack_rows(
     rows: Iterable[tuple[bytes, bytes]],  # key of 32 bytes, value
 ) -> dict:  # arrays by name, for `write_arrays`
@@ -59,10 +60,12 @@ def _connected(path, table, begins_with):
 def _begun(db, table, begins_with):
     "The database has its table, with the rows that it begins with; another process may have been here."
     name = table.partition(" ")[0]
-    if db.execute("SELECT 1 FROM sqlite_master WHERE name=?", (name,)).fetchone(): return
+    def there(): return db.execute("SELECT 1 FROM sqlite_master WHERE name=?", (name,)).fetchone()
+    if there(): return
     with db:
         db.execute("BEGIN IMMEDIATE")
-        db.execute(f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID")
+        if there(): return
+        db.execute(f"CREATE TABLE {table} WITHOUT ROWID")
         if begins_with: db.executemany(f"INSERT OR IGNORE INTO {name} VALUES (?,?)", shipped_rows(begins_with))
 
 def _closed():

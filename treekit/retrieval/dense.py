@@ -34,8 +34,8 @@ def _load_model(kind, folder):
         if shown: logging.enable_progress_bar()
 
 # %% ../../nbs/06_retrieval/02_dense.ipynb #18433ecf
-_PADDED, _TOGETHER = 8, 2048  # tokens: the step of lengths; of a batch, which is quickest where it fits into the processor's cache
-_EMBEDDING_VERSION = 3  # raise it when the same text gets another vector
+_PADDED, _TOKENS = 8, 2048  # the step of lengths; tokens of a batch on a processor: what fits into its cache is quickest
+_EMBEDDING_VERSION = 2  # raise it when the same text gets another vector
 
 def _padded_lengths(model, texts):
     "The tokens of each text, padding included; all the same for a model that doesn't pad."
@@ -53,7 +53,7 @@ def _embedded(model, texts, batch, normalise):
     for i, length in enumerate(_padded_lengths(model, texts)): lots.setdefault(length, []).append(i)
     def batches():
         for length in sorted(lots):
-            most = max(1, min(batch, _TOGETHER // length if length else batch))
+            most = max(1, min(batch, _TOKENS // length)) if length and model.device.type == "cpu" else batch
             yield from (lots[length][i:i + most] for i in range(0, len(lots[length]), most))
     with tqdm(total=len(texts), desc="embedding", unit=" texts", delay=2, disable=len(texts) <= batch) as bar:
         for some in batches():
@@ -66,10 +66,12 @@ def _embedded(model, texts, batch, normalise):
 def _vector_rows(identity, texts, vectors):
     "Vectors as they are kept: (key, numbers of 16 bits)."
     import numpy as np
-    return [(_vector_key(identity, t), v.astype(np.float16).tobytes()) for t, v in zip(texts, vectors)]
+    with np.errstate(over="ignore"): small = np.asarray(vectors).astype(np.float16)
+    if not np.isfinite(small).all(): raise UsageError(f"{identity}: a vector is no vector (not a number, or beyond 65,504)")
+    return [(_vector_key(identity, t), v.tobytes()) for t, v in zip(texts, small)]
 
 def _vector_key(identity, text):
-    return hashlib.sha256(f"{_EMBEDDING_VERSION} {identity}\0{text}".encode("utf-8", "surrogatepass")).digest()
+    return hashlib.sha256(f"{_EMBEDDING_VERSION}, 16 bits {identity}\0{text}".encode("utf-8", "surrogatepass")).digest()
 
 def _kept_vectors(identity, texts, make):
     "Each text's vector: from disk, or made now and put there. Safe for threads and processes."
@@ -96,7 +98,7 @@ class Embedder:
         self,
         model: str = MINILM,  # a name on the hub, or a folder; behind an `@` who computes (`treekit.retrieval.encoders`)
         prefix: str | None = None,  # goes before each question; None: the model's usual one
-        batch: int = 64,  # texts at once
+        batch: int = 64,  # texts at once, at most
         normalise: bool = True,  # to length 1; False for models that are compared by the plain product (DPR, Contriever)
     ):
         model, self.engine = named_encoder(model)
