@@ -6,7 +6,7 @@
 __all__ = ['LONGEST_BODY', 'OpenAIChat']
 
 # %% ../../nbs/02_core/03_openai_chat.ipynb #15b2fade
-import asyncio, itertools, json, math, random, re, time
+import asyncio, functools, itertools, json, math, random, re, time
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
@@ -213,6 +213,12 @@ async def _bounded(response):
 _LIMITS = ("concurrency", "timeout", "retries", "temperature", "max_tokens", "context")  # of a profile
 _PAID_FOR = ("timeout", "truncated", "malformed", "empty")  # unless the server says otherwise, such a try costs the most it can
 
+@functools.cache
+def _certificates():
+    "What a server's certificate is held against: read once, which takes longer than all else that a client is made of."
+    import httpx2
+    return httpx2.create_ssl_context()
+
 class _Connected:
     "Connections to one server."
     def __init__(self, endpoint, key, concurrency, timeout, retries, pause, context=0):
@@ -223,7 +229,8 @@ class _Connected:
         self._scrub = lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)
         def connect():  # servers drop idle connections after five seconds or more
             limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4)
-            http_client = openai.DefaultAsyncHttpxClient(limits=limits, event_hooks=dict(response=[_stay, _bounded]))
+            hooks = dict(response=[_stay, _bounded])
+            http_client = openai.DefaultAsyncHttpxClient(verify=_certificates(), limits=limits, event_hooks=hooks)
             client = openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=http_client)
             at_home = (urlsplit(endpoint).hostname or "").endswith("openai.com")
             if not at_home: client.organization = client.project = None  # the environment's are for OpenAI alone
