@@ -43,23 +43,37 @@ def meaning(
     source: str,  # Python
 ) -> tuple[str, list[str]]:  # SHA-256 of what it does; the modules that it imports, as written: "..core.llm", "treekit.config"
     "What some code does, whatever its comments and docstrings say, and what it needs for that. Imports inside functions count."
-    with _parsing: tree, imports = ast.parse(source), set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import): imports |= {a.name for a in node.names}
-        if isinstance(node, ast.ImportFrom):
-            base = "." * node.level + (node.module or "")
-            imports |= {base} | {f"{base}{'' if base.endswith('.') else '.'}{a.name}" for a in node.names}  # a name may be a module
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)): _undocument(node)
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), sorted(imports)
+    with _parsing: tree, imports, said = ast.parse(source), set(), []
+    _say(tree, said, imports)
+    return hashlib.sha256(" ".join(said).encode("utf-8", "surrogatepass")).hexdigest(), sorted(imports)
 
-def _undocument(node):
-    "Take a docstring away."
-    if ast.get_docstring(node, clean=False) is not None: node.body = node.body[1:] or [ast.Pass()]
+_DOCUMENTED = ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef
+
+def _say(node, said, imports):
+    "Add a node in words, without places and docstrings, and what it imports; in one walk, since `ast` takes several."
+    said.append(type(node).__name__)
+    if isinstance(node, ast.Import): imports.update(a.name for a in node.names)
+    elif isinstance(node, ast.ImportFrom): imports.update(_named(node))
+    undocumented = isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False) is not None
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if undocumented and field == "body": value = value[1:] or [ast.Pass()]
+        if isinstance(value, ast.AST): _say(value, said, imports)
+        elif isinstance(value, list):
+            said.append("[")
+            for below in value: _say(below, said, imports) if isinstance(below, ast.AST) else said.append(repr(below))
+            said.append("]")
+        else: said.append(repr(value))
+
+def _named(node):
+    "What *from … import …* names: the module, and each name in it, which may be a module."
+    base = "." * node.level + (node.module or "")
+    return {base} | {f"{base}{'' if base.endswith('.') else '.'}{a.name}" for a in node.names}
 
 # %% ../../nbs/02_core/09_fingerprints.ipynb #0f090653
 def _known():
     "The file of what was found; one for each version of Python and of this module's way to look."
-    way = hashlib.sha256(inspect.getsource(meaning).encode()).hexdigest()[:8]
+    way = hashlib.sha256("".join(map(inspect.getsource, (meaning, _say, _named))).encode()).hexdigest()[:8]
     return work_dir("code") / f"meaning-{sys.version_info[0]}.{sys.version_info[1]}-{way}.json"
 
 @functools.cache
