@@ -81,6 +81,9 @@ def test_what_makes_an_artefact_run_again(clone):
     assert anew(clone) == NONE
     (clone / "data" / "more.csv").write_text("2")
     assert anew(clone) == NONE and anew(clone) == BOTH
+    (clone / "data" / "kept").mkdir(exist_ok=True)
+    (clone / "data" / "kept" / "rows.npz").write_bytes(b"what a run would make")
+    assert anew(clone) == BOTH
     assert anew(clone, "--force") == NONE
 
 

@@ -3,12 +3,12 @@ import subprocess, sys
 
 import numpy as np, pytest
 
-from treekit.config import UsageError
-from treekit.core.kept_database import cache_database, pack_rows, shipped_rows
-from treekit.core.array_cache import write_arrays
-from treekit.retrieval.dense import Embedder, _vector_key, _vector_rows
 from treekit.baselines.sentence_graph import sentences_of
+from treekit.config import UsageError
+from treekit.core.array_cache import write_arrays
+from treekit.core.kept_database import _closed, cache_database, pack_rows, shipped_rows
 from treekit.corpora.real import REAL, Real
+from treekit.retrieval.dense import Embedder, _vector_key, _vector_rows
 from treekit.syntax.entities import Annotations, StanzaAnnotator, _unpacked, annotated_text
 from treekit.world.generate import World
 
@@ -94,7 +94,6 @@ def test_a_file_that_is_not_sound_is_as_none(tmp_path, monkeypatch, file):
 def test_a_database_that_is_there_stays_as_it_is(tmp_path):
     path = tmp_path / "db.sqlite"
     with cache_database(path, TABLE, "vectors") as db: db.execute("INSERT INTO vectors VALUES (?,?)", (b"k", b"v"))
-    from treekit.core.kept_database import _closed
     _closed()
     with cache_database(path, TABLE, "vectors", "vectors") as db:
         assert db.execute("SELECT * FROM vectors").fetchall() == [(b"k", b"v")]

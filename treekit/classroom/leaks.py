@@ -122,12 +122,8 @@ def _inflated(data):
         try: yield zlib.decompressobj(-15).decompress(data[m.start() + 30 + name + extra:], _MOST)
         except zlib.error: continue
 
-_SQUEEZED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"]\0", b"\x28\xb5\x2f\xfd")  # how a compressed tar begins
-
 def _archived(data):
     "The members of a zip or a tar, with their names."
-    short = len(data) < tarfile.BLOCKSIZE and not data.startswith(_SQUEEZED)
-    if short and b"PK\5\6" not in data: return  # no tar, and no end of a zip
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as z:
             for i in z.infolist(): yield i.filename.encode() + b"\n" + i.comment + b"\n" + z.open(i).read(_MOST)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..config import UsageError, choose, work_dir
-from ..core.array_cache import kept_arrays
+from ..core.array_cache import half_precision, kept_arrays
 from ..core.model_files import MINILM, model_folder, model_label
 from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
@@ -51,12 +51,10 @@ def _embedded(model, texts, batch, normalise):
     texts = [t.encode("utf-8", "replace").decode() for t in texts]
     vectors, lots = np.zeros((len(texts), model.get_embedding_dimension()), dtype=np.float32), {}
     for i, length in enumerate(_padded_lengths(model, texts)): lots.setdefault(length, []).append(i)
-    def batches():
-        for length in sorted(lots):
-            most = max(1, min(batch, _TOKENS // length)) if length and model.device.type == "cpu" else batch
-            yield from (lots[length][i:i + most] for i in range(0, len(lots[length]), most))
+    def most(length): return max(1, min(batch, _TOKENS // length)) if length and model.device.type == "cpu" else batch
+    batches = [lots[length][i:i + most(length)] for length in sorted(lots) for i in range(0, len(lots[length]), most(length))]
     with tqdm(total=len(texts), desc="embedding", unit=" texts", delay=2, disable=len(texts) <= batch) as bar:
-        for some in batches():
+        for some in batches:
             vectors[some] = model.encode([texts[j] for j in some], batch_size=batch, normalize_embeddings=normalise,
                                          show_progress_bar=False, convert_to_numpy=True)
             bar.update(len(some))
@@ -65,10 +63,7 @@ def _embedded(model, texts, batch, normalise):
 # %% ../../nbs/06_retrieval/02_dense.ipynb #d5220f83
 def _vector_rows(identity, texts, vectors):
     "Vectors as they are kept: (key, numbers of 16 bits)."
-    import numpy as np
-    with np.errstate(over="ignore"): small = np.asarray(vectors).astype(np.float16)
-    if not np.isfinite(small).all(): raise UsageError(f"{identity}: a vector is no vector (not a number, or beyond 65,504)")
-    return [(_vector_key(identity, t), v.tobytes()) for t, v in zip(texts, small)]
+    return [(_vector_key(identity, t), v.tobytes()) for t, v in zip(texts, half_precision(vectors, f"{identity}: a vector"))]
 
 def _vector_key(identity, text):
     return hashlib.sha256(f"{_EMBEDDING_VERSION}, 16 bits {identity}\0{text}".encode("utf-8", "surrogatepass")).digest()

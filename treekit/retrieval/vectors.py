@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ..config import UsageError
-from ..core.array_cache import write_arrays
+from ..core.array_cache import half_precision, write_arrays
 from ..core.whole_files import alone, write_whole
 
 # %% ../../nbs/06_retrieval/03_vectors.ipynb #4e358b5c
@@ -111,13 +111,10 @@ class Vectors:
 def _encoded(encoder, first, passages):
     "The vectors of some passages in a row, as they are stored."
     import numpy as np
-    made = encoder.of(first, passages) if hasattr(encoder, "of") else encoder([p.contents for p in passages])
-    with np.errstate(over="ignore"): made = np.asarray(made).astype(np.float16)
+    made = np.asarray(encoder.of(first, passages) if hasattr(encoder, "of") else encoder([p.contents for p in passages]))
     if made.ndim != 2 or len(made) != len(passages):
         raise UsageError(f"{encoder.identity}: {made.shape} isn't a vector for each of {len(passages)} passages")
-    if not np.isfinite(made).all():
-        raise UsageError(f"{encoder.identity}: a vector near passage {first:,} is no vector (not a number, or beyond 65,504)")
-    return made
+    return half_precision(made, f"{encoder.identity}: a vector near passage {first:,}")
 
 def make_shard(
     passages,  # the whole corpus: `Passages` or a `PassageStore`
