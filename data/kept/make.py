@@ -31,7 +31,9 @@ def said(value):
     for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else (): yield from said(below)
 
 
-def opened(file): return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+def opened(file):
+    if not file.exists(): sys.exit(f"no file {file}: give the work folder (.treekit) of a whole default run")
+    return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
 
 
 def of_run(folder):
@@ -56,9 +58,10 @@ def written(name, rows):
 
 
 if __name__ == "__main__":
+    of_questions = [row for folder in sys.argv[1:2] for row in of_run(Path(folder))]  # first: a wrong folder is known at once
     passages, embedder = list(World().passages()), Embedder()
     trees = annotated([annotated_text(p) for p in passages])
-    written("entities", [*Annotations().rows(trees), *(row for folder in sys.argv[1:2] for row in of_run(Path(folder)))])
+    written("entities", [*Annotations().rows(trees), *of_questions])
     sentences = [s.stated for p in passages for s, _ in sentences_of(p, trees[annotated_text(p)])]
     texts = list(dict.fromkeys([*(p.contents for p in passages), *sentences]))
     written("vectors", _vector_rows(embedder.identity, texts, embedder(texts)))
