@@ -26,26 +26,32 @@ site: $(READY)
 
 # the same numbers on every processor, for the small models that notebooks train
 PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
-# nbdev runs two notebooks at a time: each has a core
-NBTEST := $(PINNED) OMP_NUM_THREADS=1 $(BIN)/nbdev-test --n-workers 2
+NBTEST := $(PINNED) OMP_NUM_THREADS=1 $(BIN)/nbdev-test
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
+# three test processes on two cores: many a test waits for a server, a clock or a process of its own. The notebooks run beside them, and
+# what they say comes last.
+define BOTH
+	@$(NBTEST) --n-workers 1 --flags '$(1)' >$(VENV)/.notebooks 2>&1 & \
+	$(PYTEST) -n 3 -m '$(2)'; tests=$$?; \
+	wait $$!; notebooks=$$?; \
+	echo "the notebooks' own checks (nbdev-test):"; cat $(VENV)/.notebooks; exit $$((tests + notebooks))
+endef
 
-# three test processes on two cores: many a test waits for a server, a clock or a process of its own
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist worksteal
 # which of the tests:  make test WHICH="not slow"
 WHICH  ?= not slow and not long
+# and which cells of notebooks beside those that every run has:  make test FLAGS="long slow"
+FLAGS  ?=
 
 test: $(READY)
-	$(NBTEST)
-	$(PYTEST) -m '$(WHICH)'
+	$(call BOTH,$(FLAGS),$(WHICH))
 
-# the tests that take seconds each: they kill, train twice, run whole commands and notebooks; CI runs them with the others
+# tests and cells that take seconds each: they kill, train twice, run whole commands and notebooks; CI runs them with the others
 test-long: $(READY)
-	$(PYTEST) -m 'long and not slow'
+	$(call BOTH,long,long and not slow)
 
 # what `test` leaves out, too: those, larger samples, more seeds, the questions beside the clone; some minutes more
 test-all: $(READY)
-	$(NBTEST) --flags slow
-	$(PYTEST) -m ''
+	$(call BOTH,long slow,)
 
 # hostile inputs for every reader and renderer, the same for a seed:  make fuzz ARGS="--seconds 600 --seed 7"
 fuzz: $(READY)

@@ -35,6 +35,7 @@ def drawn(seed, n, k, p=0.6):
 
 # --- the numbers
 
+@pytest.mark.long
 @pytest.mark.parametrize("n, k", [(2, 2), (10, 2), (30, 3), (100, 5), (60, 8)])
 @pytest.mark.parametrize("seed", range(4))
 def test_kappa_is_statsmodels(seed, n, k):

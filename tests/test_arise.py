@@ -77,7 +77,7 @@ def plain(prediction, depth=True):
     )
 
 
-@pytest.mark.parametrize("case", range(100))
+@pytest.mark.parametrize("case", [*range(20), *(pytest.param(case, marks=pytest.mark.long) for case in range(20, 100))])
 def test_the_tree_is_the_sequential_ones(case):
     "Node for node and value for value, with random latencies; and the critical path doesn't depend on them either."
     draw = random.Random(case)
@@ -476,6 +476,7 @@ def test_states_stand_in_the_prompts_without_numbers():
     assert not any("[1]" in t for t in texts)
 
 
+@pytest.mark.long
 def test_completing_all_rounds_can_change_the_path_and_asks_nothing():
     changed = 0
     for seed in range(30):

@@ -66,6 +66,7 @@ def small_disk(tmp_path):
     finally: subprocess.run(["umount", "-l", disk], check=True)
 
 
+@pytest.mark.long
 def test_a_full_disk_stops_the_run_and_loses_nothing(server, small_disk):
     "It fills up in the middle: what was under way is recorded, nothing new is asked, and with room the run goes on."
     (disk, leave), path = small_disk, small_disk[0] / "s.sqlite"
@@ -146,6 +147,7 @@ def check(path, server):
     return recorded
 
 
+@pytest.mark.long
 def test_three_processes_share_one_store_and_one_budget(server, tmp_path):
     server.script(latency=0.05)
     path, pot, budget = tmp_path / "s.sqlite", tmp_path / "pot.sqlite", 0.001

@@ -75,8 +75,8 @@ def beside(trace): return draw_beside({"TreeRare": trace, "ReAct": steps(len(tra
 
 
 @pytest.mark.parametrize("draw", [draw_tree, draw_overview, beside])
-@pytest.mark.parametrize("shape", [dict(seed=0), *MORE_SEEDS, dict(nodes=1), dict(nodes=12, chain=True),
-    dict(nodes=30, words=8), dict(words=200, nodes=4)])
+@pytest.mark.parametrize("shape", [dict(seed=0), *MORE_SEEDS, dict(nodes=1), dict(words=200, nodes=4),
+    *(pytest.param(shape, marks=pytest.mark.long) for shape in (dict(nodes=12, chain=True), dict(nodes=30, words=8)))])
 def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     import matplotlib; matplotlib.use("Agg")
     import matplotlib.pyplot as plt
@@ -97,6 +97,7 @@ def test_lines_fit():
     assert break_lines("word " * 99, 60, 7, 2)[-1].endswith("…")
 
 
+@pytest.mark.long
 def test_the_same_trace_gives_the_same_bytes(tmp_path):
     from treekit.figures.plots import save_figure
     digests = {hashlib.sha256(path.read_bytes()).hexdigest() for name in "ab" for draw in (draw_tree,)

@@ -71,6 +71,7 @@ def test_what_was_found_is_kept_and_a_torn_file_is_made_again(tmp_path):
     assert ask() == first == ask()
 
 
+@pytest.mark.long
 def test_a_paper_that_changes_makes_no_other_papers_artefacts_again():
     reach = {}
     for a in (a for a in runnable(()) if a["paper"] not in ("real", "across")):  # these use the papers side by side

@@ -240,6 +240,7 @@ def test_a_page_that_is_too_long_is_skipped():
     for read in READERS: assert read("x" * (LONGEST_PAGE + 1), "It") == Skipped("It", "too long")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", ["<br>", "<p>a", "\n* [[a]]", "| a || b\n", "*a* [b](c)\n", "''a'' "])
 def test_a_page_of_nothing_but_marks_is_read_or_skipped_with_its_reason(text):
     from treekit.corpora.blocks import Skipped

@@ -18,6 +18,7 @@ def written(path, start, count):
         with cache_database(path, TABLE, "vectors") as db: assert db.execute("SELECT 1 FROM vectors WHERE key=?", (i,)).fetchone()
 
 
+@pytest.mark.long
 def test_processes_that_come_and_go_lose_nothing(tmp_path):
     "A file that is opened and closed beside a connection loses the connection's locks: the next process to end takes its log away."
     path, here = tmp_path / "kept.sqlite", str(Path(__file__).parent)

@@ -72,6 +72,7 @@ def test_the_passages_language_chooses_the_analyzer():
     assert [h.passage.id for h in BM25([ko, Passage("3", "부산", "부산은 항구 도시이다.")]).search(["항구는 어디에 있습니까?"])[0]] == ["3"]
 
 
+@pytest.mark.long
 def test_lucene_ranks_as_memory_does(tmp_path, monkeypatch):
     from treekit.retrieval.lucene import Lucene
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
@@ -189,6 +190,7 @@ def test_a_query_log_needs_no_answers(tmp_path):
     with pytest.raises(DataError, match="answers"): load("mylog", tmp_path / "bad.jsonl")
 
 
+@pytest.mark.long
 def test_queries_whose_nouns_carry_particles(world):
     "120 queries over the Korean world, each noun with a particle stuck to it; found if the article is among the first five."
     import json

@@ -207,6 +207,7 @@ def test_a_leak_in_the_history(tmp_path, how):
 def test_there_are_enough_of_them(): assert len(IN_THE_NOTEBOOK) + len(FILES) + 6 + 5 >= 40
 
 
+@pytest.mark.long
 def test_a_release_with_a_leak_hands_out_nothing(tmp_path):
     "From the command's side: a line of a solution in a text of the source."
     from classes import course
@@ -218,6 +219,7 @@ def test_a_release_with_a_leak_hands_out_nothing(tmp_path):
     assert not c.release("9_counting").exists() or not any(c.release("9_counting").iterdir())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [p.stem for p in sorted(sources_folder().glob("[0-9]*.ipynb"))])
 def test_no_false_alarm_on_the_courses_assignments(tmp_path, name):
     nb = read_notebook(sources_folder() / f"{name}.ipynb")

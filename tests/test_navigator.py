@@ -238,6 +238,7 @@ def test_disguises_say_the_same():
     assert len(disguise(long, "<o>" * 2 * SHOWN_WORDS, random.Random(0))[0].split()) == 2 * SHOWN_WORDS
 
 
+@pytest.mark.long
 def test_nothing_is_learned_from_held_out_wordings():
     "Neither the words that are known nor a path that is learned from has a word that only held-out wordings have."
     pairs, _ = tiny_pairs()
@@ -273,6 +274,7 @@ def chain(tmp_path_factory):
     patch.undo()
 
 
+@pytest.mark.long
 def test_all_stages_train(chain):
     pairs, folder, preset, logs = chain
     ppo, more = logs["after PPO"], logs["SFT on as much"]
@@ -308,12 +310,14 @@ def test_all_stages_train_with_adapters(chain, tmp_path):
     assert asyncio.run(TrainedNavigator(tmp_path / "ppo" / "model").complete(NAVIGATE(question="Who?", max_tokens=8)))
 
 
+@pytest.mark.long
 def test_a_stage_that_is_there_is_not_trained_again(chain, monkeypatch):
     pairs, folder, preset, logs = chain
     for trains in ("train", "train_reward", "ppo"): monkeypatch.setattr(navigator, trains, None)
     assert stage("after PPO", pairs, folder, preset) == logs["after PPO"]["after PPO"]
 
 
+@pytest.mark.long
 def test_stages_are_examined(chain, monkeypatch):
     "All but the training is as for the tiny preset: what is found is kept, and looking stages up inside waits for nobody."
     pairs, folder, preset, logs = chain
@@ -333,6 +337,7 @@ def test_stages_are_examined(chain, monkeypatch):
     assert navigator.examined([("after SFT", 0)]) == found[:1]
 
 
+@pytest.mark.long
 def test_it_takes_questions_apart(chain):
     pairs, folder, preset, logs = chain
     chat = TrainedNavigator(logs["after PPO"]["after PPO"]["folder"], "tiny")
@@ -358,6 +363,7 @@ def test_examples_of_the_presets():
     assert PRESETS["8B"].ppo.lam == 1.0 and not PRESETS["8B"].ppo.falls
 
 
+@pytest.mark.long
 def test_wrong_names_are_told(chain, tmp_path):
     with pytest.raises(UsageError, match="stage"): stage("after RLHF", [], ".", PRESETS["tiny"])
     with pytest.raises(UsageError, match="preset"): TrainedNavigator(".", "7B")

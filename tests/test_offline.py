@@ -187,6 +187,7 @@ def test_strange_questions_get_a_reply(strange):
     assert isinstance(subquestions(strange, strange), list) and subanswers([strange], LAMP) and answer_ambiguous(strange, LAMP)["answer"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dataset, least", [("hotpotqa", 0.3), ("2wiki", 0.6), ("musique", 0.15)])
 def test_worth_beating_on_gold_passages(dataset, least):
     "F1 of its one answer from gold passages, of at most four words on average; choices and yes/no questions well above chance."

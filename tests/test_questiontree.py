@@ -51,7 +51,7 @@ def grown(seed=0, levels=3, children=3, words=12, unasked=False):
 
 @pytest.mark.parametrize("draw", [draw_single_and_tree, draw_architecture])
 @pytest.mark.parametrize("shape", [dict(seed=0), *MORE_SEEDS, dict(levels=1), dict(levels=4, children=5),
-    dict(children=9, words=4), dict(words=80, children=2), dict(unasked=True, seed=3)])
+    pytest.param(dict(children=9, words=4), marks=pytest.mark.long), dict(words=80, children=2), dict(unasked=True, seed=3)])
 def test_nothing_overlaps_and_everything_is_on_the_page(draw, shape):
     import matplotlib; matplotlib.use("Agg")
     import matplotlib.pyplot as plt

@@ -400,7 +400,7 @@ def one_after_another(tree, places, says, limit):
     return sorted(answers), opened, asked
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", [*range(20), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(20, 80))])
 def test_at_once_is_as_one_after_another(seed):
     "Same answers, same expansions, same number of calls as the queue, whatever comes first; and the same trace in each run."
     draw = random.Random(seed)
@@ -949,6 +949,7 @@ def test_a_failing_call_leaves_nothing_running():
 PROFILE = load_profile("offline", pool="documents")
 
 
+@pytest.mark.long
 def test_a_run_gives_documents_and_reads_predictions_again():
     asked = dict(asqa=load("asqa", n=3))
     store = Store()

@@ -136,6 +136,7 @@ def test_the_oracle_by_hand():
     assert [b[:2] for b in oracle_route(TREE, frozenset(), golds)] == [("EXPAND", 3), ("EXPAND", 6)]
     with pytest.raises(UsageError): gold_answers(Question("q", "eli5", "Why?"))
 
+@pytest.mark.long
 def test_no_router_beats_the_oracle(tmp_path):
     "On the world's documents: the oracle's passages hold at least what the offline router's hold, and both more than the chunks."
     P = setting("offline", 40, {})

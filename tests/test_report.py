@@ -211,6 +211,7 @@ save_table(df, sys.argv[1], "t"); save_figure(dot_plot(df), sys.argv[1], "f")
     assert b"\r" not in (tmp_path / "a" / "mine" / "t.csv").read_bytes()
 
 
+@pytest.mark.long
 def test_the_plot_has_every_column_and_every_printed_model():
     printed = published("treerare", "table1")
     df = compare(printed, [score("zero-shot", .47), score("TreeRare (DT)", .5, "2wiki"), score("mine", .2)], model="extractive")

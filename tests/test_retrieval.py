@@ -59,11 +59,13 @@ def test_a_tie_keeps_the_corpus_order():
         ids = [h.passage.id for h in retriever.search(["Twin"], 5)[0]]
         assert ids == sorted(ids)
 
+@pytest.mark.long
 @pytest.mark.parametrize("source, name", [*(("real", name) for name in CORPORA), ("twin", "musique")])
 def test_lucene_and_bm25s_agree_on_written_text(source, name):
     corpus, queries = passages(source, CORPORA[name]), [q["question"] for q in rows(source, f"{name}.dev")]
     assert disagreements(Lucene(corpus), BM25(corpus), queries) == []
 
+@pytest.mark.long
 def test_exact_lengths_would_not_agree(monkeypatch):
     "Without Lucene's rounding of lengths the rankings differ: the test above can fail."
     made, queries = invented()
@@ -76,6 +78,7 @@ def test_terms_equal_anserinis():
     texts = [p.contents for p in made] + queries + ["x" * 600, "♯ ♠ 😀😀 👩‍👧 🇰🇷 1️⃣", "日本語です カタカナ", "a_b __c 1:2 a:b 3,4,x C++ AT&T"]
     for text in texts: assert english(text) == list(analyze(text).toArray()), text[:60]
 
+@pytest.mark.long
 def test_terms_equal_anserinis_on_real_words():
     import re
     analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze

@@ -120,6 +120,7 @@ def test_a_lost_step_is_no_answer():
     )
 
 
+@pytest.mark.long
 def test_simple_questions_on_written_pages():
     "Single steps of real questions over ten retrieved passages."
     pairs = []
@@ -155,17 +156,6 @@ def test_search_r1_answers_when_told_to():
 
 
 # ------------------------------------------------------------------ graphs
-def test_passages_are_extracted_fast():
-    "1,616 passages: 0.8 seconds of CPU when this was written; the limit is 30."
-    corpus, start = load_corpus("musique"), time.process_time()
-    for p in corpus:
-        text = f"{p.title}\n{p.text}"
-        names = handle("name_entities", text=text)
-        handle("extract_triples", passage=text, entities=names)
-        handle("extract_graph", passage=text)
-    assert time.process_time() - start < 15
-
-
 def test_graphs_hold_together():
     for p in load_corpus("musique")[::40]:
         graph = handle("extract_graph", passage=f"{p.title}\n{p.text}")
@@ -239,6 +229,7 @@ print(hashlib.sha256(repr(said).encode()).hexdigest())
 """
 
 
+@pytest.mark.long
 def test_every_process_says_the_same():
     here, there = here_and_there(SAYS)
     assert here == there != ""

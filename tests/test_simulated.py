@@ -113,6 +113,7 @@ def test_perfect_names_all_readings_all_reasons_and_all_items():
             assert all(w in text for w in wanted(q)), (kind, q.question)
 
 
+@pytest.mark.long
 def test_every_sentence_of_a_document_is_read():
     "Also where a pronoun stands, and what it says of others than the page's subject; from a chunk all whole sentences."
     known, world = library(), World()
@@ -128,6 +129,7 @@ def test_every_sentence_of_a_document_is_read():
     assert len(known.documents) == 400
 
 
+@pytest.mark.long
 def test_perfect_answers_from_documents():
     "Whatever pages a question is about, read whole: all its answers are found there, and none from other pages' namesakes."
     pages, chat = {d.title: d for d in World().documents()}, SimulatedChat("perfect")

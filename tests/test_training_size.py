@@ -118,6 +118,7 @@ def test_masters_go_the_whole_way():
         assert moved > 0.95 and rounded > 0.6, (rate, moved, rounded)
 
 
+@pytest.mark.long
 def test_a_model_in_sixteen_bits_learns_as_one_in_thirty_two():
     "Through the training itself: gradients of several micro-batches, clipping, checkpoints of masters."
     half, whole = llama().to(torch.bfloat16), llama().to(torch.bfloat16).float()

@@ -128,6 +128,7 @@ def test_it_wraps_any_retriever_over_passages_in_memory():
     with pytest.raises(TypeError): Bridged(words).search("one string")
 
 
+@pytest.mark.long
 def test_the_same_in_every_process():
     code = (
         "import sys; sys.path.insert(0, 'tests'); from test_tree_retrieval import *\n"
@@ -228,6 +229,7 @@ def test_the_public_code_hands_up_what_was_kept_and_searches_below_the_root():
 
 # real data
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "source, dataset, least", [("real", "musique", 58), ("real", "2wiki_hippo", 92), ("real", "hotpotqa", 90), ("twin", "musique", 45)]
 )

@@ -69,6 +69,7 @@ def test_what_a_notebook_does_to_its_process_changes_nothing_for_the_next(notebo
     assert after == before and "inline" in before
 
 
+@pytest.mark.long
 def test_a_warm_kernel_is_as_a_cold_one(notebooks):
     assert notebooks.run(LOOK)[1] == notebooks.run(LOOK, server=None)[1]
 
@@ -79,6 +80,7 @@ def test_a_notebook_that_dies_dies_alone(notebooks):
     assert notebooks.run("1 + 1")[1] == "2"
 
 
+@pytest.mark.long
 def test_chance_is_not_the_same_for_all(notebooks):
     cell = "import random, uuid, numpy; [random.random(), numpy.random.rand(), uuid.uuid4().hex]"
     assert notebooks.run(cell)[1] != notebooks.run(cell)[1]
@@ -104,6 +106,7 @@ def test_nothing_that_notebooks_import_starts_a_thread(tmp_path):
     finally: server.close()
 
 
+@pytest.mark.long
 def test_two_at_once(notebooks):
     shown = {}
     def one(n): shown[n] = notebooks.run(f"import time; time.sleep(1); {n}")[1]

@@ -49,6 +49,7 @@ print(h.hexdigest())
 """
 
 
+@pytest.mark.long
 def test_same_bytes_in_every_process():
     prints = {
         subprocess.run(
@@ -426,6 +427,7 @@ def test_no_question_is_on_both_sides(world):
         assert not {q.id for q in dev} & {q.id for q in train} and not {q.question for q in dev} & {q.question for q in train}
 
 
+@pytest.mark.long
 def test_questions_come_from_all_parts():
     found = World(0, 5000).questions("bridge", 50)
     assert len({q.paragraphs[0].title for q in found}) > 40
