@@ -169,6 +169,8 @@ def test_every_module_comes_from_a_notebook_of_its_package():
         for _, other in imports(MODULES[module], module):
             if other in place and package_of(other) == package_of(module):
                 assert place[other] <= notebook, f"{module} imports {other}, whose notebook comes later"
+                assert other == module or re.match(r"\d+", notebook.name)[0] != re.match(r"\d+", place[other].name)[0], \
+                    f"{module} imports {other}, and their notebooks share a number: such are read in any order"
 
 
 def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
@@ -218,7 +220,17 @@ def test_no_line_is_wider_than_140_characters():
 
 
 def test_an_exported_cell_is_one_thought():
-    assert [where for where, source, exported in code_cells() if exported and len(source.splitlines()) > 60] == []
+    "At most sixty lines, and one public function or class with what only it needs."
+    def public(source):
+        defined = (n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
+        return [n.name for n in defined if not n.name.startswith("_")]
+    exported = [(where, source) for where, source, exported in code_cells() if exported]
+    assert [where for where, source in exported if len(source.splitlines()) > 60] == []
+    assert [(where, names) for where, source in exported if len(names := public(source)) > 1] == []
+
+
+def test_every_module_says_what_it_is():
+    assert [m for m, path in MODULES.items() if not ast.get_docstring(tree(path))] == []
 
 
 IDEAS = {  # public names that stand in several packages, each because it is one idea

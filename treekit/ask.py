@@ -87,6 +87,7 @@ def passages_of(
     write_whole(path, json.dumps([[p.id, p.title, p.text] for p in made]))
     return made
 
+# %% ../nbs/22_ask.ipynb #b9a5b9c1
 def own_corpus(
     profile: Profile,
     question: str,

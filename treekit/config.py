@@ -69,6 +69,7 @@ def package_dir() -> Path:
     "The folder of the kit's own modules, `treekit/`."
     return Path(find_spec("treekit").origin).resolve().parent
 
+# %% ../nbs/00_config.ipynb #610264da
 def installed() -> Path:
     "What comes with the package: the copy in an installed wheel, or the clone that `treekit` is imported from."
     package = package_dir()
@@ -81,10 +82,12 @@ def is_clone(folder: Path) -> bool:
     "Whether a folder is a clone of the kit's repository."
     return (folder / "settings.ini").exists() and (folder / "treekit").is_dir()
 
+# %% ../nbs/00_config.ipynb #a1f99299
 def is_laid(folder: Path) -> bool:
     "Whether a folder was laid by `treekit new`: notebooks and profiles, without the package."
     return (folder / "settings.ini").exists() and (folder / "nbs" / "reproduce").is_dir()
 
+# %% ../nbs/00_config.ipynb #0a82af13
 def root() -> Path:
     "Where one's work lies: the nearest folder upwards from here that is a clone or was laid; else the clone that is imported; else here."
     here = Path.cwd()
@@ -101,6 +104,7 @@ def kit_path(
     mine = own.joinpath(*parts)
     return mine if is_clone(own) or is_laid(own) and mine.exists() else installed().joinpath(*parts)
 
+# %% ../nbs/00_config.ipynb #6860ca61
 def kit_files(
     *parts: str,  # of a folder: "data"
 ) -> dict[str, Path]:  # its path below the folder, with slashes -> the file, sorted

@@ -274,6 +274,7 @@ def before_paying(
     except (UsageError, Failed): return ""
     return "\n".join(filter(None, [found.plan and fitting(found), over_budget(found, p.budget)]))
 
+# %% ../nbs/20_estimate.ipynb #fe989db8
 def fitting(
     found: Estimate,  # of a run by batch
 ) -> str:  # its plan in a line

@@ -87,6 +87,7 @@ def assigned(
     if twice := sorted({n for n in names if names.count(n) > 1}): raise UsageError(f"{twice[0]} is given twice by --set")
     return dict(s.split("=", 1) for s in sets)
 
+# %% ../nbs/16_inventory.ipynb #b1826862
 def settled(
     profile: str,  # its name
     sets: dict,  # what `--set` says: field -> words

@@ -25,6 +25,7 @@ def sources(
     cells = json.loads(Path(notebook).read_text(encoding="utf-8"))["cells"]
     return ["".join(c["source"]) for c in cells if kind in ("", c["cell_type"])]
 
+# %% ../nbs/17_records.ipynb #5b1c935f
 def _plain(source):
     "Code without IPython's own lines: `%matplotlib inline`, `!ls`."
     return re.sub(r"^[ \t]*[%!?].*$", "", source, flags=re.M)
@@ -53,6 +54,7 @@ def content(
         found += [[str(p.relative_to(path)) if p != path else p.name, _file_hash(str(p.resolve()))] for p in files]
     return fingerprint(found)
 
+# %% ../nbs/17_records.ipynb #6ce48753
 def data_files(
     paper: str,
     text: str,  # of the notebook's code
@@ -198,6 +200,7 @@ def read_record(
         found["parameters"] = ran.get("parameters") or {}
     return found
 
+# %% ../nbs/17_records.ipynb #36807743
 def runs_since(
     store: Path,  # of a profile
     artefact: str,  # paper/artefact
@@ -211,6 +214,7 @@ def runs_since(
     except sqlite3.Error: return []  # a cassette, or a store without records
     return [key for key, head in rows if json.loads(head)["about"].get("artefact") == artefact]
 
+# %% ../nbs/17_records.ipynb #f66706c6
 def write_record(
     path: Path,  # as for `read_record`
     **fields,  # seconds, code, error, counts, parameters, runs, made_from, files, store
@@ -219,6 +223,7 @@ def write_record(
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, dict(when=time.strftime("%Y-%m-%d %H:%M")) | fields)
 
+# %% ../nbs/17_records.ipynb #9d131a87
 def unchanged(
     record: dict,
     made: dict,  # from `made_from`

@@ -57,6 +57,7 @@ def with_stand_ins(
     write_whole(target, json.dumps(cells))
     return target
 
+# %% ../nbs/24_rehearse.ipynb #74a268ba
 def fixtures() -> Path:
     "The little files in the formats of the real ones."
     return kit_path("data", "fixtures")

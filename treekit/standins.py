@@ -40,6 +40,7 @@ class Told:
     def _write(self, row):
         with open(self.file, "a", encoding="utf-8") as f: f.write(json.dumps(row, ensure_ascii=False) + "\n")
 
+# %% ../nbs/21_standins.ipynb #072ad9d4
 def told_in(file: Path) -> list[dict]:
     "What was written down; of a number that grew, the last."
     if not Path(file).exists(): return []

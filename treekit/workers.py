@@ -25,6 +25,7 @@ def main_store(profile: Profile) -> Path:
     from treekit.experiments.run import Session
     return Session.from_environment({k: v for k, v in os.environ.items() if k != "TREEKIT_SHARE"}).store_path(profile)
 
+# %% ../nbs/21_workers.ipynb #8241b336
 def _profile(profile, sets, given):
     return load_profile(profile, **given, **{k: v for k, v in sets.items() if k in FIELDS})
 
@@ -88,10 +89,12 @@ def left_by_workers(
     "The workers' stores beside it that have something which isn't in it."
     return [part for part in sorted(whole.parent.glob(f"{whole.stem}.*of*{whole.suffix}")) if unmerged(whole, part)]
 
+# %% ../nbs/21_workers.ipynb #6f029d40
 def gather(whole: Path) -> Merged:
     "Merge what workers have left."
     return merge_stores(whole, parts, first=True) if (parts := left_by_workers(whole)) else Merged()
 
+# %% ../nbs/21_workers.ipynb #39fd34b0
 def _words(what, profile, jobs, sets, given):
     "The command line of a worker, but for its share."
     said = [word for name, value in given.items() for word in (f"--{name}", str(value))]
@@ -165,6 +168,7 @@ def store_command():
       treekit store gather --profile openai       the same for all workers' stores that lie there
     """
 
+# %% ../nbs/21_workers.ipynb #a1159244
 @store_command.command("merge")
 @click.argument("into")
 @click.argument("sources", nargs=-1, required=True, metavar="FROM...")
@@ -182,6 +186,7 @@ def merge_command(into, sources, first, as_json):
     """
     _show(merge_stores(into, list(sources), first), as_json)
 
+# %% ../nbs/21_workers.ipynb #72fc83e0
 @store_command.command("gather")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose stores.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")

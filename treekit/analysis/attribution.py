@@ -76,10 +76,12 @@ def queries(node: Node) -> list[str]:
     argument = node.data.get("argument") if node.data.get("action") in ("Search", "Lookup") else None
     return node.data.get("queries") or ([argument] if argument else [])
 
+# %% ../../nbs/13_analysis/02_attribution.ipynb #b2c25d32
 def has_passage(node: Node, step: GoldStep) -> bool:
     "The step's passage is among the node's hits."
     return any(h["id"] in step.support for h in node.data.get("hits", []))
 
+# %% ../../nbs/13_analysis/02_attribution.ipynb #8e5bf937
 def states_answer(node: Node, step: GoldStep) -> bool:
     "What the node hands on states the sub-answer: its evidence or observation, or the step's passage where only passages are handed on."
     if "evidence" not in node.data and "observation" not in node.data: return has_passage(node, step)

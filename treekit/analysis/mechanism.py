@@ -35,6 +35,7 @@ def simulated_run(
     with Store(":memory:") as store:  # closed here, and not whenever and wherever somebody looks for garbage
         return run(methods, questions, P, session=Session(store=store, chat=chat_for(P), progress=False, **chats))
 
+# %% ../../nbs/13_analysis/07_mechanism.ipynb #8a1e8b2a
 def counted_runs(what: str, total: int):
     "A bar over many such runs."
     from tqdm.auto import tqdm
@@ -49,6 +50,7 @@ class Anchor:
     metric: str
     datasets: tuple[str, ...] = ()  # as printed; empty: all that the row has
 
+# %% ../../nbs/13_analysis/07_mechanism.ipynb #b3e636cb
 @dataclass(frozen=True)
 class Study:
     "A paper's tables, and how to run them with other knobs."
@@ -113,6 +115,7 @@ def mean_of_row(
              if (row, metric) == (anchor.row, anchor.metric) and (not anchor.datasets or d in anchor.datasets)]
     return sum(found) / len(found)
 
+# %% ../../nbs/13_analysis/07_mechanism.ipynb #16d3ccbe
 def fit_knobs(
     study: Study,
     steps: int = 6,  # halvings of a knob's range
@@ -133,6 +136,7 @@ def fit_knobs(
     bar.close()
     return found
 
+# %% ../../nbs/13_analysis/07_mechanism.ipynb #574f1518
 def cell_values(rows: list[dict]) -> dict:  # (row, dataset, metric) -> value
     "Rows of scores by their names."
     return {(r["method"], r["dataset"], r["metric"]): r["value"] for r in rows if r["value"] is not None}
@@ -214,6 +218,7 @@ def sign_agreement(
     told, found = np.sign(column.printed[i] - column.printed[j]), np.sign(ours[..., i] - ours[..., j])
     return (1 + told * found).sum(axis=-1) / 2, len(pairs)
 
+# %% ../../nbs/13_analysis/07_mechanism.ipynb #de2b7c97
 def explained(
     columns: list[Column],
     draw: Any = None,  # which resample; None: the values themselves

@@ -62,6 +62,7 @@ class Judge:
         node.text, node.data["reason"] = reply["outcome"], reply["reason"]
         return Prediction(reply["outcome"], kit.trace, kit.usage)
 
+# %% ../../nbs/13_analysis/01_outcomes.ipynb #e7f194a8
 def judged_outcomes(row: Row) -> Question:
     "An answer as a question to the judge."
     return Question(f"{row.method}: {row.question.id}", row.question.dataset, row.question.question, row.golds,

@@ -76,6 +76,7 @@ def curve_rows(curves: list[Curve]) -> list[dict]:  # knob, method, at, n, value
                  for x, m, a, b in zip(c.at, c.means, low, high)]
     return made
 
+# %% ../../nbs/13_analysis/09_sweeps.ipynb #bf86d7cd
 def gains(curves: list[Curve]) -> list[dict]:  # knob, method, first, last, gain, low, high
     "What a method gains from one end of a knob to the other."
     import numpy as np

@@ -28,10 +28,12 @@ def one_line(text: str) -> str:
     "A response as a line of the file holds it: composed Hangul (NFC), any run of white space as one blank."
     return " ".join(unicodedata.normalize("NFC", text).split())
 
+# %% ../../nbs/13_analysis/04_votes.ipynb #b943f8ac
 def stale(line: dict, row: Row) -> bool:
     "Whether a vote was given on another response than the present one."
     return one_line(line["response"]) != one_line(row.answer)
 
+# %% ../../nbs/13_analysis/04_votes.ipynb #e820569f
 def is_simulated(name: str) -> bool:
     "Whether an annotator's name is a simulated rater's."
     return name.strip().lower().startswith(SIMULATED)
@@ -64,6 +66,7 @@ def votable(rows: list[Row]) -> list[Row]:
     "The rows that have a response."
     return [r for r in rows if not r.error]
 
+# %% ../../nbs/13_analysis/04_votes.ipynb #556cc799
 def _short(text): return repr(text if len(text := one_line(text)) <= 60 else text[:59] + "…")
 
 def line_of(annotator: str, row: Row, vote: bool, note: str = "") -> dict:
@@ -113,6 +116,7 @@ def most(votes: tuple[bool, ...]) -> bool | None:
     "What more than half of the votes say (App. D); None for a tie."
     return None if 2 * sum(votes) == len(votes) else 2 * sum(votes) > len(votes)
 
+# %% ../../nbs/13_analysis/04_votes.ipynb #76582a5c
 def panel(
     votes: list[dict],  # from `read_votes`, complete
     rows: list[Row],  # the sample

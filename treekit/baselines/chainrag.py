@@ -207,6 +207,7 @@ def check_available(m: "ChainRAG", kit: Kit):
     try: _encoder(m.reranker)._load()
     except UsageError as e: raise UsageError(f"{e}; or set reranker to nothing: the embeddings' order alone") from None
 
+# %% ../../nbs/09_baselines/05_chainrag.ipynb #bf69edeb
 async def similar_sentences(m: "ChainRAG", graph: SentenceGraph, query: str, k: int, among=None) -> list[int]:
     "The sentences most like a query, by the method's embeddings and its cross-encoder, if it has one."
     return await asyncio.to_thread(graph.best, query, k, among, _encoder(m.reranker) if m.reranker else None)
@@ -328,6 +329,7 @@ async def chain_path(m: "ChainRAG", kit: Kit, node: Node, question: str) -> list
     if m.several and not await _ask(m, kit, SEVERAL, node=node, question=question, remaining=6): return [question]
     return await _ask(m, kit, GUIDED if m.decomposer == "guided" else NAVIGATE, node=node, question=question, remaining=5)
 
+# %% ../../nbs/09_baselines/05_chainrag.ipynb #90166c50
 async def follow_path(m: "ChainRAG", kit: Kit, graph: SentenceGraph, node: Node, path, notes) -> list[Node]:
     "Answer a path's sub-questions, each as soon as those that it waits for are answered."
     refers, steps = depends_on(path), []

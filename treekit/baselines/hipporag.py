@@ -225,6 +225,7 @@ def best_of_searches(
     if m.merge == "order": return best
     return dict(sorted(best.items(), key=lambda item: -item[1][1]))  # of equals, the earlier found
 
+# %% ../../nbs/09_baselines/07_hipporag.ipynb #02986e41
 async def remember(m: "HippoRAG", kit: Kit) -> tuple[Memory, dict]:
     "The memory of a corpus, and what it holds in numbers."
     passages, root = corpus_passages(kit), kit.trace.add("index", "hippocampal index")

@@ -86,6 +86,7 @@ def public_phrase(text: str) -> str:
     "A phrase as the public code writes it (`processing_phrases`)."
     return re.sub("[^a-z0-9 ]", " ", text.lower()).strip()
 
+# %% ../../nbs/09_baselines/12_recorded_hipporag.ipynb #81a8307c
 @dataclass(frozen=True, eq=False)
 class PublicMemory(Memory):
     "A graph made by the public code's rules."

@@ -188,6 +188,7 @@ def answer_paragraphs(answer: str) -> list[str]:
     "What stands between empty lines."
     return [p.strip() for p in answer.split("\n\n") if p.strip()]
 
+# %% ../../nbs/09_baselines/04_revising.ipynb #695fe0bd
 async def verified_answer(
     m: "RATT",
     kit: Kit,

@@ -115,6 +115,7 @@ async def depth_first(
         stack += reversed(await together([take(path, turn, node, kit) for (turn, _), node in zip(turns, nodes)]))
     return None, last, f"{looked} states" if stack else f"{looked} states, which are all"
 
+# %% ../../nbs/09_baselines/02_tree_of_thoughts.ipynb #9e8eca06
 def wrong(path: Path) -> Path:
     "A path that has finished with a wrong answer, open again: what LATS's code says to it."
     return Path(path.node, (*path.turns[:-1], f"{path.turns[-1]}\nObservation {len(path.turns)}: Episode finished, reward = 0"),
@@ -145,6 +146,7 @@ async def breadth_first(
     best = max(ended, key=lambda state: state[0])[1] if ended else None  # `max` takes the first of equals
     return best, kept[0][1].node, f"{m.depth} levels"
 
+# %% ../../nbs/09_baselines/02_tree_of_thoughts.ipynb #59c27c70
 async def valued(kit: Kit, path: Path, turn: dict, node: Node, text: str, remaining: int) -> tuple[float, Path]:
     "A candidate carried out and scored."
     path = await take(path, turn, node, kit)

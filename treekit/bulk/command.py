@@ -88,6 +88,7 @@ def bulk_command():
       treekit bulk keep parses                                                  methods find them from now on
     """
 
+# %% ../../nbs/26_bulk/09_command.ipynb #7e9b8909
 for _name, _about in _JOBS.items(): bulk_command.add_command(_command(_name, *_about))
 
 @bulk_command.command("keep")

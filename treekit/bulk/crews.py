@@ -19,6 +19,7 @@ from ..training.pinned import PINNED
 class Died(Exception):
     "A worker's process ended before it had done its task."
 
+# %% ../../nbs/26_bulk/04_crews.ipynb #c115edae
 class Crew(Protocol):
     "Who does the work. Used by one thread."
     workers: int
@@ -47,14 +48,17 @@ def cores() -> int:
     "Of this machine, as far as this process may use them."
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
+# %% ../../nbs/26_bulk/04_crews.ipynb #057ceb5e
 def pins(gpus: float = 0) -> dict[str, str]:
     "Threads and instructions of a worker, as variables of its environment; a GPU is hidden unless it is wanted."
     return {name: value for name, value in PINNED.items() if not (gpus and name == "CUDA_VISIBLE_DEVICES")}
 
+# %% ../../nbs/26_bulk/04_crews.ipynb #649dfaef
 def pin(gpus: float = 0):
     "The same for this process, where nobody has set them; before numpy and torch are loaded."
     for name, value in pins(gpus).items(): os.environ.setdefault(name, value)
 
+# %% ../../nbs/26_bulk/04_crews.ipynb #b9f39980
 def _begin():
     "What a new worker does first."
     pin()

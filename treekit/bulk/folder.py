@@ -140,6 +140,7 @@ def journal(folder: str | Path) -> list[dict]:
     path = Path(folder) / "journal.jsonl"
     return [e for line in (path.read_bytes().splitlines() if path.exists() else ()) if (e := read(line))]
 
+# %% ../../nbs/26_bulk/00_folder.ipynb #f555c348
 def read_finished(
     folder: str | Path,
     job: str = "",  # of this kind; empty: of any
@@ -152,11 +153,13 @@ def read_finished(
         raise UsageError(f"{folder.name!r} isn't finished: run its command again, it goes on where it was")
     return asked, summary
 
+# %% ../../nbs/26_bulk/00_folder.ipynb #e13d9199
 def part_files(folder: str | Path, ending: str = "jsonl") -> list[Path]:
     "A finished folder's files of one kind, in their order."
     read_finished(folder)
     return [f for f in sorted((Path(folder) / "parts").glob(f"??????*.{ending}")) if f.with_suffix(".json").exists()]
 
+# %% ../../nbs/26_bulk/00_folder.ipynb #32f07a39
 def results(folder: str | Path, ending: str = "jsonl") -> Iterator[dict]:
     "A finished folder's results one by one; with `bad`, the rows that couldn't be used."
     for file in part_files(folder, ending):

@@ -31,6 +31,7 @@ class Made:
     lines: tuple[str, ...]  # JSON; a document has as many as it has chunks
     vector: Any = None  # one, with one line
 
+# %% ../../nbs/26_bulk/02_jobs.ipynb #d6c29a78
 class BulkJob(Protocol):
     "Something that is done to rows. Pickled to the workers: nothing but settings in it."
     name: ClassVar[str]

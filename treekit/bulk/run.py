@@ -36,6 +36,7 @@ def named_engine(engine: str, workers: int | None = None, gpus: float = 0) -> tu
     if kind == "ray": ray_is_there()
     return kind, address
 
+# %% ../../nbs/26_bulk/07_run.ipynb #aceff775
 def crew_for(
     engine: str,  # "plain", "processes", "ray" or "ray:ADDRESS"
     function: Callable,  # what the workers do

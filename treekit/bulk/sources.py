@@ -35,6 +35,7 @@ def json_record(
     "A line of JSON. Raises a `DataError`."
     return _json_row(_line(raw, f"{name}, line {number}"), Path(name), number)
 
+# %% ../../nbs/26_bulk/01_sources.ipynb #e9e8f1fd
 def tab_record(raw: bytes, name: str, number: int) -> _Row:
     "A line of `psgs_w100.tsv`: id, text, title. Raises a `DataError`."
     text = _line(raw, where := f"{name}, line {number}")
@@ -42,6 +43,7 @@ def tab_record(raw: bytes, name: str, number: int) -> _Row:
     except csv.Error as e: raise DataError(f"{where}: {e}") from None
     return _tab_row(cells, where)
 
+# %% ../../nbs/26_bulk/01_sources.ipynb #dee48a5d
 def stored_tree(raw: tuple[str, bytes], name: str, number: int) -> DocumentTree:
     "A document of a tree store."
     try: return from_text(zlib.decompress(raw[1]).decode(), raw[0])

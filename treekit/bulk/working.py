@@ -65,6 +65,7 @@ def peak() -> float:
     except OSError: return 0.0
     return next((int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0.0)
 
+# %% ../../nbs/26_bulk/03_working.ipynb #89f17047
 def make_part(
     job: BulkJob,
     read: Callable,  # the source's

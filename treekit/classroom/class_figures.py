@@ -42,6 +42,7 @@ def label_of(
     text = f"{exercise.get('title') or exercise['id']}"
     return text if len(text) <= longest else text[:longest - 1].rstrip() + "…"
 
+# %% ../../nbs/16_classroom/13_class_figures.ipynb #d2516ce6
 def _labels(view):
     "One label for each exercise, all different."
     texts = [label_of(e) for e in view["exercises"]]
@@ -112,6 +113,7 @@ def mistake_rows(
     others = sum(m["students"] for m in view["mistakes"]) - sum(m["students"] for m in shared[:most])
     return rows + ([["others", "", str(others)]] if others else [])
 
+# %% ../../nbs/16_classroom/13_class_figures.ipynb #f545c62d
 def mistake_table(
     view: dict,  # of `class_view`
     least: int = 2,

@@ -70,6 +70,7 @@ def take_in(
     write_whole(path, content)
     return path
 
+# %% ../../nbs/16_classroom/08_collect.ipynb #d4cec444
 def collect_from(
     course: CourseFolder,
     assignment: str,

@@ -57,6 +57,7 @@ def release_command(assignment, course, sources, as_json, students, jobs):
         f"{len(made)} folders in {os.path.relpath(made[0].parent)}; the gate found nothing",
     )
 
+# %% ../../nbs/16_classroom/12_command.ipynb #4a8dd62a
 @course_command.command("collect")
 @_common
 @click.argument("inbox")
@@ -104,6 +105,7 @@ def feedback_command(assignment, course, sources, as_json):
     pages = write_feedback(chosen, assignment, course_settings(assignment, chosen.sources).title)
     _say(as_json, dict(pages=len(pages)), f"{len(pages)} pages in {os.path.relpath(Path(course, 'feedback', assignment))}")
 
+# %% ../../nbs/16_classroom/12_command.ipynb #06d88471
 @course_command.command("export")
 @_common
 @click.option("--out", metavar="FILE", help="Where to.  [default: the terminal]")
@@ -115,6 +117,7 @@ def export_command(assignment, course, sources, as_json, out):
     elif out: Path(out).write_text(export_csv(chosen, assignment), encoding="utf-8")
     else: click.echo(export_csv(chosen, assignment), nl=False)
 
+# %% ../../nbs/16_classroom/12_command.ipynb #fec67984
 @course_command.command("status")
 @_common
 def status_command(assignment, course, sources, as_json):
@@ -155,6 +158,7 @@ def serve_command(course, profile, calls, dollars, budget, sets, host, port):
     click.echo(f"{P.model} at {server.address}; `treekit course tokens` says what each student needs; Ctrl-C ends it", err=True)
     server.forever()
 
+# %% ../../nbs/16_classroom/12_command.ipynb #47902c20
 @course_command.command("tokens")
 @_folder
 @click.option("--address", metavar="URL", default="http://127.0.0.1:8765/v1", show_default=True, help="Where students reach the server.")
@@ -192,6 +196,7 @@ def usage_command(course, as_json):
     lines = [f"{s:<20} {r['calls']:>5} new  {r['found']:>5} found  {r['failed']:>3} failed  ${r['dollars']:.4f}" for s, r in rows.items()]
     _say(as_json, rows, "\n".join(lines))
 
+# %% ../../nbs/16_classroom/12_command.ipynb #ffc6d0d6
 @course_command.command("words")
 @_folder
 @click.argument("file")

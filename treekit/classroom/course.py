@@ -23,10 +23,12 @@ class AssignmentSettings:
     given: str = ""  # names and words of the solutions that the text may say, too
     files: tuple = ()  # handed out beside the notebook: cassettes
 
+# %% ../../nbs/16_classroom/03_course.ipynb #11556a10
 def sources_folder() -> Path:
     "Where the kit's own assignments are."
     return kit_path("nbs", "assignments")
 
+# %% ../../nbs/16_classroom/03_course.ipynb #9e234a17
 def course_settings(
     assignment: str,
     sources: Path | None = None,  # default: the kit's own

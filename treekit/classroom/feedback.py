@@ -26,6 +26,7 @@ def points_by_hand(
             if (row.get("points") or "").strip(): found[row["student"], row["exercise"]] = float(row["points"]), row.get("remark") or ""
     return found
 
+# %% ../../nbs/16_classroom/10_feedback.ipynb #63a622f9
 def final_points(
     grade: dict,
     given: dict,  # as `points_by_hand` gives

@@ -23,6 +23,7 @@ def cell_source(
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(map(str, source))
 
+# %% ../../nbs/16_classroom/02_formats.ipynb #9572ff58
 def read_notebook(
     path: Path | str,
 ) -> dict:  # nbformat 4
@@ -39,6 +40,7 @@ def read_notebook(
         raise UsageError(f"{path.name}: not a notebook of format 4; save it in Jupyter again")
     return notebook
 
+# %% ../../nbs/16_classroom/02_formats.ipynb #7bac22c5
 def marks(
     cell: dict,
 ) -> dict:  # grade_id, grade, solution, locked, points, schema_version; empty: a plain cell
@@ -86,6 +88,7 @@ def released_text(
     kept = [_stub(lines) if name == "SOLUTION" else lines for name, lines in parts if name != "HIDDEN TESTS"]
     return "\n".join(kept).strip("\n")
 
+# %% ../../nbs/16_classroom/02_formats.ipynb #575b856a
 _ATTACHED = ("png", "jpeg", "gif")  # the only attachments that go along
 
 def stripped(
@@ -115,6 +118,7 @@ class Exercise:
     by_hand: bool  # a person reads it
     title: str  # the last heading above it
 
+# %% ../../nbs/16_classroom/02_formats.ipynb #fd83ae5c
 def exercises(
     notebook: dict,  # a source or a release
 ) -> list[Exercise]:
@@ -126,6 +130,7 @@ def exercises(
         if (m := marks(cell)).get("grade"): found.append(Exercise(m["grade_id"], float(m.get("points", 0)), bool(m.get("solution")), title))
     return found
 
+# %% ../../nbs/16_classroom/02_formats.ipynb #3f2288cf
 def _complaints(notebook):
     "What is wrong with a source, cell by cell."
     seen = set()

@@ -31,6 +31,7 @@ def export_rows(
         rows.append([student, assignment, *whole, *("" if found.get(n, {}).get("points") is None else found[n]["points"] for n in names)])
     return rows
 
+# %% ../../nbs/16_classroom/11_gradebook.ipynb #e2fd2e94
 def export_csv(
     course: CourseFolder,
     assignment: str,
@@ -72,6 +73,7 @@ def class_view(
     return dict(handed_in=len(grades), points=sorted(round(sum(e["points"] or 0 for e in r), 2) for r in rows), exercises=exercises,
                 mistakes=mistakes(grades), first_right=first_right(course, assignment))
 
+# %% ../../nbs/16_classroom/11_gradebook.ipynb #2bbe8c6f
 def mistakes(
     grades: list[dict],
 ) -> list[dict]:  # exercise, what: the criteria that weren't met and why; students; the most frequent first

@@ -42,6 +42,7 @@ def cells_to_run(
 class Gone(Exception):
     "The worker hangs, or has ended."
 
+# %% ../../nbs/16_classroom/09_grading.ipynb #929d52d2
 class Talk:
     "A conversation with a worker, with the grader's own clock."
     def __init__(self, wall: str, limits: Limits):

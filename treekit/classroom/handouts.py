@@ -72,6 +72,7 @@ def chosen_questions(
     text = Path(said).read_text(encoding="utf-8") if Path(said).is_file() else said.replace(",", "\n")
     return None, list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
 
+# %% ../../nbs/16_classroom/13_handouts.ipynb #9c726143
 def pack_run(
     file: Path,  # the cassette; an older one is replaced
     what: tuple = (),  # artefacts; none: the whole store

@@ -106,6 +106,7 @@ def seal(
     _called(libc.prctl(38, 1, 0, 0, 0), "no new privileges")
     _called(libc.prctl(22, 2, ctypes.byref(program), 0, 0), "seccomp")
 
+# %% ../../nbs/16_classroom/01_jail.ipynb #70a5a5c4
 def filters() -> bool:
     "Whether this machine has the filter."
     return sys.platform == "linux" and platform.machine() in _MACHINES and Path("/proc/sys/kernel/seccomp").is_dir()
@@ -277,6 +278,7 @@ def holds(
             return False
     return b'"value": [false, "/home"]' in out
 
+# %% ../../nbs/16_classroom/01_jail.ipynb #6d28fe8a
 def best_wall(
     asked: str = "",  # a name of `WALLS`; empty: the best that there is
 ) -> str:

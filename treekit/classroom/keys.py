@@ -45,11 +45,13 @@ def noting(
     try: yield _desk[-1]
     finally: _desk.pop()
 
+# %% ../../nbs/16_classroom/05_keys.ipynb #fccbf5bd
 def test_draws() -> tuple[Random, list]:  # random numbers of this student's key, questions that nobody sees
     "What hidden tests draw their arguments from."
     closed = _desk[-1].closed if len(_desk) > 1 else practice_questions()  # no key is made: a source notebook is tried out
     return _desk[-1].rng, copy.deepcopy(closed)
 
+# %% ../../nbs/16_classroom/05_keys.ipynb #6a8a6a9e
 def call(
     f,  # a function of the notebook
     *args,  # numbers, texts, lists, dicts with texts as keys

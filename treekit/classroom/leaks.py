@@ -27,6 +27,7 @@ def words_of(
     text = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
     return _PIECES.findall(text.casefold())
 
+# %% ../../nbs/16_classroom/06_leaks.ipynb #b3a81f1f
 @dataclass(frozen=True)
 class Needles:
     "What is looked for."
@@ -198,6 +199,7 @@ class Leak:
 
     def __str__(self): return f"{self.where}: {self.what}"
 
+# %% ../../nbs/16_classroom/06_leaks.ipynb #03470f93
 def _found(tokens, needles, names):
     "What of the needles stands in some tokens."
     if names:
@@ -274,6 +276,7 @@ def leaks_of(
         if content not in expected.values(): found += leaks_in(content, needles, where)
     return found
 
+# %% ../../nbs/16_classroom/06_leaks.ipynb #397ab1cf
 def gate(
     folder: Path,
     needles: Needles,

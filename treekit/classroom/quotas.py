@@ -24,6 +24,7 @@ def student_token(
     "What a student shows to the class's model."
     return "course-" + _mark(secret, "token", student, 40)
 
+# %% ../../nbs/16_classroom/10_quotas.ipynb #c394fa8c
 def pseudonym(
     secret: str,
     student: str,
@@ -38,12 +39,15 @@ class Quota:
     calls: int | None = None  # new replies
     dollars: float | None = None
 
+# %% ../../nbs/16_classroom/10_quotas.ipynb #43e3e359
 class OverQuota(UsageError):
     "A student has asked for as much as there is."
 
+# %% ../../nbs/16_classroom/10_quotas.ipynb #a298c86e
 class TooManyAtOnce(OverQuota):
     "A student has too many calls under way: the same call may be asked again in a moment."
 
+# %% ../../nbs/16_classroom/10_quotas.ipynb #33507041
 _COURSE = "course"  # the ledger's method
 _SPENT = """SELECT COUNT(DISTINCT key) FILTER (WHERE outcome = 0), TOTAL(paid), COUNT(*) FILTER (WHERE outcome = 1),
     COUNT(*) FILTER (WHERE outcome = 2) FROM ledger WHERE method = ? AND question = ?"""
@@ -56,6 +60,7 @@ class Spent:
     found: int = 0  # replies that were there already
     failed: int = 0  # calls that gave nothing
 
+# %% ../../nbs/16_classroom/10_quotas.ipynb #a63c4cdb
 def spent_by(
     store: Store,
     who: str,  # a pseudonym

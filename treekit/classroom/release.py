@@ -30,6 +30,7 @@ class Source:
     fingerprint: str  # of notebook and settings
     reference: object  # the reference; None: there is none
 
+# %% ../../nbs/16_classroom/07_release.ipynb #e9f7b64b
 @lru_cache(4)
 def _source(path, content, toml):
     name, notebook = Path(path).stem, json.loads(content)

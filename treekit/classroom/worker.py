@@ -47,6 +47,7 @@ def error_name(
 class TooSlow(BaseException):
     "A cell or a call ran out of its time; no `except Exception` catches it."
 
+# %% ../../nbs/16_classroom/00_worker.ipynb #08b742a4
 def _alarm(*_): raise TooSlow()
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ def world_given(
     try: yield
     finally: _opened.pop()
 
+# %% ../../nbs/16_classroom/04_worlds.ipynb #fe361ce3
 def open_world(
     assignment: str,  # its name: 1_retrieval
     file: str = "world.json",
@@ -42,6 +43,7 @@ def open_world(
     world, _practice[:] = made_world(0, assignment, _settings(assignment))
     return world
 
+# %% ../../nbs/16_classroom/04_worlds.ipynb #cf3f41ca
 def practice_questions() -> list:
     "The closed questions of the practice world that was opened last, for who writes an assignment."
     return list(_practice)
@@ -162,6 +164,7 @@ def wiki_pages(
     articles = World(seed, settings.get("articles", 100), settings.get("lang", "en")).articles()
     return [dict(title=a.title, text=text(a)) for a in articles]
 
+# %% ../../nbs/16_classroom/04_worlds.ipynb #acd74bcb
 def _with_trees(passages):
     "Each passage with its sentences: lists of words with their heads."
     from treekit.syntax.entities import Annotations

@@ -178,6 +178,7 @@ def abandoned(
     if (ended := gone(batch.owner)) is not None: return ended
     return time.time() - max(batch.made, batch.posted) > _ELSEWHERE
 
+# %% ../../nbs/02_core/05_batch_journal.ipynb #53cc13d7
 @functools.cache
 def journal_at(path: str) -> Journal:
     "The one connection of this process to a journal."

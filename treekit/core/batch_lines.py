@@ -83,6 +83,7 @@ class BatchAnswer:
         kind = "rate limit" if self.status == 429 else "server" if again else "refused"
         return CallFailed(kind, f"{host} answered {self.status}: {self.body[:300]}", "change what it objects to", again)
 
+# %% ../../nbs/02_core/05_batch_lines.ipynb #ea597c30
 def read_answers(
     text: str,  # a file of answers, or of errors
 ) -> dict[str, BatchAnswer]:  # by the id on the line

@@ -25,6 +25,7 @@ def md(
     text = re.sub(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff\ufffe\uffff]+", " ", str(value))
     return re.sub(r"([\\`*_{}\[\]|~$#!])", r"\\\1", html.escape(text, quote=False))
 
+# %% ../../nbs/02_core/07_escaping.ipynb #96833de6
 def md_line(
     value,  # anything
 ) -> str:  # safe as a paragraph, and behind a list's bullet
@@ -51,6 +52,7 @@ def cell_text(
     text = re.sub(r"[\0\ud800-\udfff\ufffe\uffff]", "", re.sub(r"\r\n?", "\n", str(value)))  # a lone \r would end the line
     return "'" + text if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
 
+# %% ../../nbs/02_core/07_escaping.ipynb #fab2a04b
 def cell_value(
     text: str,  # of a cell
 ) -> str:

@@ -78,6 +78,7 @@ def too_deep(
             inside := [one for one in inside if isinstance(one, (list, dict))]) else []
     return bool(inside)
 
+# %% ../../nbs/02_core/00_jsonlike.ipynb #67821821
 _ENDLESS = re.compile(r"(?>(?:[\[{][^\[\]{}]*+){500})")  # what a model that repeats itself opens; a parser in C may fall over it
 
 def _value_at(text, at, left):
@@ -157,6 +158,7 @@ def argument_text(
     if isinstance(only, (list, dict)): return " ".join(said.split())
     return " ".join((only if isinstance(only, str) else json.dumps(only)).split())
 
+# %% ../../nbs/02_core/00_jsonlike.ipynb #e5547d81
 def tool_call(
     text: str,
 ) -> tuple[str, str] | None:  # the tool, what it is asked; None: the reply is no call

@@ -60,6 +60,7 @@ def claim_soon(
     none.set_result([])
     return none
 
+# %% ../../nbs/02_core/06_leases.ipynb #a07f680c
 def claim(store: Store, keys: list[str]) -> list[str]:
     "`claim_soon`, and its result."
     return claim_soon(store, keys).result()

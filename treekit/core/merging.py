@@ -129,6 +129,7 @@ def unmerged(
     with _opened(into) as db: then = db.execute("SELECT value FROM about WHERE name=?", (_MARK + Path(source).name,)).fetchone()
     return then is None or then[0] != now
 
+# %% ../../nbs/02_core/06_merging.ipynb #383ae3b8
 def merge_stores(
     into: Path | str,  # made if it doesn't exist
     sources: list[Path | str],  # stores; they are only read

@@ -132,6 +132,7 @@ class Usage:
     seconds: float = 0.0  # wall-clock, queueing included
     critical_path: int = 0  # calls on the longest dependent chain
 
+# %% ../../nbs/02_core/08_method.ipynb #91bc1a95
 @dataclass
 class Prediction:
     "A method's answer to one question."

@@ -56,6 +56,7 @@ def model_label(
     "A model's name for tables: as on the hub, or a folder's own name and the hash of its files."
     return f"{Path(model).resolve().name} (sha256:{content})" if (content := content_of(model)) else model
 
+# %% ../../nbs/02_core/10_model_files.ipynb #de615d27
 def content_of(
     model: Path | str,  # a folder, or a name on the hub
 ) -> str:  # 16 hex digits; empty for a name

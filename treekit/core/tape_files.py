@@ -47,6 +47,7 @@ def is_wound(
         with open(path, "rb") as f: return f.read(len(_MAGIC)) == _MAGIC
     except OSError: return False
 
+# %% ../../nbs/02_core/04_tape_files.ipynb #d2e33932
 def _blocks(file):
     "What a compressed file unpacks to, piece by piece, with a limit on its memory."
     unpack, some = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=128 << 20), b""

@@ -53,6 +53,7 @@ def unfenced(text: str) -> str:
     body = body[:-3].rstrip(" \t").removesuffix("\n")
     return body if "```" not in body else text
 
+# %% ../../nbs/02_core/00_wrapping.ipynb #218674ab
 def boxed(
     text: str,
 ) -> str:  # empty: there is none

@@ -37,6 +37,7 @@ def _transaction(db, lock, hits, later=()):
 class StoreFailed(UsageError):
     "The store can't be written, so the run must not go on paying. What was answered waits in memory until it can be."
 
+# %% ../../nbs/02_core/04_writing.ipynb #931cbcc6
 _LATER = "and run the same again: it goes on from there"
 _TROUBLE = {  # SQLite's primary result code -> what is wrong, and what to do
     5: ("another process holds its lock", f"end that process, {_LATER}"),

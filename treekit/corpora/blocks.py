@@ -74,6 +74,7 @@ def span(number: str) -> int:
     "How many rows or columns a cell spans, as it is written there; 1 for what is no number of at most four digits."
     return int(number) if re.fullmatch(r"\s*[0-9]{1,4}\s*", number) else 1
 
+# %% ../../nbs/03_corpora/05_blocks.ipynb #bb09d62b
 def table_blocks(
     caption: str,  # "" for none
     rows: Iterable[list[tuple[str, bool, int, int]]],  # cells: text, is a heading, rows spanned, columns spanned

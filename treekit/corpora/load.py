@@ -240,6 +240,7 @@ def passage_of(row: _Row) -> Passage:
     if not text.strip(): raise row.error("field 'text' is empty")
     return Passage(row.get("id", str, "") or f"p-{_hash(title, text)}", title, text)
 
+# %% ../../nbs/03_corpora/02_load.ipynb #9762b6de
 def _corpus_rows(path, file):
     "(row, where) for each passage of an open file: JSONL, or DPR's tab-separated `id text title`."
     file = _bounded(path, file)

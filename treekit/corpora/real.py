@@ -85,12 +85,14 @@ def own_paragraphs(
     mine = {p.id for q in _questions(name) for p in q.paragraphs}
     return Passages(p for p in real_passages(name) if p.id in mine)
 
+# %% ../../nbs/03_corpora/10_real.ipynb #7aeae4a7
 def embedded_texts(
     name: str,  # one of `REAL`
 ) -> list[str]:
     "What of a set is embedded: its questions' own paragraphs, then the questions."
     return [*(p.contents for p in own_paragraphs(name)), *(q.question for q in _questions(name))]
 
+# %% ../../nbs/03_corpora/10_real.ipynb #530d558c
 def real_vectors(
     name: str,  # one of `REAL`
 ) -> dict:  # text -> float32 vector of length 1
@@ -101,6 +103,7 @@ def real_vectors(
     if len(codes) != len(texts): raise DataError("data/real/arrays/minilm.npz: not a vector for each text; run data/real/make.py --arrays")
     return dict(zip(texts, codes / np.linalg.norm(codes, axis=1, keepdims=True)))
 
+# %% ../../nbs/03_corpora/10_real.ipynb #bcd7db31
 def place_indexes() -> list[Path]:  # those that were put there now
     "Put the indexes of entities that come with the sample to where the kit looks for such."
     there, new = work_dir("informativeness"), []

@@ -28,6 +28,7 @@ class Markup:
     @property
     def attributes(self): return {name.strip(): unmarked(self.parts[i]).strip() for i, name in (self.names or {}).items()}
 
+# %% ../../nbs/03_corpora/05_wikicode.ipynb #a6396026
 def unmarked(nodes: list) -> str:
     "The texts among the nodes, joined."
     return "".join(n for n in nodes if isinstance(n, str))

@@ -102,6 +102,7 @@ def items_named(row) -> float:  # 0 to 1
     "The share of a list that a reply names, whatever form the reply has."
     return str_em(row.answer, row.question.answer_groups)
 
+# %% ../../nbs/12_experiments/08_across.ipynb #5a1bff1b
 QUALITY = {"hotpotqa": "COVER-EM", "musique": "COVER-EM", "2wiki": "COVER-EM", "ambigdocs": "AR", "asqa": "STR-EM", "qampari": items_named,
            "eli5": "Cla", "komultihop": "COVER-EM (aliases)", "kogeneral": "COVER-EM (aliases)"}
 COLUMN_NAMES = PRINTED | PRINTED_AS
@@ -142,6 +143,7 @@ def run_across(
     labels = {d: label for part in parts for d, label in part.corpora.items()}
     return replace(whole, rows=sorted(whole.rows, key=lambda r: order.index(r.method)), corpora=labels)
 
+# %% ../../nbs/12_experiments/08_across.ipynb #f516206b
 def empty_cells(rows: dict[str, Entrant], datasets, P: Profile) -> str:  # for a caption
     "Which cells are empty, and why."
     why = {}
@@ -225,6 +227,7 @@ class Spending:
         def value(u): return u.tokens_in + u.tokens_out if field == "tokens" else getattr(u, field)
         return {d: [value(u) for u in us] for d, us in self.usages.items()}
 
+# %% ../../nbs/12_experiments/08_across.ipynb #0e19b332
 def spendings(
     results: Results,
     only: tuple = (),  # data sets; empty: all that every method has
@@ -248,6 +251,7 @@ def resampled_totals(
     import numpy as np
     return sum(len(v) * (resample_weights(len(v), n, seed + i) @ np.asarray(v, float)) for i, v in enumerate(values.values()))
 
+# %% ../../nbs/12_experiments/08_across.ipynb #175c9b5b
 def total(values: dict[str, list[float]]) -> float: return sum(map(sum, values.values()))
 
 # %% ../../nbs/12_experiments/08_across.ipynb #e3b3d8ef
@@ -295,6 +299,7 @@ def dominated(costs, qualities):  # arrays (methods, …) -> array of bool
     strictly = (costs[None] < c - 1e-9) | (qualities[None] > q + 1e-9)
     return (cheaper & better & strictly).any(axis=1)
 
+# %% ../../nbs/12_experiments/08_across.ipynb #2c9f367c
 def resampled_points(
     spent: list[Spending],
     cost: str = "tokens",  # or another field of `Usage`
@@ -304,6 +309,7 @@ def resampled_points(
     n = sum(map(len, spent[0].quality.values()))
     return np.array([[resampled_totals(s.of(cost)) / n, resampled_totals(s.quality) / n] for s in spent])
 
+# %% ../../nbs/12_experiments/08_across.ipynb #af77e9ed
 def pareto(
     spent: list[Spending],
     cost: str = "tokens",  # or another field of `Usage`

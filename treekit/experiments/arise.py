@@ -140,6 +140,7 @@ def scorer_for(
         raise UsageError(f"{row.trace.nodes[0].notes[0]}; or take another measure in the place of the risk, --set scorer=guess")
     return row.answer
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #de779199
 def guesses(
     method: Any,  # of any paper
 ) -> bool:
@@ -193,10 +194,12 @@ def covered(row: Row) -> float:
     "EM (covered)."
     return covered_em(row.answer, row.golds)
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #11f56afe
 def f1_of_answer(row: Row) -> float:
     "F1 (answer)."
     return f1(row.answer, row.golds)
 
+# %% ../../nbs/12_experiments/04_arise.ipynb #85f97bbf
 def scored_cells(
     results: Results,
     average: str = "AVG",  # name of the mean over the data sets; empty: none

@@ -31,6 +31,7 @@ def only_these(
     if not kept: raise UsageError(f"none of the chosen questions ({', '.join(chosen[:3])}, …) is asked here")
     return kept
 
+# %% ../../nbs/12_experiments/01_cassettes.ipynb #c9542e24
 def note_read(
     folder: Path,
     store,  # of the run, which is a replay: in its ledger stands what was asked
@@ -42,6 +43,7 @@ def note_read(
     asked = {d: [as_record(q) for q in some] for d, some in questions.items()}
     write_whole(folder / f"{uuid.uuid4().hex}.json", json.dumps(dict(keys=keys, questions=asked)))
 
+# %% ../../nbs/12_experiments/01_cassettes.ipynb #3152a9a9
 def what_was_read(
     folder: Path,
 ) -> tuple[set, dict, set]:  # keys of calls; dataset -> {id: the question's record}; (questions, solved or passages, dataset, source)
@@ -85,6 +87,7 @@ def as_record(
         answer_groups=q.answer_groups, long_answers=q.long_answers, claims=q.claims, triples=q.triples, supporting_facts=q.facts)
     return {k: v for k, v in q.meta.items() if k not in ("sent_ends", "context", "input")} | own
 
+# %% ../../nbs/12_experiments/01_cassettes.ipynb #8ec83555
 SOLVED_KEPT = 16  # solved questions of a data set that go along
 
 def data_of(
@@ -116,6 +119,7 @@ def about_cassette(
     if not isinstance(said, dict): raise UsageError(f"{Path(path).name!r} can't be read as a cassette (about.json): treekit pack makes one")
     return said
 
+# %% ../../nbs/12_experiments/01_cassettes.ipynb #743f0631
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 def lay_out(

@@ -167,6 +167,7 @@ class ReplyLength(NamedTuple):
     low: float  # of a terse model
     high: float  # of a talkative one
 
+# %% ../../nbs/12_experiments/03_costs.ipynb #317dd838
 def reply_lengths(
     prompts,  # names of prompts
     path: Path | str | None = None,  # default: the kit's `data/reply_lengths.csv`

@@ -71,6 +71,7 @@ def limited(
     "The profile with this worker's part of the calls at once."
     return replace(profile, concurrency=share.part(profile.concurrency)) if share else profile
 
+# %% ../../nbs/12_experiments/01_dealing.ipynb #f2886f88
 def budget_of(
     session: Any,  # a `treekit.experiments.run.Session`
     profile: Profile,

@@ -165,6 +165,7 @@ def sample_key(questions: list[Question]) -> str:  # 16 hex digits
     "Which questions they are."
     return fingerprint([(q.id, q.question, q.answers) for q in questions])[:16]
 
+# %% ../../nbs/12_experiments/00_facts.ipynb #06d2b556
 def run_facts(
     name: str,  # the row's
     method: Any,

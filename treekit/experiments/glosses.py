@@ -119,6 +119,7 @@ class NamesGloss(WholeGloss):
         "English for a name or a value with a particle behind it."
         return self._value(text.strip("'\"“”‘’()[],:")) if len(text) > 1 else ""
 
+# %% ../../nbs/12_experiments/01_glosses.ipynb #83525270
 @lru_cache(maxsize=2)
 def gloss_of(seed: int = 0, articles: int = 400) -> Gloss:
     "The gloss of a world, made once."

@@ -69,6 +69,7 @@ def packed_questions(
     held = _held(store, [name for own in names.values() for name in own]) if _there(store) else ()
     return {d: {name: b"" if name in held else _pack(written_down(q)) for name, q in own.items()} for d, own in names.items()}
 
+# %% ../../nbs/12_experiments/00_kept.ipynb #611842ba
 def _held(store, names):
     "Which records the store has."
     sql = "SELECT key FROM kept WHERE key IN (SELECT value FROM json_each(?))"

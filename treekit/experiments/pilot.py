@@ -44,6 +44,7 @@ def variance_of_mean(
     if k < 2: return math.inf
     return (1 - k / n) * sum((b - a) ** 2 for a, b in zip(values, values[1:])) / (2 * (k - 1)) / k
 
+# %% ../../nbs/12_experiments/01_pilot.ipynb #8227eaa4
 def large_enough(
     values: list[float],  # as above
     n: int,
@@ -111,6 +112,7 @@ def pilot_chat(
     from treekit.core.openai_chat import OpenAIChat
     return PilotChat(chat.model, chat.endpoint, chat.defaults) if isinstance(chat, OpenAIChat) else chat
 
+# %% ../../nbs/12_experiments/01_pilot.ipynb #4eec1899
 def pilot_chat_for(
     profile: Profile,
     role: str = "",  # "router" or "navigator"; empty: it answers

@@ -56,6 +56,7 @@ def asked_questions(
     need_documents(P)
     return experiments.sample_questions(P, names)
 
+# %% ../../nbs/12_experiments/07_rdr2.ipynb #f1411169
 def left_out(
     P: Profile,
     questions: dict,  # from `asked_questions`
@@ -98,6 +99,7 @@ def passages(trace) -> list[str]:
     "The texts of the passages that the answer was made from."
     return [p["text"] for root in trace.roots for p in root.data.get("passages", ())]
 
+# %% ../../nbs/12_experiments/07_rdr2.ipynb #898e007c
 def as_alce(results: Results) -> Results:
     "The same rows, with what ALCE scores of an answer: its first line, without citations."
     return replace(results, rows=[replace(r, answer=without_citations(r.answer)) for r in results.rows])

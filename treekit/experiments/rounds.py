@@ -56,6 +56,7 @@ def in_flight(
     if _batched(chats): return jobs, 0.0
     return max(256, 4 * concurrency), 0.0 if getattr(chats["llm"].chat, "instant", False) else _APART
 
+# %% ../../nbs/12_experiments/01_rounds.ipynb #31ee020b
 def under_way(chats: dict) -> str:  # empty: nothing
     "What a run by batch waits for, behind a semicolon."
     said = ", ".join(filter(None, (chat.said() for chat in _batched(chats))))

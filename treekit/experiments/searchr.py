@@ -64,6 +64,7 @@ def who_navigates(
     if other.endpoint != "trained": return f"{other.model}, untrained" if other.offline else f"navigator {other.model}"
     return f"tiny navigator {stage}" if other.model == "tiny" else f"trained navigator {other.model}"
 
+# %% ../../nbs/12_experiments/06_searchr.ipynb #61751374
 def what_ran(
     methods: dict,  # printed name -> method
     P: Profile,

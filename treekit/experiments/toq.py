@@ -176,6 +176,7 @@ def at_level(row: Row, level: int) -> dict:  # response, valid, right
     return dict(response=found["response"], valid=float(found["evaluation"]["response_validity"]),
                 right=is_right(found["response"], row.question))
 
+# %% ../../nbs/12_experiments/05_toq.ipynb #3dadfbb5
 def by_level(rows: list[Row]) -> dict[int, list[dict]]:  # level -> one entry for each question
     "All questions at all levels."
     return {level: [at_level(r, level) for r in rows] for level in DEPTHS}
@@ -186,6 +187,7 @@ def resolved_failures(levels: dict[int, list[dict]]) -> dict[int, list[float]]: 
     failed = [i for i, e in enumerate(levels[1]) if not e["valid"]]
     return {level: [entries[i]["valid"] for i in failed] for level, entries in levels.items()}
 
+# %% ../../nbs/12_experiments/05_toq.ipynb #65a9b65f
 def steps_between(levels: dict[int, list[dict]]) -> list[dict]:  # from, to, metric, n, difference, low, high, p
     "A paired test of each level against the one before, and of the last against the first: of validity, and of being right."
     out = []

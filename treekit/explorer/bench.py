@@ -30,6 +30,7 @@ def settings_of(profile: Profile) -> list[dict]:
     def offered(name): return list(dict.fromkeys((*choices[name], known[name]["value"]))) if choices[name] else []
     return [known[name] | dict(choices=offered(name)) for name in choices]
 
+# %% ../../nbs/15_explorer/05_bench.ipynb #88724cac
 def fields_record(run: OpenRun, method: str) -> dict:
     "A method's fields and its profile's, for a page."
     choose("method of the run", method, run.kept.head["methods"])
@@ -74,6 +75,7 @@ def price_record(run: OpenRun, wanted: list[tuple], job: Any) -> dict:
         prices.append(try_switch(run, *one, watch=job.watch))
     return asdict(reduce(add, prices)) | dict(free=run.kept.profile.offline)
 
+# %% ../../nbs/15_explorer/05_bench.ipynb #777bd4da
 def sweep_record(
     run: OpenRun,
     wanted: list[tuple],  # of `changes_of`: they differ in one field
@@ -122,6 +124,7 @@ def edits_of(body: dict, run: OpenRun, row: Any, shelf: Shelf) -> Edits:
     except (TypeError, ValueError) as e: raise UsageError(f"a fork's edits aren't as they should be ({e})") from None
     return Edits(tuple(replies), queries, given, heads)
 
+# %% ../../nbs/15_explorer/05_bench.ipynb #3fddb29c
 def choose_all(body: dict) -> None:
     "Whether a fork's edits are of known kinds."
     for name in body: choose("kind of edit", name, ("replies", "routes", "queries", "passages", "heads", "trees"))

@@ -119,6 +119,7 @@ def drawn_question(
                             marked=[n for n, t in enumerate(s.tokens) if inside(t)])
     return dict(text=text, sentences=[dict(n=n) | one(s) for n, s in enumerate(parse.sentences)])
 
+# %% ../../nbs/15_explorer/02_edited_parses.ipynb #6235ee0d
 def drawn_passage(
     annotated: Any,  # a `treekit.syntax.entities.Annotated`
     text: str,  # as it was annotated

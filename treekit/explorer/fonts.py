@@ -23,11 +23,13 @@ def font_licence() -> str:
     "What has to go along with every copy of the font: notice and licence."
     return kit_path("data", "fonts", "NanumGothic-OFL.txt").read_text(encoding="utf-8")
 
+# %% ../../nbs/15_explorer/01_fonts.ipynb #78b697e6
 def font_file() -> Path | None:
     "NanumGothic, where its package is installed."
     found = find_spec("koreanize_matplotlib")
     return next(iter(sorted(Path(found.origin).parent.rglob("NanumGothic.ttf"))), None) if found else None
 
+# %% ../../nbs/15_explorer/01_fonts.ipynb #4315871f
 def hangul_of(text: str) -> str:
     "The Korean letters of a text, each once, in order."
     return "".join(sorted({c for c in text if any(a <= ord(c) <= b for a, b in _HANGUL)}))
@@ -51,6 +53,7 @@ def cut(
     font.save(out)
     return out.getvalue()
 
+# %% ../../nbs/15_explorer/01_fonts.ipynb #9b8fbaa6
 @lru_cache(8)
 def kept_cut(
     letters: str,
@@ -69,6 +72,7 @@ def whole_font() -> dict:  # font (base64) and range, as a style sheet has it; o
     found = kept_cut(hangul_of("".join(chr(i) for a, b in _HANGUL for i in range(a, b + 1))))
     return dict(font=found, range=_RANGE) if found else dict(note=NO_FONT)
 
+# %% ../../nbs/15_explorer/01_fonts.ipynb #36d58fa8
 def font_of(
     text: str,
 ) -> tuple[str, str]:  # a style sheet, empty where there is no Hangul; a note, where there is no font

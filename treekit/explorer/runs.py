@@ -154,6 +154,7 @@ def open_store(
     if not Path(path).exists(): raise UsageError(f"nothing was run under profile {profile.name!r} yet: run `treekit reproduce` first")
     return Store(path)
 
+# %% ../../nbs/15_explorer/01_runs.ipynb #022ad307
 def run_list(store: Store) -> list[dict]:
     "The runs of a store, the newest first, each with a line that names it."
     def line(run):
@@ -162,6 +163,7 @@ def run_list(store: Store) -> list[dict]:
         return run | dict(label=label)
     return [line(run) for run in kept_runs(store)]
 
+# %% ../../nbs/15_explorer/01_runs.ipynb #32152f25
 def open_run(
     store: Store,
     name: str = "last",  # or its beginning

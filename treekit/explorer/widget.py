@@ -59,6 +59,7 @@ class Framed:
         frame = 'sandbox="allow-scripts" style="width:100%;border:0" title="treekit explorer"'
         return f'<iframe {frame} height="{self.height}" srcdoc="{html.escape(self.page, quote=True)}"></iframe>'
 
+# %% ../../nbs/15_explorer/08_widget.ipynb #a8f20611
 def explore_page(
     run: Results | str = "last",  # as for `explore`
     other: Results | str = "",

@@ -81,6 +81,7 @@ def inspect_sample(run, row, reader, at):
     if row.error: sample["error"] = dict(message=row.error, traceback="", traceback_ansi="")
     return sample
 
+# %% ../../nbs/17_exports/07_inspect_logs.ipynb #506c4c9b
 def inspect_log(
     run: OpenRun,
     method: str,

@@ -33,6 +33,7 @@ def tex(
         return " " if c.isspace() else rf"\texttt{{U+{ord(c):04X}}}"
     return "".join(map(one, str(value)))
 
+# %% ../../nbs/17_exports/05_latex.ipynb #d5f845da
 def korean_note(
     text: str,  # LaTeX from `tex`
 ) -> str:  # a line; empty: there is no Korean in it

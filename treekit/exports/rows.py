@@ -93,6 +93,7 @@ def prediction_row(
         error=cleaned(row.error), value=value, wrong_kind=wrong["kind"], wrong_node=wrong["node"],
         dollars=0.0 if run.kept.profile.offline else known, nodes=len(trace.nodes), notes=list(trace.notes), **used)
 
+# %% ../../nbs/17_exports/02_rows.ipynb #53b371da
 def tree_rows(
     place: dict,  # run, method, dataset, question_id
     trace: Trace,

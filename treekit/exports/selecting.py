@@ -27,6 +27,7 @@ def runs_behind(
         if own == artefact or own.startswith(f"{artefact}/"): found.setdefault(own, []).append(r)
     return [name for own, runs in found.items() for name in _named(own, runs, folder)]
 
+# %% ../../nbs/17_exports/04_selecting.ipynb #a152dbec
 def _named(artefact, runs, folder):
     "Of an artefact's kept runs, those that its table was made from."
     record = read_record(work_dir("runs") / folder / f"{artefact}.json") if folder else {}
@@ -43,6 +44,7 @@ def when_kept(
     [(at,)] = run.store._all("SELECT time FROM kept WHERE key=?", run.name)
     return datetime.datetime.fromtimestamp(at, datetime.timezone.utc)
 
+# %% ../../nbs/17_exports/04_selecting.ipynb #54b273ba
 def selected(
     store: Store,
     names: tuple[str, ...],  # of runs, or their beginnings; last; artefacts, papers

@@ -78,6 +78,7 @@ def heading(text: str, lines: int = 1) -> tuple:
     "A bold part of a box."
     return text, True, "", lines
 
+# %% ../../nbs/14_figures/03_boxes.ipynb #7e0c0a62
 def entry(text: str, lines: int, mark: str = "") -> tuple:
     "A part in normal letters, with a hanging mark."
     return text, False, mark, lines
@@ -133,12 +134,14 @@ def arrow_head(ax, tip, behind):
     look = dict(arrowstyle="-|>", lw=0.7, color="black", shrinkA=0, shrinkB=0, mutation_scale=6)
     ax.annotate("", tip, behind, arrowprops=look)
 
+# %% ../../nbs/14_figures/03_boxes.ipynb #1fda7a94
 def arrow(ax, *points, head=True, **style):
     "A line through points, with a head at its end."
     xs, ys = zip(*points)
     ax.plot(xs, ys, color="black", lw=0.7, marker="", ls="-", solid_capstyle="butt", zorder=0, **style)
     if head: arrow_head(ax, points[-1], points[-2])
 
+# %% ../../nbs/14_figures/03_boxes.ipynb #302f9f81
 def dashed_line(ax, *points, **style):
     "A dashed line through points: from an answer to what waited for it."
     xs, ys = zip(*points)

@@ -324,6 +324,7 @@ def merged_cells(
         elif old.printed is None and c.printed is not None: cells[key] = replace(old, printed=c.printed)
     return cells
 
+# %% ../../nbs/14_figures/01_claims.ipynb #2664ec67
 def _models(claim, cells):
     "The models whose verdicts are apart; a claim about models needs them together."
     ran = list(dict.fromkeys(c.model for c in cells.values() if c.value is not None))

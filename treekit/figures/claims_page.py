@@ -141,6 +141,7 @@ def counts_of(verdicts: list[ClaimVerdict]) -> dict[str, int]:
     "How many claims hold, fail, are undecided, weren't run."
     return {name: sum(v.verdict == name for v in verdicts) for name in CLAIM_VERDICTS}
 
+# %% ../../nbs/14_figures/13_claims_page.ipynb #d60538a0
 def summary_of(
     verdicts: list[ClaimVerdict],
 ) -> str:

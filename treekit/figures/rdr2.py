@@ -72,6 +72,7 @@ def documents_of(trace: Trace) -> list[Node]:
     "The documents that were routed, in the order of their first passages."
     return [n for n in trace.nodes if n.kind == "document"]
 
+# %% ../../nbs/14_figures/09_rdr2.ipynb #50cce95b
 def router_views(trace: Trace, document: Node) -> list[Node]:
     "The router's views of a document in the order of Table 12: a view, then what it had unfolded."
     return [n for n in trace.walk(document) if n.kind == "routing"]
@@ -83,6 +84,7 @@ def router_reply(step: Node) -> str:
     words = ([f"[ANSWER] {answers}"] if answers else []) + [f"[EXPAND] {i}" for i in step.data["expands"]]
     return " ".join(words) or "[REFUSE]"
 
+# %% ../../nbs/14_figures/09_rdr2.ipynb #6f3eb830
 def routing_lines(trace: Trace, document: Node) -> list[str]:
     "The routing of a document as lines, in the manner of Table 12."
     lines = []

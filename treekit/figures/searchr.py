@@ -24,6 +24,7 @@ def path_steps(trace: Trace) -> list[Node]:
     if not found: raise UsageError("the trace has no reasoning path: a run of treekit.papers.searchr.method leaves one")
     return found
 
+# %% ../../nbs/14_figures/11_searchr.ipynb #278f86c1
 def why_informative(hit: dict) -> str:
     "What a passage owes its informativeness to, in a line; empty where it has none."
     return ", ".join(f"{e['name']}: rank {e['rank']}, {e['importance']} below" for e in hit.get("entities", []))

@@ -100,12 +100,14 @@ def span_of(
     low, high = min(numbers), max(numbers)
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
+# %% ../../nbs/14_figures/01_tables.ipynb #9071b87e
 def of_the_world(
     rows: list[dict],  # of `compare`
 ) -> bool:
     "Whether a table's questions are the generated wiki's."
     return any("generated world" in r.get("reason", "") for r in rows)
 
+# %% ../../nbs/14_figures/01_tables.ipynb #acb7f192
 def what_was_run(
     records: list[dict],  # rows of `compare`
 ) -> str:  # empty: nothing
@@ -280,6 +282,7 @@ def claim_text(
     why = f" ({', '.join(found)}{who})" if found else f" ({v.reason})" if v.reason else ""
     return f"{v.verdict}{why}: {v.claim.statement} ({v.claim.where})"
 
+# %% ../../nbs/14_figures/01_tables.ipynb #f01ce9a3
 def claims_of(
     folder: Path,  # figures/<profile>/<paper>
     name: str,  # the artefact, whose CSV is there
@@ -322,6 +325,7 @@ def save_csv(
     writer.writerows([cell_text(_plain(v, digits)) for v in r] for r in df.itertuples(index=False))
     write_whole(path, text.getvalue())
 
+# %% ../../nbs/14_figures/01_tables.ipynb #0827361b
 def save_table(
     df,  # from `compare`, or any table
     folder: Path | str,  # made if need be

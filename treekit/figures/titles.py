@@ -29,6 +29,7 @@ def artefact_of(
     parts = name.split("_")
     return next((a for k in range(len(parts), 0, -1) if (paper, a := "_".join(parts[:k])) in _titles()), None)
 
+# %% ../../nbs/14_figures/00_titles.ipynb #820cc57f
 def description_of(
     paper: str,  # as its folder is called
     name: str,  # a file's, without its ending
@@ -37,6 +38,7 @@ def description_of(
     found = artefact_of(paper, name)
     return _titles()[paper, found] if found else ""
 
+# %% ../../nbs/14_figures/00_titles.ipynb #9c6a3de6
 def title_of(
     paper: str,  # as its folder is called
     name: str,  # a file's, without its ending

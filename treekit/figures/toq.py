@@ -20,6 +20,7 @@ def question_of(trace: Trace) -> Node:
     if root is None: raise UsageError("the trace has no tree of questions: a run of treekit.papers.toq.method leaves one")
     return root
 
+# %% ../../nbs/14_figures/10_toq.ipynb #04d38ab3
 def subquestions_of(trace: Trace, node: Node) -> list[Node]:
     "What a question was decomposed into."
     return [c for c in trace.children(node) if c.kind == "sub-question"]

@@ -29,6 +29,7 @@ class Walk:
     @property
     def documents(self): return tuple(Passage("", title, " ".join(texts)) for title, texts in self.seen.items())
 
+# %% ../../nbs/08_offline/10_agents.ipynb #d131162b
 _LINE = re.compile(r"^(Thought|Action|Observation) \d+: ?", re.M)
 _ACTION = re.compile(r"(\w*)\[(.*)\]$", re.S)
 _PASSAGE = re.compile(r"^\[\d+\] (?:(.{1,150}?): )?(.*)$", re.M)
@@ -101,6 +102,7 @@ def act(question: str, steps: str = "", number: str = "1", limit: str = "8", sam
     action, argument, why = choices[sample if sample < len(choices) else 0] if choices else stuck
     return dict(thought=" ".join(why.split()), action=action, argument=argument)
 
+# %% ../../nbs/08_offline/10_agents.ipynb #f8e36a63
 act_ambiguous, act_search = partial(act, long=True), partial(act, searches=True)
 act_search_ambiguous = partial(act, long=True, searches=True)
 for _act in (act, act_ambiguous, act_search, act_search_ambiguous): _act.wants_sample = True

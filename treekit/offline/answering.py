@@ -213,6 +213,7 @@ def span_features(
     if span.kind == "date": f["full_date"] = float(bool(re.search(r"\d{3}", span.text)))
     return f
 
+# %% ../../nbs/08_offline/01_answering.ipynb #0098b5da
 def promising(
     desk: Layout,
     most: int = 12,  # sentences that are searched for spans
@@ -240,6 +241,7 @@ class Found:
     page: Page
     sentence: int
 
+# %% ../../nbs/08_offline/01_answering.ipynb #9a7e4337
 def read(question: str, pages: list[Page]) -> list[Found]:  # best first; empty if the pages have nothing
     "Answers to a question, out of the pages."
     desk, best = Layout(question_asked(question), pages), {}

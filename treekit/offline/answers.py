@@ -23,11 +23,13 @@ def short_answer(reader, finding) -> dict:  # answer, explanation
     if not finding: return dict(answer=reader.unknown, explanation=reader.nothing)
     return dict(answer=finding.text, explanation=" ".join(finding.grounds) or finding.text)
 
+# %% ../../nbs/08_offline/08_answers.ipynb #739c969e
 def answer(question: str, documents=(), **others) -> dict:
     "One short answer out of the documents, and the sentences behind it."
     reader = reader_for(question, documents)
     return short_answer(reader, reader.final(question))
 
+# %% ../../nbs/08_offline/08_answers.ipynb #de80e320
 def integrate_answers(question: str, history: str = "", **others) -> dict:
     "The answer of a question from those of its sub-questions."
     reader, steps = reader_for(question), [(q, a) for _, q, a in parse_history(history)]
@@ -35,16 +37,19 @@ def integrate_answers(question: str, history: str = "", **others) -> dict:
     told = " ".join(f"{q} {a}." for q, a in steps if a)
     return dict(answer=text or reader.unknown, explanation=told or reader.nothing)
 
+# %% ../../nbs/08_offline/08_answers.ipynb #2248e24a
 def conclude(question: str, state=(), **others) -> str:
     "The answer that a state's results give."
     return answer(question, listed(state))["answer"]
 
+# %% ../../nbs/08_offline/08_answers.ipynb #6aa90d21
 _STEP = re.compile(r"^Follow up:\s*(.*?)\s*Intermediate answer:\s*(.*)$", re.S)
 
 def follow_ups(steps) -> list[tuple[str, str]]:
     "The follow-up questions and intermediate answers of a prompt's steps."
     return [m.groups() for s in ([steps] if isinstance(steps, str) else steps or ()) if (m := _STEP.match(s))]
 
+# %% ../../nbs/08_offline/08_answers.ipynb #0a75e68f
 def conclude_steps(question: str, steps=(), **others) -> str:
     "The answer that follow-up questions and their answers allow."
     return answer(question, [f"{q} {a}" for q, a in follow_ups(steps)])["answer"]
@@ -59,6 +64,7 @@ def prose(documents) -> list:
     given = [documents] if isinstance(documents, str) else documents or ()
     return [Passage(d.id, d.title, plain(d.text)) if isinstance(d, Passage) else d for d in given]
 
+# %% ../../nbs/08_offline/08_answers.ipynb #4c5b82fc
 def answer_ambiguous(question: str, documents=(), **others) -> dict:
     "A sentence for each thing that the question could be about."
     reader = reader_for(question, documents)
@@ -67,6 +73,7 @@ def answer_ambiguous(question: str, documents=(), **others) -> dict:
     if not found: return short_answer(reader, None)
     return dict(answer=" ".join(each_once(g for f in found for g in f.grounds)), explanation=f"Readings: {short}.")
 
+# %% ../../nbs/08_offline/08_answers.ipynb #3ae171cd
 _WHY = re.compile(r"why|how (?:do|does|did|can|could|is|are|was|were|come)\b|what (?:mad|mak|caus)|explain|.*(?:왜|까닭|이유)", re.I)
 
 def read_long(question: str, documents=(), length: str = "", **others) -> str:
@@ -82,6 +89,7 @@ def read_long(question: str, documents=(), length: str = "", **others) -> str:
         size += len(s.split())
     return " ".join(kept) or reader.nothing
 
+# %% ../../nbs/08_offline/08_answers.ipynb #c517f41f
 def read_list(question: str, documents=(), **others) -> list[str]:
     "The items of a list: what stands beside the best answer in its sentence, and the answers of other pages."
     reader = reader_for(question, prose(documents))
@@ -90,6 +98,7 @@ def read_list(question: str, documents=(), **others) -> list[str]:
     items = each_once([*(f.text for f in found if beside(f, found[0])), *(f.text for f in reader.readings(question) if f.sure)])
     return [i for i in items if not any(i != j and within(norm(i), f" {norm(j)} ") for j in items)] or [reader.nothing]
 
+# %% ../../nbs/08_offline/08_answers.ipynb #b85effc5
 def next_sentence(question: str, documents=(), answer: str = "", **others) -> str:
     "The first sentence of a whole answer that hasn't been said; empty if there is none."
     reader = reader_for(question, prose(documents))
@@ -104,10 +113,12 @@ def subanswers(questions, documents=(), **others) -> str:
     said = [s for q in asked for s in reader_for(q, documents).sentences(q)]
     return " ".join(each_once(said)[:10]) or reader_for(" ".join(asked)).nothing
 
+# %% ../../nbs/08_offline/08_answers.ipynb #db32313c
 def state_fact(question: str, documents=(), **others) -> str:
     "An intermediate result: a sentence or two."
     return " ".join(reader_for(question, documents).sentences(question, 2)) or NO_FACTS
 
+# %% ../../nbs/08_offline/08_answers.ipynb #d70f09e0
 def respond(question: str, documents=(), **others) -> str:
     "A response of one to three sentences: the answer and what it rests on, or how far the documents go."
     reader = reader_for(question, documents)
@@ -116,12 +127,14 @@ def respond(question: str, documents=(), **others) -> str:
     near = reader.sentences(question, 2)
     return " ".join([*near, reader.lacking]) if near else reader.nothing
 
+# %% ../../nbs/08_offline/08_answers.ipynb #a7099098
 def integrate_answer(question: str, documents=(), **others) -> dict:  # relevance, answer_span
     "The answer's span (Tree-of-Question, Prompt B.1)."
     found = reader_for(question, documents).final(question)
     sure = bool(found and found.sure)
     return dict(relevance="relevant" if sure else "irrelevant", answer_span=found.text if sure else "")
 
+# %% ../../nbs/08_offline/08_answers.ipynb #39ae158a
 def evidence_answer(documents=(), **others) -> dict:
     "What the documents say, from somebody who wasn't told the question: all of it."
     told = " ".join(each_once(d if isinstance(d, str) else d.text for d in documents))
@@ -129,6 +142,7 @@ def evidence_answer(documents=(), **others) -> dict:
     told = told.replace(reader.nothing, "").strip()
     return dict(answer=told, explanation=told) if told else short_answer(reader, None)
 
+# %% ../../nbs/08_offline/08_answers.ipynb #57e09edc
 def combined_answer(answer: str, **others) -> str:
     "What stands behind a reply's last `FINAL:`."
     return " ".join(answer.rsplit("FINAL:", 1)[-1].split()) or "unknown"
@@ -141,24 +155,29 @@ def revise(question: str, thought: str, documents=(), **others) -> str:
     said = [s for s in cut(thought) if s != reader.nothing]
     return " ".join(each_once([*said, *(s for q in asked for s in reader.sentences(q, 3))])) or thought
 
+# %% ../../nbs/08_offline/08_answers.ipynb #4c922c3e
 def integrate(thoughts=(), **others) -> str:
     "Several thoughts as one: every sentence once, at most eight."
     said = [s for t in ([thoughts] if isinstance(thoughts, str) else thoughts) for s in cut(t)]
     nothing = reader_for(" ".join(said)).nothing
     return " ".join(each_once(s for s in said if s != nothing)[:8]) or nothing
 
+# %% ../../nbs/08_offline/08_answers.ipynb #7dd59ca2
 def nothing_known(question: str = "", previous: str = "", **others) -> str:
     "From memory: what was said before, or nothing."
     return previous or reader_for(question).nothing
 
+# %% ../../nbs/08_offline/08_answers.ipynb #ea2e8fcf
 def filter_text(query: str, passage: str, **others) -> str:
     "What a text has for a query: all of it; this reader reads whole passages."
     return passage or reader_for(query).nothing
 
+# %% ../../nbs/08_offline/08_answers.ipynb #de767a20
 def combine_sentences(question: str, sentences=(), **others) -> str:
     "The sentences that samples agree on, once each."
     return " ".join(combine_items(question, sentences))
 
+# %% ../../nbs/08_offline/08_answers.ipynb #1aa2eca6
 def combine_items(question: str, sentences=(), **others) -> list[str]:
     "The items that samples agree on, once each; of equal ones the last."
     return list({norm(s): s for s in listed(sentences)}.values()) or [reader_for(question).nothing]

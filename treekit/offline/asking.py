@@ -35,6 +35,7 @@ def as_question(phrase: str) -> str:
         return f"Who or what was {text}?"
     return f"{dict(person='Who is', place='Where is', date='When is').get(kind, 'What is')} {text}?"
 
+# %% ../../nbs/08_offline/09_asking.ipynb #ab0fd41c
 def subquestions(question: str, phrase: str = "", context=(), **others) -> list[str]:
     "At most five: simpler forms of the phrase's question, its open steps, itself, and the question's relation asked of its names."
     reader, phrase = reader_for(question, context), phrase or question
@@ -46,6 +47,7 @@ def subquestions(question: str, phrase: str = "", context=(), **others) -> list[
     every = each_once([*known, *left, asked, *([] if known and asked == question else about)])
     return [q for q in every if len(norm(q).split()) > 1][:5] or [f"{asked.rstrip('?')}?"]
 
+# %% ../../nbs/08_offline/09_asking.ipynb #ca1184b8
 def subquestions_ambiguous(question: str, phrase: str = "", context=(), **others) -> list[str]:
     "The same, and one for each namesake that the evidence has brought up."
     reader = reader_for(question, context)
@@ -58,12 +60,14 @@ def decompose_question(question: str, **others) -> list[str]:
     "Tree-of-Question's plan: sub-questions with [ANS_n]."
     return [re.sub(r"#(\d+)", r"[ANS_\1]", s) for s in reader_for(question).decompose(question)]
 
+# %% ../../nbs/08_offline/09_asking.ipynb #75135608
 def decompose_path(question: str, **others) -> list[str]:
     "SEARCH-R's path: sub-questions that say *this director* for the answer before; where two would be alike, the later keeps its slot."
     steps = reader_for(question).decompose(question)
     path = slots_to_words(steps)
     return [s if norm(q) in map(norm, path[:i]) else q for i, (q, s) in enumerate(zip(path, steps))]
 
+# %% ../../nbs/08_offline/09_asking.ipynb #34e7c8fa
 def generate_paths(question: str, **others) -> list[list[str]]:
     "The path, and a coarser or longer one."
     path = decompose_path(question)
@@ -72,10 +76,12 @@ def generate_paths(question: str, **others) -> list[list[str]]:
     if list(map(norm, other)) == list(map(norm, path)) or len(path) < 2: other = [f"What is {n}?" for n in names[:1]] + [question]
     return [path, other if other != path else [question, f"What answers this: {question}"]]
 
+# %% ../../nbs/08_offline/09_asking.ipynb #ecf6e1ee
 def judge_reformulation(question: str, history: str = "", **others) -> bool:
     "Whether a sub-question refers to an earlier answer."
     return any(r.to and r.form != "nothing" for r in find_references(question, parse_history(history)))
 
+# %% ../../nbs/08_offline/09_asking.ipynb #59a7e55d
 def reformulate(question: str, history: str = "", **others) -> str:
     "The sub-question with what it refers to written out."
     return resolve_references(question, parse_history(history))
@@ -90,6 +96,7 @@ def open_question(question: str, known=(), asked=()) -> str:
     if simpler and any(norm(q) in done for q in simpler): return ""
     return next((q for q in [*simpler, reader.missing(question, asked)] if q and norm(q) not in done), "")
 
+# %% ../../nbs/08_offline/09_asking.ipynb #ee24a508
 def decompose(question: str, state=(), documents=(), sample: int = 0, **others) -> dict:  # thought, question
     "ARISE's next sub-question; a further sample asks another one."
     state = listed(state)
@@ -97,6 +104,7 @@ def decompose(question: str, state=(), documents=(), sample: int = 0, **others) 
     fresh = [q for q in each_once([open_question(question, state), *more]) if q and norm(q) != norm(question)] or [question]
     return dict(thought=f"{len(state)} intermediate answer{'s' * (len(state) != 1)} so far.", question=fresh[sample % len(fresh)])
 
+# %% ../../nbs/08_offline/09_asking.ipynb #02652d96
 decompose.wants_sample = True
 
 def follow_up(question: str, steps=(), **others) -> dict:  # question, answer: one of them is empty
@@ -106,6 +114,7 @@ def follow_up(question: str, steps=(), **others) -> dict:  # question, answer: o
     left = open_question(question, known, [q for q, _ in pairs]) if len(pairs) < MOST else ""
     return dict(question=left, answer="" if left else answer(question, known)["answer"])
 
+# %% ../../nbs/08_offline/09_asking.ipynb #586d657e
 def search_or_answer(question: str, queries=(), documents=(), **others) -> dict:  # thought, question, answer
     "The next query with the reason for it, or the final answer."
     queries, reader = listed(queries), reader_for(question, documents)
@@ -116,6 +125,7 @@ def search_or_answer(question: str, queries=(), documents=(), **others) -> dict:
     said = answer(question, documents)
     return dict(thought=said["explanation"], question="", answer=said["answer"])
 
+# %% ../../nbs/08_offline/09_asking.ipynb #450d91a8
 _SEARCH, _INFORMATION = re.compile(r"<search>(.*?)</search>", re.S), re.compile(r"<information>(.*?)</information>", re.S)
 _LINE = re.compile(r"^\[\d+\] (?:(.{1,150}?): )?(.*)$", re.M)
 
@@ -129,6 +139,7 @@ def think_search_answer(question: str, turns: str = "", **others) -> dict:  # th
     said = answer(question, documents)
     return dict(thought=said["explanation"], search="", answer=said["answer"])
 
+# %% ../../nbs/08_offline/09_asking.ipynb #fed5a4f5
 def thought(question: str, documents=(), thoughts=(), **others) -> str:
     "One more sentence of a chain of thought; the last one has the answer."
     reader, thoughts = reader_for(question, documents), listed(thoughts)
@@ -142,21 +153,25 @@ def search_query(question: str, thought: str = "", **others) -> str:
     "The search terms of a question; with a thought, the question that it makes possible."
     return open_question(question, [thought]) or question if thought else reader_for(question).terms(question)
 
+# %% ../../nbs/08_offline/09_asking.ipynb #ad183361
 def thought_query(question: str, **others) -> dict:  # thought, query
     "The steps as they are planned, and one query for all of them."
     steps = reader_for(question).decompose(question)
     terms = " ".join(search_query(re.sub(r"#\d+\S*", " ", s)) for s in steps).split()
     return dict(thought=" ".join(steps), query=" ".join(dict.fromkeys(terms)) or question)
 
+# %% ../../nbs/08_offline/09_asking.ipynb #6198f253
 def pseudo_document(question: str, **others) -> str:
     "What a document could say: the names, with the relations in a text's words."
     worded = " ".join(STATEMENTS[r] for r in relations(question) if r in STATEMENTS)
     return " ".join(f"{name} {worded}.".replace(" .", ".") for name in reader_for(question).names(question)) or question
 
+# %% ../../nbs/08_offline/09_asking.ipynb #b55c0061
 def verifying_question(question: str, sentence: str, **others) -> str:
     "The question that a claim answers: the next one that it makes possible, else what it is about."
     return open_question(question, [sentence]) or next((f"What is {n}?" for n in reader_for(question).names(sentence)), question)
 
+# %% ../../nbs/08_offline/09_asking.ipynb #93d8d2e4
 def guess_question(state=(), **others) -> str:
     "A question that results might be the way to."
     first = next(iter(listed(state)), "")

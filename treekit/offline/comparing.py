@@ -68,6 +68,7 @@ def home(
         if v > best: best, at = v, x
     return at
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #42ab3dca
 def mentioned(a: Ask, pages: list[Page]) -> list[int]:  # indices of pages
     "The pages whose titles a question names, in its order; a title inside another doesn't count."
     found = []
@@ -105,6 +106,7 @@ def follow(
         y = home(span.text, people, (x,))
         if y is not None: return y
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #05407102
 WORKERS = dict(  # a relation -> how a question asks for those that it leads to
     director=r"\bdirectors?\b",
     performer=r"\bperformers?\b|\bby the (?:band|singer|group|artist)\b",
@@ -140,6 +142,7 @@ def born(p: Page) -> tuple | None:
     "Date of birth."
     return _worded(p, "born_date") or _first(p)
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #2b0a4548
 def died(p: Page) -> tuple | None:
     "Date of death; None for the living, and where nothing says so."
     for k, s, i, key in _dates(p):
@@ -147,15 +150,18 @@ def died(p: Page) -> tuple | None:
         said = re.search(r"\b(?:died|death|passed away|d\.)(?!\w)[^.;]{0,40}$", left)
         if said or k == 0 and re.search(r"\d{3,4}\s*(?:[–-]\s*)?$|[–-]\s*(?:c\.\s*)?$", left): return key  # "(1890 – 1950)"
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #81134254
 def released(p: Page) -> tuple | None:
     "Date of release: the year in the title, or the wording's."
     m = re.search(r"\((?:[^()]*\s)?(\d{4})[^()]*\)", p.title)
     return (int(m[1]), 0, 0) if m else _worded(p, "release_date", "begin_date") or _first(p)
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #0c9cd75e
 def begun(p: Page) -> tuple | None:
     "Date of foundation, formation, opening."
     return _worded(p, "begin_date") or released(p)
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #9a4b9d54
 _SIZES = {stem(w) for w in (
     "high higher highest tall taller tallest long longer longest large larger largest big bigger biggest small smaller smallest "
     "short shorter elevation height length area").split()}
@@ -184,6 +190,7 @@ def measured_quantity(p: Page, words: frozenset) -> float | None:
             best = max(best, (len(words & s.stems) + 2 * near, amount(span.text)), key=lambda b: b[0])
     return best[1]
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #813f4ebd
 def homeland(p: Page) -> list[str]:
     "The countries that a page's subject belongs to: those that the first sentence says it *is* or *was* of, else the first that are named."
     for k, s in enumerate(p.sentences[:4]):
@@ -296,6 +303,7 @@ def deciding(
         out += [(pages[y], k) for k in held[:2] or range(min(1, len(pages[y].sentences)))]
     return list(dict.fromkeys(out))
 
+# %% ../../nbs/08_offline/02_comparing.ipynb #07542981
 def asides(
     question: str,
     sides: tuple[str, str],  # from `options`

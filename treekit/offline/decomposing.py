@@ -63,6 +63,7 @@ def loose_nouns(a: Ask) -> set[str]:
     def loose(t): return t.low == t.text and t.word and (noun_kind(t.low) or t.low in _BIRTH)
     return {t.low for t in a.tokens if loose(t) and noun_kind(t.low) not in ("date", "number")}
 
+# %% ../../nbs/08_offline/03_decomposing.ipynb #dce1b07a
 def question_pieces(
     question: str,
     names: list[str],  # of the question; also `#1`

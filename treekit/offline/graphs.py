@@ -37,6 +37,7 @@ def name_entities(text: str, **others) -> list[str]:
     found = [n for s in p.sentences for n in (*names_in(s.text), *_dated(s))]
     return [n for n in each_once([p.core, *found]) if n and (n == p.core or not within(norm(n), f" {p.name} "))]
 
+# %% ../../nbs/08_offline/12_graphs.ipynb #f600380e
 _LEADING = re.compile(r"^(?:(?:he|she|it|they|his|her|its|their|who|which|that|and|but|the|an?|this|was|is)\s+(?=\S+\s))+")
 
 @lru_cache(4096)
@@ -78,6 +79,7 @@ def entity_kind(
     else: kind = "person" if len(name.split()) == 2 and not re.search(r"\d", name) else "thing"
     return dict(title="work", org="organization", nation="place", date="thing", number="thing").get(kind, kind)
 
+# %% ../../nbs/08_offline/12_graphs.ipynb #9f8b7ac1
 def extract_graph(passage: str, **others) -> dict:  # entities (name, type, description); relations (source, target, description, strength)
     "What a passage says, as a graph."
     p, found, ties = _page(passage), {}, {}
@@ -89,6 +91,7 @@ def extract_graph(passage: str, **others) -> dict:  # entities (name, type, desc
         if a != b: ties.setdefault((a, b), dict(source=a, target=b, description=told[k], strength=8 if a == p.core else 5))
     return dict(entities=list(found.values()), relations=list(ties.values()))
 
+# %% ../../nbs/08_offline/12_graphs.ipynb #50174389
 def glean_graph(passage: str, found=(), **others) -> dict:
     "What the first reading missed: nothing, unless it isn't this reader's."
     have, graph = {norm(f) for f in listed(found)}, extract_graph(passage)
@@ -110,6 +113,7 @@ def summarise_descriptions(name: str, descriptions=(), words: str = "60", **othe
     "Descriptions of one thing, as one of at most so many words."
     return " ".join(_whole(listed(descriptions), int(words) if str(words).isdigit() else 60)) or str(name)
 
+# %% ../../nbs/08_offline/12_graphs.ipynb #60148198
 _ENTRY = re.compile(r"^(.*?)(?: \([^()]*\))?: (.*)$", re.S)
 
 def report_community(entities=(), relations=(), reports=(), **others) -> dict:  # title, summary, rating, findings
@@ -120,6 +124,7 @@ def report_community(entities=(), relations=(), reports=(), **others) -> dict:  
     return dict(title=" and ".join(n for n, _ in named[:2]) or "Community", summary=" ".join(summary), rating=min(10, 1 + len(told) // 2),
                 findings=facts[:10])
 
+# %% ../../nbs/08_offline/12_graphs.ipynb #6bc4e895
 def map_answer(question: str, reports=(), **others) -> list[dict]:  # answer, score (0 to 100), best first
     "At most six sentences of reports that have most of a question's words and a name of it."
     content, names, points = question_asked(question).content, [content_stems(n) for n in names_in(question)], []

@@ -65,15 +65,18 @@ def evaluate_response(question: str, response: str, **others) -> dict:
     return dict(semantic_coherence=coherence, answerability=answerable, overall_assessment=(coherence + answerable / 10) / 2,
                 response_validity=answerable >= 70 and coherence >= 4)
 
+# %% ../../nbs/08_offline/13_judging.ipynb #2b554162
 def judge_context(question: str, documents=(), **others) -> bool:
     "Whether a context answers a question."
     return any(f.sure for f in reader_for(question, documents).find(question, 1))
 
+# %% ../../nbs/08_offline/13_judging.ipynb #7e9f07d3
 def verify(question: str, subquestions=(), state=(), **others) -> int:  # 0 to 10
     "The share of a question's content words that stand in a state's results, of ten."
     wanted, there = content_stems(question), frozenset().union(*map(content_stems, listed(state)))
     return round(10 * len(wanted & there) / max(1, len(wanted)))
 
+# %% ../../nbs/08_offline/13_judging.ipynb #369cad8b
 def most_consistent(question: str, responses: list[str], **others) -> int:  # from 1; 0 if there are none
     "The number of the response that agrees most with the others."
     words = [set(norm(r).split()) for r in responses]

@@ -26,6 +26,7 @@ def wanted_kind(question: str) -> str:  # date, year, number, name
     if re.search(r"몇\s?년(?!간)|어느 해|연도|년도", question): return "year"
     return "number" if re.search(r"몇|얼마", question) else "name"
 
+# %% ../../nbs/08_offline/05_korean_decomposing.ipynb #94a33153
 def yes_no(question: str) -> bool:
     "Whether a question asks for yes or no."
     asks = re.search(r"누구|누가|무엇|뭐|어디|언제|어느|어떤|어떻게|몇|얼마|왜|무슨", question)
@@ -45,6 +46,7 @@ def korean_list(text: str) -> list[str]:  # text: a phrase; returns one if it na
         start = b
     return out
 
+# %% ../../nbs/08_offline/05_korean_decomposing.ipynb #dee5f705
 _CHOICE = re.compile(r"\s*(?:중에서는|중에서|가운데에서|가운데|중에|중) ")
 _MOST = re.compile(r"가장|제일")
 _SCALE = "긴|길|짧|많|적|높|낮|크|큰|작|빠|느|비싸|비싼|싼|싸|무거|가벼|좋|오래"

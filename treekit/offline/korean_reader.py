@@ -28,6 +28,7 @@ class KoreanSpan(NamedTuple):
     end: int
     kind: str  # date, year, number, work, name
 
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #c0191181
 _FORMS = (
     ("work", re.compile(r"[〈《「『“‘\"']([^〉》」』”’\"']+)[〉》」』”’\"']")),
     ("date", re.compile(r"(?:\d{3,4}년 ?)?\d{1,2}월(?: ?\d{1,2}일)?")),
@@ -67,10 +68,12 @@ class KoreanPage(NamedTuple):
     core: str  # the title without what stands in brackets
     sentences: tuple[str, ...]
 
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #0ca33887
 def korean_sentences(text: str) -> list[str]:
     "The sentences of a text."
     return [s.strip() for s in re.split(r"(?<=[다요까음임함죠][.!?])\s*(?=\S)|(?<=[.!?])\s+(?=[가-힣〈《])", clean(text)) if s.strip()]
 
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #500a93d6
 def korean_page(document) -> KoreanPage:  # document: a passage, or a text: "title: text", "title\ntext" or no title at all
     "A document, taken apart."
     if isinstance(document, str):
@@ -81,6 +84,7 @@ def korean_page(document) -> KoreanPage:  # document: a passage, or a text: "tit
     title = clean(title)
     return KoreanPage(title, re.sub(r"\s*\([^()]*\)$", "", title), tuple(korean_sentences(text)))
 
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #dafde735
 def korean_pages(documents) -> list[KoreanPage]:
     "The documents, read; those with one title are one page."
     joined = {}
@@ -95,11 +99,13 @@ def squeezed(text: str) -> str:
     "A text without spaces and brackets, to look for names in."
     return re.sub(r"[\s〈〉《》「」『』“”‘’\"'·]+", "", clean(text)).lower()
 
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #869adb2b
 @lru_cache(1 << 14)
 def korean_terms(text: str) -> frozenset[str]:
     "The terms of a text, each once."
     return frozenset(korean(text))
 
+# %% ../../nbs/08_offline/06_korean_reader.ipynb #65f4fdfe
 def said_alone(p: KoreanPage, k: int) -> str:
     "A sentence that can be understood on its own: the title stands before it, if the sentence hasn't it."
     return f"{p.title}: {p.sentences[k]}" if p.title and squeezed(p.core) not in squeezed(p.sentences[k]) else p.sentences[k]

@@ -36,10 +36,12 @@ def reader_for(question: str, documents=()) -> Reader | KoreanReader:  # documen
     kind = KoreanReader if korean_question(question) else Reader
     return _reader(kind, (documents,) if isinstance(documents, str) else tuple(documents or ()))
 
+# %% ../../nbs/08_offline/07_languages.ipynb #fb9ac85c
 def listed(value) -> list[str]:  # value: a text with a line for each item, a list of them, or nothing
     "An input as a list of texts."
     return [s for s in (value.splitlines() if isinstance(value, str) else value or ()) if s and s.strip()]
 
+# %% ../../nbs/08_offline/07_languages.ipynb #7527ab8e
 def each_once(texts) -> list[str]:
     "Each text once, the first time it is said."
     kept = {}

@@ -55,6 +55,7 @@ class Page:
             for span in s.spans:
                 if span.kind in ("name", "quoted", "nation"): self.names.setdefault(span.norm, set()).add(k)
 
+# %% ../../nbs/08_offline/00_pages.ipynb #4d448866
 @lru_cache(8192)
 def page(title: str, text: str) -> Page:
     "The analysed page, from memory where it is."
@@ -117,6 +118,7 @@ def homonyms(ps: list[Page]) -> set[str]:  # titles
     names = Counter(p.name for p in ps if p.name)
     return {p.title for p in ps if names[p.name] > 1}
 
+# %% ../../nbs/08_offline/00_pages.ipynb #0128c6ab
 def about_names(names: list[str], ps: list[Page]) -> list[Page]:  # all of them, if no page has a name
     "The pages that hold one of the names, in the title or in the text."
     wanted = [norm(n) for n in names]

@@ -28,6 +28,7 @@ class Line:
     heading: bool
     path: tuple[int, ...]  # ids of the headings above it, the title's first
 
+# %% ../../nbs/08_offline/11_routing.ipynb #2d499474
 _LINE, _MARKED = re.compile(r"(\s*)(-?\d+):\s?(.*)"), re.compile(r"(=+)\s*(.*?)\s*=+")
 
 def lines(document: str) -> list[Line]:  # document: a retrieval subtree as text
@@ -136,6 +137,7 @@ def chosen_nodes(view: RouterView) -> tuple[list[Line], list[Line]]:  # paragrap
                    key=lambda r: (-r[0], r[1].id))
     return sorted(answers, key=lambda l: l.id), [l for score, l in hopes[:OPEN] if score >= HOPEFUL]
 
+# %% ../../nbs/08_offline/11_routing.ipynb #7c6a9161
 def route(
     question: str,
     document: str,  # the retrieval subtree as text

@@ -20,6 +20,7 @@ def sha256(content: bytes) -> str:  # 64 hex digits
     "What identifies some bytes."
     return hashlib.sha256(content).hexdigest()
 
+# %% ../../nbs/18_reports/00_archive.ipynb #63ab91c2
 def zipped(
     files: dict[str, bytes],  # name -> content
 ) -> bytes:

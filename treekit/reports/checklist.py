@@ -120,6 +120,7 @@ def neurips_answers(
     ]
     return [ChecklistLine(f"NeurIPS {i}: {asks}", answer, because) for i, (asks, answer, because) in enumerate(rows, 1)]
 
+# %% ../../nbs/18_reports/03_checklist.ipynb #7b2566f1
 def checklist(
     report: dict,  # from `treekit.reports.report`
 ) -> list[ChecklistLine]:

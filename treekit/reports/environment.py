@@ -21,6 +21,7 @@ def packages() -> dict[str, str]:  # name in lower case -> version
     found = {d.metadata["Name"].lower().replace("_", "-"): d.version for d in distributions() if d.metadata["Name"]}
     return dict(sorted(found.items()))
 
+# %% ../../nbs/18_reports/01_environment.ipynb #98b6cc1b
 def environment() -> dict:
     "Python, the system's kind, and the packages; no host, no path, no user."
     return dict(python=platform.python_version(), implementation=platform.python_implementation(), system=platform.system(),
@@ -35,12 +36,14 @@ def hashed_modules(
     found = {module: Path(file).read_bytes() for module, file in modules_below(*names).items()}
     return {module: dict(sha256=sha256(text), meaning=meaning(text.decode("utf-8"))[0]) for module, text in found.items()}
 
+# %% ../../nbs/18_reports/01_environment.ipynb #54457708
 def hashed_notebooks(
     artefacts: list[dict],  # rows of `inventory`
 ) -> dict[str, str]:  # paper/artefact -> hash of its cells' sources: outputs don't count
     "What each artefact's notebook says."
     return {f"{r['paper']}/{r['artefact']}": sha256("\0".join(sources(r["notebook"])).encode()) for r in artefacts}
 
+# %% ../../nbs/18_reports/01_environment.ipynb #f5468155
 def hashed_data(
     artefacts: list[dict],  # rows of `inventory`
 ) -> dict[str, str]:  # path below data/ -> SHA-256

@@ -41,6 +41,7 @@ def tables_of(
     name = f"{artefact['paper']}/{artefact['artefact']}"
     return [folder / artefact["paper"] / file for file in written(name, artefact["notebook"], folder) if file.endswith((".csv", ".md"))]
 
+# %% ../../nbs/18_reports/02_ran.ipynb #69f9c7db
 def _record(artefact, folder): return read_record(work_dir("runs", folder.name) / f"{artefact['paper']}/{artefact['artefact']}.json")
 
 def given_at(
@@ -51,6 +52,7 @@ def given_at(
     record = _record(artefact, folder)
     return said_on_top(artefact, record["parameters"]) if record.get("parameters") else None
 
+# %% ../../nbs/18_reports/02_ran.ipynb #5ae8b1c7
 def artefact_line(
     artefact: dict,  # a row of `inventory`
     folder: Path,  # figures/<profile>
@@ -69,6 +71,7 @@ def artefact_line(
                 as_written=bool(kept) and all(there.get(file) == digest for file, digest in kept.items()),
                 tables=[f"tables/{t.parent.name}/{t.name}" for t in tables_of(artefact, folder)])
 
+# %% ../../nbs/18_reports/02_ran.ipynb #d71e9082
 def differing_facts(
     table: Path,
 ) -> dict[str, int]:  # "parser=bundled, in print Stanza" -> cells; the most frequent first
@@ -92,6 +95,7 @@ def facts_of_run(
             lines.setdefault((dataset, repr(said)), (said, []))[1].append(name)
     return [dict(dataset=d, methods=names) | said for (d, _), (said, names) in lines.items()]
 
+# %% ../../nbs/18_reports/02_ran.ipynb #2b5c9709
 def run_line(
     run: OpenRun,
 ) -> dict:  # name, artefact, settings, facts, what it took
@@ -128,6 +132,7 @@ def claim_lines(
                  in_print=v.in_print, verdict=v.verdict, difference=v.ours, low=v.low, high=v.high, p=v.adjusted, n=v.n,
                  reason=v.reason) for v in mine]
 
+# %% ../../nbs/18_reports/02_ran.ipynb #9179c5b5
 def claim_counts(
     claims: list[dict],
 ) -> dict[str, int]:  # verdict -> claims

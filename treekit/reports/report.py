@@ -86,6 +86,7 @@ def given_in_words(
     "n=3, competence=small"
     return ", ".join(f"{k}={v}" for k, v in given.items()) or "as the profile says"
 
+# %% ../../nbs/18_reports/04_report.ipynb #e8ca292e
 def ways_of(
     lines: list[dict],  # from `artefact_line`
 ) -> list[dict]:  # profile, given, artefacts; the most artefacts first
@@ -96,6 +97,7 @@ def ways_of(
         found.setdefault(key, dict(profile=a["profile"], given=a["given"], artefacts=[]))["artefacts"].append(a["name"])
     return sorted(found.values(), key=lambda way: -len(way["artefacts"]))
 
+# %% ../../nbs/18_reports/04_report.ipynb #86361b9a
 def ways_in_words(report: dict) -> str:
     "How the artefacts of a report were run, and how many nothing is known of."
     ways, without = report["ways"], [a["name"] for a in report["artefacts"] if a["given"] is None]
@@ -106,7 +108,6 @@ def ways_in_words(report: dict) -> str:
     elif ways: parts.append(f"They ran in {len(ways)} ways, so their numbers don't belong together: {'; '.join(said)}.")
     if without: parts.append(f"No record of a run is here for {', '.join(without)}: these files came from elsewhere.")
     return " ".join(parts)
-
 
 # %% ../../nbs/18_reports/04_report.ipynb #d4d61bca
 def one_way(

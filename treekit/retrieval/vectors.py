@@ -23,6 +23,7 @@ def read_manifest(
     except (OSError, ValueError): return {}
     return found if isinstance(found, dict) else {}
 
+# %% ../../nbs/06_retrieval/03_vectors.ipynb #ffd6d9a9
 def check_manifest(
     file: Path,  # of a folder that holds something
     wanted: dict,  # what it should say

@@ -97,6 +97,7 @@ def statements(
     "Facts in sentences, each once."
     return list(dict.fromkeys(call.words.statement(t) for t, _ in dict.fromkeys(used)))
 
+# %% ../../nbs/08_simulated/07_call.ipynb #ca7638de
 def explanation(
     call: Call,
     said: Uttered,
@@ -106,6 +107,7 @@ def explanation(
     kept = math.ceil(len(told) * call.competence.words) if not call.thinks else len(told)
     return " ".join(told[:kept])
 
+# %% ../../nbs/08_simulated/07_call.ipynb #7f409ba2
 def in_words(
     call: Call,
     said: Uttered,
@@ -113,6 +115,7 @@ def in_words(
     "An answer: one text, or a list's items joined."
     return call.library.w.join(said.texts) if said.texts and not said.texts[0].endswith(".") else " ".join(said.texts)
 
+# %% ../../nbs/08_simulated/07_call.ipynb #01098b25
 def claimed(
     call: Call,
     query: Query,
@@ -162,6 +165,7 @@ def missing(
     else: found = [m for part in parts_of(query) for m in missing(mind, part)]
     return list(dict.fromkeys(found or [mind.follow(query).missing]))
 
+# %% ../../nbs/08_simulated/07_call.ipynb #c1ab1d77
 def with_names(
     mind: Answerer,
     query: Query,
@@ -194,6 +198,7 @@ def asked(
     options.append(call.question or call.words.question(right))
     return call.luck.pick(options, "wrong question", call.question, nameless(right))
 
+# %% ../../nbs/08_simulated/07_call.ipynb #7cb1fda2
 def next_question(
     call: Call,
     mind: Answerer,

@@ -73,6 +73,7 @@ def uniform(
     digest = hashlib.blake2b("\x1f".join(map(str, key)).encode("utf-8", "replace"), digest_size=7).digest()
     return int.from_bytes(digest, "big") / 2 ** 56
 
+# %% ../../nbs/08_simulated/01_competence.ipynb #e4088900
 @dataclass(frozen=True)
 class Luck:
     "The draws of one reply."
@@ -103,6 +104,7 @@ def remembers(
     share = min(1.0, math.log2(max(1, told)) / 3)
     return c.memory * (c.rare + (1 - c.rare) * share)
 
+# %% ../../nbs/08_simulated/01_competence.ipynb #799ef8bf
 def reads(
     c: Competence,
     place: int,  # of the passage, from 0
@@ -112,6 +114,7 @@ def reads(
     x = place / (n - 1) if n > 1 else 0.0
     return c.reading * max(0.0, 1 - c.crowding * math.log2(max(1, n))) * (1 - c.middle * 4 * x * (1 - x) * (n > 2))
 
+# %% ../../nbs/08_simulated/01_competence.ipynb #69279d66
 def chains(
     c: Competence,
     thinks: bool,  # a chain of thought is asked for

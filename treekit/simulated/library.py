@@ -24,12 +24,14 @@ class Triple(NamedTuple):
 class Ref(int):
     "An entity's number, told apart from numbers that are values."
 
+# %% ../../nbs/08_simulated/02_library.ipynb #e3d1763d
 def key_of(
     value,  # as the world has it
 ):  # an entity as its number; anything else as it is
     "A value as triples hold it."
     return Ref(value.id) if isinstance(value, Entity) else value
 
+# %% ../../nbs/08_simulated/02_library.ipynb #8a6d2101
 def triples_of(
     e: Entity,
     relation: str,  # forwards or inverse

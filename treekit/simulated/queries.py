@@ -128,6 +128,7 @@ def walk(
     "The query and all that stand inside it, each after what it is made of."
     return [q for part in parts_of(query) for q in walk(part)] + [query]
 
+# %% ../../nbs/08_simulated/00_queries.ipynb #70f32f1a
 def open_readings(
     query: Query,
 ) -> tuple[Of, ...]:  # none: no such question
@@ -135,12 +136,14 @@ def open_readings(
     if not isinstance(query, Either) or not all(isinstance(r, Of) for r in query.readings): return ()
     return query.readings if len({r.x for r in query.readings}) == 1 else ()
 
+# %% ../../nbs/08_simulated/00_queries.ipynb #430bfef8
 def anchors(
     query: Query,
 ) -> list[Thing]:  # from left to right
     "The names that a query starts from."
     return [q for q in walk(query) if isinstance(q, Thing)]
 
+# %% ../../nbs/08_simulated/00_queries.ipynb #3de30f4d
 def replaced(
     query: Query,
     old: Query,

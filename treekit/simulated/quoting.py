@@ -67,6 +67,7 @@ def this_and_that(
         out.append(step)
     return out
 
+# %% ../../nbs/08_simulated/08_quoting.ipynb #df855b06
 def quoted_path(
     grammar: Templates,
     question: str,

@@ -22,6 +22,7 @@ def progress(
     nodes = [q for q in walk(query) if not isinstance(q, (Thing, Slot))]
     return sum(not mind.follow(q).missing for q in nodes) / max(1, len(nodes))
 
+# %% ../../nbs/08_simulated/10_verdicts.ipynb #fbe1f407
 def true_share(call: Call, mind, query) -> float:
     "The same, where what is known is true, too."
     nodes = [q for q in walk(query) if not isinstance(q, (Thing, Slot))]
@@ -79,6 +80,7 @@ def needed(call: Call) -> set:
     if found.relation == "why": facts |= {(e, f"why.{k}") for e, k in found.values} | {(e, "event") for e, _ in found.values}
     return facts
 
+# %% ../../nbs/08_simulated/10_verdicts.ipynb #86fa3f44
 _NODE = re.compile(r"^(\t*)(\d+): (.*)$")
 
 _HEAD = re.compile(r"^=+\s*(.*?)\s*=+$")

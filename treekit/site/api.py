@@ -121,6 +121,7 @@ def package_page(package: str, modules: dict, notebooks: dict) -> str:
         parts.append(f'<section id="{ht(module)}"><h2><code>{ht(module)}</code></h2><p>{ht(doc)}.{book}</p>{inner}</section>')
     return page_html(f"api/{package}.html", package, "\n".join(parts), f"Public names of {package}.")
 
+# %% ../../nbs/25_site/08_api.ipynb #ce6389ec
 def packages_of(package: Path) -> dict[str, dict]:  # "treekit.core" -> module -> (docstring, names)
     "All packages of the kit, with their modules' public names."
     found = {}
@@ -131,6 +132,7 @@ def packages_of(package: Path) -> dict[str, dict]:  # "treekit.core" -> module -
         if named[1]: found.setdefault(module.rpartition(".")[0], {})[module] = named
     return found
 
+# %% ../../nbs/25_site/08_api.ipynb #4ea2f058
 def api_index(packages: dict[str, dict]) -> str:
     "All packages, their modules in a line each."
     def line(package, module, doc):

@@ -47,6 +47,7 @@ class Site:
         made()
         self.seconds[part] = round(time.perf_counter() - started, 2)
 
+# %% ../../nbs/25_site/09_build.ipynb #564d358f
 def result_runs(figures: Path) -> dict[str, list[Artefact]]:  # the embedded default first
     "The folders of results, each with its artefacts. `UsageError` if there is none."
     folders = [f for f in Path(figures).glob("*") if f.is_dir() and any(f.glob("*/*.csv"))]
@@ -186,6 +187,7 @@ Nothing here was run for these pages: outputs are the committed ones.</p>"""
              f'<section id="all"><h2>All other notebooks</h2><dl class="runs">{rest}</dl></section>']
     site.write(here, page_html(here, "The five papers, as notebooks", "\n".join(parts), wide=True))
 
+# %% ../../nbs/25_site/09_build.ipynb #b2c056bd
 def write_api(site: Site, package: Path, files: dict[str, Path]):
     "The API's pages."
     exports = {n: re.search(r"#\|\s*default_exp\s+([\w.]+)", files[n].read_text(encoding="utf-8")) for n in chosen(files)}
@@ -209,6 +211,7 @@ class Built:
     megabytes: float
     seconds: dict  # part -> seconds
 
+# %% ../../nbs/25_site/09_build.ipynb #57aeb287
 _SHOWN = ("figures/offline/across/figure1.png",)  # pictures that prose shows
 
 def build_site(

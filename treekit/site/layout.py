@@ -27,6 +27,7 @@ def root_of(here: str) -> str:
     "The way from a page to the site's first folder: `../../`."
     return "../" * here.count("/")
 
+# %% ../../nbs/25_site/03_layout.ipynb #5f2bb43c
 def _navigation(here, root):
     "The line of sections; that of the page is marked."
     def mark(place): return ' aria-current="page"' if place == here or "/" in place and here.startswith(place.split("/")[0] + "/") else ""
@@ -65,12 +66,14 @@ def badge(word: str, more: str = "") -> str:
     "A verdict as a word with its colour."
     return f'<span class="badge {ht(word.replace(" ", "-"))}">{ht(more or word)}</span>' if word else ""
 
+# %% ../../nbs/25_site/03_layout.ipynb #6e51a6e0
 _PLURAL = {"holds": "hold", "fails": "fail"}
 
 def counted_words(counts: dict) -> str:
     "3 hold, 1 fails"
     return ", ".join(f"{n} {_PLURAL.get(k, k) if n > 1 else k}" for k, n in counts.items() if n)
 
+# %% ../../nbs/25_site/03_layout.ipynb #5a5b1d39
 def share_bar(counts: dict) -> str:
     "Counts as a bar with words; no bar for none."
     total = sum(counts.values())
@@ -78,6 +81,7 @@ def share_bar(counts: dict) -> str:
     parts = "".join(f'<i class="{ht(k.replace(" ", "-"))}" style="flex-grow:{n}"></i>' for k, n in counts.items() if n)
     return f'<span class="bar" aria-hidden="true">{parts}</span><span class="told">{ht(counted_words(counts))}</span>'
 
+# %% ../../nbs/25_site/03_layout.ipynb #3eb8debc
 def verdict_counts(sheet: Sheet) -> dict:
     "Cells of a comparison by verdict, in the order of the verdicts."
     return {v: n for v in VERDICTS if (n := sum(r["verdict"] == v for r in sheet.lines))} if sheet.kind == "compared" else {}
@@ -147,6 +151,7 @@ def comparison_html(
     inside = f'{_head(columns, ["method"])}<tbody>{"".join(body)}</tbody>'
     return table_html(inside, caption, f'class="compared" data-sheet="{ht(sheet.name)}"')
 
+# %% ../../nbs/25_site/03_layout.ipynb #0855ba88
 def table_html(inside: str, caption: str, attributes: str = "") -> str:
     "A table that scrolls by itself where it is too wide."
     return (f'<div class="scroll" tabindex="0" role="region" aria-label="{ht(caption)}">'
@@ -158,10 +163,12 @@ def lined_table(heads, rows: list[str], caption: str, kind: str) -> str:
     top = "".join(f'<th scope="col">{ht(h)}</th>' for h in heads)
     return table_html(f"<thead><tr>{top}</tr></thead><tbody>{''.join(rows)}</tbody>", caption, f'class="{kind}"')
 
+# %% ../../nbs/25_site/03_layout.ipynb #26a6b827
 def row_html(*cells: str, attributes: str = "") -> str:
     "A row of cells, each HTML."
     return f"<tr{attributes}>" + "".join(f"<td>{c}</td>" for c in cells) + "</tr>"
 
+# %% ../../nbs/25_site/03_layout.ipynb #d7f0c156
 MOST_LINES = 150  # of a plain table that stand in the page; the rest comes with its data file
 
 def _numeric(words):

@@ -65,6 +65,7 @@ def filters_html(name: str, choices: dict, label: str) -> str:
                       for v, text in choices.items())
     return f'<div class="filters" role="group" aria-label="{ht(label)}" hidden>{buttons}</div>'
 
+# %% ../../nbs/25_site/06_ledger.ipynb #3861bb5b
 def claims_html(claims: list[dict], artefacts: list[Artefact], profile: str) -> str:
     "The page of claims."
     there = {(a.paper, a.name) for a in artefacts if a.there}
@@ -94,6 +95,7 @@ class Computation:
     code: str
     patterns: tuple  # (pattern of where and claim, letters that stand fixed)
 
+# %% ../../nbs/25_site/06_ledger.ipynb #8c5e42b3
 def _pattern(node):
     "What an argument can come out as, as a pattern, and how many of its letters stand fixed."
     if isinstance(node, ast.Constant) and isinstance(node.value, str): return re.escape(node.value), len(node.value)
@@ -122,6 +124,7 @@ def computations(notebook: Path) -> list[Computation]:
         elif (own := _patterns(text)) or "checked" in text: found.append(Computation(number, title, prose, text, own))
     return found
 
+# %% ../../nbs/25_site/06_ledger.ipynb #149d8b28
 def computed_by(line: dict, cells: list[Computation]) -> Computation | None:
     "The cell that entered a line; None: it can't be told."
     said = f'{line["where"]}\0{line["claim"]}'

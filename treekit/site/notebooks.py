@@ -210,10 +210,12 @@ def place_of(name: str) -> str:
     "A notebook's place in the site: `10_papers/2_toq/02_method.ipynb` -> `notebooks/10_papers/2_toq/02_method.html`."
     return f"notebooks/{name.removesuffix('.ipynb')}.html"
 
+# %% ../../nbs/25_site/07_notebooks.ipynb #18a533e0
 def chosen(names) -> list[str]:
     "Of the notebooks' names below `nbs/`, those that have a page."
     return sorted(n for n in names if n.endswith(".ipynb") and n.split("/")[0] not in LEFT_OUT and ".ipynb_checkpoints" not in n)
 
+# %% ../../nbs/25_site/07_notebooks.ipynb #dfc3b611
 def linker(name: str, pages: set[str], extra: dict | None = None):
     "A function from a link in a notebook to the page's place, relative to the notebook's page; None where there is no page."
     def place(href):

@@ -53,6 +53,7 @@ def run_in_words(sheet: Sheet) -> str:
     "Model, questions, passages, n and failures of a comparison, in a sentence; empty: it is none, or nothing ran."
     return what_was_run(list(sheet.lines)) if sheet.kind == "compared" else ""
 
+# %% ../../nbs/25_site/01_origins.ipynb #47b15883
 def failures_of(sheet: Sheet) -> int:
     "Failed questions over the cells of a sheet; those that repeat others left out."
     own = [r for r in sheet.lines if r.get("dataset") != "AVG" and r.get("method") != "Rel. Impr."]

@@ -109,6 +109,7 @@ def leader_rows(sheet: Sheet) -> list[dict]:  # a row for each column of the tab
         rows.append(dict(dataset=column[0], metric=column[1], line=i, best=best, second=second, level=level, of=len(own)))
     return rows
 
+# %% ../../nbs/25_site/05_overviews.ipynb #9382ba7b
 def _ahead(second):
     "How far the best is ahead of the next."
     if not second["difference"] or not float(second["difference"]): return f'level with {ht(second["method"])}'

@@ -26,6 +26,7 @@ class Behind:
     samples: list = field(default_factory=list)  # [data set, [question's id]]
     lines: dict = field(default_factory=dict)  # line of the CSV -> [[sample, [score]]]
 
+# %% ../../nbs/25_site/02_questions.ipynb #cfdf6a3c
 def _cell(line):
     "The name that a line's scores are kept under."
     group = next((line[k] for k in ("group", "series", "retriever") if line.get(k)), "")
@@ -80,6 +81,7 @@ def is_behind(run: OpenRun, sheet: Sheet, behind: Behind, most: int = 10) -> boo
     columns = _columns(sheet, behind, most)
     return any(_gives(rows, d, column, metric) for (d, *_), column in columns.items() for metric in plain)
 
+# %% ../../nbs/25_site/02_questions.ipynb #b627141c
 def kept_runs_of(artefact: Artefact, sheet: Sheet, behind: Behind, profile: str) -> list[OpenRun]:
     "The kept runs that a sheet was made from, the newest first; none: the store doesn't know any."
     if not behind.lines: return []
@@ -121,11 +123,13 @@ class SampleDesk(ExplorerDesk):
             self._runs[name] = OpenRun(self.store, dataclasses.replace(kept, rows=[kept.rows[i] for i in chosen_rows(kept, self.most)]))
         return self._runs[name]
 
+# %% ../../nbs/25_site/02_questions.ipynb #8e44cebd
 def chosen_rows(kept, most: int) -> list[int]:
     "The rows of a run about the first questions of each data set, under every method."
     first = {d: {*list(questions)[:most]} for d, questions in kept.questions.items()}
     return [i for i, (_, dataset, id, *_) in enumerate(kept.rows) if id in first[dataset]]
 
+# %% ../../nbs/25_site/02_questions.ipynb #9db78840
 def write_trees(runs: list[OpenRun], folder: Path, most: int) -> dict[str, dict[int, int]]:
     "Write each run's page of trees; run -> row -> row of the page. No page where `most` is 0."
     if not most: return {}

@@ -62,6 +62,7 @@ def data_script(name: str, value) -> str:
     "A value as a script that hands it to the page."
     return f"treekit.take({script_safe(name)},{script_safe(value)});\n"
 
+# %% ../../nbs/25_site/04_results.ipynb #6c0892d7
 def sheet_record(sheet: Sheet, marks: dict, origin: Origin, ran: str, behind: bool) -> dict:
     "What a sheet's cells unfold to."
     facts = {k: v for k, v in origin.facts.items() if v}

@@ -44,6 +44,7 @@ class Sheet:
         "Whether a line of a comparison has a number of ours."
         return bool(line.get(self.value))
 
+# %% ../../nbs/25_site/00_sheets.ipynb #3640824f
 def read_sheet(path: Path) -> Sheet:
     "Read a CSV that `figures.tables` wrote."
     with open(path, encoding="utf-8", newline="") as f:
@@ -76,6 +77,7 @@ class Artefact:
     @property
     def there(self) -> bool: return bool(self.sheets or self.pictures)
 
+# %% ../../nbs/25_site/00_sheets.ipynb #bbd217f6
 def artefact_label(name: str) -> str:
     "table4_paths -> Table 4, paths"
     first, *rest = name.split("_")

@@ -401,6 +401,7 @@ def parser_place(
     if name not in known and nearest(name, known): choose("parser", name, known)
     return {} if name == "bundled" else dict(package=name)
 
+# %% ../../nbs/05_syntax/00_parser.ipynb #9685cb7b
 def parser_for(
     profile,  # its `parser` is such a name
 ) -> StanzaParser:

@@ -62,6 +62,7 @@ class Errand:
         was = json.loads(path.read_text(encoding="utf-8"))
         return cls(name, was["role"], was["preset"], Profile(**was["profile"], budget=budget), was["questions"], was["seed"], was["model"])
 
+# %% ../../nbs/26_trainers/00_errand.ipynb #7e0f81f4
 def torch_on_one_thread():
     "Let torch compute on one thread: a tiny model's weights are then the same each time."
     import torch

@@ -27,6 +27,7 @@ def errand_questions(errand: Errand, preset: Preset) -> dict[str, list[Question]
     "The questions that paths are made for: the preset's data sets, or as many as the errand says in its shares."
     return training_questions(errand.profile, in_shares(preset.questions, errand.questions))
 
+# %% ../../nbs/26_trainers/03_navigator_errand.ipynb #fcbbbc12
 def path_pairs(errand: Errand, preset: Preset) -> tuple[list[Pair], dict]:  # the pairs; how often each of `COUNTS`
     "Paths for the errand's questions, each followed to its answer by the profile's model, made once."
     def make():

@@ -68,10 +68,12 @@ def router_samples(errand: Errand, preset: Preset, labels: str) -> dict:  # trai
     made = told_by_first(once)
     return made | {side: [sample_of(r) for r in made[side]] for side in ("train", "test")}
 
+# %% ../../nbs/26_trainers/04_router_errand.ipynb #6e513c81
 def read_samples(path: Path) -> dict:  # train, test: a row for each sample; found, left, questions, labels
     "What lies in a training's `samples.json`."
     return json.loads(path.read_text(encoding="utf-8"))
 
+# %% ../../nbs/26_trainers/04_router_errand.ipynb #b7fa1ba7
 def sample_of(row: dict) -> Sample:
     "A sample from its row."
     return Sample(row["id"], row["question"], row["document"], tuple(row["lit"]), tuple(map(tuple, row["behaviours"])))
@@ -83,6 +85,7 @@ def row_folder(errand: Errand, row: str) -> Path:
     "Where a row's checkpoints, its model and its `result.json` lie."
     return errand.folder / in_a_path(row)
 
+# %% ../../nbs/26_trainers/04_router_errand.ipynb #0cfbfdc8
 def _trained(errand, row, data, settings):
     "Train a row and ask it at the test samples, or find what was found."
     preset, setting, folder = PRESETS[errand.preset], SETTINGS[row], row_folder(errand, row)

@@ -33,6 +33,7 @@ class RouterStudy:
         "What came of those of the rows that are there."
         return {row: r for row, r in zip(rows, self.results(rows)) if r}
 
+# %% ../../nbs/26_trainers/04_router_study.ipynb #2a347d9c
 def router_study(
     trained: str = "",  # the name of a training; empty: the tiny preset
     seed: int = 0,  # of the tiny preset

@@ -83,6 +83,7 @@ def plain_template(tokenizer) -> str:
     begins = tokenizer.bos_token is not None and tokenizer("").input_ids[:1] == [tokenizer.bos_token_id]
     return ("{{ bos_token }}" if begins else "") + "{% for m in messages %}{{ m['content'] }}{% endfor %}"
 
+# %% ../../nbs/11_training/05_chat.ipynb #4bc16c97
 def serving_command(
     name: str,  # under which the server knows it
     folder: Path | str,  # of the model

@@ -29,6 +29,7 @@ class QuestionWord(NamedTuple):
     word: str  # in small letters; a name as it is
     name: bool
 
+# %% ../../nbs/11_training/08_marking.ipynb #d7e1873a
 @lru_cache(8192)
 def question_words(
     question: str,
@@ -39,6 +40,7 @@ def question_words(
     found = [QuestionWord(*m.span(), m[0] if m[0] in names else m[0].lower(), m[0] in names) for m in re.finditer(pattern, question)]
     return tuple(found[:-1] if found and found[-1].word == "?" else found)
 
+# %% ../../nbs/11_training/08_marking.ipynb #cb88107d
 @lru_cache(1)
 def known_words() -> frozenset[str]:
     "The words of the world's questions, without those of the held-out wordings."
@@ -95,6 +97,7 @@ def path_marks(
     def mark(opened, closed): return "<" + ("_".join([*opened, *[f"end{closed}"] * (closed > 0)]) or "o") + ">"
     return "".join(map(mark, opens, closes))
 
+# %% ../../nbs/11_training/08_marking.ipynb #33254a11
 def _closes(marks):
     "How many are closed behind each word."
     out, depth, last = [], 0, len(marks) - 1
@@ -143,6 +146,7 @@ def reply_of(
         return step
     return path_marks(question, path) or json.dumps([*map(numbered, path)], ensure_ascii=False)
 
+# %% ../../nbs/11_training/08_marking.ipynb #defec6c9
 def restored(
     reply: str,
     question: str,

@@ -66,6 +66,7 @@ def extra(
     try: return importlib.import_module(module)
     except ImportError: raise UsageError(f"{what} needs the package {module}: pip install 'treekit[train]'") from None
 
+# %% ../../nbs/11_training/03_models.ipynb #addd6bf1
 def device() -> str:
     "Where models go."
     import torch
@@ -85,6 +86,7 @@ def with_checkpoints(model):
     getattr(model, "activation_checkpointing_enable", model.gradient_checkpointing_enable)(dict(use_reentrant=False))  # its newer name
     return model
 
+# %% ../../nbs/11_training/03_models.ipynb #98ff4304
 @contextmanager
 def recomputed(model):
     "Forward passes whose layers keep their inputs alone, where the model was loaded so and a gradient is taken. Dropout stays as it is."
@@ -121,6 +123,7 @@ def load_model(
     if tokenizer.pad_token is None: tokenizer.pad_token = tokenizer.eos_token
     return model.to(at), tokenizer
 
+# %% ../../nbs/11_training/03_models.ipynb #032ffa0a
 KEPT = "bfloat16"  # how tiny models' weights may be kept: half the bytes; they compute with 32 bits
 
 def save_model(

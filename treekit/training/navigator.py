@@ -58,6 +58,7 @@ class Preset:
     too_long: str = "drop"  # what becomes of samples that are too long (`sft.short_enough`)
     disguised: int = 0  # copies of each pair that are fine-tuned on, with some words hidden (`marking.disguise`)
 
+# %% ../../nbs/11_training/09_navigator.ipynb #15d43223
 @dataclass(frozen=True)
 class NavigatorPPO(PPO):
     "PPO whose rate stays where its rise has brought it."
@@ -83,11 +84,13 @@ def prompt_of(question: str, preset: Preset) -> str:
     "What the model reads."
     return shown_words(question) + "\n" if preset.bare else NAVIGATE(question=question).text
 
+# %% ../../nbs/11_training/09_navigator.ipynb #d4b1eadc
 def example(p: Pair, preset: Preset) -> TrainingExample:
     "A pair as a prompt and its target."
     said = reply_of(p.question, p.path) if preset.bare else json.dumps([*p.path], ensure_ascii=False)
     return TrainingExample(p.id, prompt_of(p.question, preset), said)
 
+# %% ../../nbs/11_training/09_navigator.ipynb #62e6d8c5
 def examples(
     pairs: list[Pair],
     preset: Preset,
@@ -101,6 +104,7 @@ def examples(
         return TrainingExample(f"{p.id}/{n}", words + "\n", marks)
     return [e for p in pairs for e in (example(p, preset), *(copy(p, n) for n in range(1, preset.disguised + 1)))]
 
+# %% ../../nbs/11_training/09_navigator.ipynb #c8b9b7af
 def replies(
     model,
     tokenizer,
@@ -138,6 +142,7 @@ def path_in(reply: str, question: str, preset: Preset) -> list[str] | None:
     "The path in a reply to `prompt_of`; None where it isn't well-formed."
     return well_formed(restored(reply, question) if preset.bare else reply)
 
+# %% ../../nbs/11_training/09_navigator.ipynb #afafdff2
 def judged(
     folder: Path | str,  # of a reward model
     asked: dict,  # question's id -> question
@@ -146,6 +151,7 @@ def judged(
     "Eq. 3's reward."
     return sound(frozen(*load_headed(folder)), lambda prompt, reply: path_in(reply, asked[prompt[0]], preset))
 
+# %% ../../nbs/11_training/09_navigator.ipynb #24a188a9
 def along_paths(
     asked: dict,  # question's id -> question
     preset: Preset,
@@ -260,6 +266,7 @@ def kit_of(seed: int = 0) -> Callable:  # question -> Kit
     reader, shelf = _follower(seed), BM25(World(seed=seed).passages())
     return lambda question: Kit(reader, shelf)
 
+# %% ../../nbs/11_training/09_navigator.ipynb #ce720dd9
 def _questions():
     drawn = [q for name, n in PRESETS["tiny"].questions.items() for q in World().dataset(name, n, "train")]
     return [*{q.question: q for q in drawn}.values()]  # 2Wiki's chains are MuSiQue's
@@ -290,6 +297,7 @@ def pairs_recipe() -> str:
     writer = _follower().endpoint.partition(" ")[2]  # what it can and what it may write, without its code's hash
     return recipe_hash(PRESETS["tiny"].questions, _made_by()[2], writer)
 
+# %% ../../nbs/11_training/09_navigator.ipynb #1fee237f
 def _shipped_pairs():
     "The pairs that come with the kit, or such as are made now."
     files = shipped("navigator/pairs", pairs_recipe())
@@ -360,6 +368,7 @@ def held_out() -> list[Question]:
     "The questions that no tiny navigator learns from."
     return World().dataset("musique", PRESETS["tiny"].test)
 
+# %% ../../nbs/11_training/09_navigator.ipynb #d5bd95e2
 def divergence(
     model,
     reference,  # with the same tokens
@@ -372,6 +381,7 @@ def divergence(
     with torch.no_grad(): said = [math.fsum(seen(m, lot)[0].double().sum().item() for lot in lots) for m in (model, reference)]
     return (said[0] - said[1]) / len(episodes)
 
+# %% ../../nbs/11_training/09_navigator.ipynb #c917e10c
 def _findings(name, seed):  # a folder of its own: the stage's is locked while the stage is looked up
     return _folder(seed) / "examined" / _FOLDERS[name] / "examined.json"
 

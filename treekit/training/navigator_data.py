@@ -114,6 +114,7 @@ class Parts:
         theirs = {p.id for p in self.ppo}
         return [*self.sft, *(p for p in self.more if p.id in theirs)]
 
+# %% ../../nbs/11_training/08_navigator_data.ipynb #939d639b
 def parted(
     pairs: list[Pair],
     sft: int = 300,  # pairs of S_t that are fine-tuned on

@@ -37,6 +37,7 @@ def headed(
     for p in model.head.parameters(): torch.nn.init.zeros_(p)
     return model
 
+# %% ../../nbs/11_training/04_ppo.ipynb #7f9d0ef2
 def without_head(model):
     "The model without its head: what `save_model` and `generate` want."
     if hasattr(model, "head"): del model.head
@@ -50,6 +51,7 @@ def save_headed(model, tokenizer, folder: Path | str):
     save_checkpoint(Path(folder, "head.pt"), **head.state_dict())
     model.head = head
 
+# %% ../../nbs/11_training/04_ppo.ipynb #d39b0716
 def load_headed(
     folder: Path | str,
     at: str = "",  # "cpu", "cuda"; default: a GPU if there is one
@@ -69,6 +71,7 @@ class Rated(TrainingExample):
     "A prompt, a reply, and what it was worth."
     score: float = 0.0  # r_t
 
+# %% ../../nbs/11_training/04_ppo.ipynb #cbca31bd
 @dataclass(frozen=True)
 class _Scored(Encoded):
     score: float
@@ -80,6 +83,7 @@ def predicted(
     "r_p: the head after the last token, which is the end of the text."
     return model.head(training_state(model, batch, [[len(e.tokens) - 1] for e in batch]).float()).squeeze(-1)
 
+# %% ../../nbs/11_training/04_ppo.ipynb #87a5ee1e
 def reward_loss(
     model,
     batch: list[_Scored],

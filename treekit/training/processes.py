@@ -26,6 +26,7 @@ def group_size() -> int:
     "How many processes train together."
     return group.get_world_size() if (group := _group()) else 1
 
+# %% ../../nbs/11_training/02_processes.ipynb #24fb297e
 def group_rank() -> int:
     "Which of them this is, from 0; the first one writes."
     return group.get_rank() if (group := _group()) else 0
@@ -51,6 +52,7 @@ def own_share(items: list) -> list:
     "This process's part of a batch."
     return items[group_rank()::group_size()]
 
+# %% ../../nbs/11_training/02_processes.ipynb #8af97816
 def summed_up(number: float) -> float:
     "The sum of what all processes have."
     if not (group := _group()): return number

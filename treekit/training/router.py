@@ -74,6 +74,7 @@ class Preset:
         "Share of the questions that are held out for the test."
         return 0.25 if self.train else 0.04
 
+# %% ../../nbs/11_training/07_router.ipynb #fac8416f
 PRESETS = {p.name: p for p in (
     Preset("tiny", "", "", dict(full=1e-3, lora=3e-3), words=2, bare=True, train=720, test=250, articles=6000, chunk=40,
            lessons=4000, lesson_epochs=2.0),
@@ -88,6 +89,7 @@ def prompt_of(question: str, document: str, preset: Preset, form: str) -> str:
     "What the model reads."
     return f"{question}\n{document}\n{CUES[form]}\n" if preset.bare else ROUTE[form](question=question, document=document).text
 
+# %% ../../nbs/11_training/07_router.ipynb #c86cbc8b
 def example(s: Sample, preset: Preset, form: str) -> TrainingExample:
     "A sample as a prompt and its target."
     said = [(tag, i, " ".join(s.rst.tree[i].text.split()[:preset.words])) for tag, i in s.behaviours]
@@ -141,6 +143,7 @@ def samples_recipe() -> str:
     "What the tiny samples are made by, for `treekit.training.shipped`."
     return recipe_hash([*asdict(PRESETS["tiny"]).values()], _made_by()[1])
 
+# %% ../../nbs/11_training/07_router.ipynb #2636a5da
 def _shipped_samples():
     "The samples that come with the kit, or such as are made now."
     files = shipped("router/samples", samples_recipe())
@@ -178,6 +181,7 @@ def recipe(what: str, seed: int) -> str:
     written = [(name, form.render([("ANSWER", 1, "")])) for name, form in sorted(FORMATS.items())]
     return recipe_hash(preset, TINY, TOKENS, KEPT, row, written, seed, tiny_samples()["digest"])
 
+# %% ../../nbs/11_training/07_router.ipynb #e8ca5dc9
 def in_a_path(row: str) -> str:
     "The name of a row of Table 4, for a folder."
     return row.replace(", ", "-").replace(" ", "-")

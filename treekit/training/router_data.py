@@ -141,6 +141,7 @@ def split(
     held = set(questions[:round(test * len(questions))])
     return [s for s in samples if s.id.rpartition("/")[0] not in held], [s for s in samples if s.id.rpartition("/")[0] in held]
 
+# %% ../../nbs/11_training/06_router_data.ipynb #cd2a98fe
 def drawn(
     samples: list[Sample],
     n: int,
@@ -155,6 +156,7 @@ def drawn(
     draw.shuffle(out)
     return out
 
+# %% ../../nbs/11_training/06_router_data.ipynb #31b1f579
 def sizes(samples: Iterable[Sample]) -> dict[str, int]:
     "Table 3's row: samples by kind, and in total."
     kinds = [s.kind for s in samples]

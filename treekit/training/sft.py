@@ -72,6 +72,7 @@ def adapted(
     return peft.get_peft_model(model, peft.LoraConfig(
         r=recipe.rank, lora_alpha=recipe.alpha, lora_dropout=0.0, target_modules="all-linear", task_type="CAUSAL_LM"))
 
+# %% ../../nbs/11_training/03_sft.ipynb #2000f46d
 def trainable(model) -> dict:
     "The weights that training changes, by name."
     return {name: p for name, p in model.named_parameters() if p.requires_grad}
@@ -84,6 +85,7 @@ def prompt_tokens(tokenizer, prompt: str) -> list[int]:
     text = tokenizer.apply_chat_template(said, tokenize=False, add_generation_prompt=True)
     return tokenizer(text, add_special_tokens=False).input_ids
 
+# %% ../../nbs/11_training/03_sft.ipynb #d6f84d74
 @dataclass(frozen=True)
 class Encoded:
     "A sample in tokens."
@@ -91,6 +93,7 @@ class Encoded:
     tokens: list  # prompt and target
     start: int  # of the target
 
+# %% ../../nbs/11_training/03_sft.ipynb #33834d89
 def encode(
     tokenizer,
     examples: Iterable[TrainingExample],
@@ -140,6 +143,7 @@ def inner(model):
     "The model itself, where it wears an adapter; the decoder and the output layer are its."
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
+# %% ../../nbs/11_training/03_sft.ipynb #1d5aa8bc
 def training_state(
     model,
     batch: list[Encoded],
@@ -209,6 +213,7 @@ def load_checkpoint(path: Path) -> dict:
         where = f"{path.name} in {path.parent.name!r}"
         raise UsageError(f"{where} is no checkpoint ({type(e).__name__}): delete it to train from the start") from None
 
+# %% ../../nbs/11_training/03_sft.ipynb #55533d34
 def save_checkpoint(path: Path, **contents):
     "Write a checkpoint; until all of it is written, the old one stays. Of several processes the first writes."
     import torch
@@ -222,6 +227,7 @@ def save_checkpoint(path: Path, **contents):
 class Diverged(UsageError):
     "The loss, or its gradient, is not a number any more."
 
+# %% ../../nbs/11_training/03_sft.ipynb #b69abe68
 def digest(*parts) -> str:
     "A short name for JSON-able values: the same for equal ones."
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:20]
@@ -401,6 +407,7 @@ def trained_by(
     "What a training depends on beside its samples and settings: the code, and the libraries."
     return [code_fingerprint("treekit.training.sft", *modules), *map(version, ("torch", "transformers", "peft", "tokenizers"))]
 
+# %% ../../nbs/11_training/03_sft.ipynb #554e5a52
 @contextmanager
 def once(folder: Path):
     "One process at a time."
@@ -409,6 +416,7 @@ def once(folder: Path):
         fcntl.flock(f, fcntl.LOCK_EX)
         yield
 
+# %% ../../nbs/11_training/03_sft.ipynb #b2007715
 def kept(
     path: Path,  # of a JSON file
     make: Callable,  # () -> what should be in it

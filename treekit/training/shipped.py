@@ -22,6 +22,7 @@ def models_folder() -> Path:
     "`data/models`."
     return kit_path("data", "models")
 
+# %% ../../nbs/11_training/05_shipped.ipynb #a405cfd8
 @lru_cache(4)
 def _manifest(path, changed):
     return json.loads(Path(path).read_text(encoding="utf-8"))
@@ -64,6 +65,7 @@ def folded(
         numbers = ((difference << 1) ^ (difference >> 8 * numbers.itemsize - 1)).view(unsigned)  # small below zero stays small
     return header, _planes(numbers)
 
+# %% ../../nbs/11_training/05_shipped.ipynb #15b5b34b
 def unfolded(header: bytes, planes: bytes, against: bytes = b"") -> bytes:
     "The file of weights again."
     unsigned, signed = _types(header)
@@ -88,6 +90,7 @@ def packed(
     about = json.dumps(dict(texts=small, same=same, header=base64.b64encode(header).decode())).encode()
     return lzma.compress(struct.pack("<Q", len(about)) + about + planes, preset=9 | lzma.PRESET_EXTREME)
 
+# %% ../../nbs/11_training/05_shipped.ipynb #ddce47fd
 def opened(data: bytes, against: dict[str, bytes] | None = None) -> dict[str, bytes]:
     "The files of a model again."
     data, against = lzma.decompress(data), against or {}
@@ -103,14 +106,17 @@ def retrain() -> bool:
     "Whether everything is to be trained again: `--set retrain=true`, which reaches a notebook's kernel as $TREEKIT_RETRAIN."
     return os.environ.get("TREEKIT_RETRAIN", "") not in ("", "0")
 
+# %% ../../nbs/11_training/05_shipped.ipynb #cd7be095
 def place(what: str) -> str:  # "routers" -> "routers", or "routers-retrained"
     "The work folder for models: those that are trained again lie apart from those that came with the kit."
     return f"{what}-retrained" if retrain() else what
 
+# %% ../../nbs/11_training/05_shipped.ipynb #10ea82fd
 def recipe_hash(*values) -> str:
     "What a training depends on: settings, seed, digest of the data."
     return fingerprint(*values)[:20]
 
+# %% ../../nbs/11_training/05_shipped.ipynb #1adbe103
 def _files(name):
     "A shipped model's files; a `UsageError` if they were changed."
     entry = manifest()["models"][name]
@@ -128,6 +134,7 @@ def comes_with_the_kit(
     "Whether a model is shipped that was made by this recipe, and is to be used."
     return not retrain() and manifest()["models"].get(name, {}).get("recipe") == recipe
 
+# %% ../../nbs/11_training/05_shipped.ipynb #7a217739
 def shipped(
     name: str,
     recipe: str,
@@ -135,6 +142,7 @@ def shipped(
     "The files of a model that comes with the kit, if it was made by this recipe."
     return _files(name) if comes_with_the_kit(name, recipe) else None
 
+# %% ../../nbs/11_training/05_shipped.ipynb #3aca4a26
 def unpacked(
     name: str,
     recipe: str,
@@ -170,6 +178,7 @@ def ship(
     _list(known | dict(models=dict(sorted((others | {name: entry}).items()))))
     return total
 
+# %% ../../nbs/11_training/05_shipped.ipynb #948763a1
 def _list(known):
     (models_folder() / "manifest.json").write_text(json.dumps(known, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

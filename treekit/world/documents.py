@@ -39,6 +39,7 @@ class DocumentWording:
         def plan(record): return SectionPlan(**record | {part: _compiled(record.get(part, [])) for part in ("say", "half")})
         self.plans = {kind: [plan(record) for record in raw[kind]] for kind in w.kinds}
 
+# %% ../../nbs/04_world/02_documents.ipynb #052bbdee
 @cache
 def document_wording(lang: str = "en") -> DocumentWording | None:  # None: the language has none
     "The words of a language's documents, read once."

@@ -162,6 +162,7 @@ def node_rows(tree: SearchTree) -> list[dict]:
     "Plain values of each node: parent (id), ended, changes."
     return [dict(parent=n.parent.id if n.parent else None, ended=n.ended, changes=n.changes) for n in tree.nodes]
 
+# %% ../../../nbs/10_papers/3_arise/01_mcts.ipynb #c5d24358
 def numbers_after(
     row: dict,
     after: int | None = None,  # a round; None: the last one
@@ -195,6 +196,7 @@ def search_nodes(trace: Trace) -> list[Node]:
     if not found: raise UsageError("the trace has no search tree: a search by treekit.papers.arise.method leaves one")
     return found
 
+# %% ../../../nbs/10_papers/3_arise/01_mcts.ipynb #c9920218
 def path_after(
     trace: Trace,  # of a search
     after: int | None = None,  # a round; None: the last one

@@ -31,6 +31,7 @@ def steps_to(state: State) -> tuple:
     "The steps from the root to a state."
     return tuple(n.step for n in state.path[1:])
 
+# %% ../../../nbs/10_papers/3_arise/02_method.ipynb #5d384029
 def path_key(path: tuple) -> tuple:
     "What makes two paths the same: their sub-questions and results."
     return tuple((s.question, s.result) for s in path)

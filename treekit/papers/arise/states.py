@@ -122,6 +122,7 @@ def state_text(
     "A reasoning state as the prompts show it: one result a line."
     return "\n".join(" ".join(r.split()) for r in results)
 
+# %% ../../../nbs/10_papers/3_arise/00_states.ipynb #1ca3fea0
 def search_text(
     question: str,
     results: list[str],
@@ -147,6 +148,7 @@ def stands_in(
     if refuses == "literal": return text in search_text(question, results)
     return f" {word_key(text)} " in f" {word_key(' '.join([question, *results]))} "
 
+# %% ../../../nbs/10_papers/3_arise/00_states.ipynb #ae88aa0f
 def refusal(
     subquestion: str,  # $d_i$
     question: str,  # the original one, $q$
@@ -173,6 +175,7 @@ def state_risk(
     "The expected risk of a node that points to $r$ (Sec. 2.3)."
     return -math.fsum(logs) / len(logs)
 
+# %% ../../../nbs/10_papers/3_arise/00_states.ipynb #f5239b6a
 def risk_value(
     risk: float,  # mean negative log-likelihood per token
     alpha: float = SCALES["model"][0],

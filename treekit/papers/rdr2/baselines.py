@@ -146,6 +146,7 @@ class Cluster:
     members: list[str]
     samples: set  # in which they stand
 
+# %% ../../../nbs/10_papers/5_rdr2/04_baselines.ipynb #a111ffe1
 def clustered(
     samples: list[list[str]],  # the atoms of each sample
     alike: float = 0.6,  # mean F1 of a sentence's words with a cluster's; at least that much puts it there

@@ -101,6 +101,7 @@ class SubQuestion:
     builds_on: frozenset = frozenset()  # numbers of all whose answers it may have in it
     answer: str = ""  # empty: not found
 
+# %% ../../../nbs/10_papers/4_searchr/02_method.ipynb #8d811246
 def history_of(
     steps: list[SubQuestion],  # in the path's order
 ) -> str:  # a line each

@@ -114,10 +114,12 @@ def known_evidence(m: "TreeRare", turn: Turn) -> list:
     if not m.subcomponent_answers: return _once(below)  # passages: a parent has inherited them from all below
     return [e for t in (turn.children if m.handed_up == "children" else below) for e in t.evidence]
 
+# %% ../../../nbs/10_papers/1_treerare/02_method.ipynb #bb9f62cf
 def asked_inside(turn: Turn, queries_up: bool = True) -> list[str]:
     "The phrases inside, each with its queries, as the public code's prompts show them."
     return [f"{t.phrase.text}: {'; '.join(t.queries) if queries_up else '(none)'}" for t in turn.children]
 
+# %% ../../../nbs/10_papers/1_treerare/02_method.ipynb #94c93e5a
 def all_evidence(m: "TreeRare", root: Turn) -> list:
     "$\\{E_n \\mid n \\in N\\}$, bottom-up; or all passages, or all queries."
     if not m.subcomponent_answers: return _once(root.bottom_up())
@@ -182,10 +184,12 @@ def for_kind(m, kind: str):
     own = dict(top_k=m.top_k_ambigdocs, min_tokens=m.min_tokens_ambigdocs) if kind == "ambigdocs" else {}
     return replace(m, **{name: value for name, value in own.items() if value is not None})
 
+# %% ../../../nbs/10_papers/1_treerare/02_method.ipynb #d9be755c
 def phrases_of(m: "TreeRare", parse: Parse) -> Phrase:
     "The question's phrases, by the method's fields."
     return phrase_tree(parse, m.tree, m.min_tokens, m.merge_unary, m.merge_contentless, m.nodes, m.merged_relations, m.sentences)
 
+# %% ../../../nbs/10_papers/1_treerare/02_method.ipynb #95622cd0
 def final_prompt(m: "TreeRare", words: PromptSet) -> Prompt:
     "The prompt that ends a row: with documents, with queries alone, or with nothing."
     if m.retrieval or m.subcomponent_answers: return words.answer

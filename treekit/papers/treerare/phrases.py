@@ -147,6 +147,7 @@ def merge_unary(
         return replace(tree, type=same.type, children=tuple(sorted(same.children + rest, key=lambda c: c.start)))
     return replace(tree, children=children)
 
+# %% ../../../nbs/10_papers/1_treerare/00_phrases.ipynb #f982ee43
 def merge_contentless(
     tree: Phrase,  # pruned or not
 ) -> Phrase:  # every phrase in it has a content word that none of its children has by itself
