@@ -31,7 +31,7 @@ DIFFERENCES = {
     "RATT": ("09_baselines/04_revising", revising.RATT_CODE, [
         "one web page in at most three pieces for a query; ours: two passages (ARISE)", "no short answer at the end (ARISE asks for one)",
         "agents take turns", "equal answers are verified twice", "late calls are skipped", "a chain of thought to compare with"]),
-    "HippoRAG": ("09_baselines/07_hipporag", hipporag.HIPPORAG, [
+    "HippoRAG": ("09_baselines/09_hipporag", hipporag.HIPPORAG, [
         "one solved example", "the whole reply is the thought", "without a name in the query all passages rank alike",
         "Contriever or ColBERTv2"]),
     "FLARE": ("10_papers/5_rdr2/04_baselines", rdr2.FLARE_CODE, [
