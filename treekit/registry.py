@@ -10,7 +10,7 @@ import re
 from types import ModuleType
 from typing import Any
 
-from .config import choose
+from .config import UsageError, choose
 
 # %% ../nbs/15_registry.ipynb #922b3373
 MODULES = {  # module -> its methods' printed names
@@ -112,6 +112,7 @@ def module_of(
             from treekit.baselines import hipporag as module
         case "baselines.graphrag":
             from treekit.baselines import graphrag as module
+        case _: raise UsageError(f"treekit.registry.module_of has no line that imports {name!r}")
     return module
 
 # %% ../nbs/15_registry.ipynb #77ba4dd6
