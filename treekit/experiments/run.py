@@ -50,7 +50,7 @@ class Session:
     cassette: Path | None = None  # a packed store: a run is a replay, and only stored calls answer
     about: dict = field(default_factory=dict)  # more to say in the run's record (`treekit.experiments.kept`): its label, a fork's parent
     pilot: str = ""  # FOLDER:5: five questions of each data set are asked, of the offline model (`treekit.experiments.pilot`)
-    record: Path | None = None  # a folder in which a run says what it has read, for a cassette (`treekit.experiments.cassettes`)
+    record: Path | None = None  # a folder in which a run says what it asked; what is loaded, `note_source` says
     chosen: tuple = ()  # ids of the questions that are asked; none: all
     share: Share | None = None  # this process is one of several workers, and asks its part of the questions
     watch: Any = None  # a function that is told how far the run is, as `Progress` says it; a KeyboardInterrupt from it ends the run
