@@ -252,7 +252,11 @@ def resampled_totals(
     return sum(len(v) * (resample_weights(len(v), n, seed + i) @ np.asarray(v, float)) for i, v in enumerate(values.values()))
 
 # %% ../../nbs/12_experiments/24_across.ipynb #175c9b5b
-def total(values: dict[str, list[float]]) -> float: return sum(map(sum, values.values()))
+def total(
+    values: dict[str, list[float]],  # data set -> one a question
+) -> float:
+    "Their sum over all data sets."
+    return sum(map(sum, values.values()))
 
 # %% ../../nbs/12_experiments/24_across.ipynb #e3b3d8ef
 def cost_rows(
