@@ -54,7 +54,7 @@ def test_holds_fails_undecided_and_not_run(tmp_path):
     found = told(tmp_path, claim("Ours", "A"), claim("A", "Ours"), claim("Ours", "B"), claim("Ours", "C"))
     assert [v.verdict for v in found] == ["holds", "fails", "undecided", "not run"]
     assert [v.in_print for v in found] == ["holds", "fails, 0 of 2", "holds", "holds"]
-    assert found[0].how == "paired" and found[0].n == 60 and found[0].ours == pytest.approx(50) and found[0].low > 30
+    assert found[0].how == "paired" and found[0].n == 120 and found[0].ours == pytest.approx(50) and found[0].low > 30
     assert found[0].printed == pytest.approx(10) and found[0].pairs == "2 of 2" and found[0].model == "scripted"
     assert found[3].reason == "not run: C"
 

@@ -20,6 +20,7 @@ from .claims import judge_claims, load_claims
 from .leaders import leaders
 from .titles import artefact_of, description_of
 from .verdicts import _EMPTY, VERDICTS
+from ..scoring.statistics import p_text
 from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/05_tables.ipynb #528ae4cf
@@ -91,6 +92,12 @@ def _plain(value, digits):
     if isinstance(value, str): return value
     if value is None or str(value) in ("nan", "<NA>"): return ""
     return _number(value, digits) if isinstance(value, float) else str(value)
+
+def _lines(df, digits):
+    "A table's rows as texts; a p that would be rounded to zero says so."
+    chances = [str(c) == "adjusted" or str(c).split("_")[0] == "p" for c in df.columns]
+    return [[p_text(v, digits) if p and isinstance(v, float) else _plain(v, digits) for v, p in zip(row, chances)]
+            for row in df.itertuples(index=False)]
 
 # %% ../../nbs/14_figures/05_tables.ipynb #22b7b4f4
 def span_of(
@@ -172,7 +179,8 @@ def _compared(df, title, note, digits, claims):
 def _page(df, title, note, digits, claims=()):
     "A table's page."
     if _is_comparison(df): return _compared(df, title, note, digits, claims)
-    rows = [[Shown(_plain(v, digits), "" if isinstance(v, str) else "number") for v in r] for r in df.itertuples(index=False)]
+    rows = [[Shown(text, "" if isinstance(v, str) else "number") for text, v in zip(texts, r)]
+            for texts, r in zip(_lines(df, digits), df.itertuples(index=False))]
     return TablePage(title, "", note, (("", "", [str(c) for c in df.columns], rows),), claims)
 
 # %% ../../nbs/14_figures/05_tables.ipynb #9136ded4
@@ -322,7 +330,7 @@ def save_csv(
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(cell_text, df.columns))
-    writer.writerows([cell_text(_plain(v, digits)) for v in r] for r in df.itertuples(index=False))
+    writer.writerows(map(cell_text, r) for r in _lines(df, digits))
     write_whole(path, text.getvalue())
 
 # %% ../../nbs/14_figures/05_tables.ipynb #0827361b
