@@ -27,6 +27,7 @@ class Task:
     name: str  # paper/artefact
     notebook: Path
     parameters: dict
+    said: dict = field(default_factory=dict)  # of these what was said beside the usual: `said_on_top`, and the profile
     code: int = 0  # exit code
     error: str = ""  # one line
     seconds: float = 0.0
@@ -77,7 +78,8 @@ def _plan(artefacts, out, given, sets):
             settings["switches"] = ", ".join(filter(None, [settings.get("switches", ""), *(f"{k}={v}" for k, v in others.items())]))
         parameters |= dict(settings=settings) if settings else {}
         for k in parameters: choose(f"parameter of {name}", k, declared)
-        tasks.append(Task(name, r["notebook"], parameters))
+        said = dict(profile=parameters.get("profile", "offline")) | said_on_top(r, parameters)
+        tasks.append(Task(name, r["notebook"], parameters, json.loads(cleaned(json.dumps(said)))))
     return tasks
 
 def _as_the_paper(artefact, given, declared, model):
@@ -183,7 +185,8 @@ def _execute(task, kept, env, kernels, server=None):
     try:
         with open(target.with_suffix(".log"), "w") as log:
             pm.execute_notebook(task.notebook, f"{_CLEAN}{target}", task.parameters, engine_name="treekit", progress_bar=False,
-                                kernels=kernels, env=dict(env, TREEKIT_ARTEFACT=task.name), log=log, server=server)
+                                kernels=kernels, log=log, server=server,
+                                env=dict(env, TREEKIT_ARTEFACT=task.name, TREEKIT_SAID=json.dumps(task.said)))
     except pm.PapermillExecutionError as e: task.code, task.error = _what(e.ename, e.evalue)
     except Exception as e:  # a kernel that died, a full disk
         line = str(e).strip().splitlines()[0] if str(e).strip() else ""
