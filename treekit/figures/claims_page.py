@@ -161,9 +161,9 @@ LEGEND_OF_CLAIMS = (
     "In print, here: the difference that the claim is about, left minus right, in the table's unit, the mean where a claim has several "
     "comparisons; in brackets the 95 % interval. Holds: as many comparisons as the claim needs are significant in its direction; "
     "fails: as many are significant in the other one that it can't hold; undecided: neither. p: two-sided, of the claim or its opposite, "
-    "Holm's among all claims of the table. A size that a claim states stands beside ours, and is no part of the verdict, unless the "
-    "direction is 'about'. Paired: by question, sign flips; resampled: by question, the sides weighed or on several data sets; intervals: without "
-    "the questions' scores, from the cells' own.")
+    "Holm's among all claims of the table. A size that a claim states stands beside ours; the verdict goes by it only where the direction "
+    "is 'about'. Paired: by question, sign flips; resampled: by question, where the two sides aren't weighed alike; intervals: without the "
+    "questions' scores, from the cells' own.")
 
 def save_claims(
     verdicts: list[ClaimVerdict],  # of one paper, or of several
