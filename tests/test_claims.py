@@ -3,16 +3,18 @@ import csv, json
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from treekit.cli import main
 from treekit.config import UsageError, root
 from treekit.experiments.results import Scored
+from treekit.figures.ablations import Ablation, judge_ablations
 from treekit.figures.cells import Kept, kept_scores, read_cells, read_scores
 from treekit.figures.claims import Claim, judge, judge_claims, load_claims, merged_cells
-from treekit.figures.claims_page import claims_by_artefact, row_orders, save_claims
-from treekit.figures.tables import save_table
+from treekit.figures.claims_page import claim_line, claims_by_artefact, row_orders, save_claims
+from treekit.figures.tables import claim_text, save_table
 from treekit.figures.verdicts import compare
 from treekit.inventory import inventory
 from treekit.scoring.statistics import at_least, contrast, holm, kendall
@@ -54,7 +56,7 @@ def test_holds_fails_undecided_and_not_run(tmp_path):
     found = told(tmp_path, claim("Ours", "A"), claim("A", "Ours"), claim("Ours", "B"), claim("Ours", "C"))
     assert [v.verdict for v in found] == ["holds", "fails", "undecided", "not run"]
     assert [v.in_print for v in found] == ["holds", "fails, 0 of 2", "holds", "holds"]
-    assert found[0].how == "paired" and found[0].n == 60 and found[0].ours == pytest.approx(50) and found[0].low > 30
+    assert found[0].how == "paired" and found[0].n == 120 and found[0].ours == pytest.approx(50) and found[0].low > 30
     assert found[0].printed == pytest.approx(10) and found[0].pairs == "2 of 2" and found[0].model == "scripted"
     assert found[3].reason == "not run: C"
 
@@ -99,6 +101,52 @@ def test_amounts_in_their_units(tmp_path):
         "value": 60,
     }
     assert round(units["times"].amount, 2) == 2.5
+
+
+def test_a_claim_about_a_size_is_judged_by_the_size(tmp_path):
+    table(tmp_path)  # Ours is 2.5 times A
+    about = [claim("Ours", "A", "about", amount=a, unit=u, margin=m)
+             for a, u, m in ((2.5, "times", 1.5), (150, "percent", 150), (6, "times", 1), (1.2, "times", .2), (2.5, "times", .1))]
+    found = told(tmp_path, *about)
+    assert [v.verdict for v in found] == ["holds", "holds", "fails", "fails", "undecided"]
+    assert found[3].in_print == "holds" and found[2].in_print == "fails, 0 of 2" and found[0].how == "resampled"
+    gain = told(tmp_path, claim("Ours minus A", "B minus A", amount=1, unit="percent gain"))[0]
+    assert gain.amount == pytest.approx(150, abs=.1) and gain.recomputed == pytest.approx(20)
+
+
+def test_a_claim_that_needs_a_fact_is_not_run_without_it(tmp_path):
+    rows = [row(m, d, right) for m, right in dict(Ours=50, A=20).items() for d in ("films", "books")]
+    made = compare(printed(Ours=60.0, A=50.0), rows, model="scripted", differs=["router=the model that answers, in print a trained one"])
+    save_table(made, tmp_path / "x", "table1", digits=2)
+    needs = claim("Ours", "A", unless="Ours: router=the model that answers|Ours: *untrained*")
+    [without, other] = told(tmp_path, needs, claim("Ours", "A", unless="Ours: *untrained*"))
+    assert (without.verdict, other.verdict) == ("not run", "holds")
+    assert without.reason == "ran with Ours: router=the model that answers" and without.in_print == "holds"
+
+
+def test_what_differs_is_a_part_of_n(tmp_path):
+    table(tmp_path)
+    [found] = judge_ablations(tmp_path, [Ablation("x", "table1", "Ours", "A", "what it knows", "films|books", "EM")])
+    assert (found.differ, found.found.n, found.verdict) == (60, 120, "as printed")
+
+
+def test_no_p_is_shown_as_zero(tmp_path):
+    table(tmp_path)
+    sure = [replace(v, p=0.0, adjusted=0.0) for v in told(tmp_path, claim("Ours", "A"))]
+    save_claims(sure, tmp_path, "Claims")
+    with open(tmp_path / "claims.csv", encoding="utf-8", newline="") as f: [line] = csv.DictReader(f)
+    assert line["p"] == line["adjusted"] == "<0.0001" and claim_line(sure[0])["p"] == "<0.001" and "p < .001" in claim_text(sure[0])
+    save_table(pd.DataFrame([dict(method="A", p=0.0, p_fused=0.0004, adjusted=0.25, low=0.0)]), tmp_path, "steps")
+    assert (tmp_path / "steps.csv").read_text().splitlines()[1] == "A,<0.001,<0.001,0.250,0.000"
+
+
+def test_the_claims_words_and_their_directions():
+    "What gains *only* so much isn't claimed to be more; a factor, or a half, is compared with."
+    for c in load_claims():
+        words = c.statement.lower()
+        if " only " in words: assert c.direction != "more" and c.right, c.id
+        if any(w in words for w in ("twice", "half", "times as much")): assert c.direction == "about", c.id
+        if words.startswith("trained on"): assert c.unless, c.id
 
 
 def test_an_average_is_tested_over_its_data_sets(tmp_path):
@@ -172,6 +220,8 @@ def test_a_wrong_field_is_one_line(tmp_path):
     bad = tmp_path / "claims.csv"
     bad.write_text("id,paper,where,statement,artefact,left,right,direction\nx-1,x,a,b,table1,A,B,mroe\n")
     with pytest.raises(UsageError, match="more"): load_claims(path=bad)
+    bad.write_text("id,paper,where,statement,artefact,left,right,direction,amount,unit\nx-1,x,a,b,table1,A,B,about,2,points\n")
+    with pytest.raises(UsageError, match="about a size"): load_claims(path=bad)
 
 
 def test_the_order_of_rows(tmp_path):

@@ -175,6 +175,17 @@ def test_out_data_n_and_notebook_parameters(clone):
     assert "Nothing" not in (clone / "figures/offline-mine/treerare/table1.md").read_text()
     assert inside("reproduce", "--out", "here", "--set", "questions=3", "--set", "pool=own", cwd=clone)[0] == 0
     assert ",3,0,," in (clone / "here/treerare/table1.csv").read_text()
+    assert "Made by: treekit reproduce treerare/table1 --n 2 --data mine" in (clone / "figures/offline-mine/treerare/table1.md").read_text()
+    page = (clone / "here/treerare/table1.md").read_text()
+    assert "Made by: treekit reproduce treerare/table1 --set questions=3 --set pool=own" in page and "Set: questions=3, pool=own." in page
+
+
+@pytest.mark.long
+def test_a_competence_that_is_set_stands_in_all_that_is_shown(clone):
+    assert inside("reproduce", "--out", "here", "--set", "competence=perfect", "--set", "reading=.8", cwd=clone)[0] == 0
+    page, name = (clone / "here/treerare/table1.md").read_text(), "simulated (perfect with reading=0.8"
+    assert f"Model: {name})." in page and f"| {name}, offline) | zero-shot |" in page and "--set 'competence=perfect, reading=.8'" in page
+    assert f"{name})" in (clone / "here/treerare/table1.csv").read_text()
 
 
 def test_a_parameter_that_the_notebook_does_not_declare(clone):

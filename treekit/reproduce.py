@@ -183,12 +183,20 @@ def _execute(task, kept, env, kernels, server=None):
     try:
         with open(target.with_suffix(".log"), "w") as log:
             pm.execute_notebook(task.notebook, f"{_CLEAN}{target}", task.parameters, engine_name="treekit", progress_bar=False,
-                                kernels=kernels, env=dict(env, TREEKIT_ARTEFACT=task.name), log=log, server=server)
+                                kernels=kernels, log=log, server=server,
+                                env=dict(env, TREEKIT_ARTEFACT=task.name, TREEKIT_SAID=_said(task)))
     except pm.PapermillExecutionError as e: task.code, task.error = _what(e.ename, e.evalue)
     except Exception as e:  # a kernel that died, a full disk
         line = str(e).strip().splitlines()[0] if str(e).strip() else ""
         task.code, task.error = 1, f"{type(e).__name__}: {line}"
     task.seconds = time.perf_counter() - started
+
+def _said(task):
+    "What the notebook's pages tell of the command that makes it, as JSON: the profile, and what was said on top of it."
+    if not task.parameters: return "{}"
+    paper, artefact = task.name.split("/")[-2:]
+    on_top = said_on_top(dict(paper=paper, artefact=artefact, notebook=task.notebook), task.parameters)
+    return cleaned(json.dumps(dict(profile=task.parameters.get("profile", "offline")) | on_top))
 
 def _what(name, value):
     "Exit code and one line for an exception in a notebook."

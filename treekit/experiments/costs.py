@@ -7,7 +7,7 @@ __all__ = ['store_of', 'prompt_bill', 'bills', 'billed_as', 'dollars', 'cost_tab
            'ReplyLength', 'reply_lengths']
 
 # %% ../../nbs/12_experiments/18_costs.ipynb #71373a3e
-import csv, fnmatch, math
+import csv, fnmatch, math, re
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -72,7 +72,7 @@ def billed_as(
     other: str = "",  # bill its tokens as this model's; default: its own, and the offline reader's as GPT-4o-mini's
 ) -> tuple[str, Price | None]:  # whose price, and the price
     "The price of a run's tokens."
-    name = other or ("gpt-4o-mini" if model.partition(",")[0] in ("extractive", "simulated") else model)
+    name = other or ("gpt-4o-mini" if re.match(r"(extractive|simulated)\b", model) else model)
     return name, price_of(name, load_prices())
 
 # %% ../../nbs/12_experiments/18_costs.ipynb #6a2af0f0

@@ -205,12 +205,24 @@ def chat_for(
         from treekit.simulated.chat import SimulatedChat
         chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"))
         if chosen == "extractive": return ExtractiveChat()
-        return SimulatedChat(profile.competence, profile.seed, otherwise=ExtractiveChat())
+        chat = SimulatedChat(profile.competence, profile.seed, otherwise=ExtractiveChat())
+        chat.model = _named(chat.competence)
+        return chat
     if profile.batch and len(profile.servers) > 1: raise UsageError("a batch goes to one server: give one endpoint, or leave batch out")
     if profile.batch: from treekit.core.batch_chat import BatchChat as Client
     elif len(profile.servers) > 1: from treekit.core.fleet_chat import FleetChat as Client
     else: from treekit.core.openai_chat import OpenAIChat as Client
     return Client.from_profile(profile)
+
+def _named(competence):
+    "What the simulated model is called: with its competence, unless that is the usual one: the nearest level, and the knobs that differ."
+    from treekit.simulated.competence import LEVELS, Competence
+    own = vars(competence)
+    def other(level): return {k: v for k, v in own.items() if v != vars(LEVELS[level])[k]}
+    if competence == Competence(): return "simulated"
+    level = min(sorted(LEVELS, key="strong".__ne__), key=lambda level: len(other(level)))
+    changed = " and ".join(f"{k}={v:g}" for k, v in other(level).items())
+    return f"simulated ({level}{f' with {changed}' if changed else ''})"
 
 # %% ../../nbs/12_experiments/07_provide.ipynb #a1f95ec9
 def identity_of(

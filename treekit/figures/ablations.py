@@ -66,12 +66,12 @@ def _differ(claim, cells, model):
     "For how many questions the two rows of a claim have other scores."
     mine = {key: replace(c, value=None) if c.model != model else c for key, c in cells.items()}
     ran = list(dict.fromkeys(key[0] for key, c in mine.items() if c.value is not None))
-    pairs, count = comparisons(claim, {key: c.value for key, c in mine.items()}, ran)[0], 0
+    pairs, found = comparisons(claim, {key: c.value for key, c in mine.items()}, ran)[0], set()
     for one in pairs:
         left, right = (mine[next(iter(side))].scores for side in (one.left, one.right))
         if not left or not right: return None
-        count += sum(own[q] != right.get(d, {}).get(q) for d, own in left.items() for q in own)
-    return count if pairs else None
+        found |= {(d, q) for d, own in left.items() for q in own if own[q] != right.get(d, {}).get(q)}
+    return len(found) if pairs else None
 
 def judge_ablations(
     folder: Path | str,  # of a run: figures/<profile>

@@ -83,6 +83,7 @@ class TableCell:
     n: int  # questions
     model: str  # that answered
     ran: str = ""  # what stands behind the printed name, if something else does
+    reason: str = ""  # of its verdict: in what its run isn't the paper's, with "; " between
     scores: dict = field(default_factory=dict, compare=False, repr=False)  # data set -> {id: score}
 
     @property
@@ -104,7 +105,7 @@ def _cells(row, kept):
     if re.search(r"\[(EXPAND|REFUSE|ANSWER)\]$", row.get("method", ""), re.I): method, ran = row["method"], ""
     group = next((row[k] for k in ("group", "series", "retriever") if row.get(k)), "")
     names = dict(group=group, method=method, dataset=row.get("dataset", ""), n=int(_number(row.get("n")) or 0),
-                 model=row.get("model", ""), ran=ran or "")
+                 model=row.get("model", ""), ran=ran or "", reason=row.get("reason", ""))
     if "reproduced" in row or "value" in row: values = {row.get("metric", ""): row.get("reproduced", row.get("value"))}
     else: values = {k: v for k, v in row.items() if k not in _NAMES and _number(v) is not None}
     for metric, value in values.items():

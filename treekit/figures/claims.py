@@ -18,7 +18,7 @@ from .cells import read_cells
 from ..scoring.statistics import Contrast, at_least, contrast, holm, normal_p
 
 # %% ../../nbs/14_figures/03_claims.ipynb #3a4ec0ca
-DIRECTIONS = ("more", "less", "same", "not less", "rises", "falls")
+DIRECTIONS = ("more", "less", "same", "not less", "rises", "falls", "about")
 OVER = ("all", "most", "any", "mean")  # how many of a claim's comparisons must hold; "mean": it is about their mean
 
 @dataclass(frozen=True)
@@ -38,10 +38,17 @@ class Claim:
     dataset: str = ""  # patterns, with "|"; empty: all
     metric: str = ""
     group: str = ""  # the printed groups that the statement is about; empty: all
-    amount: float | None = None  # that the paper states
-    unit: str = ""  # of the amount: points, percent (left over right, less one), percent each (their mean), times, value (of the left)
-    margin: float = 0.0  # for "same" and "not less", in the table's unit: what counts as no difference
+    amount: float | None = None  # that the paper states; the verdict goes by it where the direction is "about", and only there
+    unit: str = ""  # of the amount: points, percent, percent each, percent gain, times, value
+    margin: float = 0.0  # what counts as no difference: for "same" and "not less" in the table's unit, for "about" in the amount's
+    unless: str = ""  # facts of a row, as patterns "row: fact" with "|": a run with one of them can't judge the claim
     note: str = ""
+
+    @property
+    def factors(self) -> tuple[float, float]:
+        "Of a claim \"about\" its amount: between which two the left side over the right one lies."
+        low, high = self.amount - self.margin, self.amount + self.margin
+        return (low, high) if self.unit == "times" else (1 + low / 100, 1 + high / 100)
 
 # %% ../../nbs/14_figures/03_claims.ipynb #54bde9c9
 def load_claims(
@@ -63,6 +70,8 @@ def _claim(row):
     made = Claim(**dict(artefact="", left="", right="") | given)
     choose(f"direction of {made.id}", made.direction, DIRECTIONS)
     choose(f"'over' of {made.id}", made.over, OVER)
+    if made.direction == "about" and (made.over == "mean" or made.amount is None or made.unit not in ("times", "percent")):
+        raise UsageError(f"{made.id}: a claim about a size has an amount in times or percent, and isn't over a mean")
     choose(f"'by' of {made.id}", made.by, ("method", "dataset", "metric", "group"))
     return made
 
@@ -211,6 +220,15 @@ def for_and_against(
     value = -found.value if claim.direction in ("less", "falls") else found.value
     return (found.p if value > 0 else 1.0), (found.p if value < 0 else 1.0)
 
+def _weighed(claim, one, cells):
+    "(left minus right, p of what the claim says, p of the opposite) of a comparison, or None; and how it was tested."
+    found, how = tested(one.both, cells)
+    if found is None or claim.direction != "about": return found and (found, *for_and_against(claim, found)), how
+    above, below = (tested(_plus(one.left, one.right, -factor), cells)[0] for factor in claim.factors)
+    inside = max(_one_sided(above.value, above.error), _one_sided(-below.value, below.error))
+    outside = min(_one_sided(-above.value, above.error), _one_sided(below.value, below.error))
+    return (found, inside, outside), "resampled" if how == "paired" else how
+
 # %% ../../nbs/14_figures/03_claims.ipynb #35abdd6d
 CLAIM_VERDICTS = ("holds", "fails", "undecided", "not run")
 
@@ -241,10 +259,22 @@ def _amount(claim, made, numbers):
     if not sides or not claim.unit: return None
     left, right = sum(a for a, _ in sides), sum(b for _, b in sides)
     if claim.unit == "value": return left / len(sides)
+    if claim.unit == "percent gain": return _gain(made, numbers)
     if claim.unit == "points": return (left - right) / len(sides)
     if any(not b for _, b in sides) or not right: return None
     if claim.unit == "percent each": return 100 * sum(a / b - 1 for a, b in sides) / len(sides)
     return left / right if claim.unit == "times" else 100 * (left / right - 1)
+
+def _gain(made, numbers):
+    "By how much per cent the first parts of the left sides are above their second ones."
+    up, down = (sum(_total({cell: w for cell, w in one.left.items() if w * sign > 0}, numbers) for one in made) for sign in (1, -1))
+    return 100 * (up / -down - 1) if down else None
+
+def _agrees(claim, one, numbers):
+    "Whether a comparison's numbers are as the claim says."
+    if claim.direction != "about": return _points(claim, _total(one.both, numbers))
+    left, right = _total(one.left, numbers), _total(one.right, numbers)
+    return claim.factors[0] * right <= left <= claim.factors[1] * right
 
 def _points(claim, difference):
     "Whether a difference of two numbers points the claim's way."
@@ -271,8 +301,8 @@ def _in_print(claim, cells):
     if not made: return {}
     differences = [_total(one.both, numbers) for one in made]
     mean = sum(differences) / len(differences)
-    of = [mean] if claim.over == "mean" else differences
-    right = sum(_points(claim, d) for d in of)
+    of = [_points(claim, mean)] if claim.over == "mean" else [_agrees(claim, one, numbers) for one in made]
+    right = sum(of)
     said = "holds" if right >= _needed(claim, len(of)) else "fails"
     if right < len(of) > 1: said += f", {right} of {len(of)}"
     return dict(in_print=said, printed=mean, recomputed=_amount(claim, made, numbers))
@@ -285,21 +315,34 @@ def _in_run(claim, cells, model):
     made, lacking = comparisons(claim, numbers, [g for g in ran if _let(claim.group, g)] or ran)
     if not made: return dict(model=model, reason=_why_not(claim, numbers, lacking, ran))
     behind = {key: cells[key] for one in made for key in one.both}
+    if lacks := _forbidden(claim, behind.values()): return dict(model=model, reason=f"ran with {lacks}")
     differences = [_total(one.both, numbers) for one in made]
     stands = dict.fromkeys(f"{c.method}: {c.ran}" for c in behind.values() if c.ran)
-    results = [tested(_pooled(made), cells)] if claim.over == "mean" else [tested(one.both, cells) for one in made]
+    results = [_weighed(claim, one, cells) for one in ([Comparison(_pooled(made), {})] if claim.over == "mean" else made)]
     known = [found for found, _ in results if found]
     notes = [*stands, f"{len(lacking)} of {len(made) + len(lacking)} comparisons lack a cell" if lacking else "",
              f"{len(results) - len(known)} of {len(results)} have no interval" if len(known) < len(results) else ""]
-    fields = dict(model=model, ours=sum(differences) / len(made), amount=_amount(claim, made, numbers), n=max(c.n for c in behind.values()),
-                  pairs=f"{sum(_points(claim, d) for d in differences)} of {len(made)}", reason="; ".join(filter(None, notes)),
+    fields = dict(model=model, ours=sum(differences) / len(made), amount=_amount(claim, made, numbers), n=_asked(behind.values()),
+                  pairs=f"{sum(_agrees(claim, one, numbers) for one in made)} of {len(made)}", reason="; ".join(filter(None, notes)),
                   how=", ".join(dict.fromkeys(how for found, how in results if found)), verdict="undecided")
     if not known: return fields
     whole = tested(_pooled(made), cells)[0]
-    ps, r = [for_and_against(claim, found) for found in known], _needed(claim, len(known))
-    holds, fails = at_least([p for p, _ in ps], r), at_least([p for _, p in ps], len(known) - r + 1)
+    r = _needed(claim, len(known))
+    holds, fails = at_least([p for _, p, _ in known], r), at_least([p for _, _, p in known], len(known) - r + 1)
     wide = dict(low=whole.low, high=whole.high) if whole else {}
     return fields | wide | dict(p=min(holds, fails), verdict="holds" if holds < fails else "fails")
+
+def _asked(cells):
+    "How many questions stand behind some cells: those of all their data sets, each once."
+    known = {(d, q) for c in cells for d, own in c.scores.items() for q in own}
+    told = {}  # data set -> its questions, where the questions themselves aren't known
+    for c in cells: told[c.dataset] = max(told.get(c.dataset, 0), c.n)
+    return len(known) or sum(told.values())
+
+def _forbidden(claim, cells):
+    "A fact of the rows with which a claim can't be judged; empty: there is none."
+    facts = (f"{c.method}: {fact}" for c in cells for fact in (c.ran, *c.reason.split("; ")) if fact)
+    return next((fact for fact in facts if claim.unless and _let(claim.unless, fact)), "")
 
 def _why_not(claim, numbers, lacking, ran):
     "Why a claim has no comparison in a run."

@@ -18,11 +18,11 @@ from .claims import CLAIM_VERDICTS, ClaimVerdict, merged_cells
 from .leaders import NOT_QUALITY
 from .tables import to_html, to_markdown
 from .verdicts import group_for
-from ..scoring.statistics import kendall, resample_weights
+from ..scoring.statistics import kendall, p_text, resample_weights
 from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/16_claims_page.ipynb #c0225bb8
-UNITS = {"points": "", "percent": " %", "percent each": " %", "times": " ×", "value": ""}
+UNITS = {"points": "", "percent": " %", "percent each": " %", "percent gain": " %", "times": " ×", "value": ""}
 
 def _short(value, unit=""):
     "Three digits; empty for nothing."
@@ -48,7 +48,7 @@ def claim_line(
     pairs = f"{v.pairs} comparisons agree" if v.pairs and not v.pairs.endswith(" of 1") else ""
     note = "; ".join(filter(None, [pairs, v.reason, v.claim.note if v.claim.artefact else ""]))
     return {"claim": v.claim.id, "where": v.claim.where, "statement": v.claim.statement, "in print": _said(v), "here": _found(v),
-            "verdict": v.verdict, "p": "" if v.adjusted is None else f"{v.adjusted:.3f}", "n": str(v.n or ""), "note": note}
+            "verdict": v.verdict, "p": p_text(v.adjusted), "n": str(v.n or ""), "note": note}
 
 # %% ../../nbs/14_figures/16_claims_page.ipynb #67caad20
 @dataclass(frozen=True)
@@ -137,6 +137,11 @@ def _plain(value):
     if isinstance(value, float): return f"{value:.6g}" if abs(value) >= 1e-9 else "0"
     return "" if value is None else str(value)
 
+def _field(v, name):
+    "A field of a verdict in the CSV; a p that is too small to be told from zero says so."
+    value = getattr(v, name)
+    return p_text(value, 4) if name in ("p", "adjusted") and value is not None and value < 1e-4 else _plain(value)
+
 def counts_of(verdicts: list[ClaimVerdict]) -> dict[str, int]:
     "How many claims hold, fail, are undecided, weren't run."
     return {name: sum(v.verdict == name for v in verdicts) for name in CLAIM_VERDICTS}
@@ -156,7 +161,9 @@ LEGEND_OF_CLAIMS = (
     "In print, here: the difference that the claim is about, left minus right, in the table's unit, the mean where a claim has several "
     "comparisons; in brackets the 95 % interval. Holds: as many comparisons as the claim needs are significant in its direction; "
     "fails: as many are significant in the other one that it can't hold; undecided: neither. p: two-sided, of the claim or its opposite, "
-    "Holm's among all claims of the table. Paired: by question, sign flips; intervals: without the questions' scores, from the cells' own.")
+    "Holm's among all claims of the table. A size that a claim states stands beside ours; the verdict goes by it only where the direction "
+    "is 'about'. Paired: by question, sign flips; resampled: by question, where the two sides aren't weighed alike; intervals: without the "
+    "questions' scores, from the cells' own.")
 
 def save_claims(
     verdicts: list[ClaimVerdict],  # of one paper, or of several
@@ -175,7 +182,7 @@ def save_claims(
     writer = csv.writer(lines, lineterminator="\n")
     writer.writerow([*("stated" if k == "amount" else k for k in FIELDS_OF_CLAIM), "outcome", *FIELDS_OF_VERDICT])
     writer.writerows([*(cell_text(_plain(getattr(v.claim, k))) for k in FIELDS_OF_CLAIM), v.verdict,
-                      *(cell_text(_plain(getattr(v, k))) for k in FIELDS_OF_VERDICT)] for v in verdicts)
+                      *(cell_text(_field(v, k)) for k in FIELDS_OF_VERDICT)] for v in verdicts)
     write_whole(folder / "claims.csv", lines.getvalue())
     return [folder / f"claims{ending}" for ending in (".csv", ".md", ".html")]
 

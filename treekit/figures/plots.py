@@ -13,7 +13,7 @@ from pathlib import Path
 from ..config import UsageError, choose
 from ..core.escaping import NOT_XML, printable
 from .tables import of_the_world, span_of
-from .titles import title_of
+from .titles import set_for_run, title_of
 from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/06_plots.ipynb #6a485f49
@@ -95,7 +95,8 @@ def save_figure(
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.png", folder / f"{name}.svg"]
     title = printable(title_of(folder.name, name) if title is None else title)
-    ran = printable(_what_ran(folder / f"{name}.csv") if ran is None else ran)
+    ran = _what_ran(folder / f"{name}.csv") if ran is None else ran
+    ran = printable(", ".join(filter(None, [ran, set_for_run()])))
     texts, box = _head(fig, title, ran)
     with mpl.rc_context({"svg.hashsalt": "treekit", "svg.fonttype": "none"}):
         _drawn(fig, paths[0], metadata={"Software": None, "Title": title, "Description": ran}, bbox_inches=box)

@@ -8,7 +8,7 @@ __all__ = ['FLAGS', 'MARKS', 'LEGEND', 'LEGEND_OF_VERDICTS', 'HOW_CLAIMS_ARE_TES
            'save_csv', 'save_table']
 
 # %% ../../nbs/14_figures/05_tables.ipynb #bad1da96
-import csv, io
+import csv, io, shlex
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +18,9 @@ from ..core.escaping import cell_text, ht, md, md_line
 from .cells import Kept, read_scores, write_scores
 from .claims import judge_claims, load_claims
 from .leaders import leaders
-from .titles import artefact_of, description_of
+from .titles import artefact_of, description_of, said_of_run, set_for_run
 from .verdicts import _EMPTY, VERDICTS
+from ..scoring.statistics import p_text
 from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/05_tables.ipynb #528ae4cf
@@ -91,6 +92,12 @@ def _plain(value, digits):
     if isinstance(value, str): return value
     if value is None or str(value) in ("nan", "<NA>"): return ""
     return _number(value, digits) if isinstance(value, float) else str(value)
+
+def _lines(df, digits):
+    "A table's rows as texts; a p that would be rounded to zero says so."
+    chances = [str(c) == "adjusted" or str(c).split("_")[0] == "p" for c in df.columns]
+    return [[p_text(v, digits) if p and isinstance(v, float) else _plain(v, digits) for v, p in zip(row, chances)]
+            for row in df.itertuples(index=False)]
 
 # %% ../../nbs/14_figures/05_tables.ipynb #22b7b4f4
 def span_of(
@@ -172,7 +179,8 @@ def _compared(df, title, note, digits, claims):
 def _page(df, title, note, digits, claims=()):
     "A table's page."
     if _is_comparison(df): return _compared(df, title, note, digits, claims)
-    rows = [[Shown(_plain(v, digits), "" if isinstance(v, str) else "number") for v in r] for r in df.itertuples(index=False)]
+    rows = [[Shown(text, "" if isinstance(v, str) else "number") for text, v in zip(texts, r)]
+            for texts, r in zip(_lines(df, digits), df.itertuples(index=False))]
     return TablePage(title, "", note, (("", "", [str(c) for c in df.columns], rows),), claims)
 
 # %% ../../nbs/14_figures/05_tables.ipynb #9136ded4
@@ -309,8 +317,11 @@ def _save_scores(df, path):
 # %% ../../nbs/14_figures/05_tables.ipynb #a9a1n5e7
 def _again(folder, name):
     "How a table is made again."
-    profile, what = folder.parent.name, f"{folder.name}/{artefact_of(folder.name, name)}"
-    return f"Made by: treekit reproduce {what}" + (f" --profile {profile}" if profile in profile_names() and profile != "offline" else "")
+    said = said_of_run()
+    profile, parts = said.pop("profile", folder.parent.name), [f"{folder.name}/{artefact_of(folder.name, name)}"]
+    if profile in profile_names() and profile != "offline": parts += ["--profile", profile]
+    for k, v in said.items(): parts += [f"--{k}", str(v)] if k in ("n", "seed", "data") else ["--set", f"{k}={v}"]
+    return f"Made by: treekit reproduce {shlex.join(parts)}"
 
 # %% ../../nbs/14_figures/05_tables.ipynb #63478cbb
 def save_csv(
@@ -322,7 +333,7 @@ def save_csv(
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(map(cell_text, df.columns))
-    writer.writerows([cell_text(_plain(v, digits)) for v in r] for r in df.itertuples(index=False))
+    writer.writerows(map(cell_text, r) for r in _lines(df, digits))
     write_whole(path, text.getvalue())
 
 # %% ../../nbs/14_figures/05_tables.ipynb #0827361b
@@ -341,6 +352,7 @@ def save_table(
     claims, shows = claims_of(folder, name), description_of(folder.name, name)
     note = " ".join(filter(None, [f"{shows}." if shows else "", note]))
     page = _page(df, title or name, note, digits, claims)
+    page = replace(page, ran=" ".join(filter(None, [page.ran, f"Set: {given}." if (given := set_for_run()) else ""])))
     if shows: page = replace(page, below=(*page.below, _again(folder, name)))
     pages = {".md": _markdown(page), ".html": _html(page)}
     for ending, content in pages.items(): write_whole(folder / f"{name}{ending}", content)

@@ -53,7 +53,7 @@ def group_for(
     groups: list[str],  # the printed groups
 ) -> str:  # one of `groups`, or a name of its own
     "The printed group that this model is, or a build of it."
-    if model.partition(",")[0] in ("extractive", "simulated"): return f"{model} (offline)"
+    if re.match(r"(extractive|simulated)\b", model): return f"{model[:-1]}, offline)" if model.endswith(")") else f"{model} (offline)"
     last = _QUANTISED.sub("", _last(model))
     words = _words(_ALIASES.get(last.lower(), last))
     for group in groups:

@@ -16,6 +16,7 @@ from ..explorer.runs import open_run, open_store
 from ..exports.selecting import runs_behind
 from ..figures.titles import PAPER_NAMES
 from ..inventory import inventory, runnable
+from ..scoring.statistics import p_text
 from .archive import sha256, write_archive
 from .checklist import checklist
 from .environment import environment, hashed_data, hashed_modules, hashed_notebooks
@@ -163,7 +164,7 @@ def report_page(
                     [(a["name"], n, what) for a in report["artefacts"] for what, n in list(a["differences"].items())[:12]]),
              "\n## Claims\n", ", ".join(f"{v} {n}" for v, n in report["claim_counts"].items()) + "\n",
              _table(("claim", "statement", "in print", "verdict", "difference", "p", "n"),
-                    [(c["id"], c["statement"], c["in_print"], c["verdict"], _short(c["difference"]), _short(c["p"]), c["n"])
+                    [(c["id"], c["statement"], c["in_print"], c["verdict"], _short(c["difference"]), p_text(c["p"]), c["n"])
                      for c in report["claims"]]),
              "\n## Runs, and what they took\n",
              _table(("run", "artefact", "n, seed, data", "model", "questions", "answers", "failed", "calls", "tokens in", "tokens out",

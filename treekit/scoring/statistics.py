@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['bootstrap', 'Paired', 'paired_test', 'mcnemar', 'relative', 'resample_weights', 'Contrast', 'contrast', 'normal_p',
-           'holm', 'at_least', 'kendall', 'Agreement', 'fleiss_kappa', 'pearson', 'spearman', 'frontier_area', 'mauve']
+           'p_text', 'holm', 'at_least', 'kendall', 'Agreement', 'fleiss_kappa', 'pearson', 'spearman', 'frontier_area',
+           'mauve']
 
 # %% ../../nbs/07_scoring/00_statistics.ipynb #c26fcc6c
 from collections import Counter
@@ -171,6 +172,16 @@ def normal_p(
     from math import erfc
     if not error: return 1.0 if not value else 0.0
     return erfc(abs(value) / error / 2 ** 0.5)
+
+# %% ../../nbs/07_scoring/00_statistics.ipynb #b7c1f3a2
+def p_text(
+    p: float | None,  # None: there is none
+    digits: int = 3,
+) -> str:
+    "A p as it is shown: never as zero, which none is."
+    if p is None or p != p: return ""
+    least = 10 ** -digits
+    return f"<{least:.{digits}f}" if p < least else f"{p:.{digits}f}"
 
 # %% ../../nbs/07_scoring/00_statistics.ipynb #1585e05c
 def holm(

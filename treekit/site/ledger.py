@@ -32,7 +32,7 @@ def _claim_links(claim, profile, there):
 
 def _short(word):
     "A number of the CSV with three digits; the CSV has six."
-    return f"{float(word):.3g}" if word else ""
+    return word if word.startswith("<") else f"{float(word):.3g}" if word else ""
 
 def _here(c):
     "What this run has to say about a claim."
@@ -50,7 +50,7 @@ def _in_print(c):
 
 def _claim_row(c, profile, there):
     "A claim's line."
-    p = f'p {_short(c["adjusted"])}, n {ht(c["n"])}' if c["adjusted"] else ""
+    p = f'p {ht(_short(c["adjusted"]))}, n {ht(c["n"])}' if c["adjusted"] else ""
     agree = f'{ht(c["pairs"])} comparisons agree' if c["pairs"] else ""
     more = "; ".join(filter(None, [p, agree, ht(c["how"]), ht(c["reason"]) if c["ours"] else ""]))
     about = f'<span class="small">{ht(c["where"])}; {_claim_links(c, profile, there)}</span>'

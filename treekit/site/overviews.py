@@ -87,7 +87,7 @@ make site        # these pages</code></pre></section>"""
 
 def _about_model(ran):
     "What a reader must know of the embedded model."
-    if "simulated" not in ran: return ""
+    if not any(model.startswith("simulated") for model in ran): return ""
     return ("The model is simulated: it has a stated competence and no weights. So a number here says what a method makes of such a model, "
             'and is not comparable with print; <a href="reading.html">how to read it</a>.')
 
