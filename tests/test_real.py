@@ -6,11 +6,12 @@ import pytest
 from click.testing import CliRunner
 
 import treekit.cli
-from treekit.ask import NOT_FOUND
+from treekit.ask import NOT_FOUND, answer
 from treekit.config import UsageError, load_profile
 from treekit.corpora.real import REAL, Real, own_paragraphs, real_passages, real_vectors
 from treekit.experiments.facts import questions_fact
 from treekit.experiments.provide import datasets, exemplars, load, load_corpus
+from treekit.registry import method
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.evidence import Grounds, asked_about
 
@@ -85,13 +86,27 @@ UNANSWERED = (
     "Who painted the ceiling of the Sistine Chapel?",
     "Which telescope discovered the exoplanet Kepler-442b?",
 )
+RIGHT = {ANSWERED[6]: "James B. Harris", ANSWERED[8]: "Hungarian", ANSWERED[9]: "no"}  # of the four that the sample has, with its answers
+DATED = "What did Pete Doherty eat for breakfast on 3 May 1999?"  # some of its passages are of that year, and speak of eating
 
 
 @pytest.mark.long
 def test_ten_questions_and_five_that_nothing_answers():
     grounds = Grounds(BM25(Real().passages("all")))
     assert [q for q in ANSWERED if grounds.evidence(q).reason] == []
-    assert [q for q in UNANSWERED if not grounds.evidence(q).reason] == []
+    assert [q for q in (*UNANSWERED, DATED) if not grounds.evidence(q).reason] == []
+    assert grounds.evidence(DATED).spoken_of == 0
+
+
+@pytest.mark.long
+def test_ask_answers_ten_and_refuses_the_others(tmp_path, monkeypatch):
+    "The whole of `ask`, with the default method: what it answers, and who."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    P, named = load_profile("offline", data="real"), "treerare"
+    found = {q: answer(q, named, method(named), "ask", P, progress=False) for q in (*ANSWERED, *UNANSWERED, DATED)}
+    assert {q for q, a in found.items() if a.record["answer"] == NOT_FOUND} == {*UNANSWERED, DATED}
+    assert {q: found[q].record["answer"] for q in RIGHT} == RIGHT
+    assert {a.model for a in found.values()} == {"extractive (asked: simulated)"}
 
 
 def test_names_keep_their_letters():
@@ -109,7 +124,7 @@ def test_ask_says_what_it_does_not_find(tmp_path, monkeypatch):
     said = json.loads(CliRunner().invoke(treekit.cli.main, [*command, "--json"]).output)
     assert said["answer"] == NOT_FOUND and said["unfounded"] and said["stored"]
     found = CliRunner().invoke(treekit.cli.main, ["ask", "Where was Pete Doherty born?", "--data", "real", "--method", "zero-shot"])
-    assert found.exit_code == 0 and NOT_FOUND not in found.output
+    assert found.exit_code == 0 and NOT_FOUND not in found.output and "model extractive (asked: simulated), " in found.output
 
 
 def test_the_world_is_asked_as_before():

@@ -3,6 +3,7 @@ import csv, json, re, subprocess, sys
 from dataclasses import dataclass, replace
 from html.parser import HTMLParser
 
+import pandas as pd
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -15,6 +16,8 @@ from treekit.core.replies import TEXT
 from treekit.core.method import Prediction
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.core.escaping import ht, md
+from treekit.figures.claims import judge_claims, load_claims
+from treekit.figures.claims_page import counts_of, save_claims
 from treekit.figures.plots import dot_plot
 from treekit.figures.tables import save_table, to_html, to_markdown
 from treekit.figures.index_page import index_page
@@ -198,6 +201,8 @@ def test_any_text_fits_into_a_cell(text):
 def test_files_repeat_in_another_process(tmp_path):
     code = """
 import json, sys
+from treekit.figures.claims import judge_claims, load_claims
+from treekit.figures.claims_page import counts_of, save_claims
 from treekit.figures.plots import dot_plot, save_figure
 from treekit.figures.tables import save_table
 from treekit.figures.verdicts import compare, published
@@ -245,6 +250,21 @@ def test_the_page_of_verdicts(tmp_path):
     assert "| 1 reproduced; 3 failed questions |" in page and "Table 1: Eleven methods" in page
     assert (tmp_path / "README.md").read_text() == page
     assert index_page(tmp_path) == page
+
+
+def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tmp_path):
+    "A range over the tables; the claims as `treekit claims` counts them; a folder without comparisons in its own tables' words."
+    folder, offline = tmp_path / "treerare", root() / "figures" / "offline"
+    for artefact, n in (("figure3", 50), ("table1", 600)):
+        rows = [score("zero-shot", .47, n=n)]
+        save_table(compare(published("treerare", "table1"), rows, printed_run("treerare", "table1", rows, "gpt-4o-mini")), folder, artefact)
+    save_claims(judge_claims(offline, "treerare"), folder, "Claims")
+    save_table(pd.DataFrame([dict(method="a", value=1.0)]), tmp_path / "across", "table1",
+               note="Model: gpt-4.1. Questions: generated wiki, n = 7. And so on.")
+    page = index_page(tmp_path)
+    assert "n per cell: 50 to 600;" in page and "- Table 1: Model: gpt-4.1. Questions: generated wiki, n = 7.\n" in page
+    told = ", ".join(f"{n} {verdict}" for verdict, n in counts_of(judge_claims(offline, "treerare")).items())
+    assert f"{len(load_claims('treerare'))} claims: {told}." in page
 
 
 # --- SEARCH-R's rows, and the artefacts that look into the code

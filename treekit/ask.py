@@ -25,7 +25,7 @@ class Answer:
     record: dict  # plain values: method, question, answer, error, calls, tokens, …
     trace: Trace
     usage: Usage
-    model: str
+    model: str  # who replied, and who was asked where that is another
     corpus: str  # in words
     index: Usage | None  # what the method made of the passages before, if it does such a thing
     stored: bool = False  # it was in the store: nothing was asked
@@ -138,6 +138,13 @@ def _unfounded(question, reply, profile, searched):
     return "the reader finds no answer in the passages that it was given" if reply.strip(" .").lower() in _NOTHING else ""
 
 # %% ../nbs/22_ask.ipynb #97dbc997
+def _who(trace, asked, profile):
+    "Who replied, by the stored calls; another than who was asked is named with that one."
+    from treekit.experiments.run import Session
+    with Session.from_environment().opened(profile) as store: replies = store.calls([key for node in trace.nodes for key in node.calls])
+    names = ", ".join(dict.fromkeys(c.model for c in replies.values() if c.model))
+    return f"{names} (asked: {asked})" if names not in ("", asked) else asked
+
 def _check(question):
     "A line for what is no question, before anything is parsed or asked."
     if not question.strip(): raise UsageError("the question is empty")
@@ -173,7 +180,8 @@ def _asked(question, named, method, dataset, profile, corpus, progress):
         over, profile = {dataset: _searched(method, profile, passages)}, replace(profile, pool="corpus")
     results = run({named: method}, {dataset: [Question("ask", dataset, question)]}, profile, corpora=over, progress=progress)
     [row] = results.rows
+    who = _who(row.trace, results.model, profile)
     index, record = results.indexing.get((named, dataset)), row.record()
     why = "" if corpus or record["error"] else _unfounded(question, record["answer"], profile, over.get(dataset))
     if why: record |= dict(answer=NOT_FOUND, reply=record["answer"])
-    return Answer(record, row.trace, row.usage, results.model, results.corpora[dataset], index, row.stored, why)
+    return Answer(record, row.trace, row.usage, who, results.corpora[dataset], index, row.stored, why)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['UNITS', 'FIELDS_OF_CLAIM', 'FIELDS_OF_VERDICT', 'LEGEND_OF_CLAIMS', 'claim_line', 'RowOrder', 'row_order',
-           'row_orders', 'counts_of', 'summary_of', 'save_claims', 'order_table', 'claims_by_artefact']
+           'row_orders', 'counts_of', 'summary_of', 'save_claims', 'order_table', 'claims_in', 'claims_by_artefact']
 
 # %% ../../nbs/14_figures/16_claims_page.ipynb #176338bb
 import csv, io
@@ -193,6 +193,15 @@ def order_table(orders: list[RowOrder]):  # pandas.DataFrame
     return pd.DataFrame([dict(artefact=o.artefact, print=o.group, model=o.model, columns=o.columns, tau=o.tau, low=o.low, high=o.high,
                               printed=" > ".join(o.printed), ours=" > ".join(o.ours)) for o in orders],
                         columns="artefact print model columns tau low high printed ours".split())
+
+# %% ../../nbs/14_figures/16_claims_page.ipynb #8cfa20bc
+def claims_in(
+    path: Path,  # a claims.csv
+) -> dict[str, int]:  # verdict -> claims, as `counts_of` has them; empty: there is no such file
+    "What all claims of a file came to: one about several artefacts counts once."
+    if not path.exists(): return {}
+    with open(path, encoding="utf-8", newline="") as f: found = Counter(row["outcome"] for row in csv.DictReader(f))
+    return {name: found[name] for name in CLAIM_VERDICTS}
 
 # %% ../../nbs/14_figures/16_claims_page.ipynb #4b41ae15
 def claims_by_artefact(

@@ -10,8 +10,7 @@ import csv, re
 from pathlib import Path
 
 from ..core.escaping import ht, md
-from .claims import CLAIM_VERDICTS
-from .claims_page import claims_by_artefact
+from .claims_page import claims_by_artefact, claims_in
 from .tables import what_was_run
 from .titles import PAPER_NAMES, artefact_of, title_of
 from .verdicts import count_verdicts
@@ -32,10 +31,23 @@ def _natural(name):
     "Table 2 before Table 10."
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
-def _ran(table):
-    "What a written comparison ran, in one sentence; empty: it is none, or nothing ran."
+_SAID = re.compile(r"\bModel: .+?\. Questions: .+?\.(?= |$)", re.M)
+
+def _rows(table):
+    "The rows of a written comparison; none: it is another table."
     with open(table, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
-    return what_was_run(rows) if rows and "verdict" in rows[0] else ""
+    return rows if rows and "verdict" in rows[0] else []
+
+def _ran(paper, stems):
+    "What the comparisons of a folder ran, all together; where it has none, what its tables say of themselves, each sentence once."
+    files = [p for paths in stems.values() for p in paths]
+    if ran := what_was_run([r for p in files if p.suffix == ".csv" for r in _rows(p)]): return md(ran)
+    said = {}
+    for page in (p for p in files if p.suffix == ".md"):
+        if found := _SAID.search(page.read_text(encoding="utf-8")):
+            name = title_of(paper, artefact_of(paper, page.stem) or page.stem).partition(", ")[2].partition(":")[0]
+            said.setdefault(found[0], {})[name or page.stem] = None
+    return "\n".join(f"- {md(', '.join(names))}: {text}" for text, names in said.items())
 
 def _line(paper, name, paths, claims):
     "One artefact's line."
@@ -59,13 +71,10 @@ def index_page(
     folder, lines = Path(folder), []
     for paper, stems in _files_of(folder).items():
         claims = claims_by_artefact(folder / paper / "claims.csv")
-        total = {v: sum(c[v] for c in claims.values()) for v in CLAIM_VERDICTS}
-        ran = next(filter(None, (_ran(p) for paths in stems.values() for p in paths if p.suffix == ".csv")), "")
-        lines += [f"## {md(PAPER_NAMES.get(paper, paper))}", md(ran)]
-        if claims:
-            lines.append(
-                "Claims about its tables: " + ", ".join(f"{n} {v}" for v, n in total.items()) + f". [All of them]({paper}/claims.md)"
-            )
+        lines += [f"## {md(PAPER_NAMES.get(paper, paper))}", _ran(paper, stems)]
+        if total := claims_in(folder / paper / "claims.csv"):
+            lines.append(f"{sum(total.values())} claims: {', '.join(f'{n} {v}' for v, n in total.items())}. "
+                         f"[All of them]({paper}/claims.md); below, one about several artefacts stands at each.")
         body = [_line(paper, name, paths, claims) for name, paths in stems.items()]
         lines.append("\n".join(["| | artefact | claims | cells beside print | files |", "|---|---|---|---|---|", *body]))
     legend = ("Reproduced, outside: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from ..core.types import Passage
+from ..language.normal_forms import MONTHS
 from ..language.relations import relations
 from ..language.words import STOP, noun_kind, stem
 from .bm25 import BM25, english
@@ -17,6 +18,7 @@ from .bridging import _runs, _words
 
 # %% ../../nbs/06_retrieval/10_evidence.ipynb #829a4e62
 _YEAR = re.compile(r"(?<![\d,.])[12]\d{3}(?![\d,])")
+_MONTHS = {term for month in MONTHS for term in english(month)}
 
 def _pairs(words):
     "The search terms of a run of words: each two neighbours, or the only one; *and* separates two names."
@@ -81,7 +83,7 @@ class Grounds:
         found = {name: self.having(name) for name in names}
         missing = tuple(" ".join(name) for name, there in found.items() if not there)
         if missing or not words or names and relations(question): return Evidence(missing, 1.0, 0.0)
-        named = set().union(*found.values())
+        named = set().union(*(found[name] for name in _about(found)))
         hits = self.index.search([question], len(self.index.passages) if named else k)[0]
         some = [h.passage for h in hits if not named or self._place(h.passage) in named][:k]
         said = [_stems(p) for p in some]
@@ -91,5 +93,9 @@ class Grounds:
     def _place(self, passage):
         if not hasattr(self, "_places"): self._places = {p: i for i, p in enumerate(self.index.passages)}
         return self._places[passage]
+
+def _about(names):
+    "Those that say what a question is about; its dates only where there is nothing else."
+    return [n for n in names if not all(term in _MONTHS or term.isdigit() for term in n)] or list(names)
 
 def _stems(passage: Passage): return {stem(w) for w, _, _ in _words(passage.contents)}

@@ -49,9 +49,9 @@ def origin_of(artefact: Artefact) -> Origin:
 
 
 # %% ../../nbs/25_site/01_origins.ipynb #d19652b8
-def run_in_words(sheet: Sheet) -> str:
-    "Model, questions, passages, n and failures of a comparison, in a sentence; empty: it is none, or nothing ran."
-    return what_was_run(list(sheet.lines)) if sheet.kind == "compared" else ""
+def run_in_words(*sheets: Sheet) -> str:
+    "Model, questions, passages, n and failures of comparisons, in a sentence; empty: there is none, or nothing ran."
+    return what_was_run([row for sheet in sheets if sheet.kind == "compared" for row in sheet.lines])
 
 # %% ../../nbs/25_site/01_origins.ipynb #47b15883
 def failures_of(sheet: Sheet) -> int:

@@ -191,7 +191,7 @@ def results_page(profile: str, artefacts: list[Artefact], origins: dict, folder:
     for paper in dict.fromkeys(a.paper for a in artefacts):
         own, name = [a for a in artefacts if a.paper == paper], PAPER_NAMES.get(paper, paper)
         claims = claims_by_artefact(folder / paper / "claims.csv")
-        ran = next(filter(None, (run_in_words(s) for a in own for s in a.sheets)), "")
+        ran = run_in_words(*(s for a in own for s in a.sheets))
         rows = [_line(a, origins[a.paper, a.name], claims) for a in own]
         table = lined_table(("artefact", "what it shows", "cells", "claims"), rows, f"Artefacts of {name}", "list")
         parts.append(f'<section id="{ht(paper)}"><h2>{ht(name)}</h2><p class="ran">{ht(ran)}</p>{table}</section>')
