@@ -18,6 +18,7 @@ from ..core.prices import Price
 from ..core.types import Question
 from .arise import scorer_for
 from .costs import dollars
+from .metric_judges import unjudged
 from .rdr2 import affordable, need_documents
 from .results import Results, Scored
 from .run import run
@@ -118,7 +119,7 @@ def why_not(
     dataset: str,
     P: Profile,
 ) -> str:  # empty: it can
-    "Why a method can't be run on a data set."
+    "Why a method can't be run on a data set, or its answers not be scored."
     needs = needs_of(entrant.method)
     parsed = "parser" in needs or "corpus" in needs and hasattr(entrant.method, "informative")
     if parsed and dataset.startswith("ko") and P.parser == "bundled":
@@ -126,7 +127,7 @@ def why_not(
     if "documents" in needs:
         try: need_documents(P)
         except UsageError: return "no documents with headings go with these questions"
-    return ""
+    return unjudged(QUALITY[dataset], P)
 
 # %% ../../nbs/12_experiments/24_across.ipynb #ec2e683b
 def run_across(
@@ -150,7 +151,10 @@ def empty_cells(rows: dict[str, Entrant], datasets, P: Profile) -> str:  # for a
     for name, e in rows.items():
         for d in datasets:
             if reason := why_not(e, d, P): why.setdefault(reason, {}).setdefault(name, []).append(COLUMN_NAMES[d])
-    def listed(cells): return "; ".join(f"{m} on {', '.join(ds)}" for m, ds in cells.items())
+    def listed(cells):
+        sets = set(map(tuple, cells.values()))
+        if len(cells) == len(rows) and len(sets) == 1: return f"every row on {', '.join(*sets)}"
+        return "; ".join(f"{m} on {', '.join(ds)}" for m, ds in cells.items())
     return " ".join(f"Not run: {listed(cells)}, since {reason}." for reason, cells in why.items())
 
 # %% ../../nbs/12_experiments/24_across.ipynb #bfcadbca
