@@ -13,7 +13,7 @@ from treekit.experiments.across import (
     shared_sets, spendings, total)
 from treekit.experiments.prompts import known_prompts
 from treekit.experiments.tables import sample_questions
-from treekit.figures.across import quality_table
+from treekit.figures.across import front_panel, front_plot, quality_table
 from treekit.figures.verdicts import published
 from treekit.inventory import inventory, runnable
 from treekit.simulated.competence import KNOBS
@@ -66,6 +66,23 @@ def test_an_empty_cell_has_its_reason():
     assert "TreeRare (DT) on KoMultiHop-200, NaverCue-1000" in said and "SEARCH-R, prompted" in said and "parser" in said
     assert "RDR²" not in said and "RDR²" in empty_cells(every, ["musique"], replace(P, data="real"))
     assert "every row on ELI5, since only the word overlap" in said
+
+
+def test_a_front_has_any_cost_of_a_usage_and_its_labels_stay_inside_the_axes():
+    "Dollars are a function of tokens. The mark farthest to the left has no room for a label on its left."
+    from matplotlib.text import Annotation
+    from treekit.core.method import Usage
+    from treekit.experiments.across import Spending
+    def spent(name, tokens, right): return Spending(name, {"d": [Usage(tokens_in=tokens)] * 4}, {"d": right})
+    some = [spent("CoT-SC", 100, [1, 0, 0, 0]), spent("Verify-and-Edit", 105, [1, 0, 0, 0]), spent("CAPITALS", 106, [1, 0, 0, 0]),
+            spent("Far", 900, [1, 1, 1, 0])]
+    points, band = front_panel(some, lambda usage: usage.tokens_in / 100)
+    assert [p.cost[0] for p in points] == [1, 1.05, 1.06, 9] and [p.on_front for p in points] == [True, False, False, True]
+    fig = front_plot({"a": (points, band)}, {p.method: "P" for p in points}, {"Far"}, "cents")
+    fig.canvas.draw()
+    [ax] = fig.axes
+    labels, frame = [t for t in ax.texts if isinstance(t, Annotation)], ax.get_window_extent()
+    assert len(labels) == 4 and all(t.get_window_extent().x0 > frame.x0 for t in labels)
 
 
 @pytest.mark.long

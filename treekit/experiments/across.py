@@ -226,9 +226,9 @@ class Spending:
     usages: dict  # data set -> [`Usage` of each question]
     quality: dict  # data set -> [0 to 1]
 
-    def of(self, field: str) -> dict[str, list[float]]:
-        "A field of `Usage`, or `tokens`, question by question."
-        def value(u): return u.tokens_in + u.tokens_out if field == "tokens" else getattr(u, field)
+    def of(self, field) -> dict[str, list[float]]:
+        "A field of `Usage`, `tokens`, or a function of a `Usage`, question by question."
+        def value(u): return field(u) if callable(field) else u.tokens_in + u.tokens_out if field == "tokens" else getattr(u, field)
         return {d: [value(u) for u in us] for d, us in self.usages.items()}
 
 # %% ../../nbs/12_experiments/24_across.ipynb #0e19b332
@@ -306,7 +306,7 @@ def dominated(costs, qualities):  # arrays (methods, …) -> array of bool
 # %% ../../nbs/12_experiments/24_across.ipynb #2c9f367c
 def resampled_points(
     spent: list[Spending],
-    cost: str = "tokens",  # or another field of `Usage`
+    cost="tokens",  # or another field of `Usage`, or a function of one
 ):  # array (methods, 2, resamples)
     "Cost and quality per question, of resampled questions."
     import numpy as np
@@ -316,7 +316,7 @@ def resampled_points(
 # %% ../../nbs/12_experiments/24_across.ipynb #af77e9ed
 def pareto(
     spent: list[Spending],
-    cost: str = "tokens",  # or another field of `Usage`
+    cost="tokens",  # or another field of `Usage`, or a function of one
 ) -> list[Point]:
     "The methods by cost and quality."
     import numpy as np

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SETS', 'setting', 'PASSAGES', 'COLUMNS', 'need_documents', 'asked_questions', 'left_out', 'printed', 'read_as',
-           'affordable', 'passages', 'as_alce', 'readings', 'mauve_rows', 'scored_cells', 'paragraphed', 'articles',
-           'linked', 'saved_articles']
+           'affordable', 'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'scored_cells', 'paragraphed',
+           'articles', 'linked', 'saved_articles']
 
 # %% ../../nbs/12_experiments/23_rdr2.ipynb #0a441fe5
 import json
@@ -19,7 +19,7 @@ from ..config import Profile, UsageError, work_dir
 from ..core.types import Question
 from ..corpora.load import _lines
 from .provide import Fictional, load, source_of
-from ..core.method import configure
+from ..core.method import configure, needs_of
 from ..papers.rdr2.baselines import ASC
 from ..papers.rdr2.method import PUBLIC_CODE, RDR2
 from ..scoring.long import mauve_of_texts, without_citations
@@ -93,6 +93,15 @@ def affordable(
     "The methods as this profile's tables run them."
     def small(m): return configure(m, samples=10, compare="words", counted="samples") if isinstance(m, ASC) and P.offline else m
     return {name: small(m) for name, m in methods.items()}
+
+# %% ../../nbs/12_experiments/23_rdr2.ipynb #d05b8c72
+def who_routes(
+    methods: dict,  # printed name -> method
+    P: Profile,
+) -> dict[str, str]:  # printed name -> words; only of rows that route
+    "Who routes in this run."
+    router = f"router {P.router}" if P.router else f"{P.model}, prompted"
+    return {name: router for name, method in methods.items() if "router" in needs_of(method)}
 
 # %% ../../nbs/12_experiments/23_rdr2.ipynb #55b0cb2c
 def passages(trace) -> list[str]:
