@@ -1,12 +1,11 @@
 "What answers cost: the ledger's tokens, the provider's cache, the price, the frontier; and the erratum ledger beside them."
 import asyncio, csv
-from dataclasses import replace
 
 import pytest
 
 from fakes import FakeChat
 from treekit.config import load_profile, root
-from treekit.experiments.costs import PrefixCache, billed_as, bills, cost_table, dollars, frontier, mean_points, prompt_bill, store_of
+from treekit.experiments.costs import PrefixCache, billed_as, bills, cost_table, dollars, prompt_bill, store_of
 from treekit.core.types import Passage, Question
 from treekit.experiments.tables import sample_questions
 from treekit.core.llm import Completion, Prompt
@@ -140,23 +139,6 @@ def test_every_price_has_its_date_and_source():
     with open(root() / "data" / "prices.csv", encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
     for r in rows: assert r["source"] and r["date"].count("-") == 2 and float(r["cached_input"]) <= float(r["input"]), r["model"]
     assert price_of("openai/gpt-4.1-2025-04-14", load_prices()) == load_prices()["gpt-4.1"]
-
-
-def test_frontier():
-    assert frontier([(1, .4), (2, .3), (2, .5), (2, .5), (9, .5), (9, .6)]) == [True, False, True, True, False, True]
-    assert frontier([]) == [] and frontier([(1, (.4 + .3 + .6) / 3), (2, (.4 + .35 + .55) / 3)]) == [True, False]
-
-
-def test_a_method_that_lacks_gold_on_a_data_set_has_no_point():
-    "Figure 4's frontier averages over data sets; one question without a gold answer leaves that data set without a quality."
-    rows = [replace(r, method=m, dataset=d,
-                    question=replace(r.question, dataset=d, answers=() if (m, d, r.question.id) == ("n", "e", "0") else ("green",)))
-            for m in "mn" for d in "de" for r in answered(QUESTIONS, Store()).rows]
-    table = cost_table(Results(rows, "m"), load_prices()["gpt-4o-mini"], dict(d="EM", e="EM"))
-    assert [r["quality"] for r in table] == [0.75, 0.75, 0.75, None]
-    points = mean_points(table, ("d", "e"))
-    assert points == {"m": (pytest.approx(table[0]["cents per question"]), 0.75)} and mean_points(table, ("d", "f")) == {}
-    assert mean_points(cost_table(Results(rows, "m"), None, dict(d="EM", e="EM")), ("d",)) == {}  # no price, no cents
 
 
 # --- a real run

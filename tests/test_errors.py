@@ -210,7 +210,7 @@ def test_an_outcome_without_an_example_says_so():
     none = examples_table(s, "Partial Answer")
     assert [line["answers"] for line in none] == [0, 0] and not any(line["question_id"] for line in none)
     for outcome in OUTCOMES: assert draw_examples(excerpts(s, outcome)).get_size_inches()[0] > 5
-    assert "nothing to show" in " ".join(t.get_text() for t in draw_examples(excerpts(s, "Partial Answer")).axes[0].texts)
+    assert "nothing to show. They end as: " in " ".join(t.get_text() for t in draw_examples(excerpts(s, "Partial Answer")).axes[0].texts)
     cells = {(r["method"], r["metric"]): r for r in rates(s, "musique") if r["dataset"].endswith("judge")}
     assert (cells["TreeRare", "Success rate"]["value"] == 0.5 and cells["TreeRare", "Success rate"]["failures"] == 1
             and cells["TreeRare minus ReAct", "Success rate"]["value"] == 0.0)

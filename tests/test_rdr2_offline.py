@@ -210,7 +210,22 @@ def test_scores_name_their_stand_ins_and_alces_first_line():
         1,
         3 / 5,
     )
-    assert "hashed words" in got["MAUVE"]["reason"] and "judged by" in got["Dis-F1"]["reason"] and got["MAUVE"]["low"] is None
+    assert got["MAUVE"]["value"] is None and got["MAUVE"]["reason"].startswith("not applicable: only the hashed words")
+    assert "judged by" in got["Dis-F1"]["reason"] and got["Dis-F1"]["value"] is not None
+
+def test_a_row_of_rdr2_says_who_routes():
+    from treekit.config import load_profile
+    from treekit.experiments.rdr2 import printed, who_routes
+    from treekit.experiments.searchr import as_run
+    from treekit.figures.verdicts import compare, published
+    methods = {"Retrieve-and-Read": Reader()} | rdr2.METHODS
+    P = load_profile("offline")
+    assert who_routes(methods, P) == {"RDR2 (Ours)": "simulated, prompted"}
+    assert who_routes(methods, replace(P, router="tiny")) == {"RDR2 (Ours)": "router tiny"}
+    cell = dict(method="RDR2 (Ours)", dataset="asqa", metric="EM", n=3, failures=0, value=.5, low=.4, high=.6)
+    table = as_run(compare(printed(published("rdr2", "table5")), [cell], model="simulated", obstacle="no"), who_routes(methods, P))
+    ran = table[table.method == "RDR2 (Ours) [simulated, prompted]"]
+    assert ran.reproduced.notna().sum() == 1 and "RDR2 (Ours)" in set(table.method)
 
 def test_paragraphs_are_restored_without_loss():
     text = " ".join(f"Sentence number {i} stands here, with a few more words." for i in range(60))

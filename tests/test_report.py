@@ -224,7 +224,7 @@ def test_the_plot_has_every_column_and_every_printed_model():
     panels = [(a.get_title(), a.get_xlabel()) for a in fig.axes]
     assert panels == list(dict.fromkeys((r["dataset"], r["metric"]) for r in printed)) and len(panels) == 8
     assert [t.get_text() for t in fig.legends[0].get_texts()] == ["printed, GPT-4o-mini", "printed, Llama3.3-70B",
-        "printed, DeepSeek-V3", "reproduced, extractive (offline)"]
+        "printed, DeepSeek-V3", "run here, extractive (offline)"]
     assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == [*list(dict.fromkeys(r["method"] for r in printed))[:-1], "mine"]
     lengths = [round(a.get_xlim()[1] - a.get_xlim()[0], 6) for a in fig.axes]
     assert len(set(lengths[:4])) == len(set(lengths[4:])) == 1  # a step is as wide in each panel of a row

@@ -6,6 +6,7 @@
 __all__ = ['Sorted', 'sort', 'rates', 'pick_example', 'examples_table', 'Excerpt', 'excerpts']
 
 # %% ../../nbs/13_analysis/06_cases.ipynb #ef604008
+from collections import Counter
 from dataclasses import dataclass
 
 from ..language.answer_wording import states
@@ -116,6 +117,7 @@ class Excerpt:
     there: int  # answers of the method that ended so
     of: int  # answers of the method
     way: str  # that sorted them
+    others: dict  # outcome -> how many of the method's answers ended so
     row: Row | None = None  # the example; None: no answer of the method ended so
     nodes: tuple = ()  # (number of nodes left out before it, node), in order
     after: int = 0  # nodes left out behind the last
@@ -151,7 +153,8 @@ def excerpts(
     "What the figure of an outcome shows."
     def one(method):
         i, there = pick_example(s, outcome, method)
-        head = dict(method=method, outcome=outcome, there=there, of=sum(r.method == method for r in s.rows), way=s.leading)
+        ends = [o for r, o in zip(s.rows, s.views[s.leading]) if r.method == method]
+        head = dict(method=method, outcome=outcome, there=there, of=len(ends), way=s.leading, others=dict(Counter(filter(None, ends))))
         if i is None: return Excerpt(**head)
         row, f = s.rows[i], s.findings[i]
         nodes, after = _nodes_that_matter(row.trace, row.golds, f.node, most)

@@ -18,6 +18,7 @@ from ..core.prices import Price
 from ..core.types import Question
 from .arise import scorer_for
 from .costs import dollars
+from .metric_judges import unjudged
 from .rdr2 import affordable, need_documents
 from .results import Results, Scored
 from .run import run
@@ -118,7 +119,7 @@ def why_not(
     dataset: str,
     P: Profile,
 ) -> str:  # empty: it can
-    "Why a method can't be run on a data set."
+    "Why a method can't be run on a data set, or its answers not be scored."
     needs = needs_of(entrant.method)
     parsed = "parser" in needs or "corpus" in needs and hasattr(entrant.method, "informative")
     if parsed and dataset.startswith("ko") and P.parser == "bundled":
@@ -126,7 +127,7 @@ def why_not(
     if "documents" in needs:
         try: need_documents(P)
         except UsageError: return "no documents with headings go with these questions"
-    return ""
+    return unjudged(QUALITY[dataset], P)
 
 # %% ../../nbs/12_experiments/24_across.ipynb #ec2e683b
 def run_across(
@@ -150,7 +151,10 @@ def empty_cells(rows: dict[str, Entrant], datasets, P: Profile) -> str:  # for a
     for name, e in rows.items():
         for d in datasets:
             if reason := why_not(e, d, P): why.setdefault(reason, {}).setdefault(name, []).append(COLUMN_NAMES[d])
-    def listed(cells): return "; ".join(f"{m} on {', '.join(ds)}" for m, ds in cells.items())
+    def listed(cells):
+        sets = set(map(tuple, cells.values()))
+        if len(cells) == len(rows) and len(sets) == 1: return f"every row on {', '.join(*sets)}"
+        return "; ".join(f"{m} on {', '.join(ds)}" for m, ds in cells.items())
     return " ".join(f"Not run: {listed(cells)}, since {reason}." for reason, cells in why.items())
 
 # %% ../../nbs/12_experiments/24_across.ipynb #bfcadbca
@@ -222,9 +226,9 @@ class Spending:
     usages: dict  # data set -> [`Usage` of each question]
     quality: dict  # data set -> [0 to 1]
 
-    def of(self, field: str) -> dict[str, list[float]]:
-        "A field of `Usage`, or `tokens`, question by question."
-        def value(u): return u.tokens_in + u.tokens_out if field == "tokens" else getattr(u, field)
+    def of(self, field) -> dict[str, list[float]]:
+        "A field of `Usage`, `tokens`, or a function of a `Usage`, question by question."
+        def value(u): return field(u) if callable(field) else u.tokens_in + u.tokens_out if field == "tokens" else getattr(u, field)
         return {d: [value(u) for u in us] for d, us in self.usages.items()}
 
 # %% ../../nbs/12_experiments/24_across.ipynb #0e19b332
@@ -306,7 +310,7 @@ def dominated(costs, qualities):  # arrays (methods, …) -> array of bool
 # %% ../../nbs/12_experiments/24_across.ipynb #2c9f367c
 def resampled_points(
     spent: list[Spending],
-    cost: str = "tokens",  # or another field of `Usage`
+    cost="tokens",  # or another field of `Usage`, or a function of one
 ):  # array (methods, 2, resamples)
     "Cost and quality per question, of resampled questions."
     import numpy as np
@@ -316,7 +320,7 @@ def resampled_points(
 # %% ../../nbs/12_experiments/24_across.ipynb #af77e9ed
 def pareto(
     spent: list[Spending],
-    cost: str = "tokens",  # or another field of `Usage`
+    cost="tokens",  # or another field of `Usage`, or a function of one
 ) -> list[Point]:
     "The methods by cost and quality."
     import numpy as np

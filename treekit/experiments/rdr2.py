@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['SETS', 'setting', 'PASSAGES', 'COLUMNS', 'need_documents', 'asked_questions', 'left_out', 'printed', 'read_as',
-           'affordable', 'passages', 'as_alce', 'readings', 'mauve_rows', 'scored_cells', 'paragraphed', 'articles',
-           'linked', 'saved_articles']
+           'affordable', 'who_routes', 'passages', 'as_alce', 'readings', 'mauve_rows', 'scored_cells', 'paragraphed',
+           'articles', 'linked', 'saved_articles']
 
 # %% ../../nbs/12_experiments/23_rdr2.ipynb #0a441fe5
 import json
@@ -19,13 +19,13 @@ from ..config import Profile, UsageError, work_dir
 from ..core.types import Question
 from ..corpora.load import _lines
 from .provide import Fictional, load, source_of
-from ..core.method import configure
+from ..core.method import configure, needs_of
 from ..papers.rdr2.baselines import ASC
 from ..papers.rdr2.method import PUBLIC_CODE, RDR2
-from ..scoring.judges import HashedWords, language_features
 from ..scoring.long import mauve_of_texts, without_citations
 from ..scoring.passages import passage_scores
 from ..scoring.short import NotApplicable
+from .metric_judges import judge_for, unjudged
 from .results import Results
 from ..language.sentences import sentences
 from ..core.whole_files import write_whole
@@ -94,6 +94,15 @@ def affordable(
     def small(m): return configure(m, samples=10, compare="words", counted="samples") if isinstance(m, ASC) and P.offline else m
     return {name: small(m) for name, m in methods.items()}
 
+# %% ../../nbs/12_experiments/23_rdr2.ipynb #d05b8c72
+def who_routes(
+    methods: dict,  # printed name -> method
+    P: Profile,
+) -> dict[str, str]:  # printed name -> words; only of rows that route
+    "Who routes in this run."
+    router = f"router {P.router}" if P.router else f"{P.model}, prompted"
+    return {name: router for name, method in methods.items() if "router" in needs_of(method)}
+
 # %% ../../nbs/12_experiments/23_rdr2.ipynb #55b0cb2c
 def passages(trace) -> list[str]:
     "The texts of the passages that the answer was made from."
@@ -131,17 +140,17 @@ def mauve_rows(
     dataset: str,
 ) -> list[dict]:  # as `Results.score`
     "MAUVE of each method's answers with the first reference answers."
-    rows, features = [], language_features(results.profile.features if results.profile else "offline")
+    rows, judge, why = [], judge_for("MAUVE", results.profile), unjudged("MAUVE", results.profile)
     for (method, d), own in results.cells().items():
         if d != dataset: continue
         n, lack = sum(bool(r.question.long_answers) for r in own), sum(not r.question.long_answers for r in own)
         value, reason = None, ""
         if lack: reason = f"not applicable: {lack} of {len(own)} questions of {d} have no reference answers"
         elif len(own) < 2: reason = "not applicable: fewer than two questions"
+        elif why: reason = f"not applicable: {why}"
         else:
             questions, references = ([r.question.question for r in own], [r.question.long_answers[0] for r in own])
-            value = mauve_of_texts(questions, references, ["" if r.error else r.answer for r in own], features)
-            if isinstance(features, HashedWords): reason = f"judged by {features.name}"
+            value = mauve_of_texts(questions, references, ["" if r.error else r.answer for r in own], judge.reader)
         row = dict(method=method, dataset=d, metric="MAUVE", n=n, failures=sum(bool(r.error) for r in own),
                    value=value, low=None, high=None)
         rows.append(row | (dict(reason=reason) if reason else {}))

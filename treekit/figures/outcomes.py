@@ -47,8 +47,9 @@ def _column(e, width, lines):
     counts = f"{e.there} of {e.of} answers, by {e.way}"
     head = Block(width, [(f"{e.method}: {e.outcome}", True, "", 1), (counts, False, "", 1)], fill="#ececec")
     if e.row is None:
-        nothing = f"No answer of {e.method} in this sample is one: there is nothing to show."
-        return [head, Block(width, [(nothing, False, "", 3)])]
+        ends = ", ".join(f"{outcome} ({k})" for outcome, k in e.others.items()) or "nothing that was sorted"
+        nothing = f"No answer of {e.method} in this sample is one: there is nothing to show. They end as: {ends}."
+        return [head, Block(width, [(nothing, False, "", 5)])]
     blocks = [head, Block(width, [(e.row.question.question, True, "Q", 4)])]
     for skipped, node in e.nodes: blocks += _left_out(skipped, width) + [_node_block(e, node, width, lines)]
     return blocks + _left_out(e.after, width) + [_answer_block(e, width)]

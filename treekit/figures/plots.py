@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['COLUMN', 'PAGE', 'PALETTE', 'MARKERS', 'HATCHES', 'LINES', 'HANGUL', 'fonts', 'without_glyph', 'house_style',
-           'save_figure', 'dot_plot']
+           'ran_line', 'save_figure', 'dot_plot']
 
 # %% ../../nbs/14_figures/06_plots.ipynb #7f946257
 import csv, dataclasses, functools, io, textwrap
@@ -13,7 +13,7 @@ from pathlib import Path
 from ..config import UsageError, choose
 from ..core.escaping import NOT_XML, printable
 from .tables import of_the_world, span_of
-from .titles import set_for_run, title_of
+from .titles import asked_from, set_for_run, title_of
 from ..core.whole_files import write_whole
 
 # %% ../../nbs/14_figures/06_plots.ipynb #6a485f49
@@ -62,6 +62,17 @@ def house_style():
         "axes.prop_cycle": cycler(color=PALETTE) + cycler(marker=MARKERS) + cycler(linestyle=LINES),
         "svg.hashsalt": "treekit", "svg.fonttype": "none"})
 
+# %% ../../nbs/14_figures/06_plots.ipynb #8e51d2c4
+def ran_line(
+    model: str,  # who answered; empty: nobody was asked
+    data: str,  # of the profile; empty: not known
+    sizes=(),  # how many questions: of each data set, or in all
+    *more: str,  # what else is to know
+) -> str:
+    "What ran, in one line."
+    sizes = [sizes] if isinstance(sizes, int) else [*sizes]
+    return ", ".join(filter(None, [model, data and asked_from(data), f"n = {span_of(sizes)}" if sizes else "", *more]))
+
 # %% ../../nbs/14_figures/06_plots.ipynb #02fc2dc3
 def _what_ran(table):
     "What ran behind a figure, by the table beside it; empty: there is none."
@@ -69,8 +80,7 @@ def _what_ran(table):
     with open(table, encoding="utf-8", newline="") as f: rows = [r for r in csv.DictReader(f) if r.get("model")]
     models = ", ".join(dict.fromkeys(part for r in rows for part in r["model"].split(", ")))
     sizes = [int(r["n"]) for r in rows if r.get("n", "").isdigit()]
-    n, world = f"n = {span_of(sizes)}" if sizes else "", "questions of the generated wiki" if of_the_world(rows) else ""
-    return ", ".join(filter(None, [models, world, n]))
+    return ran_line(models, "world" if of_the_world(rows) else "", sizes)
 
 def _head(fig, title, ran):
     "Write a title and what ran above a figure: the texts, and the box of both in inches."
@@ -174,7 +184,7 @@ def _series(records):
         seen.append(cells)
     for g in (g for g in groups if g in ran):
         rows = [r for r in groups[g] if _there(r["reproduced"])]
-        found.append((f"reproduced, {g}" if g else "reproduced", "reproduced", rows))
+        found.append((f"run here, {g}" if g else "run here", "reproduced", rows))
     return found
 
 def _there(value): return value is not None and value == value  # not NaN
