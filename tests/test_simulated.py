@@ -1,12 +1,15 @@
 "The simulated model: it reads what the world wrote, its upper bound is reached, and each knob moves what it should and nothing else."
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
 
 import pytest
 
+from treekit.baselines.iterative import CONCLUDE
+from treekit.baselines.subquestions import INTEGRATE
 from treekit.config import UsageError, load_profile
 from treekit.corpora.documents import introduced, tree_of
 from treekit.core.llm import Prompt
@@ -14,15 +17,18 @@ from treekit.core.replies import FINAL, TEXT
 from treekit.experiments.provide import chat_for
 from treekit.figures.verdicts import model_obstacle
 from treekit.offline.chat import ExtractiveChat
+from treekit.language.particles import settle
 from treekit.language.references import render_history
 from treekit.papers.arise.states import VERIFY
 from treekit.papers.searchr.paths import GENERATE
 from treekit.papers.toq.planner import PROMPTS as TOQ
+from treekit.simulated.belief import read_text
 from treekit.simulated.chat import HANDLERS, SimulatedChat
 from treekit.simulated.competence import KNOBS, LEVELS, Competence, Luck, competence_of, reads, uniform
 from treekit.simulated.forms import BREAKS, broken, logprobs
 from treekit.simulated.grammar import grammar
-from treekit.simulated.library import library, lookup_key, stated
+from treekit.simulated.library import library, lookup_key, stated, triples_of
+from treekit.simulated.wording import Words
 from treekit.simulated.quoting import answers_numbered, quoted_path, quoted_steps
 from treekit.world.generate import KINDS, World
 
@@ -138,6 +144,78 @@ def test_perfect_answers_from_documents():
             titles = {p.wikipage for p in q.qa_pairs} or {p.title for p in q.paragraphs if p.id in q.supporting}
             text = said(chat, LONG, question=q.question, documents=[p.passage for t in sorted(titles) for p in pages[t].paragraphs()])
             assert all(answer in text for answer in q.claims or q.answers), (q.question, text)
+
+
+def noted(lang, kind="compositional", n=25):
+    "Questions with what is said to their steps: (question, [(step, a sentence, a few words)])."
+    chat, right = SimulatedChat("perfect"), []
+    for q in World(0, 400, lang).questions(kind, n):
+        steps, answers = [], {}
+        for i, s in enumerate(q.decomposition, 1):
+            asked = settle(re.sub(r"#(\d+)", lambda m: answers[int(m[1])], s.question))
+            answers[i] = said(chat, TOQ["integrate", lang], question=asked, documents=q.paragraphs)["answer_span"]
+            steps.append((asked, said(chat, LONG, question=asked, documents=q.paragraphs), answers[i]))
+        right.append((q, steps))
+    return right
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_a_note_under_its_question_is_read(lang):
+    "*question: sentence* and *question: a few words*, as Self-ask's and Tree-of-Question's notes are."
+    chat = SimulatedChat("perfect")
+    for q, steps in noted(lang):
+        if "종이" in q.answers: continue  # 종이다 may be said of paper and of a bell
+        for part in (1, 2):
+            notes = [f"{s[0]}: {s[part]}" for s in steps]
+            response = said(chat, TOQ["respond", lang], question=q.question, queries="-", documents=notes)
+            assert any(a in response for a in q.answers), (notes, response)
+            assert not re.search(r"입니[와과입]|[요까]\?:", response)
+        silent = {"en": "unknown", "ko": "알 수 없음"}[lang]
+        response = said(chat, TOQ["respond", lang], question=q.question, queries="-", documents=[f"{q.question}: {silent}"])
+        assert not any(a in response for a in q.answers) and silent not in response
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_a_statement_is_read_as_it_was_written(lang):
+    g, luck = grammar(0, 400, lang), Luck(PERFECT)
+    for e in list(g.library.entities.values())[:150]:
+        for t in (t for r in ("filmed_in", "director", "genre", "died_in") for t in triples_of(e, r) if r in e.facts):
+            got = read_text(g, Words(g, luck).statement(t))
+            assert t in [f for f, _ in got.facts], (Words(g, luck).statement(t), got)
+
+
+def test_a_step_without_an_answer_is_no_answer():
+    "A history may have the question itself as its last step, not found."
+    chat = SimulatedChat("perfect")
+    for q in World().questions("comparison", 10):
+        lines = [(i, s.question, s.answer) for i, s in enumerate(q.decomposition[:-1])]
+        history = render_history([*lines, (len(lines), q.question, "")])
+        assert said(chat, INTEGRATE, question=q.question, history=history)["answer"] in q.answers
+
+
+def test_a_step_s_answer_tells_namesakes_apart_and_a_last_answer_is_the_name_alone():
+    chat, known, seen = SimulatedChat("perfect"), library(), 0
+    for q, steps in noted("en", "bridge", 40):
+        first = known.named.get(lookup_key(q.decomposition[0].answer), ())
+        if len(first) > 1: seen += lookup_key(steps[0][2]) in known.titled and steps[0][2] != q.decomposition[0].answer
+        assert said(chat, ANSWER, question=q.question, documents=q.paragraphs)["answer"] in q.answers
+    assert seen > 3
+
+
+def test_nothing_that_misses_a_condition_is_an_answer():
+    "Perfect says that it doesn't know, where only one of two conditions, or another year, is in the documents."
+    chat, world = SimulatedChat("perfect"), World()
+    for kind in ("intersection", "bridge", "inference"):
+        for q in world.questions(kind, 40):
+            for left in q.supporting:
+                got = said(chat, ANSWER, question=q.question, documents=[p for p in q.paragraphs if p.id != left])["answer"]
+                assert got in (*q.answers, "unknown"), (q.question, got)
+
+
+def test_who_is_asked_about_is_no_answer_by_a_note_about_them():
+    q = "Who is the sister-in-law of the film director Sarreleth Triludow?"
+    state = "The spouse of Sarreleth Triludow is Drulan Drullor (football manager)."
+    assert said(SimulatedChat("perfect"), CONCLUDE, question=q, steps=[state]) == "unknown"
 
 
 def test_better_models_answer_more():
