@@ -6,11 +6,11 @@
 __all__ = ['HANDLERS', 'short']
 
 # %% ../../nbs/08_simulated/08_answers.ipynb #b49d4f06
+from .belief import NOT_KNOWN
 from .library import lookup_key
 from .queries import anchors, hops
 from treekit.simulated.call import (
     SAYS_NOTHING,
-    NOT_KNOWN,
     NotOfTheWorld,
     Call,
     claimed,

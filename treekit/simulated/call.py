@@ -11,7 +11,7 @@ import math
 import re
 from functools import cached_property
 
-from .belief import NOT_KNOWN, Belief, nameless
+from .belief import Belief, nameless
 from .competence import Luck, chains
 from .grammar import Templates
 from .library import Ref, key_of, lookup_key
