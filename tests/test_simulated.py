@@ -1,4 +1,4 @@
-"The simulated model: it reads what the world wrote, and its upper bound is reached. Each knob is tested in nbs/08_simulated/16_knobs.ipynb."
+"The simulated model: it reads what the world wrote, and its upper bound is reached. nbs/08_simulated/16_knobs.ipynb tests each knob."
 import asyncio
 import os
 import re

@@ -69,6 +69,7 @@ class Written:
         "(entity, \"why.a\") -> its sentence."
         return {tuple(fact): sentence for fact, sentence in reversed(self.facts) if len(fact) == 2}
 
+# %% ../../nbs/08_simulated/05_belief.ipynb #d258287c
 def _value(grammar, relation, subject, text):
     "A value in words as triples hold it: the true one if the words may mean it; the text, if they mean nothing known."
     e, key = grammar.library.entities[subject], lookup_key(text)

@@ -149,9 +149,7 @@ class _Conditions(Mind):
                 else: got = [(s, (Triple(s, c.relation, o), text), n) for s, _, text, n in self.belief.who(c.relation, o)]
                 for v, fact, note in got:
                     if isinstance(v, Ref) and self._fits(query, v): meets.setdefault(v, (fact, note))
-            if not meets:
-                one = replace(query, conditions=(c,))
-                return Followed(missing=one, used=used + other.used)
+            if not meets: return Followed(missing=replace(query, conditions=(c,)), used=used + other.used)
             kept = meets if kept is None else {v: f for v, f in kept.items() if v in meets}
             used, hops = used + other.used, max(hops, other.hops + (not all(n for _, n in meets.values())))
             facts = facts + [(v, f) for v, (f, _) in meets.items()]
