@@ -10,11 +10,11 @@ import re
 from dataclasses import dataclass, field
 
 from ..core.types import Passage
-from .belief import nameless
+from .belief import NOT_KNOWN, nameless
 from .competence import uniform
 from .library import lookup_key
 from .queries import Of, Such, Those, anchors, open_readings
-from .call import NOT_KNOWN, Call, asked, in_words, missing, statements, sayable
+from .call import Call, asked, in_words, missing, statements, sayable
 from .verdicts import progress
 from ..world.facts import FORWARD, INVERSE
 

@@ -6,11 +6,11 @@
 __all__ = ['HANDLERS', 'short']
 
 # %% ../../nbs/08_simulated/08_answers.ipynb #b49d4f06
+from .belief import NOT_KNOWN
 from .library import lookup_key
-from .queries import anchors
+from .queries import anchors, hops
 from treekit.simulated.call import (
     SAYS_NOTHING,
-    NOT_KNOWN,
     NotOfTheWorld,
     Call,
     claimed,
@@ -22,15 +22,21 @@ from treekit.simulated.call import (
 )
 
 # %% ../../nbs/08_simulated/08_answers.ipynb #c1eaac5f
-def short(call: Call, *sources) -> dict:  # answer, explanation
-    "One answer, or *unknown*."
-    said = call.mind(*(call.texts(s) for s in sources)).answer(call.query)
+def short(call: Call, *sources, apart: bool = False) -> dict:  # answer, explanation
+    "One answer, or *unknown*; `apart`: so that no namesake is meant."
+    mind = call.mind(*(call.texts(s) for s in sources))
+    mind.apart = apart
+    said = mind.answer(call.query)
     call.sure = said.right
     return dict(answer=in_words(call, said) or NOT_KNOWN[call.lang], explanation=explanation(call, said) or SAYS_NOTHING[call.lang])
 
 def _answer(call: Call) -> dict:
     "From the documents that the prompt has."
     return short(call, "documents")
+
+def _answer_short(call: Call) -> dict:
+    "The same; the answer of a single step is what the next one is asked about."
+    return short(call, "documents", apart=hops(call.query) == 1)
 
 def _integrate_answers(call: Call) -> dict:
     "From the answers of sub-questions."
@@ -135,8 +141,10 @@ def _thought(call: Call) -> str:
 
 # %% ../../nbs/08_simulated/08_answers.ipynb #0230883e
 def _respond(call: Call) -> str:
-    "A response of one to three sentences."
-    said = call.mind(call.texts("documents")).answer(call.query)
+    "A response of one to three sentences, which questions above this one are answered from."
+    mind = call.mind(call.texts("documents"))
+    mind.apart = True
+    said = mind.answer(call.query)
     call.sure = said.right
     grounds = statements(call, said.used)[:3]
     if said.texts:
@@ -146,13 +154,15 @@ def _respond(call: Call) -> str:
     return " ".join([*grounds, lacking])
 
 def _integrate_answer(call: Call) -> dict:  # relevance, answer_span
-    "The answer's span (Prompt B.1)."
-    said = call.mind(call.texts("documents")).answer(call.query)
+    "The answer's span (Prompt B.1), which the next step is asked about."
+    mind = call.mind(call.texts("documents"))
+    mind.apart = True
+    said = mind.answer(call.query)
     call.sure = said.right
     return dict(relevance="relevant" if said.texts else "irrelevant", answer_span=", ".join(said.texts))
 
 HANDLERS = dict(
-    answer=_answer, answer_short=_answer, integrate_answers=_integrate_answers, conclude=_conclude, conclude_steps=_conclude_steps,
+    answer=_answer, answer_short=_answer_short, integrate_answers=_integrate_answers, conclude=_conclude, conclude_steps=_conclude_steps,
     answer_ambiguous=_answer_ambiguous, read_long=_read_long, entity_answers=_entity_answers, read_list=_read_list, subanswers=_subanswers,
     state_fact=_state_fact, recall=_recall, pseudo_document=_from_memory, draft_answer=_from_memory, revise=_revise,
     extend_answer=_extend_answer, filter_text=_filter_text, next_sentence=_next_sentence, thought=_thought, respond=_respond,

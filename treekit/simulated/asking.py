@@ -8,10 +8,10 @@ __all__ = ['HANDLERS', 'part_of', 'path_of', 'turn_facts']
 # %% ../../nbs/08_simulated/10_asking.ipynb #9dd5c9d5
 import re
 
-from .belief import nameless
+from .belief import NOT_KNOWN, nameless
 from .library import lookup_key
 from .queries import Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, open_readings, replaced, walk
-from .call import NOT_KNOWN, NotOfTheWorld, Call, asked, in_words, missing, next_question, with_names, statements
+from .call import NotOfTheWorld, Call, asked, in_words, missing, next_question, with_names, statements
 from .quoting import answers_numbered, quoted_path
 from .wording import steps_of
 

@@ -332,8 +332,14 @@ class Templates(_Single):
         for form in self.forms.reading:
             for got in (m.groupdict() for m in _all_matches(form.pattern, text)):
                 for np in (got["np"], got["np"][:1].lower() + got["np"][1:]):
-                    if (query := self.phrase(np)) and not isinstance(query, Thing): return query, got["value"].strip()
+                    if (query := self.phrase(np)) and not isinstance(query, Thing): return query, self._said(text, got["value"].strip())
         return None
+
+    def _said(self, text, value):
+        "A statement's value. A Korean one may end in the 이 that the ending can begin with: what is known of both is meant."
+        fit, named, values = self.library.w.fit, self.library.named, self.library.values.values()
+        fits = [v for v in (value, f"{value}이") if text.endswith(fit(v + "{이다/다}."))] or [value]
+        return next((v for v in fits if (key := lookup_key(v)) in named or any(key in known for known in values)), fits[0])
 
 # %% ../../nbs/08_simulated/03_grammar.ipynb #99ba61a1
 @lru_cache(maxsize=4)

@@ -6,6 +6,7 @@
 __all__ = ['Followed', 'Mind', 'Combiner', 'Uttered', 'Answerer']
 
 # %% ../../nbs/08_simulated/06_mind.ipynb #d68034d8
+import re
 from dataclasses import dataclass, field, replace
 
 from .belief import Belief, nameless
@@ -31,6 +32,7 @@ class _Start:
     def __init__(self, belief: Belief, all_readings: bool = False, hop: float = 1.0):
         self.belief, self.grammar, self.luck, self.all, self.hop = belief, belief.grammar, belief.luck, all_readings, hop
         self.library, self.words, self.jumps = self.grammar.library, Words(self.grammar, self.luck), True
+        self.apart = False  # whether an answer tells which of several bearers of its name is meant
 
     def relation(self, query: Of, e: int) -> str:
         "The relation that a query means of an entity."
@@ -95,10 +97,11 @@ class Mind(_Start):
     def _noted_for(self, query):
         "What a note says of the same relation, where the way to it isn't noted: notes are about what was asked on the way."
         if not self.jumps or isinstance(query.x, (Thing, Slot)): return None
-        kinds = self.grammar.kinds_of(query.x)
-        fits = [(s, got) for (s, r), got in self.belief.all_told().items() if r == query.relation and any(f[3] for f in got)
-                and (not kinds or self.library.entities[s].kind in kinds)]
-        if len(fits) != 1: return None
+        kinds, own = self.grammar.kinds_of(query.x), {e for t in anchors(query) for e in t.ids}
+        def said(f): return f[3] and (not f[2] or self.grammar.statement(f[2]))  # in the model's own words, not in a passage's
+        fits = [(s, got) for (s, r), got in self.belief.all_told().items() if r == query.relation and s not in own
+                and any(map(said, got)) and (not kinds or self.library.entities[s].kind in kinds)]
+        if len(fits) != 1 or fits[0][1][-1][0] in own: return None
         [(s, got)] = fits
         return Followed([got[-1][0]], query.relation, [(Triple(s, query.relation, got[-1][0]), got[-1][2])])
 
@@ -125,15 +128,18 @@ class Mind(_Start):
         )
 
 # %% ../../nbs/08_simulated/06_mind.ipynb #e14b1f69
+_YEAR = re.compile(r"\((\d{4})\D")  # as a title tells namesakes apart
+
 class _Conditions(Mind):
     "Conditions, met one by one."
     def _such(self, query, strict):
-        used, facts, kept, hops, resolved = [], [], None, 0, []
-        for c in query.conditions:
-            other = self.follow(c.other, strict)
+        used, facts, kept, hops = [], [], None, 0
+        others = [self.follow(c.other, strict) for c in query.conditions]
+        whole = replace(query, conditions=tuple(replace(c, other=self._resolved(c.other, o)) for c, o in zip(query.conditions, others)))
+        if noted := self.belief.answers.get(nameless(whole)): return self._noted(query, noted)
+        for c, other in zip(whole.conditions, others):
             if other.missing: return other
-            resolved.append(replace(c, other=self._resolved(c.other, other)))
-            meets = self._said_of(query, resolved[-1])
+            meets = self._said_of(query, c)
             for o in other.values:
                 if c.turned:
                     got = [
@@ -143,14 +149,12 @@ class _Conditions(Mind):
                 else: got = [(s, (Triple(s, c.relation, o), text), n) for s, _, text, n in self.belief.who(c.relation, o)]
                 for v, fact, note in got:
                     if isinstance(v, Ref) and self._fits(query, v): meets.setdefault(v, (fact, note))
-            if not meets:
-                one = replace(query, conditions=(resolved[-1],))
-                return Followed(missing=one, used=used + other.used)
-            kept = meets if kept is None else {v: f for v, f in kept.items() if v in meets} or kept
+            if not meets: return Followed(missing=replace(query, conditions=(c,)), used=used + other.used)
+            kept = meets if kept is None else {v: f for v, f in kept.items() if v in meets}
             used, hops = used + other.used, max(hops, other.hops + (not all(n for _, n in meets.values())))
             facts = facts + [(v, f) for v, (f, _) in meets.items()]
-        if noted := self.belief.answers.get(nameless(replace(query, conditions=tuple(resolved)))): return self._noted(query, noted)
         kept, dates = self._dated(query, kept)
+        if not kept: return Followed(missing=whole, used=used)
         return Followed(list(kept), "name", used + [f for v, f in facts if v in kept] + dates, None, hops)
 
     def _said_of(self, query, c):
@@ -167,11 +171,14 @@ class _Conditions(Mind):
 
     def _dated(self, query, kept):
         "Those of the year that the question says, as far as it is known, and the facts that say so."
-        if not query.year or len(kept) < 2: return kept, []
+        if not query.year: return kept, []
         dates = {v: (Triple(v, r, d), s) for v in kept for r in ("released", "year") for d, _, s, _ in self.belief.get(v, r)}
-        def year(v): return None if v not in dates else dates[v][0].value[0] if isinstance(dates[v][0].value, tuple) else dates[v][0].value
-        dated = {v: f for v, f in kept.items() if year(v) == query.year or str(query.year) in self.words.name(v)}
-        return dated or kept, [dates[v] for v in dated if v in dates]
+        def year(v):
+            if v in dates: return dates[v][0].value[0] if isinstance(dates[v][0].value, tuple) else dates[v][0].value
+            return next(map(int, _YEAR.findall(self.words.name(v))), None)
+        dated = {v: f for v, f in kept.items() if year(v) == query.year}
+        if not dated and len(kept) == 1: dated = {v: f for v, f in kept.items() if year(v) is None}
+        return dated, [dates[v] for v in dated if v in dates]
 
     def _why(self, query, strict):
         inside = self.follow(query.x, strict)
@@ -254,7 +261,8 @@ class _Answers(Combiner):
 
     def _text(self, relation, v):
         if isinstance(v, Ref):
-            return self.library.w.name(self.library.entities[v])
+            e = self.library.entities[v]
+            return self.library.w.title(e) if self.apart and e.namesakes else self.library.w.name(e)
         return v if relation == "name" else self.words.value(relation, v)
 
     def _lost(self, query, found):
