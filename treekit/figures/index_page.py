@@ -31,7 +31,7 @@ def _natural(name):
     "Table 2 before Table 10."
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
-_SAID = re.compile(r"\bModel: .+?\. Questions: .+?\.(?= |$)", re.M)
+_SAID = re.compile(r"\bModel: .+?\. (?:Questions|Real questions)\b.+?\.(?= |$)", re.M)
 
 def _rows(table):
     "The rows of a written comparison; none: it is another table."
