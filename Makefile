@@ -57,7 +57,7 @@ test-all: $(READY)
 fuzz: $(READY)
 	$(BIN)/python tests/fuzz.py $(ARGS)
 
-# the rules stand in pyproject.toml; notebooks are covered through the modules that they export
+# the rules stand in pyproject.toml: modules, tests, notebooks, scripts beside the data
 lint: $(READY)
 	$(BIN)/ruff check
 
