@@ -6,7 +6,7 @@
 __all__ = ['NOT_QUALITY', 'difference_p', 'leaders']
 
 # %% ../../nbs/14_figures/04_leaders.ipynb #ccd56a55
-from .cells import Kept
+from .cells import Kept, name_and_run
 from ..scoring.statistics import normal_p
 
 # %% ../../nbs/14_figures/04_leaders.ipynb #7860842b
@@ -32,7 +32,7 @@ def difference_p(
 # %% ../../nbs/14_figures/04_leaders.ipynb #ba690f10
 def _p(best, other, kept):
     "p of two cells being equal; None: nothing is known of their error."
-    mine, theirs = (kept.get((r["group"], r["method"].partition(" [")[0], r["dataset"], r["metric"])) for r in (best, other))
+    mine, theirs = (kept.get((r["group"], name_and_run(r["method"])[0], r["dataset"], r["metric"])) for r in (best, other))
     if mine and theirs: return difference_p(mine, theirs)
     if any(r["low"] is None or r["low"] != r["low"] for r in (best, other)): return None
     error = sum(((r["high"] - r["low"]) / 3.92) ** 2 for r in (best, other)) ** 0.5

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..config import profile_names
 from ..core.escaping import cell_text, ht, md, md_line
-from .cells import Kept, read_scores, write_scores
+from .cells import Kept, name_and_run, read_scores, write_scores
 from .claims import judge_claims, load_claims
 from .leaders import leaders
 from .titles import artefact_of, description_of, said_of_run, set_for_run
@@ -166,7 +166,7 @@ def _compared(df, title, note, digits, claims):
         judged = any(MARKS[r["verdict"]] for r in ran)
         tables.append(("What ran", f"{LEGEND} {LEGEND_OF_VERDICTS}" if judged else LEGEND, heads, rows))
     printed = [r for r in records if _number(r["published"], digits) or r["flag"] == "illegible"]
-    def cell(r): return r["method"].partition(" [")[0], r["dataset"], r["metric"], _number(r["published"], digits)
+    def cell(r): return name_and_run(r["method"])[0], r["dataset"], r["metric"], _number(r["published"], digits)
     twice = {cell(r) for r in printed if r["group"] not in groups}
     printed = [r for r in printed if r["group"] not in groups or cell(r) not in twice]
     if printed:
@@ -308,7 +308,7 @@ def _save_scores(df, path):
     "The scores of a table beside it, those of other models' rows included."
     kept = df.attrs.get("scores") or Kept()
     if kept and "model" in df:
-        def name(r): return r.group, r.method.partition(" [")[0], r.dataset, r.metric
+        def name(r): return r.group, name_and_run(r.method)[0], r.dataset, r.metric
         ran = {r.model for r in df.itertuples(index=False) if name(r) in kept}
         others = {name(r) for r in df.itertuples(index=False) if r.model and r.model not in ran}
         kept = {cell: scores for cell, scores in read_scores(path).items() if cell in others} | kept

@@ -16,7 +16,7 @@ from ..explorer.desk import ExplorerDesk
 from ..explorer.page import save_page
 from ..explorer.runs import OpenRun, open_run, open_store
 from ..experiments.kept import kept_runs
-from ..figures.cells import read_scores
+from ..figures.cells import name_and_run, read_scores
 from .sheets import Artefact, Sheet
 
 # %% ../../nbs/25_site/02_questions.ipynb #3ef90aef
@@ -30,7 +30,7 @@ class Behind:
 def _cell(line):
     "The name that a line's scores are kept under."
     group = next((line[k] for k in ("group", "series", "retriever") if line.get(k)), "")
-    return group, line.get("method", "").partition(" [")[0], line.get("dataset", ""), line.get("metric", "")
+    return group, name_and_run(line.get("method", ""))[0], line.get("dataset", ""), line.get("metric", "")
 
 def behind_of(sheet: Sheet) -> Behind:
     "The questions and scores of each line; empty where no scores lie beside the table."
