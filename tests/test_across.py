@@ -152,7 +152,7 @@ def test_ties_are_on_the_front_together():
 @pytest.mark.long
 def test_the_order_of_data_sets_is_the_runs(results):
     assert shared_sets([("a", "y"), ("a", "x"), ("b", "x"), ("b", "y")]) == ["y", "x"]
-    assert list(spendings(results)[0].quality) == list(SETS)
+    assert list(spendings(results)[0].quality) == [d for d in SETS if d != "eli5"]  # its answers only a stand-in could judge here
 
 
 def test_bisection_ends_where_the_target_is_met():
