@@ -18,10 +18,13 @@ def timed(server, methods, questions, concurrency, store, corpora=None, **settin
     return results, seconds
 
 
-def enough(ratio, least):
-    ("Fails if the ratio is too low, unless the processors were taken by something else: then a time says nothing, and the test is skipped "
-     "with what it measured.")
+def busy():
+    "Whether other work has the processors, so that a time says nothing: how, in words; empty: they are free."
     load, cores = os.getloadavg()[0], os.cpu_count()
-    if ratio < least and load > 1.5 * cores:
-        pytest.skip(f"ratio {ratio:.2f} on a busy machine (load {load:.0f} on {cores} cores): run it again when it is free")
+    return f"a busy machine (load {load:.0f} on {cores} cores): run it again when it is free" if load > 1.5 * cores else ""
+
+
+def enough(ratio, least):
+    "Fails if the ratio is too low; on a busy machine the test is skipped with what it measured."
+    if ratio < least and (how := busy()): pytest.skip(f"ratio {ratio:.2f} on {how}")
     assert ratio >= least

@@ -9,8 +9,8 @@ from treekit.analysis.sweeps import crossings, curve_rows, sweep
 from treekit.config import UsageError, load_profile
 from treekit.core.store import Store
 from treekit.experiments.across import (
-    COLUMN_NAMES, MEAN, QUALITY, against_best, cost_rows, dominated, empty_cells, entrants, pareto, qualities, quality_cells, run_across,
-    shared_sets, spendings, total)
+    COLUMN_NAMES, MEAN, QUALITY, against_best, cost_rows, empty_cells, entrants, qualities, quality_cells, run_across)
+from treekit.experiments.fronts import Spending, dominated, pareto, shared_sets, spendings, total
 from treekit.experiments.prompts import known_prompts
 from treekit.experiments.tables import sample_questions
 from treekit.figures.across import front_panel, front_plot, quality_table
@@ -72,7 +72,6 @@ def test_a_front_has_any_cost_of_a_usage_and_its_labels_stay_inside_the_axes():
     "Dollars are a function of tokens. The mark farthest to the left has no room for a label on its left."
     from matplotlib.text import Annotation
     from treekit.core.method import Usage
-    from treekit.experiments.across import Spending
     def spent(name, tokens, right): return Spending(name, {"d": [Usage(tokens_in=tokens)] * 4}, {"d": right})
     some = [spent("CoT-SC", 100, [1, 0, 0, 0]), spent("Verify-and-Edit", 105, [1, 0, 0, 0]), spent("CAPITALS", 106, [1, 0, 0, 0]),
             spent("Far", 900, [1, 1, 1, 0])]
@@ -89,7 +88,7 @@ def test_a_front_has_any_cost_of_a_usage_and_its_labels_stay_inside_the_axes():
 def test_a_set_that_only_a_stand_in_could_judge_counts_nowhere_and_with_a_judge_everywhere(rows, results, monkeypatch):
     "ELI5's claim recall: no cell, no mean, no cost, no front by word overlap; and with a judge all that the others have."
     from treekit.experiments import metric_judges
-    def sets(made): return {c["dataset"] for c in quality_cells(made, rows)}, [*spendings(made)[0].quality]
+    def sets(made): return {c["dataset"] for c in quality_cells(made, rows)}, [*spendings(made, qualities(made))[0].quality]
     names, counted = sets(results)
     assert "ELI5" not in names and counted == [d for d in SETS if d != "eli5"]
     assert [c["metric"] for c in quality_cells(results, rows) if c["dataset"] == MEAN][0] == "of 5 data sets"
@@ -118,7 +117,7 @@ def test_each_cell_has_its_interval_and_each_column_one_best(rows, results):
 def test_tokens_per_correct_answer_are_tokens_over_correct_answers(rows, results):
     own = {r.question.id: r for r in results.rows if r.method == "Tree-of-Question" and r.dataset == "asqa"}
     right = sum(qualities(results)["Tree-of-Question", "asqa"].values())
-    spent = {s.method: s for s in spendings(results, ("asqa",))}
+    spent = {s.method: s for s in spendings(results, qualities(results), ("asqa",))}
     [line] = [r for r in cost_rows(list(spent.values()), rows, None) if r["method"] == "Tree-of-Question"]
     tokens = sum(r.usage.tokens_in + r.usage.tokens_out for r in own.values())
     assert line["n"] == len(own) and line["calls"] == sum(r.usage.calls for r in own.values()) / len(own)
@@ -129,14 +128,14 @@ def test_tokens_per_correct_answer_are_tokens_over_correct_answers(rows, results
 
 @pytest.mark.long
 def test_an_allowance_that_nobody_keeps_leaves_nothing_right(rows, results):
-    spent = spendings(results)
+    spent = spendings(results, qualities(results))
     assert {r["within_allowance"] for r in cost_rows(spent, rows, None, allowance=1)} == {0}
     assert all(r["within_allowance"] == pytest.approx(r["right"]) for r in cost_rows(spent, rows, None, allowance=10**9))
 
 
 @pytest.mark.long
 def test_nothing_beats_what_is_on_the_front(results):
-    points = pareto(spendings(results))
+    points = pareto(spendings(results, qualities(results)))
     for p in points:
         beaten = any(o.cost[0] <= p.cost[0] and o.quality[0] >= p.quality[0] and (o.cost[0], o.quality[0]) != (p.cost[0], p.quality[0])
                      for o in points)
@@ -152,7 +151,8 @@ def test_ties_are_on_the_front_together():
 @pytest.mark.long
 def test_the_order_of_data_sets_is_the_runs(results):
     assert shared_sets([("a", "y"), ("a", "x"), ("b", "x"), ("b", "y")]) == ["y", "x"]
-    assert list(spendings(results)[0].quality) == [d for d in SETS if d != "eli5"]  # its answers only a stand-in could judge here
+    judged = [d for d in SETS if d != "eli5"]  # its answers only a stand-in could judge here
+    assert list(spendings(results, qualities(results))[0].quality) == judged
 
 
 def test_bisection_ends_where_the_target_is_met():

@@ -73,9 +73,8 @@ def test_what_was_found_is_kept_and_a_torn_file_is_made_again(tmp_path):
 
 @pytest.mark.long
 def test_a_paper_that_changes_makes_no_other_papers_artefacts_again():
-    "But for those that use the papers side by side, and TreeRare's Figure 4, which draws its front as `across` does."
-    reach, side_by_side = {}, ("real", "across")
-    for a in (a for a in runnable(()) if a["paper"] not in side_by_side and (a["paper"], a["artefact"]) != ("treerare", "figure4")):
+    reach = {}
+    for a in (a for a in runnable(()) if a["paper"] not in ("real", "across")):  # these use the papers side by side
         below = modules_below(*(m for m in imported(a["notebook"]) if m.startswith("treekit.")))
         for m in below:
             if m.startswith(("treekit.papers.arise.", "treekit.papers.toq.")): reach.setdefault(m.split(".")[2], set()).add(a["paper"])

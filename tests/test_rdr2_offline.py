@@ -216,7 +216,7 @@ def test_scores_name_their_stand_ins_and_alces_first_line():
 def test_a_row_of_rdr2_says_who_routes():
     from treekit.config import load_profile
     from treekit.experiments.rdr2 import printed, who_routes
-    from treekit.experiments.searchr import as_run
+    from treekit.figures.cells import as_run
     from treekit.figures.verdicts import compare, published
     methods = {"Retrieve-and-Read": Reader()} | rdr2.METHODS
     P = load_profile("offline")

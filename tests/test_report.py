@@ -18,6 +18,8 @@ from treekit.baselines.subquestions import NAVIGATE
 from treekit.core.escaping import ht, md
 from treekit.figures.claims import judge_claims, load_claims
 from treekit.figures.claims_page import counts_of, save_claims
+from treekit.figures.across import caption_of
+from treekit.figures.cells import as_run
 from treekit.figures.plots import dot_plot
 from treekit.figures.tables import save_table, to_html, to_markdown
 from treekit.figures.index_page import index_page
@@ -201,8 +203,6 @@ def test_any_text_fits_into_a_cell(text):
 def test_files_repeat_in_another_process(tmp_path):
     code = """
 import json, sys
-from treekit.figures.claims import judge_claims, load_claims
-from treekit.figures.claims_page import counts_of, save_claims
 from treekit.figures.plots import dot_plot, save_figure
 from treekit.figures.tables import save_table
 from treekit.figures.verdicts import compare, published
@@ -261,8 +261,10 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
     save_claims(judge_claims(offline, "treerare"), folder, "Claims")
     save_table(pd.DataFrame([dict(method="a", value=1.0)]), tmp_path / "across", "table1",
                note="Model: gpt-4.1. Questions: generated wiki, n = 7. And so on.")
+    save_table(pd.DataFrame([dict(method="a", value=1.0)]), tmp_path / "across", "table2", note=caption_of("gpt-4.1", "world", dict(d=7)))
     page = index_page(tmp_path)
     assert "n per cell: 50 to 600;" in page and "- Table 1: Model: gpt-4.1. Questions: generated wiki, n = 7.\n" in page
+    assert "- Table 2: Model: gpt-4.1. Questions of the generated wiki, n = 7 on each of 1 data sets.\n" in page
     told = ", ".join(f"{n} {verdict}" for verdict, n in counts_of(judge_claims(offline, "treerare")).items())
     assert f"{len(load_claims('treerare'))} claims: {told}." in page
 
@@ -387,9 +389,9 @@ def test_a_row_of_searchr_says_what_ran():
     assert navigated.who_navigates(replace(local, navigator="openai")) == "navigator gpt-4o-mini"
     cell = dict(method="GPT-4o", dataset="musique", metric="F1", n=3, failures=0, value=.5, low=.4, high=.6)
     table = compare(navigated.printed(published("searchr", "table5")), [cell], model="extractive", obstacle="no")
-    names = list(navigated.as_run(table, navigated.what_ran(rows, offline)).method)
+    names = list(as_run(table, navigated.what_ran(rows, offline)).method)
     assert "GPT-4o [simulated, prompted]" in names and "GPT-4o" in names and list(table.method) != names
-    everywhere = set(navigated.as_run(table, navigated.what_ran(rows, offline), everywhere=True).method)
+    everywhere = set(as_run(table, navigated.what_ran(rows, offline), everywhere=True).method)
     assert everywhere == {"GPT-4o [simulated, prompted]", "Llama-3.1-8B(Ours) [tiny navigator after PPO]"}
 
 

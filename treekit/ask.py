@@ -140,8 +140,8 @@ def _unfounded(question, reply, profile, searched):
 # %% ../nbs/22_ask.ipynb #97dbc997
 def _who(trace, asked, profile):
     "Who replied, by the stored calls; another than who was asked is named with that one."
-    from treekit.experiments.run import Session
-    with Session.from_environment().opened(profile) as store: replies = store.calls([key for node in trace.nodes for key in node.calls])
+    from treekit.experiments.costs import store_of
+    with store_of(profile) as store: replies = store.calls([key for node in trace.nodes for key in node.calls])
     names = ", ".join(dict.fromkeys(c.model for c in replies.values() if c.model))
     return f"{names} (asked: {asked})" if names not in ("", asked) else asked
 

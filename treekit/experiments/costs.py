@@ -7,13 +7,14 @@ __all__ = ['store_of', 'prompt_bill', 'bills', 'billed_as', 'dollars', 'cost_tab
            'reply_lengths']
 
 # %% ../../nbs/12_experiments/18_costs.ipynb #71373a3e
-import csv, fnmatch, math, re
+import csv, fnmatch, math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
 
 from ..config import Profile, UsageError, kit_path
 from ..core.prices import Price, load_prices, price_of
+from .facts import is_embedded
 from .prefix_cache import PrefixCache
 from .results import Results, Scored
 from .run import Session
@@ -72,7 +73,7 @@ def billed_as(
     other: str = "",  # bill its tokens as this model's; default: its own, and the offline reader's as GPT-4o-mini's
 ) -> tuple[str, Price | None]:  # whose price, and the price
     "The price of a run's tokens."
-    name = other or ("gpt-4o-mini" if re.match(r"(extractive|simulated)\b", model) else model)
+    name = other or ("gpt-4o-mini" if is_embedded(model) else model)
     return name, price_of(name, load_prices())
 
 # %% ../../nbs/12_experiments/18_costs.ipynb #6a2af0f0

@@ -10,7 +10,7 @@ __all__ = ['PLACES', 'PLACES_LEGEND', 'save_both', 'quality_table', 'front_band'
 from pathlib import Path
 from textwrap import wrap
 
-from ..experiments.across import pareto, resampled_points
+from ..experiments.fronts import pareto, resampled_points
 from .costplots import label_points
 from .plots import LINES, MARKERS, PAGE, PALETTE, house_style
 from .titles import asked_from
@@ -67,7 +67,7 @@ def front_band(
 
 # %% ../../nbs/14_figures/18_across.ipynb #4f7a2c90
 def front_panel(
-    spent: list,  # of `treekit.experiments.across.Spending`
+    spent: list,  # of `treekit.experiments.fronts.Spending`
     cost,  # a field of `Usage`, "tokens", or a function of a `Usage`
 ):  # points of `pareto`, and the band: costs, low, high
     "What a panel of `front_plot` shows."

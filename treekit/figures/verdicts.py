@@ -11,7 +11,7 @@ import csv, re
 from pathlib import Path
 
 from ..config import choose, kit_path
-from ..experiments.facts import differences
+from ..experiments.facts import differences, is_embedded
 from ..experiments.paper_settings import PAPERS, said_of, silent_on
 from ..experiments.tables import PRINTED
 from .cells import Kept, kept_scores
@@ -53,7 +53,7 @@ def group_for(
     groups: list[str],  # the printed groups
 ) -> str:  # one of `groups`, or a name of its own
     "The printed group that this model is, or a build of it."
-    if re.match(r"(extractive|simulated)\b", model): return f"{model[:-1]}, offline)" if model.endswith(")") else f"{model} (offline)"
+    if is_embedded(model): return f"{model[:-1]}, offline)" if model.endswith(")") else f"{model} (offline)"
     last = _QUANTISED.sub("", _last(model))
     words = _words(_ALIASES.get(last.lower(), last))
     for group in groups:
