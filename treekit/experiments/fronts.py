@@ -18,10 +18,10 @@ def question_scores(
     metrics: dict,  # data set -> its metric, as `Results.values` knows it
 ) -> dict[tuple[str, str], dict[str, float]]:  # (method, data set) -> question's id -> 0 to 1
     "The metric of each question; a failed question's is 0. A question without a gold answer is left out."
-    found = {}
+    found, cells = {}, results.cells()
     for d in (d for d in dict.fromkeys(r.dataset for r in results.rows) if d in metrics):
         for cell, values in results.values(metrics[d], datasets=(d,)).items():
-            found[cell] = {r.question.id: v for r, v in zip(results.cells()[cell], values) if v is not None}
+            found[cell] = {r.question.id: v for r, v in zip(cells[cell], values) if v is not None}
     return found
 
 # %% ../../nbs/12_experiments/24_fronts.ipynb #5a08b6d5
@@ -103,7 +103,8 @@ def resampled_points(
     "Cost and quality per question, of resampled questions."
     import numpy as np
     n = sum(map(len, spent[0].quality.values()))
-    return np.array([[resampled_totals(s.of(cost)) / n, resampled_totals(s.quality) / n] for s in spent])
+    drawn = np.array([[resampled_totals(s.of(cost)) / n, resampled_totals(s.quality) / n] for s in spent])
+    return drawn.round(9)  # a sum's last bits differ from processor to processor
 
 # %% ../../nbs/12_experiments/24_fronts.ipynb #af77e9ed
 def pareto(

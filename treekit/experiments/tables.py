@@ -150,10 +150,10 @@ def same_rows(
     needed=lambda row, passages: passages & set(row.question.supporting),  # what of them a question needs
 ) -> list[dict]:  # rows, dataset, n, and how many questions have other calls, passages, needed ones, answers, scores
     "Pairs of rows that have the same numbers in every column, and in how many questions they differ all the same."
-    valued, found = [results.values(m, datasets) for m in metrics], []
+    valued, cells, found = [results.values(m, datasets) for m in metrics], results.cells(), []
     for (a, d), (b, other) in combinations(valued[0], 2):
         if d != other or any(None in v[a, d] or None in v[b, d] or abs(sum(v[a, d]) - sum(v[b, d])) > 1e-9 for v in valued): continue
-        pairs = list(zip(*(results.cells()[m, d] for m in (a, b))))
+        pairs = list(zip(*(cells[m, d] for m in (a, b))))
         def others(of, pairs=pairs): return sum(of(x) != of(y) for x, y in pairs)
         found.append(dict(rows=f"{a} = {b}", dataset=PRINTED.get(d, d), n=len(pairs), calls=others(_asked), passages=others(read),
                           needed=others(lambda r: needed(r, read(r))), answers=others(lambda r: r.answer),

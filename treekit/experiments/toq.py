@@ -141,13 +141,13 @@ def on_hundred(table):  # pandas.DataFrame, from `compare`
 # %% ../../nbs/12_experiments/21_toq.ipynb #f7ea1a7b
 def against(results: Results, ours: str = "ToQ (ours)") -> list[dict]:  # method, metric, n, gained, lost, difference, low, high, p
     "Each method against ours, paired by question: of validity, and of being right."
-    out = []
-    for (method, dataset), rows in results.cells().items():
-        if method == ours or (ours, dataset) not in results.cells(): continue
+    out, cells = [], results.cells()
+    for (method, dataset), rows in cells.items():
+        if method == ours or (ours, dataset) not in cells: continue
         name = PRINTED_AS.get(dataset, dataset)
         for metric, value in (("R.Val", lambda r: evaluation(r)["R.Val"]),
                               (OWN[0], lambda r: is_right("" if r.error else r.answer, r.question))):
-            pairs = [(value(a), value(b)) for a, b in zip(rows, results.cells()[ours, dataset])]
+            pairs = [(value(a), value(b)) for a, b in zip(rows, cells[ours, dataset])]
             pairs = [p for p in pairs if None not in p]
             if pairs: out.append(dict(method=method, dataset=name, metric=metric) | experiments.paired_difference(pairs))
     return out

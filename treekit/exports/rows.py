@@ -115,12 +115,12 @@ def cell_rows(
 ) -> Iterator[dict]:
     "Every metric of every method on every data set; then what a question takes."
     results = Results(run.rows, run.kept.profile.model, profile=run.kept.profile)
-    place = dict(run=run.name, artefact=run.kept.head["about"].get("artefact", ""))
+    place, cells = dict(run=run.name, artefact=run.kept.head["about"].get("artefact", "")), results.cells()
     for metric in UNJUDGED:
         for row in results.score(metric): yield place | dict(row)
     for row in (*results.cost(), *results.seconds()):
         for metric in [k for k in row if k not in ("method", "dataset", "n")]:
-            failed = sum(bool(r.error) for r in results.cells()[row["method"], row["dataset"]])
+            failed = sum(bool(r.error) for r in cells[row["method"], row["dataset"]])
             yield place | dict(method=row["method"], dataset=row["dataset"], metric=metric, n=row["n"], failures=failed,
                                value=row[metric])
 
