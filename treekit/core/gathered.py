@@ -12,8 +12,6 @@ from itertools import islice
 from typing import Any
 
 # %% ../../nbs/02_core/28_gathered.ipynb #ga7e0004
-_NEW = object()
-
 class Gathered:
     "Things by key, of which those that threads want at the same time are made together. What fails is tried again by whoever wants it."
     def __init__(
@@ -22,29 +20,34 @@ class Gathered:
         remembered: int = 20_000,  # things; then the oldest are forgotten
     ):
         self.make, self.remembered = make, remembered
-        self._known, self._wanted, self._one_at_a_time = {}, {}, threading.Lock()
+        self._known, self._wanted, self._making, self._turn = {}, {}, False, threading.Condition()
 
     def __call__(self, keys: list) -> list[Any]:  # a thing for each key, in order
         "Remembered, or made now. Raises what `make` raises."
-        known = {key: thing for key in keys if (thing := self._known.get(key, _NEW)) is not _NEW}
-        if any(key not in known for key in keys):
-            self._wanted.update(dict.fromkeys(keys))
-            with self._one_at_a_time: known = self._among_all(keys)
+        with self._turn:
+            self._wanted.update(dict.fromkeys(key for key in keys if key not in self._known))
+            self._turn.wait_for(lambda: not self._making or all(key in self._known for key in keys))
+            known = {key: self._known[key] for key in keys if key in self._known}
+            own = [key for key in dict.fromkeys(keys) if key not in known]
+            if own:
+                others = [key for key in self._wanted if key not in self._known and key not in own]
+                self._making = True
+                self._wanted.clear()
+        if own: known |= self._made(own, others)
         return [known[key] for key in keys]
-
-    def _among_all(self, keys):
-        own, others = dict.fromkeys(keys), dict.fromkeys(self._wanted)
-        self._wanted.clear()
-        new = [k for k in own if k not in self._known]
-        self._known.update(self._made(new, [k for k in others if k not in self._known and k not in own]))
-        mine = {key: self._known[key] for key in own}
-        for old in list(islice(self._known, max(0, len(self._known) - self.remembered))): del self._known[old]
-        return mine
 
     def _made(self, own, others):
         "Who wants a thing needn't fail of another's."
-        if not own: return {}
-        try: return self.make(own + others)
-        except Exception:
-            if not others: raise
-            return self.make(own)  # fails again if it was one of these
+        made = {}
+        try:
+            try: made = self.make(own + others)
+            except Exception:
+                if not others: raise
+                made = self.make(own)  # fails again if it was one of these
+            return made
+        finally:
+            with self._turn:
+                self._known.update(made)
+                for old in list(islice(self._known, max(0, len(self._known) - self.remembered))): del self._known[old]
+                self._making = False
+                self._turn.notify_all()
