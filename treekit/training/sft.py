@@ -370,6 +370,12 @@ def train(
     return course.log
 
 # %% ../../nbs/11_training/07_sft.ipynb #e6993d23
+_STEP = 16  # tokens
+
+def _filled(length, batch, alike):
+    "The tokens of a prompt with its padding. Where others may be beside it, it has some of its own: so it is masked in any company."
+    return (length // _STEP + 1) * _STEP if alike and batch > 1 else length
+
 def _lots(lengths, batch, alike):
     "Numbers of prompts that are answered together, by length; one that stands there again fills a batch up."
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
@@ -385,13 +391,14 @@ def generate(
     prompts: list[str],
     max_new: int = 300,  # tokens of a reply
     batch: int = 32,
-    alike: bool = False,  # only prompts of one length together, and the batch filled up: the same bits in any company
+    alike: bool = False,  # only prompts that are padded to one length together, and the batch filled up: the same bits in any company
 ) -> list[str]:
     "The most likely reply to each prompt, token by token."
     import torch
     ids, out = [prompt_tokens(tokenizer, p) for p in prompts], [""] * len(prompts)
-    for some in _lots(list(map(len, ids)), batch, alike):
-        longest = max(len(ids[i]) for i in some)
+    lengths = [_filled(len(own), batch, alike) for own in ids]
+    for some in _lots(lengths, batch, alike):
+        longest = max(lengths[i] for i in some)
         rows = torch.tensor([[tokenizer.pad_token_id] * (longest - len(ids[i])) + ids[i] for i in some], device=model.device)
         seen = torch.tensor([[0] * (longest - len(ids[i])) + [1] * len(ids[i]) for i in some], device=model.device)
         with torch.inference_mode():
