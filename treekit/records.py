@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LIBRARIES', 'DYNAMIC', 'VARIABLES', 'CARELESS', 'sources', 'imported', 'content', 'data_files', 'libraries',
-           'made_from', 'written', 'tables_below', 'store_state', 'read_record', 'runs_since', 'write_record',
+           'made_from', 'written', 'tables_below', 'StoreState', 'read_record', 'runs_since', 'write_record',
            'unchanged', 'command_of']
 
 # %% ../nbs/17_records.ipynb #042e0f90
@@ -154,14 +154,6 @@ def tables_below(
     return fingerprint([[p.name, hashlib.sha256(p.read_bytes()).hexdigest()] for p in files])
 
 # %% ../nbs/17_records.ipynb #fd6a0ff1
-def _predictions(store):
-    "The keys of the predictions in a store; none where there is no store."
-    if not Path(store).exists(): return set()
-    try:
-        with contextlib.closing(sqlite3.connect(f"{Path(store).resolve().as_uri()}?mode=ro", uri=True, timeout=60)) as db:
-            return {key for key, in db.execute("SELECT key FROM predictions")}
-    except sqlite3.Error: return set()
-
 def _write(path, value): write_whole(path, json.dumps(value))
 
 def _read(path):
@@ -170,24 +162,46 @@ def _read(path):
     except (OSError, ValueError, RecursionError): return {}
     return found if isinstance(found, dict) else {}
 
-def store_state(
-    store: Path,  # of a profile
-) -> str:  # a name; another one once a prediction has gone
-    "Look which predictions there are, and remember them."
-    name = hashlib.sha256(str(Path(store).resolve()).encode()).hexdigest()[:12]
-    with _looking: return _store_state(work_dir("runs") / f"store-{name}.json", store)
+# %% ../nbs/17_records.ipynb #fd6a0ff2
+class StoreState:
+    "Which predictions a store has, and had: what was seen is on disk, and gets another name once a prediction has gone."
+    def __init__(
+        self,
+        store: Path,  # of a profile
+    ):
+        self.store, self._last, self._looking = Path(store), 0, threading.Lock()  # notebooks end side by side
+        name = hashlib.sha256(str(self.store.resolve()).encode()).hexdigest()[:12]
+        self.path = work_dir("runs") / f"store-{name}.txt"  # the name of what was seen, and a key a line
+        try: self.name, *keys = self.path.read_text(encoding="utf-8").split()
+        except (OSError, ValueError): self.name, keys = "", ()
+        self._seen = set(keys)
 
-_looking = threading.Lock()  # notebooks end side by side
+    def look(self) -> str:
+        "Look what has come, and remember it. The name."
+        with self._looking:
+            there, new = self._new()
+            added, self._seen = new - self._seen, self._seen | new
+            if not self.name or there != len(self._seen): self._begin_anew()
+            elif added:
+                with open(self.path, "a", encoding="utf-8") as f: f.write("".join(f"{key}\n" for key in sorted(added)))
+            return self.name
 
-def _store_state(path, store):
-    known = dict(name="", keys=[]) | _read(path)
-    if not isinstance(known["keys"], list): known = dict(name="", keys=[])
-    there = _predictions(store)
-    kept = known["name"] and there.issuperset(known["keys"])
-    if not kept or len(there) > len(known["keys"]):
-        known = dict(name=known["name"] if kept else uuid.uuid4().hex[:12], keys=sorted(there))
-        _write(path, known)
-    return known["name"]
+    def _new(self):
+        "How many predictions there are; the keys of those that were written since the last look, at the same moment."
+        if not self.store.exists(): return 0, set()
+        try:
+            with contextlib.closing(sqlite3.connect(f"{self.store.resolve().as_uri()}?mode=ro", uri=True, timeout=60)) as db:
+                db.execute("BEGIN")
+                [(there,)] = db.execute("SELECT COUNT(*) FROM predictions")
+                rows = db.execute("SELECT rowid, key FROM predictions WHERE rowid > ?", (self._last,)).fetchall()
+        except sqlite3.Error: return 0, set()
+        self._last = max((row for row, _ in rows), default=self._last)
+        return there, {key for _, key in rows}
+
+    def _begin_anew(self):
+        self._last, self.name = 0, uuid.uuid4().hex[:12]
+        self._seen = self._new()[1]
+        write_whole(self.path, "\n".join([self.name, *sorted(self._seen), ""]))
 
 # %% ../nbs/17_records.ipynb #f79a8c6d
 def read_record(
@@ -228,7 +242,7 @@ def unchanged(
     record: dict,
     made: dict,  # from `made_from`
     files: dict,  # from `written`
-    store: str,  # from `store_state`
+    store: str,  # from `StoreState.look`
 ) -> bool:
     "Whether an artefact would come out as it stands on disk."
     ended_well = record.get("code") == 0 and record.get("files")

@@ -14,7 +14,7 @@ from pathlib import Path
 from .config import UsageError, choose, kit_path, load_profile, missing_library, root, work_dir
 from .inventory import FIELDS, runnable, source
 from .kernels import PRELOADED, ForkServer, can_fork, manager
-from .records import imported, made_from, read_record, runs_since, store_state, tables_below, unchanged, write_record, written
+from .records import StoreState, imported, made_from, read_record, runs_since, tables_below, unchanged, write_record, written
 from .simulated.competence import KNOBS, competence_of
 from .training.pinned import PINNED
 from .core.escaping import without_secrets
@@ -309,7 +309,7 @@ def _looked_up(task, profile, folder, kept, store):
     files = written(task.name, task.notebook, folder) if record.get("made_from") == task.made_from else {}
     if unchanged(record, task.made_from, files, store): task.unchanged, task.counts = True, record["counts"]
 
-def _recorded(task, folder, kept, store):
+def _recorded(task, folder, kept, store, state):
     "Count the verdicts of what was run, and write its record."
     from treekit.figures.verdicts import count_verdicts
     table = folder / f"{task.name}.csv"
@@ -320,7 +320,7 @@ def _recorded(task, folder, kept, store):
     runs = runs_since(store, task.name, task.began) if task.began else []
     write_record(kept / f"{task.name}.json", seconds=round(task.seconds, 1), code=task.code, error=task.error, counts=task.counts,
                  parameters=parameters, runs=runs,
-                 made_from=task.made_from, files={} if task.code else written(task.name, task.notebook, folder), store=store_state(store))
+                 made_from=task.made_from, files={} if task.code else written(task.name, task.notebook, folder), store=state.look())
 
 # %% ../nbs/19_reproduce.ipynb #32d7f468
 def reproduce_all(
@@ -345,18 +345,19 @@ def reproduce_all(
     if not artefacts: raise UsageError("no artefact has a notebook yet: nbs/reproduce is empty")
     _writable(folder)
     kept, store = work_dir("runs", folder.name), _store(p, environment)
+    state = StoreState(store)
     shown = os.path.relpath(folder)  # relative: an executed notebook keeps its parameters
     tasks = _plan(artefacts, shown if not shown.startswith("../..") else str(folder), dict(profile=profile) | given, sets)
     pins = {k: v for k, v in PINNED.items() if k not in os.environ} if p.offline else {}
     env = pins | (environment or {}) | (dict(TREEKIT_RETRAIN="1") if p.retrain else {})
     def waiting(reads_tables):
-        some, state = [t for t in tasks if bool(_papers_read(t)) == reads_tables], store_state(store)
-        for t in some: _looked_up(t, p, folder, kept, state)
+        some, seen = [t for t in tasks if bool(_papers_read(t)) == reads_tables], state.look()
+        for t in some: _looked_up(t, p, folder, kept, seen)
         chosen = [t for t in some if force or replayed or not t.unchanged]
         for t in chosen: t.unchanged = False
         return chosen
     stages = filter(None, map(waiting, (False, True)))
-    _run_all(stages, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, store))
+    _run_all(stages, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, store, state))
     _page(tasks, folder)
     return tasks, folder
 

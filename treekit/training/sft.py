@@ -370,17 +370,12 @@ def train(
     return course.log
 
 # %% ../../nbs/11_training/07_sft.ipynb #e6993d23
-_STEP = 16  # tokens
-
-def _filled(length, batch, alike):
-    "The tokens of a prompt with its padding. Where others may be beside it, it has some of its own: so it is masked in any company."
-    return (length // _STEP + 1) * _STEP if alike and batch > 1 else length
+_STEP = 16  # tokens; each prompt is padded by one at least, so that it is masked in any company
 
 def _lots(lengths, batch, alike):
     "Numbers of prompts that are answered together, by length; one that stands there again fills a batch up."
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    groups = [list(own) for _, own in groupby(order, lengths.__getitem__)] if alike else [order]
-    for own in groups:
+    for own in [list(own) for _, own in groupby(order, lengths.__getitem__)] if alike else [order]:
         for at in range(0, len(own), batch):
             some = own[at:at + batch]
             yield some + some[-1:] * (batch - len(some)) if alike else some
@@ -396,14 +391,13 @@ def generate(
     "The most likely reply to each prompt, token by token."
     import torch
     ids, out = [prompt_tokens(tokenizer, p) for p in prompts], [""] * len(prompts)
-    lengths = [_filled(len(own), batch, alike) for own in ids]
+    lengths = [(len(own) // _STEP + 1) * _STEP if alike and batch > 1 else len(own) for own in ids]
     for some in _lots(lengths, batch, alike):
-        longest = max(lengths[i] for i in some)
+        longest = lengths[some[-1]]
         rows = torch.tensor([[tokenizer.pad_token_id] * (longest - len(ids[i])) + ids[i] for i in some], device=model.device)
         seen = torch.tensor([[0] * (longest - len(ids[i])) + [1] * len(ids[i]) for i in some], device=model.device)
-        with torch.inference_mode():
-            how = dict(max_new_tokens=max_new, do_sample=False, pad_token_id=tokenizer.pad_token_id)
-            made = model.generate(input_ids=rows, attention_mask=seen, **how)
+        how = dict(max_new_tokens=max_new, do_sample=False, pad_token_id=tokenizer.pad_token_id)
+        with torch.inference_mode(): made = model.generate(input_ids=rows, attention_mask=seen, **how)
         for i, row in zip(some, made): out[i] = tokenizer.decode(row[longest:], skip_special_tokens=True)
     return out
 
@@ -439,7 +433,6 @@ def _kept_together(path, make):
     if told_by_first(path.exists): return told_by_first(lambda: json.loads(path.read_text(encoding="utf-8")))
     made = make()
     def keep():
-        path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, json.dumps(made, ensure_ascii=False))
         return json.loads(path.read_text(encoding="utf-8"))
     return told_by_first(keep)
