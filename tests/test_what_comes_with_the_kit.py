@@ -4,11 +4,12 @@ import subprocess, sys
 import numpy as np, pytest
 
 from treekit.baselines.sentence_graph import sentences_of
-from treekit.config import UsageError
+from treekit.config import UsageError, load_profile
 from treekit.core.array_cache import write_arrays
 from treekit.core.kept_database import _closed, cache_database, pack_rows, shipped_rows
 from treekit.corpora.real import REAL, Real
 from treekit.retrieval.dense import Embedder, _vector_key, _vector_rows
+from treekit.syntax.parser import ParseCache, parser_for
 from treekit.syntax.entities import Annotations, StanzaAnnotator, _unpacked, annotated_text
 from treekit.world.generate import World
 
@@ -49,9 +50,26 @@ def test_trees_and_entities_are_those_of_the_parser():
     assert [_unpacked(made[annotations._key(t)]) for t in texts] == StanzaAnnotator()(texts)
 
 
+def parsed(texts, rows):
+    "Those of some texts whose parses come with the kit."
+    name = parser_for(load_profile("offline")).fingerprint
+    return [t for t in texts if bytes.fromhex(ParseCache.key(name, t)) in rows]
+
+
+def test_parses_are_those_of_the_parser(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    asked, parser = [q.question for q in World().dataset("musique", 200)], parser_for(load_profile("offline"))
+    there = parsed(asked, dict(shipped_rows("parses")))
+    assert len(there) > 150
+    assert parser._run(there[:12]) == parser.parse(there[:12])
+    monkeypatch.setattr(type(parser), "_run", lambda *_: pytest.fail("a question of the wiki is parsed"))
+    assert [p.text for p in parser.parse(there)] == there
+
+
 def test_nothing_of_real_questions_is_there():
-    annotations, made = Annotations(), dict(shipped_rows("entities"))
-    assert not any(annotations._key(q.question) in made for name in REAL for q in Real().questions(name))
+    annotations, made, parses = Annotations(), dict(shipped_rows("entities")), dict(shipped_rows("parses"))
+    real = [q.question for name in REAL for q in Real().questions(name)]
+    assert not any(annotations._key(q) in made for q in real) and not parsed(real, parses)
 
 
 def test_a_vector_that_is_none_is_refused():

@@ -2,7 +2,7 @@
 
 Of the generated wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)
 of `treekit reproduce treerare arise toq searchr rdr2 across` also the trees and entities of the questions that were searched with there:
-of all that its traces say, what is among the folder's annotated texts. Do this when the wiki's texts, the parser, the embedding model or
+of all that its traces say, what is among the folder's annotated texts; and the parses of the questions of the wiki. Do this when the wiki's texts, the parser, the embedding model or
 one of their versions changes; until it is done, a first run makes what is lacking.
 """
 import json, sqlite3, sys, zlib
@@ -37,7 +37,7 @@ def opened(file):
 
 
 def of_run(folder):
-    "The annotated texts of a run that its traces have."
+    "The annotated texts of a run that its traces have, and its parses: of each the rows."
     annotations = Annotations()
     with opened(folder / "store" / "offline.sqlite") as db:
         traces = db.execute("SELECT trace FROM predictions WHERE trace NOT NULL")
@@ -46,7 +46,11 @@ def of_run(folder):
     real = {q.question for name in REAL for q in Real().questions(name)}
     wanted = {annotations._key(t) for t in texts - real}
     with opened(folder / "entities" / "entities.sqlite") as db:
-        return [row for row in db.execute("SELECT key, annotated FROM texts") if row[0] in wanted]
+        entities = [row for row in db.execute("SELECT key, annotated FROM texts") if row[0] in wanted]
+    with opened(folder / "parses" / "parses.sqlite") as db:
+        parses = [(bytes.fromhex(key), zlib.compress(parse.encode(), 9)) for key, parse in db.execute("SELECT key, parse FROM parses")
+                  if json.loads(parse)[0] in texts - real]
+    return entities, parses
 
 
 def written(name, rows):
@@ -58,10 +62,11 @@ def written(name, rows):
 
 
 if __name__ == "__main__":
-    of_questions = [row for folder in sys.argv[1:2] for row in of_run(Path(folder))]  # first: a wrong folder is known at once
+    of_questions, parses = of_run(Path(sys.argv[1])) if sys.argv[1:] else ([], [])  # first: a wrong folder is known at once
     passages, embedder = list(World().passages()), Embedder()
     trees = annotated([annotated_text(p) for p in passages])
     written("entities", [*Annotations().rows(trees), *of_questions])
     sentences = [s.stated for p in passages for s, _ in sentences_of(p, trees[annotated_text(p)])]
     texts = list(dict.fromkeys([*(p.contents for p in passages), *sentences]))
     written("vectors", _vector_rows(embedder.identity, texts, embedder(texts)))
+    if parses: written("parses", parses)

@@ -7,7 +7,7 @@ __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Ent
            'to_json', 'from_json', 'check_models', 'ParseCache', 'StanzaParser', 'parser_place', 'parser_for']
 
 # %% ../../nbs/05_syntax/02_parser.ipynb #f7aea061
-import hashlib, json, os, pickle, threading
+import hashlib, json, os, pickle, threading, zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 from zipfile import BadZipFile
 from ..config import UsageError, choose, kit_path, nearest, work_dir
-from ..core.kept_database import cache_database
+from ..core.kept_database import cache_database, shipped_rows
 from ..core.model_files import trained_folder
 
 # %% ../../nbs/05_syntax/02_parser.ipynb #6a395358
@@ -192,8 +192,11 @@ def _fingerprint(folder, stamp):
     return f"folder:{hashlib.sha256(f'{_CODE} {named}'.encode()).hexdigest()[:16]}"
 
 # %% ../../nbs/05_syntax/02_parser.ipynb #4df19160
+@lru_cache(maxsize=1)
+def _shipped(): return dict(shipped_rows("parses"))  # key -> JSON, packed
+
 class ParseCache:
-    "Parses on disk, by fingerprint and text."
+    "Parses on disk, by fingerprint and text; those that come with the kit are taken over when they are wanted."
     def __init__(self,
         path: Path | str | None = None,  # default: `parses/parses.sqlite` in the kit's work folder
     ):
@@ -214,10 +217,15 @@ class ParseCache:
         with self._open() as db:
             def row(text): return db.execute("SELECT parse FROM parses WHERE key=?", (self.key(fingerprint, text),)).fetchone()
             known = {t: from_json(found[0]) for t in dict.fromkeys(texts) if (found := row(t))}
-        if self.others and (more := self.others.get(fingerprint, [t for t in texts if t not in known])):
+        missing = [t for t in dict.fromkeys(texts) if t not in known]
+        if missing and (more := self.others.get(fingerprint, missing) if self.others else self._from_kit(fingerprint, missing)):
             self.put(fingerprint, list(more.values()))
             known |= more
         return known
+
+    def _from_kit(self, fingerprint, texts):
+        rows = ((t, _shipped().get(bytes.fromhex(self.key(fingerprint, t)))) for t in texts)
+        return {t: from_json(zlib.decompress(row).decode()) for t, row in rows if row}
 
     def put(self, fingerprint: str, parses: list[Parse]):
         "Store `parses`; one that is already there stays."
