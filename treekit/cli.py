@@ -302,10 +302,9 @@ def _show_claims(verdicts, as_json):
     if as_json: return click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
     click.echo(f"{'claim':<12}{'statement':<63}{'in print':<20}{'here':<26}{'verdict':<11}{'agree':<9}{'n':>5}  p")
     for v, r in zip(verdicts, rows):
-        agree = "" if v.pairs.endswith(" of 1") else v.pairs
         told, found = (shorten(r[k].partition(";")[0], width, placeholder="…") for k, width in (("in print", 19), ("here", 25)))
         statement = shorten(r["statement"], 62, placeholder=" …")
-        click.echo(f"{r['claim']:<12}{statement:<63}{told:<20}{found:<26}{r['verdict']:<11}{agree:<9}{r['n']:>5}  {r['p']}")
+        click.echo(f"{r['claim']:<12}{statement:<63}{told:<20}{found:<26}{r['verdict']:<11}{v.agree:<9}{r['n']:>5}  {r['p']}")
     click.echo("\nWhere a claim has several comparisons, the number is their mean, and 'agree' says how many go its way: "
                "it holds if as many as it needs are significant.")
 

@@ -180,7 +180,8 @@ class StoreState:
         "Look what has come, and remember it. The name."
         with self._looking:
             there, new = self._new()
-            added, self._seen = new - self._seen, self._seen | new
+            added = new - self._seen
+            self._seen |= added
             if not self.name or there != len(self._seen): self._begin_anew()
             elif added:
                 with open(self.path, "a", encoding="utf-8") as f: f.write("".join(f"{key}\n" for key in sorted(added)))

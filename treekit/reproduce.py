@@ -309,7 +309,7 @@ def _looked_up(task, profile, folder, kept, store):
     files = written(task.name, task.notebook, folder) if record.get("made_from") == task.made_from else {}
     if unchanged(record, task.made_from, files, store): task.unchanged, task.counts = True, record["counts"]
 
-def _recorded(task, folder, kept, store, state):
+def _recorded(task, folder, kept, state):
     "Count the verdicts of what was run, and write its record."
     from treekit.figures.verdicts import count_verdicts
     table = folder / f"{task.name}.csv"
@@ -317,7 +317,7 @@ def _recorded(task, folder, kept, store, state):
     if not task.code and (failed := task.counts.get("failures")):
         task.code, task.error = 1, f"{failed} questions failed; they count as 0 in the table, and the next run tries them again"
     parameters = json.loads(cleaned(json.dumps(task.parameters)))
-    runs = runs_since(store, task.name, task.began) if task.began else []
+    runs = runs_since(state.store, task.name, task.began) if task.began else []
     write_record(kept / f"{task.name}.json", seconds=round(task.seconds, 1), code=task.code, error=task.error, counts=task.counts,
                  parameters=parameters, runs=runs,
                  made_from=task.made_from, files={} if task.code else written(task.name, task.notebook, folder), store=state.look())
@@ -344,8 +344,7 @@ def reproduce_all(
     folder = _folder(profile, out, given.get("data"))
     if not artefacts: raise UsageError("no artefact has a notebook yet: nbs/reproduce is empty")
     _writable(folder)
-    kept, store = work_dir("runs", folder.name), _store(p, environment)
-    state = StoreState(store)
+    kept, state = work_dir("runs", folder.name), StoreState(_store(p, environment))
     shown = os.path.relpath(folder)  # relative: an executed notebook keeps its parameters
     tasks = _plan(artefacts, shown if not shown.startswith("../..") else str(folder), dict(profile=profile) | given, sets)
     pins = {k: v for k, v in PINNED.items() if k not in os.environ} if p.offline else {}
@@ -357,7 +356,7 @@ def reproduce_all(
         for t in chosen: t.unchanged = False
         return chosen
     stages = filter(None, map(waiting, (False, True)))
-    _run_all(stages, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, store, state))
+    _run_all(stages, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, state))
     _page(tasks, folder)
     return tasks, folder
 

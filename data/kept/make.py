@@ -1,9 +1,9 @@
-"""Write anew what every first run would make: python data/kept/make.py [FOLDER], some two minutes.
+"""Write anew what every first run would make: python data/kept/make.py [FOLDER], some three minutes.
 
 Of the generated wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)
-of `treekit reproduce treerare arise toq searchr rdr2 across` also the trees and entities of the questions that were searched with there:
-of all that its traces say, what is among the folder's annotated texts; and the parses of the questions of the wiki. Do this when the wiki's texts, the parser, the embedding model or
-one of their versions changes; until it is done, a first run makes what is lacking.
+of `treekit reproduce treerare arise toq searchr rdr2 across` also the trees and entities of the questions that were searched with there,
+and the parses: of all that its traces say, what is among the folder's annotated and parsed texts. Do this when the wiki's texts, the
+parser, the embedding model or one of their versions changes; until it is done, a first run makes what is lacking.
 """
 import json, sqlite3, sys, zlib
 from pathlib import Path
@@ -43,13 +43,13 @@ def of_run(folder):
         traces = db.execute("SELECT trace FROM predictions WHERE trace NOT NULL")
         texts = {t for trace, in traces for t in said(json.loads(zlib.decompress(trace)))}
     texts |= {q.question for name in ("musique", "hotpotqa", "2wiki") for q in World().dataset(name, 200)}
-    real = {q.question for name in REAL for q in Real().questions(name)}
-    wanted = {annotations._key(t) for t in texts - real}
+    texts -= {q.question for name in REAL for q in Real().questions(name)}
+    wanted = {annotations._key(t) for t in texts}
     with opened(folder / "entities" / "entities.sqlite") as db:
         entities = [row for row in db.execute("SELECT key, annotated FROM texts") if row[0] in wanted]
     with opened(folder / "parses" / "parses.sqlite") as db:
         parses = [(bytes.fromhex(key), zlib.compress(parse.encode(), 9)) for key, parse in db.execute("SELECT key, parse FROM parses")
-                  if json.loads(parse)[0] in texts - real]
+                  if json.loads(parse)[0] in texts]
     return entities, parses
 
 

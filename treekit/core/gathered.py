@@ -28,12 +28,11 @@ class Gathered:
             self._wanted.update(dict.fromkeys(key for key in keys if key not in self._known))
             self._turn.wait_for(lambda: not self._making or all(key in self._known for key in keys))
             known = {key: self._known[key] for key in keys if key in self._known}
-            own = [key for key in dict.fromkeys(keys) if key not in known]
-            if own:
+            if own := dict.fromkeys(key for key in keys if key not in known):
                 others = [key for key in self._wanted if key not in self._known and key not in own]
                 self._making = True
                 self._wanted.clear()
-        if own: known |= self._made(own, others)
+        if own: known |= self._made([*own], others)
         return [known[key] for key in keys]
 
     def _made(self, own, others):

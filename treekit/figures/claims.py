@@ -252,6 +252,11 @@ class ClaimVerdict:
     how: str = ""  # paired, resampled, intervals
     reason: str = ""  # why it wasn't run; what ran in the place of a printed row; how many comparisons are missing
 
+    @property
+    def agree(self) -> str:
+        "`pairs`, where there are several."
+        return "" if self.pairs.endswith(" of 1") else self.pairs
+
 # %% ../../nbs/14_figures/03_claims.ipynb #78730442
 def _amount(claim, made, numbers):
     "What the paper puts a number on, from these cells; None where it can't be had."

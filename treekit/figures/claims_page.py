@@ -45,7 +45,7 @@ def claim_line(
     v: ClaimVerdict,
 ) -> dict[str, str]:  # claim, where, statement, in print, here, verdict, p, n, note
     "A verdict in a reader's words."
-    pairs = f"{v.pairs} comparisons agree" if v.pairs and not v.pairs.endswith(" of 1") else ""
+    pairs = f"{v.agree} comparisons agree" if v.agree else ""
     note = "; ".join(filter(None, [pairs, v.reason, v.claim.note if v.claim.artefact else ""]))
     return {"claim": v.claim.id, "where": v.claim.where, "statement": v.claim.statement, "in print": _said(v), "here": _found(v),
             "verdict": v.verdict, "p": p_text(v.adjusted), "n": str(v.n or ""), "note": note}

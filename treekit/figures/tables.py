@@ -284,7 +284,7 @@ def claim_text(
 ) -> str:
     "A claim's verdict in one line."
     found = [] if v.adjusted is None else [f"p {'< .001' if v.adjusted < .001 else f'= {v.adjusted:.3f}'.replace('0.', '.')}"]
-    if v.pairs and not v.pairs.endswith(" of 1"): found.append(f"{v.pairs} comparisons point this way")
+    if v.agree: found.append(f"{v.agree} comparisons point this way")
     if v.n: found.append(f"n = {v.n:,}")
     who = f", {v.model}" if several and v.model else ""
     why = f" ({', '.join(found)}{who})" if found else f" ({v.reason})" if v.reason else ""

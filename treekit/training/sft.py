@@ -375,7 +375,7 @@ _STEP = 16  # tokens; each prompt is padded by one at least, so that it is maske
 def _lots(lengths, batch, alike):
     "Numbers of prompts that are answered together, by length; one that stands there again fills a batch up."
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    for own in [list(own) for _, own in groupby(order, lengths.__getitem__)] if alike else [order]:
+    for own in ([*own] for _, own in groupby(order, lambda i: lengths[i] if alike else 0)):
         for at in range(0, len(own), batch):
             some = own[at:at + batch]
             yield some + some[-1:] * (batch - len(some)) if alike else some
