@@ -305,8 +305,9 @@ def _show_claims(verdicts, as_json):
         told, found = (shorten(r[k].partition(";")[0], width, placeholder="…") for k, width in (("in print", 19), ("here", 25)))
         statement = shorten(r["statement"], 62, placeholder=" …")
         click.echo(f"{r['claim']:<12}{statement:<63}{told:<20}{found:<26}{r['verdict']:<11}{v.agree:<9}{r['n']:>5}  {r['p']}")
-    click.echo("\nWhere a claim has several comparisons, the number is their mean, and 'agree' says how many go its way: "
-               "it holds if as many as it needs are significant.")
+    if any(v.agree for v in verdicts):
+        click.echo("\nWhere a claim has several comparisons, the number is their mean, and 'agree' says how many go its way: "
+                   "it holds if as many as it needs are significant.")
 
 # %% ../nbs/23_cli.ipynb #72cf1479
 @main.command()
