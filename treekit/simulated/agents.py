@@ -127,12 +127,8 @@ def _more_readings(call, mind, walk):
     def noticed(reading): return call.happens(call.competence.ambiguity, "open reading", call.question, reading)
     if wanted := open_readings(call.query): return [r for r in wanted if mind.follow(r).missing and noticed(r.relation)]
     things = [t for t in anchors(call.query) if len(t.ids) > 1]
-    left = [
-        e
-        for t in things
-        for e in t.ids
-        if ("Search", lookup_key(call.words.name(e))) not in walk.tried and call.words.name(e) not in walk.seen
-    ]
+    def unread(name): return ("Search", lookup_key(name)) not in walk.tried and name not in walk.seen
+    left = [e for t in things for e in t.ids if unread(call.words.name(e))]
     kept = [e for e in left if noticed(e)]
     return [Of(call.query.relation, call.words.thing(e)) for e in kept] if isinstance(call.query, Of) else []
 

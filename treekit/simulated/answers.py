@@ -9,17 +9,7 @@ __all__ = ['HANDLERS', 'short']
 from .belief import NOT_KNOWN
 from .library import lookup_key
 from .queries import anchors, hops
-from treekit.simulated.call import (
-    SAYS_NOTHING,
-    NotOfTheWorld,
-    Call,
-    claimed,
-    explanation,
-    in_words,
-    next_question,
-    statements,
-    sayable,
-)
+from .call import SAYS_NOTHING, NotOfTheWorld, Call, claimed, explanation, in_words, next_question, statements, sayable
 
 # %% ../../nbs/08_simulated/08_answers.ipynb #c1eaac5f
 def short(call: Call, *sources, apart: bool = False) -> dict:  # answer, explanation

@@ -107,16 +107,11 @@ def _planned(call: Call, variant: int = 0) -> list[Query]:
     if len(steps) < 2 and not variant: return steps
     right = call.happens(call.competence.asking, "plan", call.question, variant)
     if right and not variant: return steps
-    worse = (
-        [
-            [call.query],
-            steps[1:] if not any(isinstance(q, Slot) for q in walk(steps[1])) else [call.query],
-            [replaced(steps[-1], q, next(iter(anchors(call.query)), q)) for q in walk(steps[-1]) if isinstance(q, Slot)][:1]
-            or [call.query],
-        ]
-        if len(steps) > 1
-        else [steps]
-    )
+    worse, whole = [steps], [call.query]
+    if len(steps) > 1:
+        later = whole if any(isinstance(q, Slot) for q in walk(steps[1])) else steps[1:]
+        last = [replaced(steps[-1], q, next(iter(anchors(call.query)), q)) for q in walk(steps[-1]) if isinstance(q, Slot)]
+        worse = [whole, later, last[:1] or whole]
     return call.luck.pick(worse, "worse plan", call.question, variant)
 
 def _decompose_question(call: Call) -> list[str]:

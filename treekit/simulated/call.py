@@ -9,7 +9,7 @@ __all__ = ['SAYS_NOTHING', 'NotOfTheWorld', 'Truth', 'Call', 'statements', 'expl
 # %% ../../nbs/08_simulated/07_call.ipynb #f07831c7
 import math
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from .belief import Belief, nameless
 from .competence import Luck, chains
@@ -26,6 +26,9 @@ class NotOfTheWorld(Exception):
 
 SAYS_NOTHING = {"en": "The documents don't say.", "ko": "문서에서 찾지 못했습니다."}
 _THINKS = re.compile(r"step by step|[Tt]hought|[Ee]xplanation|단계|생각")
+
+@lru_cache(1000)
+def _thinks(template): return bool(_THINKS.search(template))
 
 # %% ../../nbs/08_simulated/07_call.ipynb #06f74a23
 class Truth(Belief):
@@ -49,7 +52,7 @@ class Call:
     def __init__(self, grammar: Templates, luck: Luck, inputs: dict, template: str = "", held_out: bool = True):
         self.grammar, self.luck, self.inputs, self.lang = grammar, luck, inputs, grammar.library.lang
         self.library, self.words, self.competence = grammar.library, Words(grammar, luck, held_out), luck.competence
-        self.thinks, self.sure = bool(_THINKS.search(template)), True
+        self.thinks, self.sure = _thinks(template), True
 
     def get(self, name, default=""): return self.inputs.get(name, default)
 
@@ -163,8 +166,15 @@ def missing(
         found = missing(mind, query.x) if listed.missing else [
             m for v in listed.values if isinstance(v, Ref) for m in missing(mind, Of(query.relation, mind.words.thing(v)))]
     elif isinstance(query, Either): found = [m for r in query.readings for m in missing(mind, r)]
-    else: found = [m for part in parts_of(query) for m in missing(mind, part)]
+    else: found = [m for part in parts_of(query) for m in missing(mind, part)] or _of_each(mind, query)
     return list(dict.fromkeys(found or [mind.follow(query).missing]))
+
+def _of_each(mind, query):
+    "What isn't known of those that a query goes on from: of two children, either may be the one who married."
+    if not isinstance(query, Of) or isinstance(query.x, Thing): return []
+    known = [v for v in mind.follow(query.x).values if isinstance(v, Ref) and v in mind.library.entities]
+    each = [(v, Of(query.relation, mind.words.thing(v))) for v in known]
+    return [q for v, q in each if mind.relation(q, v) and mind.follow(q).missing]
 
 # %% ../../nbs/08_simulated/07_call.ipynb #c1ab1d77
 def with_names(

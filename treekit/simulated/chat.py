@@ -64,9 +64,8 @@ class SimulatedChat(_World):
     def call(self, request: Request, number: int = 0) -> Call:
         "One sample of a request."
         prompt = request.prompt
-        said = " ".join(
-            v if isinstance(v, str) else " ".join(x if isinstance(x, str) else x.text for x in v) for v in request.inputs.values()
-        )
+        def text(v): return v if isinstance(v, str) else " ".join(x if isinstance(x, str) else x.text for x in v)
+        said = " ".join(map(text, request.inputs.values()))
         lang = "ko" if _HANGUL.search(said) else "en"
         luck = Luck(self.competence, prompt.name, number + 1 if request.temperature else 0)
         return Call(grammar(self.seed, self.articles, lang), luck, request.inputs, prompt.template + prompt.system,

@@ -302,9 +302,7 @@ class Templates(_Single):
         for form in self.forms.all:
             if got := form.read(text): yield from (x for x in self._phrase(settle(got["list"])) if isinstance(x, (Those, Slot, Several)))
         for form in (*self.forms.which, *self.forms.final):
-            for got in (
-                (m.groupdict() for m in _all_matches(form.pattern, text))
-            ):
+            for got in (m.groupdict() for m in _all_matches(form.pattern, text)):
                 lists = [x for x in self._phrase(settle(got["list"])) if isinstance(x, (Those, Slot, Several)) and self.fits(x)]
                 for x in lists:
                     yield from (Extreme(r, way, x) for f, r, way in self.forms.most if f.read(got["most"].strip()) is not None)

@@ -88,11 +88,17 @@ class Mind(_Start):
             got = self.belief.get(e, r) if r else []
             for v, place, sentence, note in got: found.append((place, v, (Triple(e, r, v), sentence), note))
             if not got and lacking is None and r: lacking = Of(query.relation, self.words.thing(e))
-        if not found: return Followed(missing=lacking or query, used=inside.used)
+        if not found: return self._noted_of_all(query, inside) or Followed(missing=lacking or query, used=inside.used)
         ambiguous = isinstance(query.x, Thing) and len(query.x.ids) > 1 and not self.all
         if ambiguous: found = [f for f in found if f[2][0].subject == min(found, key=lambda f: (f[0] < 0, f[0]))[2][0].subject]
         hops = inside.hops + (not all(f[3] for f in found))
         return Followed(list(dict.fromkeys(f[1] for f in found)), found[0][2][0].relation, inside.used + [f[2] for f in found], None, hops)
+
+    def _noted_of_all(self, query, inside):
+        "What a note says of several together: *To whom was A or B married?*"
+        if any(isinstance(e, Ref) and e not in self.library.entities for e in inside.values): return None
+        noted = self.belief.answers.get(nameless(Of(query.relation, self._resolved(query.x, inside))))
+        return self._noted(query, noted) if noted else None
 
     def _noted_for(self, query):
         "What a note says of the same relation, where the way to it isn't noted: notes are about what was asked on the way."
@@ -121,11 +127,8 @@ class Mind(_Start):
         "A query's answer as a name, if it is one."
         e = found.values[0] if found.values else None
         if isinstance(query, Thing) or not isinstance(e, Ref): return query
-        return (
-            self.words.thing(e)
-            if len(found.values) == 1
-            else Several(tuple(self.words.thing(v) for v in found.values if isinstance(v, Ref)))
-        )
+        if len(found.values) == 1: return self.words.thing(e)
+        return Several(tuple(self.words.thing(v) for v in found.values if isinstance(v, Ref)))
 
 # %% ../../nbs/08_simulated/06_mind.ipynb #e14b1f69
 _YEAR = re.compile(r"\((\d{4})\D")  # as a title tells namesakes apart
@@ -141,11 +144,8 @@ class _Conditions(Mind):
             if other.missing: return other
             meets = self._said_of(query, c)
             for o in other.values:
-                if c.turned:
-                    got = [
-                        (v, (Triple(o, c.relation, v), s), n)
-                        for v, _, s, n in (self.belief.get(o, c.relation) if isinstance(o, Ref) else ())
-                    ]
+                if c.turned: got = [(v, (Triple(o, c.relation, v), s), n)
+                                    for v, _, s, n in (self.belief.get(o, c.relation) if isinstance(o, Ref) else ())]
                 else: got = [(s, (Triple(s, c.relation, o), text), n) for s, _, text, n in self.belief.who(c.relation, o)]
                 for v, fact, note in got:
                     if isinstance(v, Ref) and self._fits(query, v): meets.setdefault(v, (fact, note))
@@ -287,14 +287,12 @@ class Answerer(_Answers):
             kinds = self.grammar.kinds_of(query) or set()
             told = self.belief.all_told()
             named = {e for e, _ in told} | {v for got in told.values() for v, *_ in got if isinstance(v, Ref)}
-            options = [
-                self._text("name", e) for e in sorted(named) if e in self.library.entities and self.library.entities[e].kind in kinds
-            ]
+            named = [e for e in sorted(named) if e in self.library.entities and self.library.entities[e].kind in kinds]
+            options = [self._text("name", e) for e in named]
             options = options or [w.name(e) for e in list(self.library.entities.values())[:100] if e.kind in kinds]
         asked = self.belief.about.casefold()
-        options = [
-            o for o in dict.fromkeys(options) if o not in avoid and (isinstance(query, (Compare, Check)) or o.casefold() not in asked)
-        ]
+        sides = isinstance(query, (Compare, Check))
+        options = [o for o in dict.fromkeys(options) if o not in avoid and (sides or o.casefold() not in asked)]
         return self.luck.pick(options[:12], "plausible", self.belief.about, nameless(query)) if options else ""
 
     def _elsewhere(self, relation):
