@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['ERROR_KINDS', 'OUTCOME_OF', 'NOT_APPLICABLE', 'GoldStep', 'gold_steps', 'queries', 'has_passage', 'states_answer',
-           'asks_about', 'Finding', 'first_error', 'by_attribution', 'breakdown']
+           'asks_about', 'Finding', 'first_error', 'answer_path', 'by_attribution', 'breakdown']
 
 # %% ../../nbs/13_analysis/02_attribution.ipynb #95ca0bbc
 import re
@@ -257,7 +257,7 @@ def first_error(
     steps = gold_steps(question)
     if not steps: return Finding(NOT_APPLICABLE, why=f"{question.dataset or 'the question'} gives no sub-answers with their passages")
     end = trace.answer
-    path = _path(trace, end)
+    path = answer_path(trace)
     if not any(map(_searched, trace.nodes)): return Finding(NOT_APPLICABLE, why="no step of the trace searched for anything")
     if question.answers and worded(answer, question.answers) == "Success": return Finding("")
     has_phrases = any("span" in n.data for n in trace.nodes)
@@ -288,9 +288,9 @@ def _in_tree(tree):
         return "sub-answer" if has_passage(node, s) else "retrieval", node, s
 
 # %% ../../nbs/13_analysis/02_attribution.ipynb #8138afda
-def _path(trace, end):
+def answer_path(trace: Trace) -> list[Node]:
     "The steps that led to the answer, in time; all of them where there is no answer, or where it was put together from steps beside it."
-    path = [end] if end else []
+    path = [trace.answer] if trace.answer else []
     while path and path[0].parent is not None: path.insert(0, trace.nodes[path[0].parent])
     return path if any(map(_searched, path)) else trace.nodes
 
