@@ -1,5 +1,5 @@
 "The reward model and PPO at the pinned versions of torch, transformers and peft. Each training here takes a second or less."
-import copy, math, os, signal, subprocess, sys, time
+import copy, json, math, os, signal, subprocess, sys, time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -164,6 +164,8 @@ def test_samples_follow_the_distribution_and_not_their_neighbours():
         == continued(model, rows, 8, ended, noise, at_once=5)
     )
     assert len({len(r) for r in together}) > 2
+    assert {type(token) for r in together for token in r} == {int}
+    assert continued(model, rows, 8, ended) == [continued(model, [r], 8, ended)[0] for r in rows]  # the likeliest tokens
     p, u = model(input_ids=torch.tensor([rows[0]])).logits[0, -1].double().softmax(-1), torch.linspace(0, 0.9999, 500)[:, None]
     drawn = torch.bincount(torch.tensor(continued(model, [rows[0]] * 500, 1, bool, u, 500)).flatten(), minlength=len(p)) / 500
     assert (drawn - p).abs().max() < 0.005  # even numbers give even shares
@@ -386,6 +388,7 @@ class PowerCut(Exception): pass
 def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, method):
     recipe = replace(SMALL, method=method, epochs=4, save_every=2, target_kl=0.5)
     whole, log = ppo(llama(), TOKENIZER, PROMPTS, long, recipe)
+    assert json.loads(json.dumps(log)) == log  # it is kept as JSON
     left = [5]
     def until(prompts, replies):
         left[0] -= 1

@@ -33,7 +33,7 @@ from ..simulated.chat import SimulatedChat
 from ..baselines.subquestions import NAVIGATE, checked
 from .ppo import PPO, Rated, frozen, headed, load_headed, without_head, ppo, sample, save_headed, seen, train_reward
 from ..papers.searchr.method import SearchR
-from .chat import TrainedChat, trained_as
+from .chat import TrainedChat, likeliest, trained_as
 from .marking import MARK_SIGNS, disguise, known_words, path_marks, quoted_share, reply_of, restored, shown_words
 from .shipped import place, recipe_hash, shipped, unpacked
 
@@ -114,8 +114,8 @@ def replies(
 ) -> list[str]:
     "The most likely path to each question, as the model writes it."
     prompts = [prompt_of(q, preset) for q in questions]
-    batch = 1 if not preset.bare else 8 if alike else 64
-    said = generate(model, tokenizer, prompts, preset.max_new, batch, alike)
+    if alike or not preset.bare: said = generate(model, tokenizer, prompts, preset.max_new, 8 if preset.bare else 1, alike)
+    else: said = likeliest(model, tokenizer, prompts, preset.max_new)
     return [restored(text, q) for q, text in zip(questions, said)] if preset.bare else said
 
 # %% ../../nbs/11_training/15_navigator.ipynb #71e8c240
@@ -377,6 +377,7 @@ def divergence(
 ) -> float:
     "KL from the reference, in nats of a reply: the mean of log π - log π_ref over what the model has drawn."
     import torch
+    episodes = sorted(episodes, key=lambda e: len(e.tokens))  # a lot is padded to its longest
     lots = [episodes[at:at + batch] for at in range(0, len(episodes), batch)]
     with torch.no_grad(): said = [math.fsum(seen(m, lot)[0].double().sum().item() for lot in lots) for m in (model, reference)]
     return (said[0] - said[1]) / len(episodes)

@@ -195,10 +195,10 @@ def continued(
     rows: list[list[int]],  # tokens so far
     max_new: int,
     stop: Callable,  # tokens drawn so far -> whether the row has ended
-    noise,  # (rows, max_new) uniform numbers in [0, 1)
+    noise=None,  # (rows, max_new) uniform numbers in [0, 1); None: the likeliest token each time
     at_once: int = 64,
 ) -> list[list[int]]:  # what was drawn, what ended it included
-    "Continue each row by sampling, token by token."
+    "Continue each row token by token."
     import torch
     decoder, output = inner(model).get_decoder(), inner(model).get_output_embeddings()
     out, order, at = [[] for _ in rows], sorted(range(len(rows)), key=lambda i: len(rows[i])), next(model.parameters()).device
@@ -210,9 +210,10 @@ def continued(
             for k in range(max_new):
                 places = (seen.cumsum(1) - 1).clamp(min=0)[:, -new.shape[1]:]
                 done = decoder(input_ids=new, attention_mask=seen, position_ids=places, past_key_values=past, use_cache=True)
-                past, total = done.past_key_values, output(done.last_hidden_state[:, -1]).float().softmax(-1).double().cumsum(-1)
-                drawn = (total <= noise[some, k, None].to(at) * total[:, -1:]).sum(-1).clamp(max=total.shape[-1] - 1).tolist()
-                for i, token in zip(some, drawn): out[i].append(token)
+                past, logits = done.past_key_values, output(done.last_hidden_state[:, -1]).float()
+                total = None if noise is None else logits.softmax(-1).double().cumsum(-1)
+                drawn = logits.argmax(-1) if noise is None else (total[:, :-1] <= noise[some, k, None].to(at) * total[:, -1:]).sum(-1)
+                for i, token in zip(some, drawn := drawn.tolist()): out[i].append(token)
                 going = [r for r, i in enumerate(some) if not stop(out[i])]
                 if not going: break
                 if len(going) < len(some):

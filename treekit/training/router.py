@@ -25,7 +25,7 @@ from ..corpora.lookup import Documents
 from ..corpora.documents import tree_of
 from .router_data import TEST_SHARES, Gold, Sample, drawn, percent, scores, sizes, split, views
 from ..papers.rdr2.router import FORMATS, ROUTE, RST, prefix, read_behaviours
-from .chat import TrainedChat, trained_as
+from .chat import TrainedChat, likeliest, trained_as
 from .shipped import comes_with_the_kit, place, recipe_hash, shipped, unpacked
 from ..world.generate import World
 from ..core.whole_files import write_whole
@@ -172,7 +172,8 @@ def outputs(
     form: str,
 ) -> list[str]:
     "What the model says at each sample."
-    return generate(model, tokenizer, [example(s, preset, form).prompt for s in samples], max_new=48 if preset.bare else 300)
+    prompts = [example(s, preset, form).prompt for s in samples]
+    return likeliest(model, tokenizer, prompts, 48) if preset.bare else generate(model, tokenizer, prompts, 300)
 
 # %% ../../nbs/11_training/12_router.ipynb #d1b20a34
 def recipe(what: str, seed: int) -> str:
