@@ -36,7 +36,8 @@ def sentences(passages):
 
 def test_vectors_are_those_of_the_model():
     passages = sample(World().passages(), 12)
-    texts = [*(p.contents for p in passages), *sentences(passages)]
+    asked = [q.question for name in ("hotpotqa", "musique", "2wiki") for q in sample(World().dataset(name, 200), 10)]
+    texts = [*(p.contents for p in passages), *sentences(passages), *asked]
     model, made = Embedder(), dict(shipped_rows("vectors"))
     there = np.stack([np.frombuffer(made[_vector_key(model.identity, t)], np.float16).astype(np.float32) for t in texts])
     np.testing.assert_allclose(there, model(texts), atol=2e-4)
@@ -70,6 +71,8 @@ def test_nothing_of_real_questions_is_there():
     annotations, made, parses = Annotations(), dict(shipped_rows("entities")), dict(shipped_rows("parses"))
     real = [q.question for name in REAL for q in Real().questions(name)]
     assert not any(annotations._key(q) in made for q in real) and not parsed(real, parses)
+    model, vectors = Embedder().identity, dict(shipped_rows("vectors"))
+    assert not any(_vector_key(model, t) in vectors for t in [*real, *(p.contents for name in REAL for p in Real().passages(name))])
 
 
 def test_a_vector_that_is_none_is_refused():

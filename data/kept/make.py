@@ -2,8 +2,10 @@
 
 Of the generated wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)
 of `treekit reproduce treerare arise toq searchr rdr2 across` also the trees and entities of the questions that were searched with there,
-and the parses: of all that its traces say, what is among the folder's annotated and parsed texts. Do this when the wiki's texts, the
-parser, the embedding model or one of their versions changes; until it is done, a first run makes what is lacking.
+and the parses: of all that its traces say, what is among the folder's annotated and parsed texts. And all vectors that the run has made,
+in files of their own; so move `vectors_*.npz` away before it, or those that nobody needs any more come along. Do this when the wiki's
+texts, the simulated model's words, the parser, the embedding model or one of their versions changes; until it is done, a first run makes
+what is lacking.
 """
 import json, sqlite3, sys, zlib
 from pathlib import Path
@@ -12,11 +14,11 @@ from treekit.baselines.sentence_graph import sentences_of
 from treekit.core.array_cache import write_arrays
 from treekit.core.kept_database import pack_rows
 from treekit.corpora.real import REAL, Real
-from treekit.retrieval.dense import Embedder, _vector_rows
+from treekit.retrieval.dense import Embedder, _vector_key, _vector_rows
 from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
 from treekit.world.generate import World
 
-HERE, LOT = Path(__file__).parent, 128
+HERE, LOT, FILE = Path(__file__).parent, 128, 8000  # FILE: vectors, some six megabytes
 
 
 def annotated(texts):
@@ -31,13 +33,16 @@ def said(value):
     for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else (): yield from said(below)
 
 
+def searched_text(found): return getattr(found, "question", None) or found.contents
+
+
 def opened(file):
     if not file.exists(): sys.exit(f"no file {file}: give the work folder (.treekit) of a whole default run")
     return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
 
 
 def of_run(folder):
-    "The annotated texts of a run that its traces have, and its parses: of each the rows."
+    "The annotated texts of a run that its traces have, its parses and its vectors: of each the rows."
     annotations = Annotations()
     with opened(folder / "store" / "offline.sqlite") as db:
         traces = db.execute("SELECT trace FROM predictions WHERE trace NOT NULL")
@@ -50,23 +55,30 @@ def of_run(folder):
     with opened(folder / "parses" / "parses.sqlite") as db:
         parses = [(bytes.fromhex(key), zlib.compress(parse.encode(), 9)) for key, parse in db.execute("SELECT key, parse FROM parses")
                   if json.loads(parse)[0] in texts]
-    return entities, parses
+    real = {t for name in REAL for found in (Real().questions(name), Real().passages(name)) for t in map(searched_text, found)}
+    real = {_vector_key(Embedder().identity, t) for t in real}
+    with opened(folder / "embeddings" / "vectors.sqlite") as db:
+        vectors = [row for row in db.execute("SELECT key, vector FROM vectors") if row[0] not in real]
+    return entities, parses, vectors
 
 
 def written(name, rows):
     "A file of rows, by key; of two with one key the first stays."
-    rows = {key: value for key, value in reversed(rows)}
+    rows = {key: value for key, value in reversed([*rows])}
     write_arrays(HERE / f"{name}.npz", pack_rows(rows.items()))
     (HERE / f"{name}.npz").chmod(0o644)
     print(f"{name}.npz: {len(rows):,} rows, {(HERE / f'{name}.npz').stat().st_size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":
-    of_questions, parses = of_run(Path(sys.argv[1])) if sys.argv[1:] else ([], [])  # first: a wrong folder is known at once
+    of_questions, parses, vectors = of_run(Path(sys.argv[1])) if sys.argv[1:] else ([], [], [])  # first: a wrong folder is known at once
     passages, embedder = list(World().passages()), Embedder()
     trees = annotated([annotated_text(p) for p in passages])
     written("entities", [*Annotations().rows(trees), *of_questions])
     sentences = [s.stated for p in passages for s, _ in sentences_of(p, trees[annotated_text(p)])]
     texts = list(dict.fromkeys([*(p.contents for p in passages), *sentences]))
-    written("vectors", _vector_rows(embedder.identity, texts, embedder(texts)))
+    made = dict(_vector_rows(embedder.identity, texts, embedder(texts)))
+    written("vectors", made.items())
+    more = sorted((key, vector) for key, vector in vectors if key not in made)
+    for i in range(0, len(more), FILE): written(f"vectors_{i // FILE + 1}", more[i:i + FILE])
     if parses: written("parses", parses)

@@ -19,14 +19,14 @@ from .write_ahead import write_ahead
 _KEY = 32  # bytes: a SHA-256
 
 def shipped_rows(
-    name: str,  # of a file in `data/kept`, without its ending
+    name: str,  # of a file in `data/kept`, or of several that begin so, without its ending
 ) -> Iterator[tuple[bytes, bytes]]:  # key, value; nothing if there is no sound file
     "The rows that come with the kit."
     def rows(made):
         keys, values, ends = made["keys"].tobytes(), made["values"].tobytes(), made["ends"].tolist()
         if len(keys) != _KEY * len(ends) or ends and ends[-1] != len(values): raise ValueError("keys and values don't belong together")
         return [(keys[_KEY * i:_KEY * i + _KEY], values[a:b]) for i, (a, b) in enumerate(zip([0, *ends], ends))]
-    yield from read_arrays(kit_path("data", "kept", f"{name}.npz"), rows) or ()
+    for file in sorted(kit_path("data", "kept").glob(f"{name}*.npz")): yield from read_arrays(file, rows) or ()
 
 # %% ../../nbs/02_core/29_kept_database.ipynb #6c0e9a24
 def pack_rows(
