@@ -171,7 +171,8 @@ def cleaned(
     "The same without this machine's folders, and without what is secret in an address."
     text = without_secrets(text.replace(_CLEAN, ""))
     for folder, short in _folders():
-        text = re.sub(rf"(?<![\w.~-]){re.escape(json.dumps(folder)[1:-1])}(?![\w-])", lambda _, short=short: short, text)
+        said = json.dumps(folder)[1:-1]
+        if said in text: text = re.sub(rf"(?<![\w.~-]){re.escape(said)}(?![\w-])", lambda _, short=short: short, text)
     return text
 
 # %% ../nbs/19_reproduce.ipynb #a83822b9
@@ -209,7 +210,7 @@ def _what(name, value):
     return (2, line) if usage else (1, f"{name}: {line}")
 
 # %% ../nbs/19_reproduce.ipynb #4cf2e5c1
-def _by_length(tasks, kept):
+def _by_length(tasks):
     "The tasks, the longest first."
     import csv
     path = kit_path("data", "seconds.csv")
@@ -263,7 +264,7 @@ def _watch(tasks, kept, jobs, env, server, bar, progress, after):
         _execute(task, kept, env, kernels, server)
         after(task)
     with ThreadPoolExecutor(jobs) as pool:
-        runs = {t.name: pool.submit(one, t) for t in _by_length(tasks, kept)}
+        runs = {t.name: pool.submit(one, t) for t in _by_length(tasks)}
         try:
             while not all(r.done() for r in runs.values()):
                 time.sleep(0.1)

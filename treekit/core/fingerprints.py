@@ -19,11 +19,11 @@ def canonical(
     value: Any,  # dataclasses, containers, functions, plain values
 ) -> Any:  # the same as JSON-able lists, equal for equal content, in this process or another
     "What a value *is*, without addresses: dataclasses become their fields, functions their qualified names."
+    if value is None or isinstance(value, (str, int, float, bool)): return value  # most are
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return [type(value).__qualname__, *([f.name, canonical(getattr(value, f.name))] for f in dataclasses.fields(value))]
     if isinstance(value, dict): return [[str(k), canonical(v)] for k, v in sorted(value.items(), key=lambda kv: str(kv[0]))]
     if isinstance(value, (list, tuple)): return [canonical(v) for v in value]
-    if value is None or isinstance(value, (str, int, float, bool)): return value
     if isinstance(value, (set, frozenset)): return sorted(json.dumps(canonical(v)) for v in value)
     if isinstance(value, Path): return str(value)
     if callable(value): return f"{value.__module__}.{value.__qualname__}"

@@ -37,6 +37,7 @@ class _Paying:
         if len(samples) == 1 or (in_a_row and not getattr(self.chat, "one_by_one", False)):
             got = await self._call(canonical, list(samples), replace(request, sample=first, n=len(samples)), continuation)
         left = {k: i for k, i in samples.items() if k not in got}
+        if not left: return got
         each = [self._call(canonical, [k], replace(request, sample=i, n=1), continuation) for k, i in left.items()]
         for one in await asyncio.gather(*each, return_exceptions=True):  # only now, so that all that was answered is recorded
             if isinstance(one, BaseException): raise one

@@ -302,7 +302,6 @@ async def _index(run, job, build):
 
 # %% ../../nbs/12_experiments/15_run.ipynb #9a188a54
 _SWITCH = 0.001  # seconds after which a thread that computes lets another: who waits for a reply's turn waits for all of these
-_GARBAGE = 50_000, 50  # new objects before garbage is looked for: a question has some thousands, nearly all of which stay in its trace
 
 def _driven(run, progress, meanwhile):
     """Drive the run's loop in a thread; this thread does what can be done `meanwhile`, draws the bar and listens for an interrupt.
@@ -313,11 +312,10 @@ def _driven(run, progress, meanwhile):
         except BaseException as e: raised.append(e)  # handed over to the caller's thread below
         finally: over.set()
     thread = threading.Thread(target=target, name="treekit-run", daemon=True)
-    gc.freeze()  # what is there need not be searched for garbage: with torch and an index in memory that stops all for a tenth of a second
-    switch, garbage = sys.getswitchinterval(), gc.get_threshold()
+    switch, collecting = sys.getswitchinterval(), gc.isenabled()
     try:
         sys.setswitchinterval(min(switch, _SWITCH))
-        gc.set_threshold(*_GARBAGE)
+        gc.disable()  # what a question makes stays in its trace, or goes at once: looking for garbage took a tenth of a run
         thread.start()
         if not over.wait(0.2): meanwhile()
         while not over.wait(0.1): progress.show()
@@ -329,8 +327,7 @@ def _driven(run, progress, meanwhile):
         raise
     finally:
         sys.setswitchinterval(switch)
-        gc.set_threshold(*garbage)
-        gc.unfreeze()
+        if collecting: gc.enable()
         progress.close()
     if raised: raise raised[0]
     if run.stop: raise _stopped(run)
