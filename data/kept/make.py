@@ -33,9 +33,6 @@ def said(value):
     for below in value.values() if isinstance(value, dict) else value if isinstance(value, list) else (): yield from said(below)
 
 
-def searched_text(found): return getattr(found, "question", None) or found.contents
-
-
 def opened(file):
     if not file.exists(): sys.exit(f"no file {file}: give the work folder (.treekit) of a whole default run")
     return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
@@ -48,23 +45,24 @@ def of_run(folder):
         traces = db.execute("SELECT trace FROM predictions WHERE trace NOT NULL")
         texts = {t for trace, in traces for t in said(json.loads(zlib.decompress(trace)))}
     texts |= {q.question for name in ("musique", "hotpotqa", "2wiki") for q in World().dataset(name, 200)}
-    texts -= {q.question for name in REAL for q in Real().questions(name)}
+    real = {q.question for name in REAL for q in Real().questions(name)}
+    texts -= real
     wanted = {annotations._key(t) for t in texts}
     with opened(folder / "entities" / "entities.sqlite") as db:
         entities = [row for row in db.execute("SELECT key, annotated FROM texts") if row[0] in wanted]
     with opened(folder / "parses" / "parses.sqlite") as db:
         parses = [(bytes.fromhex(key), zlib.compress(parse.encode(), 9)) for key, parse in db.execute("SELECT key, parse FROM parses")
                   if json.loads(parse)[0] in texts]
-    real = {t for name in REAL for found in (Real().questions(name), Real().passages(name)) for t in map(searched_text, found)}
-    real = {_vector_key(Embedder().identity, t) for t in real}
+    real |= {p.contents for name in REAL for p in Real().passages(name)}
+    left_out = {_vector_key(Embedder().identity, t) for t in real}
     with opened(folder / "embeddings" / "vectors.sqlite") as db:
-        vectors = [row for row in db.execute("SELECT key, vector FROM vectors") if row[0] not in real]
+        vectors = [row for row in db.execute("SELECT key, vector FROM vectors") if row[0] not in left_out]
     return entities, parses, vectors
 
 
 def written(name, rows):
     "A file of rows, by key; of two with one key the first stays."
-    rows = {key: value for key, value in reversed([*rows])}
+    rows = {key: value for key, value in reversed(rows)}
     write_arrays(HERE / f"{name}.npz", pack_rows(rows.items()))
     (HERE / f"{name}.npz").chmod(0o644)
     print(f"{name}.npz: {len(rows):,} rows, {(HERE / f'{name}.npz').stat().st_size / 1e6:.2f} MB")

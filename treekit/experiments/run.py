@@ -315,7 +315,7 @@ def _driven(run, progress, meanwhile):
     switch, collecting = sys.getswitchinterval(), gc.isenabled()
     try:
         sys.setswitchinterval(min(switch, _SWITCH))
-        gc.disable()  # what a question makes stays in its trace, or goes at once: looking for garbage took a tenth of a run
+        gc.disable()  # what a question makes stays in its trace, or goes at once: looking for garbage took up to a tenth of the time
         thread.start()
         if not over.wait(0.2): meanwhile()
         while not over.wait(0.1): progress.show()

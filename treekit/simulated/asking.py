@@ -158,7 +158,7 @@ def _reformulate(call: Call) -> str:
     for slot in [q for q in walk(query) if isinstance(q, Slot)]:
         numbers = [slot.number] if slot.number else sorted(answers, reverse=True)
         for text in (answers[n] for n in numbers if n in answers):
-            thing = call.grammar.thing(text) or call.grammar._group(text)
+            thing = call.grammar.named(text)
             candidate = thing and replaced(query, slot, thing)
             if candidate and call.grammar.fits(candidate) and call.happens(call.competence.asking, "refer", call.question, text):
                 query = candidate

@@ -136,7 +136,7 @@ def _filled(grammar, answers):
     for query, text, number in answers:
         for slot in {q for q in walk(query) if isinstance(q, Slot)}:
             n = slot.number or max(known, default=0)
-            if n in known and (thing := grammar.thing(known[n]) or grammar._group(known[n])): query = replaced(query, slot, thing)
+            if n in known and (thing := grammar.named(known[n])): query = replaced(query, slot, thing)
         if number: known[number] = text
         yield nameless(query), text
 

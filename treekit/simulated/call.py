@@ -172,9 +172,8 @@ def missing(
 def _of_each(mind, query):
     "What isn't known of those that a query goes on from: of two children, either may be the one who married."
     if not isinstance(query, Of) or isinstance(query.x, Thing): return []
-    known = [v for v in mind.follow(query.x).values if isinstance(v, Ref) and v in mind.library.entities]
-    each = [(v, Of(query.relation, mind.words.thing(v))) for v in known]
-    return [q for v, q in each if mind.relation(q, v) and mind.follow(q).missing]
+    each = [v for v in mind.follow(query.x).values if isinstance(v, Ref) and v in mind.library.entities and mind.relation(query, v)]
+    return [q for v in each if mind.follow(q := Of(query.relation, mind.words.thing(v))).missing]
 
 # %% ../../nbs/08_simulated/07_call.ipynb #c1ab1d77
 def with_names(

@@ -13,6 +13,7 @@ from .call import Call, NotOfTheWorld
 from .competence import LEVELS, Luck
 from .grammar import grammar
 from .library import stated
+from .mind import TITLE_YEAR
 from .queries import Of, walk
 from .verdicts import needed
 
@@ -38,7 +39,7 @@ class WorldFacts:
     def _titled(self, e, relation, value=None):
         "Whether a date is of the year in the article's title: *A Plaid Clockmaker (1958 film)*."
         year, library = value[0] if isinstance(value, tuple) else value, self.grammar.library
-        return relation in ("released", "year") and f"({year} " in library.w.title(library.entities[e])
+        return relation in ("released", "year") and str(year) in TITLE_YEAR.findall(library.w.title(library.entities[e]))
 
     def _states(self, id: str) -> frozenset:
         "The facts that a passage states; none of one that isn't there."

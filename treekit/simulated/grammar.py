@@ -140,6 +140,10 @@ class _NounPhrases(_Kinds):
         ids = self.library.named.get(lookup_key(text))
         return Thing(text.strip(), ids) if ids else None
 
+    def named(self, text: str) -> Thing | Several | None:
+        "A name, or names one after the other."
+        return self.thing(text) or self._group(text)
+
     def phrase(self, text: str) -> Query | None:
         "A name, *#1*, or a noun phrase."
         text = settle(text.strip())
