@@ -60,7 +60,7 @@ def main():
     No key, no GPU, no download needed to start:
       treekit reproduce                       everything there is, with the offline model
       treekit reproduce treerare/table1       one table; look into figures/offline/treerare/
-      treekit ask "Who founded Aldermoor?"    one question, its answer and its tree
+      treekit ask "Who wrote the novel Taphora?"    one question, its answer and its tree
       treekit list treerare                   what the paper has, and what was regenerated
 
     \b
@@ -177,7 +177,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     """Answer one QUESTION and show the tree behind it, with its evidence.
 
     \b
-      treekit ask "Who is the father of the founder of Aldermoor?"
+      treekit ask "Who directed the film that is based on the novel Taphora?"
       treekit ask "…" --corpus passages.jsonl --set tree=constituency
       treekit ask "…" --method zero-shot --profile local --json
       treekit ask "…" --method sc --set samples=5 --set temperature=1
@@ -191,6 +191,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
     p = load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in others.items() if k in FIELDS})
     chosen, dataset = _method(named, wanted, p.data)
     if corpus is not None and not Path(corpus).is_file(): absent("corpus file", corpus)
+    if corpus and p.corpus: raise UsageError("two corpora: give --corpus FILE, or the passage store of the setting corpus, not both")
     found = answer(question, named, chosen, dataset, p, corpus, progress=not as_json)
     if as_json:
         index = found.index and vars(found.index)
@@ -432,3 +433,6 @@ from .workers import store_command
 own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, new_command, pack_command,
        store_command, bulk_command, passages_command, index_command, trees_command, train_command)
 for command in own: main.add_command(command)
+
+# %% ../nbs/23_cli.ipynb #2190833e
+if __name__ == "__main__": main()

@@ -121,8 +121,11 @@ def work_dir(
     "A folder under `.treekit/` (or `$TREEKIT_HOME`, or the user's cache), made if need be: indexes, embeddings, stores."
     base, own = os.environ.get("TREEKIT_HOME"), root()
     if not base and (is_clone(own) or is_laid(own)): base = own / ".treekit"
-    folder = Path(base or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "treekit").joinpath(*parts)
-    try: folder.mkdir(parents=True, exist_ok=True)
+    base = Path(base or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "treekit")
+    folder = base.joinpath(*parts)
+    try:
+        base.mkdir(mode=0o700, parents=True, exist_ok=True)  # prompts, replies and vectors are for this user only
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
         raise UsageError(f"can't make the folder {str(folder)!r} ({e.strerror}): "
                          "set TREEKIT_HOME to a folder that can be written") from None

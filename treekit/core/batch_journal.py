@@ -10,6 +10,7 @@ import contextlib, functools, os, sqlite3, threading, time, uuid
 from pathlib import Path
 from typing import NamedTuple
 from ..config import UsageError
+from .whole_files import private_file
 from .write_ahead import write_ahead
 from .owners import _owner, gone
 
@@ -51,7 +52,9 @@ class _Journal:
     ):
         self.path, self.lock = str(path), threading.RLock()
         try:
-            if self.path != ":memory:": Path(path).parent.mkdir(parents=True, exist_ok=True)
+            if self.path != ":memory:":
+                Path(path).parent.mkdir(parents=True, exist_ok=True)
+                private_file(self.path)
             self.db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
             write_ahead(self.db)
             self.db.execute("PRAGMA synchronous=FULL")

@@ -8,11 +8,12 @@ __all__ = ['shipped_rows', 'pack_rows', 'cache_database']
 # %% ../../nbs/02_core/29_kept_database.ipynb #6c0e9a12
 import os, sqlite3, threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..config import UsageError, kit_path
 from .array_cache import read_arrays
+from .whole_files import private_file
 from .write_ahead import write_ahead
 
 # %% ../../nbs/02_core/29_kept_database.ipynb #6c0e9a21
@@ -50,6 +51,7 @@ def _connected(path, table, begins_with):
     db, to = _threads.__dict__.get(str(path), (None, None))
     if to is None or to != file():
         if db: db.close()
+        with suppress(OSError): private_file(path)  # SQLite says what is wrong with the place
         db = sqlite3.connect(path, timeout=60, check_same_thread=False, factory=_Closing)
         write_ahead(db)
         db.execute("PRAGMA synchronous=NORMAL")

@@ -15,6 +15,7 @@ from .write_ahead import write_ahead
 from .llm import Completion, Request, canonical_endpoint
 from .owners import _owner, gone
 from .tape_files import plain_store
+from .whole_files import private_file
 from .writing import Writer, _transaction, trouble
 
 # %% ../../nbs/02_core/17_store.ipynb #f50dd10a
@@ -92,7 +93,9 @@ class _File:
         self.fresh = {}  # key -> completion, of free calls: those among `later`, and the last that were asked for
         self.writer = Writer(self.path, self.hits)
         try:
-            if self.path != ":memory:": Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+            if self.path != ":memory:":
+                Path(self.path).parent.mkdir(parents=True, exist_ok=True)
+                private_file(self.path)
             self.db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
             self._open(Path(self.path).name)
         except (sqlite3.Error, OSError) as e:

@@ -8,7 +8,7 @@ __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', '
            'Retrievers', 'Provided', 'Library']
 
 # %% ../../nbs/12_experiments/07_provide.ipynb #a1ee4d97
-import contextlib, functools, pickle, re, threading
+import contextlib, functools, re, threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,7 @@ from ..corpora.identity import Passages
 from ..corpora.load import Files, Hub, _sample
 from ..corpora.lookup import Documents, read_documents
 from ..corpora.passagestore import PassageStore
+from ..corpora.question_cache import pack_question_list, unpack_question_list
 from ..corpora.real import Real
 from ..corpora.wiki import CorpusWiki, Wikipedia
 from ..core.whole_files import write_whole
@@ -79,13 +80,12 @@ def _documents_of(lang, size, seed, articles):
 @functools.lru_cache(64)
 def _questions_of(name, articles, seed, n, split):
     "The world's questions, from disk where they were drafted before."
-    begins, ends = f"{name}-{split}-", f"-of-{articles}-{seed}-{code_fingerprint('treekit.world.generate')[:16]}.pickle"
+    begins, ends = f"{name}-{split}-", f"-of-{articles}-{seed}-{code_fingerprint('treekit.world.generate')[:16]}.json"
     folder = work_dir("world")
     for file in _drafted(folder, begins, ends, n):
-        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError): return pickle.loads(file.read_bytes())[:n]
+        with contextlib.suppress(OSError, ValueError): return unpack_question_list(file.read_bytes())[:n]
     questions = tuple(Fictional(articles).world(name, seed).dataset(name, n, split))
-    if len(questions) > 2000: return questions
-    write_whole(folder / f"{begins}{n}{ends}", pickle.dumps(questions))
+    if len(questions) <= 2000 and (packed := pack_question_list(questions)): write_whole(folder / f"{begins}{n}{ends}", packed)
     return questions
 
 def _drafted(folder, begins, ends, n):

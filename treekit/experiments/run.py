@@ -18,7 +18,7 @@ from ..core.fingerprints import fingerprint, method_fingerprint
 from .cassettes import note_read, only_these
 from .dealing import ELSEWHERE, Share, budget_of, dealt, limited
 from .facts import run_facts, sample_key, switched, switches_of
-from .kept import keep_run, packed_questions
+from .kept import keep_run, models_record, packed_questions
 from .parses import QuestionParses, Unusable
 from .pilot import piloted
 from .prompts import known_prompts
@@ -409,6 +409,7 @@ def run(
     samples = {d: sample_key(qs) for d, qs in questions.items()}
     facts = {(name, d): run_facts(name, m, d, qs, library, models, served, samples[d])
              for name, m in methods.items() for d, qs in questions.items()}
-    kept = "" if session.share else keep_run(store, methods, questions, profile, ordered, tuple(corpora or ()), session.about, packed)
+    record = dict(packed=packed, models=models_record(models, library, methods, questions))
+    kept = "" if session.share else keep_run(store, methods, questions, profile, ordered, tuple(corpora or ()), session.about, **record)
     if session.record: note_read(session.record, store, questions)
     return Results(ordered, models.model, {d: library.label(d) for d in questions}, profile, made, facts, kept)

@@ -24,7 +24,8 @@ def explore_command(run, other, page, listing, profile, port, as_json):
 
     \b
       treekit explore --list                  the runs that are kept
-      treekit explore                         serve them all, the newest first
+      treekit explore                         serve them all, and open the newest
+      treekit explore 3f2a                    serve them all, and open this one
       treekit explore 3f2a --html run.html    one run as a file, to hand on
       treekit explore 3f2a --with 77c0        two runs side by side
 
@@ -41,7 +42,7 @@ def explore_command(run, other, page, listing, profile, port, as_json):
         facts = dict(file=page, megabytes=round(path.stat().st_size / 1e6, 2), runs=names)
         return click.echo(json.dumps(facts) if as_json else f"{page}: {facts['megabytes']} MB")
     from treekit.explorer.server import ServedExplorer
-    served = ServedExplorer(ExplorerDesk(store, forks=True), port)
+    served = ServedExplorer(ExplorerDesk(store, forks=True), port, *names)
     click.echo(json.dumps(dict(address=served.address)) if as_json else f"open {served.address}\n(end with Ctrl-C)")
     served.forever()
 

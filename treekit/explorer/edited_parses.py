@@ -7,6 +7,7 @@ __all__ = ['moved_heads', 'EditedParser', 'EditedAnnotations', 'EditedCorpus', '
 
 # %% ../../nbs/15_explorer/03_edited_parses.ipynb #64af53cd
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -47,13 +48,15 @@ class EditedParser:
         self,
         parser: Any,
         heads: tuple,  # (text, sentence from 0, word from 1, its new head)
+        used: Callable = lambda: None,  # called when a text with an edit is parsed
     ):
-        self.parser, self.heads = parser, heads
+        self.parser, self.heads, self.used = parser, heads, used
 
     def __getattr__(self, name): return getattr(self.parser, name)
 
     def parse(self, texts):
         "As `Parser.parse`. What would be no tree is a `UsageError`."
+        if any(_of(self.heads, t) for t in texts): self.used()
         return [self._moved(p, _of(self.heads, t)) for p, t in zip(self.parser.parse(texts), texts)]
 
     def _moved(self, parse, edits):
@@ -67,13 +70,14 @@ class EditedParser:
 class EditedAnnotations:
     "Trees and entities of texts, with some words hung elsewhere."
 
-    def __init__(self, annotations: Any, heads: tuple):
-        self.annotations, self.heads = annotations, heads
+    def __init__(self, annotations: Any, heads: tuple, used: Callable = lambda: None):
+        self.annotations, self.heads, self.used = annotations, heads, used
 
     def __getattr__(self, name): return getattr(self.annotations, name)
 
     def __call__(self, texts):
         "As `Annotations`."
+        if any(_of(self.heads, t) for t in texts): self.used()
         return [self._moved(a, _of(self.heads, t)) for a, t in zip(self.annotations(texts), texts)]
 
     def _moved(self, annotated, edits):
@@ -95,8 +99,8 @@ class _EditedInformativeness(Informativeness):
 class EditedCorpus(Corpus):
     "A corpus with some words of its passages hung elsewhere."
 
-    def __init__(self, corpus: Corpus, heads: tuple):
-        super().__init__(corpus.passages, corpus.fingerprint, EditedAnnotations(corpus.annotations, heads))
+    def __init__(self, corpus: Corpus, heads: tuple, used: Callable = lambda: None):
+        super().__init__(corpus.passages, corpus.fingerprint, EditedAnnotations(corpus.annotations, heads, used))
 
     def informative(self, steps=None, masked=None):
         "As `Corpus.informative`."

@@ -13,6 +13,7 @@ from ..config import Profile, UsageError, load_profile
 from ..core.method import Trace, Usage
 from ..core.store import Store
 from ..corpora.documents import introduced
+from ..experiments.given_passages import passages_again
 from ..experiments.kept import KeptRun, kept_run, kept_runs
 from ..experiments.results import Row
 
@@ -114,8 +115,8 @@ class Shelf:
         return self._corpora[dataset]
 
     def _loaded(self, dataset):
-        if dataset in self.kept.given: return {}
         try:
+            if (given := passages_again(self.kept, dataset)) is not None: return {p.id: p for p in given}
             chunked = self.kept.profile.pool == "documents"
             return {p.id: p for p in (self.library.documents(dataset).passages() if chunked else self.library.passages(dataset))}
         except UsageError: return {}

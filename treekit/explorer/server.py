@@ -6,7 +6,7 @@
 __all__ = ['MOST_BYTES', 'Asked', 'ServedExplorer']
 
 # %% ../../nbs/15_explorer/12_server.ipynb #94a30886
-import hmac, json, secrets, threading
+import hmac, html, json, secrets, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -18,13 +18,14 @@ from .page import asset
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>treekit explorer</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="/explorer.css"><style>html, body { margin: 0; height: 100% }</style></head>
-<body><div id="explorer"></div><script type="module" src="/start.js"></script></body></html>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="/explorer.css"><style>html, body { margin: 0; height: 100%% }</style></head>
+<body><div id="explorer" data-run="%s" data-other="%s"></div><script type="module" src="/start.js"></script></body></html>
 """
 _START = """import {Explorer, servedSource} from "/explorer.js";
 const token = new URLSearchParams(location.search).get("token");
 history.replaceState(null, "", location.pathname);
-window.explorer = new Explorer(document.getElementById("explorer"), servedSource(token), {page: true});
+const {run, other} = document.getElementById("explorer").dataset;  // runs to open, as the command named them
+window.explorer = new Explorer(document.getElementById("explorer"), servedSource(token), {page: true, run, other});
 """
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src data:"
 _HEADERS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -36,6 +37,7 @@ class Asked(BaseHTTPRequestHandler):
     "One question of the page."
     desk: ExplorerDesk
     token: str
+    page: str  # HTML
 
     def log_message(self, *said): pass
 
@@ -74,7 +76,7 @@ class Asked(BaseHTTPRequestHandler):
         if path.startswith("/api/"): return self.answer(self.desk.get)
         if path != "/": return self.tell(404, dict(error="no such page"))
         if self.refused(): return self.tell(403, dict(error="open the address that `treekit explore` printed"))
-        return self.send(200, _PAGE, "text/html")
+        return self.send(200, self.page, "text/html")
 
     def do_POST(self):
         "A fork, a switch, a sweep."
@@ -96,9 +98,12 @@ class ServedExplorer:
         self,
         desk: ExplorerDesk,
         port: int = 0,  # 0: any that is free
+        run: str = "",  # to open; default: the newest
+        other: str = "",  # to compare it with
     ):
         self.token = secrets.token_urlsafe(24)
-        handler = type("Handler", (Asked,), dict(desk=desk, token=self.token))
+        page = _PAGE % (html.escape(run), html.escape(other))
+        handler = type("Handler", (Asked,), dict(desk=desk, token=self.token, page=page))
         try: self.server = ThreadingHTTPServer(("127.0.0.1", port), handler)
         except OSError as e: raise UsageError(f"port {port} can't be used ({e.strerror}): choose another with --port") from None
         self.server.daemon_threads = True

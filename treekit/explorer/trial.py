@@ -15,8 +15,9 @@ from ..core.prices import load_prices, price_of
 from ..core.store import Store, keys
 from ..estimate import Billing
 from ..experiments.pilot import noted_calls, pilot_chat, pilot_chat_for, spread_out, variance_of_mean
+from .run_models import models_again
 from .runs import OpenRun
-from .switches import switched_run
+from .switches import given_again, switched_run
 
 # %% ../../nbs/15_explorer/07_trial.ipynb #c429a175
 class StoreFirst:
@@ -83,9 +84,13 @@ def try_switch(
     order = {d: spread_out(qs) for d, qs in asked.items()}
     some = {d: [asked[d][i] for i in sorted(places[:sample], key=ranked.index)] for d, (places, ranked) in order.items()}
     cheap, store = replace(profile, budget=None), Store()
+    models = models_again(opened, method, profile)
+    chat = chat or models.get("chat")
     who = StoreFirst(pilot_chat(chat) if chat else pilot_chat_for(profile), opened.store)
-    others = {role: _stand_in(profile, role) for role in ("router", "navigator")}
-    done = run({method: changed}, some, cheap, store=store, chat=who, progress=False, **others, **given)
+    others = {role: pilot_chat(models[role]) if role in models else _stand_in(profile, role) for role in ("router", "navigator")}
+    others = {role: other and StoreFirst(other, opened.store) for role, other in others.items()}
+    given = dict(store=store, chat=who, progress=False, corpora=given_again(opened, some) or None) | others | given
+    done = run({method: changed}, some, cheap, **given)
     return _counted(done.rows, store, opened.store, who.model, profile, {d: len(qs) for d, qs in asked.items()})
 
 # %% ../../nbs/15_explorer/07_trial.ipynb #7a998bbf

@@ -1,0 +1,183 @@
+"""The ways into the command, and what a first user meets: the help's examples, `python -m treekit`, files for this user only, caches that run
+nothing, the run that `treekit explore RUN --with OTHER` opens, a question of `treekit ask` replayed."""
+import json, pickle, re, shlex, stat, subprocess, sys, urllib.request
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import treekit.cli
+from treekit.config import UsageError, load_profile, work_dir
+from treekit.core.store import Store
+from treekit.experiments import provide
+from treekit.experiments.provide import load
+from treekit.experiments.run import run
+from treekit.explorer.desk import ExplorerDesk
+from treekit.explorer.forks import Edits, fork, same_bytes
+from treekit.explorer.runs import Shelf, open_run, open_store
+from treekit.explorer.server import ServedExplorer
+from treekit.explorer.switches import switch
+from treekit.registry import method
+
+ROOT = Path(__file__).resolve().parents[1]
+EXAMPLES = {  # a question in the help or in the README -> its answer, as the passages have it
+    "Who wrote the novel Taphora?": "Tephne Talapoulos",
+    "Who directed the film that is based on the novel Taphora?": "Numos Talapoulos",
+    "Who directed the film Kiss and Tell?": "Richard Wallace",
+    "Where was Pete Doherty born?": "Hexham",
+    "무두미르 부슬레추크가 세운 기업의 본사는 어느 도시에 있나요?": "다메라",
+}
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    "A work folder of its own."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    provide._questions_of.cache_clear()
+    yield tmp_path / "home"
+    provide._questions_of.cache_clear()
+
+
+def treekit_(*words): return CliRunner().invoke(treekit.cli.main, list(map(str, words)))
+
+
+def examples():
+    "The words of each `treekit ask` in the help, the README and its notebook, whose question is written out."
+    texts = [treekit.cli.main.get_help(treekit.cli.main.make_context("treekit", ["list"])),
+             treekit.cli.main.commands["ask"].get_help(treekit.cli.main.commands["ask"].make_context("ask", ["?"])),
+             (ROOT / "README.md").read_text(encoding="utf-8"),
+             *("".join(c["source"]) for c in json.loads((ROOT / "nbs" / "index.ipynb").read_text(encoding="utf-8"))["cells"])]
+    found = re.findall(r'^ *(?:!|\$ )?treekit ask ("[^"]+".*?)(?:  +\S.*)?$', "\n".join(texts), re.M)
+    return {line: words for line in found if "…" not in (words := shlex.split(line, comments=True))[0] and "..." not in words[0]}
+
+
+def test_the_examples_are_these():
+    "An example without a line above, or a line without an example, is found here."
+    assert {words[0] for words in examples().values()} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("line", sorted(examples()))
+def test_each_example_of_ask_answers_rightly(line, home):
+    words = examples()[line]
+    done = treekit_("ask", *words, "--json")
+    assert done.exit_code == 0, done.output
+    assert EXAMPLES[words[0]] in json.loads(done.stdout)["answer"]
+
+
+@pytest.mark.parametrize("module", ["treekit", "treekit.cli"])
+def test_the_module_is_the_command(module):
+    done = subprocess.run([sys.executable, "-m", module, "reprduce"], capture_output=True, text=True)
+    assert done.returncode == 2 and "did you mean" in done.stderr
+
+
+def test_ask_searches_the_corpus_of_the_setting(home, tmp_path):
+    "A passage store that isn't there is one line; one that is there is searched."
+    gone = treekit_("ask", "Who wrote the novel Taphora?", "--set", "corpus=/nowhere/wiki.passages")
+    assert gone.exit_code == 2 and gone.stderr.count("\n") == 1 and "no passage store 'wiki.passages'" in gone.stderr
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text('{"title": "Taphora", "text": "Taphora is a novel written by Ada Roth."}\n')
+    assert treekit_("passages", pages, tmp_path / "mine.passages").exit_code == 0
+    words = ("ask", "Who wrote the novel Taphora?", "--method", "zero-shot", "--set", f"corpus={tmp_path / 'mine.passages'}", "--set", "retriever=bm25s")
+    found = treekit_(*words, "--json")
+    assert json.loads(found.stdout)["corpus"] == "1 passages"
+    both = treekit_(*words, "--corpus", pages)
+    assert both.exit_code == 2 and "two corpora" in both.stderr
+
+
+def mode(path): return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_files_with_prompts_replies_and_vectors_are_for_this_user_only(home):
+    assert treekit_("ask", "Who wrote the novel Taphora?", "--method", "zero-shot", "--set", "retriever=bm25s").exit_code == 0
+    assert mode(home) == 0o700
+    [store] = (home / "store").glob("*.sqlite")
+    receipts = list((home / "asked").glob("*.json"))
+    assert receipts and {mode(f) for f in (store, *receipts)} == {0o600}
+    from treekit.core.batch_journal import Journal
+    from treekit.core.kept_database import cache_database
+    with Store(home / "other.sqlite") as other:
+        other.put_prediction("k", {})
+        beside = [f for f in home.glob("other.sqlite*")]
+        assert len(beside) == 3 and {mode(f) for f in beside} == {0o600}, "the log and the index beside it, too"
+    Journal(home / "batches.sqlite")
+    assert mode(home / "batches.sqlite") == 0o600
+    with cache_database(home / "vectors.sqlite", "vectors (key BLOB PRIMARY KEY, value BLOB)") as db: db.execute("SELECT 1")
+    assert mode(home / "vectors.sqlite") == 0o600
+
+
+class Payload:
+    "A pickle that leaves a file when it is loaded."
+    def __init__(self, path): self.path = path
+    def __reduce__(self): return (Path.touch, (self.path,))
+
+
+def test_a_pickled_cache_of_questions_is_never_loaded(home, tmp_path):
+    made = load("hotpotqa", "world:100", n=3)
+    kept = list((home / "world").iterdir())
+    assert [f.suffix for f in kept] == [".json"]
+    for name in (kept[0].name, kept[0].with_suffix(".pickle").name):
+        (home / "world" / name).write_bytes(pickle.dumps(Payload(tmp_path / "ran")))
+    provide._questions_of.cache_clear()
+    assert repr(load("hotpotqa", "world:100", n=3)) == repr(made) and not (tmp_path / "ran").exists()
+    provide._questions_of.cache_clear()
+    assert repr(load("hotpotqa", "world:100", n=2)) == repr(made[:2]), "from the file"
+
+
+@pytest.mark.parametrize("name", provide.WORLD)
+def test_every_kind_of_question_comes_back_as_it_was(name, home):
+    made = load(name, "world:100", n=3)
+    [file] = (home / "world").glob(f"{name}-*.json")
+    from treekit.corpora.question_cache import unpack_question_list
+    assert repr(unpack_question_list(file.read_bytes())) == repr(tuple(made))
+
+
+def test_no_module_loads_a_pickle():
+    "But a reader that admits arrays alone."
+    own = {p.relative_to(ROOT).as_posix() for p in (ROOT / "treekit").rglob("*.py") if re.search(r"pickle\.loads?\(|allow_pickle=True", p.read_text())}
+    assert own == set()
+
+
+def served(desk, *names):
+    "The page that the command serves, and what its script would open."
+    with ServedExplorer(desk, 0, *names) as one:
+        page = urllib.request.urlopen(one.address).read().decode()
+        start = urllib.request.urlopen(one.address.partition("/?")[0] + "/start.js").read().decode()
+    return re.search(r'data-run="(.*?)" data-other="(.*?)"', page), start
+
+
+def two_runs(home):
+    profile = load_profile("offline", data="world:100", retriever="bm25s")
+    with Store(work_dir("store") / "offline.sqlite") as store:
+        return [run({name: method(name)}, {"hotpotqa": load("hotpotqa", "world:100", n=2)}, profile, store=store, progress=False).kept
+                for name in ("cot", "zero-shot")]
+
+
+def test_explore_opens_the_run_that_was_named_and_compares_it_with_the_other(home, monkeypatch):
+    first, second = two_runs(home)
+    opened = []
+    monkeypatch.setattr(ServedExplorer, "forever", lambda self: opened.append(self.server.RequestHandlerClass.page))
+    assert treekit_("explore", first[:6], "--with", second[:6], "--json").exit_code == 0
+    assert f'data-run="{first}" data-other="{second}"' in opened[0]
+    assert treekit_("explore", first[:6], "--json").exit_code == 0 and f'data-run="{first}" data-other=""' in opened[1]
+    named, start = served(ExplorerDesk(open_store()), first, second)
+    assert (named[1], named[2]) == (first, second) and "run, other" in start
+
+
+def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
+    "Its record says which passages were searched: the profile's own, or a file's."
+    pages = tmp_path / "pages.jsonl"
+    pages.write_text('{"title": "Taphora", "text": "Taphora is a novel written by Ada Roth."}\n{"title": "Ada Roth", "text": "A novelist."}\n')
+    asked = ("ask", "Who wrote the novel Taphora?", "--method", "cot", "--set", "retriever=bm25s")
+    for words in (asked, (*asked, "--corpus", pages)):
+        assert treekit_(*words).exit_code == 0
+        opened = open_run(open_store())
+        again = fork(opened, 0)
+        assert same_bytes(opened, 0, again) and again.asked == 0
+        key = opened.rows[0].trace.answer.calls[-1]
+        made = fork(opened, 0, Edits(replies=((key, "FINAL: nobody"),)))
+        assert made.row.answer == "nobody" and fork(made.run, 0, name="once more").row.answer == "nobody"
+        assert switch(opened, opened.rows[0].method, settings=dict(competence="perfect")).rows[0].answer
+        hit = next(h for n in opened.rows[0].trace.nodes for h in n.data.get("hits", ()))
+        assert Shelf(opened.kept).passages(opened.rows[0])(hit["id"]).text, "the explorer shows what was read"
+    pages.write_text('{"title": "Taphora", "text": "A song."}\n')
+    with pytest.raises(UsageError, match="aren't those of the run any more"): fork(opened, 0, name="changed")

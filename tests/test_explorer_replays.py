@@ -1,0 +1,165 @@
+"""A replay without an edit gives the saved answer byte for byte and asks nothing, for each method of the registry.
+
+A replay uses the models that the run used: a navigator and a router that a program gave, too. A model that can't be made again answers from
+the store alone; a call before the edit that the store doesn't hold ends the replay with one line."""
+import json, zlib
+
+import pytest
+from fakes import FakeChat
+
+from treekit.config import UsageError, load_profile
+from treekit.core.method import configure
+from treekit.core.store import Store
+from treekit.experiments.provide import exemplars, load
+from treekit.experiments.run import run
+from treekit.explorer.desk import ExplorerDesk
+from treekit.explorer.forks import Edits, fork, same_bytes
+from treekit.explorer.runs import open_run
+from treekit.explorer.switches import switch
+from treekit.explorer.trial import try_switch
+from treekit.registry import find, method, method_names
+
+SMALL = {"papers.toq.method": ("multihop", {}), "papers.rdr2.method": ("asqa", {}), "papers.rdr2.baselines": ("asqa", {})}
+FIELDS = {"ARISE (ours)": dict(iterations=8), "ToQ (ours)": dict(levels=2), "SEARCH-R*": dict(informative=0)} | dict.fromkeys(
+    ("ChainRAG", "ChainRAG (w/ cache)", "ChainRAG (w/o cache)"), dict(reranker=""))  # no cross-encoder offline
+METHODS = list(dict.fromkeys(method_names().values()))
+LONG = ("GraphRAG", "HippoRAG", "Tree-Retrieval (DT)", "Tree-Retrieval (CT)", "TreeRare (CT)")
+
+
+def profile(**given): return load_profile("offline", data="world:100", retriever="bm25s", **given)
+
+
+def saved(name, store, n=1, **given):
+    "A run of a method over its own kind of question."
+    printed, module = find(name)
+    dataset, _ = SMALL.get(module, ("musique" if "searchr" in module or "arise" in module else "hotpotqa", {}))
+    shown = exemplars("hotpotqa", "world:100") if "few-shot" in printed else ()
+    chosen = configure(method(name, shown), **FIELDS.get(printed, {}))
+    settings = given.pop("settings", {})
+    made = run({printed: chosen}, {dataset: load(dataset, "world:100", n=n)}, profile(**settings), store=store, progress=False, **given)
+    assert made.failures == []
+    return open_run(store, made.kept)
+
+
+def calls(opened, i=0): return [k for n in opened.rows[i].trace.nodes for k in n.calls]
+
+
+@pytest.fixture(scope="module")
+def navigated():
+    "SEARCH-R with the tiny navigator that a program gives, as its tables are made."
+    from treekit.training.navigator import TrainedNavigator
+    store = Store()
+    return store, saved("searchr", store, 2, navigator=TrainedNavigator.tiny())
+
+
+@pytest.fixture(scope="module")
+def routed():
+    "RDR² with the tiny router."
+    from treekit.training.router import TrainedRouter
+    store = Store()
+    return store, saved("rdr2", store, router=TrainedRouter.tiny())
+
+
+@pytest.mark.parametrize("name", [pytest.param(m, marks=pytest.mark.long) if m in LONG else m for m in METHODS])
+def test_each_method_is_replayed_from_the_store(name):
+    store = Store()
+    opened = saved(name, store)
+    again = fork(opened, 0)
+    assert same_bytes(opened, 0, again) and again.asked == 0
+
+
+@pytest.mark.parametrize("which", ["navigated", "routed"])
+def test_a_trained_model_that_a_program_gave_is_used_again(which, request):
+    "Its name and its fingerprint are in the record, and it is made again from them."
+    store, opened = request.getfixturevalue(which)
+    role = "navigator" if which == "navigated" else "router"
+    assert opened.kept.models[role]["endpoint"].startswith("trained:") and opened.kept.models["llm"]["model"] == "simulated"
+    again = fork(opened, 0)
+    assert same_bytes(opened, 0, again) and again.asked == 0
+    text = next(k for k in calls(opened) if store.calls([k])[k].text)
+    made = fork(opened, 0, Edits(replies=((text, "FINAL: nobody"),)))
+    assert not made.row.error and made.run.kept.models[role] == opened.kept.models[role]
+    assert same_bytes(made.run, 0, fork(made.run, 0)), "a fork has its models in its record, too"
+
+
+@pytest.mark.parametrize("role", ["navigator", "router"])
+def test_a_profile_s_own_navigator_and_router_are_used_again(role):
+    name = "searchr" if role == "navigator" else "rdr2"
+    opened = saved(name, Store(), settings={role: "tiny"})
+    again = fork(opened, 0)
+    assert same_bytes(opened, 0, again) and again.asked == 0 and again.run.kept.models[role]["endpoint"].startswith("trained:")
+
+
+def test_a_switch_keeps_the_navigator(navigated):
+    "Same paths, asked of the same model; also in the price that is said before."
+    store, opened = navigated
+    price = try_switch(opened, "SEARCH-R*", dict(similar=5))
+    made = switch(opened, "SEARCH-R*", dict(similar=5))
+    assert made.kept.models["navigator"] == opened.kept.models["navigator"]
+    def path(run, i): return run.rows[i].trace.nodes[0].calls
+    assert [path(made, i) for i in range(2)] == [path(opened, i) for i in range(2)]
+    ledger = next(r for r in store.usage(by=("method",)) if r["method"] == "SEARCH-R*, similar=5")
+    assert price.calls - price.found == ledger["calls"] - ledger["hits"]
+
+
+class Scripted(FakeChat):
+    "A navigator of somebody's own, which nothing can make again."
+    model, endpoint, defaults = "my navigator", "http://nowhere.example/v1", dict(temperature=0.0, max_tokens=300)
+
+    def reply(self, request, sample): return json.dumps([request.inputs["question"]])
+
+
+def test_a_model_that_is_gone_answers_from_the_store_and_is_named_when_it_would_be_asked():
+    store = Store()
+    opened = saved("searchr", store, navigator=Scripted())
+    again = fork(opened, 0)
+    assert same_bytes(opened, 0, again) and again.asked == 0
+    made = switch(opened, "SEARCH-R*", dict(similar=5))
+    assert made.rows[0].trace.nodes[0].calls == opened.rows[0].trace.nodes[0].calls, "its reply is in the store"
+    path = next(k for k in calls(opened) if "my navigator" in str(store._all("SELECT model FROM requests WHERE hash=?", store.requests([k])[k][0])))
+    with store._write() as db: db.execute("DELETE FROM calls WHERE key=?", (path,))
+    store.fresh.clear()
+    with pytest.raises(UsageError, match="the run's navigator 'my navigator'") as said: switch(opened, "SEARCH-R*", dict(similar=4))
+    assert "\n" not in str(said.value)
+
+
+def test_a_call_before_the_edit_that_is_not_stored_ends_the_replay(navigated):
+    "The saved answer's first call is taken out of the store: nobody is asked for it."
+    store, opened = navigated
+    keys = calls(opened, 1)
+    path = next(k for k in keys if store.calls([k])[k].model.startswith("navigator"))
+    keys = [k for k in keys if k != path]
+    [row] = store._all("SELECT * FROM calls WHERE key=?", path)
+    with store._write() as db: db.execute("DELETE FROM calls WHERE key=?", (path,))
+    store.fresh.clear()
+    try:
+        for edits, when in ((Edits(), "without an edit"), (Edits(replies=((keys[-1], "FINAL: nobody"),)), "before its edit")):
+            with pytest.raises(UsageError, match=when) as said: fork(opened, 1, edits, name=when)
+            assert "navigator" in str(said.value) and "\n" not in str(said.value)
+        assert store.calls([path]) == {}
+        desk = ExplorerDesk(store, forks=True)
+        with pytest.raises(UsageError, match="before its edit"):
+            desk.done(desk.post(f"fork/{opened.name}/1", dict(replies=[[keys[-1], "FINAL: somebody"]])))
+    finally:
+        with store._write() as db: db.execute("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", row)
+
+
+def test_a_record_without_models_stops_before_it_asks_another(navigated):
+    "Records that were made before models were in them: the replay says what is missing."
+    store, opened = navigated
+    [(body,)] = store._all("SELECT body FROM kept WHERE key=?", opened.name)
+    old = {k: v for k, v in json.loads(zlib.decompress(body)).items() if k != "models"}
+    with store._write() as db:
+        db.execute("UPDATE kept SET body=? WHERE key=?", (zlib.compress(json.dumps(old).encode()), opened.name))
+    try:
+        with pytest.raises(UsageError, match="doesn't name its models"): fork(open_run(store, opened.name), 0, name="old")
+    finally:
+        with store._write() as db: db.execute("UPDATE kept SET body=? WHERE key=?", (body, opened.name))
+
+
+def test_a_parser_that_is_another_now_is_named():
+    store = Store()
+    opened = saved("treerare", store)
+    assert opened.kept.models["parser"]["fingerprint"]
+    opened.kept.models["parser"]["fingerprint"] = "another"
+    with pytest.raises(UsageError, match="parser"): fork(opened, 0)
