@@ -1,5 +1,5 @@
-"""The ways into the command, and what a first user meets: the help's examples, `python -m treekit`, files for this user only, caches that run
-nothing, the run that `treekit explore RUN --with OTHER` opens, a question of `treekit ask` replayed."""
+"""The ways into the command, and what a first user meets: the help's examples, `python -m treekit`, files for this user only, caches that
+run nothing, the run that `treekit explore RUN --with OTHER` opens, a question of `treekit ask` replayed."""
 import json, pickle, re, shlex, stat, subprocess, sys, urllib.request
 from pathlib import Path
 
@@ -23,8 +23,6 @@ ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = {  # a question in the help or in the README -> its answer, as the passages have it
     "Who wrote the novel Taphora?": "Tephne Talapoulos",
     "Who directed the film that is based on the novel Taphora?": "Numos Talapoulos",
-    "Who directed the film Kiss and Tell?": "Richard Wallace",
-    "Where was Pete Doherty born?": "Hexham",
     "무두미르 부슬레추크가 세운 기업의 본사는 어느 도시에 있나요?": "다메라",
 }
 
@@ -77,7 +75,8 @@ def test_ask_searches_the_corpus_of_the_setting(home, tmp_path):
     pages = tmp_path / "pages.jsonl"
     pages.write_text('{"title": "Taphora", "text": "Taphora is a novel written by Ada Roth."}\n')
     assert treekit_("passages", pages, tmp_path / "mine.passages").exit_code == 0
-    words = ("ask", "Who wrote the novel Taphora?", "--method", "zero-shot", "--set", f"corpus={tmp_path / 'mine.passages'}", "--set", "retriever=bm25s")
+    words = ("ask", "Who wrote the novel Taphora?", "--method", "zero-shot", "--set", "retriever=bm25s")
+    words += ("--set", f"corpus={tmp_path / 'mine.passages'}")
     found = treekit_(*words, "--json")
     assert json.loads(found.stdout)["corpus"] == "1 passages"
     both = treekit_(*words, "--corpus", pages)
@@ -101,7 +100,7 @@ def test_files_with_prompts_replies_and_vectors_are_for_this_user_only(home):
         assert len(beside) == 3 and {mode(f) for f in beside} == {0o600}, "the log and the index beside it, too"
     Journal(home / "batches.sqlite")
     assert mode(home / "batches.sqlite") == 0o600
-    with cache_database(home / "vectors.sqlite", "vectors (key BLOB PRIMARY KEY, value BLOB)") as db: db.execute("SELECT 1")
+    with cache_database(home / "vectors.sqlite", "vectors (key BLOB PRIMARY KEY, value BLOB)", "vectors") as db: db.execute("SELECT 1")
     assert mode(home / "vectors.sqlite") == 0o600
 
 
@@ -128,13 +127,14 @@ def test_every_kind_of_question_comes_back_as_it_was(name, home):
     made = load(name, "world:100", n=3)
     [file] = (home / "world").glob(f"{name}-*.json")
     from treekit.corpora.question_cache import unpack_question_list
-    assert repr(unpack_question_list(file.read_bytes())) == repr(tuple(made))
+    from treekit.world.facts import Name
+    assert repr(unpack_question_list(file.read_bytes(), Name)) == repr(tuple(made))
 
 
 def test_no_module_loads_a_pickle():
     "But a reader that admits arrays alone."
-    own = {p.relative_to(ROOT).as_posix() for p in (ROOT / "treekit").rglob("*.py") if re.search(r"pickle\.loads?\(|allow_pickle=True", p.read_text())}
-    assert own == set()
+    loads = re.compile(r"pickle\.loads?\(|allow_pickle=True")
+    assert [p.name for p in (ROOT / "treekit").rglob("*.py") if loads.search(p.read_text(encoding="utf-8"))] == []
 
 
 def served(desk, *names):
@@ -166,7 +166,8 @@ def test_explore_opens_the_run_that_was_named_and_compares_it_with_the_other(hom
 def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
     "Its record says which passages were searched: the profile's own, or a file's."
     pages = tmp_path / "pages.jsonl"
-    pages.write_text('{"title": "Taphora", "text": "Taphora is a novel written by Ada Roth."}\n{"title": "Ada Roth", "text": "A novelist."}\n')
+    first, second = dict(title="Taphora", text="Taphora is a novel written by Ada Roth."), dict(title="Ada Roth", text="A novelist.")
+    pages.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
     asked = ("ask", "Who wrote the novel Taphora?", "--method", "cot", "--set", "retriever=bm25s")
     for words in (asked, (*asked, "--corpus", pages)):
         assert treekit_(*words).exit_code == 0

@@ -484,3 +484,18 @@ def test_grey_and_many_colours(browser, small):
     chosen = page.evaluate("getComputedStyle(document.querySelector('.tkx-row[aria-selected=true]')).outlineStyle")
     assert chosen == "solid"
     page.close()
+
+
+def test_the_served_page_opens_the_run_that_was_named_and_the_other_beside_it(browser, small):
+    "`treekit explore RUN --with OTHER`: not the newest run, and the comparison is there without a click."
+    store, first, second, _ = small
+    with ServedExplorer(ExplorerDesk(store), 0, first, second) as served:
+        seen = opened(browser, served.address)
+        until(seen, "explorer.flips && explorer.tree.n")
+        assert seen.evaluate("[explorer.run.name, explorer.other.name]") == [first, second]
+        assert seen.trouble == []
+        seen.close()
+    with ServedExplorer(ExplorerDesk(store), 0, first) as served:
+        seen = opened(browser, served.address)
+        assert seen.evaluate("[explorer.run.name, Boolean(explorer.other)]") == [first, False]
+        seen.close()

@@ -116,7 +116,8 @@ def test_a_model_that_is_gone_answers_from_the_store_and_is_named_when_it_would_
     assert same_bytes(opened, 0, again) and again.asked == 0
     made = switch(opened, "SEARCH-R*", dict(similar=5))
     assert made.rows[0].trace.nodes[0].calls == opened.rows[0].trace.nodes[0].calls, "its reply is in the store"
-    path = next(k for k in calls(opened) if "my navigator" in str(store._all("SELECT model FROM requests WHERE hash=?", store.requests([k])[k][0])))
+    def model(key): return store._all("SELECT model FROM requests WHERE hash=?", store.requests([key])[key][0])[0][0]
+    path = next(k for k in calls(opened) if model(k) == "my navigator")
     with store._write() as db: db.execute("DELETE FROM calls WHERE key=?", (path,))
     store.fresh.clear()
     with pytest.raises(UsageError, match="the run's navigator 'my navigator'") as said: switch(opened, "SEARCH-R*", dict(similar=4))

@@ -40,10 +40,10 @@ FLOORS = [  # a package may import from lower floors and from itself; on its own
         "bulk",
         "trainers",
         "cli",
-        "__main__",
     },
 ]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
+FLOOR["__main__"] = FLOOR["cli"]  # `python -m treekit`
 BESIDE = {"__main__": {"cli"}, "language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
           "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
           "standins": {"doctor"}, "bulk": {"inventory"}, "workers": {"inventory", "reproduce"},

@@ -128,7 +128,7 @@ with contextlib.chdir("work"):
     Path("data").mkdir()
     Path("data/prices.csv").write_text("mine")
     out["own"] = [kit_path("data", "prices.csv").read_text(), kit_path("data", "inventory.csv").is_relative_to(installed())]
-out |= dict(elsewhere=json.loads(said("ask", "Who founded Aldermoor?", "--json").stdout)["error"], left=sorted(os.listdir(".")),
+out |= dict(elsewhere=json.loads(said("ask", "Who wrote the novel Taphora?", "--json").stdout)["error"], left=sorted(os.listdir(".")),
             cache=(Path.home() / ".cache" / "treekit" / "store").is_dir())
 print(json.dumps(out))
 """
@@ -199,7 +199,7 @@ def test_what_needs_torch_says_so_in_one_line(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     for name in ("torch", "sentence_transformers"): monkeypatch.setitem(sys.modules, name, None)
-    done = CliRunner().invoke(treekit.cli.main, ["ask", "Who founded Aldermoor?", "--set", "retriever=dense"])
+    done = CliRunner().invoke(treekit.cli.main, ["ask", "Who wrote the novel Taphora?", "--set", "retriever=dense"])
     assert done.exit_code == 2 and done.stderr.strip().splitlines()[-1].endswith("isn't installed here: pip install 'treekit[papers]'")
 
 

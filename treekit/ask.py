@@ -99,6 +99,7 @@ def own_dataset(
     korean = korean_question(question) and not profile.data.startswith("hub") and "komultihop" in datasets(profile.data)
     return "komultihop" if korean else "hotpotqa"  # the hub has no Korean set: the world would stand in
 
+# %% ../nbs/22_ask.ipynb #7c02a1fc
 def own_corpus(
     profile: Profile,
     question: str,

@@ -181,7 +181,7 @@ def ask(question, named, corpus, profile, n, seed, data, budget, model, endpoint
       treekit ask "…" --corpus passages.jsonl --set tree=constituency
       treekit ask "…" --method zero-shot --profile local --json
       treekit ask "…" --method sc --set samples=5 --set temperature=1
-      treekit ask "Who directed the film Kiss and Tell?" --data real
+      treekit ask "…" --data real
 
     `--set` takes the method's fields (tree, top_k, samples, …) as well as the profile's.
     """

@@ -74,9 +74,9 @@ def test_unchanged_and_one_changed_sentence(clone, tmp_path):
 
 
 def test_ask_first_another_and_the_same(tmp_path):
-    first, _ = seconds(ROOT, tmp_path, "ask", "Who is the father of the founder of Aldermoor?")
-    other, _ = seconds(ROOT, tmp_path, "ask", "Who is the mother of the founder of Aldermoor?")
-    again, said = min(seconds(ROOT, tmp_path, "ask", "Who is the mother of the founder of Aldermoor?") for _ in range(3))
+    first, _ = seconds(ROOT, tmp_path, "ask", "Who directed the film that is based on the novel Taphora?")
+    other, _ = seconds(ROOT, tmp_path, "ask", "Where was the film that is based on the novel Taphora filmed?")
+    again, said = min(seconds(ROOT, tmp_path, "ask", "Where was the film that is based on the novel Taphora filmed?") for _ in range(3))
     assert "nothing was asked" in said
     print(f"\nfirst {first:.2f} s, another {other:.2f} s, the same {again:.2f} s", end="")
     enough(first / again, 5)

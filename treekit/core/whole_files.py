@@ -28,6 +28,7 @@ def write_whole(
         with suppress(OSError): part.unlink()  # a full disk
         raise
 
+# %% ../../nbs/02_core/03_whole_files.ipynb #ad475d7f
 def private_file(
     path: Path | str,  # of a database; its folder exists
 ):

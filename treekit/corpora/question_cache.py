@@ -15,8 +15,25 @@ from ..core.types import Passage, QAPair, Question, Step
 _FIELDS = tuple(Question.__dataclass_fields__)
 _values = operator.attrgetter(*_FIELDS)
 
+def _marked(value):
+    "A value of `meta`, with its tuples marked."
+    if isinstance(value, tuple): return {type(value).__name__: [_marked(v) for v in value]}
+    if isinstance(value, list): return [_marked(v) for v in value]
+    if isinstance(value, dict): return dict(dict=[[k, _marked(v)] for k, v in value.items()])
+    return value
+
+def _unmarked(value, kinds):
+    "The inverse of `_marked`."
+    if isinstance(value, list): return [_unmarked(v, kinds) for v in value]
+    if not isinstance(value, dict): return value
+    [(kind, items)] = value.items()
+    if kind == "dict": return {k: _unmarked(v, kinds) for k, v in items}
+    items = [_unmarked(v, kinds) for v in items]
+    return tuple(items) if kind == "tuple" else kinds[kind](*items)
+
 def pack_question_list(
     questions: Sequence[Question],
+    *kinds: type,  # named tuples that may be in `meta`
 ) -> str | None:  # JSON; None: some field would come back as another value
     "Questions as JSON, each paragraph once."
     paragraphs, rows = {}, []
@@ -25,25 +42,29 @@ def pack_question_list(
         values["paragraphs"] = [paragraphs.setdefault((p.id, p.title, p.text), len(paragraphs)) for p in question.paragraphs]
         values["decomposition"] = [[s.question, s.answer, s.support_id] for s in question.decomposition]
         values["qa_pairs"] = [[p.question, p.answers, p.wikipage] for p in question.qa_pairs]
+        values["meta"] = _marked(question.meta)
         rows.append([*values.values()])
     text = json.dumps(dict(fields=_FIELDS, paragraphs=[*paragraphs], questions=rows), ensure_ascii=False, separators=(",", ":"))
-    return text if repr(unpack_question_list(text)) == repr(tuple(questions)) else None
+    return text if repr(unpack_question_list(text, *kinds)) == repr(tuple(questions)) else None
 
 def _tuples(value): return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
+# %% ../../nbs/03_corpora/15_question_cache.ipynb #ed973e5d
 def unpack_question_list(
     text: str | bytes,  # of `pack_question_list`
+    *kinds: type,  # as there
 ) -> tuple[Question, ...]:
     "The questions of a file. `ValueError` if it isn't one, or is one of a treekit with other fields."
     try:
         found = json.loads(text)
         if found["fields"] != [*_FIELDS]: raise ValueError("the questions have other fields")
         paragraphs = [Passage(*p) for p in found["paragraphs"]]
-        return tuple(_question(dict(zip(_FIELDS, row, strict=True)), paragraphs) for row in found["questions"])
-    except (KeyError, TypeError, IndexError) as e: raise ValueError(f"no file of questions ({e})") from None
+        named = {kind.__name__: kind for kind in kinds}
+        return tuple(_question(dict(zip(_FIELDS, row, strict=True)), paragraphs, named) for row in found["questions"])
+    except (KeyError, TypeError, IndexError, AttributeError) as e: raise ValueError(f"no file of questions ({e})") from None
 
-def _question(values, paragraphs):
-    own = {name: value if name == "meta" else _tuples(value) for name, value in values.items()}
+def _question(values, paragraphs, kinds):
+    own = {name: _unmarked(value, kinds) if name == "meta" else _tuples(value) for name, value in values.items()}
     own["paragraphs"] = tuple(paragraphs[i] for i in own["paragraphs"])
     own["decomposition"] = tuple(Step(*s) for s in own["decomposition"])
     own["qa_pairs"] = tuple(QAPair(*p) for p in own["qa_pairs"])

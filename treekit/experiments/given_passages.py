@@ -24,6 +24,7 @@ def file_source(
     "Where passages of a file are from."
     return dict(file=str(Path(path).resolve()), sha256=_sha256(path))
 
+# %% ../../nbs/12_experiments/26_given_passages.ipynb #521a5eee
 def passages_again(
     kept: Any,  # a `treekit.experiments.kept.KeptRun`
     dataset: str,  # of the run

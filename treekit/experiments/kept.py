@@ -67,8 +67,9 @@ def models_record(
     library: Any,  # `treekit.experiments.provide.Library`
     methods: dict,  # name -> method
     questions: dict,  # dataset -> its questions
-) -> dict:  # llm, router, navigator -> model, endpoint, defaults, made_with (None: no model of its own); parser, annotator, embedder -> fingerprint
-    "Models of a run with their fingerprints, so that a replay uses the same."
+) -> dict:  # role -> its model
+    """Models of a run with their fingerprints, so that a replay uses the same. Of llm, router and navigator: model, endpoint, defaults, and
+    made_with of a trained one (None: no model of its own); of parser, annotator and embedder: fingerprint."""
     llm = dict(model=models.model, endpoint=canonical_endpoint(models.endpoint), defaults=models.defaults)
     said = dict(llm=llm, router=_model_record(models.router), navigator=_model_record(models.navigator))
     dataset, (question, *_) = next(iter(questions.items()))
@@ -94,6 +95,7 @@ def _place_of(folder):
         if Path(folder).resolve().is_relative_to(top.resolve()): return [name, Path(folder).resolve().relative_to(top.resolve()).as_posix()]
     return ["", str(folder)]
 
+# %% ../../nbs/12_experiments/01_kept.ipynb #c3c4939a
 def packed_questions(
     questions: dict,  # dataset -> its questions
     store: Any,  # a `Store`

@@ -80,12 +80,13 @@ def _documents_of(lang, size, seed, articles):
 @functools.lru_cache(64)
 def _questions_of(name, articles, seed, n, split):
     "The world's questions, from disk where they were drafted before."
+    from treekit.world.facts import Name
     begins, ends = f"{name}-{split}-", f"-of-{articles}-{seed}-{code_fingerprint('treekit.world.generate')[:16]}.json"
     folder = work_dir("world")
     for file in _drafted(folder, begins, ends, n):
-        with contextlib.suppress(OSError, ValueError): return unpack_question_list(file.read_bytes())[:n]
+        with contextlib.suppress(OSError, ValueError): return unpack_question_list(file.read_bytes(), Name)[:n]
     questions = tuple(Fictional(articles).world(name, seed).dataset(name, n, split))
-    if len(questions) <= 2000 and (packed := pack_question_list(questions)): write_whole(folder / f"{begins}{n}{ends}", packed)
+    if len(questions) <= 2000 and (packed := pack_question_list(questions, Name)): write_whole(folder / f"{begins}{n}{ends}", packed)
     return questions
 
 def _drafted(folder, begins, ends, n):

@@ -41,6 +41,7 @@ class Edits:
 class ReplayStopped(Unusable):
     "A replay would have to ask a model for a call that comes before its edit."
 
+# %% ../../nbs/15_explorer/04_forks.ipynb #7fee1a20
 @dataclass
 class EditUse:
     "Whether a replay has come to its edit. Before that, every call must be in the store."
@@ -49,6 +50,7 @@ class EditUse:
 
     def mark(self): self.reached = True
 
+# %% ../../nbs/15_explorer/04_forks.ipynb #0db3f0f3
 class EditedChat:
     "A stored chat that gives other replies to some calls. These are free, and never stored. Before the edit it asks nothing."
 
@@ -113,7 +115,8 @@ class ForkedMethod:
         edits = self.edits
         use = EditUse(edits != Edits())
         other = _watched(kit, dict(edits.replies), use)
-        if kit.once: other.once = lambda build: kit.once(lambda own: build(_watched(own, {}, EditUse(use.edited))))  # an index precedes all edits
+        if kit.once:  # an index is made before all edits
+            other.once = lambda build: kit.once(lambda own: build(_watched(own, {}, EditUse(use.edited))))
         if edits.queries or edits.passages: other.retriever = EditedRetriever(kit.retriever, edits, use)
         if edits.heads and "parser" in self.needs: other.provided["parser"] = EditedParser(kit.parser, edits.heads, use.mark)
         if edits.heads and "corpus" in self.needs: other.provided["corpus"] = EditedCorpus(kit.corpus, edits.heads, use.mark)

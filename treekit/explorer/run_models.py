@@ -87,7 +87,8 @@ def _check_computing(kept, method, profile):
     needs, same = needs_of(kept.method(method)), (profile.parser, profile.entities) == (kept.profile.parser, kept.profile.entities)
     for role, need in dict(parser="parser", annotator="corpus").items():
         if need in needs and same and role in kept.models and _parses(role, profile) != kept.models[role]["fingerprint"]:
-            raise UsageError(f"the {role} of the run isn't the one that is here now (parser = {profile.parser}): run it again, and replay that run")
+            raise UsageError(f"the {role} of the run isn't the one that is here now (parser = {profile.parser}): "
+                             "run it again, and replay that run")
     if "embedder" in needs and (given := kept.models.get("embedder", {}).get("fingerprint")):
         raise UsageError(f"the embedder {given!r} of the run was given by a program: fork and switch it from there, with embedder=")
 

@@ -66,6 +66,7 @@ def switched_run(
     given_again(opened, asked)
     return changed, asked, profile
 
+# %% ../../nbs/15_explorer/06_switches.ipynb #45cb1299
 def given_again(opened: OpenRun, datasets) -> dict:  # data set -> passages; for `corpora` of `treekit.experiments.run.run`
     "Passages that a caller gave to the run. `UsageError` where they can't be had."
     return {d: passages for d in datasets if (passages := passages_again(opened.kept, d)) is not None}

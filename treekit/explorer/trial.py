@@ -39,7 +39,8 @@ class StoreFirst:
         prompt = f"{self.model}|{request.prompt.name if request.prompt else ''}|0"
         known = {key: replace(reply, model=prompt) for key, reply in self.store.calls(names).items()}
         each = [replace(request, n=1, sample=request.sample + i) for i in range(len(names))]
-        return [known[name] if name in known else (await self.chat.complete(one))[0] for name, one in zip(names, each)]
+        def noted(reply): return reply if reply.model.count("|") > 1 else replace(reply, model=prompt)  # a trained model names none
+        return [known[name] if name in known else noted((await self.chat.complete(one))[0]) for name, one in zip(names, each)]
 
     async def score(self, request, continuation): return await self.chat.score(request, continuation)
 
