@@ -25,7 +25,7 @@ site: $(READY)
 	$(BIN)/treekit site --check $(ARGS)
 
 # the same numbers on every processor, for the small models that notebooks train
-PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
+PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
 NBTEST := $(PINNED) OMP_NUM_THREADS=1 $(BIN)/nbdev-test
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
 # three test processes on two cores: many a test waits for a server, a clock or a process of its own. The notebooks run beside them, and
