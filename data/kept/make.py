@@ -1,7 +1,8 @@
 """Write anew what every first run would make: python data/kept/make.py [FOLDER], some three minutes.
 
 Run it with ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 in the environment, on a processor with AVX2: the keys of
-the vectors name that instruction set (`treekit.core.instruction_set`). The run in FOLDER has it too: an offline `treekit reproduce` sets it.
+the vectors name that instruction set (`treekit.core.instruction_set`). The run in FOLDER has it, too: offline
+`treekit reproduce` sets it.
 
 Of the generated wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)
 of `treekit reproduce treerare arise toq searchr rdr2 across` also the trees and entities of the questions that were searched with there,
