@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce rehearse site test test-long test-all fuzz lint bench lab readme hooks clean
+.PHONY: install reproduce rehearse site test test-long test-all test-processors fuzz lint bench lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -24,8 +24,8 @@ rehearse: $(READY)
 site: $(READY)
 	$(BIN)/treekit site --check $(ARGS)
 
-# the same numbers on every processor, for the small models that notebooks train
-PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2 DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
+# the same numbers on every processor with AVX2, for the small models that notebooks train (treekit.core.instruction_set)
+PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
 NBTEST := $(PINNED) OMP_NUM_THREADS=1 $(BIN)/nbdev-test
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal
 # three test processes on two cores: many a test waits for a server, a clock or a process of its own. The notebooks run beside them, and
@@ -52,6 +52,10 @@ test-long: $(READY)
 # what `test` leaves out, too: those, larger samples, more seeds, the questions beside the clone; some minutes more
 test-all: $(READY)
 	$(call BOTH,long slow,)
+
+# the checks that compare floating-point numbers under three settings: pinned; no pins and two threads; SSE. What other processors show.
+test-processors: $(READY)
+	$(BIN)/python tests/processors.py
 
 # hostile inputs for every reader and renderer, the same for a seed:  make fuzz ARGS="--seconds 600 --seed 7"
 fuzz: $(READY)

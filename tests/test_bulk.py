@@ -17,6 +17,7 @@ from treekit.bulk.keep import keep, vectors
 from treekit.bulk.run import bulk, in_order
 from treekit.bulk.working import LETHAL
 from treekit.config import UsageError
+from treekit.core.instruction_set import PINNED_INSTRUCTIONS
 from treekit.core.types import Passage
 
 NUMBERS = [*range(6), "no json", 13, *range(20, 31), '{"n": "two"}', 7]
@@ -213,7 +214,7 @@ def engines(): return ["processes", pytest.param("ray", marks=ray)]
 def importable(monkeypatch):
     "Workers find this folder's modules."
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]))
-    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "avx2")
+    for name, value in PINNED_INSTRUCTIONS.items(): monkeypatch.setenv(name, value)
 
 
 @pytest.mark.long

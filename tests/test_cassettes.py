@@ -9,9 +9,11 @@ from openai_server import Server
 from test_cli import BODY, clone, notebook, small_clone  # noqa: F401 (a fixture)
 from treekit.config import UsageError
 from treekit.core import tape_files
+from treekit.core.kept_database import shipped_rows
 from treekit.core.store import Store
 from treekit.core.tape_files import STORE_FILE, unwound, wind
 from treekit.experiments.cassettes import about_cassette, lay_out
+from treekit.retrieval.vector_cache import VECTOR_FILE
 from treekit.syntax.parser import StanzaParser
 
 PARAMETERS = 'profile = "offline"\nn = None\nseed = None\ndata = None\nout = None\nbudget = None\nsettings = {}\nquestions = 6\n'
@@ -93,8 +95,8 @@ def test_what_was_not_asked_is_said_now(recorded, tmp_path):
 
 
 @pytest.mark.long
-def test_questions_passages_and_parses_of_a_folder_go_along(clone, tmp_path, monkeypatch):  # noqa: F811
-    "The folder is gone where it is replayed, and nothing is parsed."
+def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_path, monkeypatch):  # noqa: F811
+    "The folder is gone where it is replayed, and nothing is parsed or embedded, also on another processor."
     notebook(clone / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, SEARCHING)
     (clone / "data" / "parser").symlink_to(Path(__file__).resolve().parents[1] / "data" / "parser")
     mine, things = tmp_path / "films", ["Loom", "Plough", "Kite", "Organ", "Engine", "Bell"]
@@ -106,18 +108,20 @@ def test_questions_passages_and_parses_of_a_folder_go_along(clone, tmp_path, mon
     written("hotpotqa_corpus.jsonl", [dict(id=f"p{i}", title=t, text=f"{t} was directed by Ada {t}.") for i, t in enumerate(things)])
     tape, made = tmp_path / "films.cassette", clone / "figures/local-films/treerare"
     with Server(latency=0) as server:
-        words = ("--profile", "local", "--set", f"endpoint={server.url}", "--data", mine, "--n", "4")
+        words = ("--profile", "local", "--set", f"endpoint={server.url}", "--set", "retriever=dense", "--data", mine, "--n", "4")
         code, out, err = inside("reproduce", *words, cwd=clone)
         assert code == 0, out + err
         code, out, err = inside("pack", tape, "treerare/table1", *words, cwd=clone)
         assert code == 0, out + err
     first = {name: (made / name).read_bytes() for name in ("table1.csv", "table1_seen.csv")}
     for gone in (clone / ".treekit", clone / "figures", mine): shutil.rmtree(gone)
-    code, out, err = inside("replay", tape, cwd=clone)
+    code, out, err = inside("replay", tape, cwd=clone, ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE", DNNL_MAX_CPU_ISA="SSE41")
     assert code == 0 and {name: (made / name).read_bytes() for name in first} == first, out + err
+    with sqlite3.connect(clone / ".treekit/embeddings" / VECTOR_FILE) as db: rows = {key for key, in db.execute("SELECT key FROM vectors")}
+    assert not rows - {key for key, _ in shipped_rows("vectors")}  # nothing was embedded
     with unwound(tape) as held: kept = {name: read().decode().splitlines() for name, read in held.items() if name != STORE_FILE}
     assert [len(kept[f"data/hotpotqa{end}.jsonl"]) for end in (".dev", "_trainset", "_corpus")] == [4, 16, 6]
-    assert len(kept["parses.jsonl"]) == 4
+    assert len(kept["parses.jsonl"]) == 4 and len(kept["vectors.jsonl"]) == 10  # of six passages and four questions
     monkeypatch.chdir(clone), monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(StanzaParser, "_run", None)  # nothing is parsed
     for name, value in lay_out(tape)[1].items(): monkeypatch.setenv(name, value)

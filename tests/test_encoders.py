@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from treekit.config import UsageError, load_profile
+from treekit.core.instruction_set import instruction_set, processor_label
 from treekit.core.model_files import MINILM
 from treekit.core.types import Passage
 from treekit.retrieval.choice import retriever_for
@@ -20,7 +21,7 @@ def home(tmp_path, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path
 
 def test_without_an_engine_nothing_has_another_name():
     assert (Embedder().identity, Embedder(MINILM).engine, Embedder("BAAI/bge-small-en").prefix != "") == (MINILM, "", True)
-    assert Dense(PAGES).fingerprint.startswith(f"dense({MINILM}):")
+    assert Dense(PAGES).fingerprint.startswith(f"dense({MINILM}; {instruction_set()}):")
 
 
 def test_an_engine_is_part_of_every_key():
@@ -28,7 +29,8 @@ def test_an_engine_is_part_of_every_key():
     assert other.model == MINILM and other.identity == f"{plain.identity} by openvino"
     assert Embedder("BAAI/bge-small-en@openvino").prefix == Embedder("BAAI/bge-small-en").prefix
     made = retriever_for(load_profile("offline", retriever="dense:@openvino"), PAGES)
-    assert made.fingerprint.startswith(f"dense({MINILM} by openvino):") and made.fingerprint != Dense(PAGES).fingerprint
+    assert made.fingerprint.startswith(f"dense({MINILM} by openvino; {processor_label()}):")
+    assert made.fingerprint != Dense(PAGES).fingerprint
 
 
 @pytest.mark.parametrize("name", ["a/b@openvno", "@onnx"])

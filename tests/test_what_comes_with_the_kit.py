@@ -8,7 +8,8 @@ from treekit.config import UsageError, load_profile
 from treekit.core.array_cache import write_arrays
 from treekit.core.kept_database import _closed, cache_database, pack_rows, shipped_rows
 from treekit.corpora.real import REAL, Real
-from treekit.retrieval.dense import Embedder, _vector_key, _vector_rows
+from treekit.retrieval.dense import Embedder
+from treekit.retrieval.vector_cache import vector_key, vector_rows
 from treekit.syntax.parser import ParseCache, parser_for
 from treekit.syntax.entities import Annotations, StanzaAnnotator, _unpacked, annotated_text
 from treekit.world.generate import World
@@ -26,7 +27,7 @@ def test_all_passages_of_the_world_are_there():
     passages, annotations, model = World().passages(), Annotations(), Embedder().identity
     trees, vectors = dict(shipped_rows("entities")), dict(shipped_rows("vectors"))
     assert all(annotations._key(annotated_text(p)) in trees for p in passages)
-    assert all(_vector_key(model, p.contents) in vectors for p in passages)
+    assert all(vector_key(model, p.contents) in vectors for p in passages)
 
 
 def sentences(passages):
@@ -39,7 +40,7 @@ def test_vectors_are_those_of_the_model():
     asked = [q.question for name in ("hotpotqa", "musique", "2wiki") for q in sample(World().dataset(name, 200), 10)]
     texts = [*(p.contents for p in passages), *sentences(passages), *asked]
     model, made = Embedder(), dict(shipped_rows("vectors"))
-    there = np.stack([np.frombuffer(made[_vector_key(model.identity, t)], np.float16).astype(np.float32) for t in texts])
+    there = np.stack([np.frombuffer(made[vector_key(model.identity, t)], np.float16).astype(np.float32) for t in texts])
     np.testing.assert_allclose(there, model(texts), atol=2e-4)
 
 
@@ -72,12 +73,12 @@ def test_nothing_of_real_questions_is_there():
     real = [q.question for name in REAL for q in Real().questions(name)]
     assert not any(annotations._key(q) in made for q in real) and not parsed(real, parses)
     model, vectors = Embedder().identity, dict(shipped_rows("vectors"))
-    assert not any(_vector_key(model, t) in vectors for t in [*real, *(p.contents for name in REAL for p in Real().passages(name))])
+    assert not any(vector_key(model, t) in vectors for t in [*real, *(p.contents for name in REAL for p in Real().passages(name))])
 
 
 def test_a_vector_that_is_none_is_refused():
     for vector in ([1e5, 0.0], [float("nan"), 0.0]):
-        with pytest.raises(UsageError, match="is no vector"): _vector_rows("a model", ["a text"], np.array([vector]))
+        with pytest.raises(UsageError, match="is no vector"): vector_rows("a model", ["a text"], np.array([vector]))
 
 
 def test_processes_that_begin_together_find_it_all(tmp_path):

@@ -1,5 +1,9 @@
 """Write anew what every first run would make: python data/kept/make.py [FOLDER], some three minutes.
 
+Run it with ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 in the environment, on a processor with AVX2: the keys of
+the vectors name that instruction set (`treekit.core.instruction_set`). The run in FOLDER has it, too: offline
+`treekit reproduce` sets it.
+
 Of the generated wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)
 of `treekit reproduce treerare arise toq searchr rdr2 across` also the trees and entities of the questions that were searched with there,
 and the parses: of all that its traces say, what is among the folder's annotated and parsed texts. And all vectors that the run has made,
@@ -12,9 +16,11 @@ from pathlib import Path
 
 from treekit.baselines.sentence_graph import sentences_of
 from treekit.core.array_cache import write_arrays
+from treekit.core.instruction_set import REFERENCE, instruction_set
 from treekit.core.kept_database import pack_rows
 from treekit.corpora.real import REAL, Real
-from treekit.retrieval.dense import Embedder, _vector_key, _vector_rows
+from treekit.retrieval.dense import Embedder
+from treekit.retrieval.vector_cache import VECTOR_FILE, vector_key, vector_rows
 from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
 from treekit.world.generate import World
 
@@ -54,8 +60,8 @@ def of_run(folder):
         parses = [(bytes.fromhex(key), zlib.compress(parse.encode(), 9)) for key, parse in db.execute("SELECT key, parse FROM parses")
                   if json.loads(parse)[0] in texts]
     real |= {p.contents for name in REAL for p in Real().passages(name)}
-    left_out = {_vector_key(Embedder().identity, t) for t in real}
-    with opened(folder / "embeddings" / "vectors.sqlite") as db:
+    left_out = {vector_key(Embedder().identity, t) for t in real}
+    with opened(folder / "embeddings" / VECTOR_FILE) as db:
         vectors = [row for row in db.execute("SELECT key, vector FROM vectors") if row[0] not in left_out]
     return entities, parses, vectors
 
@@ -69,13 +75,14 @@ def written(name, rows):
 
 
 if __name__ == "__main__":
+    if instruction_set() != REFERENCE: sys.exit(f"the instruction set is {instruction_set()!r}, and must be {REFERENCE!r}: see above")
     of_questions, parses, vectors = of_run(Path(sys.argv[1])) if sys.argv[1:] else ([], [], [])  # first: a wrong folder is known at once
     passages, embedder = list(World().passages()), Embedder()
     trees = annotated([annotated_text(p) for p in passages])
     written("entities", [*Annotations().rows(trees), *of_questions])
     sentences = [s.stated for p in passages for s, _ in sentences_of(p, trees[annotated_text(p)])]
     texts = list(dict.fromkeys([*(p.contents for p in passages), *sentences]))
-    made = dict(_vector_rows(embedder.identity, texts, embedder(texts)))
+    made = dict(vector_rows(embedder.identity, texts, embedder(texts)))
     written("vectors", made.items())
     more = sorted((key, vector) for key, vector in vectors if key not in made)
     for i in range(0, len(more), FILE): written(f"vectors_{i // FILE + 1}", more[i:i + FILE])

@@ -6,7 +6,7 @@
 __all__ = ['sentences_of', 'known_names', 'Sentences', 'SentenceGraph', 'build_graph', 'kept_graph', 'fresh_graph']
 
 # %% ../../nbs/09_baselines/05_sentence_graph.ipynb #a1c30003
-import hashlib, json, threading
+import hashlib, json, os, threading
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -166,11 +166,11 @@ def kept_graph(
     embed,
     similar: int = 10,
 ) -> SentenceGraph:
-    "The corpus's graph: from disk, or made and put there (only with an embedder that has an `identity`)."
+    "The corpus's graph: from disk, or made and put there (only with an embedder that has an `identity`, and outside of a cassette)."
     identity = getattr(embed, "identity", "")
-    prints = f"{_VERSION} {corpus.fingerprint} {corpus.annotations.fingerprint} {identity} {similar}"
+    prints = f"{_VERSION} {corpus.fingerprint} {corpus.annotations.fingerprint} {identity} {getattr(embed, 'made_with', '')} {similar}"
     with _making:
-        if not identity: return build_graph(corpus.passages, corpus.annotations, embed, similar)
+        if not identity or os.environ.get("TREEKIT_VECTORS"): return build_graph(corpus.passages, corpus.annotations, embed, similar)
         file = work_dir("sentencegraphs") / f"{hashlib.sha256(prints.encode()).hexdigest()[:24]}.npz"
         if (found := read_arrays(file, lambda arrays: _from_arrays(arrays, embed))) is not None: return found
         made = build_graph(corpus.passages, corpus.annotations, embed, similar)

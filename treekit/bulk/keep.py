@@ -12,9 +12,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from .folder import read_finished, part_files, results
-from ..config import UsageError, work_dir
+from ..config import UsageError
 from ..corpora.identity import corpus_hash
 from ..corpora.load import read_corpus
+from ..retrieval.vector_cache import vectors_file
 from ..scoring.judges import Entailment, SpanReader
 from ..syntax.entities import Annotated, Annotations, Entity, Shape
 from ..syntax.parser import ParseCache, from_json
@@ -65,8 +66,10 @@ def _keep_vectors(folder, settings, corpus):
     if [p.id for p in passages] != ids:
         raise UsageError(f"{Path(corpus).name!r} has other passages than {Path(folder).name!r}, or another order")
     if not ids: raise UsageError(f"{Path(folder).name!r} has no vectors: none of its rows could be used")
-    slug = re.sub(r"[^\w.-]+", "--", settings["model"])
-    file = work_dir("embeddings", slug) / f"{corpus_hash(passages)}-v{settings['version']}.npy"
+    numbers = read_finished(folder)[0].get("numbers", "")
+    by = "gpu" if "GPU" in numbers else re.sub(r"[^\w.=-]+", "-", numbers.removeprefix("one thread, "))
+    file, _ = vectors_file(settings["model"], corpus_hash(passages), by)
+    file = file.with_name(f"{corpus_hash(passages)}-v{settings['version']}-{by}.npy")
     arrays, at, part = vectors(folder), 0, file.with_name(f".{file.name}.part")
     for some in arrays:
         if not at: whole = np.lib.format.open_memmap(part, "w+", np.float32, (len(ids), some.shape[1]))

@@ -6,7 +6,7 @@
 __all__ = ['ENGINES', 'named_engine', 'crew_for', 'Outcome', 'bulk', 'in_order']
 
 # %% ../../nbs/26_bulk/07_run.ipynb #52b6092c
-import itertools, json, os, time
+import itertools, json, time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from .ray_crew import RayCrew, ray_is_there
 from .sources import RowSource, row_source
 from .working import make_part, peak
 from ..config import UsageError, choose
+from ..core.instruction_set import REFERENCE, instruction_set
 
 # %% ../../nbs/26_bulk/07_run.ipynb #4918ae6c
 ENGINES = ("plain", "processes", "ray")
@@ -51,8 +52,7 @@ def crew_for(
 def _numbers(engine, gpus):
     "What sums are made with, as far as it may change a last digit."
     if gpus: return "a GPU's"
-    pinned = engine != "plain" or os.environ.get("ATEN_CPU_CAPABILITY") == "avx2"
-    return "one thread, avx2" if pinned else "one thread, this processor's"
+    return f"one thread, {REFERENCE if engine != 'plain' else instruction_set()}"
 
 # %% ../../nbs/26_bulk/07_run.ipynb #489bf64b
 @dataclass(frozen=True)

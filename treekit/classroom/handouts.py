@@ -109,7 +109,8 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
     read, noted, chosen = folder / "read", folder / "parses.sqlite", folder / "questions.json"
     read.mkdir()
     chosen.write_text(json.dumps(ids), encoding="utf-8")
-    environment = dict(TREEKIT_CASSETTE=str(whole), TREEKIT_RECORD=str(read), TREEKIT_PARSES=str(noted))
+    environment = dict(TREEKIT_CASSETTE=str(whole), TREEKIT_RECORD=str(read), TREEKIT_PARSES=str(noted),
+                       TREEKIT_VECTORS=str(noted.with_name("vectors.sqlite")))
     if ids: environment["TREEKIT_QUESTIONS"] = str(chosen)
     tasks, _ = reproduce_all(what, profile, str(folder / "packing"), 1, sets, environment, **given)
     if bad := next((t for t in tasks if t.code), None):
@@ -125,6 +126,7 @@ def _wound(file, whole, keys, seen, noted, about):
     from treekit.core.tape_files import STORE_FILE, wind
     from treekit.experiments.cassettes import cut_store, data_of, noted_parses
     from treekit.inventory import FIELDS
+    from treekit.retrieval.vector_cache import packed_vectors
     P = load_profile(about["profile"], **about["given"], **{k: v for k, v in about["sets"].items() if k in FIELDS})
     if brought := data_of(*seen, P.seed):
         about["data"], about["given"] = Path(P.data).resolve().name, {k: v for k, v in about["given"].items() if k != "data"}
@@ -132,4 +134,5 @@ def _wound(file, whole, keys, seen, noted, about):
         from treekit.syntax.parser import parser_for
         about["parser"] = parser_for(P).fingerprint
     files = {"about.json": json.dumps(about).encode(), STORE_FILE: cut_store(whole, keys)} | noted_parses(noted)
+    files |= packed_vectors(noted.with_name("vectors.sqlite"))
     wind(file, files | {f"data/{name}": content for name, content in brought.items()})

@@ -19,6 +19,7 @@ from ..core.types import Question
 from ..core.whole_files import write_whole
 from ..corpora.load import _sample
 from .provide import load_corpus, source_of
+from ..retrieval.vector_cache import PACKED_FILE, unpack_vectors
 
 # %% ../../nbs/12_experiments/08_cassettes.ipynb #f5c8d213
 def only_these(
@@ -125,7 +126,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ01234567
 def lay_out(
     path: Path | str,  # a cassette
 ) -> tuple[str | None, dict[str, str]]:  # the folder of questions, if it has one; what the environment of a replay says
-    "Put a cassette's questions, passages and parses where a replay finds them."
+    "Put a cassette's questions, passages, parses and vectors where a replay finds them."
     path, environment, data = Path(path), dict(TREEKIT_CASSETTE=str(Path(path).resolve())), None
     if not is_wound(path): return data, environment
     said = about_cassette(path)
@@ -137,6 +138,7 @@ def lay_out(
             data = folder / _folder_name(said)
             write_whole(data / plain, read())
         if "parses.jsonl" in inside: environment["TREEKIT_PARSES"] = str(_parses(folder, inside["parses.jsonl"]()))
+        if PACKED_FILE in inside: environment["TREEKIT_VECTORS"] = str(unpack_vectors(inside[PACKED_FILE](), folder / "vectors.sqlite"))
     if by := said.get("parser"): environment["TREEKIT_PARSES_BY"] = str(by)
     if chosen := said.get("questions"):
         write_whole(folder / "questions.json", json.dumps(chosen))

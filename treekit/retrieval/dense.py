@@ -6,18 +6,19 @@
 __all__ = ['Embedder', 'embedder', 'KnownVectors', 'Dense', 'Hybrid', 'WeightedSum', 'CrossEncoder', 'Reranked']
 
 # %% ../../nbs/06_retrieval/03_dense.ipynb #8dc4ed79
-import hashlib, re, threading
+import threading
 from dataclasses import replace
 from functools import lru_cache
 
-from ..config import UsageError, choose, work_dir
-from ..core.array_cache import half_precision, kept_arrays
+from ..config import UsageError, choose
+from ..core.array_cache import kept_arrays
+from ..core.instruction_set import instruction_set, one_thread, processor_label
 from ..core.model_files import MINILM, model_folder, model_label
 from ..corpora.identity import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
 from ..core.gathered import Gathered
-from ..core.kept_database import cache_database
 from .encoders import Encoder, named_encoder
+from .vector_cache import cached_vectors, recorded_vectors, vectors_file
 
 # %% ../../nbs/06_retrieval/03_dense.ipynb #08e0e054
 def _load_model(kind, folder):
@@ -35,7 +36,6 @@ def _load_model(kind, folder):
 
 # %% ../../nbs/06_retrieval/03_dense.ipynb #18433ecf
 _PADDED, _TOKENS = 8, 2048  # the step of lengths; tokens of a batch on a processor: what fits into its cache is quickest
-_EMBEDDING_VERSION = 2  # raise it when the same text gets another vector
 
 def _padded_lengths(model, texts):
     "The tokens of each text, padding included; all the same for a model that doesn't pad."
@@ -60,30 +60,6 @@ def _embedded(model, texts, batch, normalise):
             bar.update(len(some))
     return vectors
 
-# %% ../../nbs/06_retrieval/03_dense.ipynb #d5220f83
-def _vector_rows(identity, texts, vectors):
-    "Vectors as they are kept: (key, numbers of 16 bits)."
-    return [(_vector_key(identity, t), v.tobytes()) for t, v in zip(texts, half_precision(vectors, f"{identity}: a vector"))]
-
-def _vector_key(identity, text):
-    return hashlib.sha256(f"{_EMBEDDING_VERSION}, 16 bits {identity}\0{text}".encode("utf-8", "surrogatepass")).digest()
-
-def _kept_vectors(identity, texts, make):
-    "Each text's vector: from disk, or made now and put there. Safe for threads and processes."
-    import numpy as np
-    path, table = work_dir("embeddings") / "vectors.sqlite", "vectors (key BLOB PRIMARY KEY, vector BLOB)"
-    def opened(): return cache_database(path, table, "vectors", "vectors")
-    def read(row): return np.frombuffer(row, np.float16).astype(np.float32)
-    if not texts: return {}
-    with opened() as db:
-        rows = {t: db.execute("SELECT vector FROM vectors WHERE key=?", (_vector_key(identity, t),)).fetchone() for t in texts}
-    found = {t: read(row[0]) for t, row in rows.items() if row}
-    if new := [t for t in texts if t not in found]:
-        made = _vector_rows(identity, new, make(new))
-        with opened() as db: db.executemany("INSERT OR IGNORE INTO vectors VALUES (?,?)", made)
-        found |= {t: read(row) for t, (_, row) in zip(new, made)}
-    return found
-
 # %% ../../nbs/06_retrieval/03_dense.ipynb #333d9d63
 _PREFIX = {"BAAI/bge-": "Represent this sentence for searching relevant passages: "}  # by the start of the model's name
 
@@ -100,18 +76,21 @@ class Embedder:
         if prefix is None: prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
         self.model, self.prefix, self.batch, self.normalise = model or MINILM, prefix, batch, normalise
         self._one_at_a_time, self._loaded = threading.Lock(), None
-        self._kept = Gathered(lambda texts: _kept_vectors(self.identity, texts, self))
+        self._kept = Gathered(lambda texts: cached_vectors(self.identity, self.made_with, texts, self._embed))
 
     @property
     def identity(self) -> str:
-        "What the vectors depend on."
+        "What the vectors depend on, besides the instruction set."
         return model_label(self.model) + ("" if self.normalise else " (not normalised)") + (f" by {self.engine}" if self.engine else "")
+
+    @property
+    def made_with(self) -> str:
+        "Instruction set that vectors are computed with in this process."
+        return processor_label() if self.engine else instruction_set()
 
     def _load(self):
         if self._loaded is None:
             folder = model_folder(self.model)
-            import torch
-            torch.set_num_threads(min(torch.get_num_threads(), 4))
             self._loaded = model = _load_model("SentenceTransformer", folder)
             if self.engine: self._loaded = Encoder(model, self.engine)
             elif hasattr(model[0], "processing_kwargs"): model[0].processing_kwargs = dict(text=dict(pad_to_multiple_of=_PADDED))
@@ -124,7 +103,7 @@ class Embedder:
     ):  # float32 array, (texts, dimensions)
         "Embed texts, in batches of the same length."
         if questions and texts: return self.asked(texts)
-        with self._one_at_a_time: return self._embed(texts)
+        return recorded_vectors(self.identity, self.made_with, texts, self._embed)
 
     def asked(self, texts: list[str]):  # float32 array, (texts, dimensions)
         "Questions' vectors, kept."
@@ -137,8 +116,10 @@ class Embedder:
         return np.stack(self._kept(texts)) if texts else self(texts)
 
     def _embed(self, texts):
-        model = self._load()
-        return model.vectors(texts, self.normalise) if self.engine else _embedded(model, texts, self.batch, self.normalise)
+        with self._one_at_a_time:
+            model = self._load()
+            if self.engine: return model.vectors(texts, self.normalise)
+            with one_thread(): return _embedded(model, texts, self.batch, self.normalise)
 
 # %% ../../nbs/06_retrieval/03_dense.ipynb #dbfad7c7
 @lru_cache
@@ -156,7 +137,9 @@ class KnownVectors:
         vectors: dict,  # text -> its vector, of length 1
         other: Embedder,  # embeds whatever isn't among them
         named: str,  # how the vectors differ from the model's own: part of the identity
-    ): self.vectors, self.other, self.identity = vectors, other, f"{other.identity} ({named})"
+    ):
+        self.vectors, self.other, self.identity = vectors, other, f"{other.identity} ({named})"
+        self.made_with = getattr(other, "made_with", "")
 
     def __call__(self, texts: list[str], questions: bool = False):  # float32 array, (texts, dimensions)
         "As `Embedder.__call__`."
@@ -189,7 +172,9 @@ class Dense:
         self._questions_by = embedder(question_model) if question_model else self._passages_by
         self._corpus, self._vectors, self._making = self.passages.fingerprint, None, threading.Lock()
         models = self._passages_by.identity + (f",{model_label(question_model)}" if question_model else "")
-        self.fingerprint = f"dense({models}):{self._corpus}"
+        by = getattr(self._passages_by, "made_with", "")
+        if len(self.passages) > _SMALL: _, by = vectors_file(self._passages_by.identity, self._corpus, by)
+        self.fingerprint = f"dense({models}{by and '; ' + by}):{self._corpus}"
 
     def vectors(self):  # float32 array, (passages, dimensions)
         "The passages' embeddings: from disk, or computed and put there."
@@ -202,9 +187,10 @@ class Dense:
 
     def _on_disk(self, texts):
         "A large corpus's vectors, in a file."
-        slug = re.sub(r"[^\w.-]+", "--", self._passages_by.identity)
-        file = work_dir("embeddings", slug) / f"{self._corpus}-v{_EMBEDDING_VERSION}.npy"
-        return kept_arrays(file, lambda: self._passages_by(texts), self._whole)
+        by = self._passages_by
+        file, made_with = vectors_file(by.identity, self._corpus, getattr(by, "made_with", ""))
+        def kept(texts): return kept_arrays(file, lambda: by(texts), self._whole)
+        return recorded_vectors(by.identity, made_with, texts, kept)
 
     def _whole(self, vectors):
         "The vectors, if there is one for each passage."

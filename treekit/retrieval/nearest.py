@@ -14,7 +14,7 @@ from ..config import UsageError, choose, work_dir
 from ..core.whole_files import alone, write_whole
 from ..corpora.identity import Passages
 from .bm25 import Hit, _best, _checked
-from .vectors import Vectors, build_vectors, check_manifest
+from .vectors import Vectors, build_vectors, check_manifest, read_manifest
 
 # %% ../../nbs/06_retrieval/08_nearest.ipynb #77146cf9
 @dataclass(frozen=True)
@@ -256,7 +256,8 @@ class _Stored:
         self.kind, corpus = kind.sized(len(self.passages)), self.passages.fingerprint
         model = encoder.identity if encoder.identity == questions_by.identity else f"{encoder.identity},{questions_by.identity}"
         self.folder = folder or work_dir("dense", re.sub(r"[^\w.-]+", "--", encoder.identity)) / corpus
-        self.fingerprint = f"nearest({model},float16,{self.kind.text}):{corpus}"
+        by = read_manifest(self.folder / "vectors" / "vectors.json").get("made_with", getattr(encoder, "made_with", ""))
+        self.fingerprint = f"nearest({model}{by and '; ' + by},float16,{self.kind.text}):{corpus}"
         self._making, self._vectors, self._index = threading.Lock(), None, None
 
     @property

@@ -131,6 +131,14 @@ def make_shard(
     return len(made)
 
 # %% ../../nbs/06_retrieval/06_vectors.ipynb #9785b608
+def _same_instructions(folder, about, made_with):
+    "A `UsageError` if shards are missing and the others were computed with another instruction set."
+    if all((folder / _name(i)).exists() for i in range(_shards(about["passages"], about["shard"]))): return
+    if (before := about.get("made_with", "")) != made_with:
+        raise UsageError(f"the vectors in {folder.name!r} are not finished, and were begun with another instruction set "
+                         f"({before or 'not recorded'}, here {made_with or 'not recorded'}): finish them on such a processor, or delete "
+                         "that folder")
+
 def build_vectors(
     passages,  # `Passages` or a `PassageStore`
     encoder,  # an `Embedder`, or `Published` vectors
@@ -142,8 +150,10 @@ def build_vectors(
     folder = Path(folder)
     wanted = dict(format=_FORMAT, model=encoder.identity, corpus=passages.fingerprint, passages=len(passages), shard=SHARD)
     with alone(folder / "vectors.json"):
-        if any(folder.glob("*.npy")) or (folder / "vectors.json").exists(): check_manifest(folder / "vectors.json", wanted, "vectors")
-        else: write_whole(folder / "vectors.json", json.dumps(wanted, indent=1) + "\n")
+        made_with = getattr(encoder, "made_with", "")
+        if any(folder.glob("*.npy")) or (folder / "vectors.json").exists():
+            _same_instructions(folder, check_manifest(folder / "vectors.json", wanted, "vectors"), made_with)
+        else: write_whole(folder / "vectors.json", json.dumps(wanted | (dict(made_with=made_with) if made_with else {}), indent=1) + "\n")
         for torn in folder.glob("*.tmp"): torn.unlink()  # of a process that was killed
         with tqdm(total=len(passages), desc="vectors", unit=" passages", delay=2, disable=not progress) as bar:
             for number in range(_shards(len(passages), SHARD)):

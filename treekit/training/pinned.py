@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from ..config import UsageError
+from ..core.instruction_set import PINNED_INSTRUCTIONS
 
 # %% ../../nbs/11_training/04_pinned.ipynb #b3b3042d
 PINNED = dict(
-    OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", ATEN_CPU_CAPABILITY="avx2", MKL_CBWR="AVX2", DNNL_MAX_CPU_ISA="AVX2",
-    TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="")
+    OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1", CUDA_VISIBLE_DEVICES="",
+    **PINNED_INSTRUCTIONS)
 
 class _Workshop:
     "A process that has imported what training needs, and is forked for each lot of jobs: importing takes longer than many a job."
