@@ -123,7 +123,9 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
 def _wound(file, whole, keys, seen, noted, about):
     "The archive."
     from treekit.core.tape_files import STORE_FILE, wind
-    from treekit.experiments.cassettes import cut_store, data_of, noted_parses
+    from treekit.core.whole_files import write_whole
+    from treekit.experiments.cassette_settings import packable_about
+    from treekit.experiments.cassettes import about_cassette, check_amount, cut_store, data_of, noted_parses
     from treekit.inventory import FIELDS
     P = load_profile(about["profile"], **about["given"], **{k: v for k, v in about["sets"].items() if k in FIELDS})
     if brought := data_of(*seen, P.seed):
@@ -131,5 +133,8 @@ def _wound(file, whole, keys, seen, noted, about):
     if P.parser != "bundled":
         from treekit.syntax.parser import parser_for
         about["parser"] = parser_for(P).fingerprint
-    files = {"about.json": json.dumps(about).encode(), STORE_FILE: cut_store(whole, keys)} | noted_parses(noted)
-    wind(file, files | {f"data/{name}": content for name, content in brought.items()})
+    files = {"about.json": json.dumps(packable_about(about)).encode(), STORE_FILE: cut_store(whole, keys)} | noted_parses(noted)
+    new = wind(whole.with_name("new.cassette"), files | {f"data/{name}": content for name, content in brought.items()})
+    check_amount(new, about_cassette(new))  # what a replay would refuse is not handed out
+    try: write_whole(file, new.read_bytes())
+    except OSError as e: raise UsageError(f"can't write the cassette {file.name!r} ({e.strerror}): choose another place") from None
