@@ -250,7 +250,7 @@ def _shaped(report):
     "Whether a report has the parts that are compared."
     if not isinstance(report, dict) or not all(isinstance(report.get(k), kind) for k, kind in _SHAPES.items()): return False
     def named(a): return isinstance(a, dict) and isinstance(a.get("name"), str) and isinstance(a.get("tables"), list)
-    artefacts = all(map(named, report["artefacts"]))
+    artefacts = bool(report["artefacts"]) and all(map(named, report["artefacts"]))
     python = isinstance(report["environment"].get("packages"), dict) and "python" in report["environment"]
     return artefacts and python and isinstance((report["cassette"] or dict(what=[])).get("what"), list)
 
