@@ -146,7 +146,9 @@ from treekit.experiments.provide import chat_for
 def tried(go):
     try: return str(go())[:40]
     except BaseException as e: return type(e).__name__
-chat = lambda: asyncio.run(chat_for(P).complete(Request(messages=(dict(role="user", content="Who?"),), prompt=None)))
+from concurrent.futures import ThreadPoolExecutor
+who = Request(messages=(dict(role="user", content="Who?"),))
+chat = lambda: ThreadPoolExecutor().submit(asyncio.run, chat_for(P).complete(who)).result()
 away = "import socket; socket.getaddrinfo('example.org', 80)"
 seen = dict(asked=tried(chat), reached=tried(lambda: socket.socket().connect_ex(("192.0.2.1", 9))), key=os.environ.get("LAB_ACCESS", ""),
             token=os.environ.get("HF_TOKEN", ""), child="reaches no network" in subprocess.run(
