@@ -106,7 +106,7 @@ def models_of(
 ) -> Models:
     """Who answers, who routes, and who takes questions apart. In a replay that a command started it is the store, whatever chat a notebook
     gives."""
-    replayed = session.cassette and os.environ.get("TREEKIT_CASSETTE")
+    replayed = session.cassette and session.store is None and os.environ.get("TREEKIT_CASSETTE")
     def stored(chat): return ReplayChat.in_place_of(chat, store) if chat and replayed else chat
     def named(role):
         if (given := getattr(session, role)) or not getattr(profile, role): return stored(given)
