@@ -145,8 +145,10 @@ def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
             with pytest.raises(UsageError, match="cassette"): read(tape)
     for said in (b"[]", b"{", b"\xff"):
         with pytest.raises(UsageError, match="about.json"): about_cassette(archive(tape, **{"about.json": said}))
-    odd = dict.fromkeys(("data/../up.txt", "data//etc", "/abs", "data/.hid", "data/a b", "data/ok.jsonl"), b"")
-    laid, _ = lay_out(wind(tape, odd | {"about.json": b'{"data": "../../up"}'}))
+    for odd in ("data/../up.txt", "data//etc", "/abs", "data/.hid", "data/a b"):
+        with pytest.raises(UsageError, match="a cassette has no file"): lay_out(wind(tape, {odd: b"", "data/ok.jsonl": b""}))
+    with pytest.raises(UsageError, match="about.json"): lay_out(wind(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "../../up"}'}))
+    laid, _ = lay_out(wind(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "my films"}'}))
     assert os.listdir(laid) == ["ok.jsonl"] and Path(laid).name == "data" and Path(laid).is_relative_to(tmp_path / "home")
     assert not (tmp_path / "up.txt").exists()
     with pytest.raises(UsageError, match="parses"): lay_out(archive(tape, **{"parses.jsonl": b'["k", "[1]"]'}))

@@ -12,13 +12,14 @@ from pathlib import Path
 import click
 
 from .inventory import FIELDS, Failed, absent, assigned, inventory, settled, source
-from .config import UsageError, choose, installed, load_profile, missing_library, profile_names, root, work_dir
+from .config import UsageError, choose, installed, key_variables, load_profile, missing_library, profile_names, root, work_dir
 from .registry import find, method, method_names
+from .core.escaping import printable
 from .core.whole_files import write_whole
 
 # %% ../nbs/23_cli.ipynb #4c50478f
 def _fail(line, code):
-    click.echo(f"treekit: {' '.join(str(line).split())}", err=True)
+    click.echo(f"treekit: {printable(line)}", err=True)
     sys.exit(code)
 
 class _Main(click.Group):
@@ -149,7 +150,7 @@ def _outcome(tasks, folder, as_json):
     for t in () if as_json else tasks:
         verdicts = ", ".join(f"{k} {v}" for k, v in t.counts.items())
         seconds = "unchanged" if t.unchanged else f"{t.seconds:7.1f} s"
-        click.echo(f"{'✓' if not t.code else '✗'} {t.name:<20} {seconds}  {t.error if t.code else verdicts}")
+        click.echo(f"{'✓' if not t.code else '✗'} {t.name:<20} {seconds}  {printable(t.error) if t.code else verdicts}")
     if not as_json and any(not t.code or t.counts for t in tasks) and (page := folder / "README.md").exists():  # a worker writes none
         click.echo(f"  {os.path.relpath(page)} has the verdicts")
     from treekit.reproduce import worst
@@ -354,13 +355,14 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
       treekit replay table1.cassette                         what it was packed for
       treekit replay table1.cassette treerare/table1 --profile openai --out replayed
     """
+    from treekit.core.sealed import sealed
     from treekit.experiments.cassettes import replay_settings
     if not Path(file).is_file(): absent("cassette", file)
     given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     from treekit.reproduce import reproduce_all
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
     what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, sets)
-    tasks, folder = reproduce_all(what, profile, out, 1, sets, tape, **given)
+    with sealed(key_variables()): tasks, folder = reproduce_all(what, profile, out, 1, sets, tape, **given)
     _outcome(tasks, folder, as_json)
 
 # %% ../nbs/23_cli.ipynb #94829be6

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['EXTRAS', 'SHIPPED', 'UsageError', 'nearest', 'choose', 'missing_library', 'package_dir', 'installed', 'is_clone',
            'is_laid', 'root', 'kit_path', 'kit_files', 'work_dir', 'addresses', 'Profile', 'profile_names',
-           'load_profile']
+           'key_variables', 'load_profile']
 
 # %% ../nbs/00_config.ipynb #475a2141
 import configparser, difflib, math, os, re
@@ -235,6 +235,12 @@ def profile_names(
 ) -> list[str]:
     "The profiles that `settings.ini` defines, in its order."
     return _read(settings).sections()
+
+# %% ../nbs/00_config.ipynb #d83e6f5b
+def key_variables() -> tuple[str, ...]:
+    "Environment variables that hold a profile's API key."
+    parser = _read(None)
+    return tuple(dict.fromkeys(filter(None, (parser[name].get("key_variable", "") for name in parser.sections()))))
 
 # %% ../nbs/00_config.ipynb #a43a1e98
 def load_profile(

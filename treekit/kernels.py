@@ -92,6 +92,9 @@ def _become_kernel(order, channel):
     for end in (1, 2): os.dup2(log, end)
     os.environ.clear()
     os.environ.update(order["env"] | dict(JPY_PARENT_PID=str(os.getppid())))
+    if order["env"].get("TREEKIT_SEALED"):
+        from treekit.core.sealed import refuse_network
+        refuse_network()
     os.chdir(order["cwd"])
     if "numpy.random" in sys.modules: sys.modules["numpy.random"].seed()  # as in a process of its own: not the same for all
     if sys.path[:1] in ([""], [os.getcwd()]): del sys.path[0]  # ipykernel's launcher does so, too; IPython puts it back

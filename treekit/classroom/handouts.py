@@ -124,7 +124,9 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
 def _wound(file, whole, keys, seen, noted, about):
     "The archive."
     from treekit.core.tape_files import STORE_FILE, wind
-    from treekit.experiments.cassettes import cut_store, data_of, noted_parses
+    from treekit.core.whole_files import write_whole
+    from treekit.experiments.cassette_settings import packable_about
+    from treekit.experiments.cassettes import about_cassette, check_amount, cut_store, data_of, noted_parses
     from treekit.inventory import FIELDS
     from treekit.retrieval.vector_cache import packed_vectors
     P = load_profile(about["profile"], **about["given"], **{k: v for k, v in about["sets"].items() if k in FIELDS})
@@ -133,6 +135,9 @@ def _wound(file, whole, keys, seen, noted, about):
     if P.parser != "bundled":
         from treekit.syntax.parser import parser_for
         about["parser"] = parser_for(P).fingerprint
-    files = {"about.json": json.dumps(about).encode(), STORE_FILE: cut_store(whole, keys)} | noted_parses(noted)
+    files = {"about.json": json.dumps(packable_about(about)).encode(), STORE_FILE: cut_store(whole, keys)} | noted_parses(noted)
     files |= packed_vectors(noted.with_name("vectors.sqlite"))
-    wind(file, files | {f"data/{name}": content for name, content in brought.items()})
+    new = wind(whole.with_name("new.cassette"), files | {f"data/{name}": content for name, content in brought.items()})
+    check_amount(new, about_cassette(new))  # what a replay would refuse is not handed out
+    try: write_whole(file, new.read_bytes())
+    except OSError as e: raise UsageError(f"can't write the cassette {file.name!r} ({e.strerror}): choose another place") from None

@@ -6,7 +6,7 @@
 __all__ = ['LONGEST_BODY', 'OpenAIChat']
 
 # %% ../../nbs/02_core/08_openai_chat.ipynb #15b2fade
-import asyncio, functools, itertools, json, math, random, re, time
+import asyncio, functools, itertools, json, math, os, random, re, time
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
@@ -222,6 +222,7 @@ def _certificates():
 class _Connected:
     "Connections to one server."
     def __init__(self, endpoint, key, concurrency, timeout, retries, pause, context=0):
+        if os.environ.get("TREEKIT_CASSETTE"): raise UsageError("a replay asks no server: only the cassette's replies answer")
         import httpx2, openai
         self.context = context
         self.endpoint, self.timeout, self.retries, self.pause = canonical_endpoint(endpoint), timeout, retries, pause

@@ -233,6 +233,23 @@ class ReplayChat:
         self.model = choose("model on the cassette", profile.model, recorded)
         self.endpoint, self.defaults = recorded[self.model], dict(temperature=profile.temperature, max_tokens=profile.max_tokens)
 
+    @classmethod
+    def in_place_of(cls, chat, store: Store) -> "ReplayChat":
+        "The same for another chat: its model, and the store's replies alone."
+        made = cls.__new__(cls)
+        sql = "SELECT endpoint FROM requests WHERE model = ? ORDER BY endpoint = ? DESC LIMIT 1"
+        found = store._all(sql, chat.model, canonical_endpoint(chat.endpoint))
+        made.model, made.endpoint, made.defaults = chat.model, found[0][0] if found else chat.endpoint, chat.defaults
+        return made
+
+    @classmethod
+    def without_store(cls, profile) -> "ReplayChat":
+        "The same for a profile, before a store is known: a model's name that can't be asked."
+        made = cls.__new__(cls)
+        made.model, made.endpoint = profile.model, canonical_endpoint(profile.endpoint)
+        made.defaults = dict(temperature=profile.temperature, max_tokens=profile.max_tokens)
+        return made
+
     async def complete(self, request: Request) -> list[Completion]:
         prompt = request.prompt.name if request.prompt else ""
         raise NotOnCassette(f"the cassette has no reply of {self.model!r} to prompt {prompt!r} "

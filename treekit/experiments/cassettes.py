@@ -4,20 +4,21 @@
 
 # %% auto #0
 __all__ = ['SOLVED_KEPT', 'only_these', 'note_read', 'what_was_read', 'cut_store', 'as_record', 'data_of', 'about_cassette',
-           'lay_out', 'noted_parses', 'replay_settings']
+           'calls_in', 'lay_out', 'noted_parses', 'check_amount', 'replay_settings']
 
 # %% ../../nbs/12_experiments/08_cassettes.ipynb #8f2d60b5
-import json, sqlite3, uuid, zlib
+import json, re, sqlite3, uuid, zlib
 from contextlib import closing
 from pathlib import Path
 
 from ..config import UsageError, work_dir
 from ..core.fingerprints import fingerprint
 from ..core.store import _ID, _TABLES, _VERSION
-from ..core.tape_files import is_wound, unwound
+from ..core.tape_files import is_wound, plain_store, unwound
 from ..core.types import Question
 from ..core.whole_files import write_whole
-from ..corpora.load import _sample
+from ..corpora.load import _sample, corpus_files
+from .cassette_settings import read_about
 from .provide import load_corpus, source_of
 from ..retrieval.vector_cache import PACKED_FILE, unpack_vectors
 
@@ -100,7 +101,8 @@ def data_of(
     files, lines = {}, lambda rows: "".join(json.dumps(r, ensure_ascii=False) + "\n" for r in rows).encode()
     for kind, d, source in sorted(read):
         if kind == "questions" and d in asked: files[f"{d}.dev.jsonl"] = lines(asked[d].values())
-        if kind == "passages": files[f"{d}_corpus.jsonl"] = lines(dict(id=p.id, title=p.title, text=p.text) for p in load_corpus(d, source))
+        if kind == "passages": 
+            files[f"{corpus_files(d)[0]}.jsonl"] = lines(dict(id=p.id, title=p.title, text=p.text) for p in load_corpus(d, source))
         if kind == "documents": raise UsageError(f"a cassette holds no documents, and these of {d!r} don't come with the kit")
         if kind != "solved": continue
         try: solved = source_of(source, d).solved(d)
@@ -111,17 +113,25 @@ def data_of(
 # %% ../../nbs/12_experiments/08_cassettes.ipynb #f20c95e7
 def about_cassette(
     path: Path | str,
-) -> dict:  # what, profile, given, sets, questions, data; empty: a bare store, which says nothing
-    "What a cassette was packed from."
+) -> dict:  # what, profile, given, sets, questions, data, parser, left_out; empty: a bare store, which says nothing
+    "What a cassette was packed from: only what `treekit.experiments.cassette_settings` admits."
     if not is_wound(path): return {}
-    with unwound(path) as inside:
-        try: said = json.loads(inside["about.json"]()) if "about.json" in inside else {}
-        except ValueError: said = None
-    if not isinstance(said, dict): raise UsageError(f"{Path(path).name!r} can't be read as a cassette (about.json): treekit pack makes one")
-    return said
+    with unwound(path) as inside: return read_about(inside["about.json"](), Path(path).name) if "about.json" in inside else {}
+
+# %% ../../nbs/12_experiments/08_cassettes.ipynb #39833baf
+def calls_in(
+    path: Path | str,
+) -> int:
+    "How many calls a cassette holds."
+    try:
+        with plain_store(path) as plain, closing(sqlite3.connect(f"{plain.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
+            return db.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
+    except sqlite3.Error as e: raise UsageError(f"{Path(path).name!r} can't be read as a cassette ({e}): treekit pack makes one") from None
 
 # %% ../../nbs/12_experiments/08_cassettes.ipynb #743f0631
-_PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+def _laid_name(name):
+    "Under which name a file of `data/` is laid: cassettes once named every corpus after its data set alone, and no reader knew these two."
+    return {f"{d}_corpus.jsonl": f"{corpus_files(d)[0]}.jsonl" for d in ("2wiki", "asqa")}.get(name, name)
 
 def lay_out(
     path: Path | str,  # a cassette
@@ -134,9 +144,9 @@ def lay_out(
     with unwound(path) as inside:
         for name, read in inside.items():
             kind, _, plain = name.partition("/")
-            if kind != "data" or not plain or set(plain) - _PLAIN or plain.startswith("."): continue
+            if kind != "data": continue  # `unwound` knows no name of a file there that leads elsewhere
             data = folder / _folder_name(said)
-            write_whole(data / plain, read())
+            write_whole(data / _laid_name(plain), read())
         if "parses.jsonl" in inside: environment["TREEKIT_PARSES"] = str(_parses(folder, inside["parses.jsonl"]()))
         if PACKED_FILE in inside: environment["TREEKIT_VECTORS"] = str(unpack_vectors(inside[PACKED_FILE](), folder / "vectors.sqlite"))
     if by := said.get("parser"): environment["TREEKIT_PARSES_BY"] = str(by)
@@ -148,8 +158,8 @@ def lay_out(
 # %% ../../nbs/12_experiments/08_cassettes.ipynb #6e91c3b8
 def _folder_name(said):
     "The name of the folder that the questions came from: figures are kept under it."
-    name = str(said.get("data", "data"))
-    return name if name and not set(name) - _PLAIN and not name.startswith(".") else "data"
+    name = said.get("data", "data")
+    return name if re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9._-]*", name) else "data"
 
 def _parses(folder, lines):
     "A file of parses."
@@ -170,6 +180,16 @@ def noted_parses(
     return {"parses.jsonl": "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()} if rows else {}
 
 # %% ../../nbs/12_experiments/08_cassettes.ipynb #a913d5f0
+def check_amount(
+    path: Path | str,  # a cassette
+    said: dict,  # from `about_cassette`
+):
+    "Refuse a cassette that asks many more questions than it has calls. Questions with the same words share a call, hence the factor."
+    for n in (part.get("n") for part in (said.get("given", {}), said.get("sets", {}))):
+        if n is not None and int(n) > 2 * (calls := calls_in(path)):
+            raise UsageError(f"the cassette {Path(path).name!r} says n={n}, and holds {calls:,} calls: pack it with the n that was asked")
+
+# %% ../../nbs/12_experiments/08_cassettes.ipynb #0ac9f52c
 def replay_settings(
     path: Path | str,  # a cassette
     what: tuple,  # artefacts; none: those that it was packed for
@@ -179,6 +199,10 @@ def replay_settings(
 ) -> tuple[tuple, str, dict, dict, dict]:  # the same, settled; and what the environment of the replay says
     "How a cassette is replayed."
     said, (laid, environment) = about_cassette(path), lay_out(path)
+    check_amount(path, said)
+    if missing := [k for k in said.get("left_out", ()) if k not in sets and given.get(k) is None]:
+        raise UsageError(f"{Path(path).name!r} was packed with a {missing[0]} that no cassette holds (a path, or another profile): add "
+                         + (f"--{missing[0]} …" if missing[0] in given else f"--set {missing[0]}=…"))
     packed = said.get("given", {}) | (dict(data=laid) if laid else {})
     settled = {k: packed.get(k) if v is None else v for k, v in given.items()}
     return what or tuple(said.get("what", ())), profile or said.get("profile", "offline"), settled, said.get("sets", {}) | sets, environment

@@ -8,7 +8,7 @@ __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', '
            'Retrievers', 'Provided', 'Library']
 
 # %% ../../nbs/12_experiments/07_provide.ipynb #a1ee4d97
-import contextlib, functools, re, threading
+import contextlib, functools, os, re, threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,6 +209,9 @@ def chat_for(
         chat = SimulatedChat(profile.competence, profile.seed, otherwise=ExtractiveChat())
         chat.model = _named(chat.competence)
         return chat
+    if os.environ.get("TREEKIT_CASSETTE"):  # in a replay only the store answers
+        from treekit.core.stored_chat import ReplayChat
+        return ReplayChat.without_store(profile)
     if profile.batch and len(profile.servers) > 1: raise UsageError("a batch goes to one server: give one endpoint, or leave batch out")
     if profile.batch: from treekit.core.batch_chat import BatchChat as Client
     elif len(profile.servers) > 1: from treekit.core.fleet_chat import FleetChat as Client

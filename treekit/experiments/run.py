@@ -104,13 +104,16 @@ def models_of(
     profile: Profile,  # for what the session doesn't say
     store: Store,  # whose calls answer, in a replay
 ) -> Models:
-    "Who answers, who routes, and who takes questions apart."
+    """Who answers, who routes, and who takes questions apart. In a replay that a command started it is the store, whatever chat a notebook
+    gives."""
+    replayed = session.cassette and session.store is None and os.environ.get("TREEKIT_CASSETTE")
+    def stored(chat): return ReplayChat.in_place_of(chat, store) if chat and replayed else chat
     def named(role):
-        if (given := getattr(session, role)) or not getattr(profile, role): return given
+        if (given := getattr(session, role)) or not getattr(profile, role): return stored(given)
         other = load_profile(getattr(profile, role))
         if session.cassette and other.endpoint != "trained": return ReplayChat(store, other)
-        return chat_for(limited(other, session.share), role)
-    answers = session.chat or (ReplayChat(store, profile) if session.cassette else None)
+        return stored(chat_for(limited(other, session.share), role))
+    answers = stored(session.chat) or (ReplayChat(store, profile) if session.cassette else None)
     who = answers or _expected(profile)
     return Models(answers, named("router"), named("navigator"), who.model, who.endpoint, who.defaults)
 

@@ -62,7 +62,8 @@ def asked_from(
 # %% ../../nbs/14_figures/01_titles.ipynb #c2a90002
 def said_of_run() -> dict:  # profile, n, seed, data, and settings by their names; empty: the usual, or a notebook that was run by hand
     "What was said to `treekit reproduce` for the artefact that is being made."
-    return json.loads(os.environ.get("TREEKIT_SAID", "{}"))
+    said = json.loads(os.environ.get("TREEKIT_SAID", "{}"))
+    return {k: v for k, v in said.items() if k != "endpoint"}  # a page names no host, and a replay gives the same page without one
 
 # %% ../../nbs/14_figures/01_titles.ipynb #c2a90003
 def set_for_run() -> str:  # empty: nothing

@@ -58,13 +58,13 @@ def report_command(what, out, cassette, doi, tables, profile, n, seed, data, set
 @click.option("--no-replay", is_flag=True, help="Look at files and modules only.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def verify_command(archive, no_replay, as_json):
-    """Check a report's ARCHIVE: its files, this kit's modules, and its tables, made again from its cassette.
+    """Check a report's ARCHIVE: its files, this kit's modules, its tables, made again from its cassette, and all that follows from them.
 
     \b
       treekit verify treerare-report.zip
 
-    The replay has a new folder, an empty home, no key and no network. Exit code 0: all is as the report says; 1: something differs,
-    and is named.
+    The replay has a new folder, an empty home, no key and no network. Verdicts, claims, checklist and text are computed again. Exit code 0:
+    nothing differs, and what couldn't be checked is listed; 1: something differs, and is named.
     """
     from treekit.inventory import absent
     from treekit.reports.verification import verify_archive
@@ -74,6 +74,7 @@ def verify_command(archive, no_replay, as_json):
     else:
         for line in found.differs: click.echo(f"✗ {line}")
         for line in found.notes[:10]: click.echo(f"○ {line}")
+        for line in found.not_checked: click.echo(f"○ not checked: {line}")
         if len(found.notes) > 10: click.echo(f"○ and {len(found.notes) - 10} other versions")
         said = f"{found.same} of {found.replayed} files of tables came out the same" if found.replayed else f"not replayed: {found.why_not}"
         click.echo(f"{found.outcome}: {said}")

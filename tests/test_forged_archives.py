@@ -1,0 +1,492 @@
+"Cassettes and reports that somebody has forged: nothing in them is obeyed, and what they claim is computed again."
+import copy, json, lzma, os, shutil, subprocess, sys, tarfile
+
+import pytest
+
+from commands import inside
+from openai_server import Server
+from test_cli import BODY, notebook, small_clone
+from test_reports import N, WHAT
+from treekit.config import UsageError, load_profile
+from treekit.core.store import Store
+from treekit.core.tape_files import STORE_FILE, unwound, wind
+from treekit.experiments.cassettes import about_cassette, data_of, lay_out
+from treekit.experiments.provide import chat_for, load, load_corpus
+from treekit.reports import verification
+from treekit.reports.archive import SUMS, read_archive, sha256, write_archive
+from treekit.reports.verification import verify_archive
+
+
+# --- what a cassette may say
+
+GOOD = dict(what=["treerare/table1"], profile="offline", given=dict(n=3), sets=dict(pool="own"), questions=[])
+DEEP = b'{"sets": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+OBEYED = dict(  # what would be obeyed: a place, another profile, a server, a key's name, an amount
+    out=dict(sets=dict(out="../elsewhere")), profile=dict(sets=dict(profile="openai")), settings=dict(sets=dict(settings=dict(n=3))),
+    navigator=dict(sets=dict(navigator="openai")), router=dict(sets=dict(router="openai")), key=dict(sets=dict(key_variable="HOME")),
+    without_ppo=dict(sets=dict(without_ppo="openai")), with_sft=dict(sets=dict(with_sft="openai")), trained=dict(sets=dict(trained="/x")),
+    models=dict(sets=dict(models="gpt-4o=openai")), thinkers=dict(sets=dict(thinkers="m=http://127.0.0.1:1/v1")),
+    corpus=dict(sets=dict(corpus="/etc/passwd")), documents=dict(sets=dict(documents="a.jsonl")), prompts=dict(sets=dict(prompts="p.toml")),
+    embeddings=dict(sets=dict(embeddings="v.npy")), annotations=dict(sets=dict(annotations="a.csv")),
+    parser=dict(sets=dict(parser="../parser")), model=dict(sets=dict(model="/models/mine")), up=dict(sets=dict(reranker="../../mine")),
+    span_reader=dict(sets=dict(span_reader="~/judge")), retriever=dict(sets=dict(retriever="dense:/models/mine")),
+    nothing_known=dict(sets=dict(nothing_known=1)), folder=dict(given=dict(data="/home")), hub=dict(given=dict(data="hub")),
+    large=dict(given=dict(data="world:99999999999")), budget=dict(given=dict(budget=100)), given_out=dict(given=dict(out="x")),
+    profile_path=dict(profile="../settings"), field=dict(endpoint="http://127.0.0.1:1/v1"), name=dict(data="../../up"))
+MALFORMED = dict(
+    what_text=dict(what="treerare"), what_number=dict(what=3), what_object=dict(what={}), what_mixed=dict(what=["treerare", 3]),
+    what_path=dict(what=["../../etc"]), what_long=dict(what=["a"] * 10_000), what_none=dict(what=None),
+    profile_list=dict(profile=["offline"]), profile_none=dict(profile=None), profile_number=dict(profile=1),
+    given_list=dict(given=[]), given_text=dict(given="n=3"),
+    given_none=dict(given=None), n_text=dict(given=dict(n="many")), n_list=dict(given=dict(n=[3])), n_half=dict(given=dict(n=1.5)),
+    n_negative=dict(given=dict(n=-3)), n_true=dict(given=dict(n=True)), n_long=dict(given=dict(n="9" * 5000)),
+    seed=dict(given=dict(seed={})), sets_list=dict(sets=["pool=own"]), sets_none=dict(sets=None),
+    pool=dict(sets=dict(pool="mine")), pool_list=dict(sets=dict(pool=[])),
+    temperature=dict(sets=dict(temperature="hot")), depth=dict(sets=dict(depth={"a": 1})), infinite=dict(sets=dict(temperature=1e999)),
+    questions_text=dict(questions="q1"), questions_number=dict(questions=3), questions_mixed=dict(questions=["q1", None]),
+    parser_list=dict(parser=[]), data_list=dict(data=["a"]), data_number=dict(data=7), left_out=dict(left_out="x"), unknown=dict(more=1))
+RAW = dict(empty=b"", half=b"{", list=b"[]", number=b"3", text=b'"x"', null=b"null", no_utf8=b"\xff", utf16='{"n": 1}'.encode("utf-16"),
+           deep=DEEP, digits=b'{"given": {"n": ' + b"9" * 5000 + b"}}")
+
+
+def packed(path, about, **more):
+    about = about if isinstance(about, bytes) else json.dumps(about).encode()
+    return wind(path, {"about.json": about, STORE_FILE: b"", **more})
+
+
+@pytest.mark.parametrize("case", [*OBEYED, *MALFORMED, *RAW])
+def test_what_a_cassette_cannot_say_is_refused_in_one_line(tmp_path, case, treekit_, monkeypatch):
+    monkeypatch.setattr("treekit.reproduce.reproduce_all", lambda *_, **__: pytest.fail("it was obeyed"))
+    about = RAW[case] if case in RAW else GOOD | (OBEYED | MALFORMED)[case]
+    tape = packed(tmp_path / "a.cassette", about)
+    code, said = treekit_("replay", tape)
+    assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "about.json" in said, said
+    with pytest.raises(UsageError, match="about.json"): about_cassette(tape)
+
+
+def test_what_a_cassette_can_say(tmp_path):
+    sets = dict(model="meta-llama/Llama-3.1-8B-Instruct", retriever="dense:BAAI/bge-base-en-v1.5", iterations="30", reading=".8",
+                competence="strong, reading=.8", length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",
+                question="Who founded Aldermoor?", max_tokens=512)
+    said = GOOD | dict(sets=sets, given=dict(n=3, seed=1, data="world:1000"), questions=["q 1", "질문"], data="my films",
+                       parser="stanza-1.9")
+    assert about_cassette(packed(tmp_path / "a.cassette", said)) == said
+    older = GOOD | dict(sets=dict(pool="own", endpoint="http://127.0.0.1:8000/v1", concurrency="4"))  # where replies came from: not used
+    assert about_cassette(packed(tmp_path / "b.cassette", older)) == GOOD
+
+
+def test_every_field_of_a_method_can_be_packed():
+    "A field that is added to a method is added to the table, or named here as one that holds a place."
+    import dataclasses
+    from treekit.experiments.cassette_settings import CASSETTE_SETTINGS
+    from treekit.registry import MODULES, module_of
+    kinds = {kind for m in MODULES for kind in vars(module_of(m)).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)}
+    named = [{f.name for f in dataclasses.fields(kind)} for kind in kinds if "__call__" in dir(kind)]
+    fields = {name for own in named if "system" not in own for name in own}  # prompts can be called, too
+    assert fields - {"name", "run", "format"} <= set(CASSETTE_SETTINGS), fields - set(CASSETTE_SETTINGS)
+
+
+def test_no_more_questions_than_calls(tmp_path, treekit_, monkeypatch):
+    monkeypatch.setattr("treekit.reproduce.reproduce_all", lambda *_, **__: pytest.fail("it was obeyed"))
+    store = Store(tmp_path / "s.sqlite")
+    store.pack(tmp_path / "plain")
+    for part in ("given", "sets"):
+        said = GOOD | dict(given={}) | {part: dict(n=500_000)}
+        tape = packed(tmp_path / "a.cassette", said, **{STORE_FILE: (tmp_path / "plain").read_bytes()})
+        code, said = treekit_("replay", tape)
+        assert code == 2 and "n=500000, and holds 0 calls" in said and len(said.strip().splitlines()) == 1, said
+
+
+def test_places_and_profiles_are_not_packed_and_asked_for_again(tmp_path, treekit_):
+    from treekit.experiments.cassette_settings import packable_about
+    sets = dict(navigator="mine", endpoint="http://gpu1.lab:8000/v1", corpus="wiki.passages", top_k="3", budget="5")
+    said = packable_about(dict(GOOD, profile="local", sets=sets))
+    assert said["sets"] == dict(top_k="3") and said["left_out"] == ["corpus", "navigator"] and "gpu1" not in str(said)
+    said["given"] = {}
+    code, text = treekit_("replay", packed(tmp_path / "a.cassette", said))
+    assert code == 2 and "--set corpus=" in text
+
+
+# --- who can be asked in a replay
+
+def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch):
+    import asyncio
+    from treekit.core.llm import Request
+    from treekit.core.openai_chat import OpenAIChat
+    from treekit.core.stored_chat import NotOnCassette
+    monkeypatch.setenv("TREEKIT_CASSETTE", str(tmp_path / "x.cassette"))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    profile = load_profile("openai")
+    for chat in (chat_for(profile), chat_for(profile, "navigator"), chat_for(load_profile("local", endpoint="http://a/v1, http://b/v1")),
+                 chat_for(load_profile("openai", batch=True))):
+        with pytest.raises(NotOnCassette): asyncio.run(chat.complete(Request(messages=(), prompt=None)))
+    with pytest.raises(UsageError, match="asks no server"): OpenAIChat.from_profile(profile)
+
+
+def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, monkeypatch):
+    from test_run import PROFILE, Read, Scripted, Lazy, Shelf, go, questions
+    from treekit.core.stored_chat import NotOnCassette
+    from treekit.experiments.run import Session, run
+    source = Store(tmp_path / "source.sqlite")
+    go(store=source)
+    tape = source.pack(tmp_path / "run.cassette")
+    monkeypatch.setenv("TREEKIT_CASSETTE", str(tape))
+    chat = Scripted()
+    def replayed(k): return run({"read": Read(k)}, questions(3), PROFILE, corpora={"toy": Lazy(Shelf, "shelf", "a shelf")}, chat=chat,
+                                session=Session.from_environment().given(progress=False))
+    assert [r.answer for r in replayed(2).rows] == [str(i) for i in range(3)]
+    with pytest.raises(NotOnCassette): replayed(1)
+    assert chat.asked == []
+
+
+PROBE = BODY + '''
+import asyncio, os, socket, subprocess, sys
+from treekit.core.llm import Request
+from treekit.experiments.provide import chat_for
+def tried(go):
+    try: return str(go())[:40]
+    except BaseException as e: return type(e).__name__
+from concurrent.futures import ThreadPoolExecutor
+who = Request(messages=(dict(role="user", content="Who?"),))
+chat = lambda: ThreadPoolExecutor().submit(asyncio.run, chat_for(P).complete(who)).result()
+away = "import socket; socket.getaddrinfo('example.org', 80)"
+seen = dict(asked=tried(chat), reached=tried(lambda: socket.socket().connect_ex(("192.0.2.1", 9))), key=os.environ.get("LAB_ACCESS", ""),
+            token=os.environ.get("HF_TOKEN", ""), child="reaches no network" in subprocess.run(
+                [sys.executable, "-c", away], capture_output=True, text=True).stderr)
+if os.environ.get("TREEKIT_SEALED"): Path(os.environ["PROBE_SEEN"]).write_text(json.dumps(seen))
+'''.replace("import asyncio", "import asyncio, json", 1)
+
+
+@pytest.mark.long
+def test_a_notebook_that_asks_all_the_same_reaches_nobody(tmp_path):
+    "It makes a client, opens a connection, looks for keys, and starts a process."
+    home, tape, seen = small_clone(tmp_path / "clone"), tmp_path / "one.cassette", tmp_path / "seen.json"
+    with open(home / "settings.ini", "a") as f:
+        f.write("\n[lab]\nmodel = llama3.3\nendpoint = http://localhost:1/v1\nkey_variable = LAB_ACCESS\n")
+    keys = dict(LAB_ACCESS="sk-lab", HF_TOKEN="hf-secret", PROBE_SEEN=str(seen))
+    with Server(latency=0) as server:
+        words = ("--profile", "lab", "--set", f"endpoint={server.url}")
+        code, out, err = inside("reproduce", *words, cwd=home, **keys)
+        assert code == 0, out + err
+        code, out, err = inside("pack", tape, "treerare/table1", *words, cwd=home, **keys)
+        assert code == 0, out + err
+        with unwound(tape) as held: assert b"localhost" not in held["about.json"]() and b"127.0.0.1" not in held["about.json"]()
+        notebook(home / "nbs/reproduce/treerare/table1.ipynb", _parameters(home), PROBE)
+        before = server.count
+        code, out, err = inside("replay", tape, "--out", tmp_path / "out", cwd=home, **keys)
+        assert code == 0, out + err
+        assert server.count == before > 0
+    assert json.loads(seen.read_text()) == dict(asked="NotOnCassette", reached="OSError", key="", token="", child=True)
+    assert "TREEKIT_SEALED" not in os.environ
+
+
+def _parameters(home):
+    import nbformat
+    return nbformat.read(home / "nbs/reproduce/treerare/table1.ipynb", 4).cells[0].source
+
+
+# --- archives that aren't
+
+def tarred(*members):
+    "A compressed archive of (TarInfo, content), headers as they are given."
+    plain = b"".join(header + content + bytes(-len(content) % 512) for header, content in members)
+    return lzma.compress(plain + bytes(1024))
+
+
+def header(name, size, kind=tarfile.REGTYPE, **more):
+    info = tarfile.TarInfo(name)
+    info.size, info.type = size, kind
+    for key, value in more.items(): setattr(info, key, value)
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+def sparse(name, claims):
+    "The header of a sparse file in GNU's old format: one block of data at its end."
+    raw = bytearray(header(name, 512, tarfile.GNUTYPE_SPARSE))
+    def octal(n): return tarfile.itn(n, 12, tarfile.GNU_FORMAT)
+    raw[386:410], raw[483:495], raw[148:156] = octal(claims - 512) + octal(512), octal(claims), b" " * 8
+    raw[148:156] = b"%06o\0 " % sum(raw)
+    return bytes(raw)
+
+
+HOSTILE = dict(
+    sparse=[(sparse(STORE_FILE, 20 << 30), b"x" * 512)],
+    sparse_pax=[(header("./PaxHeaders/x", 72, b"x"), b"22 GNU.sparse.major=1\n22 GNU.sparse.minor=0\n28 GNU.sparse.realsize=2e10\n"[:72]),
+                (header(STORE_FILE, 512), b"1\n0\n1\n" + bytes(506))],
+    link=[(header(STORE_FILE, 0, tarfile.SYMTYPE, linkname="/etc/passwd"), b"")],
+    hard_link=[(header("data/a.jsonl", 0, tarfile.LNKTYPE, linkname=STORE_FILE), b"")],
+    device=[(header(STORE_FILE, 0, tarfile.CHRTYPE), b"")], folder=[(header("data/", 0, tarfile.DIRTYPE), b"")],
+    claims=[(header(STORE_FILE, 1 << 29), b"")], twice=[(header(STORE_FILE, 1), b"a"), (header(STORE_FILE, 1), b"b")],
+    program=[(header("data/a.py", 1), b"a")], upwards=[(header("data/../up.jsonl", 1), b"a")], absolute=[(header("/abs", 1), b"a")],
+    hidden=[(header("data/.hid.jsonl", 1), b"a")], escape=[(header("\x1b[2K\rOK", 1), b"a")],
+    large_about=[(header("about.json", 17 << 20), bytes(17 << 20))], many=[(header(f"data/{i}.jsonl", 0), b"") for i in range(300)])
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_an_archive_holds_plain_files_with_known_names_only(tmp_path, kind, treekit_):
+    "A sparse file of three kilobytes may claim twenty gigabytes."
+    tape = tmp_path / "a.cassette"
+    tape.write_bytes(tarred(*HOSTILE[kind]))
+    assert tape.stat().st_size < 5000
+    with pytest.raises(UsageError, match="is not a cassette") as e:
+        with unwound(tape): pytest.fail("it was opened")
+    assert str(e.value).isprintable()
+    code, said = treekit_("replay", tape)
+    assert code == 2 and len(said.strip().splitlines()) == 1 and said.strip().isprintable()
+
+
+# --- corpora under names that nothing reads
+
+def written(path, rows): path.write_text("".join(json.dumps(r) + "\n" for r in rows))
+
+
+def folder_of(path):
+    "Questions and passages of two data sets whose corpus files have names of their own."
+    path.mkdir()
+    asked = dict(question="Who made the Loom?", answers=["Ada Loom"], paragraphs=[dict(id="own", title="Loom", text="Ada Loom made it.")])
+    for d, corpora in {"2wiki": ("2wiki_pool_corpus",), "asqa": ("asqa_knowledge_corpus", "asqa_dpr_corpus")}.items():
+        written(path / f"{d}.dev.jsonl", [dict(asked, id=f"{d}-{i}", dataset=d) for i in range(3)])
+        for name in corpora: written(path / f"{name}.jsonl", [dict(id=f"{name}-{i}", title=f"T{i}", text=f"Text {i}.") for i in range(7)])
+    return path
+
+
+@pytest.mark.parametrize("dataset", ["2wiki", "asqa", "hotpotqa"])
+def test_passages_of_a_folder_are_found_again(tmp_path, monkeypatch, dataset):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    mine = folder_of(tmp_path / "mine")
+    for kind, name in (("dev", "2wiki.dev"), ("corpus", "2wiki_pool_corpus")):
+        shutil.copy(mine / f"{name}.jsonl", mine / f"hotpotqa{'.' if kind == 'dev' else '_'}{kind}.jsonl")
+    asked = {dataset: {q.id: json.loads((mine / f"{dataset}.dev.jsonl").read_text().splitlines()[0]) for q in load(dataset, mine)[:1]}}
+    brought = data_of(asked, {("questions", dataset, str(mine)), ("passages", dataset, str(mine))})
+    first = load_corpus(dataset, mine)
+    assert len(first) == (14 if dataset == "asqa" else 7)
+    for old in (False, True):  # older cassettes name every corpus after its data set
+        files = {f"data/{f'{dataset}_corpus.jsonl' if old and 'corpus' in name else name}": content for name, content in brought.items()}
+        laid, _ = lay_out(packed(tmp_path / f"{old}.cassette", dict(GOOD, data="mine"), **files))
+        assert load_corpus(dataset, laid) == first and [q.id for q in load(dataset, laid)] == [f"{dataset}-0".replace("hotpotqa", "2wiki")]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dataset", ["2wiki", "asqa"])
+def test_a_table_over_a_folder_is_packed_and_replayed_elsewhere(tmp_path, dataset):
+    "The passages that are searched are those that were searched, where the folder is gone."
+    home, mine, tape = small_clone(tmp_path / "clone"), folder_of(tmp_path / "mine"), tmp_path / "a.cassette"
+    body = BODY.replace('asked = {"hotpotqa": [Question', f'''
+from treekit.experiments.provide import load, load_corpus
+asked = {{"{dataset}": load("{dataset}", P.data, n=P.n, seed=P.seed) or [Question''').replace(
+        ', corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")}', "").replace('corpora["hotpotqa"]', f'corpora["{dataset}"]')
+    body += f'''
+seen = sorted(p.id for p in load_corpus("{dataset}", P.data)) + [r.answer for r in results.rows]
+(Path(out or root() / "figures" / P.name) / "treerare" / "table1_seen.csv").write_text(" ".join(seen))
+'''
+    notebook(home / "nbs/reproduce/treerare/table1.ipynb", _parameters(home), body)
+    with Server(latency=0) as server:
+        words = ("--profile", "local", "--set", f"endpoint={server.url}", "--data", mine, "--n", "2")
+        for command in (("reproduce", "--out", tmp_path / "first"), ("pack", tape, "treerare/table1")):
+            code, out, err = inside(*command, *words, cwd=home)
+            assert code == 0, out + err
+    for gone in (home / ".treekit", mine): shutil.rmtree(gone)
+    code, out, err = inside("replay", tape, "--out", tmp_path / "again", cwd=home)
+    assert code == 0, out + err
+    first, again = ({p.name: p.read_bytes() for p in (tmp_path / folder / "treerare").glob("*.csv")} for folder in ("first", "again"))
+    assert again == first and first["table1_seen.csv"].count(b"corpus-") == (14 if dataset == "asqa" else 7)
+
+
+# --- reports
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory):
+    "A report with a cassette; its replay is made once, and shown to every verification."
+    folder = tmp_path_factory.mktemp("honest")
+    home = dict(TREEKIT_HOME=str(folder / "home"))
+    for words in (("reproduce", WHAT, *N, "--out", folder / "offline"),
+                  ("report", WHAT, "--tables", folder / "offline", "--out", folder / "r.zip", "--cassette")):
+        code, out, err = inside(*words, **home)
+        assert code == 0, out + err
+    files, wrong = read_archive(folder / "r.zip")
+    made, failed = verification.replayed_tables(files["run.cassette"], folder / "replay")
+    assert not wrong and not failed
+    def shown(cassette, place):
+        shutil.copytree(folder / "replay/out", place / "out")
+        return made, ""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verification, "replayed_tables", shown)
+        patch.setattr(verification, "kit_differences", lambda report: ([], []))  # compared in test_reports, and slow
+        patch.setattr(verification, "hashed_modules", lambda notebooks, known=json.loads(files["report.json"])["modules"]: known)
+        yield files
+
+
+def forged(path, files, report=None, text=True, **others):
+    "An archive with another report, all hashes mended, and the page that follows from it."
+    from treekit.reports.report import report_page
+    files = {k: v for k, v in files.items() if k != SUMS} | others
+    if report is not None:
+        files["report.json"] = (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode()
+        if text: files["report.md"] = report_page(report).encode()
+    return verify_archive(write_archive(path, {k: v for k, v in files.items() if v is not None}))
+
+
+def consistent(report):
+    "Everything in a report that follows from its other parts, made to fit."
+    from treekit.reports.checklist import checklist
+    from treekit.reports.ran import claim_counts
+    from treekit.reports.report import ways_of
+    report["claim_counts"], report["ways"] = claim_counts(report["claims"]), ways_of(report["artefacts"])
+    report["checklist"] = [a._asdict() for a in checklist(report)]
+    return report
+
+
+@pytest.mark.long
+def test_an_honest_report_is_ok_and_says_what_was_not_checked(honest, tmp_path):
+    found = forged(tmp_path / "r.zip", honest)
+    assert (found.outcome, found.differs, found.left) == ("OK", [], 0) and found.replayed == found.same > 0
+    assert any("costs" in line for line in found.not_checked)
+
+
+@pytest.mark.long
+def test_a_forged_text_is_found(honest, tmp_path):
+    page = honest["report.md"].replace(b"# ARISE", b"# Everything was reproduced. ARISE", 1)
+    assert page != honest["report.md"]
+    assert forged(tmp_path / "r.zip", honest, **{"report.md": page}).differs == ["report.md: isn't the text that follows from report.json"]
+    assert "report.md: isn't in the archive" in forged(tmp_path / "s.zip", honest, **{"report.md": None}).differs
+
+
+def claim(report):
+    report["claims"][0] |= dict(verdict="holds", p=0.001, difference=12.5)
+
+
+def claim_left_out(report): del report["claims"][0]
+
+
+def p_value(report): report["claims"][-1]["p"] = 0.0123
+
+
+def invented(report): report["claims"].append(dict(report["claims"][0], id="arise-99", verdict="holds"))
+
+
+def verdicts(report): report["artefacts"][0]["verdicts"] = dict(reproduced=40)
+
+
+def differences(report): report["artefacts"][0]["differences"] = {}
+
+
+def intervals(report): report["intervals"] = {"with": 99, "of": 99}
+
+
+def catalogue(report): report["inventory"] = dict(artefacts=1, with_notebook=1)
+
+
+def title(report): report["artefacts"][0]["title"] = "ARISE wins everywhere"
+
+
+def way(report): report["artefacts"][0]["given"] = dict(n=500)
+
+
+def profile(report): report["profile"] = "openai"
+
+
+def calls(report): report["cassette"]["calls"] = 10_000
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("change", [claim, claim_left_out, p_value, invented, verdicts, differences, intervals, catalogue, title, way,
+                                    profile, calls], ids=lambda f: f.__name__)
+def test_a_report_that_is_forged_throughout_is_found(honest, tmp_path, change):
+    "Checklist, counts, page and hashes fit what was changed: only the tables don't."
+    report = json.loads(honest["report.json"])
+    change(report)
+    found = forged(tmp_path / "r.zip", honest, consistent(report))
+    assert found.outcome == "DIFFERS" and found.differs and not any(line.startswith("report.md") for line in found.differs), found
+
+
+@pytest.mark.long
+def test_a_forged_checklist_is_found(honest, tmp_path):
+    report = json.loads(honest["report.json"])
+    report["checklist"][0]["answer"] = "yes"
+    assert forged(tmp_path / "r.zip", honest, report).differs == ["report.json: its checklist isn't what follows from the rest"]
+
+
+@pytest.mark.long
+def test_a_table_that_the_list_leaves_out_is_found(honest, tmp_path):
+    "It is in the archive with other numbers; then it is gone from there, too."
+    report = json.loads(honest["report.json"])
+    name = next(n for n in report["tables"] if n.endswith(".csv"))
+    del report["tables"][name]
+    other = honest[name].replace(b"0", b"9")
+    unlisted = copy.deepcopy(report)
+    for a in unlisted["artefacts"]: a["tables"] = [t for t in a["tables"] if t != name]
+    for said, content in ((report, other), (unlisted, other), (unlisted, None)):
+        found = forged(tmp_path / "r.zip", honest, consistent(said), **{name: content})
+        assert any(line.startswith(f"{name}: ") for line in found.differs), found
+
+
+@pytest.mark.long
+def test_an_artefact_that_the_cassette_leaves_out_is_found(honest, tmp_path):
+    report = json.loads(honest["report.json"])
+    report["cassette"]["what"] = []
+    assert any("ended well, and isn't in the cassette" in line for line in forged(tmp_path / "r.zip", honest, consistent(report)).differs)
+    report["artefacts"][0] |= dict(code=1, error="killed")
+    found = forged(tmp_path / "s.zip", honest, consistent(report))
+    assert found.outcome != "OK" and any("weren't made again" in line for line in found.not_checked)
+
+
+@pytest.mark.long
+def test_another_cassette_is_found(honest, tmp_path):
+    (tmp_path / "old").write_bytes(honest["run.cassette"])
+    with unwound(tmp_path / "old") as inner: tape = {name: read() for name, read in inner.items()}
+    about = json.loads(tape["about.json"])
+    about["sets"]["competence"] = "perfect"
+    content = wind(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
+    report = json.loads(honest["report.json"])
+    report["cassette"]["sha256"] = sha256(content)
+    found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})
+    assert any("competence" in line for line in found.differs), found
+    about["sets"] = dict(without_ppo="openai")
+    content = wind(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
+    found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})
+    assert found.replayed == 0 and any(line.startswith("run.cassette: ") and "without_ppo" in line for line in found.differs)
+
+
+@pytest.mark.parametrize("name", ["report.md\x1b[2K\rOK: all 9 files of tables came out the same", "a\nOK: all is as the report says",
+                                  "\x9b2K\u202eKO", "\u2028OK"])
+def test_names_in_an_archive_draw_nothing_on_a_terminal(tmp_path, treekit_, name, monkeypatch):
+    report = dict(artefacts=[dict(name=WHAT, tables=[])], modules={}, notebooks={}, data={},
+                  environment=dict(packages={}, python=name), tables={name: name},
+                  cassette=None)
+    write_archive(tmp_path / "r.zip", {name: b"x", "report.json": json.dumps(report).encode()})
+    monkeypatch.setattr(verification, "kit_differences", lambda report: ([], [name]))  # which takes seconds
+    for words in ((), ("--json",)):
+        code, said = treekit_("verify", tmp_path / "r.zip", *words)
+        assert code == 1 and "DIFFERS" in said
+        assert all(line.isprintable() for line in said.splitlines()) and not set(said) & set("\x1b\x9b\r\u202e\u2028")
+        assert words or not any(line.startswith("OK") for line in said.split("\n"))
+
+
+def test_odd_shapes_of_a_report_are_named(tmp_path, monkeypatch):
+    "What has the parts that are looked for, and other things inside."
+    monkeypatch.setattr(verification, "kit_differences", lambda report: ([], []))
+    base = dict(artefacts=[dict(name=WHAT, tables=[])], modules={}, notebooks={}, data={},
+                environment=dict(packages={}, python="3"), tables={}, cassette=None)
+    for more in (dict(claims=3), dict(claims=[3]), dict(tables={"tables/a/b.csv": 3}), dict(papers="x", claims=[], doi=[]),
+                 dict(profile=[])):
+        write_archive(tmp_path / "r.zip", {"report.json": json.dumps(base | more).encode()})
+        found = verify_archive(tmp_path / "r.zip")
+        assert found.outcome == "DIFFERS" and found.differs
+
+
+def test_a_replaying_process_reaches_this_machine_only(tmp_path):
+    "In the process, by whatever call, and in its children; loopback stays."
+    code = ("import _socket, socket\n"
+            "def tried(go):\n    try: go()\n    except OSError as e: print(e)\n"
+            "tried(lambda: _socket.socket().connect(('192.0.2.1', 9)))\ntried(lambda: socket.gethostbyname('example.org'))\n"
+            "tried(lambda: socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 53)))\n"
+            "with socket.create_server(('127.0.0.1', 0)) as s: socket.create_connection(s.getsockname()).close()\n")
+    env = verification.clean_environment(tmp_path / "home")
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.count("reaches no network") == 3, done
+
+
+def test_a_store_that_is_no_database_gets_one_line(tmp_path, treekit_):
+    tape = packed(tmp_path / "a.cassette", GOOD, **{STORE_FILE: os.urandom(5000)})
+    code, said = treekit_("replay", tape)
+    assert code == 2 and len(said.strip().splitlines()) == 1 and "can't be read as a cassette" in said
