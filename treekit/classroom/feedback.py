@@ -71,7 +71,7 @@ def feedback_page(
     rows = final_points(grade, given)
     total, whole = sum(e["points"] or 0 for e in rows), sum(e["of"] for e in rows)
     unread = sum(e["of"] for e in rows if e["points"] is None)
-    errors = "".join(f"<tr><td>{ht(k)}</td><td>{ht(v)}</td></tr>" for k, v in grade["errors"].items())
+    errors = "".join(f"<tr><td>{ht(k)}</td><td>{ht(REASONS.get(v, v))}</td></tr>" for k, v in grade["errors"].items())
     errors += "".join(f"<tr><td>{ht(k)}</td><td>the cell is missing</td></tr>" for k in grade["missing"])
     cells = f"<h2>Cells that failed</h2><table>{errors}</table>" if errors else ""
     head = (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{ht(title)}</title>'
