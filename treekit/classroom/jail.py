@@ -31,14 +31,14 @@ class Limits:
 # %% ../../nbs/16_classroom/01_jail.ipynb #7ef03e02
 WALLS = {
     "bubblewrap": "nothing to read but Python, the kit and the submission itself; no network, no other process. Open: faults of the "
-                  "kernel; the number of files, where the kernel refuses user namespaces inside bubblewrap; for root that of files and threads",
+                  "kernel; the number of files, where the kernel refuses user namespaces inside it; for root that of files and threads",
     "namespaces": "nothing to read but Python, the kit and the submission itself; no network, no other process. Open: faults of the kernel",
     "plain": "no isolation: no network and no new process (seccomp), limits on time, memory, threads and the size of a file. Open: every "
              "file that the grading user may read, the answer keys among them, can be read, and written where that user may write; memory "
              "and environment of that user's other processes, API keys among them, can be read: install bubblewrap",
-    "plain, unfiltered": "no isolation: limits on time, memory and the size of a file. Open: the network, other processes with their "
-                         "memory and environment, and every file that the grading user may read, the answer keys among them: don't grade work of "
-                         "people whom you don't trust",
+    "plain, unfiltered": "no isolation: limits on time, memory and the size of a file. Open: the network, other processes with "
+                         "their memory and environment, and every file that the grading user may read, the answer keys among them: "
+                         "don't grade work of people whom you don't trust",
 }
 
 # %% ../../nbs/16_classroom/01_jail.ipynb #3fbeb539
