@@ -2,8 +2,15 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from treekit.classroom.course import CourseFolder
 from treekit.classroom.formats import read_notebook
+from treekit.classroom.jail import WALLS, holds
+
+# where the tests grade: the best sandbox; without one "plain", which the tests ask for by name; empty: root, and no sandbox
+WALL = next((w for w in WALLS if holds(w)), "")
+needs_wall = pytest.mark.skipif(not WALL, reason="no sandbox works here, and without one nothing is graded as root: install bubblewrap")
 
 
 def cell(source, kind="code", tags=(), **mark):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from browsers import BROWSERS, Unavailable
+from classes import WALL, needs_wall
 from test_assignments import submitted
 from treekit.classroom.course import CourseFolder
 from treekit.classroom.formats import read_notebook
@@ -56,6 +57,7 @@ def write(page, number, text):
     assert page.eval(f"{CELLS}[{number}].model.sharedModel.getSource()") == text
 
 
+@needs_wall
 @pytest.mark.slow
 def test_a_student_solves_an_assignment_in_lab(chromium, tmp_path):
     from click.testing import CliRunner
@@ -89,7 +91,7 @@ def test_a_student_solves_an_assignment_in_lab(chromium, tmp_path):
         inbox = tmp_path / "inbox"
         (inbox / "ada").mkdir(parents=True)
         shutil.copy(home / f"{A}.ipynb", inbox / "ada")
-        for words in (["collect", A, str(inbox)], ["grade", A], ["feedback", A]):
+        for words in (["collect", A, str(inbox)], ["grade", A, "--wall", WALL], ["feedback", A]):
             done = CliRunner().invoke(course_command, [*words, *at], catch_exceptions=False)
             assert done.exit_code == 0, done.output
         grade = {e["id"]: (e["points"], e["of"]) for e in course.record("grades", A, "ada")["exercises"]}

@@ -10,7 +10,7 @@ import hashlib, stat, time, zipfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from .course import CourseFolder
+from .course import CourseFolder, restricted_folder
 from .formats import LONGEST_NOTEBOOK
 from ..config import UsageError
 from ..core.whole_files import write_whole
@@ -67,7 +67,8 @@ def take_in(
     second = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(when))
     stamp = f"{second}-{sum(p.name.startswith(second) for p in before):03}-{hashlib.sha256(content).hexdigest()[:6]}"
     path = course.submitted(assignment, student, stamp, f"{assignment}.ipynb")
-    write_whole(path, content)
+    restricted_folder(Path(course.folder, "submitted"))
+    write_whole(path, content, private=True)
     return path
 
 # %% ../../nbs/16_classroom/08_collect.ipynb #d4cec444

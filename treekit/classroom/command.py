@@ -76,18 +76,22 @@ def collect_command(assignment, course, sources, as_json, inbox):
 @_common
 @click.option("--student", "students", multiple=True, metavar="ID", help="Only this one; may be repeated.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Submissions at a time.  [default: one per core]")
-@click.option("--wall", default="", metavar="NAME", help="bubblewrap, namespaces, plain.  [default: the best that there is]")
+@click.option("--wall", default="", metavar="NAME", help="bubblewrap or namespaces; plain: no isolation.  [default: the first that works]")
 @click.option("--memory", type=click.IntRange(64), default=1024, show_default=True, metavar="MB", help="For one submission.")
 @click.option("--seconds", type=click.FloatRange(0.1), default=5.0, show_default=True, metavar="S", help="For one call of a hidden test.")
+@click.option("--submission-seconds", "whole", type=click.FloatRange(1), default=300.0, show_default=True, metavar="S",
+              help="For all of a submission.")
 @click.option("--every", is_flag=True, help="Grade each attempt in turn, not only the last.")
 @click.option("--again", is_flag=True, help="Grade what is graded already, too.")
-def grade_command(assignment, course, sources, as_json, students, jobs, wall, memory, seconds, every, again):
+def grade_command(assignment, course, sources, as_json, students, jobs, wall, memory, seconds, whole, every, again):
     """Grade what was handed in, side by side, each submission behind a wall. Kill it and run it again to go on."""
     from treekit.classroom.grading import grade_assignment
     from treekit.classroom.jail import WALLS, Limits, best_wall
     wall = best_wall(wall)
-    made = grade_assignment(_course(course, sources), assignment, list(students) or None, jobs, wall, Limits(memory=memory, call=seconds),
-                            again, every, progress=not as_json)
+    if wall.startswith("plain"): click.echo(f"warning: {wall}: {WALLS[wall]}", err=True)
+    limits = Limits(memory=memory, call=seconds, submission=whole)
+    made = grade_assignment(_course(course, sources), assignment, list(students) or None, jobs, wall, limits, again, every,
+                            progress=not as_json)
     _say(
         as_json,
         dict(graded=len(made), wall=wall, leaves_open=WALLS[wall]),

@@ -6,10 +6,11 @@
 __all__ = ['REASONS', 'points_by_hand', 'final_points', 'feedback_page', 'write_feedback']
 
 # %% ../../nbs/16_classroom/10_feedback.ipynb #46119314
-import csv
+import contextlib, csv, math
 from pathlib import Path
 
-from .course import CourseFolder
+from .course import CourseFolder, restricted_folder
+from ..config import UsageError
 from ..core.escaping import ht
 from ..core.whole_files import write_whole
 
@@ -23,8 +24,16 @@ def points_by_hand(
     if not path.exists(): return found
     with open(path, newline="", encoding="utf-8-sig") as f:
         for row in csv.DictReader(f):
-            if (row.get("points") or "").strip(): found[row["student"], row["exercise"]] = float(row["points"]), row.get("remark") or ""
+            if not (said := (row.get("points") or "").strip()): continue
+            found[row.get("student"), row.get("exercise")] = _points(said, path.name, row), row.get("remark") or ""
     return found
+
+def _points(said, name, row):
+    "A number from 0, or a `UsageError` that says where another one stands."
+    with contextlib.suppress(ValueError):
+        if 0 <= (points := float(said)) < math.inf: return points
+    where = f"{row.get('student')}, {row.get('exercise')}"
+    raise UsageError(f"{name}: points of {where}: {said!r} isn't a number from 0") from None
 
 # %% ../../nbs/16_classroom/10_feedback.ipynb #63a622f9
 def final_points(
@@ -71,7 +80,7 @@ def feedback_page(
     rows = final_points(grade, given)
     total, whole = sum(e["points"] or 0 for e in rows), sum(e["of"] for e in rows)
     unread = sum(e["of"] for e in rows if e["points"] is None)
-    errors = "".join(f"<tr><td>{ht(k)}</td><td>{ht(v)}</td></tr>" for k, v in grade["errors"].items())
+    errors = "".join(f"<tr><td>{ht(k)}</td><td>{ht(REASONS.get(v, v))}</td></tr>" for k, v in grade["errors"].items())
     errors += "".join(f"<tr><td>{ht(k)}</td><td>the cell is missing</td></tr>" for k in grade["missing"])
     cells = f"<h2>Cells that failed</h2><table>{errors}</table>" if errors else ""
     head = (f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{ht(title)}</title>'
@@ -90,9 +99,10 @@ def write_feedback(
 ) -> list[Path]:
     "Write the pages of all who have a grade."
     given, pages = points_by_hand(course, assignment), []
+    restricted_folder(Path(course.folder, "feedback"))
     for student in students or course.students():
         if not (grade := course.record("grades", assignment, student)): continue
         path = Path(course.folder, "feedback", assignment, f"{student}.html")
-        write_whole(path, feedback_page(grade, title, given))
+        write_whole(path, feedback_page(grade, title, given), private=True)
         pages.append(path)
     return pages

@@ -21,9 +21,14 @@ def cell_source(
 ) -> str:
     "A cell's source as one text."
     source = cell.get("source", "")
-    return source if isinstance(source, str) else "".join(map(str, source))
+    if isinstance(source, str): return source
+    return "".join(line for line in source if isinstance(line, str)) if isinstance(source, list) else ""
 
 # %% ../../nbs/16_classroom/02_formats.ipynb #9572ff58
+def _well_formed(data):
+    "JSON data in which a lone surrogate, half of a character, is a question mark: no file could hold it."
+    return json.loads(json.dumps(data, ensure_ascii=False).encode("utf-8", "replace"))
+
 def read_notebook(
     path: Path | str,
 ) -> dict:  # nbformat 4
@@ -32,7 +37,7 @@ def read_notebook(
     try:
         if path.is_symlink() or path.stat().st_size > LONGEST_NOTEBOOK:
             raise UsageError(f"{path.name}: a link, or longer than {LONGEST_NOTEBOOK // 10**6} MB")
-        notebook = json.loads(path.read_text(encoding="utf-8"))
+        notebook = _well_formed(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError: raise UsageError(f"no notebook {path.name!r}") from None
     except (ValueError, RecursionError): raise UsageError(f"{path.name}: not a notebook: it isn't JSON; save it in Jupyter again") from None
     cells = notebook.get("cells") if isinstance(notebook, dict) else None

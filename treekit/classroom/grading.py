@@ -13,8 +13,9 @@ from pathlib import Path
 
 from .course import CourseFolder
 from .formats import marks, read_notebook, cell_source
-from .jail import WALLS, Limits, best_wall, start
-from .keys import read_reply, exercise_score
+from .jail import WALLS, Limits, best_wall, hide_process, start
+from .keys import REPLY_ERRORS, exercise_score, read_reply
+from .worker import OWN_ERROR
 from ..config import UsageError
 
 # %% ../../nbs/16_classroom/09_grading.ipynb #9a1375c6
@@ -85,6 +86,20 @@ class Talk:
         if self.folder: self.folder.cleanup()
 
 # %% ../../nbs/16_classroom/09_grading.ipynb #59f15f97
+def _cell_errors(line, cells):
+    "The cells' errors from a worker's reply, cell -> kind and line. Text that isn't of the fixed list is left out."
+    try: said = json.loads(line)["cells"]
+    except (ValueError, RecursionError, LookupError, TypeError): said = None
+    if not isinstance(said, dict): return {"": "no reply"}
+    found = {}
+    for c in (c for c in cells if c["id"] in said):
+        kind, _, at = str(said[c["id"]])[:99].partition(" (line ")
+        number = at.removesuffix(")")
+        known = number.isascii() and number.isdigit() and 1 <= int(number) <= c["source"].count("\n") + 1
+        found[c["id"]] = (kind if kind in REPLY_ERRORS else OWN_ERROR) + (f" (line {int(number)})" if known else "")
+    return found
+
+# %% ../../nbs/16_classroom/09_grading.ipynb #b7c21d9e
 @dataclass
 class _Run:
     "A submission with its worker, which may have to be started again."
@@ -95,18 +110,27 @@ class _Run:
     errors: dict = field(default_factory=dict)  # cell -> what went wrong
     talk: Talk | None = None
     starts: int = 0
+    until: float = 0.0  # when the time of the whole submission is up
+
+    def __post_init__(self): self.until = time.monotonic() + self.limits.submission
+
+    def left(self, seconds):
+        "So many seconds, or what the submission has left. Raises `Gone`."
+        if (rest := self.until - time.monotonic()) <= 0: raise Gone("too slow")
+        return min(seconds, rest)
 
     def ready(self):
         "A worker that has run the cells. Raises `Gone`."
         if self.talk: return self.talk
-        if self.starts > 3: raise Gone("its cells end the process")
+        if self.starts > 3: raise Gone("ended")
+        seconds = self.left(self.limits.cell * max(1, min(4, len(self.cells))) + 20)
         self.starts += 1
         self.talk = Talk(self.wall, self.limits)
-        slowest = self.limits.cell * max(1, min(4, len(self.cells))) + 20
-        line = self.talk.say(dict(cells=self.cells, files=self.files, seconds=self.limits.cell), slowest)
-        try: self.errors = {str(k)[:80]: str(v)[:500] for k, v in json.loads(line)["cells"].items()}
-        except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
-            self.errors = {"": "its cells said something else than they should"}
+        try: line = self.talk.say(dict(cells=self.cells, files=self.files, seconds=self.limits.cell), seconds)
+        except Gone:
+            self.starts = 4  # cells that end the process, or never end, would do so again
+            raise
+        if self.starts == 1: self.errors = _cell_errors(line, self.cells)  # later starts follow hidden tests: not taken
         return self.talk
 
     def drop(self):
@@ -117,7 +141,8 @@ class _Run:
         "The replies to an exercise's calls; after a hang the rest of the exercise has none."
         said = []
         for number, c in enumerate(calls):
-            try: line = self.ready().say(dict(number=number, fn=c["fn"], args=c["args"], seconds=self.limits.call), self.limits.call + 2)
+            call = dict(number=number, fn=c["fn"], args=c["args"], seconds=self.limits.call)
+            try: line = self.ready().say(call, self.left(self.limits.call + 2))
             except Gone as e:
                 self.drop()
                 return said + [dict(error=str(e))] * (len(calls) - number)
@@ -170,17 +195,22 @@ def grade_one(
     if not again and course.record("grades", assignment, student).get("made_from") == made_from: return None
     about = dict(student=student, assignment=assignment, attempt=attempt.name, made_from=made_from, leaves_open=WALLS[wall])
     folder = course.release(assignment, student)
-    try:
-        handed = read_notebook(folder / f"{assignment}.ipynb")
-        beside = {p.name: p.read_text(encoding="utf-8") for p in folder.glob("*.json")}
-        grade = graded(read_notebook(notebook), handed, key, beside, wall, limits)
+    handed = read_notebook(folder / f"{assignment}.ipynb")
+    beside = {p.name: p.read_text(encoding="utf-8") for p in folder.glob("*.json")}
+    try: submitted = read_notebook(notebook)
     except UsageError as e:
         none = [dict(id=x["id"], title=x["title"], by_hand=x["by_hand"], points=0, of=x["points"], criteria=[]) for x in key["exercises"]]
         grade = dict(exercises=none, errors={"notebook": str(e)}, missing=[], wall=wall, seconds=0.0)
+    else: grade = graded(submitted, handed, key, beside, wall, limits)
     course.keep("grades", assignment, student, about | grade)
     full = [x["id"] for x in grade["exercises"] if x["points"] == x["of"]]
     _journal(course, assignment, dict(student=student, attempt=attempt.name, made_from=made_from, full=full, seconds=grade["seconds"]))
     return about | grade
+
+def _in_a_line(error):
+    "An error of the grader's as one short line that any terminal can print."
+    name = "" if isinstance(error, UsageError) else f"{type(error).__name__}: "
+    return " ".join(f"{name}{error}".encode("utf-8", "backslashreplace").decode().split())[:300]
 
 _writing = threading.Lock()
 
@@ -201,22 +231,31 @@ def grade_assignment(
     every: bool = False,  # each attempt in turn, so that the journal knows when an exercise was first right; default: the last one
     progress: bool = True,
 ) -> list[dict]:  # the new grades
-    "Grade what was handed in. Kill it at any time: what is graded stays graded."
+    """Grade what was handed in. Kill it at any time: what is graded stays graded.
+
+    A submission that can't be graded stops no other one: in the end a `UsageError` names each, with its reason."""
     from tqdm.auto import tqdm
     wall, students = best_wall(wall), students or course.students()
     work = [(s, (found if every else found[-1:])) for s in students if (found := course.attempts(assignment, s))]
-    def one(student, attempts): return [g for a in attempts if (g := grade_one(course, assignment, student, a, wall, limits, again))]
+    if wall.startswith("plain"): hide_process()
     new, failed = [], []
+    def one(student, attempts):
+        made = []
+        for a in attempts:
+            try: made.append(grade_one(course, assignment, student, a, wall, limits, again))
+            except Exception as e:  # whatever it is, it is this submission's alone
+                failed.append(f"{student}: {_in_a_line(e)}")
+                _journal(course, assignment, dict(student=student, attempt=a.name, full=[], failed=_in_a_line(e)))
+        return [g for g in made if g]
     shown = dict(total=len(work), desc=f"grade {assignment}", disable=not progress)
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool, tqdm(**shown) as bar:
-        waiting = {pool.submit(one, *w): w[0] for w in work}
+        waiting = [pool.submit(one, *w) for w in work]
         try:
             for done in as_completed(waiting):
-                try: new += done.result()
-                except (UsageError, OSError) as e: failed.append(f"{waiting[done]}: {e}")
+                new += done.result()
                 bar.update()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    if failed: raise UsageError(f"{len(failed)} of {len(work)} couldn't be graded: {'; '.join(failed[:3])}")
+    if failed: raise UsageError(f"{len(new)} graded; {len(failed)} couldn't be: {'; '.join(sorted(failed))}")
     return new
