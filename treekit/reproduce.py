@@ -17,7 +17,10 @@ from .kernels import PRELOADED, ForkServer, can_fork, manager
 from .records import StoreState, imported, made_from, read_record, runs_since, tables_below, unchanged, write_record, written
 from .simulated.competence import KNOBS, competence_of
 from .training.pinned import PINNED
+from .core.command_folder import command_folder
 from .core.escaping import without_secrets
+from .core.notices import new_notices
+from .core.owners import ENDS_WITH, _owner
 from .core.whole_files import write_whole
 
 # %% ../nbs/19_reproduce.ipynb #4e44a8a4
@@ -232,11 +235,12 @@ def _modules(names):
     return set(modules_below(*names)) & set(names)
 
 # %% ../nbs/19_reproduce.ipynb #0dc82b7e
-def _run_all(stages, kept, jobs, title, environment=(), after=lambda task: None):
+def _run_all(stages, kept, jobs, title, environment=(), after=lambda task: None, paid=(None, None)):
     "Run the notebooks stage by stage, `jobs` at a time, with a bar over each stage; Ctrl-C interrupts their kernels."
-    with _told_in(environment) as progress:
+    with _told_in(environment, *paid) as progress:
         shared = dict(OMP_NUM_THREADS=str(max(1, (os.cpu_count() or 1) // jobs))) if jobs > 1 else {}
         env = shared | os.environ | dict(TREEKIT_PROGRESS=progress, TQDM_DISABLE="1") | dict(environment)  # nobody sees a kernel's own bars
+        env |= {ENDS_WITH: _owner(os.getpid())}
         server = None
         try:
             for tasks in stages:
@@ -246,10 +250,10 @@ def _run_all(stages, kept, jobs, title, environment=(), after=lambda task: None)
         finally:
             if server: server.close()
 
-def _told_in(environment):
+def _told_in(environment, store=None, budget=None):
     "The folder in which runs tell how far they are, and in which their pot is: that of the workers of one command, or one for this alone."
     given = dict(environment).get("TREEKIT_PROGRESS") or os.environ.get("TREEKIT_TOGETHER")
-    return contextlib.nullcontext(given) if given else tempfile.TemporaryDirectory()
+    return contextlib.nullcontext(given) if given else command_folder(store, budget)
 
 def _bar(total, title):
     from tqdm.auto import tqdm
@@ -259,7 +263,7 @@ def _bar(total, title):
 # %% ../nbs/19_reproduce.ipynb #3cb0e425
 def _watch(tasks, kept, jobs, env, server, bar, progress, after):
     "Start the notebooks, draw the bar, and stop all at an interrupt or when the budget is gone."
-    kernels, drawn = [], 0.0
+    kernels, drawn, heard = [], 0.0, set()
     def one(task):
         _execute(task, kept, env, kernels, server)
         after(task)
@@ -271,18 +275,26 @@ def _watch(tasks, kept, jobs, env, server, bar, progress, after):
                 if time.monotonic() - drawn > getattr(bar, "mininterval", 10):
                     bar.set_postfix_str(_progress(progress), refresh=False)
                     drawn = time.monotonic()
+                show_notices(progress, heard)
                 bar.update(sum(r.done() for r in runs.values()) - bar.n)  # of nothing, too: draws when it is time
                 if any(t.code == 3 for t in tasks): [r.cancel() for r in runs.values()]  # the budget is gone for the others, too
         except KeyboardInterrupt:
             for r in runs.values(): r.cancel()
             _interrupt(kernels)
             raise
-        finally: bar.close()
+        finally:
+            bar.close()
+            show_notices(progress, heard)
     for t in tasks:
         if not runs[t.name].cancelled(): runs[t.name].result()
         else:
             t.code, t.error = 3, "not started: the budget was reached"
             after(t)
+
+def show_notices(folder, heard):
+    "Print what the processes of this command have to say, above the bar."
+    from tqdm.auto import tqdm
+    for line in new_notices(folder, heard): tqdm.write(line, file=sys.stderr)
 
 def _progress(folder):
     "What the runs inside the kernels say about themselves."
@@ -357,7 +369,8 @@ def reproduce_all(
         for t in chosen: t.unchanged = False
         return chosen
     stages = filter(None, map(waiting, (False, True)))
-    _run_all(stages, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, state))
+    paid = (None, None) if replayed else (state.store, p.budget)
+    _run_all(stages, kept, jobs or (2 if p.offline else 1), "reproduce", env, lambda t: _recorded(t, folder, kept, state), paid)
     _page(tasks, folder)
     return tasks, folder
 
