@@ -1,10 +1,9 @@
 "A student's calls: what was paid counts, answered or not, and one course has one server."
-import json, os, signal, subprocess, sys
+import os, signal, subprocess, sys
 
 import pytest
 
 from test_course_model import course, fresh, line, profile, say, send, served, token, upstream  # noqa: F401 (fixtures)
-from treekit.classroom.course import CourseFolder
 from treekit.classroom.model_server import ModelDesk
 from treekit.classroom.quotas import Quota, pseudonym, spent_by
 from treekit.config import UsageError

@@ -78,7 +78,7 @@ BUDGET = 30 * MOST  # for two thirds of the calls
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [3, 0])
 def test_a_killed_command_and_its_rerun_keep_one_budget(clone, workers):  # noqa: F811
-    "SIGKILL of the command alone. What was spent and in flight counts for the rerun; a command that ended by itself leaves nothing behind."
+    "SIGKILL of the command alone: what was spent and in flight counts for the rerun. A command that ended by itself leaves nothing."
     paid = ("--model", "gpt-4o-mini", "--budget", f"{BUDGET:.6f}", "--set", "max_tokens=64")
     with Server(latency=LATENCY, usage=dict(prompt_tokens=60, completion_tokens=60)) as server:
         first = start(clone, server, workers, *paid)
@@ -92,7 +92,7 @@ def test_a_killed_command_and_its_rerun_keep_one_budget(clone, workers):  # noqa
         spent = dollars(server)
         second = start(clone, server, workers, *paid)
         out, err = second.communicate(timeout=400)
-        print(f"\n{before} requests before the kill, {server.count} in all: ${spent:.6f} and ${dollars(server):.6f} of ${BUDGET:.6f}", end="")
+        print(f"\n{before} requests before the kill, {server.count} in all: ${spent:.6f}, ${dollars(server):.6f} of ${BUDGET:.6f}", end="")
         assert second.returncode == 3 and "was killed" in err, err
         assert spent < dollars(server) <= BUDGET
         assert not [p for p in (clone / ".treekit").rglob("*") if "budget" in p.name.lower()]

@@ -65,7 +65,8 @@ def _started(words, share, together):
     "A worker's process. Its output is kept beside its store's notebooks."
     with open(together / f"worker{share.index}.log", "w") as log:
         return subprocess.Popen([sys.executable, "-c", _START, "reproduce", *words, "--share", str(share)], stdin=subprocess.DEVNULL,
-                                stdout=log, stderr=log, env=os.environ | {"TREEKIT_TOGETHER": str(together), ENDS_WITH: _owner(os.getpid())})
+                                stdout=log, stderr=log,
+                                env=os.environ | {"TREEKIT_TOGETHER": str(together), ENDS_WITH: _owner(os.getpid())})
 
 def _ended(processes, together, bar):
     "Wait for the workers, and draw how far they are. An interrupt is passed on: what they have under way is stored."

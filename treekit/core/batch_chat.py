@@ -104,7 +104,29 @@ class _Ordering(_Talking):
 # %% ../../nbs/02_core/18_batch_chat.ipynb #a89f5def
 _OVER = ("completed", "failed", "expired", "cancelled")
 
-class _Following(_Ordering):
+class _Finding(_Ordering):
+    "What the server still knows of a batch."
+    async def _known(self, path):
+        "A body's text; None: the server has nothing there (404)."
+        try: return await self._get(path)
+        except CallFailed as e:
+            if "answered 404" not in str(e): raise
+
+    async def _state(self, batch):
+        "What the server says of a batch; None: it has lost it, and has it under no other id either."
+        if text := await self._known(f"/batches/{quote(batch.id, safe='')}"): return _json(text)
+        if (other := await self._arrived(batch)) in ("", batch.id): return None
+        self.journal.note(batch.name, id=other)
+        return await self._object(f"/batches/{quote(other, safe='')}")
+
+    def _lost(self, batch):
+        "A batch that the server has lost: its requests are sent again."
+        self.journal.end(batch.name, [line.rpartition("-")[0] for line in self.journal.lines(batch.name)])
+        notify(f"{urlsplit(self.endpoint).netloc} knows batch {batch.id[:60]} no more (404): its {batch.requests} requests are sent again; "
+               "what it may have cost is in no ledger")
+
+# %% ../../nbs/02_core/18_batch_chat.ipynb #a89f5df0
+class _Following(_Finding):
     "From a batch's id to its answers."
     async def _submit(self, name, batch):
         "Send a batch, and wait for its answers."
@@ -146,25 +168,6 @@ class _Following(_Ordering):
         found = {line: found.get(line, lost) for line in self.journal.lines(name)}
         if batch.state == "sent": self.journal.end(name, [line.rpartition("-")[0] for line, a in found.items() if a.status != 200])
         return found
-
-    async def _known(self, path):
-        "A body's text; None: the server has nothing there (404)."
-        try: return await self._get(path)
-        except CallFailed as e:
-            if "answered 404" not in str(e): raise
-
-    async def _state(self, batch):
-        "What the server says of a batch; None: it has lost it, and has it under no other id either."
-        if text := await self._known(f"/batches/{quote(batch.id, safe='')}"): return _json(text)
-        if (other := await self._arrived(batch)) in ("", batch.id): return None
-        self.journal.note(batch.name, id=other)
-        return await self._object(f"/batches/{quote(other, safe='')}")
-
-    def _lost(self, batch):
-        "A batch that the server has lost: its requests are sent again."
-        self.journal.end(batch.name, [line.rpartition("-")[0] for line in self.journal.lines(batch.name)])
-        notify(f"{urlsplit(self.endpoint).netloc} knows batch {batch.id[:60]} no more (404): its {batch.requests} requests are sent again; "
-               "what it may have cost is in no ledger")
 
     def _turned_down(self, batch, state):
         "A batch of which nothing was taken in: `None` if its requests only have to wait, else a `CallFailed`."

@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from ..config import UsageError
-from .store import _ID, _MORE, _VERSION, _UNSOUND, Store, _loaded, _sound_rows, _text, _torn
-from .writing import is_damage
+from .store import _ID, _MORE, _VERSION, _UNSOUND, Store, _loaded, _sound_rows
+from .writing import _text, _torn, is_damage
 
 # %% ../../nbs/02_core/20_merging.ipynb #04eae989
 def _unsound(name, why):

@@ -54,6 +54,7 @@ def stopped(
     try: return Path(f"/proc/{process_id(owner)}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
     except (OSError, IndexError): return False
 
+# %% ../../nbs/02_core/01_owners.ipynb #a7bebeef
 def process_id(owner: str) -> str:
     "The number of the owner's process."
     return owner.rsplit("|", 2)[1] if owner.count("|") > 1 else "unknown"

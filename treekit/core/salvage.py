@@ -6,7 +6,7 @@
 __all__ = ['Checked', 'check_store', 'Salvaged', 'salvage_store']
 
 # %% ../../nbs/02_core/31_salvage.ipynb #2b500766
-import hashlib, json, shutil, sqlite3, zlib
+import hashlib, shutil, sqlite3, zlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -14,7 +14,8 @@ from pathlib import Path
 
 from ..config import UsageError
 from .owners import scratch
-from .store import _ID, _MADE, _MORE, _ROWS, _UNSOUND, _VERSION, Store, _is_sound, _text
+from .store import _ID, _MADE, _MORE, _ROWS, _VERSION, Store, _is_sound
+from .writing import _text
 
 # %% ../../nbs/02_core/31_salvage.ipynb #eae7d09c
 def _connected(path, mode):

@@ -6,16 +6,16 @@
 __all__ = ['keys', 'Store']
 
 # %% ../../nbs/02_core/17_store.ipynb #1699abd4
-import glob, hashlib, json, math, os, re, sqlite3, sys, threading, time, uuid, weakref, zlib
+import hashlib, json, math, os, re, sqlite3, sys, threading, time, uuid, weakref, zlib
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from ..config import UsageError, choose
 from .write_ahead import write_ahead
 from .llm import Completion, Request, canonical_endpoint, sound_completion
-from .owners import _owner, gone
-from .tape_files import plain_store
-from .writing import SALVAGE, Writer, _transaction, is_damage, skipped_rows, trouble
+from .owners import _owner
+from .tape_files import _sweep, plain_store
+from .writing import Writer, _text, _torn, _transaction, is_damage, skipped_rows, trouble
 
 # %% ../../nbs/02_core/17_store.ipynb #f50dd10a
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -124,9 +124,7 @@ class _File:
     def _rows(self, sql, *values):
         try:
             with self.lock: return self.db.execute(sql, values).fetchall()
-        except sqlite3.DatabaseError as e:
-            if damaged := is_damage(e) and trouble(e, self.path): raise damaged from None
-            raise
+        except sqlite3.DatabaseError as e: raise (is_damage(e) and trouble(e, self.path) or e) from None
 
     def __enter__(self): return self
     def __exit__(self, *error): self.close()
@@ -185,8 +183,8 @@ def _written(completion):
 _UNSOUND = (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error)  # what a row that isn't sound may raise
 
 # %% ../../nbs/02_core/17_store.ipynb #439cc420
-class _Calls(_Written):
-    "Calls and who asked for them."
+class _Stored(_Written):
+    "Calls that are stored."
     def calls(self, keys: list[str]) -> dict[str, Completion]:
         "Stored completions, as far as they are there."
         fresh = {k: c for k in keys if (c := self.fresh.get(k))} if self.fresh else {}
@@ -213,6 +211,9 @@ class _Calls(_Written):
         if bad: skipped_rows(self.path, "requests", bad)
         return found
 
+# %% ../../nbs/02_core/17_store.ipynb #439cc421
+class _Calls(_Stored):
+    "Calls and who asked for them."
     def put_calls(self,
         completions: dict[str, Completion],  # by key
         request: str,  # canonical, without the sample's index
@@ -329,8 +330,7 @@ _MORE = dict(kept="CREATE TABLE kept (key TEXT PRIMARY KEY, head TEXT, body BLOB
 _KINDS = dict(t=str, i=int, r=(int, float, type(None)), b=bytes, B=(bytes, type(None)))
 _ROWS = dict(  # kinds of columns; leases stay behind
     calls="ttitiirr", requests="tttb", ledger="ttttttirr", about="tt", predictions="ttBr", kept="ttbr")
-_MOST = 256 << 20  # bytes that a request or a trace may unpack to
-_MOST_SKIPPED = 100  # rows of a cassette that may be left out; each may take as long as `_MOST` says
+_MOST, _MOST_SKIPPED = 256 << 20, 100  # bytes that a request or a trace may unpack to; rows of a cassette that may be left out
 
 def _unpacked(packed):
     "JSON that was compressed; `ValueError` if it isn't whole, or without end."
@@ -357,13 +357,9 @@ def _sound_row(table, row):
 
 def _unread(name, why): return UsageError(f"{name!r} can't be read as a cassette ({why}): treekit pack makes one")
 
-def _torn(name, why): return UsageError(f"{name!r} is damaged ({' '.join(str(why).split())[:80]}); {SALVAGE.format(file=name)}")
-
 def _is_sound(table, row):
     try: return _sound_row(table, row)
     except _UNSOUND: return False
-
-def _text(data): return data.decode("utf-8", "surrogateescape")  # what isn't UTF-8 is then a row that isn't sound, and no error
 
 def _sound_rows(
     rows,  # of a table, in its columns' order
@@ -396,14 +392,6 @@ def _known_tape(tape, name):
         state = tape.execute(f"PRAGMA quick_check({table})").fetchone()[0]  # of this table: what is beside it isn't looked at
         if state != "ok": raise _torn(name, state)
     return [table for table in own if table in _ROWS]
-
-# %% ../../nbs/02_core/17_store.ipynb #e398d405
-def _sweep(path):
-    "Take away what processes have left that were killed while they wrote this cassette."
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part*"):
-        owner = part.name.removeprefix(f".{path.name}.").partition(".part")[0].partition(".")[2]
-        if gone(owner):
-            with suppress(OSError): part.unlink()
 
 # %% ../../nbs/02_core/17_store.ipynb #a0d4c38d
 class Store(_Predictions):

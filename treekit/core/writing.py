@@ -72,6 +72,12 @@ def _shown(path):
     try: return os.path.relpath(path)
     except ValueError: return str(path)  # another drive
 
+def _torn(name, why):
+    "A damaged file, as the error that says what to do."
+    return UsageError(f"{name!r} is damaged ({' '.join(str(why).split())[:80]}); {SALVAGE.format(file=name)}")
+
+def _text(data): return data.decode("utf-8", "surrogateescape")  # what isn't UTF-8 is then a row that isn't sound, and no error
+
 def is_damage(error: BaseException) -> bool:
     "Whether SQLite says of a file that it is damaged."
     return isinstance(error, sqlite3.Error) and _code(error) == sqlite3.SQLITE_CORRUPT
