@@ -84,14 +84,14 @@ def check_store(
     return checked
 
 # %% ../../nbs/02_core/31_salvage.ipynb #ef65f247
-_AT_ONCE, _ONE_BY_ONE, _LAST = 256, 20_000, 1 << 40  # rows in one query; numbers in vain until the steps get longer; the last number
+_AT_ONCE, _ONE_BY_ONE, _LAST = 256, 2_000, 1 << 40  # rows in one query; numbers in vain until the steps get longer; the last number
 
 def _rows_by_number(db, table, lost):
     "A table's rows, whose first column is their number. `lost` grows by the numbers that can't be read between two that can."
     sql = f"SELECT rowid, * FROM {table} NOT INDEXED WHERE rowid >= ? ORDER BY rowid LIMIT ?"
     at, vain, step = 1, 0, 1
     while at < _LAST:
-        for most in (_AT_ONCE, 1):
+        for most in (1,) if vain else (_AT_ONCE, 1):
             try: rows = db.execute(sql, (at, most)).fetchall()
             except sqlite3.Error: continue
             if not rows: return
