@@ -17,9 +17,9 @@ def notify(
     line: str,
 ):
     "Print a notice on standard error, and leave it for the command that started this process."
+    if folder := os.environ.get("TREEKIT_PROGRESS"):
+        with suppress(OSError), open(Path(folder, _FILE), "a", encoding="utf-8") as f: f.write(line + "\n")
     print(line, file=sys.stderr, flush=True)
-    if not (folder := os.environ.get("TREEKIT_PROGRESS")): return
-    with suppress(OSError), open(Path(folder, _FILE), "a", encoding="utf-8") as f: f.write(line + "\n")
 
 # %% ../../nbs/02_core/02_notices.ipynb #8bad3fd5
 def new_notices(
