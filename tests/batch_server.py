@@ -9,7 +9,8 @@ A batch's requests are answered by what answers single ones. Further keys of a s
     queue       tokens (four bytes) that may wait in batches at once; a batch beyond it fails as OpenAI's do
     batch_faults  [dict(kind=…, times=1, …)], used up in order, one per batch: "expired" (share: of its requests that are answered),
                 "failed" (code, message), "cancelled", "errors" (share: of its requests that get a 500),
-                "garbled" (half of the answers' file)
+                "garbled" (half of the answers' file), "both" (each answered request has a 500 in the file of errors, too)
+    lost_files  so many files of answers are answered by 404
     slow_order  seconds between the arrival of an order and its reply: the batch is there from the arrival on
     late_order  seconds from an order's arrival until the batch is there
     order_faults  statuses that the next orders get ("reset": the connection breaks) after the batch was made
@@ -60,6 +61,9 @@ def end(batch):
             continue
         fine, row = answer_line(line, fault, i, len(lines))
         (good if fine else bad).append(row)
+    if fault.get("kind") == "both":
+        oops = dict(status_code=500, body=dict(error=dict(message="oops")))
+        bad += [dict(custom_id=row["custom_id"], response=oops, error=None) for row in good]
     good.reverse()  # in no order
     whole = "".join(json.dumps(row) + "\n" for row in good)
     if fault.get("kind") == "garbled": whole = whole[:len(whole) // 2]
@@ -100,6 +104,9 @@ class BatchConnection(Connection):
             name = f"file-{len(FILES)}"
             FILES[name] = part.partition(b"\r\n\r\n")[2].removesuffix(b"\r\n").decode()
             return self.send(200, dict(id=name, object="file", bytes=len(FILES[name]), created_at=0, filename="f", purpose="batch"))
+        if where.startswith("/files/") and STATE.script.get("lost_files", 0) > 0:
+            STATE.script["lost_files"] -= 1
+            return self.send(404, dict(error=dict(message="no such file")))
         if where.startswith("/files/"): return self.send(200, FILES[where.split("/")[2]].encode(), "content-type: application/octet-stream")
         if where == "/batches" and post: return await self.ordered(json.loads(body))
         if where == "/batches":
@@ -122,7 +129,7 @@ class BatchConnection(Connection):
     def connection_lost(self, error): pass  # a killed client's order is carried out all the same
 
     def control(self, path, body):
-        if path == "/_reset": FILES.clear(), BATCHES.clear()
+        if path in ("/_reset", "/_forget"): FILES.clear(), BATCHES.clear()
         if path != "/_batches": return super().control(path, body)
         rows = [look(b) | dict(texts=[text_of(line["body"]) for line in b["lines"]], ids=[line["custom_id"] for line in b["lines"]],
                                tokens=b["tokens"]) for b in BATCHES.values()]

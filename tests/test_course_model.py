@@ -139,12 +139,14 @@ def test_a_dead_model_is_said_and_costs_nothing(course):
     (dict(kind="hang", seconds=9), 502, "too long"), (dict(kind="not json"), 502, "no answer that can be read"),
     (dict(kind="empty"), 502, "wrote nothing"), (dict(kind="400"), 400, "refused the question"), (dict(kind="cut"), 502, "no answer"),
 ])
-def test_whatever_goes_wrong_has_a_line_and_isnt_counted(course, upstream, fault, status, word):
+def test_whatever_goes_wrong_has_a_line_and_counts_if_it_was_paid(course, upstream, fault, status, word):
     upstream.script(faults=[fault])
+    paid = fault["kind"] in ("hang", "not json", "empty", "cut")
     with served(course, upstream, timeout=1.0) as s:
         found = send(s.address, token(course, "ada"), say("Who?"))
         assert found[0] == status and word in line(found)
-        assert send(s.address, token(course, "ada"), say("Who?"))[1]["course"]["left"]["calls"] == 4  # and the next time it goes well
+        left = send(s.address, token(course, "ada"), say("Who?"))[1]["course"]["left"]["calls"]  # the next time it goes well
+        assert left == (3 if paid else 4) and ("counts as one of your calls" if paid else "no reply was counted") in line(found)
 
 
 @pytest.mark.parametrize("body, word", [

@@ -12,9 +12,9 @@ N, LATENCY = 60, 0.25
 CODE = "from treekit.cli import main; main()"
 
 
-def start(home, server):
-    words = ("reproduce", "treerare/table1", "--profile", "local", "--endpoint", server.url, "--data", "world", "--n", N, "--workers", 2,
-             "--set", "concurrency=4", "--set", "timeout=60")
+def start(home, server, workers=2, *more):
+    words = ("reproduce", "treerare/table1", "--profile", "local", "--endpoint", server.url, "--data", "world", "--n", N,
+             *(("--workers", workers) if workers else ()), "--set", "concurrency=4", "--set", "timeout=60", *more)
     env = {k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | dict(PYTHONPATH=str(commands.ROOT))
     return subprocess.Popen([sys.executable, "-c", CODE, *map(str, words)], cwd=home, env=env, start_new_session=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -42,24 +42,57 @@ def answered(server): return [r["text"] for r in server.requests if "answered" i
 @pytest.mark.slow
 @pytest.mark.parametrize("whom", ["the command", "everybody"])
 def test_killed_in_the_middle(clone, whom):  # noqa: F811
-    """Without their command the workers go on by themselves, and the next command's wait for what these have under way. Where all are
-    killed, what was sent and not answered is asked again, and nothing that lies in a store."""
+    "Workers end with their command. What was sent and not answered is asked again, and nothing that lies in a store."
     with Server(latency=LATENCY) as server:
         first = start(clone, server)
         while server.count < N // 4: time.sleep(0.02)
         if whom == "everybody": os.killpg(first.pid, signal.SIGKILL)
         else: first.kill()
         first.wait()
+        before = server.count
+        time.sleep(3 * LATENCY)
+        assert 0 < before < N and server.count - before <= 4, "workers go on without their command"
         known, before = stored(clone), server.count
-        assert 0 < before < N
         ended(start(clone, server))
         texts = answered(server)
         twice = len(texts) - len(set(texts))
         print(f"\n{whom} killed after {before} of {N} calls: {len(known)} were stored, {twice} answered twice", end="")
         assert len(set(texts)) == N
         assert not known & {r["text"] for r in server.requests[before:]}, "a call that was stored is made again"
-        assert twice <= (4 if whom == "everybody" else 0), "a call was answered twice"
+        assert twice <= 4, "a call was answered twice"  # those in flight at the kill
         count = server.count
         ended(start(clone, server))
         assert server.count == count
     assert list(clone.rglob("treerare/table1.csv"))
+
+
+def dollars(server):
+    "What all requests that the server has got cost at most, answered or not: its own counts, at the model's price."
+    return sum((r["tokens"][0] * 0.15 + r["tokens"][1] * 0.60) / 1e6 if "tokens" in r else MOST for r in server.requests)
+
+
+MOST = 6e-5  # dollars: more than any call of the table can cost with 64 tokens of reply
+BUDGET = 30 * MOST  # for two thirds of the calls
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [3, 0])
+def test_a_killed_command_and_its_rerun_keep_one_budget(clone, workers):  # noqa: F811
+    "SIGKILL of the command alone: what was spent and in flight counts for the rerun. A command that ended by itself leaves nothing."
+    paid = ("--model", "gpt-4o-mini", "--budget", f"{BUDGET:.6f}", "--set", "max_tokens=64")
+    with Server(latency=LATENCY, usage=dict(prompt_tokens=60, completion_tokens=60)) as server:
+        first = start(clone, server, workers, *paid)
+        while server.count < 8: time.sleep(0.02)
+        time.sleep(2 * LATENCY)
+        first.kill()
+        first.wait()
+        before = server.count
+        time.sleep(8 * LATENCY)
+        assert server.count - before <= 4, f"{server.count - before} requests after the kill"
+        spent = dollars(server)
+        second = start(clone, server, workers, *paid)
+        out, err = second.communicate(timeout=400)
+        print(f"\n{before} requests before the kill, {server.count} in all: ${spent:.6f}, ${dollars(server):.6f} of ${BUDGET:.6f}", end="")
+        assert second.returncode == 3 and "was killed" in err, err
+        assert spent < dollars(server) <= BUDGET
+        assert not [p for p in (clone / ".treekit").rglob("*") if "budget" in p.name.lower()]

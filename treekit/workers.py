@@ -4,20 +4,22 @@
 
 # %% auto #0
 __all__ = ['main_store', 'work_share', 'left_by_workers', 'gather', 'reproduce_by_workers', 'none_left_behind', 'reproduction',
-           'store_command', 'merge_command', 'gather_command']
+           'store_command', 'merge_command', 'gather_command', 'check_command', 'salvage_command']
 
 # %% ../nbs/21_workers.ipynb #31730823
-import os, signal, subprocess, sys, tempfile, time
+import os, signal, subprocess, sys, time
 from contextlib import suppress
 from pathlib import Path
 
 import click
 
 from .config import Profile, UsageError, load_profile, work_dir
+from .core.command_folder import command_folder
 from .core.merging import Merged, merge_stores, unmerged
+from .core.owners import ENDS_WITH, _owner, end_with_owner
 from .experiments.dealing import Share
 from .inventory import FIELDS, runnable
-from .reproduce import Task, _plan, _progress, _papers_read, _run_all, reproduce_all
+from .reproduce import Task, _plan, _progress, _papers_read, _run_all, reproduce_all, show_notices
 
 # %% ../nbs/21_workers.ipynb #27e9e159
 def main_store(profile: Profile) -> Path:
@@ -38,6 +40,7 @@ def work_share(
     **given,  # n, seed, data, budget
 ) -> list[Task]:  # what became of each notebook; those that couldn't go on have `code` 0 and say why
     "Ask a worker's part of the questions of some artefacts, into its own store."
+    end_with_owner()
     given, sets = {k: v for k, v in given.items() if v is not None}, sets or {}
     p = _profile(profile, sets, given)
     if not p.offline: p.key()
@@ -48,7 +51,7 @@ def work_share(
     folder = work_dir("shares", f"{p.name}-{share.index}of{share.of}")
     tasks = [t for t in _plan(runnable(what), str(folder / "figures"), dict(profile=profile) | given, sets) if not _papers_read(t)]
     env = dict(TREEKIT_SHARE=str(share)) | (dict(TREEKIT_RETRAIN="1") if p.retrain else {})
-    _run_all([tasks], folder / "runs", jobs or 1, f"worker {share}", env)
+    _run_all([tasks], folder / "runs", jobs or 1, f"worker {share}", env, paid=(share.beside(whole), p.budget))
     for t in tasks:
         if t.code != 1 or t.error.startswith("RunFailed"): continue
         print(f"{t.name} can't go on with a part of the questions; what it asks from there is left to the plain run", file=sys.stderr)
@@ -62,13 +65,16 @@ def _started(words, share, together):
     "A worker's process. Its output is kept beside its store's notebooks."
     with open(together / f"worker{share.index}.log", "w") as log:
         return subprocess.Popen([sys.executable, "-c", _START, "reproduce", *words, "--share", str(share)], stdin=subprocess.DEVNULL,
-                                stdout=log, stderr=log, env=os.environ | dict(TREEKIT_TOGETHER=str(together)))
+                                stdout=log, stderr=log,
+                                env=os.environ | {"TREEKIT_TOGETHER": str(together), ENDS_WITH: _owner(os.getpid())})
 
 def _ended(processes, together, bar):
     "Wait for the workers, and draw how far they are. An interrupt is passed on: what they have under way is stored."
+    heard = set()
     try:
         while any(p.poll() is None for p in processes):
             time.sleep(0.1)
+            show_notices(together, heard)
             bar.set_postfix_str(_progress(together), refresh=False)
             bar.update(0)  # draws when it is time
     except BaseException:
@@ -77,6 +83,7 @@ def _ended(processes, together, bar):
         raise
     finally:
         for p in processes: p.wait()
+        show_notices(together, heard)
 
 def _last_line(log):
     lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
@@ -115,9 +122,10 @@ def reproduce_by_workers(
     from tqdm.auto import tqdm
     from treekit.experiments.progress import pace
     given, sets = {k: v for k, v in given.items() if v is not None}, sets or {}
-    whole, words = main_store(_profile(profile, sets, given)), _words(what, profile, jobs, sets, given)
+    p = _profile(profile, sets, given)
+    whole, words = main_store(p), _words(what, profile, jobs, sets, given)
     gather(whole)  # of a command that was killed
-    with tempfile.TemporaryDirectory(prefix="treekit-workers-") as folder:
+    with command_folder(whole, p.budget) as folder:
         together, processes = Path(folder), []
         bar = tqdm(desc=f"{of} workers", bar_format="{desc}: {elapsed}{postfix}", leave=False, delay=1, mininterval=pace(), miniters=0)
         try:
@@ -131,7 +139,7 @@ def reproduce_by_workers(
         if made.left:
             print(f"{len(made.differing)} calls got different replies from two workers: the first is kept, and {made.left} answers that "
                   "came from the other are made again", file=sys.stderr)
-        for told in together.glob("*.json"): told.unlink()  # the plain run tells anew; the pot stays
+        for told in [*together.glob("*.json"), *together.glob("*.txt")]: told.unlink()  # the plain run tells anew; the pot stays
         return reproduce_all(what, profile, out, jobs, sets, dict(TREEKIT_PROGRESS=folder), force, **given)
 
 # %% ../nbs/21_workers.ipynb #bd0969fa
@@ -166,6 +174,8 @@ def store_command():
     \b
       treekit store merge .treekit/store/openai.sqlite .treekit/store/openai.*of4.sqlite
       treekit store gather --profile openai       the same for all workers' stores that lie there
+      treekit store check .treekit/store/openai.sqlite             whether its file and its rows can be read
+      treekit store salvage .treekit/store/openai.sqlite new.sqlite    take what can be read into a new store
     """
 
 # %% ../nbs/21_workers.ipynb #a1159244
@@ -204,3 +214,43 @@ def _show(made, as_json):
         return click.echo(json.dumps(vars(made)))
     click.echo(f"{made.calls:,} calls, {made.predictions:,} answers, {made.ledger:,} rows of the ledger, {made.runs:,} records of runs")
     if made.differing: click.echo(f"{len(made.differing):,} differ: the first is kept; {made.left:,} answers were left behind")
+    if made.skipped: click.echo(f"{made.skipped:,} rows can't be read and were skipped: treekit store check names them")
+
+# %% ../nbs/21_workers.ipynb #ad0fb4f1
+@store_command.command("check")
+@click.argument("file")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
+def check_command(file, as_json):
+    """Check the store FILE: its pages, its indexes, each of its rows. A line for each finding; exit code 1 if there is one.
+
+    \b
+      treekit store check .treekit/store/openai.sqlite
+    """
+    import json
+    from treekit.core.escaping import printable
+    from treekit.core.salvage import check_store
+    made = check_store(file)
+    if as_json: click.echo(json.dumps(vars(made)))
+    else:
+        for line in made.findings: click.echo(printable(line))
+        counts = ", ".join(f"{n:,} {table}" for table, n in made.rows.items())
+        if not made.findings: click.echo(f"nothing is damaged: {counts}")
+    sys.exit(1 if made.findings else 0)
+
+# %% ../nbs/21_workers.ipynb #ad0fb4f2
+@store_command.command("salvage")
+@click.argument("file")
+@click.argument("new")
+@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
+def salvage_command(file, new, as_json):
+    """Take all that can be read of the damaged store FILE into NEW, a store that doesn't exist yet. FILE is not changed.
+
+    \b
+      treekit store salvage .treekit/store/openai.sqlite new.sqlite
+
+    Then put NEW in FILE's place. What was left is asked again by the next run.
+    """
+    import json
+    from treekit.core.salvage import salvage_store
+    made = salvage_store(file, new)
+    click.echo(json.dumps(vars(made)) if as_json else "\n".join(made.lines()))

@@ -6,7 +6,7 @@
 __all__ = ['LONGEST_ASKED', 'Refused', 'read_question', 'KeylessChat', 'ModelDesk', 'AskedByStudent', 'ModelServer', 'pack_words']
 
 # %% ../../nbs/16_classroom/14_model_server.ipynb #eda66125
-import asyncio, hashlib, json, sys, threading
+import asyncio, hashlib, json, os, sys, threading
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -14,7 +14,7 @@ from .course import CourseFolder
 from .quotas import Meter, OverQuota, Quota, TooManyAtOnce, pseudonym, student_token
 from ..config import Profile, UsageError
 from ..core.llm import CallFailed, Request
-from ..core.openai_chat import OpenAIChat
+from ..core.openai_chat import _PAID_FOR, OpenAIChat
 from ..core.pot import Pocket
 from ..core.prices import BudgetExceeded
 from ..core.store import Store
@@ -93,6 +93,10 @@ class KeylessChat(OpenAIChat):
         made.hidden = profile.key() or ""
         return made
 
+    def _tries(self, failed, body):
+        "What was paid isn't tried again by itself: each try counts as a call of the student who asks."
+        return 0 if failed.kind in _PAID_FOR else super()._tries(failed, body)
+
     def _bare(self, text): return text.replace(self.hidden, "…") if self.hidden else text
 
     async def some(self, request: Request) -> list:
@@ -101,6 +105,29 @@ class KeylessChat(OpenAIChat):
             told = {k: self._bare(getattr(c, k)) for k in ("text", "thinking", "model", "finish", "note")}
             return replace(c, **told, logprobs=c.logprobs and tuple((self._bare(t), p) for t, p in c.logprobs))
         return [bare(c) for c in await super().some(request)]
+
+# %% ../../nbs/16_classroom/14_model_server.ipynb #cf92523b
+def _only_server(course):
+    "The course's lock, open: it is this process's until it is closed or the process ends, however that ends. `UsageError` if it is taken."
+    file = open(course.private("server.lock"), "a+", encoding="utf-8")  # noqa: SIM115 (it stays open)
+    try:
+        try:
+            import fcntl
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # Windows
+            import msvcrt
+            file.seek(1 << 20)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+    except OSError:
+        file.seek(0)
+        who = file.read(100).strip() or "another process"
+        file.close()
+        raise UsageError(f"this course has a server already ({who}): two would count a student's calls twice over; "
+                         "stop that one, or leave it running") from None
+    file.truncate(0)
+    file.write(f"process {os.getpid()}")
+    file.flush()
+    return file
 
 # %% ../../nbs/16_classroom/14_model_server.ipynb #cf92523a
 _FAILED = {
@@ -123,7 +150,7 @@ class _OpenDesk:
     ):
         if profile.offline or profile.endpoint == "trained":
             raise UsageError(f"profile {profile.name!r} has no server to ask: take openai, local, vllm, or one of your own")
-        secret, self.course = course.secret(), course
+        secret, self.course, self.lock = course.secret(), course, _only_server(course)
         self.who = {hashlib.sha256(student_token(secret, s).encode()).digest(): pseudonym(secret, s) for s in course.students()}
         client = KeylessChat.from_profile(profile)
         self.store, pocket = Store(course.private("words.sqlite")), Pocket(budget)
@@ -157,8 +184,9 @@ class ModelDesk(_OpenDesk):
         except CallFailed as e:
             self.tell(f"{e.kind}: {e}")
             said = _FAILED.get(e.kind, "the class's model gave no answer that can be read")
+            counted = "it was paid for and counts as one of your calls" if e.kind in _PAID_FOR else "no reply was counted"
             raise Refused(400 if e.kind in ("too long", "refused") else 502, e.kind.replace(" ", "_"),
-                          f"{said}: no reply was counted; try again, or tell your teacher") from None
+                          f"{said}: {counted}; try again, or tell your teacher") from None
         except StoreFailed as e:
             self.tell(str(e))
             said = "the course's server can't write down what is asked, so it asks nothing: tell your teacher"
@@ -298,6 +326,7 @@ class ModelServer:
         self.loop.call_soon_threadsafe(self.loop.stop)
         self.threads[0].join(5)
         self.desk.store.close()
+        self.desk.lock.close()
 
     def forever(self):
         "Serve until interrupted."

@@ -49,13 +49,13 @@ class TooManyAtOnce(OverQuota):
 
 # %% ../../nbs/16_classroom/11_quotas.ipynb #33507041
 _COURSE = "course"  # the ledger's method
-_SPENT = """SELECT COUNT(DISTINCT key) FILTER (WHERE outcome = 0), TOTAL(paid), COUNT(*) FILTER (WHERE outcome = 1),
-    COUNT(*) FILTER (WHERE outcome = 2) FROM ledger WHERE method = ? AND question = ?"""
+_SPENT = """SELECT COUNT(DISTINCT key) FILTER (WHERE outcome = 0) + COUNT(*) FILTER (WHERE outcome = 3), TOTAL(paid),
+    COUNT(*) FILTER (WHERE outcome = 1), COUNT(*) FILTER (WHERE outcome = 2) FROM ledger WHERE method = ? AND question = ?"""
 
 @dataclass(frozen=True)
 class Spent:
     "What a student has had."
-    calls: int = 0  # new replies
+    calls: int = 0  # new replies, and tries that were paid and gave none
     dollars: float = 0.0
     found: int = 0  # replies that were there already
     failed: int = 0  # calls that gave nothing

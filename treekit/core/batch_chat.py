@@ -13,6 +13,7 @@ from ..config import UsageError, work_dir
 from .batch_journal import _under_way, abandoned, journal_at
 from .batch_lines import BatchAnswer, Waiting, cut_batches, queue_limit, read_answers, request_key
 from .llm import CallFailed, _PerLoop
+from .notices import notify
 from .openai_chat import _LIMITS, _PAID_FOR, OpenAIChat, _failure, _json, _text, _unreadable, _unscored
 
 # %% ../../nbs/02_core/18_batch_chat.ipynb #56ce33d9
@@ -103,7 +104,29 @@ class _Ordering(_Talking):
 # %% ../../nbs/02_core/18_batch_chat.ipynb #a89f5def
 _OVER = ("completed", "failed", "expired", "cancelled")
 
-class _Following(_Ordering):
+class _Finding(_Ordering):
+    "What the server still knows of a batch."
+    async def _known(self, path):
+        "A body's text; None: the server has nothing there (404)."
+        try: return await self._get(path)
+        except CallFailed as e:
+            if "answered 404" not in str(e): raise
+
+    async def _state(self, batch):
+        "What the server says of a batch; None: it has lost it, and has it under no other id either."
+        if text := await self._known(f"/batches/{quote(batch.id, safe='')}"): return _json(text)
+        if (other := await self._arrived(batch)) in ("", batch.id): return None
+        self.journal.note(batch.name, id=other)
+        return await self._object(f"/batches/{quote(other, safe='')}")
+
+    def _lost(self, batch):
+        "A batch that the server has lost: its requests are sent again."
+        self.journal.end(batch.name, [line.rpartition("-")[0] for line in self.journal.lines(batch.name)])
+        notify(f"{urlsplit(self.endpoint).netloc} knows batch {batch.id[:60]} no more (404): its {batch.requests} requests are sent again; "
+               "what it may have cost is in no ledger")
+
+# %% ../../nbs/02_core/18_batch_chat.ipynb #a89f5df0
+class _Following(_Finding):
     "From a batch's id to its answers."
     async def _submit(self, name, batch):
         "Send a batch, and wait for its answers."
@@ -131,15 +154,16 @@ class _Following(_Ordering):
     async def _answers(self, name):
         "By the ids on the lines; `None`: the server took nothing of it."
         batch, pause, found = self.journal.batch(name), self.poll[0], {}
-        while (state := await self._object(f"/batches/{quote(batch.id, safe='')}")).get("status") not in _OVER:
+        while (state := await self._state(batch)) and state.get("status") not in _OVER:
             counts = state.get("request_counts") if isinstance(state.get("request_counts"), dict) else {}
             self.progress[name] = f"{counts.get('completed', 0)} of {batch.requests}"
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, self.poll[1])
+        if not state: return self._lost(batch)
         if state["status"] == "failed": return self._turned_down(batch, state)
         self.refusals = 0
         for file in filter(None, (state.get("output_file_id"), state.get("error_file_id"))):
-            found |= read_answers(await self._get(f"/files/{quote(str(file), safe='')}/content"))
+            if text := await self._known(f"/files/{quote(str(file), safe='')}/content"): read_answers(text, found)
         lost = BatchAnswer(0, "null", f"its batch ended as {state['status']}, without a word on it")
         found = {line: found.get(line, lost) for line in self.journal.lines(name)}
         if batch.state == "sent": self.journal.end(name, [line.rpartition("-")[0] for line, a in found.items() if a.status != 200])

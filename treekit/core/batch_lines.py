@@ -86,16 +86,18 @@ class BatchAnswer:
 # %% ../../nbs/02_core/15_batch_lines.ipynb #ea597c30
 def read_answers(
     text: str,  # a file of answers, or of errors
+    found: dict[str, BatchAnswer] | None = None,  # what other files of the batch say: the new is added
 ) -> dict[str, BatchAnswer]:  # by the id on the line
-    "What a file says of its requests. It never raises."
-    found = {}
+    "What a file says of its requests. An answer that was paid for is never overridden. It never raises."
+    found = {} if found is None else found
     for line in text.split("\n"):
         try:
             row = json.loads(line)
             response, error = row.get("response") or {}, row.get("error") or {}
             said = (error.get("code") or error.get("message") or "an error without a word") if not response else ""
             body = json.dumps(response.get("body"), ensure_ascii=False)
-            found[row["custom_id"]] = BatchAnswer(int(response.get("status_code") or 0), body, str(said)[:200])
+            answer, known = BatchAnswer(int(response.get("status_code") or 0), body, str(said)[:200]), found.get(row["custom_id"])
+            if known is None or known.status != 200: found[row["custom_id"]] = answer
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError): continue  # an empty line, or half a one
     return found
 

@@ -11,7 +11,8 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from ..config import UsageError
-from .store import _ID, _MORE, _VERSION, Store, _sound_row
+from .store import _ID, _MORE, _VERSION, _UNSOUND, Store, _loaded, _sound_rows
+from .writing import _text, _torn, is_damage
 
 # %% ../../nbs/02_core/20_merging.ipynb #04eae989
 def _unsound(name, why):
@@ -24,20 +25,19 @@ def _opened(path):
     if not path.is_file(): raise UsageError(f"no store {path.name!r} there: nothing was changed")
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=60)) as db:
+            db.text_factory = _text
             of = [db.execute(f"PRAGMA {p}").fetchone()[0] for p in ("application_id", "user_version")]
             if of[0] != _ID: raise _unsound(path.name, "it is no store of treekit; a packed cassette isn't one either")
             if of[1] != _VERSION: raise _unsound(path.name, f"it is of version {of[1]}, and this treekit reads version {_VERSION}")
             yield db
-    except sqlite3.Error as e: raise _unsound(path.name, " ".join(str(e).split())) from None
+    except sqlite3.Error as e: raise (_torn if is_damage(e) else _unsound)(path.name, " ".join(str(e).split())) from None
 
-def _rows(db, name, table):
-    "The rows of a source's table, each looked at; none where there is no such table."
+def _rows(db, path, table, merged):
+    "The rows of a source's table that can be read; none where there is no such table."
     if not db.execute("SELECT 1 FROM sqlite_master WHERE name=?", (table,)).fetchone(): return
-    for number, row in enumerate(db.execute(f"SELECT * FROM {table}"), 1):
-        try: sound = _sound_row(table, row)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error): sound = False
-        if not sound: raise _unsound(name, f"row {number} of {table!r} is damaged")
-        yield row
+    skipped = []
+    yield from _sound_rows(db.execute(f"SELECT * FROM {table}"), table, path, skipped)
+    merged.skipped += len(skipped)
 
 # %% ../../nbs/02_core/20_merging.ipynb #0269cd88
 _SAID = ("text", "thinking", "finish", "logprobs")  # of a completion: the reply itself
@@ -51,31 +51,37 @@ class Merged:
     runs: int = 0  # records of what was run
     differing: list[str] = field(default_factory=list)  # keys of calls, and of predictions, that were there with something else
     left: int = 0  # predictions that were left behind, since they were made from another reply
+    skipped: int = 0  # rows that can't be read
 
 def _reply(text):
-    said = json.loads(text)
-    return [said.get(k) for k in _SAID]
+    "A stored reply itself; of one that can't be read, nothing."
+    try: said = _loaded(text)
+    except _UNSOUND: return None
+    return [getattr(said, k) for k in _SAID]
 
-def _answer(row): return json.loads(row).get("answer")
+def _answer(row):
+    try: return json.loads(row).get("answer")
+    except _UNSOUND: return None
 
 # %% ../../nbs/02_core/20_merging.ipynb #c8ceeb15
-def _take_calls(db, source, name, merged):
+def _take_calls(db, source, path, merged):
     "Calls that aren't there; those that are there with another reply."
-    db.executemany("INSERT OR IGNORE INTO requests VALUES (?,?,?,?)", _rows(source, name, "requests"))
+    db.executemany("INSERT OR IGNORE INTO requests VALUES (?,?,?,?)", _rows(source, path, "requests", merged))
     other = set()
-    for row in _rows(source, name, "calls"):
-        there = db.execute("SELECT completion FROM calls WHERE key=?", row[:1]).fetchone()
-        if there is None:
-            db.execute("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", row)
+    for row in _rows(source, path, "calls", merged):
+        there = db.execute("SELECT CAST(completion AS BLOB) FROM calls WHERE key=?", row[:1]).fetchone()
+        mine = there and _reply(there[0])
+        if mine is None:  # none, or none that can be read
+            db.execute("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?)", row)
             db.execute("DELETE FROM leases WHERE key=?", row[:1])  # whoever waits for it finds it now
             merged.calls += 1
-        elif there[0] != row[3] and _reply(there[0]) != _reply(row[3]): other.add(row[0])
+        elif there[0] != row[3] and mine != _reply(row[3]): other.add(row[0])
     return other
 
-def _take_predictions(db, source, name, merged, other):
+def _take_predictions(db, source, path, merged, other):
     "Predictions that aren't there, and weren't made from another reply."
     dropped = set()
-    for row in _rows(source, name, "predictions"):
+    for row in _rows(source, path, "predictions", merged):
         there = db.execute("SELECT row FROM predictions WHERE key=?", row[:1]).fetchone()
         if there is None and other and row[2] and other.intersection(_called(row[2])): dropped.add(row[0])
         elif there is None:
@@ -92,20 +98,20 @@ def _called(trace):
     return {key for node in json.loads(zlib.decompress(trace)).get("nodes", ()) for key in node.get("calls", ())}
 
 # %% ../../nbs/02_core/20_merging.ipynb #9f772b7e
-def _take_ledger(db, source, name):
+def _take_ledger(db, source, path, merged):
     "Rows that aren't there."
     db.execute("CREATE TEMP TABLE incoming AS SELECT * FROM ledger LIMIT 0")
-    db.executemany("INSERT INTO incoming VALUES (?,?,?,?,?,?,?,?,?)", _rows(source, name, "ledger"))
+    db.executemany("INSERT INTO incoming VALUES (?,?,?,?,?,?,?,?,?)", _rows(source, path, "ledger", merged))
     own = "SELECT * FROM ledger WHERE run IN (SELECT DISTINCT run FROM incoming)"
     new = db.execute(f"INSERT INTO ledger SELECT * FROM incoming EXCEPT {own}").rowcount
     db.execute("DROP TABLE incoming")
     return new
 
-def _take_runs(db, source, name, dropped):
+def _take_runs(db, source, path, dropped, merged):
     "Records of runs, and the questions in them."
     db.execute(_MORE["kept"].replace("TABLE", "TABLE IF NOT EXISTS", 1))
     def whole(row): return not (dropped and row[1] and dropped.intersection(r[3] for r in json.loads(zlib.decompress(row[2]))["rows"]))
-    rows = [row for row in _rows(source, name, "kept") if whole(row)]
+    rows = [row for row in _rows(source, path, "kept", merged) if whole(row)]
     before = db.execute("SELECT COUNT(*) FROM kept WHERE head != ''").fetchone()[0]
     db.executemany("INSERT OR IGNORE INTO kept VALUES (?,?,?,?)", rows)
     return db.execute("SELECT COUNT(*) FROM kept WHERE head != ''").fetchone()[0] - before
@@ -140,20 +146,35 @@ def merge_stores(
     for path in map(Path, sources):
         if not path.is_file(): raise UsageError(f"no store {path.name!r} there: nothing was changed")
         if into.exists() and path.samefile(into): raise UsageError(f"{into.name!r} can't be merged into itself")
-    with Store(into) as store, store._write() as db:
+    with _unless_refused(into) as store, store._write() as db:
         for path in map(Path, sources):
-            with _opened(path) as source:
-                source.execute("BEGIN")  # one state of it, whoever writes meanwhile
-                other = _take_calls(db, source, path.name, merged)
-                dropped = _take_predictions(db, source, path.name, merged, other)
-                merged.differing += sorted(other)
-                if merged.differing and not first: raise _contradiction(db, source, path.name, merged.differing)
-                merged.ledger += _take_ledger(db, source, path.name)
-                merged.runs += _take_runs(db, source, path.name, dropped)
-                about = [row for row in _rows(source, path.name, "about") if not row[0].startswith(_MARK)]
-                db.executemany("INSERT OR IGNORE INTO about VALUES (?,?)", about)
-                db.execute("INSERT OR REPLACE INTO about VALUES (?,?)", (_MARK + path.name, _reached(source)))
+            with _opened(path) as source: _take(db, source, path, merged, first)
     return merged
+
+@contextmanager
+def _unless_refused(into):
+    "The store; where the merge is refused, one that was made for it goes again."
+    made = not into.exists()
+    with Store(into) as store:
+        try: yield store
+        except BaseException:
+            made = made and not store._all("SELECT 1 FROM calls UNION ALL SELECT 1 FROM predictions LIMIT 1")
+            store.close()
+            for end in ("", "-wal", "-shm") if made else (): into.with_name(into.name + end).unlink(missing_ok=True)
+            raise
+
+def _take(db, source, path, merged, first):
+    "Take over one source."
+    source.execute("BEGIN")  # one state of it, whoever writes meanwhile
+    other = _take_calls(db, source, path, merged)
+    dropped = _take_predictions(db, source, path, merged, other)
+    merged.differing += sorted(other)
+    if merged.differing and not first: raise _contradiction(db, source, path.name, merged.differing)
+    merged.ledger += _take_ledger(db, source, path, merged)
+    merged.runs += _take_runs(db, source, path, dropped, merged)
+    about = [row for row in _rows(source, path, "about", merged) if not row[0].startswith(_MARK)]
+    db.executemany("INSERT OR IGNORE INTO about VALUES (?,?)", about)
+    db.execute("INSERT OR REPLACE INTO about VALUES (?,?)", (_MARK + path.name, _reached(source)))
 
 def _contradiction(db, source, name, differing):
     "What two stores have differently, with the first of it in words."
@@ -161,7 +182,7 @@ def _contradiction(db, source, name, differing):
     theirs = source.execute("SELECT completion FROM calls WHERE key=?", (key,)).fetchone()
     if theirs:
         mine = db.execute("SELECT completion FROM calls WHERE key=?", (key,)).fetchone()
-        said = [" ".join((_reply(c[0])[0] or "").split())[:40] for c in (mine, theirs)]
+        said = [" ".join((_reply(c[0]) or [""])[0].split())[:40] for c in (mine, theirs)]
         which = f"call {key[:12]} has the reply {said[0]!r} in one and {said[1]!r} in the other"
     else: which = f"prediction {key[:12]} has another answer"
     more = f", and {len(differing) - 1} more" if len(differing) > 1 else ""

@@ -13,7 +13,7 @@ from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
 from ..config import UsageError
 from .llm import CallFailed, Completion, Limiter, Request, ScoringUnsupported
-from .llm import _PerLoop, _clean, canonical_endpoint, count_tokens
+from .llm import _PerLoop, _clean, _pairs, canonical_endpoint, count_tokens, sound_completion
 from .wrapping import without_thinking
 
 # %% ../../nbs/02_core/08_openai_chat.ipynb #faaf8740
@@ -69,7 +69,7 @@ def _unthink(message):
     "A message's text and its thinking, apart."
     content = message.get("content") or message.get("refusal") or ""
     if isinstance(content, list): content = "".join(part.get("text") or "" for part in content)
-    thinking = message.get("reasoning_content") or message.get("reasoning") or ""
+    thinking = next((t for name in ("reasoning_content", "reasoning") if isinstance(t := message.get(name), str) and t), "")
     content, thought = without_thinking(content)
     return _clean(content).strip(), _clean(thinking + thought).strip()
 
@@ -92,13 +92,17 @@ def _read_choices(data, request, latency):
     got = []
     for choice in data["choices"]:
         reply, thinking = _unthink(choice["message"])
-        tokens = ((choice.get("logprobs") or {}).get("content") or ()) if request.logprobs else ()
-        logprobs = tuple((t["token"], float(t["logprob"])) for t in tokens) or None
-        got.append(Completion(reply, latency=latency, finish=choice.get("finish_reason") or "stop", thinking=thinking,
-                              logprobs=logprobs, model=model if isinstance(model := data.get("model"), str) else ""))
-    usage = data.get("usage") or {}
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+        tokens = _inside(choice, "logprobs").get("content") if request.logprobs else ()
+        logprobs = _pairs((t["token"], t["logprob"]) for t in tokens) if isinstance(tokens, list) else None
+        got.append(sound_completion(dict(text=reply, latency=latency, finish=choice.get("finish_reason"), thinking=thinking,
+                                         logprobs=logprobs, model=data.get("model"))))
+    usage = _inside(data, "usage")
+    cached = _inside(usage, "prompt_tokens_details").get("cached_tokens") or 0
     return got, [usage.get("prompt_tokens"), usage.get("completion_tokens"), cached]
+
+def _inside(thing, name):
+    "An object inside another; an empty one where there is none."
+    return found if isinstance(found := thing.get(name), dict) else {}
 
 # %% ../../nbs/02_core/08_openai_chat.ipynb #0c635336
 _AROUND = 1000  # tokens that a server may put around a prompt or a reply

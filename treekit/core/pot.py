@@ -59,7 +59,7 @@ class _File:
         try:
             self.db = sqlite3.connect(path, timeout=0.25, isolation_level=None, check_same_thread=False)
             write_ahead(self.db)
-            self.db.execute("PRAGMA synchronous=OFF")  # it ends with its command
+            self.db.execute("PRAGMA synchronous=NORMAL")  # what a killed command has spent counts for the next one
             self.db.execute(_POT)
             self.db.execute("INSERT INTO pot VALUES (?,?,0.0,0.0)", (self.me, _owner(os.getpid())))
         except sqlite3.Error as e:

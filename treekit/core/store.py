@@ -6,17 +6,17 @@
 __all__ = ['keys', 'Store']
 
 # %% ../../nbs/02_core/17_store.ipynb #1699abd4
-import glob, hashlib, json, math, os, re, sqlite3, sys, threading, time, uuid, weakref, zlib
+import hashlib, json, math, os, re, sqlite3, sys, threading, time, uuid, weakref, zlib
 from concurrent.futures import Future
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from ..config import UsageError, choose
 from .write_ahead import write_ahead
-from .llm import Completion, Request, canonical_endpoint
-from .owners import _owner, gone
-from .tape_files import plain_store
+from .llm import Completion, Request, canonical_endpoint, sound_completion
+from .owners import _owner
+from .tape_files import _sweep, plain_store
 from .whole_files import private_file
-from .writing import Writer, _transaction, trouble
+from .writing import Writer, _text, _torn, _transaction, is_damage, skipped_rows, trouble
 
 # %% ../../nbs/02_core/17_store.ipynb #f50dd10a
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -58,7 +58,7 @@ CREATE TABLE ledger
 CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT, time REAL);
 CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT);
 """
-_PAID, _HIT, _FAILED = range(3)  # outcomes in the ledger
+_PAID, _HIT, _FAILED, _BILLED = range(4)  # outcomes in the ledger; the last: one try that was paid and gave nothing
 
 # %% ../../nbs/02_core/17_store.ipynb #30a34ae6
 def _shut(db, lock, hits, later=(), writer=None, pid=None):
@@ -91,6 +91,7 @@ class _File:
         self.lock, self.hits, self.apart = threading.RLock(), [], False  # apart: written by a thread of its own
         self.free, self.later, self.begun = False, [], 0.0  # as `_may_wait` says
         self.fresh = {}  # key -> completion, of free calls: those among `later`, and the last that were asked for
+        self.unreadable = {}  # key -> the bytes of a stored completion that can't be read: the call counts as not stored
         self.writer = Writer(self.path, self.hits)
         try:
             if self.path != ":memory:":
@@ -99,6 +100,7 @@ class _File:
             self.db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
             self._open(Path(self.path).name)
         except (sqlite3.Error, OSError) as e:
+            if damaged := is_damage(e) and trouble(e, path): raise damaged from None
             raise UsageError(f"{Path(path).name!r} can't be used as a store ({e}): choose another file") from None
         left = self.db, self.lock, self.hits, self.later, self.writer
         self.close = weakref.finalize(self, _shut, *left, os.getpid())  # also at the interpreter's end
@@ -123,7 +125,9 @@ class _File:
             if not self.later and len(self.fresh) > _KNOWN: self.fresh.clear()
 
     def _rows(self, sql, *values):
-        with self.lock: return self.db.execute(sql, values).fetchall()
+        try:
+            with self.lock: return self.db.execute(sql, values).fetchall()
+        except sqlite3.DatabaseError as e: raise (is_damage(e) and trouble(e, self.path) or e) from None
 
     def __enter__(self): return self
     def __exit__(self, *error): self.close()
@@ -171,27 +175,48 @@ _BARE = Completion("")
 def _dumped(completion): return _encode({k: v for k, v in vars(completion).items() if v != getattr(_BARE, k)})
 
 def _loaded(text):
-    fields = json.loads(text)
-    if "logprobs" in fields: fields["logprobs"] = tuple(map(tuple, fields["logprobs"]))
-    return dict(text="") | fields
+    "The completion that a text holds, by the rule that every completion was written by; else one of `_UNSOUND`."
+    return sound_completion(json.loads(text))
+
+def _written(completion):
+    "The completion as it can be read again, whoever made it."
+    try: return sound_completion(vars(completion))
+    except ValueError as e: return sound_completion(dict(text=str(completion.text), note=f"odd fields are left out: {e}"))
+
+_UNSOUND = (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error)  # what a row that isn't sound may raise
 
 # %% ../../nbs/02_core/17_store.ipynb #439cc420
-class _Calls(_Written):
-    "Calls and who asked for them."
+class _Stored(_Written):
+    "Calls that are stored."
     def calls(self, keys: list[str]) -> dict[str, Completion]:
         "Stored completions, as far as they are there."
         fresh = {k: c for k in keys if (c := self.fresh.get(k))} if self.fresh else {}
-        rows = {k: self._rows("SELECT completion FROM calls WHERE key=?", k) for k in keys if k not in fresh}
-        read = {k: Completion(**_loaded(row[0][0])) for k, row in rows.items() if row}
+        read = {k: c for k in keys if k not in fresh and (c := self._call(k))}
         if self.free and not self.apart: self.fresh |= read
         return fresh | read
+
+    def _call(self, key):
+        "A stored completion; None: there is none that can be read."
+        try: return _loaded(rows[0][0]) if (rows := self._rows("SELECT completion FROM calls WHERE key=?", key)) else None
+        except (*_UNSOUND, sqlite3.OperationalError) as e:  # the last: it isn't in UTF-8
+            if isinstance(e, sqlite3.OperationalError) and "UTF-8" not in str(e): raise
+        if key not in self.unreadable: skipped_rows(self.path, "calls", [key])
+        self.unreadable[key] = self._rows("SELECT CAST(completion AS BLOB) FROM calls WHERE key=?", key)[0][0]
+        return None
 
     def requests(self, keys: list[str]) -> dict[str, tuple[str, list[dict]]]:
         "What was sent for stored calls: the request's name, the same for all its samples, and its messages."
         sql = "SELECT key, hash, body FROM calls JOIN requests ON hash = request WHERE key IN (SELECT value FROM json_each(?))"
-        rows = self._all(sql, json.dumps(list(keys)))
-        return {key: (name, json.loads(zlib.decompress(body))["messages"]) for key, name, body in rows}
+        found, bad = {}, []
+        for key, name, body in self._all(sql, json.dumps(list(keys))):
+            try: found[key] = name, json.loads(zlib.decompress(body))["messages"]
+            except _UNSOUND: bad.append(name)
+        if bad: skipped_rows(self.path, "requests", bad)
+        return found
 
+# %% ../../nbs/02_core/17_store.ipynb #439cc421
+class _Calls(_Stored):
+    "Calls and who asked for them."
     def put_calls(self,
         completions: dict[str, Completion],  # by key
         request: str,  # canonical, without the sample's index
@@ -199,16 +224,15 @@ class _Calls(_Written):
         endpoint: str,  # canonical
         who: dict,  # method, dataset, question, node
         costs: list[float | None],  # dollars for each; None where the price isn't known
-        extra: float = 0.0,  # dollars that failed tries of this call cost
         sample: int = 0,  # index of the first
         wait: bool = True,  # False: whoever wants to know waits for the future
     ) -> Future:
         "Record what was just answered, and that it was paid, in one transaction."
         hash, now = hashlib.sha256(request.encode()).hexdigest(), time.time()
-        rows, paid = [], []
+        rows, paid, completions = [], [], {k: _written(c) for k, c in completions.items()}
         for i, ((key, c), cost) in enumerate(zip(completions.items(), costs)):
             rows.append((key, hash, sample + i, _dumped(c), c.tokens_in, c.tokens_out, cost, now))
-            paid.append(self._row(who, key, _PAID, None if cost is None else cost + extra * (i == 0)))
+            paid.append(self._row(who, key, _PAID, cost))
         def write(db):
             if not db.execute("SELECT 1 FROM requests WHERE hash=?", (hash,)).fetchone():
                 db.execute("INSERT INTO requests VALUES (?,?,?,?)", (hash, model, endpoint, zlib.compress(request.encode(), 1)))
@@ -223,10 +247,15 @@ class _Calls(_Written):
     def _row(self, who, key, outcome, paid):
         return (self.run, *(who.get(k, "") for k in ("method", "dataset", "question", "node")), key, outcome, paid, time.time())
 
-    def put_asked(self, keys: list[str], who: dict, failed: bool = False, paid: float = 0.0):
+    def put_asked(self, keys: list[str], who: dict, failed: bool = False):
         "Write into the ledger that somebody asked for what was there already, or (`failed`) couldn't be had."
-        self.hits += [self._row(who, k, _FAILED if failed else _HIT, paid * (i == 0)) for i, k in enumerate(keys)]
+        self.hits += [self._row(who, k, _FAILED if failed else _HIT, 0.0) for k in keys]
         if failed or len(self.hits) >= 500: self.soon(lambda db: None)
+
+    def put_billed(self, keys: list[str], who: dict, paid: float | None):
+        "Write into the ledger that one try for some samples was paid and gave nothing."
+        self.hits += [self._row(who, k, _BILLED, paid and paid * (i == 0)) for i, k in enumerate(keys)]
+        self.soon(lambda db: None)
 
 # %% ../../nbs/02_core/17_store.ipynb #ddd942e3
 _SUMS = ("calls", "hits", "failed", "tokens_in", "tokens_out", "cost_original", "cost_now")
@@ -240,7 +269,7 @@ def _usage_sql(columns):
         SELECT {columns + ',' if columns else ''}
             COUNT(*) FILTER (WHERE outcome < 2),
             COUNT(*) FILTER (WHERE outcome = 1),
-            COUNT(*) FILTER (WHERE outcome = 2),
+            COUNT(*) FILTER (WHERE outcome > 1),
             IFNULL(SUM(tokens_in), 0),
             IFNULL(SUM(tokens_out), 0),
             CASE WHEN COUNT(cost) = COUNT(*) FILTER (WHERE outcome < 2) THEN TOTAL(cost) END,
@@ -267,8 +296,9 @@ class _Ledger(_Calls):
     ) -> tuple[str, ...]:  # sorted
         "What the server said that this model is, in all stored replies."
         wanted = "SELECT hash FROM requests WHERE model=? AND endpoint=?"
-        rows = self._all(f"SELECT DISTINCT json_extract(completion, '$.model') FROM calls WHERE request IN ({wanted})", model, endpoint)
-        return tuple(sorted(name for name, in rows if name))
+        said = "CASE WHEN json_valid(completion) THEN json_extract(completion, '$.model') END"
+        rows = self._all(f"SELECT DISTINCT CAST({said} AS BLOB) FROM calls WHERE request IN ({wanted})", model, endpoint)
+        return tuple(sorted({name.decode("utf-8", "replace") for name, in rows if name}))
 
 # %% ../../nbs/02_core/17_store.ipynb #bd6edb4d
 class _Predictions(_Ledger):
@@ -281,7 +311,8 @@ class _Predictions(_Ledger):
         rows = self._all(f"SELECT row{', trace' if trace else ''} FROM predictions WHERE key=?", key)
         if not rows: return None
         row, packed = rows[0] if trace else (rows[0][0], None)
-        return json.loads(row) | (dict(trace=json.loads(zlib.decompress(packed))) if packed else {})
+        try: return json.loads(row) | (dict(trace=json.loads(zlib.decompress(packed))) if packed else {})
+        except _UNSOUND: return skipped_rows(self.path, "predictions", [key])  # it is made again
 
     def put_prediction(self,
         key: str,
@@ -302,7 +333,7 @@ _MORE = dict(kept="CREATE TABLE kept (key TEXT PRIMARY KEY, head TEXT, body BLOB
 _KINDS = dict(t=str, i=int, r=(int, float, type(None)), b=bytes, B=(bytes, type(None)))
 _ROWS = dict(  # kinds of columns; leases stay behind
     calls="ttitiirr", requests="tttb", ledger="ttttttirr", about="tt", predictions="ttBr", kept="ttbr")
-_MOST = 256 << 20  # bytes that a request or a trace may unpack to
+_MOST, _MOST_SKIPPED = 256 << 20, 100  # bytes that a request or a trace may unpack to; rows of a cassette that may be left out
 
 def _unpacked(packed):
     "JSON that was compressed; `ValueError` if it isn't whole, or without end."
@@ -311,21 +342,14 @@ def _unpacked(packed):
     if not unpack.eof: raise ValueError("it is cut off, or too long")
     return json.loads(text)
 
-def _sound_completion(text):
-    "Whether a stored completion is one."
-    c = Completion(**_loaded(text))
-    json.dumps(c.text + c.thinking + c.finish + c.model, ensure_ascii=False).encode()
-    pairs = all(isinstance(t, str) and isinstance(p, (int, float)) for t, p in c.logprobs or ())
-    counts = all(type(n) is int and 0 <= n < 10**12 for n in (c.tokens_in, c.tokens_out, c.cached_in))
-    return pairs and counts and isinstance(c.latency, (int, float))
-
 # %% ../../nbs/02_core/17_store.ipynb #6a9b7b3e
 def _sound_row(table, row):
     "Whether a row of a cassette can be a store's. It may raise, too: then it can't."
     for kind, value in zip(_ROWS[table], row):
         if not isinstance(value, _KINDS[kind]) or isinstance(value, float) and not math.isfinite(value): return False
         if kind == "i" and not 0 <= value < 10**12: return False
-    if table == "calls": return _sound_completion(row[3])
+        if kind == "t": value.encode()  # half a character can't be written
+    if table == "calls": return bool(_loaded(row[3]))
     if table == "about": json.loads(row[1])
     if table == "kept": return bool(_unpacked(row[2])) and (not row[1] or isinstance(json.loads(row[1]), dict))
     if table == "predictions": return isinstance(json.loads(row[1]), dict) and (row[2] is None or isinstance(_unpacked(row[2]), dict))
@@ -336,13 +360,26 @@ def _sound_row(table, row):
 
 def _unread(name, why): return UsageError(f"{name!r} can't be read as a cassette ({why}): treekit pack makes one")
 
-def _tape_rows(tape, name, table):
-    "A cassette's rows of a table, each looked at."
-    for number, row in enumerate(tape.execute(f"SELECT * FROM {table} NOT INDEXED"), 1):
-        try: sound = _sound_row(table, row)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib.error): sound = False
-        if not sound: raise _unread(name, f"row {number} of {table!r} is damaged")
-        yield row
+def _is_sound(table, row):
+    try: return _sound_row(table, row)
+    except _UNSOUND: return False
+
+def _sound_rows(
+    rows,  # of a table, in its columns' order
+    table: str,
+    path,  # of the file, for the line on standard error
+    skipped: list,  # grows by the rows that aren't sound: table, key or number
+    most: float = math.inf,  # so many that aren't sound are left out; one more, or none that is sound, and it is a `UsageError`
+):
+    "The rows that can be read, one by one. Then one line names those that were left out."
+    bad, number = [], 0
+    for number, row in enumerate(rows, 1):
+        if _is_sound(table, row): yield row
+        else: bad.append(str(row[0]) if table != "ledger" and isinstance(row[0], str) else f"row {number}")
+        if len(skipped) + len(bad) > most: raise _torn(Path(path).name, f"more than {most} rows can't be read, the last {bad[-1][:12]!r}")
+    if bad and len(bad) == number and most < math.inf: raise _torn(Path(path).name, f"no row of {table!r} can be read")
+    if bad: skipped_rows(path, table, bad)
+    skipped += [(table, which) for which in bad]
 
 def _known_tape(tape, name):
     "The tables of a cassette that are read. A `UsageError` for a file that is none, or whose tables aren't a store's."
@@ -356,16 +393,8 @@ def _known_tape(tape, name):
     for table, sql in own.items():
         if found.get(table) != sql: raise _unread(name, f"{table!r} is not as in a store")
         state = tape.execute(f"PRAGMA quick_check({table})").fetchone()[0]  # of this table: what is beside it isn't looked at
-        if state != "ok": raise _unread(name, " ".join(state.split())[:80])
+        if state != "ok": raise _torn(name, state)
     return [table for table in own if table in _ROWS]
-
-# %% ../../nbs/02_core/17_store.ipynb #e398d405
-def _sweep(path):
-    "Take away what processes have left that were killed while they wrote this cassette."
-    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part*"):
-        owner = part.name.removeprefix(f".{path.name}.").partition(".part")[0].partition(".")[2]
-        if gone(owner):
-            with suppress(OSError): part.unlink()
 
 # %% ../../nbs/02_core/17_store.ipynb #a0d4c38d
 class Store(_Predictions):
@@ -405,13 +434,15 @@ class Store(_Predictions):
         try:
             with (plain_store(path) as plain, store._write() as db,
                   closing(sqlite3.connect(f"{plain.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as tape):
+                tape.text_factory, skipped = _text, []
                 for table in _known_tape(tape, path.name):
                     if table == "predictions" and not predictions: continue
                     if table in _MORE: db.execute(_MORE[table])
                     marks = ",".join("?" * len(_ROWS[table]))
-                    db.executemany(f"INSERT INTO {table} VALUES ({marks})", _tape_rows(tape, path.name, table))
-        except (sqlite3.Error, UnicodeDecodeError) as e:
-            raise _unread(path.name, e) from None
+                    rows = tape.execute(f"SELECT * FROM {table} NOT INDEXED")
+                    db.executemany(f"INSERT INTO {table} VALUES ({marks})", _sound_rows(rows, table, path, skipped, _MOST_SKIPPED))
+        except (sqlite3.Error, ValueError) as e:
+            raise (_torn if is_damage(e) else _unread)(path.name, e) from None
         return store
 
     @property

@@ -6,12 +6,13 @@
 __all__ = ['Totals', 'StoredChat', 'NotOnCassette', 'ReplayChat']
 
 # %% ../../nbs/02_core/22_stored_chat.ipynb #ec0cec35
-import asyncio, copy
+import asyncio, copy, time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from ..config import UsageError, choose
-from .leases import _claims, claim_soon, release
+from .leases import _claims, claim_soon, name_waited_for, release
 from .llm import CallFailed, Completion, Request, _PerLoop, canonical_endpoint, count_tokens
+from .owners import end_with_owner
 from .pot import Pot
 from .prices import Price, Purse, load_prices, price_of
 from .store import Store, _canonical, _keys
@@ -65,6 +66,7 @@ class _Paying:
             nonlocal extra
             cost = self.purse.cost(Completion("", tokens_in, tokens_out)) or 0.0
             extra += cost
+            self.store.put_billed(names, self.who, self.purse.cost(Completion("", tokens_in, tokens_out)))
             self.purse.book(amount, cost)
         try:
             request = replace(request, billed=billed, admit=admit)
@@ -72,11 +74,11 @@ class _Paying:
             answered, costs = dict(zip(names, completions)), [self.purse.cost(c) for c in completions]
             spent = sum(c or 0.0 for c in costs)
             whose = (canonical, self.model, self.endpoint, self.who)
-            await landed(self.store.put_calls(answered, *whose, costs, extra, request.sample, wait=False))
+            await landed(self.store.put_calls(answered, *whose, costs, request.sample, wait=False))
             return {k: (c, False) for k, c in answered.items()}
         except StoreFailed: raise
         except Exception:
-            self.store.put_asked(names, self.who, failed=True, paid=extra)
+            self.store.put_asked(names, self.who, failed=True)
             raise
         finally:
             self.purse.settle(held, spent)
@@ -88,7 +90,7 @@ class _Sharing(_Paying):
     async def _get(self, request, continuation=None):
         "(key, completion, whether it was in the store) for each sample."
         canonical = _canonical(request, self.model, self.endpoint, self.defaults, continuation)
-        names, flights, got, pause = _keys(canonical, request), self._flights(), {}, 0.005
+        names, flights, got, pause, since = _keys(canonical, request), self._flights(), {}, 0.005, time.monotonic()
         while True:
             got |= {k: (c, True) for k, c in self.store.calls([k for k in names if k not in got]).items()}
             todo = [k for k in names if k not in got]
@@ -100,6 +102,7 @@ class _Sharing(_Paying):
             else:  # another process is asking
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, 0.25)
+                name_waited_for(self.store, todo, time.monotonic() - since)
         self.store.put_asked([k for k in names if got[k][1]], self.who)
         self._count(got.values())
         return [(k, *got[k]) for k in names]
@@ -184,6 +187,7 @@ class StoredChat(_Estimating):
                              "(zeros for a server of your own), or set no budget")
         self.purse, self.totals = Purse(budget, price), Totals(money=None if price is None else 0.0)
         self._flights = _PerLoop(dict)  # key -> future, for the calls under way in a loop
+        end_with_owner()  # a command that was killed goes on paying through no process of its
         if getattr(chat, "instant", False): store.free = True
         elif self.endpoint.partition(":")[0] not in ("offline", "trained"): store.apart = True  # a lock must not hold up talks to a server
 

@@ -7,14 +7,22 @@ __all__ = ['STORE_FILE', 'LONGEST_TAPE', 'TAPE_MEMBERS', 'MOST_MEMBERS', 'wind',
            'note_source']
 
 # %% ../../nbs/02_core/12_tape_files.ipynb #95b2f6a8
-import io, json, lzma, os, re, tarfile, tempfile
+import glob, io, json, lzma, os, re, tarfile, tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..config import UsageError
-from .owners import sweep_parts
+from .owners import gone, sweep_parts
 from .whole_files import write_whole
+
+# %% ../../nbs/02_core/12_tape_files.ipynb #d06e2c94
+def _sweep(path):
+    "Take away what processes have left that were killed while they wrote this cassette."
+    for part in path.parent.glob(f".{glob.escape(path.name)}.*.part*"):
+        owner = part.name.removeprefix(f".{path.name}.").partition(".part")[0].partition(".")[2]
+        if gone(owner):
+            with suppress(OSError): part.unlink()
 
 # %% ../../nbs/02_core/12_tape_files.ipynb #d06e2c95
 STORE_FILE = "store.sqlite"  # the file of an archive that `Store.replay` reads

@@ -6,9 +6,11 @@
 __all__ = ['write_whole', 'private_file', 'alone']
 
 # %% ../../nbs/02_core/03_whole_files.ipynb #3c333303
-import os, secrets
+import os, secrets, time
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from .notices import notify
 
 # %% ../../nbs/02_core/03_whole_files.ipynb #f526ab55
 def write_whole(
@@ -61,6 +63,17 @@ def alone(
         return
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
+        _locked(fcntl, folder, path)
         yield
     finally: os.close(folder)
+
+def _locked(fcntl, folder, path, patience=3.0):
+    "Lock an open folder. Who waits for longer than `patience` seconds says so."
+    until = time.monotonic() + patience
+    while True:
+        try: return fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until: break
+            time.sleep(0.02)
+    notify(f"waiting for another process that writes {path.name!r}: let it end; if it is stopped, end it or let it go on (fg, kill -CONT)")
+    fcntl.flock(folder, fcntl.LOCK_EX)

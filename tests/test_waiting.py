@@ -1,0 +1,73 @@
+"A stopped process that holds locks: who waits for it says so, and what to do."
+import os, select, signal, subprocess, sys, time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ASKS = """
+import asyncio, sys
+sys.path.insert(0, {tests!r})
+from workers import asked, chat
+async def main():
+    stored = chat({path!r}, {url!r})
+    print("ready", flush=True)
+    await stored.complete(asked(question="Where?"))
+    await stored.close()
+asyncio.run(main())
+"""
+HOLDS = """
+import sys, time
+from pathlib import Path
+from treekit.core.whole_files import alone
+with alone(Path(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(float(sys.argv[2]))
+"""
+
+
+def started(code, *words, **env):
+    return subprocess.Popen([sys.executable, "-c", code, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            cwd=ROOT, env=os.environ | env)
+
+
+def line_within(process, seconds):
+    "The first line of its errors; none by then is a failure."
+    assert select.select([process.stderr], [], [], seconds)[0], "not a word"
+    return process.stderr.readline().strip()
+
+
+@pytest.mark.long
+def test_a_call_that_a_stopped_process_has_under_way(server, tmp_path):
+    "The line names the process; when that goes on, both end, and the call was made once."
+    server.script(latency=1.0)
+    code = ASKS.format(tests=str(ROOT / "tests"), path=str(tmp_path / "s.sqlite"), url=server.url)
+    first = started(code)
+    try:
+        while not server.count: time.sleep(0.02)
+        first.send_signal(signal.SIGSTOP)
+        second = started(code, TREEKIT_PROGRESS=str(tmp_path))
+        try:
+            second.stdout.readline()
+            said = line_within(second, 20)
+            assert str(first.pid) in said and "stopped" in said and f"kill -CONT {first.pid}" in said and f"kill -KILL {first.pid}" in said
+            assert said in (tmp_path / "notices.txt").read_text()  # for the terminal of the command
+            first.send_signal(signal.SIGCONT)
+            assert second.wait(30) == first.wait(30) == 0 and server.count == 1
+        finally: second.kill(), second.communicate()
+    finally: first.kill(), first.communicate()
+
+
+@pytest.mark.long
+def test_a_file_that_another_process_keeps_to_itself(tmp_path):
+    place = tmp_path / "vectors.json"
+    first = started(HOLDS, place, 60)
+    try:
+        first.stdout.readline()
+        second = started(HOLDS, place, 0)
+        try:
+            assert "vectors.json" in line_within(second, 20)
+            first.kill()
+            assert second.wait(20) == 0
+        finally: second.kill(), second.communicate()
+    finally: first.kill(), first.communicate()
