@@ -164,7 +164,8 @@ def _compared(df, title, note, digits, claims):
         best = leaders(ran, kept)
         heads, rows = wide(ran, lambda r: _ran(r, digits, best))
         judged = any(MARKS[r["verdict"]] for r in ran)
-        tables.append(("What ran", f"{LEGEND} {LEGEND_OF_VERDICTS}" if judged else LEGEND, heads, rows))
+        legend = " ".join(filter(None, [LEGEND if best else "", LEGEND_OF_VERDICTS if judged else ""]))
+        tables.append(("What ran", legend, heads, rows))
     printed = [r for r in records if _number(r["published"], digits) or r["flag"] == "illegible"]
     def cell(r): return name_and_run(r["method"])[0], r["dataset"], r["metric"], _number(r["published"], digits)
     twice = {cell(r) for r in printed if r["group"] not in groups}
