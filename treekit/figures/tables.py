@@ -124,10 +124,10 @@ def what_was_run(
     def span(k): return span_of([int(r[k]) for r in done if str(r[k]) not in ("<NA>", "")])
     def named(k):
         parts = (part for r in done for part in r[k].split(", "))  # an average names several
-        return ", ".join(dict.fromkeys(filter(None, parts))) or "not stated"
+        return ", ".join(dict.fromkeys(filter(None, parts)))
     world = "Questions of the generated wiki, about things that do not exist. " if of_the_world(done) else ""
-    return (f"Model: {named('model')}. {world}"
-            f"Passages: {named('corpus')}. n per cell: {span('n')}; failed questions per cell: {span('failures')} (scored 0).")
+    model = f"Model: {named('model')}." if named("model") else "No model was called."
+    return (f"{model} {world}Passages: {named('corpus') or 'none'}. n per cell: {span('n')}; failed questions per cell: {span('failures')} (scored 0).")
 
 def _summary(df):
     "How the cells came out, and why some aren't compared."
@@ -174,7 +174,7 @@ def _compared(df, title, note, digits, claims):
         best = leaders(printed, Kept(), "published")
         heads, rows = wide(printed, lambda r: _printed(r, digits, best))
         tables.append(("As printed", LEGEND_OF_PRINT, heads, rows))
-    ran = " ".join(filter(None, [what_was_run(records), df.attrs.get("spent", "")]))
+    ran = " ".join(filter(None, [df.attrs.get("ran") or what_was_run(records), df.attrs.get("spent", "")]))
     return TablePage(title, ran, note, tuple(tables), claims, (_summary(df),))
 
 def _page(df, title, note, digits, claims=()):
