@@ -53,7 +53,8 @@ def test_rows_of_questions_that_an_estimate_did_not_ask_can_be_scored():
     from treekit.experiments.arise import facts_f1
     from treekit.experiments.pilot import _filled
     def question(i):
-        return Question(f"q{i}", "d", f"Who made film {i}?", ("Ada",), paragraphs=(Passage(f"p{i}", "t", "Ada made it."),), supporting=(f"p{i}",))
+        return Question(f"q{i}", "d", f"Who made film {i}?", ("Ada",), supporting=(f"p{i}",),
+                        paragraphs=(Passage(f"p{i}", "t", "Ada made it."),))
     questions = [question(i) for i in range(3)]
     trace = Trace()
     trace.add("answer", "Ada", hits=[dict(id="p0", title="t", score=1.0)])
@@ -65,7 +66,8 @@ def test_rows_of_questions_that_an_estimate_did_not_ask_can_be_scored():
 def test_a_table_without_a_model_says_so():
     from treekit.figures.tables import to_markdown
     from treekit.figures.verdicts import compare
-    printed = [dict(paper="p", artefact="table1", group="", method="M", dataset="D", metric="Train", value=9.0, unit="count", flag="ok", note="")]
+    printed = [dict(paper="p", artefact="table1", group="", method="M", dataset="D", metric="Train", value=9.0, unit="count",
+                    flag="ok", note="")]
     rows = [dict(method="M", dataset="D", metric="Train", n=7, failures=0, value=7, low=None, high=None)]
     table = compare(printed, rows, obstacle="other questions")
     assert "No model was called. Passages: none." in to_markdown(table) and "not stated" not in to_markdown(table)

@@ -189,8 +189,8 @@ def _index_calls(keys, store, model):
                            asked=noted_calls(Trace.from_json(made["trace"]), store, model, caches)) for key, made in found.items() if made}
 
 def _filled(results, questions, picked, profile):
-    """Results of all questions. A question that wasn't asked has the row of one that was, without its answer, and that one's passages, among
-    which the row's hits are: metrics can be computed, and nobody looks at their values."""
+    """Results of all questions. A question that wasn't asked has the row of one that was, without its answer, and that one's passages,
+    among which the row's hits are: metrics can be computed, and nobody looks at their values."""
     def lent(row, q):
         own = row.question
         return replace(row, question=replace(q, paragraphs=own.paragraphs, supporting=own.supporting), answer="")

@@ -127,7 +127,8 @@ def what_was_run(
         return ", ".join(dict.fromkeys(filter(None, parts)))
     world = "Questions of the generated wiki, about things that do not exist. " if of_the_world(done) else ""
     model = f"Model: {named('model')}." if named("model") else "No model was called."
-    return (f"{model} {world}Passages: {named('corpus') or 'none'}. n per cell: {span('n')}; failed questions per cell: {span('failures')} (scored 0).")
+    return (f"{model} {world}Passages: {named('corpus') or 'none'}. "
+            f"n per cell: {span('n')}; failed questions per cell: {span('failures')} (scored 0).")
 
 def _summary(df):
     "How the cells came out, and why some aren't compared."
