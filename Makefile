@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce rehearse site test test-long test-all test-processors fuzz lint bench lab readme hooks clean
+.PHONY: install reproduce rehearse site test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -67,6 +67,10 @@ lint: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m pytest -s tests/benchmarks
+
+# every benchmark is started and given a second: what can't run fails, what it measures doesn't count
+bench-start: $(READY)
+	TREEKIT_BENCH_START=1 $(PYTEST) -n 3 tests/benchmarks
 
 lab: $(READY)
 	$(BIN)/jupyter lab nbs

@@ -356,3 +356,18 @@ def test_a_closed_pipe_is_no_error():
         f"{sys.executable} -c 'from treekit.cli import main; main()' list | head -1", shell=True, capture_output=True, text=True, cwd=ROOT
     )
     assert done.stderr == "" and done.stdout
+
+
+def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
+    "Equations, an algorithm, prompts that are only written down: `list` names where, and `reproduce` says that there is nothing to run."
+    monkeypatch.chdir(ROOT)
+    rows = json.loads(CliRunner().invoke(treekit.cli.main, ["list", "--json"]).stdout)
+    assert len(rows) >= 113 and [r for r in rows if not (ROOT / r["notebook"]).is_file()] == []
+    text = [r for r in rows if r["notebook"].startswith("nbs/10_papers/")]
+    assert {f"{r['paper']}/{r['artefact']}" for r in text} == {
+        *(f"{p}/{a}" for p in ("treerare", "arise") for a in ("equations", "algorithm", "prompts")), "rdr2/equations", "rdr2/prompts"}
+    shown = [line for line in CliRunner().invoke(treekit.cli.main, ["list", "arise"]).stdout.splitlines() if " equations " in line]
+    assert len(shown) == 1 and "text: nbs/10_papers/3_arise/" in shown[0]
+    for r in text:
+        said = CliRunner().invoke(treekit.cli.main, ["reproduce", f"{r['paper']}/{r['artefact']}"])
+        assert said.exit_code == 2 and said.stderr.count("\n") == 1 and "nothing to run" in said.stderr and r["notebook"] in said.stderr

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from .inventory import FIELDS, Failed, absent, assigned, inventory, settled, source
+from .inventory import FIELDS, Failed, absent, assigned, inventory, is_text, settled, source
 from .config import UsageError, choose, installed, key_variables, load_profile, missing_library, profile_names, root, work_dir
 from .registry import find, method, method_names
 from .core.escaping import printable
@@ -244,7 +244,7 @@ def list_(paper, profile, as_json):
         last = read_record(work_dir("runs", profile) / r["paper"] / f"{r['artefact']}.json")
         table = stem.with_suffix(".csv")
         rows.append({k: r[k] for k in ("paper", "artefact", "kind", "title")} | dict(
-            notebook=_below(r["notebook"]) if r["notebook"] else "missing",
+            notebook=_below(r["notebook"]) if r["notebook"] else "missing", text=is_text(r),
             last_run=last.get("when", ""), error=last.get("error", ""),
             files=sorted(p.name for p in stem.parent.glob(f"{stem.name}.*")),
             verdicts=count_verdicts(table) if table.exists() else {}, claims=claims[r["paper"]].get(r["artefact"], {})))
@@ -262,6 +262,7 @@ def _below(path):
 def _state(row):
     "A row of `list` in a few words."
     if row["notebook"] == "missing": return "missing"
+    if row["text"]: return f"text: {row['notebook']}"
     verdicts = ", ".join(f"{k} {v}" for k, v in row["verdicts"].items() if v)
     claims = ", ".join(f"{v} {k}" for k, v in row["claims"].items() if v)
     state = row["error"] or verdicts or ("regenerated" if row["files"] else "notebook there")

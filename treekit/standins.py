@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from .config import UsageError, load_profile
-from .doctor import echoes
+from .core.openai_chat import scores_texts
 from .core.llm import ScoringUnsupported, canonical_endpoint, count_tokens
 from .corpora.load import Files, Hub, read_corpus
 from .corpora.lookup import read_documents
@@ -69,7 +69,7 @@ class StandInChat:
     async def score(self, request, continuation):
         "The offline model's likelihoods; `ScoringUnsupported` where a server of this kind has none."
         self.told("echo", self.endpoint)
-        if not echoes(self.endpoint):
+        if not scores_texts(self.endpoint):
             raise ScoringUnsupported(f"{urlsplit(self.endpoint).netloc} can't score a given text: that takes /completions with echo "
                                      "and logprobs, which vLLM serves")
         self.told.longest("prompt", count_tokens(request.text + continuation), request.prompt.name if request.prompt else "")

@@ -104,8 +104,10 @@ import asyncio, resource, sys, time
 sys.path.insert(0, {tests!r})
 from test_arise import OneEach, QUESTION, Seeded
 from treekit.core.method import Kit
+from treekit.papers.arise.method import ARISE
 from treekit.papers.arise.states import ANSWER, DECOMPOSE
 from treekit.core.llm import Completion
+from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
 class Fertile(Seeded):
     async def complete(self, request):

@@ -15,7 +15,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import treekit.syntax.entities
-from navigating import EXAMPLES, PASSAGES, Capitals
+from fakes import RunsOfCapitals
+from navigating import EXAMPLES, PASSAGES
 from openai_server import Server
 from speed import enough, timed
 from treekit.core.types import Question
@@ -33,7 +34,7 @@ def server():
 @pytest.fixture(autouse=True)
 def quick(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(treekit.syntax.entities, "annotator_for", lambda *_: Capitals())
+    monkeypatch.setattr(treekit.syntax.entities, "annotator_for", lambda *_: RunsOfCapitals())
 
 
 def went(server, questions, concurrency, store):

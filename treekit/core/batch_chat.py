@@ -14,7 +14,7 @@ from .batch_journal import _under_way, abandoned, journal_at
 from .batch_lines import BatchAnswer, Waiting, cut_batches, queue_limit, read_answers, request_key
 from .llm import CallFailed, _PerLoop
 from .notices import notify
-from .openai_chat import _LIMITS, _PAID_FOR, OpenAIChat, _failure, _json, _text, _unreadable, _unscored
+from .openai_chat import _LIMITS, _PAID_FOR, OpenAIChat, _failure, _json, _text, _unreadable, _unscored, scores_texts
 
 # %% ../../nbs/02_core/18_batch_chat.ipynb #56ce33d9
 _PATIENCE = 3600.0  # seconds for which a talk that changes nothing is tried again
@@ -341,5 +341,5 @@ class BatchChat(_Delivering):
 
     async def score(self, request, continuation):
         "As `OpenAIChat.score`; not asked of a server that is known to score no text: that would take hours to learn."
-        if (urlsplit(self.endpoint).hostname or "").endswith("openai.com"): raise _unscored(self.endpoint)
+        if not scores_texts(self.endpoint): raise _unscored(self.endpoint)
         return await super().score(request, continuation)

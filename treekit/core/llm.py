@@ -261,7 +261,7 @@ class Limiter:
 class CallFailed(Exception):
     "A call that gave nothing, after all its retries. Never stored, so the next run tries it again."
     def __init__(self,
-        kind: str,  # as in the table above
+        kind: str,  # what went wrong, in a word: "timeout", "truncated", "malformed", …
         what: str,  # what happened
         what_to_do: str,
         again: bool = True,  # whether another try may help

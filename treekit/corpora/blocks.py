@@ -27,7 +27,7 @@ COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.S)
 
 # %% ../../nbs/03_corpora/05_blocks.ipynb #0e5e7f39
 def assembled(
-    blocks: Iterable[tuple[str, int, str]],  # kind, level, text: the table above
+    blocks: Iterable[tuple[str, int, str]],  # kind, level, text
     title: str,  # the root's text
     id: str = "",  # of the document
 ) -> DocumentTree | Skipped:

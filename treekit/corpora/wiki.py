@@ -137,9 +137,9 @@ class CorpusWiki:
 
     def page(
         self,
-        title: str,  # in any spelling that the rules above allow
+        title: str,  # in another spelling, too
     ) -> WikiPage | None:
-        "The page of that title, by the rules above."
+        "The page of that title, or of the title that it is another spelling of."
         with self._lock:
             found = self._titles.find(title)
             return found and self._titles.pages[found]

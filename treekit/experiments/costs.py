@@ -54,7 +54,7 @@ def bills(
     results: Results,
     store: Store | None = None,  # also read the prompts
     price: Price | None = None,  # whose rule the cache follows; default: OpenAI's
-) -> list[dict]:  # method, dataset, n, failures, calls, tokens_in, tokens_out (sums over the questions); see below
+) -> list[dict]:  # method, dataset, n, failures, calls, tokens_in, tokens_out (sums over the questions), …
     """What every method took on every data set.
 
     With a store also what `prompt_bill` says. `index` is what was spent on the passages before, where something was."""

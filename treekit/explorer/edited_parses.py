@@ -128,7 +128,7 @@ def drawn_passage(
     annotated: Any,  # a `treekit.syntax.entities.Annotated`
     text: str,  # as it was annotated
     names: list[str],  # entities, folded
-) -> dict:  # as above; only sentences with one of the entities
+) -> dict:  # as `drawn_question`; only sentences with one of the entities
     "A passage's trees, with its entities marked."
     made = []
     for n, shape in enumerate(annotated.sentences):

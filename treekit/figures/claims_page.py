@@ -15,9 +15,10 @@ from pathlib import Path
 from ..core.escaping import cell_text
 from .cells import read_cells
 from .claims import CLAIM_VERDICTS, ClaimVerdict, merged_cells
-from .leaders import NOT_QUALITY
+from .leaders import direction_of
 from .tables import to_html, to_markdown
 from .verdicts import group_for
+from ..scoring.metrics import METRIC_DIRECTIONS
 from ..scoring.statistics import kendall, p_text, resample_weights
 from ..core.whole_files import write_whole
 
@@ -97,10 +98,11 @@ def row_order(
         rows = [row for row in numbers if row in ours.get(column, {})]
         values = [ours[column][row].value for row in rows]
         if len(rows) < 3 or len(set(values)) == 1 or len({numbers[row] for row in rows}) == 1: continue
-        told.append({row: numbers[row] for row in rows})
-        found.append(dict(zip(rows, values)))
-        draws = _means([ours[column][row] for row in rows], n, seed)
-        taus.append((kendall(list(told[-1].values()), values), np.nan_to_num(kendall(list(told[-1].values()), draws))))
+        in_print, draws = [numbers[row] for row in rows], _means([ours[column][row] for row in rows], n, seed)
+        taus.append((kendall(in_print, values), np.nan_to_num(kendall(in_print, draws))))
+        sign = -1 if METRIC_DIRECTIONS.get(column[1]) == "lower" else 1  # the best row of a column is its first
+        told.append({row: sign * v for row, v in zip(rows, in_print)})
+        found.append({row: sign * v for row, v in zip(rows, values)})
     if not taus: return None
     low, high = np.quantile(np.mean([draws for _, draws in taus], axis=0), [0.025, 0.975])
     return RowOrder(**names, printed=_ranked(told), ours=_ranked(found), columns=len(taus), tau=float(np.mean([t for t, _ in taus])),
@@ -115,7 +117,7 @@ def row_orders(
     found = []
     for path in sorted(p for p in Path(folder, paper).glob("*.csv") if p.stem != "textclaims"):  # rows of that are no methods
         cells = [c for c in merged_cells([read_cells(path.parent, path.stem)]).values()
-                 if c.dataset != "AVG" and c.metric not in NOT_QUALITY and c.method != "Rel. Impr."]
+                 if c.dataset != "AVG" and direction_of(c.method, c.metric) != "none"]
         own = {c.group for c in cells if c.model and c.group == group_for(c.model, [])}
         printed, ours = {}, {}
         for c in cells:

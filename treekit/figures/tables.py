@@ -124,10 +124,11 @@ def what_was_run(
     def span(k): return span_of([int(r[k]) for r in done if str(r[k]) not in ("<NA>", "")])
     def named(k):
         parts = (part for r in done for part in r[k].split(", "))  # an average names several
-        return ", ".join(dict.fromkeys(filter(None, parts))) or "not stated"
+        return ", ".join(dict.fromkeys(filter(None, parts)))
     world = "Questions of the generated wiki, about things that do not exist. " if of_the_world(done) else ""
-    return (f"Model: {named('model')}. {world}"
-            f"Passages: {named('corpus')}. n per cell: {span('n')}; failed questions per cell: {span('failures')} (scored 0).")
+    model = f"Model: {named('model')}." if named("model") else "No model was called."
+    return (f"{model} {world}Passages: {named('corpus') or 'none'}. "
+            f"n per cell: {span('n')}; failed questions per cell: {span('failures')} (scored 0).")
 
 def _summary(df):
     "How the cells came out, and why some aren't compared."
@@ -164,7 +165,8 @@ def _compared(df, title, note, digits, claims):
         best = leaders(ran, kept)
         heads, rows = wide(ran, lambda r: _ran(r, digits, best))
         judged = any(MARKS[r["verdict"]] for r in ran)
-        tables.append(("What ran", f"{LEGEND} {LEGEND_OF_VERDICTS}" if judged else LEGEND, heads, rows))
+        legend = " ".join(filter(None, [LEGEND if best else "", LEGEND_OF_VERDICTS if judged else ""]))
+        tables.append(("What ran", legend, heads, rows))
     printed = [r for r in records if _number(r["published"], digits) or r["flag"] == "illegible"]
     def cell(r): return name_and_run(r["method"])[0], r["dataset"], r["metric"], _number(r["published"], digits)
     twice = {cell(r) for r in printed if r["group"] not in groups}
@@ -173,7 +175,7 @@ def _compared(df, title, note, digits, claims):
         best = leaders(printed, Kept(), "published")
         heads, rows = wide(printed, lambda r: _printed(r, digits, best))
         tables.append(("As printed", LEGEND_OF_PRINT, heads, rows))
-    ran = " ".join(filter(None, [what_was_run(records), df.attrs.get("spent", "")]))
+    ran = " ".join(filter(None, [df.attrs.get("ran") or what_was_run(records), df.attrs.get("spent", "")]))
     return TablePage(title, ran, note, tuple(tables), claims, (_summary(df),))
 
 def _page(df, title, note, digits, claims=()):

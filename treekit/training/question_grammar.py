@@ -16,7 +16,7 @@ from .treebanks import Word
 @dataclass
 class GrammarNode:
     "A part of a question: a token (`word`), a phrase (`kids`), or, in a rule, a slot (neither)."
-    rel: str  # relation to the head of the phrase it is in; "=": the head itself; "~": see above
+    rel: str  # relation to the head of the phrase it is in; "=": the head itself; "~": a phrase without a head
     label: str  # tag, phrase label, or the slot's name
     word: str | None = None
     kids: list | None = None

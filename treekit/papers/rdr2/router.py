@@ -293,7 +293,7 @@ def decide(
     behaviours: list[tuple[str, int, str]] | None,  # what it said; None: collapsed
     reading: str = "paper",  # or "code"
 ) -> Decision:
-    "The sound behaviours of an output, by the rules above."
+    "The sound behaviours of an output; the others are counted by what is wrong with them."
     tree, counts, taken, expelled = rst.tree, {}, [], []
     eligible = dict(ANSWER=dict.fromkeys(rst.lit), EXPAND=dict.fromkeys(h for h in tree.headings if h not in rst.left_out))
     def count(what): counts[what] = counts.get(what, 0) + 1

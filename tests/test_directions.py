@@ -1,0 +1,81 @@
+"What is better in a column, more or less: every metric of a committed table has its line, and bold follows it."
+import csv
+from pathlib import Path
+
+import pytest
+
+from treekit.figures.cells import Kept
+from treekit.figures.leaders import leaders
+
+ROOT = Path(__file__).resolve().parents[1]
+COMPARED = {"group", "method", "dataset", "metric", "published", "reproduced", "verdict"}
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as f: return list(csv.DictReader(f))
+
+
+def comparisons():
+    "The committed tables that compare print with a run: name -> rows, numbers read."
+    number = lambda text: float(text) if text else None
+    for path in sorted((ROOT / "figures/offline").glob("*/*.csv")):
+        rows = read(path)
+        if not rows or not COMPARED <= set(rows[0]): continue
+        yield f"{path.parent.name}/{path.stem}", [r | {k: number(r[k]) for k in ("published", "reproduced", "low", "high")} for r in rows]
+
+
+def marked(name, value="reproduced"):
+    "The cells that the page of a committed table shows in bold: (method, metric)."
+    rows = dict(comparisons())[name]
+    return {(method, metric) for (_, method, _, metric), mark in leaders(rows, Kept(), value).items() if mark == "best"}
+
+
+def row(method, metric, value, group="g", **more):
+    return dict(group=group, method=method, dataset="d", metric=metric, reproduced=value, low=None, high=None, published=value) | more
+
+
+def test_every_metric_of_a_table_has_a_direction():
+    from treekit.scoring.metrics import METRIC_DIRECTIONS
+    tables = dict(comparisons())
+    assert len(tables) > 40
+    shown = {r["metric"]: name for name, rows in tables.items() for r in rows}
+    printed = {r["metric"]: p.name for p in sorted((ROOT / "data/published").glob("*_*.csv")) for r in read(p) if r.get("metric")}
+    assert {m: at for m, at in (printed | shown).items() if m not in METRIC_DIRECTIONS} == {}
+    assert set(METRIC_DIRECTIONS.values()) == {"higher", "lower", "none"}
+
+
+def test_where_less_is_better_the_smallest_is_bold():
+    "The router that was never trained collapses always: that is the worst of its column."
+    assert {m for m, metric in marked("rdr2/table4") if metric == "COL-RATE"} & {"untrained"} == set()
+    rows = [row("sound", "COL-RATE", 2.0), row("untrained", "COL-RATE", 100.0)]
+    assert leaders(rows, Kept()) == {("g", "sound", "d", "COL-RATE"): "best"}
+    assert {m for m, metric in marked("treerare/figure3") if metric == "Retrieval Error rate"} == {"TreeRare"}
+
+
+@pytest.mark.parametrize("metric", ["Len", "FIT", "PE", "calls", "no such metric"])
+def test_what_has_no_direction_has_no_best(metric):
+    assert leaders([row("a", metric, 1.0), row("b", metric, 2.0)], Kept()) == {}
+
+
+@pytest.mark.parametrize("name", ["arise/textclaims", "rdr2/textclaims", "toq/textclaims"])
+@pytest.mark.parametrize("value", ["reproduced", "published"])
+def test_claims_of_the_text_are_not_ranked(name, value):
+    "A row there is a claim: no two of them are rivals."
+    assert marked(name, value) == set()
+
+
+def test_a_difference_is_no_rival_of_what_it_is_made_of():
+    assert not {m for m, _ in marked("treerare/figure3") if " minus " in m}
+    rows = [row("A", "EM", 1.0), row("B", "EM", 2.0), row("B minus A", "EM", 3.0), row("B over A, relative", "EM", 9.0)]
+    assert leaders(rows, Kept()) == {("g", "B", "d", "EM"): "best"}
+
+
+def test_rows_are_ordered_by_what_is_better():
+    "In the order of a table's rows, too, a low rate of collapse is good."
+    from treekit.figures.cells import TableCell
+    from treekit.figures.claims_page import row_order
+    column = "d", "COL-RATE"
+    printed = {column: {"a": 1.0, "b": 5.0, "c": 100.0}}
+    ours = {column: {m: TableCell("g", m, *column, None, v, v, v, 10, "m") for m, v in (("a", 2.0), ("b", 3.0), ("c", 90.0))}}
+    found = row_order(printed, ours, paper="rdr2", artefact="table4", group="g", model="m")
+    assert found.printed == found.ours == ("a", "b", "c") and found.tau == 1.0
