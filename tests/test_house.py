@@ -1,5 +1,5 @@
 "The rules of the house: what may import what, what loads when, and what must never stand in a committed file."
-import ast, functools, importlib.util, json, re, subprocess, sys, tokenize
+import ast, functools, importlib.util, json, re, subprocess, sys
 from pathlib import Path
 
 import pytest
@@ -238,80 +238,8 @@ def test_no_line_is_wider_than_140_characters():
     assert wide == []
 
 
-def test_an_exported_cell_is_one_thought():
-    "At most sixty lines, and one public function or class with what only it needs."
-    def public(source):
-        defined = (n for n in ast.parse(source).body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef))
-        return [n.name for n in defined if not n.name.startswith("_")]
-    exported = [(where, source) for where, source, exported in code_cells() if exported]
-    assert [where for where, source in exported if len(source.splitlines()) > 60] == []
-    assert [(where, names) for where, source in exported if len(names := public(source)) > 1] == []
-
-
 def test_every_module_says_what_it_is():
     assert [m for m, path in MODULES.items() if not ast.get_docstring(tree(path))] == []
-
-
-IDEAS = {  # public names that stand in several packages, each because it is one idea
-    "PROMPTS": "a module's prompts",
-    "METHODS": "a module's methods by their printed names",
-    "ABLATIONS": "a paper's ablations by their printed names",
-    "READINGS": "the other readings of what a paper leaves open",
-    "PUBLIC_CODE": "a method as its paper's public code runs it",
-    "HANDLERS": "the tasks that a model without weights serves",
-    "RANGES": "the values that a method's fields may have",
-    "ANSWER": "the prompt for a method's final answer",
-    "READ": "the prompt with which passages are read",
-    "NO_FACTS": "what is said where nothing was found: ARISE asks for it, the offline model says it",
-    # a step of a method, and the offline model's way to do it
-    "decompose": "",
-    "integrate_answer": "",
-    "next_sentence": "",
-    "reformulate": "",
-    # the same notions of a text by rules, by the Korean rules, by the parser
-    "Entity": "",
-    "Sentence": "",
-    "Token": "",
-    "stated": "",
-    "answer": "the answer to one question",
-    "Reader": "what answers out of documents: RDR²'s baseline, the extractive reader",
-}
-
-
-def test_a_public_name_stands_in_one_package():
-    "Who looks for a name finds one thing, or the same idea everywhere."
-    homes = {}
-    for module, path in MODULES.items():
-        for node in tree(path).body:
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
-                for name in ast.literal_eval(node.value): homes.setdefault(name, {})[package_of(module)] = module
-    several = {name: sorted(at.values()) for name, at in sorted(homes.items()) if len(at) > 1}
-    assert {name: at for name, at in several.items() if name not in IDEAS} == {}
-    assert set(IDEAS) <= set(several), "an idea that stands in one package only needs no line here"
-
-
-@pytest.mark.parametrize("module", sorted(MODULES))
-def test_a_module_can_be_read_in_one_sitting(module):
-    assert len(MODULES[module].read_text().splitlines()) <= 450
-
-
-UNCOUNTED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
-
-
-def code_lines(path):
-    "How many lines have code: no blanks, comments, docstrings."
-    with path.open(encoding="utf-8") as f: tokens = [t for t in tokenize.generate_tokens(f.readline) if t.type not in UNCOUNTED]
-    written = {n for t in tokens for n in range(t.start[0], t.end[0] + 1)}
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
-            written -= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    return len(written)
-
-
-@pytest.mark.parametrize("package, limit", [("simulated", 2000), ("offline", 2500)])
-def test_a_model_without_weights_stays_small(package, limit):
-    "What stands in for a model may not outgrow what it stands in for."
-    assert sum(code_lines(path) for module, path in MODULES.items() if package_of(module) == package) <= limit
 
 
 def tracked():
