@@ -307,7 +307,7 @@ def code_lines(path):
     return len(written)
 
 
-@pytest.mark.parametrize("package, limit", [("simulated", 2000), ("offline", 2500)])
+@pytest.mark.parametrize("package, limit", [("simulated", 2200), ("offline", 2500)])
 def test_a_model_without_weights_stays_small(package, limit):
     "What stands in for a model may not outgrow what it stands in for."
     assert sum(code_lines(path) for module, path in MODULES.items() if package_of(module) == package) <= limit
