@@ -14,9 +14,11 @@ from ..core.types import Passage
 from ..world.documents import document_wording
 from ..world.facts import FORWARD
 from ..world.questions import SHARED
-from .belief import nameless
+from .belief import Belief, nameless
 from .call import NotOfTheWorld, Call
+from .competence import uniform
 from .library import Ref, lookup_key, stated
+from .mind import Answerer
 from .queries import Check, Compare, Extreme, Of, Such, Thing, Those, Why, walk
 
 # %% ../../nbs/08_simulated/13_routing.ipynb #b0c1a002
@@ -194,6 +196,10 @@ _HEAD = re.compile(r"^=+\s*(.*?)\s*=+$")
 
 MEANT = .5  # chance that a page is taken for one of those the question is about, where neither its text nor memory tells
 
+class _Visible(Belief):
+    "All that is visible is read: whether it is judged rightly is left to `routing`."
+    def _got(self, *_): return True
+
 def _lines(document):
     "(depth, number, text) of what is seen of a document."
     return [(len(m[1]), int(m[2]), m[3]) for line in document.split("\n") if (m := _NODE.match(line))]
@@ -204,9 +210,9 @@ def behaviours(call: Call) -> list[tuple[str, int, str]]:
     if not lines: raise NotOfTheWorld
     title, chosen = lines[0][2], []
     visible = " ".join(text for *_, text in lines[1:] if not _HEAD.match(text))
-    mind = call.mind([Passage("", title, visible)])
+    mind = Answerer(_Visible(call.grammar, call.luck, call.question).add([Passage("", title, visible)]))
     wanted, page, above = wants(call, mind), _Page(call, mind, lines), {}
-    meant = call.happens(MEANT, "meant", call.question, title)
+    meant = uniform("meant", call.question, title) < MEANT
     for k, (depth, number, text) in enumerate(lines[1:], 1):
         if head := _HEAD.match(text): above[depth] = lookup_key(head[1])
         if head and k + 1 < len(lines) and lines[k + 1][0] > depth: continue  # unfolded
