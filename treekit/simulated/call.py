@@ -74,7 +74,7 @@ class Call:
     def happens(self, p, *event): return self.luck.happens(p, *event)
 
     def judged(self, right: bool, *event) -> bool:
-        "A verdict: the right one, as often as the model judges rightly."
+        "A verdict: the one that the model comes to, or the opposite; how often is `judging`."
         return right if self.happens(self.competence.judging, "judge", *event) else not right
 
 # %% ../../nbs/08_simulated/07_call.ipynb #c91a8194
