@@ -8,6 +8,7 @@ __all__ = ['HANDLERS', 'Walked']
 # %% ../../nbs/08_simulated/12_agents.ipynb #9fba6f7e
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ..core.types import Passage
 from .belief import NOT_KNOWN, nameless
@@ -15,7 +16,7 @@ from .competence import uniform
 from .library import lookup_key
 from .queries import Of, Such, Those, anchors, open_readings
 from .call import Call, asked, in_words, missing, statements, sayable
-from .verdicts import progress
+from .verdicts import belief_in, progress
 from ..world.facts import FORWARD, INVERSE
 
 # %% ../../nbs/08_simulated/12_agents.ipynb #03dffb3e
@@ -76,15 +77,18 @@ def _relations(right):
     return []
 
 def _lookups(call, right, walk):
-    "Words that the open page may have beside a missing fact."
-    e, found = call.library.of_title(walk.open), []
-    relations = _relations(right)
+    "Words that pages of a kind have beside a missing fact: how the language tells it, whatever this page says."
+    e = call.library.of_title(walk.open)
     if e is None: return []
-    for sentence, facts in call.library.of_entity.get(e, ()):
-        if not {r for _, r in facts} & set(relations) or any(sentence in text for text in walk.seen.get(walk.open, ())): continue
-        words = [w for w in re.findall(r"[a-z]{4,}", sentence) if ("Lookup", w) not in walk.tried]
-        if words: found.append(max(words, key=len))
-    return found
+    words = (w for r in _relations(right) for w in _telling(call.library.w, call.library.entities[e].kind, r))
+    return [w for w in dict.fromkeys(words) if ("Lookup", w) not in walk.tried]
+
+@lru_cache(2000)
+def _telling(w, kind, relation):
+    "The longest word of each sentence that a page of a kind can tell a relation by."
+    told = (t.pieces[::2] for _, groups in w.plans[kind] for group in groups for t in group if relation in t.states)
+    words = ([word for piece in pieces for word in re.findall(r"\b[a-z]{4,}\b", piece)] for pieces in told)
+    return tuple(dict.fromkeys(max(own, key=len) for own in words if own))
 
 def _decided(call: Call, long: bool, searches: bool) -> dict:
     "The next call."
@@ -154,9 +158,8 @@ def _value_path(call: Call) -> int:  # 1 to 10
     walk = _walked(call.get("steps"))
     mind = call.mind(walk.documents, recalls=False)
     share = progress(call, mind, call.query)
-    if walk.answer:
-        true = call.truth._texts(call.query, call.truth.follow(call.query))
-        share = 1.0 if any(lookup_key(t) in lookup_key(walk.answer) for t in true) else 0.1
+    if walk.answer in NOT_KNOWN.values(): share = 0.1
+    elif walk.answer: share = 0.1 + 0.9 * belief_in(call, call.mind(walk.documents), walk.answer)
     else: share = 0.2 + 0.6 * share + 0.1 * any(t in walk.seen for n in anchors(call.query) for t in map(call.words.name, n.ids))
     if not call.happens(call.competence.judging, "value", call.question, call.get("steps")):
         share = uniform("any value", call.question, call.get("steps"))

@@ -71,14 +71,13 @@ class Written:
 
 # %% ../../nbs/08_simulated/05_belief.ipynb #d258287c
 def _value(grammar, relation, subject, text):
-    "A value in words as triples hold it: the true one if the words may mean it; the text, if they mean nothing known."
-    e, key = grammar.library.entities[subject], lookup_key(text)
-    true = [key_of(v) for v in e.values(relation)] if relation in e.facts else []
-    ids = grammar.library.named.get(key, ())
-    for v in true:
-        if v in ids or lookup_key(grammar.library.words(relation, v)) == key: return v
-    if (found := grammar.library.values.get(relation, {}).get(key)) is not None: return found
-    return ids[0] if ids else text.strip()
+    "A value in words as triples hold it: of several bearers of a name the first of a fitting kind; the text, if it means nothing known."
+    library, key = grammar.library, lookup_key(text)
+    kinds = library.schema.get(relation, {}).get(library.entities[subject].kind, ())
+    fitting = [i for i in library.named.get(key, ()) if library.entities[i].kind in kinds]
+    if fitting: return fitting[0]
+    if (found := library.values.get(relation, {}).get(key)) is not None: return found
+    return next(iter(library.named.get(key, ())), text.strip())
 
 def _told(grammar, query, text):
     "A statement as facts: (triples, answers)."
@@ -87,9 +86,8 @@ def _told(grammar, query, text):
         for e in query.x.ids:
             r = SHARED.get(query.relation, {}).get(grammar.library.entities[e].kind, "") if query.relation in SHARED else query.relation
             if r in grammar.library.schema: found.append(Triple(e, r, _value(grammar, r, e, text)))
-        if len(query.x.ids) == 1: return found, []
-        true = [t for t in found if t.value in [key_of(v) for v in grammar.library.entities[t.subject].values(t.relation)]]
-        return (true or found)[:1], []
+        fitting = [t for t in found if grammar.library.entities[t.subject].kind in grammar.library.schema[t.relation]]
+        return (fitting or found)[:1], []
     return [], [(nameless(query), text.strip())]
 
 # %% ../../nbs/08_simulated/05_belief.ipynb #b0591228

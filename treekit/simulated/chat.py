@@ -12,14 +12,15 @@ import time
 from ..config import UsageError
 from ..core.fingerprints import code_fingerprint
 from ..core.llm import Completion, Request, count_tokens
-from . import agents, answers, asking, graphs, verdicts
+from . import agents, answers, asking, graphs, routing, verdicts
 from .competence import Competence, Luck, competence_of, uniform
 from .forms import broken, logprobs
 from .grammar import grammar
 from .call import NotOfTheWorld, Call
 
 # %% ../../nbs/08_simulated/15_chat.ipynb #340d3250
-HANDLERS = answers.HANDLERS | asking.HANDLERS | verdicts.HANDLERS | agents.HANDLERS | graphs.HANDLERS  # task -> function of a call
+HANDLERS = (answers.HANDLERS | asking.HANDLERS | verdicts.HANDLERS | routing.HANDLERS | agents.HANDLERS
+            | graphs.HANDLERS)  # task -> function of a call
 _HANGUL = re.compile("[가-힣]")
 
 # %% ../../nbs/08_simulated/15_chat.ipynb #e2a26b53
@@ -92,7 +93,7 @@ class SimulatedChat(_World):
         call = self.call(request)
         call.inputs = call.inputs | dict(question=continuation)
         mind = call.mind(*(call.texts(name) for name in request.inputs), about=continuation, recalls=False)
-        share, c = verdicts.true_share(call, mind, query), self.competence.confidence
+        share, c = verdicts.supported(call, mind, query), self.competence.confidence
         noise = uniform("score", continuation, request.text)
         risk = 3.0 - 2.4 * (c * share + (1 - c) * noise)
         return [-(risk + 0.4 * (uniform("word", continuation, k, request.text) - 0.5)) for k in range(len(continuation.split()))]

@@ -26,8 +26,8 @@ class Competence:
     thinking: float = 0.45  # of what `chaining` lacks, the share that a chain of thought makes up
     examples: float = 0.15  # of what is lacking then, the share that solved examples make up
     asking: float = 0.88  # chance that a sub-question, a plan's step or a query is the right one
-    judging: float = 0.85  # chance that a verdict (is it enough? is it right? which is best?) is the right one
-    routing: float = 0.9  # chance that a paragraph or a heading is judged rightly
+    judging: float = 0.85  # chance that a verdict (is it enough? is it right?) is what the text shown and memory lead to
+    routing: float = 0.9  # chance that a paragraph or a heading is judged as the visible text and memory lead to
     inventing: float = 0.45  # chance that what isn't known is answered all the same, with something plausible
     ambiguity: float = 0.75  # chance that each further meaning of an ambiguous name is noticed
     confidence: float = 0.8  # how far the log-probabilities of right and wrong replies lie apart

@@ -99,12 +99,9 @@ class _Sentences:
         return {piece: tuple(facts) for piece, facts in found.items()}
 
     @cached_property
-    def of_entity(self) -> dict[int, list[tuple[str, tuple]]]:
-        "Entity -> its sentences with what they may state."
-        found = {}
-        for sentence, facts in self.sentences.items():
-            for e in {e for e, _ in facts}: found.setdefault(e, []).append((sentence, tuple(f for f in facts if f[0] == e)))
-        return found
+    def meanings(self) -> dict[tuple[int, str], list]:
+        "(entity, relation) -> the triples that a sentence with this state says: what was written, whatever is true."
+        return {state: _stands_for(self, state) for facts in self.sentences.values() for state in facts if state[1]}
 
 # %% ../../nbs/08_simulated/02_library.ipynb #f1e72b53
 class _Facts(_Sentences):
@@ -135,6 +132,11 @@ class _Facts(_Sentences):
         return Counter(
             v.id for e in self.entities.values() for r in e.facts if r not in FORWARD for v in e.values(r) if isinstance(v, Entity)
         )
+
+    @cached_property
+    def single(self) -> frozenset[str]:
+        "Relations that have one value: who states another contradicts it."
+        return frozenset(self.schema) - {r for e in self.entities.values() for r in e.facts if len(e.values(r)) > 1}
 
     @cached_property
     def values(self) -> dict[str, dict[str, object]]:
@@ -233,7 +235,7 @@ def stated(
     for piece, facts in known:
         may = {e for e, _ in facts}
         e = about if about is not None else max(may, key=lambda x: (votes[x], -x), default=None)
-        own = [f for x, r in facts if r and x == e for f in _stands_for(library, (x, r))]
+        own = [f for x, r in facts if r and x == e for f in library.meanings[x, r]]
         if about is not None and about not in may: own = library.document(about).sentences.get(piece, ())
         found += [(f, piece) for f in own]
     return found

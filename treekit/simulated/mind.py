@@ -166,7 +166,9 @@ class _Conditions(Mind):
 
     def _fits(self, query, v):
         e = self.library.entities.get(v)
-        return e is not None and query.kind in ("", e.kind) and query.occupation in ("", e.get("occupation", query.occupation))
+        if e is None or query.kind not in ("", e.kind): return False
+        known = [f[0] for f in self.belief.get(v, "occupation")] if query.occupation else []
+        return not known or query.occupation in known
 
     def _dated(self, query, kept):
         "Those of the year that the question says, as far as it is known, and the facts that say so."

@@ -1,0 +1,169 @@
+"""No role of the simulated model sees a fact that its request doesn't show and that the model doesn't remember: two worlds that differ in
+such a fact alone give the same reply, byte for byte."""
+import asyncio
+import copy
+from dataclasses import replace
+from functools import lru_cache
+
+import pytest
+
+from treekit.baselines.react import PROMPTS as REACT
+from treekit.baselines.tree_of_thoughts import VALUE
+from treekit.baselines.chainrag import SUFFICES
+from treekit.papers.arise.states import GUESS, VERIFY
+from treekit.papers.rdr2.router import CURATE, ROUTE
+from treekit.papers.toq.planner import PROMPTS as TOQ
+from treekit.simulated import chat as simulated
+from treekit.simulated.belief import Belief
+from treekit.simulated.chat import SimulatedChat
+from treekit.simulated.competence import LEVELS, Luck
+from treekit.simulated.grammar import Templates, grammar
+from treekit.simulated.library import Ref
+from treekit.world.facts import INVERSE
+
+MODELS = {name: replace(LEVELS[name], form=0) for name in LEVELS}
+
+
+def changed(known, e, relation, value):
+    "The library of a world in which `e` has another value; what a shown sentence says, what names mean and how often each is told stays."
+    for name in ("sentences", "meanings", "told", "values", "schema", "single"): getattr(known, name)
+    other, old = copy.copy(known), known.entities[e][relation]
+    for name in ("by_relation", "sentences"): other.__dict__.pop(name, None)
+    other.entities, other.documents = dict(known.entities), {}
+    for x in (known.entities[e], old, value):
+        twin = copy.copy(x)
+        twin.facts = dict(x.facts)
+        other.entities[x.id] = twin
+    twins = other.entities
+    twins[e].facts[relation] = value
+    inverse = INVERSE[relation]
+    twins[old.id].facts[inverse] = [x for x in old.values(inverse) if x.id != e]
+    twins[value.id].facts[inverse] = [*value.values(inverse), known.entities[e]]
+    other.sentences |= known.sentences  # its pages' own ones beside those that may be shown
+    return other
+
+
+@lru_cache
+def worlds(lang="en", relation="director"):
+    "(grammar, grammar of the other world, film, its director, the other world's director): neither fact is remembered by any model."
+    one = grammar(0, 400, lang)
+    people = [e for e in one.library.entities.values() if e.kind == "person" and not e.namesakes and e.get("occupation") == "director"]
+    def unknown(s, v):
+        beliefs = (Belief(one, Luck(c), "") for c in MODELS.values())
+        return not any(b._knows(Ref(s.id), relation, Ref(v.id)) for b in beliefs)
+    for film in (e for e in one.library.entities.values() if e.kind == "film" and not e.namesakes):
+        old = film[relation]
+        for new in (p for p in people if p is not old and p.get("birthplace") is not old.get("birthplace")):
+            if not old.namesakes and unknown(film, old) and unknown(film, new):
+                return one, Templates(changed(one.library, Ref(film.id), relation, new)), film, old, new
+
+
+def replies(monkeypatch, ask, lang="en"):
+    "What each model says in one world and in the other."
+    one, other, *_ = worlds(lang)
+    def said(g):
+        monkeypatch.setattr(simulated, "grammar", lambda *_: g)
+        return [asyncio.run(ask(SimulatedChat(c))) for c in MODELS.values()]
+    assert one.library.entities[worlds(lang)[2].id]["director"] is not other.library.entities[worlds(lang)[2].id]["director"]
+    return said(one), said(other)
+
+
+def request(prompt, **inputs):
+    async def ask(chat): return [r.text for r in await chat.complete(prompt(**inputs, n=4, temperature=.7))]
+    return ask
+
+
+def things(lang="en"):
+    "A question of two steps, names, and what might be stated of them."
+    _, _, film, old, new = worlds(lang)
+    w = grammar(0, 400, lang).library.w
+    place = old["birthplace"]
+    first = w.fit(w.ask["director"]["np"][0].text.replace("{x}", w.title(film)))
+    question = w.fit(w.ask["birthplace"]["ask"][0].text.replace("{x}", first))
+    def state(relation, x, value): return w.fill(w.parts["long"]["reading"][0], None, extra=dict(
+        np=w.fit(w.ask[relation]["np"][0].text.replace("{x}", x)), value=value))
+    states = ["", state("director", w.title(film), w.name(old)), state("director", w.title(film), w.name(new)),
+              state("birthplace", w.name(old), w.name(place)), state("birthplace", w.name(new), w.name(new["birthplace"]))]
+    answers = [w.name(x) for x in (place, new["birthplace"])]
+    short = w.fit(w.ask["director"]["ask"][0].text.replace("{x}", w.title(film)))
+    return dict(film=w.title(film), old=w.name(old), new=w.name(new), question=question, short=short, states=states, answers=answers)
+
+
+def outlines(t):
+    "Pages as a router sees them: folded, and with a sentence visible."
+    for title in (t["film"], t["old"], t["new"]):
+        heads = ["==Introduction==", "==Cast==", "==Production==", "==Direction==", "==Early life==", "==Birth==", "==Films as director=="]
+        under = [f"\t{k}: {h}" for k, h in enumerate(heads, 1)]
+        yield "\n".join([f"0: {title}", *under, f"\t\t8: ==={t['film']}==="])
+        yield "\n".join([f"0: {title}", under[0], "\t\t9: It was a rainy year.", *under[1:]])
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_the_worlds_differ_and_a_reader_of_the_truth_would_see_it(lang):
+    from treekit.simulated.call import Call
+    from treekit.simulated.facts import needed
+    one, other, film, old, new = worlds(lang)
+    t = things(lang)
+    found = [needed(Call(g, Luck(LEVELS["perfect"]), dict(question=t["question"]))) for g in (one, other)]
+    assert found[0] != found[1] and (film.id, "director", old.id) in found[0] and (film.id, "director", new.id) in found[1]
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_risk(monkeypatch, lang):
+    t = things(lang)
+    for a in t["states"]:
+        for b in t["states"]:
+            async def ask(chat, state=f"{a}\n{b}"): return await chat.score(GUESS(state=state), t["question"])
+            one, other = replies(monkeypatch, ask, lang)
+            assert one == other
+
+
+def test_verifier(monkeypatch):
+    t = things()
+    for a in t["states"]:
+        for b in t["states"]:
+            one, other = replies(monkeypatch, request(VERIFY, question=t["question"], subquestions=t["short"], state=f"{a}\n{b}"))
+            assert one == other
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_evaluator(monkeypatch, lang):
+    t = things(lang)
+    head = {"en": "The answer is {}.", "ko": "질문의 답은 {}입니다."}[lang]
+    asked = [(t["short"], t["old"]), (t["short"], t["new"]), *((t["question"], a) for a in t["answers"])]
+    for question, answer in asked:
+        for grounds in t["states"]:
+            response = f"{head.format(answer)} {grounds}".strip()
+            one, other = replies(monkeypatch, request(TOQ["evaluate", lang], question=question, response=response), lang)
+            assert one == other
+
+
+def test_router(monkeypatch):
+    t = things()
+    for document in outlines(t):
+        for question in (t["question"], t["short"]):
+            for prompt in (*ROUTE.values(), CURATE):
+                one, other = replies(monkeypatch, request(prompt, question=question, document=document))
+                assert one == other
+
+
+def test_path_values_and_moves(monkeypatch):
+    t = things()
+    steps = f"Thought 1: x\nAction 1: Search[{t['film']}]\nObservation 1: {{}}\nThought 2: y\nAction 2: Finish[{{}}]"
+    for seen in ("It was a rainy year.", *t["states"][1:]):
+        for answer in (t["old"], t["new"], *t["answers"]):
+            for question in (t["question"], t["short"]):
+                one, other = replies(monkeypatch, request(VALUE, question=question, steps=steps.format(seen, answer)))
+                assert one == other
+        for prompt in REACT:
+            inputs = dict(question=t["question"], steps=steps.partition("\nThought 2")[0].format(seen), number="2", limit="7")
+            one, other = replies(monkeypatch, request(prompt, **inputs))
+            assert one == other
+
+
+def test_judge_of_a_context(monkeypatch):
+    t = things()
+    for a in t["states"]:
+        one, other = replies(monkeypatch, request(SUFFICES, question=t["question"], documents=[a] if a else [],
+                                                  **{k: "" for k in SUFFICES.slots if k not in ("question", "documents")}))
+        assert one == other
