@@ -344,3 +344,12 @@ def test_draws_are_even():
 
 def test_the_tables_of_tasks_are_functions_of_a_call():
     assert len(HANDLERS) > 40 and all(callable(f) for f in HANDLERS.values())
+
+
+def test_a_name_among_dates_is_left_out_of_an_order():
+    "Who was born last, where a note states a person as a date of birth: the others are compared, and nothing is raised."
+    question = "Among the people born in the city of Vidnivitsa, who was born last?"
+    notes = ["The city where Krumila Votacci was born is Vidnivitsa.", "The city where Gesinzo Ronelli was born is Vidnivitsa.",
+             "The city where Zlomila Buslechuk was born is Vidnivitsa.", "The date of birth of Krumila Votacci is 28 March 1918.",
+             "The date of birth of Gesinzo Ronelli is 11 February 1928.", "The date of birth of Zlomila Buslechuk is Pilea Hefikahe."]
+    assert said(SimulatedChat("perfect"), CONCLUDE, question=question, steps="\n".join(notes)) == "Gesinzo Ronelli"

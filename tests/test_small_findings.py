@@ -109,3 +109,12 @@ def test_figure_7_divides_by_what_a_metric_looks_at(tmp_path):
 @pytest.mark.parametrize("name", ["treerare/table2", "rdr2/seeds"])
 def test_real_questions_end_no_artefact_with_a_traceback(name, tmp_path):
     made(name, tmp_path, data="real", n=3)
+
+
+def test_failed_questions_count_in_a_table_without_verdicts(tmp_path):
+    from treekit.figures.verdicts import count_verdicts
+    table = tmp_path / "english.csv"
+    table.write_text("method,dataset,value,failures\nSelf-ask,multihop,40.0,1\nToQ,multihop,41.0,0\n", encoding="utf-8")
+    assert count_verdicts(table) == {"failures": 1}
+    table.write_text("method,dataset,value,failures\nSelf-ask,multihop,40.0,0\n", encoding="utf-8")
+    assert count_verdicts(table) == {}

@@ -322,10 +322,12 @@ def relative_improvement(
 # %% ../../nbs/14_figures/02_verdicts.ipynb #1c3535aa
 def count_verdicts(
     path: Path | str,  # a CSV from `save_table`
-) -> dict:  # verdict -> cells, and "failures" -> failed questions over all cells; empty if it is no comparison
+) -> dict:  # verdict -> cells, and "failures" -> failed questions over all cells; of a table without verdicts only these
     "What a written table says about itself."
     with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
-    if not rows or "verdict" not in rows[0]: return {}
+    if not rows or "verdict" not in rows[0]:
+        failed = sum(int(r["failures"]) for r in rows if (r.get("failures") or "").isdigit())
+        return {"failures": failed} if failed else {}
     counts = {v: sum(r["verdict"] == v for r in rows) for v in VERDICTS}
     own = [r for r in rows if r["dataset"] != "AVG" and r["method"] != "Rel. Impr."]  # the others repeat them
     return counts | {"failures": sum(int(r["failures"] or 0) for r in own)}

@@ -218,7 +218,7 @@ class Combiner(_Conditions):
         listed = self.follow(query.x, strict)
         if listed.missing: return listed
         each = [(v, self.follow(Of(query.relation, self.words.thing(v)), strict)) for v in listed.values if isinstance(v, Ref)]
-        known = [(f.values[0], v) for v, f in each if f.values and not isinstance(f.values[0], str)]
+        known = [(f.values[0], v) for v, f in each if f.values and not isinstance(f.values[0], (str, Ref))]  # a name is no date
         used = listed.used + [u for _, f in each for u in f.used]
         missing = next((f.missing for _, f in each if f.missing), None)
         if missing and (strict or not known): return Followed(missing=missing, used=used)
