@@ -45,7 +45,8 @@ def pack_question_list(
         values["meta"] = _marked(question.meta)
         rows.append([*values.values()])
     text = json.dumps(dict(fields=_FIELDS, paragraphs=[*paragraphs], questions=rows), ensure_ascii=False, separators=(",", ":"))
-    return text if repr(unpack_question_list(text, *kinds)) == repr(tuple(questions)) else None
+    try: return text if repr(unpack_question_list(text, *kinds)) == repr(tuple(questions)) else None
+    except ValueError: return None  # a named tuple of a kind that is not allowed
 
 def _tuples(value): return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
