@@ -218,12 +218,12 @@ async def ask_router(
 ) -> None:
     "One output of the router, and what is left of it: $b_t$. Raises what the model's client raises."
     above = step.above
-    step.node = Node(document.id, None, "routing", "", depth=above.node.depth if above else 0)
+    step.node = Node(document.id, None, "routing", "")
     inputs = dict(question=question.question.strip(), document=shown_text(method, step.rst))
     if method.reading == "code":
         prompt = kit.prompts.get(ROUTE[method.format].name, ROUTE[method.format])
         kit = kit.reworded({prompt.name: replace(prompt, format=CODE_FORMATS[method.format])})
-    step.behaviours = await kit.ask(ROUTE[method.format], node=step.node, waits=False, by="router", remaining=1 if above else 2, **inputs)
+    step.behaviours = await kit.ask(ROUTE[method.format], node=step.node, by="router", remaining=1 if above else 2, **inputs)
     step.decision = decide(step.rst, step.behaviours, method.reading)
     step.answers = answered_nodes(method, step)
 
@@ -383,7 +383,7 @@ async def routed_evidence(
     hits: list,  # $C_{re}$
     kit: Kit,  # with `documents`
     root: Node,  # the question's record; gets the counts
-) -> tuple[list[Passage], tuple[Node, ...]]:  # $C_{ro}$; the steps that found it
+) -> list[Passage]:  # $C_{ro}$
     "Eqs. 1 and 2: group, route all documents at once, collect."
     groups, interleaved = await asyncio.to_thread(grouped, hits, kit.documents, method.reading)
     inside = [g for g in groups if g.tree]
@@ -401,7 +401,7 @@ async def routed_evidence(
     root.data["counts"] = {k: n for k, n in counts.items() if n}
     if plain := counts["plain"]:
         root.notes.append(f"in no known document, and so read as retrieved: {plain} of {len(hits)} passages")
-    return passages, tuple(steps)
+    return passages
 
 def _chunks(group): return [[p.id, list(nodes), round(d, 4)] for p, (nodes, d) in zip(group.passages, group.places)]
 

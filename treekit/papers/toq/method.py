@@ -8,12 +8,13 @@ __all__ = ['MAX_SPAN', 'RANGES', 'METHODS', 'QuestionNode', 'question_key', 'pla
            'answer_again', 'write_tree', 'TreeOfQuestion', 'outcome']
 
 # %% ../../../nbs/10_papers/2_toq/02_method.ipynb #d4b585ad
-import asyncio, re
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ...core.types import Question
 from ...language.particles import particle, settle
+from ...core.logical_clock import Promise
 from ...core.method import Kit, Node, Prediction, Trace, check_fields, together
 from .baselines import BASELINES
 from .planner import (
@@ -37,7 +38,7 @@ class QuestionNode:
     children: "list[QuestionNode] | None" = None  # None: not decomposed yet
     former: "list[QuestionNode]" = field(default_factory=list)  # children of an earlier wording
     rests_on: list[str] = field(default_factory=list)  # what its last response was written from, if from its children's
-    ready: asyncio.Future | None = None  # in this pass: its answer is as good as it gets
+    ready: Promise | None = None  # in this pass: its answer is as good as it gets
 
     @property
     def best(self) -> dict:
@@ -124,14 +125,13 @@ class QuestionTree:
 
     def __init__(self, method: "TreeOfQuestion", question: str, kit: Kit):
         self.m, self.kit, self.lang, self.asked, self.levels = method, kit, language(question), 0, []
-        self.since = 0  # calls on the longest chain before this pass: it waited for the root's evaluation
         record = Node("question", None, "question", question)
         self.root = QuestionNode(question, 1, 1, record, allowance=method.max_nodes)  # line 1
 
     async def grow(self):
         "Level by level, until the original question is answered, there is nothing left to decompose, or the last level is reached."
         for limit in range(1, self.m.levels + 1):
-            before, self.since = self.asked, self.root.record.depth
+            before = self.asked
             await self.solve(self.root, limit)
             best = self.root.best
             self.levels.append(dict(level=limit, response=best["response"], evaluation=best["evaluation"], of=best["level"]))
@@ -145,20 +145,21 @@ class QuestionTree:
         if not node.best["positive"] and node.level < limit:  # lines 10 to 12
             if node.children is None: await decompose(self, node)  # lines 13, 15, 16
             if node.children:
-                for child in node.children: child.ready = asyncio.get_running_loop().create_future()
+                for child in node.children: child.ready = Promise()
                 await together([self.solve_and_release(child, limit) for child in node.children])  # lines 14, 17
                 await answer_again(self, node, limit)
 
     async def solve_and_release(self, node: QuestionNode, limit: int):
         "Solve a sub-question; whoever waits for its answer goes on then, if not before."
         await self.solve(node, limit)
-        if not node.ready.done(): node.ready.set_result(node.record.depth)
+        if not node.ready.done: node.ready.set()
 
     async def filled(self, node: QuestionNode) -> str | None:
         "The node's question with the answers of those it depends on, as soon as they are there; None if one isn't found."
         if node.parent is None: return node.text
         needed = {n: node.siblings[n - 1] for n in node.depends_on}
-        for other in needed.values(): node.record.depth = max(node.record.depth, await other.ready)
+        for other in needed.values(): await other.ready
+        if needed: node.record.depth = max(node.record.depth, self.kit.clock.now)
         if not all(other.answer for other in needed.values()): return None
         return fill(node.text, {n: other.answer for n, other in needed.items()})
 
@@ -172,7 +173,6 @@ async def ask_question(tree: QuestionTree, node: QuestionNode, question: str, li
         node.former, node.children = node.former + (node.children or []), None
     node.question, node.given, node.rests_on = question, [], []
     tree.asked += 1
-    record.depth = max(record.depth, tree.since)
     Q = await f_QG(tree.kit, question, record, tree.m.exemplars, tree.lang, remaining=2 * node.level)
     D = await f_DR(tree.kit, Q, record, tree.m.top_k)
     await answer_question(tree, node, [Q], D, limit)
@@ -180,7 +180,7 @@ async def ask_question(tree: QuestionTree, node: QuestionNode, question: str, li
 # %% ../../../nbs/10_papers/2_toq/02_method.ipynb #34c29f32
 async def answer_question(tree: QuestionTree, node: QuestionNode, Q: list[str], D: list, limit: int) -> None:
     "Response and evaluation; at the same time, the span."
-    beside = Node(node.record.id, None, "answer", "", depth=node.record.depth)
+    beside = Node(node.record.id, None, "answer", "")
     spans = [integrate_answer(tree, node, D, beside, limit)] if node.parent else []
     await together([judge_response(tree, node, Q, D, limit), *spans])
     node.record.calls += beside.calls
@@ -207,13 +207,12 @@ async def integrate_answer(tree: QuestionTree, node: QuestionNode, D: list, besi
         beside.notes.append(f"an answer of {len(said)} characters; the first {MAX_SPAN} are used")
         said = said[:MAX_SPAN].rpartition(" ")[0] or said[:MAX_SPAN]
     node.answer = said or node.answer
-    if node.level >= limit: node.ready.set_result(beside.depth)
+    if node.level >= limit: node.ready.set()
 
 # %% ../../../nbs/10_papers/2_toq/02_method.ipynb #e2413477
 async def decompose(tree: QuestionTree, node: QuestionNode) -> None:
     "The Question Decomposer: a node's children, or a note why it has none."
     record, node.children, level = node.record, [], node.level + 1
-    record.depth = max(record.depth, tree.since)
     if not (most := min(tree.m.max_subquestions, node.allowance)):
         return record.notes.append(f"not decomposed: the tree has its {tree.m.max_nodes} sub-questions")
     found = await tree.kit.ask(PROMPTS["decompose", tree.lang], node=record, question=node.question, remaining=2 * node.level + 3)
@@ -246,7 +245,7 @@ async def answer_again(tree: QuestionTree, node: QuestionNode, limit: int) -> No
     done = [*asked_below(node)]
     D = [finding(c) for c in done]
     if node.rests_on == D: return
-    node.rests_on, node.record.depth = D, max(node.record.depth, *(c.record.depth for c in done))
+    node.rests_on = D
     await answer_question(tree, node, [Q for c in done for Q in c.record.data["queries"]], D, limit)
 
 # %% ../../../nbs/10_papers/2_toq/02_method.ipynb #656d7570

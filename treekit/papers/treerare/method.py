@@ -146,7 +146,7 @@ async def visit(m: "TreeRare", turn: Turn, question: str, kit: Kit, words: Promp
         inputs = dict(questions=turn.queries if m.query_generation else [question], documents=[h.passage for h in hits],
                       question=question, others=others)
         prompt = words.subanswers if m.retrieval else SUBANSWERS_KNOWN
-        reply = await kit.ask(prompt, node=node, waits=m.query_generation, remaining=above, **inputs)
+        reply = await kit.ask(prompt, node=node, remaining=above, **inputs)
         turn.evidence = [reply] if reply.strip() else []
         node.data["evidence"] = reply
     elif m.retrieval: turn.evidence = [h.passage for h in hits]
@@ -166,16 +166,15 @@ async def final_answer(
     prompt: Prompt,  # the final one
     question: str,  # $Q$
     documents: list,  # evidence, passages or queries
-    after: tuple,  # the nodes whose evidence went into it
     **noted,  # for the trace
 ) -> str:  # $A$
     "FAG: the answer from all evidence; in the public code's ASQA a paragraph of question and reply."
     node = kit.trace.add("answer", "", **noted)
-    reply = await kit.ask(prompt, node=node, after=after, remaining=words.last - 1, question=question, documents=documents)
+    reply = await kit.ask(prompt, node=node, remaining=words.last - 1, question=question, documents=documents)
     node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
     if words.combined is None: return node.text
     whole = kit.trace.add("answer", "", parent=node)
-    whole.text = await kit.ask(words.combined, node=whole, after=(node,), question=question, answer=FINAL.render(reply))
+    whole.text = await kit.ask(words.combined, node=whole, question=question, answer=FINAL.render(reply))
     return whole.text
 
 # %% ../../../nbs/10_papers/1_treerare/02_method.ipynb #fce9c07f
@@ -242,8 +241,7 @@ class TreeRare:
         [parse] = await asyncio.to_thread(kit.parse, [text]) if self.needs else [Parse(text, ())]
         root = plant(phrases_of(m, parse), kit.trace)
         await resolve(m, root, text, kit, words)
-        after = tuple(t.node for t in root.bottom_up())
-        answer = await final_answer(kit, words, final_prompt(m, words), text, all_evidence(m, root), after)
+        answer = await final_answer(kit, words, final_prompt(m, words), text, all_evidence(m, root))
         return Prediction(answer, kit.trace, kit.usage)
 
 # %% ../../../nbs/10_papers/1_treerare/02_method.ipynb #01144466

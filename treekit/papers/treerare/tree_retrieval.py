@@ -236,7 +236,7 @@ class TreeRetrieval:
         nodes = [root] if self.evidence == "root" else root.bottom_up()
         documents = list(dict.fromkeys(h.passage for n in nodes for h in n.best))
         noted = dict(passages=len(documents), reranker=reranker(self.reranker).name)
-        answer = await final_answer(kit, words, words.answer, text, documents, (), **noted)
+        answer = await final_answer(kit, words, words.answer, text, documents, **noted)
         return Prediction(answer, kit.trace, kit.usage)
 
     def _resolve(self, retriever, question, tree, rankings):
