@@ -159,8 +159,9 @@ class QuestionTree:
         if node.parent is None: return node.text
         needed = {n: node.siblings[n - 1] for n in node.depends_on}
         for other in needed.values(): await other.ready
-        if needed: node.record.depth = max(node.record.depth, self.kit.clock.now)
-        if not all(other.answer for other in needed.values()): return None
+        if not all(other.answer for other in needed.values()):
+            node.record.depth = max(node.record.depth, self.kit.clock.now)
+            return None
         return fill(node.text, {n: other.answer for n, other in needed.items()})
 
 # %% ../../../nbs/10_papers/2_toq/02_method.ipynb #2418fbde
