@@ -257,6 +257,7 @@ IDEAS = {  # public names that stand in several packages, each because it is one
     "ABLATIONS": "a paper's ablations by their printed names",
     "READINGS": "the other readings of what a paper leaves open",
     "PUBLIC_CODE": "a method as its paper's public code runs it",
+    "Readings": "the fields of a method for what its paper leaves open or its public code does otherwise",
     "HANDLERS": "the tasks that a model without weights serves",
     "RANGES": "the values that a method's fields may have",
     "ANSWER": "the prompt for a method's final answer",
