@@ -6,7 +6,8 @@ import pytest
 
 from fakes import FakeChat, FakeShelf
 from treekit.papers.arise.mcts import path_after
-from treekit.papers.arise.method import ARISE, PUBLIC_CODE
+from treekit.papers.arise.method import ARISE
+from treekit.papers.arise.public_code import PUBLIC_CODE
 from treekit.retrieval.bm25 import Hit
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question

@@ -222,8 +222,10 @@ def test_one_sample_is_a_chain_of_thought():
 def test_another_method_falls_back_on_it():
     kit = Kit(FakeChat(lambda r, i: "FINAL: Tarn"), Shelf())
     step = kit.trace.add("step", "the eighth")
-    step.depth = 8
-    prediction = asyncio.run(SelfConsistency()(question(), kit, parent=step))
+    async def after_eight_calls():
+        kit.clock.advance(8)
+        return await SelfConsistency()(question(), kit, parent=step)
+    prediction = asyncio.run(after_eight_calls())
     assert prediction.answer == "Tarn" and prediction.trace is kit.trace and prediction.usage.critical_path == 9
     assert [n.kind for n in kit.trace.children(step)] == ["answer"] and len(kit.trace.children(kit.trace.nodes[1])) == 10
 

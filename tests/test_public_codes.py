@@ -34,7 +34,7 @@ DIFFERENCES = {
     "HippoRAG": ("09_baselines/09_hipporag", hipporag.HIPPORAG, [
         "one solved example", "the whole reply is the thought", "without a name in the query all passages rank alike",
         "Contriever or ColBERTv2"]),
-    "FLARE": ("10_papers/5_rdr2/04_baselines", rdr2.FLARE_CODE, [
+    "FLARE": ("10_papers/5_rdr2/07_baselines", rdr2.FLARE_CODE, [
         "a sure sentence is asked for again, by the same prompt", "a look ahead of 64 tokens", "few-shot, ends with an empty line"]),
 }
 

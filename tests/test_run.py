@@ -272,7 +272,7 @@ def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
     assert chat.questions() == [f"what of page{i}" for i in range(3)] and [r.answer for r in first.rows] == ["page0 page1 page2"] * 4
     assert all(r.usage.calls == 0 for r in first.rows)
     assert first.indexing["indexing", "d"].calls == 3
-    assert first.indexing["indexing", "d"].critical_path == 1
+    assert first.indexing["indexing", "d"].critical_path == 3  # it asks about one passage after the other
     more = again(questions, chat := Scripted())
     assert chat.asked == [] and more.rows[4].answer == "page0 page1 page2" and more.indexing["indexing", "d"].tokens_in == 300
     warm = again(questions, chat := Scripted())

@@ -33,8 +33,8 @@ from treekit.experiments.toq import PRINTED_AS, judge_agreement, question_note, 
 from treekit.figures.verdicts import published
 from treekit.core.store import Store
 from treekit.core.stored_chat import StoredChat
-from treekit.papers.toq.method import METHODS, TreeOfQuestion, fill, outcome, planned
-from treekit.papers.toq.method import question_key
+from treekit.papers.toq.decompositions import fill, planned, question_key
+from treekit.papers.toq.method import METHODS, TreeOfQuestion, outcome
 
 
 def ask(question, says=planner, method=TreeOfQuestion(), pauses=None, at_once=None, store=None):

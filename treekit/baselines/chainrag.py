@@ -22,6 +22,7 @@ from .iterative import IterRetGen, plain_question
 from ..core.llm import Prompt
 from ..core.jsonlike import found_json
 from ..core.replies import FINAL, TEXT, tolerant
+from ..core.logical_clock import TimedTask
 from ..core.method import Kit, Node, Prediction, check_fields, cited, together
 from .sentence_graph import SentenceGraph, fresh_graph, kept_graph
 from .subquestions import NAVIGATE, PATH, REFORMULATE, UNCLEAR, YES_NO, checked, known_answer, rewritten
@@ -247,7 +248,7 @@ async def pair_rewritten(m: "ChainRAG", kit: Kit, node: Node, earlier: tuple) ->
     for before in earlier:
         if before.data["evidence"] == UNFOUND: continue
         history = render_history([(before.data["number"] - 1, before.text, before.data["evidence"])])
-        known = dict(node=node, after=earlier, question=node.text, history=history)
+        known = dict(node=node, question=node.text, history=history)
         if not await _ask(m, kit, REFERS, remaining=4, **known): continue
         question, note = rewritten(await _ask(m, kit, REWRITE, remaining=3, **known), node.text)
         if note: node.notes.append(note)
@@ -258,7 +259,7 @@ async def pair_rewritten(m: "ChainRAG", kit: Kit, node: Node, earlier: tuple) ->
 async def unclear_rewritten(m: "ChainRAG", kit: Kit, node: Node, after: tuple) -> str:
     "The same by one call; `after` has the nodes of those that it refers to."
     history = render_history((n.data["number"] - 1, n.data["queries"][0], n.data["evidence"]) for n in after)
-    known = dict(node=node, after=after, question=node.text, history=history)
+    known = dict(node=node, question=node.text, history=history)
     if all(n.data["evidence"] == UNFOUND for n in after):
         if after: node.notes.append("what it refers to wasn't found; asked as it stands")
         return node.text
@@ -286,7 +287,7 @@ async def chain_step(
     found_before = [Passage("", "Found so far", told)] if told else []
     context = await widened_context(m, kit, graph, node, question, found_before)
     read = [graph.sentences[i] for i, _ in context]
-    reply = await _ask(m, kit, READ, node=node, after=after, remaining=1, question=question, documents=read + found_before)
+    reply = await _ask(m, kit, READ, node=node, remaining=1, question=question, documents=read + found_before)
     sentences = [dict(id=s.id, text=s.stated, why=why) for s, (_, why) in zip(read, context)]
     hits = list({s.id: dict(id=s.id, title=s.title, score=0.0) for s in read}.values())
     node.data |= dict(evidence=known_answer(reply["answer"]) or UNFOUND, explanation=reply["explanation"],
@@ -296,14 +297,14 @@ async def chain_step(
 async def from_answers(m: "ChainRAG", kit: Kit, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
     "AnsInt: the final reply from the sub-questions, as they were made, and their answers."
     history = render_history((n.data["number"] - 1, n.text, n.data["evidence"]) for n in nodes)
-    return await _ask(m, kit, SHORTEST, node=node, after=tuple(nodes), question=question, history=history)
+    return await _ask(m, kit, SHORTEST, node=node, question=question, history=history)
 
 # %% ../../nbs/09_baselines/07_chainrag.ipynb #e858f1f7
 async def from_contexts(m: "ChainRAG", kit: Kit, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
     "CxtInt: the final reply from all sentences that were read, ranked anew."
     among = list(dict.fromkeys(i for n in nodes for i in n.data["context"]))
     read = await similar_sentences(m, graph, question, len(among), among)
-    return await _ask(m, kit, READ, node=node, after=tuple(nodes), question=question, documents=[graph.sentences[i] for i in read])
+    return await _ask(m, kit, READ, node=node, question=question, documents=[graph.sentences[i] for i in read])
 
 # %% ../../nbs/09_baselines/07_chainrag.ipynb #5b8c9a75
 async def chain_answer(
@@ -339,7 +340,7 @@ async def follow_path(m: "ChainRAG", kit: Kit, graph: SentenceGraph, node: Node,
     nodes = [kit.trace.add("sub-question", q, parent=node, number=i, needs=[n + 1 for n in some])
              for i, (q, some) in enumerate(zip(path, waits), 1)]
     for own, some in zip(nodes, waits):
-        steps.append(asyncio.ensure_future(chain_step(m, kit, graph, own, [(nodes[j], steps[j]) for j in some])))
+        steps.append(TimedTask(chain_step(m, kit, graph, own, [(nodes[j], steps[j]) for j in some])))
     await together(steps)
     return nodes
 

@@ -91,5 +91,5 @@ async def ask_each(
             node.notes.append(f"nothing usable: {e}")
             return otherwise(thing)
     found = await together([one(t) for t in things])
-    index.depth = max([index.depth, *(n.depth for n in kit.trace.nodes[index.id + 1:])])  # what is asked next waits for them
+    index.depth = kit.clock.now
     return found

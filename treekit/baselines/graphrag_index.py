@@ -138,10 +138,10 @@ async def extract_graphs(
 ) -> list[dict]:  # of each text unit: entities, relations
     "Element instances of all text units at once (Sec. 3.1)."
     async def extract(passage, node):
-        found = await kit.ask(EXTRACT, node=node, waits=False, remaining=gleanings, passage=passage.contents)
+        found = await kit.ask(EXTRACT, node=node, remaining=gleanings, passage=passage.contents)
         for left in reversed(range(gleanings)):
             names = [e["name"] for e in found["entities"]]
-            more = await kit.ask(GLEAN, node=node, waits=False, remaining=left, passage=passage.contents, found=names)
+            more = await kit.ask(GLEAN, node=node, remaining=left, passage=passage.contents, found=names)
             if not any(more.values()): break
             found = {kind: found[kind] + more[kind] for kind in found}
         node.data.update(passage=passage.id, entities=len(found["entities"]), relations=len(found["relations"]))
@@ -211,7 +211,7 @@ async def summarise_elements(
     "One description for each element: its only one, or the model's summary of several."
     for e in elements: e.text = " ".join(e.descriptions[:1])
     async def summarise(element, node):
-        element.text = await kit.ask(SUMMARISE, node=node, waits=False, name=element.name, descriptions=element.descriptions)
+        element.text = await kit.ask(SUMMARISE, node=node, name=element.name, descriptions=element.descriptions)
     def joined(element): element.text = " ".join(element.descriptions)
     several = [e for e in elements if len(e.descriptions) > 1]
     await ask_each(kit, root, "element", several, lambda e: e.name, summarise, joined)
@@ -414,7 +414,7 @@ async def write_reports(
 ) -> None:
     "Reports on all communities of two and more."
     async def report(community, node):
-        said = await kit.ask(REPORT, node=node, waits=False, **report_inputs(graph, community, tokens))
+        said = await kit.ask(REPORT, node=node, **report_inputs(graph, community, tokens))
         node.data.update(community=community.id, level=community.level, **said)
         return said
     async def write(some):

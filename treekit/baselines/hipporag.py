@@ -230,8 +230,8 @@ async def remember(m: "HippoRAG", kit: Kit) -> tuple[Memory, dict]:
     "The memory of a corpus, and what it holds in numbers."
     passages, root = corpus_passages(kit), kit.trace.add("index", "hippocampal index")
     async def extract(passage, node):
-        names = await kit.ask(ENTITIES, node=node, waits=False, remaining=1, text=passage.contents)
-        triples = await kit.ask(TRIPLES, node=node, waits=False, passage=passage.contents, entities=names)
+        names = await kit.ask(ENTITIES, node=node, remaining=1, text=passage.contents)
+        triples = await kit.ask(TRIPLES, node=node, passage=passage.contents, entities=names)
         node.data.update(passage=passage.id, entities=names, triples=[list(t) for t in triples])
         return triples
     facts = await ask_each(kit, root, "passage", passages, lambda p: p.title or p.id, extract, lambda p: [])

@@ -300,8 +300,9 @@ class SelfConsistency(Baseline):
         paths = await together([_alone(kit, prompt, node, i, given) for i in range(self.samples)])
         if not any(reply for _, reply in paths):
             raise CallFailed("empty", f"none of the {self.samples} sampled paths has any text", "raise max_tokens")
+        node.depth = kit.clock.now
         for own, _ in paths:
-            node.depth, node.notes = max(node.depth, own.depth), node.notes + own.notes
+            node.notes += own.notes
             if "thinking" in own.data: node.data.setdefault("thinking", []).extend(own.data["thinking"])
         return [(own.calls[0] if own.calls and reply else "", reply or dict(answer="", explanation="")) for own, reply in paths]
 

@@ -108,7 +108,7 @@ class VerifyAndEdit(Searching):
         if agreed: return await self._end(kit, node, text, winner, sentences)
         edited = await together(self._edit(kit, node, text, s) for s in sentences)
         last = kit.trace.add("edited", " ".join(edited), parent=node)
-        reply = await kit.ask(EDITED, node=last, after=tuple(kit.trace.children(node)), question=text, documents=edited)
+        reply = await kit.ask(EDITED, node=last, question=text, documents=edited)
         return await self._end(kit, last, text, reply["answer"], edited)
 
     async def _edit(self, kit, node, question, sentence):

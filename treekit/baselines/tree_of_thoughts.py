@@ -82,9 +82,9 @@ class TreeOfThoughts:
         kit.trace.add("answer", "", parent=last)
         return Prediction("", kit.trace, kit.usage)
 
-    async def propose(self, kit: Kit, prompt: Prompt, path: Path, text: str, after: tuple, remaining: int) -> list[tuple[dict, int]]:
+    async def propose(self, kit: Kit, prompt: Prompt, path: Path, text: str, remaining: int) -> list[tuple[dict, int]]:
         "The distinct turns among the samples from a state, each with how many samples it was."
-        turns = await kit.ask(prompt, node=path.node, after=after, n=self.candidates, temperature=self.temperature, remaining=remaining,
+        turns = await kit.ask(prompt, node=path.node, n=self.candidates, temperature=self.temperature, remaining=remaining,
                               question=text, steps=path.text, number=str(len(path.turns) + 1), limit=str(self.depth))
         same = {}
         for turn in ([turns] if self.candidates == 1 else turns):
@@ -109,7 +109,7 @@ async def depth_first(
             path = wrong(path)
         looked += 1
         if len(path.turns) >= m.depth: continue
-        turns = await m.propose(kit, prompt, path, text, (last,), m.depth - len(path.turns) - 1)
+        turns = await m.propose(kit, prompt, path, text, m.depth - len(path.turns) - 1)
         turns, last = [(turn, n) for turn, n in turns if turn["action"] or turn["argument"]], path.node
         nodes = [kit.trace.add("step", "", parent=path.node, samples=n) for _, n in turns]  # in order, whatever comes first
         stack += reversed(await together([take(path, turn, node, kit) for (turn, _), node in zip(turns, nodes)]))
@@ -130,11 +130,11 @@ async def breadth_first(
     root: Node,
 ) -> tuple[Path | None, Node, str]:  # as from `depth_first`
     "Level by level, the best states kept (Yao et al. 2023, Algorithm 1); the best finished path answers, of equals the earlier one."
-    kept, ended, before = [(0.0, Path(root))], [], ()
+    kept, ended = [(0.0, Path(root))], []
     for left in reversed(range(m.depth)):
         open_ = [path for _, path in kept if path.answer is None]
         if not open_: break
-        turns = await together([m.propose(kit, prompt, path, text, before, 2 * left + 1) for path in open_])
+        turns = await together([m.propose(kit, prompt, path, text, 2 * left + 1) for path in open_])
         tried = [(path, *candidate) for path, found in zip(open_, turns) for candidate in found]
         # in order, whatever comes first
         nodes = [kit.trace.add("step", "", parent=path.node, samples=samples) for path, _, samples in tried]
@@ -142,7 +142,6 @@ async def breadth_first(
         ended += [state for state in level if state[1].answer is not None]
         kept = sorted([state for state in kept if state[1].answer is not None] + level, key=lambda state: -state[0])[:m.breadth]
         for _, path in kept: path.node.data["kept"] = True
-        before = tuple(nodes)
     best = max(ended, key=lambda state: state[0])[1] if ended else None  # `max` takes the first of equals
     return best, kept[0][1].node, f"{m.depth} levels"
 

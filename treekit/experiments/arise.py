@@ -157,7 +157,8 @@ def as_asked(
     **fields,  # others
 ) -> tuple[dict, str]:  # the methods, and a sentence for the caption
     "A table's methods as its notebook's parameters want them, with the scorer that the server allows."
-    from treekit.papers.arise.method import ARISE, PUBLIC_CODE, REPOSITORY
+    from treekit.papers.arise.method import ARISE
+    from treekit.papers.arise.public_code import PUBLIC_CODE, REPOSITORY
     choose("reading", reading, ("paper", "code"))
     common = (PUBLIC_CODE if reading == "code" else {}) | (dict(iterations=int(iterations)) if iterations else {}) | fields
     searches = {name: replace(m, **common) for name, m in methods.items() if isinstance(m, ARISE)}

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['round_off', 'State', 'Rules', 'rolled_value', 'backed_up_value', 'Nodes', 'SearchTree', 'node_rows', 'numbers_after',
-           'best_path', 'search_nodes', 'path_after', 'ceiling', 'certain']
+           'best_path', 'search_nodes', 'path_after']
 
 # %% ../../../nbs/10_papers/3_arise/01_mcts.ipynb #123d4460
 import math
@@ -206,45 +206,3 @@ def path_after(
     place = {n.id: i for i, n in enumerate(nodes)}
     rows = [dict(parent=place.get(n.parent), ended=n.data["ended"], changes=n.data["changes"]) for n in nodes]
     return [nodes[i] for i in best_path(rows, after)]
-
-# %% ../../../nbs/10_papers/3_arise/01_mcts.ipynb #7b996260
-def ceiling(
-    node: State,
-    more: int,  # visits that it may still get
-    top: float = 1.0,  # the highest value that a node can have
-) -> tuple[float, float, int]:  # (a, b, n): its value is at most (a + k b) / (n + k) after k of them
-    "A bound on the value that a node can come to have."
-    if node.ended is not None or not node.children: return 0.0, node.value if node.ended is not None else top, 0
-    bounds = [ceiling(c, more, top) for c in node.children]
-    tops = [(a + more * b) / (n + more) for a, b, n in bounds]
-    return math.fsum(t * c.visits for t, c in zip(tops, node.children)), max(tops), sum(c.visits for c in node.children)
-
-# %% ../../../nbs/10_papers/3_arise/01_mcts.ipynb #f5148fc2
-def _visits_before(tree, other, bound, child, most):
-    "How many visits `other`, whose value has this ceiling, can get before its sibling `child` gets one; at most `most`."
-    rules, visits, (a, b, n) = tree.rules, max(1, other.visits), bound
-    now, last = tree.root.visits, tree.root.visits + most  # visits of the root: `child` waits as long as it is behind at one of the two
-    due_now, due_last = (rules.uct(child.value, child.visits, above) - 1e-9 for above in (now, last))
-    w, spread_now, spread_last = rules.w, rules.spread(now), rules.spread(last)
-    for k in range(most):
-        value = other.value if k == 0 < other.visits else (a + max(k, 1) * b) / (n + max(k, 1))
-        if value + w * math.sqrt(spread_now / (visits + k)) > due_now: continue
-        if value + w * math.sqrt(spread_last / (visits + k)) > due_last: continue
-        return k
-    return most
-
-def certain(
-    tree: SearchTree,
-    visits: int,  # selections still to come
-) -> list[State]:  # the next one first
-    "Nodes that these selections will expand, whatever comes out: the next one, and that of each child of the root whose turn is certain."
-    if visits < 1: return []
-    fresh = sorted((c for c in tree.root.children if not c.visits), key=lambda c: -c.value)
-    ahead = fresh[:visits] if tree.rules.unvisited == "first" else []
-    if len(ahead) == len(fresh):
-        bounds = [(c, ceiling(c, visits, tree.top)) for c in tree.root.children]
-        for child in (c for c in tree.root.children if c.visits):
-            before = sum(_visits_before(tree, other, bound, child, visits) for other, bound in bounds if other is not child)
-            if before + len(fresh) < visits: ahead.append(child)
-    leaves = dict.fromkeys([tree.select(), *(tree.select(c) for c in ahead)])
-    return [leaf for leaf in leaves if leaf.open]

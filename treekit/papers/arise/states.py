@@ -9,7 +9,7 @@ __all__ = ['NO_FACTS', 'SUBQUESTION', 'DECOMPOSE', 'ANSWER', 'FINAL_ANSWER', 'FI
            'SimulatedPath', 'Reasoner']
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #c4a807f9
-import asyncio, hashlib, math, re
+import hashlib, math, re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from ...config import UsageError
 from ...core.replies import TEXT, Format, tolerant
 from ...core.wrapping import said_score
 from ...core.llm import Prompt, ScoringUnsupported
+from ...core.logical_clock import speculate, speculating
 from ...core.method import Kit, Node, together
 from ...scoring.short import f1
 
@@ -33,6 +34,7 @@ class ReasoningStep:
     refused: str = ""  # why it does not become a node of the tree; empty: it does
     hits: list = field(default_factory=list)  # the documents that it was answered from
     asked: list = field(default_factory=list)  # the `KeptReply`s behind it: of its answer and of its value
+    clock: int = 0  # logical time at which its result and value were known
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #ed19d0f9
 _MARK = re.compile(r"^[ \t>*_#-]*sub-?question(?:[ \t]*\d{1,2})?[ \t*_]*[:：][ \t*_]*", re.I | re.M)
@@ -255,20 +257,15 @@ class KeptReply:
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #74efa99d
 class Calls:
-    "One question's calls, each made once; whoever needs one first has it made."
+    "One question's calls, each made once."
 
     def __init__(self,
         method,  # an `ARISE`: its settings
         question: str,
         kit: Kit,
     ):
-        self.method, self.question, self.kit, self.tasks = method, question, kit, {}
+        self.method, self.question, self.kit = method, question, kit
         self.last = method.depth - 1  # depth of the deepest states
-
-    def once(self, key, work):
-        "The task that makes `work` for `key`, started at the first time."
-        if key not in self.tasks: self.tasks[key] = asyncio.ensure_future(work())
-        return self.tasks[key]
 
     async def each(self, coroutines):
         "All at once, or one by one; none is left waiting if one fails."
@@ -277,15 +274,10 @@ class Calls:
         finally:
             for c in coroutines: c.close()
 
-    async def stop(self):
-        "Nothing is left running."
-        for t in self.tasks.values(): t.cancel()
-        await asyncio.gather(*self.tasks.values(), return_exceptions=True)
-
     async def ask(self, key, prompt, left, hits=(), **inputs):
         "A call to the model; `left` is the number of steps that may follow it on its path."
-        node = Node(key[0], None, key[0], "")  # the ledger's word for it; `Search.account` knows its place on the critical path
-        asking = dict(node=node, waits=False, temperature=self.method.temperature, remaining=3 * left)
+        node = Node(key[0], None, key[0], "")  # holds the call's record until a node of the trace shows it
+        asking = dict(node=node, temperature=self.method.temperature, remaining=3 * left)
         return KeptReply(key, await self.kit.ask(prompt, **asking, **inputs), node, list(hits))
 
     async def retrieve(self, query): return (await self.kit.retrieve([query], self.method.top_k))[0]
@@ -312,7 +304,7 @@ class Values(Calls):
         results = [s.result for s in path]
         questions = [s.question for s in path] if self.method.value == "verifier" else []
         key = ("value", *results, "", *questions)
-        return await self.once(key, lambda: self.assess(key, results, questions, self.last - len(path)))
+        return await self.kit.memo(key, lambda: self.assess(key, results, questions, self.last - len(path)))
 
     async def assess(self, key, results, questions, left) -> KeptReply:
         "(Q, risk) of a state, by the method's value function."
@@ -330,7 +322,7 @@ class Values(Calls):
     async def scored(self, key, results, left) -> KeptReply | None:
         "The risk by the model's log-probabilities; None where the question is to be guessed instead."
         node = Node(key[0], None, key[0], "")
-        try: logs = await self.kit.score(GUESS, self.question, node=node, waits=False, remaining=3 * left, state=state_text(results))
+        try: logs = await self.kit.score(GUESS, self.question, node=node, remaining=3 * left, state=state_text(results))
         except ScoringUnsupported as e:
             if self.scores:  # wanted, or others of this tree have it: two measures in one tree compare nothing
                 raise ScoringUnsupported(f"{e}; scorer=guess takes another measure, the token F1 of a guessed question") from e
@@ -380,7 +372,7 @@ class Expansions(Values):
     async def take(self, path, step):
         "Answer and value a step; its result can still refuse it."
         key = ("answer", step.question)
-        answered = await self.once(key, lambda: self.answer(key, step.question, self.last - len(path)))
+        answered = await self.kit.memo(key, lambda: self.answer(key, step.question, self.last - len(path)))
         step.result, step.hits, step.asked = answered.value, answered.hits, [answered]
         results, too_short = [s.result for s in path], len(step.result) < self.method.shortest_result
         if too_short or word_key(NO_FACTS) in word_key(step.result): step.refused = "no facts found"
@@ -389,6 +381,7 @@ class Expansions(Values):
             valued = await self.value((*path, step))
             step.asked.append(valued)
             step.value, step.risk = valued.value
+        step.clock = self.kit.clock.now
 
     async def expand(self, path: tuple, draw: int = 0) -> Expansion:
         "The children of a state, from the `draw`-th block of samples; several tries if all were refused."
@@ -396,13 +389,16 @@ class Expansions(Values):
         for attempt in range(m.tries):
             block = draw * m.tries + attempt
             key = ("decompose", *(s.result for s in path), block)
-            asked.append(await self.once(key, lambda: self.decompose(key, path, width, block * width)))
+            asked.append(await self.kit.memo(key, lambda: self.decompose(key, path, width, block * width)))
             steps, siblings = [], []
             for q in asked[-1].value:
                 steps.append(ReasoningStep(q, refused=refusal(q, self.question, path, siblings, m.shortest_question, m.refuses)))
                 siblings.append(q)
-            await self.each([self.take(path, s) for s in steps if not s.refused])
-            if any(not s.refused for s in steps): break
+            taken = [s for s in steps if not s.refused]
+            answers = self.each([self.take(path, s) for s in taken])
+            await (answers if speculating() else speculate(answers).task)
+            if any(not s.refused for s in taken): break
+        if not speculating(): await self.each([self.take(path, s) for s in taken])  # the critical path has the last attempt's answers alone
         return Expansion(asked, steps)
 
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #8b2e60e0
@@ -413,23 +409,24 @@ class SimulatedPath:
     trail: list[tuple[ReasoningStep, float]]  # the imagined steps, with the value each was chosen for
     complete: bool  # the rollout came down to the last depth
 
+    @property
+    def children(self) -> list[ReasoningStep]: return self.stages[0].taken  # of the expanded state
+
+    @property
+    def reward(self) -> float | None:
+        "The best value on the imagined path; None if nothing was imagined."
+        return max((value for _, value in self.trail), default=None)
+
 # %% ../../../nbs/10_papers/3_arise/00_states.ipynb #f06fc1b4
 class Reasoner(Expansions):
     "All that a search asks about one question: expansions and rollouts, each made once."
 
-    def expansion_of(self, path, draw: int = 0):
-        return self.once(("stage", draw, *((s.question, s.result) for s in path)), lambda: self.expand(path, draw))
-
-    def explore(self, path):
-        "The task of a state's rollout."
-        return self.once(("explore", *((s.question, s.result) for s in path)), lambda: self.simulate(path))
-
-    async def simulate(self, path: tuple) -> SimulatedPath:
+    async def explore(self, path: tuple) -> SimulatedPath:
         "Expansion and simulation: the children of a state, and from the best of them greedily down."
-        stages, trail, begun = [await self.expansion_of(path)], [], len(path)
+        stages, trail, begun = [await self.expand(path)], [], len(path)
         if stages[0].taken: path += (max(stages[0].taken, key=lambda s: s.value),)
         while stages[-1].taken and len(path) < self.last:
-            stage = await self.expansion_of(path, 0 if self.method.reuse_rollouts else len(path) - begun)
+            stage = await self.expand(path, 0 if self.method.reuse_rollouts else len(path) - begun)
             if self.method.newest_two:
                 stage = replace(stage, extra=await self.each([self.value((path[-1], s)) for s in stage.taken]))
             stages.append(stage)

@@ -98,7 +98,6 @@ async def read_passages(
     passages: list[Passage],  # $[c^{(1)}, …, c^{(m)}]$
     node: Node,  # where the answer goes
     *,
-    after: tuple = (),  # nodes whose calls found the passages
     alone: bool = False,  # from the model's own knowledge: the prompt has no section for passages
     answers: str = "auto",  # what to write
     length_control: bool = False,  # say the references' average length in the prompt
@@ -108,7 +107,7 @@ async def read_passages(
     kind = answer_kind(question, answers)
     given = {} if alone else dict(documents=passages)
     length = length_instruction(question, kind, length_control)
-    node.text = await kit.ask(READ[kind, alone], node=node, after=after, question=question.question.strip(), length=length, **given)
+    node.text = await kit.ask(READ[kind, alone], node=node, question=question.question.strip(), length=length, **given)
     if kind == "list" and items == "cleaned": node.text = LIST.render(LIST.fallback(node.text))
     return node.text
 
@@ -129,16 +128,16 @@ class Reader:
         root, hits = kit.trace.add("question", text), []
         if self.top_k: [hits] = await kit.retrieve([text], self.top_k)
         root.data["hits"] = cited(hits)
-        passages, after = await self._evidence(question, hits, kit, root)
+        passages = await self._evidence(question, hits, kit, root)
         root.data["passages"] = [dict(title=p.title, text=p.text) for p in passages]
         node = kit.trace.add("answer", "", parent=root)
         wanted = dict(answers=self.answers, length_control=self.length_control, items=self.items)
-        answer = await read_passages(kit, question, passages, node, after=after, alone=not self.top_k, **wanted)
+        answer = await read_passages(kit, question, passages, node, alone=not self.top_k, **wanted)
         return Prediction(answer, kit.trace, kit.usage)
 
     async def _evidence(self, question, hits, kit, root):
-        "What the reader gets, and the nodes that found it."
-        return [h.passage for h in hits], ()
+        "What the reader gets."
+        return [h.passage for h in hits]
 
 # %% ../../../nbs/10_papers/5_rdr2/01_readers.ipynb #6af90cfa
 PROMPTS = tuple(READ.values())

@@ -18,6 +18,7 @@ from ...retrieval.informativeness import LITERAL, DualPath, Informativeness, Ste
 from ...language.morphemes import korean_question
 from ...core.llm import Prompt
 from ...core.replies import FINAL
+from ...core.logical_clock import TimedTask
 from ...core.method import Kit, Node, Prediction, check_fields, cited, together
 from ...baselines.subquestions import INTEGRATE, MOST_SUBQUESTIONS, NAVIGATE, REFORMULATE, UNCLEAR, checked, known_answer, rewritten
 from ...language.references import render_history, UNFOUND, depends_on
@@ -117,7 +118,7 @@ async def reformulate(
 ) -> str:  # the sub-question as it is to be asked
     "The decision, and the rewriting if it takes one (Sec. 2.5)."
     node = step.node
-    known = dict(node=node, after=tuple(s.node for s in before), question=step.asked, history=history_of(before))
+    known = dict(node=node, question=step.asked, history=history_of(before))
     if not any(s.answer for s in before if s.number in step.waits):
         node.notes.append("what it refers to wasn't found; asked as it stands")
         return step.asked
@@ -144,7 +145,7 @@ async def answer_subquestion(
     if earlier: step.asked = await reformulate(m, kit, step, earlier)
     hits, rows, notes = await asyncio.to_thread(retrieve_passages, m, kit, step.asked)
     step.node.notes += notes
-    asking = dict(node=step.node, after=tuple(s.node for s in earlier), remaining=step.ahead)
+    asking = dict(node=step.node, remaining=step.ahead)
     reply = await kit.ask(ANSWER, question=step.asked, documents=[h.passage for h in hits], **asking)
     step.answer = known_answer(reply["answer"])
     step.node.data.update(queries=[step.asked], hits=rows, evidence=step.answer or UNFOUND, explanation=reply["explanation"])
@@ -187,8 +188,7 @@ async def plan_path(
 async def conclude_path(kit: Kit, root: Node, question: str, steps: list[SubQuestion]) -> tuple[str, str]:
     "(answer, explanation): from all sub-questions' answers, or that of a path which is the question itself (Sec. 3.4)."
     if [s.asked for s in steps] == [question]: return steps[0].answer or "unknown", steps[0].node.data["explanation"]
-    after = tuple(s.node for s in steps)
-    reply = await kit.ask(INTEGRATE, node=root, after=after, question=question, history=history_of(steps))
+    reply = await kit.ask(INTEGRATE, node=root, question=question, history=history_of(steps))
     return reply["answer"], reply["explanation"]
 
 # %% ../../../nbs/10_papers/4_searchr/02_method.ipynb #3aceb17e
@@ -248,7 +248,7 @@ class SearchR:
         steps, tasks = await plan_path(self, kit, root, text, path), []
         for step in steps:
             before = [tasks[n] for n in step.waits]
-            tasks.append(asyncio.ensure_future(answer_subquestion(self, kit, step, steps, before)))
+            tasks.append(TimedTask(answer_subquestion(self, kit, step, steps, before)))
         await together(tasks)
         answer, explanation = await conclude_path(kit, root, text, steps)
         kit.trace.add("answer", answer, parent=root, explanation=explanation)
