@@ -15,6 +15,7 @@ BODY = '''
 from dataclasses import dataclass
 from pathlib import Path
 from treekit.inventory import inventory
+from treekit.inventory import inventory
 from treekit.config import load_profile, root
 from treekit.core.types import Passage, Question
 from treekit.experiments.provide import Lazy
