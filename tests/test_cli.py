@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 import treekit.cli
+import treekit.inventory
 from commands import inside, shell, start
 from openai_server import Server
 
@@ -14,8 +15,6 @@ PARAMETERS = 'profile = "offline"\nn = None\nseed = None\ndata = None\nout = Non
 BODY = '''
 from dataclasses import dataclass
 from pathlib import Path
-from treekit.inventory import inventory
-from treekit.inventory import inventory
 from treekit.config import load_profile, root
 from treekit.core.types import Passage, Question
 from treekit.experiments.provide import Lazy
@@ -365,7 +364,7 @@ def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
     monkeypatch.chdir(ROOT)
     rows = json.loads(CliRunner().invoke(treekit.cli.main, ["list", "--json"]).stdout)
     assert len(rows) >= 113 and [r for r in rows if not (ROOT / r["notebook"]).is_file()] == []
-    named = {t for r in inventory() for t in (r["text"] or "").split("|") if t}
+    named = {t for r in treekit.inventory.inventory() for t in (r["text"] or "").split("|") if t}
     assert named and [t for t in sorted(named) if not (ROOT / "nbs/10_papers" / f"{t}.ipynb").is_file()] == []
     text = [r for r in rows if r["notebook"].startswith("nbs/10_papers/")]
     assert {f"{r['paper']}/{r['artefact']}" for r in text} == {
