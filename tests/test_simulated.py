@@ -222,18 +222,24 @@ def test_who_is_asked_about_is_no_answer_by_a_note_about_them():
 
 @pytest.mark.long
 def test_a_perfect_model_answers_what_a_method_finds():
-    "Where all passages were found, what is lost is the method's (a step that didn't see its passage); and nothing is made up."
+    """Where all passages were found, what is lost is the method's (a step that didn't see its passage); and nothing is made up: another
+    answer than the right one is a namesake's, which a note of an earlier step no longer tells apart."""
     P = load_profile("offline", n=30)
     rows = {name: e.method for name, e in entrants(P).items() if name in ("Self-ask (ToQ)", "Tree-of-Question", "SEARCH-R, prompted")}
     results = simulated_run(rows, sample_questions(P, MULTIHOP), P, level="perfect")
-    scores, right = qualities(results), {m: [] for m in rows}
+    passages = list(World().passages())
+    scores, right, others = qualities(results), {m: [] for m in rows}, []
     for (method, dataset), cell in results.cells().items():
         for r in cell:
             value = scores[method, dataset][r.question.id]
-            assert value == 1 or re.search("unknown|not found|documents don't say", r.answer), (method, r.question.question, r.answer)
+            if value < 1 and not re.search("unknown|not found|documents don't say", r.answer): others.append((method, r))
             if set(r.question.supporting) <= set(r.trace.retrieved): right[method].append(value)
     assert all(len(v) > 20 and sum(v) / len(v) >= .94 for v in right.values()), right
     assert sum(right["SEARCH-R, prompted"]) / len(right["SEARCH-R, prompted"]) >= .98
+    assert len(others) <= .01 * len(results.rows), [(method, r.question.question, r.answer) for method, r in others]
+    for _, r in others:
+        names = [t for n in r.trace.nodes for t in re.findall(r"(?:[A-Z][a-z]+ )+[A-Z][a-z]+", f"{n.text} {n.data.get('answer', '')}")]
+        assert any(sum(p.title.partition(" (")[0] == name for p in passages) > 1 for name in names), (r.question.question, r.answer)
 
 
 def test_better_models_answer_more():
