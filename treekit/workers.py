@@ -139,7 +139,7 @@ def reproduce_by_workers(
         if made.left:
             print(f"{len(made.differing)} calls got different replies from two workers: the first is kept, and {made.left} answers that "
                   "came from the other are made again", file=sys.stderr)
-        for told in [*together.glob("*.json"), *together.glob("*.txt")]: told.unlink()  # the plain run tells anew; the pot stays
+        for told in [*together.glob("*.json"), *together.glob("*.txt")]: told.unlink()  # the plain run writes its own; the budget stays
         return reproduce_all(what, profile, out, jobs, sets, dict(TREEKIT_PROGRESS=folder), force, **given)
 
 # %% ../nbs/21_workers.ipynb #bd0969fa

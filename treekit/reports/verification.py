@@ -16,12 +16,11 @@ from ..core.escaping import printable
 from ..core.sealed import NO_HUB, write_wall
 from ..experiments.cassette_settings import ASKING
 from ..experiments.cassettes import about_cassette, calls_in
-from ..figures.verdicts import count_verdicts
 from ..inventory import inventory, runnable
 from .archive import SUMS, read_archive, sha256
 from .checklist import checklist
 from .environment import hashed_data, hashed_modules, hashed_notebooks, packages
-from .ran import claim_counts, claim_lines, differing_facts, placeless
+from .ran import claim_counts, claim_lines, differing_facts, found_verdicts, placeless
 from .report import _documented, _intervals, report_page, ways_of
 
 # %% ../../nbs/18_reports/05_verification.ipynb #bf6c0150
@@ -193,8 +192,7 @@ def _lay(report, files, folder, names):
 def _artefact_differences(artefact, row, folder):
     "Where an artefact's line doesn't follow from its table."
     table = folder / f"{artefact['name']}.csv"
-    verdicts = {k: v for k, v in count_verdicts(table).items() if v} if table.exists() else {}
-    for part, here in dict(title=row["title"], verdicts=verdicts, differences=differing_facts(table)).items():
+    for part, here in dict(title=row["title"], verdicts=found_verdicts(table), differences=differing_facts(table)).items():
         if not _alike(_json(here), artefact.get(part)):
             yield f"{artefact['name']}: {part} in the report {artefact.get(part)}, here {here}"
 
