@@ -24,7 +24,7 @@ rehearse: $(READY)
 site: $(READY)
 	$(BIN)/treekit site --check $(ARGS)
 
-# the same numbers on every processor with AVX2, for the small models that notebooks train (treekit.core.instruction_set)
+# the same numbers on every processor with AVX2, for the small models that notebooks train (treekit.utils.instruction_set)
 PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1
 NBTEST := $(PINNED) OMP_NUM_THREADS=1 $(BIN)/nbdev-test
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --dist worksteal

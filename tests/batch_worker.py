@@ -3,10 +3,10 @@ import multiprocessing, threading
 
 from tqdm import tqdm
 from treekit.config import load_profile
-from treekit.core.batch_chat import BatchChat
-from treekit.core.batch_journal import Journal
-from treekit.core.store import Store
-from treekit.experiments.provide import load, load_corpus
+from treekit.llm.batch_client import BatchChat
+from treekit.llm.batch_journal import Journal
+from treekit.store.run_store import Store
+from treekit.experiments.resources import load, load_corpus
 from treekit.experiments.run import run
 from treekit.papers.arise.method import ARISE
 from treekit.papers.rdr2.method import RDR2

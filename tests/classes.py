@@ -6,7 +6,7 @@ import pytest
 
 from treekit.classroom.course import CourseFolder
 from treekit.classroom.formats import read_notebook
-from treekit.classroom.jail import WALLS, holds
+from treekit.classroom.sandbox import WALLS, holds
 
 # where the tests grade: the best sandbox; without one "plain", which the tests ask for by name; empty: root, and no sandbox
 WALL = next((w for w in WALLS if holds(w)), "")
@@ -33,7 +33,7 @@ SOLUTION = """def tally(letters):
     ### END SOLUTION"""
 TESTS = """assert tally("aab") == {"a": 2, "b": 1}
 ### BEGIN HIDDEN TESTS
-from treekit.classroom.keys import call, test_draws
+from treekit.classroom.answer_keys import call, test_draws
 
 rng, closed = test_draws()
 for probe in closed: call(tally, probe["question"], criterion="questions that nobody has seen")
@@ -56,7 +56,7 @@ def source():
     "The source: two exercises, and a text."
     return notebook(
         cell("# Counting\nA first exercise.", "markdown"),
-        cell('from treekit.classroom.worlds import open_world\n\nworld = open_world("9_counting")', grade_id="setup", locked=True),
+        cell('from treekit.classroom.student_corpora import open_world\n\nworld = open_world("9_counting")', grade_id="setup", locked=True),
         cell(SOLUTION, grade_id="tally", solution=True),
         cell(TESTS, grade_id="tally-tests", grade=True, locked=True, points=3),
         cell("## Doubling", "markdown"),

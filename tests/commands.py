@@ -11,7 +11,7 @@ _ASIDE = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler
 
 def start(*words, cwd=ROOT, **env):
     "`treekit WORDS` in a process of its own."
-    code = _ASIDE + "from treekit.cli import main; main()"
+    code = _ASIDE + "from treekit.cli.main import main; main()"
     env = {k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | env
     pipes = dict(stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     return subprocess.Popen([sys.executable, "-c", code, *map(str, words)], cwd=cwd, env=env, **pipes)
@@ -38,10 +38,10 @@ class Kept:
     "A fork server that no command closes: it ends with the tests."
 
     def __init__(self):
-        from treekit.kernels import PRELOADED, ForkServer
+        from treekit.artefacts.kernel_pool import PRELOADED, ForkServer
         usual = [m for m in PRELOADED if m not in ("torch", "sentence_transformers")]  # seven of twelve seconds; few notebooks embed
         shown = ("treekit.figures.tables", "treekit.figures.verdicts", "treekit.figures.plots", "treekit.experiments.run",
-                 "openai", "httpx2", "treekit.core.openai_chat")
+                 "openai", "httpx2", "treekit.llm.openai_client")
         self.server = ForkServer([*usual, *shown], dict(os.environ))
         self.start = self.server.start
         atexit.register(self.server.close)
@@ -55,21 +55,21 @@ def kept(): return Kept()
 
 def warmly(patch):
     "Until the patch is undone, every notebook's kernel is forked from one server, however few notebooks there are."
-    from treekit.kernels import can_fork
-    if can_fork(): patch.setattr("treekit.reproduce._server", lambda *_: kept())
+    from treekit.artefacts.kernel_pool import can_fork
+    if can_fork(): patch.setattr("treekit.artefacts.reproduce._server", lambda *_: kept())
 
 
 def run_notebook(nb, folder):
     "Run a notebook that was read with nbformat, in a warm kernel; what its cells say is in it afterwards."
     from nbclient import NotebookClient
-    from treekit.kernels import can_fork, manager
+    from treekit.artefacts.kernel_pool import can_fork, manager
     warm = dict(kernel_manager_class=manager(kept())) if can_fork() else {}
     NotebookClient(nb, timeout=300, kernel_name="python3", resources=dict(metadata=dict(path=str(folder))), **warm).execute()
 
 
 def inside(*words, cwd=ROOT, **env):
     "As `shell`, in this process."
-    import treekit.cli
+    import treekit.cli.main
     with pytest.MonkeyPatch.context() as patch:
         warmly(patch)
         patch.chdir(cwd)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
-sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would spend seconds on it (as in treekit.reproduce)
+sys.modules.setdefault("rfc3987_syntax", None)  # jsonschema would spend seconds on it (as in treekit.artefacts.reproduce)
 from openai_server import Server
 
 
@@ -32,7 +32,7 @@ def server(_server):
 def treekit_(tmp_path, monkeypatch):
     "Run a command in a work folder of its own: (exit code, all it said)."
     from click.testing import CliRunner
-    import treekit.cli
+    import treekit.cli.main
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     def command(*args):
         done = CliRunner().invoke(treekit.cli.main, [str(a) for a in args])

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from treekit.corpora.passagestore import import_passages
-from treekit.retrieval.nearest import Nearest, kind_of
+from treekit.corpora.passage_store import import_passages
+from treekit.retrieval.faiss_index import Nearest, kind_of
 
 DIMENSIONS, TOPICS, ARTICLE = 384, 2000, 10
 SPECTRUM = ((0, 1), (1, 0.8835), (3, 0.5821), (7, 0.4286), (15, 0.2886), (31, 0.2127), (63, 0.133), (127, 0.067), (255, 0.0136),

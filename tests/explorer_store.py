@@ -9,7 +9,7 @@ from treekit.experiments.results import Row
 def kept(store, name, traces, answers=None, payload=""):
     "A run of given traces in a store, each the answer to a question of its own."
     from treekit.config import load_profile
-    from treekit.experiments.kept import keep_run
+    from treekit.experiments.run_records import keep_run
     questions = [Question(f"q{i}", "films", f"Question {i}: who filmed it? {payload}", ("Ada",)) for i in range(len(traces))]
     rows = []
     for i, (question, trace) in enumerate(zip(questions, traces)):

@@ -9,7 +9,7 @@ import asyncio, inspect, re, time
 
 import numpy as np
 
-from treekit.core.llm import Completion, ScoringUnsupported
+from treekit.core.prompts import Completion, ScoringUnsupported
 from treekit.experiments.paper_settings import facts_as_said
 from treekit.experiments.results import Results
 from treekit.retrieval.bm25 import Hit
@@ -188,7 +188,7 @@ def printed_run(paper, artefact, rows, model, **others):
 def tiny_judge(folder, **size):
     "A judge with random weights, always the same ones, in a folder: as a T5 for entailment is laid."
     import torch, transformers
-    from treekit.core.model_files import MINILM, model_folder
+    from treekit.utils.model_files import MINILM, model_folder
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
     shape = dict(d_model=16, d_kv=8, d_ff=16, num_layers=1, num_heads=2) | size

@@ -10,7 +10,7 @@ import words
 from fuzz import MARKS, ODD, GetsThrough, Group, Target, json_mutated, mutated, mutated_bytes, smaller
 
 from treekit.config import UsageError, load_profile
-from treekit.core.llm import load_prompts
+from treekit.core.prompts import load_prompts
 from treekit.core.method import Trace
 
 ROOT = words.ROOT
@@ -63,14 +63,14 @@ def read_reply(prompt):
 
 def read_body(text):
     "A reply as the client takes it apart."
-    from treekit.core.openai_chat import _unthink
+    from treekit.llm.openai_client import _unthink
 
     sound(_unthink(dict(content=text)))
 
 
 def reply_targets():
     from treekit.papers.rdr2.router import CODE_FORMATS
-    from treekit.core.llm import Prompt
+    from treekit.core.prompts import Prompt
 
     known = words.prompts()
     found = [Target(f"reply {name}", "reply", read_reply(known[name])) for name in sorted(words.every_reader())]
@@ -84,7 +84,7 @@ def reply_targets():
 
 def questions_of(path):
     "A file of questions: each record is a question, or an error."
-    from treekit.corpora.identity import corpus_hash
+    from treekit.corpora.corpus_hash import corpus_hash
     from treekit.corpora.load import _read
 
     found = _read(path, "hotpotqa")
@@ -259,7 +259,7 @@ def corpus_input(rng):
 
 
 def read_passages(value):
-    from treekit.corpora.identity import line
+    from treekit.corpora.corpus_hash import line
     from treekit.corpora.load import read_corpus
 
     for p in read_corpus(written(*value)):
@@ -349,7 +349,7 @@ def dump_input(rng):
 def read_dump(value):
     from treekit.corpora.documents import from_text
     from treekit.corpora.blocks import Skipped
-    from treekit.corpora.treestore import _pages, _stored
+    from treekit.corpora.tree_store import _pages, _stored
 
     for _, page in _pages(written(*value), 0):
         made = _stored(page, {})
@@ -417,8 +417,8 @@ INSERT INTO leases VALUES ('k', 'somebody', 1e18)""".split("\n")
 @functools.cache
 def cassette():
     "A good cassette, as bytes."
-    from treekit.core.llm import Completion, Request
-    from treekit.core.store import Store, _canonical, _keys
+    from treekit.core.prompts import Completion, Request
+    from treekit.store.run_store import Store, _canonical, _keys
 
     with Store() as store:
         for i in range(3):
@@ -445,7 +445,7 @@ def cassette_input(rng):
 
 def read_cassette(data):
     "A cassette is refused in a line, or all of it can be read."
-    from treekit.core.store import Store
+    from treekit.store.run_store import Store
 
     with Store.replay(written("read.cassette", data), predictions=True) as store:
         keys = [key for (key,) in store._all("SELECT key FROM calls")]
@@ -496,7 +496,7 @@ def read_settings(path):
 
 
 def read_records_file(path):
-    from treekit.records import read_record, unchanged
+    from treekit.artefacts.build_cache import read_record, unchanged
 
     record = read_record(path)
     assert isinstance(record, dict)
@@ -517,7 +517,7 @@ def read_annotation_file(path):
 
 
 def read_votes_file(path):
-    from treekit.analysis.votes import read_votes
+    from treekit.analysis.human_eval import read_votes
 
     read_votes([path], complete=False)
 
@@ -688,8 +688,8 @@ def visible(t):
 
 
 def show_text(t):
-    from treekit.core.escaping import printable
-    from treekit.core.trace_text import show_tree
+    from treekit.utils.sanitize import printable
+    from treekit.core.trace_render import show_tree
 
     for line in [*show_tree(trace_of(t)).split("\n"), *map(printable, t)]:
         if bad := [c for c in line if unicodedata.category(c) in ("Cc", "Cs") or c in "\u2028\u2029\u202e\ufffe\uffff"]:
@@ -698,13 +698,13 @@ def show_text(t):
 
 
 def show_html(t):
-    from treekit.core.trace_text import tree_html
+    from treekit.core.trace_render import tree_html
 
     t = [x or "empty" for x in t]
     made, plain = trace_of(t), trace_of(tame(t))
     for node, twin in zip(made.nodes, plain.nodes):
         node.data, twin.data = _alike(node, twin)
-    from treekit.core.trace_text import node_facts
+    from treekit.core.trace_render import node_facts
 
     if [m for n in made.nodes for m, _ in node_facts(n)] != [m for n in plain.nodes for m, _ in node_facts(n)]:
         return  # equal texts are said once
@@ -838,8 +838,8 @@ def drawing(t):
 def explorer_page(t):
     "The explorer's page: its scripts and elements are the page's own, and what it holds is what was said."
     from explorer_store import kept
-    from treekit.core.store import Store
-    from treekit.explorer.desk import ExplorerDesk
+    from treekit.store.run_store import Store
+    from treekit.explorer.api import ExplorerDesk
     from treekit.explorer.page import page_of
     from treekit.explorer.widget import Framed
 
@@ -972,7 +972,7 @@ def groups():
         Group("cassette", cassette_input, [Target("file cassette", "file", read_cassette, (UsageError,), 2.0)], 1.0),
         text_file("settings.ini", [SETTINGS], read_settings),
         text_file("prompts.toml", [PROMPT_FILE], lambda p: load_prompts(p, words.prompts()), share=0.5),
-        text_file("prices.csv", [PRICES], lambda p: __import__("treekit.core.prices").core.prices.load_prices(p), share=0.5),
+        text_file("prices.csv", [PRICES], lambda p: __import__("treekit.llm.prices").core.prices.load_prices(p), share=0.5),
         text_file(
             "lengths.csv",
             [LENGTHS],

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fakes import RunsOfCapitals
 from treekit.core.types import Passage
 from treekit.syntax.entities import Annotations
-from treekit.experiments.provide import Corpus
-from treekit.language.references import UNFOUND, depends_on, parse_history, resolve_references
+from treekit.experiments.resources import Corpus
+from treekit.language.coreference import UNFOUND, depends_on, parse_history, resolve_references
 
 
 @dataclass

@@ -1,7 +1,7 @@
 "A MediaWiki dump of the world's articles, with the markup that real pages have, and pages that are none."
 from xml.sax.saxutils import escape
 
-from treekit.world.generate import World
+from treekit.synthetic.generate import World
 
 
 def wikitext(article):

@@ -6,7 +6,7 @@ changes the order of sums. A failure names its setting.
 import os, subprocess, sys, tempfile, time
 from pathlib import Path
 
-from treekit.core.instruction_set import PINNED_INSTRUCTIONS
+from treekit.utils.instruction_set import PINNED_INSTRUCTIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

@@ -4,10 +4,10 @@ import json, zlib
 from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage, Question
-from treekit.experiments.provide import Lazy
-from treekit.core.openai_chat import OpenAIChat
+from treekit.experiments.resources import Lazy
+from treekit.llm.openai_client import OpenAIChat
 from treekit.experiments.run import run
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 
 ASKED = "In which county is the birthplace of the author of Grey Harbour?"
 POOL = [

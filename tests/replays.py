@@ -11,7 +11,7 @@ from treekit.baselines.iterative import IRCoT, SelfAsk
 from treekit.baselines.react import ReAct
 from treekit.baselines.search_r1 import SearchR1
 from treekit.baselines.tree_of_thoughts import TreeOfThoughts
-from treekit.core.llm import Completion
+from treekit.core.prompts import Completion
 from treekit.core.method import Kit
 from treekit.core.types import Passage, Question
 from treekit.corpora.wiki import CorpusWiki
@@ -135,7 +135,7 @@ def replay_asking():
 
 
 def words_loop(text):
-    from treekit.core.wrapping import loops
+    from treekit.core.answer_extraction import loops
     return loops(text) or not text.strip()
 
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from tqdm import tqdm
 from treekit.config import load_profile
 from treekit.core.types import Passage, Question
-from treekit.experiments.provide import Lazy
-from treekit.core.llm import Prompt
-from treekit.core.replies import FINAL, TEXT
+from treekit.experiments.resources import Lazy
+from treekit.core.prompts import Prompt
+from treekit.core.output_parsers import FINAL, TEXT
 from treekit.core.method import Prediction
 from treekit.figures.tables import save_table
 from treekit.figures.verdicts import compare, published
 from treekit.retrieval.bm25 import BM25
 from treekit.experiments.run import run
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 
 PART = Prompt("resume/part", "subanswers", "$documents\n\nSay one sentence about part $part of: $question", TEXT)
 WHOLE = Prompt("resume/whole", "answer", "$documents\n\nEvidence: $evidence\nQuestion: $question\nFINAL:", FINAL)

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from treekit.config import load_profile
-from treekit.core.llm import Prompt
+from treekit.core.prompts import Prompt
 from treekit.core.method import Prediction
-from treekit.core.replies import TEXT
-from treekit.core.store import Store
+from treekit.core.output_parsers import TEXT
+from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
-from treekit.experiments.dealing import Share
-from treekit.experiments.provide import Lazy
+from treekit.experiments.sharding import Share
+from treekit.experiments.resources import Lazy
 from treekit.experiments.run import Session, run
 from treekit.retrieval.bm25 import BM25
 
@@ -48,7 +48,7 @@ def main(endpoint, store, n, concurrency, share=None):
 
 
 if __name__ == "__main__":
-    import treekit.core.fleet_chat, openai, httpx2  # noqa: E401, F401 (what takes long is there before the clock runs)
+    import treekit.llm.balanced_client, openai, httpx2  # noqa: E401, F401 (what takes long is there before the clock runs)
     print("ready", flush=True)
     sys.stdin.readline()
     main(*sys.argv[1:])

@@ -4,7 +4,7 @@ import os, time
 import pytest
 
 from treekit.config import load_profile
-from treekit.experiments.provide import chat_for
+from treekit.experiments.resources import chat_for
 from treekit.experiments.run import run
 
 

@@ -3,20 +3,19 @@ from dataclasses import replace
 
 import pytest
 
-from treekit.analysis.mechanism import Anchor, agreement, bisect, cell_values, columns_of, fit_knobs, simulated_run
+from treekit.analysis.calibration import Anchor, agreement, bisect, cell_values, columns_of, fit_knobs, simulated_run
 from treekit.analysis.studies import STUDIES, study_of
 from treekit.analysis.sweeps import crossings, curve_rows, sweep
 from treekit.config import UsageError, load_profile
-from treekit.core.store import Store
-from treekit.experiments.across import (
-    COLUMN_NAMES, MEAN, QUALITY, against_best, cost_rows, empty_cells, entrants, qualities, quality_cells, run_across)
-from treekit.experiments.fronts import Spending, dominated, pareto, shared_sets, spendings, total
+from treekit.store.run_store import Store
+from treekit.papers.comparison.evaluation import (COLUMN_NAMES, MEAN, QUALITY, against_best, cost_rows, empty_cells, entrants, qualities, quality_cells, run_across)
+from treekit.experiments.pareto import Spending, dominated, pareto, shared_sets, spendings, total
 from treekit.experiments.prompts import known_prompts
 from treekit.experiments.tables import sample_questions
-from treekit.figures.across import front_panel, front_plot, quality_table
+from treekit.papers.comparison.figures import front_panel, front_plot, quality_table
 from treekit.figures.verdicts import published
-from treekit.inventory import inventory, runnable
-from treekit.simulated.competence import KNOBS
+from treekit.artefacts.catalog import inventory, runnable
+from treekit.models.simulated.ability import KNOBS
 
 P = load_profile("offline", n=3, retriever="bm25s")
 FEW = ("zero-shot", "Vanilla", "Retrieve-and-Read", "Tree-of-Question", "RDR², prompted")

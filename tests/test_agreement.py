@@ -7,13 +7,13 @@ from hypothesis import given, settings, strategies as st
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question
 from treekit.core.method import Trace, Usage
-from treekit.analysis.pages import VotingPage
+from treekit.analysis.annotation_ui import VotingPage
 from treekit.figures.tables import to_markdown
 from treekit.figures.verdicts import compare, published
 from treekit.experiments.results import Row
 from treekit.scoring.statistics import fleiss_kappa, pearson, spearman
-from treekit.analysis.votes import ERRORS, PANEL, PEOPLE, VOTE_FIELDS, Panel, agreement_rows, correlation_rows, kappa_of
-from treekit.analysis.votes import most, panel, read_votes, save_votes, simulate, write_vote
+from treekit.analysis.human_eval import ERRORS, PANEL, PEOPLE, VOTE_FIELDS, Panel, agreement_rows, correlation_rows, kappa_of
+from treekit.analysis.human_eval import most, panel, read_votes, save_votes, simulate, write_vote
 
 
 def row(id="q1", answer="부산입니다.", method="Tree-of-Question", error="", gold=("부산",)):
@@ -63,7 +63,7 @@ def test_correlations_are_scipys(items):
 def test_a_resample_is_counted_as_the_whole_is():
     "The intervals' statistics, on resamples with repeated responses."
     import numpy as np
-    from treekit.analysis.votes import _correlations, _kappas
+    from treekit.analysis.human_eval import _correlations, _kappas
     votes, x = drawn(1, 40, 5), [random.Random(i).randint(1, 10) for i in range(40)]
     y, picks = [float(sum(v) > 2) for v in votes], np.random.default_rng(3).integers(40, size=(20, 40))
     for theirs in (pearson, spearman):
@@ -260,7 +260,7 @@ def test_raters_files_fill_the_table_and_a_wrong_one_stops_it(tmp_path, monkeypa
     "Four questions: the page's way to its responses, three people's files, Table 6 and Figure 2; then a response that isn't the one rated."
     from treekit.papers.toq import method as toq
     from commands import warmly
-    from treekit.reproduce import reproduce_all
+    from treekit.artefacts.reproduce import reproduce_all
     from treekit.config import load_profile
     warmly(monkeypatch)
     from treekit.experiments.tables import sample_questions

@@ -11,13 +11,13 @@ from treekit.papers.arise.public_code import PUBLIC_CODE
 from treekit.retrieval.bm25 import Hit
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.core.llm import CallFailed, Completion, ScoringUnsupported
-from treekit.core.openai_chat import OpenAIChat
+from treekit.core.prompts import CallFailed, Completion, ScoringUnsupported
+from treekit.llm.openai_client import OpenAIChat
 from treekit.core.method import Kit
 from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Reasoner, risk_value
 from treekit.experiments.run import run
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 
 
 CODE = replace(ARISE(), **PUBLIC_CODE)

@@ -7,9 +7,9 @@ from classes import WALL, needs_wall
 from treekit.classroom.course import course_settings, sources_folder
 from treekit.classroom.formats import exercises, marks, read_notebook, regions, stripped, cell_source
 from treekit.classroom.grading import graded
-from treekit.classroom.jail import Limits
-from treekit.classroom.keys import run_source
-from treekit.classroom.worlds import made_world
+from treekit.classroom.sandbox import Limits
+from treekit.classroom.answer_keys import run_source
+from treekit.classroom.student_corpora import made_world
 
 ASSIGNMENTS = [p.stem for p in sorted(sources_folder().glob("[0-9]*.ipynb"))]
 LIMITS = Limits(cell=60, call=20, submission=900)

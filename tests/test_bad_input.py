@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError, choose, load_profile, profile_names
-from treekit.experiments.provide import Library, datasets
+from treekit.experiments.resources import Library, datasets
 from treekit.syntax.parser import ParseCache
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,7 +108,7 @@ def test_a_folder_with_training_questions_only(tmp_path):
 
 
 def test_a_cassette_that_can_not_be_written(tmp_path):
-    from treekit.core.store import Store
+    from treekit.store.run_store import Store
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file" / "x.cassette", "/proc/x.cassette"):
         with Store() as store, pytest.raises(UsageError, match="choose another place"): store.pack(place)

@@ -7,30 +7,17 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeChat, FakeShelf
-from treekit.baselines.prompting import (
-    BY_KIND,
-    CLOSED_BOOK,
-    MOST_CONSISTENT,
-    Example,
-    RetrieveAndRead,
-    SelfConsistency,
-    examples_from,
-    majority,
-    methods,
-    rationale,
-    shown,
-    usable,
-)
+from treekit.baselines.prompting import (BY_KIND, CLOSED_BOOK, MOST_CONSISTENT, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable)
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
 from treekit.experiments.tables import with_enough_examples, table1_methods
-from treekit.experiments.provide import Lazy
-from treekit.core.llm import CallFailed
-from treekit.core.openai_chat import OpenAIChat
+from treekit.experiments.resources import Lazy
+from treekit.core.prompts import CallFailed
+from treekit.llm.openai_client import OpenAIChat
 from treekit.core.method import Kit, configure
 from treekit.figures.verdicts import published
 from treekit.experiments.run import run
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 
 PROFILE = load_profile("offline")
 ASKED = "Where was the author of Grey Harbour born?"
@@ -279,7 +266,7 @@ def test_rationales_come_from_what_the_data_set_knows():
 
 @pytest.mark.parametrize("dataset", ["hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa"])
 def test_every_training_question_of_the_world_has_a_rationale(dataset):
-    from treekit.experiments.provide import exemplars
+    from treekit.experiments.resources import exemplars
     for e in examples_from(exemplars(dataset, "world", 8)):
         assert re.match(r"(The question can stand for \d+ refined questions?\. )?1\. \w",
                         e.rationale) and "#" not in e.rationale and e.answer
@@ -320,7 +307,7 @@ def test_a_path_is_worded_like_the_chain_of_thought():
 # --- offline
 
 def test_offline_paths_differ_and_vote(tmp_path):
-    from treekit.experiments.provide import load
+    from treekit.experiments.resources import load
     asked = {d: load(d, "world", n=3) for d in ("hotpotqa", "asqa")}
     results = run({"SC": SelfConsistency()}, asked, load_profile("offline", n=3), store=Store(tmp_path / "s.sqlite"), progress=False)
     assert not results.failures and [r.usage.calls for r in results.rows] == [10] * 3 + [11] * 3

@@ -4,11 +4,11 @@ import asyncio, collections
 import pytest
 
 from batch_server import BatchServer
-from treekit.core.batch_chat import BatchChat
-from treekit.core.batch_journal import Journal
-from treekit.core.llm import CallFailed, Prompt
-from treekit.core.openai_chat import OpenAIChat
-from treekit.core.replies import TEXT
+from treekit.llm.batch_client import BatchChat
+from treekit.llm.batch_journal import Journal
+from treekit.core.prompts import CallFailed, Prompt
+from treekit.llm.openai_client import OpenAIChat
+from treekit.core.output_parsers import TEXT
 
 ASK = Prompt("batch/ask", "answer", "Say something about $topic", TEXT)
 
@@ -175,7 +175,7 @@ NOTE = dict(cells=[dict(n=1000, indices=0, index={}, predictions=["p"], places=[
 
 def test_an_estimate_says_rounds_and_half_the_price_and_refuses_what_fits_no_tier():
     from treekit.config import UsageError, load_profile
-    from treekit.estimate import counted, estimate_lines, fitting
+    from treekit.artefacts.estimate import counted, estimate_lines, fitting
     def found(**settings): return counted([("x/y", NOTE)], load_profile("openai", **settings), sample=1)
     plain, batch = found(), found(batch="true")
     assert batch.total()["dollars"] == pytest.approx(plain.total()["dollars"] / 2) and plain.plan is None
@@ -191,7 +191,7 @@ def test_an_estimate_says_rounds_and_half_the_price_and_refuses_what_fits_no_tie
 def test_the_doctor_looks_for_the_batch_endpoint(server, monkeypatch):
     from openai_server import Server
     from treekit.config import UsageError, load_profile
-    from treekit.doctor import _batches
+    from treekit.artefacts.environment_check import _batches
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     assert "2,000,000 tokens (tier 1)" in _batches(load_profile("openai", endpoint=server.url, batch="true"))
     with Server() as plain, pytest.raises(UsageError, match="404"): _batches(load_profile("openai", endpoint=plain.url, batch="true"))

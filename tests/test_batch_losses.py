@@ -5,8 +5,8 @@ import pytest
 
 from batch_server import BatchServer
 from test_batch import ASK, TOPICS, asked, chat
-from treekit.core.batch_journal import Journal
-from treekit.core.batch_lines import read_answers
+from treekit.llm.batch_journal import Journal
+from treekit.llm.batch_format import read_answers
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import pytest
 
 import batch_worker as worker
 from batch_server import BatchServer
-from treekit.core.openai_chat import OpenAIChat
-from treekit.core.prices import load_prices
-from treekit.core.store import Store
+from treekit.llm.openai_client import OpenAIChat
+from treekit.llm.prices import load_prices
+from treekit.store.run_store import Store
 from treekit.experiments.run import run
 
 N = 4

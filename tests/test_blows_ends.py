@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from test_run import PROFILE, Read, Scripted, Shelf, go, questions
-from treekit.core import leases, writing
-from treekit.core.store import Store, keys
-from treekit.experiments.provide import Lazy
+from treekit.store import single_flight, store_writer
+from treekit.store.run_store import Store, keys
+from treekit.experiments.resources import Lazy
 from treekit.experiments.run import Session, run
 from workers import asked, chat
 
@@ -16,7 +16,7 @@ import signal, sys
 sys.path.insert(0, {tests!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
 from test_run import *
-from treekit.experiments.provide import chat_for
+from treekit.experiments.resources import chat_for
 p = load_profile("local", endpoint={url!r}, concurrency=8, timeout=30)
 chat = chat_for(p)
 print("ready", flush=True)
@@ -113,7 +113,7 @@ def foreign(stored, question, when):
 @pytest.mark.parametrize("ahead", [0, 1e9], ids=["now", "in the future"])
 def test_a_lease_of_a_dead_container_is_waited_for_as_long_as_it_is_silent(server, tmp_path, monkeypatch, ahead):
     "Two minutes, here half a second; and not ten minutes, or for ever where it is dated in the future."
-    monkeypatch.setattr(leases, "_SILENT", 0.5)
+    monkeypatch.setattr(single_flight, "_SILENT", 0.5)
     stored = chat(tmp_path / "s.sqlite", server.url)
     foreign(stored, "Where?", time.time() + ahead)
     began = time.monotonic()
@@ -122,7 +122,7 @@ def test_a_lease_of_a_dead_container_is_waited_for_as_long_as_it_is_silent(serve
 
 
 def test_a_lease_that_shows_life_is_waited_for(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(leases, "_SILENT", 0.5)
+    monkeypatch.setattr(single_flight, "_SILENT", 0.5)
     stored = chat(tmp_path / "s.sqlite", server.url)
     name = foreign(stored, "Where?", time.time() - 60)
     def live():
@@ -136,7 +136,7 @@ def test_a_lease_that_shows_life_is_waited_for(server, tmp_path, monkeypatch):
 
 
 def test_a_call_under_way_shows_life(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "_BEAT", 0.1)
+    monkeypatch.setattr(store_writer, "_BEAT", 0.1)
     server.script(latency=1.0)
     stored, times = chat(tmp_path / "s.sqlite", server.url), []
     async def main():
@@ -150,7 +150,7 @@ def test_a_call_under_way_shows_life(server, tmp_path, monkeypatch):
 
 PACKING = """
 import sys
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 store = Store(sys.argv[1])
 print("ready", flush=True)
 while True: store.pack(sys.argv[2])
@@ -159,7 +159,7 @@ while True: store.pack(sys.argv[2])
 
 def test_a_pack_that_was_killed_leaves_nothing_for_long(tmp_path):
     "Its file under another name goes with the next cassette to that place, and only that of a dead process does."
-    from treekit.core.llm import Completion
+    from treekit.core.prompts import Completion
     with Store(tmp_path / "s.sqlite") as store:
         much = {f"k{i}": Completion(random.Random(i).randbytes(2000).hex()) for i in range(1500)}
         store.put_calls(much, json.dumps(dict(messages=[], parameters={})), "m", "e", {}, [0.1] * 1500)
@@ -173,7 +173,7 @@ def test_a_pack_that_was_killed_leaves_nothing_for_long(tmp_path):
         left = max(left, len([p for p in target.parent.glob("*") if p != target]))
         if left: break
     assert left, "no kill struck in time: make the store larger"
-    (target.parent / f".tape.x.{leases._owner(os.getpid()).replace('/', '')}.part").write_text("of a living process")
+    (target.parent / f".tape.x.{single_flight._owner(os.getpid()).replace('/', '')}.part").write_text("of a living process")
     with Store(tmp_path / "s.sqlite") as store: store.pack(target)
     assert [p.name[:7] for p in sorted(target.parent.iterdir())] == [".tape.x", "tape"]
     assert len(Store.replay(target)._all("SELECT key FROM calls")) == 1500

@@ -6,14 +6,14 @@ import pytest
 
 from test_agreement import row
 from treekit.analysis.outcomes import read_annotations, write_annotation
-from treekit.analysis.votes import read_votes, write_vote
+from treekit.analysis.human_eval import read_votes, write_vote
 from treekit.config import root
-from treekit.core.llm import Prompt
-from treekit.core.replies import TEXT
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
-from treekit.core.whole_files import write_whole
-from treekit.experiments.provide import identity_of
+from treekit.core.prompts import Prompt
+from treekit.core.output_parsers import TEXT
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
+from treekit.utils.atomic_write import write_whole
+from treekit.experiments.resources import identity_of
 from workers import processes
 
 
@@ -39,7 +39,7 @@ def test_two_raters_on_one_file_lose_no_judgement(tmp_path, write, read):
 
 def tables(folder, word):
     import pandas as pd
-    from treekit.figures.across import save_both
+    from treekit.papers.comparison.figures import save_both
     from treekit.figures.cells import write_scores
     from treekit.figures.claims_page import save_claims
     from treekit.figures.index_page import index_page
@@ -71,7 +71,7 @@ def test_a_page_is_never_seen_in_part(tmp_path):
     assert {p for p in (tmp_path / "figures").rglob("*.*")} == set(old)
 
 
-WRITING = "import sys\nfrom pathlib import Path\nfrom treekit.core.whole_files import write_whole\nprint(flush=True)\n" \
+WRITING = "import sys\nfrom pathlib import Path\nfrom treekit.utils.atomic_write import write_whole\nprint(flush=True)\n" \
           "while True: write_whole(Path(sys.argv[1]), b'x' * 30_000_000)\n"
 
 
@@ -103,7 +103,7 @@ NOTEBOOK = [("parameters", "endpoint = ''\nfolder = ''\nprofile = ''"), ("", "im
 def test_an_executed_notebook_holds_no_path_and_no_secret(tmp_path):
     "Also where it failed; and nothing is on disk that wasn't cleaned first."
     import nbformat
-    from treekit.reproduce import Task, _execute
+    from treekit.artefacts.reproduce import Task, _execute
     nb = nbformat.v4.new_notebook()
     nb.cells = [nbformat.v4.new_code_cell(code, metadata=dict(tags=[tag] if tag else [])) for tag, code in NOTEBOOK]
     nb.metadata["kernelspec"] = dict(name="python3", display_name="python3", language="python")
@@ -129,8 +129,8 @@ def model(folder, weights):
 def test_two_trained_models_in_folders_of_one_name_are_two(tmp_path, role):
     "And one that was trained again is another: neither is served the other's replies."
     import asyncio
-    from treekit.core.llm import Completion
-    from treekit.experiments.provide import trained_roles
+    from treekit.core.prompts import Completion
+    from treekit.experiments.resources import trained_roles
     class Said(trained_roles()[role]):
         async def complete(self, request): return [Completion(Path(self.folder, "model.safetensors").read_text())]
     one, other = (model(tmp_path / k / "x" / "run" / "model", k.encode()) for k in ("one", "other"))

@@ -8,12 +8,12 @@ from openai_server import Server
 from test_door import serve  # noqa: F401 (a fixture)
 from test_run import PROFILE, Read, Scripted, Shelf, questions as toys
 from treekit.config import Profile, load_profile
-from treekit.core.llm import CallFailed, count_tokens
-from treekit.core.pot import Pot
-from treekit.core.prices import BudgetExceeded, Price, Purse
-from treekit.core.store import Store
-from treekit.doctor import checks
-from treekit.experiments.provide import Lazy, chat_for
+from treekit.core.prompts import CallFailed, count_tokens
+from treekit.store.shared_budget import Pot
+from treekit.llm.prices import BudgetExceeded, Price, Purse
+from treekit.store.run_store import Store
+from treekit.artefacts.environment_check import checks
+from treekit.experiments.resources import Lazy, chat_for
 from treekit.experiments.run import Session, run
 from workers import asked, chat
 

@@ -7,15 +7,15 @@ import pytest
 
 from fakes import FakeShelf
 from treekit.config import load_profile
-from treekit.core import writing
-from treekit.core.llm import Prompt
+from treekit.store import store_writer
+from treekit.core.prompts import Prompt
 from treekit.core.method import Prediction
-from treekit.core.pot import Pot
-from treekit.core.replies import TEXT
-from treekit.core.store import Store
+from treekit.store.shared_budget import Pot
+from treekit.core.output_parsers import TEXT
+from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
-from treekit.core.writing import StoreFailed
-from treekit.experiments.provide import Lazy, chat_for
+from treekit.store.store_writer import StoreFailed
+from treekit.experiments.resources import Lazy, chat_for
 from treekit.experiments.run import run
 from workers import asked, chat, processes, spend_all
 
@@ -71,7 +71,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(server, small_disk):
     "It fills up in the middle: what was under way is recorded, nothing new is asked, and with room the run goes on."
     (disk, leave), path = small_disk, small_disk[0] / "s.sqlite"
     server.script(latency=0.02)
-    leave(writing.RESERVE + 700_000)
+    leave(store_writer.RESERVE + 700_000)
     with pytest.raises(StoreFailed, match="is full.*free some space.*questions are left") as failed: go(server, path, 150)
     assert "\n" not in str(failed.value)
     paid = answered(server)
@@ -205,8 +205,8 @@ import asyncio, os, sqlite3, sys, threading, time
 sys.path.insert(0, {tests!r})
 from fakes import FakeChat
 from workers import asked
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 chat = StoredChat(FakeChat("Lyon"), Store({path!r}))
 def ask(*names):
     async def main(): await asyncio.gather(*(chat.complete(asked(question=n)) for n in names))
@@ -233,7 +233,7 @@ def test_a_process_ends_and_what_waits_is_written(tmp_path):
         other = sqlite3.connect(chat.store.path, isolation_level=None, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
         threading.Timer(1, other.rollback).start()
-        from treekit.core.llm import Completion
+        from treekit.core.prompts import Completion
         for i in range(300): chat.store.put_calls({f"k{i}": Completion("x")}, "{}", "m", "e", {}, [0.1], wait=False)
         """
     assert ends(tmp_path, code) == ([], 303)

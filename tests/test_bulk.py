@@ -9,15 +9,15 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from bulk_jobs import Squares, content, noted, source_file
 from fakes import tiny_judge
-from treekit.bulk.crews import Died
-from treekit.bulk.folder import BulkFolder, alone_in, journal, results
-from treekit.bulk.handing_out import Lot, handed_out
+from treekit.bulk.executors import Died
+from treekit.bulk.output_dir import BulkFolder, alone_in, journal, results
+from treekit.bulk.scheduler import Lot, handed_out
 from treekit.bulk.jobs import ChunkJob, EmbedJob, JudgeJob
-from treekit.bulk.keep import keep, vectors
+from treekit.bulk.import_results import keep, vectors
 from treekit.bulk.run import bulk, in_order
-from treekit.bulk.working import LETHAL
+from treekit.bulk.worker import LETHAL
 from treekit.config import UsageError
-from treekit.core.instruction_set import PINNED_INSTRUCTIONS
+from treekit.utils.instruction_set import PINNED_INSTRUCTIONS
 from treekit.core.types import Passage
 
 NUMBERS = [*range(6), "no json", 13, *range(20, 31), '{"n": "two"}', 7]
@@ -128,7 +128,7 @@ def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
     assert content(out) == before
     file.write_text(file.read_text() + '{"n": 5}\n')
     with pytest.raises(UsageError, match="source.bytes = .*give another folder"): bulk(Squares(), file, out)
-    monkeypatch.setattr("treekit.bulk.ray_crew.find_spec", lambda name: None)
+    monkeypatch.setattr("treekit.bulk.ray_executor.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"Ray isn't installed here: pip install 'treekit\[ray\]'"):
         bulk(Squares(), other, tmp_path / "r", "ray")
 
@@ -147,7 +147,7 @@ def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
     pytest.importorskip("sentence_transformers")
     import numpy as np
     from treekit.corpora.load import read_corpus
-    from treekit.corpora.treestore import build
+    from treekit.corpora.tree_store import build
     from treekit.retrieval.dense import Dense
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     articles = [dict(id=str(i), title=f"Heron {i}", text=f"Heron {i} flies over the {i}th lake. " * 9) for i in range(7)]
@@ -172,8 +172,8 @@ def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
 
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypatch):
     "And counts what it has done; the same command again makes nothing."
-    monkeypatch.setattr("treekit.bulk.crews.pin", lambda *_: None)  # it would outlast the test
-    monkeypatch.setattr("treekit.bulk.ray_crew.find_spec", lambda name: None)
+    monkeypatch.setattr("treekit.bulk.executors.pin", lambda *_: None)  # it would outlast the test
+    monkeypatch.setattr("treekit.bulk.ray_executor.find_spec", lambda name: None)
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"id": "a", "premise": "Herons fly low.", "claim": "Herons fly."}\n{"premise": 3}\n')
     words = ["bulk", "judge", pairs, "--out", tmp_path / "out"]
@@ -295,7 +295,7 @@ def test_workers_and_the_driver_are_killed(tmp_path, importable, engine):
 @pytest.mark.parametrize("engine", engines())
 def test_a_tree_store_by_other_workers(tmp_path, engine):
     "The same bytes as by the plain loop; an article that is none is a skip that says why."
-    from treekit.corpora.treestore import TreeStore, build
+    from treekit.corpora.tree_store import TreeStore, build
     file = tmp_path / "articles.jsonl"
     rows = [dict(id=str(i), title=f"Heron {i}", text=f"Heron {i} flies.\n* low\n* far") for i in range(450)]
     file.write_text("".join(json.dumps(r) + "\n" for r in [*rows[:200], dict(title=3), *rows[200:]]))

@@ -1,12 +1,12 @@
-"treekit.syntax.bundled: the parses are Stanza's, without torch, and what isn't plain is left to Stanza."
+"treekit.syntax.numpy_stanza: the parses are Stanza's, without torch, and what isn't plain is left to Stanza."
 import random, subprocess, sys
 
 import pytest
 
 from treekit.config import root
-from treekit.experiments.provide import load, load_corpus
-from treekit.syntax import bundled, parser
-from treekit.syntax.bundled import LONGEST_LINE, plain
+from treekit.experiments.resources import load, load_corpus
+from treekit.syntax import numpy_stanza, parser
+from treekit.syntax.numpy_stanza import LONGEST_LINE, plain
 from treekit.syntax.parser import ParseCache, StanzaParser
 
 BUNDLED = root() / "data" / "parser"
@@ -58,7 +58,7 @@ def test_plain_and_other_texts_in_one_batch(tmp_path):
 
 def test_another_kind_of_model_is_left_to_stanza(monkeypatch):
     assert parser._models.__wrapped__(str(BUNDLED), ()).known
-    monkeypatch.setitem(bundled._KIND["con"], "transition_scheme", "TOP_DOWN")
+    monkeypatch.setitem(numpy_stanza._KIND["con"], "transition_scheme", "TOP_DOWN")
     assert parser._models.__wrapped__(str(BUNDLED), ()) is None
 
 
@@ -74,10 +74,10 @@ def test_the_best_tree_is_stanzas():
         scores = rng.normal(size=(n, n)).astype(np.float32) * rng.choice([0.1, 1, 5])
         np.fill_diagonal(scores, -np.inf)
         scores -= np.logaddexp.reduce(scores, 1, keepdims=True)
-        if bundled._is_tree(scores[1:].argmax(1).tolist()): continue
+        if numpy_stanza._is_tree(scores[1:].argmax(1).tolist()): continue
         rings += 1
-        found = bundled._best_heads(scores)
-        assert bundled._is_tree(found) and found == chuliu_edmonds_one_root(scores)[1:].tolist()
+        found = numpy_stanza._best_heads(scores)
+        assert numpy_stanza._is_tree(found) and found == chuliu_edmonds_one_root(scores)[1:].tolist()
         if n > 5: continue
         worth = lambda heads: sum(scores[i, h] for i, h in enumerate(heads, 1))
-        assert np.isclose(worth(found), max(worth(h) for h in product(range(n), repeat=n - 1) if bundled._is_tree(list(h))))
+        assert np.isclose(worth(found), max(worth(h) for h in product(range(n), repeat=n - 1) if numpy_stanza._is_tree(list(h))))

@@ -8,10 +8,10 @@ from commands import inside, start
 from openai_server import Server
 from test_cli import BODY, clone, notebook, small_clone  # noqa: F401 (a fixture)
 from treekit.config import UsageError
-from treekit.core import tape_files
-from treekit.core.kept_database import shipped_rows
-from treekit.core.store import Store
-from treekit.core.tape_files import STORE_FILE, unwound, wind
+from treekit.store import cassette_archive
+from treekit.utils.sqlite_cache import shipped_rows
+from treekit.store.run_store import Store
+from treekit.store.cassette_archive import STORE_FILE, unwound, wind
 from treekit.experiments.cassettes import about_cassette, lay_out
 from treekit.retrieval.vector_cache import VECTOR_FILE
 from treekit.syntax.parser import StanzaParser
@@ -27,7 +27,7 @@ for old, new in (  # the same notebook, with a source's questions, exemplars, pa
     async def __call__(self, question, kit):
         kit.trace.add("tree", kit.parse([question.question])[0].sentences[0].root.text)
         [hits]'''),
-    ('asked = {"hotpotqa": [', '''from treekit.experiments.provide import exemplars, load
+    ('asked = {"hotpotqa": [', '''from treekit.experiments.resources import exemplars, load
 shown = [q.id for q in exemplars("hotpotqa", P.data, 2, P.seed)]
 asked = {"hotpotqa": load("hotpotqa", P.data, n=P.n, seed=P.seed) or ['''),
     (', corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")}', "")):
@@ -159,7 +159,7 @@ def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
         tar.addfile(link)
     tape.write_bytes(lzma.compress(plain.getvalue()))
     with pytest.raises(UsageError, match="is not a cassette"): Store.replay(tape)
-    monkeypatch.setattr(tape_files, "LONGEST_TAPE", 1 << 20)
+    monkeypatch.setattr(cassette_archive, "LONGEST_TAPE", 1 << 20)
     with pytest.raises(UsageError, match="longer than 1 MB"): Store.replay(archive(tape, **{STORE_FILE: bytes(3 << 20)}))
 
 

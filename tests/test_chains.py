@@ -10,21 +10,21 @@ import pytest
 from fakes import FakeChat, FakeEmbedder, FakeShelf, PairsOfCapitals
 from treekit.baselines import chainrag
 from treekit.baselines import search_r1
-from treekit.corpora.identity import corpus_hash
+from treekit.corpora.corpus_hash import corpus_hash
 from treekit.retrieval.bm25 import BM25, Hit
 from treekit.baselines.chainrag import CHAINRAG_PUBLIC, ChainRAG, NativeRAG
 from treekit.baselines.sentence_graph import build_graph, kept_graph, sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.syntax.entities import Annotated, Annotations, annotated_text
-from treekit.experiments.provide import Corpus
-from treekit.core.llm import CallFailed, Completion
+from treekit.experiments.resources import Corpus
+from treekit.core.prompts import CallFailed, Completion
 from treekit.core.method import Kit
 from treekit.figures.verdicts import published
-from treekit.language.references import parse_history
+from treekit.language.coreference import parse_history
 from treekit.experiments.run import run
 from treekit.baselines.search_r1 import AGAIN, CLOSING, SEARCH_R1, TURN, SearchR1, read_turn, reward, rollout
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from classes import RIGHT, WALL, cell, course, needs_wall, points
 from treekit.classroom.collect import take_in
 from treekit.classroom.grading import graded
 from treekit.classroom.formats import read_notebook
-from treekit.classroom.jail import Limits, WALLS, best_wall, holds
+from treekit.classroom.sandbox import Limits, WALLS, best_wall, holds
 from treekit.classroom.release import release_assignment
 from treekit.config import UsageError
 

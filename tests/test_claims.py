@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from treekit.cli import main
+from treekit.cli.main import main
 from treekit.config import UsageError, root
 from treekit.experiments.results import Scored
 from treekit.figures.ablations import Ablation, judge_ablations
@@ -16,7 +16,7 @@ from treekit.figures.claims import Claim, judge, judge_claims, load_claims, merg
 from treekit.figures.claims_page import claim_line, claims_by_artefact, row_orders, save_claims
 from treekit.figures.tables import claim_text, save_table
 from treekit.figures.verdicts import compare
-from treekit.inventory import inventory
+from treekit.artefacts.catalog import inventory
 from treekit.scoring.statistics import at_least, contrast, holm, kendall
 
 OFFLINE = root() / "figures" / "offline"

@@ -62,7 +62,7 @@ def write(page, number, text):
 def test_a_student_solves_an_assignment_in_lab(chromium, tmp_path):
     from click.testing import CliRunner
     from labs import lab, opened
-    from treekit.classroom.command import course_command
+    from treekit.cli.course import course_command
     from treekit.classroom.course import sources_folder
     (tmp_path / "course").mkdir()
     (tmp_path / "course" / "roster.csv").write_text("id\nada\n")
@@ -112,7 +112,7 @@ def test_a_student_solves_an_assignment_in_lab(chromium, tmp_path):
 def test_the_teacher_sees_the_class_in_lab(chromium, tmp_path):
     from labs import lab, opened
     from treekit.classroom.course import sources_folder
-    from treekit.classroom.rehearsal import rehearsed_class
+    from treekit.classroom.mock_class import rehearsed_class
     rehearsed_class(CourseFolder(tmp_path), A, students=6)
     shutil.copy(sources_folder() / "class.ipynb", tmp_path)
     with lab(tmp_path) as address:

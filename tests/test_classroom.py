@@ -12,7 +12,7 @@ from treekit.classroom.feedback import write_feedback
 from treekit.classroom.formats import check_source
 from treekit.classroom.grading import grade_assignment
 from treekit.classroom.gradebook import class_view, export_csv, export_rows, first_right, status_rows
-from treekit.classroom.jail import WALLS, Limits
+from treekit.classroom.sandbox import WALLS, Limits
 from treekit.classroom.release import release_assignment
 from treekit.config import UsageError
 
@@ -219,7 +219,7 @@ def test_nbformat_and_nbgraders_metadata_hold(class_of_two):
 @pytest.mark.long
 def test_the_command_from_release_to_export(tmp_path):
     from click.testing import CliRunner
-    from treekit.classroom.command import course_command
+    from treekit.cli.course import course_command
     c = course(tmp_path)
     at = [A, "--course", str(tmp_path), "--sources", str(tmp_path / "sources"), "--json"]
     def run(*words, code=0):
@@ -269,7 +269,7 @@ def test_a_whole_class(tmp_path, n):
 def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
     "Made up, handed out, collected, graded; the figures and the table say nothing of who it was."
     from treekit.classroom.class_figures import class_figure, mistake_rows, mistake_table
-    from treekit.classroom.rehearsal import rehearsed_class
+    from treekit.classroom.mock_class import rehearsed_class
     c = course(tmp_path)
     with pytest.raises(UsageError, match="has a roster"): rehearsed_class(c, A)
     Path(tmp_path, "roster.csv").unlink()
@@ -284,7 +284,7 @@ def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
 
 def test_a_small_mistake_is_one():
     from random import Random
-    from treekit.classroom.rehearsal import changed
+    from treekit.classroom.mock_class import changed
     code = "def f(a, b):\n    return a + b if a < b and a in (1, 2) else 3"
     made = {changed(code, Random(n)) for n in range(60)}
     assert len(made) == 7 and code not in made  # +, <, and, in, 1, 2, 3

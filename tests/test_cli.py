@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli
-import treekit.inventory
+import treekit.cli.main
+import treekit.artefacts.catalog
 from commands import inside, shell, start
 from openai_server import Server
 
@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from treekit.config import load_profile, root
 from treekit.core.types import Passage, Question
-from treekit.experiments.provide import Lazy
-from treekit.core.llm import Prompt
-from treekit.core.replies import FINAL
+from treekit.experiments.resources import Lazy
+from treekit.core.prompts import Prompt
+from treekit.core.output_parsers import FINAL
 from treekit.core.method import Prediction
 from treekit.figures.tables import save_table
 from treekit.figures.verdicts import compare, published
@@ -354,7 +354,7 @@ def test_doctor_says_what_to_do(clone):
 
 def test_a_closed_pipe_is_no_error():
     done = subprocess.run(
-        f"{sys.executable} -c 'from treekit.cli import main; main()' list | head -1", shell=True, capture_output=True, text=True, cwd=ROOT
+        f"{sys.executable} -c 'from treekit.cli.main import main; main()' list | head -1", shell=True, capture_output=True, text=True, cwd=ROOT
     )
     assert done.stderr == "" and done.stdout
 
@@ -364,13 +364,13 @@ def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
     monkeypatch.chdir(ROOT)
     rows = json.loads(CliRunner().invoke(treekit.cli.main, ["list", "--json"]).stdout)
     assert len(rows) >= 113 and [r for r in rows if not (ROOT / r["notebook"]).is_file()] == []
-    named = {t for r in treekit.inventory.inventory() for t in (r["text"] or "").split("|") if t}
+    named = {t for r in treekit.artefacts.catalog.inventory() for t in (r["text"] or "").split("|") if t}
     assert named and [t for t in sorted(named) if not (ROOT / "nbs/10_papers" / f"{t}.ipynb").is_file()] == []
-    text = [r for r in rows if r["notebook"].startswith("nbs/10_papers/")]
+    text = [r for r in rows if r["notebook"].startswith("nbs/17_papers/")]
     assert {f"{r['paper']}/{r['artefact']}" for r in text} == {
         *(f"{p}/{a}" for p in ("treerare", "arise") for a in ("equations", "algorithm", "prompts")), "rdr2/equations", "rdr2/prompts"}
     shown = [line for line in CliRunner().invoke(treekit.cli.main, ["list", "arise"]).stdout.splitlines() if " equations " in line]
-    assert len(shown) == 1 and "text: nbs/10_papers/3_arise/" in shown[0]
+    assert len(shown) == 1 and "text: nbs/17_papers/3_arise/" in shown[0]
     for r in text:
         said = CliRunner().invoke(treekit.cli.main, ["reproduce", f"{r['paper']}/{r['artefact']}"])
         assert said.exit_code == 2 and said.stderr.count("\n") == 1 and "nothing to run" in said.stderr and r["notebook"] in said.stderr

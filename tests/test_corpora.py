@@ -12,13 +12,13 @@ import corpus_worker as worker
 from treekit.config import EXTRAS, Profile, UsageError, load_profile
 from treekit.core.types import Question
 from treekit.corpora.documents import tree_of
-from treekit.corpora.identity import Passages, corpus_hash
+from treekit.corpora.corpus_hash import Passages, corpus_hash
 from treekit.corpora.lookup import Documents
-from treekit.corpora.passagestore import PassageStore, import_passages
-from treekit.corpora.treestore import build as build_trees
-from treekit.retrieval import nearest, vectors
-from treekit.retrieval.choice import nearest_for, retriever_for, way_of_search
-from treekit.retrieval.nearest import Nearest, kind_of
+from treekit.corpora.passage_store import PassageStore, import_passages
+from treekit.corpora.tree_store import build as build_trees
+from treekit.retrieval import faiss_index, vectors
+from treekit.retrieval.factory import nearest_for, retriever_for, way_of_search
+from treekit.retrieval.faiss_index import Nearest, kind_of
 
 N = 2000
 needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="FAISS isn't installed here: pip install 'treekit[dense]'")
@@ -31,7 +31,7 @@ def place(tmp_path_factory):
     worker.write(folder / "psgs.tsv", N)
     with pytest.MonkeyPatch.context() as m:
         m.setattr(vectors, "SHARD", 256)
-        m.setattr(nearest, "_PART", 2)
+        m.setattr(faiss_index, "_PART", 2)
         worker.opened(folder, "exact").build(progress=False)
         yield folder
 
@@ -80,12 +80,12 @@ def test_a_build_that_ends_anywhere_goes_on(place, tmp_path, monkeypatch):
         near = Nearest(PassageStore(place / "psgs.passages"), worker.Drawn(), worker.Drawn(), kind_of("ivfsq, lists=32"), folder)
         near.build(progress=False)
         return near
-    whole, writes, times = built(tmp_path / "whole"), nearest._put, {}
+    whole, writes, times = built(tmp_path / "whole"), faiss_index._put, {}
     def put(index, file):
         if file.name not in times: times[file.name] = None; raise Cut(file.name)
         writes(index, file)
         times[file.name] = file.stat().st_mtime_ns
-    monkeypatch.setattr(nearest, "_put", put)
+    monkeypatch.setattr(faiss_index, "_put", put)
     for _ in range(50):
         try: again = built(tmp_path / "cut"); break
         except Cut: kept = {f.name: f.stat().st_mtime_ns for f in (tmp_path / "cut").rglob("*.faiss")}
@@ -102,7 +102,7 @@ def test_another_or_an_older_index_is_refused(place, tmp_path):
     whole = json.loads(file.read_text())
     def refused(manifest, words, about=about, kind=near.kind):
         file.write_text(json.dumps(manifest))
-        with pytest.raises(UsageError, match=words) as e: nearest.open_index(near.place, about, kind)
+        with pytest.raises(UsageError, match=words) as e: faiss_index.open_index(near.place, about, kind)
         assert "\n" not in str(e.value) and ("delete" in str(e.value) or "build it again" in str(e.value))
     try:
         refused(whole | dict(format=0), "built by another version of treekit")
@@ -139,8 +139,8 @@ def test_without_faiss_one_line_says_what_to_install(place, monkeypatch):
 
 def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
     "Passages from the store, vectors from a published file; the label, the key and the facts say so."
-    from treekit.experiments.facts import _searched
-    from treekit.experiments.provide import Library
+    from treekit.experiments.provenance import _searched
+    from treekit.experiments.resources import Library
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     class Known(worker.Drawn):
         def __init__(self, model="", **other): super().__init__()
@@ -200,7 +200,7 @@ def test_commands(place, tmp_path, treekit_):
 
 def test_the_doctor_looks_at_the_corpus_and_its_index(place, tmp_path, monkeypatch):
     "It opens what there is, says what is missing, and makes nothing."
-    from treekit.doctor import _on_disk
+    from treekit.artefacts.environment_check import _on_disk
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     named = Profile("test", retriever="dense", corpus=str(place / "psgs.passages"), index="hnsw", embeddings=str(tmp_path))
     found = {what: (works, said) for what, works, said, _ in _on_disk(named)}
@@ -220,7 +220,7 @@ def test_the_doctor_looks_at_the_corpus_and_its_index(place, tmp_path, monkeypat
 def test_an_import_that_is_killed_goes_on(tmp_path):
     "SIGKILL, again and again: each passage is there once, in order, and the name is that of the list."
     worker.write(tmp_path / "psgs.tsv", 60_000)
-    code = "import sys; from treekit.corpora.passagestore import import_passages as i; i(sys.argv[1], sys.argv[2], progress=False)"
+    code = "import sys; from treekit.corpora.passage_store import import_passages as i; i(sys.argv[1], sys.argv[2], progress=False)"
     store, kills = tmp_path / "w.passages", 0
     def stored():
         try: return sqlite3.connect(f"file:{store}?mode=ro", uri=True).execute("SELECT MAX(number) FROM passages").fetchone()[0] or 0
@@ -244,7 +244,7 @@ def test_an_import_that_is_killed_goes_on(tmp_path):
 def test_a_build_that_is_killed_goes_on(place, tmp_path):
     "SIGKILL as soon as another file is there. No file that was whole is made again."
     code = ("import sys; sys.path.insert(0, sys.argv[1]); import corpus_worker as w; from pathlib import Path\n"
-            "from treekit.retrieval import nearest, vectors; vectors.SHARD, nearest._PART = 256, 2\n"
+            "from treekit.retrieval import faiss_index, vectors; vectors.SHARD, faiss_index._PART = 256, 2\n"
             "w.opened(Path(sys.argv[2]), 'ivfsq, lists=32').build(progress=False)")
     os.link(place / "psgs.tsv", tmp_path / "psgs.tsv")
     seen, kills = {}, 0

@@ -8,13 +8,13 @@ from treekit.config import load_profile, root
 from treekit.experiments.costs import PrefixCache, billed_as, bills, cost_table, dollars, prompt_bill, store_of
 from treekit.core.types import Passage, Question
 from treekit.experiments.tables import sample_questions
-from treekit.core.llm import Completion, Prompt
-from treekit.core.replies import TEXT
+from treekit.core.prompts import Completion, Prompt
+from treekit.core.output_parsers import TEXT
 from treekit.core.method import Kit
-from treekit.core.prices import Price, load_prices, price_of
+from treekit.llm.prices import Price, load_prices, price_of
 from treekit.experiments.run import run
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 from treekit.experiments.results import Results, Row
 from treekit.papers.treerare.method import TreeRare
 from treekit.baselines import prompting as baselines
@@ -57,8 +57,8 @@ def test_a_price_names_its_providers_rule():
 
 
 def test_what_is_put_into_a_cache_may_be_dearer_and_a_budget_minds_it():
-    from treekit.core.prices import Purse
-    from treekit.core.llm import Request
+    from treekit.llm.prices import Purse
+    from treekit.core.prompts import Request
     dear, bill = Price(3.0, 0.3, 15.0, cache_write=3.75), dict(tokens_in=2000, cached_in=500, tokens_out=0)
     assert dollars(bill, dear) == pytest.approx(0.006)
     assert dollars(bill, dear, "cached_in") == pytest.approx((500 * 0.3 + 1500 * 3.75) / 1e6)

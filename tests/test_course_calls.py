@@ -7,7 +7,7 @@ from test_course_model import course, fresh, line, profile, say, send, served, t
 from treekit.classroom.model_server import ModelDesk
 from treekit.classroom.quotas import Quota, pseudonym, spent_by
 from treekit.config import UsageError
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 
 PAID = [dict(kind="empty"), dict(kind="hang", seconds=9), dict(kind="not json"), dict(kind="cut"), dict(kind="schema")]
 

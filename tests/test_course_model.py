@@ -7,14 +7,14 @@ import pytest
 
 from openai_server import Server
 from speed import enough
-from treekit.classroom.class_model import ClassModel
+from treekit.classroom.student_client import ClassModel
 from treekit.classroom.course import CourseFolder
 from treekit.classroom.model_server import ModelDesk, ModelServer, pack_words
 from treekit.classroom.quotas import AT_ONCE, Quota, pseudonym, spent_by, student_token
 from treekit.config import Profile, UsageError
-from treekit.core.llm import CallFailed, Request
-from treekit.core.openai_chat import OpenAIChat
-from treekit.core.store import Store
+from treekit.core.prompts import CallFailed, Request
+from treekit.llm.openai_client import OpenAIChat
+from treekit.store.run_store import Store
 
 KEY = "teachers-own-key-1234567890"
 
@@ -198,7 +198,7 @@ def test_a_server_that_is_killed_keeps_its_counts(course, upstream, tmp_path):
     (tmp_path / "settings.ini").write_text("\n".join(lines))
     (tmp_path / "nbs" / "reproduce").mkdir(parents=True)  # a working folder, as `treekit new` lays one
     heard = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored where the tests were started in the background
-    code = f"import os, signal; {heard}; os.chdir({str(tmp_path)!r}); from treekit.cli import main; main()"
+    code = f"import os, signal; {heard}; os.chdir({str(tmp_path)!r}); from treekit.cli.main import main; main()"
     def start():
         process = subprocess.Popen([sys.executable, "-c", code, "course", "serve", "--profile", "class", "--calls", "4", "--port", "0"],
                                    stderr=subprocess.PIPE, text=True, env=os.environ | dict(TREEKIT_HOME=str(tmp_path / "home")))
@@ -225,7 +225,7 @@ def test_a_server_that_is_killed_keeps_its_counts(course, upstream, tmp_path):
 
 def test_the_commands_say_who_has_had_what(course, upstream, tmp_path):
     from click.testing import CliRunner
-    from treekit.classroom.command import course_command
+    from treekit.cli.course import course_command
     def run(*words):
         done = CliRunner().invoke(course_command, [*words, "--course", str(tmp_path)], catch_exceptions=False)
         assert done.exit_code == 0, done.output

@@ -8,11 +8,11 @@ import pytest
 
 from treekit.baselines import chainrag, graphrag, hipporag, prompting, react, revising, search_r1, tree_of_thoughts
 from treekit.config import load_profile
-from treekit.core.llm import Completion, Prompt
+from treekit.core.prompts import Completion, Prompt
 from treekit.core.logical_clock import LogicalClock, Memo, Promise, TimedTask, speculate, together
 from treekit.core.method import Kit
-from treekit.core.replies import TEXT
-from treekit.core.store import Store
+from treekit.core.output_parsers import TEXT
+from treekit.store.run_store import Store
 from treekit.experiments.run import run
 from treekit.experiments.tables import sample_questions
 from treekit.papers.arise import method as arise

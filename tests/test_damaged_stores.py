@@ -5,9 +5,9 @@ import pytest
 from click.testing import CliRunner
 
 from treekit.config import UsageError
-from treekit.core.llm import Completion
-from treekit.core.merging import merge_stores
-from treekit.core.store import Store, _canonical, keys
+from treekit.core.prompts import Completion
+from treekit.store.store_merge import merge_stores
+from treekit.store.run_store import Store, _canonical, keys
 from workers import asked, chat
 
 N = 400
@@ -38,7 +38,7 @@ def change(path, sql, *values):
 
 def command(*words):
     "`treekit store WORDS` with its exit code, and its lines."
-    import treekit.cli
+    import treekit.cli.main
     done = CliRunner().invoke(treekit.cli.main, ["store", *map(str, words)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, done.output.splitlines()

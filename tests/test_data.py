@@ -6,7 +6,7 @@ from twin import CORPORA, REAL, SOURCES, folder_of
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question
 from treekit.corpora.formats import DataError
-from treekit.experiments.provide import datasets, exemplars, load, load_corpus
+from treekit.experiments.resources import datasets, exemplars, load, load_corpus
 from treekit.corpora.load import read_corpus
 
 real = pytest.mark.skipif(not REAL.is_dir(), reason="no real questions beside the clone")
@@ -413,15 +413,15 @@ def test_exemplars_are_none_of_the_questions(source):
 
 
 def test_questions_from_disk_are_those_that_were_drafted(tmp_path, monkeypatch):
-    from treekit.experiments import provide
-    from treekit.world.generate import World
+    from treekit.experiments import resources
+    from treekit.synthetic.generate import World
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     drafted = World(0, 400).dataset("musique", 6)
     for _ in range(2):  # the second time from disk
-        provide._questions_of.cache_clear()
-        assert repr(provide.load("musique", n=6)) == repr(drafted)
+        resources._questions_of.cache_clear()
+        assert repr(resources.load("musique", n=6)) == repr(drafted)
     [file] = (tmp_path / "world").iterdir()
     file.write_bytes(file.read_bytes()[:100])  # cut off: drafted again
-    provide._questions_of.cache_clear()
-    assert provide.load("musique", n=6) == drafted
-    provide._questions_of.cache_clear()
+    resources._questions_of.cache_clear()
+    assert resources.load("musique", n=6) == drafted
+    resources._questions_of.cache_clear()

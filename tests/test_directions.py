@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from treekit.figures.cells import Kept
-from treekit.figures.leaders import leaders
+from treekit.figures.significance import leaders
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPARED = {"group", "method", "dataset", "metric", "published", "reproduced", "verdict"}

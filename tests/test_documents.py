@@ -16,8 +16,8 @@ from treekit.corpora.blocks import Skipped
 from treekit.corpora.html import from_html
 from treekit.corpora.markdown import from_markdown
 from treekit.corpora.wikitext import from_wikitext
-from treekit.corpora.treestore import TreeStore, build
-from treekit.world.generate import World
+from treekit.corpora.tree_store import TreeStore, build
+from treekit.synthetic.generate import World
 
 ARTICLES = ("real:articles_freshwiki", "real:articles_ambigqa_wiki", "twin:articles_freshwiki")
 hard = st.text(max_size=40) | st.sampled_from(
@@ -392,7 +392,7 @@ def test_twenty_thousand_headings():
 
 def run(*words):
     return subprocess.Popen(
-        [sys.executable, "-c", "from treekit.cli import main; main()", "trees", *map(str, words)],
+        [sys.executable, "-c", "from treekit.cli.main import main; main()", "trees", *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

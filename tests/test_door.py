@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli
+import treekit.cli.main
 from treekit.config import Profile, UsageError, load_profile
-from treekit.core.llm import CallFailed, Request
+from treekit.core.prompts import CallFailed, Request
 from treekit.corpora.formats import DataError
 from treekit.corpora.load import Hub, read_corpus
 from treekit.corpora.lookup import Documents
-from treekit.corpora.treestore import TreeStore, build
-from treekit.doctor import PAPER_NEEDS, checks, dense_models, lacking, longest_prompt, preflight
-from treekit.experiments.provide import datasets, exemplars, load, load_corpus
+from treekit.corpora.tree_store import TreeStore, build
+from treekit.artefacts.environment_check import PAPER_NEEDS, checks, dense_models, lacking, longest_prompt, preflight
+from treekit.experiments.resources import datasets, exemplars, load, load_corpus
 from treekit.experiments.tables import sample_questions
 from treekit.syntax.parser import _load_package, parser_for
 
@@ -177,7 +177,7 @@ def test_the_doctor_knows_what_each_paper_asks_for():
 
 def test_a_prompt_that_does_not_fit_is_not_sent(serve):
     import asyncio
-    from treekit.core.openai_chat import OpenAIChat
+    from treekit.llm.openai_client import OpenAIChat
     address, told = serve()
     chat = OpenAIChat.from_profile(Profile("p", model="m", endpoint=address, context=2000))
     with pytest.raises(CallFailed, match="reads 2,000; raise the server's context"):
@@ -211,9 +211,9 @@ def test_a_key_follows_no_redirect(serve, monkeypatch):
 
 def test_a_missing_key_is_said_at_once(monkeypatch):
     "Not after the half a minute that an estimate takes."
-    import treekit.estimate
+    import treekit.artefacts.estimate
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setattr(treekit.estimate, "before_paying", lambda *a, **k: pytest.fail("estimated without a key"))
+    monkeypatch.setattr(treekit.artefacts.estimate, "before_paying", lambda *a, **k: pytest.fail("estimated without a key"))
     code, said = treekit_("reproduce", "arise/table1", "--profile", "openai", "--budget", "2.50")
     assert code == 2 and "OPENAI_API_KEY" in said and said.strip().count("\n") == 0
 
@@ -236,7 +236,7 @@ def test_no_field_of_a_method_hides_a_setting_of_the_profile():
     "`--set` would reach the method, and never the profile. A temperature and a seed mean the same in both."
     import dataclasses
     from treekit.config import Profile
-    from treekit.registry import MODULES, module_of
+    from treekit.papers.registry import MODULES, module_of
     settings, hidden = {f.name for f in dataclasses.fields(Profile)}, set()
     for module in map(module_of, MODULES):
         for kind in (k for k in vars(module).values() if isinstance(k, type) and dataclasses.is_dataclass(k) and "__call__" in dir(k)):

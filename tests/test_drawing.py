@@ -5,12 +5,12 @@ from collections import namedtuple
 import pytest
 
 from treekit.config import UsageError
-from treekit.core.trace_text import show_tree, tree_html
-from treekit.figures.boxes import break_lines, text_width
+from treekit.core.trace_render import show_tree, tree_html
+from treekit.figures.drawing import break_lines, text_width
 from treekit.figures.trees import draw_beside, draw_overview, draw_tree
 from treekit.syntax.entities import Shape
 from treekit.core.method import Trace
-from treekit.figures.searchr import draw_parse, weighed_entities
+from treekit.papers.searchr.figures import draw_parse, weighed_entities
 from treekit.syntax.parser import Entity
 
 WORDS = ("mill harbour grey director 1921 of the Prince $x^ \\frac{a}{b} <b> & "

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from treekit.config import UsageError, load_profile
-from treekit.core.instruction_set import instruction_set, processor_label
-from treekit.core.model_files import MINILM
+from treekit.utils.instruction_set import instruction_set, processor_label
+from treekit.utils.model_files import MINILM
 from treekit.core.types import Passage
-from treekit.retrieval.choice import retriever_for
+from treekit.retrieval.factory import retriever_for
 from treekit.retrieval.dense import Dense, Embedder
 from treekit.retrieval.encoders import named_encoder
 

@@ -6,18 +6,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli
+import treekit.cli.main
 from treekit.config import UsageError, load_profile, work_dir
-from treekit.core.store import Store
-from treekit.experiments import provide
-from treekit.experiments.provide import load
+from treekit.store.run_store import Store
+from treekit.experiments import resources
+from treekit.experiments.resources import load
 from treekit.experiments.run import run
-from treekit.explorer.desk import ExplorerDesk
+from treekit.explorer.api import ExplorerDesk
 from treekit.explorer.forks import Edits, fork, same_bytes
 from treekit.explorer.runs import Shelf, open_run, open_store
 from treekit.explorer.server import ServedExplorer
-from treekit.explorer.switches import switch
-from treekit.registry import method
+from treekit.explorer.overrides import switch
+from treekit.papers.registry import method
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = {  # a question in the help or in the README -> its answer, as the passages have it
@@ -30,9 +30,9 @@ EXAMPLES = {  # a question in the help or in the README -> its answer, as the pa
 def home(tmp_path, monkeypatch):
     "A work folder of its own."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    provide._questions_of.cache_clear()
+    resources._questions_of.cache_clear()
     yield tmp_path / "home"
-    provide._questions_of.cache_clear()
+    resources._questions_of.cache_clear()
 
 
 def treekit_(*words): return CliRunner().invoke(treekit.cli.main, list(map(str, words)))
@@ -62,7 +62,7 @@ def test_each_example_of_ask_answers_rightly(line, home):
     assert EXAMPLES[words[0]] in json.loads(done.stdout)["answer"]
 
 
-@pytest.mark.parametrize("module", ["treekit", "treekit.cli"])
+@pytest.mark.parametrize("module", ["treekit", "treekit.cli.main"])
 def test_the_module_is_the_command(module):
     done = subprocess.run([sys.executable, "-m", module, "reprduce"], capture_output=True, text=True)
     assert done.returncode == 2 and "did you mean" in done.stderr
@@ -92,8 +92,8 @@ def test_files_with_prompts_replies_and_vectors_are_for_this_user_only(home):
     [store] = (home / "store").glob("*.sqlite")
     receipts = list((home / "asked").glob("*.json"))
     assert receipts and {mode(f) for f in (store, *receipts)} == {0o600}
-    from treekit.core.batch_journal import Journal
-    from treekit.core.kept_database import cache_database
+    from treekit.llm.batch_journal import Journal
+    from treekit.utils.sqlite_cache import cache_database
     with Store(home / "other.sqlite") as other:
         other.put_prediction("k", {})
         beside = [f for f in home.glob("other.sqlite*")]
@@ -116,18 +116,18 @@ def test_a_pickled_cache_of_questions_is_never_loaded(home, tmp_path):
     assert [f.suffix for f in kept] == [".json"]
     for name in (kept[0].name, kept[0].with_suffix(".pickle").name):
         (home / "world" / name).write_bytes(pickle.dumps(Payload(tmp_path / "ran")))
-    provide._questions_of.cache_clear()
+    resources._questions_of.cache_clear()
     assert repr(load("hotpotqa", "world:100", n=3)) == repr(made) and not (tmp_path / "ran").exists()
-    provide._questions_of.cache_clear()
+    resources._questions_of.cache_clear()
     assert repr(load("hotpotqa", "world:100", n=2)) == repr(made[:2]), "from the file"
 
 
-@pytest.mark.parametrize("name", provide.WORLD)
+@pytest.mark.parametrize("name", resources.WORLD)
 def test_every_kind_of_question_comes_back_as_it_was(name, home):
     made = load(name, "world:100", n=3)
     [file] = (home / "world").glob(f"{name}-*.json")
     from treekit.corpora.question_cache import unpack_question_list
-    from treekit.world.facts import Name
+    from treekit.synthetic.facts import Name
     assert repr(unpack_question_list(file.read_bytes(), Name)) == repr(tuple(made))
 
 

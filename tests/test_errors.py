@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fakes import FakeChat
-from treekit.analysis.pages import AnnotationPage
+from treekit.analysis.annotation_ui import AnnotationPage
 from treekit.baselines.prompting import RetrieveAndRead
 from treekit.retrieval.bm25 import BM25
 from treekit.analysis.cases import examples_table, excerpts, rates, sort
@@ -13,26 +13,15 @@ from treekit.figures.outcomes import draw_examples, draw_rates
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Question, Step
 from treekit.analysis.attribution import ERROR_KINDS, NOT_APPLICABLE, first_error, breakdown, gold_steps
-from treekit.experiments.provide import Batch, chat_for, load, load_corpus
-from treekit.analysis.seeded_faults import confusion, seed_faults
-from treekit.core.llm import CallFailed
+from treekit.experiments.resources import Batch, chat_for, load, load_corpus
+from treekit.analysis.fault_injection import confusion, seed_faults
+from treekit.core.prompts import CallFailed
 from treekit.core.method import Trace, Usage
 from treekit.scoring.outcome_prompt import OUTCOMES
-from treekit.analysis.outcomes import (
-    ANNOTATION_FIELDS,
-    NO_ANSWER,
-    agreement,
-    by_annotators,
-    by_judge,
-    by_rule,
-    calls_of,
-    raters,
-    read_annotations,
-    write_annotation,
-)
+from treekit.analysis.outcomes import (ANNOTATION_FIELDS, NO_ANSWER, agreement, by_annotators, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation)
 from treekit.experiments.run import run
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 from treekit.experiments.results import Row
 from treekit.syntax.parser import parser_for
 from treekit.papers.treerare.method import ABLATIONS, METHODS, TreeRare

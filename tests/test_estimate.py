@@ -6,24 +6,24 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli
+import treekit.cli.main
 from commands import warmly
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 from twin import folder_of
 from treekit.config import UsageError, load_profile
-from treekit.core.llm import Prompt, ScoringUnsupported
+from treekit.core.prompts import Prompt, ScoringUnsupported
 from treekit.core.method import Prediction
-from treekit.core.replies import FINAL, TEXT
-from treekit.core.store import Store
+from treekit.core.output_parsers import FINAL, TEXT
+from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
-from treekit.core.prices import load_prices, price_of
-from treekit.estimate import before_paying, counted, estimate_all, estimate_lines
+from treekit.llm.prices import load_prices, price_of
+from treekit.artefacts.estimate import before_paying, counted, estimate_all, estimate_lines
 from treekit.experiments.costs import bills, reply_lengths
-from treekit.experiments.pilot import PilotChat, spread_out, pilot_chat_for
+from treekit.experiments.cost_sampling import PilotChat, spread_out, pilot_chat_for
 from treekit.experiments.prompts import known_prompts
-from treekit.experiments.provide import chat_for
+from treekit.experiments.resources import chat_for
 from treekit.experiments.run import Session, run
-from treekit.reproduce import reproduce_all
+from treekit.artefacts.reproduce import reproduce_all
 
 OWN_N = "P = setting(profile, n, settings, offline=3, paper=40, seed=seed, data=data, budget=budget)"
 ARTEFACTS = {  # of four papers, with what they ask here
@@ -222,7 +222,7 @@ def test_every_question_is_asked_in_the_end_and_each_beginning_is_spread_out(n):
 
 def within(name, n, most, data, sets, share=0.15):
     "Estimate, run, compare: calls asked, calls paid, tokens in and out."
-    from treekit.inventory import FIELDS
+    from treekit.artefacts.catalog import FIELDS
     given = dict(data=str(data), n=n)
     profile = load_profile("offline", **given, **{k: v for k, v in sets.items() if k in FIELDS})
     with tempfile.TemporaryDirectory() as tmp, pytest.MonkeyPatch.context() as patch:

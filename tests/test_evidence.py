@@ -5,14 +5,14 @@ import pytest
 
 from commands import inside
 from twin import SOURCES, folder_of
-from treekit.experiments import arise as evidence
+from treekit.papers.arise import evaluation as evidence
 from treekit.baselines import revising
 from treekit.config import UsageError, load_profile
 from treekit.figures.verdicts import compare, published
 from treekit.papers.arise.method import VALUE_FUNCTIONS
-from treekit.experiments.provide import load
+from treekit.experiments.resources import load
 from treekit.experiments.run import run
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 
 PRINTED = {"hotpotqa": "HotpotQA", "2wiki": "2WikiMQA"}
 P = load_profile("offline", pool="own", retriever="bm25s")

@@ -7,15 +7,15 @@ import pytest
 
 from treekit.config import UsageError, load_profile
 from treekit.core.method import configure
-from treekit.core.store import Store
-from treekit.experiments.kept import kept_run, kept_runs, read_back, written_down
-from treekit.experiments.provide import load
+from treekit.store.run_store import Store
+from treekit.experiments.run_records import kept_run, kept_runs, read_back, written_down
+from treekit.experiments.resources import load
 from treekit.experiments.run import run
-from treekit.explorer.comparing import align, compare_runs
-from treekit.explorer.desk import ExplorerDesk
+from treekit.explorer.diff import align, compare_runs
+from treekit.explorer.api import ExplorerDesk
 from treekit.explorer.forks import Edits, ForkedMethod, fork, same_bytes
 from treekit.explorer.runs import Shelf, open_run
-from treekit.registry import method
+from treekit.papers.registry import method
 
 ROOT = Path(__file__).resolve().parents[1]
 FIVE = {  # method -> data set; retrieval in memory and small trees: it is the forks that are tested
@@ -139,7 +139,7 @@ def test_another_parse(done):
 def test_a_passage_parsed_otherwise(tmp_path):
     "SEARCH-R: words of a passage hung elsewhere change what its entity weighs; other passages stay, and no index of it is kept."
     from treekit.core.types import Passage
-    from treekit.experiments.provide import Corpus
+    from treekit.experiments.resources import Corpus
     from treekit.explorer.edited_parses import EditedCorpus
     from treekit.syntax.entities import Annotated, Annotations, Entity, Shape, annotated_text
     passages = [Passage("a", "Sand", "Ada wrote a book about Rome."), Passage("b", "Rome", "Ada saw Rome.")]
@@ -227,7 +227,7 @@ def test_the_command(tmp_path):
     "A list, a file, and one line where there is nothing."
     import os
     env = os.environ | dict(TREEKIT_HOME=str(tmp_path))
-    main = "import sys; from treekit.cli import main; main(sys.argv[1:])"
+    main = "import sys; from treekit.cli.main import main; main(sys.argv[1:])"
     def treekit(*words): return subprocess.run([sys.executable, "-c", main, *words], capture_output=True, text=True, env=env)
     nothing = treekit("explore", "--list")
     assert nothing.returncode == 2 and nothing.stderr.startswith("treekit: nothing was run") and nothing.stderr.count("\n") == 1
@@ -250,8 +250,8 @@ def test_a_forked_method_says_what_its_original_says():
 
 def test_what_a_switch_takes_is_said_before(done):
     "The price that is shown is what the run then takes: all of it where every question was tried."
-    from treekit.explorer.switches import switch
-    from treekit.explorer.trial import try_switch
+    from treekit.explorer.overrides import switch
+    from treekit.explorer.cost_preview import try_switch
     store, runs = done
     opened = open_run(store, runs["treerare"])
     price = try_switch(opened, "treerare", dict(top_k=3))

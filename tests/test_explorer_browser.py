@@ -6,8 +6,8 @@ import pytest
 from explorer_store import grown, kept, small_runs
 
 from treekit.core.method import Trace
-from treekit.core.store import Store
-from treekit.explorer.desk import ExplorerDesk
+from treekit.store.run_store import Store
+from treekit.explorer.api import ExplorerDesk
 from treekit.explorer.page import save_page
 from treekit.explorer.server import ServedExplorer
 
@@ -310,9 +310,9 @@ def alive(tmp_path_factory):
     "A served page over real methods: TreeRare on two questions, with a budget of small things."
     from treekit.config import load_profile
     from treekit.core.method import configure
-    from treekit.experiments.provide import load
+    from treekit.experiments.resources import load
     from treekit.experiments.run import run
-    from treekit.registry import method
+    from treekit.papers.registry import method
     store, profile = Store(), load_profile("offline", data="world:100", retriever="bm25s")
     korean, english = {"komultihop": load("komultihop", "world:100", n=1)}, {"hotpotqa": load("hotpotqa", "world:100", n=3)}
     ko = run({"toq": configure(method("toq"), levels=2)}, korean, profile, store=store, progress=False)
@@ -411,9 +411,9 @@ def test_a_missing_font_is_said(browser, small, tmp_path, monkeypatch):
 def routed():
     "A served page over RDR²: its nodes can be forked in the most ways."
     from treekit.config import load_profile
-    from treekit.experiments.provide import load
+    from treekit.experiments.resources import load
     from treekit.experiments.run import run
-    from treekit.registry import method
+    from treekit.papers.registry import method
     store, profile = Store(), load_profile("offline", data="world:100", retriever="bm25s")
     made = run({"rdr2": method("rdr2")}, {"asqa": load("asqa", "world:100", n=1)}, profile, store=store, progress=False)
     with ServedExplorer(ExplorerDesk(store, forks=True)) as served: yield served, made.kept

@@ -7,13 +7,13 @@ from explorer_checks import Hands, js
 
 from treekit.config import load_profile
 from treekit.core.method import configure
-from treekit.core.store import Store
-from treekit.experiments.provide import load
+from treekit.store.run_store import Store
+from treekit.experiments.resources import load
 from treekit.experiments.run import run
 from treekit.explorer.runs import open_run
-from treekit.registry import method
+from treekit.papers.registry import method
 
-COMMAND = [sys.executable, "-c", "import sys; from treekit.cli import main; main(sys.argv[1:])"]
+COMMAND = [sys.executable, "-c", "import sys; from treekit.cli.main import main; main(sys.argv[1:])"]
 pytestmark = pytest.mark.slow
 
 

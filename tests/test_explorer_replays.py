@@ -9,15 +9,15 @@ from fakes import FakeChat
 
 from treekit.config import UsageError, load_profile
 from treekit.core.method import configure
-from treekit.core.store import Store
-from treekit.experiments.provide import exemplars, load
+from treekit.store.run_store import Store
+from treekit.experiments.resources import exemplars, load
 from treekit.experiments.run import run
-from treekit.explorer.desk import ExplorerDesk
+from treekit.explorer.api import ExplorerDesk
 from treekit.explorer.forks import Edits, fork, same_bytes
 from treekit.explorer.runs import open_run
-from treekit.explorer.switches import switch
-from treekit.explorer.trial import try_switch
-from treekit.registry import find, method, method_names
+from treekit.explorer.overrides import switch
+from treekit.explorer.cost_preview import try_switch
+from treekit.papers.registry import find, method, method_names
 
 SMALL = {"papers.toq.method": ("multihop", {}), "papers.rdr2.method": ("asqa", {}), "papers.rdr2.baselines": ("asqa", {})}
 FIELDS = {"ARISE (ours)": dict(iterations=8), "ToQ (ours)": dict(levels=2), "SEARCH-R*": dict(informative=0)} | dict.fromkeys(
@@ -47,7 +47,7 @@ def calls(opened, i=0): return [k for n in opened.rows[i].trace.nodes for k in n
 @pytest.fixture(scope="module")
 def navigated():
     "SEARCH-R with the tiny navigator that a program gives, as its tables are made."
-    from treekit.training.navigator import TrainedNavigator
+    from treekit.papers.searchr.training import TrainedNavigator
     store = Store()
     return store, saved("searchr", store, 2, navigator=TrainedNavigator.tiny())
 
@@ -55,7 +55,7 @@ def navigated():
 @pytest.fixture(scope="module")
 def routed():
     "RDR² with the tiny router."
-    from treekit.training.router import TrainedRouter
+    from treekit.papers.rdr2.training import TrainedRouter
     store = Store()
     return store, saved("rdr2", store, router=TrainedRouter.tiny())
 

@@ -6,8 +6,8 @@ from browsers import BROWSERS, Unavailable
 from explorer_checks import CHECKS, failed_checks
 from explorer_store import small_runs
 
-from treekit.core.store import Store
-from treekit.explorer.desk import ExplorerDesk
+from treekit.store.run_store import Store
+from treekit.explorer.api import ExplorerDesk
 from treekit.explorer.page import save_page
 
 READY = "document.querySelector('.tkx') && document.querySelector('.tkx').explorer.flips && document.querySelector('.tkx-right h2')"
@@ -61,7 +61,7 @@ def lab(runs):
     pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit[explorer]"')
     nbformat = pytest.importorskip("nbformat")
     folder, first, second = runs
-    source = (f"from treekit.core.store import Store\nfrom treekit.explorer.widget import explore\n"
+    source = (f"from treekit.store.run_store import Store\nfrom treekit.explorer.widget import explore\n"
               f"explore({first!r}, {second!r}, store=Store({str(folder / 'small.sqlite')!r}))")
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     notebook.metadata["kernelspec"] = dict(name="python3", display_name="python3", language="python")

@@ -8,9 +8,9 @@ from test_exports import NASTY, a_run
 
 from treekit.config import UsageError, load_profile
 from treekit.core.method import Prediction, Usage
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 from treekit.core.types import Question
-from treekit.experiments.kept import keep_run
+from treekit.experiments.run_records import keep_run
 from treekit.experiments.results import Row
 from treekit.explorer.runs import open_run, worth
 from treekit.exports.eval_results import write_eval_results

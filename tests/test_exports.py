@@ -8,11 +8,11 @@ import pytest
 from commands import run_notebook
 
 from treekit.config import UsageError, load_profile
-from treekit.core.llm import Completion
+from treekit.core.prompts import Completion
 from treekit.core.method import Prediction, Trace, Usage
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 from treekit.core.types import Question
-from treekit.experiments.kept import keep_run
+from treekit.experiments.run_records import keep_run
 from treekit.experiments.results import Row
 from treekit.exports.columns import EXPORTED
 from treekit.exports.parquet import export_parquet
@@ -148,7 +148,7 @@ def test_an_artefacts_name_stands_for_the_runs_of_its_record(tmp_path, monkeypat
     "Not for a newer run of the same methods, which another table was made from."
     from treekit.config import work_dir
     from treekit.exports.selecting import runs_behind
-    from treekit.records import write_record
+    from treekit.artefacts.build_cache import write_record
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     store, kept = Store(), []
     for n in (1, 2):

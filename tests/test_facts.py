@@ -6,7 +6,7 @@ import pytest
 from fakes import printed_run
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.experiments.facts import JUDGED_BY, NOTED, RunFacts, differences, questions_fact, switched, switches_of
+from treekit.experiments.provenance import JUDGED_BY, NOTED, RunFacts, differences, questions_fact, switched, switches_of
 from treekit.experiments.paper_settings import PAPERS, facts_as_said, profile_settings, said_of
 from treekit.figures.tables import save_table, to_html, to_markdown
 from treekit.figures.verdicts import compare, model_obstacle, published
@@ -174,8 +174,8 @@ def test_the_papers_settings_are_settings():
 
 def test_a_set_field_reaches_the_methods_of_a_table(tmp_path):
     "`--set` of a method's field runs the table with it, and every cell says so; a word that nobody knows is refused with the nearest."
-    from treekit.inventory import runnable
-    from treekit.reproduce import _plan
+    from treekit.artefacts.catalog import runnable
+    from treekit.artefacts.reproduce import _plan
     [task] = _plan(runnable(("arise/table1",)), "out", dict(profile="offline"), dict(early_stop="true", pool="corpus", iterations="3"))
     assert task.parameters["settings"] == dict(pool="corpus", switches="early_stop=true") and task.parameters["iterations"] == "3"
     with pytest.raises(UsageError, match="early_stop"): _plan(runnable(("arise/table1",)), "out", {}, dict(erly_stop="true"))
@@ -189,8 +189,8 @@ def test_a_set_field_reaches_the_methods_of_a_table(tmp_path):
 
 
 def test_the_profile_paper_asks_for_what_the_paper_had():
-    from treekit.inventory import runnable
-    from treekit.reproduce import _plan
+    from treekit.artefacts.catalog import runnable
+    from treekit.artefacts.reproduce import _plan
     def plan(name, **given): return _plan(runnable((name,)), "out", dict(profile="paper", **given), {})[0].parameters
     assert plan("arise/table1")["n"] == 200 and plan("arise/table1", n=5)["n"] == 5
     assert plan("treerare/table1")["settings"]["retriever"] == "prebuilt:wikipedia-dpr-100w"
@@ -245,8 +245,8 @@ def facts_of(questions, **given):
     "The facts of a run without any call."
     from types import SimpleNamespace
     from treekit.baselines import prompting
-    from treekit.experiments.facts import run_facts
-    from treekit.experiments.provide import Library
+    from treekit.experiments.provenance import run_facts
+    from treekit.experiments.resources import Library
     models = SimpleNamespace(model="m", defaults={}, router=None, navigator=None)
     library = Library(load_profile("offline", **given), {"hotpotqa": questions})
     return run_facts("zero-shot", prompting.methods()["zero-shot"], "hotpotqa", questions, library, models)

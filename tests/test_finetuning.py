@@ -6,25 +6,12 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError
-from treekit.training.pinned import pinned
-from treekit.training.sft import (
-    Diverged,
-    TrainingExample,
-    Recipe,
-    adapted,
-    batches,
-    encode,
-    generate,
-    load_checkpoint,
-    load_weights,
-    sft_loss,
-    train,
-    trainable,
-)
+from treekit.training.deterministic_process import pinned
+from treekit.training.sft import (Diverged, TrainingExample, Recipe, adapted, batches, encode, generate, load_checkpoint, load_weights, sft_loss, train, trainable)
 from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
-from treekit.training.router_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split, views
+from treekit.papers.rdr2.training_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split, views
 from treekit.papers.rdr2.router import FORMATS, RST, light_nodes
-from treekit.world.generate import World
+from treekit.synthetic.generate import World
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -300,7 +287,7 @@ def test_the_worlds_gold():
 
 def test_curation_leaves_out_what_it_cannot_read():
     import asyncio
-    from treekit.core.llm import Completion
+    from treekit.core.prompts import Completion
 
     replies = iter(
         [
@@ -325,7 +312,7 @@ def test_curation_leaves_out_what_it_cannot_read():
 def test_a_failed_call_costs_the_other_views_nothing():
     import asyncio
     from fakes import FakeChat
-    from treekit.core.llm import CallFailed, Completion
+    from treekit.core.prompts import CallFailed, Completion
     from treekit.core.types import Question
     class Sick(FakeChat):
         every, count = 7, 0
@@ -343,7 +330,7 @@ def test_a_failed_call_costs_the_other_views_nothing():
 
 
 def test_samples_that_are_too_long_are_left_out_and_said(tmp_path, capsys):
-    from treekit.training.router import short_enough
+    from treekit.papers.rdr2.training import short_enough
     data = encode(TOKENIZER, [TrainingExample(f"s{n}", "x " * 4 * n, "y") for n in range(1, 6)], math.inf)
     kept = short_enough(data, len(data[2].tokens), tmp_path / "router")
     assert [e.id for e in kept] == ["s1", "s2", "s3"] and "left out: 2 of 5 samples" in capsys.readouterr().out
@@ -365,7 +352,7 @@ def test_a_view_is_made_for_each_passage():
     from treekit.core.types import Passage, Question
     from treekit.papers.rdr2.method import RDR2
     from treekit.retrieval.bm25 import Hit
-    from treekit.training.router import PRESETS
+    from treekit.papers.rdr2.training import PRESETS
     rows = [(1, "structure", "History"), (2, "content", "A dam of 1883."), (1, "structure", "Names"), (2, "content", "Moles have many.")]
     tree = grown("Mole", rows, "m")
     class Shelf:
@@ -381,7 +368,7 @@ def test_a_view_is_made_for_each_passage():
 
 def test_the_rows_are_the_printed_ones():
     from treekit.figures.verdicts import published
-    from treekit.training.router import CURVE, ROUTER, SETTINGS
+    from treekit.papers.rdr2.training import CURVE, ROUTER, SETTINGS
     assert list(SETTINGS) == list(dict.fromkeys(r["method"] for r in published("rdr2", "table4"))) and {CURVE, ROUTER} <= set(SETTINGS)
 
 
@@ -390,7 +377,7 @@ def test_a_router_is_trained_kept_and_serves(monkeypatch, tmp_path):
     ("All of the tiny preset with thirty samples: lessons, LoRA, all weights, looks while training; found again; and a routing call "
      "answered in either format.")
     import asyncio
-    import treekit.training.router as t
+    import treekit.papers.rdr2.training as t
     from treekit.papers.rdr2.router import ROUTE
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     monkeypatch.setitem(t.PRESETS, "tiny", replace(t.PRESETS["tiny"], train=30, test=12, articles=200, lessons=40, lesson_epochs=1.0))

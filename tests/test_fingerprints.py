@@ -5,9 +5,9 @@ import pytest
 
 from treekit.core import fingerprints
 from treekit.core.fingerprints import code_fingerprint, method_fingerprint, modules_below
-from treekit.inventory import runnable
+from treekit.artefacts.catalog import runnable
 from treekit.papers.treerare.method import TreeRare
-from treekit.records import imported
+from treekit.artefacts.build_cache import imported
 
 PHRASES = "treekit.papers.treerare.phrases"
 
@@ -40,14 +40,14 @@ def test_a_prediction_knows_the_module_of_its_phrases(changed):
     lambda text: "\n\n" + text,
 ], ids=["comment", "docstring", "blank lines"])
 def test_words_about_code_change_nothing(changed, edit):
-    before = method_fingerprint(TreeRare()), code_fingerprint("treekit.offline.chat")
-    changed("treekit.core.llm", edit)
-    assert (method_fingerprint(TreeRare()), code_fingerprint("treekit.offline.chat")) == before
+    before = method_fingerprint(TreeRare()), code_fingerprint("treekit.models.extractive.client")
+    changed("treekit.core.prompts", edit)
+    assert (method_fingerprint(TreeRare()), code_fingerprint("treekit.models.extractive.client")) == before
 
 
 def test_imports_inside_functions_and_of_packages_are_followed():
     below = modules_below("treekit.papers.treerare.method")
-    assert PHRASES in below and "treekit.core.llm" in below
+    assert PHRASES in below and "treekit.core.prompts" in below
     assert not any(m.startswith(("treekit.offline", "treekit.papers.toq", "treekit.papers.rdr2")) for m in below)
 
 
@@ -58,7 +58,7 @@ def test_a_method_on_a_real_model_does_not_depend_on_the_offline_one():
 
 
 def test_what_was_found_is_kept_and_a_torn_file_is_made_again(tmp_path):
-    code = "from treekit.core.fingerprints import code_fingerprint\nprint(code_fingerprint('treekit.core.store'))"
+    code = "from treekit.core.fingerprints import code_fingerprint\nprint(code_fingerprint('treekit.store.run_store'))"
     def ask():
         return subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={**env, "TREEKIT_HOME": str(tmp_path)}

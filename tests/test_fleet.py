@@ -10,15 +10,15 @@ import pytest
 from openai_server import Server
 from virtual_time import run as run_virtually
 from treekit.config import Profile, UsageError
-from treekit.core.fleet import Fleet, leave
-from treekit.core.fleet_chat import FleetChat
-from treekit.core.llm import CallFailed, Prompt
-from treekit.core.prices import Price
-from treekit.core.replies import TEXT
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
-from treekit.doctor import checks, preflight, same_model
-from treekit.experiments.provide import chat_for
+from treekit.llm.load_balancer import Fleet, leave
+from treekit.llm.balanced_client import FleetChat
+from treekit.core.prompts import CallFailed, Prompt
+from treekit.llm.prices import Price
+from treekit.core.output_parsers import TEXT
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
+from treekit.artefacts.environment_check import checks, preflight, same_model
+from treekit.experiments.resources import chat_for
 
 ASKED = Prompt("test.fleet", "answer", "Answer in one word.\n\n$question", TEXT)
 

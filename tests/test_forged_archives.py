@@ -8,10 +8,10 @@ from openai_server import Server
 from test_cli import BODY, notebook, small_clone
 from test_reports import N, WHAT
 from treekit.config import UsageError, load_profile
-from treekit.core.store import Store
-from treekit.core.tape_files import STORE_FILE, unwound, wind
+from treekit.store.run_store import Store
+from treekit.store.cassette_archive import STORE_FILE, unwound, wind
 from treekit.experiments.cassettes import about_cassette, data_of, lay_out
-from treekit.experiments.provide import chat_for, load, load_corpus
+from treekit.experiments.resources import chat_for, load, load_corpus
 from treekit.reports import verification
 from treekit.reports.archive import SUMS, read_archive, sha256, write_archive
 from treekit.reports.verification import verify_archive
@@ -56,7 +56,7 @@ def packed(path, about, **more):
 
 @pytest.mark.parametrize("case", [*OBEYED, *MALFORMED, *RAW])
 def test_what_a_cassette_cannot_say_is_refused_in_one_line(tmp_path, case, treekit_, monkeypatch):
-    monkeypatch.setattr("treekit.reproduce.reproduce_all", lambda *_, **__: pytest.fail("it was obeyed"))
+    monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("it was obeyed"))
     about = RAW[case] if case in RAW else GOOD | (OBEYED | MALFORMED)[case]
     tape = packed(tmp_path / "a.cassette", about)
     code, said = treekit_("replay", tape)
@@ -79,7 +79,7 @@ def test_every_field_of_a_method_can_be_packed():
     "A field that is added to a method is added to the table, or named here as one that holds a place."
     import dataclasses
     from treekit.experiments.cassette_settings import CASSETTE_SETTINGS
-    from treekit.registry import MODULES, module_of
+    from treekit.papers.registry import MODULES, module_of
     kinds = {kind for m in MODULES for kind in vars(module_of(m)).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)}
     named = [{f.name for f in dataclasses.fields(kind)} for kind in kinds if "__call__" in dir(kind)]
     fields = {name for own in named if "system" not in own for name in own}  # prompts can be called, too
@@ -87,7 +87,7 @@ def test_every_field_of_a_method_can_be_packed():
 
 
 def test_no_more_questions_than_calls(tmp_path, treekit_, monkeypatch):
-    monkeypatch.setattr("treekit.reproduce.reproduce_all", lambda *_, **__: pytest.fail("it was obeyed"))
+    monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("it was obeyed"))
     store = Store(tmp_path / "s.sqlite")
     store.pack(tmp_path / "plain")
     for part in ("given", "sets"):
@@ -111,9 +111,9 @@ def test_places_and_profiles_are_not_packed_and_asked_for_again(tmp_path, treeki
 
 def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch):
     import asyncio
-    from treekit.core.llm import Request
-    from treekit.core.openai_chat import OpenAIChat
-    from treekit.core.stored_chat import NotOnCassette
+    from treekit.core.prompts import Request
+    from treekit.llm.openai_client import OpenAIChat
+    from treekit.llm.cached_client import NotOnCassette
     monkeypatch.setenv("TREEKIT_CASSETTE", str(tmp_path / "x.cassette"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     profile = load_profile("openai")
@@ -125,7 +125,7 @@ def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch):
 
 def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, monkeypatch):
     from test_run import PROFILE, Read, Scripted, Lazy, Shelf, go, questions
-    from treekit.core.stored_chat import NotOnCassette
+    from treekit.llm.cached_client import NotOnCassette
     from treekit.experiments.run import Session, run
     source = Store(tmp_path / "source.sqlite")
     go(store=source)
@@ -141,8 +141,8 @@ def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, monkeyp
 
 PROBE = BODY + '''
 import asyncio, os, socket, subprocess, sys
-from treekit.core.llm import Request
-from treekit.experiments.provide import chat_for
+from treekit.core.prompts import Request
+from treekit.experiments.resources import chat_for
 def tried(go):
     try: return str(go())[:40]
     except BaseException as e: return type(e).__name__
@@ -272,7 +272,7 @@ def test_a_table_over_a_folder_is_packed_and_replayed_elsewhere(tmp_path, datase
     "The passages that are searched are those that were searched, where the folder is gone."
     home, mine, tape = small_clone(tmp_path / "clone"), folder_of(tmp_path / "mine"), tmp_path / "a.cassette"
     body = BODY.replace('asked = {"hotpotqa": [Question', f'''
-from treekit.experiments.provide import load, load_corpus
+from treekit.experiments.resources import load, load_corpus
 asked = {{"{dataset}": load("{dataset}", P.data, n=P.n, seed=P.seed) or [Question''').replace(
         ', corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")}', "").replace('corpora["hotpotqa"]', f'corpora["{dataset}"]')
     body += f'''
@@ -329,7 +329,7 @@ def forged(path, files, report=None, text=True, **others):
 def consistent(report):
     "Everything in a report that follows from its other parts, made to fit."
     from treekit.reports.checklist import checklist
-    from treekit.reports.ran import claim_counts
+    from treekit.reports.run_summary import claim_counts
     from treekit.reports.report import ways_of
     report["claim_counts"], report["ways"] = claim_counts(report["claims"]), ways_of(report["artefacts"])
     report["checklist"] = [a._asdict() for a in checklist(report)]

@@ -7,14 +7,14 @@ import pytest
 
 from treekit.baselines.prompting import RetrieveAndRead
 from treekit.config import load_profile
-from treekit.core.llm import Completion, Prompt
-from treekit.core.replies import TEXT
-from treekit.core.store import Store, _TOGETHER, _canonical, keys
-from treekit.core.stored_chat import StoredChat
-from treekit.experiments.provide import load, load_corpus
+from treekit.core.prompts import Completion, Prompt
+from treekit.core.output_parsers import TEXT
+from treekit.store.run_store import Store, _TOGETHER, _canonical, keys
+from treekit.llm.cached_client import StoredChat
+from treekit.experiments.resources import load, load_corpus
 from treekit.experiments.run import run
 from treekit.retrieval.bm25 import BM25
-from treekit.simulated.chat import SimulatedChat
+from treekit.models.simulated.client import SimulatedChat
 
 ASK = Prompt("test/free", "answer", "$question", TEXT)
 METHODS = {"a": RetrieveAndRead(), "b": RetrieveAndRead(top_k=3)}

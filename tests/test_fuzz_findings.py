@@ -7,8 +7,8 @@ import pytest
 import fuzz, fuzz_targets, words
 
 from treekit.config import UsageError, load_profile
-from treekit.core.llm import Completion
-from treekit.core.store import Store
+from treekit.core.prompts import Completion
+from treekit.store.run_store import Store
 
 
 def seconds(run):
@@ -148,15 +148,15 @@ def test_half_of_a_pair_in_a_passage_is_refused_in_a_line():
 def test_a_line_without_end_is_refused_while_it_is_read(tmp_path, monkeypatch):
     "A few kilobytes that unpack to gigabytes: no more than the longest line is ever held."
     import tracemalloc
-    from treekit.corpora import load, treestore
+    from treekit.corpora import load, tree_store
     monkeypatch.setattr(load, "_LONGEST_LINE", 1 << 20)
-    monkeypatch.setattr(treestore, "_LONGEST", 1 << 20)
+    monkeypatch.setattr(tree_store, "_LONGEST", 1 << 20)
     corpus, dump = tmp_path / "corpus.jsonl.gz", tmp_path / "dump.xml.bz2"
     corpus.write_bytes(gzip.compress(b'{"text": "' + b"x" * (40 << 20)))
     dump.write_bytes(bz2.compress(b"<page>" + b"x" * (40 << 20)))
     tracemalloc.start()
     with pytest.raises(UsageError, match="corpus.jsonl.gz, line 1: longer than"): list(load.read_corpus(corpus))
-    with pytest.raises(UsageError, match="dump.xml.bz2: a line of more than"): list(treestore._pages(dump, 0))
+    with pytest.raises(UsageError, match="dump.xml.bz2: a line of more than"): list(tree_store._pages(dump, 0))
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 24 << 20
@@ -165,9 +165,9 @@ def test_a_line_without_end_is_refused_while_it_is_read(tmp_path, monkeypatch):
 def test_a_reply_that_unpacks_to_gigabytes_is_left(monkeypatch):
     import asyncio, threading, tracemalloc
     from http.server import BaseHTTPRequestHandler, HTTPServer
-    from treekit.core import openai_chat
-    from treekit.core.llm import CallFailed, Request
-    monkeypatch.setattr(openai_chat, "LONGEST_BODY", 4 << 20)
+    from treekit.llm import openai_client
+    from treekit.core.prompts import CallFailed, Request
+    monkeypatch.setattr(openai_client, "LONGEST_BODY", 4 << 20)
     bomb, asked = gzip.compress(bytes(80 << 20)), []
 
     class Bomber(BaseHTTPRequestHandler):
@@ -184,7 +184,7 @@ def test_a_reply_that_unpacks_to_gigabytes_is_left(monkeypatch):
 
     with HTTPServer(("127.0.0.1", 0), Bomber) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        chat = openai_chat.OpenAIChat("m", f"http://127.0.0.1:{server.server_port}/v1", retries=3, pause=0.01)
+        chat = openai_client.OpenAIChat("m", f"http://127.0.0.1:{server.server_port}/v1", retries=3, pause=0.01)
         async def call():
             try: await chat.complete(Request((dict(role="user", content="who?"),)))
             finally: await chat.close()
@@ -295,8 +295,8 @@ def test_of_a_good_cassette_the_rows_are_copied_and_nothing_else(tmp_path, sql):
 
 def test_a_request_that_unpacks_without_end_is_left_out(tmp_path, monkeypatch, capfd):
     "So are up to a hundred bad rows; with more of them, or without a good one, the cassette is refused."
-    from treekit.core import store
-    monkeypatch.setattr(store, "_MOST", 1 << 16)
+    from treekit.store import run_store
+    monkeypatch.setattr(run_store, "_MOST", 1 << 16)
     path = tape(tmp_path, "")
     def bomb(where):
         sql = f"UPDATE requests SET body = ? WHERE {where}"
@@ -304,10 +304,10 @@ def test_a_request_that_unpacks_without_end_is_left_out(tmp_path, monkeypatch, c
     bomb("rowid < 3")
     with Store.replay(path) as made: assert len(made._all("SELECT * FROM requests")) == 1 and len(made._all("SELECT * FROM calls")) == 6
     assert "2 rows of 'requests' can't be read" in capfd.readouterr().err
-    monkeypatch.setattr(store, "_MOST_SKIPPED", 1)
+    monkeypatch.setattr(run_store, "_MOST_SKIPPED", 1)
     with pytest.raises(UsageError, match="more than 1 rows can't be read"): Store.replay(path)
     monkeypatch.undo()
-    monkeypatch.setattr(store, "_MOST", 1 << 16)
+    monkeypatch.setattr(run_store, "_MOST", 1 << 16)
     bomb("TRUE")
     with pytest.raises(UsageError, match="no row of 'requests' can be read"): Store.replay(path)
 
@@ -324,10 +324,10 @@ def test_an_option_and_set_may_not_both_say_it(treekit_, command, name, value):
 
 @pytest.mark.parametrize("field", ["seed=x", "budget=x", "data=nowhere", "n=0", "seed=1", "model=m"])
 def test_set_says_the_same_as_the_option(treekit_, field, monkeypatch):
-    import treekit.ask
+    import treekit.cli.ask
     seen = []
     def answer(question, named, chosen, dataset, p, corpus, progress): seen.append(p) or (_ for _ in ()).throw(UsageError("enough"))
-    monkeypatch.setattr(treekit.ask, "answer", answer)
+    monkeypatch.setattr(treekit.cli.ask, "answer", answer)
     code, said = treekit_("ask", "who?", "--set", field)
     name, value = field.split("=")
     assert code == 2 and said.count("\n") == 1
@@ -363,7 +363,7 @@ TABLES = [("prices", b"\xff"), ("prices", b"x" * 200_000), ("prices", HEADS["pri
 
 @pytest.mark.parametrize("name, data", TABLES, ids=lambda x: x if isinstance(x, str) else "")
 def test_small_tables_are_refused_in_a_line(tmp_path, name, data):
-    from treekit.core.prices import load_prices
+    from treekit.llm.prices import load_prices
     from treekit.experiments.costs import reply_lengths
     path = tmp_path / f"{name}.csv"
     path.write_bytes(data + (b"\n1,2,3" if data.startswith(b"x") else b""))
@@ -372,14 +372,14 @@ def test_small_tables_are_refused_in_a_line(tmp_path, name, data):
 
 @pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 5000, "x ="], ids=["digits", "deep", "cut"])
 def test_prompts_that_are_no_toml_are_refused_in_a_line(tmp_path, text):
-    from treekit.core.llm import load_prompts
+    from treekit.core.prompts import load_prompts
     (tmp_path / "p.toml").write_text(text)
     with pytest.raises(UsageError, match="p.toml"): load_prompts(tmp_path / "p.toml", words.prompts())
 
 
 @pytest.mark.parametrize("text", ["[]", "[" * 5000, "5", '"x"'])
 def test_a_broken_record_is_none(tmp_path, text):
-    from treekit.records import read_record
+    from treekit.artefacts.build_cache import read_record
     (tmp_path / "r.json").write_text(text)
     assert read_record(tmp_path / "r.json") == {}
 
@@ -403,7 +403,7 @@ def test_a_truncated_model_gets_a_line(tmp_path):
 
 def test_a_cell_is_no_formula_and_a_number_stays_one(tmp_path):
     import pandas as pd
-    from treekit.core.escaping import cell_text, cell_value
+    from treekit.utils.sanitize import cell_text, cell_value
     from treekit.figures.cells import read_cells
     from treekit.figures.tables import save_csv
     given = ["=1+1", "+x", "-x", "@x", " =1", "\t=1", "-", "'=1", "-1.5", "+2", "1e-3", "12 %", "x", ""]

@@ -14,17 +14,17 @@ from fakes import FakeChat
 from treekit.baselines import graphrag_index
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.core.trace_text import show_tree, tree_html
+from treekit.core.trace_render import show_tree, tree_html
 from treekit.baselines.graph_extraction import read_names, same_name
 from treekit.baselines.graphrag import GraphRAG, read_points
 from treekit.baselines.graphrag_index import GLEAN, REPORT, Community, Element, communities, finest, merged, read_graph, read_report
 from treekit.baselines.hipporag import HippoRAG, best_of_searches, build_memory, read_triples
-from treekit.core.llm import CallFailed
+from treekit.core.prompts import CallFailed
 from treekit.core.method import Kit
 from treekit.retrieval.bm25 import Hit
 from treekit.retrieval.dense import Dense
 from treekit.experiments.run import run
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILE = load_profile("offline", retriever="dense")

@@ -6,8 +6,8 @@ import pytest
 
 from treekit.config import UsageError, load_profile
 from treekit.corpora.documents import grown
-from treekit.figures.rdr2 import candidate_questions, choose_case, document_to_show, draw_framework, draw_path, draw_routing
-from treekit.figures.rdr2 import router_reply, router_views, routing_lines, show_path, shown_nodes, tree_behind
+from treekit.papers.rdr2.figures import candidate_questions, choose_case, document_to_show, draw_framework, draw_path, draw_routing
+from treekit.papers.rdr2.figures import router_reply, router_views, routing_lines, show_path, shown_nodes, tree_behind
 from treekit.core.method import Trace
 from treekit.corpora.lookup import Documents
 from treekit.core.types import QAPair, Question

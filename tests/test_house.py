@@ -55,11 +55,11 @@ BESIDE = {"__main__": {"cli"}, "language": {"config"}, "retrieval": {"syntax"}, 
           "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",
                   "reports", "classroom", "site", "workers", "bulk", "trainers"}}
 # who may name the offline models, beside their own package and `training`; above the papers, all may name the numbers of a competence
-OFFLINE = {"treekit.experiments.provide", "treekit.experiments.glosses", "treekit.experiments.metric_judges"}
+OFFLINE = {"treekit.experiments.resources", "treekit.experiments.translation", "treekit.experiments.metric_judges"}
 # who imports by a name that is worked out: what kernels load ahead, a task's function, stanza's and optional modules, prompts, what a
 # record names
-BY_NAME = {"treekit.kernels", "treekit.training.pinned", "treekit.training.parser", "treekit.training.models",
-           "treekit.experiments.prompts", "treekit.experiments.kept"}
+BY_NAME = {"treekit.artefacts.kernel_pool", "treekit.training.deterministic_process", "treekit.training.parser", "treekit.training.models",
+           "treekit.experiments.prompts", "treekit.experiments.run_records"}
 HEAVY = {
     "torch",
     "stanza",
@@ -86,7 +86,7 @@ HEAVY = {
 
 
 def package_of(module):
-    "treekit.papers.toq.method -> papers.toq; treekit.core.llm -> core; treekit.cli -> cli"
+    "treekit.papers.toq.method -> papers.toq; treekit.core.prompts -> core; treekit.cli.main -> cli"
     parts = module.split(".")[1:]
     return ".".join(parts[:2] if parts[0] == "papers" else parts[:1])
 
@@ -115,7 +115,7 @@ def complaint(module, other):
     "Which rule an import breaks; empty: none."
     mine, its = package_of(module), package_of(other)
     if mine == its: return ""
-    if other == "treekit.simulated.competence" and FLOOR[mine] > FLOOR["papers.toq"]: return ""
+    if other == "treekit.models.simulated.ability" and FLOOR[mine] > FLOOR["papers.toq"]: return ""
     if its in ("offline", "simulated") and mine != "training" and module not in OFFLINE:
         return f"only training and {', '.join(sorted(OFFLINE))} name the offline models"
     if mine in ("offline", "simulated") and its not in ("config", "language", "core", "corpora", "world"):
@@ -191,20 +191,20 @@ def test_every_module_comes_from_a_notebook_of_its_package():
 def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
     "The test above can fail: inside a function, and through a string that names a module or a function of one."
     bad = tmp_path / "llm.py"
-    bad.write_text("def f():\n    from ..papers.toq.method import TreeOfQuestion\n\nwhere = 'treekit.offline.chat:main'\n"
-                   "what = 'treekit.papers.toq.method.TreeOfQuestion'\nfrom treekit.simulated.competence import LEVELS\n")
-    found = [(line, complaint("treekit.core.llm", other)) for line, other in imports(bad, "treekit.core.llm")]
+    bad.write_text("def f():\n    from ..papers.toq.method import TreeOfQuestion\n\nwhere = 'treekit.models.extractive.client:main'\n"
+                   "what = 'treekit.papers.toq.method.TreeOfQuestion'\nfrom treekit.models.simulated.ability import LEVELS\n")
+    found = [(line, complaint("treekit.core.prompts", other)) for line, other in imports(bad, "treekit.core.prompts")]
     offline = f"only training and {', '.join(sorted(OFFLINE))} name the offline models"
     assert sorted(found) == [(2, "papers.toq is above core"), (4, offline), (5, "papers.toq is above core"), (6, offline)]
-    assert complaint("treekit.papers.arise.method", "treekit.simulated.competence") == offline
-    assert not complaint("treekit.analysis.mechanism", "treekit.simulated.competence")
+    assert complaint("treekit.papers.arise.method", "treekit.models.simulated.ability") == offline
+    assert not complaint("treekit.analysis.calibration", "treekit.models.simulated.ability")
 
 
 def test_light_modules_load_nothing_heavy():
     light = [
         m
         for m in MODULES
-        if package_of(m) not in ("training", "analysis", "figures") or m in ("treekit.training.router", "treekit.training.navigator")
+        if package_of(m) not in ("training", "analysis", "figures") or m in ("treekit.papers.rdr2.training", "treekit.papers.searchr.training")
     ]
     code = (
         "import sys, importlib\n"

@@ -13,13 +13,13 @@ from treekit.baselines.chainrag import SUFFICES
 from treekit.papers.arise.states import GUESS, VERIFY
 from treekit.papers.rdr2.router import CURATE, ROUTE
 from treekit.papers.toq.planner import PROMPTS as TOQ
-from treekit.simulated import chat as simulated
-from treekit.simulated.belief import Belief
-from treekit.simulated.chat import SimulatedChat
-from treekit.simulated.competence import LEVELS, Luck
-from treekit.simulated.grammar import Templates, grammar
-from treekit.simulated.library import Ref
-from treekit.world.facts import INVERSE
+from treekit.models.simulated import client as simulated
+from treekit.models.simulated.knowledge import Belief
+from treekit.models.simulated.client import SimulatedChat
+from treekit.models.simulated.ability import LEVELS, Luck
+from treekit.models.simulated.grammar import Templates, grammar
+from treekit.models.simulated.corpus_index import Ref
+from treekit.synthetic.facts import INVERSE
 
 MODELS = {name: replace(LEVELS[name], form=0) for name in LEVELS}
 
@@ -100,8 +100,8 @@ def outlines(t):
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_the_worlds_differ_and_a_reader_of_the_truth_would_see_it(lang):
-    from treekit.simulated.call import Call
-    from treekit.simulated.facts import needed
+    from treekit.models.simulated.task_handler import Call
+    from treekit.models.simulated.facts import needed
     one, other, film, old, new = worlds(lang)
     t = things(lang)
     found = [needed(Call(g, Luck(LEVELS["perfect"]), dict(question=t["question"]))) for g in (one, other)]

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from commands import here_and_there
-from treekit.retrieval.bridging import _words
+from treekit.retrieval.entity_bridging import _words
 from treekit.retrieval.bm25 import BM25, Hit
 from treekit.config import UsageError
 from treekit.core.types import Passage
-from treekit.experiments.provide import load_corpus
-from treekit.core import kept_database
+from treekit.experiments.resources import load_corpus
+from treekit.utils import sqlite_cache
 from treekit.syntax.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
 from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, interleaved, dual_path, importance, ranked
 from treekit.syntax.parser import Entity
@@ -300,7 +300,7 @@ def test_a_broken_index_is_made_again_and_a_broken_file_is_named(home):
     [file] = (home / "informativeness").iterdir()
     file.write_bytes(b"nothing")
     assert found(qir(texts), "SARK") == good
-    kept_database._closed()  # as in a process that comes later
+    sqlite_cache._closed()  # as in a process that comes later
     (home / "entities" / "entities.sqlite").write_bytes(b"no database" * 999)
     with pytest.raises(UsageError, match="entities.sqlite"): qir(texts).search(["LIO"])
 

@@ -96,7 +96,7 @@ def test_an_empty_question_is_said(name):
 
 def test_a_question_is_resumed_where_it_stopped(server):
     "The calls of an interrupted question are in the store: only what is missing is asked."
-    from treekit.core.store import Store
+    from treekit.store.run_store import Store
     store = Store()
     server.script(reply="rounds:self_ask", faults=[dict(kind="400", match="The birthplace of Ida Roth is Tarn", times=1)])
     first, _, _ = go(SelfAsk(), server, store)

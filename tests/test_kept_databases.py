@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from treekit.core.kept_database import cache_database
+from treekit.utils.sqlite_cache import cache_database
 
 TABLE = "vectors (key INTEGER PRIMARY KEY, vector BLOB)"
 
@@ -55,8 +55,8 @@ def test_another_file_in_its_place_is_opened(tmp_path):
 TOGETHER = """
 import sys, time
 from pathlib import Path
-from treekit.core.kept_database import cache_database
-from treekit.core.store import Store
+from treekit.utils.sqlite_cache import cache_database
+from treekit.store.run_store import Store
 for n in range(100):
     folder = Path(sys.argv[1], str(n))
     while not folder.exists(): pass  # all wait for it, and open what is in it at the same moment

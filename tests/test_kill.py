@@ -3,7 +3,7 @@ import json, os, random, signal, time, zlib
 
 import pytest
 
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 from workers import processes, run_all
 
 QUESTIONS = 60

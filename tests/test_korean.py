@@ -103,7 +103,7 @@ def test_morphemes_are_the_same_in_every_process():
 
 @pytest.fixture(scope="module")
 def world():
-    from treekit.world.generate import World
+    from treekit.synthetic.generate import World
     return World(lang="ko")
 
 
@@ -112,7 +112,7 @@ def digest(items): return hashlib.sha256("\n".join(items).encode()).hexdigest()[
 
 def test_english_is_the_same_bytes():
     "The Korean side changes nothing of the English one."
-    from treekit.world.generate import World
+    from treekit.synthetic.generate import World
     w = World()
     assert digest(f"{p.id}|{p.title}|{p.text}" for p in w.passages()) == "6b76d73cf322eba0"
     said = {
@@ -138,7 +138,7 @@ def test_english_is_the_same_bytes():
 def test_every_particle_fits(world):
     "Behind every name, in articles and questions: the particle that its last sound asks for."
     import re
-    from treekit.world.facts import make_block
+    from treekit.synthetic.facts import make_block
 
     texts = [p.text for p in world.passages()] + [
         q.question for k in ("single", "bridge", "comparison", "list", "compositional") for q in world.questions(k, 40)
@@ -165,7 +165,7 @@ def test_one_hop_answers_stand_in_their_passages(world):
 
 def test_the_two_sets_of_tree_of_question():
     from collections import Counter
-    from treekit.experiments.provide import load, load_corpus
+    from treekit.experiments.resources import load, load_corpus
     multihop, general = load("komultihop"), load("kogeneral", n=200)
     assert Counter(q.type for q in multihop) == dict.fromkeys(("bridging", "intersection", "comparison", "hybrid"), 50)
     assert len({q.question for q in multihop}) == 200
@@ -180,7 +180,7 @@ def test_the_two_sets_of_tree_of_question():
 
 def test_a_query_log_needs_no_answers(tmp_path):
     from treekit.corpora.formats import DataError
-    from treekit.experiments.provide import load
+    from treekit.experiments.resources import load
     (tmp_path / "log.txt").write_text("소르는 어디에 있나요?\n\n" + nfd("누가 썼나요?") + "\n소르는 어디에 있나요?\n", encoding="utf-8")
     (tmp_path / "log.jsonl").write_text('{"question": "소르는 어디에 있나요?"}\n{"id": "7", "question": "Who?", "type": "user"}\n', encoding="utf-8")
     (tmp_path / "bad.jsonl").write_text('{"id": "1", "question": "소르는?", "answers": []}\n', encoding="utf-8")
@@ -214,7 +214,7 @@ def test_queries_whose_nouns_carry_particles(world):
     ("〈기생충〉을 감독한 사람은 누구인가요?", "봉준호"), ("봉준호는 언제 태어났나요?", "1969년 9월 14일"), ("봉준호는 어디에서 태어났나요?", "대구"),
     ("봉준호와 송강호 중 누가 먼저 태어났나요?", "송강호"), ("〈기생충〉은 영화인가요?", "예")])
 def test_korean_questions_are_answered_from_their_passages(question, right):
-    from treekit.offline.chat import HANDLERS
+    from treekit.models.extractive.client import HANDLERS
     pages = [Passage("1", "기생충 (영화)", "〈기생충〉은 봉준호가 감독한 2019년 영화이다. 송강호가 출연하였다."),
              Passage("2", "봉준호", "봉준호는 대한민국의 영화감독이다. 그는 1969년 9월 14일 대구에서 태어났다."),
              Passage("3", "송강호", "송강호는 대한민국의 배우이다. 그는 1967년 1월 17일 김해에서 태어났다.")]
@@ -223,9 +223,9 @@ def test_korean_questions_are_answered_from_their_passages(question, right):
 
 def test_multi_hop_steps_are_answered_one_by_one(world):
     "Each step of a gold decomposition, its slots filled with what was found before."
-    from treekit.core.llm import Prompt
-    from treekit.core.replies import FINAL
-    from treekit.simulated.chat import SimulatedChat
+    from treekit.core.prompts import Prompt
+    from treekit.core.output_parsers import FINAL
+    from treekit.models.simulated.client import SimulatedChat
     chat, prompt, right, questions = SimulatedChat("perfect"), Prompt("test.answer", "answer", "$documents\n$question", FINAL), 0, []
     for kind in ("bridge", "compositional"): questions += world.questions(kind, 20)
     for q in questions:
@@ -239,7 +239,7 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
 
 
 def test_who_asks_in_english_is_answered_in_english():
-    from treekit.offline.chat import HANDLERS
+    from treekit.models.extractive.client import HANDLERS
     p = Passage("1", "The Glass Heron", "The Glass Heron is a 1974 film directed by Mavel Orrin.")
     assert HANDLERS["answer"](question="Who directed The Glass Heron?", documents=[p])["answer"] == "Mavel Orrin"
     assert HANDLERS["answer"](question="소르의 인구는?", documents=[])["answer"] == "알 수 없음"

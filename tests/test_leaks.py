@@ -6,7 +6,7 @@ import pytest
 from classes import cell, source
 from treekit.classroom.course import course_settings, sources_folder
 from treekit.classroom.formats import check_source, read_notebook, stripped
-from treekit.classroom.leaks import gate, leaks_of, needles_of
+from treekit.classroom.release_check import gate, leaks_of, needles_of
 from treekit.config import UsageError
 
 NB = "9_counting.ipynb"

@@ -5,9 +5,9 @@ import pytest
 
 import batch_worker, virtual_time
 from treekit.config import load_profile
-from treekit.core.llm import Completion, Limiter
-from treekit.core.store import Store
-from treekit.experiments.provide import Lazy, load, load_corpus
+from treekit.core.prompts import Completion, Limiter
+from treekit.store.run_store import Store
+from treekit.experiments.resources import Lazy, load, load_corpus
 from treekit.experiments.run import run
 from treekit.papers.arise.method import ARISE
 from treekit.papers.toq.method import TreeOfQuestion

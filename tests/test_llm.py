@@ -6,9 +6,9 @@ from hypothesis import given, settings, strategies as st
 
 from speed import enough
 from treekit.config import Profile, UsageError
-from treekit.core.llm import CallFailed, Limiter, Prompt, Request, ScoringUnsupported
-from treekit.core.openai_chat import OpenAIChat
-from treekit.core.replies import FINAL, QUESTIONS, TEXT
+from treekit.core.prompts import CallFailed, Limiter, Prompt, Request, ScoringUnsupported
+from treekit.llm.openai_client import OpenAIChat
+from treekit.core.output_parsers import FINAL, QUESTIONS, TEXT
 
 KEY = "sk-test-0123456789"
 asked = Prompt("test.llm", "answer", "$question", FINAL)

@@ -4,14 +4,14 @@ import os, random, shutil, signal, subprocess, sys, time
 import pytest
 
 from treekit.config import UsageError
-from treekit.core.leases import claim
-from treekit.core.llm import Completion, Prompt
-from treekit.core.merging import Merged, merge_stores, unmerged
-from treekit.core.replies import TEXT
-from treekit.core.store import Store, _canonical, keys
+from treekit.store.single_flight import claim
+from treekit.core.prompts import Completion, Prompt
+from treekit.store.store_merge import Merged, merge_stores, unmerged
+from treekit.core.output_parsers import TEXT
+from treekit.store.run_store import Store, _canonical, keys
 
 ASKED = Prompt("test.merging", "answer", "$question", TEXT)
-MERGE = "import sys; from treekit.core.merging import merge_stores; print('go', flush=True); merge_stores(sys.argv[1], sys.argv[2:])"
+MERGE = "import sys; from treekit.store.store_merge import merge_stores; print('go', flush=True); merge_stores(sys.argv[1], sys.argv[2:])"
 
 
 def fill(path, questions, text="reply to {}", cost=0.01):
@@ -66,7 +66,7 @@ def test_beside_a_store_that_is_open_and_written(tmp_path):
 
 
 def test_what_a_killed_worker_has_written_is_merged(tmp_path):
-    code = ("import os, signal; from treekit.core.store import Store; s = Store('part.sqlite')\n"
+    code = ("import os, signal; from treekit.store.run_store import Store; s = Store('part.sqlite')\n"
             "for i in range(100): s.put_prediction(f'p{i}', dict(answer=str(i)))\n"
             "os.kill(os.getpid(), signal.SIGKILL)")
     assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=dict(os.environ)).returncode == -9

@@ -87,7 +87,7 @@ def test_disambig_f1_and_its_readers():
 def tiny_reader(folder):
     "A model with random weights."
     import torch, transformers
-    from treekit.core.model_files import MINILM, model_folder
+    from treekit.utils.model_files import MINILM, model_folder
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
     config = transformers.BertConfig(vocab_size=tokenizer.vocab_size, hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
@@ -245,7 +245,7 @@ def test_mauve_of_texts(tmp_path, capsys, monkeypatch):
     assert m.mauve_of_texts(questions, long, longer) == pytest.approx(1, abs=1e-6)
     with pytest.raises(ValueError): m.mauve_of_texts(questions, people, people[1:])
     import torch, transformers
-    from treekit.core.model_files import MINILM, model_folder
+    from treekit.utils.model_files import MINILM, model_folder
     torch.manual_seed(0)
     tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
     config = transformers.GPT2Config(vocab_size=tokenizer.vocab_size, n_embd=16, n_layer=1, n_head=2, n_positions=512)

@@ -4,49 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from treekit.training import navigator
+from treekit.papers.searchr import training as navigator
 from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question, Step
-from treekit.experiments.provide import load
+from treekit.experiments.resources import load
 from treekit.training.sft import Recipe
-from treekit.core.llm import CallFailed, Completion
+from treekit.core.prompts import CallFailed, Completion
 from treekit.core.method import Kit
-from treekit.training.navigator import PRESETS, STAGES, TrainedNavigator, example, examples, sound, stage, tiny_pairs, train_navigator
-from treekit.training.navigator_data import (
-    COUNTS,
-    MEASURES,
-    Pair,
-    collected,
-    gold,
-    path_measures,
-    parted,
-    path_em,
-    path_f1,
-    slotted,
-    well_formed,
-    wordings,
-)
-from treekit.training.marking import (
-    FRAME,
-    SHOWN_WORDS,
-    disguise,
-    known_words,
-    path_marks,
-    path_of_marks,
-    question_words,
-    quoted_share,
-    reply_of,
-    restored,
-    shown_words,
-)
-from treekit.world.wording import wording
-from treekit.offline.chat import ExtractiveChat
+from treekit.papers.searchr.training import PRESETS, STAGES, TrainedNavigator, example, examples, sound, stage, tiny_pairs, train_navigator
+from treekit.papers.searchr.training_data import (COUNTS, MEASURES, Pair, collected, gold, path_measures, parted, path_em, path_f1, slotted, well_formed, wordings)
+from treekit.training.path_tagging import (FRAME, SHOWN_WORDS, disguise, known_words, path_marks, path_of_marks, question_words, quoted_share, reply_of, restored, shown_words)
+from treekit.synthetic.wording import wording
+from treekit.models.extractive.client import ExtractiveChat
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.training.ppo import PPO
 from treekit.papers.searchr.method import SearchR
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 
 SHELF = BM25(
     [

@@ -3,9 +3,9 @@ import asyncio, json, sqlite3
 
 import pytest
 
-from treekit.core.llm import Completion
-from treekit.core.merging import merge_stores
-from treekit.core.store import Store, _canonical, keys
+from treekit.core.prompts import Completion
+from treekit.store.store_merge import merge_stores
+from treekit.store.run_store import Store, _canonical, keys
 from workers import asked, chat
 
 CHOICE = dict(index=0, message=dict(role="assistant", content="Lyon"), finish_reason="stop")

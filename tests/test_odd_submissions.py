@@ -10,7 +10,7 @@ from treekit.classroom.course import CourseFolder
 from treekit.classroom.feedback import write_feedback
 from treekit.classroom.grading import grade_assignment
 from treekit.classroom.gradebook import class_view, export_csv, status_rows
-from treekit.classroom.jail import Limits
+from treekit.classroom.sandbox import Limits
 from treekit.classroom.release import release_assignment
 from treekit.config import UsageError
 

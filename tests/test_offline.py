@@ -4,18 +4,18 @@ import asyncio, json, re
 import pytest
 
 from twin import folder_of
-from treekit.offline.comparing import options
+from treekit.models.extractive.comparing import options
 from treekit.config import UsageError
 from treekit.core.types import Passage
-from treekit.core.llm import Prompt, Request
-from treekit.core.replies import FINAL
+from treekit.core.prompts import Prompt, Request
+from treekit.core.output_parsers import FINAL
 from treekit.experiments.prompts import known_prompts
 from treekit.scoring.short import em, f1
-from treekit.offline.chat import HANDLERS, ExtractiveChat, likelihood
-from treekit.offline.answers import answer, answer_ambiguous, subanswers
-from treekit.offline.asking import subquestions
-from treekit.offline.reader import Reader
-from treekit.offline.pages import explicit, pages
+from treekit.models.extractive.client import HANDLERS, ExtractiveChat, likelihood
+from treekit.models.extractive.answers import answer, answer_ambiguous, subanswers
+from treekit.models.extractive.asking import subquestions
+from treekit.models.extractive.reader import Reader
+from treekit.models.extractive.pages import explicit, pages
 
 LAMP = [
     Passage(
@@ -212,10 +212,10 @@ def test_the_same_words_in_every_process():
     from commands import here_and_there
     code = """if True:
         import asyncio
-        from treekit.experiments.provide import load, load_corpus
-        from treekit.core.llm import Prompt
-        from treekit.core.replies import FINAL
-        from treekit.offline.chat import ExtractiveChat
+        from treekit.experiments.resources import load, load_corpus
+        from treekit.core.prompts import Prompt
+        from treekit.core.output_parsers import FINAL
+        from treekit.models.extractive.client import ExtractiveChat
         from treekit.retrieval.bm25 import BM25
         prompt, chat = Prompt("test.read", "answer", "$question $documents", FINAL), ExtractiveChat()
         questions, search = load("musique", "world", n=40), BM25(load_corpus("musique", "world"))
@@ -229,7 +229,7 @@ def test_the_same_words_in_every_process():
 def test_reloading_a_module_changes_nothing():
     "Nothing registers itself at import, so a module may be read again: the answers stay, and the table of tasks doesn't grow."
     import importlib, pkgutil
-    import treekit.offline, treekit.offline.chat as chat
+    import treekit.offline, treekit.models.extractive.client as chat
     asked = dict(question="Where was the director of The Lamp born?", documents=LAMP)
     korean = dict(question="누가 감독했나요?", documents=["소르: 소르는 도시이다."])
     def said():

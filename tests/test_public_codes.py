@@ -11,7 +11,7 @@ import pytest
 from fakes import FakeChat
 from treekit.baselines import chainrag, hipporag, revising, tree_of_thoughts
 from treekit.config import root
-from treekit.core.llm import Completion
+from treekit.core.prompts import Completion
 from treekit.core.method import Kit
 from treekit.core.types import Passage, Question
 from treekit.corpora.wiki import CorpusWiki

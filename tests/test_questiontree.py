@@ -6,7 +6,7 @@ import pytest
 
 from treekit.config import UsageError
 from treekit.core.method import Trace
-from treekit.figures.toq import draw_architecture, draw_single_and_tree, question_of, subquestions_of
+from treekit.papers.toq.figures import draw_architecture, draw_single_and_tree, question_of, subquestions_of
 from treekit.figures.plots import without_glyph
 
 from commands import run_notebook, warmly
@@ -94,8 +94,8 @@ def test_what_was_asked_is_found():
 def test_the_listings_are_made_from_the_code(tmp_path, monkeypatch):
     "Algorithm 1, prompts and ledger need no model; each line of the algorithm is there, and a fit of the numbers is asserted inside."
     import csv
-    from treekit.reproduce import reproduce_all
-    from treekit.inventory import runnable
+    from treekit.artefacts.reproduce import reproduce_all
+    from treekit.artefacts.catalog import runnable
     warmly(monkeypatch)
     tasks, folder = reproduce_all(("toq/algorithm1", "toq/prompts", "toq/inconsistencies"), out=str(tmp_path / "out"))
     assert [(t.name, t.code, t.error) for t in tasks] == [("toq/algorithm1", 0, ""), ("toq/prompts", 0, ""), ("toq/inconsistencies", 0, "")]

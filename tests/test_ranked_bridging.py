@@ -7,10 +7,10 @@ import pytest
 
 from treekit.config import UsageError
 from treekit.core.types import Passage
-from treekit.corpora.real import own_paragraphs
-from treekit.experiments.provide import load, load_corpus
+from treekit.corpora.bundled_questions import own_paragraphs
+from treekit.experiments.resources import load, load_corpus
 from treekit.retrieval.bm25 import BM25
-from treekit.retrieval.bridging import Bridged
+from treekit.retrieval.entity_bridging import Bridged
 from treekit.retrieval.ranked_bridging import Candidates, FittedWeights, RankedBridging
 from treekit.scoring.passages import recall_at
 

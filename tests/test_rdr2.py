@@ -10,10 +10,10 @@ from fakes import FakeChat, FakeShelf
 from twin import SOURCES, folder_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.experiments.provide import Lazy, load, load_documents
+from treekit.experiments.resources import Lazy, load, load_documents
 from treekit.corpora.documents import grown, introduced
-from treekit.core.llm import CallFailed, Completion
-from treekit.core.openai_chat import OpenAIChat
+from treekit.core.prompts import CallFailed, Completion
+from treekit.llm.openai_client import OpenAIChat
 from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, SERVED, Served
 from treekit.core.method import Kit, configure
 from treekit.corpora.lookup import Documents
@@ -21,26 +21,12 @@ from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, PUBLIC_CO
 from treekit.papers.rdr2.readers import READ, Reader
 from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
-from treekit.training.router import ROUTER, SETTINGS
-from treekit.papers.rdr2.router import (
-    CODE,
-    COUNTED,
-    CURATED,
-    EXPELLED,
-    FORMATS,
-    PREFIX,
-    ROUTE,
-    decide,
-    light_nodes,
-    nearest_part,
-    prefix,
-    read_behaviours,
-    unfold,
-)
+from treekit.papers.rdr2.training import ROUTER, SETTINGS
+from treekit.papers.rdr2.router import (CODE, COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, nearest_part, prefix, read_behaviours, unfold)
 from treekit.experiments.run import run
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
-from treekit.corpora.treestore import build
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
+from treekit.corpora.tree_store import build
 
 
 def hits(*passages): return [Hit(p, 1.0, i) for i, p in enumerate(passages, 1)]

@@ -9,18 +9,18 @@ import pytest
 from treekit.papers.rdr2 import baselines as long_form
 from treekit.papers.rdr2 import method as rdr2
 from treekit.core.types import Passage, QAPair, Question
-from treekit.experiments.provide import load, load_documents
+from treekit.experiments.resources import load, load_documents
 from treekit.corpora.documents import grown, introduced
 from treekit.papers.rdr2.oracle import OracleRouter, gold_answers, oracle_route
 from treekit.config import UsageError
 from treekit.papers.rdr2.readers import READ, Reader
-from treekit.experiments.rdr2 import PASSAGES, SETS, articles, linked, paragraphed, passages, scored_cells, setting, saved_articles
+from treekit.papers.rdr2.evaluation import PASSAGES, SETS, articles, linked, paragraphed, passages, scored_cells, setting, saved_articles
 from treekit.papers.rdr2.router import CURATE, FORMATS, ROUTE
 from treekit.experiments.run import run
 from treekit.scoring.statistics import bootstrap, paired_test
-from treekit.core.store import Store
-from treekit.offline.chat import HANDLERS
-from treekit.offline.routing import RouterView, chosen_nodes, lines, route
+from treekit.store.run_store import Store
+from treekit.models.extractive.client import HANDLERS
+from treekit.models.extractive.routing import RouterView, chosen_nodes, lines, route
 
 REAL = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 TREE = introduced(
@@ -215,7 +215,7 @@ def test_scores_name_their_stand_ins_and_alces_first_line():
 
 def test_a_row_of_rdr2_says_who_routes():
     from treekit.config import load_profile
-    from treekit.experiments.rdr2 import printed, who_routes
+    from treekit.papers.rdr2.evaluation import printed, who_routes
     from treekit.figures.cells import as_run
     from treekit.figures.verdicts import compare, published
     methods = {"Retrieve-and-Read": Reader()} | rdr2.METHODS

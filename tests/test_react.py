@@ -11,12 +11,12 @@ from fakes import FakeShelf
 from treekit.baselines.prompting import examples_from
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question, Step
-from treekit.experiments.provide import Library, load, load_corpus
-from treekit.core.openai_chat import OpenAIChat
+from treekit.experiments.resources import Library, load, load_corpus
+from treekit.llm.openai_client import OpenAIChat
 from treekit.core.method import Kit, configure
 from treekit.baselines.react import ACT, TURN, Desk, ReAct, methods, observe, observe_passages
 from treekit.experiments.run import run
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 from treekit.baselines.tree_of_thoughts import BREADTH_FIRST, LATS_CODE, SCORE, TreeOfThoughts
 from treekit.baselines.tree_of_thoughts import methods as trees
 from treekit.corpora.wiki import CorpusWiki, Wikipedia
@@ -438,8 +438,8 @@ def test_the_offline_agent_reaches_answers():
 @pytest.mark.long
 def test_the_offline_agent_is_the_same_in_every_process():
     code = """if 1:
-        from treekit.offline.agents import act, value_path
-        from treekit.experiments.provide import load
+        from treekit.models.extractive.agents import act, value_path
+        from treekit.experiments.resources import load
         steps = ("Thought 1: So.\\nAction 1: Search[Lenui]\\nObservation 1: Lenui is a country of 11,000,000 inhabitants. Its capital is "
             "Molele, and its only land border is with Tumark. Among the larger towns are Molele, Mepalele, Tifovai, Tapono and the Luwai.")
         for q in load("musique", "world", n=6):

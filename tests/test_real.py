@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli
-from treekit.ask import NOT_FOUND, answer
+import treekit.cli.main
+from treekit.cli.ask import NOT_FOUND, answer
 from treekit.config import UsageError, load_profile
-from treekit.corpora.real import REAL, Real, own_paragraphs, real_passages, real_vectors
-from treekit.experiments.facts import questions_fact
-from treekit.experiments.provide import datasets, exemplars, load, load_corpus
-from treekit.registry import method
+from treekit.corpora.bundled_questions import REAL, Real, own_paragraphs, real_passages, real_vectors
+from treekit.experiments.provenance import questions_fact
+from treekit.experiments.resources import datasets, exemplars, load, load_corpus
+from treekit.papers.registry import method
 from treekit.retrieval.bm25 import BM25
-from treekit.retrieval.evidence import Grounds, asked_about
+from treekit.retrieval.answerability import Grounds, asked_about
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "real"
 
@@ -128,5 +128,5 @@ def test_ask_says_what_it_does_not_find(tmp_path, monkeypatch):
 
 
 def test_the_world_is_asked_as_before():
-    from treekit.ask import _unfounded
+    from treekit.cli.ask import _unfounded
     assert _unfounded("Who won the FIFA World Cup in 2038?", "unknown", load_profile("offline"), None) == ""

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli
+import treekit.cli.main
 from treekit.config import UsageError
-from treekit.core.llm import Prompt
+from treekit.core.prompts import Prompt
 from treekit.core.types import Question, Step
 from treekit.experiments.prompts import known_prompts
-from treekit.registry import MODULES, find, method, module_of
+from treekit.papers.registry import MODULES, find, method, module_of
 from treekit.figures.verdicts import published
-from treekit.registry import method_names
+from treekit.papers.registry import method_names
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [p for p in sorted((ROOT / "treekit").rglob("*.py")) if p.name[0] != "_"]
@@ -60,7 +60,7 @@ def test_a_prompt_can_be_reworded_with_no_paper_imported(tmp_path):
     (tmp_path / "prompts.toml").write_text('["toq.query.en"]\ntemplate = "$question / $exemplars"\n["outcomes.judge"]\nsystem = "Judge."\n')
     code = f'''
 import sys
-from treekit.core.llm import load_prompts
+from treekit.core.prompts import load_prompts
 from treekit.experiments.prompts import known_prompts
 assert not [m for m in sys.modules if m.startswith("treekit.papers.")]
 reworded = load_prompts({str(tmp_path / "prompts.toml")!r}, known_prompts())
@@ -77,10 +77,10 @@ import importlib, sys
 modules = [importlib.import_module(m) for m in {list(MODULE_FILES)!r}]
 def answer():
     from treekit.config import load_profile
-    from treekit.core.store import Store
+    from treekit.store.run_store import Store
     from treekit.core.types import Passage, Question
     from treekit.experiments.run import run
-    from treekit.registry import method
+    from treekit.papers.registry import method
     pages = [Passage("a", "Velmora", "Velmora is a film by Lio Vant."), Passage("b", "Lio Vant", "Lio Vant was born in Tarn.")]
     question = Question("q", "demo", "Who directed Velmora?", ("Lio Vant",))
     profile = load_profile("offline", retriever="bm25s", n=1)

@@ -5,7 +5,7 @@ import pytest
 
 from commands import warmly
 from treekit.config import load_profile
-from treekit.rehearse import Rehearsed, as_json, matrix, rehearse_all
+from treekit.artefacts.dry_run import Rehearsed, as_json, matrix, rehearse_all
 
 SOME = ("treerare/table4", "rdr2/table12")
 OTHERS = ("arise/table5", "treerare/figure2", "toq/table4", "toq/figure3", "arise/case", "searchr/table6", "searchr/table11",
@@ -43,7 +43,7 @@ def test_others_start(tmp_path, monkeypatch):
 def test_the_page_grows_and_what_was_rehearsed_is_not_run_again(made, monkeypatch):
     assert SEEN == sorted(SEEN) and len(SEEN) == SEEN[-1] == len(SOME)
     ran = []
-    monkeypatch.setattr("treekit.rehearse._run_all", lambda stages, *rest: ran.extend(t.name for tasks in stages for t in tasks))
+    monkeypatch.setattr("treekit.artefacts.dry_run._run_all", lambda stages, *rest: ran.extend(t.name for tasks in stages for t in tasks))
     assert rehearse_all(SOME, ("vllm",)) == list(made.values()) and ran == []
     assert rehearse_all(SOME, ("vllm",), few=1) == [] and ran == [f"vllm/{name}" for name in SOME]
     assert rehearse_all(SOME[:1], ("vllm",), force=True) == [] and len(ran) == 3

@@ -11,14 +11,14 @@ from commands import warmly
 from fakes import printed_run
 from treekit.config import UsageError, root
 from treekit.core.types import Passage, Question
-from treekit.core.llm import Completion, Prompt
-from treekit.core.replies import TEXT
+from treekit.core.prompts import Completion, Prompt
+from treekit.core.output_parsers import TEXT
 from treekit.core.method import Prediction
 from treekit.baselines.subquestions import NAVIGATE
-from treekit.core.escaping import ht, md
+from treekit.utils.sanitize import ht, md
 from treekit.figures.claims import judge_claims, load_claims
 from treekit.figures.claims_page import counts_of, save_claims
-from treekit.figures.across import caption_of
+from treekit.papers.comparison.figures import caption_of
 from treekit.figures.cells import as_run
 from treekit.figures.plots import dot_plot
 from treekit.figures.tables import save_table, to_html, to_markdown
@@ -293,8 +293,8 @@ class First:
 
 
 def test_each_row_of_searchr_has_its_own_navigator(monkeypatch, tmp_path, capsys):
-    from treekit.experiments import searchr as navigated
-    from treekit.training import navigator
+    from treekit.papers.searchr import evaluation as navigated
+    from treekit.papers.searchr import training as navigator
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
     monkeypatch.setattr(navigator.TrainedNavigator, "tiny", Stage)
     questions = {"musique": [Question("1", "musique", "Who?", ("after PPO, 3",)), Question("2", "musique", "When?", ("no",))]}
@@ -332,8 +332,8 @@ class Asks:
 
 
 def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):
-    import treekit.experiments.searchr as navigated
-    from treekit.core.store import Store
+    import treekit.papers.searchr.evaluation as navigated
+    from treekit.store.run_store import Store
     store, chat = Store(tmp_path / "s.sqlite"), Draws()
     asked = {"musique": [Question("1", "musique", "W?", ("right",)), Question("2", "musique", "W??", ("right",)),
                          Question("3", "musique", "W???", ("right",))]}
@@ -363,7 +363,7 @@ def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):
 
 
 def test_how_often_searchrs_tables_are_run_and_in_which_pool(tmp_path):
-    import treekit.experiments.searchr as navigated
+    import treekit.papers.searchr.evaluation as navigated
     offline, real = navigated.setting("offline", None, {}), navigated.setting("local", None, dict(data=str(tmp_path)))
     assert [navigated.runs_of(P, n) for P, n in ((offline, None), (real, None), (offline, "3"), (real, 1))] == [1, 5, 3, 1]
     for wrong in (0, True, 2.5, "five", -1):
@@ -373,7 +373,7 @@ def test_how_often_searchrs_tables_are_run_and_in_which_pool(tmp_path):
 
 
 def test_a_row_of_searchr_says_what_ran():
-    import treekit.experiments.searchr as navigated
+    import treekit.papers.searchr.evaluation as navigated
     from treekit.baselines.chainrag import ChainRAG
     from treekit.baselines.search_r1 import SearchR1
     from treekit.papers.searchr.method import SearchR
@@ -396,7 +396,7 @@ def test_a_row_of_searchr_says_what_ran():
 
 
 def test_what_searchr_prints_is_grouped_by_the_model_that_answers():
-    from treekit.experiments.searchr import printed
+    from treekit.papers.searchr.evaluation import printed
     for table, groups in (("table2", {"Llama-3.1-8B", "DeepSeek-V3", "GPT-4o-mini"}), ("table5", {"GPT-4o"}), ("figure3", {"GPT-4o-mini"})):
         cells = printed(published("searchr", table))
         assert ({c["group"] for c in cells} == groups and len(cells) == len(published("searchr", table))
@@ -406,7 +406,7 @@ def test_what_searchr_prints_is_grouped_by_the_model_that_answers():
 @pytest.mark.long
 def test_searchrs_listings_are_made_from_the_code(tmp_path, monkeypatch):
     "They need no model; what they say of the code and of the printed numbers is asserted inside."
-    from treekit.reproduce import reproduce_all
+    from treekit.artefacts.reproduce import reproduce_all
     names = ("searchr/table11", "searchr/inconsistencies", "searchr/prompts")
     warmly(monkeypatch)
     tasks, folder = reproduce_all(names, out=str(tmp_path / "out"), environment=dict(TREEKIT_STORE=str(tmp_path / "store.sqlite")))

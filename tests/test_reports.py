@@ -8,7 +8,7 @@ from commands import inside
 from treekit.config import UsageError, root
 from treekit.reports.archive import SUMS, read_archive, sha256, write_archive
 from treekit.reports.checklist import checked_facts, checklist
-from treekit.reports.ran import placeless
+from treekit.reports.run_summary import placeless
 from treekit.reports.verification import clean_environment, verify_archive
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +48,7 @@ def test_it_says_what_ran_and_holds_no_path_and_no_host(made):
     report = json.loads(files["report.json"])
     assert wrong == [] and [a["name"] for a in report["artefacts"]] == [WHAT] and report["artefacts"][0]["as_written"]
     assert report["runs"] and all(r["costs"]["calls"] >= 0 and r["facts"] for r in report["runs"])
-    assert {"treekit.papers.arise.method", "treekit.core.store"} <= set(report["modules"])
+    assert {"treekit.papers.arise.method", "treekit.store.run_store"} <= set(report["modules"])
     module = report["modules"]["treekit.papers.arise.method"]
     assert module["sha256"] == sha256((ROOT / "treekit/papers/arise/method.py").read_bytes())
     assert report["environment"]["packages"]["numpy"] and len(report["checklist"]) == 21
@@ -75,10 +75,10 @@ def test_how_it_was_run_is_read_from_the_records(made, tmp_path):
 
 def test_two_ways_of_running_are_told_and_never_packed_as_one(monkeypatch, tmp_path):
     from treekit.config import work_dir
-    from treekit.inventory import runnable
-    from treekit.records import write_record
+    from treekit.artefacts.catalog import runnable
+    from treekit.artefacts.build_cache import write_record
     from treekit.reports.report import one_way, ways_in_words, ways_of
-    from treekit.reports.ran import artefact_line
+    from treekit.reports.run_summary import artefact_line
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     rows = runnable(("arise/figure3", "arise/table1", "arise/table2"))
     for name, n in (("figure3", dict(n=3)), ("table1", dict(settings=dict(competence="small")))):
@@ -119,7 +119,7 @@ def test_one_changed_byte_of_a_cassette_is_named(made, tmp_path):
 @pytest.mark.slow
 def test_a_cassette_that_was_changed_with_its_sums_gives_other_tables(made, tmp_path):
     "Somebody who changes a reply and mends all sums is found out by the tables."
-    from treekit.core.tape_files import STORE_FILE, unwound, wind
+    from treekit.store.cassette_archive import STORE_FILE, unwound, wind
     files, _ = read_archive(made[0])
     (tmp_path / "old").write_bytes(files["run.cassette"])
     with unwound(tmp_path / "old") as inner: tape = {name: read() for name, read in inner.items()}
@@ -163,7 +163,7 @@ def test_one_changed_byte_of_a_module_is_named(made, tmp_path):
     shutil.copytree(ROOT / "data", kit / "data", copy_function=os.link if same else shutil.copy)
     for name in ("nbs", "settings.ini", "LICENSE"): (kit / name).symlink_to(ROOT / name)
     file = kit / "treekit/papers/arise/mcts.py"
-    code = "import sys; from treekit.cli import main; main()"
+    code = "import sys; from treekit.cli.main import main; main()"
 
     def verified():
         others = os.environ.get("PYTHONPATH", "").split(os.pathsep)

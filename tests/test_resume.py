@@ -4,7 +4,7 @@ import json, random, time, zlib
 import pytest
 import resume_worker
 from openai_server import Server
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 from workers import processes
 
 QUESTIONS, KILLS = 100, 20

@@ -2,12 +2,12 @@
 import json, multiprocessing, os, subprocess, sys, tarfile, threading
 import pytest
 from twin import folder_of
-from treekit.corpora.identity import corpus_hash
+from treekit.corpora.corpus_hash import corpus_hash
 from treekit.retrieval.bm25 import BM25, english
 from treekit.config import UsageError, work_dir
 from treekit.core.types import Passage
 from treekit.retrieval.lucene import Lucene, build_index, cached_index, check_index, find_java, java_class
-from treekit.core.model_files import MINILM, model_folder
+from treekit.utils.model_files import MINILM, model_folder
 import treekit.retrieval.lucene, treekit.retrieval.dense as retrieval
 
 CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": "2wiki_pool_corpus", "2wiki_hippo": "2wiki_hipporag_corpus"}
@@ -325,7 +325,7 @@ def test_a_cross_encoder_from_a_folder(tmp_path):
 @pytest.mark.long
 def test_imports_are_light():
     code = (
-        "import sys, treekit.retrieval.choice as r\nfrom treekit.core.types import Passage\n"
+        "import sys, treekit.retrieval.factory as r\nfrom treekit.core.types import Passage\n"
         "heavy = {'numpy', 'bm25s', 'numba', 'torch', 'jnius', 'pyserini', 'transformers', 'sentence_transformers', 'huggingface_hub'} & "
         "set(sys.modules)\n"
         "assert not heavy, heavy\nr.Lucene([Passage('a', '', 'film')]).search(['film'])\n"
@@ -357,7 +357,7 @@ def test_the_weighted_sum_is_pyserinis():
 @pytest.mark.parametrize("name", ["musique", "komultihop"])
 def test_in_memory_finds_what_lucene_finds(name, tmp_path, monkeypatch):
     "The world's corpus is searched in memory: the same passages in the same order, from a kept index, too."
-    from treekit.experiments.provide import load, load_corpus
+    from treekit.experiments.resources import load, load_corpus
     from treekit.retrieval.bm25 import BM25
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     passages = load_corpus(name)

@@ -13,16 +13,16 @@ from treekit.config import UsageError, load_profile
 from treekit.experiments.costs import cost_table
 from treekit.core.types import Passage, QAPair, Question
 from treekit.core.fingerprints import canonical, fingerprint, method_fingerprint
-from treekit.experiments.provide import Lazy, Library
-from treekit.core.llm import CallFailed, Completion, Prompt
-from treekit.core.replies import FINAL
+from treekit.experiments.resources import Lazy, Library
+from treekit.core.prompts import CallFailed, Completion, Prompt
+from treekit.core.output_parsers import FINAL
 from treekit.core.method import Prediction
-from treekit.core.pot import Pot
-from treekit.core.prices import BudgetExceeded
+from treekit.store.shared_budget import Pot
+from treekit.llm.prices import BudgetExceeded
 from treekit.experiments.run import GIVE_UP, RunFailed, Session, run
 from treekit.experiments.results import mean_of_means
-from treekit.core.stored_chat import NotOnCassette
-from treekit.core.store import Store
+from treekit.llm.cached_client import NotOnCassette
+from treekit.store.run_store import Store
 
 ROOT = Path(__file__).resolve().parents[1]
 PROFILE = load_profile("offline")
@@ -331,13 +331,13 @@ def test_another_model_takes_questions_apart():
 
 
 def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
-    import treekit.training.navigator
+    import treekit.papers.searchr.training
     class Tiny(Scripted):
         model, made = "navigator", 0
         @classmethod
         def tiny(cls): cls.made += 1; return cls()
         async def complete(self, request): return [Completion("FINAL: trained")]
-    monkeypatch.setattr(treekit.training.navigator, "TrainedNavigator", Tiny)
+    monkeypatch.setattr(treekit.papers.searchr.training, "TrainedNavigator", Tiny)
     questions = {"d": [Question("q", "d", "Who is here?", ("x",))]}
     [row] = run(
         {"n": Navigated()},
@@ -403,10 +403,10 @@ def test_a_warm_run_imports_nothing_heavy(tmp_path):
     code = """
 import sys
 from treekit.config import load_profile
-from treekit.experiments.provide import load
+from treekit.experiments.resources import load
 from treekit.experiments.run import run
 from treekit.baselines.prompting import methods
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 p = load_profile("offline", n=3)
 r = run(methods(), {"hotpotqa": load("hotpotqa", "world", n=3)}, p, store=Store(sys.argv[1]), progress=False)
 assert not r.failures, r.failures

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from classes import course, hand_in
-from treekit.classroom import jail
+from treekit.classroom import sandbox
 from treekit.classroom.grading import Talk, grade_assignment
-from treekit.classroom.jail import WALLS, Limits, best_wall, holds, start
+from treekit.classroom.sandbox import WALLS, Limits, best_wall, holds, start
 from treekit.config import UsageError
 
 A = "9_counting"
@@ -164,8 +164,8 @@ def verdict(program, arch, number, argument=0):
 @pytest.mark.parametrize("machine", MACHINES)
 def test_the_filter_of_both_architectures(machine, monkeypatch):
     column, arch = MACHINES[machine]
-    monkeypatch.setattr(jail.platform, "machine", lambda: machine)
-    program = jail._filter(4711)
+    monkeypatch.setattr(sandbox.platform, "machine", lambda: machine)
+    program = sandbox._filter(4711)
     allow = {name for name, numbers in FORBIDDEN.items() if numbers[column] and verdict(program, arch, numbers[column]) == 0x7FFF0000}
     assert allow == set()
     assert all(verdict(program, arch, numbers[column]) == 0x7FFF0000 for numbers in ALLOWED.values())
@@ -235,22 +235,22 @@ NO_SANDBOX = dict.fromkeys(WALLS, False) | {"plain": True, "plain, unfiltered": 
 
 def test_no_isolation_is_never_the_default(monkeypatch):
     "Where no sandbox works, one line says what to install and what to pass."
-    monkeypatch.setattr(jail, "holds", NO_SANDBOX.get)
+    monkeypatch.setattr(sandbox, "holds", NO_SANDBOX.get)
     with pytest.raises(UsageError) as e: best_wall()
     assert "bubblewrap" in str(e.value) and "--wall plain" in str(e.value) and "\n" not in str(e.value)
 
 
 def test_the_command_stops_before_grading(class_of_one, monkeypatch):
     import treekit.classroom.grading
-    monkeypatch.setattr(jail, "holds", NO_SANDBOX.get)
+    monkeypatch.setattr(sandbox, "holds", NO_SANDBOX.get)
     hand_in(class_of_one, "ada")
-    import treekit.cli
+    import treekit.cli.main
     words = ["course", "grade", A, "--course", str(class_of_one.folder), "--sources", str(class_of_one.sources)]
     done = CliRunner().invoke(treekit.cli.main, words)
     assert done.exit_code == 2 and "bubblewrap" in done.output and "Traceback" not in done.output
     assert not class_of_one.record("grades", A, "ada")
     said = []
-    monkeypatch.setattr(jail.os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(sandbox.os, "geteuid", lambda: 1000)
     monkeypatch.setattr(treekit.classroom.grading, "grade_assignment", lambda *a, **k: said.append("graded") or [])
     import click
     monkeypatch.setattr(click, "echo", lambda text="", **k: said.append(str(text)))
@@ -260,7 +260,7 @@ def test_the_command_stops_before_grading(class_of_one, monkeypatch):
 
 @pytest.mark.parametrize("wall", ["plain", "plain, unfiltered"])
 def test_no_isolation_is_refused_as_root(wall, monkeypatch):
-    monkeypatch.setattr(jail.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(sandbox.os, "geteuid", lambda: 0)
     holds.cache_clear()
     try:
         with pytest.raises(UsageError, match="root"): best_wall(wall)

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from treekit.papers.arise.method import ARISE
-from treekit.core.llm import Request
-from treekit.core.openai_chat import OpenAIChat
+from treekit.core.prompts import Request
+from treekit.llm.openai_client import OpenAIChat
 from treekit.core.method import Kit
 from treekit.papers.arise.states import risk_value
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 
 PYTHON = os.environ.get("TREEKIT_LLAMA_PYTHON", sys.executable)
 

@@ -6,9 +6,10 @@ import pytest
 from openai_server import Server
 from treekit.baselines import chainrag, prompting, revising
 from treekit.config import load_profile
-from treekit.experiments import arise, searchr
+from treekit.papers.arise import evaluation as arise
+from treekit.papers.searchr import evaluation as searchr
 from treekit.experiments.paper_settings import said_of
-from treekit.experiments.provide import load
+from treekit.experiments.resources import load
 from treekit.experiments.run import run
 from treekit.figures import verdicts
 from treekit.figures.verdicts import compare, published

@@ -14,28 +14,19 @@ from twin import SOURCES, folder_of
 from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.experiments.provide import load
+from treekit.experiments.resources import load
 from treekit.retrieval.informativeness import Steps
-from treekit.core.llm import CallFailed
-from treekit.core.openai_chat import OpenAIChat
+from treekit.core.prompts import CallFailed
+from treekit.llm.openai_client import OpenAIChat
 from treekit.core.method import Kit
-from treekit.baselines.subquestions import (
-    LONGEST_SUBQUESTION,
-    MOST_SUBQUESTIONS,
-    NAVIGATE,
-    PATH,
-    PATH_EXAMPLE,
-    checked,
-    known_answer,
-    read_path,
-)
+from treekit.baselines.subquestions import (LONGEST_SUBQUESTION, MOST_SUBQUESTIONS, NAVIGATE, PATH, PATH_EXAMPLE, checked, known_answer, read_path)
 from treekit.papers.searchr.paths import GENERATE, PATHS, read_paths
 from treekit.papers.searchr.references import dangling
-from treekit.language.references import UNFOUND, depends_on, parse_history, render_history, resolve_references, slots_to_words
+from treekit.language.coreference import UNFOUND, depends_on, parse_history, render_history, resolve_references, slots_to_words
 from treekit.experiments.run import run
 from treekit.papers.searchr.method import METHODS, TABLE3, TABLE7, SearchR
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 
 
 @pytest.fixture(autouse=True)
@@ -273,7 +264,7 @@ def test_a_passage_without_entity_or_parse_has_score_0_and_the_trace_says_so():
         def one(self, text):
             if text.startswith("river"): return treekit.syntax.entities.Annotated((), (), "the parser found no sentence")
             return super().one(text)
-    from treekit.experiments.provide import Corpus
+    from treekit.experiments.resources import Corpus
 
     p, _ = ask(
         "Which river is in Tarn?",

@@ -11,11 +11,11 @@ from twin import SOURCES, folder_of
 from treekit.retrieval.bm25 import BM25
 from treekit.core.types import Passage
 from treekit.scoring.short import em
-from treekit.experiments.provide import load, load_corpus
-from treekit.offline.chat import HANDLERS
+from treekit.experiments.resources import load, load_corpus
+from treekit.models.extractive.client import HANDLERS
 from treekit.papers.searchr.references import dangling
-from treekit.language.references import render_history, slots_to_words
-from treekit.offline.decomposing import decompose
+from treekit.language.coreference import render_history, slots_to_words
+from treekit.models.extractive.decomposing import decompose
 
 SETS = ("musique", "hotpotqa", "2wiki")
 
@@ -218,8 +218,8 @@ def test_strange_input_is_read_in_no_time():
 
 
 SAYS = """
-from treekit.experiments.provide import load, load_corpus
-from treekit.offline.chat import HANDLERS
+from treekit.experiments.resources import load, load_corpus
+from treekit.models.extractive.client import HANDLERS
 import hashlib
 said = [HANDLERS["generate_paths"](question=q.question) for q in load("musique", split="dev", n=40)]
 p = load_corpus("musique")[:60]

@@ -3,18 +3,20 @@ import functools, hashlib, json
 
 import pytest
 
-from treekit.training import navigator, router, shipped
-from treekit.world.generate import World
+from treekit.papers.searchr import training as navigator
+from treekit.papers.rdr2 import training as router
+from treekit.training import pretrained
+from treekit.synthetic.generate import World
 
 
 def test_every_file_is_what_the_manifest_says():
-    models, folder = shipped.manifest()["models"], shipped.models_folder()
+    models, folder = pretrained.manifest()["models"], pretrained.models_folder()
     assert models and {m["file"] for m in models.values()} == {p.name for p in folder.glob("*.xz")}
     for entry in models.values():
         data = (folder / entry["file"]).read_bytes()
         assert (hashlib.sha256(data).hexdigest(), len(data)) == (entry["sha256"], entry["bytes"]), entry["file"]
         assert not entry["against"] or entry["against"] in models
-    assert sum(p.stat().st_size for p in folder.iterdir()) <= shipped.LIMIT
+    assert sum(p.stat().st_size for p in folder.iterdir()) <= pretrained.LIMIT
 
 
 def test_the_recipes_are_todays(monkeypatch, tmp_path):
@@ -22,7 +24,7 @@ def test_the_recipes_are_todays(monkeypatch, tmp_path):
      "them anew.")
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     for cached in (router.tiny_samples, navigator.tiny_pairs): cached.cache_clear()
-    models = shipped.manifest()["models"]
+    models = pretrained.manifest()["models"]
     assert models["router/samples"]["recipe"] == router.samples_recipe() and models["navigator/pairs"]["recipe"] == navigator.pairs_recipe()
     for name, entry in models.items():
         kind, what, *seed = name.split("/")
@@ -35,7 +37,7 @@ def test_the_lessons_are_those_that_came_along(monkeypatch, tmp_path):
     "A question of the world is worded for learning as it was when the weights were trained: without what is held out."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     # of sixty blocks each is made once: the wiki, the training side and the dev side ask for it in turn
-    from treekit.world import drafts, facts, generate
+    from treekit.synthetic import drafts, facts, generate
     pages, write = functools.cache(generate._pages.__wrapped__), functools.cache(generate.write)
     make_block = functools.cache(facts.make_block.__wrapped__)
     for module in (drafts, generate):
@@ -53,28 +55,28 @@ def test_no_table_trains():
     wanted = {f"router/{name}/0" for name in router.SETTINGS}
     wanted |= {f"router/{name}/{seed}" for name in ("inst", router.ROUTER) for seed in range(3)}
     wanted |= {f"navigator/{stage}/{seed}" for stage in {*navigator._FOLDERS} - {"before SFT", navigator.ON_ANSWERS} for seed in range(3)}
-    assert wanted <= shipped.manifest()["models"].keys()
+    assert wanted <= pretrained.manifest()["models"].keys()
 
 
 def test_one_is_laid_out_with_its_log(tmp_path):
     name = "navigator/after PPO/0"
-    entry = shipped.manifest()["models"][name]
-    assert shipped.unpacked(name, entry["recipe"], tmp_path)
+    entry = pretrained.manifest()["models"][name]
+    assert pretrained.unpacked(name, entry["recipe"], tmp_path)
     assert (tmp_path / "model" / "model.safetensors").stat().st_size > 1_000_000 and json.loads((tmp_path / "log.json").read_text())["log"]
-    assert shipped.shipped(name, "another recipe") is None
+    assert pretrained.shipped(name, "another recipe") is None
 
 
 def test_retrain_leaves_them_alone(monkeypatch, tmp_path):
     monkeypatch.setenv("TREEKIT_RETRAIN", "1")
     name = "navigator/after PPO/0"
-    assert not shipped.unpacked(name, shipped.manifest()["models"][name]["recipe"], tmp_path)
-    assert shipped.place("routers") == "routers-retrained"
+    assert not pretrained.unpacked(name, pretrained.manifest()["models"][name]["recipe"], tmp_path)
+    assert pretrained.place("routers") == "routers-retrained"
 
 
 def test_a_changed_file_is_an_error_that_says_what_to_do(monkeypatch, tmp_path):
     first = {"model/a.json": b"{}", "log.json": b"[]"}
-    monkeypatch.setattr(shipped, "models_folder", lambda: tmp_path)
-    shipped.ship("toy/one/0", "r", first)
-    assert shipped.shipped("toy/one/0", "r") == first
+    monkeypatch.setattr(pretrained, "models_folder", lambda: tmp_path)
+    pretrained.ship("toy/one/0", "r", first)
+    assert pretrained.shipped("toy/one/0", "r") == first
     next(tmp_path.glob("*.xz")).write_bytes(b"cut off")
-    with pytest.raises(shipped.UsageError, match="git checkout data/models"): shipped.shipped("toy/one/0", "r")
+    with pytest.raises(pretrained.UsageError, match="git checkout data/models"): pretrained.shipped("toy/one/0", "r")

@@ -1,4 +1,4 @@
-"The simulated model: it reads what the world wrote, and its upper bound is reached. nbs/08_simulated/16_knobs.ipynb tests each knob."
+"The simulated model: it reads what the world wrote, and its upper bound is reached. nbs/11_models/2_simulated/16_knobs.ipynb tests each knob."
 import asyncio
 import os
 import re
@@ -12,27 +12,27 @@ from treekit.baselines.iterative import CONCLUDE
 from treekit.baselines.subquestions import INTEGRATE
 from treekit.config import UsageError, load_profile
 from treekit.corpora.documents import introduced, tree_of
-from treekit.core.llm import Prompt
-from treekit.core.replies import FINAL, TEXT
-from treekit.analysis.mechanism import simulated_run
-from treekit.experiments.across import entrants, qualities
-from treekit.experiments.provide import chat_for
+from treekit.core.prompts import Prompt
+from treekit.core.output_parsers import FINAL, TEXT
+from treekit.analysis.calibration import simulated_run
+from treekit.papers.comparison.evaluation import entrants, qualities
+from treekit.experiments.resources import chat_for
 from treekit.experiments.tables import MULTIHOP, sample_questions
 from treekit.figures.verdicts import model_obstacle
-from treekit.offline.chat import ExtractiveChat
+from treekit.models.extractive.client import ExtractiveChat
 from treekit.language.particles import settle
-from treekit.language.references import render_history
+from treekit.language.coreference import render_history
 from treekit.papers.searchr.paths import GENERATE
 from treekit.papers.toq.planner import PROMPTS as TOQ
-from treekit.simulated.belief import read_text
-from treekit.simulated.chat import HANDLERS, SimulatedChat
-from treekit.simulated.competence import LEVELS, Competence, Luck, competence_of, reads, uniform
-from treekit.simulated.forms import BREAKS, broken, logprobs
-from treekit.simulated.grammar import grammar
-from treekit.simulated.library import library, lookup_key, stated, triples_of
-from treekit.simulated.wording import Words
-from treekit.simulated.quoting import answers_numbered, quoted_path, quoted_steps
-from treekit.world.generate import KINDS, World
+from treekit.models.simulated.knowledge import read_text
+from treekit.models.simulated.client import HANDLERS, SimulatedChat
+from treekit.models.simulated.ability import LEVELS, Competence, Luck, competence_of, reads, uniform
+from treekit.models.simulated.output_noise import BREAKS, broken, logprobs
+from treekit.models.simulated.grammar import grammar
+from treekit.models.simulated.corpus_index import library, lookup_key, stated, triples_of
+from treekit.models.simulated.wording import Words
+from treekit.models.simulated.quoting import answers_numbered, quoted_path, quoted_steps
+from treekit.synthetic.generate import KINDS, World
 
 ANSWER = Prompt("test.answer", "answer", "$documents\n$question", FINAL)
 THINK = Prompt("test.think", "answer", "Think step by step.\n$documents\n$question", FINAL)
@@ -287,11 +287,11 @@ def test_a_sample_differs_only_where_it_is_sampled():
 @pytest.mark.long
 def test_the_same_words_in_another_process():
     code = (
-        "import asyncio; from treekit.world.generate import World; from treekit.simulated.chat import SimulatedChat; import "
+        "import asyncio; from treekit.synthetic.generate import World; from treekit.models.simulated.client import SimulatedChat; import "
         "tests.test_simulated as t\n"
         "for q in World().questions('compositional', 5):\n"
         "    [c] = asyncio.run(SimulatedChat('small').complete(t.THINK(question=q.question, documents=q.paragraphs))); print(c.text)\n"
-        "from treekit.simulated.library import library; print([*library(articles=40).sentences.items()])"
+        "from treekit.models.simulated.corpus_index import library; print([*library(articles=40).sentences.items()])"
     )
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     def run(seed):

@@ -38,11 +38,11 @@ def test_no_comment_points_at_prose_that_is_only_in_the_notebook():
     ("https://notopenai.com/v1", True), ("http://localhost:8000/v1", True)])
 def test_who_scores_a_text_is_answered_once(endpoint, scores):
     "The environment check, the dry run and the client of batches ask the same function."
-    import treekit.core.batch_chat as batch
-    import treekit.doctor as doctor
-    import treekit.experiments.pilot as pilot
-    import treekit.standins as standins
-    from treekit.core.openai_chat import scores_texts
+    import treekit.llm.batch_client as batch
+    import treekit.artefacts.environment_check as doctor
+    import treekit.experiments.cost_sampling as pilot
+    import treekit.artefacts.mocks as standins
+    from treekit.llm.openai_client import scores_texts
     assert scores_texts(endpoint) is scores
     assert doctor.scores_texts is pilot.scores_texts is batch.scores_texts is standins.scores_texts is scores_texts
 
@@ -50,8 +50,8 @@ def test_who_scores_a_text_is_answered_once(endpoint, scores):
 def test_rows_of_questions_that_an_estimate_did_not_ask_can_be_scored():
     "F1 of facts looks a hit up in the question's own pool: a row that was lent brings the pool of its hits."
     from treekit.config import Profile
-    from treekit.experiments.arise import facts_f1
-    from treekit.experiments.pilot import _filled
+    from treekit.papers.arise.evaluation import facts_f1
+    from treekit.experiments.cost_sampling import _filled
     def question(i):
         return Question(f"q{i}", "d", f"Who made film {i}?", ("Ada",), supporting=(f"p{i}",),
                         paragraphs=(Passage(f"p{i}", "t", "Ada made it."),))
@@ -89,7 +89,7 @@ def test_a_page_of_sizes_says_whose_questions_it_counts(name, words, tmp_path):
 
 def made(name, out, **given):
     "Run an artefact's notebook as `reproduce` does; its Markdown."
-    from treekit.reproduce import reproduce_all
+    from treekit.artefacts.reproduce import reproduce_all
     [task], folder = reproduce_all((name,), out=str(out), jobs=1, **given)
     assert task.code == 0, task.error
     return folder / f"{name}.md"

@@ -4,11 +4,11 @@ import asyncio, os, signal, sqlite3, threading, time, zlib
 import pytest
 
 from treekit.config import Profile, UsageError
-from treekit.core.llm import CallFailed, Request
-from treekit.core.openai_chat import OpenAIChat
-from treekit.core.prices import BudgetExceeded, load_prices
-from treekit.core.store import Store, keys
-from treekit.core.stored_chat import NotOnCassette, ReplayChat, StoredChat
+from treekit.core.prompts import CallFailed, Request
+from treekit.llm.openai_client import OpenAIChat
+from treekit.llm.prices import BudgetExceeded, load_prices
+from treekit.store.run_store import Store, keys
+from treekit.llm.cached_client import NotOnCassette, ReplayChat, StoredChat
 from speed import enough
 from workers import ask_all, asked, chat, processes
 

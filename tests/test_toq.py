@@ -9,30 +9,18 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from planning import BY_QUESTION, EXAMPLES, Replies, Shelf, planner
 from treekit.config import UsageError, load_profile, profile_names
 from treekit.core.types import Question
-from treekit.experiments.provide import Lazy
-from treekit.core.llm import CallFailed
-from treekit.core.openai_chat import OpenAIChat
+from treekit.experiments.resources import Lazy
+from treekit.core.prompts import CallFailed
+from treekit.llm.openai_client import OpenAIChat
 from treekit.core.method import Kit, Trace, Usage
-from treekit.papers.toq.planner import (
-    EVALUATION,
-    PROMPTS,
-    SUBQUESTION_LINES,
-    SPAN,
-    final_evaluation,
-    language,
-    mean_score,
-    printed_scores,
-    read_evaluation,
-    read_questions,
-    read_span,
-)
+from treekit.papers.toq.planner import (EVALUATION, PROMPTS, SUBQUESTION_LINES, SPAN, final_evaluation, language, mean_score, printed_scores, read_evaluation, read_questions, read_span)
 from treekit.papers.toq.baselines import BASELINES
 from treekit.experiments.results import Results, Row
 from treekit.experiments.run import run
-from treekit.experiments.toq import PRINTED_AS, judge_agreement, question_note, questions_of, setting
+from treekit.papers.toq.evaluation import PRINTED_AS, judge_agreement, question_note, questions_of, setting
 from treekit.figures.verdicts import published
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 from treekit.papers.toq.decompositions import fill, planned, question_key
 from treekit.papers.toq.method import METHODS, TreeOfQuestion, outcome
 
@@ -678,7 +666,7 @@ def test_english_questions_go_through_the_loops_as_they_stand():
 
 def test_a_korean_question_at_the_command_line(tmp_path, monkeypatch):
     from click.testing import CliRunner
-    import treekit.cli
+    import treekit.cli.main
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(
         "".join(

@@ -9,9 +9,9 @@ import pytest
 from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage
-from treekit.experiments.toq import CAUSES, cause
-from treekit.experiments.provide import load, load_corpus
-from treekit.offline.chat import HANDLERS
+from treekit.papers.toq.evaluation import CAUSES, cause
+from treekit.experiments.resources import load, load_corpus
+from treekit.models.extractive.client import HANDLERS
 from treekit.experiments.run import run
 from treekit.papers.toq.method import METHODS
 

@@ -7,9 +7,9 @@ import pytest
 
 from commands import ROOT, shell
 from treekit.config import UsageError, load_profile
-from treekit.trainers.errand import Errand, ready
+from treekit.training.job import Errand, ready
 from treekit.training.sft import load_checkpoint
-from treekit.trainers.sections import check_name, profile_sections, settings_file, write_sections
+from treekit.training.profile_writer import check_name, profile_sections, settings_file, write_sections
 
 pytest.importorskip("torch")
 
@@ -52,7 +52,7 @@ def test_a_section_of_ones_own_is_never_replaced(desk):
 
 
 def test_a_trained_model_is_served_by_its_name(desk):
-    from treekit.experiments.provide import chat_for
+    from treekit.experiments.resources import chat_for
     from treekit.training.models import save_model, tiny_model, tokenizer_of
     tokenizer = tokenizer_of(["Who?"] * 3, 300)
     model = errand().begun() / "ppo" / "model"
@@ -67,20 +67,20 @@ def test_a_trained_model_is_served_by_its_name(desk):
 def test_a_trained_parser_is_named_by_its_profile(desk, monkeypatch):
     "Where all steps are done, the profile's parser is the new one, with its own name in tables; it reads what the old one reads."
     import shutil
-    from treekit.doctor import checks
+    from treekit.artefacts.environment_check import checks
     from treekit.syntax.entities import annotator_for
     from treekit.syntax.parser import parser_for
-    from treekit.trainers import parser_errand
+    from treekit.training import parser_job
     from treekit.training.parser import MODELS, SOURCES
     for name in SOURCES: (desk / name).touch()
     def steps(treebanks, work, part):
         yield "one", lambda: None
         yield "all", lambda: [shutil.copy(ROOT / "data" / "parser" / name, work / "models") for name in MODELS]
-    monkeypatch.setattr(parser_errand, "parser_steps", steps)
+    monkeypatch.setattr(parser_job, "parser_steps", steps)
     mine = errand(role="parser", questions=None)
-    assert parser_errand.run_parser(mine, desk, "one") == dict(name="mine", ran=["one"], profile="")
+    assert parser_job.run_parser(mine, desk, "one") == dict(name="mine", ran=["one"], profile="")
     with pytest.raises(UsageError, match="no profile named 'mine'"): load_profile("mine")
-    assert parser_errand.run_parser(mine, desk) == dict(name="mine", ran=["all"], profile="mine")
+    assert parser_job.run_parser(mine, desk) == dict(name="mine", ran=["all"], profile="mine")
     profile, text = load_profile("mine"), "Who founded the town of Ada?"
     new, old = parser_for(profile), parser_for(load_profile("offline"))
     assert new.label == "Stanza models, trained as 'mine'" and new.folder != old.folder and new.fingerprint == old.fingerprint
@@ -98,9 +98,9 @@ DRIVER = """
 import sys
 from dataclasses import replace
 from treekit.config import load_profile
-from treekit.trainers.errand import Errand
-from treekit.trainers.navigator_errand import run_navigator
-from treekit.training.navigator import PRESETS
+from treekit.training.job import Errand
+from treekit.papers.searchr.training_job import run_navigator
+from treekit.papers.searchr.training import PRESETS
 tiny = PRESETS["tiny"]
 often = dict(tuning=replace(tiny.tuning, epochs=2, save_every=1), reward=replace(tiny.reward, epochs=1, batch=8, save_every=1),
              ppo=replace(tiny.ppo, rollouts=8, batch=4, passes=1, epochs=1, max_new=24, save_every=1), drawn=1)
@@ -152,8 +152,8 @@ def test_killed_in_each_stage_it_comes_to_the_same_weights(desk):
 def test_rdr2s_tables_show_a_training_by_name(desk):
     "Five rows trained on one set of samples; the tables and figures made from them say what differs from the paper."
     import pandas as pd
-    from treekit.trainers.router_errand import row_folder, run_router
-    from treekit.training.router import ROUTER, SETTINGS
+    from treekit.papers.rdr2.training_job import row_folder, run_router
+    from treekit.papers.rdr2.training import ROUTER, SETTINGS
     own = errand(role="router", questions=60)
     made = run_router(own, "all", epochs=0.2)
     assert [r["row"] for r in made["rows"]] == [*SETTINGS] and all(r["steps"] for r in made["rows"])

@@ -10,8 +10,7 @@ torch = pytest.importorskip("torch")
 from treekit.config import UsageError
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of, with_checkpoints
 from treekit.training.ppo import PPO, Rated, ppo, train_reward
-from treekit.training.sft import (Encoded, Recipe, TrainingExample, adapted, encode, load_checkpoint, sft_loss, short_enough, train,
-                                  trainable, with_masters)
+from treekit.training.sft import (Encoded, Recipe, TrainingExample, adapted, encode, load_checkpoint, sft_loss, short_enough, train, trainable, with_masters)
 
 torch.set_num_threads(1)
 PAIRS = [(a, b) for a in "dam house tower bridge".split() for b in "Mole Tarn Orle".split()]
@@ -43,7 +42,7 @@ def in_group(code, size=2, **env):
     here = dict(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), WORLD_SIZE=str(size),
                 ACCELERATE_USE_CPU="true", TQDM_DISABLE="1", **env)
     start = f"import sys, json\nsys.path.insert(0, {str(Path(__file__).parent)!r})\nfrom test_training_size import *\n"
-    start += "from treekit.training.processes import *\nwith joined_group():\n" + "".join(f"    {line}\n" for line in code.splitlines())
+    start += "from treekit.training.distributed import *\nwith joined_group():\n" + "".join(f"    {line}\n" for line in code.splitlines())
     ran = [subprocess.Popen([sys.executable, "-c", start], env=os.environ | here | dict(RANK=str(r), LOCAL_RANK=str(r)),
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for r in range(size)]
     said = [p.communicate(timeout=240) for p in ran]

@@ -6,27 +6,16 @@ import pytest
 from commands import here_and_there
 from fakes import FakeParser
 from twin import folder_of
-from treekit.retrieval.bridging import Bridged, Mentions, Weights, aliases
+from treekit.retrieval.entity_bridging import Bridged, Mentions, Weights, aliases
 from treekit.config import Profile, UsageError
 from treekit.core.types import Passage, Question
-from treekit.experiments.provide import load, load_corpus
+from treekit.experiments.resources import load, load_corpus
 from treekit.core.method import Kit, configure
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.dense import Hybrid
-from treekit.retrieval.choice import retriever_for
-from treekit.papers.treerare.tree_retrieval import (
-    INHERITED,
-    METHODS,
-    MS_MARCO,
-    PUBLIC_CODE,
-    TreeRetrieval,
-    TreeRetriever,
-    inherited_scores,
-    reranker,
-    searched_tree,
-    with_passages,
-)
+from treekit.retrieval.factory import retriever_for
+from treekit.papers.treerare.tree_retrieval import (INHERITED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, inherited_scores, reranker, searched_tree, with_passages)
 
 
 @pytest.fixture(autouse=True)
@@ -179,7 +168,7 @@ async def _answered(method, retriever, asked):
     class Model:
         async def complete(self, request):
             asked.append(request)
-            from treekit.core.llm import Completion
+            from treekit.core.prompts import Completion
             return [Completion("Explanations: x\nFINAL: Olin Tarsk", 1, 1)]
     kit = Kit(Model(), retriever, FakeParser({EXAMPLE.text: EXAMPLE}))
     return await method(Question("q", "hotpotqa", EXAMPLE.text), kit), kit

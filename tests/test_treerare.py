@@ -11,8 +11,8 @@ from treekit.core.types import Passage, Question
 from treekit.core.method import Kit, Prediction, Trace, configure
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.treerare.phrases import Phrase, by_hand, content_words, phrase_tree
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 from treekit.syntax.parser import Parse
 from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, READINGS, TreeRare, merge_hits, select_queries
 
@@ -367,7 +367,7 @@ def test_the_public_code_is_named():
 
 
 def test_a_wording_may_leave_out_how_many_are_asked_for(tmp_path):
-    from treekit.core.llm import load_prompts
+    from treekit.core.prompts import load_prompts
     from treekit.experiments.prompts import known_prompts
     file = tmp_path / "printed.toml"
     file.write_text('["treerare.subquestions"]\ntemplate = "$phrase in $question: at most 5, pick top 3. $context response: q1; ..."\n'

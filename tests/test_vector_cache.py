@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 from treekit.config import UsageError
-from treekit.core.instruction_set import PINNED_INSTRUCTIONS, REFERENCE, _features, instruction_set
-from treekit.core.kept_database import shipped_rows
+from treekit.utils.instruction_set import PINNED_INSTRUCTIONS, REFERENCE, _features, instruction_set
+from treekit.utils.sqlite_cache import shipped_rows
 from treekit.core.types import Passage
-from treekit.corpora.identity import Passages
+from treekit.corpora.corpus_hash import Passages
 from treekit.retrieval.dense import Dense, Embedder, KnownVectors
 from treekit.retrieval.vector_cache import PACKED_FILE, packed_vectors, unpack_vectors, vector_key
 from treekit.retrieval.vectors import Vectors, build_vectors
-from treekit.world.generate import World
+from treekit.synthetic.generate import World
 
 PAGES = [Passage(str(i), f"Harbour {i}", f"A lighthouse by the sea, built in {1800 + i}.") for i in range(9)]
 OTHER = dict(MKL_CBWR="COMPATIBLE", ATEN_CPU_CAPABILITY="default", DNNL_MAX_CPU_ISA="SSE41")
@@ -51,7 +51,7 @@ def test_the_setting_of_a_process_has_a_name(monkeypatch):
 
 
 def test_a_processor_without_the_reference_has_another_name(monkeypatch):
-    monkeypatch.setattr("treekit.core.instruction_set._features", lambda: {"SSE42"})
+    monkeypatch.setattr("treekit.utils.instruction_set._features", lambda: {"SSE42"})
     as_on(monkeypatch, PINNED_INSTRUCTIONS)
     assert instruction_set() != REFERENCE and instruction_set().startswith("sse42")
 
@@ -79,7 +79,7 @@ def test_the_kit_s_vectors_are_used_on_every_processor(monkeypatch):
 
 
 def test_what_the_reference_has_made_is_used_by_all(monkeypatch):
-    monkeypatch.setattr("treekit.core.instruction_set._features", lambda: {"AVX2"})
+    monkeypatch.setattr("treekit.utils.instruction_set._features", lambda: {"AVX2"})
     as_on(monkeypatch, PINNED_INSTRUCTIONS)
     first = Drawn().kept(["a text"])
     as_on(monkeypatch, OTHER)

@@ -6,7 +6,7 @@ import pytest
 
 from test_trainers import desk, errand  # noqa: F401 (a fixture)
 from treekit.config import UsageError
-from treekit.training.navigator_data import Pair
+from treekit.papers.searchr.training_data import Pair
 
 pytest.importorskip("torch")
 parquet = pytest.importorskip("pyarrow.parquet", reason="pip install 'treekit[open]'")
@@ -15,10 +15,10 @@ parquet = pytest.importorskip("pyarrow.parquet", reason="pip install 'treekit[op
 @pytest.fixture
 def exported(desk):  # noqa: F811
     "A folder for verl, of an errand whose fine-tuned model has random weights."
-    from treekit.trainers.navigator_errand import errand_questions
-    from treekit.trainers.verl_export import export_verl
+    from treekit.papers.searchr.training_job import errand_questions
+    from treekit.papers.searchr.verl_export import export_verl
     from treekit.training.models import save_model, tiny_model, tokenizer_of
-    from treekit.training.navigator import PRESETS, example
+    from treekit.papers.searchr.training import PRESETS, example
     own = errand()
     folder = own.begun()
     with pytest.raises(UsageError, match="isn't fine-tuned yet"): export_verl(own, desk / "verl")

@@ -19,7 +19,7 @@ asyncio.run(main())
 HOLDS = """
 import sys, time
 from pathlib import Path
-from treekit.core.whole_files import alone
+from treekit.utils.atomic_write import alone
 with alone(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))

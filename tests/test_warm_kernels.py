@@ -5,8 +5,8 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from treekit.kernels import ForkServer, can_fork
-from treekit.reproduce import Task, _execute, _interrupt
+from treekit.artefacts.kernel_pool import ForkServer, can_fork
+from treekit.artefacts.reproduce import Task, _execute, _interrupt
 
 ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(not can_fork(), reason="no safe fork here: kernels start cold")
@@ -95,8 +95,8 @@ def test_each_has_a_process_of_its_own_that_ends(notebooks):
 @pytest.mark.slow
 def test_nothing_that_notebooks_import_starts_a_thread(tmp_path):
     "A server with a second thread doesn't fork: all kernels would start cold, slowly, and nobody would notice."
-    from treekit.inventory import runnable
-    from treekit.reproduce import _server
+    from treekit.artefacts.catalog import runnable
+    from treekit.artefacts.reproduce import _server
     tasks = [Task(f"{r['paper']}/{r['artefact']}", r["notebook"], {}) for r in runnable(())]
     server = _server(tasks, 2, dict(os.environ), tmp_path)
     try:
@@ -141,7 +141,7 @@ def test_what_its_process_says_lies_in_its_log(notebooks):
 
 ALONE = """
 import json, os, sys, time
-from treekit.kernels import ForkServer
+from treekit.artefacts.kernel_pool import ForkServer
 server = ForkServer(["json"], dict(os.environ))
 kernel = server.start(["-f", sys.argv[1]], dict(os.environ), os.getcwd())
 print(json.dumps([server.process.pid, kernel.pid]), flush=True)
@@ -202,7 +202,7 @@ def test_a_server_that_was_killed_leaves_cold_kernels(notebooks):
 
 def test_kernels_that_run_together_share_the_cores_and_offline_ones_are_pinned(tmp_path, monkeypatch):
     "With a thread for each core in each of two kernels, matrix products wait for each other; what the environment says stays."
-    from treekit import reproduce
+    from treekit.artefacts import reproduce
     seen = []
     monkeypatch.setattr(reproduce, "_watch", lambda tasks, kept, jobs, env, *rest: seen.append(env))
     monkeypatch.setattr(reproduce, "_page", lambda *_: None)

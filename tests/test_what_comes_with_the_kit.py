@@ -5,14 +5,14 @@ import numpy as np, pytest
 
 from treekit.baselines.sentence_graph import sentences_of
 from treekit.config import UsageError, load_profile
-from treekit.core.array_cache import write_arrays
-from treekit.core.kept_database import _closed, cache_database, pack_rows, shipped_rows
-from treekit.corpora.real import REAL, Real
+from treekit.utils.array_cache import write_arrays
+from treekit.utils.sqlite_cache import _closed, cache_database, pack_rows, shipped_rows
+from treekit.corpora.bundled_questions import REAL, Real
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import vector_key, vector_rows
 from treekit.syntax.parser import ParseCache, parser_for
 from treekit.syntax.entities import Annotations, StanzaAnnotator, _unpacked, annotated_text
-from treekit.world.generate import World
+from treekit.synthetic.generate import World
 
 TABLE = "vectors (key BLOB PRIMARY KEY, vector BLOB)"
 
@@ -82,7 +82,7 @@ def test_a_vector_that_is_none_is_refused():
 
 
 def test_processes_that_begin_together_find_it_all(tmp_path):
-    code = ("import sys; from pathlib import Path; from treekit.core.kept_database import cache_database\n"
+    code = ("import sys; from pathlib import Path; from treekit.utils.sqlite_cache import cache_database\n"
             f"with cache_database(Path(sys.argv[1]), {TABLE!r}, 'vectors', 'vectors') as db:"
             " print(*db.execute('SELECT COUNT(*) FROM vectors').fetchone())")
     some = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "db.sqlite")], stdout=subprocess.PIPE) for _ in range(4)]
@@ -105,7 +105,7 @@ def test_a_kept_vector_is_the_same_when_it_is_made_and_when_it_is_read(tmp_path,
 
 @pytest.mark.parametrize("file", ["none", "torn", "mixed"])
 def test_a_file_that_is_not_sound_is_as_none(tmp_path, monkeypatch, file):
-    monkeypatch.setattr("treekit.core.kept_database.kit_path", lambda *parts: tmp_path / parts[-1])
+    monkeypatch.setattr("treekit.utils.sqlite_cache.kit_path", lambda *parts: tmp_path / parts[-1])
     if file == "torn": (tmp_path / "vectors.npz").write_bytes(b"PK\x03\x04 torn")
     if file == "mixed":
         write_arrays(tmp_path / "vectors.npz", pack_rows([(b"k" * 32, b"v")]) | dict(ends=np.array([1, 2])))

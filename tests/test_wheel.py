@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli
+import treekit.cli.main
 from commands import inside
 from treekit.classroom.course import course_settings
 from treekit.classroom.formats import read_notebook, stripped
-from treekit.classroom.leaks import leaks_in, needles_of
+from treekit.classroom.release_check import leaks_in, needles_of
 from treekit.config import EXTRAS, UsageError, missing_library
-from treekit.core.working_folder import lay, laid_files
-from treekit.reproduce import _what
+from treekit.utils.scaffold import lay, laid_files
+from treekit.artefacts.reproduce import _what
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 60e6  # bytes of the wheel
@@ -113,7 +113,7 @@ WORK = """
 import contextlib, json, os
 from click.testing import CliRunner
 from pathlib import Path
-from treekit.cli import main
+from treekit.cli.main import main
 from treekit.config import installed, kit_path, load_profile, root
 
 said = lambda *words: CliRunner().invoke(main, list(words))
@@ -151,7 +151,7 @@ def test_a_student_practises_with_the_small_install(site, tmp_path):
     "Every assignment's world opens, parses too; its first stub says that it is one."
     code = """
 import json, os
-from treekit.classroom.worlds import open_world
+from treekit.classroom.student_corpora import open_world
 from treekit.config import kit_path
 for path in sorted(kit_path("nbs", "assignments").glob("[0-9]*.ipynb")):
     world = open_world(path.stem)

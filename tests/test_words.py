@@ -6,7 +6,7 @@ import pytest
 import replays, words
 from speed import enough
 
-from treekit.corpora.words import real_replies
+from treekit.corpora.recorded_replies import real_replies
 
 CASSETTE = [json.loads(line) for line in (words.JUDGED.parent / "cassette.jsonl").read_text(encoding="utf-8").splitlines()]
 ALL = pytest.mark.skipif(not words.recorded(), reason="../shared/recorded isn't here")

@@ -7,9 +7,9 @@ import pytest
 import commands, share_worker
 from openai_server import Server
 from treekit.config import UsageError
-from treekit.core.merging import merge_stores
-from treekit.core.store import Store
-from treekit.experiments.dealing import ELSEWHERE, Share
+from treekit.store.store_merge import merge_stores
+from treekit.store.run_store import Store
+from treekit.experiments.sharding import ELSEWHERE, Share
 from treekit.experiments.run import Session
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -129,7 +129,7 @@ def cluster(tmp_path):
     "A PATH with an `ssh` and an `srun` that start processes here."
     place = tmp_path / "bin"
     place.mkdir()
-    main = 'from treekit.cli import main; main()'
+    main = 'from treekit.cli.main import main; main()'
     tools = dict(
         treekit=f'exec {sys.executable} -c "{main}" "$@"',
         ssh='echo "$1" >> "$CLUSTER_LOG"; shift; exec env -i PATH="$PATH" PYTHONPATH="$PYTHONPATH" CLUSTER_LOG="$CLUSTER_LOG" HOME="$HOME" '

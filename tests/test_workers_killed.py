@@ -6,10 +6,10 @@ import pytest
 import commands
 from openai_server import Server
 from test_cli import clone  # noqa: F401 (a fixture)
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 
 N, LATENCY = 60, 0.25
-CODE = "from treekit.cli import main; main()"
+CODE = "from treekit.cli.main import main; main()"
 
 
 def start(home, server, workers=2, *more):

@@ -3,14 +3,14 @@ import hashlib, itertools, os, re, subprocess, sys
 from collections import Counter
 
 import pytest
-from treekit.world.drafts import FactIndex
+from treekit.synthetic.drafts import FactIndex
 from treekit.config import UsageError, root
 from treekit.corpora.documents import tree_of
-from treekit.experiments.provide import WORLD, exemplars, load, load_corpus
-from treekit.world.facts import CULTURES, INVERSE, make_block
-from treekit.world.wording import wording, write
-from treekit.world.generate import KINDS, STYLES, World
-from treekit.world.questions import NEVER_TRAINED
+from treekit.experiments.resources import WORLD, exemplars, load, load_corpus
+from treekit.synthetic.facts import CULTURES, INVERSE, make_block
+from treekit.synthetic.wording import wording, write
+from treekit.synthetic.generate import KINDS, STYLES, World
+from treekit.synthetic.questions import NEVER_TRAINED
 
 N = 100  # questions of each kind that the default world must have
 
@@ -38,7 +38,7 @@ def _all(asked): return [q for found in asked.values() for q in found]
 
 _PRINT = """
 import hashlib, itertools
-from treekit.world.generate import World, KINDS
+from treekit.synthetic.generate import World, KINDS
 w, h = World(5, 300), hashlib.sha256()
 for a in itertools.islice(w.articles(), 120): h.update((a.id + a.text).encode())
 for d in itertools.islice(w.documents(), 60):
@@ -465,7 +465,7 @@ def test_wrong_requests():
 @pytest.mark.long
 def test_memory_does_not_grow():
     code = (
-        "import resource, itertools\nfrom treekit.world.generate import World\n"
+        "import resource, itertools\nfrom treekit.synthetic.generate import World\n"
         "def peak(n):\n  w = World(0, 1_000_000)\n  for _ in itertools.islice(w.passages(), n): pass\n"
         "  for _ in itertools.islice(w.documents(), n // 20): pass\n  return "
         "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

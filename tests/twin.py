@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from treekit.corpora.articles import Article, Section
-from treekit.experiments.provide import load, load_corpus
-from treekit.world.generate import World
+from treekit.experiments.resources import load, load_corpus
+from treekit.synthetic.generate import World
 
 REAL = Path(__file__).resolve().parents[2] / "shared" / "data"
 CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": "2wiki_pool_corpus", "asqa": "asqa_knowledge_corpus"}

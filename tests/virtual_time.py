@@ -1,7 +1,7 @@
 "An event loop whose seconds pass at once: it waits for threads, and where nobody works, its clock goes on to the next timer."
 import asyncio, selectors
 
-from treekit.experiments.rounds import CountedThreads
+from treekit.experiments.concurrency import CountedThreads
 
 
 class _Ahead(selectors.DefaultSelector):

@@ -4,7 +4,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-from treekit.core.openai_chat import _unthink
+from treekit.llm.openai_client import _unthink
 from treekit.experiments.prompts import known_prompts
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -1,12 +1,12 @@
 "What the tests run in processes of their own, started by `multiprocessing`'s forkserver, which has the modules loaded already."
 import asyncio, multiprocessing
 
-from treekit.core.llm import Prompt
-from treekit.core.openai_chat import OpenAIChat
-from treekit.core.pot import Pot
-from treekit.core.replies import TEXT
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.core.prompts import Prompt
+from treekit.llm.openai_client import OpenAIChat
+from treekit.store.shared_budget import Pot
+from treekit.core.output_parsers import TEXT
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 
 asked = Prompt("test.store", "answer", "$question", TEXT)
 processes = multiprocessing.get_context("forkserver")
@@ -17,8 +17,8 @@ processes.set_forkserver_preload(
         "httpx2",
         "httpcore2",
         "pandas",
-        "treekit.core.llm",
-        "treekit.core.store",
+        "treekit.core.prompts",
+        "treekit.store.run_store",
         "treekit.experiments.run",
         "treekit.figures.verdicts",
         "treekit.retrieval.dense",

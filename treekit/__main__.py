@@ -6,7 +6,7 @@
 __all__ = []
 
 # %% ../nbs/24___main__.ipynb #2ca8eb4d
-from .cli import main
+from .cli.main import main
 
 # %% ../nbs/24___main__.ipynb #2190833e
 if __name__ == "__main__": main()

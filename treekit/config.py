@@ -147,7 +147,7 @@ class Profile:
     endpoint: str = "offline"  # base URL of an OpenAI-compatible server, or several with the same model; or "offline"
     key_variable: str = ""  # the environment variable that holds the key; empty: none is sent
     data: str = "world"  # "world", "real" (a sample of real questions that comes with the kit), "hub", or a folder of question files
-    retriever: str = "bm25"  # a name that `treekit.retrieval.choice` knows: bm25, bm25s, dense, hybrid, bridged, prebuilt:NAME
+    retriever: str = "bm25"  # a name that `treekit.retrieval.factory` knows: bm25, bm25s, dense, hybrid, bridged, prebuilt:NAME
     wiki: str = "corpus"  # where pages are opened by title: "corpus" (the passages' titles), "wikipedia" (needs a network)
     corpus: str = ""  # a passage store, which is searched for every data set; empty: the passages that go with `data`
     index: str = ""  # of dense search: "exact", "ivfpq", "ivfsq", "hnsw", with parameters ("ivfpq, probes=64"): on disk; empty: in memory
@@ -174,7 +174,7 @@ class Profile:
     competence: str = "strong"  # of the simulated model: perfect, strong or small, and knobs that differ: "strong, reading=.8"
     switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"
     retrain: bool = False  # train the tiny models again, instead of using those that come with the kit
-    batch: bool = False  # ask by batch, at the price and the pace of a batch endpoint (`treekit.core.batch_chat`)
+    batch: bool = False  # ask by batch, at the price and the pace of a batch endpoint (`treekit.llm.batch_client`)
     tier: int = 1  # of the account: how much may wait in its batches (data/batch_limits.csv)
     queue: int = 0  # tokens that may wait in batches at once; 0: as that table says of model and tier
     batch_days: float = 30.0  # days that a run by batch may take at most; what may take longer is refused before it begins

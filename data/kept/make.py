@@ -1,7 +1,7 @@
 """Write anew what every first run would make: python data/kept/make.py [FOLDER], some three minutes.
 
 Run it with ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 in the environment, on a processor with AVX2: the keys of
-the vectors name that instruction set (`treekit.core.instruction_set`). The run in FOLDER has it, too: offline
+the vectors name that instruction set (`treekit.utils.instruction_set`). The run in FOLDER has it, too: offline
 `treekit reproduce` sets it.
 
 Of the generated wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)
@@ -15,14 +15,14 @@ import json, sqlite3, sys, zlib
 from pathlib import Path
 
 from treekit.baselines.sentence_graph import sentences_of
-from treekit.core.array_cache import write_arrays
-from treekit.core.instruction_set import REFERENCE, instruction_set
-from treekit.core.kept_database import pack_rows
-from treekit.corpora.real import REAL, Real
+from treekit.utils.array_cache import write_arrays
+from treekit.utils.instruction_set import REFERENCE, instruction_set
+from treekit.utils.sqlite_cache import pack_rows
+from treekit.corpora.bundled_questions import REAL, Real
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import VECTOR_FILE, vector_key, vector_rows
 from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
-from treekit.world.generate import World
+from treekit.synthetic.generate import World
 
 HERE, LOT, FILE = Path(__file__).parent, 128, 8000  # FILE: vectors, some six megabytes
 

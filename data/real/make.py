@@ -9,7 +9,7 @@ from pathlib import Path
 
 from treekit.corpora.formats import _passage, _PREFIX
 from treekit.corpora.load import _sample, read_corpus
-from treekit.experiments.facts import PUBLISHED_IDS
+from treekit.experiments.provenance import PUBLISHED_IDS
 
 N = 200  # questions of each set, if there are so many
 CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": "2wiki_pool_corpus"}
@@ -60,7 +60,7 @@ def made(folder, out, name):
 
 def vectors(out):
     "The embeddings of the questions and their own paragraphs: a few minutes."
-    from treekit.corpora.real import REAL, embedded_texts
+    from treekit.corpora.bundled_questions import REAL, embedded_texts
     from treekit.retrieval.dense import Embedder
     save_vectors(out, {name: Embedder()(embedded_texts(name)) for name in REAL})
 
@@ -76,7 +76,7 @@ def save_vectors(out, made):
 def entities(out):
     "The index of the entities in the paragraphs of MuSiQue's questions, as each ranking reads it: a few minutes."
     from treekit.config import work_dir
-    from treekit.corpora.real import own_paragraphs
+    from treekit.corpora.bundled_questions import own_paragraphs
     from treekit.retrieval.informativeness import LITERAL, Informativeness, Steps
     for old in (out / "arrays").glob("*-*.npz"): old.unlink()
     for steps in (Steps.paper(), LITERAL, Steps()): Informativeness(own_paragraphs("musique"), steps=steps).scores([("",)])

@@ -19,8 +19,8 @@ from speed import enough, timed
 from treekit.papers.arise.method import ARISE
 from treekit.retrieval.bm25 import BM25
 from treekit.config import root
-from treekit.experiments.provide import load
-from treekit.core.store import Store
+from treekit.experiments.resources import load
+from treekit.store.run_store import Store
 
 LATENCY = 0.05
 
@@ -40,7 +40,7 @@ def questions():
 
 
 def load_pool():
-    from treekit.experiments.provide import load_corpus
+    from treekit.experiments.resources import load_corpus
     return load_corpus("2wiki", "world")[:10]
 
 
@@ -106,9 +106,9 @@ from test_arise import OneEach, QUESTION, Seeded
 from treekit.core.method import Kit
 from treekit.papers.arise.method import ARISE
 from treekit.papers.arise.states import ANSWER, DECOMPOSE
-from treekit.core.llm import Completion
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.core.prompts import Completion
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 class Fertile(Seeded):
     async def complete(self, request):
         draw = self.draw(request.text)

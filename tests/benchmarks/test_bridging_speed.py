@@ -2,9 +2,9 @@
 import time
 
 from treekit.retrieval.bm25 import BM25
-from treekit.retrieval.bridging import Bridged, Mentions
+from treekit.retrieval.entity_bridging import Bridged, Mentions
 from treekit.retrieval.ranked_bridging import RankedBridging
-from treekit.experiments.provide import load, load_corpus
+from treekit.experiments.resources import load, load_corpus
 
 
 def test_seconds_per_corpus_and_milliseconds_per_query(tmp_path, monkeypatch):

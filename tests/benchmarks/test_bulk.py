@@ -16,8 +16,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from bulk_jobs import content
 from fakes import tiny_judge
-from treekit.bulk.folder import journal, results
-from treekit.bulk.working import LETHAL
+from treekit.bulk.output_dir import journal, results
+from treekit.bulk.worker import LETHAL
 
 needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit[ray]'")
 pytestmark = [pytest.mark.slow, needs_ray]
@@ -28,7 +28,7 @@ ENGINES = [("plain", None), ("ray", 1), ("ray", 2), ("ray", 4)]
 @pytest.fixture(scope="module")
 def cluster():
     "Ray with four workers' cores, started once: its address."
-    from treekit.bulk.ray_crew import _start
+    from treekit.bulk.ray_executor import _start
     folder = _start(4)
     import ray
     yield ray.get_runtime_context().gcs_address
@@ -45,7 +45,7 @@ def treekit(*words, home, seconds=1500):
     "A command; what it printed, and how long it took."
     began = time.monotonic()
     env = dict(os.environ, TREEKIT_HOME=str(home))
-    done = subprocess.run([sys.executable, "-c", "from treekit.cli import main; main()", *map(str, words)], env=env, text=True,
+    done = subprocess.run([sys.executable, "-c", "from treekit.cli.main import main; main()", *map(str, words)], env=env, text=True,
                           capture_output=True, timeout=seconds)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout, time.monotonic() - began
@@ -54,7 +54,7 @@ def treekit(*words, home, seconds=1500):
 @pytest.fixture(scope="module")
 def inputs(tmp_path_factory):
     "Passages, articles and pairs of the made wiki, each with three bad rows; a tiny judge with random weights."
-    from treekit.experiments.provide import load_corpus
+    from treekit.experiments.resources import load_corpus
     folder, wiki = tmp_path_factory.mktemp("inputs"), load_corpus("hotpotqa", "world")
     bad = ["no json", '{"title": "only"}', '{"text": 7}']
     def write(name, rows):
@@ -141,7 +141,7 @@ def test_kills_on_the_way(tmp_path, inputs):
     words = [str(w) for w in ("bulk", *words_of("parse", inputs), "--out", out, "--engine", "ray", "--workers", 2)]
     def written(): return [e for e in journal(out) if e["event"] == "written"]
     for round in range(20):
-        driver = subprocess.Popen([sys.executable, "-c", "from treekit.cli import main; main()", *words], stderr=subprocess.PIPE,
+        driver = subprocess.Popen([sys.executable, "-c", "from treekit.cli.main import main; main()", *words], stderr=subprocess.PIPE,
                                   stdout=subprocess.PIPE, env=dict(os.environ, TREEKIT_HOME=str(inputs["home"])))
         before = len(written())
         while driver.poll() is None and len(written()) < before + 4: time.sleep(0.1)

@@ -12,8 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from speed import enough
 from treekit.config import load_profile
-from treekit.core.store import Store
-from treekit.experiments.provide import load, load_corpus
+from treekit.store.run_store import Store
+from treekit.experiments.resources import load, load_corpus
 from treekit.experiments.run import run
 from treekit.papers.arise import ARISE
 from treekit.retrieval.bm25 import BM25

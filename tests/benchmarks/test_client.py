@@ -12,11 +12,11 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
-from treekit.core.llm import Completion, Prompt
-from treekit.core.openai_chat import OpenAIChat
-from treekit.core.replies import TEXT
-from treekit.core.store import Store
-from treekit.core.stored_chat import StoredChat
+from treekit.core.prompts import Completion, Prompt
+from treekit.llm.openai_client import OpenAIChat
+from treekit.core.output_parsers import TEXT
+from treekit.store.run_store import Store
+from treekit.llm.cached_client import StoredChat
 
 LATENCY, CHAIN, MANY, LIMIT = 0.1, 20, 650, 16
 asked = Prompt("benchmark", "answer", "$question\n\n$documents", TEXT)

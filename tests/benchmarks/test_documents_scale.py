@@ -8,15 +8,15 @@ PAGES = int(os.environ.get("TREEKIT_PAGES", 100_000))
 BUILD = """
 import os; PAGES = int(os.environ.get("TREEKIT_PAGES", 100_000))
 import resource, sys, time, json
-from treekit.corpora import treestore
-memory, written = {}, treestore._write
+from treekit.corpora import tree_store
+memory, written = {}, tree_store._write
 def write(db, before, at, results):
     written(db, before, at, results)
     write.pages += len(results)
     if write.pages % (PAGES // 10) < len(results): memory[write.pages] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-write.pages, treestore._write = 0, write
+write.pages, tree_store._write = 0, write
 started = time.process_time()
-store = treestore.build(sys.argv[1], sys.argv[2], workers=1, progress=False)
+store = tree_store.build(sys.argv[1], sys.argv[2], workers=1, progress=False)
 print(json.dumps(dict(counts=store.counts, seconds=time.process_time() - started, memory=list(memory.values()))))
 """
 
@@ -51,7 +51,7 @@ def test_build_and_read(tmp_path):
     assert out["counts"]["documents"] == PAGES and rate > 150
     assert out["memory"][-1] < out["memory"][0] * 1.1 + 10
 
-    from treekit.corpora.treestore import TreeStore
+    from treekit.corpora.tree_store import TreeStore
     trees, rng, ids, titles = TreeStore(store), random.Random(0), [], []
     for id, title in trees._db.execute("SELECT id, title FROM documents WHERE number % 97 = 0"): ids.append(id); titles.append(title)
     for name, read, keys in (("get", trees.get, ids), ("find", trees.find, titles)):
@@ -69,7 +69,7 @@ def test_chunks_found_again():
     "Thousands of chunks a minute, also in a long page and with a tenth of the characters changed."
     from treekit.corpora.chunks import chunks, locate
     from treekit.corpora.documents import grown
-    from treekit.world.generate import World
+    from treekit.synthetic.generate import World
     rng = random.Random(0)
     texts = [p.text for p in World(articles=400).passages()]
     tree = grown(

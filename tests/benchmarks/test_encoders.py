@@ -14,8 +14,8 @@ import pytest
 pytest.importorskip("openvino", reason="pip install 'treekit[openvino]'")
 import openvino, torch
 
-from treekit.core.model_files import MINILM, model_folder
-from treekit.experiments.provide import load, load_corpus
+from treekit.utils.model_files import MINILM, model_folder
+from treekit.experiments.resources import load, load_corpus
 from treekit.retrieval.dense import Embedder
 
 PASSAGES, QUESTIONS, TIMED = 400, 100, 64

@@ -14,14 +14,14 @@ import pytest
 
 from treekit.config import load_profile
 from treekit.core.method import Prediction, Trace, Usage
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 from treekit.core.types import Question
-from treekit.experiments.kept import keep_run
+from treekit.experiments.run_records import keep_run
 from treekit.experiments.results import Row
 
 EXPORT = """
 import json, resource, sys, time
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 from treekit.explorer.runs import open_run
 from treekit.exports.parquet import export_parquet
 began = time.perf_counter()

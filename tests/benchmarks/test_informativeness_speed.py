@@ -3,7 +3,7 @@
 
 import time
 
-from treekit.experiments.provide import load, load_corpus
+from treekit.experiments.resources import load, load_corpus
 from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
 from treekit.retrieval.informativeness import Informativeness, Steps
 

@@ -12,7 +12,7 @@ import pytest
 
 from treekit.retrieval.bm25 import BM25
 from treekit.language.morphemes import korean
-from treekit.experiments.provide import load
+from treekit.experiments.resources import load
 from treekit.language.morphemes import morpheme_terms, spaced_words, syllable_pairs
 from treekit.retrieval.lucene import Lucene, java_class
 from treekit.scoring.passages import recall_at

@@ -22,7 +22,7 @@ def seconds(cwd, home, *words):
     env = os.environ | dict(TREEKIT_HOME=str(home), PYTHONPATH=str(cwd))
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-c", "from treekit.cli import main; main()", *words], cwd=cwd, env=env, capture_output=True, text=True
+        [sys.executable, "-c", "from treekit.cli.main import main; main()", *words], cwd=cwd, env=env, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     return time.perf_counter() - began, done.stdout
@@ -57,7 +57,7 @@ def test_unchanged_and_one_changed_sentence(clone, tmp_path):
     notebook.write_text(json.dumps(nb))
     one, said = seconds(clone, tmp_path, *words)
     assert [r["artefact"] for r in json.loads(said) if not r["unchanged"]] == ["toq/prompts"]
-    llm = clone / "treekit/core/llm.py"
+    llm = clone / "treekit/core/prompts.py"
     llm.write_text(llm.read_text() + "\n# a comment\n")
     comment, said = seconds(clone, tmp_path, *words)
     assert all(r["unchanged"] for r in json.loads(said))

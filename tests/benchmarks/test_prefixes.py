@@ -13,9 +13,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import batch_worker as worker
 from treekit.config import load_profile
-from treekit.core.store import Store
-from treekit.experiments.prefixes import Overheard, prefix_shares
-from treekit.experiments.provide import chat_for, load_corpus
+from treekit.store.run_store import Store
+from treekit.experiments.prompt_prefixes import Overheard, prefix_shares
+from treekit.experiments.resources import chat_for, load_corpus
 from treekit.experiments.run import run
 
 PROFILE = load_profile("offline", data="world:100", retriever="bm25s")

@@ -1,6 +1,6 @@
 """The extractive reader on ten sets of real questions: exact match, F1 and cover-EM of one answer, and of whole methods.
 
-`python tests/benchmarks/test_reader.py [--n 150] [--methods]` prints the tables that `nbs/08_offline/index.ipynb` shows. COVER-EM
+`python tests/benchmarks/test_reader.py [--n 150] [--methods]` prints the tables that `nbs/11_models/1_extractive/index.ipynb` shows. COVER-EM
 stands apart: a list of answers would raise it, so the mean length of an answer and the share of lists stand beside it."""
 import argparse, asyncio, json, os, random, sys
 from functools import cache
@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from treekit.config import load_profile
-from treekit.core.llm import Prompt
-from treekit.core.replies import FINAL
+from treekit.core.prompts import Prompt
+from treekit.core.output_parsers import FINAL
 from treekit.core.types import Passage, Question
 from treekit.retrieval.bm25 import BM25
 from treekit.scoring.short import cover_em, em, f1
@@ -68,7 +68,7 @@ def scores(pairs) -> dict[str, float]:
 
 def direct(name: str, n: int) -> dict[str, float]:
     "The reader's task *answer* alone."
-    from treekit.offline.chat import ExtractiveChat
+    from treekit.models.extractive.client import ExtractiveChat
     chat = ExtractiveChat()
     async def said(q):
         [done] = await chat.complete(ASKED(question=q.question, documents=list(q.paragraphs)))

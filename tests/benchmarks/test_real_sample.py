@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from treekit.corpora.real import REAL
-from treekit.experiments.provide import load, load_corpus
+from treekit.corpora.bundled_questions import REAL
+from treekit.experiments.resources import load, load_corpus
 from treekit.retrieval.bm25 import BM25
-from treekit.retrieval.bridging import Bridged
+from treekit.retrieval.entity_bridging import Bridged
 from treekit.scoring.statistics import bootstrap
 
 FIELDS = "dataset retriever metric n sample low high n_whole whole n_rest rest".split()

@@ -17,11 +17,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from test_rdr2 import Router
 from speed import enough, timed
-from treekit.experiments.provide import load, load_documents
+from treekit.experiments.resources import load, load_documents
 from treekit.core.method import Kit
 from treekit.papers.rdr2.method import METHODS, RDR2
 from treekit.retrieval.bm25 import BM25
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 
 LATENCY = 0.2
 

@@ -16,10 +16,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from treekit.config import load_profile, root
-from treekit.experiments.provide import Lazy, chat_for, load, load_corpus
+from treekit.experiments.resources import Lazy, chat_for, load, load_corpus
 from treekit.retrieval.bm25 import BM25
 from treekit.experiments.run import run
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 from treekit.syntax.parser import parser_for
 from treekit.papers.treerare.method import TreeRare
 

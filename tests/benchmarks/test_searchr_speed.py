@@ -21,7 +21,7 @@ from openai_server import Server
 from speed import enough, timed
 from treekit.core.types import Question
 from treekit.papers.searchr.method import SearchR
-from treekit.core.store import Store
+from treekit.store.run_store import Store
 
 LATENCY = 0.3
 

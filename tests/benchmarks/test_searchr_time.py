@@ -19,8 +19,8 @@ from treekit.baselines import search_r1
 from treekit.papers.searchr import method as searchr
 from treekit.core.types import Question
 from treekit.figures.verdicts import published
-from treekit.experiments.provide import load_corpus
-from treekit.core.store import Store
+from treekit.experiments.resources import load_corpus
+from treekit.store.run_store import Store
 
 LATENCY = 0.3
 RULES = [

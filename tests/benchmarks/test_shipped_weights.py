@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from treekit.training import navigator, router, shipped
+from treekit.papers.searchr import training as navigator
+from treekit.papers.rdr2 import training as router
+from treekit.training import pretrained
 
 
 @pytest.fixture(autouse=True)
@@ -21,8 +23,8 @@ def home(monkeypatch, tmp_path):
 
 def same(monkeypatch, name, folder, measured):
     "The bytes; or what the tables show, of the model that was trained here and of the shipped one."
-    differ = [n for n, content in shipped._files(name).items() if n.startswith("model/") and (folder / n).read_bytes() != content]
-    assert set(differ) <= {shipped.WEIGHTS_FILE}
+    differ = [n for n, content in pretrained._files(name).items() if n.startswith("model/") and (folder / n).read_bytes() != content]
+    assert set(differ) <= {pretrained.WEIGHTS_FILE}
     if not differ: return
     here = measured()
     monkeypatch.delenv("TREEKIT_RETRAIN")

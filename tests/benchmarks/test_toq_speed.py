@@ -16,8 +16,8 @@ from openai_server import Server
 from planning import EXAMPLES, Shelf
 from speed import enough, timed
 from treekit.core.types import Question
-from treekit.experiments.provide import Lazy
-from treekit.core.store import Store
+from treekit.experiments.resources import Lazy
+from treekit.store.run_store import Store
 from treekit.papers.toq.method import METHODS
 
 LATENCY = 0.3

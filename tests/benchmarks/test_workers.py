@@ -15,8 +15,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import share_worker
 from openai_server import Server
-from treekit.core.merging import Merged, merge_stores
-from treekit.core.store import Store
+from treekit.store.store_merge import Merged, merge_stores
+from treekit.store.run_store import Store
 
 LATENCY, SLOW, LIMIT, WORKERS = 3.0, 6.0, 24, 4
 # questions, and the least share of the ideal: of fewer questions the hash gives one worker relatively more

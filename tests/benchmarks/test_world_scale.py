@@ -3,7 +3,7 @@ import subprocess, sys
 
 CODE = """
 import hashlib, resource, time
-from treekit.world.generate import World
+from treekit.synthetic.generate import World
 started, digest, n = time.process_time(), hashlib.sha256(), 0
 for article in World(0, 100_000).articles():
     digest.update(repr(article).encode())

@@ -10,7 +10,7 @@ import re
 from difflib import SequenceMatcher
 
 from .words import FUNCTION
-from .normal_forms import MONTHS, amount, date_key, norm, within
+from .normalization import MONTHS, amount, date_key, norm, within
 
 # %% ../../nbs/01_language/14_answer_wording.ipynb #ff4e297d
 def spellings(

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from .words import FUNCTION, noun_kind
 from .countries import NATIONALITY
-from .spans import Sentence
+from .answer_candidates import Sentence
 
 # %% ../../nbs/01_language/10_names.ipynb #93fed5ed
 _VERBS = "is|was|are|were|has|had|became|won|directed|wrote|died|married|lies|stars|served|played|founded"

@@ -10,8 +10,8 @@ import re
 from functools import lru_cache
 
 from .words import FUNCTION, STOP, noun_kind, stem
-from .normal_forms import norm
-from .spans import tokenize
+from .normalization import norm
+from .answer_candidates import tokenize
 from .relations import RELATIONS, relations
 
 # %% ../../nbs/01_language/12_questions.ipynb #3a4a49f1

@@ -9,7 +9,7 @@ __all__ = ['RELATIONS', 'ASKS', 'STATEMENTS', 'KIN', 'Relation', 'related', 'rel
 import re
 
 from .tables import table
-from .spans import Sentence
+from .answer_candidates import Sentence
 
 # %% ../../nbs/01_language/11_relations.ipynb #37e06333
 _N = r"(?:(?!(?:and|or|with|starring|featuring|from|in|on|at|by|as|who|was|is)\b)[\w.'’-]+\s+)"  # {n}
