@@ -3,7 +3,7 @@ import multiprocessing, threading
 
 from tqdm import tqdm
 from treekit.config import load_profile
-from treekit.llm.batch_client import BatchChat
+from treekit.llm.batch_client import BatchClient
 from treekit.llm.batch_journal import Journal
 from treekit.store.run_store import Store
 from treekit.experiments.resources import load, load_corpus
@@ -41,7 +41,7 @@ def settings(endpoint):
 
 
 def by_batch(url, journal):
-    return BatchChat("gpt-4o-mini", url, "k", journal=Journal(journal), settle=0.15, poll=(0.02, 0.1), grace=1.0, timeout=20, pause=0.01)
+    return BatchClient("gpt-4o-mini", url, "k", journal=Journal(journal), settle=0.15, poll=(0.02, 0.1), grace=1.0, timeout=20, pause=0.01)
 
 
 def told(results):

@@ -69,13 +69,13 @@ def run_notebook(nb, folder):
 
 def inside(*words, cwd=ROOT, **env):
     "As `shell`, in this process."
-    import treekit.cli.main
+    from treekit.cli.main import main
     with pytest.MonkeyPatch.context() as patch:
         warmly(patch)
         patch.chdir(cwd)
         patch.delenv("TREEKIT_HOME", raising=False)
         for name, value in env.items(): patch.setenv(name, value)
-        result = CliRunner().invoke(treekit.cli.main, [str(w) for w in words])
+        result = CliRunner().invoke(main, [str(w) for w in words])
     if result.exception and not isinstance(result.exception, SystemExit): raise result.exception
     assert "Traceback" not in result.stderr, result.stderr
     return result.exit_code, result.stdout, result.stderr

@@ -32,10 +32,10 @@ def server(_server):
 def treekit_(tmp_path, monkeypatch):
     "Run a command in a work folder of its own: (exit code, all it said)."
     from click.testing import CliRunner
-    import treekit.cli.main
+    from treekit.cli.main import main
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     def command(*args):
-        done = CliRunner().invoke(treekit.cli.main, [str(a) for a in args])
+        done = CliRunner().invoke(main, [str(a) for a in args])
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done.exit_code, done.output
     return command

@@ -9,14 +9,14 @@ from treekit.experiments.results import Row
 def kept(store, name, traces, answers=None, payload=""):
     "A run of given traces in a store, each the answer to a question of its own."
     from treekit.config import load_profile
-    from treekit.experiments.run_records import keep_run
+    from treekit.experiments.run_records import save_run
     questions = [Question(f"q{i}", "films", f"Question {i}: who filmed it? {payload}", ("Ada",)) for i in range(len(traces))]
     rows = []
     for i, (question, trace) in enumerate(zip(questions, traces)):
         answer = (answers or ["Ada"] * len(traces))[i]
         store.put_prediction(f"{name}{i}", Prediction(answer, trace).to_json())
         rows.append(Row(name, "films", question, answer, "", Prediction("").usage, f"{name}{i}"))
-    return keep_run(store, {name: questions[0]}, {"films": questions}, load_profile("offline"), rows)
+    return save_run(store, {name: questions[0]}, {"films": questions}, load_profile("offline"), rows)
 
 
 def grown(n, seed=0, text="node {}"):

@@ -18,7 +18,7 @@ from treekit.syntax.parser import Entity, Parse
 
 
 class FakeChat:
-    "A `Chat` that is told its replies. An exception among them is raised."
+    "A `LLMClient` that is told its replies. An exception among them is raised."
     model, endpoint, defaults = "fake", "nowhere", {}
 
     def __init__(

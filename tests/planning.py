@@ -1,6 +1,6 @@
 """A model that plans: the questions of Tree-of-Question's Table 1, what they are decomposed into, and what is found for each part.
 
-As a `Chat` (`Planner`) and as replies for the local server (`reply`). It knows no more than a model would: a response holds what the
+As a `LLMClient` (`Planner`) and as replies for the local server (`reply`). It knows no more than a model would: a response holds what the
 documents say of what is needed, and is valid if nothing is missing.
 """
 
@@ -144,7 +144,7 @@ class Shelf(FakeShelf):
 
 
 class Replies(FakeChat):
-    "A `Chat` whose replies are a function of part of the method, question and inputs."
+    "A `LLMClient` whose replies are a function of part of the method, question and inputs."
     def __init__(self, says, pauses=None, at_once=None):
         super().__init__(latency=1 / 500 if pauses else 0, pauses=pauses and random.Random(pauses), at_once=at_once, tokens=(5, 2))
         self.says = says

@@ -4,8 +4,8 @@ import json, zlib
 from treekit.retrieval.bm25 import BM25
 from treekit.config import load_profile
 from treekit.core.types import Passage, Question
-from treekit.experiments.resources import Lazy
-from treekit.llm.openai_client import OpenAIChat
+from treekit.experiments.resources import LazyRetriever
+from treekit.llm.openai_client import OpenAIClient
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
 
@@ -40,9 +40,9 @@ def go(method, server, store=None):
         {"m": method},
         {"musique": [Question("q", "musique", ASKED, ("Voss County",))]},
         load_profile("offline"),
-        chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1),
+        chat=OpenAIClient("gpt-4o-mini", server.url, pause=0.01, retries=1),
         store=store,
-        corpora={"musique": Lazy(lambda: shelf, "shelf", "a shelf")},
+        corpora={"musique": LazyRetriever(lambda: shelf, "shelf", "a shelf")},
         progress=False,
     )
     store.flush()

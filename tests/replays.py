@@ -12,7 +12,7 @@ from treekit.baselines.react import ReAct
 from treekit.baselines.search_r1 import SearchR1
 from treekit.baselines.tree_of_thoughts import TreeOfThoughts
 from treekit.core.prompts import Completion
-from treekit.core.method import Kit
+from treekit.core.method import Context
 from treekit.core.types import Passage, Question
 from treekit.corpora.wiki import CorpusWiki
 from treekit.language.sentences import sentences
@@ -45,7 +45,7 @@ class Elsewhere:
 
 def go(method, says, prompts, question="What?", others="no"):
     chat = Turns(says, prompts, others)
-    kit = Kit(llm=chat, retriever=Elsewhere(), wiki=CorpusWiki(PASSAGES))
+    kit = Context(llm=chat, retriever=Elsewhere(), wiki=CorpusWiki(PASSAGES))
     return asyncio.run(method(Question("1", question, "test"), kit)), chat
 
 
@@ -135,8 +135,8 @@ def replay_asking():
 
 
 def words_loop(text):
-    from treekit.core.answer_extraction import loops
-    return loops(text) or not text.strip()
+    from treekit.core.answer_extraction import is_degenerate
+    return is_degenerate(text) or not text.strip()
 
 
 def replay_sentences(method, prompts, rows, name, kind):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tqdm import tqdm
 from treekit.config import load_profile
 from treekit.core.types import Passage, Question
-from treekit.experiments.resources import Lazy
+from treekit.experiments.resources import LazyRetriever
 from treekit.core.prompts import Prompt
 from treekit.core.output_parsers import FINAL, TEXT
 from treekit.core.method import Prediction
@@ -54,7 +54,7 @@ def main(endpoint, store, folder, n):
         {"zero-shot": Flat(), "TreeRare (DT)": Tree()},
         {"hotpotqa": asked},
         profile,
-        corpora={"hotpotqa": Lazy(lambda: BM25(PAGES), "pages")},
+        corpora={"hotpotqa": LazyRetriever(lambda: BM25(PAGES), "pages")},
         store=Store(store),
         progress=False,
     )

@@ -9,9 +9,9 @@ from treekit.core.method import Prediction
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
-from treekit.experiments.sharding import Share
-from treekit.experiments.resources import Lazy
-from treekit.experiments.run import Session, run
+from treekit.experiments.sharding import Shard
+from treekit.experiments.resources import LazyRetriever
+from treekit.experiments.run import RunOptions, run
 from treekit.retrieval.bm25 import BM25
 
 FIRST = Prompt("share/first", "answer", "Read the question and say what it needs.\n\n$question", TEXT)
@@ -40,8 +40,8 @@ def main(endpoint, store, n, concurrency, share=None):
     paid = dict(model=os.environ.get("SHARE_MODEL"), budget=os.environ.get("SHARE_BUDGET"), max_tokens=64)
     profile = load_profile("local", endpoint=endpoint, concurrency=int(concurrency), timeout=20, retries=8, **paid)
     together = os.environ.get("TREEKIT_TOGETHER")
-    session = Session(share=share and Share.read(share), shared=Path(together) if together else None)
-    corpora = {"hotpotqa": Lazy(lambda: BM25(PAGES), "pages")}
+    session = RunOptions(share=share and Shard.read(share), shared=Path(together) if together else None)
+    corpora = {"hotpotqa": LazyRetriever(lambda: BM25(PAGES), "pages")}
     results = run(METHODS, {"hotpotqa": asked(int(n))}, profile, corpora=corpora, session=session, store=Store(store), progress=False)
     mine = [r for r in results.rows if r.error != "dealt to another worker"]
     print(len(mine), sum(bool(r.error) for r in mine), flush=True)

@@ -12,12 +12,12 @@ from treekit.retrieval.bm25 import Hit
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.core.prompts import CallFailed, Completion, ScoringUnsupported
-from treekit.llm.openai_client import OpenAIChat
-from treekit.core.method import Kit
+from treekit.llm.openai_client import OpenAIClient
+from treekit.core.method import Context
 from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER, GUESS, VERIFY, Reasoner, risk_value
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 
 
 CODE = replace(ARISE(), **PUBLIC_CODE)
@@ -63,7 +63,7 @@ QUESTION = Question("q", "test", "What is the original question here?")
 
 
 def search(method, seed=0, chat=None, pauses=None):
-    kit = Kit(chat or Seeded(seed, pauses), Shelf())
+    kit = Context(chat or Seeded(seed, pauses), Shelf())
     return asyncio.run(method(QUESTION, kit)), kit.llm
 
 
@@ -139,7 +139,7 @@ def test_if_one_fails_none_is_left_that_nobody_awaits(one_by_one):
     async def later(): begun.append(1)
 
     async def go():
-        each, coroutines = Reasoner(ARISE(one_by_one=one_by_one), "?", Kit(Seeded(0))).each, [fails(), later(), later()]
+        each, coroutines = Reasoner(ARISE(one_by_one=one_by_one), "?", Context(Seeded(0))).each, [fails(), later(), later()]
         with pytest.raises(LookupError): await each(coroutines)
         return {inspect.getcoroutinestate(c) for c in coroutines}
 
@@ -188,7 +188,7 @@ def OneEach(): return FakeShelf([Passage("p", "", "a fact")], "one each")
 
 
 def scripted(method, tree=TREE):
-    return asyncio.run(method(QUESTION, Kit(Scripted(tree), OneEach())))
+    return asyncio.run(method(QUESTION, Context(Scripted(tree), OneEach())))
 
 
 def numbers(prediction, name):
@@ -244,7 +244,7 @@ def test_the_papers_fourth_round_by_hand():
 def test_repeated_samples_leave_the_critical_path_as_it_is(width):
     ("Decomposition, answer, value; then the state's decomposition, and the final answer. A sample that only repeats another waits for "
      "nothing, and takes nothing away.")
-    method, kit = ARISE(width=width, tries=1, reuse_rollouts=True), Kit(Same("Sub-question: What is number x?"), OneEach())
+    method, kit = ARISE(width=width, tries=1, reuse_rollouts=True), Context(Same("Sub-question: What is number x?"), OneEach())
     prediction = asyncio.run(method(QUESTION, kit))
     [state] = [n for n in prediction.trace.nodes if n.kind == "state"]
     assert (state.depth, prediction.usage.critical_path) == (3, 5)
@@ -306,13 +306,13 @@ class Same(Scripted):
 )
 def test_a_model_that_says_always_the_same(said, reason, states):
     "Recorded as such; all its rounds ask nothing more, and say so; there is an answer."
-    kit = Kit(Same(said), OneEach())
+    kit = Context(Same(said), OneEach())
     prediction = asyncio.run(ARISE()(QUESTION, kit))
     assert [n.kind for n in prediction.trace.nodes].count("state") == states
     assert reason in {why for _, why in prediction.trace.nodes[0].data["refused"]}
     assert "nothing new could be expanded" in prediction.trace.notes[0] and "repeated visits" in prediction.trace.notes[0]
     assert prediction.usage.calls < 25 + 5 * 2 * 3 and prediction.trace.nodes[0].data["visits"] == 200
-    ended = asyncio.run(ARISE(early_stop=True)(QUESTION, Kit(Same(said), OneEach())))
+    ended = asyncio.run(ARISE(early_stop=True)(QUESTION, Context(Same(said), OneEach())))
     assert "the search ended" in ended.trace.notes[0] and ended.usage.calls == prediction.usage.calls
 
 
@@ -320,7 +320,7 @@ def test_a_model_that_says_always_the_same(said, reason, states):
 def test_log_probabilities_that_are_none(logs):
     class Odd(Scripted):
         async def score(self, request, continuation): return logs
-    with pytest.raises(UsageError, match="missing or no numbers"): asyncio.run(ARISE()(QUESTION, Kit(Odd(TREE), OneEach())))
+    with pytest.raises(UsageError, match="missing or no numbers"): asyncio.run(ARISE()(QUESTION, Context(Odd(TREE), OneEach())))
 
 
 def test_a_failing_call_leaves_nothing_running():
@@ -329,7 +329,7 @@ def test_a_failing_call_leaves_nothing_running():
             if len(self.asked) > 12: raise CallFailed("server", "it broke", "mend it")
             return await super().score(request, continuation)
     async def main():
-        with pytest.raises(CallFailed): await ARISE()(QUESTION, Kit(Failing(3, random.Random(0)), OneEach()))
+        with pytest.raises(CallFailed): await ARISE()(QUESTION, Context(Failing(3, random.Random(0)), OneEach()))
         assert len(asyncio.all_tasks()) == 1
     asyncio.run(main())
 
@@ -360,17 +360,17 @@ def test_final_answers_are_asked_for_once_or_once_per_end():
             if request.prompt is FINAL_ANSWER: self.asked.append(self.names(request))
             return await super().complete(request)
     for pass_n in (False, True):
-        prediction = asyncio.run(ARISE(width=3, pass_n=pass_n)(QUESTION, Kit(chat := Counted(TREE), OneEach())))
+        prediction = asyncio.run(ARISE(width=3, pass_n=pass_n)(QUESTION, Context(chat := Counted(TREE), OneEach())))
         parents = {n.parent for n in prediction.trace.nodes if n.kind == "state"}
         ends = {n.data["result"] for n in prediction.trace.nodes if n.kind == "state" and n.id not in parents}
         results = {n.data["result"] for n in prediction.trace.nodes if n.kind == "state"}
         assert len(chat.asked) == len(set(chat.asked)) == (1 + len(results) if pass_n else 1) and len(ends) == 3  # the root's, too
-    few = asyncio.run(ARISE(width=3, pass_n=True, every_node=False)(QUESTION, Kit(chat := Counted(TREE), OneEach())))
+    few = asyncio.run(ARISE(width=3, pass_n=True, every_node=False)(QUESTION, Context(chat := Counted(TREE), OneEach())))
     assert len(chat.asked) == len(ends) and few.answer == prediction.answer
 
 
 def test_an_empty_question_and_settings_out_of_range():
-    with pytest.raises(UsageError, match="empty"): asyncio.run(ARISE()(Question("q", "t", " "), Kit(Seeded(0), Shelf())))
+    with pytest.raises(UsageError, match="empty"): asyncio.run(ARISE()(Question("q", "t", " "), Context(Seeded(0), Shelf())))
     for field, value, span in (
         ("depth", 9, "from 1 to 8"),
         ("width", 0, "from 1 to 20"),
@@ -395,8 +395,8 @@ def test_a_server_scores_or_lets_the_model_guess(server):
     ]
 
     async def main(method):
-        chat = StoredChat(OpenAIChat("m", server.url, pause=0.01), Store())
-        try: return await method(QUESTION, Kit(chat, OneEach()))
+        chat = CachedClient(OpenAIClient("m", server.url, pause=0.01), Store())
+        try: return await method(QUESTION, Context(chat, OneEach()))
         finally: await chat.close()
     server.script(rules=rules)
     scored = asyncio.run(main(ARISE()))
@@ -417,8 +417,8 @@ def test_samples_are_not_asked_twice():
     "A decomposition, a sub-question's answer and a state's value are each asked once in a search, and never again with a store."
     store = Store()
     first, second = Seeded(5), Seeded(5)
-    one = asyncio.run(ARISE()(QUESTION, Kit(StoredChat(first, store), OneEach())))
-    two = asyncio.run(ARISE()(QUESTION, Kit(StoredChat(second, store), OneEach())))
+    one = asyncio.run(ARISE()(QUESTION, Context(CachedClient(first, store), OneEach())))
+    two = asyncio.run(ARISE()(QUESTION, Context(CachedClient(second, store), OneEach())))
     assert not second.asked and two.usage.hits == two.usage.calls == one.usage.calls and two.answer == one.answer
     answered = [t.split("Question:")[1].split("\n")[0] for t in first.texts if "Supporting facts" in t]
     assert len(answered) == len(set(answered))
@@ -460,7 +460,7 @@ def test_the_code_shows_examples_and_searches_with_marks():
     both = (ARISE(iterations=2), "arise.final", False), (replace(CODE, iterations=2), "arise.final_by_example", True)
     for method, prompt, mark in both:
         asked.clear(), searched.clear()
-        asyncio.run(method(QUESTION, Kit(Watch(TREE), Shelved([Passage("p", "", "a fact")], "one"))))
+        asyncio.run(method(QUESTION, Context(Watch(TREE), Shelved([Passage("p", "", "a fact")], "one"))))
         assert [p for p in asked if "final" in p] == [prompt]
         assert any(q.startswith("Original question: ") and "\nIntermediate answer: " in q for q in searched) is mark
 
@@ -472,7 +472,7 @@ def test_states_stand_in_the_prompts_without_numbers():
         async def score(self, request, continuation):
             texts.append(request.text)
             return await super().score(request, continuation)
-    asyncio.run(ARISE(iterations=2)(QUESTION, Kit(Scored(TREE), OneEach())))
+    asyncio.run(ARISE(iterations=2)(QUESTION, Context(Scored(TREE), OneEach())))
     assert any("Intermediate answers:\nThe number here is a.\nThe number here is aa.\nThe original question might be:" in t for t in texts)
     assert not any("[1]" in t for t in texts)
 

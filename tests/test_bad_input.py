@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from treekit.config import UsageError, choose, load_profile, profile_names
-from treekit.experiments.resources import Library, datasets
+from treekit.experiments.resources import Resources, datasets
 from treekit.syntax.parser import ParseCache
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -78,7 +78,7 @@ def test_parses_that_are_none(tmp_path):
 
 
 def test_a_folder_is_not_printed_under_a_table(tmp_path):
-    library = Library(load_profile("offline", retriever=f"prebuilt:{tmp_path / 'wiki'}"), {"hotpotqa": []})
+    library = Resources(load_profile("offline", retriever=f"prebuilt:{tmp_path / 'wiki'}"), {"hotpotqa": []})
     assert library.label("hotpotqa") == "wiki"
 
 

@@ -11,10 +11,10 @@ from treekit.baselines.prompting import (BY_KIND, CLOSED_BOOK, MOST_CONSISTENT, 
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
 from treekit.experiments.tables import with_enough_examples, table1_methods
-from treekit.experiments.resources import Lazy
+from treekit.experiments.resources import LazyRetriever
 from treekit.core.prompts import CallFailed
-from treekit.llm.openai_client import OpenAIChat
-from treekit.core.method import Kit, configure
+from treekit.llm.openai_client import OpenAIClient
+from treekit.core.method import Context, configure
 from treekit.figures.verdicts import published
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
@@ -39,9 +39,9 @@ def question(dataset="musique"): return Question("q", dataset, ASKED, ("Tarn",),
 
 def go(chosen, server, dataset="musique", store=None, **client):
     "The results of one question, and the record: (method, node, sample, parameters, text) of each call, in the order of the ledger."
-    store, chat = store or Store(), OpenAIChat("gpt-4o-mini", server.url, **dict(pause=0.01, retries=1) | client)
+    store, chat = store or Store(), OpenAIClient("gpt-4o-mini", server.url, **dict(pause=0.01, retries=1) | client)
     results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=chat, store=store,
-                  corpora={dataset: Lazy(Shelf, "shelf", "a shelf")}, progress=False)
+                  corpora={dataset: LazyRetriever(Shelf, "shelf", "a shelf")}, progress=False)
     store.flush()
     rows = store._all(
         "SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
@@ -157,7 +157,7 @@ def test_of_equals_the_first_sampled_wins():
 
 
 def ask(method, reply, q=None):
-    kit = Kit(FakeChat(reply), Shelf())
+    kit = Context(FakeChat(reply), Shelf())
     return kit, lambda: asyncio.run(method(q or question(), kit))
 
 
@@ -207,7 +207,7 @@ def test_one_sample_is_a_chain_of_thought():
 
 
 def test_another_method_falls_back_on_it():
-    kit = Kit(FakeChat(lambda r, i: "FINAL: Tarn"), Shelf())
+    kit = Context(FakeChat(lambda r, i: "FINAL: Tarn"), Shelf())
     step = kit.trace.add("step", "the eighth")
     async def after_eight_calls():
         kit.clock.advance(8)

@@ -4,10 +4,10 @@ import asyncio, collections
 import pytest
 
 from batch_server import BatchServer
-from treekit.llm.batch_client import BatchChat
+from treekit.llm.batch_client import BatchClient
 from treekit.llm.batch_journal import Journal
 from treekit.core.prompts import CallFailed, Prompt
-from treekit.llm.openai_client import OpenAIChat
+from treekit.llm.openai_client import OpenAIClient
 from treekit.core.output_parsers import TEXT
 
 ASK = Prompt("batch/ask", "answer", "Say something about $topic", TEXT)
@@ -26,7 +26,7 @@ def server(shared):
 
 def chat(server, journal, **more):
     quick = dict(settle=0.05, poll=(0.02, 0.1), grace=0.6, timeout=5, retries=3, pause=0.01)
-    return BatchChat("gpt-4o-mini", server.url, "k", journal=journal, **quick | more)
+    return BatchClient("gpt-4o-mini", server.url, "k", journal=journal, **quick | more)
 
 
 async def asked(one, topics, **more):
@@ -48,7 +48,7 @@ TOPICS = [f"topic {i}" for i in range(30)]
 def test_what_waits_is_one_batch_and_the_replies_are_those_of_single_calls(server):
     journal = Journal(":memory:")
     got = asyncio.run(asked(chat(server, journal), TOPICS, n=2))
-    plain = asyncio.run(asked(OpenAIChat("gpt-4o-mini", server.url, pause=0.01), TOPICS, n=2))
+    plain = asyncio.run(asked(OpenAIClient("gpt-4o-mini", server.url, pause=0.01), TOPICS, n=2))
     assert texts(got) == texts(plain) and len(server.batches()) == 1
     assert [(c.tokens_in, c.tokens_out) for one in got for c in one] == [(c.tokens_in, c.tokens_out) for one in plain for c in one]
     again = asyncio.run(asked(chat(server, journal), TOPICS, n=2))  # as a run does that lost its store
@@ -164,7 +164,7 @@ def test_scores_go_by_batch_too(server):
             try: return await one.score(ASK(topic="a"), "a continuation")
             finally: await one.close()
         return asyncio.run(score())
-    assert go(chat(server, Journal(":memory:"))) == go(OpenAIChat("gpt-4o-mini", server.url))
+    assert go(chat(server, Journal(":memory:"))) == go(OpenAIClient("gpt-4o-mini", server.url))
     assert [b["endpoint"] for b in server.batches()] == ["/v1/completions"]
 
 

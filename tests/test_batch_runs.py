@@ -5,7 +5,7 @@ import pytest
 
 import batch_worker as worker
 from batch_server import BatchServer
-from treekit.llm.openai_client import OpenAIChat
+from treekit.llm.openai_client import OpenAIClient
 from treekit.llm.prices import load_prices
 from treekit.store.run_store import Store
 from treekit.experiments.run import run
@@ -23,7 +23,7 @@ def plain(server):
     "The rows of all five, one call at a time, and what they cost."
     server.reset(reply="batch_worker:reply")
     store = Store()
-    chat = OpenAIChat("gpt-4o-mini", server.url, "k", pause=0.01)
+    chat = OpenAIClient("gpt-4o-mini", server.url, "k", pause=0.01)
     profile = worker.settings(server.url)
     results = run(worker.METHODS, worker.asked(N), profile, corpora=worker.passages(), chat=chat, store=store, progress=False)
     assert not results.failures, results.failures[0].error

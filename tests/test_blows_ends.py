@@ -7,8 +7,8 @@ import pytest
 from test_run import PROFILE, Read, Scripted, Shelf, go, questions
 from treekit.store import single_flight, store_writer
 from treekit.store.run_store import Store, keys
-from treekit.experiments.resources import Lazy
-from treekit.experiments.run import Session, run
+from treekit.experiments.resources import LazyRetriever
+from treekit.experiments.run import RunOptions, run
 from workers import asked, chat
 
 HANGING = """
@@ -20,7 +20,7 @@ from treekit.experiments.resources import chat_for
 p = load_profile("local", endpoint={url!r}, concurrency=8, timeout=30)
 chat = chat_for(p)
 print("ready", flush=True)
-run({{"read": Read(steps=2)}}, questions(60), p, corpora={{"toy": Lazy(Shelf, "shelf")}}, chat=chat, store=Store({path!r}), progress=False)
+run({{"read": Read(steps=2)}}, questions(60), p, corpora={{"toy": LazyRetriever(Shelf, "shelf")}}, chat=chat, store=Store({path!r}), progress=False)
 """
 
 
@@ -98,8 +98,8 @@ def test_a_run_goes_on_without_its_progress_file(tmp_path, what):
         for p in folder.iterdir(): p.unlink()
         folder.rmdir()
         if what == "a file": folder.write_text("x")
-    results = run({"read": Read(steps=20)}, questions(5), PROFILE, corpora={"toy": Lazy(Shelf, "shelf")},
-                  session=Session(Store(), chat, progress=False, shared=folder, watch=watch))
+    results = run({"read": Read(steps=20)}, questions(5), PROFILE, corpora={"toy": LazyRetriever(Shelf, "shelf")},
+                  session=RunOptions(Store(), chat, progress=False, shared=folder, watch=watch))
     assert not results.failures and len(results.rows) == 5
 
 
@@ -191,7 +191,7 @@ class Slow(Scripted):
     async def close(self):
         await asyncio.sleep(1)
         print("closed", flush=True)
-shelf = {{"toy": Lazy(Shelf, "shelf")}}
+shelf = {{"toy": LazyRetriever(Shelf, "shelf")}}
 try: run({{"read": Read()}}, questions(500), PROFILE, corpora=shelf, chat=Slow(20), store=Store(), progress=False)
 finally: print("ended", flush=True)
 """

@@ -11,7 +11,7 @@ from treekit.config import root
 from treekit.core.prompts import Prompt
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 from treekit.utils.atomic_write import write_whole
 from treekit.experiments.resources import identity_of
 from workers import processes
@@ -135,7 +135,7 @@ def test_two_trained_models_in_folders_of_one_name_are_two(tmp_path, role):
         async def complete(self, request): return [Completion(Path(self.folder, "model.safetensors").read_text())]
     one, other = (model(tmp_path / k / "x" / "run" / "model", k.encode()) for k in ("one", "other"))
     store, prompt = Store(), Prompt("blows/route", "route", "$question", TEXT)
-    def says(folder): return asyncio.run(StoredChat(Said(folder), store).complete(prompt(question="?")))[0].text
+    def says(folder): return asyncio.run(CachedClient(Said(folder), store).complete(prompt(question="?")))[0].text
     assert Said(one).model == Said(other).model and identity_of(Said(one)) != identity_of(Said(other))
     assert [says(one), says(other), says(one)] == ["one", "other", "one"]
     (one / "model.safetensors").write_bytes(b"again")

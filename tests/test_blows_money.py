@@ -9,12 +9,12 @@ from test_door import serve  # noqa: F401 (a fixture)
 from test_run import PROFILE, Read, Scripted, Shelf, questions as toys
 from treekit.config import Profile, load_profile
 from treekit.core.prompts import CallFailed, count_tokens
-from treekit.store.shared_budget import Pot
-from treekit.llm.prices import BudgetExceeded, Price, Purse
+from treekit.store.shared_budget import SharedBudget
+from treekit.llm.prices import BudgetExceeded, Price, BudgetGuard
 from treekit.store.run_store import Store
 from treekit.artefacts.environment_check import checks
-from treekit.experiments.resources import Lazy, chat_for
-from treekit.experiments.run import Session, run
+from treekit.experiments.resources import LazyRetriever, chat_for
+from treekit.experiments.run import RunOptions, run
 from workers import asked, chat
 
 
@@ -52,7 +52,7 @@ def test_counts_that_can_be_are_believed(server, tmp_path):
 def test_a_note_of_it_stands_in_the_trace(server):
     server.script(usage=dict(prompt_tokens=-1))
     profile = load_profile("local", endpoint=server.url)
-    shelf = {"toy": Lazy(Shelf, "s")}
+    shelf = {"toy": LazyRetriever(Shelf, "s")}
     [row] = run({"read": Read()}, toys(1), profile, corpora=shelf, store=Store(), chat=chat_for(profile), progress=False).rows
     assert ["can't be: estimated" in note for n in row.trace.nodes for note in n.notes].count(True) == 1
 
@@ -121,10 +121,10 @@ def test_an_empty_reply_at_temperature_0_is_bought_twice_at_most(server, tmp_pat
 
 def test_the_runs_of_one_command_share_its_budget(tmp_path):
     "Three at once, in three threads: what one sets aside the others can't spend. Before, each read what was left once, at its start."
-    session, said, chats = Session(shared=tmp_path, progress=False, budget=0.002), [], [Scripted(latency=0.01) for _ in range(3)]
+    session, said, chats = RunOptions(shared=tmp_path, progress=False, budget=0.002), [], [Scripted(latency=0.01) for _ in range(3)]
     def one(k):
         try:
-            run({"read": Read()}, toys(60, f"toy{k}"), PROFILE, corpora={f"toy{k}": Lazy(Shelf, "s")},
+            run({"read": Read()}, toys(60, f"toy{k}"), PROFILE, corpora={f"toy{k}": LazyRetriever(Shelf, "s")},
                 session=session.given(store=Store(), chat=chats[k]))
         except BudgetExceeded as e: said.append(str(e))
     threads = [threading.Thread(target=one, args=(k,)) for k in range(3)]
@@ -132,13 +132,13 @@ def test_the_runs_of_one_command_share_its_budget(tmp_path):
     for t in threads: t.join(60)
     calls = sum(len(c.asked) for c in chats)
     assert said and calls * (100 * 0.15 + 10 * 0.60) / 1e6 <= 0.002
-    assert Pot(tmp_path / "pot.sqlite", 0.002).spent == pytest.approx(calls * 2.1e-5) and calls > 80
+    assert SharedBudget(tmp_path / "pot.sqlite", 0.002).spent == pytest.approx(calls * 2.1e-5) and calls > 80
 
 
 def test_who_gives_up_waiting_holds_nobody_up(tmp_path):
     "The first in the queue is cancelled; who stands behind him is let in when another process has settled."
     async def main():
-        one, two = (Purse(Pot(tmp_path / "pot.sqlite", 1.0), Price(1, 1, 1)) for _ in range(2))
+        one, two = (BudgetGuard(SharedBudget(tmp_path / "pot.sqlite", 1.0), Price(1, 1, 1)) for _ in range(2))
         await one.hold(0.9)
         first, second = (asyncio.ensure_future(two.hold(0.5, remaining)) for remaining in (9, 0))
         await asyncio.sleep(0.1)

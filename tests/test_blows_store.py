@@ -10,12 +10,12 @@ from treekit.config import load_profile
 from treekit.store import store_writer
 from treekit.core.prompts import Prompt
 from treekit.core.method import Prediction
-from treekit.store.shared_budget import Pot
+from treekit.store.shared_budget import SharedBudget
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
 from treekit.store.store_writer import StoreFailed
-from treekit.experiments.resources import Lazy, chat_for
+from treekit.experiments.resources import LazyRetriever, chat_for
 from treekit.experiments.run import run
 from workers import asked, chat, processes, spend_all
 
@@ -38,7 +38,7 @@ def go(server, path, n, **settings):
     "A run of n questions against the server."
     profile = load_profile("local", endpoint=server.url, **dict(concurrency=8, timeout=20) | settings)
     asking = {"d": [Question(f"q{i}", "d", f"What is {i}?", ("x",)) for i in range(n)]}
-    shelf = {"d": Lazy(lambda: FakeShelf([Passage("p", "t", "x")]), "shelf")}
+    shelf = {"d": LazyRetriever(lambda: FakeShelf([Passage("p", "t", "x")]), "shelf")}
     with Store(path) as store:
         return run({"asks": Asks()}, asking, profile, corpora=shelf, store=store, chat=chat_for(profile), progress=False)
 
@@ -158,7 +158,7 @@ def test_three_processes_share_one_store_and_one_budget(server, tmp_path):
     for p in started: p.join(60)
     assert [p.exitcode for p in started] == [0] * 3
     spent = sum((r["tokens"][0] * 0.15 + r["tokens"][1] * 0.60) / 1e6 for r in server.requests)
-    assert spent <= budget and Pot(pot, budget).spent == pytest.approx(spent) and Pot(pot, budget).held == 0
+    assert spent <= budget and SharedBudget(pot, budget).spent == pytest.approx(spent) and SharedBudget(pot, budget).held == 0
     assert len(check(path, server)) == server.count == len(set(answered(server)))
     bound = (len(questions[0]) + 16) * 0.15 / 1e6 + 1024 * 0.60 / 1e6  # of one call: less is left
     assert budget - spent < bound
@@ -206,8 +206,8 @@ sys.path.insert(0, {tests!r})
 from fakes import FakeChat
 from workers import asked
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
-chat = StoredChat(FakeChat("Lyon"), Store({path!r}))
+from treekit.llm.cached_client import CachedClient
+chat = CachedClient(FakeChat("Lyon"), Store({path!r}))
 def ask(*names):
     async def main(): await asyncio.gather(*(chat.complete(asked(question=n)) for n in names))
     asyncio.run(main())

@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from bulk_jobs import Squares, content, noted, source_file
 from fakes import tiny_judge
-from treekit.bulk.executors import Died
+from treekit.bulk.executors import WorkerDied
 from treekit.bulk.output_dir import BulkFolder, alone_in, journal, results
 from treekit.bulk.scheduler import Lot, handed_out
 from treekit.bulk.jobs import ChunkJob, EmbedJob, JudgeJob
@@ -39,7 +39,7 @@ class Moody:
     def result(self, receipt):
         rows, lethal = receipt.task
         left = [raw for n, raw in rows if n not in lethal]
-        if "poison" in left or self.random.random() < self.mood: raise Died()
+        if "poison" in left or self.random.random() < self.mood: raise WorkerDied()
         return left
 
 

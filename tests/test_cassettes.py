@@ -11,7 +11,7 @@ from treekit.config import UsageError
 from treekit.store import cassette_archive
 from treekit.utils.sqlite_cache import shipped_rows
 from treekit.store.run_store import Store
-from treekit.store.cassette_archive import STORE_FILE, unwound, wind
+from treekit.store.cassette_archive import STORE_FILE, open_archive, write_archive
 from treekit.experiments.cassettes import about_cassette, lay_out
 from treekit.retrieval.vector_cache import VECTOR_FILE
 from treekit.syntax.parser import StanzaParser
@@ -67,7 +67,7 @@ def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
     with sqlite3.connect(tmp_path / "all.cassette") as db: assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (12,)
     assert tape.stat().st_size < (tmp_path / "all.cassette").stat().st_size / 8
     assert sorted(os.listdir(tmp_path)) == ["all.cassette", "one.cassette"] and os.listdir(home / ".treekit/packing") == []
-    with unwound(tape) as held: assert set(held) == {"about.json", STORE_FILE}  # its questions come with its notebook
+    with open_archive(tape) as held: assert set(held) == {"about.json", STORE_FILE}  # its questions come with its notebook
     first = (home / "figures/local/treerare/table1.csv").read_bytes()
     assert (replayed(tape, home, tmp_path) / "table1.csv").read_bytes() == first
 
@@ -119,7 +119,7 @@ def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_p
     assert code == 0 and {name: (made / name).read_bytes() for name in first} == first, out + err
     with sqlite3.connect(clone / ".treekit/embeddings" / VECTOR_FILE) as db: rows = {key for key, in db.execute("SELECT key FROM vectors")}
     assert not rows - {key for key, _ in shipped_rows("vectors")}  # nothing was embedded
-    with unwound(tape) as held: kept = {name: read().decode().splitlines() for name, read in held.items() if name != STORE_FILE}
+    with open_archive(tape) as held: kept = {name: read().decode().splitlines() for name, read in held.items() if name != STORE_FILE}
     assert [len(kept[f"data/hotpotqa{end}.jsonl"]) for end in (".dev", "_trainset", "_corpus")] == [4, 16, 6]
     assert len(kept["parses.jsonl"]) == 4 and len(kept["vectors.jsonl"]) == 10  # of six passages and four questions
     monkeypatch.chdir(clone), monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
@@ -129,7 +129,7 @@ def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_p
 
 
 def archive(path, **files):
-    wind(path, {name.replace("__", "/"): content for name, content in files.items()})
+    write_archive(path, {name.replace("__", "/"): content for name, content in files.items()})
     return path
 
 
@@ -146,9 +146,9 @@ def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
     for said in (b"[]", b"{", b"\xff"):
         with pytest.raises(UsageError, match="about.json"): about_cassette(archive(tape, **{"about.json": said}))
     for odd in ("data/../up.txt", "data//etc", "/abs", "data/.hid", "data/a b"):
-        with pytest.raises(UsageError, match="a cassette has no file"): lay_out(wind(tape, {odd: b"", "data/ok.jsonl": b""}))
-    with pytest.raises(UsageError, match="about.json"): lay_out(wind(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "../../up"}'}))
-    laid, _ = lay_out(wind(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "my films"}'}))
+        with pytest.raises(UsageError, match="a cassette has no file"): lay_out(write_archive(tape, {odd: b"", "data/ok.jsonl": b""}))
+    with pytest.raises(UsageError, match="about.json"): lay_out(write_archive(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "../../up"}'}))
+    laid, _ = lay_out(write_archive(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "my films"}'}))
     assert os.listdir(laid) == ["ok.jsonl"] and Path(laid).name == "data" and Path(laid).is_relative_to(tmp_path / "home")
     assert not (tmp_path / "up.txt").exists()
     with pytest.raises(UsageError, match="parses"): lay_out(archive(tape, **{"parses.jsonl": b'["k", "[1]"]'}))

@@ -19,7 +19,7 @@ from treekit.core.types import Passage, Question
 from treekit.syntax.entities import Annotated, Annotations, annotated_text
 from treekit.experiments.resources import Corpus
 from treekit.core.prompts import CallFailed, Completion
-from treekit.core.method import Kit
+from treekit.core.method import Context
 from treekit.figures.verdicts import published
 from treekit.language.coreference import parse_history
 from treekit.experiments.run import run
@@ -83,7 +83,7 @@ class Scripted(FakeChat):
 
 
 def asked(method, chat=None, **kit):
-    kit = Kit(chat or Scripted(), **dict(embedder=FakeEmbedder(), corpus=corpus()) | kit)
+    kit = Context(chat or Scripted(), **dict(embedder=FakeEmbedder(), corpus=corpus()) | kit)
     return asyncio.run(method(ASKED, kit)), kit
 
 
@@ -313,9 +313,9 @@ def test_an_error_stops_the_other_sub_questions():
 def test_a_kit_without_passages_and_an_empty_question_are_said():
     with pytest.raises(UsageError, match="looks into the passages"): asked(ChainRAG(**OWN), corpus=None)
     with pytest.raises(UsageError, match="English parser"):
-        asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "누가 썼나요?"), Kit(Scripted(), corpus=corpus())))
+        asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "누가 썼나요?"), Context(Scripted(), corpus=corpus())))
     with pytest.raises(UsageError, match="the question is empty"):
-        asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "  "), Kit(Scripted())))
+        asyncio.run(ChainRAG(**OWN)(Question("q", "musique", "  "), Context(Scripted())))
     with pytest.raises(UsageError, match="^seeds should be a whole number"): ChainRAG(seeds=0, **OWN)
     with pytest.raises(UsageError, match="integration"): ChainRAG(integration="both", **OWN)
 
@@ -486,10 +486,10 @@ def test_a_runs_questions_share_one_graph():
 
 def test_native_rag_reads_as_many_passages_as_search_r():
     many = [Passage(f"p{i}", "", f"Fog in town {i}.") for i in range(40)]
-    kit = Kit(chat := Scripted(), BM25(many))
+    kit = Context(chat := Scripted(), BM25(many))
     p = asyncio.run(NativeRAG()(Question("q", "musique", "Where is fog?"), kit))
     assert (p.usage.calls, len(chat.asked[0].inputs["documents"]), len(p.trace.nodes[0].data["hits"])) == (1, 25, 25)
-    kit = Kit(chat := Scripted(), BM25(many))
+    kit = Context(chat := Scripted(), BM25(many))
     p = asyncio.run(chainrag.METHODS["Iter-RetGen"](Question("q", "musique", "Where is fog?"), kit))
     assert p.usage.calls == 2
     assert {r.prompt.task for r in chat.asked} == {"answer_short"}
@@ -511,7 +511,7 @@ def Shelf(text="Ida Roth wrote it."):
 
 
 def thought(method, *replies, shelf=None):
-    kit = Kit(FakeChat(replies), shelf or Shelf())
+    kit = Context(FakeChat(replies), shelf or Shelf())
     return asyncio.run(method(ASKED, kit)), kit
 
 
@@ -611,7 +611,7 @@ def test_the_limit_on_turns_and_the_last_call():
     assert (p.answer, p.error, len(kit.retriever.queries), p.usage.calls) == ("", "", 2, 3)
     assert "no answer after 2 turns" in p.trace.nodes[-2].notes[0]
     with pytest.raises(UsageError, match="^turns should be a whole number"): SearchR1(turns=0)
-    with pytest.raises(UsageError, match="the question is empty"): asyncio.run(SearchR1()(Question("q", "musique", ""), Kit(FakeChat())))
+    with pytest.raises(UsageError, match="the question is empty"): asyncio.run(SearchR1()(Question("q", "musique", ""), Context(FakeChat())))
 
 
 def test_what_is_retrieved_is_never_read_for_tags_and_never_learned_from():

@@ -12,13 +12,13 @@ from classes import RIGHT, WALL, cell, course, needs_wall, points
 from treekit.classroom.collect import take_in
 from treekit.classroom.grading import graded
 from treekit.classroom.formats import read_notebook
-from treekit.classroom.sandbox import Limits, WALLS, best_wall, holds
+from treekit.classroom.sandbox import Limits, SANDBOXES, choose_sandbox, is_available
 from treekit.classroom.release import release_assignment
 from treekit.config import UsageError
 
 A = "9_counting"
 QUICK = Limits(cell=3, call=1, cpu=20, memory=512, disk=8)
-WALLED = [w for w in ("bubblewrap", "namespaces", "plain") if holds(w)]
+WALLED = [w for w in ("bubblewrap", "namespaces", "plain") if is_available(w)]
 
 STUBS = "def tally(letters): raise ValueError\ndef twice(number): raise ValueError\n"
 LIE = "import json, os\ndef tally(letters): {}\ntwice = tally\n"
@@ -72,7 +72,7 @@ REMAINS = {"read the key from the disk", "read the solution from the disk"}  # b
 def test_no_attack_earns_a_point(classroom, name, wall):
     "Behind a plain wall, what `root` stops remains; those attacks are looked at below."
     stopped_by, attack = ATTACKS[name]
-    if wall == "plain" and stopped_by == "root": pytest.skip("remains open without a root of its own: see `WALLS`")
+    if wall == "plain" and stopped_by == "root": pytest.skip("remains open without a root of its own: see `SANDBOXES`")
     before = {p: p.read_bytes() for p in Path(classroom.folder).rglob("*") if p.is_file()}
     worker = Path(grade.__code__.co_filename).parents[1] / "treekit/classroom/worker.py"
     kit = worker.read_bytes()
@@ -98,10 +98,10 @@ def test_what_an_attack_could_reach(classroom, name, wall):
     "The value that comes back says how far the attack got; a listener on this machine would have been reached."
     import socket
 
-    from treekit.classroom.grading import Talk
+    from treekit.classroom.grading import WorkerConnection
     with socket.create_server(("127.0.0.1", 0)) as server:
         nb = submission(classroom, ATTACKS[name][1], server.getsockname()[1])
-        talk = Talk(wall, QUICK)
+        talk = WorkerConnection(wall, QUICK)
         talk.say(dict(cells=[dict(id="a", source="".join(nb["cells"][0]["source"]))], files={}, seconds=5), 30)
         reply = json.loads(talk.say(dict(number=0, fn="tally", args=["x"], seconds=2), 10))
         talk.close()
@@ -112,7 +112,7 @@ def test_what_an_attack_could_reach(classroom, name, wall):
 
 @pytest.mark.parametrize("wall", [w for w in WALLED if w != "plain"])
 def test_behind_a_root_of_its_own_nothing_is_to_be_seen(classroom, wall):
-    from treekit.classroom.grading import Talk
+    from treekit.classroom.grading import WorkerConnection
     look = (
         "import os, glob\n"
         "def look(paths): return [p for p in paths if os.path.exists(p)]\n"
@@ -120,7 +120,7 @@ def test_behind_a_root_of_its_own_nothing_is_to_be_seen(classroom, wall):
         "def write(paths):\n    done = []\n    for p in paths:\n        try: open(p + '/x', 'w'); done.append(p)\n"
         "        except OSError: pass\n    return done\n"
     )
-    talk = Talk(wall, QUICK)
+    talk = WorkerConnection(wall, QUICK)
     talk.say(dict(cells=[dict(id="a", source=look)], files={}, seconds=5), 30)
     def ask(f, arg): return json.loads(talk.say(dict(number=0, fn=f, args=[arg], seconds=2), 10))["value"]
     kit = Path(__file__).parents[1]
@@ -144,12 +144,12 @@ def test_behind_a_root_of_its_own_nothing_is_to_be_seen(classroom, wall):
 @pytest.mark.parametrize("name", sorted(REMAINS))
 def test_what_remains_without_a_root_of_its_own(classroom, name):
     "These attacks are alive: behind a plain wall they earn points, and that is why the report names the wall."
-    if not holds("plain"): pytest.skip("no filter of system calls here, or the user is root, who never grades behind a plain wall")
+    if not is_available("plain"): pytest.skip("no filter of system calls here, or the user is root, who never grades behind a plain wall")
     assert sum(p or 0 for p in points(grade(classroom, submission(classroom, ATTACKS[name][1]), "plain")).values()) > 0
 
 
 def test_a_plain_wall_says_what_it_leaves_open():
-    assert "answer keys" in WALLS["plain"] and "network" in WALLS["plain, unfiltered"]
+    assert "answer keys" in SANDBOXES["plain"] and "network" in SANDBOXES["plain, unfiltered"]
 
 
 @needs_wall
@@ -175,9 +175,9 @@ def test_nothing_stays_behind(classroom):
 
 
 def test_a_wall_that_is_not_there_is_said():
-    with pytest.raises(UsageError, match="no wall named"): best_wall("castle")
-    if not holds("bubblewrap"):
-        with pytest.raises(UsageError, match="can't be built"): best_wall("bubblewrap")
+    with pytest.raises(UsageError, match="no wall named"): choose_sandbox("castle")
+    if not is_available("bubblewrap"):
+        with pytest.raises(UsageError, match="can't be built"): choose_sandbox("bubblewrap")
 
 
 def test_a_zip_slips_nowhere(classroom, tmp_path):

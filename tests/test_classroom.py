@@ -12,7 +12,7 @@ from treekit.classroom.feedback import write_feedback
 from treekit.classroom.formats import check_source
 from treekit.classroom.grading import grade_assignment
 from treekit.classroom.gradebook import class_view, export_csv, export_rows, first_right, status_rows
-from treekit.classroom.sandbox import WALLS, Limits
+from treekit.classroom.sandbox import SANDBOXES, Limits
 from treekit.classroom.release import release_assignment
 from treekit.config import UsageError
 
@@ -231,7 +231,7 @@ def test_the_command_from_release_to_export(tmp_path):
     (tmp_path / "inbox" / "ada.ipynb").write_bytes(c.release(A, "ada", f"{A}.ipynb").read_bytes())
     assert run("collect", *at, str(tmp_path / "inbox"))["new"] == ["ada"]
     made = run("grade", *at, "--seconds", "1", "--wall", WALL)
-    assert made["graded"] == 1 and made["wall"] in WALLS
+    assert made["graded"] == 1 and made["wall"] in SANDBOXES
     assert run("feedback", *at)["pages"] == 1 and run("export", *at)[1][2] == 0
     assert [r["state"] for r in run("status", *at)] == ["graded", "not handed in"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli.main
+from treekit.cli.main import main
 import treekit.artefacts.catalog
 from commands import inside, shell, start
 from openai_server import Server
@@ -40,7 +40,7 @@ class Read:
 
 how_many = int(questions) if n is None else n
 asked = {"hotpotqa": [Question(f"q{i}", "hotpotqa", f"Who made film number {i}?", ("Lio Vant",)) for i in range(how_many)]}
-results = run({"zero-shot": Read()}, asked, P, corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")})
+results = run({"zero-shot": Read()}, asked, P, corpora={"hotpotqa": LazyRetriever(Shelf, "shelf", "one page")})
 rows = results.score(lambda row: float(any(g in row.answer for g in row.golds)), name="COVER-EM")
 df = compare(published("treerare", "table1"), rows, model=results.model, corpus=results.corpora["hotpotqa"], obstacle="a toy")
 save_table(df, Path(out or root() / "figures" / P.name) / "treerare", "table1", "Table 1")
@@ -74,9 +74,9 @@ def clone(tmp_path): return small_clone(tmp_path / "clone")
 def last(err): return [l for l in err.replace("\r", "\n").splitlines() if l.strip()][-1]
 
 
-@pytest.mark.parametrize("command", ["", *treekit.cli.main.commands])
+@pytest.mark.parametrize("command", ["", *main.commands])
 def test_help_teaches_by_example(command):
-    result = CliRunner().invoke(treekit.cli.main, [*filter(None, [command]), "--help"])
+    result = CliRunner().invoke(main, [*filter(None, [command]), "--help"])
     assert result.exit_code == 0 and f"  treekit {command}".rstrip() in result.output
 
 
@@ -126,7 +126,7 @@ def test_a_wrong_word_gets_one_line_and_exit_code_2(words, hint, clone, monkeypa
     monkeypatch.chdir(clone)
     for variable in ("OPENAI_API_KEY", "TREEKIT_HOME"):
         monkeypatch.delenv(variable, raising=False)
-    result = CliRunner().invoke(treekit.cli.main, words)
+    result = CliRunner().invoke(main, words)
     assert result.exit_code == 2, result.output
     assert result.stderr.count("\n") == 1 and hint in result.stderr
 
@@ -362,15 +362,15 @@ def test_a_closed_pipe_is_no_error():
 def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
     "Equations, an algorithm, prompts that are only written down: `list` names where, and `reproduce` says that there is nothing to run."
     monkeypatch.chdir(ROOT)
-    rows = json.loads(CliRunner().invoke(treekit.cli.main, ["list", "--json"]).stdout)
+    rows = json.loads(CliRunner().invoke(main, ["list", "--json"]).stdout)
     assert len(rows) >= 113 and [r for r in rows if not (ROOT / r["notebook"]).is_file()] == []
     named = {t for r in treekit.artefacts.catalog.inventory() for t in (r["text"] or "").split("|") if t}
-    assert named and [t for t in sorted(named) if not (ROOT / "nbs/10_papers" / f"{t}.ipynb").is_file()] == []
+    assert named and [t for t in sorted(named) if not (ROOT / "nbs/17_papers" / f"{t}.ipynb").is_file()] == []
     text = [r for r in rows if r["notebook"].startswith("nbs/17_papers/")]
     assert {f"{r['paper']}/{r['artefact']}" for r in text} == {
         *(f"{p}/{a}" for p in ("treerare", "arise") for a in ("equations", "algorithm", "prompts")), "rdr2/equations", "rdr2/prompts"}
-    shown = [line for line in CliRunner().invoke(treekit.cli.main, ["list", "arise"]).stdout.splitlines() if " equations " in line]
+    shown = [line for line in CliRunner().invoke(main, ["list", "arise"]).stdout.splitlines() if " equations " in line]
     assert len(shown) == 1 and "text: nbs/17_papers/3_arise/" in shown[0]
     for r in text:
-        said = CliRunner().invoke(treekit.cli.main, ["reproduce", f"{r['paper']}/{r['artefact']}"])
+        said = CliRunner().invoke(main, ["reproduce", f"{r['paper']}/{r['artefact']}"])
         assert said.exit_code == 2 and said.stderr.count("\n") == 1 and "nothing to run" in said.stderr and r["notebook"] in said.stderr

@@ -140,7 +140,7 @@ def test_without_faiss_one_line_says_what_to_install(place, monkeypatch):
 def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
     "Passages from the store, vectors from a published file; the label, the key and the facts say so."
     from treekit.experiments.provenance import _searched
-    from treekit.experiments.resources import Library
+    from treekit.experiments.resources import Resources
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     class Known(worker.Drawn):
         def __init__(self, model="", **other): super().__init__()
@@ -151,14 +151,14 @@ def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
     (tmp_path / "drawn.ids").write_text("\n".join(str(n) for n in range(1, N + 1)))
     profile = load_profile("offline", retriever="dense", corpus=str(store.path), index="exact", embeddings=str(tmp_path / "drawn.npy"))
     question = Question("1", "hotpotqa", "What is said in 77")
-    library = Library(profile, {"hotpotqa": [question]})
+    library = Resources(profile, {"hotpotqa": [question]})
     found = library.provide("retriever", "hotpotqa", question).thing
     assert found.label == "2,000 passages" and found.search([question.question], 1)[0][0].passage.id == "wiki:78"
     assert "published as drawn.npy" in " ".join(way_of_search(profile)) and (tmp_path / "home" / "dense").is_dir()
-    facts = [_searched("hotpotqa", Library(replace(profile, index=i), {"hotpotqa": [question]})) for i in ("exact", "ivfpq, probes=9")]
+    facts = [_searched("hotpotqa", Resources(replace(profile, index=i), {"hotpotqa": [question]})) for i in ("exact", "ivfpq, probes=9")]
     assert [f["retriever"] for f in facts] == ["dense", "dense (ivfpq, probes=9)"] and facts[0]["index"] != facts[1]["index"]
     with pytest.raises(UsageError, match="no passage store 'nowhere'"):
-        Library(replace(profile, corpus="nowhere"), {"hotpotqa": [question]}).provide("retriever", "hotpotqa", question)
+        Resources(replace(profile, corpus="nowhere"), {"hotpotqa": [question]}).provide("retriever", "hotpotqa", question)
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):

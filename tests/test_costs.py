@@ -10,11 +10,11 @@ from treekit.core.types import Passage, Question
 from treekit.experiments.tables import sample_questions
 from treekit.core.prompts import Completion, Prompt
 from treekit.core.output_parsers import TEXT
-from treekit.core.method import Kit
+from treekit.core.method import Context
 from treekit.llm.prices import Price, load_prices, price_of
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 from treekit.experiments.results import Results, Row
 from treekit.papers.treerare.method import TreeRare
 from treekit.baselines import prompting as baselines
@@ -57,13 +57,13 @@ def test_a_price_names_its_providers_rule():
 
 
 def test_what_is_put_into_a_cache_may_be_dearer_and_a_budget_minds_it():
-    from treekit.llm.prices import Purse
+    from treekit.llm.prices import BudgetGuard
     from treekit.core.prompts import Request
     dear, bill = Price(3.0, 0.3, 15.0, cache_write=3.75), dict(tokens_in=2000, cached_in=500, tokens_out=0)
     assert dollars(bill, dear) == pytest.approx(0.006)
     assert dollars(bill, dear, "cached_in") == pytest.approx((500 * 0.3 + 1500 * 3.75) / 1e6)
     request = Request((dict(role="user", content="x" * 984),), max_tokens=1)
-    assert Purse(1.0, dear).bound(request, {}) == pytest.approx((1000 * 3.75 + 15) / 1e6)
+    assert BudgetGuard(1.0, dear).bound(request, {}) == pytest.approx((1000 * 3.75 + 15) / 1e6)
 
 
 # --- the bill
@@ -78,7 +78,7 @@ def Counting():
 
 def answered(questions, store, n=1, twice=False):
     async def one(q):
-        kit = Kit(StoredChat(Counting(), store).bind(method="m", dataset="d", question=q.id))
+        kit = Context(CachedClient(Counting(), store).bind(method="m", dataset="d", question=q.id))
         node = kit.trace.add("answer", "")
         for more in range(1 + twice):
             await kit.ask(ASK, node=node, n=n, question=f"{q.question} {more}", documents=[Passage("p", "Page", "tea " * 3000)])

@@ -4,7 +4,7 @@ import os, signal, subprocess, sys
 import pytest
 
 from test_course_model import course, fresh, line, profile, say, send, served, token, upstream  # noqa: F401 (fixtures)
-from treekit.classroom.model_server import ModelDesk
+from treekit.classroom.model_server import ModelHandler
 from treekit.classroom.quotas import Quota, pseudonym, spent_by
 from treekit.config import UsageError
 from treekit.store.run_store import Store
@@ -42,14 +42,14 @@ def test_a_model_without_a_price_counts_too(course, upstream):  # noqa: F811
     upstream.script(faults=[dict(kind="empty", times=99)])
     own = Profile("class", "nobodys-model", upstream.url, "TEACHERS_KEY", retries=0, timeout=5.0, max_tokens=50)
     from treekit.classroom.model_server import ModelServer
-    with ModelServer(ModelDesk(course, own, Quota(calls=2)), port=0) as s:
+    with ModelServer(ModelHandler(course, own, Quota(calls=2)), port=0) as s:
         statuses = [send(s.address, token(course, "ada"), say(f"{i}?"))[0] for i in range(4)]
         assert statuses == [502, 502, 429, 429] and upstream.count == 2
 
 
 def test_two_servers_on_one_course_are_refused(course, upstream, tmp_path):  # noqa: F811
     with served(course, upstream) as s:
-        with pytest.raises(UsageError, match="has a server already") as e: ModelDesk(course, profile(upstream.url), Quota(calls=5))
+        with pytest.raises(UsageError, match="has a server already") as e: ModelHandler(course, profile(upstream.url), Quota(calls=5))
         assert "\n" not in str(e.value) and str(os.getpid()) in str(e.value)
     with served(course, upstream) as s: assert left(s, course) == 5  # the first has ended
 
@@ -57,9 +57,9 @@ def test_two_servers_on_one_course_are_refused(course, upstream, tmp_path):  # n
 @pytest.mark.long
 def test_a_killed_server_leaves_no_lock(course, upstream, tmp_path):  # noqa: F811
     code = ("import sys, time\nfrom pathlib import Path\nfrom treekit.classroom.course import CourseFolder\n"
-            "from treekit.classroom.model_server import ModelDesk\nfrom treekit.classroom.quotas import Quota\n"
+            "from treekit.classroom.model_server import ModelHandler\nfrom treekit.classroom.quotas import Quota\n"
             "from treekit.config import Profile\n"
-            f"desk = ModelDesk(CourseFolder(Path({str(tmp_path)!r})), Profile('class', 'gpt-4o-mini', {upstream.url!r}, 'TEACHERS_KEY'),"
+            f"desk = ModelHandler(CourseFolder(Path({str(tmp_path)!r})), Profile('class', 'gpt-4o-mini', {upstream.url!r}, 'TEACHERS_KEY'),"
             " Quota(calls=5))\nprint('up', flush=True)\ntime.sleep(60)")
     other = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:

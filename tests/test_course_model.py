@@ -9,11 +9,11 @@ from openai_server import Server
 from speed import enough
 from treekit.classroom.student_client import ClassModel
 from treekit.classroom.course import CourseFolder
-from treekit.classroom.model_server import ModelDesk, ModelServer, pack_words
+from treekit.classroom.model_server import ModelHandler, ModelServer, pack_words
 from treekit.classroom.quotas import AT_ONCE, Quota, pseudonym, spent_by, student_token
 from treekit.config import Profile, UsageError
 from treekit.core.prompts import CallFailed, Request
-from treekit.llm.openai_client import OpenAIChat
+from treekit.llm.openai_client import OpenAIClient
 from treekit.store.run_store import Store
 
 KEY = "teachers-own-key-1234567890"
@@ -40,7 +40,7 @@ def profile(url, **more): return Profile("class", "gpt-4o-mini", url, "TEACHERS_
 
 
 def served(course, upstream, quota=Quota(calls=5), budget=None, **more):
-    return ModelServer(ModelDesk(course, profile(upstream.url, **more), quota, budget), port=0)
+    return ModelServer(ModelHandler(course, profile(upstream.url, **more), quota, budget), port=0)
 
 
 def token(course, student): return student_token(course.secret(), student)
@@ -99,7 +99,7 @@ def test_who_asks_too_much_at_once_is_let_in_later(course, upstream):
     "Thirty calls at once by the kit's own client: all are answered in the end, eight at a time at most."
     upstream.script(latency=.05)
     with served(course, upstream, Quota(calls=30)) as s:
-        chat = OpenAIChat("course", s.address, token(course, "ada"), concurrency=12, retries=20, max_tokens=50, pause=.05)
+        chat = OpenAIClient("course", s.address, token(course, "ada"), concurrency=12, retries=20, max_tokens=50, pause=.05)
         async def ask():
             try: return await asyncio.gather(*(chat.complete(Request((dict(role="user", content=f"{i}?"),))) for i in range(30)))
             finally: await chat.close()
@@ -189,7 +189,7 @@ def test_dollars_have_a_quota_and_the_class_a_budget(course, upstream):
             found = send(s.address, token(course, "bob"), say("Mine?"))
             assert found[0] == 429 and "what the class may spend is used up" in line(found)
     with pytest.raises(UsageError, match="needs the price"):
-        ModelDesk(course, Profile("class", "nobodys-model", upstream.url, "TEACHERS_KEY"), Quota(dollars=1))
+        ModelHandler(course, Profile("class", "nobodys-model", upstream.url, "TEACHERS_KEY"), Quota(dollars=1))
 
 
 @pytest.mark.long
@@ -259,7 +259,7 @@ def test_the_kit_asks_through_it_and_its_words_replay(course, upstream, tmp_path
         said = live.ask(request)
         assert (said.text, said.who, said.stand_in) == ("FINAL: Sark", "gpt-4o-mini, asked now", False)
         def over():
-            chat = OpenAIChat("gpt-4o-mini", s.address, token(course, "ada"), retries=3, max_tokens=50)
+            chat = OpenAIClient("gpt-4o-mini", s.address, token(course, "ada"), retries=3, max_tokens=50)
             async def ask(): return [await chat.complete(Request((dict(role="user", content=f"{i}?"),))) for i in range(9)]
             asyncio.run(ask())
         began = time.monotonic()

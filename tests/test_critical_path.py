@@ -9,8 +9,8 @@ import pytest
 from treekit.baselines import chainrag, graphrag, hipporag, prompting, react, revising, search_r1, tree_of_thoughts
 from treekit.config import load_profile
 from treekit.core.prompts import Completion, Prompt
-from treekit.core.logical_clock import LogicalClock, Memo, Promise, TimedTask, speculate, together
-from treekit.core.method import Kit
+from treekit.core.logical_clock import LogicalClock, Memo, Promise, TimedTask, speculate, gather_or_cancel
+from treekit.core.method import Context
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
 from treekit.experiments.run import run
@@ -76,7 +76,7 @@ SAY = Prompt("test.say", "say", "$word", TEXT)
 
 def clocked(main):
     "What `main(kit, say)` returned, and the kit."
-    kit = Kit(Replies())
+    kit = Context(Replies())
     async def say(word, node=None): return await kit.ask(SAY, word=word, node=node)
     return asyncio.run(main(kit, say)), kit
 
@@ -86,7 +86,7 @@ def test_calls_in_a_row_and_side_by_side():
         for _ in range(n): await say("x")
     async def main(kit, say):
         await say("a")
-        await together([chain(say, 2), together([chain(say, 1), chain(say, 4)])])
+        await gather_or_cancel([chain(say, 2), gather_or_cancel([chain(say, 1), chain(say, 4)])])
         node = kit.trace.add("answer", "")
         await say("b", node)
         return node.depth
@@ -112,7 +112,7 @@ def test_a_failed_call_takes_no_time_and_a_failed_task_takes_what_it_had_taken()
         async def fails(): await say("x"); await say("fail")
         with pytest.raises(LookupError): await TimedTask(fails())
         alone = kit.clock.now
-        with pytest.raises(LookupError): await together([fails(), fails()])
+        with pytest.raises(LookupError): await gather_or_cancel([fails(), fails()])
         return alone, kit.clock.now
     assert clocked(main)[0] == (1, 2)
 
@@ -124,7 +124,7 @@ def test_a_value_that_is_made_once_is_ready_for_its_earliest_reader():
         async def late():
             for _ in range(4): await say("y")
             return await kit.memo(("v",), make), kit.clock.now
-        return await together([early(), late()])
+        return await gather_or_cancel([early(), late()])
     assert clocked(main)[0] == [("value", 2), ("value", 4)]
 
 
@@ -163,17 +163,17 @@ def test_a_promise_passes_on_the_clock_of_who_kept_it():
         promise = Promise()
         async def giver(): await say("x"); promise.set("span"); await say("y"); await say("z")
         async def taker(): return await promise, kit.clock.now
-        _, taken = await together([giver(), taker()])
+        _, taken = await gather_or_cancel([giver(), taker()])
         return taken, kit.clock.now
     assert clocked(main)[0] == (("span", 1), 3)
 
 
 def test_two_questions_in_one_task_have_clocks_of_their_own():
     async def main():
-        one, other = Kit(Replies()), Kit(Replies())
+        one, other = Context(Replies()), Context(Replies())
         await one.ask(SAY, word="x")
         await other.ask(SAY, word="x")
-        await together([one.ask(SAY, word="y"), other.ask(SAY, word="y")])
+        await gather_or_cancel([one.ask(SAY, word="y"), other.ask(SAY, word="y")])
         return one.clock.now, other.clock.now, one.usage.critical_path
     assert asyncio.run(main()) == (2, 2, 2)
 
@@ -192,7 +192,7 @@ def test_a_memo_that_fails_fails_for_each_reader_and_stop_leaves_nothing_running
         memo = Memo(clock, breaks)
         for _ in range(2):
             with pytest.raises(LookupError): await memo
-        kit = Kit(Replies())
+        kit = Context(Replies())
         kit.memo(("slow",), lambda: asyncio.sleep(9))
         await kit.stop()
         return clock.now, len(asyncio.all_tasks())

@@ -38,8 +38,8 @@ def change(path, sql, *values):
 
 def command(*words):
     "`treekit store WORDS` with its exit code, and its lines."
-    import treekit.cli.main
-    done = CliRunner().invoke(treekit.cli.main, ["store", *map(str, words)])
+    from treekit.cli.main import main
+    done = CliRunner().invoke(main, ["store", *map(str, words)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
     return done.exit_code, done.output.splitlines()
 

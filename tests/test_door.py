@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli.main
+from treekit.cli.main import main
 from treekit.config import Profile, UsageError, load_profile
 from treekit.core.prompts import CallFailed, Request
 from treekit.corpora.formats import DataError
@@ -31,7 +31,7 @@ def _apart(tmp_path, monkeypatch):
 
 def treekit_(*words):
     "Exit code and what was said."
-    found = CliRunner().invoke(treekit.cli.main, list(map(str, words)))
+    found = CliRunner().invoke(main, list(map(str, words)))
     return found.exit_code, found.output
 
 
@@ -177,9 +177,9 @@ def test_the_doctor_knows_what_each_paper_asks_for():
 
 def test_a_prompt_that_does_not_fit_is_not_sent(serve):
     import asyncio
-    from treekit.llm.openai_client import OpenAIChat
+    from treekit.llm.openai_client import OpenAIClient
     address, told = serve()
-    chat = OpenAIChat.from_profile(Profile("p", model="m", endpoint=address, context=2000))
+    chat = OpenAIClient.from_profile(Profile("p", model="m", endpoint=address, context=2000))
     with pytest.raises(CallFailed, match="reads 2,000; raise the server's context"):
         asyncio.run(chat.complete(Request(({"role": "user", "content": "word " * 2000},))))
     assert told == []

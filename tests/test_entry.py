@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli.main
+from treekit.cli.main import main
 from treekit.config import UsageError, load_profile, work_dir
 from treekit.store.run_store import Store
 from treekit.experiments import resources
 from treekit.experiments.resources import load
 from treekit.experiments.run import run
-from treekit.explorer.api import ExplorerDesk
+from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, fork, same_bytes
-from treekit.explorer.runs import Shelf, open_run, open_store
+from treekit.explorer.runs import RunData, open_run, open_store
 from treekit.explorer.server import ServedExplorer
 from treekit.explorer.overrides import switch
 from treekit.papers.registry import method
@@ -35,13 +35,13 @@ def home(tmp_path, monkeypatch):
     resources._questions_of.cache_clear()
 
 
-def treekit_(*words): return CliRunner().invoke(treekit.cli.main, list(map(str, words)))
+def treekit_(*words): return CliRunner().invoke(main, list(map(str, words)))
 
 
 def examples():
     "The words of each `treekit ask` in the help, the README and its notebook, whose question is written out."
-    texts = [treekit.cli.main.get_help(treekit.cli.main.make_context("treekit", ["list"])),
-             treekit.cli.main.commands["ask"].get_help(treekit.cli.main.commands["ask"].make_context("ask", ["?"])),
+    texts = [main.get_help(main.make_context("treekit", ["list"])),
+             main.commands["ask"].get_help(main.commands["ask"].make_context("ask", ["?"])),
              (ROOT / "README.md").read_text(encoding="utf-8"),
              *("".join(c["source"]) for c in json.loads((ROOT / "nbs" / "index.ipynb").read_text(encoding="utf-8"))["cells"])]
     found = re.findall(r'^ *(?:!|\$ )?treekit ask ("[^"]+".*?)(?:  +\S.*)?$', "\n".join(texts), re.M)
@@ -159,7 +159,7 @@ def test_explore_opens_the_run_that_was_named_and_compares_it_with_the_other(hom
     assert treekit_("explore", first[:6], "--with", second[:6], "--json").exit_code == 0
     assert f'data-run="{first}" data-other="{second}"' in opened[0]
     assert treekit_("explore", first[:6], "--json").exit_code == 0 and f'data-run="{first}" data-other=""' in opened[1]
-    named, start = served(ExplorerDesk(open_store()), first, second)
+    named, start = served(ExplorerAPI(open_store()), first, second)
     assert (named[1], named[2]) == (first, second) and "run, other" in start
 
 
@@ -179,6 +179,6 @@ def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
         assert made.row.answer == "nobody" and fork(made.run, 0, name="once more").row.answer == "nobody"
         assert switch(opened, opened.rows[0].method, settings=dict(competence="perfect")).rows[0].answer
         hit = next(h for n in opened.rows[0].trace.nodes for h in n.data.get("hits", ()))
-        assert Shelf(opened.kept).passages(opened.rows[0])(hit["id"]).text, "the explorer shows what was read"
+        assert RunData(opened.kept).passages(opened.rows[0])(hit["id"]).text, "the explorer shows what was read"
     pages.write_text('{"title": "Taphora", "text": "A song."}\n')
     with pytest.raises(UsageError, match="aren't those of the run any more"): fork(opened, 0, name="changed")

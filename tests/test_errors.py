@@ -21,7 +21,7 @@ from treekit.scoring.outcome_prompt import OUTCOMES
 from treekit.analysis.outcomes import (ANNOTATION_FIELDS, NO_ANSWER, agreement, by_annotators, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation)
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 from treekit.experiments.results import Row
 from treekit.syntax.parser import parser_for
 from treekit.papers.treerare.method import ABLATIONS, METHODS, TreeRare
@@ -51,7 +51,7 @@ def test_seeded_faults_are_named(wanted, n):
     questions = list({q.id: q for d in ("musique", "2wiki", "hotpotqa") for q in load(d, "world", n=n)}.values())
     P = load_profile("offline", model="extractive")
     parser = Batch(lambda: parser_for(P), [q.question for q in questions])
-    cases, fate = seed_faults(METHODS, questions, StoredChat(chat_for(P), Store()),
+    cases, fate = seed_faults(METHODS, questions, CachedClient(chat_for(P), Store()),
                               BM25(load_corpus("musique", "world")), parser, quota, progress=False)
     table = confusion(cases, [first_error(c.question, c.prediction.trace, c.prediction.answer) for c in cases])
     print("\n" + "\n".join(str(line) for line in table), "\n", dict(fate))

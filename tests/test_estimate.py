@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli.main
+from treekit.cli.main import main
 from commands import warmly
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 from twin import folder_of
@@ -22,7 +22,7 @@ from treekit.experiments.costs import bills, reply_lengths
 from treekit.experiments.cost_sampling import PilotChat, spread_out, pilot_chat_for
 from treekit.experiments.prompts import known_prompts
 from treekit.experiments.resources import chat_for
-from treekit.experiments.run import Session, run
+from treekit.experiments.run import RunOptions, run
 from treekit.artefacts.reproduce import reproduce_all
 
 OWN_N = "P = setting(profile, n, settings, offline=3, paper=40, seed=seed, data=data, budget=budget)"
@@ -42,7 +42,7 @@ def said(*words, cwd):
         warmly(patch)
         patch.chdir(cwd)
         patch.setenv("TREEKIT_HOME", str(cwd / ".treekit"))
-        result = CliRunner().invoke(treekit.cli.main, ["estimate", *words])
+        result = CliRunner().invoke(main, ["estimate", *words])
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -110,7 +110,7 @@ def questions(n): return [Question(f"q{i}", "demo", f"Who made film number {i}?"
 
 def piloted(profile, asked, tmp_path, most=6):
     passages = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
-    session = Session(file=tmp_path / "pilot.sqlite", progress=False, pilot=f"{tmp_path}:{most}")
+    session = RunOptions(file=tmp_path / "pilot.sqlite", progress=False, pilot=f"{tmp_path}:{most}")
     results = run({"graph": Indexing()}, {"demo": asked}, profile, corpora={"demo": passages}, session=session)
     return results, [("demo/table1", json.loads(p.read_text())) for p in tmp_path.glob("*.json")]
 
@@ -138,7 +138,7 @@ class Reading:
 def test_an_equal_beginning_is_cheaper_where_the_providers_rule_counts_it(tmp_path, model, words, share):
     "Two hundred questions, of which six are asked: all but the first begin with the passage; as a run's own bill says it."
     profile, asked, store = load_profile("openai", model=model, data="world", retriever="bm25s"), questions(200), Store()
-    session = Session(file=tmp_path / "pilot.sqlite", progress=False, pilot=f"{tmp_path}:6")
+    session = RunOptions(file=tmp_path / "pilot.sqlite", progress=False, pilot=f"{tmp_path}:6")
     run({"read": Reading(words)}, {"demo": asked}, profile, session=session, corpora={"demo": [Passage("p", "Film", "x")]})
     found = counted([("demo/table1", json.loads(p.read_text())) for p in tmp_path.glob("*.json")], profile, sample=6)
     total, price = found.total(), price_of(model, load_prices())
@@ -172,7 +172,7 @@ def test_the_pilots_keys_are_those_of_the_paid_run(tmp_path):
 
     p = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
     chat = Paid("gpt-4o-mini", profile.endpoint, dict(temperature=0.0, max_tokens=1024))
-    own = Session(progress=False, store=Store(), chat=chat)
+    own = RunOptions(progress=False, store=Store(), chat=chat)
     rows = run({"graph": Indexing()}, {"demo": questions(4)}, profile, corpora={"demo": p}, session=own).rows
     assert [r.key for r in rows] == notes[0][1]["cells"][0]["predictions"]
 

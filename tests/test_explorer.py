@@ -8,13 +8,13 @@ import pytest
 from treekit.config import UsageError, load_profile
 from treekit.core.method import configure
 from treekit.store.run_store import Store
-from treekit.experiments.run_records import kept_run, kept_runs, read_back, written_down
+from treekit.experiments.run_records import kept_run, kept_runs, from_record, to_record
 from treekit.experiments.resources import load
 from treekit.experiments.run import run
 from treekit.explorer.diff import align, compare_runs
-from treekit.explorer.api import ExplorerDesk
+from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, ForkedMethod, fork, same_bytes
-from treekit.explorer.runs import Shelf, open_run
+from treekit.explorer.runs import RunData, open_run
 from treekit.papers.registry import method
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,8 +64,8 @@ def test_a_store_of_before_has_no_runs_and_gets_them(tmp_path):
 
 def test_a_record_may_not_name_anything():
     for kind in ("os:system", "subprocess:Popen", "treekit.config:load_profile", "nowhere.at.all:X"):
-        with pytest.raises((UsageError, ModuleNotFoundError)): read_back(dict(kind=kind, fields={}))
-    assert read_back(written_down(Edits(replies=(("a", "b"),)))) == Edits(replies=(("a", "b"),))
+        with pytest.raises((UsageError, ModuleNotFoundError)): from_record(dict(kind=kind, fields={}))
+    assert from_record(to_record(Edits(replies=(("a", "b"),)))) == Edits(replies=(("a", "b"),))
 
 
 @pytest.mark.parametrize("name", FIVE)
@@ -118,7 +118,7 @@ def test_other_queries_and_passages(done):
     opened = open_run(store, runs["rdr2"])
     row = opened.rows[0]
     hits = row.trace.nodes[0].data["hits"]
-    known, asked = Shelf(opened.kept).passages(row), row.question.question
+    known, asked = RunData(opened.kept).passages(row), row.question.question
     made = fork(opened, 0, Edits(passages=((asked, tuple(known(h["id"]) for h in hits[1:])),)))
     assert [h["id"] for h in made.row.trace.nodes[0].data["hits"]] == [h["id"] for h in hits[1:]]
     other = fork(opened, 0, Edits(queries=((asked, "film"),)))
@@ -212,7 +212,7 @@ def test_the_desk_and_the_page_hold_the_same(done, tmp_path):
     import base64, zlib
     store, runs = done
     name = runs["rdr2"]
-    desk = ExplorerDesk(store, (name,))
+    desk = ExplorerAPI(store, (name,))
     paths, chunks = in_chunks(paths_of(desk, [name]))
     held = {}
     for chunk in chunks: held |= json.loads(zlib.decompress(base64.b64decode(chunk)))
@@ -266,7 +266,7 @@ def test_what_a_switch_takes_is_said_before(done):
 def test_the_page_runs_switches_sweeps_and_forks(done):
     "By the desk's paths: price, run, compare; a sweep's points; a router's behaviours; what isn't known is refused; one thing at a time."
     store, runs = done
-    desk, name = ExplorerDesk(store, forks=True), runs["rdr2"]
+    desk, name = ExplorerAPI(store, forks=True), runs["rdr2"]
     known = desk.get(f"fields/{name}/rdr2")
     assert all(f["meaning"] for f in known["settings"]) and {f["name"] for f in known["settings"]} == {"retriever", "pool", "competence"}
     change = dict(method="rdr2", fields=dict(refuse="false"))
@@ -292,7 +292,7 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
 
 def test_a_parse_is_shown_and_edited_from_the_page(done):
     store, runs = done
-    desk, name = ExplorerDesk(store, forks=True), runs["treerare"]
+    desk, name = ExplorerAPI(store, forks=True), runs["treerare"]
     found = desk.get(f"parse/{name}/0/1")
     [text] = found["texts"]
     one = text["sentences"][0]
@@ -310,7 +310,7 @@ def test_korean_has_english_beside_it(done):
     profile = load_profile("offline", data="world:100", retriever="bm25s")
     asked = {"komultihop": load("komultihop", "world:100", n=1)}
     made = run({"toq": configure(method("toq"), levels=2)}, asked, profile, store=store, progress=False)
-    desk = ExplorerDesk(store)
+    desk = ExplorerAPI(store)
     [row] = desk.get(f"run/{made.kept}")["rows"]
     tree = desk.get(f"tree/{made.kept}/0")
     assert row["gloss"]["question"].endswith("?") and row["gloss"]["golds"] and len(tree["gloss"]) == len(tree["text"]) and tree["gloss"][0]
@@ -320,13 +320,13 @@ def test_korean_has_english_beside_it(done):
 
 def test_a_run_says_which_table_it_was_made_for(done):
     "`treekit reproduce` names the artefact in the notebook's environment, and the run's record keeps it."
-    from treekit.experiments.run import Session
-    assert Session.from_environment({}).about == {}
-    session = Session.from_environment(dict(TREEKIT_ARTEFACT="toq/table2"))
+    from treekit.experiments.run import RunOptions
+    assert RunOptions.from_environment({}).about == {}
+    session = RunOptions.from_environment(dict(TREEKIT_ARTEFACT="toq/table2"))
     store = Store()
     run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "world:100", n=1)}, load_profile("offline", data="world:100"), store=store,
         progress=False, session=session)
-    assert ExplorerDesk(store).get("runs")["runs"][0]["about"] == dict(artefact="toq/table2")
+    assert ExplorerAPI(store).get("runs")["runs"][0]["about"] == dict(artefact="toq/table2")
 
 
 def test_a_run_can_be_watched_and_stopped(done):

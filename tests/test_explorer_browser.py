@@ -7,7 +7,7 @@ from explorer_store import grown, kept, small_runs
 
 from treekit.core.method import Trace
 from treekit.store.run_store import Store
-from treekit.explorer.api import ExplorerDesk
+from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.page import save_page
 from treekit.explorer.server import ServedExplorer
 
@@ -50,7 +50,7 @@ def opened(browser, url, **given):
 def small(tmp_path_factory):
     store = Store()
     first, second = small_runs(store)
-    file = save_page(ExplorerDesk(store, (first, second)), [first, second], tmp_path_factory.mktemp("page") / "small.html", other=second)
+    file = save_page(ExplorerAPI(store, (first, second)), [first, second], tmp_path_factory.mktemp("page") / "small.html", other=second)
     return store, first, second, file
 
 
@@ -62,7 +62,7 @@ def page(request, browser, small):
         yield seen
         assert seen.asked == [file.as_uri()], "a saved page asks the network for nothing"
     else:
-        with ServedExplorer(ExplorerDesk(store, (second, first))) as served:
+        with ServedExplorer(ExplorerAPI(store, (second, first))) as served:
             seen = opened(browser, served.address)
             seen.evaluate(f"explorer.openRun('{first}').then(() => explorer.compareWith('{second}')).then(() => 1)")
             until(seen, "explorer.flips && explorer.tree.n")
@@ -175,7 +175,7 @@ def test_questions_are_filtered_and_sorted(page):
 def large(tmp_path_factory):
     store = Store()
     name = kept(store, "large", [grown(10_000)])
-    return save_page(ExplorerDesk(store), [name], tmp_path_factory.mktemp("large") / "large.html")
+    return save_page(ExplorerAPI(store), [name], tmp_path_factory.mktemp("large") / "large.html")
 
 
 def acted(page, actions, word):
@@ -216,7 +216,7 @@ def test_a_chain_of_five_thousand(browser, tmp_path):
     trace, above = Trace(), None
     for i in range(5000): above = trace.add("step", f"step {i}", parent=above)
     store = Store()
-    page = opened(browser, save_page(ExplorerDesk(store), [kept(store, "deep", [trace])], tmp_path / "deep.html").as_uri())
+    page = opened(browser, save_page(ExplorerAPI(store), [kept(store, "deep", [trace])], tmp_path / "deep.html").as_uri())
     page.evaluate("explorer.tree.pick(4999); explorer.view(true)")
     until(page, "explorer.tree.placed")
     page.evaluate("explorer.tree.fold(0, true)")
@@ -244,7 +244,7 @@ def test_two_hundred_texts_that_mean_harm(browser, tmp_path):
         node.notes.append(text[:500])
     store = Store()
     name = kept(store, "harm", [trace], [harmful[0]], payload=PAYLOADS[1])
-    page = opened(browser, save_page(ExplorerDesk(store), [name], tmp_path / "harm.html").as_uri())
+    page = opened(browser, save_page(ExplorerAPI(store), [name], tmp_path / "harm.html").as_uri())
     for i in range(len(harmful)):
         page.evaluate(f"explorer.tree.pick({i})")
         until(page, f"explorer.tree.selected === {i}")
@@ -297,7 +297,7 @@ def test_nothing_sticks_out(browser, small, width):
 def test_fifty_thousand_nodes(browser, tmp_path):
     "Usable: an action within a quarter of a second (95 of 100), at most 150 rows; the tab's memory is told."
     store = Store()
-    file = save_page(ExplorerDesk(store), [kept(store, "vast", [grown(50_000, text="n {}")])], tmp_path / "vast.html")
+    file = save_page(ExplorerAPI(store), [kept(store, "vast", [grown(50_000, text="n {}")])], tmp_path / "vast.html")
     page = opened(browser, file.as_uri())
     times, _, most, heap = acted(page, 100, "n")
     print(f"{file.stat().st_size / 1e6:.2f} MB")
@@ -317,7 +317,7 @@ def alive(tmp_path_factory):
     korean, english = {"komultihop": load("komultihop", "world:100", n=1)}, {"hotpotqa": load("hotpotqa", "world:100", n=3)}
     ko = run({"toq": configure(method("toq"), levels=2)}, korean, profile, store=store, progress=False)
     made = run({"treerare": method("treerare")}, english, profile, store=store, progress=False)
-    with ServedExplorer(ExplorerDesk(store, forks=True)) as served: yield served, made.kept, ko.kept
+    with ServedExplorer(ExplorerAPI(store, forks=True)) as served: yield served, made.kept, ko.kept
 
 
 def press_named(page, name): page.get_by_role("button", name=name, exact=True).click()
@@ -387,7 +387,7 @@ def test_korean_can_be_read_without_a_korean_font(browser, alive, tmp_path):
     assert page.locator(".tkx-head .tkx-gloss").first.inner_text().endswith("?")
     page.close()
     store = served.server.RequestHandlerClass.desk.store
-    file = save_page(ExplorerDesk(store, (ko,)), [ko], tmp_path / "ko.html")
+    file = save_page(ExplorerAPI(store, (ko,)), [ko], tmp_path / "ko.html")
     page = opened(browser, file.as_uri())
     until(page, "[...document.fonts].some(f => f.family.includes('TreekitKorean') && f.status === 'loaded')")
     press_named(page, "Switches…")
@@ -400,7 +400,7 @@ def test_a_missing_font_is_said(browser, small, tmp_path, monkeypatch):
     monkeypatch.setattr(fonts, "font_file", lambda: None)
     fonts.kept_cut.cache_clear()
     store = Store()
-    file = save_page(ExplorerDesk(store), [kept(store, "ko", [grown(3, text="마디 {}")])], tmp_path / "bare.html")
+    file = save_page(ExplorerAPI(store), [kept(store, "ko", [grown(3, text="마디 {}")])], tmp_path / "bare.html")
     fonts.kept_cut.cache_clear()
     page = opened(browser, file.as_uri())
     assert "no Korean font is at hand" in page.locator(".tkx-left").inner_text()
@@ -416,7 +416,7 @@ def routed():
     from treekit.papers.registry import method
     store, profile = Store(), load_profile("offline", data="world:100", retriever="bm25s")
     made = run({"rdr2": method("rdr2")}, {"asqa": load("asqa", "world:100", n=1)}, profile, store=store, progress=False)
-    with ServedExplorer(ExplorerDesk(store, forks=True)) as served: yield served, made.kept
+    with ServedExplorer(ExplorerAPI(store, forks=True)) as served: yield served, made.kept
 
 
 @pytest.mark.parametrize("width, scheme", [(1280, "light"), (400, "dark"), (400, "light")])
@@ -444,7 +444,7 @@ def test_axe_has_no_serious_complaint_about_open_forms(browser, alive, routed, w
 def test_a_wide_drawing_keeps_its_root_as_long_as_there_is_room(browser, tmp_path, width):
     "A chosen node is whole, its way from the root begins at the left edge, no box is cut in two there, and what is outside is said."
     store = Store()
-    file = save_page(ExplorerDesk(store), [kept(store, "wide", [grown(300, text="state {}")])], tmp_path / "wide.html")
+    file = save_page(ExplorerAPI(store), [kept(store, "wide", [grown(300, text="state {}")])], tmp_path / "wide.html")
     page = opened(browser, file.as_uri(), viewport=dict(width=width, height=800))
     page.evaluate("(explorer.pane('tree'), explorer.view(true), 1)")
     page.wait_for_timeout(300)
@@ -489,13 +489,13 @@ def test_grey_and_many_colours(browser, small):
 def test_the_served_page_opens_the_run_that_was_named_and_the_other_beside_it(browser, small):
     "`treekit explore RUN --with OTHER`: not the newest run, and the comparison is there without a click."
     store, first, second, _ = small
-    with ServedExplorer(ExplorerDesk(store), 0, first, second) as served:
+    with ServedExplorer(ExplorerAPI(store), 0, first, second) as served:
         seen = opened(browser, served.address)
         until(seen, "explorer.flips && explorer.tree.n")
         assert seen.evaluate("[explorer.run.name, explorer.other.name]") == [first, second]
         assert seen.trouble == []
         seen.close()
-    with ServedExplorer(ExplorerDesk(store), 0, first) as served:
+    with ServedExplorer(ExplorerAPI(store), 0, first) as served:
         seen = opened(browser, served.address)
         assert seen.evaluate("[explorer.run.name, Boolean(explorer.other)]") == [first, False]
         seen.close()

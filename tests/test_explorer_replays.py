@@ -12,7 +12,7 @@ from treekit.core.method import configure
 from treekit.store.run_store import Store
 from treekit.experiments.resources import exemplars, load
 from treekit.experiments.run import run
-from treekit.explorer.api import ExplorerDesk
+from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, fork, same_bytes
 from treekit.explorer.runs import open_run
 from treekit.explorer.overrides import switch
@@ -137,7 +137,7 @@ def test_a_call_before_the_edit_that_is_not_stored_ends_the_replay(navigated):
             with pytest.raises(UsageError, match=when) as said: fork(opened, 1, edits, name=when)
             assert "navigator" in str(said.value) and "\n" not in str(said.value)
         assert store.calls([path]) == {}
-        desk = ExplorerDesk(store, forks=True)
+        desk = ExplorerAPI(store, forks=True)
         with pytest.raises(UsageError, match="before its edit"):
             desk.done(desk.post(f"fork/{opened.name}/1", dict(replies=[[keys[-1], "FINAL: somebody"]])))
     finally:

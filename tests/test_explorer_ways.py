@@ -7,7 +7,7 @@ from explorer_checks import CHECKS, failed_checks
 from explorer_store import small_runs
 
 from treekit.store.run_store import Store
-from treekit.explorer.api import ExplorerDesk
+from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.page import save_page
 
 READY = "document.querySelector('.tkx') && document.querySelector('.tkx').explorer.flips && document.querySelector('.tkx-right h2')"
@@ -39,7 +39,7 @@ def as_file(runs):
     "The saved page."
     folder, first, second = runs
     with Store(folder / "small.sqlite") as store:
-        return save_page(ExplorerDesk(store, (first, second)), [first, second], folder / "small.html", other=second).as_uri()
+        return save_page(ExplorerAPI(store, (first, second)), [first, second], folder / "small.html", other=second).as_uri()
 
 
 def as_converted(runs):

@@ -10,7 +10,7 @@ from treekit.config import UsageError, load_profile
 from treekit.core.method import Prediction, Usage
 from treekit.store.run_store import Store
 from treekit.core.types import Question
-from treekit.experiments.run_records import keep_run
+from treekit.experiments.run_records import save_run
 from treekit.experiments.results import Row
 from treekit.explorer.runs import open_run, worth
 from treekit.exports.eval_results import write_eval_results
@@ -37,7 +37,7 @@ def published(store, ids=("5a8b57f25542995d1e6f1371", "5a8c7595554299585d9e36b6"
     for k, q in enumerate(asked):
         store.put_prediction(q.id, Prediction("Ada" if k else "Eve").to_json())
         rows.append(Row("A \"b\": c", "hotpotqa", q, "", "", Usage(), q.id))
-    return open_run(store, keep_run(store, {"M": asked[0]}, {"hotpotqa": asked}, load_profile("openai"), rows))
+    return open_run(store, save_run(store, {"M": asked[0]}, {"hotpotqa": asked}, load_profile("openai"), rows))
 
 
 def test_a_log_is_read_by_inspect_ai(tmp_path):

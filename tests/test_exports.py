@@ -12,7 +12,7 @@ from treekit.core.prompts import Completion
 from treekit.core.method import Prediction, Trace, Usage
 from treekit.store.run_store import Store
 from treekit.core.types import Question
-from treekit.experiments.run_records import keep_run
+from treekit.experiments.run_records import save_run
 from treekit.experiments.results import Row
 from treekit.exports.columns import EXPORTED
 from treekit.exports.parquet import export_parquet
@@ -44,7 +44,7 @@ def a_run(store, profile="openai", reply="Ada", cost=0.25):
     store.put_prediction("one", Prediction("Ada", trace, Usage(calls=4, tokens_in=9)).to_json())
     rows = [Row("M", "films", questions[0], "Ada", "", Usage(), "one"),
             Row("M", "films", questions[1], "", f"OSError: {Path.home()}/x", Usage(), "two")]
-    return open_run(store, keep_run(store, {"M": questions[0]}, {"films": questions}, load_profile(profile), rows))
+    return open_run(store, save_run(store, {"M": questions[0]}, {"films": questions}, load_profile(profile), rows))
 
 
 def exported(runs, folder, **given):
@@ -154,7 +154,7 @@ def test_an_artefacts_name_stands_for_the_runs_of_its_record(tmp_path, monkeypat
     for n in (1, 2):
         qs = [Question(f"q{i}", "films", "Who?", ("Ada",)) for i in range(n)]
         rows = [Row("M", "films", q, "Ada", "", Usage(), f"{n}-{q.id}") for q in qs]
-        kept.append(keep_run(store, {"M": qs[0]}, {"films": qs}, load_profile("offline"), rows, about=dict(artefact="toq/table2")))
+        kept.append(save_run(store, {"M": qs[0]}, {"films": qs}, load_profile("offline"), rows, about=dict(artefact="toq/table2")))
     assert runs_behind(store, "toq/table2", "mine") == [kept[1]]
     write_record(work_dir("runs", "mine") / "toq/table2.json", code=0, runs=[kept[0]])
     assert runs_behind(store, "toq/table2", "mine") == [kept[0]] and runs_behind(store, "toq", "mine") == [kept[0]]

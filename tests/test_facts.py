@@ -246,9 +246,9 @@ def facts_of(questions, **given):
     from types import SimpleNamespace
     from treekit.baselines import prompting
     from treekit.experiments.provenance import run_facts
-    from treekit.experiments.resources import Library
+    from treekit.experiments.resources import Resources
     models = SimpleNamespace(model="m", defaults={}, router=None, navigator=None)
-    library = Library(load_profile("offline", **given), {"hotpotqa": questions})
+    library = Resources(load_profile("offline", **given), {"hotpotqa": questions})
     return run_facts("zero-shot", prompting.methods()["zero-shot"], "hotpotqa", questions, library, models)
 
 

@@ -10,7 +10,7 @@ from treekit.training.deterministic_process import pinned
 from treekit.training.sft import (Diverged, TrainingExample, Recipe, adapted, batches, encode, generate, load_checkpoint, load_weights, sft_loss, train, trainable)
 from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
 from treekit.papers.rdr2.training_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split, views
-from treekit.papers.rdr2.router import FORMATS, RST, light_nodes
+from treekit.papers.rdr2.router import FORMATS, RST, reveal_nodes
 from treekit.synthetic.generate import World
 
 torch = pytest.importorskip("torch")
@@ -276,11 +276,11 @@ def test_the_worlds_gold():
         for d, nodes in holders.items():
             tree = gold.trees[d]
             for node in nodes:
-                s = gold.label(q, light_nodes(tree, [node]))
+                s = gold.label(q, reveal_nodes(tree, [node]))
                 assert node in s.ids("ANSWER") and s.kind == "ANSWER"
                 other = [n.id for n in tree.nodes if n.type == "content" and n.parent not in {tree[i].parent for i in nodes}]
                 if other:
-                    assert (e := gold.label(q, light_nodes(tree, other[:1]))).kind == "EXPAND" and tree[node].parent in e.ids("EXPAND")
+                    assert (e := gold.label(q, reveal_nodes(tree, other[:1]))).kind == "EXPAND" and tree[node].parent in e.ids("EXPAND")
         stranger = next(t for i, t in gold.trees.items() if i not in holders)
         assert gold.label(q, RST(stranger, stranger.content(stranger.headings[1]))).kind == "REFUSE"
 

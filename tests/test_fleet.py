@@ -10,13 +10,13 @@ import pytest
 from openai_server import Server
 from virtual_time import run as run_virtually
 from treekit.config import Profile, UsageError
-from treekit.llm.load_balancer import Fleet, leave
-from treekit.llm.balanced_client import FleetChat
+from treekit.llm.load_balancer import ServerPool, leave
+from treekit.llm.balanced_client import BalancedClient
 from treekit.core.prompts import CallFailed, Prompt
 from treekit.llm.prices import Price
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 from treekit.artefacts.environment_check import checks, preflight, same_model
 from treekit.experiments.resources import chat_for
 
@@ -29,13 +29,13 @@ def servers():
 
 
 def chat(servers, **more):
-    return FleetChat("m", ", ".join(s.url for s in servers), **dict(concurrency=8, timeout=5, retries=3, pause=0.02) | more)
+    return BalancedClient("m", ", ".join(s.url for s in servers), **dict(concurrency=8, timeout=5, retries=3, pause=0.02) | more)
 
 
 def ask_all(chat, numbers, **request):
     async def main():
         got = await asyncio.gather(*(chat.complete(ASKED(question=f"Number {i}?", **request)) for i in numbers), return_exceptions=True)
-        found = chat.servers if isinstance(chat, FleetChat) else None
+        found = chat.servers if isinstance(chat, BalancedClient) else None
         await chat.close()
         return got, found
     return asyncio.run(main())
@@ -56,7 +56,7 @@ class Counted:
 
 
 async def asked_until_answered(fleet, servers, i):
-    "As `FleetChat` asks."
+    "As `BalancedClient` asks."
     refusals = 0
     while True:
         server = await fleet.enter(f"beginning {i % 7}")
@@ -73,7 +73,7 @@ def test_limits_are_learned_for_each_server():
     "One takes three at once, one takes six, one takes all: that is found, and hardly anything is refused. The clock is virtual."
     servers = dict(three=Counted(3), six=Counted(6), all=Counted(99))
     async def main():
-        fleet = Fleet(tuple(servers), 8, clock=asyncio.get_running_loop().time)
+        fleet = ServerPool(tuple(servers), 8, clock=asyncio.get_running_loop().time)
         waiting = [asyncio.create_task(asked_until_answered(fleet, servers, i)) for i in range(2000)]
         found = []
         while not all(t.done() for t in waiting):
@@ -129,7 +129,7 @@ def test_what_is_billed_and_what_a_budget_holds_stay_right(servers, tmp_path):
     servers[0].script(faults=[dict(kind="500", times=5)])
     servers[1].script(limit=2)
     with Store(tmp_path / "s.sqlite") as store:
-        stored = StoredChat(chat(servers), store, 5.0, {"m": Price(1.0, 1.0, 1.0)})
+        stored = CachedClient(chat(servers), store, 5.0, {"m": Price(1.0, 1.0, 1.0)})
         got, _ = ask_all(stored, range(100))
         assert not any(isinstance(g, BaseException) for g in got) and stored.purse.held == 0
         [used] = store.usage(())
@@ -137,7 +137,7 @@ def test_what_is_billed_and_what_a_budget_holds_stay_right(servers, tmp_path):
         assert sum(s.count for s in servers) == 105
         assert store.served("m", servers[0].url) == ("m",)
     with Store(tmp_path / "s.sqlite") as store:  # one server more, another order behind the first: all is found
-        again = StoredChat(chat([servers[0], servers[2]]), store)
+        again = CachedClient(chat([servers[0], servers[2]]), store)
         ask_all(again, range(100))
     assert sum(s.count for s in servers) == 105
 
@@ -150,7 +150,7 @@ def test_all_dead_is_said_soon(servers):
 
 def test_a_cancelled_turn_is_passed_on():
     async def main():
-        fleet = Fleet(("a",), 1)
+        fleet = ServerPool(("a",), 1)
         held = await fleet.enter("x")
         waiting = [asyncio.ensure_future(fleet.enter("x")) for _ in range(3)]
         await asyncio.sleep(0)
@@ -168,8 +168,8 @@ def test_the_profile_names_several(servers):
     listed = f"{servers[0].url} {servers[1].url},{servers[2].url}"
     profile = Profile("p", model="m", endpoint=listed)
     made = chat_for(profile)
-    assert isinstance(made, FleetChat) and made.endpoint == servers[0].url and len(made.members) == 3
-    assert type(chat_for(replace(profile, endpoint=servers[0].url))).__name__ == "OpenAIChat"
+    assert isinstance(made, BalancedClient) and made.endpoint == servers[0].url and len(made.members) == 3
+    assert type(chat_for(replace(profile, endpoint=servers[0].url))).__name__ == "OpenAIClient"
     with pytest.raises(UsageError, match="twice"): chat_for(replace(profile, endpoint="http://a/v1, http://a/v2"))
 
 

@@ -9,7 +9,8 @@ from test_cli import BODY, notebook, small_clone
 from test_reports import N, WHAT
 from treekit.config import UsageError, load_profile
 from treekit.store.run_store import Store
-from treekit.store.cassette_archive import STORE_FILE, unwound, wind
+from treekit.store import cassette_archive
+from treekit.store.cassette_archive import STORE_FILE, open_archive
 from treekit.experiments.cassettes import about_cassette, data_of, lay_out
 from treekit.experiments.resources import chat_for, load, load_corpus
 from treekit.reports import verification
@@ -51,7 +52,7 @@ RAW = dict(empty=b"", half=b"{", list=b"[]", number=b"3", text=b'"x"', null=b"nu
 
 def packed(path, about, **more):
     about = about if isinstance(about, bytes) else json.dumps(about).encode()
-    return wind(path, {"about.json": about, STORE_FILE: b"", **more})
+    return cassette_archive.write_archive(path, {"about.json": about, STORE_FILE: b"", **more})
 
 
 @pytest.mark.parametrize("case", [*OBEYED, *MALFORMED, *RAW])
@@ -112,7 +113,7 @@ def test_places_and_profiles_are_not_packed_and_asked_for_again(tmp_path, treeki
 def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch):
     import asyncio
     from treekit.core.prompts import Request
-    from treekit.llm.openai_client import OpenAIChat
+    from treekit.llm.openai_client import OpenAIClient
     from treekit.llm.cached_client import NotOnCassette
     monkeypatch.setenv("TREEKIT_CASSETTE", str(tmp_path / "x.cassette"))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
@@ -120,20 +121,20 @@ def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch):
     for chat in (chat_for(profile), chat_for(profile, "navigator"), chat_for(load_profile("local", endpoint="http://a/v1, http://b/v1")),
                  chat_for(load_profile("openai", batch=True))):
         with pytest.raises(NotOnCassette): asyncio.run(chat.complete(Request(messages=(), prompt=None)))
-    with pytest.raises(UsageError, match="asks no server"): OpenAIChat.from_profile(profile)
+    with pytest.raises(UsageError, match="asks no server"): OpenAIClient.from_profile(profile)
 
 
 def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, monkeypatch):
     from test_run import PROFILE, Read, Scripted, Lazy, Shelf, go, questions
     from treekit.llm.cached_client import NotOnCassette
-    from treekit.experiments.run import Session, run
+    from treekit.experiments.run import RunOptions, run
     source = Store(tmp_path / "source.sqlite")
     go(store=source)
     tape = source.pack(tmp_path / "run.cassette")
     monkeypatch.setenv("TREEKIT_CASSETTE", str(tape))
     chat = Scripted()
     def replayed(k): return run({"read": Read(k)}, questions(3), PROFILE, corpora={"toy": Lazy(Shelf, "shelf", "a shelf")}, chat=chat,
-                                session=Session.from_environment().given(progress=False))
+                                session=RunOptions.from_environment().given(progress=False))
     assert [r.answer for r in replayed(2).rows] == [str(i) for i in range(3)]
     with pytest.raises(NotOnCassette): replayed(1)
     assert chat.asked == []
@@ -170,7 +171,7 @@ def test_a_notebook_that_asks_all_the_same_reaches_nobody(tmp_path):
         assert code == 0, out + err
         code, out, err = inside("pack", tape, "treerare/table1", *words, cwd=home, **keys)
         assert code == 0, out + err
-        with unwound(tape) as held: assert b"localhost" not in held["about.json"]() and b"127.0.0.1" not in held["about.json"]()
+        with open_archive(tape) as held: assert b"localhost" not in held["about.json"]() and b"127.0.0.1" not in held["about.json"]()
         notebook(home / "nbs/reproduce/treerare/table1.ipynb", _parameters(home), PROBE)
         before = server.count
         code, out, err = inside("replay", tape, "--out", tmp_path / "out", cwd=home, **keys)
@@ -229,7 +230,7 @@ def test_an_archive_holds_plain_files_with_known_names_only(tmp_path, kind, tree
     tape.write_bytes(tarred(*HOSTILE[kind]))
     assert tape.stat().st_size < 5000
     with pytest.raises(UsageError, match="is not a cassette") as e:
-        with unwound(tape): pytest.fail("it was opened")
+        with open_archive(tape): pytest.fail("it was opened")
     assert str(e.value).isprintable()
     code, said = treekit_("replay", tape)
     assert code == 2 and len(said.strip().splitlines()) == 1 and said.strip().isprintable()
@@ -433,16 +434,16 @@ def test_an_artefact_that_the_cassette_leaves_out_is_found(honest, tmp_path):
 @pytest.mark.long
 def test_another_cassette_is_found(honest, tmp_path):
     (tmp_path / "old").write_bytes(honest["run.cassette"])
-    with unwound(tmp_path / "old") as inner: tape = {name: read() for name, read in inner.items()}
+    with open_archive(tmp_path / "old") as inner: tape = {name: read() for name, read in inner.items()}
     about = json.loads(tape["about.json"])
     about["sets"]["competence"] = "perfect"
-    content = wind(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
+    content = cassette_archive.write_archive(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
     report = json.loads(honest["report.json"])
     report["cassette"]["sha256"] = sha256(content)
     found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})
     assert any("competence" in line for line in found.differs), found
     about["sets"] = dict(without_ppo="openai")
-    content = wind(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
+    content = cassette_archive.write_archive(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
     found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})
     assert found.replayed == 0 and any(line.startswith("run.cassette: ") and "without_ppo" in line for line in found.differs)
 

@@ -10,7 +10,7 @@ from treekit.config import load_profile
 from treekit.core.prompts import Completion, Prompt
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store, _TOGETHER, _canonical, keys
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 from treekit.experiments.resources import load, load_corpus
 from treekit.experiments.run import run
 from treekit.retrieval.bm25 import BM25
@@ -92,10 +92,10 @@ def test_a_model_that_is_paid_still_has_its_own_writer(tmp_path):
     class Paid:
         model, endpoint, defaults = "m", "http://nowhere/v1", {}
     store = Store(tmp_path / "paid.sqlite")
-    StoredChat(SimulatedChat(), store)
+    CachedClient(SimulatedChat(), store)
     put(store, 1)
     assert store.later
-    StoredChat(Paid(), store)  # a second model over the same store
+    CachedClient(Paid(), store)  # a second model over the same store
     assert store.apart
     put(store, 2)
     store.flush()
@@ -119,7 +119,7 @@ def test_a_model_beside_that_is_not_instant_leaves_no_lease(tmp_path):
         async def complete(self, request): return [Completion("a path", 1, 1)]
         async def close(self): pass
     store = Store(tmp_path / "free.sqlite")
-    StoredChat(SimulatedChat(), store)
-    asyncio.run(StoredChat(Trained(), store).complete(ASK(question="Where?")))
+    CachedClient(SimulatedChat(), store)
+    asyncio.run(CachedClient(Trained(), store).complete(ASK(question="Where?")))
     store.flush()
     assert store.free and counted(store.path)["calls"] == 1 and counted(store.path)["leases"] == 0

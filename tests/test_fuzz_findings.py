@@ -184,7 +184,7 @@ def test_a_reply_that_unpacks_to_gigabytes_is_left(monkeypatch):
 
     with HTTPServer(("127.0.0.1", 0), Bomber) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        chat = openai_client.OpenAIChat("m", f"http://127.0.0.1:{server.server_port}/v1", retries=3, pause=0.01)
+        chat = openai_client.OpenAIClient("m", f"http://127.0.0.1:{server.server_port}/v1", retries=3, pause=0.01)
         async def call():
             try: await chat.complete(Request((dict(role="user", content="who?"),)))
             finally: await chat.close()

@@ -20,7 +20,7 @@ from treekit.baselines.graphrag import GraphRAG, read_points
 from treekit.baselines.graphrag_index import GLEAN, REPORT, Community, Element, communities, finest, merged, read_graph, read_report
 from treekit.baselines.hipporag import HippoRAG, best_of_searches, build_memory, read_triples
 from treekit.core.prompts import CallFailed
-from treekit.core.method import Kit
+from treekit.core.method import Context
 from treekit.retrieval.bm25 import Hit
 from treekit.retrieval.dense import Dense
 from treekit.experiments.run import run
@@ -158,7 +158,7 @@ def test_hipporag_searches_as_often_as_its_code(dataset, searches):
         def reply(self, request, sample):
             return f"On to {len(request.inputs['thoughts'])}." if request.prompt.task == "thought" else super().reply(request, sample)
     chat = Wandering()
-    kit = Kit(chat, Dense(SHELF), corpus=SimpleNamespace(passages=SHELF))
+    kit = Context(chat, Dense(SHELF), corpus=SimpleNamespace(passages=SHELF))
     prediction = asyncio.run(HippoRAG()(Question("q", dataset, ASKED), kit))
     assert [n.kind for n in prediction.trace.nodes if n.kind in ("question", "thought")] == ["question"] + ["thought"] * (searches - 1)
     assert chat.count()["thought"] == searches - 1
@@ -221,7 +221,7 @@ def test_the_official_package_is_asked_by_its_command_line(monkeypatch, tmp_path
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     monkeypatch.delenv("GRAPHRAG_API_KEY", raising=False)
     def answer(method=official.OfficialGraphRAG(length="a few words")):
-        return asyncio.run(method(Question("q", "d", ASKED), Kit(None, corpus=SimpleNamespace(passages=SHELF[:2]))))
+        return asyncio.run(method(Question("q", "d", ASKED), Context(None, corpus=SimpleNamespace(passages=SHELF[:2]))))
     monkeypatch.setattr(official.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"pip install 'treekit\[graphrag\]'"): answer()
     monkeypatch.setattr(official.importlib.util, "find_spec", lambda name: "there")
@@ -367,7 +367,7 @@ def test_a_question_without_entities_is_searched_by_similarity():
 
 @pytest.mark.parametrize("method", [HippoRAG(steps=2), GraphRAG(), GraphRAG("global")])
 def test_an_empty_corpus(method):
-    async def answer(): return await method(Question("q", "d", ASKED), Kit(Reader(), Dense([]), corpus=SimpleNamespace(passages=[])))
+    async def answer(): return await method(Question("q", "d", ASKED), Context(Reader(), Dense([]), corpus=SimpleNamespace(passages=[])))
     prediction = asyncio.run(answer())
     assert prediction.answer == "unknown" and any(n.notes for n in prediction.trace.nodes)
 

@@ -16,7 +16,7 @@ from treekit.papers.toq.planner import PROMPTS as TOQ
 from treekit.models.simulated import client as simulated
 from treekit.models.simulated.knowledge import Belief
 from treekit.models.simulated.client import SimulatedChat
-from treekit.models.simulated.ability import LEVELS, Luck
+from treekit.models.simulated.ability import LEVELS, SeededRandom
 from treekit.models.simulated.grammar import Templates, grammar
 from treekit.models.simulated.corpus_index import Ref
 from treekit.synthetic.facts import INVERSE
@@ -49,7 +49,7 @@ def worlds(lang="en", relation="director"):
     one = grammar(0, 400, lang)
     people = [e for e in one.library.entities.values() if e.kind == "person" and not e.namesakes and e.get("occupation") == "director"]
     def unknown(s, v):
-        beliefs = (Belief(one, Luck(c), "") for c in MODELS.values())
+        beliefs = (Belief(one, SeededRandom(c), "") for c in MODELS.values())
         return not any(b._knows(Ref(s.id), relation, Ref(v.id)) for b in beliefs)
     for film in (e for e in one.library.entities.values() if e.kind == "film" and not e.namesakes):
         old = film[relation]
@@ -104,7 +104,7 @@ def test_the_worlds_differ_and_a_reader_of_the_truth_would_see_it(lang):
     from treekit.models.simulated.facts import needed
     one, other, film, old, new = worlds(lang)
     t = things(lang)
-    found = [needed(Call(g, Luck(LEVELS["perfect"]), dict(question=t["question"]))) for g in (one, other)]
+    found = [needed(Call(g, SeededRandom(LEVELS["perfect"]), dict(question=t["question"]))) for g in (one, other)]
     assert found[0] != found[1] and (film.id, "director", old.id) in found[0] and (film.id, "director", new.id) in found[1]
 
 

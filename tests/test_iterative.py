@@ -90,8 +90,8 @@ def test_a_setting_out_of_range_is_named(method, name, value):
 def test_an_empty_question_is_said(name):
     import asyncio
     from treekit.core.types import Question
-    from treekit.core.method import Kit
-    with pytest.raises(UsageError, match="empty"): asyncio.run(methods()[name](Question("q", "d", " "), Kit(None)))
+    from treekit.core.method import Context
+    with pytest.raises(UsageError, match="empty"): asyncio.run(methods()[name](Question("q", "d", " "), Context(None)))
 
 
 def test_a_question_is_resumed_where_it_stopped(server):

@@ -6,7 +6,7 @@ import pytest
 from classes import cell, source
 from treekit.classroom.course import course_settings, sources_folder
 from treekit.classroom.formats import check_source, read_notebook, stripped
-from treekit.classroom.release_check import gate, leaks_of, needles_of
+from treekit.classroom.release_check import check_release, leaks_of, needles_of
 from treekit.config import UsageError
 
 NB = "9_counting.ipynb"
@@ -136,14 +136,14 @@ def laid(folder, notebook, **files):
     return made
 
 
-def test_the_small_release_passes(tmp_path): gate(tmp_path, needles(), laid(tmp_path, stripped(source())))
+def test_the_small_release_passes(tmp_path): check_release(tmp_path, needles(), laid(tmp_path, stripped(source())))
 
 
 @pytest.mark.parametrize("where", IN_THE_NOTEBOOK)
 def test_a_leak_in_the_notebook(tmp_path, where):
     nb = copy.deepcopy(stripped(source()))
     IN_THE_NOTEBOOK[where](nb)
-    with pytest.raises(UsageError, match="would leak"): gate(tmp_path, needles(), laid(tmp_path, nb))
+    with pytest.raises(UsageError, match="would leak"): check_release(tmp_path, needles(), laid(tmp_path, nb))
 
 
 @pytest.mark.parametrize("what", FILES)

@@ -7,7 +7,7 @@ import batch_worker, virtual_time
 from treekit.config import load_profile
 from treekit.core.prompts import Completion, Limiter
 from treekit.store.run_store import Store
-from treekit.experiments.resources import Lazy, load, load_corpus
+from treekit.experiments.resources import LazyRetriever, load, load_corpus
 from treekit.experiments.run import run
 from treekit.papers.arise.method import ARISE
 from treekit.papers.toq.method import TreeOfQuestion
@@ -45,7 +45,7 @@ def test_fifty_questions_take_calls_over_limit(monkeypatch, method):
     profile = load_profile("local", endpoint="http://localhost/v1", concurrency=LIMIT, data="world", retriever="bm25s", wiki="corpus")
     index, chat = BM25(load_corpus("musique", "world")), Slow()
     results = run({"one": method}, {"musique": load("musique", "world", n=50)}, profile, chat=chat, store=Store(), progress=False,
-                  corpora={"musique": Lazy(lambda: index, "world", "the world")})
+                  corpora={"musique": LazyRetriever(lambda: index, "world", "the world")})
     calls = len(chat.began)
     assert not results.failures and calls > 500
     print(f"\n{calls} calls: {chat.end:.2f} s, {chat.end / (calls / LIMIT):.4f} of calls / limit", end="")

@@ -7,14 +7,14 @@ from hypothesis import given, settings, strategies as st
 from speed import enough
 from treekit.config import Profile, UsageError
 from treekit.core.prompts import CallFailed, Limiter, Prompt, Request, ScoringUnsupported
-from treekit.llm.openai_client import OpenAIChat
+from treekit.llm.openai_client import OpenAIClient
 from treekit.core.output_parsers import FINAL, QUESTIONS, TEXT
 
 KEY = "sk-test-0123456789"
 asked = Prompt("test.llm", "answer", "$question", FINAL)
 
 
-def client(server, **more): return OpenAIChat("gpt-4o-mini", server.url, KEY, **dict(timeout=5, retries=2, pause=0.01) | more)
+def client(server, **more): return OpenAIClient("gpt-4o-mini", server.url, KEY, **dict(timeout=5, retries=2, pause=0.01) | more)
 
 
 def run(chat, request=None):
@@ -162,20 +162,20 @@ def test_one_client_serves_one_event_loop_after_another(server):
 
 
 def test_no_server_no_key_and_a_wrong_path(server, monkeypatch):
-    with pytest.raises(CallFailed) as failed: run(OpenAIChat("m", "http://127.0.0.1:9/v1", retries=1, pause=0.01))
+    with pytest.raises(CallFailed) as failed: run(OpenAIClient("m", "http://127.0.0.1:9/v1", retries=1, pause=0.01))
     assert failed.value.kind == "unreachable" and "127.0.0.1:9" in str(failed.value) and "curl" in failed.value.what_to_do
-    with pytest.raises(CallFailed, match="model's name"): run(OpenAIChat("m", server.url + "/v2/nothing", retries=1, pause=0.01), None)
+    with pytest.raises(CallFailed, match="model's name"): run(OpenAIClient("m", server.url + "/v2/nothing", retries=1, pause=0.01), None)
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
     keyless = Profile("p", endpoint=server.url, key_variable="NO_SUCH_KEY")
-    with pytest.raises(UsageError, match="NO_SUCH_KEY"): OpenAIChat.from_profile(keyless)
+    with pytest.raises(UsageError, match="NO_SUCH_KEY"): OpenAIClient.from_profile(keyless)
     monkeypatch.setenv("SOME_KEY", KEY)
-    chat = OpenAIChat.from_profile(Profile("p", model="m", endpoint=server.url, key_variable="SOME_KEY"))
+    chat = OpenAIClient.from_profile(Profile("p", model="m", endpoint=server.url, key_variable="SOME_KEY"))
     assert KEY not in repr(chat) + repr(vars(chat)) and run(chat)
 
 
 def test_only_the_profiles_own_key_is_sent(server, monkeypatch):
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"): monkeypatch.setenv(name, f"sk-leak-{name}")
-    run(OpenAIChat("m", server.url))
+    run(OpenAIClient("m", server.url))
     assert "leak" not in server.requests[0]["head"]
     run(client(server))
     assert KEY in server.requests[1]["head"] and "leak" not in server.requests[1]["head"]

@@ -11,7 +11,7 @@ from treekit.core.types import Passage, Question, Step
 from treekit.experiments.resources import load
 from treekit.training.sft import Recipe
 from treekit.core.prompts import CallFailed, Completion
-from treekit.core.method import Kit
+from treekit.core.method import Context
 from treekit.papers.searchr.training import PRESETS, STAGES, TrainedNavigator, example, examples, sound, stage, tiny_pairs, train_navigator
 from treekit.papers.searchr.training_data import (COUNTS, MEASURES, Pair, collected, gold, path_measures, parted, path_em, path_f1, slotted, well_formed, wordings)
 from treekit.training.path_tagging import (FRAME, SHOWN_WORDS, disguise, known_words, path_marks, path_of_marks, question_words, quoted_share, reply_of, restored, shown_words)
@@ -21,7 +21,7 @@ from treekit.baselines.subquestions import NAVIGATE
 from treekit.training.ppo import PPO
 from treekit.papers.searchr.method import SearchR
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 
 SHELF = BM25(
     [
@@ -47,7 +47,7 @@ class Scripted:
 
 def made(replies, questions, **changes):
     chat = Scripted(*replies)
-    return asyncio.run(collected(questions, lambda q: Kit(chat, SHELF), LOOP, at_once=1, **changes))
+    return asyncio.run(collected(questions, lambda q: Context(chat, SHELF), LOOP, at_once=1, **changes))
 
 
 def test_paths_are_followed_to_their_answers():
@@ -83,9 +83,9 @@ def test_an_empty_question_is_lost_and_nothing_else():
 
 def test_nothing_is_paid_twice():
     chat, store = Scripted(json.dumps([PATH, [ASKED.question]])), Store()
-    first = asyncio.run(collected([ASKED], lambda q: Kit(StoredChat(chat, store), SHELF), LOOP))
+    first = asyncio.run(collected([ASKED], lambda q: Context(CachedClient(chat, store), SHELF), LOOP))
     paid = chat.calls
-    assert asyncio.run(collected([ASKED], lambda q: Kit(StoredChat(chat, store), SHELF), LOOP)) == first and chat.calls == paid
+    assert asyncio.run(collected([ASKED], lambda q: Context(CachedClient(chat, store), SHELF), LOOP)) == first and chat.calls == paid
 
 
 def pairs_of(n):
@@ -302,7 +302,7 @@ def test_stages_are_examined(chain, monkeypatch):
         _folder=lambda seed: folder,
         held_out=lambda: [ASKED],
         navigators=lambda wanted: [],
-        kit_of=lambda: lambda q: Kit(ExtractiveChat(), SHELF),
+        kit_of=lambda: lambda q: Context(ExtractiveChat(), SHELF),
         pinned=lambda jobs, **_: [getattr(navigator, job.partition(":")[2])(**arguments) for job, arguments in jobs],
     ).items():
         monkeypatch.setattr(navigator, name, value)
@@ -320,7 +320,7 @@ def test_it_takes_questions_apart(chain):
     request = NAVIGATE(question=question)
     text = asyncio.run(chat.complete(request))[0].text
     assert text == asyncio.run(chat.complete(request))[0].text and "<name>" not in text
-    trained = Kit(ExtractiveChat(), SHELF, navigator=chat)
+    trained = Context(ExtractiveChat(), SHELF, navigator=chat)
     said = asyncio.run(LOOP(replace(ASKED, question=question), trained))
     assert [n.kind for n in said.trace.nodes][:2] == ["question", "path"]  # whatever it wrote, there is a path, and an answer
     assert said.answer

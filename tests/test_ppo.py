@@ -9,7 +9,7 @@ from fakes import FakeShelf
 from treekit.config import UsageError
 from treekit.training.sft import (Diverged, TrainingExample, Recipe, adapted, encode, generate, inner, load_checkpoint, train, trainable)
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of
-from treekit.training.ppo import (PPO, Rated, clipped, continued, frozen, gae, headed, minibatch, load_headed, without_head, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, wearing)
+from treekit.training.ppo import (PPO, RewardExample, clipped_objective, continued, frozen, gae, with_value_head, minibatch, load_headed, without_head, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, use_adapter)
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -18,7 +18,7 @@ WORDS = "dam house tower bridge Mole Tanecenza Runess".split()
 TOKENIZER = tokenizer_of([f"{a} of {b}: {b} {a}" for a in WORDS for b in WORDS], 320)
 PROMPTS = [(f"p{n}", f"{a} of {b}:") for n, (a, b) in enumerate((a, b) for a in WORDS[:4] for b in WORDS[4:])]
 EXAMPLES = [TrainingExample(i, p, " " + " ".join(p.rstrip(":").split()[::-2])) for i, p in PROMPTS]
-RATED = [Rated(e.id, e.prompt, e.target if n % 2 else " dam dam", float(n % 2)) for n, e in enumerate(EXAMPLES)]
+RATED = [RewardExample(e.id, e.prompt, e.target if n % 2 else " dam dam", float(n % 2)) for n, e in enumerate(EXAMPLES)]
 SMALL = PPO("full", lr=3e-3, rollouts=8, batch=4, passes=2, epochs=2, max_new=6, save_every=1)
 
 
@@ -89,7 +89,7 @@ def test_a_whole_model_is_trained_in_a_half_precision_too():
 # ---- the reward model ----
 
 def test_the_rewards_loss_is_the_mean_square():
-    model, data = headed(llama(), Recipe("full")), [e for e in encode(TOKENIZER, RATED)]
+    model, data = with_value_head(llama(), Recipe("full")), [e for e in encode(TOKENIZER, RATED)]
     torch.nn.init.normal_(model.head.weight)
     from treekit.training.ppo import _Scored
     data = [_Scored(e.id, e.tokens, e.start, r.score) for e, r in zip(data, RATED)]
@@ -158,7 +158,7 @@ def test_a_reply_ends_with_the_end_of_the_text():
 # ---- probabilities, reference, ratio ----
 
 def test_log_probabilities_are_the_librarys():
-    model = headed(llama(), SMALL)
+    model = with_value_head(llama(), SMALL)
     episodes = sample(model, TOKENIZER, PROMPTS[:5], SMALL, 3)
     theirs = []
     for e in episodes:
@@ -176,8 +176,8 @@ def test_at_the_first_minibatch_the_ratio_is_one_and_the_kl_zero(monkeypatch, me
     ratios = []
     def watched(new, old, *rest):
         ratios.append((new - old).detach().exp())
-        return clipped(new, old, *rest)
-    monkeypatch.setattr(module, "clipped", watched)
+        return clipped_objective(new, old, *rest)
+    monkeypatch.setattr(module, "clipped_objective", watched)
     _, log = ppo(llama(), TOKENIZER, PROMPTS, long, replace(SMALL, method=method, micro=micro, epochs=2, rollouts=12))
     assert (ratios[0] == 1).all() and not (torch.cat(ratios) == 1).all()
     assert log[0]["kl"] == 0 and log[1]["kl"] != 0
@@ -190,13 +190,13 @@ def test_the_reference_is_where_it_started():
         if made_by_sft:
             model = adapted(model, recipe := Recipe(lr=2e-2, epochs=3, batch=6))
             train(model, encode(TOKENIZER, EXAMPLES), recipe)
-        model = headed(model, PPO())
+        model = with_value_head(model, PPO())
         episodes = sample(model, TOKENIZER, PROMPTS, SMALL, 0)
         start, reference = logprobs(model, episodes), {k: p.detach().clone() for k, p in trainable(model).items()}
         with torch.no_grad():
             for p in trainable(model).values(): p.add_(0.3 * torch.randn(p.shape, generator=torch.Generator().manual_seed(0)))
         moved = weights(model)
-        with wearing(model, reference): assert torch.equal(logprobs(model, episodes), start)
+        with use_adapter(model, reference): assert torch.equal(logprobs(model, episodes), start)
         assert same(weights(model), moved) and not torch.equal(logprobs(model, episodes), start)
         with model.disable_adapter(): assert torch.equal(logprobs(model, episodes), start) != made_by_sft
 
@@ -212,7 +212,7 @@ def test_the_reference_does_not_change():
             )
         )
         return episodes
-    fresh = headed(llama(), SMALL)
+    fresh = with_value_head(llama(), SMALL)
     _, log = ppo(start, TOKENIZER, PROMPTS, long, replace(SMALL, epochs=3), rollout=watch)
     assert [row["kl"] for row in log] == pytest.approx([k for _, k in kept], abs=1e-4) and len(log) == 4
 
@@ -221,12 +221,12 @@ def test_the_reference_does_not_change():
 
 def test_clipping_zeroes_the_gradient_where_it_should():
     "Through the model: a good token that has become likely enough, and a bad one that has become unlikely enough, move nothing."
-    model = headed(llama(), SMALL)
+    model = with_value_head(llama(), SMALL)
     episodes = sample(model, TOKENIZER, PROMPTS[:4], SMALL, 0)
     def gradient(shift, sign):
         model.zero_grad()
         new = seen(model, episodes)[0]
-        objective, cut = clipped(new, new.detach() - shift, sign * torch.ones(len(new)), 0.2)
+        objective, cut = clipped_objective(new, new.detach() - shift, sign * torch.ones(len(new)), 0.2)
         objective.sum().backward()
         return sum(p.grad.abs().sum().item() for p in model.parameters() if p.grad is not None), cut.float().mean().item()
     assert gradient(0.5, +1) == gradient(-0.5, -1) == (0, 1)  # ratio e^±0.5, beyond 1 ± 0.2
@@ -271,7 +271,7 @@ def test_what_the_policy_did_not_write_is_not_learned_from(monkeypatch):
         llama(), TOKENIZER, PROMPTS, lambda p, r: [5.0] * len(r), replace(SMALL, epochs=1, rollouts=12, unfinished=0.0), rollout=searching
     )
     assert all(r[-1] == 5 and (r[:-1] == 0).all() and len(r) <= SMALL.max_new for r in rewarded) and log[0]["length"] <= SMALL.max_new
-    model = headed(llama(), SMALL)
+    model = with_value_head(llama(), SMALL)
     episodes = searching(model, TOKENIZER, PROMPTS[:2], SMALL, 0)
     own = [e.tokens[p] for e in episodes for p in e.own]
     assert len(logprobs(model, episodes)) == len(own)
@@ -419,7 +419,7 @@ def test_a_checkpoint_that_does_not_fit(tmp_path):
     torch.save(saved, tmp_path / "checkpoint.pt")
     with pytest.raises(UsageError, match=r"head.weight is \(1, 48\) there and \(1, 32\) here"):
         ppo(llama(), TOKENIZER, PROMPTS, long, SMALL, tmp_path)
-    save_headed(headed(llama(), SMALL), TOKENIZER, tmp_path / "judge")
+    save_headed(with_value_head(llama(), SMALL), TOKENIZER, tmp_path / "judge")
     torch.save(dict(weight=torch.zeros(1, 48), bias=torch.zeros(1)), tmp_path / "judge" / "head.pt")
     with pytest.raises(UsageError, match=r"head.pt doesn't fit the model: weight is \(1, 48\) there and \(1, 32\) here"):
         load_headed(tmp_path / "judge")
@@ -510,7 +510,7 @@ def test_search_r1s_rate_rises_and_stays_and_its_entropy_earns(tmp_path):
     # the bonus is in the loss: its gradient makes the policy flatter
     episodes = sample(llama(), TOKENIZER, PROMPTS[:3], SMALL, 0)
     def loss(entropy):
-        model = headed(llama(), SMALL)
+        model = with_value_head(llama(), SMALL)
         old = [[x.detach() for x in seen(model, [e])[:2]] for e in episodes]
         given = [torch.zeros(len(e.own)) for e in episodes]
         @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from fakes import FakeChat
 from treekit.baselines import chainrag, hipporag, revising, tree_of_thoughts
 from treekit.config import root
 from treekit.core.prompts import Completion
-from treekit.core.method import Kit
+from treekit.core.method import Context
 from treekit.core.types import Passage, Question
 from treekit.corpora.wiki import CorpusWiki
 from treekit.papers.rdr2 import baselines as rdr2
@@ -34,7 +34,7 @@ DIFFERENCES = {
     "HippoRAG": ("09_baselines/09_hipporag", hipporag.HIPPORAG, [
         "one solved example", "the whole reply is the thought", "without a name in the query all passages rank alike",
         "Contriever or ColBERTv2"]),
-    "FLARE": ("10_papers/5_rdr2/07_baselines", rdr2.FLARE_CODE, [
+    "FLARE": ("17_papers/5_rdr2/07_baselines", rdr2.FLARE_CODE, [
         "a sure sentence is asked for again, by the same prompt", "a look ahead of 64 tokens", "few-shot, ends with an empty line"]),
 }
 
@@ -56,7 +56,7 @@ class Round(FakeChat):
 
 def play(method, says, found=None, question=None, **provided):
     model = Round(says, found)
-    prediction = asyncio.run(method(question or Question("q", "musique", ASKED, ("Voss County",)), Kit(model, model, **provided)))
+    prediction = asyncio.run(method(question or Question("q", "musique", ASKED, ("Voss County",)), Context(model, model, **provided)))
     return prediction, model.events
 
 

@@ -10,22 +10,22 @@ from fakes import FakeChat, FakeShelf
 from twin import SOURCES, folder_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.experiments.resources import Lazy, load, load_documents
+from treekit.experiments.resources import LazyRetriever, load, load_documents
 from treekit.corpora.documents import grown, introduced
 from treekit.core.prompts import CallFailed, Completion
-from treekit.llm.openai_client import OpenAIChat
+from treekit.llm.openai_client import OpenAIClient
 from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, SERVED, Served
-from treekit.core.method import Kit, configure
+from treekit.core.method import Context, configure
 from treekit.corpora.lookup import Documents
 from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, PUBLIC_CODE, RDR2, TOP_K, grouped
 from treekit.papers.rdr2.readers import READ, Reader
 from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.rdr2.training import ROUTER, SETTINGS
-from treekit.papers.rdr2.router import (CODE, COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, light_nodes, nearest_part, prefix, read_behaviours, unfold)
+from treekit.papers.rdr2.router import (CODE, COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, reveal_nodes, nearest_part, prefix, read_behaviours, unfold)
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 from treekit.corpora.tree_store import build
 
 
@@ -51,7 +51,7 @@ class Router(FakeChat):
 
 def ask(method, router, trees, *passages, question="What is asked?", dataset="asqa", id="q"):
     "A prediction with a scripted router."
-    return asyncio.run(method(Question(id, dataset, question), Kit(router, Shelf(*passages), documents=Documents(trees))))
+    return asyncio.run(method(Question(id, dataset, question), Context(router, Shelf(*passages), documents=Documents(trees))))
 
 
 def routings(prediction): return [n for n in prediction.trace.nodes if n.kind == "routing"]
@@ -196,7 +196,7 @@ def test_the_case_in_the_other_format_and_by_another_model():
     "The router is another model than the reader, and is asked for the routing alone."
     def enclosed(document): return re.sub(r"\[(\w+)\] (.*)", lambda m: f"<{m[1].lower()}>{m[2]}</{m[1].lower()}>", the_router(document))
     reader, router = Router(None), Router(enclosed)
-    kit = Kit(
+    kit = Context(
         reader,
         Shelf(Passage("2", "Six Flags Over Texas", "the Titan became the park's tallest coaster in 2001")),
         documents=Documents([the_park()]),
@@ -242,7 +242,7 @@ def test_algorithm_1_lights_what_it_says(seed):
             if any(tree[f].parent == tree[seen].parent and tree[seen].parent is not None for f in family): wanted.add(node)
             # … or it is content above one
             if node in itertools.takewhile(lambda a: tree[a].type == "content", tree.ancestors(seen)): wanted.add(node)
-    rst = light_nodes(tree, nodes)
+    rst = reveal_nodes(tree, nodes)
     assert set(rst.lit) == wanted and list(rst.lit) == sorted(rst.lit)
     shown = [int(line.strip().split(":")[0]) for line in rst.text.split("\n")]
     assert shown == sorted({*tree.headings, *rst.lit})
@@ -250,7 +250,7 @@ def test_algorithm_1_lights_what_it_says(seed):
 
 def test_no_nodes_and_the_root_light_nothing():
     tree = the_park()
-    assert light_nodes(tree, []).lit == light_nodes(tree, [0]).lit == ()
+    assert reveal_nodes(tree, []).lit == reveal_nodes(tree, [0]).lit == ()
     assert [unfold(tree, h).lit for h in (4, 41)] == [(), (42, 43, 44, 45)]
 
 
@@ -277,7 +277,7 @@ def test_a_routers_thoughts_and_passages_of_unknown_documents_stand_in_the_trace
 def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
     draw = random.Random(seed)
     tree = some_tree(draw)
-    whole = light_nodes(tree, near := draw.sample(range(len(tree)), min(len(tree), 2)))
+    whole = reveal_nodes(tree, near := draw.sample(range(len(tree)), min(len(tree), 2)))
     for longest in (1, draw.randint(50, 400), len(whole.text), None):
         rst = nearest_part(whole, near, longest)
         shown, must = (
@@ -326,7 +326,7 @@ def test_words_that_differ_in_a_letter_mean_the_node_that_has_them():
         "Park",
         [r for d in (1980, 1990, 2000) for r in ((1, "structure", f"{d}s"), (2, "content", f"In the {d}s it grew by {d % 97} rides."))],
     )
-    rst = light_nodes(tree, [2])
+    rst = reveal_nodes(tree, [2])
     for said, expands, found in (
         ("[EXPAND] 3: 1990s", (3,), {}),
         ("[EXPAND] 5: 1990s", (3,), dict(moved=1)),
@@ -371,7 +371,7 @@ def one_after_another(tree, places, says, limit):
     "The paper's reading in a dozen lines: a queue, one subtree at a time."
     queue, shown, opened, answers, asked = [], set(), [], set(), 0
     for nodes in places:
-        if (rst := light_nodes(tree, nodes)).lit not in [q.lit for q in queue]: queue.append(rst)
+        if (rst := reveal_nodes(tree, nodes)).lit not in [q.lit for q in queue]: queue.append(rst)
     for rst in queue: shown |= set(rst.lit)
     while queue:
         rst = queue.pop(0)
@@ -581,7 +581,7 @@ def test_any_text_is_read_or_refused(seed):
         )
     )
     value = ROUTE["tag"].read(text).value
-    d = decide(light_nodes(TOWN, [4]), value)
+    d = decide(reveal_nodes(TOWN, [4]), value)
     assert set(d.answers) <= {4} and set(d.expands) <= set(TOWN.headings) and set(d.counts) <= set(COUNTED)
 
 
@@ -658,7 +658,7 @@ def the_public_code(tree, places, says, limit):
             if tag == "expand" and tree[id].type == "structure" and not {*tree.descendants(id)} & {*rst.lit}: expands.append(id)
             if tag == "answer" and tree[id].type == "content": answers.append(id)
         return answers, sorted(expands)
-    views = list({light_nodes(tree, nodes).lit: light_nodes(tree, nodes) for nodes in places}.values())
+    views = list({reveal_nodes(tree, nodes).lit: reveal_nodes(tree, nodes) for nodes in places}.values())
     seen, waiting, answers, opened = {i for nodes in places for i in nodes if tree[i].type == "content"}, set(), set(), []
     def take(rst):
         found, expands = read(rst)
@@ -673,7 +673,7 @@ def the_public_code(tree, places, says, limit):
         if not own: continue
         opened.append(heading)
         seen.update(own)
-        take(light_nodes(tree, own))
+        take(reveal_nodes(tree, own))
     return sorted(answers), opened
 
 
@@ -914,7 +914,7 @@ def test_settings_out_of_range_and_what_is_missing():
             wrong()
     for method in (RDR2(), Reader(), FLARE(), ASC(), Served()):
         with pytest.raises(UsageError, match="empty"): ask(method, Router(None), [TOWN], CHUNK, question=" ")
-    with pytest.raises(UsageError, match="has none"): asyncio.run(RDR2()(Question("q", "asqa", "?"), Kit(Router(None), Shelf(CHUNK))))
+    with pytest.raises(UsageError, match="has none"): asyncio.run(RDR2()(Question("q", "asqa", "?"), Context(Router(None), Shelf(CHUNK))))
     assert configure(RDR2(), iterations="3", structure="no", format="enclose") == RDR2(iterations=3, structure=False, format="enclose")
 
 
@@ -924,7 +924,7 @@ def test_a_failing_call_leaves_nothing_running():
     async def main():
         with pytest.raises(CallFailed):
             await RDR2()(
-                Question("q", "asqa", "?"), Kit(Failing(lambda d: "", random.Random(0)), Shelf(CHUNK), documents=Documents([TOWN]))
+                Question("q", "asqa", "?"), Context(Failing(lambda d: "", random.Random(0)), Shelf(CHUNK), documents=Documents([TOWN]))
             )
         assert len(asyncio.all_tasks()) == 1
     asyncio.run(main())
@@ -947,7 +947,7 @@ def test_a_run_gives_documents_and_reads_predictions_again():
 
 
 def test_documents_and_router_are_part_of_the_key():
-    shelf, asked = Lazy(lambda: Shelf(CHUNK), "one shelf", "a shelf"), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
+    shelf, asked = LazyRetriever(lambda: Shelf(CHUNK), "one shelf", "a shelf"), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
     def go(router=None, **fields):
         return run(
             {"RDR2 (Ours)": RDR2(), "Retrieve-and-Read": Reader()},
@@ -976,13 +976,13 @@ def test_a_router_of_its_own(tmp_path, server):
     (tmp_path / "articles_towns.jsonl").write_text(json.dumps(page) + "\n")
     server.script(rules=[["Find the nodes", "[ANSWER] 4: It was founded"], ["Instruction", "In 1204."]])
     store, asked = Store(), dict(asqa=[Question("q", "asqa", "When was Tarn founded?")])
-    shelf = Lazy(lambda: Shelf(CHUNK), "one shelf", "a shelf")
+    shelf = LazyRetriever(lambda: Shelf(CHUNK), "one shelf", "a shelf")
     both = dict(
         corpora=dict(asqa=shelf),
         store=store,
         progress=False,
-        chat=OpenAIChat("reader", server.url),
-        router=OpenAIChat("router", server.url),
+        chat=OpenAIClient("reader", server.url),
+        router=OpenAIClient("router", server.url),
     )
     results = run(METHODS, asked, load_profile("local", documents=str(tmp_path), endpoint=server.url), **both)
     assert not results.failures
@@ -997,8 +997,8 @@ def test_a_router_of_its_own(tmp_path, server):
             corpora=dict(asqa=shelf),
             store=Store(),
             progress=False,
-            chat=OpenAIChat("gpt-4o-mini", server.url),
-            router=OpenAIChat("gpt-4o", server.url),
+            chat=OpenAIClient("gpt-4o-mini", server.url),
+            router=OpenAIClient("gpt-4o", server.url),
         )
 
 
@@ -1014,7 +1014,7 @@ def test_a_tree_store_and_documents_without_ids(tmp_path):
     ]
     (tmp_path / "articles_towns.jsonl").write_text("\n".join(map(json.dumps, pages)) + "\n")
     build([dict(p, id=p["title"]) for p in pages], tmp_path / "towns.trees", progress=False).close()
-    shelf = Lazy(
+    shelf = LazyRetriever(
         lambda: Shelf(*(Passage(t, t, f"founded in {y} by fishermen of {t}.") for t, y in (("Tarn", 1204), ("Ribe", 1302)))),
         "one shelf",
         "a shelf",
@@ -1099,12 +1099,12 @@ def test_flare_searches_first_and_then_only_where_it_is_unsure():
     shelf.search = lambda qs, k: [queries.append(q) or shelf.hits(q, k) for q in qs]
     for sure, wanted, calls in ((True, ["Who?"], 2), (False, ["Who?", "It was built by ."], 3)):
         queries.clear()
-        p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Teller(told(sure)), shelf)))
+        p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Context(Teller(told(sure)), shelf)))
         assert (p.answer, queries, p.usage.calls, p.usage.critical_path) == ("It was built by Ida.", wanted, calls, calls)
         assert [n.data.get("sure") for n in p.trace.nodes if n.kind == "sentence"] == [sure, True]
     for fields, wanted in ((dict(theta=0.0), ["Who?"]), (dict(first="none"), ["It was built by ."]), (dict(beta=1.0), ["Who?"])):
         queries.clear()  # nothing is unsure; the question isn't searched; nothing is left of the sentence
-        asyncio.run(FLARE(**fields)(Question("q", "asqa", "Who?"), Kit(Teller(told(False)), shelf)))
+        asyncio.run(FLARE(**fields)(Question("q", "asqa", "Who?"), Context(Teller(told(False)), shelf)))
         assert queries == wanted
 
 
@@ -1113,7 +1113,7 @@ def test_flare_drafts_with_the_passages_that_are_there():
         class Shelves:
             def search(self, queries, k): return [[Hit(Passage(q, q, q), 1.0, 1)] for q in queries]
         chat = Teller(lambda inputs: told(bool(inputs["answer"]))(inputs))
-        asyncio.run(FLARE(**fields)(Question("q", "asqa", "Who?"), Kit(chat, Shelves())))
+        asyncio.run(FLARE(**fields)(Question("q", "asqa", "Who?"), Context(chat, Shelves())))
         return [[p.id for p in r.inputs["documents"]] for r in chat.asked]
     one, two = "Who?", "It was built by ."
     assert seen() == [[one], [two], [two]]
@@ -1123,11 +1123,11 @@ def test_flare_drafts_with_the_passages_that_are_there():
 
 def test_flare_where_a_server_gives_no_probabilities():
     with pytest.raises(UsageError, match="gives no probabilities.*use one that does"):
-        asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Teller(told(True), logprobs=False), Shelf(CHUNK))))
+        asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Context(Teller(told(True), logprobs=False), Shelf(CHUNK))))
     scored = asyncio.run(
         FLARE()(
             Question("q", "asqa", "Who?"),
-            Kit(Teller(told(True), logprobs=False, scores=lambda text: [-0.01] * len(text.split())), Shelf(CHUNK)),
+            Context(Teller(told(True), logprobs=False, scores=lambda text: [-0.01] * len(text.split())), Shelf(CHUNK)),
         )
     )
     assert scored.answer == "It was built by Ida." and scored.usage.calls == 4
@@ -1138,13 +1138,13 @@ def test_flare_where_a_server_gives_no_probabilities():
 
 def test_flare_ends():
     endless = Teller(lambda inputs: (f"Sentence {len(inputs['answer'].split())}.", [("x", -.01)]))
-    assert asyncio.run(FLARE(sentences=4)(Question("q", "asqa", "Who?"), Kit(endless, Shelf(CHUNK)))).usage.calls == 4
+    assert asyncio.run(FLARE(sentences=4)(Question("q", "asqa", "Who?"), Context(endless, Shelf(CHUNK)))).usage.calls == 4
     again = Teller(lambda inputs: ("The same.", [("x", -.01)]))
-    assert asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(again, Shelf(CHUNK)))).answer == "The same."
+    assert asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Context(again, Shelf(CHUNK)))).answer == "The same."
     class Mute(Teller):
         async def complete(self, request):
             return [Completion("DONE", logprobs=(("DONE", -.01),))] if request.prompt.task == "next_sentence" else [Completion("At once.")]
-    p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Kit(Mute(None), Shelf(CHUNK))))
+    p = asyncio.run(FLARE()(Question("q", "asqa", "Who?"), Context(Mute(None), Shelf(CHUNK))))
     assert p.answer == "At once." and "written at once" in p.trace.nodes[-1].notes[0]
 
 
@@ -1154,8 +1154,8 @@ def test_flare_over_a_server_and_the_store(server):
     store = Store()
     def go():
         async def main():
-            chat = StoredChat(OpenAIChat("m", server.url, pause=.01), store)
-            try: return await FLARE()(Question("q", "asqa", "How old?"), Kit(chat, Shelf(CHUNK)))
+            chat = CachedClient(OpenAIClient("m", server.url, pause=.01), store)
+            try: return await FLARE()(Question("q", "asqa", "How old?"), Context(chat, Shelf(CHUNK)))
             finally: await chat.close()
         return asyncio.run(main())
     first, count = go(), server.count
@@ -1183,15 +1183,15 @@ class Sampler(Teller):
 @pytest.mark.parametrize("summarise, calls, path", [(True, 2, 2), (False, 1, 1)])
 def test_asc_keeps_what_many_samples_say(summarise, calls, path):
     words = dict(summarise=summarise, samples=10, compare="words")
-    p = asyncio.run(ASC(**words)(Question("q", "asqa", "What?"), Kit(sampler := Sampler(), Shelf(CHUNK))))
+    p = asyncio.run(ASC(**words)(Question("q", "asqa", "What?"), Context(sampler := Sampler(), Shelf(CHUNK))))
     assert p.answer == "The mill was built in 1801. Ada Roth owned it." and (len(sampler.asked), p.usage.critical_path) == (calls, path)
     assert sampler.asked[0].n == 10 and sampler.asked[0].temperature == 0.7
     said = {c["text"]: (c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]}
     assert said["The mill was built in 1801."] == (10, True) and said["Ada Roth owned it."] == (5, True)
-    listed = asyncio.run(ASC(**words)(Question("q", "qampari", "Which?"), Kit(Sampler(), Shelf(CHUNK))))
+    listed = asyncio.run(ASC(**words)(Question("q", "qampari", "Which?"), Context(Sampler(), Shelf(CHUNK))))
     assert listed.answer == "Ribe, Usk, Tarn"
     alone = asyncio.run(
-        ASC(**words, agree=1.0, top_k=0)(Question("q", "asqa", "What?"), Kit(sampler := Sampler(), Shelf(CHUNK)))
+        ASC(**words, agree=1.0, top_k=0)(Question("q", "asqa", "What?"), Context(sampler := Sampler(), Shelf(CHUNK)))
     )
     assert alone.answer == "The mill was built in 1801." and "## Paragraph" not in sampler.asked[0].text
 
@@ -1215,7 +1215,7 @@ def test_asc_clusters_by_embeddings_and_counts_members():
             return Completion("The mill is from 1801. The old mill is of 1801." if i == 0 else "Ada Roth owned it.")
     embed, asked = Directions(), Question("q", "asqa", "What?")
     def clusters(method, question=asked):
-        p = asyncio.run(method(question, Kit(Twice(), Shelf(CHUNK), embedder=embed)))
+        p = asyncio.run(method(question, Context(Twice(), Shelf(CHUNK), embedder=embed)))
         return [(c["text"], c["said"], c["kept"]) for c in p.trace.nodes[-1].data["clusters"]]
     settings = dict(samples=4, agree=0.5, summarise=False)
     assert clusters(ASC(**settings)) == [("The old mill is of 1801.", 2, True), ("Ada Roth owned it.", 3, True)] and len(embed.asked) == 3
@@ -1228,7 +1228,7 @@ def test_lists_are_scored_as_they_were_written():
     class Lister(FakeChat):
         def reply(self, request, i): return Completion("1. Ribe\n2. Tarn, Jutland")
     asked = Question("q", "qampari", "Which?", answer_groups=(("Ribe",), ("Tarn",)))
-    line, cleaned = (asyncio.run(Reader(items=items)(asked, Kit(Lister(), Shelf(CHUNK)))).answer for items in ("line", "cleaned"))
+    line, cleaned = (asyncio.run(Reader(items=items)(asked, Context(Lister(), Shelf(CHUNK)))).answer for items in ("line", "cleaned"))
     assert (line, cleaned) == ("1. Ribe\n2. Tarn, Jutland", "Ribe, Tarn Jutland") and ASC().items == RDR2().items == "line"
 
 
@@ -1237,7 +1237,7 @@ def test_two_prompts_for_three_data_sets():
     assert {kind for kind, _ in READ} == {"long", "list"}
     texts = {}
     for dataset in ("asqa", "eli5", "qampari"):
-        asyncio.run(Reader(length_control=True)(Question("q", dataset, "Why?"), Kit(router := Router(None), Shelf(CHUNK))))
+        asyncio.run(Reader(length_control=True)(Question("q", dataset, "Why?"), Context(router := Router(None), Shelf(CHUNK))))
         texts[dataset] = router.read[0].text
     assert texts["asqa"].replace("65 words", "131 words") == texts["eli5"] and "131" in texts["eli5"]
     assert "## Paragraph\nTarn\nfounded in 1204 by fishermen.\n\n## Question" in texts["qampari"]
@@ -1251,7 +1251,7 @@ def test_asc_without_agreement_keeps_its_first_sample():
                 for w in "abacus basalt copper dahlia ember fennel gravel hazel ivory jasper".split()[: request.n]
             ]
 
-    p = asyncio.run(ASC(samples=10, compare="words")(Question("q", "asqa", "What?"), Kit(Alone(), Shelf(CHUNK))))
+    p = asyncio.run(ASC(samples=10, compare="words")(Question("q", "asqa", "What?"), Context(Alone(), Shelf(CHUNK))))
     assert p.answer == "abacus abacus abacus." and "first sample" in p.trace.nodes[-1].notes[0]
 
 
@@ -1270,7 +1270,7 @@ def test_served_readers(system, said):
             self.asked.append(request)
             return [Completion(said)]
 
-    p = asyncio.run(Served(system=system)(Question("q", "asqa", "When?"), Kit(fine := Fine(None), Shelf(CHUNK))))
+    p = asyncio.run(Served(system=system)(Question("q", "asqa", "When?"), Context(fine := Fine(None), Shelf(CHUNK))))
     assert (
         p.answer == "In 1204."
         and CHUNK.text in fine.asked[0].text

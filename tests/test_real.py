@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli.main
+from treekit.cli.main import main
 from treekit.cli.ask import NOT_FOUND, answer
 from treekit.config import UsageError, load_profile
 from treekit.corpora.bundled_questions import REAL, Real, own_paragraphs, real_passages, real_vectors
@@ -118,12 +118,12 @@ def test_ask_says_what_it_does_not_find(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     command = ["ask", UNANSWERED[2], "--data", "real", "--method", "zero-shot"]
     for _ in range(2):
-        found = CliRunner().invoke(treekit.cli.main, command)
+        found = CliRunner().invoke(main, command)
         assert found.exit_code == 0, found.output
         assert f"answer: {NOT_FOUND}" in found.output and "no passage has 'openai' or 'chatgpt'" in found.output
-    said = json.loads(CliRunner().invoke(treekit.cli.main, [*command, "--json"]).output)
+    said = json.loads(CliRunner().invoke(main, [*command, "--json"]).output)
     assert said["answer"] == NOT_FOUND and said["unfounded"] and said["stored"]
-    found = CliRunner().invoke(treekit.cli.main, ["ask", "Where was Pete Doherty born?", "--data", "real", "--method", "zero-shot"])
+    found = CliRunner().invoke(main, ["ask", "Where was Pete Doherty born?", "--data", "real", "--method", "zero-shot"])
     assert found.exit_code == 0 and NOT_FOUND not in found.output and "model extractive (asked: simulated), " in found.output
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli.main
+from treekit.cli.main import main
 from treekit.config import UsageError
 from treekit.core.prompts import Prompt
 from treekit.core.types import Question, Step
@@ -101,7 +101,7 @@ def ask(tmp_path, monkeypatch, *words):
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
     asked = ["ask", "Who directed Velmora?", "--corpus", str(corpus), "--set", "retriever=bm25s", "--json", *words]
-    result = CliRunner().invoke(treekit.cli.main, asked)
+    result = CliRunner().invoke(main, asked)
     return json.loads(result.stdout) if result.exit_code == 0 else result.stderr
 
 

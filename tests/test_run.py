@@ -13,13 +13,13 @@ from treekit.config import UsageError, load_profile
 from treekit.experiments.costs import cost_table
 from treekit.core.types import Passage, QAPair, Question
 from treekit.core.fingerprints import canonical, fingerprint, method_fingerprint
-from treekit.experiments.resources import Lazy, Library
+from treekit.experiments.resources import LazyRetriever, Resources
 from treekit.core.prompts import CallFailed, Completion, Prompt
 from treekit.core.output_parsers import FINAL
 from treekit.core.method import Prediction
-from treekit.store.shared_budget import Pot
+from treekit.store.shared_budget import SharedBudget
 from treekit.llm.prices import BudgetExceeded
-from treekit.experiments.run import GIVE_UP, RunFailed, Session, run
+from treekit.experiments.run import GIVE_UP, RunFailed, RunOptions, run
 from treekit.experiments.results import mean_of_means
 from treekit.llm.cached_client import NotOnCassette
 from treekit.store.run_store import Store
@@ -81,7 +81,7 @@ def questions(n, dataset="toy", **more):
 
 
 def go(methods=None, asked=None, profile=PROFILE, **more):
-    more = dict(corpora={d: Lazy(Shelf, "shelf", "a shelf") for d in asked or {"toy": 0}}, chat=Scripted(), progress=False) | more
+    more = dict(corpora={d: LazyRetriever(Shelf, "shelf", "a shelf") for d in asked or {"toy": 0}}, chat=Scripted(), progress=False) | more
     if more.get("store") is None: more["store"] = Store()
     return run(methods or {"read": Read()}, asked or questions(3), profile, **more)
 
@@ -141,7 +141,7 @@ def test_the_key_changes_with_whatever_shapes_a_prediction():
     fresh = lambda **more: [r.stored for r in go(store=store, **more).rows]
     assert fresh() == [True] * 3
     assert fresh(methods={"read": Read(k=3)}) == [False] * 3
-    assert fresh(corpora={"toy": Lazy(Shelf, "another shelf")}) == [False] * 3
+    assert fresh(corpora={"toy": LazyRetriever(Shelf, "another shelf")}) == [False] * 3
     other = Scripted()
     other.model = "gpt-4o"
     assert fresh(chat=other) == [False] * 3
@@ -191,7 +191,7 @@ def test_usage_errors_of_one_question_stay_there_and_of_all_stop_the_run():
             return await super().__call__(question, kit)
     assert [r.error for r in go({"picky": Picky()}).rows] == ["", "the question is empty", ""]
     def no_java(): raise UsageError("no Java: set JAVA_HOME")
-    with pytest.raises(UsageError, match="no Java"): go(corpora={"toy": Lazy(no_java, "x")}, asked=questions(500))
+    with pytest.raises(UsageError, match="no Java"): go(corpora={"toy": LazyRetriever(no_java, "x")}, asked=questions(500))
 
 
 def test_a_run_in_which_nothing_succeeds_gives_up_early():
@@ -238,7 +238,7 @@ def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
 def test_own_pools_and_corpora():
     pages = [Passage(f"p{i}", f"Title {i}", f"Number {i} is here.") for i in range(4)]
     own = {"toy": [Question("q0", "toy", "What is number 2", ("2",), paragraphs=tuple(pages))], "bare": questions(1)["toy"]}
-    library = Library(dataclasses.replace(PROFILE, pool="own"), own, {"bare": pages})
+    library = Resources(dataclasses.replace(PROFILE, pool="own"), own, {"bare": pages})
     assert library.label("toy") == "own paragraphs" and library.label("bare") == "4 passages"
     pool = library.retriever("toy", own["toy"][0])
     assert pool.made is None and pool.search(["number 2"], 1)[0][0].passage.id == "p2"
@@ -319,7 +319,7 @@ def test_another_model_takes_questions_apart():
                 {"n": Navigated(), "r": Read()},
                 questions,
                 PROFILE,
-                corpora={"d": Lazy(Shelf, "s")},
+                corpora={"d": LazyRetriever(Shelf, "s")},
                 store=store,
                 chat=Scripted(),
                 progress=False,
@@ -343,14 +343,14 @@ def test_a_trained_model_stands_beside_another_and_never_alone(monkeypatch):
         {"n": Navigated()},
         questions,
         dataclasses.replace(PROFILE, navigator="tiny"),
-        corpora={"d": Lazy(Shelf, "s")},
+        corpora={"d": LazyRetriever(Shelf, "s")},
         store=Store(),
         chat=Scripted(),
         progress=False,
     ).rows
     assert (row.answer, Tiny.made) == ("trained", 1)
     with pytest.raises(UsageError, match="--set navigator=tiny"):
-        run({"n": Navigated()}, questions, load_profile("tiny"), corpora={"d": Lazy(Shelf, "s")}, store=Store(), progress=False)
+        run({"n": Navigated()}, questions, load_profile("tiny"), corpora={"d": LazyRetriever(Shelf, "s")}, store=Store(), progress=False)
 
 
 def test_averages_resample_within_their_datasets():
@@ -366,7 +366,7 @@ import signal, sys; sys.path.insert(0, {tests!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
 from test_run import *
 chat, store = Scripted(latency=0.2), Store({store!r})
-run({{"read": Read(steps=3)}}, questions(200), PROFILE, corpora={{"toy": Lazy(Shelf, "shelf")}}, chat=chat, store=store, progress=False)
+run({{"read": Read(steps=3)}}, questions(200), PROFILE, corpora={{"toy": LazyRetriever(Shelf, "shelf")}}, chat=chat, store=store, progress=False)
 """
 
 
@@ -390,7 +390,7 @@ def test_an_interrupt_stops_in_time_and_keeps_what_was_answered(tmp_path):
         {"read": Read(steps=3)},
         questions(200),
         PROFILE,
-        corpora={"toy": Lazy(Shelf, "shelf")},
+        corpora={"toy": LazyRetriever(Shelf, "shelf")},
         chat=chat,
         store=Store(path),
         progress=False,
@@ -429,7 +429,7 @@ def test_progress_is_told_to_whoever_started_this_and_the_budget_is_shared(tmp_p
         go(
             asked=questions(200, "other"),
             profile=dataclasses.replace(PROFILE, budget=part["money"] * 1.5),
-            corpora={"other": Lazy(Shelf, "s")},
+            corpora={"other": LazyRetriever(Shelf, "s")},
         )
 
 
@@ -452,12 +452,12 @@ def test_what_is_given_wins_over_the_environment(environment):
 
 def test_a_session_reads_no_environment(environment):
     "Its budget is its own, whatever the runs of a command have spent, and it tells nobody how far it is."
-    Pot(environment / "told" / "pot.sqlite", 1.0).settle(0.0, 5.0)
+    SharedBudget(environment / "told" / "pot.sqlite", 1.0).settle(0.0, 5.0)
     chat, paid = Scripted(), dataclasses.replace(PROFILE, budget=0.0)
-    def answered(session): return run({"read": Read()}, questions(10), paid, corpora={"toy": Lazy(Shelf, "s")}, session=session)
-    results = answered(Session(Store(), chat, progress=False, budget=1.0))
+    def answered(session): return run({"read": Read()}, questions(10), paid, corpora={"toy": LazyRetriever(Shelf, "s")}, session=session)
+    results = answered(RunOptions(Store(), chat, progress=False, budget=1.0))
     assert not results.failures and len(chat.asked) == 10
-    with pytest.raises(BudgetExceeded): answered(Session(Store(), Scripted(), progress=False, budget=1.0, shared=environment / "told"))
+    with pytest.raises(BudgetExceeded): answered(RunOptions(Store(), Scripted(), progress=False, budget=1.0, shared=environment / "told"))
     assert not (environment / "elsewhere.sqlite").exists()
 
 
@@ -468,8 +468,8 @@ def test_in_a_replay_only_stored_calls_answer(tmp_path):
     source.pack(tape)
     profile = dataclasses.replace(PROFILE, model=Scripted.model, endpoint=Scripted.endpoint, temperature=0.0, max_tokens=100)
     def replayed(k=2, **session):
-        shelf = {"toy": Lazy(Shelf, "shelf", "a shelf")}
-        return run({"read": Read(k)}, questions(3), profile, corpora=shelf, session=Session(progress=False, **session))
+        shelf = {"toy": LazyRetriever(Shelf, "shelf", "a shelf")}
+        return run({"read": Read(k)}, questions(3), profile, corpora=shelf, session=RunOptions(progress=False, **session))
     for session in (dict(cassette=tape), dict(store=source, cassette=tmp_path / "none.cassette")):
         assert [r.answer for r in replayed(**session).rows] == [str(i) for i in range(3)]
     with pytest.raises(NotOnCassette): replayed(k=1, cassette=tape)

@@ -9,21 +9,21 @@ from click.testing import CliRunner
 
 from classes import course, hand_in
 from treekit.classroom import sandbox
-from treekit.classroom.grading import Talk, grade_assignment
-from treekit.classroom.sandbox import WALLS, Limits, best_wall, holds, start
+from treekit.classroom.grading import WorkerConnection, grade_assignment
+from treekit.classroom.sandbox import SANDBOXES, Limits, choose_sandbox, is_available, start
 from treekit.config import UsageError
 
 A = "9_counting"
 QUICK = Limits(cell=4, call=4, cpu=20, memory=512, disk=8)
-ISOLATED = [w for w in ("bubblewrap", "namespaces") if holds(w)]
-FILTERED = ISOLATED + (["plain"] if holds("plain") else [])
-COUNTED = [w for w in FILTERED if w != "bubblewrap" or os.geteuid()]  # bubblewrap of root: see `WALLS`
+ISOLATED = [w for w in ("bubblewrap", "namespaces") if is_available(w)]
+FILTERED = ISOLATED + (["plain"] if is_available("plain") else [])
+COUNTED = [w for w in FILTERED if w != "bubblewrap" or os.geteuid()]  # bubblewrap of root: see `SANDBOXES`
 isolated = pytest.mark.skipif(not ISOLATED, reason="no sandbox on this machine: bubblewrap is missing and user namespaces are refused")
 
 
 def reached(wall, source, arg=0, limits=QUICK):
     "What `probe(arg)` of a student's cell gives back."
-    talk = Talk(wall, limits)
+    talk = WorkerConnection(wall, limits)
     try:
         talk.say(dict(cells=[dict(id="a", source=source)], files={}, seconds=limits.cell), 30)
         return json.loads(talk.say(dict(number=0, fn="probe", args=[arg], seconds=limits.call), limits.call + 4))["value"]
@@ -230,23 +230,23 @@ def test_a_submission_leaves_no_folder_behind(wall):
     assert there() - before == set()
 
 
-NO_SANDBOX = dict.fromkeys(WALLS, False) | {"plain": True, "plain, unfiltered": True}
+NO_SANDBOX = dict.fromkeys(SANDBOXES, False) | {"plain": True, "plain, unfiltered": True}
 
 
 def test_no_isolation_is_never_the_default(monkeypatch):
     "Where no sandbox works, one line says what to install and what to pass."
-    monkeypatch.setattr(sandbox, "holds", NO_SANDBOX.get)
-    with pytest.raises(UsageError) as e: best_wall()
+    monkeypatch.setattr(sandbox, "is_available", NO_SANDBOX.get)
+    with pytest.raises(UsageError) as e: choose_sandbox()
     assert "bubblewrap" in str(e.value) and "--wall plain" in str(e.value) and "\n" not in str(e.value)
 
 
 def test_the_command_stops_before_grading(class_of_one, monkeypatch):
     import treekit.classroom.grading
-    monkeypatch.setattr(sandbox, "holds", NO_SANDBOX.get)
+    monkeypatch.setattr(sandbox, "is_available", NO_SANDBOX.get)
     hand_in(class_of_one, "ada")
-    import treekit.cli.main
+    from treekit.cli.main import main
     words = ["course", "grade", A, "--course", str(class_of_one.folder), "--sources", str(class_of_one.sources)]
-    done = CliRunner().invoke(treekit.cli.main, words)
+    done = CliRunner().invoke(main, words)
     assert done.exit_code == 2 and "bubblewrap" in done.output and "Traceback" not in done.output
     assert not class_of_one.record("grades", A, "ada")
     said = []
@@ -254,15 +254,15 @@ def test_the_command_stops_before_grading(class_of_one, monkeypatch):
     monkeypatch.setattr(treekit.classroom.grading, "grade_assignment", lambda *a, **k: said.append("graded") or [])
     import click
     monkeypatch.setattr(click, "echo", lambda text="", **k: said.append(str(text)))
-    CliRunner().invoke(treekit.cli.main, [*words, "--wall", "plain"])
+    CliRunner().invoke(main, [*words, "--wall", "plain"])
     assert said.index("graded") > 0 and "answer keys" in said[0] and "memory" in said[0] and "environment" in said[0]
 
 
 @pytest.mark.parametrize("wall", ["plain", "plain, unfiltered"])
 def test_no_isolation_is_refused_as_root(wall, monkeypatch):
     monkeypatch.setattr(sandbox.os, "geteuid", lambda: 0)
-    holds.cache_clear()
+    is_available.cache_clear()
     try:
-        with pytest.raises(UsageError, match="root"): best_wall(wall)
+        with pytest.raises(UsageError, match="root"): choose_sandbox(wall)
         with pytest.raises(UsageError, match="root"): start(wall)
-    finally: holds.cache_clear()
+    finally: is_available.cache_clear()

@@ -14,11 +14,11 @@ import pytest
 
 from treekit.papers.arise.method import ARISE
 from treekit.core.prompts import Request
-from treekit.llm.openai_client import OpenAIChat
-from treekit.core.method import Kit
+from treekit.llm.openai_client import OpenAIClient
+from treekit.core.method import Context
 from treekit.papers.arise.states import risk_value
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 
 PYTHON = os.environ.get("TREEKIT_LLAMA_PYTHON", sys.executable)
 
@@ -65,7 +65,7 @@ def endpoint(tmp_path_factory):
 
 def score(endpoint, given, *continuations):
     async def main():
-        chat = OpenAIChat("tiny", endpoint)
+        chat = OpenAIClient("tiny", endpoint)
         try: return [await chat.score(Request((dict(role="user", content=given),)), c) for c in continuations]
         finally: await chat.close()
     return asyncio.run(main())
@@ -91,9 +91,9 @@ def test_arise_by_the_models_own_likelihood(endpoint):
     from test_arise import OneEach, QUESTION, Scripted, TREE
     class Tiny(Scripted):
         async def score(self, request, continuation): return await real.score(request, continuation)
-    real = OpenAIChat("tiny", endpoint)
+    real = OpenAIClient("tiny", endpoint)
     async def main():
-        try: return await ARISE()(QUESTION, Kit(StoredChat(Tiny(TREE), Store()), OneEach()))
+        try: return await ARISE()(QUESTION, Context(CachedClient(Tiny(TREE), Store()), OneEach()))
         finally: await real.close()
     states = [n.data for n in asyncio.run(main()).trace.nodes if n.kind == "state"]
     assert len(states) > 5 and all(2 < s["risk"] < 15 for s in states) and len({s["risk"] for s in states}) == len(states)

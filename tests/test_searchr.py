@@ -17,8 +17,8 @@ from treekit.core.types import Passage, Question
 from treekit.experiments.resources import load
 from treekit.retrieval.informativeness import Steps
 from treekit.core.prompts import CallFailed
-from treekit.llm.openai_client import OpenAIChat
-from treekit.core.method import Kit
+from treekit.llm.openai_client import OpenAIClient
+from treekit.core.method import Context
 from treekit.baselines.subquestions import (LONGEST_SUBQUESTION, MOST_SUBQUESTIONS, NAVIGATE, PATH, PATH_EXAMPLE, checked, known_answer, read_path)
 from treekit.papers.searchr.paths import GENERATE, PATHS, read_paths
 from treekit.papers.searchr.references import dangling
@@ -26,7 +26,7 @@ from treekit.language.coreference import UNFOUND, depends_on, parse_history, ren
 from treekit.experiments.run import run
 from treekit.papers.searchr.method import METHODS, TABLE3, TABLE7, SearchR
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ WAVES = SearchR(order="waves")
 
 def ask(question, method=SearchR(), says=guide, passages=PASSAGES, pauses=None, at_once=None, store=None, navigator=None, path=None, **kit):
     chat = Replies(says, pauses, at_once)
-    made = Kit(StoredChat(chat, store or Store()), BM25(passages), navigator=navigator, **dict(corpus=corpus(passages)) | kit)
+    made = Context(CachedClient(chat, store or Store()), BM25(passages), navigator=navigator, **dict(corpus=corpus(passages)) | kit)
     async def go(): return await asyncio.wait_for(method.follow(Question("q", "test", question), made, path), 20)
     try: return asyncio.run(go()), chat
     except Exception as e:
@@ -129,7 +129,7 @@ def timed(server, example, method, latency=0.1):
         {"SEARCH-R*": method},
         {"d": [Question("q", "d", example.question)]},
         load_profile("offline", retriever="bm25s"),
-        chat=OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=1),
+        chat=OpenAIClient("gpt-4o-mini", server.url, pause=0.01, retries=1),
         store=store,
         corpora={"d": PASSAGES},
         progress=False,

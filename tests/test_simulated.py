@@ -26,7 +26,7 @@ from treekit.papers.searchr.paths import GENERATE
 from treekit.papers.toq.planner import PROMPTS as TOQ
 from treekit.models.simulated.knowledge import read_text
 from treekit.models.simulated.client import HANDLERS, SimulatedChat
-from treekit.models.simulated.ability import LEVELS, Competence, Luck, competence_of, reads, uniform
+from treekit.models.simulated.ability import LEVELS, Competence, SeededRandom, competence_of, reads, uniform
 from treekit.models.simulated.output_noise import BREAKS, broken, logprobs
 from treekit.models.simulated.grammar import grammar
 from treekit.models.simulated.corpus_index import library, lookup_key, stated, triples_of
@@ -179,7 +179,7 @@ def test_a_note_under_its_question_is_read(lang):
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_a_statement_is_read_as_it_was_written(lang):
-    g, luck = grammar(0, 400, lang), Luck(PERFECT)
+    g, luck = grammar(0, 400, lang), SeededRandom(PERFECT)
     for e in list(g.library.entities.values())[:150]:
         for t in (t for r in ("filmed_in", "director", "genre", "died_in") for t in triples_of(e, r) if r in e.facts):
             got = read_text(g, Words(g, luck).statement(t))
@@ -261,11 +261,11 @@ def test_a_thought_makes_up_for_hops():
 
 
 def test_samples_share_most_errors():
-    luck = [Luck(Competence(shared=.7), "p", sample) for sample in range(20)]
+    luck = [SeededRandom(Competence(shared=.7), "p", sample) for sample in range(20)]
     outcomes = [[l.happens(.5, "e", k) for l in luck] for k in range(300)]
     same = sum(len(set(o)) == 1 for o in outcomes) / 300
     assert .6 < same < .8
-    assert all(len({l.happens(.5, "e", k) for l in (Luck(Competence(shared=1), "p", s) for s in range(9))}) == 1 for k in range(50))
+    assert all(len({l.happens(.5, "e", k) for l in (SeededRandom(Competence(shared=1), "p", s) for s in range(9))}) == 1 for k in range(50))
 
 
 def test_a_sample_differs_only_where_it_is_sampled():
@@ -301,15 +301,15 @@ def test_the_same_words_in_another_process():
 
 
 def test_replies_break_their_format_in_known_ways():
-    small = Luck(replace(LEVELS["small"], form=1.0), "p")
-    texts = {broken(Luck(small.competence, "p", k), "FINAL: Tapono", k) for k in range(40)}
+    small = SeededRandom(replace(LEVELS["small"], form=1.0), "p")
+    texts = {broken(SeededRandom(small.competence, "p", k), "FINAL: Tapono", k) for k in range(40)}
     assert len(texts) == len(BREAKS) or len(texts) == len(BREAKS) - 1  # a bold label needs one
-    assert broken(Luck(PERFECT, "p"), "FINAL: Tapono", 1) == "FINAL: Tapono"
+    assert broken(SeededRandom(PERFECT, "p"), "FINAL: Tapono", 1) == "FINAL: Tapono"
 
 
 def test_log_probabilities_tell_right_from_wrong_as_far_as_confidence_goes():
     def gap(confidence):
-        luck = Luck(replace(Competence(), confidence=confidence))
+        luck = SeededRandom(replace(Competence(), confidence=confidence))
         right, wrong = (
             [p for k in range(30) for _, p in logprobs(luck, f"The mayor of it is number {k}.", sure)] for sure in (True, False)
         )

@@ -22,7 +22,7 @@ SHOWN = (
     "costs.html",
     "reading.html",
     "papers/index.html",
-    "notebooks/10_papers/3_arise/00_states.html",
+    "notebooks/17_papers/3_arise/00_states.html",
     "api/index.html",
     "api/treekit.core.html",
 )

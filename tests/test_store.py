@@ -5,10 +5,10 @@ import pytest
 
 from treekit.config import Profile, UsageError
 from treekit.core.prompts import CallFailed, Request
-from treekit.llm.openai_client import OpenAIChat
+from treekit.llm.openai_client import OpenAIClient
 from treekit.llm.prices import BudgetExceeded, load_prices
 from treekit.store.run_store import Store, keys
-from treekit.llm.cached_client import NotOnCassette, ReplayChat, StoredChat
+from treekit.llm.cached_client import NotOnCassette, ReplayChat, CachedClient
 from speed import enough
 from workers import ask_all, asked, chat, processes
 
@@ -165,8 +165,8 @@ def test_paid_tries_that_gave_nothing_count(server, path):
 
 
 def test_a_budget_needs_a_price(server, path):
-    with pytest.raises(UsageError, match="data/prices.csv"): StoredChat(OpenAIChat("own-model", server.url), Store(path), budget=1)
-    assert StoredChat(OpenAIChat("own-model", server.url), Store(path)).totals.money is None
+    with pytest.raises(UsageError, match="data/prices.csv"): CachedClient(OpenAIClient("own-model", server.url), Store(path), budget=1)
+    assert CachedClient(OpenAIClient("own-model", server.url), Store(path)).totals.money is None
     header = "model,input,cached_input,output,currency,date,source\n"
     for name, text in dict(currency=f"{header}m,1,1,1,EUR,,\n", number=f"{header}m,1,x,1,USD,,\n").items():
         (path.parent / "p.csv").write_text(text)
@@ -177,7 +177,7 @@ def test_no_secret_enters(server, path, tmp_path):
     key = "sk-secret-0123456789"
     url = server.url.replace("http://", "http://ann:hunter22@") + "/?token=hunter33"
     server.script(faults=[dict(kind="401", message=f"wrong key {key}", match="fails", times=1)])
-    stored = StoredChat(OpenAIChat("gpt-4o-mini", url.split("/?")[0], key, retries=0), Store(path))
+    stored = CachedClient(OpenAIClient("gpt-4o-mini", url.split("/?")[0], key, retries=0), Store(path))
     run(stored, asked(question="Where?"))
     with pytest.raises(CallFailed): run(stored, asked(question="fails"))
     tape = stored.store.pack(tmp_path / "tape")
@@ -216,7 +216,7 @@ def test_a_cassette_replays_without_key_and_server(server, path, tmp_path):
     tape.chmod(0o444)
     replayed = Store.replay(tape)
     elsewhere = Profile("x", model="gpt-4o-mini", endpoint="http://elsewhere/v1")
-    chat_again = StoredChat(ReplayChat(replayed, elsewhere), replayed).bind(method="m", dataset="d", question="q")
+    chat_again = CachedClient(ReplayChat(replayed, elsewhere), replayed).bind(method="m", dataset="d", question="q")
     assert run(chat_again, *requests) == replies and replayed.about == dict(profile="openai", seed=0)
     assert replayed.get_prediction("p") is None and Store.replay(tape, predictions=True).get_prediction("p") == dict(answer="Lyon")
     same = ("calls", "tokens_in", "tokens_out", "cost_original")

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from planning import BY_QUESTION, EXAMPLES, Replies, Shelf, planner
 from treekit.config import UsageError, load_profile, profile_names
 from treekit.core.types import Question
-from treekit.experiments.resources import Lazy
+from treekit.experiments.resources import LazyRetriever
 from treekit.core.prompts import CallFailed
-from treekit.llm.openai_client import OpenAIChat
-from treekit.core.method import Kit, Trace, Usage
+from treekit.llm.openai_client import OpenAIClient
+from treekit.core.method import Context, Trace, Usage
 from treekit.papers.toq.planner import (EVALUATION, PROMPTS, SUBQUESTION_LINES, SPAN, final_evaluation, language, mean_score, printed_scores, read_evaluation, read_questions, read_span)
 from treekit.papers.toq.baselines import BASELINES
 from treekit.experiments.results import Results, Row
@@ -20,7 +20,7 @@ from treekit.experiments.run import run
 from treekit.papers.toq.evaluation import PRINTED_AS, judge_agreement, question_note, questions_of, setting
 from treekit.figures.verdicts import published
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 from treekit.papers.toq.decompositions import fill, planned, question_key
 from treekit.papers.toq.method import METHODS, TreeOfQuestion, outcome
 
@@ -29,7 +29,7 @@ def ask(question, says=planner, method=TreeOfQuestion(), pauses=None, at_once=No
     chat, kit = Replies(says, pauses, at_once), None
     async def go():
         nonlocal kit
-        kit = Kit(StoredChat(chat, store or Store()), Shelf())
+        kit = Context(CachedClient(chat, store or Store()), Shelf())
         return await asyncio.wait_for(method(Question("q", "test", question), kit), 20)
     try: return asyncio.run(go()), chat
     except Exception as e:
@@ -69,7 +69,7 @@ def test_the_answer_stands_in_the_slot_with_its_particle(kind):
 
 def over_socket(server, example, store, retries=0):
     "The results of one question, answered by the server."
-    chat, corpora = OpenAIChat("gpt-4o-mini", server.url, pause=0.01, retries=retries), {"d": Lazy(Shelf, "shelf", "a shelf")}
+    chat, corpora = OpenAIClient("gpt-4o-mini", server.url, pause=0.01, retries=retries), {"d": LazyRetriever(Shelf, "shelf", "a shelf")}
     asked, how = {"d": [Question("q", "d", example.question)]}, dict(chat=chat, store=store, corpora=corpora, progress=False)
     return run({"ToQ (ours)": TreeOfQuestion()}, asked, load_profile("offline"), **how)
 
@@ -359,7 +359,7 @@ def test_without_documents_no_span_is_asked_for():
     class Empty(Shelf):
         def search(self, queries, k=3): return [[] for _ in queries]
     chat = Replies(decomposer("1. Who?\n2. Where is [ANS_1]?"))
-    p = asyncio.run(TreeOfQuestion()(Question("q", "t", "Root?"), Kit(chat, Empty())))
+    p = asyncio.run(TreeOfQuestion()(Question("q", "t", "Root?"), Context(chat, Empty())))
     assert [n.notes for n in subs(p.trace)] == [[*["not decomposed: the question itself came back"]], ["not asked: [ANS_1] wasn't found"]]
     assert ("integrate", "Who?") not in chat.asked
 
@@ -417,7 +417,7 @@ def test_the_language_is_the_questions():
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("question", ["", "  \n"])
 def test_an_empty_question_is_said(name, question):
-    with pytest.raises(UsageError, match="empty"): asyncio.run(METHODS[name](Question("q", "d", question), Kit(None)))
+    with pytest.raises(UsageError, match="empty"): asyncio.run(METHODS[name](Question("q", "d", question), Context(None)))
 
 
 @pytest.mark.parametrize(
@@ -640,7 +640,7 @@ def test_the_baselines_are_the_papers_and_end_alike():
             async def complete(self, request):
                 request.inputs.setdefault("question", request.inputs.get("questions"))
                 return await super().complete(request)
-        p = asyncio.run(method(Question("q", "t", example.question), Kit(Lenient(intermediate), shelf)))
+        p = asyncio.run(method(Question("q", "t", example.question), Context(Lenient(intermediate), shelf)))
         assert [n.kind for n in p.trace.nodes[-2:]] == ["response", "evaluation"]
         assert list(printed_scores(final_evaluation(p.trace))) == ["S.Coh", "Ans", "O.Ass", "R.Val"]
         assert p.trace.nodes[-2].text == p.answer
@@ -656,7 +656,7 @@ def test_the_baselines_are_the_papers_and_end_alike():
 def test_english_questions_go_through_the_loops_as_they_stand():
     from treekit.baselines.iterative import FOLLOW_UP
     from treekit.papers.toq.baselines import KOREAN, in_language
-    kit = Kit(None, prompts={"toq.follow_up.ko": PROMPTS["query", "ko"]})
+    kit = Context(None, prompts={"toq.follow_up.ko": PROMPTS["query", "ko"]})
     assert in_language(kit, "en") is kit
     assert in_language(kit, "ko").prompts[FOLLOW_UP.name] is PROMPTS["query", "ko"]
     assert in_language(kit, "ko").trace is kit.trace
@@ -666,7 +666,7 @@ def test_english_questions_go_through_the_loops_as_they_stand():
 
 def test_a_korean_question_at_the_command_line(tmp_path, monkeypatch):
     from click.testing import CliRunner
-    import treekit.cli.main
+    from treekit.cli.main import main
     corpus = tmp_path / "corpus.jsonl"
     corpus.write_text(
         "".join(
@@ -690,7 +690,7 @@ def test_a_korean_question_at_the_command_line(tmp_path, monkeypatch):
         ("toq-self-ask", {"follow-up"}),
     ):
         result = CliRunner().invoke(
-            treekit.cli.main,
+            main,
             [
                 "ask",
                 unicodedata.normalize("NFD", "소설 〈잿빛 항구〉를 쓴 사람은 언제 태어났나요?"),

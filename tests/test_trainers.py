@@ -7,7 +7,7 @@ import pytest
 
 from commands import ROOT, shell
 from treekit.config import UsageError, load_profile
-from treekit.training.job import Errand, ready
+from treekit.training.job import TrainingJob, ready
 from treekit.training.sft import load_checkpoint
 from treekit.training.profile_writer import check_name, profile_sections, settings_file, write_sections
 
@@ -24,7 +24,7 @@ def desk(tmp_path, monkeypatch):
     return tmp_path
 
 
-def errand(**changes): return replace(Errand("mine", "navigator", "tiny", load_profile("offline"), 40), **changes)
+def errand(**changes): return replace(TrainingJob("mine", "navigator", "tiny", load_profile("offline"), 40), **changes)
 
 
 def test_one_name_is_one_training(desk):
@@ -32,8 +32,8 @@ def test_one_name_is_one_training(desk):
     with pytest.raises(UsageError, match="another training .it differs in questions."): errand(questions=41).begun()
     with pytest.raises(UsageError, match="it differs in profile"): errand(profile=load_profile("offline", seed=4)).begun()
     errand(profile=load_profile("offline", budget=3.0)).begun()  # more money is the same training
-    assert Errand.found("mine").record() == errand().record()
-    with pytest.raises(UsageError, match="nothing is trained"): Errand.found("yours")
+    assert TrainingJob.found("mine").record() == errand().record()
+    with pytest.raises(UsageError, match="nothing is trained"): TrainingJob.found("yours")
     for name in ("../up", "", "a b"):
         with pytest.raises(UsageError, match="letters"): errand(name=name)
 
@@ -104,7 +104,7 @@ from treekit.papers.searchr.training import PRESETS
 tiny = PRESETS["tiny"]
 often = dict(tuning=replace(tiny.tuning, epochs=2, save_every=1), reward=replace(tiny.reward, epochs=1, batch=8, save_every=1),
              ppo=replace(tiny.ppo, rollouts=8, batch=4, passes=1, epochs=1, max_new=24, save_every=1), drawn=1)
-print(run_navigator(Errand("mine", "navigator", "tiny", load_profile("offline"), 40), **often))
+print(run_navigator(TrainingJob("mine", "navigator", "tiny", load_profile("offline"), 40), **often))
 """
 
 STAGES = [  # (what is there when it is killed, what isn't yet)

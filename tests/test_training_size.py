@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 
 from treekit.config import UsageError
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of, with_checkpoints
-from treekit.training.ppo import PPO, Rated, ppo, train_reward
+from treekit.training.ppo import PPO, RewardExample, ppo, train_reward
 from treekit.training.sft import (Encoded, Recipe, TrainingExample, adapted, encode, load_checkpoint, sft_loss, short_enough, train, trainable, with_masters)
 
 torch.set_num_threads(1)
@@ -172,7 +172,7 @@ def test_checkpointing_in_the_other_stages():
     "PPO's dropout stays off and its cache on; the reward model's head learns the same."
     def stages(checkpointing):
         model = with_checkpoints(llama()) if checkpointing else llama()
-        judge, log = train_reward(model, TOKENIZER, [Rated(str(n), t, " yes", n % 2) for n, t in enumerate(TEXTS)], replace(FULL, epochs=1))
+        judge, log = train_reward(model, TOKENIZER, [RewardExample(str(n), t, " yes", n % 2) for n, t in enumerate(TEXTS)], replace(FULL, epochs=1))
         policy = with_checkpoints(llama(1)) if checkpointing else llama(1)
         counted = Counted(policy)
         how = PPO("full", lr=1e-3, rollouts=8, batch=4, passes=1, epochs=1, max_new=4, unfinished=0.0)
@@ -200,7 +200,7 @@ def test_an_attention_that_is_not_there_says_so(tmp_path):
 # ---- too long ----
 
 def test_a_reward_sample_that_is_too_long_is_dropped_and_counted(tmp_path, capsys):
-    rated = [Rated(f"r{n}", t, " yes", n % 2) for n, t in enumerate([*TEXTS, "0: The dam of Mole " * 30])]
+    rated = [RewardExample(f"r{n}", t, " yes", n % 2) for n, t in enumerate([*TEXTS, "0: The dam of Mole " * 30])]
     _, log = train_reward(llama(), TOKENIZER, rated, replace(FULL, epochs=1, max_tokens=60), tmp_path)
     assert "left out: 1 of 13 samples" in capsys.readouterr().out and len(log) == 3
     [[name, size]] = json.loads((tmp_path / "left_out.json").read_text())["samples"]

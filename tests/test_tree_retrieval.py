@@ -10,7 +10,7 @@ from treekit.retrieval.entity_bridging import Bridged, Mentions, Weights, aliase
 from treekit.config import Profile, UsageError
 from treekit.core.types import Passage, Question
 from treekit.experiments.resources import load, load_corpus
-from treekit.core.method import Kit, configure
+from treekit.core.method import Context, configure
 from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.dense import Hybrid
@@ -170,7 +170,7 @@ async def _answered(method, retriever, asked):
             asked.append(request)
             from treekit.core.prompts import Completion
             return [Completion("Explanations: x\nFINAL: Olin Tarsk", 1, 1)]
-    kit = Kit(Model(), retriever, FakeParser({EXAMPLE.text: EXAMPLE}))
+    kit = Context(Model(), retriever, FakeParser({EXAMPLE.text: EXAMPLE}))
     return await method(Question("q", "hotpotqa", EXAMPLE.text), kit), kit
 
 

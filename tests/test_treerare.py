@@ -8,13 +8,13 @@ from fakes import FakeChat, FakeParser, FakeShelf
 from treekit.baselines.prompting import RetrieveAndRead, examples_from
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question
-from treekit.core.method import Kit, Prediction, Trace, configure
+from treekit.core.method import Context, Prediction, Trace, configure
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.treerare.phrases import Phrase, by_hand, content_words, phrase_tree
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 from treekit.syntax.parser import Parse
-from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, READINGS, TreeRare, merge_hits, select_queries
+from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, VARIANTS, TreeRare, merge_hits, select_queries
 
 
 BORN = "Who was born first, the director of Velmora or the author of Grey Harbour?"
@@ -54,7 +54,7 @@ def Parser(): return FakeParser(PARSES)
 
 def ask(method, question=BORN, dataset="", **script):
     llm, shelf = Scripted(**script), Shelf()
-    prediction = asyncio.run(method(Question("q", dataset, question), Kit(llm, shelf, Parser())))
+    prediction = asyncio.run(method(Question("q", dataset, question), Context(llm, shelf, Parser())))
     return prediction, llm, shelf
 
 
@@ -374,7 +374,7 @@ def test_a_wording_may_leave_out_how_many_are_asked_for(tmp_path):
                     '["treerare.subquestions_ambiguous"]\ntemplate = "$phrase $question $context $others pick top 5"\n')
     prompts = load_prompts(file, known_prompts())
     llm = Scripted()
-    asyncio.run(TreeRare()(Question("q", "", BORN), Kit(llm, Shelf(), Parser(), prompts=prompts)))
+    asyncio.run(TreeRare()(Question("q", "", BORN), Context(llm, Shelf(), Parser(), prompts=prompts)))
     assert "pick top 3" in llm.asked[0].text and set(llm.asked[0].inputs) == {"phrase", "question", "context"}
     file.write_text('["treerare.subquestions"]\ntemplate = "$phrase pick top 3 $context"\n')
     with pytest.raises(UsageError, match="must have the slots context, phrase, question; it may have candidates, others, pick"):
@@ -411,7 +411,7 @@ def recorded(method, question=BORN):
     with Store() as store:
         llm, shelf = Scripted(), Shelf()
         asyncio.run(
-            method(Question("q", "", question), Kit(StoredChat(llm, store).bind(method="m", dataset="d", question="q"), shelf, Parser()))
+            method(Question("q", "", question), Context(CachedClient(llm, store).bind(method="m", dataset="d", question="q"), shelf, Parser()))
         )
         texts = [
             json.loads(zlib.decompress(body))["messages"][-1]["content"]
@@ -435,7 +435,7 @@ PHRASES = [BORN, "the director of Velmora or the author of Grey Harbour", "the a
     ("QG Only (the question)", ["queries", "final"], 0),
 ])
 def test_calls_of_each_row_of_table_3(name, calls, searched):
-    record, searches = recorded((METHODS | ABLATIONS | READINGS)[name])
+    record, searches = recorded((METHODS | ABLATIONS | VARIANTS)[name])
     assert [kind for kind, _ in record] == calls and len(searches) == searched
     if "w/o QG" in name:  # the phrase's surface form is the query; the question itself is answered from what that finds
         assert sorted(q for queries, _ in searches for q in queries) == sorted(PHRASES)
@@ -491,7 +491,7 @@ def test_the_trace_is_the_same_whatever_finishes_first():
             self.latency = 0.02 if "Velmora" in str(request.inputs) else 0.0
             return await super().complete(request)
     method, question = TreeRare(tree="constituency"), Question("q", "", BORN)
-    one, other = (asyncio.run(method(question, Kit(llm, Shelf(), Parser()))).trace.to_json() for llm in (Scripted(), Uneven()))
+    one, other = (asyncio.run(method(question, Context(llm, Shelf(), Parser()))).trace.to_json() for llm in (Scripted(), Uneven()))
     assert one == other
 
 
@@ -511,7 +511,7 @@ def test_a_failed_call_stops_the_others():
             return await super().complete(request)
     llm = Failing(latency=0.05)
     with pytest.raises(ConnectionError, match="gone"):
-        asyncio.run(TreeRare(tree="constituency")(Question("q", "", BORN), Kit(llm, Shelf(), Parser())))
+        asyncio.run(TreeRare(tree="constituency")(Question("q", "", BORN), Context(llm, Shelf(), Parser())))
     assert llm.log == []  # the siblings' calls were cancelled under way
 
 

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import treekit.cli.main
+from treekit.cli.main import main
 from commands import inside
 from treekit.classroom.course import course_settings
 from treekit.classroom.formats import read_notebook, stripped
 from treekit.classroom.release_check import leaks_in, needles_of
 from treekit.config import EXTRAS, UsageError, missing_library
-from treekit.utils.scaffold import lay, laid_files
+from treekit.utils.scaffold import create, laid_files
 from treekit.artefacts.reproduce import _what
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -170,14 +170,14 @@ def test_a_folder_that_is_not_empty_stays_as_it_is(tmp_path):
     (tmp_path / "file").write_text("")
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")
     for wrong in ("file", "gone", "file/below"):
-        with pytest.raises(UsageError): lay(tmp_path / wrong)
+        with pytest.raises(UsageError): create(tmp_path / wrong)
     (tmp_path / "empty").mkdir()
-    assert set(laid_files(ROOT)) <= {p.relative_to(tmp_path).as_posix().partition("/")[2] for p in lay(tmp_path / "empty").rglob("*")}
+    assert set(laid_files(ROOT)) <= {p.relative_to(tmp_path).as_posix().partition("/")[2] for p in create(tmp_path / "empty").rglob("*")}
     assert sorted(os.listdir(tmp_path)) == ["empty", "file", "gone", "work"]
 
 
 def test_who_grades_lays_the_sources(tmp_path):
-    made = lay(tmp_path / "work", assignments=ROOT / "nbs" / "assignments")
+    made = create(tmp_path / "work", assignments=ROOT / "nbs" / "assignments")
     assert (made / "nbs/assignments/1_retrieval.ipynb").read_bytes() == (ROOT / "nbs/assignments/1_retrieval.ipynb").read_bytes()
 
 
@@ -199,7 +199,7 @@ def test_what_needs_torch_says_so_in_one_line(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     for name in ("torch", "sentence_transformers"): monkeypatch.setitem(sys.modules, name, None)
-    done = CliRunner().invoke(treekit.cli.main, ["ask", "Who wrote the novel Taphora?", "--set", "retriever=dense"])
+    done = CliRunner().invoke(main, ["ask", "Who wrote the novel Taphora?", "--set", "retriever=dense"])
     assert done.exit_code == 2 and done.stderr.strip().splitlines()[-1].endswith("isn't installed here: pip install 'treekit[papers]'")
 
 

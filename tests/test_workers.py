@@ -9,8 +9,8 @@ from openai_server import Server
 from treekit.config import UsageError
 from treekit.store.store_merge import merge_stores
 from treekit.store.run_store import Store
-from treekit.experiments.sharding import ELSEWHERE, Share
-from treekit.experiments.run import Session
+from treekit.experiments.sharding import ELSEWHERE, Shard
+from treekit.experiments.run import RunOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ("toq/table4", "--n", "6")
@@ -33,10 +33,10 @@ def plain(tmp_path_factory):
 
 
 def test_a_share_has_its_own_store_and_a_part_of_the_limit():
-    session = Session.from_environment(dict(TREEKIT_SHARE="2/3", TREEKIT_STORE="x/openai.sqlite"))
-    assert session.share == Share(2, 3) and session.store_path(None) == Path("x/openai.2of3.sqlite")
+    session = RunOptions.from_environment(dict(TREEKIT_SHARE="2/3", TREEKIT_STORE="x/openai.sqlite"))
+    assert session.share == Shard(2, 3) and session.store_path(None) == Path("x/openai.2of3.sqlite")
     assert ELSEWHERE in "dealt to another worker"
-    with pytest.raises(UsageError): Session.from_environment(dict(TREEKIT_SHARE="4/3"))
+    with pytest.raises(UsageError): RunOptions.from_environment(dict(TREEKIT_SHARE="4/3"))
 
 
 def test_words_that_go_not_together():

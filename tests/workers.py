@@ -2,11 +2,11 @@
 import asyncio, multiprocessing
 
 from treekit.core.prompts import Prompt
-from treekit.llm.openai_client import OpenAIChat
-from treekit.store.shared_budget import Pot
+from treekit.llm.openai_client import OpenAIClient
+from treekit.store.shared_budget import SharedBudget
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 
 asked = Prompt("test.store", "answer", "$question", TEXT)
 processes = multiprocessing.get_context("forkserver")
@@ -27,7 +27,7 @@ processes.set_forkserver_preload(
 
 
 def chat(path, url, budget=None, **more):
-    return StoredChat(OpenAIChat("gpt-4o-mini", url, **dict(timeout=20, retries=2, pause=0.01) | more), Store(path), budget)
+    return CachedClient(OpenAIClient("gpt-4o-mini", url, **dict(timeout=20, retries=2, pause=0.01) | more), Store(path), budget)
 
 
 def ask_all(path, url, questions):
@@ -65,7 +65,7 @@ def run_all(path, url, questions):
 def spend_all(path, url, questions, pot, budget):
     "Ask questions on a store and a budget that other processes share; what the budget refuses is left out."
     async def main():
-        stored = chat(path, url, Pot(pot, budget), concurrency=4)
+        stored = chat(path, url, SharedBudget(pot, budget), concurrency=4)
         window = asyncio.Semaphore(16)
         async def one(question):
             async with window: await stored.complete(asked(question=question))

@@ -108,7 +108,7 @@ from treekit.papers.arise.method import ARISE
 from treekit.papers.arise.states import ANSWER, DECOMPOSE
 from treekit.core.prompts import Completion
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 class Fertile(Seeded):
     async def complete(self, request):
         draw = self.draw(request.text)
@@ -118,9 +118,9 @@ class Fertile(Seeded):
         return [Completion("an answer")]
 best = 9e9
 for seed in range(3):
-    chat = StoredChat(Fertile(seed), Store())
+    chat = CachedClient(Fertile(seed), Store())
     began = time.process_time()
-    p = asyncio.run(ARISE(early_stop=False)(QUESTION, Kit(chat, OneEach())))
+    p = asyncio.run(ARISE(early_stop=False)(QUESTION, Context(chat, OneEach())))
     best = min(best, (time.process_time() - began) / p.usage.calls)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 print(p.usage.calls, p.trace.nodes[0].data["visits"], len(p.trace.nodes), best * 1000, peak)

@@ -13,10 +13,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from treekit.core.prompts import Completion, Prompt
-from treekit.llm.openai_client import OpenAIChat
+from treekit.llm.openai_client import OpenAIClient
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
-from treekit.llm.cached_client import StoredChat
+from treekit.llm.cached_client import CachedClient
 
 LATENCY, CHAIN, MANY, LIMIT = 0.1, 20, 650, 16
 asked = Prompt("benchmark", "answer", "$question\n\n$documents", TEXT)
@@ -33,7 +33,7 @@ def server():
 def best(measure, times=3): return min(measure(i) for i in range(times))
 
 
-def stored(server, path): return StoredChat(OpenAIChat("gpt-4o-mini", server.url, concurrency=LIMIT), Store(path))
+def stored(server, path): return CachedClient(OpenAIClient("gpt-4o-mini", server.url, concurrency=LIMIT), Store(path))
 
 
 def test_a_chain_of_calls(server, tmp_path):
@@ -74,9 +74,9 @@ class Instant:
 
 
 def test_the_store_alone(tmp_path):
-    "Writes and reads through `StoredChat`; a warm run of 13,000 calls and predictions reads in under a second each."
+    "Writes and reads through `CachedClient`; a warm run of 13,000 calls and predictions reads in under a second each."
     store, n = Store(tmp_path / "s.sqlite"), 3000
-    chat = StoredChat(Instant(), store)
+    chat = CachedClient(Instant(), store)
     requests = [asked(question=f"{i}?", documents=documents) for i in range(n)]
     row = dict(
         question="q",

@@ -16,7 +16,7 @@ from treekit.config import load_profile
 from treekit.core.method import Prediction, Trace, Usage
 from treekit.store.run_store import Store
 from treekit.core.types import Question
-from treekit.experiments.run_records import keep_run
+from treekit.experiments.run_records import save_run
 from treekit.experiments.results import Row
 
 EXPORT = """
@@ -50,7 +50,7 @@ def made(path, questions, each=20):
                 db.executemany("INSERT INTO requests VALUES (?,?,?,?)", requests)
                 db.execute("INSERT INTO predictions VALUES (?,?,?,?)", (q.id, json.dumps(rest), packed, 1e9))
             rows.append(Row("M", "films", q, "Ada", "", Usage(), q.id))
-        keep_run(store, {"M": asked[0]}, {"films": asked}, load_profile("openai"), rows)
+        save_run(store, {"M": asked[0]}, {"films": asked}, load_profile("openai"), rows)
     return path
 
 

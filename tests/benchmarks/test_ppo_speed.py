@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from treekit.training.sft import prompt_tokens
-from treekit.training.ppo import PPO, continued, headed, ppo, sample
+from treekit.training.ppo import PPO, continued, with_value_head, ppo, sample
 from treekit.training.sft import inner
 from treekit.training.models import tiny_model, tokenizer_of
 
@@ -72,7 +72,7 @@ def test_sampling_is_as_fast_as_the_librarys():
 
 def test_an_update():
     "Sampling, the old policy and the reference, two passes of two minibatches."
-    m = headed(model(), RECIPE)
+    m = with_value_head(model(), RECIPE)
     sampling = best(lambda: sample(m, TOKENIZER, PROMPTS, RECIPE, 0))
     whole = best(lambda: ppo(model(), TOKENIZER, PROMPTS, lambda p, r: [0.0] * len(r), RECIPE))
     print(f"\nan update of 64 replies: {whole:.2f} s, of which sampling {sampling:.2f} s")

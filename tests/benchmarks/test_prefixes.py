@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import batch_worker as worker
 from treekit.config import load_profile
 from treekit.store.run_store import Store
-from treekit.experiments.prompt_prefixes import Overheard, prefix_shares
+from treekit.experiments.prompt_prefixes import RecordingClient, prefix_shares
 from treekit.experiments.resources import chat_for, load_corpus
 from treekit.experiments.run import run
 
@@ -23,7 +23,7 @@ PROFILE = load_profile("offline", data="world:100", retriever="bm25s")
 
 @pytest.mark.parametrize("name", worker.METHODS)
 def test_shares(name):
-    heard = Overheard(chat_for(PROFILE))
+    heard = RecordingClient(chat_for(PROFILE))
     corpora = worker.passages() if name == "SEARCH-R" else {"hotpotqa": load_corpus("hotpotqa", "world:100")}
     results = run({name: worker.METHODS[name]}, worker.asked(20), PROFILE, corpora=corpora, chat=heard, store=Store(), progress=False)
     assert not results.failures

@@ -18,7 +18,7 @@ from openai_server import Server
 from test_rdr2 import Router
 from speed import enough, timed
 from treekit.experiments.resources import load, load_documents
-from treekit.core.method import Kit
+from treekit.core.method import Context
 from treekit.papers.rdr2.method import METHODS, RDR2
 from treekit.retrieval.bm25 import BM25
 from treekit.store.run_store import Store
@@ -80,7 +80,7 @@ def test_what_the_kit_takes(questions, shelf):
     documents = load_documents("asqa")
     from replies import routes
     router, began, calls = Router(lambda d: routes(dict(messages=[dict(content=f"## Document\n{d}")]))), time.process_time(), 0
-    for q in questions: calls += asyncio.run(RDR2()(q, Kit(router, shelf, documents=documents))).usage.calls
+    for q in questions: calls += asyncio.run(RDR2()(q, Context(router, shelf, documents=documents))).usage.calls
     took = (time.process_time() - began) * 1000
     print(f"\n{len(questions)} questions, {calls} calls: {took / len(questions):.1f} ms a question, {took / calls:.2f} ms a call", end="")
     assert took / len(questions) < 200

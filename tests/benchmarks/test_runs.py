@@ -16,7 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from openai_server import Server
 from treekit.config import load_profile, root
-from treekit.experiments.resources import Lazy, chat_for, load, load_corpus
+from treekit.experiments.resources import LazyRetriever, chat_for, load, load_corpus
 from treekit.retrieval.bm25 import BM25
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
@@ -42,7 +42,7 @@ def world(server):
     parser_for(profile).parse([q.question for q in questions])
     index = BM25(load_corpus("musique", "world"))
     index.search(["warm"], 5)
-    return profile, questions, Lazy(lambda: index, "world", "the world")
+    return profile, questions, LazyRetriever(lambda: index, "world", "the world")
 
 
 def best(measure, times=5): return min(measure(i) for i in range(times))

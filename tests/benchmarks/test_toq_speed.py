@@ -16,7 +16,7 @@ from openai_server import Server
 from planning import EXAMPLES, Shelf
 from speed import enough, timed
 from treekit.core.types import Question
-from treekit.experiments.resources import Lazy
+from treekit.experiments.resources import LazyRetriever
 from treekit.store.run_store import Store
 from treekit.papers.toq.method import METHODS
 
@@ -30,7 +30,7 @@ def server():
 
 def went(server, questions, concurrency, store):
     return timed(
-        server, {"ToQ (ours)": METHODS["ToQ (ours)"]}, {"d": questions}, concurrency, store, {"d": Lazy(Shelf, "shelf", "a shelf")}
+        server, {"ToQ (ours)": METHODS["ToQ (ours)"]}, {"d": questions}, concurrency, store, {"d": LazyRetriever(Shelf, "shelf", "a shelf")}
     )
 
 

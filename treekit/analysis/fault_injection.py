@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from ..core.types import Question
 from ..language.answer_wording import spellings, states, worded
-from ..core.method import Kit, Node, Prediction
+from ..core.method import Context, Node, Prediction
 from ..language.words import FUNCTION
 from ..language.normalization import norm, within
 from ..syntax.parser import Constituent, Parse
@@ -76,7 +76,7 @@ class Fault:
 # %% ../../nbs/15_analysis/03_fault_injection.ipynb #9ef98077
 _node = contextvars.ContextVar("node", default=None)  # the node whose task asked last
 
-class BrokenKit(Kit):
+class BrokenKit(Context):
     "A kit with a fault. What it does at other nodes, and after the broken one, is a kit's usual work."
     fault: Fault | None = None
 
@@ -212,7 +212,7 @@ class Case:
 def seed_faults(
     methods: dict,  # name -> a TreeRare
     questions: list[Question],  # with their decomposition; gone through in this order
-    chat,  # a Chat; a StoredChat spares the calls below the broken node
+    chat,  # an LLM client; a CachedClient spares the calls below the broken node
     retriever,
     parser,
     quota: dict[str, int],  # kind -> how many

@@ -18,7 +18,7 @@ from ..scoring.short import NotApplicable
 from .outcomes import item, raters, read_lines, write_line
 from ..experiments.results import Row
 from ..scoring.statistics import pearson, spearman
-from ..utils.atomic_write import alone
+from ..utils.atomic_write import file_lock
 
 # %% ../../nbs/15_analysis/04_human_eval.ipynb #c67e3710
 VOTE_FIELDS = ("annotator", "method", "dataset", "question_id", "vote", "response", "note")
@@ -84,7 +84,7 @@ def write_vote(
     "Put a vote into the file, in the place of the annotator's earlier one on the same question and method."
     if is_simulated(annotator): raise UsageError(f"names that begin with {SIMULATED!r} belong to simulated panels: give a person's name")
     path = Path(path)
-    with alone(path):  # another rater may be writing into it
+    with file_lock(path):  # another rater may be writing into it
         there = [_as_text(l) for l in read_votes([path], complete=False)] if path.exists() else []
         write_line(path, VOTE_FIELDS, line_of(annotator, row, vote, note), there)
 
@@ -169,11 +169,11 @@ def agreement_rows(p: Panel) -> list[dict]:  # as `Results.score`: method, datas
     rows = []
     for method in p.methods:
         own = p.of(method)
-        alone = "not applicable: agreement takes two annotators or more" if len(p.annotators) < 2 else ""
+        file_lock = "not applicable: agreement takes two annotators or more" if len(p.annotators) < 2 else ""
         same = ("not applicable: all votes are the same, and chance would agree as often"
                 if len({v for vs in own.votes for v in vs}) == 1 else "")
         for metric, statistic in _kappas(own.votes).items():
-            silent = alone or (same if metric == "Fleiss' Kappa" else "")
+            silent = file_lock or (same if metric == "Fleiss' Kappa" else "")
             rows.append(_row(own, method, metric, len(own.rows), None if silent else statistic, silent))
     return rows
 

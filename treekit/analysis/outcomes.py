@@ -16,11 +16,11 @@ from ..utils.sanitize import cell_text, cell_value
 from ..core.types import Question
 from ..scoring.outcome_prompt import OUTCOMES, JUDGE
 from ..language.answer_wording import worded
-from ..core.method import Kit, Prediction, Trace
+from ..core.method import Context, Prediction, Trace
 from ..experiments.results import Row
 from ..experiments.run import run
 from ..scoring.statistics import Agreement, fleiss_kappa
-from ..utils.atomic_write import alone, write_whole
+from ..utils.atomic_write import file_lock, write_whole
 
 # %% ../../nbs/15_analysis/01_outcomes.ipynb #5a80eefb
 NO_ANSWER = "no answer"
@@ -54,7 +54,7 @@ def _paragraph(node):
 @dataclass(frozen=True)
 class Judge:
     "Sorts an answer into one of the five outcomes (App. F)."
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "`question` is one that `judged_outcomes` made. The prediction's answer is the outcome; empty if the reply named none."
         node = kit.trace.add("judgement", "")
         reply = await kit.ask(JUDGE, node=node, question=question.question, gold=list(question.answers),
@@ -203,7 +203,7 @@ def write_annotation(
     "Put an outcome into the file, in the place of the annotator's earlier one."
     if outcome not in OUTCOMES: raise UsageError(f"{outcome!r} is no outcome; they are {', '.join(OUTCOMES)}")
     path, new = Path(path), dict(zip(ANNOTATION_FIELDS, (annotator.strip(), *item(row), outcome, " ".join(note.split()))))
-    with alone(path): write_line(path, ANNOTATION_FIELDS, new, read_annotations([path], complete=False) if path.exists() else [])
+    with file_lock(path): write_line(path, ANNOTATION_FIELDS, new, read_annotations([path], complete=False) if path.exists() else [])
 
 # %% ../../nbs/15_analysis/01_outcomes.ipynb #a7109c33
 def by_annotators(

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from ..config import Profile, kit_files, load_profile, profile_names, work_dir
-from ..core.fingerprints import code_fingerprint, fingerprint, meaning, modules_below
+from ..core.fingerprints import code_fingerprint, fingerprint, code_hash, modules_below
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #07442362
@@ -32,12 +32,12 @@ def _plain(source):
 
 def imported(
     notebook: Path,
-) -> list[str]:  # as written: "treekit.core.prompts", "treekit.core.prompts.Chat", "pandas"
+) -> list[str]:  # as written: "treekit.core.prompts", "treekit.core.prompts.LLMClient", "pandas"
     "What a notebook imports, inside functions too."
     return sorted({name for source in sources(notebook, "code") for name in _names(_plain(source))})
 
 def _names(source):
-    try: return meaning(source)[1]
+    try: return code_hash(source)[1]
     except SyntaxError: return []  # it will fail, and say why
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #e72ee0e1

@@ -79,12 +79,12 @@ class StandInChat:
 
 def _model(told):
     "Whoever asks a server gets the stand-in."
-    from treekit.llm.batch_client import BatchChat
-    from treekit.llm.openai_client import OpenAIChat
+    from treekit.llm.batch_client import BatchClient
+    from treekit.llm.openai_client import OpenAIClient
     def from_profile(profile):
         told("model", profile.model, endpoint=profile.endpoint, key=profile.key_variable)
         return StandInChat(profile, told)
-    OpenAIChat.from_profile = BatchChat.from_profile = staticmethod(from_profile)
+    OpenAIClient.from_profile = BatchClient.from_profile = staticmethod(from_profile)
 
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #3361f7a8
 class _Few:
@@ -135,7 +135,7 @@ def _wiki(told, passages):
             if library.profile.wiki != "wikipedia": raise
             found, content = passages, "standin"
         return library.once(("wiki", content), lambda: CorpusWiki(found() if callable(found) else found, content))
-    resources.Library.wiki = wiki
+    resources.Resources.wiki = wiki
 
 def _index(told, passages):
     "A prebuilt index is one over the fixtures."

@@ -17,22 +17,22 @@ from ..config import Profile, UsageError, load_profile, work_dir
 from ..store.command_folder import command_folder
 from ..store.store_merge import Merged, merge_stores, unmerged
 from ..utils.process_identity import ENDS_WITH, _owner, end_with_owner
-from ..experiments.sharding import Share
+from ..experiments.sharding import Shard
 from .catalog import FIELDS, runnable
 from .reproduce import Task, _plan, _progress, _papers_read, _run_all, reproduce_all, show_notices
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #27e9e159
 def main_store(profile: Profile) -> Path:
     "The store of a whole run."
-    from treekit.experiments.run import Session
-    return Session.from_environment({k: v for k, v in os.environ.items() if k != "TREEKIT_SHARE"}).store_path(profile)
+    from treekit.experiments.run import RunOptions
+    return RunOptions.from_environment({k: v for k, v in os.environ.items() if k != "TREEKIT_SHARE"}).store_path(profile)
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #8241b336
 def _profile(profile, sets, given):
     return load_profile(profile, **given, **{k: v for k, v in sets.items() if k in FIELDS})
 
 def work_share(
-    share: Share,
+    share: Shard,
     what: tuple[str, ...] = (),  # papers and artefacts; nothing: all
     profile: str = "offline",
     jobs: int | None = None,  # notebooks at a time
@@ -129,7 +129,7 @@ def reproduce_by_workers(
         together, processes = Path(folder), []
         bar = tqdm(desc=f"{of} workers", bar_format="{desc}: {elapsed}{postfix}", leave=False, delay=1, mininterval=pace(), miniters=0)
         try:
-            for i in range(1, of + 1): processes.append(_started(words, Share(i, of), together))
+            for i in range(1, of + 1): processes.append(_started(words, Shard(i, of), together))
             _ended(processes, together, bar)
         finally:
             bar.close()
@@ -160,7 +160,7 @@ def reproduction(
     "What `treekit reproduce` does: all of it, all of it by workers, or one worker's part."
     if workers and share: raise UsageError("give --workers on one machine, or --share on each of several, not both")
     if share:
-        mine = Share.read(share)
+        mine = Shard.read(share)
         return work_share(mine, what, profile, jobs, sets, **given), work_dir("shares", f"{profile}-{mine.index}of{mine.of}")
     if workers: return reproduce_by_workers(workers, what, profile, out, jobs, sets, force, **given)
     none_left_behind(_profile(profile, sets, {k: v for k, v in given.items() if v is not None}))

@@ -20,10 +20,10 @@ from ..core.types import Passage, Question
 from ..language.morphemes import korean_question
 from .iterative import IterRetGen, plain_question
 from ..core.prompts import Prompt
-from ..core.json_extraction import found_json
+from ..core.json_extraction import extract_json
 from ..core.output_parsers import FINAL, TEXT, tolerant
 from ..core.logical_clock import TimedTask
-from ..core.method import Kit, Node, Prediction, check_fields, cited, together
+from ..core.method import Context, Node, Prediction, check_fields, hit_records, gather_or_cancel
 from .sentence_graph import SentenceGraph, fresh_graph, kept_graph
 from .subquestions import NAVIGATE, PATH, REFORMULATE, UNCLEAR, YES_NO, checked, known_answer, rewritten
 from ..language.coreference import render_history, UNFOUND, depends_on
@@ -48,11 +48,11 @@ class NativeRAG:
 
     def __post_init__(self): check_fields(self, dict(top_k=(1, 1000)))
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "One search, one call. `UsageError` for an empty question."
         text, node = plain_question(question), kit.trace.add("answer", "")
         [hits] = await kit.retrieve([text], self.top_k)
-        node.data |= dict(queries=[text], hits=cited(hits))
+        node.data |= dict(queries=[text], hits=hit_records(hits))
         reply = await kit.ask(READ, node=node, question=text, documents=[h.passage for h in hits])
         node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
         return Prediction(reply["answer"], kit.trace, kit.usage)
@@ -67,7 +67,7 @@ class OneAnswer(IterRetGen):
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #2bfc975b
 def _read_steps(text):
-    said = [v["is_multi_hop"] for v in found_json(text) if isinstance(v, dict) and isinstance(v.get("is_multi_hop"), bool)]
+    said = [v["is_multi_hop"] for v in extract_json(text) if isinstance(v, dict) and isinstance(v.get("is_multi_hop"), bool)]
     if said: return said[0], []
     word = re.search(r"\b(true|yes|false|no)\b", text.lower())
     if word: return word[1] in ("true", "yes"), ["no JSON object with is_multi_hop; its word is taken"]
@@ -182,7 +182,7 @@ def _embed(m, kit):
                          f"give run(…, embedder=…) one, or set embedder to a model such as {MINILM}")
     return embedder(m.embedder)
 
-async def corpus_graph(m: "ChainRAG", kit: Kit) -> SentenceGraph:
+async def corpus_graph(m: "ChainRAG", kit: Context) -> SentenceGraph:
     "The graph of the kit's passages: a run's questions share it, unless the method keeps nothing."
     embed = _embed(m, kit)
     if not m.cache: return await asyncio.to_thread(fresh_graph, kit.corpus, embed, m.similar)
@@ -193,15 +193,15 @@ async def corpus_graph(m: "ChainRAG", kit: Kit) -> SentenceGraph:
     return await kit.indexed(made)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #7686e374
-async def _ask(m: "ChainRAG", kit: Kit, prompt: Prompt, **asking):
-    "As `Kit.ask`, at the method's temperature."
+async def _ask(m: "ChainRAG", kit: Context, prompt: Prompt, **asking):
+    "As `Context.ask`, at the method's temperature."
     return await kit.ask(prompt, temperature=m.temperature, **asking)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #a4cd5a73
 @lru_cache
 def _encoder(name): return CrossEncoder(name, fallback="none")
 
-def check_available(m: "ChainRAG", kit: Kit):
+def check_available(m: "ChainRAG", kit: Context):
     "Load the cross-encoder before anything is asked; a `UsageError` if its weights, or the embedder, can't be had."
     _embed(m, kit)
     if not m.reranker: return
@@ -216,7 +216,7 @@ async def similar_sentences(m: "ChainRAG", graph: SentenceGraph, query: str, k: 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #12e38bd0
 async def widened_context(
     m: "ChainRAG",
-    kit: Kit,
+    kit: Context,
     graph: SentenceGraph,
     node: Node,  # the sub-question's
     question: str,  # the sub-question, as it is asked
@@ -242,7 +242,7 @@ async def widened_context(
     return context
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #2229a739
-async def pair_rewritten(m: "ChainRAG", kit: Kit, node: Node, earlier: tuple) -> str:
+async def pair_rewritten(m: "ChainRAG", kit: Context, node: Node, earlier: tuple) -> str:
     "A sub-question as it is to be asked: rewritten with the first earlier pair that the model says it refers to."
     if not _has(node.text, _MAY_REFER): return node.text
     for before in earlier:
@@ -256,7 +256,7 @@ async def pair_rewritten(m: "ChainRAG", kit: Kit, node: Node, earlier: tuple) ->
     return node.text
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #a46bc40e
-async def unclear_rewritten(m: "ChainRAG", kit: Kit, node: Node, after: tuple) -> str:
+async def unclear_rewritten(m: "ChainRAG", kit: Context, node: Node, after: tuple) -> str:
     "The same by one call; `after` has the nodes of those that it refers to."
     history = render_history((n.data["number"] - 1, n.data["queries"][0], n.data["evidence"]) for n in after)
     known = dict(node=node, question=node.text, history=history)
@@ -273,7 +273,7 @@ _REWRITING = dict(pairs=pair_rewritten, history=unclear_rewritten)
 
 async def chain_step(
     m: "ChainRAG",
-    kit: Kit,
+    kit: Context,
     graph: SentenceGraph,
     node: Node,  # the sub-question's
     needs: list,  # (node, task) of the sub-questions that it waits for
@@ -294,13 +294,13 @@ async def chain_step(
                       sentences=sentences, context=[i for i, _ in context], hits=hits)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #4b4583a4
-async def from_answers(m: "ChainRAG", kit: Kit, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
+async def from_answers(m: "ChainRAG", kit: Context, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
     "AnsInt: the final reply from the sub-questions, as they were made, and their answers."
     history = render_history((n.data["number"] - 1, n.text, n.data["evidence"]) for n in nodes)
     return await _ask(m, kit, SHORTEST, node=node, question=question, history=history)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #e858f1f7
-async def from_contexts(m: "ChainRAG", kit: Kit, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
+async def from_contexts(m: "ChainRAG", kit: Context, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
     "CxtInt: the final reply from all sentences that were read, ranked anew."
     among = list(dict.fromkeys(i for n in nodes for i in n.data["context"]))
     read = await similar_sentences(m, graph, question, len(among), among)
@@ -309,7 +309,7 @@ async def from_contexts(m: "ChainRAG", kit: Kit, graph: SentenceGraph, question:
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #5b8c9a75
 async def chain_answer(
     m: "ChainRAG",
-    kit: Kit,
+    kit: Context,
     graph: SentenceGraph,
     question: str,
     root: Node,
@@ -325,13 +325,13 @@ async def chain_answer(
     return Prediction(reply["answer"], kit.trace, kit.usage)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #cb927b48
-async def chain_path(m: "ChainRAG", kit: Kit, node: Node, question: str) -> list[str]:
+async def chain_path(m: "ChainRAG", kit: Context, node: Node, question: str) -> list[str]:
     "A question's sub-questions; the question alone, if it takes one step."
     if m.several and not await _ask(m, kit, SEVERAL, node=node, question=question, remaining=6): return [question]
     return await _ask(m, kit, GUIDED if m.decomposer == "guided" else NAVIGATE, node=node, question=question, remaining=5)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #90166c50
-async def follow_path(m: "ChainRAG", kit: Kit, graph: SentenceGraph, node: Node, path, notes) -> list[Node]:
+async def follow_path(m: "ChainRAG", kit: Context, graph: SentenceGraph, node: Node, path, notes) -> list[Node]:
     "Answer a path's sub-questions, each as soon as those that it waits for are answered."
     refers, steps = depends_on(path), []
     waits = [range(i) for i in range(len(path))] if m.rewriting == "pairs" else refers
@@ -341,7 +341,7 @@ async def follow_path(m: "ChainRAG", kit: Kit, graph: SentenceGraph, node: Node,
              for i, (q, some) in enumerate(zip(path, waits), 1)]
     for own, some in zip(nodes, waits):
         steps.append(TimedTask(chain_step(m, kit, graph, own, [(nodes[j], steps[j]) for j in some])))
-    await together(steps)
+    await gather_or_cancel(steps)
     return nodes
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #d32c27d7
@@ -374,18 +374,18 @@ class ChainRAG:
         counts = dict.fromkeys(("seeds", "anchors", "more"), (1, 1000)) | dict.fromkeys(("similar", "window"), (0, 1000))
         check_fields(self, counts | dict(expansions=(0, 20), steps=(1, 20), temperature=(0.0, 2.0)))
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "A call or two for the path, two or more for a sub-question, one to integrate. `UsageError` for an empty question."
         text = plain_question(question)
         if korean_question(text):
             raise UsageError("ChainRAG's sentences and entities are found by an English parser, and the question is Korean: "
                              "ask it with --method toq")
         if kit.corpus is None:
-            raise UsageError("ChainRAG looks into the passages, and this kit has none: give Kit(corpus=Corpus(passages, ...))")
+            raise UsageError("ChainRAG looks into the passages, and this kit has none: give Context(corpus=Corpus(passages, ...))")
         await asyncio.to_thread(check_available, self, kit)
         root = kit.trace.add("question", text)
         node = kit.trace.add("path", "", parent=root)
-        graph, parts = await together([corpus_graph(self, kit), chain_path(self, kit, node, text)])
+        graph, parts = await gather_or_cancel([corpus_graph(self, kit), chain_path(self, kit, node, text)])
         if graph.unparsed: root.notes.append(f"{graph.unparsed} passages have no parse: each is one sentence")
         root.data["graph"] = dict(sentences=len(graph.sentences)) | (dict(parsed=0, embedded=0) if self.cache else graph.made)
         steps = follow_path(self, kit, graph, node, *checked(parts, text, most=self.steps))

@@ -12,9 +12,9 @@ from typing import Any
 
 from ..config import UsageError
 from ..core.types import Passage
-from ..core.json_extraction import found_json
+from ..core.json_extraction import extract_json
 from ..core.prompts import CallFailed
-from ..core.method import Kit, Node, together
+from ..core.method import Context, Node, gather_or_cancel
 
 # %% ../../nbs/12_baselines/08_graph_extraction.ipynb #9066d3bb
 def same_name(
@@ -36,7 +36,7 @@ def scalar(
 # %% ../../nbs/12_baselines/08_graph_extraction.ipynb #6066d541
 def read_names(text: str) -> tuple[list[str], list[str]]:
     "Names in their order, each once, and what had to be assumed."
-    found, assumed, names = found_json(text), [], {}
+    found, assumed, names = extract_json(text), [], {}
     def walk(value):
         if isinstance(value, dict):
             if own := scalar(next((v for k, v in value.items() if k.lower() in ("name", "entity", "text")), "")): walk(own)
@@ -64,17 +64,17 @@ def _named_in_prose(text):
 
 # %% ../../nbs/12_baselines/08_graph_extraction.ipynb #2f046fdb
 def corpus_passages(
-    kit: Kit,
+    kit: Context,
 ) -> list[Passage]:
     "The passages of a kit's corpus; a `UsageError` if it has none."
     if kit.corpus is None:
         raise UsageError("a graph is made of the passages that are searched, and this kit doesn't say which: "
-                         "give Kit(corpus=Corpus(passages, ...))")
+                         "give Context(corpus=Corpus(passages, ...))")
     return list(kit.corpus.passages)
 
 # %% ../../nbs/12_baselines/08_graph_extraction.ipynb #38501fc2
 async def ask_each(
-    kit: Kit,
+    kit: Context,
     index: Node,  # the index's node; theirs go below
     kind: str,  # of their nodes
     things: list,  # passages, say
@@ -90,6 +90,6 @@ async def ask_each(
             if e.kind not in ("empty", "truncated", "malformed"): raise
             node.notes.append(f"nothing usable: {e}")
             return otherwise(thing)
-    found = await together([one(t) for t in things])
+    found = await gather_or_cancel([one(t) for t in things])
     index.depth = kit.clock.now
     return found

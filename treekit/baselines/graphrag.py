@@ -16,8 +16,8 @@ from .graph_extraction import scalar
 from .graphrag_index import Graph, bounded_number, build_graph, finest, fitted, report_text
 from ..config import UsageError
 from ..core.prompts import Prompt
-from ..core.method import Kit, Node, Prediction, check_fields, cited, together
-from ..core.json_extraction import found_json
+from ..core.method import Context, Node, Prediction, check_fields, hit_records, gather_or_cancel
+from ..core.json_extraction import extract_json
 from ..core.output_parsers import FINAL, tolerant
 from ..core.types import Question
 from ..retrieval.bm25 import Hit
@@ -46,7 +46,7 @@ class GraphRAG:
             shares = f"{self.text_share:g} + {self.report_share:g}"
             raise UsageError(f"text_share and report_share leave nothing for entities: {shares} is more than 1")
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Local: one call. Global: one for each batch of reports, at once, and one to reduce. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         node = kit.trace.add("question", text)
@@ -57,7 +57,7 @@ class GraphRAG:
         kit.trace.add("answer", reply["answer"], parent=node, explanation=reply["explanation"])
         return Prediction(reply["answer"], kit.trace, kit.usage)
 
-    async def index(self, kit: Kit) -> tuple[Graph, dict]:
+    async def index(self, kit: Context) -> tuple[Graph, dict]:
         "The graph of the kit's corpus with its reports, and what it holds in numbers."
         return await build_graph(kit, self.gleanings, self.largest, self.report_tokens, self.seed, self.partition)
 
@@ -101,7 +101,7 @@ def source_units(
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #0c07cf28
 async def local_data(
     method: GraphRAG,
-    kit: Kit,
+    kit: Context,
     node: Node,  # the question's record
     graph: Graph,
     text: str,  # the question
@@ -111,7 +111,7 @@ async def local_data(
     if not near:
         node.notes.append("the graph has no entity; searched by similarity")
         [hits] = await kit.retrieve([text], method.entities)
-        node.data["hits"] = cited(hits)
+        node.data["hits"] = hit_records(hits)
         return [h.passage for h in hits]
     chosen = {int(h.passage.id): h.score for h in near}
     numbers = nearest_relations(graph, chosen, method.relations)
@@ -123,7 +123,7 @@ async def local_data(
     hits = [Hit(p, mentioned[s], rank) for rank, (p, s) in enumerate(zip(passages, units), 1)]
     similar = [dict(name=graph.entities[m].name, similarity=round(s, 4)) for m, s in chosen.items()]
     node.data.update(queries=[text], entities=similar, relations=[e.name for e in elements if e.ends],
-                     reports=[r["title"] for r in reports], hits=cited(hits))
+                     reports=[r["title"] for r in reports], hits=hit_records(hits))
     return [*map(report_text, reports), *map(str, elements), *passages]
 
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #3e20d736
@@ -142,7 +142,7 @@ Explanation:""", FINAL)
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #c7de3150
 def read_points(text: str) -> tuple[list[dict], list[str]]:
     "Points with their scores, and what had to be assumed."
-    found, assumed, points, left = found_json(text), [], [], 0
+    found, assumed, points, left = extract_json(text), [], [], 0
     def walk(value):
         nonlocal left
         if isinstance(value, dict):
@@ -195,7 +195,7 @@ Explanation:""", FINAL)
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #ff04f52e
 async def global_points(
     method: GraphRAG,
-    kit: Kit,
+    kit: Context,
     node: Node,  # the question's record
     graph: Graph,
     text: str,  # the question
@@ -212,7 +212,7 @@ async def global_points(
         own = kit.trace.add("map", f"{len(batch)} report{several}", parent=node, reports=[r["title"] for r in batch])
         own.data["points"] = await kit.ask(MAP, node=own, remaining=1, question=text, reports=[report_text(r) for r in batch])
         return own.data["points"]
-    points = [p for said in await together([mapped(b) for b in batches]) for p in said if p["score"] > 0]
+    points = [p for said in await gather_or_cancel([mapped(b) for b in batches]) for p in said if p["score"] > 0]
     if not points: node.notes.append("no report helps; answered from nothing")
     return fitted([p["answer"] for p in sorted(points, key=lambda p: -p["score"])], method.tokens)
 

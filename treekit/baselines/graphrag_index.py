@@ -18,8 +18,8 @@ from typing import Any
 from .graph_extraction import MAX_NAME, ask_each, corpus_passages, same_name, scalar
 from ..config import UsageError
 from ..core.prompts import Prompt, count_tokens
-from ..core.method import Kit, Node
-from ..core.json_extraction import found_json
+from ..core.method import Context, Node
+from ..core.json_extraction import extract_json
 from ..core.output_parsers import TEXT, tolerant
 from ..core.types import Passage
 from ..retrieval.dense import Dense
@@ -40,7 +40,7 @@ _EMPTY = re.compile(r"[\"']entities[\"']\s*:\s*\[\s*\]")  # it says itself that 
 
 def read_graph(text: str) -> tuple[dict, list[str]]:
     "Entities and relations, and what had to be assumed."
-    found, assumed, left = found_json(text), [], 0
+    found, assumed, left = extract_json(text), [], 0
     graph = dict(entities=[], relations=[])
     def walk(value):
         nonlocal left
@@ -131,7 +131,7 @@ JSON:""", GRAPH, defaults=dict(max_tokens=2500))
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #a04dca2e
 async def extract_graphs(
-    kit: Kit,
+    kit: Context,
     root: Node,  # the index's record; one node for each text unit goes below
     passages: list[Passage],
     gleanings: int = 1,  # times that the model is asked what it missed, until it says nothing
@@ -204,7 +204,7 @@ Description:""", TEXT, defaults=dict(max_tokens=700, words="300"))
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #f3d47c5b
 async def summarise_elements(
-    kit: Kit,
+    kit: Context,
     root: Node,  # the index's record; one node for each element with several descriptions goes below
     elements: list[Element],  # entities and relations; their `text` is written
 ) -> int:  # how many had several descriptions
@@ -329,7 +329,7 @@ def empty_graph(
 def read_report(text: str) -> tuple[dict, list[str]]:
     "A report, and what had to be assumed."
     def is_report(v): return isinstance(v, dict) and bool({"title", "summary"} & {k.strip().lower() for k in v})
-    got = next((v for v in reversed(found_json(text)) if is_report(v)), None)
+    got = next((v for v in reversed(extract_json(text)) if is_report(v)), None)
     if got is None:
         report = dict(title="", summary=" ".join(text.split())[:2000], rating=0.0, findings=[])
         return report, ["no JSON object with 'summary' in the reply; the reply itself is taken as the summary"]
@@ -407,7 +407,7 @@ PROMPTS = (EXTRACT, GLEAN, SUMMARISE, REPORT)
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #a6bcf57c
 async def write_reports(
-    kit: Kit,
+    kit: Context,
     root: Node,  # the index's record; one node for each report goes below
     graph: Graph,  # gets them
     tokens: int = 8000,  # of the elements in a prompt
@@ -428,7 +428,7 @@ async def write_reports(
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #c8d0ad6c
 async def build_graph(
-    kit: Kit,  # with a corpus
+    kit: Context,  # with a corpus
     gleanings: int = 1,  # times that the model is asked what it missed
     largest: int = 10,  # entities in a community that isn't divided further
     report_tokens: int = 8000,  # of the elements in a report's prompt

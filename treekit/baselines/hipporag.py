@@ -13,19 +13,19 @@ from typing import Any, Literal
 
 from ..core.types import Passage, Question
 from .graph_extraction import MAX_NAME, ask_each, corpus_passages, read_names, same_name, scalar
-from ..core.json_extraction import found_json
+from ..core.json_extraction import extract_json
 from ..core.output_parsers import FINAL, tolerant
 from .iterative import NEXT_THOUGHT, RANGES, Searching, plain_question
 from ..language.sentences import first_sentence
 from ..core.prompts import Prompt
-from ..core.method import Kit, Node, Prediction, check_fields, cited
+from ..core.method import Context, Node, Prediction, check_fields, hit_records
 from ..retrieval.bm25 import Hit
 from ..retrieval.dense import Dense
 
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #7989c9c3
 def read_triples(text: str) -> tuple[list[tuple[str, str, str]], list[str]]:
     "Triples, each once, and what had to be assumed. A triple may be a list of three, an object, or a line with bars."
-    found, assumed, triples, left = found_json(text), [], {}, 0
+    found, assumed, triples, left = extract_json(text), [], {}, 0
     def take(*parts):
         nonlocal left
         s, r, o = map(scalar, parts)
@@ -226,7 +226,7 @@ def best_of_searches(
     return dict(sorted(best.items(), key=lambda item: -item[1][1]))  # of equals, the earlier found
 
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #02986e41
-async def remember(m: "HippoRAG", kit: Kit) -> tuple[Memory, dict]:
+async def remember(m: "HippoRAG", kit: Context) -> tuple[Memory, dict]:
     "The memory of a corpus, and what it holds in numbers."
     passages, root = corpus_passages(kit), kit.trace.add("index", "hippocampal index")
     async def extract(passage, node):
@@ -257,7 +257,7 @@ class HippoRAG(Searching):
     def __post_init__(self):
         check_fields(self, RANGES | dict(steps=(0, 100), read=(1, 1000), synonyms=(0.0, 1.0), damping=(0.0, 0.99)))
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Two calls for each search after the first, one after the other; one for the answer. `UsageError` for an empty question."
         text = plain_question(question)
         limit = self.steps or (4 if question.dataset.split("/")[-1] == "musique" else 2)
@@ -273,11 +273,11 @@ class HippoRAG(Searching):
         reply = await kit.ask(READ, node=nodes[-1], question=text, documents=[p for p, _ in [*best.values()][:self.read]])
         return await self._end(kit, nodes[-1], text, reply["answer"], [n.text for n in nodes[1:]])
 
-    async def index(self, kit: Kit) -> tuple[Memory, dict]:
+    async def index(self, kit: Context) -> tuple[Memory, dict]:
         "The memory of the kit's corpus, and what it holds in numbers. Two calls per passage."
         return await remember(self, kit)
 
-    async def searched(self, kit: Kit, node: Node, query: str) -> list[Hit]:
+    async def searched(self, kit: Context, node: Node, query: str) -> list[Hit]:
         "What walks from the query's names reach, noted in a node."
         memory, held = await kit.indexed(self.index)
         names = await kit.ask(ENTITIES, node=node, text=query, remaining=2)
@@ -291,7 +291,7 @@ class HippoRAG(Searching):
             why = "the graph has no node" if names else "no entity in the query"
             node.notes.append(f"{why}; searched by similarity")
             hits = [Hit(h.passage, 0.0, h.rank) for h in (await kit.retrieve([query], self.top_k))[0]]
-        node.data["hits"] = cited(hits)
+        node.data["hits"] = hit_records(hits)
         return hits
 
 HIPPORAG = "OSU-NLP-Group/HippoRAG@b144c46"  # branch legacy: src/ircot_hipporag.py, run_hipporag_ircot_main_exps.sh, qa/qa_reader.py

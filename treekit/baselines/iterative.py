@@ -17,8 +17,8 @@ from ..core.types import Question
 from ..core.prompts import Prompt
 from ..language.sentences import first_sentence
 from ..core.output_parsers import FINAL, TEXT, Format, tolerant
-from ..core.answer_extraction import loops, marked_answer
-from ..core.method import Kit, Node, Prediction, check_fields, cited, stated
+from ..core.answer_extraction import is_degenerate, marked_answer
+from ..core.method import Context, Node, Prediction, check_fields, hit_records, hit_texts
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #56315d8a
 RANGES = dict(top_k=(1, 100), rounds=(1, 100), recalls=(0, 100), passages=(1, 1000), repeats=(1, 100), samples=(1, 100), depth=(1, 20),
@@ -34,7 +34,7 @@ class Searching:
     async def _search(self, kit, node, query):
         "The passages for a query, noted in a node."
         [hits] = await kit.retrieve([query], self.top_k)
-        node.data.update(queries=[query], hits=cited(hits))
+        node.data.update(queries=[query], hits=hit_records(hits))
         return [h.passage for h in hits]
 
     async def _end(self, kit, node, question, answer, reasoning):
@@ -51,14 +51,14 @@ def plain_question(question: Question) -> str:
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #5c5b6cd0
 async def facts(
-    kit: Kit,
+    kit: Context,
     question: str,
     reasoning: list[str],  # intermediate answers, thoughts
     top_k: int = 2,
 ) -> list[str]:  # "title: text"
     "The passages that the question and the whole reasoning find together (ARISE, App. B.2)."
     [hits] = await kit.retrieve([" ".join([question, *reasoning])], top_k)
-    return stated(hits)
+    return hit_texts(hits)
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #193d1ac5
 _NEXT_TASK = re.compile(r"^[ \t>*_#-]*question[ \t*_]*[:：].*", re.I | re.M | re.S)
@@ -94,7 +94,7 @@ def either(
         if last[2]: said = clean(own[last.end():].split("\n\n")[0])
         else: last, said = found[0], clean((own[found[0].end():].splitlines() or [""])[0])
         if len(found) > 1 and not last[2]: odd.append(f"{len(found)} questions; the first is taken")
-        if loops(said): return value(own), [*odd, "it repeats itself without end; nothing is taken"]
+        if is_degenerate(said): return value(own), [*odd, "it repeats itself without end; nothing is taken"]
         if not said:
             odd.append(f"nothing behind {last[0].strip()!r}; the last line is taken as the answer")
             return _last_move(marks.sub("", own), clean, value), odd
@@ -115,9 +115,9 @@ def _unmarked_move(text, odd, clean, value):
     if odd: return value(text), [*odd, "nothing of its own is left"]
     why = "neither a question nor an answer is marked in the reply; "
     if got := marked_answer(text):
-        if loops(got[0]): return value(text), [why + "it repeats itself without end; nothing is taken"]
+        if is_degenerate(got[0]): return value(text), [why + "it repeats itself without end; nothing is taken"]
         return value(text[:max(0, got[2])], answer=got[0]), [f"{why}the answer stands {got[1]}"]
-    if loops(text): return value(text), [why + "it repeats itself without end; nothing is taken"]
+    if is_degenerate(text): return value(text), [why + "it repeats itself without end; nothing is taken"]
     return _last_move(text, clean, value), [why + "its last line is taken as the answer"]
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #fc459595
@@ -176,7 +176,7 @@ class SelfAsk(Searching):
     "Follow-up questions, each answered from the passages that it finds, then the answer (Press et al. 2023)."
     rounds: int = 4  # follow-ups at most
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Two calls for each follow-up, one after the other, and one for the answer. `UsageError` for an empty question."
         text = plain_question(question)
         node = kit.trace.add("question", text)
@@ -186,7 +186,7 @@ class SelfAsk(Searching):
 
     async def followed(
         self,
-        kit: Kit,
+        kit: Context,
         node: Node,  # the question's step
         text: str,  # the question
     ) -> tuple[list[Node], str]:  # a step for each follow-up, with its evidence; the answer, or "" if the model came to none
@@ -255,7 +255,7 @@ class AutoRAG(Searching):
     rounds: int = 10  # searches at most
     recalls: int = 5  # documents from the model's own knowledge after that; 0: none
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "One call for each round and one for the answer. `UsageError` for an empty question."
         text, queries, documents, thoughts = plain_question(question), [], [], []
         node = kit.trace.add("question", text)
@@ -277,7 +277,7 @@ class AutoRAG(Searching):
         known = {getattr(d, "id", "") for d in documents}
         [hits] = await kit.retrieve([node.text], self.top_k + len(documents))
         fresh = [h for h in hits if h.passage.id not in known][:self.top_k]
-        node.data.update(queries=[node.text], hits=cited(fresh))
+        node.data.update(queries=[node.text], hits=hit_records(fresh))
         return [h.passage for h in fresh]
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #ab29d564
@@ -301,7 +301,7 @@ class IRCoT(Searching):
     passages: int = 15  # kept at most
     reader: ClassVar[Prompt] = ANSWER
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "One call for each sentence, one after the other, and one for the answer. `UsageError` for an empty question."
         text = plain_question(question)
         steps, documents = await self.chained(kit, kit.trace.add("question", text), text)
@@ -310,7 +310,7 @@ class IRCoT(Searching):
 
     async def chained(
         self,
-        kit: Kit,
+        kit: Context,
         node: Node,  # the question's step
         text: str,  # the question
     ) -> tuple[list[Node], list]:  # the question's step and one for each sentence; the passages
@@ -332,7 +332,7 @@ class IterRetGen(Searching):
     rounds: int = 2  # $T$
     reader: ClassVar[Prompt] = ANSWER
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "`rounds` calls, one after the other. `UsageError` for an empty question."
         text, said, node = plain_question(question), "", None
         for i in range(self.rounds):

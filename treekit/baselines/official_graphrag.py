@@ -13,7 +13,7 @@ from typing import Literal
 
 from .graph_extraction import corpus_passages
 from ..config import UsageError, work_dir
-from ..core.method import Kit, Prediction, check_fields
+from ..core.method import Context, Prediction, check_fields
 from ..core.types import Question
 
 # %% ../../nbs/12_baselines/13_official_graphrag.ipynb #0ff1c1a5
@@ -60,7 +60,7 @@ class OfficialGraphRAG:
 
     def __post_init__(self): check_fields(self, dict(level=(0, 100)))
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "No call of the kit's. `UsageError` for an empty question, and from `graphrag_said`."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         node = kit.trace.add("question", text)

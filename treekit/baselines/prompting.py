@@ -16,8 +16,8 @@ from ..config import UsageError
 from ..core.types import Question
 from ..core.prompts import CallFailed, Prompt
 from ..core.output_parsers import FINAL, tolerant
-from ..core.answer_extraction import first_of_order, loops, marked_answer
-from ..core.method import Kit, Node, Prediction, check_fields, cited, prompt_family, together
+from ..core.answer_extraction import first_of_order, is_degenerate, marked_answer
+from ..core.method import Context, Node, Prediction, check_fields, hit_records, prompt_family, gather_or_cancel
 from ..scoring.short import normalise
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #dc4605b2
@@ -27,7 +27,7 @@ def _path(text):
     try: FINAL.parse(text)
     except ValueError as e: note = [str(e)]
     if not note or note[0].startswith(("words behind", "behind", "the answer")): return value, note
-    if (got := marked_answer(text)) and got[0] and not loops(got[0]): return value, note
+    if (got := marked_answer(text)) and got[0] and not is_degenerate(got[0]): return value, note
     return dict(answer="", explanation=text.strip()), []  # `_step` says that it has no vote
 
 PATH = tolerant(_path, FINAL.render)
@@ -161,7 +161,7 @@ class Baseline:
         node = kit.trace.add("answer", "", parent=parent)
         if self.top_k:
             [hits] = await kit.retrieve([text], self.top_k)
-            node.data |= dict(queries=[text], hits=cited(hits))
+            node.data |= dict(queries=[text], hits=hit_records(hits))
             inputs["documents"] = [h.passage for h in hits]
         return node, wordings[few, kind, prompt_family(question, self.family)], inputs
 
@@ -171,7 +171,7 @@ class RetrieveAndRead(Baseline):
     "Zero-shot, few-shot or chain of thought: one answer from all that the search found (App. B)."
     reasoning: bool = False  # chain of thought: ask for the reasoning first, and show it in the examples
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "One search, one call. Raises `UsageError` for an empty question, and where there are too few examples."
         node, prompt, inputs = await self._begin(question, kit, None, "cot" if self.reasoning else "answer")
         reply = await kit.ask(prompt, node=node, **inputs)
@@ -265,7 +265,7 @@ class SelfConsistency(Baseline):
     async def __call__(
         self,
         question: Question,
-        kit: Kit,
+        kit: Context,
         parent: Node | None = None,  # the step of another method that falls back on this
     ) -> Prediction:  # in the trace: an "answer", and below it each path as a "path"
         "`samples` calls at once, and one more for a choice. `UsageError` if no path has an answer."
@@ -288,7 +288,7 @@ class SelfConsistency(Baseline):
         except CallFailed as e:
             if e.kind != "empty": raise
             # those that were answered are stored
-            replies = await together([_or_nothing(kit.ask(prompt, sample=i, **given)) for i in range(self.samples)])
+            replies = await gather_or_cancel([_or_nothing(kit.ask(prompt, sample=i, **given)) for i in range(self.samples)])
             if not any(replies): raise
         keys, node.calls = iter(node.calls), []  # each path has its own call
         return [("", dict(answer="", explanation="")) if r is None else (next(keys, ""), r)
@@ -297,7 +297,7 @@ class SelfConsistency(Baseline):
     async def _each(self, kit, prompt, given):
         "`(call's key, answer and explanation)` of each path, every one by a call of its own, all at once."
         node = given.pop("node")
-        paths = await together([_alone(kit, prompt, node, i, given) for i in range(self.samples)])
+        paths = await gather_or_cancel([_alone(kit, prompt, node, i, given) for i in range(self.samples)])
         if not any(reply for _, reply in paths):
             raise CallFailed("empty", f"none of the {self.samples} sampled paths has any text", "raise max_tokens")
         node.depth = kit.clock.now

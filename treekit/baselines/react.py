@@ -17,7 +17,7 @@ from ..core.types import Question
 from ..core.prompts import Prompt
 from ..core.json_extraction import argument_text, leading_json, tool_call
 from ..core.output_parsers import tolerant
-from ..core.method import Kit, Node, Prediction, check_fields, cited, prompt_family
+from ..core.method import Context, Node, Prediction, check_fields, hit_records, prompt_family
 from ..retrieval.bm25 import Hit
 from ..corpora.wiki import WikiPage
 
@@ -143,12 +143,12 @@ SENTENCES = 5  # of a page that a search shows
 async def observe(
     turn: dict,  # action, argument
     desk: Desk,
-    kit: Kit,  # its wiki is asked
+    kit: Context,  # its wiki is asked
 ) -> tuple[str, Desk, list]:  # what the agent gets to see, what is open now, the passages it is from
     "Carry out an action on the wiki."
     action, argument = turn["action"], turn["argument"]
     if kit.wiki is None:
-        raise UsageError("ReAct walks a wiki, and this kit has none: give Kit(wiki=CorpusWiki(passages)), or use ReAct* (search='bm25')")
+        raise UsageError("ReAct walks a wiki, and this kit has none: give Context(wiki=CorpusWiki(passages)), or use ReAct* (search='bm25')")
     if action == "Search" and argument:
         page = await asyncio.to_thread(kit.wiki.page, argument)
         if page is None:
@@ -177,7 +177,7 @@ def _no_such(turn, there, names):
 # %% ../../nbs/12_baselines/01_react.ipynb #b185adf3
 async def observe_passages(
     turn: dict,
-    kit: Kit,  # its retriever is asked
+    kit: Context,  # its retriever is asked
     k: int,  # passages
 ) -> tuple[str, list]:  # what the agent gets to see, the passages it is from
     "Carry out an action of ReAct*."
@@ -322,7 +322,7 @@ async def take(
     path: Path,
     turn: dict,  # thought, action, argument
     node: Node,  # the step's own, already in the trace
-    kit: Kit,
+    kit: Context,
     passages: int = 0,  # 0: on the wiki; else ReAct*, with so many passages
 ) -> Path:  # one turn longer
     "Carry out a turn, and write it into its node."
@@ -337,7 +337,7 @@ async def take(
     desk = path.desk
     if passages: seen, hits = await observe_passages(turn, kit, passages)
     else: seen, desk, hits = await observe(turn, desk, kit)
-    node.data |= dict(observation=seen, hits=cited(hits))
+    node.data |= dict(observation=seen, hits=hit_records(hits))
     return Path(node, (*path.turns, f"{written}\nObservation {len(path.turns) + 1}: {seen}"), desk, done)
 
 # %% ../../nbs/12_baselines/01_react.ipynb #7cc274fc
@@ -356,7 +356,7 @@ class ReAct:
 
     def __post_init__(self): check_fields(self)
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Raises `UsageError` for an empty question, and what the model's client and the wiki raise."
         prompt, text = turn_prompt(question, self.family, self.search), " ".join(question.question.split())
         path = Path()

@@ -18,7 +18,7 @@ from .iterative import INTERMEDIATE, RANGES, AutoRAG, Searching, SelfAsk, plain_
 from ..core.prompts import Prompt
 from ..language.sentences import split_sentences
 from ..core.output_parsers import FINAL, TEXT
-from ..core.method import Kit, Node, Prediction, check_fields, cited, together
+from ..core.method import Context, Node, Prediction, check_fields, hit_records, gather_or_cancel
 
 # %% ../../nbs/12_baselines/04_revising.ipynb #f4115876
 PSEUDO_DOCUMENT = Prompt("revising.pseudo_document", "pseudo_document", """\
@@ -32,7 +32,7 @@ class Query2Doc(Searching):
     "One search with the question and a document that the model made up (Wang et al. 2023)."
     repeats: int = 5  # $n$: of the question in the query
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Two calls, one after the other. `UsageError` for an empty question."
         text = plain_question(question)
         node = kit.trace.add("pseudo-document", text)
@@ -91,7 +91,7 @@ class VerifyAndEdit(Searching):
     edit: Literal["disagreement", "always"] = "disagreement"  # when: fewer than half of the chains agree (the paper), or every time
     retrieve_first: bool = True  # the chains see what the question finds (ARISE, Sec. 3.1); False: from memory alone
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "`samples` calls at once; after a disagreement two more for each sentence, and the answer. `UsageError` for an empty question."
         text = plain_question(question)
         node = kit.trace.add("chains", text)
@@ -106,7 +106,7 @@ class VerifyAndEdit(Searching):
         sentences = split_sentences(chosen["explanation"])
         agreed = 2 * max(votes.values(), default=0) >= self.samples and self.edit == "disagreement"
         if agreed: return await self._end(kit, node, text, winner, sentences)
-        edited = await together(self._edit(kit, node, text, s) for s in sentences)
+        edited = await gather_or_cancel(self._edit(kit, node, text, s) for s in sentences)
         last = kit.trace.add("edited", " ".join(edited), parent=node)
         reply = await kit.ask(EDITED, node=last, question=text, documents=edited)
         return await self._end(kit, last, text, reply["answer"], edited)
@@ -191,7 +191,7 @@ def answer_paragraphs(answer: str) -> list[str]:
 # %% ../../nbs/12_baselines/04_revising.ipynb #695fe0bd
 async def verified_answer(
     m: "RATT",
-    kit: Kit,
+    kit: Context,
     node: Node,  # the answer's; gets queries, hits, and the verified answer as its evidence
     question: str,
     draft: str,
@@ -203,7 +203,7 @@ async def verified_answer(
         query = await kit.ask(SEARCH_QUERY, node=node, temperature=m.temperature, remaining=remaining, question=question, thought=answer)
         [hits] = await kit.retrieve([query], m.top_k)
         node.data["queries"] = [*node.data.get("queries", ()), query]
-        node.data["hits"] = [*node.data.get("hits", ()), *cited(hits)]
+        node.data["hits"] = [*node.data.get("hits", ()), *hit_records(hits)]
         for hit in hits:
             found = await kit.ask(FILTER, node=node, temperature=m.filtering, remaining=remaining, query=query, passage=hit.passage.stated)
             answer = await kit.ask(REVISE, node=node, temperature=m.temperature, remaining=remaining, question=question, thought=answer,
@@ -224,7 +224,7 @@ class RATT(Searching):
 
     def __post_init__(self): check_fields(self, RANGES | dict(agents=(1, 20), steps=(1, 20), filtering=(0.0, 2.0)))
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "`UsageError` for an empty question. The calls of a step: see the notebook."
         text, node, answers = plain_question(question), None, []
         root = node = kit.trace.add("question", text)
@@ -245,7 +245,7 @@ class RATT(Searching):
         drafts = await (kit.ask(EXTEND, node=step, n=self.agents, question=question, previous=previous, **settings) if previous
                         else kit.ask(DRAFT, node=step, n=self.agents, question=question, **settings))
         own = [kit.trace.add("draft", d, parent=step) for d in dict.fromkeys(drafts if self.agents > 1 else [drafts])]
-        checked = await together(verified_answer(self, kit, n, question, n.text) for n in own)
+        checked = await gather_or_cancel(verified_answer(self, kit, n, question, n.text) for n in own)
         merged = await kit.ask(MERGE, node=step, thoughts=[f"Agent {i}: {a}" for i, a in enumerate(checked, 1)], **settings)
         if previous: merged = await kit.ask(UNITE, node=step, previous=previous, supplement=merged, **settings)
         step.text = merged
@@ -264,7 +264,7 @@ class CoTSC(SelfConsistency):
         check_fields(self, RANGES, shots=0)
         super().__post_init__()
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "As `SelfConsistency`."
         prediction = await super().__call__(question, kit)
         answer = next(n for n in kit.trace.nodes if n.kind == "answer")

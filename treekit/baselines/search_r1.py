@@ -15,7 +15,7 @@ from ..core.types import Question
 from ..core.output_parsers import tolerant
 from ..core.answer_extraction import boxed
 from ..core.prompts import Prompt
-from ..core.method import Kit, Prediction, check_fields, cited, stated
+from ..core.method import Context, Prediction, check_fields, hit_records, hit_texts
 from ..scoring.short import em
 
 # %% ../../nbs/12_baselines/12_search_r1.ipynb #4f14ed55
@@ -151,7 +151,7 @@ class SearchR1:
 
     def __post_init__(self): check_fields(self, dict(turns=(1, 100), top_k=(1, 100)))
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "At most `turns` + 1 calls, one after the other. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         nodes = [kit.trace.add("question", text)]
@@ -165,8 +165,8 @@ class SearchR1:
             return said if isinstance(said, str) else TURN.render(value)
         async def search(query):
             [hits] = await kit.retrieve([query], self.top_k)
-            nodes[-1].data |= dict(queries=[query], hits=cited(hits))
-            return "\n".join(f"[{i}] {' '.join(s.split())}" for i, s in enumerate(stated(hits), 1)) or "(nothing was found)"
+            nodes[-1].data |= dict(queries=[query], hits=hit_records(hits))
+            return "\n".join(f"[{i}] {' '.join(s.split())}" for i, s in enumerate(hit_texts(hits), 1)) or "(nothing was found)"
         done = await rollout(generate, search, self.turns)
         if not done.answer: nodes[-1].notes.append(done.notes[-1])
         kit.trace.add("answer", done.answer, parent=nodes[-1], searches=list(done.searches))

@@ -9,7 +9,7 @@ __all__ = ['PATH_EXAMPLE', 'PATH', 'MOST_SUBQUESTIONS', 'LONGEST_SUBQUESTION', '
 # %% ../../nbs/12_baselines/06_subquestions.ipynb #1d5d3b8f
 import json, re
 
-from ..core.json_extraction import found_json, paths_in
+from ..core.json_extraction import extract_json, paths_in
 from ..core.output_parsers import FINAL, TEXT, tolerant
 from ..core.prompts import Prompt
 
@@ -35,7 +35,7 @@ def _lines(text):
 
 def all_paths(text: str) -> tuple[list[list[str]], list[str]]:
     "All paths of a reply, and what had to be assumed. The prompt's own example is passed over where others are there."
-    from_json = [p for value in found_json(text) for p in paths_in(value)]
+    from_json = [p for value in extract_json(text) for p in paths_in(value)]
     found = [p for p in from_json if p not in PATH_EXAMPLE[1:]] or from_json
     assumed = ["items that are no text are left out"] if any(t is None for p in found for t in p) else []
     found = [[t for t in p if t is not None] for p in found]

@@ -17,7 +17,7 @@ from ..core.types import Question
 from ..core.prompts import Prompt
 from ..core.output_parsers import tolerant
 from ..core.answer_extraction import said_score
-from ..core.method import Kit, Node, Prediction, check_fields, together
+from ..core.method import Context, Node, Prediction, check_fields, gather_or_cancel
 from .react import Path, finished, take, turn_prompt, voted
 from ..scoring.short import em
 
@@ -70,7 +70,7 @@ class TreeOfThoughts:
         if not 0 < self.temperature <= 2:
             raise UsageError(f"temperature should be above 0, so that turns differ, and at most 2, not {self.temperature}")
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Raises `UsageError` for an empty question, and what the model's client and the wiki raise."
         prompt, text = turn_prompt(question, self.family), " ".join(question.question.split())
         root = kit.trace.add("question", text)
@@ -82,7 +82,7 @@ class TreeOfThoughts:
         kit.trace.add("answer", "", parent=last)
         return Prediction("", kit.trace, kit.usage)
 
-    async def propose(self, kit: Kit, prompt: Prompt, path: Path, text: str, remaining: int) -> list[tuple[dict, int]]:
+    async def propose(self, kit: Context, prompt: Prompt, path: Path, text: str, remaining: int) -> list[tuple[dict, int]]:
         "The distinct turns among the samples from a state, each with how many samples it was."
         turns = await kit.ask(prompt, node=path.node, n=self.candidates, temperature=self.temperature, remaining=remaining,
                               question=text, steps=path.text, number=str(len(path.turns) + 1), limit=str(self.depth))
@@ -95,7 +95,7 @@ class TreeOfThoughts:
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #6090aa9c
 async def depth_first(
     m: TreeOfThoughts,
-    kit: Kit,
+    kit: Context,
     prompt: Prompt,  # for a turn
     question: Question,
     root: Node,
@@ -112,7 +112,7 @@ async def depth_first(
         turns = await m.propose(kit, prompt, path, text, m.depth - len(path.turns) - 1)
         turns, last = [(turn, n) for turn, n in turns if turn["action"] or turn["argument"]], path.node
         nodes = [kit.trace.add("step", "", parent=path.node, samples=n) for _, n in turns]  # in order, whatever comes first
-        stack += reversed(await together([take(path, turn, node, kit) for (turn, _), node in zip(turns, nodes)]))
+        stack += reversed(await gather_or_cancel([take(path, turn, node, kit) for (turn, _), node in zip(turns, nodes)]))
     return None, last, f"{looked} states" if stack else f"{looked} states, which are all"
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #9e8eca06
@@ -124,7 +124,7 @@ def wrong(path: Path) -> Path:
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #a822d979
 async def breadth_first(
     m: TreeOfThoughts,
-    kit: Kit,
+    kit: Context,
     prompt: Prompt,  # for a turn
     text: str,  # the question
     root: Node,
@@ -134,11 +134,11 @@ async def breadth_first(
     for left in reversed(range(m.depth)):
         open_ = [path for _, path in kept if path.answer is None]
         if not open_: break
-        turns = await together([m.propose(kit, prompt, path, text, 2 * left + 1) for path in open_])
+        turns = await gather_or_cancel([m.propose(kit, prompt, path, text, 2 * left + 1) for path in open_])
         tried = [(path, *candidate) for path, found in zip(open_, turns) for candidate in found]
         # in order, whatever comes first
         nodes = [kit.trace.add("step", "", parent=path.node, samples=samples) for path, _, samples in tried]
-        level = await together([valued(kit, path, turn, node, text, 2 * left) for (path, turn, _), node in zip(tried, nodes)])
+        level = await gather_or_cancel([valued(kit, path, turn, node, text, 2 * left) for (path, turn, _), node in zip(tried, nodes)])
         ended += [state for state in level if state[1].answer is not None]
         kept = sorted([state for state in kept if state[1].answer is not None] + level, key=lambda state: -state[0])[:m.breadth]
         for _, path in kept: path.node.data["kept"] = True
@@ -146,7 +146,7 @@ async def breadth_first(
     return best, kept[0][1].node, f"{m.depth} levels"
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #59c27c70
-async def valued(kit: Kit, path: Path, turn: dict, node: Node, text: str, remaining: int) -> tuple[float, Path]:
+async def valued(kit: Context, path: Path, turn: dict, node: Node, text: str, remaining: int) -> tuple[float, Path]:
     "A candidate carried out and scored."
     path = await take(path, turn, node, kit)
     node.data["value"] = await kit.ask(VALUE, node=node, remaining=remaining, question=text, steps=path.text)

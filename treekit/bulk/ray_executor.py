@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from importlib.util import find_spec
 from pathlib import Path
 
-from .executors import Died, cores, pins
+from .executors import WorkerDied, cores, pins
 from ..config import UsageError
 
 # %% ../../nbs/20_bulk/05_ray_executor.ipynb #b07ad9ff
@@ -116,9 +116,9 @@ class RayCrew:
         try: return self.ray.get(receipt)
         except gone.RayTaskError as e: raise e.cause from None
         except gone.RayActorError as e:
-            if not getattr(e, "actor_init_failed", False): raise Died() from None
+            if not getattr(e, "actor_init_failed", False): raise WorkerDied() from None
             raise UsageError(f"a worker can't begin: {_first_line(e)}; install the same treekit on the cluster's machines") from None
-        except (gone.WorkerCrashedError, gone.OutOfMemoryError, gone.NodeDiedError, gone.ObjectLostError): raise Died() from None
+        except (gone.WorkerCrashedError, gone.OutOfMemoryError, gone.NodeDiedError, gone.ObjectLostError): raise WorkerDied() from None
         except gone.RayError as e: raise UsageError(f"Ray says: {_first_line(e)}") from None
 
     def dismiss(self, worker): self.ray.kill(worker)

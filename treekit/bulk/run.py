@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from .executors import Crew, Plain, Processes
+from .executors import Executor, SerialExecutor, ProcessExecutor
 from .output_dir import BulkFolder, Part, alone_in
 from .scheduler import Lot, handed_out
 from .jobs import BulkJob
@@ -43,11 +43,11 @@ def crew_for(
     function: Callable,  # what the workers do
     workers: int | None = None,  # default: one a core
     gpus: float = 0,  # of a machine's for each worker
-) -> Crew:
+) -> Executor:
     "The crew of that name; a `UsageError` if there is none, or if it needs something that isn't there."
     kind, address = named_engine(engine, workers, gpus)
     if kind == "ray": return RayCrew(function, workers, address, gpus)
-    return Processes(function, workers) if kind == "processes" else Plain(function)
+    return ProcessExecutor(function, workers) if kind == "processes" else SerialExecutor(function)
 
 def _numbers(engine, gpus):
     "What sums are made with, as far as it may change a last digit."

@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .executors import Crew, Died
+from .executors import Executor, WorkerDied
 from ..config import UsageError
 
 # %% ../../nbs/20_bulk/06_scheduler.ipynb #62d11571
@@ -35,7 +35,7 @@ class _Probe:
     def survives(self, rows):
         if self.worker is None: self.worker = self.crew.hire()
         try: self.crew.result(self.crew.send(self.worker, *self.words(Lot(-1, rows))))
-        except Died:
+        except WorkerDied:
             self.close()
             return False
         return True
@@ -63,7 +63,7 @@ def _after(crew, task, words):
 
 # %% ../../nbs/20_bulk/06_scheduler.ipynb #749ad185
 def handed_out(
-    crew: Crew,
+    crew: Executor,
     next_task: Callable,  # () -> a task; None: nothing now, or nothing more
     words: Callable,  # a task -> what is sent to a worker
     died: Callable = lambda task: None,  # is told of each task that a worker died of
@@ -80,7 +80,7 @@ def handed_out(
         worker, sent = hands[i := busy[receipt := crew.first(busy)]]
         task, _ = sent[0]
         try: result = crew.result(receipt)
-        except Died:
+        except WorkerDied:
             crew.dismiss(worker)
             died(task)
             again.extendleft(task for task, _ in list(sent)[:0:-1])

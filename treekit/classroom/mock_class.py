@@ -14,7 +14,7 @@ from .collect import take_in
 from .course import CourseFolder
 from .formats import cell_source, marks, read_notebook, regions, stripped
 from .grading import grade_assignment
-from .sandbox import WALLS, Limits, holds
+from .sandbox import SANDBOXES, Limits, is_available
 from .release import release_assignment
 from ..config import UsageError
 
@@ -64,7 +64,7 @@ def rehearsed_class(
     seed: int = 0,
     limits: Limits = Limits(),
     progress: bool = False,
-    wall: str = "",  # one of `WALLS`; default: the first that this machine has
+    wall: str = "",  # one of `SANDBOXES`; default: the first that this machine has
 ) -> CourseFolder:  # the same
     "A made-up class, released, collected and graded. A folder that has a roster is a `UsageError`."
     roster, rng = Path(course.folder, "roster.csv"), Random(f"{assignment} {seed}")
@@ -82,5 +82,5 @@ def rehearsed_class(
             take_in(course, assignment, name, json.dumps(_handed_in(source, skill, rng)).encode(), now + 3600 * hours)
             skill, hours = min(1, skill + 0.25), hours + rng.uniform(2, 40)
     grade_assignment(course, assignment, limits=limits, every=True, progress=progress,
-                     wall=wall or next(filter(holds, WALLS), ""))  # the code is made from the source: no isolation is needed
+                     wall=wall or next(filter(is_available, SANDBOXES), ""))  # the code is made from the source: no isolation is needed
     return course

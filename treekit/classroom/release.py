@@ -16,7 +16,7 @@ from pathlib import Path
 from .course import AssignmentSettings, CourseFolder, course_settings
 from .formats import check_source, exercises, read_notebook, stripped
 from .answer_keys import run_source, student_seed
-from .release_check import gate, needles_of
+from .release_check import check_release, needles_of
 from .student_corpora import answered, first_by_bm25, made_world
 from ..config import UsageError
 
@@ -118,7 +118,7 @@ def _staged(course, assignment, student, staging):
     source = source_of_assignment(course, assignment)
     hidden = (course.secret(), str(key["seed"]))
     needles = needles_of(source.notebook, source.settings.given, closed, hidden)
-    gate(folder, needles, files)
+    check_release(folder, needles, files)
     target = course.release(assignment, student)
     if target.is_dir(): _check_history(target, needles, files)
     course.keep("keys", assignment, student, key)

@@ -91,7 +91,7 @@ class _Sources:
 
 # %% ../../nbs/21_classroom/12_student_client.ipynb #a4b4c372
 class ClassModel(_Sources):
-    "A `Chat` that says who answered, in `note` of each completion. `counts` has how often it was whom."
+    "A `LLMClient` that says who answered, in `note` of each completion. `counts` has how often it was whom."
     async def score(self, request: Request, continuation: str) -> list[float]:
         "Only the simulated model scores a text, and only where no other one was wanted."
         if self.served: return await self.served.score(request, continuation)

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import Profile, UsageError, kit_path, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
-from ..core.method import Trace, Usage, needs_of
+from ..core.method import Trace, Usage, requirements_of
 from ..store.run_store import Store
 from ..core.types import LONGEST_QUESTION
 from ..utils.atomic_write import write_whole
@@ -127,7 +127,7 @@ class _InMemory:
 
 def _searched(method, profile, passages):
     "What `run` is to search: passages, or where Java can be saved, a retriever over them."
-    looks_inside = {"wiki", "documents", "corpus"} & set(needs_of(method))
+    looks_inside = {"wiki", "documents", "corpus"} & set(requirements_of(method))
     if profile.retriever != "bm25" or looks_inside or len(passages) > LARGEST: return lambda: passages
     return _InMemory(profile, passages)
 

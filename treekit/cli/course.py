@@ -86,16 +86,16 @@ def collect_command(assignment, course, sources, as_json, inbox):
 def grade_command(assignment, course, sources, as_json, students, jobs, wall, memory, seconds, whole, every, again):
     """Grade what was handed in, side by side, each submission behind a wall. Kill it and run it again to go on."""
     from treekit.classroom.grading import grade_assignment
-    from treekit.classroom.sandbox import WALLS, Limits, best_wall
-    wall = best_wall(wall)
-    if wall.startswith("plain"): click.echo(f"warning: {wall}: {WALLS[wall]}", err=True)
+    from treekit.classroom.sandbox import SANDBOXES, Limits, choose_sandbox
+    wall = choose_sandbox(wall)
+    if wall.startswith("plain"): click.echo(f"warning: {wall}: {SANDBOXES[wall]}", err=True)
     limits = Limits(memory=memory, call=seconds, submission=whole)
     made = grade_assignment(_course(course, sources), assignment, list(students) or None, jobs, wall, limits, again, every,
                             progress=not as_json)
     _say(
         as_json,
-        dict(graded=len(made), wall=wall, leaves_open=WALLS[wall]),
-        f"{len(made)} graded; the rest was. Wall: {wall}: {WALLS[wall]}",
+        dict(graded=len(made), wall=wall, leaves_open=SANDBOXES[wall]),
+        f"{len(made)} graded; the rest was. Wall: {wall}: {SANDBOXES[wall]}",
     )
 
 # %% ../../nbs/25_cli/01_course.ipynb #0b9e2979
@@ -152,13 +152,13 @@ def serve_command(course, profile, calls, dollars, budget, sets, host, port):
 
     What was asked before, by anybody and in the same words, is answered from the store and costs nothing.
     """
-    from treekit.classroom.model_server import ModelDesk, ModelServer
+    from treekit.classroom.model_server import ModelHandler, ModelServer
     from treekit.classroom.quotas import Quota
     from treekit.config import UsageError, load_profile
     from treekit.artefacts.catalog import assigned
     P = load_profile(profile, **assigned(sets))
     if calls is None and dollars is None: raise UsageError("how much may a student ask? --calls N or --dollars D")
-    server = ModelServer(ModelDesk(_course(course), P, Quota(calls, dollars), P.budget if budget is None else budget), host, port)
+    server = ModelServer(ModelHandler(_course(course), P, Quota(calls, dollars), P.budget if budget is None else budget), host, port)
     click.echo(f"{P.model} at {server.address}; `treekit course tokens` says what each student needs; Ctrl-C ends it", err=True)
     server.forever()
 

@@ -31,18 +31,18 @@ def explore_command(run, other, page, listing, profile, port, as_json):
 
     RUN is a name from the list, or its beginning. The page listens on this machine only, and its address holds a token.
     """
-    from treekit.explorer.api import ExplorerDesk
+    from treekit.explorer.api import ExplorerAPI
     from treekit.explorer.runs import open_run, open_store, run_list
     store = open_store(profile)
     if listing: return _show_runs(run_list(store), as_json)
     names = list(dict.fromkeys(open_run(store, name).name for name in (run, other) if name))
     if page:
         from treekit.explorer.page import save_page
-        path = save_page(ExplorerDesk(store, tuple(names)), names, page, other=names[1] if len(names) > 1 else "")
+        path = save_page(ExplorerAPI(store, tuple(names)), names, page, other=names[1] if len(names) > 1 else "")
         facts = dict(file=page, megabytes=round(path.stat().st_size / 1e6, 2), runs=names)
         return click.echo(json.dumps(facts) if as_json else f"{page}: {facts['megabytes']} MB")
     from treekit.explorer.server import ServedExplorer
-    served = ServedExplorer(ExplorerDesk(store, forks=True), port, *names)
+    served = ServedExplorer(ExplorerAPI(store, forks=True), port, *names)
     click.echo(json.dumps(dict(address=served.address)) if as_json else f"open {served.address}\n(end with Ctrl-C)")
     served.forever()
 

@@ -29,8 +29,8 @@ def new_command(folder, assignments, as_json):
 
     The data stays with the installed package; a file below the folder's own data/ wins over it. A folder that isn't empty is left alone.
     """
-    from treekit.utils.scaffold import lay
-    made = lay(folder, assignments)
+    from treekit.utils.scaffold import create
+    made = create(folder, assignments)
     facts = dict(folder=str(folder), files=sum(p.is_file() for p in made.rglob("*")))
     click.echo(json.dumps(facts) if as_json else f"{os.path.relpath(made)}: {facts['files']} files; go there, and run treekit")
 
@@ -82,14 +82,14 @@ def pack_run(
     sets: dict = {},  # further settings, as they were run
 ) -> dict:  # file, profile, megabytes, calls
     "Write a cassette."
-    from treekit.utils.process_identity import scratch, sweep_parts
+    from treekit.utils.process_identity import temp_dir, remove_stale
     from treekit.store.run_store import Store
     from treekit.experiments.run import store_path
     path = store_path(load_profile(profile))
     if not path.exists(): raise UsageError(f"profile {profile!r} has no calls yet: run `treekit reproduce --profile {profile}` first")
-    sweep_parts(file.absolute())
+    remove_stale(file.absolute())
     if what:
-        with scratch(work_dir("packing") / "run") as folder: calls = _replayed(folder, file, path, what, profile, questions, given, sets)
+        with temp_dir(work_dir("packing") / "run") as folder: calls = _replayed(folder, file, path, what, profile, questions, given, sets)
     else:
         with Store(path) as store:
             store.pack(file)
@@ -123,7 +123,7 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
 # %% ../../nbs/25_cli/02_handout.ipynb #e5a30d7c
 def _wound(file, whole, keys, seen, noted, about):
     "The archive."
-    from treekit.store.cassette_archive import STORE_FILE, wind
+    from treekit.store.cassette_archive import STORE_FILE, write_archive
     from treekit.utils.atomic_write import write_whole
     from treekit.experiments.cassette_settings import packable_about
     from treekit.experiments.cassettes import about_cassette, check_amount, cut_store, data_of, noted_parses
@@ -137,7 +137,7 @@ def _wound(file, whole, keys, seen, noted, about):
         about["parser"] = parser_for(P).fingerprint
     files = {"about.json": json.dumps(packable_about(about)).encode(), STORE_FILE: cut_store(whole, keys)} | noted_parses(noted)
     files |= packed_vectors(noted.with_name("vectors.sqlite"))
-    new = wind(whole.with_name("new.cassette"), files | {f"data/{name}": content for name, content in brought.items()})
+    new = write_archive(whole.with_name("new.cassette"), files | {f"data/{name}": content for name, content in brought.items()})
     check_amount(new, about_cassette(new))  # what a replay would refuse is not handed out
     try: write_whole(file, new.read_bytes())
     except OSError as e: raise UsageError(f"can't write the cassette {file.name!r} ({e.strerror}): choose another place") from None

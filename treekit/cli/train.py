@@ -67,12 +67,12 @@ def _sources(command):
 
 def _errand(role, name, seed, preset, profile, questions, data, budget, model, endpoint, base, sets):
     "An errand from the options."
-    from treekit.training.job import Errand
+    from treekit.training.job import TrainingJob
     given, others = settled(profile, assigned(sets), model, endpoint, data=data, budget=budget)
     if unknown := sorted(set(others) - set(FIELDS)): raise UsageError(f"no setting named {unknown[0]!r} in a profile")
     chosen = load_profile(profile, **given | dict(data=source(given["data"])), **others)
     chosen.key()
-    return Errand(name, role, preset, chosen, questions, seed, base)
+    return TrainingJob(name, role, preset, chosen, questions, seed, base)
 
 # %% ../../nbs/25_cli/07_train.ipynb #a52af91c
 def _together(processes):
@@ -156,9 +156,9 @@ def router_command(name, seed, as_json, row, labels, processes, attention, check
 @click.option("--until", default="", metavar="STEP", help="The last step to run.")
 def parser_command(name, seed, as_json, preset, treebanks, until):
     """The parser, from treebanks: seven small models, and a profile that parses with them."""
-    from treekit.training.job import Errand
+    from treekit.training.job import TrainingJob
     from treekit.training.parser_job import run_parser
-    made = run_parser(Errand(name, "parser", preset, load_profile("offline"), None, seed), treebanks, until)
+    made = run_parser(TrainingJob(name, "parser", preset, load_profile("offline"), None, seed), treebanks, until)
     _say(made, as_json, [f"ran: {', '.join(made['ran']) or 'nothing, all was there'}", 
                           f'treekit ask "…" --method treerare --profile {name}' if made["profile"] else "not ready yet"])
 

@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from .json_extraction import found_json, paths_in, tool_call
-from .answer_extraction import declines, loops, marked_answer, unfenced, without_courtesy
+from .json_extraction import extract_json, paths_in, tool_call
+from .answer_extraction import is_refusal, is_degenerate, marked_answer, unfenced, without_courtesy
 
 # %% ../../nbs/03_core/03_output_parsers.ipynb #c2db6d0c
 @dataclass(frozen=True)
@@ -96,12 +96,12 @@ def _unmarked(text):
     if call := tool_call(text): return nothing, f"{why}it calls the tool {call[0][:40]!r}, which is no answer"
     if got := marked_answer(text):
         answer, where, at = got
-        if answer and loops(answer): return nothing, f"{why}{where}, it repeats itself without end: no answer"
+        if answer and is_degenerate(answer): return nothing, f"{why}{where}, it repeats itself without end: no answer"
         value = dict(answer=answer, explanation=text[:max(0, at)].strip())
         return value, f"{why}the answer stands {where}" + ", which is empty" * (not answer)
     bare = unfenced(text).strip()
-    if declines(bare): return nothing, why + "it says that it has no answer"
-    if loops(bare): return nothing, why + "it repeats itself without end: no answer"
+    if is_refusal(bare): return nothing, why + "it says that it has no answer"
+    if is_degenerate(bare): return nothing, why + "it repeats itself without end: no answer"
     if _is_list(bare): return dict(answer=bare, explanation=""), why + "it is a list, which is taken whole"
     return _last_line(without_courtesy(bare)), why + "its last line is taken as the answer"
 
@@ -113,7 +113,7 @@ def _read_final(text):
         return value, [why]
     answer, odd = _behind_final(text[marks[-1].end():])
     if not answer: return _last_line(text), ["nothing behind 'FINAL:'; the last line before it is taken as the answer"]
-    if loops(answer): odd.append("the answer repeats itself without end")
+    if is_degenerate(answer): odd.append("the answer repeats itself without end")
     return dict(answer=answer, explanation=_EXPLANATION.sub("", text[:marks[0].start()]).strip()), odd
 
 # %% ../../nbs/03_core/03_output_parsers.ipynb #f26a1c52
@@ -154,7 +154,7 @@ _RESPONSE = re.compile(r"^[ \t>*_#-]*response[ \t*_]*(?:[:：]|[ \t]?[-–][ \t]
 def _read_questions(text):
     marks = list(_RESPONSE.finditer(text))
     behind = text[marks[-1].end():] if marks else text
-    lists = [p for value in found_json(behind) for p in paths_in(value)]
+    lists = [p for value in extract_json(behind) for p in paths_in(value)]
     how = "its JSON list is taken" if lists else "whatever ends in a question mark is taken"
     odd = [] if marks else [f"no 'response:' in the reply; {how}"]
     if lists:

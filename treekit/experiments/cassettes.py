@@ -14,7 +14,7 @@ from pathlib import Path
 from ..config import UsageError, work_dir
 from ..core.fingerprints import fingerprint
 from ..store.run_store import _ID, _TABLES, _VERSION
-from ..store.cassette_archive import is_wound, plain_store, unwound
+from ..store.cassette_archive import is_archive, plain_store, open_archive
 from ..core.types import Question
 from ..utils.atomic_write import write_whole
 from ..corpora.load import _sample, corpus_files
@@ -115,8 +115,8 @@ def about_cassette(
     path: Path | str,
 ) -> dict:  # what, profile, given, sets, questions, data, parser, left_out; empty: a bare store, which says nothing
     "What a cassette was packed from: only what `treekit.experiments.cassette_settings` admits."
-    if not is_wound(path): return {}
-    with unwound(path) as inside: return read_about(inside["about.json"](), Path(path).name) if "about.json" in inside else {}
+    if not is_archive(path): return {}
+    with open_archive(path) as inside: return read_about(inside["about.json"](), Path(path).name) if "about.json" in inside else {}
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #39833baf
 def calls_in(
@@ -138,13 +138,13 @@ def lay_out(
 ) -> tuple[str | None, dict[str, str]]:  # the folder of questions, if it has one; what the environment of a replay says
     "Put a cassette's questions, passages, parses and vectors where a replay finds them."
     path, environment, data = Path(path), dict(TREEKIT_CASSETTE=str(Path(path).resolve())), None
-    if not is_wound(path): return data, environment
+    if not is_archive(path): return data, environment
     said = about_cassette(path)
     with open(path, "rb") as f: folder = work_dir("cassettes", fingerprint(str(f.read(1 << 20)))[:16])
-    with unwound(path) as inside:
+    with open_archive(path) as inside:
         for name, read in inside.items():
             kind, _, plain = name.partition("/")
-            if kind != "data": continue  # `unwound` knows no name of a file there that leads elsewhere
+            if kind != "data": continue  # `open_archive` knows no name of a file there that leads elsewhere
             data = folder / _folder_name(said)
             write_whole(data / _laid_name(plain), read())
         if "parses.jsonl" in inside: environment["TREEKIT_PARSES"] = str(_parses(folder, inside["parses.jsonl"]()))

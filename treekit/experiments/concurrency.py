@@ -33,7 +33,7 @@ def _batched(chats): return [c.chat for c in chats.values() if c and getattr(c.c
 
 async def with_counted_threads(
     main: Coroutine,  # of a run
-    chats: dict,  # "llm", "router", "navigator" -> `StoredChat`, or `None`
+    chats: dict,  # "llm", "router", "navigator" -> `CachedClient`, or `None`
 ) -> Any:  # what it returns
     "Let it run; those of its chats that ask by batch can see whether a thread is at work, or another model is asked."
     asyncio.get_running_loop().set_default_executor(threads := CountedThreads())

@@ -19,7 +19,7 @@ from ..llm.openai_client import scores_texts
 from ..store.run_store import Store
 from .prompt_cache import PrefixCaches
 from .prompts import known_prompts
-from .resources import Library, chat_for
+from .resources import Resources, chat_for
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/14_experiments/11_cost_sampling.ipynb #b08938a7
@@ -97,11 +97,11 @@ class PilotChat:
 
 # %% ../../nbs/14_experiments/11_cost_sampling.ipynb #67195251
 def pilot_chat(
-    chat: Any,  # a `Chat` that may cost something, or None
+    chat: Any,  # a `LLMClient` that may cost something, or None
 ) -> Any:  # one that costs nothing, under the same name; a model that the kit trained itself stays
     "Who answers in a chat's place."
-    from treekit.llm.openai_client import OpenAIChat
-    return PilotChat(chat.model, chat.endpoint, chat.defaults) if isinstance(chat, OpenAIChat) else chat
+    from treekit.llm.openai_client import OpenAIClient
+    return PilotChat(chat.model, chat.endpoint, chat.defaults) if isinstance(chat, OpenAIClient) else chat
 
 # %% ../../nbs/14_experiments/11_cost_sampling.ipynb #4eec1899
 def pilot_chat_for(
@@ -248,7 +248,7 @@ def piloted(
     models = models_of(own, profile, store)
     prompts = load_prompts(profile.prompts, known_prompts()) if profile.prompts else {}
     def cells(of, p):
-        library = Library(p, of, corpora, router=models.router, navigator=models.navigator, embedder=session.embedder)
+        library = Resources(p, of, corpora, router=models.router, navigator=models.navigator, embedder=session.embedder)
         said = [models.model, models.endpoint, models.defaults, prompts]
         return _cells(planned(methods, of, library, Store(), said), methods, of)
     results, picked = _asked(run, methods, questions, cheap, corpora, own, int(most))

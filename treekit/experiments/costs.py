@@ -17,7 +17,7 @@ from ..llm.prices import Price, load_prices, price_of
 from .provenance import is_embedded
 from .prompt_cache import PrefixCache
 from .results import Results, Scored
-from .run import Session
+from .run import RunOptions
 from .tables import PRINTED
 from ..store.run_store import Store
 
@@ -26,7 +26,7 @@ def store_of(
     profile: Profile,
 ) -> Store:  # to be read only
     "The store that a profile's runs write to, or the cassette that is being replayed."
-    return Session.from_environment().opened(profile)
+    return RunOptions.from_environment().opened(profile)
 
 # %% ../../nbs/14_experiments/18_costs.ipynb #80d37140
 def prompt_bill(

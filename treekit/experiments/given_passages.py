@@ -26,7 +26,7 @@ def file_source(
 
 # %% ../../nbs/14_experiments/26_given_passages.ipynb #521a5eee
 def passages_again(
-    kept: Any,  # a `treekit.experiments.run_records.KeptRun`
+    kept: Any,  # a `treekit.experiments.run_records.RunRecord`
     dataset: str,  # of the run
 ) -> list | None:  # of `Passage`; None: the profile's, which nobody gave
     "Passages that were given to a saved run. `UsageError` if its record doesn't say which, or if their file has changed."

@@ -26,7 +26,7 @@ class Progress:
 
     def __init__(
         self,
-        session: Any,  # the run's `Session`
+        session: Any,  # the run's `RunOptions`
         run: Any,  # what asks
         already: int,  # rows that were stored
         waits: Callable = str,  # () -> what it waits for, in words

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..config import Profile, UsageError
 from ..core.fingerprints import fingerprint
-from ..core.method import configure, needs_of, settings
+from ..core.method import configure, requirements_of, settings
 from ..utils.model_files import MINILM
 from ..core.types import Question
 from ..corpora.load import _split_of
@@ -158,7 +158,7 @@ def _searched(dataset, library):
 
 def _needed(method, models, profile, embedder):
     "Facts about what a method needs."
-    needs, name = needs_of(method), {"parser": profile.parser, "wiki": profile.wiki, "embedder": getattr(embedder, "name", MINILM)}
+    needs, name = requirements_of(method), {"parser": profile.parser, "wiki": profile.wiki, "embedder": getattr(embedder, "name", MINILM)}
     for role in ("router", "navigator"): name[role] = other.model if (other := getattr(models, role)) else "the model that answers"
     found = {need: name[need] for need in needs if need in name}
     return found | dict(parser=profile.parser, entities=profile.entities or profile.parser) if "corpus" in needs else found
@@ -178,7 +178,7 @@ def run_facts(
     method: Any,
     dataset: str,
     questions: list[Question],  # of the data set
-    library: Any,  # a `treekit.experiments.resources.Library`
+    library: Any,  # a `treekit.experiments.resources.Resources`
     models: Any,  # a `treekit.experiments.run.Models`
     served: tuple[str, ...] = (),  # what the server says its model is
     sample: str = "",  # of `sample_key`; default: found out now

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
-           'load_documents', 'exemplars', 'trained_roles', 'chat_for', 'identity_of', 'Lazy', 'Corpus', 'Shelves',
-           'Retrievers', 'Provided', 'Library']
+           'load_documents', 'exemplars', 'trained_roles', 'chat_for', 'identity_of', 'LazyRetriever', 'Corpus',
+           'CorpusCache', 'Retrievers', 'Provided', 'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, os, re, threading
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..config import Profile, UsageError, choose, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.prompts import canonical_endpoint
-from ..core.method import NEEDS
+from ..core.method import REQUIREMENTS
 from ..store.cassette_archive import note_source
 from ..core.types import Passage, Question
 from ..corpora.documents import tree_of
@@ -193,7 +193,7 @@ def trained_roles() -> dict:  # role -> class of the models that the kit trains 
 def chat_for(
     profile: Profile,  # model, endpoint, limits
     role: str = "",  # "router" or "navigator": what it does beside another model; empty: it answers
-):  # a Chat
+):  # an LLM client
     "The profile's model: the extractive one, one that the kit trained (a tiny one is trained now), or a client for its endpoint."
     if profile.endpoint == "trained":
         from treekit.utils.model_files import trained_folder
@@ -213,9 +213,9 @@ def chat_for(
         from treekit.llm.cached_client import ReplayChat
         return ReplayChat.without_store(profile)
     if profile.batch and len(profile.servers) > 1: raise UsageError("a batch goes to one server: give one endpoint, or leave batch out")
-    if profile.batch: from treekit.llm.batch_client import BatchChat as Client
-    elif len(profile.servers) > 1: from treekit.llm.balanced_client import FleetChat as Client
-    else: from treekit.llm.openai_client import OpenAIChat as Client
+    if profile.batch: from treekit.llm.batch_client import BatchClient as Client
+    elif len(profile.servers) > 1: from treekit.llm.balanced_client import BalancedClient as Client
+    else: from treekit.llm.openai_client import OpenAIClient as Client
     return Client.from_profile(profile)
 
 def _named(competence):
@@ -230,19 +230,19 @@ def _named(competence):
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1f95ec9
 def identity_of(
-    chat: Any,  # a `Chat`, or `None`
+    chat: Any,  # a `LLMClient`, or `None`
 ) -> list | None:  # model, endpoint, defaults; `None`: nobody else is asked
     "Which model a chat is, as a key has it."
     return None if chat is None else [chat.model, canonical_endpoint(chat.endpoint), chat.defaults]
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #85e6d2e0
-SHAPING = tuple(f"treekit.{m}" for m in (  # modules whose code shapes every method's predictions, through its `Kit`
+SHAPING = tuple(f"treekit.{m}" for m in (  # modules whose code shapes every method's predictions, through its `Context`
     "core.llm", "core.method", "core.openai_chat", "core.replies", "language.morphemes",
     "retrieval.bm25", "retrieval.choice", "retrieval.dense", "retrieval.lucene", "syntax.parser",
 ))
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #24d7c426
-class Lazy:
+class LazyRetriever:
     "A retriever that is built by its first search; its fingerprint is known before."
 
     def __init__(
@@ -300,7 +300,7 @@ class Corpus:
             return self._made[steps, masked]
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #c1e11d98
-class Shelves:
+class CorpusCache:
     "The passages and documents of a run's data sets, each made once."
 
     def __init__(self, profile, questions, corpora=None):
@@ -347,7 +347,7 @@ class Shelves:
         return (passages := self.passages(dataset)), passages.fingerprint
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #c29e413c
-class Retrievers(Shelves):
+class Retrievers(CorpusCache):
     "Which retriever a question gets: one over its own paragraphs, or the one over its dataset's corpus."
 
     def label(self, dataset):
@@ -358,31 +358,31 @@ class Retrievers(Shelves):
         "The retriever for one question."
         if not self.own[dataset]: return self.index(dataset)
         own = self.paragraphs(question)
-        return Lazy(lambda: self._built(own), fingerprint(self.profile.retriever, "own", own.fingerprint), "own paragraphs")
+        return LazyRetriever(lambda: self._built(own), fingerprint(self.profile.retriever, "own", own.fingerprint), "own paragraphs")
 
     def index(self, dataset):
         "The retriever over the dataset's corpus: a given one, one built before, one over the documents' chunks, or one over the passages."
         given, named = self.corpora.get(dataset), self.profile.retriever
-        if hasattr(given, "search"): return given if hasattr(given, "label") else Lazy(lambda: given, given.fingerprint, "given retriever")
+        if hasattr(given, "search"): return given if hasattr(given, "label") else LazyRetriever(lambda: given, given.fingerprint, "given retriever")
         if named.startswith("prebuilt:"): return self.once(named, lambda: self._prebuilt(named))
         chunked = given is None and self.profile.pool == "documents"
         return self.once(("index", dataset), lambda: self._chunks(dataset) if chunked else self._corpus(dataset))
 
     def _prebuilt(self, named):
         place = Path(named.removeprefix("prebuilt:"))
-        if not place.is_dir(): return Lazy(lambda: self._built([]), " ".join(way_of_search(self.profile)), place.name)
+        if not place.is_dir(): return LazyRetriever(lambda: self._built([]), " ".join(way_of_search(self.profile)), place.name)
         index = self._built([])  # a folder may hold anything, whatever it is called: it says how many passages it has
-        return Lazy(lambda: index, fingerprint(named, index.size), f"{index.size:,} passages")
+        return LazyRetriever(lambda: index, fingerprint(named, index.size), f"{index.size:,} passages")
 
     def _chunks(self, dataset):
         documents, how = self.documents(dataset), way_of_search(self.profile)
         content, label = documents.fingerprint, f"{len(documents):,} documents in chunks of 100 words"
-        def lazy(): return Lazy(lambda: self._built(documents.corpus()), fingerprint(*how, "chunks", content), label)
+        def lazy(): return LazyRetriever(lambda: self._built(documents.corpus()), fingerprint(*how, "chunks", content), label)
         return self.once(("chunks", content), lazy)
 
     def _corpus(self, dataset):
         passages, how = self.passages(dataset), way_of_search(self.profile)
-        def lazy(): return Lazy(lambda: self._built(passages), fingerprint(*how, passages.fingerprint), f"{len(passages):,} passages")
+        def lazy(): return LazyRetriever(lambda: self._built(passages), fingerprint(*how, passages.fingerprint), f"{len(passages):,} passages")
         return self.once(("searched", passages.fingerprint), lazy)
 
     def _built(self, passages): return retriever_for(self.profile, passages)
@@ -394,7 +394,7 @@ class Provided(NamedTuple):
     fingerprint: Any  # which one, as a key has it
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a9fae950
-class Library(Retrievers):
+class Resources(Retrievers):
     "All that a run's methods may need, by name."
 
     def __init__(
@@ -402,14 +402,14 @@ class Library(Retrievers):
         profile,  # where passages come from, and who parses
         questions,  # dataset -> its questions
         corpora=None,  # dataset -> passages, a function that returns them, or a retriever
-        **others,  # "router", "navigator": another `Chat`; "embedder": another embedder
+        **others,  # "router", "navigator": another `LLMClient`; "embedder": another embedder
     ):
         super().__init__(profile, questions, corpora)
         self.others, self.parser = others, Batch(self._parser)
 
     def provide(
         self,
-        need: str,  # "retriever", or one of `treekit.core.method.NEEDS`
+        need: str,  # "retriever", or one of `treekit.core.method.REQUIREMENTS`
         dataset: str,
         question: Question,
     ) -> Provided:
@@ -420,7 +420,7 @@ class Library(Retrievers):
             other = self.others.get(need)
             return Provided(other, other and getattr(other, "identity", type(other).__qualname__))
         if need == "documents": return Provided(found := self.documents(dataset), found.fingerprint)
-        choose("need", need, ["retriever", *NEEDS])
+        choose("need", need, ["retriever", *REQUIREMENTS])
         thing = getattr(self, need)(dataset, question)  # retriever, wiki, corpus
         return Provided(thing, [thing.fingerprint, thing.annotations.fingerprint] if need == "corpus" else thing.fingerprint)
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..core.prompts import Completion
-from ..core.method import Kit, Prediction, needs_of
+from ..core.method import Context, Prediction, requirements_of
 from ..store.run_store import _canonical, _keys
 from ..core.types import Passage, Question
 from ..experiments.given_passages import passages_again
-from ..experiments.run_records import written_down
+from ..experiments.run_records import to_record
 from ..experiments.parse_prefetch import Unusable
 from .edited_parses import EditedCorpus, EditedParser
 from .run_models import models_again
@@ -59,7 +59,7 @@ class EditedChat:
     def bind(self, **who): return EditedChat(self.chat.bind(**who), self.replies, self.use)
 
     async def complete_keyed(self, request, continuation=None):
-        "As `StoredChat.complete_keyed`. `ReplayStopped` for a call before the edit that the store doesn't have."
+        "As `CachedClient.complete_keyed`. `ReplayStopped` for a call before the edit that the store doesn't have."
         names = _keys(_canonical(request, self.chat.model, self.chat.endpoint, self.chat.defaults, continuation), request)
         if not self.use.reached: self._check([n for n in names if n not in self.replies], request)
         if not any(n in self.replies for n in names): return await self.chat.complete_keyed(request, continuation)
@@ -100,14 +100,14 @@ class ForkedMethod:
     code: str = ""  # fingerprint of the method's code: the fork runs again when it changes
 
     @property
-    def needs(self) -> tuple[str, ...]: return needs_of(self.of)
+    def needs(self) -> tuple[str, ...]: return requirements_of(self.of)
 
     def __getattr__(self, name):
         "The method's own fields, for whoever asks for them."
         if name.startswith("__") or name == "of": raise AttributeError(name)
         return getattr(self.of, name)
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "As the method."
         return await self.of(question, self._edited(kit))
 
@@ -167,7 +167,7 @@ def fork(
     label = name or f"{row.method} ⑂ {edits.words}"
     who = f"{label} {opened.name}.{i}.{fingerprint(edits)[:6]}"
     before = _ledger(store, who)
-    about = dict(label=f"{label}: {row.question.question[:60]}", parent=[opened.name, i], edits=written_down(edits))
+    about = dict(label=f"{label}: {row.question.question[:60]}", parent=[opened.name, i], edits=to_record(edits))
     given = dict(store=store, progress=False, about=about | _source(kept)) | models | given
     corpora = None if passages is None else {row.dataset: passages}
     try: results = run({who: forked}, {row.dataset: [row.question]}, kept.profile, corpora=corpora, **given)

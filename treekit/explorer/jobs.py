@@ -29,7 +29,7 @@ class Job:
     thread: Any = None
 
     def watch(self, told: dict):
-        "For `Session.watch`: notes how far the run is, and ends it when somebody wants that."
+        "For `RunOptions.watch`: notes how far the run is, and ends it when somebody wants that."
         self.told = told
         if self.halt and self.state == "running":
             self.state = "stopped"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..config import UsageError
 from ..utils.atomic_write import write_whole
-from .api import ExplorerDesk
+from .api import ExplorerAPI
 from .fonts import font_of
 
 # %% ../../nbs/19_explorer/11_page.ipynb #e07b4f5a
@@ -29,7 +29,7 @@ def script_safe(value) -> str:  # JSON
     return text
 
 # %% ../../nbs/19_explorer/11_page.ipynb #11f12fd7
-def paths_of(desk: ExplorerDesk, names: list[str], other: str = ""):  # of (path, what it holds)
+def paths_of(desk: ExplorerAPI, names: list[str], other: str = ""):  # of (path, what it holds)
     "What a page of some runs may ask for."
     runs = [dict(r, name=r["name"]) for r in desk.get("runs")["runs"] if r["name"] in names]
     yield "runs", dict(runs=sorted(runs, key=lambda r: names.index(r["name"])), can=[])
@@ -98,7 +98,7 @@ html, body {{ margin: 0; height: 100% }}</style></head><body><div id="explorer">
 """
 
 def page_of(
-    desk: ExplorerDesk,
+    desk: ExplorerAPI,
     names: list[str],  # runs, the one to open first
     other: str = "",  # one of them, to compare the first with
     row: int | None = None,  # an answer to open
@@ -121,7 +121,7 @@ def page_of(
 
 # %% ../../nbs/19_explorer/11_page.ipynb #6e5b5c8a
 def save_page(
-    desk: ExplorerDesk,
+    desk: ExplorerAPI,
     names: list[str],
     path: Path | str,  # the file
     **given,  # other, row: as for `page_of`

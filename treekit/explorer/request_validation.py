@@ -15,7 +15,7 @@ from typing import Any
 from ..config import Profile, UsageError, choose
 from .edited_parses import moved_heads
 from .forks import Edits, ForkedMethod
-from .runs import OpenRun, Shelf
+from .runs import OpenRun, RunData
 from .overrides import fields_of, sweep_field
 from .cost_preview import try_switch
 
@@ -106,7 +106,7 @@ def _routed(run, row, key, said):
     form = getattr(own.of if isinstance(own, ForkedMethod) else own, "format", "tag")
     return FORMATS[form].render([(choose("behaviour", tag, ("ANSWER", "EXPAND")), int(id), words) for tag, id, words in said])
 
-def edits_of(body: dict, run: OpenRun, row: Any, shelf: Shelf) -> Edits:
+def edits_of(body: dict, run: OpenRun, row: Any, shelf: RunData) -> Edits:
     "A fork's edits from plain lists."
     known = shelf.passages(row)
     def passage(id):

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..config import Profile, UsageError, installed, load_profile, profile_names, work_dir
 from ..core.prompts import canonical_endpoint
-from ..core.method import needs_of
+from ..core.method import requirements_of
 from ..experiments.parse_prefetch import Unusable
 from ..experiments.resources import chat_for, identity_of, trained_roles
 
@@ -57,7 +57,7 @@ def _served(record):
 def model_again(
     role: str,  # llm, router, navigator
     record: dict,  # of `treekit.experiments.run_records.models_record`
-) -> Any:  # a `Chat`
+) -> Any:  # a `LLMClient`
     "The model of a record; a `GoneModel` if it can't be made here."
     try: found = _trained(role, record["made_with"]) if record.get("made_with") and role in trained_roles() else _served(record)
     except (UsageError, TypeError) as e: return GoneModel(role, record, str(e))  # no API key here; a class with other parameters
@@ -70,11 +70,11 @@ def models_again(
     profile: Profile | None = None,  # with changed settings; default: the run's
 ) -> dict:  # chat, router, navigator: for `treekit.experiments.run.run`; empty: the profile makes them
     "Models of a saved run, for its replay. `UsageError` for a parser or an embedder that is another now."
-    from treekit.experiments.run import Session, models_of
+    from treekit.experiments.run import RunOptions, models_of
     kept, profile = opened.kept, profile or opened.kept.profile
     if kept.models is None: return {}
     _check_computing(kept, method, profile)
-    before, now = (models_of(Session(), p, opened.store) for p in (kept.profile, profile))
+    before, now = (models_of(RunOptions(), p, opened.store) for p in (kept.profile, profile))
     given = {}
     for role, name in dict(llm="chat", router="router", navigator="navigator").items():
         record, *made = kept.models[role], *(m if role == "llm" else getattr(m, role) for m in (before, now))
@@ -84,7 +84,7 @@ def models_again(
 
 def _check_computing(kept, method, profile):
     "Whether parser, annotator and embedder of a method are those of the run."
-    needs, same = needs_of(kept.method(method)), (profile.parser, profile.entities) == (kept.profile.parser, kept.profile.entities)
+    needs, same = requirements_of(kept.method(method)), (profile.parser, profile.entities) == (kept.profile.parser, kept.profile.entities)
     for role, need in dict(parser="parser", annotator="corpus").items():
         if need in needs and same and role in kept.models and _parses(role, profile) != kept.models[role]["fingerprint"]:
             raise UsageError(f"the {role} of the run isn't the one that is here now (parser = {profile.parser}): "

@@ -12,7 +12,7 @@ from typing import Any
 from ..config import UsageError
 from ..store.run_store import Store
 from ..experiments.results import Results
-from .api import ExplorerDesk
+from .api import ExplorerAPI
 from .page import asset, page_of
 from .runs import open_run, open_store
 
@@ -71,7 +71,7 @@ def explore_page(
     "The same as a page with all it needs: also what nbconvert shows."
     store = store or open_store(profile)
     names = list(dict.fromkeys([_named(run, store), *([_named(other, store)] if other else [])]))
-    return Framed(page_of(ExplorerDesk(store, tuple(names)), names, other=names[1] if len(names) > 1 else "", row=row))
+    return Framed(page_of(ExplorerAPI(store, tuple(names)), names, other=names[1] if len(names) > 1 else "", row=row))
 
 # %% ../../nbs/19_explorer/13_widget.ipynb #3abd30a7
 MOST_STILL = 1500  # nodes of runs whose page goes along with a widget
@@ -94,5 +94,5 @@ def explore(
     "Explore a run in a notebook. Forks, switches and sweeps run in the kernel."
     store = store or open_store(profile)
     name, second = _named(run, store), _named(other, store) if other else ""
-    still = _still(ExplorerDesk(store, tuple(filter(None, (name, second)))), name, second, row)
-    return _widget_class()(ExplorerDesk(store, forks=True), still, run=name, other=second, row=row)
+    still = _still(ExplorerAPI(store, tuple(filter(None, (name, second)))), name, second, row)
+    return _widget_class()(ExplorerAPI(store, forks=True), still, run=name, other=second, row=row)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..config import UsageError
 from ..core.method import Trace
-from ..utils.process_identity import scratch
+from ..utils.process_identity import temp_dir
 from ..explorer.runs import OpenRun
 from .columns import EXPORTED, columns_page, schema_of
 from .rows import CallReader, cell_rows, tree_rows, prediction_row, question_rows, table_rows
@@ -111,7 +111,7 @@ def export_parquet(
 ) -> dict[str, int]:  # table -> rows
     "Write runs as questions, predictions, calls, nodes and cells; and a page that says what each column is."
     folder = Path(folder)
-    with scratch(folder.absolute()) as part:
+    with temp_dir(folder.absolute()) as part:
         files = {table: ParquetRows(part / f"{table}.parquet", table, _about(runs)) for table in EXPORTED}
         for run in runs:
             with _small_cache(run): _fill(run, files)

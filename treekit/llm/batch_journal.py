@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ..config import UsageError
 from ..utils.atomic_write import private_file
 from ..utils.sqlite_wal import write_ahead
-from ..utils.process_identity import _owner, gone
+from ..utils.process_identity import _owner, is_dead
 
 # %% ../../nbs/05_llm/03_batch_journal.ipynb #eefd9c80
 _TABLES = """
@@ -178,7 +178,7 @@ def abandoned(
 ) -> bool:
     "Whether nobody is sending it any more."
     if batch.owner == _owner(os.getpid()): return batch.name not in _under_way
-    if (ended := gone(batch.owner)) is not None: return ended
+    if (ended := is_dead(batch.owner)) is not None: return ended
     return time.time() - max(batch.made, batch.posted) > _ELSEWHERE
 
 # %% ../../nbs/05_llm/03_batch_journal.ipynb #53cc13d7

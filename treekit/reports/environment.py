@@ -10,7 +10,7 @@ import platform
 from importlib.metadata import distributions
 from pathlib import Path
 
-from ..core.fingerprints import TABLES, meaning, modules_below
+from ..core.fingerprints import TABLES, code_hash, modules_below
 from ..config import kit_files
 from ..artefacts.build_cache import data_files, imported, sources
 from .archive import sha256
@@ -34,7 +34,7 @@ def hashed_modules(
     "The kit's modules behind notebooks, and the notebooks themselves."
     names = {name for path in notebooks for name in imported(path)}
     found = {module: Path(file).read_bytes() for module, file in modules_below(*names).items()}
-    return {module: dict(sha256=sha256(text), meaning=meaning(text.decode("utf-8"))[0]) for module, text in found.items()}
+    return {module: dict(sha256=sha256(text), meaning=code_hash(text.decode("utf-8"))[0]) for module, text in found.items()}
 
 # %% ../../nbs/23_reports/01_environment.ipynb #54457708
 def hashed_notebooks(

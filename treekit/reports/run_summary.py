@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ..config import UsageError, work_dir
 from ..experiments.provenance import run_facts
-from ..experiments.resources import Library
-from ..experiments.run import Session, models_of
+from ..experiments.resources import Resources
+from ..experiments.run import RunOptions, models_of
 from ..explorer.runs import OpenRun
 from ..figures.claims import CLAIM_VERDICTS, judge_claims
 from ..figures.verdicts import count_verdicts
@@ -92,7 +92,7 @@ def facts_of_run(
 ) -> list[dict]:  # dataset, methods, and the fields of `RunFacts` that say something
     "What a kept run was, fact by fact; methods and data sets with the same facts in one line."
     profile, questions = run.kept.profile, {d: list(qs.values()) for d, qs in run.kept.questions.items()}
-    library, models, lines = Library(profile, questions), models_of(Session(), profile, run.store), {}
+    library, models, lines = Resources(profile, questions), models_of(RunOptions(), profile, run.store), {}
     for name in run.kept.methods:
         for dataset, asked in questions.items():
             facts = run_facts(name, run.kept.method(name), dataset, asked, library, models, run.store.served(models.model, models.endpoint))

@@ -16,7 +16,7 @@ from ..utils.instruction_set import instruction_set, one_thread, processor_label
 from ..utils.model_files import MINILM, model_folder, model_label
 from ..corpora.corpus_hash import Passages
 from .bm25 import BM25, Hit, Retriever, _best, _checked
-from ..utils.micro_batcher import Gathered
+from ..utils.micro_batcher import MicroBatcher
 from .encoders import Encoder, named_encoder
 from .vector_cache import cached_vectors, recorded_vectors, vectors_file
 
@@ -76,7 +76,7 @@ class Embedder:
         if prefix is None: prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
         self.model, self.prefix, self.batch, self.normalise = model or MINILM, prefix, batch, normalise
         self._one_at_a_time, self._loaded = threading.Lock(), None
-        self._kept = Gathered(lambda texts: cached_vectors(self.identity, self.made_with, texts, self._embed))
+        self._kept = MicroBatcher(lambda texts: cached_vectors(self.identity, self.made_with, texts, self._embed))
 
     @property
     def identity(self) -> str:

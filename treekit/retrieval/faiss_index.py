@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ..config import UsageError, choose, work_dir
-from ..utils.atomic_write import alone, write_whole
+from ..utils.atomic_write import file_lock, write_whole
 from ..corpora.corpus_hash import Passages
 from .bm25 import Hit, _best, _checked
 from .vectors import Vectors, build_vectors, check_manifest, read_manifest
@@ -191,7 +191,7 @@ def build_index(
     faiss, folder = _faiss(), Path(folder)
     kind = kind.sized(len(vectors))
     wanted = _wanted(vectors.about, kind)
-    with alone(folder / "index.json"):
+    with file_lock(folder / "index.json"):
         if not (folder / "index.json").exists():
             if any(f.name[0] != "." for f in folder.iterdir()): check_manifest(folder / "begun.json", wanted, "index")
             else: write_whole(folder / "begun.json", json.dumps(wanted, indent=1) + "\n")

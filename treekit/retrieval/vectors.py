@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..config import UsageError
 from ..utils.array_cache import half_precision, write_arrays
-from ..utils.atomic_write import alone, write_whole
+from ..utils.atomic_write import file_lock, write_whole
 
 # %% ../../nbs/09_retrieval/06_vectors.ipynb #4e358b5c
 def read_manifest(
@@ -149,7 +149,7 @@ def build_vectors(
     from tqdm.auto import tqdm
     folder = Path(folder)
     wanted = dict(format=_FORMAT, model=encoder.identity, corpus=passages.fingerprint, passages=len(passages), shard=SHARD)
-    with alone(folder / "vectors.json"):
+    with file_lock(folder / "vectors.json"):
         made_with = getattr(encoder, "made_with", "")
         if any(folder.glob("*.npy")) or (folder / "vectors.json").exists():
             _same_instructions(folder, check_manifest(folder / "vectors.json", wanted, "vectors"), made_with)

@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from ..utils.notices import notify
-from ..utils.process_identity import _owner, _wait_for_end, gone, process_id, stopped
-from .shared_budget import Pot
+from ..utils.process_identity import _owner, _wait_for_end, is_dead, process_id, stopped
+from .shared_budget import SharedBudget
 
 # %% ../../nbs/04_store/02_command_folder.ipynb #d8169fc9
 _PATIENCE = 3.0  # seconds until it is said who is waited for
@@ -22,9 +22,9 @@ def _await_ends(pot):
     "Wait until all processes that spend from a killed command's budget have ended."
     with closing(sqlite3.connect(pot, timeout=60)) as db: owners = [o for o, in db.execute("SELECT DISTINCT owner FROM pot")]
     for owner in owners:
-        if gone(owner) is not False or owner == _owner(os.getpid()): continue
+        if is_dead(owner) is not False or owner == _owner(os.getpid()): continue
         if not stopped(owner): _wait_for_end(owner, _PATIENCE)
-        if gone(owner): continue
+        if is_dead(owner): continue
         pid = process_id(owner)
         notify(f"process {pid} of a command that was killed is still at work{' (it is stopped)' if stopped(owner) else ''}: this command "
                f"waits for its end, since both spend one budget; kill -KILL {pid} ends it")
@@ -51,7 +51,7 @@ def command_folder(
     folder.mkdir(parents=True)
     try:
         (folder / "owner").write_text(_owner(os.getpid()), encoding="utf-8")
-        pot = Pot(folder / "pot.sqlite", budget)
+        pot = SharedBudget(folder / "pot.sqlite", budget)
         for other in sorted(folder.parent.glob(f"{stem}*")): _inherit(pot, folder, other)
         if pot.spent: notify(f"a command on this store was killed after it had spent ${pot.spent:.4g} of its budget, calls in flight "
                              f"included: that counts for this one's ${budget:.4g}")
@@ -64,7 +64,7 @@ def _inherit(pot, folder, other):
     if other == folder: return
     try: owner = (other / "owner").read_text(encoding="utf-8")
     except OSError: owner = ""
-    if not owner and time.time() - other.stat().st_mtime < 60 or owner and gone(owner) is not True: return  # it begins, or lives
+    if not owner and time.time() - other.stat().st_mtime < 60 or owner and is_dead(owner) is not True: return  # it begins, or lives
     if (old := other / "pot.sqlite").is_file():
         _await_ends(old)
         _take_over(folder / "pot.sqlite", old)

@@ -16,7 +16,7 @@ from ..core.prompts import Completion, Request, canonical_endpoint, sound_comple
 from ..utils.process_identity import _owner
 from .cassette_archive import _sweep, plain_store
 from ..utils.atomic_write import private_file
-from .store_writer import Writer, _text, _torn, _transaction, is_damage, skipped_rows, trouble
+from .store_writer import Writer, _text, _torn, _transaction, is_damage, skipped_rows, explain_error
 
 # %% ../../nbs/04_store/04_run_store.ipynb #f50dd10a
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -100,7 +100,7 @@ class _File:
             self.db = sqlite3.connect(self.path, timeout=60, isolation_level=None, check_same_thread=False)
             self._open(Path(self.path).name)
         except (sqlite3.Error, OSError) as e:
-            if damaged := is_damage(e) and trouble(e, path): raise damaged from None
+            if damaged := is_damage(e) and explain_error(e, path): raise damaged from None
             raise UsageError(f"{Path(path).name!r} can't be used as a store ({e}): choose another file") from None
         left = self.db, self.lock, self.hits, self.later, self.writer
         self.close = weakref.finalize(self, _shut, *left, os.getpid())  # also at the interpreter's end
@@ -127,7 +127,7 @@ class _File:
     def _rows(self, sql, *values):
         try:
             with self.lock: return self.db.execute(sql, values).fetchall()
-        except sqlite3.DatabaseError as e: raise (is_damage(e) and trouble(e, self.path) or e) from None
+        except sqlite3.DatabaseError as e: raise (is_damage(e) and explain_error(e, self.path) or e) from None
 
     def __enter__(self): return self
     def __exit__(self, *error): self.close()
@@ -148,7 +148,7 @@ class _Written(_File):
         try:
             with self._write() as db: made = write(db)
             done.set_result(made)
-        except Exception as e: done.set_exception(trouble(e, self.path) or e)
+        except Exception as e: done.set_exception(explain_error(e, self.path) or e)
         return done
 
     def _may_wait(self, write):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..config import UsageError
-from ..utils.process_identity import scratch
+from ..utils.process_identity import temp_dir
 from .run_store import _ID, _MADE, _MORE, _ROWS, _VERSION, Store, _is_sound
 from .store_writer import _text
 
@@ -138,7 +138,7 @@ def salvage_store(
     path, new, made = Path(path), Path(new), Salvaged()
     if not path.is_file(): raise UsageError(f"no store {path.name!r} there")
     if new.exists(): raise UsageError(f"{new.name!r} exists already: name a file that doesn't")
-    with scratch(new) as folder:
+    with temp_dir(new) as folder:
         for end in ("", "-wal"):
             if (part := path.with_name(path.name + end)).exists(): shutil.copyfile(part, folder / f"old.sqlite{end}")
         try:

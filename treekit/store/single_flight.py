@@ -9,7 +9,7 @@ __all__ = ['claim_soon', 'claim', 'release', 'name_waited_for']
 import asyncio, functools, json, os, time
 from concurrent.futures import Future
 from ..utils.notices import notify
-from ..utils.process_identity import _owner, gone, process_id, stopped
+from ..utils.process_identity import _owner, is_dead, process_id, stopped
 from .run_store import Store
 
 # %% ../../nbs/04_store/05_single_flight.ipynb #9c2dfcbe
@@ -22,7 +22,7 @@ def _void(file, key, owner, since):
     if owner == _owner(os.getpid()):
         loop = _claims.get((file, key))
         return loop is None or loop.is_closed()
-    if (ended := gone(owner)) is not None: return ended
+    if (ended := is_dead(owner)) is not None: return ended
     lease, first = _seen.get((file, key), (None, 0.0))
     if lease != (owner, since): _seen[file, key] = (owner, since), (first := time.monotonic())
     void = time.time() - since > _ELSEWHERE or time.monotonic() - first > _SILENT
@@ -89,8 +89,8 @@ def name_waited_for(
     if seconds < _SOON or time.monotonic() - _named.get(store.file, 0.0) < 1: return
     _named[store.file] = time.monotonic()
     for owner, in store._rows("SELECT DISTINCT owner FROM leases WHERE key IN (SELECT value FROM json_each(?))", json.dumps(keys)):
-        if (store.file, owner) in _named or gone(owner) or owner == _owner(os.getpid()): continue
-        pid, here, halted = process_id(owner), gone(owner) is False, stopped(owner)
+        if (store.file, owner) in _named or is_dead(owner) or owner == _owner(os.getpid()): continue
+        pid, here, halted = process_id(owner), is_dead(owner) is False, stopped(owner)
         if seconds < (_SOON if halted else _LONG): continue
         _named[store.file, owner] = True
         whose = f"process {pid}" + ("" if here else f" of {owner.partition('|')[0][:40]}") + (", which is stopped" if halted else "")

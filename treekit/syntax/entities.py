@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ..config import UsageError, choose, work_dir
-from ..utils.micro_batcher import Gathered
+from ..utils.micro_batcher import MicroBatcher
 from ..utils.sqlite_cache import cache_database
 from .parser import Entity, Parse, StanzaParser, parser_place
 
@@ -204,7 +204,7 @@ class Annotations(_OnDisk):
     ):
         super().__init__(annotator or StanzaAnnotator(), path)
         self.batch, self._lock = batch, threading.Lock()
-        self._few = Gathered(self._annotated)  # questions, mostly
+        self._few = MicroBatcher(self._annotated)  # questions, mostly
 
     def __call__(
         self,

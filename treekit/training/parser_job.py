@@ -13,7 +13,7 @@ from ..config import choose, kit_path
 from ..utils.atomic_write import write_whole
 from .parser import MODELS, check_sources, first_files, parser_files, shrink, train, write_manifest
 from .question_grammar import Grammar
-from .job import Errand, ready
+from .job import TrainingJob, ready
 from .profile_writer import check_name, profile_sections, write_sections
 
 # %% ../../nbs/13_training/16_parser_job.ipynb #ea257ec1
@@ -64,7 +64,7 @@ def _on_predicted_tags(treebanks, work, models, n, capped, learn):
 
 # %% ../../nbs/13_training/16_parser_job.ipynb #48fac617
 def run_parser(
-    errand: Errand,
+    errand: TrainingJob,
     treebanks: Path | str,  # a folder
     until: str = "",  # a step's name; empty: the last
 ) -> dict:  # the steps that were run now; the profile, if all is done

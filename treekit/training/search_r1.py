@@ -19,7 +19,7 @@ from ..core.types import Question
 from ..utils.atomic_write import write_whole
 from .sft import prompt_tokens
 from .models import load_model, save_model
-from ..core.method import stated
+from ..core.method import hit_texts
 from ..scoring.short import em
 from .ppo import PPO, Episode, continued, without_head, ppo
 from .client import TrainedChat, trained_as
@@ -121,7 +121,7 @@ def information(
     top_k: int = 3,  # passages per search
 ) -> Callable:  # queries -> texts, as `searching` wants it
     "What stands between the <information> tags for each query."
-    def shown(hits): return "\n".join(f"[{i}] {' '.join(s.split())}" for i, s in enumerate(stated(hits), 1)) or "(nothing was found)"
+    def shown(hits): return "\n".join(f"[{i}] {' '.join(s.split())}" for i, s in enumerate(hit_texts(hits), 1)) or "(nothing was found)"
     return lambda queries: [shown(hits) for hits in retriever.search(queries, top_k)]
 
 # %% ../../nbs/13_training/12_search_r1.ipynb #93036cf4

@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['TrainingExample', 'Recipe', 'adapted', 'trainable', 'prompt_tokens', 'Encoded', 'encode', 'short_enough', 'inner',
            'training_state', 'sft_loss', 'batches', 'load_weights', 'load_checkpoint', 'save_checkpoint', 'Diverged',
-           'digest', 'with_masters', 'Schedule', 'Course', 'train', 'generate', 'trained_by', 'once', 'kept',
+           'digest', 'with_masters', 'Schedule', 'Trainer', 'train', 'generate', 'trained_by', 'once', 'kept',
            'rehearsal']
 
 # %% ../../nbs/13_training/07_sft.ipynb #ec744ec6
@@ -303,7 +303,7 @@ class Schedule:
             yield step
 
 # %% ../../nbs/13_training/07_sft.ipynb #8969d968
-class Course(Schedule):
+class Trainer(Schedule):
     "A training's optimizer, log and checkpoint."
 
     def update(self,
@@ -355,7 +355,7 @@ def train(
     "Train, from the start or from where the folder's checkpoint stands; in a group, each process on its share. Raises `Diverged`."
     if not data: raise UsageError("there is nothing to train on: no sample is left")
     steps = batches([len(e.tokens) for e in data], recipe.batch, recipe.epochs, recipe.seed)
-    course = Course(model, recipe, len(steps), digest(asdict(recipe), [vars(e) for e in data]), folder)
+    course = Trainer(model, recipe, len(steps), digest(asdict(recipe), [vars(e) for e in data]), folder)
     model.train()
     for step in course.run(label):
         batch, total = [data[i] for i in steps[step]], 0.0

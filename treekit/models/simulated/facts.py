@@ -11,7 +11,7 @@ from functools import lru_cache
 from ...core.types import Passage
 from .knowledge import Belief
 from .task_handler import Call, NotOfTheWorld
-from .ability import LEVELS, Luck
+from .ability import LEVELS, SeededRandom
 from .grammar import grammar
 from .corpus_index import key_of, stated
 from .reasoner import TITLE_YEAR, Answerer
@@ -59,7 +59,7 @@ class WorldFacts:
 
     def _rests_on(self, question: str) -> frozenset:
         "The facts that a question rests on, but for years that titles tell; none where no template of the world asks so."
-        call = Call(self.grammar, Luck(LEVELS["perfect"]), dict(question=question))
+        call = Call(self.grammar, SeededRandom(LEVELS["perfect"]), dict(question=question))
         try: facts, asked = needed(call), {q.relation for q in walk(call.query) if isinstance(q, Of)}
         except NotOfTheWorld: return frozenset()
         return frozenset(f for f in facts if f[1] in asked or not self._titled(*f))

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
-from .ability import Luck, reads, remembers, uniform
+from .ability import SeededRandom, reads, remembers, uniform
 from .grammar import Templates
 from .corpus_index import Ref, Triple, _END, key_of, lookup_key, stated
 from .queries import Of, Query, Slot, Thing, replaced, walk
@@ -143,7 +143,7 @@ def _filled(grammar, answers):
 class _Notes:
     "What was read, and how it is kept."
     grammar: Templates
-    luck: Luck
+    luck: SeededRandom
     about: str = ""  # the question, which its reading depends on
     recalls: bool = True  # whether memory may be used
     read: list = field(default_factory=list)  # (place, what is written there, whether it is a note)

@@ -8,7 +8,7 @@ __all__ = ['BREAKS', 'broken', 'logprobs']
 # %% ../../../nbs/11_models/2_simulated/14_output_noise.ipynb #d889488a
 import re
 
-from .ability import Luck, uniform
+from .ability import SeededRandom, uniform
 
 # %% ../../../nbs/11_models/2_simulated/14_output_noise.ipynb #a94b79f2
 def _fenced(text): return f"```\n{text}\n```"
@@ -26,7 +26,7 @@ def _repeated(text): return f"{text}\n{text}"
 BREAKS = (_fenced, _talkative, _bold, _marked, _cut, _repeated)
 
 def broken(
-    luck: Luck,
+    luck: SeededRandom,
     text: str,  # a reply in its format
     *event,  # what it replies to
 ) -> str:
@@ -36,7 +36,7 @@ def broken(
 
 # %% ../../../nbs/11_models/2_simulated/14_output_noise.ipynb #13bb71e7
 def logprobs(
-    luck: Luck,
+    luck: SeededRandom,
     text: str,
     sure: bool,  # whether the reply rests on what is known
 ) -> tuple[tuple[str, float], ...]:  # (word, log-probability)

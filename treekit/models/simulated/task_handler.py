@@ -12,10 +12,10 @@ import re
 from functools import cached_property, lru_cache
 
 from .knowledge import Belief, nameless
-from .ability import Luck, chains
+from .ability import SeededRandom, chains
 from .grammar import Templates
 from .corpus_index import Ref, lookup_key
-from .reasoner import Answerer, Uttered
+from .reasoner import Answerer, AnswerText
 from .queries import Check, Compare, Either, Extreme, Several, Of, Query, Slot, Thing, Why, parts_of, anchors, walk
 from .wording import Words, _with_inner
 from ...synthetic.questions import SHARED
@@ -33,7 +33,7 @@ def _thinks(template): return bool(_THINKS.search(template))
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #00badf8a
 class Call:
     "One sample's inputs, and what is needed to reply."
-    def __init__(self, grammar: Templates, luck: Luck, inputs: dict, template: str = "", held_out: bool = True):
+    def __init__(self, grammar: Templates, luck: SeededRandom, inputs: dict, template: str = "", held_out: bool = True):
         self.grammar, self.luck, self.inputs, self.lang = grammar, luck, inputs, grammar.library.lang
         self.library, self.words, self.competence = grammar.library, Words(grammar, luck, held_out), luck.competence
         self.thinks, self.sure = _thinks(template), True
@@ -88,7 +88,7 @@ def statements(
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #ca7638de
 def explanation(
     call: Call,
-    said: Uttered,
+    said: AnswerText,
 ) -> str:
     "What an answer rests on, as far as the model writes it out."
     told = statements(call, said.used)
@@ -98,7 +98,7 @@ def explanation(
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #7f409ba2
 def in_words(
     call: Call,
-    said: Uttered,
+    said: AnswerText,
 ) -> str:  # "" if nothing is known
     "An answer: one text, or a list's items joined."
     return call.library.w.join(said.texts) if said.texts and not said.texts[0].endswith(".") else " ".join(said.texts)

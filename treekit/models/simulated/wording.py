@@ -8,7 +8,7 @@ __all__ = ['Words', 'steps_of']
 # %% ../../../nbs/11_models/2_simulated/04_wording.ipynb #edc01596
 from dataclasses import replace
 
-from .ability import Luck
+from .ability import SeededRandom
 from .grammar import Templates
 from .corpus_index import Ref, Triple
 from .queries import Check, Compare, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Those, Why, parts_of
@@ -17,7 +17,7 @@ from ...synthetic.questions import SHARED
 # %% ../../../nbs/11_models/2_simulated/04_wording.ipynb #69d55544
 class _Naming:
     "Names and values in words."
-    def __init__(self, grammar: Templates, luck: Luck, held_out: bool = True):
+    def __init__(self, grammar: Templates, luck: SeededRandom, held_out: bool = True):
         self.grammar, self.library, self.w, self.luck = grammar, grammar.library, grammar.library.w, luck
         self.held_out = held_out  # whether it may write in the wordings that nothing is trained on
 

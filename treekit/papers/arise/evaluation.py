@@ -19,7 +19,7 @@ from ...core.types import Passage, Question
 from ...scoring.short import f1, normalise
 from ...experiments.tables import sample_questions
 from ...core.prompts import ScoringUnsupported
-from ...core.method import Kit, Prediction, Trace
+from ...core.method import Context, Prediction, Trace
 from ...experiments.results import Results, Row
 from ...experiments.run import run
 
@@ -112,7 +112,7 @@ def pools(
 class CanScore:
     "Whether who answers can score a given text: a method of one call, whose answer is `likelihood` or `guess`."
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Raises what the model's client raises, but for `ScoringUnsupported`."
         from treekit.papers.arise.states import GUESS
         node = kit.trace.add("question", question.question)

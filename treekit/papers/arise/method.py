@@ -11,7 +11,7 @@ from typing import Literal
 
 from ...config import UsageError
 from ...core.types import Question
-from ...core.method import Kit, Prediction, check_fields, cited, stated
+from ...core.method import Context, Prediction, check_fields, hit_records, hit_texts
 from .mcts import best_path, node_rows
 from .prefetch import Lookahead, Scheduling, steps_to
 from .public_code import Readings
@@ -22,7 +22,7 @@ from .states import Expansion, Reasoner, search_text, state_text
 async def search(
     m: "ARISE",
     question: str,  # $q$
-    kit: Kit,
+    kit: Context,
 ) -> str:  # the answer
     "Monte Carlo tree search over reasoning states (Sec. 2.2)."
     tree, reasoner = m.new_tree(), Reasoner(m, question, kit)
@@ -58,12 +58,12 @@ async def answer_from_tree(m: "ARISE", tree, reasoner: Reasoner, record: SearchT
     results = {i: tuple(s.step.result for s in path) for i, path in paths.items()}
     hits = dict(zip(results, await reasoner.each([facts(r) for r in results.values()])))
     if not best: node.notes.append("no step was made: answered from the documents retrieved for the question")
-    wanted = [r or tuple(stated(hits[i])) for i, r in results.items()] + [tuple(s.result for s in steps_to(end)) for end in ends]
+    wanted = [r or tuple(hit_texts(hits[i])) for i, r in results.items()] + [tuple(s.result for s in steps_to(end)) for end in ends]
     answers = await reasoner.each([final(w) for w in wanted])
     node.text, node.depth = answers[0].value, reasoner.kit.clock.now
     record.credit(Expansion(answers, []), node, {})
-    said = {i: stated(found) for i, found in hits.items()}
-    node.data |= dict(path=[record.nodes[s.id].id for s in best], state=list(results[None]), hits=cited(hits[None]), facts=said[None])
+    said = {i: hit_texts(found) for i, found in hits.items()}
+    node.data |= dict(path=[record.nodes[s.id].id for s in best], state=list(results[None]), hits=hit_records(hits[None]), facts=said[None])
     if m.checkpoints:
         node.data["after"] = {str(i): dict(answer=a.value, facts=said[i]) for i, a in zip(results, answers) if i is not None}
     for end, answer in zip(ends, answers[len(results):]): record.nodes[end.id].data["answer"] = answer.value
@@ -96,7 +96,7 @@ class ARISE(Readings, Scheduling):
         if not all(isinstance(i, int) and i > 0 for i in self.checkpoints):
             raise UsageError(f"checkpoints should be rounds, from 1, not {self.checkpoints!r}")
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Raises `UsageError` for an empty question, and what the model's client raises."
         text = question.question.strip()
         if not text: raise UsageError("the question is empty")

@@ -6,7 +6,7 @@
 __all__ = ['SearchTrace']
 
 # %% ../../../nbs/17_papers/3_arise/04_search_trace.ipynb #9a35a4c5
-from ...core.method import Kit, cited
+from ...core.method import Context, hit_records
 from .mcts import SearchTree, State
 from .states import SimulatedPath
 
@@ -14,7 +14,7 @@ from .states import SimulatedPath
 class SearchTrace:
     "A search tree's nodes in the trace of its question."
 
-    def __init__(self, tree: SearchTree, question: str, kit: Kit):
+    def __init__(self, tree: SearchTree, question: str, kit: Context):
         self.tree, self.kit, self.nodes, self.credited = tree, kit, [], set()
         self.show(tree.root, kit.trace.add("question", question))
 
@@ -34,7 +34,7 @@ class SearchTrace:
         above, (stage, *imagined) = self.nodes[leaf.id], found.stages
         for state in leaf.children:
             s = state.step
-            node = self.kit.trace.add("state", s.question, parent=above, result=s.result, risk=s.risk, hits=cited(s.hits))
+            node = self.kit.trace.add("state", s.question, parent=above, result=s.result, risk=s.risk, hits=hit_records(s.hits))
             node.depth = s.clock
             self.show(state, node)
         self.credit(stage, above, {c.step.question: self.nodes[c.id] for c in leaf.children})

@@ -18,7 +18,7 @@ from ...core.output_parsers import TEXT, Format, tolerant
 from ...core.answer_extraction import said_score
 from ...core.prompts import Prompt, ScoringUnsupported
 from ...core.logical_clock import speculate, speculating
-from ...core.method import Kit, Node, together
+from ...core.method import Context, Node, gather_or_cancel
 from ...scoring.short import f1
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #af2c4cdc
@@ -262,14 +262,14 @@ class Calls:
     def __init__(self,
         method,  # an `ARISE`: its settings
         question: str,
-        kit: Kit,
+        kit: Context,
     ):
         self.method, self.question, self.kit = method, question, kit
         self.last = method.depth - 1  # depth of the deepest states
 
     async def each(self, coroutines):
         "All at once, or one by one; none is left waiting if one fails."
-        if not self.method.one_by_one: return await together(coroutines)
+        if not self.method.one_by_one: return await gather_or_cancel(coroutines)
         try: return [await c for c in coroutines]
         finally:
             for c in coroutines: c.close()
@@ -286,7 +286,7 @@ class Calls:
 class Values(Calls):
     "What states are worth (Sec. 2.3, Table 3)."
 
-    def __init__(self, method, question: str, kit: Kit):
+    def __init__(self, method, question: str, kit: Context):
         super().__init__(method, question, kit)
         self.scores = {"likelihood": True, "guess": False}.get(method.scorer)  # None: until the first value
         offline = getattr(kit.llm, "endpoint", "").startswith("offline:")

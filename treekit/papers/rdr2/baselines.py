@@ -16,7 +16,7 @@ from ...config import UsageError
 from ...core.types import Question
 from ...core.prompts import Prompt, ScoringUnsupported
 from ...core.output_parsers import TEXT, Format
-from ...core.method import Kit, Prediction, check_fields, cited, Node
+from ...core.method import Context, Prediction, check_fields, hit_records, Node
 from ...retrieval.dense import embedder
 from ...scoring.short import f1, normalise
 from .readers import LINE, LIST, READ, Reader, Reading, answer_kind, length_instruction, read_passages
@@ -57,7 +57,7 @@ def masked_query(
 
 # %% ../../../nbs/17_papers/5_rdr2/07_baselines.ipynb #ace0f34d
 async def next_sentence(
-    kit: Kit,
+    kit: Context,
     node: Node,  # the sentence's record
     inputs: dict,  # the prompt's slots, but for the passages
     documents: list = (),  # passages that it sees
@@ -99,7 +99,7 @@ class FLARE(Reader):
         for name in ("theta", "beta"):
             if not 0 <= (value := getattr(self, name)) <= 1: raise UsageError(f"{name} is a probability, from 0 to 1, not {value}")
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "One call for a sure sentence, two for another, one after the other. `UsageError` for an empty question, and from `next_sentence`."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         root = node = kit.trace.add("question", text)
@@ -128,7 +128,7 @@ class FLARE(Reader):
     async def _found(self, kit, node, query):
         "The passages for a query, noted in a node."
         [hits] = await kit.retrieve([query], self.top_k) if self.top_k else [[]]
-        node.data |= dict(queries=[query], hits=cited(hits))
+        node.data |= dict(queries=[query], hits=hit_records(hits))
         return [h.passage for h in hits]
 
     async def _whole(self, question, kit, node):
@@ -239,13 +239,13 @@ class ASC(Reader):
         for name in ("agree", "alike", "apart"):
             if not 0 <= (value := getattr(self, name)) <= 1: raise UsageError(f"{name} is a share, from 0 to 1, not {value}")
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "`samples` calls at once, and one more to summarise. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         root, kind = kit.trace.add("question", text), answer_kind(question, self.answers)
         length = length_instruction(question, kind, self.length_control)
         [hits] = await kit.retrieve([text], self.top_k) if self.top_k else [[]]
-        root.data |= dict(hits=cited(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits])
+        root.data |= dict(hits=hit_records(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits])
         given = dict(documents=[h.passage for h in hits]) if self.top_k else {}
         replies = await kit.ask(READ[kind, not self.top_k], node=root, n=self.samples, temperature=self.temperature,
                                 remaining=int(self.summarise), question=text, length=length, **given)
@@ -314,12 +314,12 @@ class Served(Reader):
             raise UsageError("a reader that was trained elsewhere writes as it was trained to: "
                              "leave answers and length_control as they are")
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "One search, one call. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         root = kit.trace.add("question", text)
         [hits] = await kit.retrieve([text], self.top_k) if self.top_k else [[]]
-        root.data |= dict(hits=cited(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits])
+        root.data |= dict(hits=hit_records(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits])
         documents = "\n".join(self._shown(i, h.passage) for i, h in enumerate(hits, 1))
         node = kit.trace.add("answer", "", parent=root)
         node.text = await kit.ask(SERVED[self.system], node=node, question=text, documents=documents)

@@ -19,7 +19,7 @@ from ...config import Profile, UsageError, work_dir
 from ...core.types import Question
 from ...corpora.load import _lines
 from ...experiments.resources import Fictional, load, source_of
-from ...core.method import configure, needs_of
+from ...core.method import configure, requirements_of
 from .baselines import ASC
 from .method import PUBLIC_CODE, RDR2
 from ...scoring.long import mauve_of_texts, without_citations
@@ -101,7 +101,7 @@ def who_routes(
 ) -> dict[str, str]:  # printed name -> words; only of rows that route
     "Who routes in this run."
     router = f"router {P.router}" if P.router else f"{P.model}, prompted"
-    return {name: router for name, method in methods.items() if "router" in needs_of(method)}
+    return {name: router for name, method in methods.items() if "router" in requirements_of(method)}
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #55b0cb2c
 def passages(trace) -> list[str]:

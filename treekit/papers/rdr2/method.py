@@ -13,11 +13,11 @@ from typing import Literal
 
 from ...config import UsageError
 from ...core.types import Passage, Question
-from ...core.method import Kit, Node, check_fields, together
+from ...core.method import Context, Node, check_fields, gather_or_cancel
 from ...corpora.documents import DocumentTree
 from .public_code import READINGS, random_leaf, unfold_from_set
 from .readers import Reader
-from .router import CODE_FORMATS, ROUTE, RST, decide, light_nodes, nearest_part, random_heading, unfold
+from .router import CODE_FORMATS, ROUTE, RST, decide, reveal_nodes, nearest_part, random_heading, unfold
 from .routing_state import Group, Route, RoutingStep, grouped
 from .routing_trace import note_counts, record_steps
 
@@ -60,7 +60,7 @@ class RDR2(Reader):
         if not self.routing or not hits: return await super()._evidence(question, hits, kit, root)
         if kit.documents is None:
             raise UsageError("RDR² walks the documents of passages, and this kit has none: "
-                             "give Kit(documents=treekit.corpora.lookup.Documents(trees))")
+                             "give Context(documents=treekit.corpora.lookup.Documents(trees))")
         return await routed_evidence(self, question, hits, kit, root)
 
 # %% ../../../nbs/17_papers/5_rdr2/05_method.ipynb #91085d0c
@@ -81,7 +81,7 @@ def first_steps(
     if method.views == "document": places = [tuple(sorted({i for nodes in places for i in nodes}))]
     steps = {}  # lit nodes -> their step
     for nodes in places:
-        rst = light_nodes(tree, nodes) if method.structure else RST(tree, tuple(i for i in nodes if tree[i].type == "content"))
+        rst = reveal_nodes(tree, nodes) if method.structure else RST(tree, tuple(i for i in nodes if tree[i].type == "content"))
         same = steps.setdefault(rst.lit, RoutingStep(rst, ()))
         same.matched = tuple(sorted({*same.matched, *nodes}))
     return [shortened(method, s) for s in steps.values()]
@@ -125,7 +125,7 @@ async def ask_router(
     method: RDR2,
     question: Question,  # $q$
     step: RoutingStep,  # gets its behaviours, its decision and its answers
-    kit: Kit,
+    kit: Context,
     document: Node,  # the document's record, below which the ledger puts the call
 ) -> None:
     "One output of the router, and what is left of it: $b_t$. Raises what the model's client raises."
@@ -187,7 +187,7 @@ async def route_document(
     method: RDR2,
     question: Question,  # $q$
     group: Group,  # $d_i$ and the passages from it
-    kit: Kit,
+    kit: Context,
     document: Node,  # the document's record
 ) -> Route:  # its `answers` are $c_{ro}^{(i)}$
     "$c_{ro} = \\operatorname{Router}(q, d)$ (Eq. 2): waves of calls, until nothing is left to unfold."
@@ -197,7 +197,7 @@ async def route_document(
     unfolding = Unfolding(method, group.tree, wave)
     while wave:
         route.steps += wave
-        await together(ask(step) for step in wave)
+        await gather_or_cancel(ask(step) for step in wave)
         if method.reading == "code":
             await unfold_from_set(route, unfolding, ask)
             break
@@ -233,14 +233,14 @@ async def routed_evidence(
     method: RDR2,
     question: Question,  # $q$
     hits: list,  # $C_{re}$
-    kit: Kit,  # with `documents`
+    kit: Context,  # with `documents`
     root: Node,  # the question's record; gets the counts
 ) -> list[Passage]:  # $C_{ro}$
     "Eqs. 1 and 2: group, route all documents at once, collect."
     groups, interleaved = await asyncio.to_thread(grouped, hits, kit.documents, method.reading)
     inside = [g for g in groups if g.tree]
     nodes = [kit.trace.add("document", g.tree.title, parent=root, id=g.tree.id, chunks=_chunks(g)) for g in inside]
-    routes = await together(route_document(method, question, g, kit, node) for g, node in zip(inside, nodes))
+    routes = await gather_or_cancel(route_document(method, question, g, kit, node) for g, node in zip(inside, nodes))
     counts = dict(interleaved=interleaved, plain=len(groups) - len(routes),
                   twins=sum(r.twins for r in routes), unread=sum(r.unread for r in routes))
     passages = routed_passages(method, groups, routes)

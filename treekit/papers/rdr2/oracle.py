@@ -40,7 +40,7 @@ def oracle_route(
 
 # %% ../../../nbs/17_papers/5_rdr2/06_oracle.ipynb #1045cd1c
 class OracleRouter:
-    "A `Chat` for `run(router=…)` that answers the route prompt with `oracle_route`."
+    "A `LLMClient` for `run(router=…)` that answers the route prompt with `oracle_route`."
     model = "oracle (sees the gold answers)"
 
     def __init__(self,

@@ -9,7 +9,7 @@ __all__ = ['READINGS', 'random_leaf', 'unfold_from_set']
 import random
 
 from ...corpora.documents import DocumentTree
-from .router import light_nodes
+from .router import reveal_nodes
 from .routing_state import Route, RoutingStep
 
 # %% ../../../nbs/17_papers/5_rdr2/03_public_code.ipynb #8b4a3010
@@ -25,7 +25,7 @@ def random_leaf(
 ) -> RoutingStep:
     "*w/o similarity* as the public code has it: Algorithm 1 from a random leaf, for each passage."
     leaf = random.Random(seed).choice([n.id for n in tree.nodes if not n.children])
-    rst = light_nodes(tree, [leaf])
+    rst = reveal_nodes(tree, [leaf])
     return RoutingStep(rst, tuple(i for i in (leaf,) if tree[i].type == "content"))
 
 # %% ../../../nbs/17_papers/5_rdr2/03_public_code.ipynb #4f708192

@@ -14,16 +14,16 @@ from typing import Literal
 from ...config import UsageError
 from ...core.types import Passage, Question
 from ...core.prompts import Prompt, Request
-from ...core.json_extraction import found_json, paths_in
+from ...core.json_extraction import extract_json, paths_in
 from ...core.output_parsers import TEXT, Format
-from ...core.method import Kit, Node, Prediction, check_fields, cited
+from ...core.method import Context, Node, Prediction, check_fields, hit_records
 
 # %% ../../../nbs/17_papers/5_rdr2/01_readers.ipynb #178de283
 _BULLET = re.compile(r"^\s*(?:[-*•]\s+|\(?\d{1,3}[.):]\s+)")
 
 def _items(text):
     "The items of a list, in whatever of the usual ways it is written."
-    if text.lstrip()[:1] in ("[", "{", "`") and (lists := [p for v in found_json(text) for p in paths_in(v)]):
+    if text.lstrip()[:1] in ("[", "{", "`") and (lists := [p for v in extract_json(text) for p in paths_in(v)]):
         return list(dict.fromkeys(" ".join(p.split()) for p in lists[0] if p and p.strip()))
     lines = [l.strip() for l in re.sub(r"\[\d+\]", "", text).splitlines() if l.strip() and not l.strip().startswith("```")]
     if sum(bool(_BULLET.match(l)) for l in lines) > 1: pieces = [_BULLET.sub("", l) for l in lines if _BULLET.match(l)]
@@ -93,7 +93,7 @@ def length_instruction(
 
 # %% ../../../nbs/17_papers/5_rdr2/01_readers.ipynb #211a77d9
 async def read_passages(
-    kit: Kit,
+    kit: Context,
     question: Question,  # $q$
     passages: list[Passage],  # $[c^{(1)}, …, c^{(m)}]$
     node: Node,  # where the answer goes
@@ -122,12 +122,12 @@ class Reader:
 
     def __post_init__(self): check_fields(self, top_k=0)
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "One search, and one call beside what finds the passages. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
         root, hits = kit.trace.add("question", text), []
         if self.top_k: [hits] = await kit.retrieve([text], self.top_k)
-        root.data["hits"] = cited(hits)
+        root.data["hits"] = hit_records(hits)
         passages = await self._evidence(question, hits, kit, root)
         root.data["passages"] = [dict(title=p.title, text=p.text) for p in passages]
         node = kit.trace.add("answer", "", parent=root)

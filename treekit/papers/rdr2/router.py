@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PREFIX', 'FORMATS', 'CODE', 'CODE_FORMATS', 'ROUTE', 'CURATED', 'CURATE', 'EXPELLED', 'COUNTED', 'PROMPTS', 'RST',
-           'light_nodes', 'unfold', 'random_heading', 'nearest_part', 'prefix', 'read_behaviours', 'read_as_code',
+           'reveal_nodes', 'unfold', 'random_heading', 'nearest_part', 'prefix', 'read_behaviours', 'read_as_code',
            'Decision', 'fits', 'is_introduced', 'decide']
 
 # %% ../../../nbs/17_papers/5_rdr2/00_router.ipynb #c8dd0c7b
@@ -35,7 +35,7 @@ class RST:
 def _id(line): return int(line.split(":", 1)[0])
 
 # %% ../../../nbs/17_papers/5_rdr2/00_router.ipynb #e715744b
-def light_nodes(
+def reveal_nodes(
     tree: DocumentTree,  # DST
     nodes: Iterable[int],  # what a passage was mapped to
 ) -> RST:

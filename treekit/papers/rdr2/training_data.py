@@ -17,10 +17,10 @@ from ...config import UsageError
 from ...core.types import Question
 from ...corpora.documents import from_text, introduced, tree_of
 from ...core.prompts import CallFailed
-from ...core.method import Kit, together
+from ...core.method import Context, gather_or_cancel
 from ...corpora.lookup import Documents
 from .method import grouped
-from .router import CURATE, FORMATS, RST, light_nodes, read_behaviours
+from .router import CURATE, FORMATS, RST, reveal_nodes, read_behaviours
 from ...synthetic.generate import World
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #4634c221
@@ -62,7 +62,7 @@ def views(
         for group in (g for g in grouped(hits, documents)[0] if g.tree):
             places = [nodes for nodes, _ in group.places]
             lights = places if per == "passage" else [sorted({i for nodes in places for i in nodes})]
-            lit = dict.fromkeys(light_nodes(group.tree, nodes).lit for nodes in lights)  # two passages may light the same
+            lit = dict.fromkeys(reveal_nodes(group.tree, nodes).lit for nodes in lights)  # two passages may light the same
             out += [(question, RST(group.tree, ids)) for ids in lit]
     return out
 
@@ -75,18 +75,18 @@ def sample(question: Question, rst: RST, behaviours) -> Sample:
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #2dc120f4
 async def curated(
     found: list[tuple[Question, RST]],  # `views`
-    chat,  # the strong model: a `Chat`; a `StoredChat` pays once
+    chat,  # the strong model: a `LLMClient`; a `CachedClient` pays once
     at_once: int = 256,  # views asked about at a time
 ) -> tuple[list[Sample], dict]:  # the samples; what was left out: {"failed": calls, "unread": replies, "misplaced": tags}
     "Views labelled by a model that sees the question and the view, and no answer. `CallFailed` if `at_once` calls in a row fail."
     async def one(question, rst):
-        kit = Kit(chat)
+        kit = Context(chat)
         node = kit.trace.add("curation", question.question)
         try: return await kit.ask(CURATE, node=node, question=question.question, document=rst.text)
         except CallFailed as e: return e
     said, out, left = [], [], dict(failed=0, unread=0, misplaced=0)
     for at in range(0, len(found), at_once):
-        said += (replies := await together(one(*v) for v in found[at:at + at_once]))
+        said += (replies := await gather_or_cancel(one(*v) for v in found[at:at + at_once]))
         if all(isinstance(r, CallFailed) for r in replies): raise replies[0]
     for (question, rst), tags in zip(found, said):
         if not isinstance(tags, list):

@@ -20,7 +20,7 @@ from ...training.distributed import told_by_first
 from .training import (CURVE, DEV, LOOKS, PRESETS, ROUTER, SETTINGS, UNTRAINED, Preset, in_a_path, outputs, started, train_router)
 from .training_data import TEST_SHARES, Gold, Sample, curated, drawn, percent, scores, sizes, split, views
 from ...utils.atomic_write import write_whole
-from ...training.job import Errand, torch_on_one_thread, ready
+from ...training.job import TrainingJob, torch_on_one_thread, ready
 from ...training.profile_writer import check_name, profile_sections, write_sections
 from ...training.training_data import kitchen
 
@@ -29,7 +29,7 @@ LABELS = ("model", "gold")
 DATASET = "asqa"  # Sec. 4.1: ASQA's training questions
 
 def labelled(
-    errand: Errand,
+    errand: TrainingJob,
     preset: Preset,
     labels: str,  # of `LABELS`
 ) -> tuple[list[Sample], dict]:  # the samples; what was left out
@@ -47,7 +47,7 @@ def labelled(
     return [gold.label(q, rst) for q, rst in found], {}
 
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #0e2891ff
-def router_samples(errand: Errand, preset: Preset, labels: str) -> dict:  # train, test: samples; found: sizes; left: what was left out
+def router_samples(errand: TrainingJob, preset: Preset, labels: str) -> dict:  # train, test: samples; found: sizes; left: what was left out
     "The errand's samples, made once, split by question."
     path = errand.folder / "samples.json"
     def make():
@@ -80,7 +80,7 @@ def sample_of(row: dict) -> Sample:
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #32ccb677
 ALL = "all"  # rows
 
-def row_folder(errand: Errand, row: str) -> Path:
+def row_folder(errand: TrainingJob, row: str) -> Path:
     "Where a row's checkpoints, its model and its `result.json` lie."
     return errand.folder / in_a_path(row)
 
@@ -119,7 +119,7 @@ def found_result(folder: Path) -> dict | None:  # settings, log, outputs
 
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #a1c1c3a6
 def run_router(
-    errand: Errand,
+    errand: TrainingJob,
     row: str = ROUTER,  # of Table 4, or "all"
     labels: str = "",  # of `LABELS`; default: gold for the embedded default, else the profile's model
     **settings,  # as for `train_router`: too_long, attention, checkpointing, fields of the recipe

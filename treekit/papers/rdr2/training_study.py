@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ...config import UsageError
 from ...figures.verdicts import group_for
 from .training import PRESETS, SETTINGS, UNTRAINED, routers, tiny_samples
-from ...training.job import Errand
+from ...training.job import TrainingJob
 from .training_job import found_result, read_samples, row_folder, sample_of
 
 # %% ../../../nbs/17_papers/5_rdr2/13_training_study.ipynb #93dbf7cc
@@ -42,7 +42,7 @@ def router_study(
     if not trained:
         return RouterStudy(f"tiny preset, seed {seed}", "", tiny_samples(), ["the tiny preset's model and samples"],
                            PRESETS["tiny"].held, lambda rows: routers([(row, seed) for row in rows]))
-    errand = Errand.found(trained)
+    errand = TrainingJob.found(trained)
     if errand.role != "router": raise UsageError(f"{trained!r} is a {errand.role}: treekit train router --row all --name …")
     if not (path := errand.folder / "samples.json").exists():
         raise UsageError(f"{trained!r} has no samples yet: start treekit train router --name {trained} again")
@@ -57,7 +57,7 @@ def router_study(
 LABELLER, TESTED = "DeepSeek-V3", 500  # Sec. 4.1
 
 def unlike_the_paper(
-    errand: Errand,
+    errand: TrainingJob,
     samples: dict,  # its `samples.json`
     changed: dict,  # settings of its rows that are given
 ) -> list[str]:

@@ -15,7 +15,7 @@ from statistics import fmean, stdev
 from ...experiments import tables as experiments
 from ...config import Profile, UsageError, load_profile
 from ...experiments.run import run
-from ...core.method import needs_of
+from ...core.method import requirements_of
 from ...experiments.results import Results, joined
 from ...experiments.resources import chat_for
 from ...scoring.short import NotApplicable
@@ -43,7 +43,7 @@ def navigator(
     stage: str = LAST,  # of `treekit.papers.searchr.training.STAGES`
     seed: int = 0,  # of the tiny one's training
     named: dict = {},  # stage -> the profile of its navigator
-):  # a Chat; None: as the profile says, and so perhaps the model that answers. A stage that nobody has is a `UsageError`
+):  # an LLM client; None: as the profile says, and so perhaps the model that answers. A stage that nobody has is a `UsageError`
     "Who takes questions apart."
     if stage in named: return chat_for(load_profile(named[stage]), "navigator")
     if P.offline and not P.navigator:
@@ -74,7 +74,7 @@ def what_ran(
     "What stands behind the printed names in this run."
     said = {}
     for name, method in methods.items():
-        own = [who_navigates(P, stages.get(name, LAST), named)] if "navigator" in needs_of(method) else []
+        own = [who_navigates(P, stages.get(name, LAST), named)] if "navigator" in requirements_of(method) else []
         if getattr(method, "decomposer", "") == "prompted": own.append(f"{P.model}, prompted")
         if type(method).__name__ == "SearchR1": own.append(f"{P.model}, untrained")
         if P.offline and getattr(method, "reranker", ""): own.append("no cross-encoder")
@@ -179,7 +179,7 @@ def run_rows(
 def _run_once(methods, questions, P, stages, named, seed):
     parts = {}  # stage, or "" for methods without a navigator -> methods
     for name, method in methods.items():
-        stage = stages.get(name, LAST) if "navigator" in needs_of(method) else ""
+        stage = stages.get(name, LAST) if "navigator" in requirements_of(method) else ""
         parts.setdefault(stage, {})[name] = method
     found = []
     for stage, some in parts.items():

@@ -19,7 +19,7 @@ from ...language.morphemes import korean_question
 from ...core.prompts import Prompt
 from ...core.output_parsers import FINAL
 from ...core.logical_clock import TimedTask
-from ...core.method import Kit, Node, Prediction, check_fields, cited, together
+from ...core.method import Context, Node, Prediction, check_fields, hit_records, gather_or_cancel
 from ...baselines.subquestions import INTEGRATE, MOST_SUBQUESTIONS, NAVIGATE, REFORMULATE, UNCLEAR, checked, known_answer, rewritten
 from ...language.coreference import render_history, UNFOUND, depends_on
 from .paths import GENERATE
@@ -27,7 +27,7 @@ from .references import dangling
 
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #6ac4eece
 async def generate_path(
-    kit: Kit,
+    kit: Context,
     question: str,
     node: Node,  # the path's step
     trained: bool = True,  # False: the answering model, with Table 11's prompt
@@ -47,7 +47,7 @@ def with_informativeness(
     hits: list,
 ) -> tuple[list[dict], list[str]]:
     "Hits as a trace keeps them, with what their informativeness comes from, or why it is 0; and notes."
-    rows, owed = cited(hits), informative.explain(question, [h.passage for h in hits])
+    rows, owed = hit_records(hits), informative.explain(question, [h.passage for h in hits])
     for row, why in zip(rows, owed):
         row["informativeness"] = round(why.score, 4)
         entities = [dict(entity=f.entity, name=f.name, importance=f.importance, rank=f.rank) for f in why.found[:3]]
@@ -60,14 +60,14 @@ def with_informativeness(
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #2b51e3fe
 def retrieve_passages(
     m: "SearchR",
-    kit: Kit,
+    kit: Context,
     question: str,  # a sub-question, as it is asked
 ) -> tuple[list, list[dict], list[str]]:  # hits, in the order in which they are read; the same as the trace keeps them; notes
     "The passages of both paths (Sec. 2.4)."
     mine, others = m.shares
     if not mine:
         [hits] = kit.retriever.search([question], others)
-        return hits, cited(hits), []
+        return hits, hit_records(hits), []
     informative, literal = kit.corpus.informative(Steps() if m.steps == "all" else Steps.paper(), m.masked), None
     if m.steps == "all" and m.fusion == "reciprocal": literal = kit.corpus.informative(LITERAL, m.masked)
     way = DualPath(informative, kit.retriever, (mine, others), m.fusion, literal=literal) if others else informative
@@ -112,7 +112,7 @@ def history_of(
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #6b3c36b6
 async def reformulate(
     m: "SearchR",
-    kit: Kit,
+    kit: Context,
     step: SubQuestion,
     before: list[SubQuestion],  # its history
 ) -> str:  # the sub-question as it is to be asked
@@ -133,7 +133,7 @@ async def reformulate(
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #7f5165b8
 async def answer_subquestion(
     m: "SearchR",
-    kit: Kit,
+    kit: Context,
     step: SubQuestion,
     steps: list[SubQuestion],  # all of the path
     before: list,  # tasks of those that it waits for
@@ -153,7 +153,7 @@ async def answer_subquestion(
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #1f6d6460
 def plan_steps(
     m: "SearchR",
-    kit: Kit,
+    kit: Context,
     node: Node,  # the path's
     path: tuple[str, ...],  # sub-questions that can be asked
 ) -> list[SubQuestion]:
@@ -170,7 +170,7 @@ def plan_steps(
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #24bda4f1
 async def plan_path(
     m: "SearchR",
-    kit: Kit,
+    kit: Context,
     root: Node,  # the question's
     question: str,
     path=None,  # sub-questions; None: the navigator is asked for them
@@ -185,18 +185,18 @@ async def plan_path(
     return steps
 
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #25572c12
-async def conclude_path(kit: Kit, root: Node, question: str, steps: list[SubQuestion]) -> tuple[str, str]:
+async def conclude_path(kit: Context, root: Node, question: str, steps: list[SubQuestion]) -> tuple[str, str]:
     "(answer, explanation): from all sub-questions' answers, or that of a path which is the question itself (Sec. 3.4)."
     if [s.asked for s in steps] == [question]: return steps[0].answer or "unknown", steps[0].node.data["explanation"]
     reply = await kit.ask(INTEGRATE, node=root, question=question, history=history_of(steps))
     return reply["answer"], reply["explanation"]
 
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #3aceb17e
-def check_weighable(question: str, kit: Kit):
+def check_weighable(question: str, kit: Context):
     "Whether passages can be weighed by their entities: there are some, and the question is English."
     if kit.corpus is None:
         raise UsageError("SEARCH-R weighs the passages' entities, and this kit has no passages: "
-                         "give Kit(corpus=treekit.experiments.resources.Corpus(passages, name)), or set informative to 0")
+                         "give Context(corpus=treekit.experiments.resources.Corpus(passages, name)), or set informative to 0")
     if korean_question(question):
         raise UsageError("SEARCH-R's trees, entities and references are English, and the question is Korean: "
                          "ask it with --method toq, or set informative to 0 for similarity alone")
@@ -231,14 +231,14 @@ class SearchR:
         if not self.same_number or self.informative and self.similar: return self.informative, self.similar
         return (self.informative + SearchR.similar, 0) if self.informative else (0, self.similar + SearchR.informative)
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "The question's path, its sub-questions, its answer. `UsageError` for an empty question."
         return await self.follow(question, kit)
 
     async def follow(
         self,
         question: Question,
-        kit: Kit,
+        kit: Context,
         path=None,  # sub-questions; None: the navigator is asked for them
     ) -> Prediction:
         "Answer a question along a path. Raises what the models' clients raise; what was found until then is in the trace."
@@ -249,7 +249,7 @@ class SearchR:
         for step in steps:
             before = [tasks[n] for n in step.waits]
             tasks.append(TimedTask(answer_subquestion(self, kit, step, steps, before)))
-        await together(tasks)
+        await gather_or_cancel(tasks)
         answer, explanation = await conclude_path(kit, root, text, steps)
         kit.trace.add("answer", answer, parent=root, explanation=explanation)
         return Prediction(answer, kit.trace, kit.usage)

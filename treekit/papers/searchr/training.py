@@ -26,12 +26,12 @@ from ...training.deterministic_process import pinned
 from ...training.models import KEPT, load_model, save_model, tiny_model, tokenizer_of
 from ...core.fingerprints import method_fingerprint
 from ...core.prompts import Request
-from ...core.method import Kit, together
+from ...core.method import Context, gather_or_cancel
 from .training_data import Pair, collected, followed, path_measures, parted, summary, well_formed
 from ...models.extractive.client import ExtractiveChat
 from ...models.simulated.client import SimulatedChat
 from ...baselines.subquestions import NAVIGATE, checked
-from ...training.ppo import PPO, Rated, frozen, headed, load_headed, without_head, ppo, sample, save_headed, seen, train_reward
+from ...training.ppo import PPO, RewardExample, frozen, with_value_head, load_headed, without_head, ppo, sample, save_headed, seen, train_reward
 from .method import SearchR
 from ...training.client import TrainedChat, likeliest, trained_as
 from ...training.path_tagging import MARK_SIGNS, disguise, known_words, path_marks, quoted_share, reply_of, restored, shown_words
@@ -197,7 +197,7 @@ def stage(
         drawn = sample(*before("after SFT"), prompts * preset.drawn, preset.ppo, seed)
         fit = [(e, path) for e in drawn if (path := path_in(e.reply, asked[e.id], preset))]
         scores = told_by_first(lambda: follow([(e.id, path) for e, path in fit]))
-        return [Rated(f"{e.id}/drawn", prompt_of(asked[e.id], preset), e.reply, score) for (e, _), score in zip(fit, scores)]
+        return [RewardExample(f"{e.id}/drawn", prompt_of(asked[e.id], preset), e.reply, score) for (e, _), score in zip(fit, scores)]
     def make():
         parts = parted(pairs, preset.sft, seed, (lambda p: quoted_share(p.question, p.path)) if preset.bare else None)
         if name == "before SFT":
@@ -208,7 +208,7 @@ def stage(
         elif name == "after SFT": log, n = tuned("before SFT", parts.sft)
         elif name == "SFT on as much": log, n = tuned("after SFT", parts.as_much)
         elif name == "reward model":
-            def rate(some): return [Rated(e.id, e.prompt, e.target, p.f1) for p in some for e in [example(p, preset)]]
+            def rate(some): return [RewardExample(e.id, e.prompt, e.target, p.f1) for p in some for e in [example(p, preset)]]
             rated, held = rate(parts.reward), rate(parts.ppo)
             if preset.drawn: rated += own(parts.reward)
             model, tokenizer = before("after SFT")
@@ -264,7 +264,7 @@ def _follower(seed: int = 0):
 def kit_of(seed: int = 0) -> Callable:  # question -> Kit
     "The simulated model and BM25 over the world's passages."
     reader, shelf = _follower(seed), BM25(World(seed=seed).passages())
-    return lambda question: Kit(reader, shelf)
+    return lambda question: Context(reader, shelf)
 
 # %% ../../../nbs/17_papers/4_searchr/04_training.ipynb #ce720dd9
 def _questions():
@@ -282,7 +282,7 @@ def answer_f1(questions: list[Question], paths: list, method: SearchR) -> list[f
     kit = kit_of()
     asked = [(q, tuple(checked(path, q.question)[0])) for q, path in zip(questions, paths, strict=True)]
     new = {(method, q.id, path): (q, path) for q, path in asked if (method, q.id, path) not in _followed}
-    ends = asyncio.run(together(followed(q, list(path), kit(q), method) for q, path in new.values()))
+    ends = asyncio.run(gather_or_cancel(followed(q, list(path), kit(q), method) for q, path in new.values()))
     _followed.update(zip(new, (end.f1 for end in ends)))
     return [_followed[method, q.id, path] for q, path in asked]
 
@@ -398,7 +398,7 @@ def _examined(name, seed):
         asked = [(q.id, prompt_of(q.question, tiny)) for q in questions]
         drawn = sample(model, tokenizer, asked, tiny.ppo, 0)
         def true(texts): return answer_f1(questions, [NAVIGATE.read(t).value for t in texts], tiny.method)
-        both = [headed(m, tiny.tuning) for m in (model, load_model(at("after SFT"))[0])]
+        both = [with_value_head(m, tiny.tuning) for m in (model, load_model(at("after SFT"))[0])]
         own = [restored(e.reply, q.question) for e, q in zip(drawn, questions)]
         return dict(replies=said, answers=true(said), reward=reward(asked, [e.reply for e in drawn]), true=true(own),
                     kl=divergence(*both, drawn))

@@ -16,7 +16,7 @@ from functools import lru_cache
 from ...config import UsageError
 from ...core.types import Question
 from ...core.prompts import CallFailed
-from ...core.method import Kit, together
+from ...core.method import Context, gather_or_cancel
 from ...scoring.short import em, f1
 from .paths import GENERATE
 from ...baselines.subquestions import checked
@@ -44,7 +44,7 @@ class Pair:
 async def followed(
     question: Question,
     path,  # sub-questions
-    kit: Kit,  # a fresh one
+    kit: Context,  # a fresh one
     method: SearchR = SearchR(),
     n: int = 1,  # which of the question's paths
 ) -> Pair:
@@ -65,7 +65,7 @@ COUNTS = dict(
 
 async def collected(
     questions: list[Question],
-    kit: Callable[[Question], Kit],  # a fresh one at each call
+    kit: Callable[[Question], Context],  # a fresh one at each call
     method: SearchR = SearchR(),  # what follows the paths
     per: int = 2,  # paths of a question
     at_once: int = 64,  # questions under way
@@ -79,7 +79,7 @@ async def collected(
     async def one(question):
         async with room:
             made = await paths(question)
-            pairs = await together(along(question, n, path) for n, path in enumerate(made, 1))
+            pairs = await gather_or_cancel(along(question, n, path) for n, path in enumerate(made, 1))
             bar.update()
             return [p for p in pairs if p]
     async def paths(question):
@@ -95,7 +95,7 @@ async def collected(
         counts["unread"] += not kept
         counts["single"] += 0 < len(kept) < per
         return kept
-    pairs = [p for found in await together(map(one, questions)) for p in found]
+    pairs = [p for found in await gather_or_cancel(map(one, questions)) for p in found]
     bar.close()
     return pairs, {name: counts[name] for name in COUNTS} | dict(paths=len(pairs), right=sum(p.right for p in pairs))
 

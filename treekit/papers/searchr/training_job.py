@@ -11,24 +11,24 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 
 from ...config import choose
-from ...core.method import together
+from ...core.method import gather_or_cancel
 from ...core.types import Question
 from .training import ON_ANSWERS, PRESETS, STAGES, Preset, train_navigator
 from .training_data import Pair, collected, followed
 from ...training.distributed import told_by_first
 from ...baselines.subquestions import checked
 from ...utils.atomic_write import write_whole
-from ...training.job import Errand, torch_on_one_thread, ready, serve_line
+from ...training.job import TrainingJob, torch_on_one_thread, ready, serve_line
 from ...training.profile_writer import check_name, profile_sections, write_sections
 from ...training.training_data import in_shares, kitchen, training_questions
 
 # %% ../../../nbs/17_papers/4_searchr/07_training_job.ipynb #1b9830c2
-def errand_questions(errand: Errand, preset: Preset) -> dict[str, list[Question]]:
+def errand_questions(errand: TrainingJob, preset: Preset) -> dict[str, list[Question]]:
     "The questions that paths are made for: the preset's data sets, or as many as the errand says in its shares."
     return training_questions(errand.profile, in_shares(preset.questions, errand.questions))
 
 # %% ../../../nbs/17_papers/4_searchr/07_training_job.ipynb #fcbbbc12
-def path_pairs(errand: Errand, preset: Preset) -> tuple[list[Pair], dict]:  # the pairs; how often each of `COUNTS`
+def path_pairs(errand: TrainingJob, preset: Preset) -> tuple[list[Pair], dict]:  # the pairs; how often each of `COUNTS`
     "Paths for the errand's questions, each followed to its answer by the profile's model, made once."
     def make():
         questions = errand_questions(errand, preset)
@@ -45,7 +45,7 @@ def _alone(path, make):
     return json.loads(path.read_text(encoding="utf-8"))
 
 # %% ../../../nbs/17_papers/4_searchr/07_training_job.ipynb #cba3d528
-def follower(errand: Errand, preset: Preset) -> Callable:  # [(question's id, path)] -> [F1 of its answer], as `stage` wants it
+def follower(errand: TrainingJob, preset: Preset) -> Callable:  # [(question's id, path)] -> [F1 of its answer], as `stage` wants it
     "Follow drawn paths to their answers, by the profile's model."
     known, done = {}, {}
     def follow(tried):
@@ -54,7 +54,7 @@ def follower(errand: Errand, preset: Preset) -> Callable:  # [(question's id, pa
         asked = [(id, tuple(checked(path, known[id].question)[0])) for id, path in tried]
         if new := [pair for pair in dict.fromkeys(asked) if pair not in done]:
             with kitchen(errand.profile, questions, preset.method) as k:
-                ends = k.run(lambda: together(followed(known[id], list(path), k.kit(known[id]), preset.method) for id, path in new))
+                ends = k.run(lambda: gather_or_cancel(followed(known[id], list(path), k.kit(known[id]), preset.method) for id, path in new))
             done.update(zip(new, (end.f1 for end in ends)))
         return [done[pair] for pair in asked]
     return follow
@@ -63,7 +63,7 @@ def follower(errand: Errand, preset: Preset) -> Callable:  # [(question's id, pa
 LEARNED = {"after SFT": "sft", "after PPO": "ppo", "SFT on as much": "as-much", ON_ANSWERS: "ppo-answers"}  # stages that can navigate
 
 def run_navigator(
-    errand: Errand,
+    errand: TrainingJob,
     until: str = STAGES[-1],  # a stage, or "reward model"
     **changes,  # fields of the preset that should be different
 ) -> dict:  # what came of it: pairs, counts, a row for each stage, the profile

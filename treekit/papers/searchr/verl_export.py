@@ -15,7 +15,7 @@ from ...baselines.subquestions import checked
 from ...training.client import plain_template
 from .training import PRESETS, Preset, path_in, prompt_of
 from .training_data import followed, parted
-from ...training.job import Errand
+from ...training.job import TrainingJob
 from .training_job import errand_questions, path_pairs
 from ...training.training_data import kitchen
 
@@ -39,7 +39,7 @@ def prompt_rows(
 class _Judge:
     "An errand's profile, ready to follow paths."
     def __init__(self, name, budget):
-        self.errand = Errand.found(name, budget)
+        self.errand = TrainingJob.found(name, budget)
         self.preset = PRESETS[self.errand.preset]
         questions = errand_questions(self.errand, self.preset)
         self.known = {q.id: q for qs in questions.values() for q in qs}
@@ -113,7 +113,7 @@ def _yaml(settings):
     return "\n".join([*lines, *(f"{k}: {json.dumps(v)}" for k, v in settings.items())]) + "\n"
 
 def export_verl(
-    errand: Errand,  # whose fine-tuned navigator is there
+    errand: TrainingJob,  # whose fine-tuned navigator is there
     folder: Path | str,
     gpus: int = 8,
 ) -> dict:  # file -> rows or bytes

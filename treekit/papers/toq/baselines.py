@@ -13,12 +13,12 @@ from typing import Literal
 from ...core.types import Question
 from ...baselines.iterative import FOLLOW_UP, INTERMEDIATE, NEXT_THOUGHT, RANGES, IRCoT, SelfAsk
 from ...core.prompts import Prompt
-from ...core.method import Kit, Node, Prediction, check_fields
+from ...core.method import Context, Node, Prediction, check_fields
 from .planner import THOUGHT_QUERY, evaluate, f_DR, f_RG, in_both, language, evaluated_prediction, question_text
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #f8b4c557
 async def respond_and_evaluate(
-    kit: Kit,
+    kit: Context,
     last: Node,  # the step after which the response is written
     q: str,
     Q: list[str],
@@ -55,7 +55,7 @@ class ChainOfThought:
 
     def __post_init__(self): check_fields(self, RANGES)
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Three calls, one after the other. `UsageError` for an empty question."
         q = question_text(question)
         lang, node = language(q), kit.trace.add("question", q)
@@ -117,7 +117,7 @@ KOREAN = {  # by the name of the English one
     NEXT_THOUGHT.name: _THOUGHT,
 }
 
-def in_language(kit: Kit, lang: str) -> Kit:
+def in_language(kit: Context, lang: str) -> Context:
     "The kit with the language's wordings in the place of the English ones; trace and usage stay the same objects."
     if lang == "en": return kit
     return kit.reworded({name: kit.prompts.get(p.name, p) for name, p in KOREAN.items()})
@@ -130,7 +130,7 @@ class PreviousContext(IRCoT):
     rounds: int = 4  # sentences at most
     overall: Literal["model", "mean"] = "model"  # as `TreeOfQuestion`'s
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "A call for each sentence, and two. `UsageError` for an empty question."
         q = question_text(question)
         lang = language(q)
@@ -145,7 +145,7 @@ class FollowUp(SelfAsk):
     top_k: int = 3  # App. E
     overall: Literal["model", "mean"] = "model"  # as `TreeOfQuestion`'s
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Two calls for each follow-up, one to end them, and two. `UsageError` for an empty question."
         q = question_text(question)
         lang, node = language(q), kit.trace.add("question", q)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from ...core.types import Question
 from ...core.logical_clock import Promise
-from ...core.method import Kit, Node, Prediction, Trace, check_fields, together
+from ...core.method import Context, Node, Prediction, Trace, check_fields, gather_or_cancel
 from .baselines import BASELINES
 from .decompositions import fill, planned
 from .planner import PROMPTS, VALID_FROM, evaluate, evaluated_prediction, f_DR, f_QG, f_RG, language, question_text
@@ -52,7 +52,7 @@ class QuestionNode:
 class QuestionTree:
     "One question's tree, as it grows."
 
-    def __init__(self, method: "TreeOfQuestion", question: str, kit: Kit):
+    def __init__(self, method: "TreeOfQuestion", question: str, kit: Context):
         self.m, self.kit, self.lang, self.asked, self.levels = method, kit, language(question), 0, []
         record = Node("question", None, "question", question)
         self.root = QuestionNode(question, 1, 1, record, allowance=method.max_nodes)  # line 1
@@ -75,7 +75,7 @@ class QuestionTree:
             if node.children is None: await decompose(self, node)  # lines 13, 15, 16
             if node.children:
                 for child in node.children: child.ready = Promise()
-                await together([self.solve_and_release(child, limit) for child in node.children])  # lines 14, 17
+                await gather_or_cancel([self.solve_and_release(child, limit) for child in node.children])  # lines 14, 17
                 await answer_again(self, node, limit)
 
     async def solve_and_release(self, node: QuestionNode, limit: int):
@@ -112,7 +112,7 @@ async def answer_question(tree: QuestionTree, node: QuestionNode, Q: list[str], 
     "Response and evaluation; at the same time, the span."
     beside = Node(node.record.id, None, "answer", "")
     spans = [integrate_answer(tree, node, D, beside, limit)] if node.parent else []
-    await together([judge_response(tree, node, Q, D, limit), *spans])
+    await gather_or_cancel([judge_response(tree, node, Q, D, limit), *spans])
     node.record.calls += beside.calls
     node.record.notes += beside.notes
     node.record.depth = max(node.record.depth, beside.depth)
@@ -215,7 +215,7 @@ class TreeOfQuestion:
 
     def __post_init__(self): check_fields(self, RANGES)
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         """The response that counts. Raises `UsageError` for an empty question, and what the model's client raises;
         what was found until then is in the trace."""
         tree = QuestionTree(self, question_text(question), kit)

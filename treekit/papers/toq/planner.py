@@ -14,11 +14,11 @@ from typing import Any
 
 from ...config import UsageError
 from ...core.types import Question
-from ...core.json_extraction import found_json, found_object, paths_in
+from ...core.json_extraction import extract_json, found_object, paths_in
 from ...core.output_parsers import TEXT, tolerant
 from ...language.morphemes import korean_question
 from ...core.prompts import Prompt
-from ...core.method import Kit, Node, Prediction, Trace, cited
+from ...core.method import Context, Node, Prediction, Trace, hit_records
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #4f30213e
 def single_line(text: str) -> str:
@@ -69,7 +69,7 @@ def _own_slot(m): return f"[ANS_{m[1]}]"
 
 def read_questions(text: str) -> tuple[list[str], list[str]]:
     "Sub-questions with their slots as `[ANS_n]`."
-    lists = [[q for q in p if q] for value in found_json(text) for p in paths_in(value)] if text.lstrip()[:1] in "{[`" else []
+    lists = [[q for q in p if q] for value in extract_json(text) for p in paths_in(value)] if text.lstrip()[:1] in "{[`" else []
     if lists: text = "\n".join(f"{i}. {_GIVEN.sub(_own_slot, single_line(q))}" for i, q in enumerate(lists[0], 1))
     lines = [line for line in text.strip().splitlines() if line.strip()]
     numbered, assumed = [(int(m[1]), single_line(m[2]).strip("*_ ")) for line in lines if (m := _LINE.match(line))], []
@@ -346,7 +346,7 @@ Output:""")
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #87eaa475
 async def f_QG(
-    kit: Kit,
+    kit: Context,
     q: str,  # the question
     node: Node,  # gets `queries`
     k: int = 2,  # exemplars
@@ -360,19 +360,19 @@ async def f_QG(
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #760e639f
 async def f_DR(
-    kit: Kit,
+    kit: Context,
     Q: str,  # the query
     node: Node,  # gets `hits`
     top_k: int = 3,  # App. E
 ) -> list:  # D: passages
     "Document retrieval (Sec. 2)."
     [hits] = await kit.retrieve([Q], top_k)
-    node.data["hits"] = cited(hits)
+    node.data["hits"] = hit_records(hits)
     return [h.passage for h in hits]
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #a2cb0940
 async def f_RG(
-    kit: Kit,
+    kit: Context,
     q: str,
     Q: list[str],  # the queries
     D: list,  # passages, or "question: response" of sub-questions
@@ -387,7 +387,7 @@ async def f_RG(
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #f3f3416c
 async def evaluate(
-    kit: Kit,
+    kit: Context,
     q: str,
     R: str,  # the response
     node: Node,  # gets `evaluation`
@@ -403,7 +403,7 @@ async def evaluate(
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #4acc2c85
 def evaluated_prediction(
-    kit: Kit,
+    kit: Context,
     root: Node,  # the question's step
     response: str,
     evaluation: dict,  # from `evaluate`

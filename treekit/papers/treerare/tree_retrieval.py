@@ -15,7 +15,7 @@ from typing import Literal
 from ...retrieval.entity_bridging import Bridged
 from ...config import UsageError
 from ...core.types import Question
-from ...core.method import Kit, Prediction, check_fields, cited
+from ...core.method import Context, Prediction, check_fields, hit_records
 from .phrases import Phrase, phrase_tree
 from .phrases import PUBLIC_CODE_AT  # noqa: F401 (what PUBLIC_CODE follows
 from ...retrieval.bm25 import BM25, Hit, Retriever
@@ -224,7 +224,7 @@ class TreeRetrieval:
 
     def __post_init__(self): check_fields(self)
 
-    async def __call__(self, question: Question, kit: Kit) -> Prediction:
+    async def __call__(self, question: Question, kit: Context) -> Prediction:
         "Raises `UsageError` for an empty question, and where bridging has no passages in memory."
         text, words = question.question.strip(), PROMPT_SETS[self.wording][question_kind(question, self.family)]
         if not text: raise UsageError("the question is empty")
@@ -251,7 +251,7 @@ class TreeRetrieval:
         "The tree, into the trace."
         known, phrase = {h.passage.id for h in found.pool}, found.phrase
         node = trace.add("phrase", phrase.text, parent=parent, type=phrase.type, span=[phrase.start, phrase.end],
-                         queries=[phrase.text], hits=cited(found.best), merged=len(found.pool))
+                         queries=[phrase.text], hits=hit_records(found.best), merged=len(found.pool))
         if self.bridging: node.data["bridged"] = [h.passage.id for h in found.best if h.passage.id not in known]
         for c in found.children: self._write(c, trace, node)
 
