@@ -6,14 +6,14 @@ from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
 
-import words
+import recorded_replies
 from fuzz import MARKS, ODD, GetsThrough, Group, Target, json_mutated, mutated, mutated_bytes, smaller
 
 from treekit.config import UsageError, load_profile
 from treekit.core.prompts import load_prompts
 from treekit.core.method import Trace
 
-ROOT = words.ROOT
+ROOT = recorded_replies.ROOT
 FIXTURES = ROOT / "data" / "fixtures"
 PAGES = ("official/*.json*", "alce/*.json", "longbench/*.jsonl", "hub/*/*/*.json*")
 
@@ -37,7 +37,7 @@ def written(name, data):
 @functools.cache
 def replies():
     "Real replies: all that are recorded, else those that come with the kit."
-    rows = words.recorded() or [
+    rows = recorded_replies.recorded() or [
         json.loads(l) for l in (ROOT / "data" / "words" / "cassette.jsonl").read_text(encoding="utf-8").splitlines()
     ]
     return [row["reply"] for row in rows]
@@ -72,8 +72,8 @@ def reply_targets():
     from treekit.papers.rdr2.router import CODE_FORMATS
     from treekit.core.prompts import Prompt
 
-    known = words.prompts()
-    found = [Target(f"reply {name}", "reply", read_reply(known[name])) for name in sorted(words.every_reader())]
+    known = recorded_replies.prompts()
+    found = [Target(f"reply {name}", "reply", read_reply(known[name])) for name in sorted(recorded_replies.every_reader())]
     for name, form in CODE_FORMATS.items():
         found.append(Target(f"reply rdr2.code_{name}", "reply", read_reply(Prompt(f"code_{name}", "route", "x", form))))
     return [*found, Target("reply thinking", "reply", read_body)]
@@ -971,12 +971,12 @@ def groups():
         ),
         Group("cassette", cassette_input, [Target("file cassette", "file", read_cassette, (UsageError,), 2.0)], 1.0),
         text_file("settings.ini", [SETTINGS], read_settings),
-        text_file("prompts.toml", [PROMPT_FILE], lambda p: load_prompts(p, words.prompts()), share=0.5),
+        text_file("prompts.toml", [PROMPT_FILE], lambda p: load_prompts(p, recorded_replies.prompts()), share=0.5),
         text_file("prices.csv", [PRICES], lambda p: __import__("treekit.llm.prices").core.prices.load_prices(p), share=0.5),
         text_file(
             "lengths.csv",
             [LENGTHS],
-            lambda p: __import__("treekit.experiments.costs").experiments.costs.reply_lengths(list(words.prompts()), p),
+            lambda p: __import__("treekit.experiments.costs").experiments.costs.reply_lengths(list(recorded_replies.prompts()), p),
             share=0.5,
         ),
         text_file("annotations.csv", [ANNOTATIONS], read_annotation_file, share=0.5),

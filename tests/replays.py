@@ -1,11 +1,11 @@
-"""The kit's loops with a model that says what recorded models said, turn by turn: for tests/test_words.py.
+"""The kit's loops with a model that says what recorded models said, turn by turn: for tests/test_recorded_replies.py.
 
 Search and wiki hold other passages than the recorded ones did, so every observation is ours; the recorded words don't know that.
 """
 import asyncio, re
 from collections import Counter
 
-import words
+import recorded_replies
 
 from treekit.baselines.iterative import IRCoT, SelfAsk
 from treekit.baselines.react import ReAct
@@ -58,7 +58,7 @@ def strict_action(reply):
 def trajectories(kind):
     "(source, replies in order) of whole trajectories."
     by = {}
-    for r in words.recorded():
+    for r in recorded_replies.recorded():
         if r["kind"] == kind and (name := r["meta"].get("trajectory")): by.setdefault((r["source"].split("@")[0], name), []).append(r)
     for (source, _), rows in by.items():
         rows.sort(key=lambda r: r["meta"]["turn"])
@@ -70,8 +70,8 @@ def _compared(counts, source, recorded, read):
     for i, expected in enumerate(recorded):
         got = read[i] if i < len(read) else "lost"
         if expected is None: counts[source]["otherwise, no action in its words"] += 1
-        elif got != "lost" and words.words(expected) == words.words(got): counts[source]["as recorded"] += 1
-        elif got == "lost" and len({words.words(e or "") for e in recorded[:i + 1]}) <= i:
+        elif got != "lost" and recorded_replies.words(expected) == recorded_replies.words(got): counts[source]["as recorded"] += 1
+        elif got == "lost" and len({recorded_replies.words(e or "") for e in recorded[:i + 1]}) <= i:
             counts[source]["otherwise, a question came twice: the loop concludes"] += 1
         else: counts[source]["lost" if got == "lost" else "otherwise"] += 1
 
@@ -103,21 +103,21 @@ def replay_search():
         if "R1-Searcher" not in source: continue
         queries, answers = r"<\|begin_of_query\|>(.*?)<\|end_of_query\|>", r"<answer>(.*?)</answer>"
         strict = [next(iter(re.findall(queries, t) or re.findall(answers, t, re.S)), None) for t in says]
-        said = [words._unthink(dict(content=t))[0] or t for t in says]
+        said = [recorded_replies._unthink(dict(content=t))[0] or t for t in says]
         prediction, _ = go(SearchR1(turns=len(says), top_k=1), said, "search_r1")
         turns = [n.data["search"] or n.data["answer"] for n in prediction.trace.nodes if n.kind == "turn"]
         where = f"Search-R1: {source}"
         counts.setdefault(where, Counter())
         _compared(counts, where, strict, turns)
         answered = "<answer>" in says[-1]
-        ends["same end" if not answered or words.same(strict[-1] or "", prediction.answer) else "another end"] += 1
+        ends["same end" if not answered or recorded_replies.same(strict[-1] or "", prediction.answer) else "another end"] += 1
     return counts, ends
 
 
 def replay_asking():
     "Self-Ask: a recorded chain is cut into its moves; its intermediate answers are given back by the question answerer."
     counts, ends = {"Self-Ask: compositional-reasoning-finetuning": Counter()}, Counter()
-    for r in words.recorded():
+    for r in recorded_replies.recorded():
         if r["kind"] != "self-ask" or not re.match(r"\s*Yes\. Follow up:", r["reply"]): continue
         pieces = re.split(r"(?=Follow up:|So the final answer is:)", r["reply"].strip().removeprefix("Yes."))
         moves = [m.strip() for m in pieces if m.strip()]
@@ -129,7 +129,7 @@ def replay_asking():
         [where] = counts
         strict = [None if words_loop(s) else s for s in strict]
         _compared(counts, where, strict, read)
-        ended = not over or words.same(strict[-1] or "", prediction.answer) or prediction.answer == "(ours)"
+        ended = not over or recorded_replies.same(strict[-1] or "", prediction.answer) or prediction.answer == "(ours)"
         ends["same end" if ended else "another end"] += 1
     return counts, ends
 
@@ -154,8 +154,8 @@ def replay_sentences(method, prompts, rows, name, kind):
 
 def replay_all():
     "source -> how its turns are read; how the loops end."
-    of = [r for r in words.recorded() if r["kind"] in ("cot", "rag-answer") and "ProbTree" in r["source"]]
-    long = [r for r in words.recorded() if r["kind"] == "rag-longform" and "ALCE" in r["source"]]
+    of = [r for r in recorded_replies.recorded() if r["kind"] in ("cot", "rag-answer") and "ProbTree" in r["source"]]
+    long = [r for r in recorded_replies.recorded() if r["kind"] == "rag-longform" and "ALCE" in r["source"]]
     parts = [replay_react(), replay_tree(), replay_search(), replay_asking(),
              replay_sentences(IRCoT(rounds=8), "iterative.next_thought", of, "IRCoT: THU-KEG/ProbTree", "thought"),
              replay_sentences(FLARE(first="none", top_k=1), "flare.next", long, "FLARE: princeton-nlp/ALCE", "sentence")]

@@ -2,7 +2,7 @@
 import json
 
 import pytest
-from twin import CORPORA, REAL, SOURCES, folder_of
+from sample_questions import CORPORA, REAL, SOURCES, folder_of
 from treekit.config import UsageError
 from treekit.core.types import Passage, Question
 from treekit.corpora.formats import DataError

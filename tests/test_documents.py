@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from pages import page, wikitext, write_dump
 
-from twin import folder_of
+from sample_questions import folder_of
 from treekit.corpora.chunks import best_window, chunks, locate
 from treekit.config import UsageError
 from treekit.corpora.documents import from_text, grown, introduced, tree_of

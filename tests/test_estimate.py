@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from treekit.cli.main import main
 from commands import warmly
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
-from twin import folder_of
+from sample_questions import folder_of
 from treekit.config import UsageError, load_profile
 from treekit.core.prompts import Prompt, ScoringUnsupported
 from treekit.core.method import Prediction

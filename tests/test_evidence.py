@@ -4,7 +4,7 @@ import csv
 import pytest
 
 from commands import inside
-from twin import SOURCES, folder_of
+from sample_questions import SOURCES, folder_of
 from treekit.papers.arise import evaluation as evidence
 from treekit.baselines import revising
 from treekit.config import UsageError, load_profile

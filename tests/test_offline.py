@@ -3,7 +3,7 @@ import asyncio, json, re
 
 import pytest
 
-from twin import folder_of
+from sample_questions import folder_of
 from treekit.models.extractive.comparing import options
 from treekit.config import UsageError
 from treekit.core.types import Passage

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeChat, FakeShelf
-from twin import SOURCES, folder_of
+from sample_questions import SOURCES, folder_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.experiments.resources import LazyRetriever, load, load_documents

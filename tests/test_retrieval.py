@@ -1,7 +1,7 @@
 """Retrieval across modules, threads, processes and real corpora (skipped where they are not there)."""
 import json, multiprocessing, os, subprocess, sys, tarfile, threading
 import pytest
-from twin import folder_of
+from sample_questions import folder_of
 from treekit.corpora.corpus_hash import corpus_hash
 from treekit.retrieval.bm25 import BM25, english
 from treekit.config import UsageError, work_dir

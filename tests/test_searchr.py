@@ -10,7 +10,7 @@ import treekit.syntax.entities
 from navigating import EXAMPLES, PASSAGES, corpus, guide
 from planning import Replies
 from fakes import RunsOfCapitals
-from twin import SOURCES, folder_of
+from sample_questions import SOURCES, folder_of
 from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question

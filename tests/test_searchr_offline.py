@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from commands import here_and_there
-from twin import SOURCES, folder_of
+from sample_questions import SOURCES, folder_of
 from treekit.retrieval.bm25 import BM25
 from treekit.core.types import Passage
 from treekit.scoring.short import em

@@ -5,7 +5,7 @@ import pytest
 
 from commands import here_and_there
 from fakes import FakeParser
-from twin import folder_of
+from sample_questions import folder_of
 from treekit.retrieval.entity_bridging import Bridged, Mentions, Weights, aliases
 from treekit.config import Profile, UsageError
 from treekit.core.types import Passage, Question

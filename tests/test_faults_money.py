@@ -5,7 +5,7 @@ import pytest
 
 from commands import inside
 from openai_server import Server
-from test_door import serve  # noqa: F401 (a fixture)
+from test_startup import serve  # noqa: F401 (a fixture)
 from test_run import PROFILE, Read, Scripted, Shelf, questions as toys
 from treekit.config import Profile, load_profile
 from treekit.core.prompts import CallFailed, count_tokens

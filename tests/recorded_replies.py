@@ -1,4 +1,4 @@
-"What a careful person reads in the recorded replies, and what the kit's readers make of them: for tests/test_words.py."
+"What a careful person reads in the recorded replies, and what the kit's readers make of them: for tests/test_recorded_replies.py."
 import hashlib, json, re
 from collections import Counter
 from functools import cache

@@ -3,13 +3,13 @@ import json, time
 
 import pytest
 
-import replays, words
+import recorded_replies, replays
 from speed import enough
 
 from treekit.corpora.recorded_replies import real_replies
 
-CASSETTE = [json.loads(line) for line in (words.JUDGED.parent / "cassette.jsonl").read_text(encoding="utf-8").splitlines()]
-ALL = pytest.mark.skipif(not words.recorded(), reason="../shared/recorded isn't here")
+CASSETTE = [json.loads(line) for line in (recorded_replies.JUDGED.parent / "cassette.jsonl").read_text(encoding="utf-8").splitlines()]
+ALL = pytest.mark.skipif(not recorded_replies.recorded(), reason="../shared/recorded isn't here")
 
 
 def rightly(counts):
@@ -18,14 +18,14 @@ def rightly(counts):
 
 
 def test_the_cassette_is_read_as_a_careful_person_reads_it():
-    share, total = rightly(words.table(CASSETTE))
-    assert share >= 0.97 and not total["wrongly"] and not total["exception"], words.shown(words.table(CASSETTE))
+    share, total = rightly(recorded_replies.table(CASSETTE))
+    assert share >= 0.97 and not total["wrongly"] and not total["exception"], recorded_replies.shown(words.table(CASSETTE))
 
 
 def test_the_cassette_is_small_licensed_and_loaded_by_one_function():
-    assert {r["licence"] for r in CASSETTE} == {"MIT", "Apache-2.0"} and all(words.key(r["reply"]) == r["id"] for r in CASSETTE)
-    assert (words.JUDGED.parent / "cassette.jsonl").stat().st_size < 500_000
-    sources = (words.JUDGED.parent / "SOURCES.md").read_text(encoding="utf-8")
+    assert {r["licence"] for r in CASSETTE} == {"MIT", "Apache-2.0"} and all(recorded_replies.key(r["reply"]) == r["id"] for r in CASSETTE)
+    assert (recorded_replies.JUDGED.parent / "cassette.jsonl").stat().st_size < 500_000
+    sources = (recorded_replies.JUDGED.parent / "SOURCES.md").read_text(encoding="utf-8")
     assert all(r["source"].split("@")[0] in sources for r in CASSETTE)
     assert len(real_replies()) == len(CASSETTE) and {r.kind for r in real_replies("react")} == {"react"}
     turns = real_replies(trajectory=next(r["trajectory"] for r in CASSETTE if r.get("trajectory")))
@@ -34,14 +34,14 @@ def test_the_cassette_is_small_licensed_and_loaded_by_one_function():
 
 @ALL
 def test_judged_replies_are_read_rightly():
-    counts = words.table()
+    counts = recorded_replies.table()
     share, total = rightly(counts)
-    assert len(words.judged()) >= 600 and share >= 0.97 and not total["wrongly"] and not total["exception"], words.shown(counts)
+    assert len(recorded_replies.judged()) >= 600 and share >= 0.97 and not total["wrongly"] and not total["exception"], recorded_replies.shown(counts)
 
 
 @ALL
 def test_no_reply_is_misread_in_silence():
-    counts, silent = words.unlike_oracle()
+    counts, silent = recorded_replies.unlike_oracle()
     assert not silent and sum(counts.values()) > 1600
     assert sum(n for (_, how), n in counts.items() if how == "as kept") >= 0.98 * sum(counts.values())
 
@@ -50,8 +50,8 @@ def test_no_reply_is_misread_in_silence():
 @ALL
 def test_no_reader_fails_on_any_recorded_reply_or_takes_long():
     began = time.perf_counter()
-    for name in words.every_reader():
-        for row in words.recorded()[::7]: words.read(name, row["reply"])
+    for name in recorded_replies.every_reader():
+        for row in recorded_replies.recorded()[::7]: recorded_replies.read(name, row["reply"])
     enough(240 / (time.perf_counter() - began), 1)
 
 
