@@ -367,7 +367,7 @@ def main(arguments=None):
     parser.add_argument("--out", type=Path, default=ROOT / ".treekit" / "fuzz", help="folder for findings")
     parser.add_argument("--recorded", type=Path, help="folder of recorded replies; default: ../shared/recorded, or the kit's")
     given = parser.parse_args(arguments)
-    import fuzz_targets, words
+    import fuzz_targets, recorded_replies
     if given.recorded: words.RECORDED = given.recorded
     groups = fuzz_targets.groups()
     if given.only:

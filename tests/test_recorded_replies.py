@@ -13,13 +13,13 @@ ALL = pytest.mark.skipif(not recorded_replies.recorded(), reason="../shared/reco
 
 
 def rightly(counts):
-    total = sum((c for c in counts.values()), words.Counter())
+    total = sum((c for c in counts.values()), recorded_replies.Counter())
     return total["rightly"] / sum(total.values()), total
 
 
 def test_the_cassette_is_read_as_a_careful_person_reads_it():
     share, total = rightly(recorded_replies.table(CASSETTE))
-    assert share >= 0.97 and not total["wrongly"] and not total["exception"], recorded_replies.shown(words.table(CASSETTE))
+    assert share >= 0.97 and not total["wrongly"] and not total["exception"], recorded_replies.shown(recorded_replies.table(CASSETTE))
 
 
 def test_the_cassette_is_small_licensed_and_loaded_by_one_function():
