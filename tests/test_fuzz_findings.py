@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-import fuzz, fuzz_targets, words
+import fuzz, fuzz_targets, recorded_replies
 
 from treekit.config import UsageError, load_profile
 from treekit.core.prompts import Completion
@@ -25,7 +25,7 @@ def seconds(run):
     return first if (first := one()) < 0.1 else min(first, one())
 
 
-def read(prompt, text): return words.prompts()[prompt].read(text)
+def read(prompt, text): return recorded_replies.prompts()[prompt].read(text)
 
 
 LONG = {  # a reader, and a reply that took it seconds to minutes
@@ -75,7 +75,7 @@ def test_deep_and_endless_replies_are_read(reply):
 
 def test_no_half_of_a_pair_comes_out_of_a_reply():
     for reply in ('["Who \\ud83d?"]', "['Who \\ud83d?']", '["Who \ud83d?"]'):
-        for prompt in words.every_reader(): fuzz_targets.sound(read(prompt, reply).value)
+        for prompt in recorded_replies.every_reader(): fuzz_targets.sound(read(prompt, reply).value)
     assert read("hipporag.entities", '["a \\ud83d\\ude00"]').value == ["a 😀"] == read("hipporag.entities", "['a \\ud83d\\ude00']").value
 
 
@@ -367,14 +367,14 @@ def test_small_tables_are_refused_in_a_line(tmp_path, name, data):
     from treekit.experiments.costs import reply_lengths
     path = tmp_path / f"{name}.csv"
     path.write_bytes(data + (b"\n1,2,3" if data.startswith(b"x") else b""))
-    with pytest.raises(UsageError, match=path.name): load_prices(path) if name == "prices" else reply_lengths(list(words.prompts()), path)
+    with pytest.raises(UsageError, match=path.name): load_prices(path) if name == "prices" else reply_lengths(list(recorded_replies.prompts()), path)
 
 
 @pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 5000, "x ="], ids=["digits", "deep", "cut"])
 def test_prompts_that_are_no_toml_are_refused_in_a_line(tmp_path, text):
     from treekit.core.prompts import load_prompts
     (tmp_path / "p.toml").write_text(text)
-    with pytest.raises(UsageError, match="p.toml"): load_prompts(tmp_path / "p.toml", words.prompts())
+    with pytest.raises(UsageError, match="p.toml"): load_prompts(tmp_path / "p.toml", recorded_replies.prompts())
 
 
 @pytest.mark.parametrize("text", ["[]", "[" * 5000, "5", '"x"'])

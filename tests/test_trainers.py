@@ -98,7 +98,7 @@ DRIVER = """
 import sys
 from dataclasses import replace
 from treekit.config import load_profile
-from treekit.training.job import Errand
+from treekit.training.job import TrainingJob
 from treekit.papers.searchr.training_job import run_navigator
 from treekit.papers.searchr.training import PRESETS
 tiny = PRESETS["tiny"]
