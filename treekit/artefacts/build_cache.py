@@ -68,7 +68,7 @@ def data_files(
     def unread(name, path):
         "Whether no artefact, or none without a certain import, reads a file."
         folder = name.partition("/")[0]
-        return (path.name in ("README.md", "seconds.csv") or folder in ("cluster", "papers") or folder == "models" and not trains)
+        return (path.name in ("README.md", "seconds.csv") or folder in ("cluster", "papers", "paper_template") or folder == "models" and not trains)
     out = [path for name, path in kit_files("data").items() if not unread(name, path)]
     for p in discover().values():
         some = p.data_files() if p.name in named else [p.path("claims.csv")] if "treekit.figures.claims" in modules else []

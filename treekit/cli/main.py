@@ -428,7 +428,7 @@ def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
 from .bulk import bulk_command, trees_command
 from ..bulk.indexing import index_command, passages_command
 from .course import course_command
-from .handout import new_command, pack_command
+from .handout import init_command, new_command, pack_command
 from .explore import explore_command
 from .export import export_runs_command
 from .report import report_command, verify_command
@@ -436,7 +436,7 @@ from .site import site_command
 from .train import train_command
 from ..artefacts.multiprocess import store_command
 
-own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, new_command, pack_command,
+own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, init_command, new_command, pack_command,
        store_command, bulk_command, passages_command, index_command, trees_command, train_command)
 for command in own: main.add_command(command)
 

@@ -184,7 +184,7 @@ def costs_page(artefacts: list[Artefact], notes: dict) -> str:
 <p class="lead">Calls, tokens and cents of one question, and of one correct answer, for every method under one model.</p>""",
              *_costs_table(known.get(("across", "table2")), notes.get(("across", "table2"), "")),
              _costs_picture(known.get(("across", "figure1"))), f"""<section><h2>More of it</h2><ul>{links}</ul>
-<p>Before a run of your own: <code>treekit estimate treerare/table1 --profile openai</code> counts calls, tokens and money, and asks
+<p>Before a run of your own: <code>treekit estimate PAPER/ARTEFACT --profile openai</code> counts calls, tokens and money, and asks
 nobody.</p></section>"""]
     about = "Calls, tokens and cents a question, and per correct answer."
     return page_html("costs.html", "What an answer costs", "\n".join(filter(None, parts)), about, wide=True)
