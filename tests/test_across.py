@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from treekit.analysis.calibration import Anchor, agreement, bisect, cell_values, columns_of, fit_knobs, simulated_run
-from treekit.analysis.studies import STUDIES, study_of
+from treekit.analysis.studies import studies, study_of
 from treekit.analysis.sweeps import crossings, curve_rows, sweep
 from treekit.config import UsageError, load_profile
 from treekit.store.run_store import Store
@@ -188,7 +188,7 @@ def test_only_anchors_enter_the_fit():
     assert {m for methods, _ in asked for m in methods} == study.held
 
 
-@pytest.mark.parametrize("paper", STUDIES)
+@pytest.mark.parametrize("paper", studies())
 def test_each_study_has_its_anchors_in_print_and_rows_to_predict(paper):
     study = study_of(paper, published, n=1)
     for a in study.anchors:

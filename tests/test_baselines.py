@@ -10,7 +10,8 @@ from fakes import FakeChat, FakeShelf
 from treekit.baselines.prompting import (BY_KIND, CLOSED_BOOK, MOST_CONSISTENT, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable)
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
-from treekit.experiments.tables import with_enough_examples, table1_methods
+from treekit.experiments.tables import with_enough_examples
+from treekit.papers.treerare.evaluation import table1_methods
 from treekit.experiments.resources import LazyRetriever
 from treekit.core.prompts import CallFailed
 from treekit.llm.openai_client import OpenAIClient

@@ -130,8 +130,8 @@ def test_two_trained_models_in_folders_of_one_name_are_two(tmp_path, role):
     "And one that was trained again is another: neither is served the other's replies."
     import asyncio
     from treekit.core.prompts import Completion
-    from treekit.experiments.resources import trained_roles
-    class Said(trained_roles()[role]):
+    from treekit.experiments.resources import trained_class
+    class Said(trained_class(role)):
         async def complete(self, request): return [Completion(Path(self.folder, "model.safetensors").read_text())]
     one, other = (model(tmp_path / k / "x" / "run" / "model", k.encode()) for k in ("one", "other"))
     store, prompt = Store(), Prompt("blows/route", "route", "$question", TEXT)

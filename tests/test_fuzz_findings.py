@@ -347,7 +347,7 @@ def test_a_question_that_is_none_is_refused_before_it_is_parsed(treekit_, monkey
 def test_a_long_question_of_a_file_fails_before_it_is_parsed(monkeypatch):
     from treekit.core.types import Question
     from treekit.experiments.run import run
-    from treekit.papers.treerare import TreeRare
+    from treekit.papers.treerare.method import TreeRare
     from treekit.syntax.parser import StanzaParser
     monkeypatch.setattr(StanzaParser, "_run", lambda *a: pytest.fail("it was parsed"))
     asked = [Question("q", "films", "who " * 25_000 + "?", ("x",))]

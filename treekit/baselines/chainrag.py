@@ -379,7 +379,7 @@ class ChainRAG:
         text = plain_question(question)
         if korean_question(text):
             raise UsageError("ChainRAG's sentences and entities are found by an English parser, and the question is Korean: "
-                             "ask it with --method toq")
+                             "ask it with a method that has Korean prompts")
         if kit.corpus is None:
             raise UsageError("ChainRAG looks into the passages, and this kit has none: give Context(corpus=Corpus(passages, ...))")
         await asyncio.to_thread(check_available, self, kit)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
-           'load_documents', 'exemplars', 'trained_roles', 'chat_for', 'identity_of', 'LazyRetriever', 'Corpus',
-           'CorpusCache', 'Retrievers', 'Provided', 'Resources']
+           'load_documents', 'exemplars', 'need_documents', 'trained_roles', 'trained_class', 'chat_for', 'identity_of',
+           'LazyRetriever', 'Corpus', 'CorpusCache', 'Retrievers', 'Provided', 'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, os, re, threading
@@ -30,6 +30,7 @@ from ..corpora.bundled_questions import Real
 from ..corpora.wiki import CorpusWiki, Wikipedia
 from ..utils.atomic_write import write_whole
 from .parse_prefetch import Batch, Unusable
+from ..papers.plugin import discover, resolve
 from ..retrieval.factory import retriever_for, way_of_search
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #fb25c664
@@ -182,12 +183,28 @@ def exemplars(
     if len(pool) < k: raise UsageError(f"{name!r} has {len(pool)} training questions, fewer than k={k}")
     return _sample(pool, k, seed)
 
+# %% ../../nbs/14_experiments/07_resources.ipynb #dae6e16f
+def need_documents(
+    profile: Profile,  # its `data` and `documents`
+) -> None:
+    "A `UsageError`, with what to do, if no documents go with the questions."
+    what = ("set documents to a tree store (treekit trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees, then "
+            "--set documents=wiki.trees), an articles_*.jsonl file, or a folder of them")
+    if profile.documents:
+        if not (place := Path(profile.documents)).exists(): raise UsageError(f"there are no documents at {place.name!r}: {what}")
+    elif not isinstance(source_of(profile.data), Fictional) and not any(Path(profile.data).glob("articles_*.jsonl")):
+        raise UsageError(f"routing takes whole pages, and data = {Path(profile.data).name!r} has none: {what}")
+
 # %% ../../nbs/14_experiments/07_resources.ipynb #36fc90bf
-def trained_roles() -> dict:  # role -> class of the models that the kit trains for it
-    "Who can be trained for what."
-    from treekit.papers.searchr.training import TrainedNavigator
-    from treekit.papers.rdr2.training import TrainedRouter
-    return dict(router=TrainedRouter, navigator=TrainedNavigator)
+def trained_roles() -> dict[str, str]:  # role -> reference to the class of the models that are trained for it
+    "The roles beside the answering model for which an installed paper trains a model."
+    return {role: reference for p in discover().values() for role, reference in p.trained.items()}
+
+def trained_class(
+    role: str,  # "router" or "navigator"
+) -> type:
+    "The class of the models that are trained for a role."
+    return resolve(trained_roles()[choose("role of a trained model", role, trained_roles())])
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #77993862
 def chat_for(
@@ -199,7 +216,7 @@ def chat_for(
         from treekit.utils.model_files import trained_folder
         from treekit.training.search_r1 import answering
         if not role: return answering(profile.name, trained_folder(profile.model))
-        kind = trained_roles()[role]
+        kind = trained_class(role)
         return kind.tiny() if profile.model == "tiny" else kind(trained_folder(profile.model))
     if profile.offline:
         from treekit.models.extractive.client import ExtractiveChat

@@ -13,7 +13,7 @@ from typing import Any
 from ..core.method import Node, Trace
 from ..core.types import Question
 from ..language.answer_wording import spellings
-from ..papers.arise.mcts import path_after
+from ..papers.plugin import discover, resolve
 
 # %% ../../nbs/19_explorer/00_trees.ipynb #7f5c7743
 def _preorder(trace):
@@ -78,7 +78,8 @@ def _links(nodes, place):
 def _search(trace, nodes, place):
     "Rounds, changes and best paths of a Monte Carlo search; None for any other method."
     changes = {str(i): n.data["changes"] for i, n in enumerate(nodes) if n.data.get("changes")}
-    if not changes: return None
+    path_after = next((resolve(p.search_path) for p in discover().values() if p.search_path), None)
+    if not changes or not path_after: return None
     rounds, paths = max(c[-1][0] for c in changes.values()), []
     for round in range(rounds + 1):
         path = [place[n.id] for n in path_after(trace, round)]

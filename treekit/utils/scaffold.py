@@ -23,7 +23,8 @@ def laid_files(
 # %% ../../nbs/02_utils/10_scaffold.ipynb #d5a08c3e
 _ABOUT = """# A working folder of treekit
 
-    treekit reproduce treerare/table1 --n 20     a table again; it goes to figures/
+    treekit list                                 every table and figure
+    treekit reproduce PAPER/ARTEFACT --n 20      one of them again; it goes to figures/
     treekit ask "Who founded ...?"               one question, and the tree behind its answer
     jupyter lab nbs                              the notebooks: papers, assignments, tables
 

@@ -17,7 +17,7 @@ from ...core.types import Question
 from ...corpora.documents import DocumentTree, introduced
 from ...experiments.tables import by_words, sample_questions
 from ...experiments.results import Results, Row
-from .evaluation import need_documents
+from ...experiments import resources
 from ...scoring.metrics import METRICS
 from ...figures.drawing import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
 from ...figures.plots import PAGE
@@ -36,7 +36,7 @@ def candidate_questions(
 ) -> list[Question]:
     "The questions to choose the case from; one, where it is known."
     def some(): return sample_questions(profile, (dataset,))[dataset]
-    need_documents(profile)
+    resources.need_documents(profile)
     if question: return [by_words(question, some())]
     if profile.data == "world": return some()[:n]
     trees = load_documents(dataset, profile.data, profile.documents, profile.seed).trees
