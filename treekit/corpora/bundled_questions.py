@@ -12,9 +12,9 @@ from pathlib import Path
 
 from ..config import UsageError, choose, kit_path, work_dir
 from ..core.types import Passage, Question
-from .formats import DataError, _passage, _PREFIX, _question
+from .formats import DataError, parse_passage, ID_PREFIX, parse_question
 from .corpus_hash import Passages
-from .load import _sample
+from .load import sample_rows
 
 # %% ../../nbs/06_corpora/16_bundled_questions.ipynb #c8d9c95b
 REAL = ("hotpotqa", "musique", "2wiki")  # the data sets of the sample
@@ -35,7 +35,7 @@ def real_passages(
 ) -> Passages:  # the same object each time
     "The passages of a set, by title and text."
     choose("dataset of the real sample", name, REAL)
-    return Passages(_passage(_PREFIX[name], title, text) for title, text in _rows(f"{name}_corpus.jsonl.xz"))
+    return Passages(parse_passage(ID_PREFIX[name], title, text) for title, text in _rows(f"{name}_corpus.jsonl.xz"))
 
 # %% ../../nbs/06_corpora/16_bundled_questions.ipynb #1816e4c2
 def _record(kept, passages):
@@ -51,7 +51,7 @@ def _record(kept, passages):
 def _questions(name):
     "All questions of a set."
     file, passages = f"{name}.dev.jsonl.xz", real_passages(name)
-    return tuple(_question(_record(kept, passages), f"{file}, line {n}", name) for n, kept in enumerate(_rows(file), 1))
+    return tuple(parse_question(_record(kept, passages), f"{file}, line {n}", name) for n, kept in enumerate(_rows(file), 1))
 
 # %% ../../nbs/06_corpora/16_bundled_questions.ipynb #9e5630f4
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Real:
         "As `Files.questions`."
         choose("dataset of the real sample", name, REAL)
         if split != "dev": raise UsageError(f"the real sample has no {split} questions of {name!r}: --data FOLDER reads the data set's own")
-        return _sample(list(_questions(name)), n, seed)
+        return sample_rows(list(_questions(name)), n, seed)
 
     def solved(self, name: str) -> list[Question]:
         "None: a `UsageError`."

@@ -26,9 +26,19 @@ class DocumentNode:
     parent: int | None  # None for the root
     children: tuple[int, ...] = ()  # 𝒞, in order
 
-# %% ../../nbs/06_corpora/04_documents.ipynb #684fc719
-class _Walks:
-    "Walks through a tree, all by ids. What has them has `nodes`."
+# %% ../../nbs/06_corpora/04_documents.ipynb #80e544b9
+def _marks(depth): return "=" * min(depth + 1, 6)
+
+def _line(node, depth):
+    "A node's text as a line of the text form, on one line."
+    text = node.text.replace("\\", "\\\\").replace("\n", "\\n")
+    if node.type == "structure": return text if node.parent is None else f"{_marks(depth)}{text}{_marks(depth)}"
+    return "\\" + text if text.startswith("=") else text
+
+# %% ../../nbs/06_corpora/04_documents.ipynb #6e0ea0de
+@dataclass(frozen=True)
+class DocumentTree:
+    "A document structure tree (DST), or the part of one that a router was shown: then some ids are missing."
     @cached_property
     def _at(self): return {n.id: n for n in self.nodes}
 
@@ -70,19 +80,6 @@ class _Walks:
             stack += self._at[child].children[::-1]
         return tuple(below)
 
-# %% ../../nbs/06_corpora/04_documents.ipynb #80e544b9
-def _marks(depth): return "=" * min(depth + 1, 6)
-
-def _line(node, depth):
-    "A node's text as a line of the text form, on one line."
-    text = node.text.replace("\\", "\\\\").replace("\n", "\\n")
-    if node.type == "structure": return text if node.parent is None else f"{_marks(depth)}{text}{_marks(depth)}"
-    return "\\" + text if text.startswith("=") else text
-
-# %% ../../nbs/06_corpora/04_documents.ipynb #6e0ea0de
-@dataclass(frozen=True)
-class DocumentTree(_Walks):
-    "A document structure tree (DST), or the part of one that a router was shown: then some ids are missing."
     id: str  # of the document; may be empty
     title: str  # the root's text
     nodes: tuple[DocumentNode, ...]  # in reading order

@@ -16,7 +16,7 @@ from ..core.fingerprints import code_fingerprint
 from ..core.types import Passage
 from .corpus_hash import Passages
 from .passage_store import import_passages
-from .load import _lines
+from .load import read_lines
 from .documents import DocumentTree, plain_title, tree_of
 from .tree_store import TreeStore
 
@@ -82,7 +82,7 @@ _WANTED = "a tree store, an articles_*.jsonl file, or a folder of them"
 
 def _articles(paths):
     for path in paths:
-        for record, where in _lines(path):
+        for record, where in read_lines(path):
             try: yield tree_of(record)
             except UsageError as e: raise UsageError(f"{where}: {e}") from None
 

@@ -14,7 +14,7 @@ from ..language.normalization import MONTHS
 from ..language.relations import relations
 from ..language.words import STOP, noun_kind, stem
 from .bm25 import BM25, english
-from .entity_bridging import _runs, _words
+from .entity_bridging import capitalised_runs, words_with_offsets
 
 # %% ../../nbs/09_retrieval/10_answerability.ipynb #829a4e62
 _YEAR = re.compile(r"(?<![\d,.])[12]\d{3}(?![\d,])")
@@ -32,8 +32,8 @@ def asked_about(
     question: str,
 ) -> tuple[list[tuple[str, ...]], list[str]]:  # search terms that stand together; the other words that say something, as stems
     "The names of a question, and what it asks about them."
-    words, taken, names = _words(question), set(), []
-    for first, last in _runs(words, question):
+    words, taken, names = words_with_offsets(question), set(), []
+    for first, last in capitalised_runs(words, question):
         taken |= set(range(first, last))
         names += _pairs([w for w, _, _ in words[first:last]])
     names += [(year,) for year in _YEAR.findall(question)]
@@ -98,4 +98,4 @@ def _about(names):
     "Those that say what a question is about; its dates only where there is nothing else."
     return [n for n in names if not all(term in _MONTHS or term.isdigit() for term in n)] or list(names)
 
-def _stems(passage: Passage): return {stem(w) for w, _, _ in _words(passage.contents)}
+def _stems(passage: Passage): return {stem(w) for w, _, _ in words_with_offsets(passage.contents)}

@@ -15,7 +15,7 @@ from ..utils.array_cache import kept_arrays
 from ..utils.instruction_set import instruction_set, one_thread, processor_label
 from ..utils.model_files import MINILM, model_folder, model_label
 from ..corpora.corpus_hash import Passages
-from .bm25 import BM25, Hit, Retriever, _best, _checked
+from .bm25 import BM25, Hit, Retriever, top_k, check_queries
 from ..utils.micro_batcher import MicroBatcher
 from .encoders import Encoder, named_encoder
 from .vector_cache import cached_vectors, recorded_vectors, vectors_file
@@ -203,7 +203,7 @@ class Dense:
         k: int = 15,
     ) -> list[list[Hit]]:  # always `k` hits where there are so many passages; none for an empty query
         "The most similar passages for each query; equal ones in the corpus's order."
-        queries, k = _checked(queries, k)
+        queries, k = check_queries(queries, k)
         results = [[] for _ in queries]
         asked = [i for i, q in enumerate(queries) if q.strip()]
         if not asked or not self.passages or not k: return results
@@ -213,7 +213,7 @@ class Dense:
         for start in range(0, len(asked), block):
             scores = (asked_vectors[start:start + block] @ vectors.T).round(5)
             for i, row in zip(asked[start:start + block], scores):
-                results[i] = [Hit(self.passages[j], float(row[j]), rank) for rank, j in enumerate(_best(row, k), 1)]
+                results[i] = [Hit(self.passages[j], float(row[j]), rank) for rank, j in enumerate(top_k(row, k), 1)]
         return results
 
 # %% ../../nbs/09_retrieval/03_dense.ipynb #fea9127d
@@ -237,7 +237,7 @@ class Hybrid:
         k: int = 15,
     ) -> list[list[Hit]]:
         "The passages with the largest sums; of equal ones, that which an earlier retriever found first."
-        queries, k = _checked(queries, k)
+        queries, k = check_queries(queries, k)
         rankings = [r.search(queries, max(k, self.depth)) for r in self.retrievers]
         return [self._fuse([ranking[i] for ranking in rankings])[:k] for i in range(len(queries))]
 
@@ -266,7 +266,7 @@ class WeightedSum:
         k: int = 15,
     ) -> list[list[Hit]]:
         "The passages with the largest sums; of equal ones, that which the dense retriever found first."
-        queries, k = _checked(queries, k)
+        queries, k = check_queries(queries, k)
         both = zip(self.dense.search(queries, k), self.sparse.search(queries, k))
         return [self._sums(dense, sparse)[:k] for dense, sparse in both]
 
@@ -353,5 +353,5 @@ class Reranked:
 
     def search(self, queries: list[str], k: int = 15) -> list[list[Hit]]:
         "The best `k` of the retriever's first `depth`, by the encoder."
-        queries, k = _checked(queries, k)
+        queries, k = check_queries(queries, k)
         return [self.encoder.rerank(q, hits, k) for q, hits in zip(queries, self.retriever.search(queries, max(k, self.depth)))]

@@ -9,7 +9,7 @@ __all__ = ['INDEX_VERSION', 'find_java', 'java_class', 'build_index', 'check_ind
 import contextlib, hashlib, importlib.metadata, importlib.util, json, os, re, shutil, subprocess, sys, tempfile, threading, time
 from pathlib import Path
 from ..corpora.corpus_hash import Passages, corpus_hash, line
-from .bm25 import Hit, analyzer_for, english, _checked
+from .bm25 import Hit, analyzer_for, english, check_queries
 from ..config import UsageError, choose, work_dir
 from ..core.types import Passage
 from ..language.morphemes import korean
@@ -230,9 +230,9 @@ def _stored(hit):
     if not text: title, text = "", title
     return Passage(doc.get("passage", hit.docid), title.strip().strip('"'), text.strip())
 
-# %% ../../nbs/09_retrieval/02_lucene.ipynb #3feef0d7
-class _Opened:
-    "A searcher over an index, and what it searches."
+# %% ../../nbs/09_retrieval/02_lucene.ipynb #bca1d4d3
+class Lucene:
+    "BM25 in Lucene: an index on disk, made from passages when first needed, searched in threads."
     def _open(self, searcher, corpus, k1, b, threads):
         self._searcher, self.size = searcher, searcher.get_total_num_docs() if searcher else 0
         self.threads = threads or min(4, os.cpu_count() or 1)
@@ -261,9 +261,6 @@ class _Opened:
         if self.passages is None: return [Hit(_stored(hit), hit.score, rank) for rank, hit in enumerate(found, 1)]
         return [Hit(self.passages[int(hit.docid)], hit.score, rank) for rank, hit in enumerate(found, 1)]
 
-# %% ../../nbs/09_retrieval/02_lucene.ipynb #bca1d4d3
-class Lucene(_Opened):
-    "BM25 in Lucene: an index on disk, made from passages when first needed, searched in threads."
     def __init__(
         self,
         source,  # passages; or the folder of an index that `build_index` wrote
@@ -297,7 +294,7 @@ class Lucene(_Opened):
         k: int = 15,  # most hits per query
     ) -> list[list[Hit]]:  # only passages that share a term with the query
         "The best passages for each query; equal scores in the corpus's order."
-        queries, k = _checked(queries, k)
+        queries, k = check_queries(queries, k)
         k = min(k, self.size)
         if not k or not queries: return [[] for _ in queries]
         queries = [_terms(query, self.analyze) for query in queries]

@@ -11,19 +11,19 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from ..config import UsageError, kit_path
-from .bm25 import Hit, _best
-from .entity_bridging import Bridged, _inverse
+from .bm25 import Hit, top_k
+from .entity_bridging import EntityBridging, invert_table
 
 # %% ../../nbs/09_retrieval/11_ranked_bridging.ipynb #a15bcc74
 class Traits:
     "What ranking knows of each passage of a corpus."
     def __init__(
         self,
-        index,  # a corpus's `Mentions`
+        index,  # a corpus's `MentionIndex`
     ):
         import numpy as np
         self.title_terms = [frozenset(index.words.analyze(p.title)) for p in index.passages]
-        self.about_of = _inverse(*index.about, len(index.passages))  # passage -> the names that it is about
+        self.about_of = invert_table(*index.about, len(index.passages))  # passage -> the names that it is about
         self.namesakes = np.maximum(np.diff(index.about[0]), 1)
 
 @lru_cache(8)
@@ -185,7 +185,7 @@ class FittedWeights:
             raise UsageError(f"{path.name} holds no weights ({type(e).__name__}): check it out anew") from None
 
 # %% ../../nbs/09_retrieval/11_ranked_bridging.ipynb #1f0a8297
-class RankedBridging(Bridged):
+class RankedBridging(EntityBridging):
     "Bridging whose first passages are put in the order of fitted weights. English; the passages lie in memory."
     def __init__(
         self,
@@ -194,7 +194,7 @@ class RankedBridging(Bridged):
         fitted: FittedWeights | None = None,  # default: those that come with the kit
         first: int = 60,  # of bridging's passages are ranked anew
         found: int = 20,  # of the retriever's, too
-        **how,  # as `Bridged`
+        **how,  # as `EntityBridging`
     ):
         super().__init__(retriever, passages, **how)
         self.fitted, self.first, self.found = fitted or FittedWeights.read(), first, found
@@ -202,20 +202,20 @@ class RankedBridging(Bridged):
     @cached_property
     def fingerprint(self) -> str:
         "The weights, and bridging's."
-        return f"ranked({self.fitted.fingerprint},{self.first},{self.found}):{Bridged.fingerprint.func(self)}"
+        return f"ranked({self.fitted.fingerprint},{self.first},{self.found}):{EntityBridging.fingerprint.func(self)}"
 
     def places(self, scores, hits) -> list[int]:
         "What is ranked anew: places in the corpus."
-        first = _best(scores.score, self.first, scores.score.nonzero()[0]).tolist()
+        first = top_k(scores.score, self.first, scores.score.nonzero()[0]).tolist()
         return list(dict.fromkeys([*first, *(self.index.position(h.passage) for h in hits[:self.found])]))
 
     def rank(self, query: str, hits: list, inherited: dict | None = None, k: int | None = None) -> list[Hit]:
-        "As `Bridged.rank`. A candidate's score is 1 and its probability; the others' are below 1."
+        "As `EntityBridging.rank`. A candidate's score is 1 and its probability; the others' are below 1."
         scores = self._scored(query, hits, inherited)
         if not (places := self.places(scores, hits)): return []
         probable = dict(zip(places, self.fitted(Candidates(scores, query, hits, places)).tolist()))
         most = len(scores.score) if k is None else k + len(places)
-        others = [i for i in _best(scores.score, most, (scores.score > 0).nonzero()[0]).tolist() if i not in probable]
+        others = [i for i in top_k(scores.score, most, (scores.score > 0).nonzero()[0]).tolist() if i not in probable]
         order = sorted(places, key=lambda i: (-probable[i], i)) + others
         return [Hit(self.index.passages[i], 1 + probable[i] if i in probable else 1 / (1 + rank), rank)
                 for rank, i in enumerate(order[:k], 1)]

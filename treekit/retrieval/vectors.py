@@ -119,7 +119,7 @@ def _encoded(encoder, first, passages):
 
 def make_shard(
     passages,  # the whole corpus: `Passages` or a `PassageStore`
-    encoder,  # an `Embedder`, or `Published` vectors
+    encoder,  # an `Embedder`, or `PrecomputedVectors` vectors
     folder: Path,  # of the vectors
     number: int,  # of the shard
 ) -> int:  # vectors made; 0: the shard was there
@@ -141,7 +141,7 @@ def _same_instructions(folder, about, made_with):
 
 def build_vectors(
     passages,  # `Passages` or a `PassageStore`
-    encoder,  # an `Embedder`, or `Published` vectors
+    encoder,  # an `Embedder`, or `PrecomputedVectors` vectors
     folder: Path,
     progress: bool = True,
 ) -> Vectors:

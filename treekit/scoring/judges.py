@@ -12,7 +12,7 @@ from functools import cache
 from ..config import UsageError, work_dir
 from ..utils.sqlite_cache import cache_database
 from ..utils.model_files import model_folder, model_label
-from .short import _content, normalise
+from .short import content_words, normalise
 
 # %% ../../nbs/10_scoring/02_judges.ipynb #5cbe68dd
 def _judge(name, model, stand_in, metric):
@@ -148,7 +148,7 @@ class WordOverlap:
     def __init__(self, share: float = 0.8):  # of the claim's words
         self.share, self.name = share, f"word overlap of {share:.0%} (not comparable with an entailment model's)"
     def __call__(self, premise: str, claim: str) -> bool:
-        wanted, said = _content(claim), set(_content(premise))
+        wanted, said = content_words(claim), set(content_words(premise))
         return bool(wanted) and sum(word in said for word in wanted) >= self.share * len(wanted)
 
 # %% ../../nbs/10_scoring/02_judges.ipynb #36a9775e

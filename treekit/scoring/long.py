@@ -11,7 +11,7 @@ import re, string
 from collections import Counter
 from functools import cache
 from .judges import HashedWords, WordOverlap
-from .short import _content, _golds, _overlap, covers, normalise
+from .short import content_words, gold_answers, token_overlap, covers, normalise
 from .statistics import mauve
 
 # %% ../../nbs/10_scoring/03_long.ipynb #2d609223
@@ -25,8 +25,8 @@ def answer_recall(
     most: int = 5,  # entities that count
 ) -> float:
     "AmbigDocs' answer recall, AR (Lee et al. 2024)."
-    golds = _golds(golds)[:most]
-    return sum(_recalled(_content(answer), _content(gold)) for gold in golds) / len(golds)
+    golds = gold_answers(golds)[:most]
+    return sum(_recalled(content_words(answer), content_words(gold)) for gold in golds) / len(golds)
 
 # %% ../../nbs/10_scoring/03_long.ipynb #9081d53c
 def entity_recall(
@@ -36,12 +36,12 @@ def entity_recall(
     most: int = 5,
 ) -> float:
     "AmbigDocs' entity recall, ER (Lee et al. 2024)."
-    plain = [title.replace("(", "").replace(")", "") for title in _golds(titles)]
+    plain = [title.replace("(", "").replace(")", "") for title in gold_answers(titles)]
     shared = re.sub(r"\s*\(disambiguation\)\s*$", "", shared.lower())
-    common = set(_content(shared)) if shared else set.intersection(*(set(_content(title)) for title in plain))
+    common = set(content_words(shared)) if shared else set.intersection(*(set(content_words(title)) for title in plain))
     def one(title):
-        own = [word for word in _content(title) if word not in common]
-        return _recalled(_content(answer), own) if own else float(title.lower() in answer.lower())
+        own = [word for word in content_words(title) if word not in common]
+        return _recalled(content_words(answer), own) if own else float(title.lower() in answer.lower())
     return sum(map(one, plain[:most])) / len(plain[:most])
 
 # %% ../../nbs/10_scoring/03_long.ipynb #1ef73138
@@ -50,8 +50,8 @@ def str_em(
     golds,  # per reading, its short answers
 ) -> float:
     "Share of the readings with a short answer in the text: STR-EM as in ASQA and ALCE (Gao et al. 2023)."
-    golds = _golds(golds)
-    return sum(any(covers(answer, gold) for gold in _golds(reading)) for reading in golds) / len(golds)
+    golds = gold_answers(golds)
+    return sum(any(covers(answer, gold) for gold in gold_answers(reading)) for reading in golds) / len(golds)
 
 # %% ../../nbs/10_scoring/03_long.ipynb #b2ebf680
 def hit(answer: str, golds) -> float:
@@ -70,7 +70,7 @@ def rouge_l(
 ) -> float:
     "ROUGE-L (Lin 2004) as ASQA and ALCE take it: rouge-score's `rougeLsum` F-measure with the best reference."
     def lines(text): return re.sub(r"(?<=[.!?])\s+", "\n", text.strip().lower())
-    return max(_rouge().score(lines(reference), lines(answer))["rougeLsum"].fmeasure for reference in _golds(references))
+    return max(_rouge().score(lines(reference), lines(answer))["rougeLsum"].fmeasure for reference in gold_answers(references))
 
 # %% ../../nbs/10_scoring/03_long.ipynb #9c8368a4
 def disambig_f1(
@@ -79,12 +79,12 @@ def disambig_f1(
     reader=None,  # (questions, text) -> an answer for each; not needed where nothing is asked
 ) -> float:
     "Disambig-F1 (Stelmakh et al. 2022): mean token F1 of what a reader finds in the text for each reading."
-    pairs = _golds(pairs)
+    pairs = gold_answers(pairs)
     found = reader([question for question, _ in pairs], answer)
     def one(said, gold):
         said, gold = normalise(said).split(), normalise(gold).split()
-        return _overlap(said, gold)[0] if said and gold else float(said == gold)
-    best = [max(one(said, gold) for gold in _golds(golds)) for said, (_, golds) in zip(found, pairs, strict=True)]
+        return token_overlap(said, gold)[0] if said and gold else float(said == gold)
+    best = [max(one(said, gold) for gold in gold_answers(golds)) for said, (_, golds) in zip(found, pairs, strict=True)]
     return sum(best) / len(pairs)
 
 # %% ../../nbs/10_scoring/03_long.ipynb #023d7757
@@ -94,7 +94,7 @@ def claim_recall(
     entails=None,  # (text, claim) -> bool, or a probability; default: the stand-in by word overlap
 ) -> float:
     "Share of the claims that follow from the answer: ALCE's claim recall (Gao et al. 2023)."
-    claims, entails = _golds(claims), entails or WordOverlap()
+    claims, entails = gold_answers(claims), entails or WordOverlap()
     return sum(float(entails(answer, claim)) for claim in claims) / len(claims)
 
 # %% ../../nbs/10_scoring/03_long.ipynb #e86e999e

@@ -8,19 +8,19 @@ __all__ = ['METRICS', 'STAND_INS', 'METRIC_DIRECTIONS']
 # %% ../../nbs/10_scoring/05_metrics.ipynb #e36e3452
 from .judges import WordOverlap
 from .long import answer_recall, claim_recall, disambig_f1, entity_recall, hit, rouge_l, str_em
-from .short import _golds, cover_em, em, f1, list_scores, precision, recall
+from .short import gold_answers, cover_em, em, f1, list_scores, precision, recall
 
 # %% ../../nbs/10_scoring/05_metrics.ipynb #8b4f04b2
 def _pairs(q):
     "Readings with their short answers; one without any can't be compared with."
     complete = all(pair.answers for pair in q.qa_pairs)
-    return _golds([(pair.question, pair.answers) for pair in q.qa_pairs] if complete else (), "readings")
+    return gold_answers([(pair.question, pair.answers) for pair in q.qa_pairs] if complete else (), "readings")
 
 def _readings(q): return [answers for _, answers in _pairs(q)]
 
-def _entities(q): return _golds([pair.wikipage or pair.question for pair in q.qa_pairs], "entities")
+def _entities(q): return gold_answers([pair.wikipage or pair.question for pair in q.qa_pairs], "entities")
 
-def _groups(q): return _golds(q.answer_groups, "lists of answers")
+def _groups(q): return gold_answers(q.answer_groups, "lists of answers")
 
 def _of_list(q): return bool(q.answer_groups) and not q.qa_pairs
 
@@ -37,10 +37,10 @@ METRICS = {  # printed name -> (answer, question) -> value
     "STR-EM": lambda a, q: str_em(a, _readings(q)),
     "HIT": lambda a, q: hit(a, _readings(q)),
     "Dis-F1": lambda a, q, reader=None: disambig_f1(a, _pairs(q), reader),
-    "ROUGE-L": lambda a, q: rouge_l(a, _golds(q.long_answers, "reference answers")),
+    "ROUGE-L": lambda a, q: rouge_l(a, gold_answers(q.long_answers, "reference answers")),
     "R-5": lambda a, q: list_scores(a, _groups(q))["recall5"],
     "F1-5": lambda a, q: list_scores(a, _groups(q))["f1_5"],
-    "Cla": lambda a, q, reader=None: claim_recall(a, _golds(q.claims, "claims"), reader),
+    "Cla": lambda a, q, reader=None: claim_recall(a, gold_answers(q.claims, "claims"), reader),
     "Len": lambda a, q: float(len(a.split())),  # words; the only one beyond 1
 }
 

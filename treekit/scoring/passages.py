@@ -7,7 +7,7 @@ __all__ = ['recall_at', 'all_recall_at', 'set_scores', 'passage_scores']
 
 # %% ../../nbs/10_scoring/04_passages.ipynb #99583acc
 from .long import str_em
-from .short import _golds
+from .short import gold_answers
 
 # %% ../../nbs/10_scoring/04_passages.ipynb #e90b0bb0
 def recall_at(
@@ -16,7 +16,7 @@ def recall_at(
     k: int,
 ) -> float:
     "Supporting-passage recall@k."
-    needed = set(_golds(needed, "supporting passages"))
+    needed = set(gold_answers(needed, "supporting passages"))
     return len(needed & set(list(found)[:k])) / len(needed)
 
 # %% ../../nbs/10_scoring/04_passages.ipynb #f05cd604
@@ -42,7 +42,7 @@ def passage_scores(
     slots: int | None = 5,  # what lengths and scores are divided by; None: the number of passages
 ) -> dict:  # em, hit, score between 0 and 1; len: words
     "RDR²'s P-EM, P-HIT, P-SCORE (Eq. 6) and P-LEN."
-    golds, whole, over = _golds(golds), "\n".join(passages), slots or len(passages) or 1
+    golds, whole, over = gold_answers(golds), "\n".join(passages), slots or len(passages) or 1
     score = sum(str_em(p, golds) / i for i, p in enumerate(passages, 1)) / over  # Eq. 6
     words = sum(len(p.split()) for p in passages) / over
     return dict(em=(em := str_em(whole, golds)), hit=float(em == 1), score=score, len=words)

@@ -71,7 +71,7 @@ class StanzaAnnotator:
 
     def __call__(self, texts: list[str]) -> list[Annotated]:
         "Trees and entities of the texts, in one batch."
-        return [shaped(p) for p in self.parser._run(texts, phrases=False)]
+        return [shaped(p) for p in self.parser.parse_uncached(texts, phrases=False)]
 
 # %% ../../nbs/08_syntax/03_entities.ipynb #b17a7753
 class SpacyAnnotator:
@@ -161,11 +161,18 @@ def _unpacked(blob):
     rows, entities, note = json.loads(zlib.decompress(blob).decode("utf-8", "surrogatepass"))
     return Annotated(tuple(Shape(*map(tuple, r)) for r in rows), tuple(Entity(*e) for e in entities), note)
 
-# %% ../../nbs/08_syntax/03_entities.ipynb #fdfd2ebc
-class _OnDisk:
-    "Annotated texts, kept under the annotator's name."
-    def __init__(self, annotator, path):
-        self.annotator, self.path = annotator, path or work_dir("entities") / "entities.sqlite"
+# %% ../../nbs/08_syntax/03_entities.ipynb #fdfd2ebb
+class Annotations:
+    "Dependency trees and entities of texts, read from disk or made in batches. Safe to share between threads and processes."
+    def __init__(
+        self,
+        annotator: TextAnnotator | None = None,  # default: Stanza's bundled models
+        batch: int = 128,  # texts that are parsed, and stored, together
+        path=None,  # default: `entities/entities.sqlite` in the kit's work folder
+    ):
+        self.annotator, self.path = annotator or StanzaAnnotator(), path or work_dir("entities") / "entities.sqlite"
+        self.batch, self._lock = batch, threading.Lock()
+        self._few = MicroBatcher(self._annotated)  # questions, mostly
 
     @property
     def fingerprint(self) -> str:
@@ -192,19 +199,6 @@ class _OnDisk:
     def rows(self, annotated: dict[str, Annotated]) -> list[tuple[bytes, bytes]]:
         "Annotated texts as they are kept: key, value."
         return [(self._key(t), _packed(a)) for t, a in annotated.items()]
-
-# %% ../../nbs/08_syntax/03_entities.ipynb #fdfd2ebb
-class Annotations(_OnDisk):
-    "Trees and entities of texts: from disk, or made in batches and put there. Safe to share between threads and processes."
-    def __init__(
-        self,
-        annotator: TextAnnotator | None = None,  # default: Stanza's bundled models
-        batch: int = 128,  # texts that are parsed, and kept, together
-        path=None,  # default: `entities/entities.sqlite` in the kit's work folder
-    ):
-        super().__init__(annotator or StanzaAnnotator(), path)
-        self.batch, self._lock = batch, threading.Lock()
-        self._few = MicroBatcher(self._annotated)  # questions, mostly
 
     def __call__(
         self,

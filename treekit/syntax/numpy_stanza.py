@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .torch_loader import _begins, _highway, _linear, _lstm, _relu, _sigmoid, _spelt, _step, _Vocabulary, read_model
+from .torch_loader import row_starts, highway_lstm, linear, bi_lstm, relu, sigmoid, char_encoding, lstm_step, Vocabulary, read_model
 
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #1e3b87ae
 _LINE = re.compile(r"[^\s\x80-\x9f]+(?: [^\s\x80-\x9f]+)*")
@@ -26,14 +26,14 @@ def _marks(m, lines):
     "For each letter of each line: 0, 1 where a word ends, 2 where a sentence does."
     w, ids = m["model"], m["vocab"]["_unit2id"]
     letters, lengths = "".join(lines), np.array([len(line) for line in lines])
-    begins, features = _begins(lengths), np.zeros((len(letters), 5), np.float32)
+    begins, features = row_starts(lengths), np.zeros((len(letters), 5), np.float32)
     features[:, :3] = [(letter == " ", letter.isupper(), letter.isdecimal()) for letter in letters]
     features[begins + lengths - 1, 3] = features[begins, 4] = 1
     known = w["embeddings.weight"][[ids.get(letter, 1) for letter in letters]]
-    first, _ = _lstm(np.concatenate([known, features], -1), lengths, w, "rnn.{}_l0")
-    word, end = _linear(w, "tok_clf", first), _linear(w, "sent_clf", first)
-    second, _ = _lstm(first * (1 - _sigmoid(-word * m["config"]["hier_invtemp"])), lengths, w, "rnn2.{}_l0")
-    word, end = word + _linear(w, "tok_clf2", second), end + _linear(w, "sent_clf2", second)
+    first, _ = bi_lstm(np.concatenate([known, features], -1), lengths, w, "rnn.{}_l0")
+    word, end = linear(w, "tok_clf", first), linear(w, "sent_clf", first)
+    second, _ = bi_lstm(first * (1 - sigmoid(-word * m["config"]["hier_invtemp"])), lengths, w, "rnn2.{}_l0")
+    word, end = word + linear(w, "tok_clf2", second), end + linear(w, "sent_clf2", second)
     log = lambda v: -np.logaddexp(0, -v)
     best = np.concatenate([log(-word), log(word) + log(-end), log(word) + log(end)], -1).argmax(-1)
     best[begins + lengths - 1] = 2
@@ -61,12 +61,12 @@ def _one(x): return np.concatenate([x, np.ones((*x.shape[:-1], 1), np.float32)],
 def _tags(m, sentences):
     "Universal and Penn tag of each word."
     w, words, lengths = m["model"], [_simple(word) for s in sentences for word in s], np.array([len(s) for s in sentences])
-    v = {k: _Vocabulary(m["vocab"][k]) for k in ("char", "word", "upos", "xpos")}
-    letters = _linear(w, "trans_char", _spelt(w, words, v["char"], False, True))
+    v = {k: Vocabulary(m["vocab"][k]) for k in ("char", "word", "upos", "xpos")}
+    letters = linear(w, "trans_char", char_encoding(w, words, v["char"], False, True))
     x = np.concatenate([w["word_emb.weight"][[v["word"].id(word) for word in words]], letters], 1)
-    out = _highway(x, lengths, w, "taggerlstm", (w["taggerlstm_h_init"], w["taggerlstm_c_init"]))
-    upos = _linear(w, "upos_clf", _relu(_linear(w, "upos_hid", out))).argmax(1)
-    sums = np.tensordot(_one(_relu(_linear(w, "tag_hid.xpos", out))), w["tag_clf.xpos.W_bilin.weight"], ([1], [1]))
+    out = highway_lstm(x, lengths, w, "taggerlstm", (w["taggerlstm_h_init"], w["taggerlstm_c_init"]))
+    upos = linear(w, "upos_clf", relu(linear(w, "upos_hid", out))).argmax(1)
+    sums = np.tensordot(_one(relu(linear(w, "tag_hid.xpos", out))), w["tag_clf.xpos.W_bilin.weight"], ([1], [1]))
     xpos = ((sums * _one(w["upos_emb.weight"][upos])[:, None]).sum(-1) + w["tag_clf.xpos.W_bilin.bias"]).argmax(1)
     return [(v["upos"].unit(a), v["xpos"].unit(b)) for a, b in zip(upos.tolist(), xpos.tolist())]
 
@@ -125,7 +125,7 @@ def _spanning(scores):
     return heads
 
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #729e093c
-def _sides(w, name, x): return _one(_relu(_linear(w, f"{name}.W1", x))), _one(_relu(_linear(w, f"{name}.W2", x)))
+def _sides(w, name, x): return _one(relu(linear(w, f"{name}.W1", x))), _one(relu(linear(w, f"{name}.W2", x)))
 
 def _pairs(w, name, sides):
     "A number for each pair of a word and a head."
@@ -153,7 +153,7 @@ def _labels(w, sides, heads):
 def _heads(m, sentences, tags, lemmas):
     "Head and relation of each word."
     w, lengths, words, rows = m["model"], np.array([len(s) + 1 for s in sentences]), [], []
-    v = {k: _Vocabulary(m["vocab"][k]) for k in ("char", "word", "lemma", "upos", "xpos", "deprel")}
+    v = {k: Vocabulary(m["vocab"][k]) for k in ("char", "word", "lemma", "upos", "xpos", "deprel")}
     about = iter(zip(tags, lemmas))
     for s in sentences:
         words.append(None)
@@ -163,11 +163,11 @@ def _heads(m, sentences, tags, lemmas):
             rows.append((v["word"].id(word), v["lemma"].id(lemma), v["upos"].id(upos), v["xpos"].id(xpos)))
     word, lemma, upos, xpos = np.array(rows).T
     tagged = w["upos_emb.weight"][upos] + w["xpos_emb.weight"][xpos]
-    letters = _linear(w, "trans_char", _spelt(w, words, v["char"], False, True))
+    letters = linear(w, "trans_char", char_encoding(w, words, v["char"], False, True))
     x = np.concatenate([w["word_emb.weight"][word], w["lemma_emb.weight"][lemma], tagged, letters], 1)
-    out, found = _highway(x, lengths, w, "parserlstm", (w["parserlstm_h_init"], w["parserlstm_c_init"])), []
+    out, found = highway_lstm(x, lengths, w, "parserlstm", (w["parserlstm_h_init"], w["parserlstm_c_init"])), []
     whole = {name: _sides(w, name, out) for name in ("unlabeled", "linearization", "distance", "deprel")}
-    for at, n in zip(_begins(lengths), lengths):
+    for at, n in zip(row_starts(lengths), lengths):
         sides = {name: (a[at:at + n], b[at:at + n]) for name, (a, b) in whole.items()}
         heads = _best_heads(_arcs(w, sides))
         found += [(h, v["deprel"].unit(r + 4)) for h, r in zip(heads, _labels(w, sides, heads))]
@@ -216,13 +216,13 @@ def _spans(tags):
 def _names(m, vectors, sentences):
     "The names in each sentence."
     w, words, lengths = m["model"], [word for s in sentences for word in s], np.array([len(s) for s in sentences])
-    letters, delta, tag = _Vocabulary(m["vocab"]["char"]), _Vocabulary(m["vocab"]["delta"]), m["vocab"]["tag"]["_id2unit"][0]
+    letters, delta, tag = Vocabulary(m["vocab"]["char"]), Vocabulary(m["vocab"]["delta"]), m["vocab"]["tag"]["_id2unit"][0]
     known = np.array([vectors["vocab"]["_unit2id"].get(word.lower().replace(" ", "\xa0"), 1) for word in words])
     more = np.array([delta.id(word.lower()) for word in words])
     more[(more == 1) & (known != 1)] = 0
-    x = np.concatenate([vectors["emb"][known] + w["delta_emb.weight"][more], _spelt(w, words, letters, True, False)], 1)
-    out, _ = _lstm(_linear(w, "input_transform", x), lengths, w, "taggerlstm.lstm.{}_l0", (w["taggerlstm_h_init"], w["taggerlstm_c_init"]))
-    paths = (_best_path(s, w["crits.0._transitions"]) for s in np.split(_linear(w, "tag_clfs.0", out), _begins(lengths)[1:]))
+    x = np.concatenate([vectors["emb"][known] + w["delta_emb.weight"][more], char_encoding(w, words, letters, True, False)], 1)
+    out, _ = bi_lstm(linear(w, "input_transform", x), lengths, w, "taggerlstm.lstm.{}_l0", (w["taggerlstm_h_init"], w["taggerlstm_c_init"]))
+    paths = (_best_path(s, w["crits.0._transitions"]) for s in np.split(linear(w, "tag_clfs.0", out), row_starts(lengths)[1:]))
     return [_spans([tag[max(t, 4)] for t in path]) for path in paths]
 
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #5beaa82d
@@ -268,8 +268,8 @@ class _Stack:
         self.opens += 1
 
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #7a8cf2b2
-class _Moves:
-    "The moves of a constituency model, and which of them are legal."
+class _Transitions:
+    "The transition system of a constituency model: its moves, and which of them are legal."
     def __init__(self, p):
         opens = {f"OpenConstituent({label!r})": (i, label[0]) for i, label in enumerate(p["constituent_opens"])}
         self.moves = [opens.get(name) for name in p["transitions"]]  # number and label of a phrase; `None`: shift or close
@@ -294,10 +294,9 @@ class _Moves:
     def finished(self, s): return s.at == s.n and len(s.stack) == 1 and s.stack[0].label in self.roots
 
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #0b31b686
-class _Vectors(_Moves):
+class _Encoder:
     "The vectors of words and stacks."
-    def __init__(self, m, vectors):
-        super().__init__(p := m["params"])
+    def __init__(self, p, vectors):
         self.w, self.emb, self.known = p["model"], vectors["emb"], vectors["vocab"]["_unit2id"]
         self.delta, self.tag = ({unit: i for i, unit in enumerate(p[part], 2)} for part in ("words", "tags"))
         self.empty = {s: self.pushed(s, self.w[f"{s}.start_embedding"][None]) for s in ("transition_stack", "constituent_stack")}
@@ -309,7 +308,7 @@ class _Vectors(_Moves):
             sums = x @ w[f"{name}.lstm.weight_ih_l{layer}"].T + (w[f"{name}.lstm.bias_ih_l{layer}"] + w[f"{name}.lstm.bias_hh_l{layer}"])
             c = np.zeros((len(x), sums.shape[1] // 4), np.float32)
             if state is not None: sums, c = sums + state[:, layer, 0] @ w[f"{name}.lstm.weight_hh_l{layer}"].T, state[:, layer, 1]
-            x, c = _step(sums, c)
+            x, c = lstm_step(sums, c)
             out.append(np.stack([x, c], 1))
         return np.stack(out, 1)
 
@@ -324,53 +323,57 @@ class _Vectors(_Moves):
             rows += [w["word_start_embedding"][None], np.concatenate([emb, delta, tags], 1), w["word_end_embedding"][None]]
         lengths = np.array([len(s) + 2 for s in sentences])
         x = np.concatenate(rows)
-        for layer in range(2): x, _ = _lstm(x, lengths, w, f"word_lstm.{{}}_l{layer}")
-        return _relu(_linear(w, "word_to_constituent", x)), _begins(lengths).tolist()
+        for layer in range(2): x, _ = bi_lstm(x, lengths, w, f"word_lstm.{{}}_l{layer}")
+        return relu(linear(w, "word_to_constituent", x)), row_starts(lengths).tolist()
 
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #699cd6a6
-class _Phrases(_Vectors):
-    "A constituency model."
+class _ConstituencyParser:
+    "In-order transition parser: an encoder for words and stacks, and a transition system."
+    def __init__(self, m, vectors):
+        self.transitions, self.encoder = _Transitions(m["params"]), _Encoder(m["params"], vectors)
+        self.w = self.encoder.w
+
     def apply(self, states, live, moves, words):
         "Make the moves; the vector of what was put onto each stack."
         new, closed, most = np.empty((len(live), words.shape[-1]), np.float32), [], []
         for j, (i, move) in enumerate(zip(live, moves)):
             s = states[i]
             s.last, s.moves = move, s.moves + 1
-            if move == self.shift:
+            if move == self.transitions.shift:
                 new[j] = words[s.ahead]
                 s.shift(new[j].copy())
-            elif move == self.close:
+            elif move == self.transitions.close:
                 closed.append(j)
                 most.append(s.close())
             else:
-                number, label = self.moves[move]
+                number, label = self.transitions.moves[move]
                 new[j] = self.w["dummy_embedding.weight"][number]
                 s.open(label)
-        if closed: new[closed] = _relu(_linear(self.w, "reduce_linear", np.stack(most)))
+        if closed: new[closed] = relu(linear(self.w, "reduce_linear", np.stack(most)))
         for j in closed: states[live[j]].stack[-1].vector = new[j]
         return new
 
     def parse(self, sentences):
         "The tree of each sentence of (word, tag): [label, first word, behind the last, children]; `None` where the moves led nowhere."
-        w, (words, begins) = self.w, self.words(sentences)
+        w, enc, (words, begins) = self.w, self.encoder, self.encoder.words(sentences)
         states = [_Stack(len(s), begin) for s, begin in zip(sentences, begins)]
-        said, first = np.repeat(self.empty["transition_stack"], len(states), 0), self.empty["constituent_stack"]
+        said, first = np.repeat(enc.empty["transition_stack"], len(states), 0), enc.empty["constituent_stack"]
         built = np.zeros((len(states), 2 * max(map(len, sentences)) + 24, *first.shape[1:]), np.float32)  # a state for each height
         built[:, 0], live = first, list(range(len(states)))
         while live:
             at, high = np.array(live), np.array([len(states[i].stack) for i in live])
             x = np.concatenate([words[[states[i].ahead for i in live]], said[at, 1, 0], built[at, high, 1, 0]], 1)
-            scores = _linear(w, "output_layers.1", _relu(_linear(w, "output_layers.0", _relu(x))))
-            moves = [self.chosen(states[i], row, best) for i, row, best in zip(live, scores, scores.argmax(1).tolist())]
+            scores = linear(w, "output_layers.1", relu(linear(w, "output_layers.0", relu(x))))
+            moves = [self.transitions.chosen(states[i], row, best) for i, row, best in zip(live, scores, scores.argmax(1).tolist())]
             for i, move in zip(live, moves):
                 if move is None: states[i] = None
             live, moves = [i for i in live if states[i]], [move for move in moves if move is not None]
             if not live: break
             new, at = self.apply(states, live, moves, words), np.array(live)
             high = np.array([len(states[i].stack) for i in live])
-            built[at, high] = self.pushed("constituent_stack", new, built[at, high - 1])
-            said[at] = self.pushed("transition_stack", w["transition_embedding.weight"][moves], said[at])
-            live = [i for i in live if not self.finished(states[i])]
+            built[at, high] = enc.pushed("constituent_stack", new, built[at, high - 1])
+            said[at] = enc.pushed("transition_stack", w["transition_embedding.weight"][moves], said[at])
+            live = [i for i in live if not self.transitions.finished(states[i])]
         return [s and s.stack[0].tree() for s in states]
 
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #4be45fbc
@@ -401,7 +404,7 @@ class BundledModels:
         self.known = all(_config(self.models[name]).get(k) == v for name, kind in _KIND.items() for k, v in kind.items())
         if not self.known: return
         self.lemmas = json.loads(gzip.decompress(self.models["lemma"]["dicts"]))
-        self.phrases = _Phrases(self.models["con"], self.models["vec"])
+        self.phrases = _ConstituencyParser(self.models["con"], self.models["vec"])
 
     def parse(self,
         texts: list[str],  # all `plain`

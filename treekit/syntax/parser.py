@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Entity', 'Sentence', 'Parse', 'Parser', 'draw',
-           'to_json', 'from_json', 'check_models', 'ParseCache', 'StanzaParser', 'parser_place', 'parser_for']
+           'to_json', 'from_json', 'check_models', 'ParseCache', 'load_package', 'StanzaParser', 'parser_place',
+           'parser_for']
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #f7aea061
 import hashlib, json, os, pickle, threading, zlib
@@ -240,9 +241,9 @@ PACKAGES = ("default", "default_accurate", "default_fast", "combined", "ewt", "g
 
 def _load(folder, package):
     "The Stanza pipeline over a folder of models, or over one of Stanza's packages."
-    return _load_package(package) if package else _load_folder(folder)
+    return load_package(package) if package else _load_folder(folder)
 
-def _load_package(package):
+def load_package(package):
     import stanza
     how, processors = dict(lang="en", verbose=False, use_gpu=False), _PROCESSORS.replace("tokenize,", "tokenize,mwt,")
     if not package.startswith("default"):  # a treebank has no constituency trees and no entities: those are the usual ones
@@ -325,35 +326,8 @@ def _parsed(text, sentences):
         return Sentence(tokens, top and tree(top), tuple(Entity(text[a:b], kind, a, b) for a, b, kind in places))
     return Parse(text, tuple(sentence(*s) for s in sentences))
 
-# %% ../../nbs/08_syntax/02_parser.ipynb #1104b8e4
-class _Reader:
-    "What reads texts that no cache has."
-
-    def _run(self, texts, phrases=True):
-        "Plain texts by numpy, where the models are of a kind that it knows, and the others by Stanza; `phrases`: constituency trees, too."
-        from treekit.syntax.numpy_stanza import plain
-        with self._lock:
-            models = None if self.package else _models(str(self.folder), _stamp(self.folder))
-            read = dict(zip(few, models.parse(few, phrases))) if models and (few := [t for t in texts if plain(t)]) else {}
-            made = {t: _parsed(t, sentences) for t, sentences in read.items() if _complete(sentences, phrases)}
-            if rest := [t for t in texts if t not in made]: made |= zip(rest, self._by_stanza(rest, phrases))
-        return [made[t] for t in texts]
-
-    def _by_stanza(self, texts, phrases):
-        import torch
-        threads = torch.get_num_threads()
-        torch.set_num_threads(1)  # the same sums in the same order on every machine, and faster for models this small
-        try:
-            if self._pipeline is None: self._pipeline = _load(self.folder, self.package)
-            from stanza.models.common.doc import Document
-            first, *rest = (p for name, p in self._pipeline.processors.items() if phrases or name != "constituency")
-            docs = [_in_pieces(d) for d in first.bulk_process([Document([], text=t) for t in texts])]
-            for processor in rest: docs = processor.bulk_process(docs)
-        finally: torch.set_num_threads(threads)
-        return [_convert(d, t) for d, t in zip(docs, texts)]
-
 # %% ../../nbs/08_syntax/02_parser.ipynb #823614b1
-class StanzaParser(_Reader):
+class StanzaParser:
     "Parses English with a folder of Stanza models (default: the bundled ones), or with one of Stanza's own packages."
     def __init__(self,
         folder: Path | str | None = None,  # models in the layout of `FILES`; default: `$TREEKIT_PARSER_DIR`, else `data/parser`
@@ -393,11 +367,34 @@ class StanzaParser(_Reader):
             from tqdm.auto import tqdm
             with tqdm(total=len(missing), desc="parse", unit="text", disable=len(missing) <= 64, leave=False) as bar:
                 for i in range(0, len(missing), self.batch):
-                    new = self._run(missing[i:i + self.batch])
+                    new = self.parse_uncached(missing[i:i + self.batch])
                     self.cache.put(self.fingerprint, new)
                     known |= {p.text: p for p in new}
                     bar.update(len(new))
         return [known[t] for t in texts]
+
+    def parse_uncached(self, texts, phrases=True):
+        "Plain texts by numpy, where the models are of a kind that it knows, and the others by Stanza; `phrases`: constituency trees, too."
+        from treekit.syntax.numpy_stanza import plain
+        with self._lock:
+            models = None if self.package else _models(str(self.folder), _stamp(self.folder))
+            read = dict(zip(few, models.parse(few, phrases))) if models and (few := [t for t in texts if plain(t)]) else {}
+            made = {t: _parsed(t, sentences) for t, sentences in read.items() if _complete(sentences, phrases)}
+            if rest := [t for t in texts if t not in made]: made |= zip(rest, self._by_stanza(rest, phrases))
+        return [made[t] for t in texts]
+
+    def _by_stanza(self, texts, phrases):
+        import torch
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)  # the same sums in the same order on every machine, and faster for models this small
+        try:
+            if self._pipeline is None: self._pipeline = _load(self.folder, self.package)
+            from stanza.models.common.doc import Document
+            first, *rest = (p for name, p in self._pipeline.processors.items() if phrases or name != "constituency")
+            docs = [_in_pieces(d) for d in first.bulk_process([Document([], text=t) for t in texts])]
+            for processor in rest: docs = processor.bulk_process(docs)
+        finally: torch.set_num_threads(threads)
+        return [_convert(d, t) for d, t in zip(docs, texts)]
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #d250fa39
 def parser_place(

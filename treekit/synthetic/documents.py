@@ -14,7 +14,7 @@ from random import Random
 from ..config import kit_path
 from ..corpora.articles import Article, Section
 from .facts import FORWARD, Entity
-from .wording import Wording, _compiled, _paragraphs, _stated, _templates, reasons, wording
+from .wording import Wording, compile_templates, split_paragraphs, stated_relations, compile_table, reasons, wording
 
 # %% ../../nbs/07_synthetic/02_documents.ipynb #bab89c47
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class DocumentWording:
     "The words of a language's documents, from `data/world/pages/<lang>.toml`."
     def __init__(self, w: Wording):
         raw = tomllib.loads(kit_path("data", "world", "pages", f"{w.lang}.toml").read_text(encoding="utf-8"))
-        self.w, self.about, self.link = w, _compiled(raw["about"]), _compiled(raw["link"])
-        self.colour = _templates(raw["colour"] | {f"of {kind}": texts for kind, texts in raw["remark"].items()})
-        def plan(record): return SectionPlan(**record | {part: _compiled(record.get(part, [])) for part in ("say", "half")})
+        self.w, self.about, self.link = w, compile_templates(raw["about"]), compile_templates(raw["link"])
+        self.colour = compile_table(raw["colour"] | {f"of {kind}": texts for kind, texts in raw["remark"].items()})
+        def plan(record): return SectionPlan(**record | {part: compile_templates(record.get(part, [])) for part in ("say", "half")})
         self.plans = {kind: [plan(record) for record in raw[kind]] for kind in w.kinds}
 
 # %% ../../nbs/07_synthetic/02_documents.ipynb #052bbdee
@@ -72,7 +72,7 @@ class _Writer:
         first = int(self.rng.random() * len(group))
         for template in (*group[first:], *group[:first]):
             if text := self.w.fill(template, x, self.rng, self.style, extra):
-                return text[0].upper() + text[1:], frozenset((x.id, r) for r in _stated(template, x))
+                return text[0].upper() + text[1:], frozenset((x.id, r) for r in stated_relations(template, x))
         return None
 
     def own(self, plan):
@@ -135,10 +135,10 @@ def write_document(
     writer, top = _Writer(words, seed, e), _Outline()
     for plan in words.plans[e.kind]:
         section = top.at(plan.h.split(" > "))
-        section.paragraphs += _paragraphs(writer.title, writer.mixed(list(writer.own(plan)), writer.colours(*plan.colour, e)))
+        section.paragraphs += split_paragraphs(writer.title, writer.mixed(list(writer.own(plan)), writer.colours(*plan.colour, e)))
         for x in (x for way in plan.about for x in related_to(e, way, plan.most)):
-            section.paragraphs += _paragraphs(writer.title, writer.aside(x, plan.facts))
+            section.paragraphs += split_paragraphs(writer.title, writer.aside(x, plan.facts))
         for x in related_to(e, plan.each, plan.most) if plan.each else ():
             told = [writer.linked(x, plan.each), *writer.aside(x, plan.facts)]
-            section.at([writer.w.name(x)]).paragraphs += _paragraphs(writer.title, told)
+            section.at([writer.w.name(x)]).paragraphs += split_paragraphs(writer.title, told)
     return Article(f"w{seed}-{e.id}", writer.title, e.kind, top.sections())

@@ -10,10 +10,10 @@ import itertools
 from collections.abc import Iterator
 from random import Random
 from ..core.types import QAPair, Question, Step
-from .chains import _bridge, _compositional, _deep, _intersection, _single, _towards
-from .comparisons import _bridge_comparison, _comparison, _deep_hybrid, _hybrid, _inference, _list_of, _yes_no
-from .drafts import Draft, Pages, _key, one
-from .facts import FORWARD, _number
+from .chains import bridge, compositional, deep, intersection, single, follow_towards
+from .comparisons import bridge_comparison, comparison, deep_hybrid, hybrid, inference, list_query, yes_no
+from .drafts import Draft, BlockPages, value_key, pick_one
+from .facts import FORWARD, hashed_number
 from .wording import reasons
 
 # %% ../../nbs/07_synthetic/06_questions.ipynb #385b9646
@@ -99,13 +99,13 @@ def _list_draft(d, e, inverse, hop):
     "A try: all of the `inverse` of `e`."
     w = d.pages.w
     if hop:
-        found = _towards(d, e, 1)
+        found = follow_towards(d, e, 1)
         if not found: return None
         text, v, step = found
     else:
         text, v = d.anchor(e)
         step = text
-    items, o = _list_of(d, e, inverse, v)
+    items, o = list_query(d, e, inverse, v)
     if not items: return None
     question = d.pick(w.inverse[inverse][:1], x=step)
     d.steps.append((question, w.join([w.name(x) for x in items]), len(d.support) - 1))
@@ -128,14 +128,14 @@ def _explanation(pages, rng):
         text, v = d.anchor(e)
         questions, claims, _ = reasons(w, e)
         d.support += [(e, "event"), *((e, f"why.{k}") for k in "abc")]
-        q = w.fit(one(rng, questions).replace("{S}", text))
+        q = w.fit(pick_one(rng, questions).replace("{S}", text))
         long = d.pick(w.parts["long"]["why"], a=claims[0], b=claims[1], c=claims[2])
         yield dict(draft=d, question=q, hops=1, claims=claims, long=long, key=e.id)
 
 # %% ../../nbs/07_synthetic/06_questions.ipynb #fa475bb9
-KINDS = dict(bridge=_bridge, comparison=_comparison, intersection=_intersection, hybrid=_hybrid, compositional=_compositional,
-             inference=_inference, bridge_comparison=_bridge_comparison, yes_no=_yes_no, ambiguous=_ambiguous, list=_list,
-             explanation=_explanation, single=_single, underspecified=_underspecified, deep=_deep, deep_hybrid=_deep_hybrid)
+KINDS = dict(bridge=bridge, comparison=comparison, intersection=intersection, hybrid=hybrid, compositional=compositional,
+             inference=inference, bridge_comparison=bridge_comparison, yes_no=yes_no, ambiguous=_ambiguous, list=_list,
+             explanation=_explanation, single=single, underspecified=_underspecified, deep=deep, deep_hybrid=deep_hybrid)
 # kinds of the dev side -> train's instead
 NEVER_TRAINED = {"underspecified": "ambiguous", "deep": "compositional", "deep_hybrid": "hybrid"}  # dev's -> train's
 
@@ -157,7 +157,7 @@ def _holds(pages, kind, found, question):
     if not names_answers and any(a.lower() in question.lower() for a in _answers(pages.w, found)): return False
     if "find" in found:
         solutions = pages.index.solve(found["find"], d.where)
-        wanted = {_key(x) for x in found.get("items", ())} or {_key(found["answer"][1])}
+        wanted = {value_key(x) for x in found.get("items", ())} or {value_key(found["answer"][1])}
         if solutions != wanted and not (found.get("type") == "hybrid" and wanted < solutions): return False
     if not all((e.id, r) in pages.where for e, r in d.support): return False
     passages = {pages.where[e.id, r][0].passage.id for e, r in d.support}
@@ -220,14 +220,14 @@ def _question(pages, kind, found, question, number, rng):
 def _finish(pages, kind, found, rng, seen, train):
     "A `Question` from a draft; None if it is not a good one, was there before, or belongs to the other side."
     question = found["question"][0].upper() + found["question"][1:]
-    number = _number(pages.seed, *map(repr, _logic(kind, found)))
+    number = hashed_number(pages.seed, *map(repr, _logic(kind, found)))
     if {number, question} & seen or not _holds(pages, kind, found, question): return None
     seen |= {number, question}
     if train is not None and train != (number % 4 == 0): return None
     return _question(pages, kind, found, question, number, rng)
 
 def block_questions(
-    pages: Pages,
+    pages: BlockPages,
     kind: str,  # one of `KINDS`
     train: bool | None = None,  # only those of the training side (a quarter), or only the others
     held_out: bool | None = None,  # whether in the held-out wordings, too; default: the others are

@@ -18,7 +18,7 @@ from ...language.morphemes import clean, korean, morphemes
 from ...language.normalization import norm
 from ...language.particles import settle
 from .korean_decomposing import NOUN_KINDS, KOREAN_RELATIONS, korean_decompose, korean_list, wanted_kind, yes_no
-from .reader import FoundAnswer, SteppedReader
+from .reader import BaseReader, FoundAnswer
 
 # %% ../../../nbs/11_models/1_extractive/06_korean_reader.ipynb #2141ef45
 class KoreanSpan(NamedTuple):
@@ -208,7 +208,7 @@ def _combine(reader, question: str, steps: list[tuple[str, str]]) -> str:
     return answers[-1] if answers else ""
 
 # %% ../../../nbs/11_models/1_extractive/06_korean_reader.ipynb #74ec236f
-class KoreanReader(SteppedReader):
+class KoreanReader(BaseReader):
     "Reads Korean."
     lang, unknown, nothing, claim = "ko", "알 수 없음", "문서에서 찾지 못했습니다.", "질문의 답은 {}입니다."
     answers, combine = _answers, _combine

@@ -12,7 +12,8 @@ from functools import lru_cache
 from ...language.morphemes import korean_question
 from ...language.normalization import norm
 from .korean_reader import KoreanReader
-from .reader import FoundAnswer, Reader
+from .english_reader import EnglishReader
+from .reader import BaseReader, FoundAnswer
 
 # %% ../../../nbs/11_models/1_extractive/07_languages.ipynb #d3346ba5
 _ASKED = re.compile(r"^([^\n]{2,500}?\?)\s*:?\s+(.+)$", re.S)
@@ -31,9 +32,9 @@ def _reader(kind, documents):
     reader._found.update(claimed)
     return reader
 
-def reader_for(question: str, documents=()) -> Reader | KoreanReader:  # documents: Passages, texts, or one text
+def reader_for(question: str, documents=()) -> BaseReader:  # documents: Passages, texts, or one text
     "The reader that the question's language needs, with the documents read."
-    kind = KoreanReader if korean_question(question) else Reader
+    kind = KoreanReader if korean_question(question) else EnglishReader
     return _reader(kind, (documents,) if isinstance(documents, str) else tuple(documents or ()))
 
 # %% ../../../nbs/11_models/1_extractive/07_languages.ipynb #fb9ac85c

@@ -54,8 +54,9 @@ _FITS = dict(  # kinds of span that can answer; others: names
 
 def _share(part, whole): return len(part & whole) / len(whole) if whole else 0.0
 
-class _Outline:
-    "A question, and a document's headings and paragraphs."
+# %% ../../../nbs/11_models/1_extractive/11_routing.ipynb #ee2c24ff
+class RouterView:
+    "A question and the part of a document that the router sees, with the features of its paragraphs and headings."
     def __init__(self,
         question: str,
         document: str,  # the retrieval subtree as text
@@ -83,9 +84,6 @@ class _Outline:
 
     def usual(self, heads): return any(SECTIONS.get(r, frozenset()) & heads for r in self.ask.relations[:1])
 
-# %% ../../../nbs/11_models/1_extractive/11_routing.ipynb #ee2c24ff
-class RouterView(_Outline):
-    "A question and what the router sees of a document."
     def paragraph(self, line: Line) -> dict[str, float]:
         "The features of a visible paragraph."
         p, up, kinds = page(self.title, line.text), self.above(line), _FITS.get(self.ask.kind, ("name",))

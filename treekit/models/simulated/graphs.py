@@ -6,19 +6,19 @@
 __all__ = ['HANDLERS', 'facts_read']
 
 # %% ../../../nbs/11_models/2_simulated/13_graphs.ipynb #d30e78bd
-from .ability import reads
-from .corpus_index import Ref, lookup_key, stated
+from .ability import reading_probability
+from .corpus_index import Ref, lookup_key, stated_facts
 from .queries import anchors
-from .task_handler import NotOfTheWorld, Call, statements, sayable
+from .task_handler import NotInSyntheticWiki, TaskCall, statements, answer_sentences
 
 # %% ../../../nbs/11_models/2_simulated/13_graphs.ipynb #ee05b412
-def facts_read(call: Call, text: str) -> list:  # triples
+def facts_read(call: TaskCall, text: str) -> list:  # triples
     "The facts that are read in a passage whose title is its first line."
     title, _, rest = text.strip().partition("\n")
-    found = [t for t, _ in stated(call.library, rest, title) if len(t) == 3]
-    if not found and call.library.of_title(title) is None: raise NotOfTheWorld
-    kept = [t for t in dict.fromkeys(found) if call.happens(reads(call.competence, 0, 1), "extract", *t)]
-    return [t for t in kept if t.relation in call.library.w.ask]
+    found = [t for t, _ in stated_facts(call.index, rest, title) if len(t) == 3]
+    if not found and call.index.of_title(title) is None: raise NotInSyntheticWiki
+    kept = [t for t in dict.fromkeys(found) if call.happens(reading_probability(call.ability, 0, 1), "extract", *t)]
+    return [t for t in kept if t.relation in call.index.w.ask]
 
 def _value(call, t):
     return call.words.name(t.value) if isinstance(t.value, Ref) else call.words.value(t.relation, t.value)
@@ -27,10 +27,10 @@ _TYPES = {"person": "person", "city": "place", "country": "place", "river": "pla
           "album": "work", "company": "organisation", "club": "organisation", "university": "organisation", "band": "organisation"}
 
 def _type(call, name):
-    ids = call.library.named.get(lookup_key(name), ())
-    return _TYPES.get(call.library.entities[ids[0]].kind, "thing") if ids else "thing"
+    ids = call.index.named.get(lookup_key(name), ())
+    return _TYPES.get(call.index.entities[ids[0]].kind, "thing") if ids else "thing"
 
-def _name_entities(call: Call) -> list[str]:
+def _name_entities(call: TaskCall) -> list[str]:
     "The names in a question or a passage."
     text = call.get("text")
     if (query := call.grammar.question(text.strip())) is not None: return list(dict.fromkeys(t.text for t in anchors(query)))
@@ -39,14 +39,14 @@ def _name_entities(call: Call) -> list[str]:
     said = [title, *(n for t in facts for n in (call.words.name(t.subject), _value(call, t)))]
     return list(dict.fromkeys(said))
 
-def _extract_triples(call: Call) -> list[list[str]]:
+def _extract_triples(call: TaskCall) -> list[list[str]]:
     "Subject, relation, object of each fact."
     facts = facts_read(call, call.get("passage"))
-    label = call.library.w.ask
+    label = call.index.w.ask
     return [[call.words.name(t.subject), label[t.relation]["label"][0].text, _value(call, t)] for t in facts]
 
 # %% ../../../nbs/11_models/2_simulated/13_graphs.ipynb #5ede3a48
-def _extract_graph(call: Call) -> dict:  # entities (name, type, description), relations (source, target, description, strength)
+def _extract_graph(call: TaskCall) -> dict:  # entities (name, type, description), relations (source, target, description, strength)
     "A passage as a graph."
     facts = facts_read(call, call.get("passage"))
     title = call.get("passage").strip().partition("\n")[0]
@@ -60,7 +60,7 @@ def _extract_graph(call: Call) -> dict:  # entities (name, type, description), r
     entities = [dict(name=n, type=_type(call, n), description=" ".join(dict.fromkeys(d)) or n) for n, d in described.items()]
     return dict(entities=entities, relations=relations)
 
-def _glean_graph(call: Call) -> dict:
+def _glean_graph(call: TaskCall) -> dict:
     "What the first reading has missed and the second finds."
     missed = {lookup_key(n) for n in call.texts("found")}
     whole = _extract_graph(call)
@@ -69,13 +69,13 @@ def _glean_graph(call: Call) -> dict:
     return dict(entities=new, relations=[r for r in whole["relations"] if fresh & {r["source"], r["target"]}])
 
 # %% ../../../nbs/11_models/2_simulated/13_graphs.ipynb #a4b6b571
-def _map_answer(call: Call) -> list[dict]:  # answer, score (0 to 100)
+def _map_answer(call: TaskCall) -> list[dict]:  # answer, score (0 to 100)
     "The points of reports that the question needs."
-    mind = call.mind(call.texts("reports"), recalls=False)
-    found = mind.follow(call.query, strict=False)
+    reasoner = call.reasoner(call.texts("reports"), recalls=False)
+    found = reasoner.follow(call.query, strict=False)
     score = 90 if not found.missing else 60
     points = [dict(answer=s, score=score) for s in statements(call, found.used)][:6]
-    if not points and (readings := sayable(call, mind, call.query)) and call.happens(call.competence.inventing, "point", call.question):
+    if not points and (readings := answer_sentences(call, reasoner, call.query)) and call.happens(call.ability.inventing, "point", call.question):
         points = [dict(answer=readings[0], score=30)]
     return points
 

@@ -9,12 +9,12 @@ __all__ = ['part_span', 'quoted_steps', 'this_and_that', 'quoted_path', 'answers
 import re
 
 from ...language.coreference import depends_on, find_references, parse_history
-from .grammar import Templates
+from .grammar import QueryGrammar
 from .queries import Query, Several, Slot, Thing, anchors, parts_of
 
 # %% ../../../nbs/11_models/2_simulated/09_quoting.ipynb #29b2bb67
 def part_span(
-    grammar: Templates,
+    grammar: QueryGrammar,
     text: str,
     part: Query,
 ) -> tuple[int, int] | None:  # characters; `None`: no words of the text mean just this
@@ -28,7 +28,7 @@ def part_span(
 
 # %% ../../../nbs/11_models/2_simulated/09_quoting.ipynb #31915ec4
 def quoted_steps(
-    grammar: Templates,
+    grammar: QueryGrammar,
     question: str,
 ) -> list[str] | None:  # with #1, #2, …; `None`: the question isn't made of phrases, or nobody of the world asks so
     "A question's noun phrases, from the inside out and from left to right, and then the rest."
@@ -69,7 +69,7 @@ def this_and_that(
 
 # %% ../../../nbs/11_models/2_simulated/09_quoting.ipynb #df855b06
 def quoted_path(
-    grammar: Templates,
+    grammar: QueryGrammar,
     question: str,
 ) -> list[str] | None:  # `None`: there are no phrases to quote
     "A question's path in its own words."

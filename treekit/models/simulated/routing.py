@@ -14,11 +14,11 @@ from ...core.types import Passage
 from ...synthetic.documents import document_wording
 from ...synthetic.facts import FORWARD
 from ...synthetic.questions import SHARED
-from .knowledge import Belief, nameless
-from .task_handler import NotOfTheWorld, Call
+from .knowledge import Knowledge, canonical
+from .task_handler import NotInSyntheticWiki, TaskCall
 from .ability import uniform
-from .corpus_index import Ref, lookup_key, stated
-from .reasoner import Answerer
+from .corpus_index import Ref, lookup_key, stated_facts
+from .reasoner import Reasoner
 from .queries import Check, Compare, Extreme, Of, Such, Thing, Those, Why, walk
 
 # %% ../../../nbs/11_models/2_simulated/13_routing.ipynb #b0c1a002
@@ -27,12 +27,12 @@ class Side(NamedTuple):
     ids: frozenset | None = None  # one of these; `None`: not known
     kinds: frozenset | None = None  # if it is not known: of one of these kinds; `None`: anything
 
-    def admits(self, library, v) -> bool | None:  # `None`: it can't be told
+    def admits(self, index, v) -> bool | None:  # `None`: it can't be told
         "Whether it may be `v`; `None` for what is not known."
         if self.ids is None and self.kinds is None: return True
         if v is None: return None
         if self.ids is not None: return v in self.ids
-        return None if isinstance(v, Ref) and library.entities[v].kind in self.kinds else False
+        return None if isinstance(v, Ref) and index.entities[v].kind in self.kinds else False
 
 # %% ../../../nbs/11_models/2_simulated/13_routing.ipynb #b0c1a012
 class Want(NamedTuple):
@@ -42,59 +42,59 @@ class Want(NamedTuple):
     value: Side = Side()
 
 # %% ../../../nbs/11_models/2_simulated/13_routing.ipynb #b0c1a003
-def _side(call, mind, x):
+def _side(call, reasoner, x):
     "What a part of the question stands for, as far as the text and memory tell."
-    found = mind.follow(x)
+    found = reasoner.follow(x)
     if not found.missing: return Side(frozenset(found.values))
     return Side(None, frozenset(call.grammar.kinds_of(x) or ()))
 
-def _of(call, mind, relation, x):
+def _of(call, reasoner, relation, x):
     "The wants of one relation, for each kind that it may be of."
-    return [Want(r, _side(call, mind, x)) for r in (SHARED[relation].values() if relation in SHARED else (relation,))]
+    return [Want(r, _side(call, reasoner, x)) for r in (SHARED[relation].values() if relation in SHARED else (relation,))]
 
-def _along(call, mind, path, x):
+def _along(call, reasoner, path, x):
     "The wants of a path of relations."
     found = []
     for r in path:
-        found += _of(call, mind, r, x)
+        found += _of(call, reasoner, r, x)
         x = Of(r, x)
     return found
 
-def _such(call, mind, query):
+def _such(call, reasoner, query):
     "The wants of conditions."
     own = Side(None, frozenset({query.kind} if query.kind else ()))
-    found = [Want(c.relation, _side(call, mind, c.other)) if c.turned else Want(c.relation, own, _side(call, mind, c.other))
+    found = [Want(c.relation, _side(call, reasoner, c.other)) if c.turned else Want(c.relation, own, _side(call, reasoner, c.other))
              for c in query.conditions]
-    return found + [Want(r, _side(call, mind, query)) for r in ("released", "year") if query.year]
+    return found + [Want(r, _side(call, reasoner, query)) for r in ("released", "year") if query.year]
 
 def wants(
-    call: Call,
-    mind,  # that has read what is visible
+    call: TaskCall,
+    reasoner,  # that has read what is visible
 ) -> list[Want]:
     "The facts that the question needs, with the names that are known."
     found = []
     for q in walk(call.query):
-        if isinstance(q, Of): found += _of(call, mind, q.relation, q.x)
-        elif isinstance(q, Those) and q.inverse in ("stars", "members"): found.append(Want(q.inverse, _side(call, mind, q.x)))
+        if isinstance(q, Of): found += _of(call, reasoner, q.relation, q.x)
+        elif isinstance(q, Those) and q.inverse in ("stars", "members"): found.append(Want(q.inverse, _side(call, reasoner, q.x)))
         elif isinstance(q, Those):
             own = Side(None, frozenset(call.grammar.kinds_of(q) or ()))
-            found += [Want(r, own, _side(call, mind, q.x)) for r in FORWARD.get(q.inverse, ())]
-        elif isinstance(q, Such): found += _such(call, mind, q)
+            found += [Want(r, own, _side(call, reasoner, q.x)) for r in FORWARD.get(q.inverse, ())]
+        elif isinstance(q, Such): found += _such(call, reasoner, q)
         elif isinstance(q, (Compare, Check)):
             path = q.path if isinstance(q, Compare) else (q.relation,)
-            found += [w for x in (q.x, q.y) for w in _along(call, mind, path, x)]
-        elif isinstance(q, Extreme): found += _of(call, mind, q.relation, q.x)
-        elif isinstance(q, Why): found.append(Want("why", _side(call, mind, q.x)))
+            found += [w for x in (q.x, q.y) for w in _along(call, reasoner, path, x)]
+        elif isinstance(q, Extreme): found += _of(call, reasoner, q.relation, q.x)
+        elif isinstance(q, Why): found.append(Want("why", _side(call, reasoner, q.x)))
     return found
 
 # %% ../../../nbs/11_models/2_simulated/13_routing.ipynb #b0c1a004
 def states_want(
-    call: Call,
+    call: TaskCall,
     wanted: list[Want],
     facts,  # (subject, relation, value); `None` for what is not known
 ) -> bool | None:  # `None`: it can't be told
     "Whether a needed fact is among some facts."
-    said = [_both(w.subject.admits(call.library, s), w.value.admits(call.library, v))
+    said = [_both(w.subject.admits(call.index, s), w.value.admits(call.index, v))
             for s, r, v in facts for w in wanted if w.relation == r]
     return True if True in said else None if None in said else False
 
@@ -148,16 +148,16 @@ def _forwards(e, relation, other=None):
 
 def _others(call, x):
     "What may be told of another page's subject."
-    return [(x, r, None) for r in _told_about(call.lang, call.library.entities[x].kind)]
+    return [(x, r, None) for r in _told_about(call.lang, call.index.entities[x].kind)]
 
 class _Page:
     "A page's headings, and what may stand under them."
-    def __init__(self, call: Call, mind, lines):
-        self.call, self.mind, self.e = call, mind, call.library.of_title(lines[0][2])
+    def __init__(self, call: TaskCall, reasoner, lines):
+        self.call, self.reasoner, self.e = call, reasoner, call.index.of_title(lines[0][2])
         heads = {lookup_key(m[1]) for *_, text in lines[1:] if (m := _HEAD.match(text))}
         if self.e is None: self.plan = {}
         else:
-            w, kind = call.library.w, call.library.entities[self.e].kind
+            w, kind = call.index.w, call.index.entities[self.e].kind
             article = layout(w, kind, False)
             long = document_wording(call.lang) is not None and not heads <= article.keys() | {"introduction"}
             self.plan = layout(w, kind, True) if long else article
@@ -168,13 +168,13 @@ class _Page:
             own = [f for r in sorted(plan.relations) for f in _forwards(self.e, r)]
             return own + [f for path in plan.about for x in self._led_to(path) for f in _others(self.call, x)]
         each = above in self.plan and self.plan[above].each
-        named = self.call.library.named.get(heading, ()) if each else ()
+        named = self.call.index.named.get(heading, ()) if each else ()
         return [f for x in named for f in (*_forwards(self.e, each, x), *_others(self.call, x))]
 
     def _led_to(self, path):
         "Whom a path of relations leads to, as far as the text and memory tell."
-        found = self.mind.follow(self._along(path))
-        return [] if found.missing else [v for v in found.values if isinstance(v, Ref) and v in self.call.library.entities]
+        found = self.reasoner.follow(self._along(path))
+        return [] if found.missing else [v for v in found.values if isinstance(v, Ref) and v in self.call.index.entities]
 
     def _along(self, path):
         q = Thing("", (self.e,))
@@ -185,7 +185,7 @@ class _Page:
         "Whether the question goes on from those whom the section tells of: *the spouse of the director*, under *Direction*."
         plan = self.plan.get(heading)
         if not plan or not plan.about: return False
-        asked = [(q.relation, nameless(q.x)) for q in walk(self.call.query) if isinstance(q, Of)]
+        asked = [(q.relation, canonical(q.x)) for q in walk(self.call.query) if isinstance(q, Of)]
         ways = [self._along(path) for path in plan.about]
         return any(x in ways and r in _told_about(self.call.lang, k) for r, x in asked for k in self.call.grammar.kinds_of(x) or ())
 
@@ -196,7 +196,7 @@ _HEAD = re.compile(r"^=+\s*(.*?)\s*=+$")
 
 MEANT = .5  # chance that a page is taken for one of those the question is about, where neither its text nor memory tells
 
-class _Visible(Belief):
+class _Visible(Knowledge):
     "All that is visible is read: whether it is judged rightly is left to `routing`."
     def _got(self, *_): return True
 
@@ -204,30 +204,30 @@ def _lines(document):
     "(depth, number, text) of what is seen of a document."
     return [(len(m[1]), int(m[2]), m[3]) for line in document.split("\n") if (m := _NODE.match(line))]
 
-def behaviours(call: Call) -> list[tuple[str, int, str]]:
+def behaviours(call: TaskCall) -> list[tuple[str, int, str]]:
     "What to answer with, and what to unfold: from the question, the headings, the visible text and memory."
     lines = _lines(call.get("document"))
-    if not lines: raise NotOfTheWorld
+    if not lines: raise NotInSyntheticWiki
     title, chosen = lines[0][2], []
     visible = " ".join(text for *_, text in lines[1:] if not _HEAD.match(text))
-    mind = Answerer(_Visible(call.grammar, call.luck, call.question).add([Passage("", title, visible)]))
-    wanted, page, above = wants(call, mind), _Page(call, mind, lines), {}
+    reasoner = Reasoner(_Visible(call.grammar, call.luck, call.question).add([Passage("", title, visible)]))
+    wanted, page, above = wants(call, reasoner), _Page(call, reasoner, lines), {}
     meant = uniform("meant", call.question, title) < MEANT
     for k, (depth, number, text) in enumerate(lines[1:], 1):
         if head := _HEAD.match(text): above[depth] = lookup_key(head[1])
         if head and k + 1 < len(lines) and lines[k + 1][0] > depth: continue  # unfolded
         if head: right = page.goes_on(above[depth]) or states_want(call, wanted, page.expected(above[depth], above.get(depth - 1, "")))
-        else: right = states_want(call, wanted, [_triple(f) for f, _ in stated(call.library, text, title)])
-        if (meant if right is None else right) == call.happens(call.competence.routing, "route", call.question, title, text):
+        else: right = states_want(call, wanted, [_triple(f) for f, _ in stated_facts(call.index, text, title)])
+        if (meant if right is None else right) == call.happens(call.ability.routing, "route", call.question, title, text):
             chosen.append(("EXPAND" if head else "ANSWER", number, text))
     return chosen
 
 # %% ../../../nbs/11_models/2_simulated/13_routing.ipynb #b0c1a008
-def _route(call: Call) -> list[tuple[str, int, str]]:
+def _route(call: TaskCall) -> list[tuple[str, int, str]]:
     "One call of the router (C.2)."
     return behaviours(call)
 
-def _curate_route(call: Call) -> list[dict]:
+def _curate_route(call: TaskCall) -> list[dict]:
     "The same with a reason for each (C.1)."
     why = {"ANSWER": "states what the question asks for", "EXPAND": "may hold what the question asks for"}
     return [dict(id=n, tag=tag.lower(), explanation=why[tag]) for tag, n, _ in behaviours(call)]
