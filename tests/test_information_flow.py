@@ -26,7 +26,7 @@ MODELS = {name: replace(PRESETS[name], form=0) for name in PRESETS}
 
 def changed(known, e, relation, value):
     "The library of a world in which `e` has another value; what a shown sentence says, what names mean and how often each is told stays."
-    for name in ("sentences", "meanings", "told", "values", "schema", "single"): getattr(known, name)
+    for name in ("sentences", "meanings", "mention_counts", "values", "schema", "single"): getattr(known, name)
     other, old = copy.copy(known), known.entities[e][relation]
     for name in ("by_relation", "sentences"): other.__dict__.pop(name, None)
     other.entities, other.documents = dict(known.entities), {}
@@ -101,10 +101,10 @@ def outlines(t):
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_the_worlds_differ_and_a_reader_of_the_truth_would_see_it(lang):
     from treekit.models.simulated.task_handler import TaskCall
-    from treekit.models.simulated.facts import needed
+    from treekit.models.simulated.facts import required_facts
     one, other, film, old, new = worlds(lang)
     t = things(lang)
-    found = [needed(TaskCall(g, SeededRandom(PRESETS["perfect"]), dict(question=t["question"]))) for g in (one, other)]
+    found = [required_facts(TaskCall(g, SeededRandom(PRESETS["perfect"]), dict(question=t["question"]))) for g in (one, other)]
     assert found[0] != found[1] and (film.id, "director", old.id) in found[0] and (film.id, "director", new.id) in found[1]
 
 

@@ -229,12 +229,12 @@ def test_the_same_words_in_every_process():
 def test_reloading_a_module_changes_nothing():
     "Nothing registers itself at import, so a module may be read again: the answers stay, and the table of tasks doesn't grow."
     import importlib, pkgutil
-    import treekit.offline, treekit.models.extractive.client as chat
+    import treekit.models.extractive, treekit.models.extractive.client as chat
     asked = dict(question="Where was the director of The Lamp born?", documents=LAMP)
     korean = dict(question="누가 감독했나요?", documents=["소르: 소르는 도시이다."])
     def said():
         return [repr(chat.HANDLERS[task](**inputs)) for task in ("answer", "respond") for inputs in (asked, korean)] + sorted(chat.HANDLERS)
     before = said()
-    for module in [m.name for m in pkgutil.iter_modules(treekit.offline.__path__)] * 2:
-        importlib.reload(importlib.import_module(f"treekit.offline.{module}"))
+    for module in [m.name for m in pkgutil.iter_modules(treekit.models.extractive.__path__)] * 2:
+        importlib.reload(importlib.import_module(f"treekit.models.extractive.{module}"))
         assert said() == before, module

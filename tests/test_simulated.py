@@ -27,7 +27,7 @@ from treekit.papers.toq.planner import PROMPTS as TOQ
 from treekit.models.simulated.knowledge import read_text
 from treekit.models.simulated.client import HANDLERS, SimulatedClient
 from treekit.models.simulated.ability import PRESETS, Ability, SeededRandom, parse_ability, reading_probability, uniform
-from treekit.models.simulated.output_noise import BREAKS, broken, logprobs
+from treekit.models.simulated.output_noise import BREAKS, break_format, logprobs
 from treekit.models.simulated.grammar import grammar
 from treekit.models.simulated.corpus_index import corpus_index, lookup_key, stated_facts, triples_of
 from treekit.models.simulated.wording import Verbalizer
@@ -302,9 +302,9 @@ def test_the_same_words_in_another_process():
 
 def test_replies_break_their_format_in_known_ways():
     small = SeededRandom(replace(PRESETS["small"], form=1.0), "p")
-    texts = {broken(SeededRandom(small.competence, "p", k), "FINAL: Tapono", k) for k in range(40)}
+    texts = {break_format(SeededRandom(small.ability, "p", k), "FINAL: Tapono", k) for k in range(40)}
     assert len(texts) == len(BREAKS) or len(texts) == len(BREAKS) - 1  # a bold label needs one
-    assert broken(SeededRandom(PERFECT, "p"), "FINAL: Tapono", 1) == "FINAL: Tapono"
+    assert break_format(SeededRandom(PERFECT, "p"), "FINAL: Tapono", 1) == "FINAL: Tapono"
 
 
 def test_log_probabilities_tell_right_from_wrong_as_far_as_confidence_goes():

@@ -207,7 +207,7 @@ def chat_for(
         chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"))
         if chosen == "extractive": return ExtractiveClient()
         chat = SimulatedClient(profile.competence, profile.seed, otherwise=ExtractiveClient())
-        chat.model = _named(chat.competence)
+        chat.model = _named(chat.ability)
         return chat
     if os.environ.get("TREEKIT_CASSETTE"):  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayChat

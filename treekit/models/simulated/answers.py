@@ -113,7 +113,7 @@ def _next_sentence(call: TaskCall) -> str:
     "The next sentence of an answer; empty: there is nothing to add."
     reasoner, before = call.reasoner(call.texts("documents"), recalls=True), call.get("answer")
     sentences = answer_sentences(call, reasoner, call.query)
-    if not sentences and not before and (text := reasoner._plausible(call.query)):
+    if not sentences and not before and (text := reasoner.plausible(call.query)):
         sentences, call.sure = [claim_sentence(call, call.query, text) or f"{text}."], False
     return next((s for s in sentences if s not in before), "")
 

@@ -24,7 +24,7 @@ def part_span(
     first, last = min(at for at, _ in places), max(at + size for at, size in places)
     starts = [m.start() for m in re.finditer(r"\S+", text) if m.start() <= first]
     ends = [m.end() for m in re.finditer(r"[\w'’#)]+(?=\W|$)", text) if m.end() >= last]
-    return next(((s, e) for s in starts for e in reversed(ends) if part in grammar._phrase(text[s:e])), None)
+    return next(((s, e) for s in starts for e in reversed(ends) if part in grammar.phrases.readings(text[s:e])), None)
 
 # %% ../../../nbs/11_models/2_simulated/09_quoting.ipynb #31915ec4
 def quoted_steps(

@@ -252,12 +252,12 @@ class Reasoner:
         if not found.missing and found.hops > 1:
             kept = all(self.luck.happens(self.hop, "chain", self.knowledge.about, canonical(query), k) for k in range(1, found.hops))
             if not kept: return self._lost(query, found)
-        if not found.missing: return AnswerText(self._texts(query, found), found.used)
+        if not found.missing: return AnswerText(self.texts(query, found), found.used)
         if self.luck.happens(self.luck.ability.inventing, "invent", self.knowledge.about, canonical(query)):
-            if text := self._plausible(query): return AnswerText([text], found.used, False, found.missing)
+            if text := self.plausible(query): return AnswerText([text], found.used, False, found.missing)
         return AnswerText([], found.used, False, found.missing)
 
-    def _texts(self, query, found):
+    def texts(self, query, found):
         w = self.index.w
         if found.relation == "yesno": return [w.fill(w.parts["yesno"][found.values[0]][0], None)]
         if found.relation == "why":
@@ -274,10 +274,10 @@ class Reasoner:
     def _lost(self, query, found):
         "Where a chain breaks: an answer of the right kind that isn't the one, or none."
         if self.luck.happens(max(.5, self.luck.ability.inventing), "astray", self.knowledge.about, canonical(query)):
-            if text := self._plausible(query, self._texts(query, found)): return AnswerText([text], found.used, False)
+            if text := self.plausible(query, self.texts(query, found)): return AnswerText([text], found.used, False)
         return AnswerText([], found.used, False)
 
-    def _plausible(self, query, avoid=()):
+    def plausible(self, query, avoid=()):
         "Something of the right kind."
         w, options = self.index.w, []
         if isinstance(query, (Compare, Check)):

@@ -111,7 +111,7 @@ def claim_sentence(
 ) -> str:  # "" where no statement says so
     "An answer that isn't a fact of the world, as a statement."
     if not isinstance(query, Of) or query.relation in SHARED: return ""
-    filled = call.words._fill(call.index.w.parts["long"]["reading"], np=call.words.phrase(query), value=text)
+    filled = call.words.fill(call.index.w.parts["long"]["reading"], np=call.words.phrase(query), value=text)
     return filled[:1].upper() + filled[1:]
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #8ff6f452

@@ -48,7 +48,7 @@ def answer_probability(
     "How likely an answer is right, for a model that comes to its own: 1 the same, 0 another; if it comes to none, how rarely it invents."
     found = reasoner.follow(call.query)
     if not found.missing:
-        return float(any(lookup_key(t) in lookup_key(answer) for t in reasoner._texts(call.query, found)) and not is_contradicted(call, found))
+        return float(any(lookup_key(t) in lookup_key(answer) for t in reasoner.texts(call.query, found)) and not is_contradicted(call, found))
     return 1 - call.ability.inventing * (1 - support(call, reasoner, call.query))
 
 # %% ../../../nbs/11_models/2_simulated/11_verdicts.ipynb #fbe1f40c

@@ -21,7 +21,7 @@ class Verbalizer:
         self.grammar, self.index, self.w, self.luck = grammar, grammar.index, grammar.index.w, luck
         self.held_out = held_out  # whether it may write in the wordings that nothing is trained on
 
-    def _fill(self, templates, **slots):
+    def fill(self, templates, **slots):
         "One of some templates, filled in."
         x = slots.get("x", "")
         unwieldy = " of " in x or x.startswith("the ") or x.endswith("s")
@@ -54,16 +54,16 @@ class Verbalizer:
         if isinstance(query, Thing): return query.text
         if isinstance(query, Slot): return f"#{query.number}" if query.number else "#1"
         if isinstance(query, Several): return self.w.join([self.phrase(m) for m in query.members])
-        if isinstance(query, Of) and query.relation not in SHARED: return self._fill(self._forms(query, "np"), x=self.phrase(query.x))
-        if isinstance(query, Of): return self._fill(self.w.ask[next(iter(SHARED[query.relation].values()))]["np"], x=self.phrase(query.x))
-        if isinstance(query, Those): return self._fill(self.w.inverse[query.inverse][-1:], x=self.phrase(query.x))
+        if isinstance(query, Of) and query.relation not in SHARED: return self.fill(self._forms(query, "np"), x=self.phrase(query.x))
+        if isinstance(query, Of): return self.fill(self.w.ask[next(iter(SHARED[query.relation].values()))]["np"], x=self.phrase(query.x))
+        if isinstance(query, Those): return self.fill(self.w.inverse[query.inverse][-1:], x=self.phrase(query.x))
         if isinstance(query, Such): return self._such(query, "that_who" if query.kind == "person" else "that", "both")
         return ""
 
     def _clause(self, condition, kind):
         text, forms = self.phrase(condition.other), self.w.ask[condition.relation]
-        if condition.turned: return self._fill(forms["did"], x=text)
-        return self._fill(forms.get(f"said_{kind}") or forms["said"], y=text)
+        if condition.turned: return self.fill(forms["did"], x=text)
+        return self.fill(forms.get(f"said_{kind}") or forms["said"], y=text)
 
     def _such(self, query, single, double):
         "What fits one or two conditions, in words."
@@ -71,10 +71,10 @@ class Verbalizer:
         kind = self.w.word("occupation", query.occupation) if query.occupation else self.w.kinds[query.kind or "person"][0]
         clauses = [self._clause(c, query.kind) for c in query.conditions]
         slots = dict(kind=kind, one=clauses[0], two=clauses[-1], year=str(query.year))
-        if len(clauses) > 1: return self._fill(joint[double], **slots)
-        if query.year: return self._fill(joint["which_dated" if single in ("which", "who_one") else "dated"], **slots)
+        if len(clauses) > 1: return self.fill(joint[double], **slots)
+        if query.year: return self.fill(joint["which_dated" if single in ("which", "who_one") else "dated"], **slots)
         if single == "who_one" and query.occupation: single = "which"
-        return self._fill(joint[single], **slots)
+        return self.fill(joint[single], **slots)
 
     def question(self, query: Query) -> str:
         "A question for a query."
@@ -86,8 +86,8 @@ class Verbalizer:
         if isinstance(query, Either): return self._question(query.readings[0])
         if isinstance(query, Of):
             forms = parts["shared"][query.relation] if query.relation in SHARED else self._forms(query, "ask")
-            return self._fill(forms, x=self.phrase(query.x))
-        if isinstance(query, Those): return self._fill(self.w.inverse[query.inverse][:-1], x=self.phrase(query.x))
+            return self.fill(forms, x=self.phrase(query.x))
+        if isinstance(query, Those): return self.fill(self.w.inverse[query.inverse][:-1], x=self.phrase(query.x))
         if isinstance(query, Such):
             person = query.kind == "person"
             return self._such(query, "who_one" if person else "which", "who" if person else "what")
@@ -98,22 +98,22 @@ class Verbalizer:
                 final = parts["superlative"]["final"][0].text.replace("#1", f"#{query.x.number}")
                 return self.w.fit(final.replace("{most}", most))
             person = "person" in (self.grammar.kinds_of(query.x) or ())
-            return self._fill(parts["superlative"]["who" if person else "which"], list=self.phrase(query.x), most=most)
+            return self.fill(parts["superlative"]["who" if person else "which"], list=self.phrase(query.x), most=most)
         return self.phrase(query)
 
     def _beside(self, query):
         "Two things side by side."
         parts, slots = self.w.parts, dict(x=self.phrase(query.x), y=self.phrase(query.y))
-        if isinstance(query, Check): return self._fill(parts[query.how][query.relation], **slots)
+        if isinstance(query, Check): return self.fill(parts[query.how][query.relation], **slots)
         table = parts["compare"].get(".".join(query.path)) or parts["via"][query.path[0]][query.path[1]]
-        return self._fill(table[query.way], **slots)
+        return self.fill(table[query.way], **slots)
 
     def statement(self, triple: Triple) -> str:
         "A fact in a sentence."
         s, r, v = triple
         np = self.phrase(Of(r, self.thing(s)))
         said = self.name(v) if isinstance(v, Ref) else self.value(r, v)
-        text = self._fill(self.w.parts["long"]["reading"], np=np, value=said)
+        text = self.fill(self.w.parts["long"]["reading"], np=np, value=said)
         return text[:1].upper() + text[1:]
 
 # %% ../../../nbs/11_models/2_simulated/04_wording.ipynb #5d1305ed
