@@ -48,7 +48,7 @@ def test_numbers_counted_by_hand():
     found = Candidates(bridged._scored(ASKED, hits, None), ASKED, hits, [0, 1, 2, 3])
     numbers, names = found.numbers(np.array([1.0, 0.5, 0.0, 0.0]))
     by, weight = {n: numbers[:, i] for i, n in enumerate(names)}, bridged.index.weight
-    director, town = (weight[bridged.index._number[tuple(n.split())]] for n in ("mavel orrin", "sel varo"))
+    director, town = (weight[bridged.index.matcher.number[tuple(n.split())]] for n in ("mavel orrin", "sel varo"))
     assert by["about"] == pytest.approx([0, director, town / 2, 0])
     assert by["onward"] == pytest.approx([director / 2, 0, 0, 0]) and by["relative"] == pytest.approx([1, 0.5, 0, 0])
     assert by["asked_about"][0] > 0 == by["asked_about"][1] and by["margin"] == pytest.approx([1, 0.5, 0, 0])

@@ -87,12 +87,12 @@ def test_namesakes_share_and_hubs_hand_nothing_on():
     bridged = EntityBridging(BM25(corpus()))
     scores = bridged._scored("Who is the mayor of Sel Varo?", [], {})
     at = {p.id: i for i, p in enumerate(corpus())}
-    links = scores._links(at["town"])
+    links = scores.links.of(at["town"])
     assert links[at["sark1"]] == links[at["sark2"]] > 0
-    number = bridged.index._number
-    assert scores._links(at["film"])[at["person"]] > links[at["sark1"]]
-    assert number["tholland",] not in scores._names(at["film"]) and number["mavel", "orrin"] in scores._names(at["film"])
-    assert scores._links(at["film"])[at["v0"]] == 0
+    number = bridged.index.matcher.number
+    assert scores.links.of(at["film"])[at["person"]] > links[at["sark1"]]
+    assert number["tholland",] not in scores.links.names(at["film"]) and number["mavel", "orrin"] in scores.links.names(at["film"])
+    assert scores.links.of(at["film"])[at["v0"]] == 0
     assert scores.named[at["town"]] == pytest.approx(1.4 * bridged.index.weight[number["sel", "varo"]])
 
 
@@ -101,7 +101,7 @@ def test_the_score_by_hand():
     bridged = EntityBridging(words, weights=weights, hops=1)
     hits = words.search(["the director of Grey Harbour"], 100)[0]
     [found] = [h for h in bridged.rank("the director of Grey Harbour", hits) if h.passage.id == "person"]
-    assert found.score == pytest.approx(3 * bridged.index.weight[bridged.index._number["mavel", "orrin"]], abs=1e-6)
+    assert found.score == pytest.approx(3 * bridged.index.weight[bridged.index.matcher.number["mavel", "orrin"]], abs=1e-6)
     [why] = bridged.explain("the director of Grey Harbour", hits, [found.passage])
     assert (why.kind, why.source.id, why.names[0], why.named, why.direct) == ("title", "film", "mavel orrin", 0, 0)
 

@@ -26,27 +26,27 @@ CONTRIEVER = "facebook/contriever-msmarco"
 GTR = "sentence-transformers/gtr-t5-xxl"
 
 def _dense(passages, model):
-    "Passages by a model's name; `dpr` and `dpr-nq` are pairs of encoders and `contriever` one, compared by the plain product."
+    "Dense retriever by a model's name. `dpr` and `dpr-nq` are pairs of encoders and `contriever` is one encoder, with the plain product."
     if model == "contriever": return Dense(passages, encoder=Embedder(CONTRIEVER, normalise=False))
     if model not in DPR: return Dense(passages, GTR if model == "gtr" else model or MINILM)
     pair = DPR[model]
     return Dense(passages, question_model=pair.format("question"), encoder=Embedder(pair.format("ctx"), normalise=False))
 
 # %% ../../nbs/09_retrieval/09_factory.ipynb #7265ae04
-LARGE = 2_000_000  # passages whose vectors are never held in memory: 3 GB at 384 dimensions
+LARGE = 2_000_000  # from this number of passages on, vectors are never in memory: 3 GB at 384 dimensions
 
 def nearest_for(
     profile: Profile,  # its `index` and `embeddings`
     passages,  # a corpus
-    model: str = "",  # as it stands behind the retriever's name
+    model: str = "",  # after the colon in the retriever's name
 ) -> VectorSearch:
-    "The search over vectors on disk that a profile names."
+    "Vector search on disk as configured in a profile."
     usual = _dense((), model)
     encoder = PrecomputedVectors(profile.embeddings, usual._passages_by.identity) if profile.embeddings else usual._passages_by
     return VectorSearch(passages, encoder, usual._questions_by, parse_index_kind(profile.index or "exact"))
 
 def _by_meaning(profile, passages, model):
-    "Dense search, in memory or on disk."
+    "Dense retrieval, in memory or on disk."
     if profile.pool != "own" and (profile.index or profile.embeddings): return nearest_for(profile, passages, model)
     if len(passages) >= LARGE:
         raise UsageError(f"the vectors of {len(passages):,} passages would take {len(passages) * 384 * 4 / 1e9:.0f} GB of memory or more: "
@@ -57,7 +57,7 @@ def _by_meaning(profile, passages, model):
 def way_of_search(
     profile: Profile,
 ) -> tuple[str, ...]:  # the retriever's name first
-    "How a profile searches, in words. An index or vectors that can't be are a `UsageError`, before anything is asked."
+    "Description of a profile's retrieval. An invalid index or vectors raise a `UsageError` before the first call."
     name, _, detail = profile.retriever.partition(":")
     if name == "prebuilt": return profile.retriever, *filter(None, [prebuilt_id(detail)])
     own = profile.pool == "own" or name not in ("dense", "hybrid", "weighted", "bridged")
@@ -66,13 +66,13 @@ def way_of_search(
     return profile.retriever, parse_index_kind(profile.index or "exact").text, *published
 
 # %% ../../nbs/09_retrieval/09_factory.ipynb #89793b78
-SMALL = 10_000  # passages that are searched in memory: with Lucene's scores and order, and without starting Java
+SMALL = 10_000  # up to this number of passages, BM25 runs in memory
 
 def _bm25(
     passages,  # a list
-    in_memory: bool,  # a question's own pool, which is searched a few times
+    in_memory: bool,  # a question's own pool, searched a few times
 ) -> Retriever:
-    "BM25: in memory for what is small, in Lucene for what is large."
+    "BM25: in memory for a small corpus, in Lucene for a large one."
     if in_memory: return BM25(passages)
     return BM25(passages, keep=True) if len(passages) <= SMALL else Lucene(passages)
 
@@ -81,7 +81,7 @@ def retriever_for(
     profile: Profile,  # its `retriever`, and its `pool`
     passages,  # a corpus, or a question's own pool
 ) -> Retriever:
-    "The retriever that a profile names. A name that doesn't exist is a `UsageError` with the nearest."
+    "The retriever named by a profile. An unknown name raises a `UsageError` with the closest known one."
     name, _, detail = profile.retriever.partition(":")
     choose("retriever", name, ["bm25", "bm25s", "dense", "hybrid", "weighted", "bridged", "prebuilt"])
     if name == "prebuilt": return Lucene.prebuilt(detail)

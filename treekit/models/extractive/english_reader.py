@@ -21,11 +21,11 @@ from .decomposing import bridges, decompose, read_through
 
 # %% ../../../nbs/11_models/1_extractive/05_english_reader.ipynb #c970b4a9
 def speaks_of(question: str, f: Found) -> bool:
-    "Whether an answer's sentence says something of the question beside its names: its relation, or one of its words."
+    "Whether an answer's sentence contains more of the question than its names: its relation, or one of its words."
     a, s, p = question_asked(question), f.page.sentences[f.sentence], f.page
     names = names_in(question)
     def is_there(n): return within(n, s.norm) or within(n, f" {p.full} ") or p.name and within(p.name, f" {n} ")
-    if names and not any(is_there(norm(n)) for n in names): return False  # of somebody else
+    if names and not any(is_there(norm(n)) for n in names): return False  # about somebody else
     if a.kind in ("date", "number") and not re.search(r"\d", f.text): return False
     beyond = a.content - {stem(w) for n in names for w in norm(described(n, question)).split()}
     return not beyond or bool(beyond & s.stems) or any(s.spans[i].norm == norm(f.text) for r in a.relations for i in related(r, s))
@@ -34,8 +34,8 @@ def speaks_of(question: str, f: Found) -> bool:
 def namesakes(
     question: str,
     ps: list[Page],
-) -> list[Page]:  # none if the question tells them apart, or names nothing that several pages are about
-    "The pages that a question's name could mean, if several have that name."
+) -> list[Page]:  # empty if the question is unambiguous
+    "Pages that an ambiguous name of the question may denote."
     wanted, words = f" {norm(question)} ", set(norm(question).split())
     longer = [f" {q.name} " for q in ps if within(q.name, wanted)]
     same = [p for p in ps if within(p.name, wanted) and not any(len(n) > len(p.name) + 2 and within(p.name, n) for n in longer)]
@@ -46,13 +46,13 @@ def namesakes(
 SMALLER = re.compile(r"\b(?:first|before|elder|less|least|(?:earli|old|few|small|short|low)(?:er|est))\b", re.I)
 
 def comparable(text: str) -> tuple | None:
-    "A date, or a number, to compare by."
+    "A date or number as a sortable key."
     if re.search(r"[A-Z][a-z]{2,8}\b.*\d{3,4}|^\d{4}$", text): return date_key(text)
     return (amount(text),) if re.search(r"\d", text) else None
 
 # %% ../../../nbs/11_models/1_extractive/05_english_reader.ipynb #0df9f05a
 def _unitless(question, said):
-    "A number without the unit that the question names."
+    "Number without the unit named in the question."
     m = re.fullmatch(r"(\d[\d,.]*) ([a-z]+)", said)
     return m[1] if m and within(m[2], f" {norm(question)} ") else said
 
@@ -62,7 +62,7 @@ def _finding(reader, question, f):
     return FoundAnswer(_unitless(question, f.text), f.p, f.page.title, (_quote(reader, f.page, f.sentence),), speaks_of(question, f))
 
 def _findings(reader, question):
-    "The findings of a question."
+    "Answers to a question."
     ps = reader.pages
     if compared := comparison_answer(question, ps):
         text, used = compared
@@ -73,7 +73,7 @@ def _findings(reader, question):
 
 # %% ../../../nbs/11_models/1_extractive/05_english_reader.ipynb #e234f7c4
 def _sentences(reader, question: str, most: int = 6) -> list[str]:
-    "Sentences that answer a question, the best first, each understandable on its own."
+    "Sentences that answer a question, best first and self-contained."
     ps, names, a = reader.pages, names_in(question), question_asked(question)
     if not ps: return []
     if comparison_answer(question, ps): return list(reader.find(question, 1)[0].grounds)[:most]
@@ -86,14 +86,14 @@ def _sentences(reader, question: str, most: int = 6) -> list[str]:
     return list(dict.fromkeys(_quote(reader, p, k) for p, k in kept))[:most]
 
 def _tells(a, p, s, r):
-    "Whether a sentence's wording ties a relation to a name of the question: as the page's subject, or as what the relation leads to."
+    "Whether a sentence states a relation to a name of the question, as subject or as value."
     offered = [s.spans[i] for i in related(r, s)]
     if within(p.name, a.norm): return any(x.kind != "noun" and not within(x.norm, a.norm) for x in offered)
     return any(x.kind == "name" and x.norm != p.name and within(x.norm, a.norm) for x in offered)
 
 # %% ../../../nbs/11_models/1_extractive/05_english_reader.ipynb #e6bfad86
 def _combine(reader, question: str, steps: list[tuple[str, str]]) -> str:
-    "One answer from those of sub-questions (question, answer); empty if they don't suffice."
+    "Combine the answers of sub-questions (question, answer); empty if they are insufficient."
     answers = [a for _, a in steps if a and a not in (reader.unknown, reader.nothing)]
     if sides := options(question):
         def same(a, b): return within(a, f" {b} ") or within(b, f" {a} ")
@@ -109,7 +109,7 @@ def _combine(reader, question: str, steps: list[tuple[str, str]]) -> str:
 
 # %% ../../../nbs/11_models/1_extractive/05_english_reader.ipynb #7c2fb3dc
 def _readings(reader, question: str, most: int = 5) -> list[FoundAnswer]:
-    "An answer for each thing that the question could be about."
+    "Answer for each entity that the question may be about."
     same = namesakes(question, reader.pages)
     found = [f for p in same for f in read(question, [p])[:1]] if same else read(question, reader.pages) if reader.pages else []
     best = {}
@@ -134,14 +134,14 @@ class EnglishReader(BaseReader):
         self.twins = homonyms(self.pages)
 
     def decompose(self, question: str) -> list[str]:
-        "Sub-questions, with #n for the answer of step n; the question alone if it is simple."
+        "Sub-questions, with #n for the answer of step n; a simple question is returned alone."
         return decompose(question)
 
     def simpler(self, question: str) -> list[str]:
-        "The question with names in the place of pieces that the documents resolve."
+        "The question with resolved phrases replaced by names."
         return [] if options(question) or not self.pages else [simpler for _, simpler in bridges(question, self.pages)]
 
     def terms(self, question: str) -> str:
-        "The search terms of a question."
+        "Search terms of a question."
         kept = [w.strip("?!.,;:\"“”") for w in question.split()]
         return " ".join(w for w in kept if w and w.lower() not in _ASKING) or question.strip()

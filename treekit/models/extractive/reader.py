@@ -14,16 +14,16 @@ from ...language.normalization import norm
 # %% ../../../nbs/11_models/1_extractive/04_reader.ipynb #93dbcc75
 @dataclass(frozen=True)
 class FoundAnswer:
-    "An answer and what it rests on."
+    "An answer with its supporting sentences."
     text: str
-    p: float  # probability among all that was weighed, 0 to 1
+    p: float  # probability among all ranked candidates, 0 to 1
     title: str = ""  # of the page
-    grounds: tuple[str, ...] = ()  # sentences that can stand alone
-    speaks: bool = True  # whether the sentence says something of the question beside its names
+    grounds: tuple[str, ...] = ()  # self-contained sentences
+    speaks: bool = True  # whether the sentence contains more of the question than its names
 
     @property
     def sure(self) -> bool:
-        "Whether it would be said if *I don't know* were as good a reply."
+        "Whether the answer is preferable to *I don't know*."
         return self.p >= 0.5 or self.p >= 0.12 and self.speaks
 
 # %% ../../../nbs/11_models/1_extractive/04_reader.ipynb #dd6b9223
@@ -33,19 +33,19 @@ class BaseReader:
         self.pages, self._found = pages, {}
 
     def find(self, question: str, most: int = 8) -> list[FoundAnswer]:
-        "Answers, best first; empty if the documents have nothing."
+        "Answers, best first; empty if the documents have none."
         if question not in self._found: self._found[question] = self.answers(question) if self.pages else []
         return self._found[question][:most]
 
     def best_sentence(self, question: str) -> str:
-        "The sentence that answers a question best, understandable on its own; empty if none does."
+        "The sentence that answers a question best, self-contained; empty if there is none."
         return next(iter(self.sentences(question, 1)), "")
 
     def follow(self, question: str) -> list[tuple[str, FoundAnswer | None]]:
-        "The steps of a question, each with its answer, as far as what comes before them is known."
+        "Steps of a question with their answers, as far as earlier answers are known."
         out, said = [], {}
         for n, step in enumerate(self.decompose(question), 1):
-            if set(map(int, re.findall(r"#(\d+)", step))) - said.keys(): continue  # it waits for what wasn't found
+            if set(map(int, re.findall(r"#(\d+)", step))) - said.keys(): continue  # an earlier answer is missing
             asked = self.fill(step, said)
             found = next((f for f in self.find(asked, 3) if f.sure), None)
             out.append((asked, found))
@@ -53,11 +53,11 @@ class BaseReader:
         return out
 
     def fill(self, step: str, said: dict) -> str:
-        "A step with answers in the place of #n."
+        "Step with answers in place of #n."
         return re.sub(r"#(\d+)", lambda m: said[int(m[1])], step)
 
     def final(self, question: str) -> FoundAnswer | None:
-        "One answer: straight from the documents; where that isn't sure, by the question's steps if all of them are found."
+        "One answer: directly from the documents, or, if that is uncertain, from the answers of all steps."
         first = next(iter(self.find(question, 1)), None)
         if first and first.sure: return first
         steps, whole = self.follow(question), self.decompose(question)
@@ -67,5 +67,5 @@ class BaseReader:
         return first
 
     def missing(self, question: str, done=()) -> str:
-        "The first sub-question that nothing answers yet and that isn't done; empty if there is none."
+        "First unanswered sub-question that is not in `done`; empty if there is none."
         return next((q for q, f in self.follow(question) if not f and norm(q) not in map(norm, done)), "")

@@ -97,7 +97,7 @@ class _Document:
         "Sentences of a paragraph. Equal sentences about namesakes are merged and state the facts of both."
         pieces, text = [], paragraph.passage.text
         for start, end, states in zip((0, *paragraph.ends), paragraph.ends, paragraph.states):
-            known = sorted((s if isinstance(s, tuple) else (self.e, s) for s in states), key=str)  # the order of a set differs between processes
+            known = sorted((s if isinstance(s, tuple) else (self.e, s) for s in states), key=str)  # sets are unordered
             facts = (f for state in known for f in _stands_for(self.index, state))
             pieces.append(piece := text[start:end].strip())
             self.sentences[piece] = tuple(dict.fromkeys((*self.sentences.get(piece, ()), *facts)))
@@ -128,7 +128,7 @@ class CorpusIndex:
                     for piece in split_sentences(p.passage.text[start:end]):
                         facts = found.setdefault(piece, {})
                         if piece == last or len(states) > 1 or _spells(self.w, e, states, piece):
-                            facts.update(dict.fromkeys((Ref(e.id), r) for r in sorted(states)))  # the order of a set differs between processes
+                            facts.update(dict.fromkeys((Ref(e.id), r) for r in sorted(states)))  # sets are unordered
                         facts.setdefault((Ref(e.id), ""), None)
         return {piece: tuple(facts) for piece, facts in found.items()}
 
