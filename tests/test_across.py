@@ -15,7 +15,7 @@ from treekit.experiments.tables import sample_questions
 from treekit.papers.comparison.figures import front_panel, front_plot, quality_table
 from treekit.figures.verdicts import published
 from treekit.artefacts.catalog import inventory, runnable
-from treekit.models.simulated.ability import KNOBS
+from treekit.models.simulated.ability import PARAMETERS
 
 P = load_profile("offline", n=3, retriever="bm25s")
 FEW = ("zero-shot", "Vanilla", "Retrieve-and-Read", "Tree-of-Question", "RDR², prompted")
@@ -192,7 +192,7 @@ def test_only_anchors_enter_the_fit():
 def test_each_study_has_its_anchors_in_print_and_rows_to_predict(paper):
     study = study_of(paper, published, n=1)
     for a in study.anchors:
-        assert a.knob in KNOBS and any((row, metric) == (a.row, a.metric) and (not a.datasets or d in a.datasets)
+        assert a.knob in PARAMETERS and any((row, metric) == (a.row, a.metric) and (not a.datasets or d in a.datasets)
                                        for row, d, metric in study.printed)
     assert {row for row, *_ in study.printed} - study.held and all(0 <= v <= 1 for v in study.printed.values())
     assert all(n >= 200 for n in study.asked.values()) and isinstance(study.anchors[0], Anchor)

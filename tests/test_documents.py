@@ -17,7 +17,7 @@ from treekit.corpora.html import from_html
 from treekit.corpora.markdown import from_markdown
 from treekit.corpora.wikitext import from_wikitext
 from treekit.corpora.tree_store import TreeStore, build
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 ARTICLES = ("real:articles_freshwiki", "real:articles_ambigqa_wiki", "twin:articles_freshwiki")
 hard = st.text(max_size=40) | st.sampled_from(
@@ -70,7 +70,7 @@ def test_a_part_keeps_its_ids(rows, rng):
 
 
 def test_the_introduction_gets_a_heading_as_in_table_12():
-    for tree in map(tree_of, itertools.islice(World(articles=100).articles(), 50)):
+    for tree in map(tree_of, itertools.islice(SyntheticWiki(articles=100).articles(), 50)):
         under = introduced(tree)
         assert under[1].text == "Introduction" and [under[i].text for i in under.content(1)] == [tree[i].text for i in tree.content(0)]
         assert under.running[0] == tree.running[0] and introduced(under) == under
@@ -170,7 +170,7 @@ def test_a_chunk_over_the_end_of_the_page():
 # ---- markup
 
 def test_the_worlds_articles_in_every_markup():
-    for a in itertools.islice(World(articles=200).articles(), 200):
+    for a in itertools.islice(SyntheticWiki(articles=200).articles(), 200):
         tree = tree_of(a)
         html = "".join(
             f"<h{line.index(' ')}>{line.lstrip('# ')}</h{line.index(' ')}>" if line.startswith("#") else f"<p>{line}</p>"
@@ -446,7 +446,7 @@ def test_killed_again_and_again(tmp_path):
 
 
 def test_what_is_read_is_what_was_written(tmp_path):
-    articles = list(itertools.islice(World(articles=400).articles(), 400))
+    articles = list(itertools.islice(SyntheticWiki(articles=400).articles(), 400))
     store = build(articles, tmp_path / "a.trees", progress=False)
     assert len(store) == 400 and [t == tree_of(a) for t, a in zip(store, articles)] == [True] * 400
     assert all(store.find(a.title.replace(" ", "_")) == store.get(a.id) for a in articles)

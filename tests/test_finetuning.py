@@ -11,7 +11,7 @@ from treekit.training.sft import (Diverged, TrainingExample, Recipe, adapted, ba
 from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
 from treekit.papers.rdr2.training_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split, views
 from treekit.papers.rdr2.router import FORMATS, RST, reveal_nodes
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -268,7 +268,7 @@ def test_splits_keep_questions_together():
 def test_the_worlds_gold():
     ("The asked entity's paragraph is answered with where it is visible, its heading expanded where it is folded, and other pages are "
      "refused.")
-    world = World(0, 200)
+    world = SyntheticWiki(0, 200)
     gold, seen = Gold(world), set()
     for q in world.dataset("asqa", 12, "train"):
         holders = gold.holders(q)

@@ -14,7 +14,7 @@ from treekit.llm.cached_client import CachedClient
 from treekit.experiments.resources import load, load_corpus
 from treekit.experiments.run import run
 from treekit.retrieval.bm25 import BM25
-from treekit.models.simulated.client import SimulatedChat
+from treekit.models.simulated.client import SimulatedClient
 
 ASK = Prompt("test/free", "answer", "$question", TEXT)
 METHODS = {"a": RetrieveAndRead(), "b": RetrieveAndRead(top_k=3)}
@@ -92,7 +92,7 @@ def test_a_model_that_is_paid_still_has_its_own_writer(tmp_path):
     class Paid:
         model, endpoint, defaults = "m", "http://nowhere/v1", {}
     store = Store(tmp_path / "paid.sqlite")
-    CachedClient(SimulatedChat(), store)
+    CachedClient(SimulatedClient(), store)
     put(store, 1)
     assert store.later
     CachedClient(Paid(), store)  # a second model over the same store
@@ -119,7 +119,7 @@ def test_a_model_beside_that_is_not_instant_leaves_no_lease(tmp_path):
         async def complete(self, request): return [Completion("a path", 1, 1)]
         async def close(self): pass
     store = Store(tmp_path / "free.sqlite")
-    CachedClient(SimulatedChat(), store)
+    CachedClient(SimulatedClient(), store)
     asyncio.run(CachedClient(Trained(), store).complete(ASK(question="Where?")))
     store.flush()
     assert store.free and counted(store.path)["calls"] == 1 and counted(store.path)["leases"] == 0

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from commands import here_and_there
-from treekit.retrieval.entity_bridging import _words
+from treekit.retrieval.entity_bridging import words_with_offsets
 from treekit.retrieval.bm25 import BM25, Hit
 from treekit.config import UsageError
 from treekit.core.types import Passage
@@ -36,7 +36,7 @@ class Chain:
     def one(self, text):
         sentences, entities, at = [], [], 0
         for part in text.split("."):
-            words = [(w, at + s, at + e) for w, s, e in _words(part)]
+            words = [(w, at + s, at + e) for w, s, e in words_with_offsets(part)]
             at += len(part) + 1
             starts, ends = tuple(s for _, s, _ in words), tuple(e for *_, e in words)
             if words: sentences.append(Shape(starts, ends, tuple(range(len(words))), ("X",) * len(words)))

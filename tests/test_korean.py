@@ -103,8 +103,8 @@ def test_morphemes_are_the_same_in_every_process():
 
 @pytest.fixture(scope="module")
 def world():
-    from treekit.synthetic.generate import World
-    return World(lang="ko")
+    from treekit.synthetic.generate import SyntheticWiki
+    return SyntheticWiki(lang="ko")
 
 
 def digest(items): return hashlib.sha256("\n".join(items).encode()).hexdigest()[:16]
@@ -112,8 +112,8 @@ def digest(items): return hashlib.sha256("\n".join(items).encode()).hexdigest()[
 
 def test_english_is_the_same_bytes():
     "The Korean side changes nothing of the English one."
-    from treekit.synthetic.generate import World
-    w = World()
+    from treekit.synthetic.generate import SyntheticWiki
+    w = SyntheticWiki()
     assert digest(f"{p.id}|{p.title}|{p.text}" for p in w.passages()) == "6b76d73cf322eba0"
     said = {
         name: digest(
@@ -225,8 +225,8 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
     "Each step of a gold decomposition, its slots filled with what was found before."
     from treekit.core.prompts import Prompt
     from treekit.core.output_parsers import FINAL
-    from treekit.models.simulated.client import SimulatedChat
-    chat, prompt, right, questions = SimulatedChat("perfect"), Prompt("test.answer", "answer", "$documents\n$question", FINAL), 0, []
+    from treekit.models.simulated.client import SimulatedClient
+    chat, prompt, right, questions = SimulatedClient("perfect"), Prompt("test.answer", "answer", "$documents\n$question", FINAL), 0, []
     for kind in ("bridge", "compositional"): questions += world.questions(kind, 20)
     for q in questions:
         found = []

@@ -12,7 +12,7 @@ from treekit.corpora.corpus_hash import Passages
 from treekit.retrieval.dense import Dense, Embedder, KnownVectors
 from treekit.retrieval.vector_cache import PACKED_FILE, packed_vectors, unpack_vectors, vector_key
 from treekit.retrieval.vectors import Vectors, build_vectors
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 PAGES = [Passage(str(i), f"Harbour {i}", f"A lighthouse by the sea, built in {1800 + i}.") for i in range(9)]
 OTHER = dict(MKL_CBWR="COMPATIBLE", ATEN_CPU_CAPABILITY="default", DNNL_MAX_CPU_ISA="SSE41")
@@ -69,7 +69,7 @@ def test_vectors_of_two_instruction_sets_have_two_keys_and_two_fingerprints(monk
 
 
 def test_the_kit_s_vectors_are_used_on_every_processor(monkeypatch):
-    texts, shipped = [p.contents for p in World().passages()], dict(shipped_rows("vectors"))
+    texts, shipped = [p.contents for p in SyntheticWiki().passages()], dict(shipped_rows("vectors"))
     for settings in (OTHER, {}):
         as_on(monkeypatch, settings)
         by = Embedder()
@@ -132,7 +132,7 @@ def test_the_kit_s_vectors_are_not_packed(monkeypatch, tmp_path):
     monkeypatch.setenv("TREEKIT_VECTORS", str(tmp_path / "noted.sqlite"))
     by = Embedder()
     monkeypatch.setattr(by, "_embed", lambda some: np.ones((len(some), 384), np.float32))
-    by.kept([p.contents for p in World().passages()][:20])
+    by.kept([p.contents for p in SyntheticWiki().passages()][:20])
     assert packed_vectors(tmp_path / "noted.sqlite") == {} == packed_vectors(tmp_path / "none.sqlite")
 
 

@@ -12,7 +12,7 @@ from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import vector_key, vector_rows
 from treekit.syntax.parser import ParseCache, parser_for
 from treekit.syntax.entities import Annotations, StanzaAnnotator, _unpacked, annotated_text
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 TABLE = "vectors (key BLOB PRIMARY KEY, vector BLOB)"
 
@@ -24,7 +24,7 @@ def sample(passages, n):
 
 
 def test_all_passages_of_the_world_are_there():
-    passages, annotations, model = World().passages(), Annotations(), Embedder().identity
+    passages, annotations, model = SyntheticWiki().passages(), Annotations(), Embedder().identity
     trees, vectors = dict(shipped_rows("entities")), dict(shipped_rows("vectors"))
     assert all(annotations._key(annotated_text(p)) in trees for p in passages)
     assert all(vector_key(model, p.contents) in vectors for p in passages)
@@ -36,8 +36,8 @@ def sentences(passages):
 
 
 def test_vectors_are_those_of_the_model():
-    passages = sample(World().passages(), 12)
-    asked = [q.question for name in ("hotpotqa", "musique", "2wiki") for q in sample(World().dataset(name, 200), 10)]
+    passages = sample(SyntheticWiki().passages(), 12)
+    asked = [q.question for name in ("hotpotqa", "musique", "2wiki") for q in sample(SyntheticWiki().dataset(name, 200), 10)]
     texts = [*(p.contents for p in passages), *sentences(passages), *asked]
     model, made = Embedder(), dict(shipped_rows("vectors"))
     there = np.stack([np.frombuffer(made[vector_key(model.identity, t)], np.float16).astype(np.float32) for t in texts])
@@ -46,9 +46,9 @@ def test_vectors_are_those_of_the_model():
 
 def test_trees_and_entities_are_those_of_the_parser():
     annotations, made = Annotations(), dict(shipped_rows("entities"))
-    searched = [q.question for q in World().dataset("2wiki", 200) if annotations._key(q.question) in made]
+    searched = [q.question for q in SyntheticWiki().dataset("2wiki", 200) if annotations._key(q.question) in made]
     assert len(searched) > 50
-    texts = [*searched[:12], *(annotated_text(p) for p in sample(World().passages(), 12))]
+    texts = [*searched[:12], *(annotated_text(p) for p in sample(SyntheticWiki().passages(), 12))]
     assert [_unpacked(made[annotations._key(t)]) for t in texts] == StanzaAnnotator()(texts)
 
 
@@ -60,7 +60,7 @@ def parsed(texts, rows):
 
 def test_parses_are_those_of_the_parser(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    asked, parser = [q.question for q in World().dataset("musique", 200)], parser_for(load_profile("offline"))
+    asked, parser = [q.question for q in SyntheticWiki().dataset("musique", 200)], parser_for(load_profile("offline"))
     there = parsed(asked, dict(shipped_rows("parses")))
     assert len(there) > 150
     assert parser._run(there[:12]) == parser.parse(there[:12])
@@ -93,7 +93,7 @@ def test_nothing_of_the_world_is_embedded_in_an_empty_folder(tmp_path, monkeypat
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     model = Embedder()
     monkeypatch.setattr(model, "_embed", lambda texts: pytest.fail(f"{len(texts)} texts are embedded"))
-    texts = [p.contents for p in World().passages()]
+    texts = [p.contents for p in SyntheticWiki().passages()]
     assert model.kept(texts).shape == (len(texts), 384)
 
 

@@ -114,8 +114,8 @@ def _corpus(profile):
     return f"{len(store):,} passages of {store.source}"
 
 def _published(profile):
-    from treekit.retrieval.precomputed_vectors import Published
-    return Published(profile.embeddings).identity
+    from treekit.retrieval.precomputed_vectors import PrecomputedVectors
+    return PrecomputedVectors(profile.embeddings).identity
 
 def _built(profile):
     from treekit.corpora.passage_store import PassageStore
@@ -306,9 +306,9 @@ def dense_models(
     name: str,  # as a profile has it behind "dense:"
 ) -> list[str]:  # on the hub, or folders
     "The weights behind a dense retriever's name."
-    from treekit.retrieval.factory import _CONTRIEVER, _DPR, _GTR
-    if name in _DPR: return [_DPR[name].format(side) for side in ("ctx", "question")]
-    return [{"contriever": _CONTRIEVER, "gtr": _GTR}.get(name, name)]
+    from treekit.retrieval.factory import CONTRIEVER, DPR, GTR
+    if name in DPR: return [DPR[name].format(side) for side in ("ctx", "question")]
+    return [{"contriever": CONTRIEVER, "gtr": GTR}.get(name, name)]
 
 def _named(profile, paper):
     "The checks of what a profile names and a paper uses."

@@ -185,7 +185,7 @@ def _parsers(told):
         told("parser", name)
         from treekit.config import kit_path
         return parser._load_folder(kit_path("data", "parser"))
-    parser._load_package = package
+    parser.load_package = package
     def annotator_for(named="bundled", tagger=""):
         for other in (named, tagger):
             if other not in ("bundled", ""): told("parser", other)

@@ -17,7 +17,7 @@ from ..papers.plugin import get_paper, papers
 from .kernel_pool import PRELOADED, ForkServer, can_fork, manager
 from .build_cache import (
     StoreState, imported, made_from, modules_behind, read_record, runs_since, tables_below, unchanged, write_record, written)
-from ..models.simulated.ability import KNOBS, competence_of
+from ..models.simulated.ability import PARAMETERS, parse_ability
 from ..training.deterministic_process import PINNED
 from ..store.command_folder import command_folder
 from ..utils.sanitize import without_secrets
@@ -73,11 +73,11 @@ def _plan(artefacts, out, given, sets):
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
-        if knobs := {k: v for k, v in sets.items() if k in KNOBS and k not in declared}:
+        if knobs := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
             settings["competence"] = ", ".join([settings.get("competence", usual), *(f"{k}={v}" for k, v in knobs.items())])
-        competence_of(settings.get("competence", usual))  # read here, so that what it can't be is said before anything starts
+        parse_ability(settings.get("competence", usual))  # read here, so that what it can't be is said before anything starts
         if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in knobs}:
-            known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *KNOBS, *declared} - {"settings"}
+            known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *PARAMETERS, *declared} - {"settings"}
             for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)
             settings["switches"] = ", ".join(filter(None, [settings.get("switches", ""), *(f"{k}={v}" for k, v in others.items())]))
         parameters |= dict(settings=settings) if settings else {}

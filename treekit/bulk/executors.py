@@ -12,7 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
-from ..corpora.tree_store import _watch
+from ..corpora.tree_store import exit_with_parent
 from ..training.deterministic_process import PINNED
 
 # %% ../../nbs/20_bulk/04_executors.ipynb #49ab6bc3
@@ -62,7 +62,7 @@ def pin(gpus: float = 0):
 def _begin():
     "What a new worker does first."
     pin()
-    _watch()
+    exit_with_parent()
 
 class ProcessExecutor:
     "So many processes on this machine."

@@ -10,7 +10,7 @@ __all__ = ['PROFILE_SETTINGS', 'ASKING', 'NOTEBOOK_PARAMETERS', 'METHOD_SETTINGS
 import json, math, re
 
 from ..config import UsageError
-from ..models.simulated.ability import KNOBS
+from ..models.simulated.ability import PARAMETERS
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #1875b0b6
 def _whole(low, high):
@@ -66,7 +66,7 @@ METHOD_SETTINGS = dict(embedder=_like(_HUB_NAME), reranker=_like(rf"({_HUB_NAME}
     summarise synonyms temperature text_share theta threshold tokens top_k top_k_ambigdocs tree tries turns unvisited value verifier_top
     views width window wording""".split(), _plain)
 GIVEN = dict(n=_whole(1, 10**6), seed=_whole(0, 2**53), data=_like(r"world(:[1-9]\d{0,5})?|real"))
-CASSETTE_SETTINGS = METHOD_SETTINGS | dict.fromkeys(KNOBS, _plain) | NOTEBOOK_PARAMETERS | PROFILE_SETTINGS | GIVEN
+CASSETTE_SETTINGS = METHOD_SETTINGS | dict.fromkeys(PARAMETERS, _plain) | NOTEBOOK_PARAMETERS | PROFILE_SETTINGS | GIVEN
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #41e2e5b9
 def _settings(table):

@@ -17,7 +17,7 @@ from ..store.run_store import _ID, _TABLES, _VERSION
 from ..store.cassette_archive import is_archive, plain_store, open_archive
 from ..core.types import Question
 from ..utils.atomic_write import write_whole
-from ..corpora.load import _sample, corpus_files
+from ..corpora.load import sample_rows, corpus_files
 from .cassette_settings import read_about
 from .resources import load_corpus, source_of
 from ..retrieval.vector_cache import PACKED_FILE, unpack_vectors
@@ -107,7 +107,7 @@ def data_of(
         if kind != "solved": continue
         try: solved = source_of(source, d).solved(d)
         except UsageError: continue  # it has none, as the artefact has seen
-        files[f"{d}_trainset.jsonl"] = lines(as_record(q) for q in _sample(solved, SOLVED_KEPT, seed))
+        files[f"{d}_trainset.jsonl"] = lines(as_record(q) for q in sample_rows(solved, SOLVED_KEPT, seed))
     return files
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #f20c95e7

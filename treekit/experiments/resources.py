@@ -22,7 +22,7 @@ from ..store.cassette_archive import note_source
 from ..core.types import Passage, Question
 from ..corpora.documents import tree_of
 from ..corpora.corpus_hash import Passages
-from ..corpora.load import Files, Hub, _sample
+from ..corpora.load import Files, Hub, sample_rows
 from ..corpora.lookup import Documents, read_documents
 from ..corpora.passage_store import PassageStore
 from ..corpora.question_cache import pack_question_list, unpack_question_list
@@ -45,8 +45,8 @@ class Fictional:
 
     def world(self, name, seed=0):
         "The world that speaks a data set's language."
-        from treekit.synthetic.generate import World
-        return World(seed=seed, articles=self.articles, lang="ko" if name.startswith("ko") else "en")
+        from treekit.synthetic.generate import SyntheticWiki
+        return SyntheticWiki(seed=seed, articles=self.articles, lang="ko" if name.startswith("ko") else "en")
 
     def datasets(self, split: str = "") -> list[str]:
         "All styles; the world has both sides of each."
@@ -68,13 +68,13 @@ class Fictional:
 # %% ../../nbs/14_experiments/07_resources.ipynb #029ac9a2
 @functools.lru_cache(4)
 def _passages_of(lang, articles, seed):
-    from treekit.synthetic.generate import World
-    return tuple(World(seed=seed, articles=articles, lang=lang).passages())
+    from treekit.synthetic.generate import SyntheticWiki
+    return tuple(SyntheticWiki(seed=seed, articles=articles, lang=lang).passages())
 
 @functools.lru_cache(4)
 def _documents_of(lang, size, seed, articles):
-    from treekit.synthetic.generate import World
-    world = World(seed=seed, articles=size, lang=lang)
+    from treekit.synthetic.generate import SyntheticWiki
+    world = SyntheticWiki(seed=seed, articles=size, lang=lang)
     return Documents(map(tree_of, world.articles() if articles else world.documents()))
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #d37927ee
@@ -181,7 +181,7 @@ def exemplars(
         note_source("solved", name, source)
         pool = fit(origin.solved(name))
     if len(pool) < k: raise UsageError(f"{name!r} has {len(pool)} training questions, fewer than k={k}")
-    return _sample(pool, k, seed)
+    return sample_rows(pool, k, seed)
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #dae6e16f
 def need_documents(
@@ -219,12 +219,12 @@ def chat_for(
         kind = trained_class(role)
         return kind.tiny() if profile.model == "tiny" else kind(trained_folder(profile.model))
     if profile.offline:
-        from treekit.models.extractive.client import ExtractiveChat
-        from treekit.models.simulated.client import SimulatedChat
+        from treekit.models.extractive.client import ExtractiveClient
+        from treekit.models.simulated.client import SimulatedClient
         chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"))
-        if chosen == "extractive": return ExtractiveChat()
-        chat = SimulatedChat(profile.competence, profile.seed, otherwise=ExtractiveChat())
-        chat.model = _named(chat.competence)
+        if chosen == "extractive": return ExtractiveClient()
+        chat = SimulatedClient(profile.competence, profile.seed, otherwise=ExtractiveClient())
+        chat.model = _named(chat.ability)
         return chat
     if os.environ.get("TREEKIT_CASSETTE"):  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayChat
@@ -237,11 +237,11 @@ def chat_for(
 
 def _named(competence):
     "What the simulated model is called: with its competence, unless that is the usual one: the nearest level, and the knobs that differ."
-    from treekit.models.simulated.ability import LEVELS, Competence
+    from treekit.models.simulated.ability import PRESETS, Ability
     own = vars(competence)
-    def other(level): return {k: v for k, v in own.items() if v != vars(LEVELS[level])[k]}
-    if competence == Competence(): return "simulated"
-    level = min(sorted(LEVELS, key="strong".__ne__), key=lambda level: len(other(level)))
+    def other(level): return {k: v for k, v in own.items() if v != vars(PRESETS[level])[k]}
+    if competence == Ability(): return "simulated"
+    level = min(sorted(PRESETS, key="strong".__ne__), key=lambda level: len(other(level)))
     changed = " and ".join(f"{k}={v:g}" for k, v in other(level).items())
     return f"simulated ({level}{f' with {changed}' if changed else ''})"
 

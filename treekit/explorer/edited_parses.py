@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import UsageError
 from ..experiments.resources import Corpus
-from ..retrieval.informativeness import Informativeness, _Index, _read_passages, name_of
+from ..retrieval.informativeness import Informativeness, EntityIndex, index_passages, name_of
 
 # %% ../../nbs/19_explorer/03_edited_parses.ipynb #011691e7
 def moved_heads(
@@ -92,8 +92,8 @@ class _EditedInformativeness(Informativeness):
 
     @functools.cached_property
     def _index(self):
-        made = _read_passages(self.passages, self.annotations, self._spans, self.ties, self.steps.title_first)
-        return _Index(made, len(self.passages))
+        made = index_passages(self.passages, self.annotations, self._spans, self.ties, self.steps.title_first)
+        return EntityIndex(made, len(self.passages))
 
 # %% ../../nbs/19_explorer/03_edited_parses.ipynb #f1bcd234
 class EditedCorpus(Corpus):

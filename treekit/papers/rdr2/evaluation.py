@@ -17,7 +17,7 @@ from pathlib import Path
 from ...experiments import resources, tables as experiments
 from ...config import Profile, UsageError, work_dir
 from ...core.types import Question
-from ...corpora.load import _lines
+from ...corpora.load import read_lines
 from ...experiments.resources import load
 from ...core.method import configure, requirements_of
 from .baselines import ASC
@@ -182,7 +182,7 @@ def articles(
     folder: str | Path,  # with files articles_*.jsonl
 ) -> list[dict]:
     "The articles of a folder, in the order of its files."
-    found = [record for file in sorted(Path(folder).glob("articles_*.jsonl")) for record, _ in _lines(file)]
+    found = [record for file in sorted(Path(folder).glob("articles_*.jsonl")) for record, _ in read_lines(file)]
     if not found: raise UsageError(f"no file articles_*.jsonl in {Path(folder).name!r}: this study needs articles with sections")
     return found
 
