@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from ..config import UsageError, choose, work_dir
-from ..utils.array_cache import kept_arrays
+from ..utils.array_cache import cached_arrays
 from ..corpora.corpus_hash import Passages
 from .bm25 import Hit, Retriever, _best, _checked
 from .entity_bridging import _SMALL, _fold, _inverse, _runs, _table, _words, aliases, mentions
@@ -219,7 +219,7 @@ class _Indexed:
         "Names, who has them, and where they stand: from disk, or made and put there."
         steps = self.steps
         def read(): return _read_passages(self.passages, self.annotations, self._spans, self.ties, steps.title_first)
-        return kept_arrays(self._file, read, lambda made: _Index(made, len(self.passages)), _all_parsed)
+        return cached_arrays(self._file, read, lambda made: _Index(made, len(self.passages)), _all_parsed)
 
     def position(self, passage) -> int:
         "A passage's place in the corpus. `UsageError` for one that isn't in it."
