@@ -63,9 +63,9 @@ def read_reply(prompt):
 
 def read_body(text):
     "A reply as the client takes it apart."
-    from treekit.llm.openai_client import _unthink
+    from treekit.llm.openai_client import split_thinking
 
-    sound(_unthink(dict(content=text)))
+    sound(split_thinking(dict(content=text)))
 
 
 def reply_targets():
@@ -418,13 +418,13 @@ INSERT INTO leases VALUES ('k', 'somebody', 1e18)""".split("\n")
 def cassette():
     "A good cassette, as bytes."
     from treekit.core.prompts import Completion, Request
-    from treekit.store.run_store import Store, _canonical, _keys
+    from treekit.store.run_store import Store, canonical_request, sample_keys
 
     with Store() as store:
         for i in range(3):
             request = Request((dict(role="user", content=f"question {i}"),), n=2, temperature=0.0, max_tokens=9)
-            canonical = _canonical(request, "m", "offline", {})
-            said = {k: Completion(f"answer {i}", 3, 2, logprobs=(("a", -0.5),)) for k in _keys(canonical, request)}
+            canonical = canonical_request(request, "m", "offline", {})
+            said = {k: Completion(f"answer {i}", 3, 2, logprobs=(("a", -0.5),)) for k in sample_keys(canonical, request)}
             store.put_calls(said, canonical, "m", "offline", dict(method="zero-shot", question=str(i)), [0.1, None])
             store.put_prediction(f"p{i}", dict(answer="x", trace=dict(nodes=[], notes=[])))
         path = store.pack(folder() / "good.cassette", dict(command="x"))
@@ -448,10 +448,10 @@ def read_cassette(data):
     from treekit.store.run_store import Store
 
     with Store.replay(written("read.cassette", data), predictions=True) as store:
-        keys = [key for (key,) in store._all("SELECT key FROM calls")]
+        keys = [key for (key,) in store.query("SELECT key FROM calls")]
         store.calls(keys), store.requests(keys), store.usage(), store.about, store.served("m", "offline")
         sound([vars(c) for c in store.calls(keys).values()])
-        for (key,) in store._all("SELECT key FROM predictions"):
+        for (key,) in store.query("SELECT key FROM predictions"):
             store.get_prediction(key)
 
 

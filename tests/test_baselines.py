@@ -44,7 +44,7 @@ def go(chosen, server, dataset="musique", store=None, **client):
     results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=chat, store=store,
                   corpora={dataset: LazyRetriever(Shelf, "shelf", "a shelf")}, progress=False)
     store.flush()
-    rows = store._all(
+    rows = store.query(
         "SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
         "l.outcome = 0 ORDER BY l.rowid"
     )

@@ -287,27 +287,27 @@ def test_hostile_cassettes_are_refused_in_a_line(tmp_path, sql):
 @pytest.mark.parametrize("sql", [line for line in fuzz_targets.HOSTILE if BESIDE.search(line)])
 def test_of_a_good_cassette_the_rows_are_copied_and_nothing_else(tmp_path, sql):
     with Store.replay(tape(tmp_path, sql), predictions=True) as store:
-        assert {n for n, in store._all("SELECT name FROM sqlite_master WHERE type <> 'index'")} == {*STORE_TABLES}
-        counts = {t: store._all(f"SELECT COUNT(*) FROM {t}")[0][0] for t in STORE_TABLES}
+        assert {n for n, in store.query("SELECT name FROM sqlite_master WHERE type <> 'index'")} == {*STORE_TABLES}
+        counts = {t: store.query(f"SELECT COUNT(*) FROM {t}")[0][0] for t in STORE_TABLES}
         assert counts == dict(calls=6, requests=3, predictions=3, ledger=6, leases=0, about=1) and store.about == dict(command="x")
-        assert all(isinstance(c, Completion) for c in store.calls([k for k, in store._all("SELECT key FROM calls")]).values())
+        assert all(isinstance(c, Completion) for c in store.calls([k for k, in store.query("SELECT key FROM calls")]).values())
 
 
 def test_a_request_that_unpacks_without_end_is_left_out(tmp_path, monkeypatch, capfd):
     "So are up to a hundred bad rows; with more of them, or without a good one, the cassette is refused."
-    from treekit.store import run_store
-    monkeypatch.setattr(run_store, "_MOST", 1 << 16)
+    from treekit.store import run_store, schema
+    monkeypatch.setattr(schema, "_MAX_UNPACKED", 1 << 16)
     path = tape(tmp_path, "")
     def bomb(where):
         sql = f"UPDATE requests SET body = ? WHERE {where}"
         with closing(sqlite3.connect(path)) as db, db: db.execute(sql, (zlib.compress(b"[" * (1 << 20)),))
     bomb("rowid < 3")
-    with Store.replay(path) as made: assert len(made._all("SELECT * FROM requests")) == 1 and len(made._all("SELECT * FROM calls")) == 6
+    with Store.replay(path) as made: assert len(made.query("SELECT * FROM requests")) == 1 and len(made.query("SELECT * FROM calls")) == 6
     assert "2 rows of 'requests' can't be read" in capfd.readouterr().err
-    monkeypatch.setattr(run_store, "_MOST_SKIPPED", 1)
+    monkeypatch.setattr(run_store, "_MAX_SKIPPED", 1)
     with pytest.raises(UsageError, match="more than 1 rows can't be read"): Store.replay(path)
     monkeypatch.undo()
-    monkeypatch.setattr(run_store, "_MOST", 1 << 16)
+    monkeypatch.setattr(schema, "_MAX_UNPACKED", 1 << 16)
     bomb("TRUE")
     with pytest.raises(UsageError, match="no row of 'requests' can be read"): Store.replay(path)
 

@@ -288,7 +288,7 @@ class First:
     def needs(self): return ("navigator",) if self.navigates else ()
     async def __call__(self, question, kit):
         return Prediction(
-            (await kit.ask(NAVIGATE, by="navigator", question=question.question))[0] if self.navigates else "none", kit.trace, kit.usage
+            (await kit.ask(NAVIGATE, role="navigator", question=question.question))[0] if self.navigates else "none", kit.trace, kit.usage
         )
 
 

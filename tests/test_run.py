@@ -304,7 +304,7 @@ class Navigated(Read):
     needs = ("navigator",)
 
     async def __call__(self, question, kit):
-        return Prediction((await kit.ask(ASK, question=question.question, documents=[], by="navigator"))["answer"], kit.trace, kit.usage)
+        return Prediction((await kit.ask(ASK, question=question.question, documents=[], role="navigator"))["answer"], kit.trace, kit.usage)
 
 
 def test_another_model_takes_questions_apart():
@@ -452,7 +452,7 @@ def test_what_is_given_wins_over_the_environment(environment):
 
 def test_a_session_reads_no_environment(environment):
     "Its budget is its own, whatever the runs of a command have spent, and it tells nobody how far it is."
-    SharedBudget(environment / "told" / "pot.sqlite", 1.0).settle(0.0, 5.0)
+    SharedBudget(environment / "told" / "budget.sqlite", 1.0).settle(0.0, 5.0)
     chat, paid = Scripted(), dataclasses.replace(PROFILE, budget=0.0)
     def answered(session): return run({"read": Read()}, questions(10), paid, corpora={"toy": LazyRetriever(Shelf, "s")}, session=session)
     results = answered(RunOptions(Store(), chat, progress=False, budget=1.0))

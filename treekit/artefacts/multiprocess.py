@@ -16,7 +16,7 @@ import click
 from ..config import Profile, UsageError, load_profile, work_dir
 from ..store.command_folder import command_folder
 from ..store.store_merge import Merged, merge_stores, unmerged
-from ..utils.process_identity import ENDS_WITH, _owner, end_with_owner
+from ..utils.process_identity import ENDS_WITH, own_identity, end_with_owner
 from ..experiments.sharding import Shard
 from .catalog import FIELDS, runnable
 from .reproduce import Task, _plan, _progress, _papers_read, _run_all, reproduce_all, show_notices
@@ -66,7 +66,7 @@ def _started(words, share, together):
     with open(together / f"worker{share.index}.log", "w") as log:
         return subprocess.Popen([sys.executable, "-c", _START, "reproduce", *words, "--share", str(share)], stdin=subprocess.DEVNULL,
                                 stdout=log, stderr=log,
-                                env=os.environ | {"TREEKIT_TOGETHER": str(together), ENDS_WITH: _owner(os.getpid())})
+                                env=os.environ | {"TREEKIT_TOGETHER": str(together), ENDS_WITH: own_identity()})
 
 def _ended(processes, together, bar):
     "Wait for the workers, and draw how far they are. An interrupt is passed on: what they have under way is stored."

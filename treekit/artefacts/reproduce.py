@@ -22,7 +22,7 @@ from ..training.deterministic_process import PINNED
 from ..store.command_folder import command_folder
 from ..utils.sanitize import without_secrets
 from ..utils.notices import new_notices
-from ..utils.process_identity import ENDS_WITH, _owner
+from ..utils.process_identity import ENDS_WITH, own_identity
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #4e44a8a4
@@ -241,7 +241,7 @@ def _run_all(stages, kept, jobs, title, environment=(), after=lambda task: None,
     with _told_in(environment, *paid) as progress:
         shared = dict(OMP_NUM_THREADS=str(max(1, (os.cpu_count() or 1) // jobs))) if jobs > 1 else {}
         env = shared | os.environ | dict(TREEKIT_PROGRESS=progress, TQDM_DISABLE="1") | dict(environment)  # nobody sees a kernel's own bars
-        env |= {ENDS_WITH: _owner(os.getpid())}
+        env |= {ENDS_WITH: own_identity()}
         server = None
         try:
             for tasks in stages:

@@ -136,7 +136,7 @@ def pack_run(
     else:
         with Store(path) as store:
             store.pack(file)
-            calls = store._all("SELECT COUNT(*) FROM calls")[0][0]
+            calls = store.query("SELECT COUNT(*) FROM calls")[0][0]
     return dict(file=str(file), profile=profile, megabytes=round(file.stat().st_size / 1e6, 2), calls=calls)
 
 # %% ../../nbs/25_cli/02_handout.ipynb #41e8c7d0

@@ -227,8 +227,8 @@ def chat_for(
         chat.model = _named(chat.ability)
         return chat
     if os.environ.get("TREEKIT_CASSETTE"):  # in a replay only the store answers
-        from treekit.llm.cached_client import ReplayChat
-        return ReplayChat.without_store(profile)
+        from treekit.llm.cached_client import ReplayClient
+        return ReplayClient.without_store(profile)
     if profile.batch and len(profile.servers) > 1: raise UsageError("a batch goes to one server: give one endpoint, or leave batch out")
     if profile.batch: from treekit.llm.batch_client import BatchClient as Client
     elif len(profile.servers) > 1: from treekit.llm.balanced_client import BalancedClient as Client

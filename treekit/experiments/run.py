@@ -27,9 +27,10 @@ from ..core.prompts import canonical_endpoint, load_prompts
 from ..core.method import Context, Prediction, Trace, Usage, requirements_of
 from ..llm.prices import BudgetExceeded
 from ..store.run_store import Store
-from ..llm.cached_client import NotOnCassette, ReplayChat, CachedClient
+from ..llm.cached_client import NotOnCassette, ReplayClient, CachedClient
 from ..core.types import LONGEST_QUESTION, Question
-from ..store.store_writer import StoreFailed, wait_written
+from ..store.errors import StoreFailed
+from ..store.store_writer import wait_written
 from .results import Results, Row
 from .progress import Progress
 from .concurrency import in_flight, under_way, with_counted_threads
@@ -107,13 +108,13 @@ def models_of(
     """Who answers, who routes, and who takes questions apart. In a replay that a command started it is the store, whatever chat a notebook
     gives."""
     replayed = session.cassette and session.store is None and os.environ.get("TREEKIT_CASSETTE")
-    def stored(chat): return ReplayChat.in_place_of(chat, store) if chat and replayed else chat
+    def stored(chat): return ReplayClient.in_place_of(chat, store) if chat and replayed else chat
     def named(role):
         if (given := getattr(session, role)) or not getattr(profile, role): return stored(given)
         other = load_profile(getattr(profile, role))
-        if session.cassette and other.endpoint != "trained": return ReplayChat(store, other)
+        if session.cassette and other.endpoint != "trained": return ReplayClient(store, other)
         return stored(chat_for(limited(other, session.share), role))
-    answers = stored(session.chat) or (ReplayChat(store, profile) if session.cassette else None)
+    answers = stored(session.chat) or (ReplayClient(store, profile) if session.cassette else None)
     who = answers or _expected(profile)
     return Models(answers, named("router"), named("navigator"), who.model, who.endpoint, who.defaults)
 
@@ -346,8 +347,8 @@ def _stopped(run):
 def _beside(stored, other, role):
     "A second model over the same store. A budget is held over one model's calls, so another that is paid for may not stand beside it."
     second = CachedClient(other, stored.store)
-    price = second.purse.price
-    if stored.purse.budget is not None and (not price or price.input or price.output):
+    price = second.budget.price
+    if stored.budget.limit is not None and (not price or price.input or price.output):
         raise UsageError(f"a budget holds for one paid model, and {role} {other.model!r} is another: "
                          "add a row of zeros for it to data/prices.csv if you serve it yourself, or set no budget")
     if (stored.totals.money is None) == (second.totals.money is None): second.totals = stored.totals  # one bar for both

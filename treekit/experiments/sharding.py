@@ -79,4 +79,4 @@ def budget_of(
     "What a run may spend: of its own budget, or of the one that it shares with the command's other runs, in whatever processes."
     budget = profile.budget if session.budget is None else session.budget
     if budget is None or not session.shared: return budget
-    return SharedBudget(session.shared / "pot.sqlite", budget)
+    return SharedBudget(session.shared / "budget.sqlite", budget)

@@ -86,7 +86,7 @@ class OpenRun:
         "What the row's calls cost when they were paid; None where a price isn't known."
         if self.kept.profile.offline: return 0.0
         keys = json.dumps([k for n in trace.nodes for k in n.calls])
-        [(cost, known)] = self.store._all("SELECT TOTAL(cost), COUNT(*) = COUNT(cost) FROM calls WHERE key IN "
+        [(cost, known)] = self.store.query("SELECT TOTAL(cost), COUNT(*) = COUNT(cost) FROM calls WHERE key IN "
                                           "(SELECT value FROM json_each(?))", keys)
         return cost if known else None
 

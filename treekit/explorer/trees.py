@@ -91,7 +91,7 @@ def _calls(node, store):
     "A node's calls, as sent and as answered."
     sql = """SELECT c.key, completion, cost, body, model FROM calls c JOIN requests ON hash = request
              WHERE c.key IN (SELECT value FROM json_each(?))"""
-    found = {row[0]: row[1:] for row in store._all(sql, json.dumps(node.calls))} if store is not None else {}
+    found = {row[0]: row[1:] for row in store.query(sql, json.dumps(node.calls))} if store is not None else {}
     return [_call(key, *found[key]) if key in found else dict(key=key, missing=True) for key in node.calls]
 
 def _call(key, completion, cost, body, model):

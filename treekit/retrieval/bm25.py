@@ -14,7 +14,7 @@ from itertools import chain
 from typing import Protocol
 from ..config import work_dir
 from ..language.words import stop_words
-from ..utils.array_cache import kept_arrays
+from ..utils.array_cache import cached_arrays
 from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.types import Passage
 from ..corpora.corpus_hash import Passages
@@ -175,7 +175,7 @@ class BM25:
             corpus = [self.analyze(p.contents) for p in self.passages]
             scores, vocab = _scores(corpus, k1, b) if any(corpus) else ({}, {})
             return scores | dict(terms=np.array(list(vocab), dtype=str))
-        found = kept_arrays(_index_file(self.passages, k1, b, self.analyze), made) if keep else made()
+        found = cached_arrays(_index_file(self.passages, k1, b, self.analyze), made) if keep else made()
         self._index.vocab_dict = {term: i for i, term in enumerate(found["terms"].tolist())}
         if len(found) == 1: return  # no passage has a term
         self._index.scores = {name: found[name] for name in ("data", "indices", "indptr")} | dict(num_docs=len(self.passages))

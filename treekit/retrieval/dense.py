@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..config import UsageError, choose
-from ..utils.array_cache import kept_arrays
+from ..utils.array_cache import cached_arrays
 from ..utils.instruction_set import instruction_set, one_thread, processor_label
 from ..utils.model_files import MINILM, model_folder, model_label
 from ..corpora.corpus_hash import Passages
@@ -188,7 +188,7 @@ class Dense:
         "Vectors of a large corpus, in a file."
         by = self._passages_by
         file, made_with = vectors_file(by.identity, self._corpus, getattr(by, "made_with", ""))
-        def kept(texts): return kept_arrays(file, lambda: by(texts), self._whole)
+        def kept(texts): return cached_arrays(file, lambda: by(texts), self._whole)
         return recorded_vectors(by.identity, made_with, texts, kept)
 
     def _whole(self, vectors):

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from ..language.words import stop_words
 from .bm25 import BM25, Hit, Retriever, top_k, check_queries
 from ..config import UsageError, work_dir
-from ..utils.array_cache import kept_arrays
+from ..utils.array_cache import cached_arrays
 from ..corpora.corpus_hash import Passages
 
 # %% ../../nbs/09_retrieval/04_entity_bridging.ipynb #b04a0cfd
@@ -145,7 +145,7 @@ class MentionIndex:
     ):
         self.passages = Passages.of(passages)
         self.corpus = self.passages.fingerprint
-        kept_arrays(work_dir("mentions") / f"{self.corpus}-v{_VERSION}.npz", lambda: _mentioned(self.passages), self._load)
+        cached_arrays(work_dir("mentions") / f"{self.corpus}-v{_VERSION}.npz", lambda: _mentioned(self.passages), self._load)
 
     def _load(self, made):
         import numpy as np

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Literal
 
 from ..config import UsageError, choose, work_dir
-from ..utils.array_cache import kept_arrays
+from ..utils.array_cache import cached_arrays
 from ..corpora.corpus_hash import Passages
 from .bm25 import Hit, Retriever, top_k, check_queries
 from .entity_bridging import (
@@ -255,7 +255,7 @@ class Informativeness:
         "Inverted index, from disk or built and stored."
         steps = self.steps
         def read(): return index_passages(self.passages, self.annotations, self._spans, self.ties, steps.title_first)
-        return kept_arrays(self._file, read, lambda made: EntityIndex(made, len(self.passages)), _all_parsed)
+        return cached_arrays(self._file, read, lambda made: EntityIndex(made, len(self.passages)), _all_parsed)
 
     def position(self, passage) -> int:
         "Position of a passage in the corpus. Raises a `UsageError` for an unknown passage."

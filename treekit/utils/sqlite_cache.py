@@ -14,7 +14,7 @@ from pathlib import Path
 from ..config import UsageError, kit_path
 from .array_cache import read_arrays
 from .atomic_write import private_file
-from .sqlite_wal import write_ahead
+from .sqlite_wal import enable_wal
 
 # %% ../../nbs/02_utils/09_sqlite_cache.ipynb #6c0e9a21
 _KEY = 32  # bytes: a SHA-256
@@ -53,7 +53,7 @@ def _connected(path, table, begins_with):
         if db: db.close()
         with suppress(OSError): private_file(path)  # SQLite says what is wrong with the place
         db = sqlite3.connect(path, timeout=60, check_same_thread=False, factory=_Closing)
-        write_ahead(db)
+        enable_wal(db)
         db.execute("PRAGMA synchronous=NORMAL")
         _begun(db, table, begins_with)
         _threads.__dict__[str(path)] = db, file()
