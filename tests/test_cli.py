@@ -19,7 +19,7 @@ from pathlib import Path
 from treekit.papers.plugin import get_paper
 from treekit.config import load_profile, root
 from treekit.core.types import Passage, Question
-from treekit.experiments.resources import Lazy
+from treekit.experiments.resources import LazyRetriever
 from treekit.core.prompts import Prompt
 from treekit.core.output_parsers import FINAL
 from treekit.core.method import Prediction
