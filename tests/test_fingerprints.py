@@ -21,7 +21,7 @@ def changed(tmp_path, monkeypatch):
     def change(module, edit):
         copy = tmp_path / f"{module}.py"
         with open(original(module), encoding="utf-8") as f: copy.write_text(edit(f.read()), encoding="utf-8")
-        monkeypatch.setattr(fingerprints, "_file_of", lambda m: str(copy) if m == module else original(m))
+        monkeypatch.setattr(fingerprints, "_file_of", lambda m, *packages: str(copy) if m == module else original(m, *packages))
         code_fingerprint.cache_clear()
     yield change
     monkeypatch.undo()

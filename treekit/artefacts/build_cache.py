@@ -64,17 +64,12 @@ def data_files(
 ) -> list[Path]:
     "The data files that an artefact can read: the kit's, and those of its paper and of each paper whose printed numbers it names."
     named = {paper, *re.findall(r"published\(\s*[\"'](\w+)", text)}
-    trains = any(m.startswith("treekit.training.") for m in modules)
-    def unread(name, path):
-        "Whether no artefact, or none without a certain import, reads a file."
-        folder = name.partition("/")[0]
-        return (path.name in ("README.md", "seconds.csv") or folder in ("cluster", "papers", "paper_template") or folder == "models" and not trains)
-    out = [path for name, path in kit_files("data").items() if not unread(name, path)]
-    for p in discover().values():
-        some = p.data_files() if p.name in named else [p.path("claims.csv")] if "treekit.figures.claims" in modules else []
-        out += [f for f in some if f.is_file() and (f.name != "claims.csv" or "treekit.figures.claims" in modules)
-                and f.name not in ("README.md", "inventory.csv")]
-    return out
+    shared = {"claims.csv": "treekit.figures.claims", "ablations.csv": "treekit.figures.ablations"}  # read for all papers, by these
+    unread = {"cluster", "papers", "paper_template"} | (set() if any(m.startswith("treekit.training.") for m in modules) else {"models"})
+    kit = [path for name, path in kit_files("data").items() if name.partition("/")[0] not in unread]
+    own = [path for p in discover().values() for path in p.data_files()
+           if (shared[path.name] in modules if path.name in shared else p.name in named)]
+    return [path for path in kit + own if path.name not in ("README.md", "inventory.csv", "seconds.csv")]
 
 # %% ../../nbs/18_artefacts/01_build_cache.ipynb #48576776
 LIBRARIES = ("bm25s", "ipykernel", "kiwipiepy", "matplotlib", "networkx", "numpy", "pandas", "peft", "PyStemmer", "pyserini", "rapidfuzz",

@@ -62,6 +62,7 @@ class Paper:
     is_study: bool = False  # it compares papers or data, and is no paper itself
     methods: dict[str, tuple] = field(default_factory=dict)  # reference to a table (printed name -> method, or a function of examples) -> names
     short_names: dict[str, str] = field(default_factory=dict)  # name on the command line -> printed name
+    settings: tuple[str, ...] = ()  # fields of its methods that a cassette may record, beside those of treekit's own methods
     prompts: tuple[str, ...] = ()  # references to its tables of prompts
     requires: tuple[str, ...] = ()  # of `environment_check.REQUIREMENTS`: what its runs need beyond what every run needs
     longest_prompt: str | Callable = ""  # (artefact) -> tokens that its longest prompt shows, without wording and reply

@@ -11,6 +11,7 @@ PAPER = Paper(
     tree="two searches, one after the other",
     methods={"mypaper.method:METHODS": ("My Paper", "My Paper w/o second search")},
     short_names={"mypaper": "My Paper"},
+    settings=("top_k", "second"),
     prompts=("mypaper.prompts:PROMPTS",),
     requires=("index",),
     bibtex="""\
