@@ -52,7 +52,7 @@ def test_numbers_counted_by_hand():
     assert by["about"] == pytest.approx([0, director, town / 2, 0])
     assert by["onward"] == pytest.approx([director / 2, 0, 0, 0]) and by["relative"] == pytest.approx([1, 0.5, 0, 0])
     assert by["asked_about"][0] > 0 == by["asked_about"][1] and by["margin"] == pytest.approx([1, 0.5, 0, 0])
-    terms = bridged._scored(ASKED, hits, None).terms
+    terms = bridged._scored(ASKED, hits, None).links.terms
     own = {t for t in terms if t in bridged.index.words.analyze(SHELF[3].contents)}
     assert by["covered"][3] == pytest.approx(sum(s for t, s in zip(terms, found.ties.share) if t in own))
 
