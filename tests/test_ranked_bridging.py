@@ -7,7 +7,7 @@ import pytest
 
 from treekit.config import UsageError
 from treekit.core.types import Passage
-from treekit.corpora.bundled_questions import own_paragraphs
+from treekit.corpora.bundled_questions import question_paragraphs
 from treekit.experiments.resources import load, load_corpus
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.entity_bridging import EntityBridging
@@ -84,7 +84,7 @@ def recalls(retriever, questions, k=5):
 @pytest.mark.slow
 def test_it_finds_more_of_musique_s_own_paragraphs():
     "135 dev questions among their 2,199 paragraphs: R@5 grows by two points or more, and the same question gets the same again."
-    words, questions = BM25(own_paragraphs("musique")), load("musique", "real")
+    words, questions = BM25(question_paragraphs("musique")), load("musique", "real")
     ranked = RankedBridging(words)
     before, after = (recalls(r, questions) for r in (EntityBridging(words), ranked))
     assert sum(after) / len(after) > sum(before) / len(before) + 0.02
