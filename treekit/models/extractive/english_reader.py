@@ -56,67 +56,12 @@ def _unitless(question, said):
     m = re.fullmatch(r"(\d[\d,.]*) ([a-z]+)", said)
     return m[1] if m and within(m[2], f" {norm(question)} ") else said
 
-def _quote(reader, p, k): return self_contained(p, k, p.title in reader.twins)
-
-def _finding(reader, question, f):
-    return FoundAnswer(_unitless(question, f.text), f.p, f.page.title, (_quote(reader, f.page, f.sentence),), covers_question(question, f))
-
-def _findings(reader, question):
-    "Answers to a question."
-    ps = reader.pages
-    if compared := comparison_answer(question, ps):
-        text, used = compared
-        sides = options(question)
-        held = deciding_sentences(question, ps, sides)[:8] if sides else [(p, 0) for p in used[:4] if p.sentences]
-        return [FoundAnswer(text, 1.0, used[0].title if used else "", tuple(dict.fromkeys(_quote(reader, p, k) for p, k in held)))]
-    return [_finding(reader, question, f) for f in read_resolved(question, ps)[:12]]
-
 # %% ../../../nbs/11_models/1_extractive/05_english_reader.ipynb #e234f7c4
-def _sentences(reader, question: str, most: int = 6) -> list[str]:
-    "Sentences that answer a question, best first and self-contained."
-    ps, names, a = reader.pages, names_in(question), analyse_question(question)
-    if not ps: return []
-    if comparison_answer(question, ps): return list(reader.find(question, 1)[0].grounds)[:most]
-    held = pages_with_names(names, ps)
-    found = [f for p in namesakes(question, ps)[:5] for f in read(question, [p])[:1]] or read(question, held or ps)[:most]
-    def covered(f): return len(a.content & (f.page.sentences[f.sentence].stems | f.page.stems)) >= 0.5 * len(a.content)
-    kept = [(f.page, f.sentence) for f in found if (held or covered(f)) and (f is found[0] or f.p > 0.12)]
-    kept += [(p, k) for p in held for k, s in enumerate(p.sentences) for r in a.relations[:1] if _tells(a, p, s, r)][:3]
-    kept += [(p, 0) for p in held if within(p.name, a.norm) and len(p.words) > 1 and p.sentences][:1]
-    return list(dict.fromkeys(_quote(reader, p, k) for p, k in kept))[:most]
-
 def _tells(a, p, s, r):
     "Whether a sentence states a relation to a name of the question, as subject or as value."
     offered = [s.spans[i] for i in related(r, s)]
     if within(p.name, a.norm): return any(x.kind != "noun" and not within(x.norm, a.norm) for x in offered)
     return any(x.kind == "name" and x.norm != p.name and within(x.norm, a.norm) for x in offered)
-
-# %% ../../../nbs/11_models/1_extractive/05_english_reader.ipynb #e6bfad86
-def _combine(reader, question: str, steps: list[tuple[str, str]]) -> str:
-    "Combine the answers of sub-questions (question, answer); empty if they are insufficient."
-    answers = [a for _, a in steps if a and a not in (reader.unknown, reader.nothing)]
-    if sides := options(question):
-        def same(a, b): return within(a, f" {b} ") or within(b, f" {a} ")
-        named = next((s for s in sides if answers and same(norm(answers[-1]), norm(s))), "")
-        values = [v for a in answers[-2:] if (v := comparison_key(a))]
-        if len(values) < 2 or len(values[0]) != len(values[1]) or values[0] == values[1]: return named
-        return sides[values.index((min if SMALLER.search(question) else max)(values))]
-    if analyse_question(question).kind == "yesno":
-        if last := next((norm(a) for a in reversed(answers) if norm(a) in ("yes", "no")), ""): return last
-        return ("yes" if norm(answers[-1]) == norm(answers[-2]) else "no") if len(answers) > 1 else ""
-    if not answers or analyse_question(question).kind in ("date", "number") and not re.search(r"\d", answers[-1]): return ""
-    return answers[-1]
-
-# %% ../../../nbs/11_models/1_extractive/05_english_reader.ipynb #7c2fb3dc
-def _readings(reader, question: str, most: int = 5) -> list[FoundAnswer]:
-    "Answer for each entity that the question may be about."
-    same = namesakes(question, reader.pages)
-    found = [f for p in same for f in read(question, [p])[:1]] if same else read(question, reader.pages) if reader.pages else []
-    best = {}
-    for f in found: best.setdefault(f.page.title or f.page.norm, f)
-    top = max((f.p for f in best.values()), default=0.0)
-    kept = [f for f in best.values() if same or f.p >= max(0.01, 0.04 * top)][:most]
-    return [_finding(reader, question, f) for f in kept]
 
 # %% ../../../nbs/11_models/1_extractive/05_english_reader.ipynb #a5c38bc5
 _ASKING = frozenset(
@@ -127,7 +72,7 @@ class EnglishReader(BaseReader):
     "Reader of English documents."
     lang, unknown, nothing, claim = "en", "unknown", "The documents don't say.", "The answer is {}."
     lacking = "The documents don't say more about the question."
-    answers, sentences, readings, combine, names = _findings, _sentences, _readings, _combine, staticmethod(names_in)
+    names = staticmethod(names_in)
 
     def __init__(self, documents=()):
         super().__init__(pages(documents))
@@ -145,3 +90,56 @@ class EnglishReader(BaseReader):
         "Search terms of a question."
         kept = [w.strip("?!.,;:\"“”") for w in question.split()]
         return " ".join(w for w in kept if w and w.lower() not in _ASKING) or question.strip()
+
+    def answers(self, question):
+        "Answers to a question."
+        ps = self.pages
+        if compared := comparison_answer(question, ps):
+            text, used = compared
+            sides = options(question)
+            held = deciding_sentences(question, ps, sides)[:8] if sides else [(p, 0) for p in used[:4] if p.sentences]
+            return [FoundAnswer(text, 1.0, used[0].title if used else "", tuple(dict.fromkeys(self._quote(p, k) for p, k in held)))]
+        return [self._found_answer(question, f) for f in read_resolved(question, ps)[:12]]
+
+    def readings(self, question: str, most: int = 5) -> list[FoundAnswer]:
+        "Answer for each entity that the question may be about."
+        same = namesakes(question, self.pages)
+        found = [f for p in same for f in read(question, [p])[:1]] if same else read(question, self.pages) if self.pages else []
+        best = {}
+        for f in found: best.setdefault(f.page.title or f.page.norm, f)
+        top = max((f.p for f in best.values()), default=0.0)
+        kept = [f for f in best.values() if same or f.p >= max(0.01, 0.04 * top)][:most]
+        return [self._found_answer(question, f) for f in kept]
+
+    def sentences(self, question: str, most: int = 6) -> list[str]:
+        "Sentences that answer a question, best first and self-contained."
+        ps, names, a = self.pages, names_in(question), analyse_question(question)
+        if not ps: return []
+        if comparison_answer(question, ps): return list(self.find(question, 1)[0].grounds)[:most]
+        held = pages_with_names(names, ps)
+        found = [f for p in namesakes(question, ps)[:5] for f in read(question, [p])[:1]] or read(question, held or ps)[:most]
+        def covered(f): return len(a.content & (f.page.sentences[f.sentence].stems | f.page.stems)) >= 0.5 * len(a.content)
+        kept = [(f.page, f.sentence) for f in found if (held or covered(f)) and (f is found[0] or f.p > 0.12)]
+        kept += [(p, k) for p in held for k, s in enumerate(p.sentences) for r in a.relations[:1] if _tells(a, p, s, r)][:3]
+        kept += [(p, 0) for p in held if within(p.name, a.norm) and len(p.words) > 1 and p.sentences][:1]
+        return list(dict.fromkeys(self._quote(p, k) for p, k in kept))[:most]
+
+    def combine(self, question: str, steps: list[tuple[str, str]]) -> str:
+        "Combine the answers of sub-questions (question, answer); empty if they are insufficient."
+        answers = [a for _, a in steps if a and a not in (self.unknown, self.nothing)]
+        if sides := options(question):
+            def same(a, b): return within(a, f" {b} ") or within(b, f" {a} ")
+            named = next((s for s in sides if answers and same(norm(answers[-1]), norm(s))), "")
+            values = [v for a in answers[-2:] if (v := comparison_key(a))]
+            if len(values) < 2 or len(values[0]) != len(values[1]) or values[0] == values[1]: return named
+            return sides[values.index((min if SMALLER.search(question) else max)(values))]
+        if analyse_question(question).kind == "yesno":
+            if last := next((norm(a) for a in reversed(answers) if norm(a) in ("yes", "no")), ""): return last
+            return ("yes" if norm(answers[-1]) == norm(answers[-2]) else "no") if len(answers) > 1 else ""
+        if not answers or analyse_question(question).kind in ("date", "number") and not re.search(r"\d", answers[-1]): return ""
+        return answers[-1]
+
+    def _found_answer(self, question, f):
+        return FoundAnswer(_unitless(question, f.text), f.p, f.page.title, (self._quote(f.page, f.sentence),), covers_question(question, f))
+
+    def _quote(self, p, k): return self_contained(p, k, p.title in self.twins)
