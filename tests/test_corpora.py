@@ -17,7 +17,7 @@ from treekit.corpora.lookup import Documents
 from treekit.corpora.passage_store import PassageStore, import_passages
 from treekit.corpora.tree_store import build as build_trees
 from treekit.retrieval import faiss_index, vectors
-from treekit.retrieval.factory import nearest_for, retriever_for, way_of_search
+from treekit.retrieval.factory import vector_search_for, retriever_for, describe_retrieval
 from treekit.retrieval.faiss_index import VectorSearch, parse_index_kind
 
 N = 2000
@@ -154,7 +154,7 @@ def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
     library = Resources(profile, {"hotpotqa": [question]})
     found = library.provide("retriever", "hotpotqa", question).thing
     assert found.label == "2,000 passages" and found.search([question.question], 1)[0][0].passage.id == "wiki:78"
-    assert "published as drawn.npy" in " ".join(way_of_search(profile)) and (tmp_path / "home" / "dense").is_dir()
+    assert "published as drawn.npy" in " ".join(describe_retrieval(profile)) and (tmp_path / "home" / "dense").is_dir()
     facts = [_searched("hotpotqa", Resources(replace(profile, index=i), {"hotpotqa": [question]})) for i in ("exact", "ivfpq, probes=9")]
     assert [f["retriever"] for f in facts] == ["dense", "dense (ivfpq, probes=9)"] and facts[0]["index"] != facts[1]["index"]
     with pytest.raises(UsageError, match="no passage store 'nowhere'"):
@@ -166,7 +166,7 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
         fingerprint = "many"
         def __len__(self): return 21_015_324
     with pytest.raises(UsageError, match="32 GB of memory.*set index = ivfsq"): retriever_for(Profile("test", retriever="dense"), Many())
-    made = nearest_for(Profile("test", index="ivfpq"), Many())
+    made = vector_search_for(Profile("test", index="ivfpq"), Many())
     assert made.kind.text == "ivfpq,lists=8192,dims=0,code=64,probes=320,candidates=3000"
 
 

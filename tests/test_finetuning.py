@@ -347,14 +347,14 @@ def test_an_expansion_is_expelled_below_which_a_subsection_shows_text():
 
 def test_a_view_is_made_for_each_passage():
     "As the public code curates (struct_curation.py without --group_passages), and as RDR2 routes."
-    from treekit.corpora.documents import grown
+    from treekit.corpora.documents import build_tree
     from treekit.corpora.lookup import Documents
     from treekit.core.types import Passage, Question
     from treekit.papers.rdr2.method import RDR2
     from treekit.retrieval.bm25 import Hit
     from treekit.papers.rdr2.training import PRESETS
     rows = [(1, "structure", "History"), (2, "content", "A dam of 1883."), (1, "structure", "Names"), (2, "content", "Moles have many.")]
-    tree = grown("Mole", rows, "m")
+    tree = build_tree("Mole", rows, "m")
     class Shelf:
         def search(self, queries, k): return [[Hit(Passage(str(i), "Mole", tree[i].text), 1.0, i) for i in (2, 4, 2)] for _ in queries]
     shelf, asked = Shelf(), [Question("q", "asqa", "When?")]

@@ -12,7 +12,7 @@ import pytest
 from treekit.retrieval.bm25 import BM25, analyzer_for, english
 from treekit.language.morphemes import korean
 from treekit.core.types import Passage
-from treekit.language.particles import fit, josa, settle
+from treekit.language.particles import fit, josa, resolve_particles
 from treekit.language.morphemes import morpheme_terms, spaced_words, syllable_pairs
 
 
@@ -53,7 +53,7 @@ def test_particles_follow_the_last_sound(word, pair, said):
 
 def test_marks_are_filled_and_open_ones_settled():
     assert fit("소르{은/는} 벨란{을/를} 3{으로/로}") == "소르는 벨란을 3으로" and fit("{S}{은/는}") == "{S}{은/는}"
-    assert settle("소르은(는) 서울(으)로, 등불와(과)") == "소르는 서울로, 등불과"
+    assert resolve_particles("소르은(는) 서울(으)로, 등불와(과)") == "소르는 서울로, 등불과"
 
 
 # ---------------------------------------------------------------- terms and retrieval
@@ -231,7 +231,7 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
     for q in questions:
         found = []
         for step in q.decomposition:
-            asked = settle(re.sub(r"#(\d+)", lambda m: found[int(m[1]) - 1], step.question))
+            asked = resolve_particles(re.sub(r"#(\d+)", lambda m: found[int(m[1]) - 1], step.question))
             [reply] = asyncio.run(chat.complete(prompt(question=asked, documents=q.paragraphs)))
             found.append(prompt.read(reply.text).value["answer"])
         right += found[-1] in q.answers

@@ -15,7 +15,7 @@ from treekit.models.extractive.client import HANDLERS, ExtractiveClient, likelih
 from treekit.models.extractive.answers import answer, answer_ambiguous, subanswers
 from treekit.models.extractive.asking import subquestions
 from treekit.models.extractive.english_reader import EnglishReader
-from treekit.models.extractive.pages import explicit, pages
+from treekit.models.extractive.pages import self_contained, pages
 
 LAMP = [
     Passage(
@@ -130,7 +130,7 @@ def test_subquestions_go_on_with_what_was_found():
 def test_subanswers_stand_alone():
     assert "Mira Voss was born in Ribe." in subanswers(["Where was Mira Voss born?"], LAMP)
     assert "Mira Voss's mother was the painter Karla Holm." in subanswers(["Who is the mother of Mira Voss?"], LAMP)
-    assert explicit(pages(LAMP)[1], 1) == "Mira Voss was born in Ribe."
+    assert self_contained(pages(LAMP)[1], 1) == "Mira Voss was born in Ribe."
 
 
 def test_all_readings_of_an_ambiguous_question():

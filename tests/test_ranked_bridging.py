@@ -7,7 +7,7 @@ import pytest
 
 from treekit.config import UsageError
 from treekit.core.types import Passage
-from treekit.corpora.bundled_questions import own_paragraphs
+from treekit.corpora.bundled_questions import question_paragraphs
 from treekit.experiments.resources import load, load_corpus
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.entity_bridging import EntityBridging
@@ -52,7 +52,7 @@ def test_numbers_counted_by_hand():
     assert by["about"] == pytest.approx([0, director, town / 2, 0])
     assert by["onward"] == pytest.approx([director / 2, 0, 0, 0]) and by["relative"] == pytest.approx([1, 0.5, 0, 0])
     assert by["asked_about"][0] > 0 == by["asked_about"][1] and by["margin"] == pytest.approx([1, 0.5, 0, 0])
-    terms = bridged._scored(ASKED, hits, None).terms
+    terms = bridged._scored(ASKED, hits, None).links.terms
     own = {t for t in terms if t in bridged.index.words.analyze(SHELF[3].contents)}
     assert by["covered"][3] == pytest.approx(sum(s for t, s in zip(terms, found.ties.share) if t in own))
 
@@ -84,7 +84,7 @@ def recalls(retriever, questions, k=5):
 @pytest.mark.slow
 def test_it_finds_more_of_musique_s_own_paragraphs():
     "135 dev questions among their 2,199 paragraphs: R@5 grows by two points or more, and the same question gets the same again."
-    words, questions = BM25(own_paragraphs("musique")), load("musique", "real")
+    words, questions = BM25(question_paragraphs("musique")), load("musique", "real")
     ranked = RankedBridging(words)
     before, after = (recalls(r, questions) for r in (EntityBridging(words), ranked))
     assert sum(after) / len(after) > sum(before) / len(before) + 0.02

@@ -1,4 +1,4 @@
-"The simulated model: it reads what the world wrote, and its upper bound is reached. nbs/11_models/2_simulated/16_knobs.ipynb tests each knob."
+"The simulated model: it reads what the world wrote, and its upper bound is reached. nbs/11_models/2_simulated/16_parameters.ipynb tests each parameter."
 import asyncio
 import os
 import re
@@ -11,7 +11,7 @@ import pytest
 from treekit.baselines.iterative import CONCLUDE
 from treekit.baselines.subquestions import INTEGRATE
 from treekit.config import UsageError, load_profile
-from treekit.corpora.documents import introduced, tree_of
+from treekit.corpora.documents import add_introduction, tree_of
 from treekit.core.prompts import Prompt
 from treekit.core.output_parsers import FINAL, TEXT
 from treekit.analysis.calibration import simulated_run
@@ -20,7 +20,7 @@ from treekit.experiments.resources import chat_for
 from treekit.experiments.tables import MULTIHOP, sample_questions
 from treekit.figures.verdicts import model_obstacle
 from treekit.models.extractive.client import ExtractiveClient
-from treekit.language.particles import settle
+from treekit.language.particles import resolve_particles
 from treekit.language.coreference import render_history
 from treekit.papers.searchr.paths import GENERATE
 from treekit.papers.toq.planner import PROMPTS as TOQ
@@ -31,7 +31,7 @@ from treekit.models.simulated.output_noise import BREAKS, break_format, logprobs
 from treekit.models.simulated.grammar import grammar
 from treekit.models.simulated.corpus_index import corpus_index, lookup_key, stated_facts, triples_of
 from treekit.models.simulated.wording import Verbalizer
-from treekit.models.simulated.quoting import answers_numbered, quoted_path, quoted_steps
+from treekit.models.simulated.quoting import number_references, quoted_path, quoted_steps
 from treekit.synthetic.generate import KINDS, SyntheticWiki
 
 ANSWER = Prompt("test.answer", "answer", "$documents\n$question", FINAL)
@@ -107,8 +107,8 @@ def test_it_can_be_kept_from_writing_held_out_wordings():
 
 def test_several_references_are_told_apart():
     history = render_history([(0, "What is the university attended by Ada?", "Orle Institute"), (1, "Where did Ida die?", "Tarn")])
-    assert answers_numbered("Who studied at this university and died in this place?", history) == "Who studied at #1 and died in #2?"
-    assert answers_numbered("Who died in this place?", history) == "Who died in this place?"
+    assert number_references("Who studied at this university and died in this place?", history) == "Who studied at #1 and died in #2?"
+    assert number_references("Who died in this place?", history) == "Who died in this place?"
 
 
 def test_perfect_names_all_readings_all_reasons_and_all_items():
@@ -130,7 +130,7 @@ def test_every_sentence_of_a_document_is_read():
             told = {piece for _, piece in stated_facts(known, p.passage.text, document.title)}
             for start, end, states in zip((0, *p.ends), p.ends, p.states):
                 assert not states or p.passage.text[start:end].strip() in told
-        under, tree = known.document(known.of_title(document.title)).sections, introduced(tree_of(document))
+        under, tree = known.document(known.of_title(document.title)).sections, add_introduction(tree_of(document))
         for heading in tree.headings:  # what a router may expect of it
             own = {tuple(f) for i in tree.content(heading) for f, _ in stated_facts(known, tree[i].text, document.title)}
             assert own <= under.get(lookup_key(tree[heading].text), own)
@@ -154,7 +154,7 @@ def noted(lang, kind="compositional", n=25):
     for q in SyntheticWiki(0, 400, lang).questions(kind, n):
         steps, answers = [], {}
         for i, s in enumerate(q.decomposition, 1):
-            asked = settle(re.sub(r"#(\d+)", lambda m: answers[int(m[1])], s.question))
+            asked = resolve_particles(re.sub(r"#(\d+)", lambda m: answers[int(m[1])], s.question))
             answers[i] = said(chat, TOQ["integrate", lang], question=asked, documents=q.paragraphs)["answer_span"]
             steps.append((asked, said(chat, LONG, question=asked, documents=q.paragraphs), answers[i]))
         right.append((q, steps))

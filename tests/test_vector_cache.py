@@ -10,7 +10,7 @@ from treekit.utils.sqlite_cache import shipped_rows
 from treekit.core.types import Passage
 from treekit.corpora.corpus_hash import Passages
 from treekit.retrieval.dense import Dense, Embedder, KnownVectors
-from treekit.retrieval.vector_cache import PACKED_FILE, packed_vectors, unpack_vectors, vector_key
+from treekit.retrieval.vector_cache import PACKED_FILE, pack_vectors, unpack_vectors, vector_key
 from treekit.retrieval.vectors import Vectors, build_vectors
 from treekit.synthetic.generate import SyntheticWiki
 
@@ -118,7 +118,7 @@ def test_a_cassette_s_vectors_hold_on_another_processor(monkeypatch, tmp_path, s
     monkeypatch.setenv("TREEKIT_VECTORS", str(tmp_path / "noted.sqlite"))
     first, again = Dense(PAGES, encoder=Drawn()), Drawn()
     hits, exact = first.search(["a beacon", "1804"], 5), Drawn()(["a text"])
-    packed = packed_vectors(tmp_path / "noted.sqlite")
+    packed = pack_vectors(tmp_path / "noted.sqlite")
     assert list(packed) == [PACKED_FILE] and OTHER["MKL_CBWR"].encode() in packed[PACKED_FILE]
     as_on(monkeypatch, {})
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "elsewhere"))
@@ -133,7 +133,7 @@ def test_the_kit_s_vectors_are_not_packed(monkeypatch, tmp_path):
     by = Embedder()
     monkeypatch.setattr(by, "_embed", lambda some: np.ones((len(some), 384), np.float32))
     by.kept([p.contents for p in SyntheticWiki().passages()][:20])
-    assert packed_vectors(tmp_path / "noted.sqlite") == {} == packed_vectors(tmp_path / "none.sqlite")
+    assert pack_vectors(tmp_path / "noted.sqlite") == {} == pack_vectors(tmp_path / "none.sqlite")
 
 
 KEY, NUMBERS = "0" * 64, base64.b64encode(np.float16([1, 2]).tobytes()).decode()

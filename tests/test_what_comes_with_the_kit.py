@@ -7,7 +7,7 @@ from treekit.baselines.sentence_graph import sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.utils.array_cache import write_arrays
 from treekit.utils.sqlite_cache import _closed, cache_database, pack_rows, shipped_rows
-from treekit.corpora.bundled_questions import REAL, Real
+from treekit.corpora.bundled_questions import REAL, BundledQuestions
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import vector_key, vector_rows
 from treekit.syntax.parser import ParseCache, parser_for
@@ -70,10 +70,10 @@ def test_parses_are_those_of_the_parser(tmp_path, monkeypatch):
 
 def test_nothing_of_real_questions_is_there():
     annotations, made, parses = Annotations(), dict(shipped_rows("entities")), dict(shipped_rows("parses"))
-    real = [q.question for name in REAL for q in Real().questions(name)]
+    real = [q.question for name in REAL for q in BundledQuestions().questions(name)]
     assert not any(annotations._key(q) in made for q in real) and not parsed(real, parses)
     model, vectors = Embedder().identity, dict(shipped_rows("vectors"))
-    assert not any(vector_key(model, t) in vectors for t in [*real, *(p.contents for name in REAL for p in Real().passages(name))])
+    assert not any(vector_key(model, t) in vectors for t in [*real, *(p.contents for name in REAL for p in BundledQuestions().passages(name))])
 
 
 def test_a_vector_that_is_none_is_refused():

@@ -76,11 +76,11 @@ def save_vectors(out, made):
 def entities(out):
     "The index of the entities in the paragraphs of MuSiQue's questions, as each ranking reads it: a few minutes."
     from treekit.config import work_dir
-    from treekit.corpora.bundled_questions import own_paragraphs
-    from treekit.retrieval.informativeness import LITERAL, Informativeness, Steps
+    from treekit.corpora.bundled_questions import question_paragraphs
+    from treekit.retrieval.informativeness import LITERAL, Informativeness, Extensions
     for old in (out / "arrays").glob("*-*.npz"): old.unlink()
-    for steps in (Steps.paper(), LITERAL, Steps()): Informativeness(own_paragraphs("musique"), steps=steps).scores([("",)])
-    for file in sorted(work_dir("informativeness").glob(f"{own_paragraphs('musique').fingerprint}-*.npz")):
+    for steps in (Extensions.paper(), LITERAL, Extensions()): Informativeness(question_paragraphs("musique"), steps=steps).scores([("",)])
+    for file in sorted(work_dir("informativeness").glob(f"{question_paragraphs('musique').fingerprint}-*.npz")):
         compressed(file, out / "arrays" / file.name)
 
 

@@ -119,8 +119,8 @@ def _published(profile):
 
 def _built(profile):
     from treekit.corpora.passage_store import PassageStore
-    from treekit.retrieval.factory import nearest_for
-    near = nearest_for(profile, PassageStore(profile.corpus), profile.retriever.partition(":")[2])
+    from treekit.retrieval.factory import vector_search_for
+    near = vector_search_for(profile, PassageStore(profile.corpus), profile.retriever.partition(":")[2])
     vectors, _ = near.opened()
     return f"{len(vectors):,} vectors; {near.kind.text}"
 

@@ -15,14 +15,14 @@ from ..retrieval.entity_bridging import aliases, fold_word, words_with_offsets
 from ..config import work_dir
 from ..utils.array_cache import read_arrays, write_arrays
 from ..core.types import Passage
-from ..syntax.entities import Annotated, annotated_text
+from ..syntax.entities import AnnotatedText, annotated_text
 from ..retrieval.informativeness import name_of
 from ..retrieval.dense import CrossEncoder
 
 # %% ../../nbs/12_baselines/05_sentence_graph.ipynb #6b105a4f
 def sentences_of(
     passage: Passage,
-    annotated: Annotated,  # its trees and entities, of `treekit.syntax.entities.annotated_text`
+    annotated: AnnotatedText,  # its trees and entities, of `treekit.syntax.entities.annotated_text`
 ) -> list[tuple[Passage, list[tuple[str, ...]]]]:  # (sentence, its names, folded); the sentence has the passage's id and title
     "A passage's sentences; one that the parser found none in is a single one."
     text = annotated_text(passage)
@@ -119,7 +119,7 @@ class SentenceGraph(Sentences):
 # %% ../../nbs/12_baselines/05_sentence_graph.ipynb #e89c8b0c
 def build_graph(
     passages: list[Passage],
-    annotate,  # texts -> `Annotated`s
+    annotate,  # texts -> `AnnotatedText`s
     embed,  # of texts, such as `treekit.retrieval.dense.embedder()`
     similar: int = 10,  # edges by similarity, per sentence
 ) -> SentenceGraph:

@@ -171,7 +171,7 @@ def _wound(file, whole, keys, seen, noted, about):
     from treekit.experiments.cassette_settings import packable_about
     from treekit.experiments.cassettes import about_cassette, check_amount, cut_store, data_of, noted_parses
     from treekit.artefacts.catalog import FIELDS
-    from treekit.retrieval.vector_cache import packed_vectors
+    from treekit.retrieval.vector_cache import pack_vectors
     P = load_profile(about["profile"], **about["given"], **{k: v for k, v in about["sets"].items() if k in FIELDS})
     if brought := data_of(*seen, P.seed):
         about["data"], about["given"] = Path(P.data).resolve().name, {k: v for k, v in about["given"].items() if k != "data"}
@@ -179,7 +179,7 @@ def _wound(file, whole, keys, seen, noted, about):
         from treekit.syntax.parser import parser_for
         about["parser"] = parser_for(P).fingerprint
     files = {"about.json": json.dumps(packable_about(about)).encode(), STORE_FILE: cut_store(whole, keys)} | noted_parses(noted)
-    files |= packed_vectors(noted.with_name("vectors.sqlite"))
+    files |= pack_vectors(noted.with_name("vectors.sqlite"))
     new = write_archive(whole.with_name("new.cassette"), files | {f"data/{name}": content for name, content in brought.items()})
     check_amount(new, about_cassette(new))  # what a replay would refuse is not handed out
     try: write_whole(file, new.read_bytes())

@@ -8,7 +8,7 @@ __all__ = ['LONGEST_QUESTION', 'Passage', 'Step', 'QAPair', 'Question']
 # %% ../../nbs/03_core/01_types.ipynb #59e54c18
 from dataclasses import dataclass, field
 
-from ..language.sentences import stops
+from ..language.sentences import sentence_ends
 
 # %% ../../nbs/03_core/01_types.ipynb #9f815180
 @dataclass(frozen=True)
@@ -71,5 +71,5 @@ class Question:
     def sentences(self, passage: Passage) -> list[str]:
         "A passage of its pool in sentences: as its record cuts it (`meta[\"sent_ends\"]`, by passage id), else at full stops."
         text, ends = passage.text, self.meta.get("sent_ends", {}).get(passage.id)
-        if not ends: ends = stops(text)
+        if not ends: ends = sentence_ends(text)
         return [text[a:b].strip() for a, b in zip([0, *ends], ends)]

@@ -9,7 +9,7 @@ __all__ = ['from_html']
 import re
 from collections.abc import Collection
 
-from .blocks import COMMENT, LONGEST_PAGE, MOST_MARKS, Blocks, Skipped, assembled, span, table_blocks, titled, unwanted
+from .blocks import COMMENT, LONGEST_PAGE, MOST_MARKS, Blocks, Skipped, assemble_tree, span, table_blocks, titled, skip_reason
 from .documents import DocumentTree
 
 # %% ../../nbs/06_corpora/07_html.ipynb #a6e43f5c
@@ -119,4 +119,4 @@ def from_html(
     own = " ".join(page.findtext(".//title", "").split())
     found, title = titled(_html_blocks(page, tables), title)
     title = title or own
-    return Skipped(title, reason) if (reason := unwanted(title, keep)) else assembled(found, title, id)
+    return Skipped(title, reason) if (reason := skip_reason(title, keep)) else assemble_tree(found, title, id)

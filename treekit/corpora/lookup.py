@@ -17,7 +17,7 @@ from ..core.types import Passage
 from .corpus_hash import Passages
 from .passage_store import import_passages
 from .load import read_lines
-from .documents import DocumentTree, plain_title, tree_of
+from .documents import DocumentTree, normalize_title, tree_of
 from .tree_store import TreeStore
 
 # %% ../../nbs/06_corpora/14_lookup.ipynb #58260ec6
@@ -27,7 +27,7 @@ class InMemoryTrees:
         self.trees, self._ids, self._titles, digest = list(trees), {}, {}, hashlib.sha256()
         for t in self.trees:
             if t.id: self._ids.setdefault(t.id, t)
-            self._titles.setdefault(plain_title(t.title), t)
+            self._titles.setdefault(normalize_title(t.title), t)
             digest.update(f"{t.id}\n{t.to_text()}\n\n".encode("utf-8", "surrogatepass"))
         self.fingerprint = digest.hexdigest()
 
@@ -40,7 +40,7 @@ class InMemoryTrees:
 
     def find(self, title: str) -> DocumentTree | None:
         "Tree with a title; blanks, underscores and the encoding of accents are normalized."
-        return self._titles.get(plain_title(title))
+        return self._titles.get(normalize_title(title))
 
 # %% ../../nbs/06_corpora/14_lookup.ipynb #1f35dbaa
 _CHUNK = re.compile(r"(.*)#\d+", re.S)
@@ -62,7 +62,7 @@ class Documents:
     def of(self, passage: Passage) -> DocumentTree | None:
         "Document of a passage: by the chunk's id, else by the title."
         tree = self.trees.get(chunk[1]) if (chunk := _CHUNK.fullmatch(passage.id)) else None
-        if tree and plain_title(tree.title) == plain_title(passage.title): return tree
+        if tree and normalize_title(tree.title) == normalize_title(passage.title): return tree
         return self.trees.find(passage.title) if passage.title.strip() else None
 
     def passages(self,

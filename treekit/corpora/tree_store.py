@@ -15,13 +15,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ..config import UsageError, choose
-from .documents import DocumentTree, from_text, plain_title, tree_of
+from .documents import DocumentTree, from_text, normalize_title, tree_of
 from .blocks import Skipped
 from .html import from_html
 from .markdown import from_markdown
 from .wikitext import from_wikitext
 from .articles import Article
-from .passage_store import check_file, without_log
+from .passage_store import check_file, checkpoint_log
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #02db2b66
 def _page(xml, options):
@@ -161,13 +161,13 @@ def _insert(db, made):
     "Insert a page. Returns the reason for counting it if it is not a document."
     if not isinstance(made, Skipped):
         id, title, tree = made
-        columns = (id, title, plain_title(title), tree)
+        columns = (id, title, normalize_title(title), tree)
         if db.execute("INSERT OR IGNORE INTO documents (id, title, name, tree) VALUES (?, ?, ?, ?)", columns).rowcount: return None
         db.execute("INSERT INTO skips VALUES (?, 'duplicate id')", (title,))
         return "duplicate id"
     title = made.title.encode(errors="replace").decode()
     if made.reason == "redirect":
-        db.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (plain_title(title), plain_title(made.target)))
+        db.execute("INSERT OR IGNORE INTO aliases VALUES (?, ?)", (normalize_title(title), normalize_title(made.target)))
     elif made.reason != "namespace": db.execute("INSERT INTO skips VALUES (?, ?)", (title, made.reason))
     return made.reason.split(":")[0]
 
@@ -248,7 +248,7 @@ def build(
                 bar.update(len(results))
             bar.close()
             db.execute("INSERT INTO about VALUES ('fingerprint', ?)", (_fingerprint(db),))
-        without_log(db, Path(path))
+        checkpoint_log(db, Path(path))
     return TreeStore(path)
 
 # %% ../../nbs/06_corpora/12_tree_store.ipynb #fd744018
@@ -279,7 +279,7 @@ class TreeStore:
 
     def find(self, title: str) -> DocumentTree | None:
         "Tree with a title, following redirects."
-        name, seen = plain_title(title), set()
+        name, seen = normalize_title(title), set()
         while name and name not in seen:
             seen.add(name)
             ways = list(dict.fromkeys((name, name[0].upper() + name[1:])))

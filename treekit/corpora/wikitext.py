@@ -9,7 +9,7 @@ __all__ = ['from_wikitext']
 import re
 from collections.abc import Collection
 
-from .blocks import COMMENT, LONGEST_PAGE, MOST_MARKS, Skipped, assembled, span, table_blocks, unwanted
+from .blocks import COMMENT, LONGEST_PAGE, MOST_MARKS, Skipped, assemble_tree, span, table_blocks, skip_reason
 from .wikitext_repair import closed
 from .documents import DocumentTree
 from .wikicode import read_wikicode, unmarked
@@ -173,10 +173,10 @@ def from_wikitext(
     from mwparserfromhell.parser import ParserError
     if len(text) > LONGEST_PAGE: return Skipped(title, "too long")
     if redirect := _REDIRECT.match(text): return Skipped(title, "redirect", redirect[1].strip())
-    if reason := unwanted(title, keep): return Skipped(title, reason)
+    if reason := skip_reason(title, keep): return Skipped(title, reason)
     text = _trimmed(text)
     if any(i >= MOST_MARKS for i, _ in enumerate(_WIKI_MARK.finditer(text))): return Skipped(title, "too many marks")
     try: nodes = read_wikicode(text)
     except ParserError as e: return Skipped(title, f"broken wikitext: {e}")
     if "disambiguation" not in keep and _is_ambiguous(nodes): return Skipped(title, "disambiguation")
-    return assembled(_blocks(_flat(nodes, tables)), title, id)
+    return assemble_tree(_blocks(_flat(nodes, tables)), title, id)

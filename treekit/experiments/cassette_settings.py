@@ -10,7 +10,7 @@ __all__ = ['PROFILE_SETTINGS', 'ASKING', 'NOTEBOOK_PARAMETERS', 'METHOD_SETTINGS
 import json, math, re
 
 from ..config import UsageError
-from ..models.simulated.ability import KNOBS
+from ..models.simulated.ability import PARAMETERS
 from ..papers.plugin import discover
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #1875b0b6
@@ -67,7 +67,7 @@ METHOD_SETTINGS = dict(embedder=_like(_HUB_NAME), reranker=_like(rf"({_HUB_NAME}
     summarise synonyms temperature text_share theta threshold tokens top_k top_k_ambigdocs tree tries turns unvisited value verifier_top
     views width window wording""".split(), _plain)
 GIVEN = dict(n=_whole(1, 10**6), seed=_whole(0, 2**53), data=_like(r"world(:[1-9]\d{0,5})?|real"))
-CASSETTE_SETTINGS = METHOD_SETTINGS | dict.fromkeys(KNOBS, _plain) | NOTEBOOK_PARAMETERS | PROFILE_SETTINGS | GIVEN
+CASSETTE_SETTINGS = METHOD_SETTINGS | dict.fromkeys(PARAMETERS, _plain) | NOTEBOOK_PARAMETERS | PROFILE_SETTINGS | GIVEN
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #41e2e5b9
 def _of_papers(): return {name: _plain for p in discover().values() for name in p.settings}

@@ -26,12 +26,12 @@ from ..corpora.load import Files, Hub, sample_rows
 from ..corpora.lookup import Documents, read_documents
 from ..corpora.passage_store import PassageStore
 from ..corpora.question_cache import pack_question_list, unpack_question_list
-from ..corpora.bundled_questions import Real
+from ..corpora.bundled_questions import BundledQuestions
 from ..corpora.wiki import CorpusWiki, Wikipedia
 from ..utils.atomic_write import write_whole
 from .parse_prefetch import Batch, Unusable
 from ..papers.plugin import discover, resolve
-from ..retrieval.factory import retriever_for, way_of_search
+from ..retrieval.factory import describe_retrieval, retriever_for
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #fb25c664
 WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa", "deep",
@@ -98,7 +98,7 @@ def _drafted(folder, begins, ends, n):
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #dd23e30b
 QUESTION_SOURCES = {  # pattern -> its source
-    r"world": Fictional, r"world:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"real": Real, r"hub": Hub, r"hub:(.+)": Hub}
+    r"world": Fictional, r"world:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"real": BundledQuestions, r"hub": Hub, r"hub:(.+)": Hub}
 UNPUBLISHED = WORLD[-4:]  # Tree-of-Question's sets: no hub has them
 
 def source_of(
@@ -302,12 +302,12 @@ class Corpus:
 
     def informative(
         self,
-        steps: Any = None,  # `treekit.retrieval.informativeness.Steps`; default: all
+        steps: Any = None,  # `treekit.retrieval.informativeness.Extensions`; default: all
         masked: int | None = None,  # a seed: one entity of each question is not seen
     ) -> Any:  # `Informativeness` over the passages
         "Their ranking by informativeness. The first call parses what was never parsed, some twenty passages a second: call it in a thread."
-        from treekit.retrieval.informativeness import Informativeness, Steps
-        steps = steps or Steps()
+        from treekit.retrieval.informativeness import Informativeness, Extensions
+        steps = steps or Extensions()
         with self._lock:
             if (steps, masked) not in self._made:
                 try:
@@ -387,18 +387,18 @@ class Retrievers(CorpusCache):
 
     def _prebuilt(self, named):
         place = Path(named.removeprefix("prebuilt:"))
-        if not place.is_dir(): return LazyRetriever(lambda: self._built([]), " ".join(way_of_search(self.profile)), place.name)
+        if not place.is_dir(): return LazyRetriever(lambda: self._built([]), " ".join(describe_retrieval(self.profile)), place.name)
         index = self._built([])  # a folder may hold anything, whatever it is called: it says how many passages it has
         return LazyRetriever(lambda: index, fingerprint(named, index.size), f"{index.size:,} passages")
 
     def _chunks(self, dataset):
-        documents, how = self.documents(dataset), way_of_search(self.profile)
+        documents, how = self.documents(dataset), describe_retrieval(self.profile)
         content, label = documents.fingerprint, f"{len(documents):,} documents in chunks of 100 words"
         def lazy(): return LazyRetriever(lambda: self._built(documents.corpus()), fingerprint(*how, "chunks", content), label)
         return self.once(("chunks", content), lazy)
 
     def _corpus(self, dataset):
-        passages, how = self.passages(dataset), way_of_search(self.profile)
+        passages, how = self.passages(dataset), describe_retrieval(self.profile)
         def lazy(): return LazyRetriever(lambda: self._built(passages), fingerprint(*how, passages.fingerprint), f"{len(passages):,} passages")
         return self.once(("searched", passages.fingerprint), lazy)
 

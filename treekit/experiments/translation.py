@@ -15,7 +15,7 @@ from ..synthetic.questions import SHARED
 from ..models.simulated.ability import PRESETS, SeededRandom
 from ..models.simulated.grammar import grammar
 from ..models.simulated.corpus_index import Ref, Triple, split_sentences, lookup_key, stated_facts
-from ..models.simulated.queries import Query, Thing, Why, anchors, open_readings, replaced
+from ..models.simulated.queries import Query, Thing, Why, anchors, open_readings, replace_subquery
 from ..models.simulated.wording import Verbalizer
 from .resources import Fictional, source_of
 
@@ -68,7 +68,7 @@ def _english(words: Verbalizer, query: Query) -> Query:
     "The query with the other language's names."
     for thing in anchors(query):
         own = words.thing(thing.ids[0]) if len(thing.ids) == 1 else Thing(words.w.named(words.index.entities[thing.ids[0]]), thing.ids)
-        query = replaced(query, thing, own)
+        query = replace_subquery(query, thing, own)
     return query
 
 class WholeGloss(Translator):

@@ -104,8 +104,8 @@ class EditedCorpus(Corpus):
 
     def informative(self, steps=None, masked=None):
         "As `Corpus.informative`."
-        from treekit.retrieval.informativeness import Steps
-        steps = steps or Steps()
+        from treekit.retrieval.informativeness import Extensions
+        steps = steps or Extensions()
         with self._lock:
             if (steps, masked) not in self._made:
                 self._made[steps, masked] = _EditedInformativeness(self.passages, self.annotations, steps, masked=masked)
@@ -125,7 +125,7 @@ def drawn_question(
 
 # %% ../../nbs/19_explorer/03_edited_parses.ipynb #6235ee0d
 def drawn_passage(
-    annotated: Any,  # a `treekit.syntax.entities.Annotated`
+    annotated: Any,  # a `treekit.syntax.entities.AnnotatedText`
     text: str,  # as it was annotated
     names: list[str],  # entities, folded
 ) -> dict:  # as `drawn_question`; only sentences with one of the entities

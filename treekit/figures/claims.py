@@ -16,7 +16,7 @@ from pathlib import Path
 from ..config import UsageError, choose
 from .cells import read_cells
 from ..papers.plugin import discover
-from ..scoring.statistics import Contrast, at_least, contrast, holm, normal_p
+from ..scoring.statistics import Contrast, contrast, holm, normal_p, partial_conjunction
 
 # %% ../../nbs/16_figures/03_claims.ipynb #3a4ec0ca
 DIRECTIONS = ("more", "less", "same", "not less", "rises", "falls", "about")
@@ -335,7 +335,7 @@ def _in_run(claim, cells, model):
     if not known: return fields
     whole = tested(_pooled(made), cells)[0]
     r = _needed(claim, len(known))
-    holds, fails = at_least([p for _, p, _ in known], r), at_least([p for _, _, p in known], len(known) - r + 1)
+    holds, fails = partial_conjunction([p for _, p, _ in known], r), partial_conjunction([p for _, _, p in known], len(known) - r + 1)
     wide = dict(low=whole.low, high=whole.high) if whole else {}
     return fields | wide | dict(p=min(holds, fails), verdict="holds" if holds < fails else "fails")
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from .words import FUNCTION, noun_kind, stem
 from .normalization import norm
 from .names import names_in
-from .questions import answer_type, question_asked
+from .questions import answer_type, analyse_question
 
 # %% ../../nbs/01_language/13_coreference.ipynb #a92837cf
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _meant_by_noun(earlier, noun, sure=False):
     for n in back:
         if stem(earlier.asked[n][0]) == stem(noun): return n, ""
     for n in back:
-        if fits(n) and stem(noun) in question_asked(earlier.said[n]).content: return n, ""
+        if fits(n) and stem(noun) in analyse_question(earlier.said[n]).content: return n, ""
     for n in back:
         if name := _called(noun, earlier.said[n]): return n, name
     if sure: return None

@@ -17,7 +17,7 @@ from ..utils.model_files import MINILM, model_folder, model_label
 from ..corpora.corpus_hash import Passages
 from .bm25 import BM25, Hit, Retriever, top_k, check_queries
 from ..utils.micro_batcher import MicroBatcher
-from .encoders import Encoder, named_encoder
+from .encoders import Encoder, parse_encoder_name
 from .vector_cache import cached_vectors, recorded_vectors, vectors_file
 
 # %% ../../nbs/09_retrieval/03_dense.ipynb #08e0e054
@@ -72,7 +72,7 @@ class Embedder:
         batch: int = 64,  # maximum number of texts
         normalise: bool = True,  # to length 1; False for models compared by the plain product (DPR, Contriever)
     ):
-        model, self.engine = named_encoder(model)
+        model, self.engine = parse_encoder_name(model)
         if prefix is None: prefix = next((p for name, p in _PREFIX.items() if model.startswith(name)), "")
         self.model, self.prefix, self.batch, self.normalise = model or MINILM, prefix, batch, normalise
         self._one_at_a_time, self._loaded = threading.Lock(), None

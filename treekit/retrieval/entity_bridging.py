@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FUNCTION_WORDS', 'fold_word', 'words_with_offsets', 'aliases', 'capitalised_runs', 'capitalised', 'NameMatcher',
-           'pack_lists', 'invert_table', 'MentionIndex', 'mention_index', 'Weights', 'Reason', 'EntityBridging']
+           'pack_lists', 'invert_table', 'MentionIndex', 'mention_index', 'Weights', 'ScoreParts', 'EntityBridging']
 
 # %% ../../nbs/09_retrieval/04_entity_bridging.ipynb #1b1a36f6
 import itertools, math, re, threading, unicodedata
@@ -200,7 +200,7 @@ class Weights:
 
 # %% ../../nbs/09_retrieval/04_entity_bridging.ipynb #6eb937ea
 @dataclass(frozen=True)
-class Reason:
+class ScoreParts:
     "Decomposition of a passage's score."
     named: float  # the question names it
     direct: float  # rank in the retriever
@@ -298,13 +298,13 @@ class _Scores:
         "Decomposition of the score of passage `i`."
         index, s = self.index, int(self.source[i])
         parts = [round(float(x[i]), 6) for x in (self.named, self.direct, self.inherited, self.bridge)]
-        if s < 0: return Reason(*parts)
+        if s < 0: return ScoreParts(*parts)
         here = {*index.row(index.title_of, i), *index.row(index.text_of, i)}
         both = (k for k in self.links.names(s) if k in here or i in index.row(index.about, k))
         shared = sorted(both, key=lambda k: (-index.weight[k], k))
         about = [k for k in shared if i in index.row(index.about, k)]
         shared = about + [k for k in shared if k not in about]
-        return Reason(*parts, index.passages[s], tuple(" ".join(index.names[k]) for k in shared), "title" if about else "name")
+        return ScoreParts(*parts, index.passages[s], tuple(" ".join(index.names[k]) for k in shared), "title" if about else "name")
 
 # %% ../../nbs/09_retrieval/04_entity_bridging.ipynb #d60bfdd1
 def _searched(retriever):
@@ -373,7 +373,7 @@ class EntityBridging:
         hits: list[Hit],  # the retriever's own ranking
         found: list,  # passages to explain
         inherited: dict | None = None,
-    ) -> list[Reason]:
+    ) -> list[ScoreParts]:
         "Decomposition of each passage's score."
         scored = self._scored(query, hits, inherited)
         return [scored.reason(self.index.position(p)) for p in found]

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['EMBEDDING_VERSION', 'VECTOR_FILE', 'PACKED_PASSAGES', 'PACKED_FILE', 'vector_key', 'vector_rows', 'cached_vectors',
-           'vectors_file', 'recorded_vectors', 'packed_vectors', 'unpack_vectors']
+           'vectors_file', 'recorded_vectors', 'pack_vectors', 'unpack_vectors']
 
 # %% ../../nbs/09_retrieval/02_vector_cache.ipynb #3e8bd782
 import base64, binascii, hashlib, json, os, re, sqlite3
@@ -123,7 +123,7 @@ PACKED_FILE = "vectors.jsonl"  # of a cassette
 _WIDEST = 8192  # maximum dimensions of a vector
 _LABEL = re.compile(r"[\w.=-]{0,200}")
 
-def packed_vectors(
+def pack_vectors(
     path: Path,  # the file in $TREEKIT_VECTORS
 ) -> dict[str, bytes]:  # in the format of `unpack_vectors`
     "The recorded vectors as a file of a cassette; empty if all come with the kit."

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Entity', 'Sentence', 'Parse', 'Parser', 'draw',
-           'to_json', 'from_json', 'check_models', 'ParseCache', 'load_package', 'StanzaParser', 'parser_place',
+           'to_json', 'from_json', 'check_models', 'ParseCache', 'load_package', 'StanzaParser', 'parser_location',
            'parser_for']
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #f7aea061
@@ -397,7 +397,7 @@ class StanzaParser:
         return [_convert(d, t) for d, t in zip(docs, texts)]
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #d250fa39
-def parser_place(
+def parser_location(
     name: str,  # "bundled", a folder of models, a parser trained by `treekit train parser`, or a Stanza package
 ) -> dict:  # `folder` or `package` of a `StanzaParser`; empty for the bundled one
     "Location of a parser. A misspelled name raises a `UsageError`; other names may be Stanza's."
@@ -411,4 +411,4 @@ def parser_for(
     profile,  # its `parser` is such a name
 ) -> StanzaParser:
     "The parser named by a profile."
-    return StanzaParser(**parser_place(profile.parser))
+    return StanzaParser(**parser_location(profile.parser))

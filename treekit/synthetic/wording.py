@@ -13,7 +13,7 @@ from random import Random
 from ..config import choose, kit_path
 from ..corpora.articles import Article, Paragraph, Section
 from ..core.types import Passage
-from ..language.hangul import hangul, in_man
+from ..language.hangul import hangul, korean_numeral
 from ..language.particles import fit
 from .facts import FORWARD, Entity, Name
 
@@ -145,7 +145,7 @@ class Wording:
         if isinstance(value, tuple) and isinstance(value[0], int): return self.date(value, style)
         if isinstance(value, tuple): return self.join([self.word(relation, v) for v in value])
         if isinstance(value, int) and relation in _YEARS: return str(value)
-        if isinstance(value, int): return in_man(value) if self.hangul and style else f"{value:,}"
+        if isinstance(value, int): return korean_numeral(value) if self.hangul and style else f"{value:,}"
         return self.word(relation, value)
 
     def answer(self, relation, value) -> str:

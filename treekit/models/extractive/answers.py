@@ -15,7 +15,7 @@ from ...core.types import Passage
 from ...language.normalization import norm, within
 from ...language.coreference import parse_history
 from ...language.sentences import sentences as cut
-from .languages import listed, each_once, reader_for
+from .languages import listed, unique_texts, reader_for
 
 # %% ../../../nbs/11_models/1_extractive/08_answers.ipynb #3caaccca
 def short_answer(reader, finding) -> dict:  # answer, explanation
@@ -71,7 +71,7 @@ def answer_ambiguous(question: str, documents=(), **others) -> dict:
     found = reader.readings(question)
     short = "; ".join(f"{f.title or 'a document'}: {f.text}" for f in found)
     if not found: return short_answer(reader, None)
-    return dict(answer=" ".join(each_once(g for f in found for g in f.grounds)), explanation=f"Readings: {short}.")
+    return dict(answer=" ".join(unique_texts(g for f in found for g in f.grounds)), explanation=f"Readings: {short}.")
 
 # %% ../../../nbs/11_models/1_extractive/08_answers.ipynb #3ae171cd
 _WHY = re.compile(r"why|how (?:do|does|did|can|could|is|are|was|were|come)\b|what (?:mad|mak|caus)|explain|.*(?:왜|까닭|이유)", re.I)
@@ -83,7 +83,7 @@ def read_long(question: str, documents=(), length: str = "", **others) -> str:
     first = [] if _WHY.match(question.strip()) else [g for f in reader.readings(question, 6) for g in f.grounds]
     more = [g for f in reader.find(question) if f.p >= 0.02 for g in f.grounds]
     kept, size = [], 0
-    for s in each_once([*first, *reader.sentences(question, 12), *more]):
+    for s in unique_texts([*first, *reader.sentences(question, 12), *more]):
         if kept and size + len(s.split()) > most: continue
         kept.append(s)
         size += len(s.split())
@@ -95,7 +95,7 @@ def read_list(question: str, documents=(), **others) -> list[str]:
     reader = reader_for(question, prose(documents))
     found = reader.find(question)
     def beside(f, g): return f.grounds == g.grounds and f.p >= 0.05 * g.p and f.text[:1].isupper() == g.text[:1].isupper()
-    items = each_once([*(f.text for f in found if beside(f, found[0])), *(f.text for f in reader.readings(question) if f.sure)])
+    items = unique_texts([*(f.text for f in found if beside(f, found[0])), *(f.text for f in reader.readings(question) if f.sure)])
     return [i for i in items if not any(i != j and within(norm(i), f" {norm(j)} ") for j in items)] or [reader.nothing]
 
 # %% ../../../nbs/11_models/1_extractive/08_answers.ipynb #b85effc5
@@ -111,7 +111,7 @@ def subanswers(questions, documents=(), **others) -> str:
     "A short paragraph of the sentences that answer each question."
     asked = listed(questions)
     said = [s for q in asked for s in reader_for(q, documents).sentences(q)]
-    return " ".join(each_once(said)[:10]) or reader_for(" ".join(asked)).nothing
+    return " ".join(unique_texts(said)[:10]) or reader_for(" ".join(asked)).nothing
 
 # %% ../../../nbs/11_models/1_extractive/08_answers.ipynb #db32313c
 def state_fact(question: str, documents=(), **others) -> str:
@@ -137,7 +137,7 @@ def integrate_answer(question: str, documents=(), **others) -> dict:  # relevanc
 # %% ../../../nbs/11_models/1_extractive/08_answers.ipynb #39ae158a
 def evidence_answer(documents=(), **others) -> dict:
     "Statement of all documents, for a prompt without the question."
-    told = " ".join(each_once(d if isinstance(d, str) else d.text for d in documents))
+    told = " ".join(unique_texts(d if isinstance(d, str) else d.text for d in documents))
     reader = reader_for(told)
     told = told.replace(reader.nothing, "").strip()
     return dict(answer=told, explanation=told) if told else short_answer(reader, None)
@@ -153,14 +153,14 @@ def revise(question: str, thought: str, documents=(), **others) -> str:
     reader = reader_for(question, documents)
     asked = [question, *reader_for(question, [thought]).simpler(question)[:1]]
     said = [s for s in cut(thought) if s != reader.nothing]
-    return " ".join(each_once([*said, *(s for q in asked for s in reader.sentences(q, 3))])) or thought
+    return " ".join(unique_texts([*said, *(s for q in asked for s in reader.sentences(q, 3))])) or thought
 
 # %% ../../../nbs/11_models/1_extractive/08_answers.ipynb #4c922c3e
 def integrate(thoughts=(), **others) -> str:
     "Merge several thoughts: distinct sentences, at most eight."
     said = [s for t in ([thoughts] if isinstance(thoughts, str) else thoughts) for s in cut(t)]
     nothing = reader_for(" ".join(said)).nothing
-    return " ".join(each_once(s for s in said if s != nothing)[:8]) or nothing
+    return " ".join(unique_texts(s for s in said if s != nothing)[:8]) or nothing
 
 # %% ../../../nbs/11_models/1_extractive/08_answers.ipynb #7dd59ca2
 def nothing_known(question: str = "", previous: str = "", **others) -> str:

@@ -20,7 +20,7 @@ from ...language.relations import ASKS, STATEMENTS, relations
 from ...language.names import WH, described
 from ...language.words import noun_kind
 from .answers import answer, follow_ups
-from .languages import listed, each_once, reader_for
+from .languages import listed, unique_texts, reader_for
 
 # %% ../../../nbs/11_models/1_extractive/09_asking.ipynb #3af25687
 def as_question(phrase: str) -> str:
@@ -44,7 +44,7 @@ def subquestions(question: str, phrase: str = "", context=(), **others) -> list[
     by = r"\b(?:by|in|at) (?:the )?(?:[a-z-]+ (?:of )?){0,3}"
     names = [n for n in reader.names(phrase)[:2] if not re.search(by + re.escape(n), question)]
     about = [ASKS[r].format(described(n, question)) for n in names for r in relations(question)[-1:]] if reader.lang == "en" else []
-    every = each_once([*known, *left, asked, *([] if known and asked == question else about)])
+    every = unique_texts([*known, *left, asked, *([] if known and asked == question else about)])
     return [q for q in every if len(norm(q).split()) > 1][:5] or [f"{asked.rstrip('?')}?"]
 
 # %% ../../../nbs/11_models/1_extractive/09_asking.ipynb #ca1184b8
@@ -53,7 +53,7 @@ def subquestions_ambiguous(question: str, phrase: str = "", context=(), **others
     reader = reader_for(question, context)
     mine, chain = subquestions(question, phrase or question, context), relations(question)
     titles = [p.title for p in reader.pages if p.title != p.core and norm(p.core) in norm(f"{question} {phrase}")]
-    return each_once([*mine[:1], *(ASKS[chain[0]].format(t) if chain else f"What is {t}?" for t in titles), *mine[1:], question])[:5]
+    return unique_texts([*mine[:1], *(ASKS[chain[0]].format(t) if chain else f"What is {t}?" for t in titles), *mine[1:], question])[:5]
 
 # %% ../../../nbs/11_models/1_extractive/09_asking.ipynb #8b2c8494
 def decompose_question(question: str, **others) -> list[str]:
@@ -101,7 +101,7 @@ def decompose(question: str, state=(), documents=(), sample: int = 0, **others) 
     "ARISE's next sub-question; further samples ask others."
     state = listed(state)
     more = [*subquestions(question, question, state), *subquestions(question, question, [*state, *documents])]
-    fresh = [q for q in each_once([open_question(question, state), *more]) if q and norm(q) != norm(question)] or [question]
+    fresh = [q for q in unique_texts([open_question(question, state), *more]) if q and norm(q) != norm(question)] or [question]
     return dict(thought=f"{len(state)} intermediate answer{'s' * (len(state) != 1)} so far.", question=fresh[sample % len(fresh)])
 
 # %% ../../../nbs/11_models/1_extractive/09_asking.ipynb #02652d96

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['WORKERS', 'options', 'home', 'mentioned', 'follow', 'subjects', 'born', 'died', 'released', 'begun', 'lived',
-           'measured_quantity', 'homeland', 'compared_attribute', 'choose_one', 'deciding', 'asides', 'yes_or_no',
-           'comparison_answer']
+           'measured_quantity', 'countries_of', 'compared_attribute', 'choose_one', 'deciding_sentences',
+           'side_questions', 'yes_or_no', 'comparison_answer']
 
 # %% ../../../nbs/11_models/1_extractive/02_comparing.ipynb #8f5bde4a
 import re
@@ -15,7 +15,7 @@ from ...language.countries import countries, COUNTRY, NATIONALITY, STATES
 from ...language.normalization import amount, date_key, norm, within
 from ...language.sentences import sentences
 from ...language.relations import ASKS, related, RELATIONS
-from ...language.questions import Ask, question_asked
+from ...language.questions import AnalysedQuestion, analyse_question
 from .pages import Page, page
 
 # %% ../../../nbs/11_models/1_extractive/02_comparing.ipynb #fef8e33f
@@ -69,7 +69,7 @@ def home(
     return at
 
 # %% ../../../nbs/11_models/1_extractive/02_comparing.ipynb #42ab3dca
-def mentioned(a: Ask, pages: list[Page]) -> list[int]:  # indices of pages
+def mentioned(a: AnalysedQuestion, pages: list[Page]) -> list[int]:  # indices of pages
     "Pages whose titles a question names, in order, without titles inside another."
     found = []
     for x, p in enumerate(pages):
@@ -191,7 +191,7 @@ def measured_quantity(p: Page, words: frozenset) -> float | None:
     return best[1]
 
 # %% ../../../nbs/11_models/1_extractive/02_comparing.ipynb #813f4ebd
-def homeland(p: Page) -> list[str]:
+def countries_of(p: Page) -> list[str]:
     "Countries of a page's subject: those in the predicate of the first sentence, else the first ones mentioned."
     for k, s in enumerate(p.sentences[:4]):
         text = s.text
@@ -261,7 +261,7 @@ def _says(p, words, lands):
     "Number of the question's words on a page; its country counts double."
     if p is None or not p.sentences: return -1.0
     said = sum(1.0 + 0.5 * (t in p.sentences[0].stems) for t in words if any(t in s.stems for s in p.sentences))
-    return 2.0 * bool(lands & set(homeland(p))) + said
+    return 2.0 * bool(lands & set(countries_of(p))) + said
 
 def choose_one(
     question: str,
@@ -285,7 +285,7 @@ def choose_one(
     return answer, [pages[y] for y in dict.fromkeys([*there, *at]) if y is not None]
 
 # %% ../../../nbs/11_models/1_extractive/02_comparing.ipynb #77f12f54
-def deciding(
+def deciding_sentences(
     question: str,  # a choice
     pages: list[Page],
     sides: tuple[str, str],  # from `options`
@@ -304,7 +304,7 @@ def deciding(
     return list(dict.fromkeys(out))
 
 # %% ../../../nbs/11_models/1_extractive/02_comparing.ipynb #07542981
-def asides(
+def side_questions(
     question: str,
     sides: tuple[str, str],  # from `options`
     wording=lambda name, question: name,  # how a question refers to a side
@@ -322,7 +322,7 @@ _PLACES = {stem(w) for w in "state city county province band league region conti
 
 def yes_or_no(question: str, pages: list[Page]) -> tuple[str, list[Page]]:  # "yes" or "no", and the deciding pages
     "Answer to a yes/no question about two things."
-    a = question_asked(question)
+    a = analyse_question(question)
     at = mentioned(a, pages)[:2]
     if len(at) < 2:  # partial matches of titles
         close = sorted((x for x, p in enumerate(pages) if x not in at and p.stems & a.content),
@@ -335,7 +335,7 @@ def yes_or_no(question: str, pages: list[Page]) -> tuple[str, list[Page]]:  # "y
     ps, used = [pages[y] for y in there if y is not None], [pages[y] for y in dict.fromkeys([*there, *at]) if y is not None]
     say = lambda holds: ("yes" if holds else "no", used)
     if re.search(r"nationalit|countr|citizen", rest):
-        lands = [set(homeland(p)) for p in ps]
+        lands = [set(countries_of(p)) for p in ps]
         return say(len(lands) > 1 and (lands[0] & lands[1] if all(lands) else moved))
     own = {stem(w) for x in at for w in pages[x].words}
     words = {t.stem for t in a.tokens if t.word and t.low not in STOP} - own - {"both", "same", "two"}
@@ -357,7 +357,7 @@ def comparison_answer(question: str, pages: list[Page]) -> tuple[str, list[Page]
     last = (sentences(question) or [""])[-1]
     # the options were named before
     if re.match(r"\s*which (?:one )?(?:was|is|came|has|had|did|of (?:them|the two|these))\b", last.lower()):
-        at = mentioned(question_asked(question), pages)[:2]
+        at = mentioned(analyse_question(question), pages)[:2]
         if len(at) == 2: return choose_one(question, pages, tuple(pages[x].core for x in at))
     for q in (question, last):
         if _YES_NO.match(q) and not re.search(r"\bor\b|\b(?:what|which|whom|how)\b", q[3:]): return yes_or_no(question, pages)

@@ -12,12 +12,12 @@ from functools import lru_cache
 
 from ...language.names import names_in, subject
 from ...language.normalization import norm, within
-from ...language.questions import question_asked
+from ...language.questions import analyse_question
 from ...language.sentences import sentences
 from ...language.answer_candidates import content_stems
 from ...language.words import noun_kind
-from .languages import listed, each_once
-from .pages import Page, explicit, page
+from .languages import listed, unique_texts
+from .pages import Page, self_contained, page
 
 # %% ../../../nbs/11_models/1_extractive/12_graphs.ipynb #efabd7ab
 @lru_cache(4096)
@@ -35,7 +35,7 @@ def name_entities(text: str, **others) -> list[str]:
     if "\n" not in text.strip(): return names_in(text)
     p = _page(text)
     found = [n for s in p.sentences for n in (*names_in(s.text), *_dated(s))]
-    return [n for n in each_once([p.core, *found]) if n and (n == p.core or not within(norm(n), f" {p.name} "))]
+    return [n for n in unique_texts([p.core, *found]) if n and (n == p.core or not within(norm(n), f" {p.name} "))]
 
 # %% ../../../nbs/11_models/1_extractive/12_graphs.ipynb #f600380e
 _LEADING = re.compile(r"^(?:(?:he|she|it|they|his|her|its|their|who|which|that|and|but|the|an?|this|was|is)\s+(?=\S+\s))+")
@@ -83,7 +83,7 @@ def entity_kind(
 def extract_graph(passage: str, **others) -> dict:  # entities (name, type, description); relations (source, target, description, strength)
     "Graph of a passage."
     p, found, ties = _page(passage), {}, {}
-    told = [explicit(p, k) for k in range(len(p.sentences))]
+    told = [self_contained(p, k) for k in range(len(p.sentences))]
     if p.core and told: found[p.name] = dict(name=p.core, type=entity_kind(p.core, p, told[0]), description=" ".join(told))
     for about, _, name, k in _tied(p):
         for n in (about, name): found.setdefault(norm(n), dict(name=n, type=entity_kind(n, p, told[k]), description=told[k]))
@@ -103,7 +103,7 @@ def glean_graph(passage: str, found=(), **others) -> dict:
 def _whole(texts, most):
     "Distinct sentences of texts, up to a number of words."
     kept, size = [], 0
-    for s in each_once(s for t in texts for s in sentences(" ".join(str(t).split()))):
+    for s in unique_texts(s for t in texts for s in sentences(" ".join(str(t).split()))):
         if kept and size + len(s.split()) > most: break
         kept.append(s)
         size += len(s.split())
@@ -127,8 +127,8 @@ def report_community(entities=(), relations=(), reports=(), **others) -> dict:  
 # %% ../../../nbs/11_models/1_extractive/12_graphs.ipynb #6bc4e895
 def map_answer(question: str, reports=(), **others) -> list[dict]:  # answer, score (0 to 100), best first
     "Up to six sentences of reports with the most words of a question and a name of it."
-    content, names, points = question_asked(question).content, [content_stems(n) for n in names_in(question)], []
-    for s in each_once(s for r in listed(reports) for s in sentences(" ".join(r.split()))):
+    content, names, points = analyse_question(question).content, [content_stems(n) for n in names_in(question)], []
+    for s in unique_texts(s for r in listed(reports) for s in sentences(" ".join(r.split()))):
         stems = content_stems(s)
         held = sum(n <= stems for n in names)
         score = round(100 * (len(content & stems) / max(1, len(content)) + held) / (1 + len(names)))

@@ -8,12 +8,12 @@ __all__ = ['HANDLERS', 'judge_outcome', 'evaluate_response', 'judge_context', 'v
 # %% ../../../nbs/11_models/1_extractive/13_judging.ipynb #301e05be
 import math, re
 
-from ...language.answer_wording import states, worded
+from ...language.answer_wording import states, outcome_by_wording
 from ...language.morphemes import morphemes
 from ...language.names import names_in
 from ...language.normalization import norm, within
 from ...language.answer_candidates import content_stems
-from .languages import _CLAIM, listed, reader_for
+from .languages import CLAIM, listed, reader_for
 
 # %% ../../../nbs/11_models/1_extractive/13_judging.ipynb #68ed09bf
 _REASONS = {
@@ -42,7 +42,7 @@ def judge_outcome(
 ) -> dict:  # outcome (of `treekit.scoring.outcome_prompt.OUTCOMES`), reason
     "Classify an answer into one of five outcomes, by rules."
     golds = [gold] if isinstance(gold, str) else list(gold)
-    outcome = worded(answer, golds)
+    outcome = outcome_by_wording(answer, golds)
     outcome, reason = (outcome, _REASONS[outcome]) if outcome else _why_wrong(question, golds, evidence)
     return dict(outcome=outcome, reason=reason)
 
@@ -50,7 +50,7 @@ def judge_outcome(
 def evaluate_response(question: str, response: str, **others) -> dict:
     "Coherence, answerability, their mean and validity of a response (Tree-of-Question, Prompt B.4)."
     reader, response = reader_for(question), response.strip()
-    claim = _CLAIM.match(response)
+    claim = CLAIM.match(response)
     said, rest = (claim[0], response[claim.end():]) if claim else re.match(r"(.*?[.!?。]|.*)(?:\s+|$)(.*)", response, re.S).groups()
     found = reader_for(question, [rest] if rest.strip() else []).find(question, 3)
     held = [f for f in found if norm(f.text) and norm(f.text) in norm(said)]

@@ -10,9 +10,9 @@ import re
 
 from .knowledge import NOT_KNOWN, canonical
 from .corpus_index import lookup_key
-from .queries import Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, open_readings, replaced, walk
+from .queries import Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, open_readings, replace_subquery, walk
 from .task_handler import NotInSyntheticWiki, TaskCall, asked, join_answer, missing, next_question, resolve_names, statements
-from .quoting import answers_numbered, quoted_path
+from .quoting import number_references, quoted_path
 from .wording import steps_of
 
 # %% ../../../nbs/11_models/2_simulated/10_asking.ipynb #61c7eded
@@ -53,7 +53,7 @@ def _subquestions_ambiguous(call: TaskCall) -> list[str]:
     reasoner = call.reasoner(call.texts("context"), recalls=False)
     seen = {s for s, _ in reasoner.knowledge.all_facts()}
     read = [e for e in things[0].ids if e in seen and noticed(e)]
-    each = [call.words.question(replaced(query, things[0], call.words.thing(e))) for e in read]
+    each = [call.words.question(replace_subquery(query, things[0], call.words.thing(e))) for e in read]
     return list(dict.fromkeys([*each[:4], call.question]))
 
 # %% ../../../nbs/11_models/2_simulated/10_asking.ipynb #f7842cfa
@@ -111,7 +111,7 @@ def _planned(call: TaskCall, variant: int = 0) -> list[Query]:
     worse, whole = [steps], [call.query]
     if len(steps) > 1:
         later = whole if any(isinstance(q, Slot) for q in walk(steps[1])) else steps[1:]
-        last = [replaced(steps[-1], q, next(iter(anchors(call.query)), q)) for q in walk(steps[-1]) if isinstance(q, Slot)]
+        last = [replace_subquery(steps[-1], q, next(iter(anchors(call.query)), q)) for q in walk(steps[-1]) if isinstance(q, Slot)]
         worse = [whole, later, last[:1] or whole]
     return call.luck.pick(worse, "worse plan", call.question, variant)
 
@@ -129,7 +129,7 @@ def path_of(call: TaskCall, steps: list[Query]) -> list[str]:
     for n, q in enumerate(steps, 1):
         slots = [s for s in walk(q) if isinstance(s, Slot)]
         if len(slots) == 1 and slots[0].number == n - 1 and (word := _word(call, steps[n - 2])):
-            q = replaced(q, slots[0], Thing(f"this {word}", ()))
+            q = replace_subquery(q, slots[0], Thing(f"this {word}", ()))
         text = call.words.question(q)
         said.append(call.words.question(steps[n - 1]) if text in said else text)
     return said
@@ -155,12 +155,12 @@ def _generate_paths(call: TaskCall) -> list[list[str]]:
 def _reformulate(call: TaskCall) -> str:
     "Sub-question with references replaced by names."
     answers = _history(call.get("history"))
-    query = before = call.grammar.question(answers_numbered(call.question, call.get("history"))) or call.query
+    query = before = call.grammar.question(number_references(call.question, call.get("history"))) or call.query
     for slot in [q for q in walk(query) if isinstance(q, Slot)]:
         numbers = [slot.number] if slot.number else sorted(answers, reverse=True)
         for text in (answers[n] for n in numbers if n in answers):
             thing = call.grammar.named(text)
-            candidate = thing and replaced(query, slot, thing)
+            candidate = thing and replace_subquery(query, slot, thing)
             if candidate and call.grammar.fits(candidate) and call.happens(call.ability.asking, "refer", call.question, text):
                 query = candidate
                 break

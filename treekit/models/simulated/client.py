@@ -37,8 +37,8 @@ class SimulatedClient:
     ):
         self.ability = parse_ability(ability) if isinstance(ability, str) else ability
         self.seed, self.articles, self.otherwise, self.held_out = seed, articles, otherwise, held_out
-        knobs = " ".join(f"{k}={v:g}" for k, v in vars(self.ability).items())
-        self.endpoint = f"simulated:{code_fingerprint('treekit.models.simulated.client')[:12]} {knobs} world={seed}/{articles}"
+        parameters = " ".join(f"{k}={v:g}" for k, v in vars(self.ability).items())
+        self.endpoint = f"simulated:{code_fingerprint('treekit.models.simulated.client')[:12]} {parameters} world={seed}/{articles}"
         if not held_out: self.endpoint += " writes no held-out wording"
         self.defaults = dict(temperature=0.0, max_tokens=1024)
 

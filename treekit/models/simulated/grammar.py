@@ -10,10 +10,10 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from ...language.particles import settle
+from ...language.particles import resolve_particles
 from ...synthetic.questions import UNDERSPECIFIED, SHARED
 from .corpus_index import CorpusIndex, corpus_index, lookup_key
-from .queries import (Check, Compare, Condition, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Those, Why, parts_of)
+from .queries import (Check, Compare, Condition, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Those, Why, subqueries_of)
 
 # %% ../../../nbs/11_models/2_simulated/03_grammar.ipynb #fe278d4f
 _PIECE = re.compile(r"(\{(?:a:)?~?\w+(?:\.\w+)?\}|\{[가-힣]+/[가-힣]*\})")
@@ -126,7 +126,7 @@ class PhraseParser:
     def _fits(self, query: Query) -> bool:
         "Whether the parts of a query have compatible types."
         if isinstance(query, (Of, Those)): return bool(self.kinds_of(query)) and self.fits(query.x)
-        return all(map(self.fits, parts_of(query)))
+        return all(map(self.fits, subqueries_of(query)))
 
     def thing(self, text: str) -> Thing | None:
         "Parse a name."
@@ -139,7 +139,7 @@ class PhraseParser:
 
     def phrase(self, text: str) -> Query | None:
         "Parse a name, a slot such as *#1*, or a noun phrase."
-        text = settle(text.strip())
+        text = resolve_particles(text.strip())
         if m := re.fullmatch(r"\[?#(\d+)\]?", text): return Slot(int(m[1]))
         lower = text[:1].lower() + text[1:]
         return next((q for q in (*self.readings(text), *(self.readings(lower) if lower != text else ())) if self.fits(q)), None)
@@ -233,7 +233,7 @@ class QueryGrammar:
 
     def _question(self, text):
         "Parse a question. `None`: no template matches."
-        text = settle(" ".join(text.split()))
+        text = resolve_particles(" ".join(text.split()))
         for candidate in dict.fromkeys((text, text[:1].lower() + text[1:], f"{text.rstrip('.')}?")):
             for query in self._readings(candidate):
                 if self.fits(query): return query
@@ -305,7 +305,7 @@ class QueryGrammar:
                     yield from (Extreme(r, way, x) for f, r, way in self.forms.most if f.read(got["most"].strip()) is not None)
 
     def _list_readings(self, text):
-        return [x for x in self.phrases.readings(settle(text)) if isinstance(x, (Those, Slot, Several))]
+        return [x for x in self.phrases.readings(resolve_particles(text)) if isinstance(x, (Those, Slot, Several))]
 
     def _joint(self, text):
         "Questions for entities that meet one or two conditions."

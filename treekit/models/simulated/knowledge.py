@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from .ability import SeededRandom, reading_probability, recall_probability, uniform
 from .grammar import QueryGrammar
 from .corpus_index import Ref, Triple, SENTENCE_END, value_key, lookup_key, stated_facts
-from .queries import Of, Query, Slot, Thing, replaced, walk
+from .queries import Of, Query, Slot, Thing, replace_subquery, walk
 from ...language.coreference import UNFOUND
 from ...synthetic.questions import SHARED
 
@@ -23,7 +23,7 @@ def canonical(
     query: Query,
 ) -> Query:  # without the text of names
     "Canonical form of a query, used as a lookup key."
-    for thing in {q for q in walk(query) if isinstance(q, Thing)}: query = replaced(query, thing, Thing("", thing.ids))
+    for thing in {q for q in walk(query) if isinstance(q, Thing)}: query = replace_subquery(query, thing, Thing("", thing.ids))
     return query
 
 # %% ../../../nbs/11_models/2_simulated/05_knowledge.ipynb #de703cf6
@@ -134,7 +134,7 @@ def _filled(grammar, answers):
     for query, text, number in answers:
         for slot in {q for q in walk(query) if isinstance(q, Slot)}:
             n = slot.number or max(known, default=0)
-            if n in known and (thing := grammar.named(known[n])): query = replaced(query, slot, thing)
+            if n in known and (thing := grammar.named(known[n])): query = replace_subquery(query, slot, thing)
         if number: known[number] = text
         yield canonical(query), text
 

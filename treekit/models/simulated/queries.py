@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['Query', 'Thing', 'Slot', 'Several', 'Either', 'Of', 'Those', 'Condition', 'Such', 'Compare', 'Check', 'Extreme',
-           'Why', 'parts_of', 'hops', 'walk', 'open_readings', 'anchors', 'replaced']
+           'Why', 'subqueries_of', 'hops', 'walk', 'open_readings', 'anchors', 'replace_subquery']
 
 # %% ../../../nbs/11_models/2_simulated/00_queries.ipynb #f79674c1
 from dataclasses import dataclass, replace
@@ -101,7 +101,7 @@ class Why:
 # %% ../../../nbs/11_models/2_simulated/00_queries.ipynb #efe7da9d
 Query = Union[Thing, Slot, Several, Either, Of, Those, Such, Compare, Check, Extreme, Why]
 
-def parts_of(
+def subqueries_of(
     query: Query,
 ) -> tuple[Query, ...]:  # the direct subqueries
     "Direct subqueries of a query."
@@ -121,14 +121,14 @@ def hops(
     if isinstance(query, Check): own = 2
     if isinstance(query, Extreme): own = 2
     if isinstance(query, Either): return max(map(hops, query.readings))
-    return own + sum(map(hops, parts_of(query)))
+    return own + sum(map(hops, subqueries_of(query)))
 
 # %% ../../../nbs/11_models/2_simulated/00_queries.ipynb #7e0a4df3
 def walk(
     query: Query,
 ) -> list[Query]:
     "The query and all its subqueries in post-order."
-    return [q for part in parts_of(query) for q in walk(part)] + [query]
+    return [q for part in subqueries_of(query) for q in walk(part)] + [query]
 
 # %% ../../../nbs/11_models/2_simulated/00_queries.ipynb #70f32f1a
 def open_readings(
@@ -146,17 +146,17 @@ def anchors(
     return [q for q in walk(query) if isinstance(q, Thing)]
 
 # %% ../../../nbs/11_models/2_simulated/00_queries.ipynb #3de30f4d
-def replaced(
+def replace_subquery(
     query: Query,
     old: Query,
     new: Query,
 ) -> Query:
     "The query with every occurrence of one subquery replaced."
     if query == old: return new
-    if isinstance(query, (Of, Those, Extreme, Why)): return replace(query, x=replaced(query.x, old, new))
-    if isinstance(query, (Compare, Check)): return replace(query, x=replaced(query.x, old, new), y=replaced(query.y, old, new))
-    if isinstance(query, Either): return Either(tuple(replaced(r, old, new) for r in query.readings))
-    if isinstance(query, Several): return Several(tuple(replaced(m, old, new) for m in query.members))
+    if isinstance(query, (Of, Those, Extreme, Why)): return replace(query, x=replace_subquery(query.x, old, new))
+    if isinstance(query, (Compare, Check)): return replace(query, x=replace_subquery(query.x, old, new), y=replace_subquery(query.y, old, new))
+    if isinstance(query, Either): return Either(tuple(replace_subquery(r, old, new) for r in query.readings))
+    if isinstance(query, Several): return Several(tuple(replace_subquery(m, old, new) for m in query.members))
     if isinstance(query, Such):
-        return replace(query, conditions=tuple(replace(c, other=replaced(c.other, old, new)) for c in query.conditions))
+        return replace(query, conditions=tuple(replace(c, other=replace_subquery(c.other, old, new)) for c in query.conditions))
     return query

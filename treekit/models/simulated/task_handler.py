@@ -16,7 +16,7 @@ from .ability import SeededRandom, hop_probability
 from .grammar import QueryGrammar
 from .corpus_index import Ref, lookup_key
 from .reasoner import Reasoner, AnswerText
-from .queries import Check, Compare, Either, Extreme, Several, Of, Query, Slot, Thing, Why, parts_of, anchors, walk
+from .queries import Check, Compare, Either, Extreme, Several, Of, Query, Slot, Thing, Why, subqueries_of, anchors, walk
 from .wording import Verbalizer, replace_parts
 from ...synthetic.questions import SHARED
 
@@ -150,7 +150,7 @@ def missing(
         found = missing(reasoner, query.x) if listed.missing else [
             m for v in listed.values if isinstance(v, Ref) for m in missing(reasoner, Of(query.relation, reasoner.words.thing(v)))]
     elif isinstance(query, Either): found = [m for r in query.readings for m in missing(reasoner, r)]
-    else: found = [m for part in parts_of(query) for m in missing(reasoner, part)] or _of_each(reasoner, query)
+    else: found = [m for part in subqueries_of(query) for m in missing(reasoner, part)] or _of_each(reasoner, query)
     return list(dict.fromkeys(found or [reasoner.follow(query).missing]))
 
 def _of_each(reasoner, query):
@@ -167,7 +167,7 @@ def resolve_names(
 ) -> Query:
     "The query with known parts replaced by names."
     if isinstance(query, (Thing, Slot, Several)): return query
-    query = replace_parts(query, [resolve_names(reasoner, x) for x in parts_of(query)])
+    query = replace_parts(query, [resolve_names(reasoner, x) for x in subqueries_of(query)])
     found = reasoner.follow(query)
     is_entity = len(found.values) == 1 and isinstance(found.values[0], Ref) and not found.missing
     return reasoner.words.thing(found.values[0]) if is_entity else query

@@ -11,7 +11,7 @@ from dataclasses import replace
 from .ability import SeededRandom
 from .grammar import QueryGrammar
 from .corpus_index import Ref, Triple
-from .queries import Check, Compare, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Those, Why, parts_of
+from .queries import Check, Compare, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Those, Why, subqueries_of
 from ...synthetic.questions import SHARED
 
 # %% ../../../nbs/11_models/2_simulated/04_wording.ipynb #8b710e51
@@ -125,7 +125,7 @@ def steps_of(
     def settled(q):
         if isinstance(q, (Thing, Slot, Several)): return q
         if isinstance(q, Either): return settled(q.readings[0])
-        q = replace_parts(q, [settled(x) for x in parts_of(q)])
+        q = replace_parts(q, [settled(x) for x in subqueries_of(q)])
         if isinstance(q, Compare):
             ends = []
             for x in (q.x, q.y):

@@ -14,7 +14,7 @@ from ...config import Profile, UsageError
 from ...utils.sanitize import printable
 from ...core.method import Node, Trace
 from ...core.types import Question
-from ...corpora.documents import DocumentTree, introduced
+from ...corpora.documents import DocumentTree, add_introduction
 from ...experiments.tables import by_words, sample_questions
 from ...experiments.results import Results, Row
 from ...experiments import resources
@@ -114,7 +114,7 @@ def tree_behind(
     trees = documents.trees
     tree = (trees.get(document.data["id"]) if document.data["id"] else None) or trees.find(document.text)
     if tree is None: raise UsageError(f"the documents have no tree {document.data['id']!r} ({document.text}): give those that were routed")
-    return introduced(tree) if reading == "paper" else tree
+    return add_introduction(tree) if reading == "paper" else tree
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #9bfd21ec
 def shown_nodes(

@@ -14,7 +14,7 @@ from typing import Literal
 
 from ...config import UsageError
 from ...core.types import Question
-from ...retrieval.informativeness import LITERAL, DualPath, Informativeness, Steps
+from ...retrieval.informativeness import LITERAL, DualPath, Informativeness, Extensions
 from ...language.morphemes import korean_question
 from ...core.prompts import Prompt
 from ...core.output_parsers import FINAL
@@ -68,7 +68,7 @@ def retrieve_passages(
     if not mine:
         [hits] = kit.retriever.search([question], others)
         return hits, hit_records(hits), []
-    informative, literal = kit.corpus.informative(Steps() if m.steps == "all" else Steps.paper(), m.masked), None
+    informative, literal = kit.corpus.informative(Extensions() if m.steps == "all" else Extensions.paper(), m.masked), None
     if m.steps == "all" and m.fusion == "reciprocal": literal = kit.corpus.informative(LITERAL, m.masked)
     way = DualPath(informative, kit.retriever, (mine, others), m.fusion, literal=literal) if others else informative
     [hits] = way.search([question], mine + others)
