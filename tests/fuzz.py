@@ -368,7 +368,7 @@ def main(arguments=None):
     parser.add_argument("--recorded", type=Path, help="folder of recorded replies; default: ../shared/recorded, or the kit's")
     given = parser.parse_args(arguments)
     import fuzz_targets, recorded_replies
-    if given.recorded: words.RECORDED = given.recorded
+    if given.recorded: recorded_replies.RECORDED = given.recorded
     groups = fuzz_targets.groups()
     if given.only:
         for g in groups: g.targets = [t for t in g.targets if re.search(given.only, f"{g.name} {t.name}")]

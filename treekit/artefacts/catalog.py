@@ -19,7 +19,7 @@ class Failed(Exception):
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #d28bc1c4
 def _texts(row):
     "The notebooks in which a line of the inventory is text, with nothing to run."
-    paths = [kit_path("nbs", "10_papers", *f"{name}.ipynb".split("/")) for name in (row.get("text") or "").split("|") if name]
+    paths = [kit_path("nbs", "17_papers", *f"{name}.ipynb".split("/")) for name in (row.get("text") or "").split("|") if name]
     return tuple(p for p in paths if p.exists())
 
 def _notebook(row):
@@ -55,7 +55,7 @@ def runnable(
         else: choose("artefact", name, rows)
         found = {k: r for k, r in there.items() if k == name or k.startswith(f"{name}/")}
         if not found and name in rows and is_text(rows[name]):
-            texts = " and ".join(str(Path("nbs", "10_papers", f"{t}.ipynb")) for t in rows[name]["text"].split("|"))
+            texts = " and ".join(str(Path("nbs", "17_papers", f"{t}.ipynb")) for t in rows[name]["text"].split("|"))
             raise UsageError(f"{name} is text, with nothing to run: it is printed in {texts}")
         if not found: raise UsageError(f"{name} is in the inventory, but has no notebook yet; there are: {', '.join(there) or 'none'}")
         picked |= found

@@ -6,12 +6,12 @@
 __all__ = ['LONGEST_BODY', 'scores_texts', 'OpenAIClient']
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #15b2fade
-import asyncio, functools, itertools, json, math, os, random, re, time
+import asyncio, functools, itertools, json, math, random, re, time
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
-from ..config import UsageError, addresses
+from ..config import UsageError, addresses, run_options
 from ..core.prompts import CallFailed, Completion, Limiter, Request, ScoringUnsupported
 from ..core.prompts import _PerLoop, _clean, _pairs, canonical_endpoint, count_tokens, sound_completion
 from ..core.answer_extraction import without_thinking
@@ -235,7 +235,7 @@ def _certificates():
 class _Connected:
     "Connections to one server."
     def __init__(self, endpoint, key, concurrency, timeout, retries, pause, context=0):
-        if os.environ.get("TREEKIT_CASSETTE"): raise UsageError("a replay asks no server: only the cassette's replies answer")
+        if run_options().cassette: raise UsageError("a replay asks no server: only the cassette's replies answer")
         import httpx2, openai
         self.context = context
         self.endpoint, self.timeout, self.retries, self.pause = canonical_endpoint(endpoint), timeout, retries, pause

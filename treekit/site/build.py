@@ -167,7 +167,7 @@ def _folder_list(titles, below, up):
 
 def _paper_section(paper, titles, artefacts):
     "A paper with its notebooks and results."
-    folder = next((n.rpartition("/")[0] for n in titles if re.match(rf"10_papers/\d+_{paper}/index", n)), "")
+    folder = next((n.rpartition("/")[0] for n in titles if re.match(rf"17_papers/\d+_{paper}/index", n)), "")
     own = " ".join(f'<a href="../{a.here}">{ht(a.label)}</a>' for a in artefacts if a.paper == paper and a.there)
     lists = {"The method": _folder_list(titles, folder, "../"),
              "Its tables and figures: notebooks": _folder_list(titles, f"reproduce/{paper}", "../"), "Results": own}
@@ -181,7 +181,7 @@ def write_papers(site: Site, titles: dict, runs: dict):
     top = """<h1>The five papers, as notebooks</h1>
 <p class="lead">Each reads like its paper: sections in the paper’s order, each equation above the code that is that equation.
 Nothing here was run for these pages: outputs are the committed ones.</p>"""
-    others = dict.fromkeys(n.rpartition("/")[0] for n in titles if not re.match(r"10_papers/\d|reproduce/(?!real|across)", n))
+    others = dict.fromkeys(n.rpartition("/")[0] for n in titles if not re.match(r"17_papers/\d|reproduce/(?!real|across)", n))
     rest = "".join(f'<dt>{ht(f or "the kit")}</dt><dd class="jumps">{_folder_list(titles, f, "../")}</dd>' for f in others)
     parts = [top, *(_paper_section(paper, titles, artefacts) for paper in TREES),
              f'<section id="all"><h2>All other notebooks</h2><dl class="runs">{rest}</dl></section>']

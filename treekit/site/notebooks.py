@@ -207,7 +207,7 @@ def notebook_page(
 LEFT_OUT = ("assignments", "train", "words")
 
 def place_of(name: str) -> str:
-    "A notebook's place in the site: `17_papers/2_toq/03_method.ipynb` -> `notebooks/10_papers/2_toq/02_method.html`."
+    "A notebook's place in the site: `17_papers/2_toq/03_method.ipynb` -> `notebooks/17_papers/2_toq/03_method.html`."
     return f"notebooks/{name.removesuffix('.ipynb')}.html"
 
 # %% ../../nbs/24_site/07_notebooks.ipynb #18a533e0

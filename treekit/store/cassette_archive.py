@@ -7,12 +7,12 @@ __all__ = ['STORE_FILE', 'LONGEST_TAPE', 'TAPE_MEMBERS', 'MOST_MEMBERS', 'write_
            'plain_store', 'note_source']
 
 # %% ../../nbs/04_store/01_cassette_archive.ipynb #95b2f6a8
-import glob, io, json, lzma, os, re, tarfile, tempfile
+import glob, io, json, lzma, re, tarfile, tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..config import UsageError
+from ..config import UsageError, run_options
 from ..utils.process_identity import is_dead, remove_stale
 from ..utils.atomic_write import write_whole
 
@@ -130,6 +130,6 @@ def note_source(
     source: str | Path,  # world, real, hub, a folder
 ):
     "While something is packed: write down what is read of a source that doesn't come with the kit."
-    folder = os.environ.get("TREEKIT_RECORD")
+    folder = run_options().record
     if not folder or re.fullmatch(r"world(:.*)?|real", str(source)): return
     with open(Path(folder, "sources.jsonl"), "a", encoding="utf-8") as f: f.write(json.dumps([kind, name, str(source)]) + "\n")
