@@ -1,5 +1,5 @@
 "Fixtures for tests across processes: a local server that speaks the OpenAI protocol."
-import sys
+import contextlib, sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +26,13 @@ def server(_server):
     "The local server, without latency, faults or memory of the test before; `server.url` is its endpoint."
     _server.reset()
     return _server
+
+
+@pytest.fixture
+def process_options():
+    "Function that sets options of this process, and of the child processes that it starts, until the test ends: fields of `RunOptions`."
+    from treekit.config import use_options
+    with contextlib.ExitStack() as opened: yield lambda **changes: opened.enter_context(use_options(**changes))
 
 
 @pytest.fixture

@@ -1,17 +1,15 @@
 "One worker of a run, or all of it, in a process of its own: `python share_worker.py ENDPOINT STORE N CONCURRENCY [SHARE]`."
 import os, sys
 from dataclasses import dataclass
-from pathlib import Path
 
-from treekit.config import load_profile
+from treekit.config import RunOptions, load_profile, run_options
 from treekit.core.prompts import Prompt
 from treekit.core.method import Prediction
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
-from treekit.experiments.sharding import Shard
 from treekit.experiments.resources import LazyRetriever
-from treekit.experiments.run import RunOptions, run
+from treekit.experiments.run import run
 from treekit.retrieval.bm25 import BM25
 
 FIRST = Prompt("share/first", "answer", "Read the question and say what it needs.\n\n$question", TEXT)
@@ -39,10 +37,9 @@ def asked(n): return [Question(f"q{i}", "hotpotqa", f"Who made Film {i}, and whe
 def main(endpoint, store, n, concurrency, share=None):
     paid = dict(model=os.environ.get("SHARE_MODEL"), budget=os.environ.get("SHARE_BUDGET"), max_tokens=64)
     profile = load_profile("local", endpoint=endpoint, concurrency=int(concurrency), timeout=20, retries=8, **paid)
-    together = os.environ.get("TREEKIT_TOGETHER")
-    session = RunOptions(share=share and Shard.read(share), shared=Path(together) if together else None)
+    options = RunOptions(share=share or "", command_dir=run_options().command_dir)
     corpora = {"hotpotqa": LazyRetriever(lambda: BM25(PAGES), "pages")}
-    results = run(METHODS, {"hotpotqa": asked(int(n))}, profile, corpora=corpora, session=session, store=Store(store), progress=False)
+    results = run(METHODS, {"hotpotqa": asked(int(n))}, profile, corpora=corpora, options=options, store=Store(store), progress=False)
     mine = [r for r in results.rows if r.error != "dealt to another worker"]
     print(len(mine), sum(bool(r.error) for r in mine), flush=True)
 

@@ -7,7 +7,7 @@ import pytest
 from commands import inside, start
 from openai_server import Server
 from test_cli import BODY, clone, notebook, small_clone  # noqa: F401 (a fixture)
-from treekit.config import UsageError
+from treekit.config import UsageError, use_options
 from treekit.store import cassette_archive
 from treekit.utils.sqlite_cache import shipped_rows
 from treekit.store.run_store import Store
@@ -124,8 +124,7 @@ def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_p
     assert len(kept["parses.jsonl"]) == 4 and len(kept["vectors.jsonl"]) == 10  # of six passages and four questions
     monkeypatch.chdir(clone), monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(StanzaParser, "_run", None)  # nothing is parsed
-    for name, value in lay_out(tape)[1].items(): monkeypatch.setenv(name, value)
-    assert all(p.sentences for p in StanzaParser().parse([json.loads(q)["question"] for q in kept["data/hotpotqa.dev.jsonl"]]))
+    with use_options(**lay_out(tape)[1]): assert all(p.sentences for p in StanzaParser().parse([json.loads(q)["question"] for q in kept["data/hotpotqa.dev.jsonl"]]))
 
 
 def archive(path, **files):

@@ -10,7 +10,7 @@ from treekit.cli.main import main
 from commands import warmly
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 from sample_questions import folder_of
-from treekit.config import UsageError, load_profile
+from treekit.config import RunOptions, UsageError, load_profile
 from treekit.core.prompts import Prompt, ScoringUnsupported
 from treekit.core.method import Prediction
 from treekit.core.output_parsers import FINAL, TEXT
@@ -19,10 +19,10 @@ from treekit.core.types import Passage, Question
 from treekit.llm.prices import load_prices, price_of
 from treekit.artefacts.estimate import before_paying, counted, estimate_all, estimate_lines
 from treekit.experiments.costs import bills, reply_lengths
-from treekit.experiments.cost_sampling import PilotChat, spread_out, pilot_chat_for
+from treekit.experiments.cost_sampling import SubstituteClient, spread_out, substitute_for
 from treekit.experiments.prompts import known_prompts
 from treekit.experiments.resources import chat_for
-from treekit.experiments.run import RunOptions, run
+from treekit.experiments.run import run
 from treekit.artefacts.reproduce import reproduce_all
 
 OWN_N = "P = setting(profile, n, settings, offline=3, paper=40, seed=seed, data=data, budget=budget)"
@@ -108,16 +108,16 @@ class Indexing:
 def questions(n): return [Question(f"q{i}", "demo", f"Who made film number {i}?", ("Lio Vant",)) for i in range(n)]
 
 
-def piloted(profile, asked, tmp_path, most=6):
+def sampled(profile, asked, tmp_path, most=6):
     passages = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
-    session = RunOptions(file=tmp_path / "pilot.sqlite", progress=False, pilot=f"{tmp_path}:{most}")
-    results = run({"graph": Indexing()}, {"demo": asked}, profile, corpora={"demo": passages}, session=session)
+    options = RunOptions(store_file=tmp_path / "sample.sqlite", progress=False, sample_dir=tmp_path, sample_size=most)
+    results = run({"graph": Indexing()}, {"demo": asked}, profile, corpora={"demo": passages}, options=options)
     return results, [("demo/table1", json.loads(p.read_text())) for p in tmp_path.glob("*.json")]
 
 
 def test_what_is_made_of_the_passages_is_not_scaled_with_the_questions(tmp_path):
     profile = load_profile("openai", data="world", retriever="bm25s")
-    results, notes = piloted(profile, questions(300), tmp_path)
+    results, notes = sampled(profile, questions(300), tmp_path)
     total = counted(notes, profile).total()
     assert total["calls"] == 303 and total["calls_low"] == total["calls_high"] == 303
     assert len(results.rows) == 300 and len({r.question.id for r in results.rows}) == 300  # the rest of a notebook finds all it looks for
@@ -138,8 +138,8 @@ class Reading:
 def test_an_equal_beginning_is_cheaper_where_the_providers_rule_counts_it(tmp_path, model, words, share):
     "Two hundred questions, of which six are asked: all but the first begin with the passage; as a run's own bill says it."
     profile, asked, store = load_profile("openai", model=model, data="world", retriever="bm25s"), questions(200), Store()
-    session = RunOptions(file=tmp_path / "pilot.sqlite", progress=False, pilot=f"{tmp_path}:6")
-    run({"read": Reading(words)}, {"demo": asked}, profile, session=session, corpora={"demo": [Passage("p", "Film", "x")]})
+    options = RunOptions(store_file=tmp_path / "sample.sqlite", progress=False, sample_dir=tmp_path, sample_size=6)
+    run({"read": Reading(words)}, {"demo": asked}, profile, options=options, corpora={"demo": [Passage("p", "Film", "x")]})
     found = counted([("demo/table1", json.loads(p.read_text())) for p in tmp_path.glob("*.json")], profile, sample=6)
     total, price = found.total(), price_of(model, load_prices())
     cached, least = total["cached_in"] / total["tokens_in"], total["dollars"] - total["dollars_cached"]
@@ -147,7 +147,7 @@ def test_an_equal_beginning_is_cheaper_where_the_providers_rule_counts_it(tmp_pa
     assert least == pytest.approx(total["cached_in"] * (price.input - price.cached_input) / 1e6, abs=1e-4)
     [line] = [line for line in estimate_lines(found) if line.startswith("prompt cache")]
     assert ("prompt cache: 0 %" in line) == (not share) and f"{price.cache_from:,} tokens" in line
-    results = run({"read": Reading(words)}, {"demo": asked[:6]}, profile, chat=pilot_chat_for(profile), store=store, progress=False,
+    results = run({"read": Reading(words)}, {"demo": asked[:6]}, profile, chat=substitute_for(profile), store=store, progress=False,
                   corpora={"demo": [Passage("p", "Film", "x")]})
     [bill] = bills(results, store, price)
     assert bill["cacheable_in"] / bill["tokens_in"] == pytest.approx(cached, abs=0.01)
@@ -155,25 +155,25 @@ def test_an_equal_beginning_is_cheaper_where_the_providers_rule_counts_it(tmp_pa
 
 def test_what_the_store_has_is_not_paid_again(tmp_path):
     profile = load_profile("openai", data="world", retriever="bm25s")
-    _, notes = piloted(profile, questions(20), tmp_path)
+    _, notes = sampled(profile, questions(20), tmp_path)
     [cell] = notes[0][1]["cells"]
     whole, half = counted(notes, profile), counted(notes, profile, set(cell["predictions"][:10]))
     assert half.total()["calls"] == whole.total()["calls"] == 23 and half.total()["answered"] == 10
     assert 0 < half.total()["dollars"] < whole.total()["dollars"]
 
 
-def test_the_pilots_keys_are_those_of_the_paid_run(tmp_path):
+def test_the_keys_of_a_sample_are_those_of_the_paid_run(tmp_path):
     "So a prediction that was paid for is found again."
     profile = load_profile("openai", data="world", retriever="bm25s")
-    _, notes = piloted(profile, questions(4), tmp_path)
+    _, notes = sampled(profile, questions(4), tmp_path)
 
-    class Paid(PilotChat):
+    class Paid(SubstituteClient):
         async def complete(self, request): return [type(c)("Lio Vant", 5, 5) for c in await super().complete(request)]
 
     p = [Passage(str(i), f"Film {i}", f"Film {i} is a film by Lio Vant.") for i in range(3)]
     chat = Paid("gpt-4o-mini", profile.endpoint, dict(temperature=0.0, max_tokens=1024))
     own = RunOptions(progress=False, store=Store(), chat=chat)
-    rows = run({"graph": Indexing()}, {"demo": questions(4)}, profile, corpora={"demo": p}, session=own).rows
+    rows = run({"graph": Indexing()}, {"demo": questions(4)}, profile, corpora={"demo": p}, options=own).rows
     assert [r.key for r in rows] == notes[0][1]["cells"][0]["predictions"]
 
 
@@ -201,7 +201,7 @@ def test_every_line_of_the_lengths_names_prompts_and_its_source(tmp_path):
 
 @pytest.mark.parametrize("endpoint,scores", [("https://api.openai.com/v1", False), ("http://localhost:8000/v1", True), ("offline", True)])
 def test_the_stand_in_scores_where_the_server_would(endpoint, scores):
-    chat, request = PilotChat("m", endpoint, dict(temperature=0.0, max_tokens=64)), ASK(question="Who?", documents=[Passage("1", "a", "b")])
+    chat, request = SubstituteClient("m", endpoint, dict(temperature=0.0, max_tokens=64)), ASK(question="Who?", documents=[Passage("1", "a", "b")])
     if scores: assert asyncio.run(chat.score(request, "a b"))
     else:
         with pytest.raises(ScoringUnsupported): asyncio.run(chat.score(request, "a b"))
@@ -209,7 +209,7 @@ def test_the_stand_in_scores_where_the_server_would(endpoint, scores):
 
 def test_the_stand_in_needs_no_key(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    assert pilot_chat_for(load_profile("openai")).model == "gpt-4o-mini"
+    assert substitute_for(load_profile("openai")).model == "gpt-4o-mini"
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 200])
@@ -229,7 +229,7 @@ def within(name, n, most, data, sets, share=0.15):
         warmly(patch)
         total = estimate_all((name,), profile, given, sets, most).total()
         store = Path(tmp, "store.sqlite")
-        [task], _ = reproduce_all((name,), "offline", f"{tmp}/out", 1, sets, dict(TREEKIT_STORE=str(store)), force=True, **given)
+        [task], _ = reproduce_all((name,), "offline", f"{tmp}/out", 1, sets, RunOptions(store_file=store), force=True, **given)
         assert not task.code, task.error
         with Store(store) as s:
             asked = s.usage(())[0]["calls"]
@@ -242,13 +242,13 @@ def within(name, n, most, data, sets, share=0.15):
 
 @pytest.mark.slow
 def test_an_estimate_is_within_a_tenth_of_the_run_on_the_twin():
-    "The pilot asks the model of the run: what differs is which twelve of the forty questions it asks (5.7 % as measured)."
+    "The sample asks the model of the run: what differs is which twelve of the forty questions it asks (5.7 % as measured)."
     within("toq/table2", 40, 12, folder_of("twin"), dict(dataset="hotpotqa"), share=.1)
 
 
-def test_an_offline_profiles_pilot_is_its_own_model():
+def test_an_offline_profiles_substitute_is_its_own_model():
     for profile in (load_profile("offline"), load_profile("offline", model="extractive")):
-        assert type(pilot_chat_for(profile).inner) is type(chat_for(profile))
+        assert type(substitute_for(profile).inner) is type(chat_for(profile))
 
 
 @pytest.mark.slow

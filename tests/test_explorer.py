@@ -319,13 +319,11 @@ def test_korean_has_english_beside_it(done):
 
 
 def test_a_run_says_which_table_it_was_made_for(done):
-    "`treekit reproduce` names the artefact in the notebook's environment, and the run's record keeps it."
-    from treekit.experiments.run import RunOptions
-    assert RunOptions.from_environment({}).about == {}
-    session = RunOptions.from_environment(dict(TREEKIT_ARTEFACT="toq/table2"))
+    "`treekit reproduce` names the artefact in the notebook's options, and the run's record keeps it."
+    from treekit.config import RunOptions
     store = Store()
     run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "world:100", n=1)}, load_profile("offline", data="world:100"), store=store,
-        progress=False, session=session)
+        progress=False, options=RunOptions(about=dict(artefact="toq/table2")))
     assert ExplorerAPI(store).get("runs")["runs"][0]["about"] == dict(artefact="toq/table2")
 
 

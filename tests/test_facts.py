@@ -176,10 +176,10 @@ def test_the_papers_settings_are_settings():
 def test_a_set_field_reaches_the_methods_of_a_table(tmp_path):
     "`--set` of a method's field runs the table with it, and every cell says so; a word that nobody knows is refused with the nearest."
     from treekit.artefacts.catalog import runnable
-    from treekit.artefacts.reproduce import _plan
-    [task] = _plan(runnable(("arise/table1",)), "out", dict(profile="offline"), dict(early_stop="true", pool="corpus", iterations="3"))
+    from treekit.artefacts.reproduce import plan_tasks
+    [task] = plan_tasks(runnable(("arise/table1",)), "out", dict(profile="offline"), dict(early_stop="true", pool="corpus", iterations="3"))
     assert task.parameters["settings"] == dict(pool="corpus", switches="early_stop=true") and task.parameters["iterations"] == "3"
-    with pytest.raises(UsageError, match="early_stop"): _plan(runnable(("arise/table1",)), "out", {}, dict(erly_stop="true"))
+    with pytest.raises(UsageError, match="early_stop"): plan_tasks(runnable(("arise/table1",)), "out", {}, dict(erly_stop="true"))
     from treekit.experiments.run import run
     from treekit.experiments.tables import sample_questions
     from treekit.papers.treerare import method as treerare
@@ -191,8 +191,8 @@ def test_a_set_field_reaches_the_methods_of_a_table(tmp_path):
 
 def test_the_profile_paper_asks_for_what_the_paper_had():
     from treekit.artefacts.catalog import runnable
-    from treekit.artefacts.reproduce import _plan
-    def plan(name, **given): return _plan(runnable((name,)), "out", dict(profile="paper", **given), {})[0].parameters
+    from treekit.artefacts.reproduce import plan_tasks
+    def plan(name, **given): return plan_tasks(runnable((name,)), "out", dict(profile="paper", **given), {})[0].parameters
     assert plan("arise/table1")["n"] == 200 and plan("arise/table1", n=5)["n"] == 5
     assert plan("treerare/table1")["settings"]["retriever"] == "prebuilt:wikipedia-dpr-100w"
     assert plan("rdr2/table1")["settings"]["entailment"] == "google/t5_xxl_true_nli_mixture"

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from test_run import PROFILE, Read, Scripted, Shelf, go, questions
+from treekit.config import RunOptions
 from treekit.store import single_flight, store_writer
 from treekit.utils.process_identity import own_identity
 from treekit.store.run_store import Store, keys
 from treekit.experiments.resources import LazyRetriever
-from treekit.experiments.run import RunOptions, run
+from treekit.experiments.run import run
 from workers import asked, chat
 
 HANGING = """
@@ -100,7 +101,7 @@ def test_a_run_goes_on_without_its_progress_file(tmp_path, what):
         folder.rmdir()
         if what == "a file": folder.write_text("x")
     results = run({"read": Read(steps=20)}, questions(5), PROFILE, corpora={"toy": LazyRetriever(Shelf, "shelf")},
-                  session=RunOptions(Store(), chat, progress=False, shared=folder, watch=watch))
+                  options=RunOptions(Store(), chat, progress=False, command_dir=folder, watch=watch))
     assert not results.failures and len(results.rows) == 5
 
 

@@ -7,14 +7,14 @@ from commands import inside
 from openai_server import Server
 from test_startup import serve  # noqa: F401 (a fixture)
 from test_run import PROFILE, Read, Scripted, Shelf, questions as toys
-from treekit.config import Profile, load_profile
+from treekit.config import Profile, RunOptions, load_profile
 from treekit.core.prompts import CallFailed, count_tokens
 from treekit.store.shared_budget import SharedBudget
 from treekit.llm.prices import BudgetExceeded, Price, BudgetGuard
 from treekit.store.run_store import Store
 from treekit.artefacts.environment_check import checks
 from treekit.experiments.resources import LazyRetriever, chat_for
-from treekit.experiments.run import RunOptions, run
+from treekit.experiments.run import run
 from workers import asked, chat
 
 
@@ -121,11 +121,11 @@ def test_an_empty_reply_at_temperature_0_is_bought_twice_at_most(server, tmp_pat
 
 def test_the_runs_of_one_command_share_its_budget(tmp_path):
     "Three at once, in three threads: what one sets aside the others can't spend. Before, each read what was left once, at its start."
-    session, said, chats = RunOptions(shared=tmp_path, progress=False, budget=0.002), [], [Scripted(latency=0.01) for _ in range(3)]
+    options, said, chats = RunOptions(command_dir=tmp_path, progress=False, budget=0.002), [], [Scripted(latency=0.01) for _ in range(3)]
     def one(k):
         try:
             run({"read": Read()}, toys(60, f"toy{k}"), PROFILE, corpora={f"toy{k}": LazyRetriever(Shelf, "s")},
-                session=session.given(store=Store(), chat=chats[k]))
+                options=options.given(store=Store(), chat=chats[k]))
         except BudgetExceeded as e: said.append(str(e))
     threads = [threading.Thread(target=one, args=(k,)) for k in range(3)]
     for t in threads: t.start()

@@ -7,7 +7,7 @@ from commands import inside
 from openai_server import Server
 from test_cli import BODY, notebook, small_clone
 from test_reports import N, WHAT
-from treekit.config import UsageError, load_profile
+from treekit.config import UsageError, load_profile, run_options
 from treekit.store.run_store import Store
 from treekit.store import cassette_archive
 from treekit.store.cassette_archive import STORE_FILE, open_archive
@@ -110,12 +110,12 @@ def test_places_and_profiles_are_not_packed_and_asked_for_again(tmp_path, treeki
 
 # --- who can be asked in a replay
 
-def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch):
+def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch, process_options):
     import asyncio
     from treekit.core.prompts import Request
     from treekit.llm.openai_client import OpenAIClient
     from treekit.llm.cached_client import NotOnCassette
-    monkeypatch.setenv("TREEKIT_CASSETTE", str(tmp_path / "x.cassette"))
+    process_options(cassette=tmp_path / "x.cassette")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     profile = load_profile("openai")
     for chat in (chat_for(profile), chat_for(profile, "navigator"), chat_for(load_profile("local", endpoint="http://a/v1, http://b/v1")),
@@ -124,17 +124,17 @@ def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="asks no server"): OpenAIClient.from_profile(profile)
 
 
-def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, monkeypatch):
+def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, process_options):
     from test_run import PROFILE, Read, Scripted, Lazy, Shelf, go, questions
     from treekit.llm.cached_client import NotOnCassette
-    from treekit.experiments.run import RunOptions, run
+    from treekit.experiments.run import run
     source = Store(tmp_path / "source.sqlite")
     go(store=source)
     tape = source.pack(tmp_path / "run.cassette")
-    monkeypatch.setenv("TREEKIT_CASSETTE", str(tape))
+    process_options(cassette=tape)
     chat = Scripted()
     def replayed(k): return run({"read": Read(k)}, questions(3), PROFILE, corpora={"toy": Lazy(Shelf, "shelf", "a shelf")}, chat=chat,
-                                session=RunOptions.from_environment().given(progress=False))
+                                progress=False)
     assert [r.answer for r in replayed(2).rows] == [str(i) for i in range(3)]
     with pytest.raises(NotOnCassette): replayed(1)
     assert chat.asked == []
@@ -142,6 +142,7 @@ def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, monkeyp
 
 PROBE = BODY + '''
 import asyncio, os, socket, subprocess, sys
+from treekit.config import run_options
 from treekit.core.prompts import Request
 from treekit.experiments.resources import chat_for
 def tried(go):
@@ -154,7 +155,7 @@ away = "import socket; socket.getaddrinfo('example.org', 80)"
 seen = dict(asked=tried(chat), reached=tried(lambda: socket.socket().connect_ex(("192.0.2.1", 9))), key=os.environ.get("LAB_ACCESS", ""),
             token=os.environ.get("HF_TOKEN", ""), child="reaches no network" in subprocess.run(
                 [sys.executable, "-c", away], capture_output=True, text=True).stderr)
-if os.environ.get("TREEKIT_SEALED"): Path(os.environ["PROBE_SEEN"]).write_text(json.dumps(seen))
+if run_options().sealed: Path(os.environ["PROBE_SEEN"]).write_text(json.dumps(seen))
 '''.replace("import asyncio", "import asyncio, json", 1)
 
 
@@ -178,7 +179,7 @@ def test_a_notebook_that_asks_all_the_same_reaches_nobody(tmp_path):
         assert code == 0, out + err
         assert server.count == before > 0
     assert json.loads(seen.read_text()) == dict(asked="NotOnCassette", reached="OSError", key="", token="", child=True)
-    assert "TREEKIT_SEALED" not in os.environ
+    assert not run_options().sealed
 
 
 def _parameters(home):

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from commands import warmly
 from fakes import printed_run
-from treekit.config import UsageError, root
+from treekit.config import RunOptions, UsageError, root
 from treekit.core.types import Passage, Question
 from treekit.core.prompts import Completion, Prompt
 from treekit.core.output_parsers import TEXT
@@ -410,7 +410,7 @@ def test_searchrs_listings_are_made_from_the_code(tmp_path, monkeypatch):
     from treekit.artefacts.reproduce import reproduce_all
     names = ("searchr/table11", "searchr/inconsistencies", "searchr/prompts")
     warmly(monkeypatch)
-    tasks, folder = reproduce_all(names, out=str(tmp_path / "out"), environment=dict(TREEKIT_STORE=str(tmp_path / "store.sqlite")))
+    tasks, folder = reproduce_all(names, out=str(tmp_path / "out"), options=RunOptions(store_file=tmp_path / "store.sqlite"))
     assert {t.name: (t.code, t.error) for t in tasks} == dict.fromkeys(names, (0, ""))
     def read(name): return list(csv.DictReader((folder / "searchr" / f"{name}.csv").open(encoding="utf-8", newline="")))
     assert {r["reply"]: r["sub-questions asked"] for r in read("table11_replies")}["twenty steps"] == "8"

@@ -9,7 +9,7 @@ import pytest
 
 from speed import enough
 from fakes import FakeChat, FakeShelf
-from treekit.config import UsageError, load_profile
+from treekit.config import RunOptions, UsageError, load_profile
 from treekit.experiments.costs import cost_table
 from treekit.core.types import Passage, QAPair, Question
 from treekit.core.fingerprints import canonical, fingerprint, method_fingerprint
@@ -19,7 +19,8 @@ from treekit.core.output_parsers import FINAL
 from treekit.core.method import Prediction
 from treekit.store.shared_budget import SharedBudget
 from treekit.llm.prices import BudgetExceeded
-from treekit.experiments.run import GIVE_UP, RunFailed, RunOptions, run
+from treekit.experiments.execution import GIVE_UP, RunFailed
+from treekit.experiments.run import run
 from treekit.experiments.results import mean_of_means
 from treekit.llm.cached_client import NotOnCassette
 from treekit.store.run_store import Store
@@ -420,8 +421,8 @@ print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & heavy))
     assert runs[1].stdout.split() == ["9"]
 
 
-def test_progress_is_told_to_whoever_started_this_and_the_budget_is_shared(tmp_path, monkeypatch):
-    monkeypatch.setenv("TREEKIT_PROGRESS", str(tmp_path))
+def test_progress_is_told_to_whoever_started_this_and_the_budget_is_shared(tmp_path, process_options):
+    process_options(command_dir=tmp_path)
     go(asked=questions(10), profile=dataclasses.replace(PROFILE, budget=0.01))
     [part] = [json.loads(p.read_text()) for p in tmp_path.glob("*.json")]
     assert (part["done"], part["total"], part["calls"]) == (10, 10, 10) and part["money"] == pytest.approx(10 * (100 * .15 + 10 * .6) / 1e6)
@@ -434,31 +435,30 @@ def test_progress_is_told_to_whoever_started_this_and_the_budget_is_shared(tmp_p
 
 
 @pytest.fixture
-def environment(tmp_path, monkeypatch):
-    "What a command says to the processes that it starts; there is no such cassette."
-    (told := tmp_path / "told").mkdir()
-    said = dict(TREEKIT_CASSETTE=tmp_path / "none.cassette", TREEKIT_STORE=tmp_path / "elsewhere.sqlite", TREEKIT_PROGRESS=told)
-    for name, path in said.items(): monkeypatch.setenv(name, str(path))
+def commanded(tmp_path, process_options):
+    "Folder of a command that hands options to this process. Its cassette doesn't exist."
+    (tmp_path / "command").mkdir()
+    process_options(cassette=tmp_path / "none.cassette", store_file=tmp_path / "elsewhere.sqlite", command_dir=tmp_path / "command")
     return tmp_path
 
 
-def test_what_is_given_wins_over_the_environment(environment):
+def test_arguments_win_over_the_options_of_the_process(commanded):
     store, chat = Store(), Scripted()
     assert [r.answer for r in go(store=store, chat=chat).rows] == [str(i) for i in range(3)] and len(chat.asked) == 3
     again = go(store=store, chat=(other := Scripted()))
     assert all(r.stored for r in again.rows) and other.asked == []
-    assert not (environment / "elsewhere.sqlite").exists() and not (environment / "none.cassette").exists()
+    assert not (commanded / "elsewhere.sqlite").exists() and not (commanded / "none.cassette").exists()
 
 
-def test_a_session_reads_no_environment(environment):
+def test_given_options_replace_those_of_the_process(commanded):
     "Its budget is its own, whatever the runs of a command have spent, and it tells nobody how far it is."
-    SharedBudget(environment / "told" / "budget.sqlite", 1.0).settle(0.0, 5.0)
+    SharedBudget(commanded / "command" / "budget.sqlite", 1.0).settle(0.0, 5.0)
     chat, paid = Scripted(), dataclasses.replace(PROFILE, budget=0.0)
-    def answered(session): return run({"read": Read()}, questions(10), paid, corpora={"toy": LazyRetriever(Shelf, "s")}, session=session)
+    def answered(options): return run({"read": Read()}, questions(10), paid, corpora={"toy": LazyRetriever(Shelf, "s")}, options=options)
     results = answered(RunOptions(Store(), chat, progress=False, budget=1.0))
     assert not results.failures and len(chat.asked) == 10
-    with pytest.raises(BudgetExceeded): answered(RunOptions(Store(), Scripted(), progress=False, budget=1.0, shared=environment / "told"))
-    assert not (environment / "elsewhere.sqlite").exists()
+    with pytest.raises(BudgetExceeded): answered(RunOptions(Store(), Scripted(), progress=False, budget=1.0, command_dir=commanded / "command"))
+    assert not (commanded / "elsewhere.sqlite").exists()
 
 
 def test_in_a_replay_only_stored_calls_answer(tmp_path):
@@ -467,11 +467,11 @@ def test_in_a_replay_only_stored_calls_answer(tmp_path):
     go(store=source)
     source.pack(tape)
     profile = dataclasses.replace(PROFILE, model=Scripted.model, endpoint=Scripted.endpoint, temperature=0.0, max_tokens=100)
-    def replayed(k=2, **session):
+    def replayed(k=2, **fields):
         shelf = {"toy": LazyRetriever(Shelf, "shelf", "a shelf")}
-        return run({"read": Read(k)}, questions(3), profile, corpora=shelf, session=RunOptions(progress=False, **session))
-    for session in (dict(cassette=tape), dict(store=source, cassette=tmp_path / "none.cassette")):
-        assert [r.answer for r in replayed(**session).rows] == [str(i) for i in range(3)]
+        return run({"read": Read(k)}, questions(3), profile, corpora=shelf, options=RunOptions(progress=False, **fields))
+    for fields in (dict(cassette=tape), dict(store=source, cassette=tmp_path / "none.cassette")):
+        assert [r.answer for r in replayed(**fields).rows] == [str(i) for i in range(3)]
     with pytest.raises(NotOnCassette): replayed(k=1, cassette=tape)
     assert not replayed(k=1, chat=Scripted(), cassette=tape).failures
 

@@ -66,8 +66,8 @@ def test_one_is_laid_out_with_its_log(tmp_path):
     assert pretrained.shipped(name, "another recipe") is None
 
 
-def test_retrain_leaves_them_alone(monkeypatch, tmp_path):
-    monkeypatch.setenv("TREEKIT_RETRAIN", "1")
+def test_retrain_leaves_them_alone(process_options, tmp_path):
+    process_options(retrain=True)
     name = "navigator/after PPO/0"
     assert not pretrained.unpacked(name, pretrained.manifest()["models"][name]["recipe"], tmp_path)
     assert pretrained.place("routers") == "routers-retrained"

@@ -13,7 +13,7 @@ from pathlib import Path
 from treekit.papers.{paper}.{module} import {name}
 from treekit.config import load_profile, root
 from treekit.store.run_store import Store
-from treekit.experiments.run import store_path
+from treekit.experiments.planning import store_path
 P = load_profile(profile, n=n, seed=seed, data=data, budget=budget, **settings)
 with Store(store_path(P)) as s: s.put_prediction("{paper}", dict(answer=str(P.n)))
 folder = Path(out or root() / "figures" / P.name) / "{paper}"

@@ -22,7 +22,6 @@ OTHER = dict(MKL_CBWR="COMPATIBLE", ATEN_CPU_CAPABILITY="default", DNNL_MAX_CPU_
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    monkeypatch.delenv("TREEKIT_VECTORS", raising=False)
 
 
 def as_on(monkeypatch, settings):
@@ -112,24 +111,23 @@ def test_shards_are_not_continued_with_another_instruction_set(monkeypatch, tmp_
 
 
 @pytest.mark.parametrize("small", [10_000, 5])
-def test_a_cassette_s_vectors_hold_on_another_processor(monkeypatch, tmp_path, small):
+def test_a_cassette_s_vectors_hold_on_another_processor(monkeypatch, tmp_path, small, process_options):
     monkeypatch.setattr("treekit.retrieval.dense._SMALL", small)
     as_on(monkeypatch, OTHER)
-    monkeypatch.setenv("TREEKIT_VECTORS", str(tmp_path / "noted.sqlite"))
+    process_options(vectors=tmp_path / "noted.sqlite")
     first, again = Dense(PAGES, encoder=Drawn()), Drawn()
     hits, exact = first.search(["a beacon", "1804"], 5), Drawn()(["a text"])
     packed = pack_vectors(tmp_path / "noted.sqlite")
     assert list(packed) == [PACKED_FILE] and OTHER["MKL_CBWR"].encode() in packed[PACKED_FILE]
     as_on(monkeypatch, {})
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "elsewhere"))
-    monkeypatch.setenv("TREEKIT_VECTORS", str(unpack_vectors(packed[PACKED_FILE], tmp_path / "laid.sqlite")))
+    process_options(home=tmp_path / "elsewhere", vectors=unpack_vectors(packed[PACKED_FILE], tmp_path / "laid.sqlite"))
     assert Dense(PAGES, encoder=again).search(["a beacon", "1804"], 5) == hits and (again(["a text"]) == exact).all()
     assert not again.seen
     assert again.kept(["never packed"]).shape == (1, 3) and again.seen == ["never packed"]
 
 
-def test_the_kit_s_vectors_are_not_packed(monkeypatch, tmp_path):
-    monkeypatch.setenv("TREEKIT_VECTORS", str(tmp_path / "noted.sqlite"))
+def test_the_kit_s_vectors_are_not_packed(monkeypatch, tmp_path, process_options):
+    process_options(vectors=tmp_path / "noted.sqlite")
     by = Embedder()
     monkeypatch.setattr(by, "_embed", lambda some: np.ones((len(some), 384), np.float32))
     by.kept([p.contents for p in SyntheticWiki().passages()][:20])

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from treekit.config import RunOptions
+
 ROOT = Path(__file__).resolve().parents[1]
 ASKS = """
 import asyncio, sys
@@ -46,7 +48,7 @@ def test_a_call_that_a_stopped_process_has_under_way(server, tmp_path):
     try:
         while not server.count: time.sleep(0.02)
         first.send_signal(signal.SIGSTOP)
-        second = started(code, TREEKIT_PROGRESS=str(tmp_path))
+        second = started(code, **RunOptions(command_dir=tmp_path).for_child(tmp_path))
         try:
             second.stdout.readline()
             said = line_within(second, 20)

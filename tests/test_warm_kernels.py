@@ -200,11 +200,11 @@ def test_a_server_that_was_killed_leaves_cold_kernels(notebooks):
     finally: server.close()
 
 
-def test_kernels_that_run_together_share_the_cores_and_offline_ones_are_pinned(tmp_path, monkeypatch):
+def test_kernels_that_run_together_share_the_cores_and_offline_ones_are_pinned(tmp_path, monkeypatch, process_options):
     "With a thread for each core in each of two kernels, matrix products wait for each other; what the environment says stays."
     from treekit.artefacts import reproduce
     seen = []
-    monkeypatch.setattr(reproduce, "_watch", lambda tasks, kept, jobs, env, *rest: seen.append(env))
+    monkeypatch.setattr(reproduce, "_watch", lambda tasks, kept, jobs, environment, *rest: seen.append(environment(tasks[0])))
     monkeypatch.setattr(reproduce, "_page", lambda *_: None)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
@@ -214,5 +214,5 @@ def test_kernels_that_run_together_share_the_cores_and_offline_ones_are_pinned(t
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert ran()["OMP_NUM_THREADS"] == "3"
     monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setenv("TREEKIT_CASSETTE", str(tmp_path / "none.sqlite"))  # a real profile asks for no key in a replay
+    process_options(cassette=tmp_path / "none.sqlite")  # a real profile asks for no key in a replay
     assert ran(profile="openai", jobs=2)["OMP_NUM_THREADS"] == "4" and "OMP_NUM_THREADS" not in ran(profile="openai", jobs=1)

@@ -6,11 +6,11 @@ import pytest
 
 import commands, share_worker
 from openai_server import Server
-from treekit.config import UsageError
+from treekit.config import RunOptions, UsageError
 from treekit.store.store_merge import merge_stores
 from treekit.store.run_store import Store
-from treekit.experiments.sharding import ELSEWHERE, Shard
-from treekit.experiments.run import RunOptions
+from treekit.experiments.sharding import ELSEWHERE, Shard, shard_of
+from treekit.experiments.planning import store_path
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ("toq/table4", "--n", "6")
@@ -33,10 +33,10 @@ def plain(tmp_path_factory):
 
 
 def test_a_share_has_its_own_store_and_a_part_of_the_limit():
-    session = RunOptions.from_environment(dict(TREEKIT_SHARE="2/3", TREEKIT_STORE="x/openai.sqlite"))
-    assert session.share == Shard(2, 3) and session.store_path(None) == Path("x/openai.2of3.sqlite")
+    options = RunOptions(share="2/3", store_file=Path("x/openai.sqlite"))
+    assert shard_of(options) == Shard(2, 3) and store_path(None, options) == Path("x/openai.2of3.sqlite")
     assert ELSEWHERE in "dealt to another worker"
-    with pytest.raises(UsageError): RunOptions.from_environment(dict(TREEKIT_SHARE="4/3"))
+    with pytest.raises(UsageError): shard_of(RunOptions(share="4/3"))
 
 
 def test_words_that_go_not_together():
@@ -55,7 +55,7 @@ def test_workers_make_the_same_tables(plain, tmp_path):
 
 def started(server, tmp_path, budget=""):
     "Two workers on a model that costs something, with one pot."
-    env = os.environ | dict(TREEKIT_TOGETHER=str(tmp_path), SHARE_MODEL="gpt-4o-mini", SHARE_BUDGET=budget)
+    env = os.environ | RunOptions(command_dir=tmp_path).for_child(tmp_path) | dict(SHARE_MODEL="gpt-4o-mini", SHARE_BUDGET=budget)
     words = [[sys.executable, share_worker.__file__, server.url, tmp_path / f"all.{i}of2.sqlite", 60, 8, f"{i}/2"] for i in (1, 2)]
     pipes = dict(stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     workers = [subprocess.Popen([*map(str, w)], **pipes, text=True, env=env) for w in words]

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from treekit.config import use_options
 from treekit.papers.searchr import training as navigator
 from treekit.papers.rdr2 import training as router
 from treekit.training import pretrained
 
 
 @pytest.fixture(autouse=True)
-def home(monkeypatch, tmp_path):
+def home(process_options, tmp_path):
     "An empty work folder, in which everything is trained again."
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    monkeypatch.setenv("TREEKIT_RETRAIN", "1")
+    process_options(home=tmp_path, retrain=True)
 
 
 def same(monkeypatch, name, folder, measured):
@@ -27,8 +27,7 @@ def same(monkeypatch, name, folder, measured):
     assert set(differ) <= {pretrained.WEIGHTS_FILE}
     if not differ: return
     here = measured()
-    monkeypatch.delenv("TREEKIT_RETRAIN")
-    assert here == measured(), f"{name}: trained here it is another model"
+    with use_options(retrain=False): assert here == measured(), f"{name}: trained here it is another model"
 
 
 @pytest.mark.parametrize("row", [router.ROUTER, "enclose prompt, base, full, epoch 7.0"])

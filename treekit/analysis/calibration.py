@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
-from ..config import Profile
+from ..config import Profile, RunOptions
 from ..store.run_store import Store
 from ..experiments.resources import chat_for
 from ..experiments.results import Results
 from ..experiments.progress import pace
-from ..experiments.run import RunOptions, run
+from ..experiments.run import run
 from ..scoring.statistics import kendall, resample_weights
 from ..models.simulated.ability import PARAMETERS, PRESETS
 
@@ -33,7 +33,7 @@ def simulated_run(
     "A run with a simulated model of this competence; its calls are kept nowhere."
     P = replace(P, competence=", ".join([level, *(f"{k}={v:.6g}" for k, v in knobs.items())]))
     with Store(":memory:") as store:  # closed here, and not whenever and wherever somebody looks for garbage
-        return run(methods, questions, P, session=RunOptions(store=store, chat=chat_for(P), progress=False, **chats))
+        return run(methods, questions, P, options=RunOptions(store=store, chat=chat_for(P), progress=False, **chats))
 
 # %% ../../nbs/15_analysis/07_calibration.ipynb #8a1e8b2a
 def counted_runs(what: str, total: int):

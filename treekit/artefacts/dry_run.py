@@ -7,17 +7,17 @@ __all__ = ['PUBLISHED', 'ITS_OWN', 'JUDGED', 'USUAL', 'SIGNS', 'Rehearsed', 'wit
            'rehearse_all', 'matrix', 'as_json']
 
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #9143a6c1
-import csv, json, os, shutil, tempfile, threading
+import csv, json, shutil, tempfile, threading
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from ..config import Profile, choose, kit_path, load_profile, profile_names, work_dir
+from ..config import Profile, choose, kit_path, load_profile, profile_names, run_options, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from .catalog import runnable
 from .build_cache import made_from, read_record, write_record
-from .reproduce import Task, _plan, _run_all
+from .reproduce import Task, plan_tasks, run_tasks
 from .environment_check import lacking
 from .mocks import told_in
 from ..utils.atomic_write import write_whole
@@ -50,8 +50,7 @@ def with_stand_ins(
 ) -> Path:  # the target
     "A copy of a notebook whose first cell puts the stand-ins in place."
     cells = json.loads(notebook.read_text(encoding="utf-8"))
-    first = [f"import os; os.environ['TREEKIT_STORE'] = {str(told.with_suffix('.sqlite'))!r}",
-             "from treekit.artefacts.mocks import stand_in", f"stand_in({str(told)!r}, {str(fixtures())!r}, {str(trees)!r}, {few})"]
+    first = ["from treekit.artefacts.mocks import stand_in", f"stand_in({str(told)!r}, {str(fixtures())!r}, {str(trees)!r}, {few})"]
     cell = dict(cell_type="code", id="standins", metadata={}, execution_count=None, outputs=[], source="\n".join(first))
     cells["cells"].insert(0, cell)
     write_whole(target, json.dumps(cells))
@@ -157,7 +156,7 @@ class _Planned:
 def _plans(artefacts, profile, settings, folder, few):
     "The plans of artefacts under one profile; their notebooks have their stand-ins."
     code = code_fingerprint("treekit.artefacts.mocks", "treekit.artefacts.dry_run")
-    for t in _plan(artefacts, str(folder / "out" / profile), dict(profile=profile), settings | dict(budget="")):
+    for t in plan_tasks(artefacts, str(folder / "out" / profile), dict(profile=profile), settings | dict(budget="")):
         own = settings | t.parameters.get("settings", {})
         p = load_profile(profile, **{k: v for k, v in own.items() if k in Profile.__dataclass_fields__})
         given = {k: v for k, v in t.parameters.items() if k != "out"}
@@ -168,16 +167,15 @@ def _plans(artefacts, profile, settings, folder, few):
 
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #5e1d7c22
 def _environment(profiles):
-    "Of the notebooks: a home of their own, keys that open nothing, no network."
-    home = work_dir("rehearsal")
-    env = dict(TREEKIT_HOME=str(home), HF_HUB_OFFLINE="1", HF_HOME=str(home / "hf"), HF_DATASETS_DISABLE_PROGRESS_BARS="1")
-    env |= {key: "rehearsal" for p in profiles if (key := load_profile(p).key_variable)}
-    return env | {k: "" for k in ("TREEKIT_CASSETTE",) if k in os.environ}
+    "Environment variables of the notebooks: invalid API keys, no network for the Hugging Face libraries."
+    keys = {key: "rehearsal" for p in profiles if (key := load_profile(p).key_variable)}
+    return keys | dict(HF_HUB_OFFLINE="1", HF_HOME=str(work_dir("rehearsal") / "hf"), HF_DATASETS_DISABLE_PROGRESS_BARS="1")
 
 def _staged(plan, folder, few):
     "The task with the notebook that has its stand-ins."
     plan.told.parent.mkdir(parents=True, exist_ok=True)
     copy = folder / "notebooks" / f"{plan.task.name}.ipynb"
+    plan.task.options = dict(store_file=plan.told.with_suffix(".sqlite"))
     plan.task.notebook = with_stand_ins(plan.task.notebook, copy, plan.told, _trees(work_dir("rehearsal")), few)
     return plan.task
 
@@ -219,7 +217,8 @@ def rehearse_all(
             _ended(plans[task.name], task, folder, few)
             with lock: seen(made())
         if waiting := [_staged(r, folder, few) for r in plans.values() if not r.left]:
-            _run_all([waiting], folder / "kept", jobs, "rehearse", _environment(known), after)
+            options = replace(run_options(), home=work_dir("rehearsal"), cassette=None)
+            run_tasks([waiting], folder / "kept", jobs, "rehearse", options, after, **_environment(known))
         return made()
 
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #3b93c67f

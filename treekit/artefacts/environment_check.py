@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
-from ..config import Profile, UsageError, addresses, choose, work_dir
+from ..config import Profile, UsageError, addresses, choose, variable, work_dir
 from ..utils.sanitize import without_secrets
 from ..llm.openai_client import scores_texts
 from .catalog import FIELDS, inventory
@@ -91,7 +91,7 @@ def _disk():
     return f"{free:.0f} GB free"
 
 def _stored(profile):
-    from treekit.experiments.run import store_path
+    from treekit.experiments.planning import store_path
     from treekit.store.run_store import Store
     if not store_path(profile).exists(): return "empty"
     with Store(store_path(profile)) as s: return f"{sum(u['calls'] for u in s.usage(())):,} calls"
@@ -232,7 +232,7 @@ def _index(name):
     if Path(name).is_dir():
         if any(Path(name).glob("segments_*")): return ""
         return f"index: no Lucene index in the folder {Path(name).name!r}: give the one with its segments_… file, or a name of Pyserini's"
-    cache = Path(os.environ.get("PYSERINI_CACHE") or Path.home() / ".cache" / "pyserini", "indexes")
+    cache = Path(variable("PYSERINI_CACHE") or Path.home() / ".cache" / "pyserini", "indexes")
     if any(cache.glob(f"*{name}*")): return ""
     if "/" in name or name.startswith("."):
         return f"index: no folder {Path(name).name!r}: build it, or give the name of one of Pyserini's (wikipedia-dpr-100w)"
@@ -253,7 +253,7 @@ def _parses_with(name):
         there = importlib.util.find_spec("spacy") and (Path(model).is_dir() or importlib.util.find_spec(model))
         return "" if there else f"parser: spaCy's {model} is not here: pip install spacy && python -m spacy download {model}"
     from stanza.resources.common import DEFAULT_MODEL_DIR
-    here = Path(os.environ.get("STANZA_RESOURCES_DIR") or DEFAULT_MODEL_DIR, "en", "tokenize")
+    here = Path(variable("STANZA_RESOURCES_DIR") or DEFAULT_MODEL_DIR, "en", "tokenize")
     if any(here.glob("*.pt" if name.startswith("default") else f"{name}*.pt")): return ""
     todo = f"python -c \"import stanza; stanza.download('en', package='{name}')\" (about 0.6 GB)"
     return f"parser: Stanza's package {name!r} is not here: {todo}"
@@ -279,7 +279,7 @@ def lacking(
     kind, name = reached["kind"], reached["name"]
     if kind == "model":
         key, endpoint = reached.get("key", ""), reached.get("endpoint", profile.endpoint)
-        if key and not os.environ.get(key): return f"key: set the environment variable {key}"
+        if key and not variable(key): return f"key: set the environment variable {key}"
         if not _listens(endpoint): return f"server: nothing answers at {without_password(endpoint)}: start it with the model {name}"
     if kind == "echo" and not scores_texts(name):
         return (f"log-probabilities: {urlsplit(name).hostname} doesn't echo a prompt's, so no risk value can be computed: "

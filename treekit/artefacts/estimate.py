@@ -7,13 +7,13 @@ __all__ = ['Billing', 'Cell', 'Counter', 'margin', 'Estimate', 'over_budget', 'c
            'fitting', 'estimate_lines']
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #f54b0790
-import math, os, tempfile
-from dataclasses import dataclass, field
+import math, tempfile
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..config import Profile, UsageError, load_profile, profile_names
+from ..config import Profile, UsageError, key_variables, load_profile, run_options, variable
 from .catalog import FIELDS, Failed, runnable, source
-from .reproduce import _plan, _run_all
+from .reproduce import plan_tasks, run_tasks
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #6a1ec14c
 _SUMS = ("tokens_in", "tokens_out", "out_low", "out_high", "out_most", "dollars", "dollars_low", "dollars_high", "dollars_at_most",
@@ -186,12 +186,6 @@ def over_budget(
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #dbfa05c1
 _FREE = dict(budget="", span_reader="offline", entailment="offline", features="offline")
 
-def _environment(folder, sample):
-    "What makes the notebooks' runs pilots. Clients are made with keys, though nothing is sent."
-    keys = {load_profile(name).key_variable for name in profile_names()} - {""}
-    kept = dict(TREEKIT_STORE=str(Path(folder, "store.sqlite")), TREEKIT_PILOT=f"{folder}:{sample}")
-    return {k: "not needed" for k in keys if not os.environ.get(k)} | kept
-
 def _noted(tasks, folder, sample):
     "[(artefact, note of one of its runs)], in the order of the tasks and of their runs."
     import json
@@ -200,14 +194,16 @@ def _noted(tasks, folder, sample):
         new = [p for p in folder.glob("*.json") if p not in read]
         found[task.name] = [json.loads(p.read_text()) for p in sorted(new, key=lambda p: p.stat().st_mtime_ns)]
         read.update(new)
-    _run_all([tasks], folder / "runs", 1, "estimate", _environment(folder, sample), after)
+    options = replace(run_options(), store_file=folder / "store.sqlite", sample_dir=folder, sample_size=sample)
+    keys = {name: "not needed" for name in key_variables() if not variable(name)}  # clients are made with keys, though nothing is sent
+    run_tasks([tasks], folder / "runs", 1, "estimate", options, after, **keys)
     return [(t.name, note) for t in tasks for note in found.get(t.name, ())]
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #f79affbc
 def _answered(profile, keys):
     "Those of these predictions that the profile's own store has."
     from treekit.store.run_store import Store
-    from treekit.experiments.run import store_path
+    from treekit.experiments.planning import store_path
     if not store_path(profile).exists(): return set()
     with Store(store_path(profile)) as s: return {key for key in keys if s.get_prediction(key, trace=False)}
 
@@ -250,7 +246,7 @@ def estimate_all(
     "Run the artefacts' notebooks as pilots, in a store of their own, and count what all of their questions would take."
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp)
-        tasks = _plan(runnable(what), str(folder / "out"), given | dict(profile=profile.name), sets | _FREE)
+        tasks = plan_tasks(runnable(what), str(folder / "out"), given | dict(profile=profile.name), sets | _FREE)
         notes = _noted(tasks, folder, sample)
     if bad := [t for t in tasks if t.code]: raise (UsageError if bad[0].code == 2 else Failed)(f"{bad[0].name}: {bad[0].error}")
     keys = {key for _, note in notes for cell in note["cells"] for key in (*cell["predictions"], *cell["index"])}
@@ -268,7 +264,7 @@ def before_paying(
     given = {k: v for k, v in given.items() if v is not None}
     source(given.get("data"))
     p = load_profile(profile, **given, **{k: v for k, v in sets.items() if k in FIELDS})
-    if p.offline or p.budget is None and not p.batch or os.environ.get("TREEKIT_CASSETTE"): return ""
+    if p.offline or p.budget is None and not p.batch or run_options().cassette: return ""
     given.pop("budget", None)
     try: found = estimate_all(what, p, given, sets, sample)
     except (UsageError, Failed): return ""

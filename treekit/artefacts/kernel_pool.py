@@ -9,14 +9,15 @@ __all__ = ['INLINE', 'QUIET', 'PRELOADED', 'Forked', 'ForkServer', 'manager', 'c
 import atexit, gc, importlib, itertools, json, os, select, signal, socket, subprocess, sys, threading, traceback
 from pathlib import Path
 
+from ..config import replace_environment, run_options, set_default_variables
+
 # %% ../../nbs/18_artefacts/02_kernel_pool.ipynb #83fa990d
 INLINE = "module://matplotlib_inline.backend_inline"  # what a kernel sets before matplotlib is imported
 QUIET = "background_thread:false"  # else pyarrow, which pandas imports, starts a thread of its own for its allocator
 
 def _import(modules):
     "Import what can be had; whatever is wrong with a module is its notebook's matter."
-    os.environ.setdefault("MPLBACKEND", INLINE)
-    os.environ.setdefault("JE_ARROW_MALLOC_CONF", QUIET)
+    set_default_variables(MPLBACKEND=INLINE, JE_ARROW_MALLOC_CONF=QUIET)
     for name in modules:
         try: importlib.import_module(name)
         except Exception as e: print(f"{name}: {type(e).__name__}: {e}", file=sys.stderr)
@@ -90,9 +91,8 @@ def _become_kernel(order, channel):
     channel.close()
     log = os.open(order["log"] or os.devnull, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     for end in (1, 2): os.dup2(log, end)
-    os.environ.clear()
-    os.environ.update(order["env"] | dict(JPY_PARENT_PID=str(os.getppid())))
-    if order["env"].get("TREEKIT_SEALED"):
+    replace_environment(order["env"] | dict(JPY_PARENT_PID=str(os.getppid())))
+    if run_options().sealed:
         from treekit.utils.sealed_process import refuse_network
         refuse_network()
     os.chdir(order["cwd"])

@@ -9,23 +9,24 @@ __all__ = ['main_store', 'work_share', 'left_by_workers', 'gather', 'reproduce_b
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #31730823
 import os, signal, subprocess, sys, time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from ..config import Profile, UsageError, load_profile, work_dir
+from ..config import Profile, UsageError, child_environment, load_profile, run_options, work_dir
 from ..store.command_folder import command_folder
 from ..store.store_merge import Merged, merge_stores, unmerged
-from ..utils.process_identity import ENDS_WITH, own_identity, end_with_owner
+from ..utils.process_identity import end_with_owner, own_identity
 from ..experiments.sharding import Shard
 from .catalog import FIELDS, runnable
-from .reproduce import Task, _plan, _progress, _papers_read, _run_all, reproduce_all, show_notices
+from .reproduce import Task, plan_tasks, progress_line, papers_read, run_tasks, reproduce_all, show_notices
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #27e9e159
 def main_store(profile: Profile) -> Path:
     "The store of a whole run."
-    from treekit.experiments.run import RunOptions
-    return RunOptions.from_environment({k: v for k, v in os.environ.items() if k != "TREEKIT_SHARE"}).store_path(profile)
+    from treekit.experiments.planning import store_path
+    return store_path(profile, replace(run_options(), share=""))
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #8241b336
 def _profile(profile, sets, given):
@@ -44,14 +45,13 @@ def work_share(
     given, sets = {k: v for k, v in given.items() if v is not None}, sets or {}
     p = _profile(profile, sets, given)
     if not p.offline: p.key()
-    together = os.environ.get("TREEKIT_TOGETHER")  # a folder that the workers of one command on one machine have in common
-    if p.budget is not None and not together: given["budget"] = p.budget / share.of
+    if p.budget is not None and not run_options().command_dir: given["budget"] = p.budget / share.of
     whole = main_store(p)
     if whole.is_file(): merge_stores(share.beside(whole), [whole], first=True)
     folder = work_dir("shares", f"{p.name}-{share.index}of{share.of}")
-    tasks = [t for t in _plan(runnable(what), str(folder / "figures"), dict(profile=profile) | given, sets) if not _papers_read(t)]
-    env = dict(TREEKIT_SHARE=str(share)) | (dict(TREEKIT_RETRAIN="1") if p.retrain else {})
-    _run_all([tasks], folder / "runs", jobs or 1, f"worker {share}", env, paid=(share.beside(whole), p.budget))
+    tasks = [t for t in plan_tasks(runnable(what), str(folder / "figures"), dict(profile=profile) | given, sets) if not papers_read(t)]
+    options = run_options().given(share=str(share), retrain=p.retrain or None)
+    run_tasks([tasks], folder / "runs", jobs or 1, f"worker {share}", options, paid=(share.beside(whole), p.budget))
     for t in tasks:
         if t.code != 1 or t.error.startswith("RunFailed"): continue
         print(f"{t.name} can't go on with a part of the questions; what it asks from there is left to the plain run", file=sys.stderr)
@@ -63,10 +63,10 @@ _START = "from treekit.cli.main import main; main()"
 
 def _started(words, share, together):
     "A worker's process. Its output is kept beside its store's notebooks."
+    options = replace(run_options(), command_dir=together, owner=own_identity())
     with open(together / f"worker{share.index}.log", "w") as log:
         return subprocess.Popen([sys.executable, "-c", _START, "reproduce", *words, "--share", str(share)], stdin=subprocess.DEVNULL,
-                                stdout=log, stderr=log,
-                                env=os.environ | {"TREEKIT_TOGETHER": str(together), ENDS_WITH: own_identity()})
+                                stdout=log, stderr=log, env=child_environment(**options.for_child(together)))
 
 def _ended(processes, together, bar):
     "Wait for the workers, and draw how far they are. An interrupt is passed on: what they have under way is stored."
@@ -75,7 +75,7 @@ def _ended(processes, together, bar):
         while any(p.poll() is None for p in processes):
             time.sleep(0.1)
             show_notices(together, heard)
-            bar.set_postfix_str(_progress(together), refresh=False)
+            bar.set_postfix_str(progress_line(together), refresh=False)
             bar.update(0)  # draws when it is time
     except BaseException:
         for p in processes:
@@ -140,7 +140,7 @@ def reproduce_by_workers(
             print(f"{len(made.differing)} calls got different replies from two workers: the first is kept, and {made.left} answers that "
                   "came from the other are made again", file=sys.stderr)
         for told in [*together.glob("*.json"), *together.glob("*.txt")]: told.unlink()  # the plain run writes its own; the budget stays
-        return reproduce_all(what, profile, out, jobs, sets, dict(TREEKIT_PROGRESS=folder), force, **given)
+        return reproduce_all(what, profile, out, jobs, sets, replace(run_options(), command_dir=together), force, **given)
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #bd0969fa
 def none_left_behind(profile: Profile):

@@ -6,13 +6,13 @@
 __all__ = ['OFFICIAL_GRAPHRAG', 'graphrag_said', 'graphrag_folder', 'OfficialGraphRAG']
 
 # %% ../../nbs/12_baselines/13_official_graphrag.ipynb #0ff1c1a2
-import asyncio, hashlib, importlib.util, os, subprocess, sys
+import asyncio, hashlib, importlib.util, subprocess, sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from .graph_extraction import corpus_passages
-from ..config import UsageError, work_dir
+from ..config import UsageError, variable, work_dir
 from ..core.method import Context, Prediction, check_fields
 from ..core.types import Question
 
@@ -21,7 +21,7 @@ def graphrag_said(*arguments: str) -> str:
     "What a command of the official package prints. `UsageError` where it isn't installed, has no key, or fails."
     if importlib.util.find_spec("graphrag") is None:
         raise UsageError("the official GraphRAG needs the package graphrag: pip install 'treekit[graphrag]', or take --method graphrag")
-    if not os.environ.get("GRAPHRAG_API_KEY"):
+    if not variable("GRAPHRAG_API_KEY"):
         raise UsageError("the official GraphRAG makes its own calls: set GRAPHRAG_API_KEY to the key of the service that it is to pay")
     done = subprocess.run([sys.executable, "-m", "graphrag", *arguments], capture_output=True, text=True)
     if done.returncode:

@@ -6,13 +6,13 @@
 __all__ = ['sentences_of', 'known_names', 'Sentences', 'SentenceGraph', 'build_graph', 'kept_graph', 'fresh_graph']
 
 # %% ../../nbs/12_baselines/05_sentence_graph.ipynb #a1c30003
-import hashlib, json, os, threading
+import hashlib, json, threading
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..retrieval.bm25 import Hit, top_k
 from ..retrieval.entity_bridging import aliases, fold_word, words_with_offsets
-from ..config import work_dir
+from ..config import run_options, work_dir
 from ..utils.array_cache import read_arrays, write_arrays
 from ..core.types import Passage
 from ..syntax.entities import AnnotatedText, annotated_text
@@ -170,7 +170,7 @@ def kept_graph(
     identity = getattr(embed, "identity", "")
     prints = f"{_VERSION} {corpus.fingerprint} {corpus.annotations.fingerprint} {identity} {getattr(embed, 'made_with', '')} {similar}"
     with _making:
-        if not identity or os.environ.get("TREEKIT_VECTORS"): return build_graph(corpus.passages, corpus.annotations, embed, similar)
+        if not identity or run_options().vectors: return build_graph(corpus.passages, corpus.annotations, embed, similar)
         file = work_dir("sentencegraphs") / f"{hashlib.sha256(prints.encode()).hexdigest()[:24]}.npz"
         if (found := read_arrays(file, lambda arrays: _from_arrays(arrays, embed))) is not None: return found
         made = build_graph(corpus.passages, corpus.annotations, embed, similar)

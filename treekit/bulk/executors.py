@@ -12,6 +12,7 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol
 
+from ..config import set_default_variables
 from ..corpora.tree_store import exit_with_parent
 from ..training.deterministic_process import PINNED
 
@@ -56,7 +57,7 @@ def pins(gpus: float = 0) -> dict[str, str]:
 # %% ../../nbs/20_bulk/04_executors.ipynb #649dfaef
 def pin(gpus: float = 0):
     "The same for this process, where nobody has set them; before numpy and torch are loaded."
-    for name, value in pins(gpus).items(): os.environ.setdefault(name, value)
+    set_default_variables(**pins(gpus))
 
 # %% ../../nbs/20_bulk/04_executors.ipynb #b9f39980
 def _begin():

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from .executors import WorkerDied, cores, pins
-from ..config import UsageError
+from ..config import UsageError, set_default_variables, set_variables, variable
 
 # %% ../../nbs/20_bulk/05_ray_executor.ipynb #b07ad9ff
 _STORE = 256 << 20  # bytes of Ray's store of objects on this machine: a few partitions are under way at a time
@@ -30,10 +30,7 @@ _SLOW = "rfc3987_syntax"  # Ray loads jsonschema, which loads this if it is ther
 def _quick(folder):
     "Processes that begin meanwhile do without it: with a module of its name that says it isn't there."
     Path(folder, f"{_SLOW}.py").write_text("raise ImportError\n")
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, before]))
-    try: yield
-    finally: os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+    with set_variables(PYTHONPATH=os.pathsep.join(filter(None, [folder, variable("PYTHONPATH")]))): yield
 
 def _place():
     "A folder for Ray's logs and sockets, whose names must be short. Those of processes that were killed are cleared away."
@@ -86,7 +83,7 @@ class RayCrew:
         gpus: float = 0,  # of a machine's GPUs for each worker; 0: they compute on the processor, with the same bytes everywhere
     ):
         ray_is_there()
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        set_default_variables(RAY_USAGE_STATS_ENABLED="0")
         skipped = sys.modules.setdefault(_SLOW, None)
         import ray
         if skipped is None: sys.modules.pop(_SLOW, None)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..config import UsageError, choose
+from ..config import UsageError, choose, run_options
 
 # %% ../../nbs/21_classroom/01_sandbox.ipynb #e722c460
 @dataclass(frozen=True)
@@ -305,7 +305,7 @@ def _bubblewrap(limits):
     options += ["--proc", "/proc", "--size", str(limits.disk << 20), "--tmpfs", "/home", "--chdir", "/home"]
     return [*options, "--remount-ro", "/", "--"]
 
-def _bwrap(): return os.environ.get("TREEKIT_BWRAP") or shutil.which("bwrap") or ""
+def _bwrap(): return run_options().bwrap or shutil.which("bwrap") or ""
 
 _AS_ROOT = "root never grades without isolation: log in as another user, who can read nothing but the course, or install bubblewrap"
 

@@ -6,12 +6,12 @@
 __all__ = ['LARGEST', 'NOT_FOUND', 'Answer', 'passages_of', 'own_dataset', 'own_corpus', 'answer']
 
 # %% ../../nbs/25_cli/08_ask.ipynb #857091da
-import functools, hashlib, json, os
+import functools, hashlib, json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..config import Profile, UsageError, kit_path, work_dir
+from ..config import Profile, UsageError, kit_path, run_options, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.method import Trace, Usage, requirements_of
 from ..store.run_store import Store
@@ -45,7 +45,7 @@ def _parser(profile):
 
 def _receipt(question, named, method, dataset, profile, corpus):
     "Where the receipt for a question lies; None where it can't be known cheaply whether anything has changed."
-    if os.environ.get("TREEKIT_CASSETTE") or not corpus and profile.data.partition(":")[0] not in ("world", "real"): return None
+    if run_options().cassette or not corpus and profile.data.partition(":")[0] not in ("world", "real"): return None
     if profile.corpus or profile.documents or profile.router or profile.navigator: return None
     files = [hashlib.sha256(Path(p).read_bytes()).hexdigest() if p else "" for p in (corpus, profile.prompts)]
     code = code_fingerprint("treekit.cli.ask", "treekit.experiments.run", type(method).__module__)  # the models' among them
@@ -169,7 +169,7 @@ def answer(
     progress: bool = True,  # show a bar
 ) -> Answer:
     "Answer a question, or find its answer. `UsageError` for an empty one, an endless one, and one that is no text."
-    from treekit.experiments.run import store_path
+    from treekit.experiments.planning import store_path
     _check(question)
     receipt = _receipt(question, named, method, dataset, profile, corpus)
     if receipt and (found := _found(receipt, store_path(profile))): return found

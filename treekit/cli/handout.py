@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ..config import UsageError, load_profile, work_dir
+from ..config import UsageError, load_profile, run_options, work_dir
 
 # %% ../../nbs/25_cli/02_handout.ipynb #6a41f0bd
 @click.command("new")
@@ -127,7 +127,7 @@ def pack_run(
     "Write a cassette."
     from treekit.utils.process_identity import temp_dir, remove_stale
     from treekit.store.run_store import Store
-    from treekit.experiments.run import store_path
+    from treekit.experiments.planning import store_path
     path = store_path(load_profile(profile))
     if not path.exists(): raise UsageError(f"profile {profile!r} has no calls yet: run `treekit reproduce --profile {profile}` first")
     remove_stale(file.absolute())
@@ -149,13 +149,10 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
     many, ids = chosen_questions(questions)
     given = given | (dict(n=many) if many else {})
     with Store(path) as store: whole = store.pack(folder / "whole.cassette")
-    read, noted, chosen = folder / "read", folder / "parses.sqlite", folder / "questions.json"
+    read, noted = folder / "read", folder / "parses.sqlite"
     read.mkdir()
-    chosen.write_text(json.dumps(ids), encoding="utf-8")
-    environment = dict(TREEKIT_CASSETTE=str(whole), TREEKIT_RECORD=str(read), TREEKIT_PARSES=str(noted),
-                       TREEKIT_VECTORS=str(noted.with_name("vectors.sqlite")))
-    if ids: environment["TREEKIT_QUESTIONS"] = str(chosen)
-    tasks, _ = reproduce_all(what, profile, str(folder / "packing"), 1, sets, environment, **given)
+    options = run_options().given(cassette=whole, record=read, parses=noted, vectors=noted.with_name("vectors.sqlite"), questions=tuple(ids))
+    tasks, _ = reproduce_all(what, profile, str(folder / "packing"), 1, sets, options, **given)
     if bad := next((t for t in tasks if t.code), None):
         raise Failed(f"{bad.name} can't be replayed from the store, so nothing is packed: {bad.error}")
     keys, *seen = what_was_read(read)

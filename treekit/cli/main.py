@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 
 from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
-from ..config import UsageError, choose, key_variables, load_profile, missing_library, profile_names, root, work_dir
+from ..config import (
+    UsageError, choose, installed, key_variables, load_profile, missing_library, profile_names, root, run_options, work_dir)
 from ..papers.registry import find, method, method_names
 from ..utils.sanitize import printable
 from ..utils.atomic_write import write_whole
@@ -133,7 +134,7 @@ def reproduce(what, profile, n, seed, data, budget, model, endpoint, sets, out, 
 
 def _ready(what, profile, sets, data):
     "A line for what would stop a paid run later on."
-    if "TREEKIT_CASSETTE" in os.environ: return
+    if run_options().cassette: return
     from treekit.artefacts.environment_check import preflight
     from treekit.artefacts.catalog import runnable
     given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data))
@@ -366,7 +367,7 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
     from treekit.artefacts.reproduce import reproduce_all
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
     what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, sets)
-    with sealed(key_variables()): tasks, folder = reproduce_all(what, profile, out, 1, sets, tape, **given)
+    with sealed(key_variables()): tasks, folder = reproduce_all(what, profile, out, 1, sets, run_options().given(**tape), **given)
     _outcome(tasks, folder, as_json)
 
 # %% ../../nbs/25_cli/09_main.ipynb #94829be6

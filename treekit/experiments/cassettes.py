@@ -134,10 +134,10 @@ def _laid_name(name):
 
 def lay_out(
     path: Path | str,  # a cassette
-) -> tuple[str | None, dict[str, str]]:  # the folder of questions, if it has one; what the environment of a replay says
+) -> tuple[str | None, dict]:  # the folder of questions, if it has one; fields of `RunOptions` for the replay
     "Put a cassette's questions, passages, parses and vectors where a replay finds them."
-    path, environment, data = Path(path), dict(TREEKIT_CASSETTE=str(Path(path).resolve())), None
-    if not is_archive(path): return data, environment
+    path, options, data = Path(path), dict(cassette=Path(path).resolve()), None
+    if not is_archive(path): return data, options
     said = about_cassette(path)
     with open(path, "rb") as f: folder = work_dir("cassettes", fingerprint(str(f.read(1 << 20)))[:16])
     with open_archive(path) as inside:
@@ -146,13 +146,11 @@ def lay_out(
             if kind != "data": continue  # `open_archive` knows no name of a file there that leads elsewhere
             data = folder / _folder_name(said)
             write_whole(data / _laid_name(plain), read())
-        if "parses.jsonl" in inside: environment["TREEKIT_PARSES"] = str(_parses(folder, inside["parses.jsonl"]()))
-        if PACKED_FILE in inside: environment["TREEKIT_VECTORS"] = str(unpack_vectors(inside[PACKED_FILE](), folder / "vectors.sqlite"))
-    if by := said.get("parser"): environment["TREEKIT_PARSES_BY"] = str(by)
-    if chosen := said.get("questions"):
-        write_whole(folder / "questions.json", json.dumps(chosen))
-        environment["TREEKIT_QUESTIONS"] = str(folder / "questions.json")
-    return data and str(data), environment
+        if "parses.jsonl" in inside: options["parses"] = _parses(folder, inside["parses.jsonl"]())
+        if PACKED_FILE in inside: options["vectors"] = unpack_vectors(inside[PACKED_FILE](), folder / "vectors.sqlite")
+    if by := said.get("parser"): options["parses_by"] = str(by)
+    if chosen := said.get("questions"): options["questions"] = tuple(chosen)
+    return data and str(data), options
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #6e91c3b8
 def _folder_name(said):
@@ -171,7 +169,7 @@ def _parses(folder, lines):
     return cache.path
 
 def noted_parses(
-    path: Path,  # the file of which $TREEKIT_PARSES was the name
+    path: Path,  # the file of `RunOptions.parses`
 ) -> dict[str, bytes]:  # as `lay_out` reads them
     "The parses that were read, as a file of a cassette; nothing where none was."
     if not path.exists(): return {}
@@ -195,13 +193,13 @@ def replay_settings(
     profile: str,  # empty: the one that it was packed with
     given: dict,  # n, seed, data, budget; None: as it was packed
     sets: dict,  # further settings, which win
-) -> tuple[tuple, str, dict, dict, dict]:  # the same, settled; and what the environment of the replay says
+) -> tuple[tuple, str, dict, dict, dict]:  # the same, settled; and fields of `RunOptions`
     "How a cassette is replayed."
-    said, (laid, environment) = about_cassette(path), lay_out(path)
+    said, (laid, options) = about_cassette(path), lay_out(path)
     check_amount(path, said)
     if missing := [k for k in said.get("left_out", ()) if k not in sets and given.get(k) is None]:
         raise UsageError(f"{Path(path).name!r} was packed with a {missing[0]} that no cassette holds (a path, or another profile): add "
                          + (f"--{missing[0]} …" if missing[0] in given else f"--set {missing[0]}=…"))
     packed = said.get("given", {}) | (dict(data=laid) if laid else {})
     settled = {k: packed.get(k) if v is None else v for k, v in given.items()}
-    return what or tuple(said.get("what", ())), profile or said.get("profile", "offline"), settled, said.get("sets", {}) | sets, environment
+    return what or tuple(said.get("what", ())), profile or said.get("profile", "offline"), settled, said.get("sets", {}) | sets, options

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from ..config import RunOptions
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/14_experiments/12_progress.ipynb #acdf7cf1
@@ -26,16 +27,16 @@ class Progress:
 
     def __init__(
         self,
-        session: Any,  # the run's `RunOptions`
+        options: RunOptions,  # of the run
         run: Any,  # what asks
         already: int,  # rows that were stored
         waits: Callable = str,  # () -> what it waits for, in words
     ):
         from tqdm.auto import tqdm
-        self.run, self.already, self.total, self.watch = run, already, already + len(run.jobs), session.watch
+        self.run, self.already, self.total, self.watch = run, already, already + len(run.jobs), options.watch
         self.waits = waits
-        self.file = session.shared / f"{uuid.uuid4().hex}.json" if session.shared else None
-        unseen = not session.progress or bool(session.shared)  # who started this process draws one for all
+        self.file = options.command_dir / f"{uuid.uuid4().hex}.json" if options.command_dir else None
+        unseen = not options.progress or bool(options.command_dir)  # who started this process draws one for all
         self.bar = tqdm(total=self.total, initial=already, unit="question", disable=unseen,
                         delay=1.5, miniters=0, mininterval=pace(), leave=False)
         self.told = 0.0  # when, by the monotonic clock

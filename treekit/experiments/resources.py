@@ -8,13 +8,13 @@ __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', '
            'LazyRetriever', 'Corpus', 'CorpusCache', 'Retrievers', 'Provided', 'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
-import contextlib, functools, os, re, threading
+import contextlib, functools, re, threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..config import Profile, UsageError, choose, work_dir
+from ..config import Profile, UsageError, choose, run_options, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import REQUIREMENTS
@@ -226,7 +226,7 @@ def chat_for(
         chat = SimulatedClient(profile.competence, profile.seed, otherwise=ExtractiveClient())
         chat.model = _named(chat.ability)
         return chat
-    if os.environ.get("TREEKIT_CASSETTE"):  # in a replay only the store answers
+    if run_options().cassette:  # in a replay only the store answers
         from treekit.llm.cached_client import ReplayClient
         return ReplayClient.without_store(profile)
     if profile.batch and len(profile.servers) > 1: raise UsageError("a batch goes to one server: give one endpoint, or leave batch out")

@@ -14,7 +14,7 @@ from ..config import load_profile
 from ..llm.prices import load_prices, price_of
 from ..store.run_store import Store, keys
 from ..artefacts.estimate import Billing
-from ..experiments.cost_sampling import noted_calls, pilot_chat, pilot_chat_for, spread_out, variance_of_mean
+from ..experiments.cost_sampling import noted_calls, substitute_client, substitute_for, spread_out, variance_of_mean
 from .run_models import models_again
 from .runs import OpenRun
 from .overrides import given_again, switched_run
@@ -66,7 +66,7 @@ class CostEstimate:
 def _stand_in(profile, role):
     "Who stands in for another model that routes or takes questions apart; None: who answers does it."
     named = getattr(profile, role)
-    return pilot_chat_for(load_profile(named), role) if named else None
+    return substitute_for(load_profile(named), role) if named else None
 
 # %% ../../nbs/19_explorer/07_cost_preview.ipynb #82f7165c
 def try_switch(
@@ -87,8 +87,8 @@ def try_switch(
     cheap, store = replace(profile, budget=None), Store()
     models = models_again(opened, method, profile)
     chat = chat or models.get("chat")
-    who = StoreFirst(pilot_chat(chat) if chat else pilot_chat_for(profile), opened.store)
-    others = {role: pilot_chat(models[role]) if role in models else _stand_in(profile, role) for role in ("router", "navigator")}
+    who = StoreFirst(substitute_client(chat) if chat else substitute_for(profile), opened.store)
+    others = {role: substitute_client(models[role]) if role in models else _stand_in(profile, role) for role in ("router", "navigator")}
     others = {role: other and StoreFirst(other, opened.store) for role, other in others.items()}
     given = dict(store=store, chat=who, progress=False, corpora=given_again(opened, some) or None) | others | given
     done = run({method: changed}, some, cheap, **given)

@@ -70,7 +70,8 @@ def models_again(
     profile: Profile | None = None,  # with changed settings; default: the run's
 ) -> dict:  # chat, router, navigator: for `treekit.experiments.run.run`; empty: the profile makes them
     "Models of a saved run, for its replay. `UsageError` for a parser or an embedder that is another now."
-    from treekit.experiments.run import RunOptions, models_of
+    from treekit.config import RunOptions
+    from treekit.experiments.planning import models_of
     kept, profile = opened.kept, profile or opened.kept.profile
     if kept.models is None: return {}
     _check_computing(kept, method, profile)

@@ -149,7 +149,7 @@ def open_store(
     profile: str | Profile = "offline",  # whose store
 ) -> Store:
     "The store of a profile. `UsageError` if nothing was run under it yet."
-    from treekit.experiments.run import store_path
+    from treekit.experiments.planning import store_path
     profile = load_profile(profile) if isinstance(profile, str) else profile
     path = store_path(profile)
     if not Path(path).exists(): raise UsageError(f"nothing was run under profile {profile.name!r} yet: run `treekit reproduce` first")

@@ -6,10 +6,10 @@
 __all__ = ['paper_names', 'artefact_of', 'description_of', 'title_of', 'asked_from', 'said_of_run', 'set_for_run']
 
 # %% ../../nbs/16_figures/01_titles.ipynb #0912b3b2
-import json, os
 from functools import cache
 from pathlib import Path
 
+from ..config import run_options
 from ..papers.plugin import discover
 
 # %% ../../nbs/16_figures/01_titles.ipynb #8fdc86a9
@@ -61,9 +61,8 @@ def asked_from(
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90002
 def said_of_run() -> dict:  # profile, n, seed, data, and settings by their names; empty: the usual, or a notebook that was run by hand
-    "What was said to `treekit reproduce` for the artefact that is being made."
-    said = json.loads(os.environ.get("TREEKIT_SAID", "{}"))
-    return {k: v for k, v in said.items() if k != "endpoint"}  # a page names no host, and a replay gives the same page without one
+    "Profile and settings of the `treekit reproduce` that runs this notebook."
+    return {k: v for k, v in run_options().command.items() if k != "endpoint"}  # a page names no host, and a replay gives the same page without one
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90003
 def set_for_run() -> str:  # empty: nothing

@@ -7,12 +7,12 @@ __all__ = ['LONGEST_BODY', 'PROFILE_SETTINGS', 'CHARGED_FAILURES', 'call_failed'
            'scoring_unsupported', 'scores_texts', 'ServerConnection', 'OpenAIClient']
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #15b2fade
-import asyncio, functools, itertools, json, math, os, random, re, time
+import asyncio, functools, itertools, json, math, random, re, time
 from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
-from ..config import UsageError, addresses
+from ..config import UsageError, addresses, run_options
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..core.answer_extraction import without_thinking
@@ -240,7 +240,7 @@ class ServerConnection:
         concurrency: int = 16,  # connections
         timeout: float = 60.0,  # seconds for a request
     ):
-        if os.environ.get("TREEKIT_CASSETTE"): raise UsageError("a replay asks no server: only the cassette's replies answer")
+        if run_options().cassette: raise UsageError("a replay asks no server: only the cassette's replies answer")
         import httpx2, openai
         self.endpoint, self.timeout, self.raw = canonical_endpoint(endpoint), timeout, httpx2.Response
         self.without_key = lambda text: re.sub(r"sk-[\w*.-]{4,}", "sk-…", text.replace(key, "…") if key else text)

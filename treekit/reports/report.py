@@ -182,7 +182,7 @@ def report_page(
 def _cassette(names, profile, way):
     "What the runs of artefacts asked, as a file; and what is to be said of it."
     from treekit.cli.handout import pack_run
-    from treekit.experiments.run import store_path
+    from treekit.experiments.planning import store_path
     if not store_path(load_profile(profile)).exists():
         raise UsageError(f"{' '.join(names)}: no model was asked, so there is nothing to replay: report without --cassette")
     apart = "n", "seed", "data"

@@ -11,10 +11,10 @@ import csv, dataclasses, re
 from collections import Counter
 from pathlib import Path
 
-from ..config import UsageError, work_dir
+from ..config import RunOptions, UsageError, work_dir
 from ..experiments.provenance import run_facts
 from ..experiments.resources import Resources
-from ..experiments.run import RunOptions, models_of
+from ..experiments.planning import models_of
 from ..explorer.runs import OpenRun
 from ..figures.claims import CLAIM_VERDICTS, judge_claims
 from ..figures.verdicts import count_verdicts

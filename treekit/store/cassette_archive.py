@@ -7,12 +7,12 @@ __all__ = ['STORE_FILE', 'LONGEST_TAPE', 'TAPE_MEMBERS', 'MOST_MEMBERS', 'remove
            'open_archive', 'plain_store', 'note_source']
 
 # %% ../../nbs/04_store/01_cassette_archive.ipynb #95b2f6a8
-import glob, io, json, lzma, os, re, tarfile, tempfile
+import glob, io, json, lzma, re, tarfile, tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ..config import UsageError
+from ..config import UsageError, run_options
 from ..utils.process_identity import is_dead, remove_stale
 from ..utils.atomic_write import write_whole
 
@@ -132,6 +132,6 @@ def note_source(
     source: str | Path,  # world, real, hub, a folder
 ):
     "Record that a source was read, while a cassette is packed. Bundled sources are not recorded."
-    folder = os.environ.get("TREEKIT_RECORD")
+    folder = run_options().record
     if not folder or re.fullmatch(r"world(:.*)?|real", str(source)): return
     with open(Path(folder, "sources.jsonl"), "a", encoding="utf-8") as f: f.write(json.dumps([kind, name, str(source)]) + "\n")

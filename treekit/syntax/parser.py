@@ -8,14 +8,14 @@ __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Ent
            'parser_for']
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #f7aea061
-import hashlib, json, os, pickle, threading, zlib
+import hashlib, json, pickle, threading, zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 from zipfile import BadZipFile
-from ..config import UsageError, choose, kit_path, nearest, work_dir
+from ..config import UsageError, choose, kit_path, nearest, run_options, work_dir
 from ..utils.sqlite_cache import cache_database, shipped_rows
 from ..utils.model_files import trained_folder
 
@@ -201,7 +201,7 @@ class ParseCache:
     def __init__(self,
         path: Path | str | None = None,  # default: `parses/parses.sqlite` in the kit's work folder
     ):
-        noted, usual = os.environ.get("TREEKIT_PARSES"), work_dir("parses") / "parses.sqlite"
+        noted, usual = run_options().parses, work_dir("parses") / "parses.sqlite"
         self.path = Path(path or noted or usual)
         self.others = ParseCache(usual) if noted and not path else None  # a replay has its own parses; the usual cache is read-only
 
@@ -336,7 +336,7 @@ class StanzaParser:
         batch: int = 64,  # texts per batch
     ):
         self.package, self.batch, self.cache = package, batch, cache or ParseCache()
-        self.folder = None if package else Path(folder or os.environ.get("TREEKIT_PARSER_DIR") or kit_path("data", "parser"))
+        self.folder = None if package else Path(folder or run_options().parser_dir or kit_path("data", "parser"))
         if self.folder and not self.folder.is_dir(): raise UsageError(f"no folder {str(self.folder.name)!r} with parser models")
         self._pipeline, self._lock = None, threading.Lock()  # loaded on first use
 
@@ -353,7 +353,7 @@ class StanzaParser:
         "Fingerprint of the models, computed from the manifest without loading them."
         if self.package:
             usual = "" if self.package.startswith("default") else "+default"  # package of the constituency trees and entities
-            return os.environ.get("TREEKIT_PARSES_BY") or f"stanza-{version('stanza')}:{self.package}{usual}"  # a cassette's
+            return run_options().parses_by or f"stanza-{version('stanza')}:{self.package}{usual}"  # a cassette's
         return _fingerprint(str(self.folder), _stamp(self.folder))
 
     def parse(self,

@@ -10,7 +10,7 @@ import importlib, json, os, signal, subprocess, sys, tempfile, traceback
 from pathlib import Path
 from typing import Any
 
-from ..config import UsageError
+from ..config import UsageError, child_environment, replace_environment, variable
 from ..utils.instruction_set import PINNED_INSTRUCTIONS
 
 # %% ../../nbs/13_training/04_deterministic_process.ipynb #b3b3042d
@@ -27,7 +27,7 @@ class _Workshop:
             start_new_session=True)
 
     @staticmethod
-    def env(): return {**os.environ, **PINNED, "MKL_CBWR": os.environ.get("MKL_CBWR", PINNED["MKL_CBWR"])}
+    def env(): return child_environment(**PINNED | dict(MKL_CBWR=variable("MKL_CBWR", PINNED["MKL_CBWR"])))
 
     def send(self, jobs, reply):
         "Have jobs run one after the other; what they return goes to a file."
@@ -49,8 +49,7 @@ class _Workshop:
 # %% ../../nbs/13_training/04_deterministic_process.ipynb #0b6d93fa
 def _run(jobs, reply, env, folder):
     "What a forked process does with its lot: its exit code."
-    os.environ.clear()
-    os.environ.update(env)
+    replace_environment(env)
     os.chdir(folder)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(os.open(reply, os.O_WRONLY | os.O_CREAT, 0o600), 1)

@@ -7,14 +7,15 @@ __all__ = ['SENT_AT_ONCE', 'group_size', 'group_rank', 'joined_group', 'own_shar
            'gradients_summed']
 
 # %% ../../nbs/13_training/05_distributed.ipynb #1069ae61
-import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from ..config import variable
+
 # %% ../../nbs/13_training/05_distributed.ipynb #1223f335
-def _launched(): return int(os.environ.get("WORLD_SIZE", "1"))
+def _launched(): return int(variable("WORLD_SIZE", "1"))
 
 def _group():
     "torch's functions between processes, where there are several; else None."

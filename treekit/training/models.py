@@ -7,12 +7,12 @@ __all__ = ['ATTENTION', 'KEPT', 'tokenizer_of', 'tiny_model', 'extra', 'device',
            'save_model']
 
 # %% ../../nbs/13_training/06_models.ipynb #b7e7ec94
-import importlib.util, json, os
+import importlib.util, json
 from collections.abc import Iterable
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..config import UsageError, choose
+from ..config import UsageError, child_environment, choose, replace_environment
 from .distributed import group_rank
 
 # %% ../../nbs/13_training/06_models.ipynb #62b12b30
@@ -26,7 +26,7 @@ def tokenizer_of(
     "A byte-pair tokenizer that was made from these texts."
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    replace_environment(child_environment(TOKENIZERS_PARALLELISM="false"))
     t = Tokenizer(models.BPE())
     pieces, letters = pre_tokenizers.Split(Regex(_PIECES), "isolated"), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     t.pre_tokenizer = pre_tokenizers.Sequence([pieces, letters])

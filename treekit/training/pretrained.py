@@ -7,11 +7,11 @@ __all__ = ['LIMIT', 'WEIGHTS_FILE', 'models_folder', 'manifest', 'folded', 'unfo
            'recipe_hash', 'comes_with_the_kit', 'shipped', 'unpacked', 'ship', 'forget']
 
 # %% ../../nbs/13_training/10_pretrained.ipynb #1f0913ec
-import base64, hashlib, json, lzma, os, struct
+import base64, hashlib, json, lzma, struct
 from functools import lru_cache
 from pathlib import Path
 
-from ..config import UsageError, kit_path
+from ..config import UsageError, kit_path, run_options
 from ..core.fingerprints import fingerprint
 from ..utils.atomic_write import write_whole
 
@@ -103,8 +103,8 @@ def opened(data: bytes, against: dict[str, bytes] | None = None) -> dict[str, by
 
 # %% ../../nbs/13_training/10_pretrained.ipynb #7f24f6e8
 def retrain() -> bool:
-    "Whether everything is to be trained again: `--set retrain=true`, which reaches a notebook's kernel as $TREEKIT_RETRAIN."
-    return os.environ.get("TREEKIT_RETRAIN", "") not in ("", "0")
+    "Whether models that come with the kit are trained again (`--set retrain=true`)."
+    return run_options().retrain
 
 # %% ../../nbs/13_training/10_pretrained.ipynb #cd7be095
 def place(what: str) -> str:  # "routers" -> "routers", or "routers-retrained"

@@ -19,7 +19,7 @@ from ..llm.cached_client import CachedClient
 from ..core.types import Question
 from ..experiments.prompts import known_prompts
 from ..experiments.resources import Resources, chat_for, load
-from ..experiments.run import RunOptions
+from ..experiments.planning import open_store
 
 # %% ../../nbs/13_training/14_training_data.ipynb #6a76e14d
 def in_shares(
@@ -80,5 +80,5 @@ def kitchen(
 ) -> Iterator[ContextFactory]:
     "A kitchen for these questions, with the profile's store and its budget."
     places = {q.id: name for name, some in questions.items() for q in some}
-    with RunOptions.from_environment().opened(profile) as store:
+    with open_store(profile) as store:
         yield ContextFactory(profile, Resources(profile, questions), CachedClient(chat_for(profile), store, profile.budget), method, places)

@@ -6,10 +6,12 @@
 __all__ = ['PINNED_INSTRUCTIONS', 'REFERENCE', 'processor_label', 'instruction_set', 'one_thread']
 
 # %% ../../nbs/02_utils/11_instruction_set.ipynb #93e6faa9
-import contextlib, os, re, sys
+import contextlib, re, sys
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from ..config import child_environment
 
 # %% ../../nbs/02_utils/11_instruction_set.ipynb #38cef71d
 PINNED_INSTRUCTIONS = dict(ATEN_CPU_CAPABILITY="avx2", MKL_CBWR="AVX2,STRICT", DNNL_MAX_CPU_ISA="AVX2")  # set before torch is imported
@@ -48,8 +50,9 @@ def _gpu(visible):
 
 def instruction_set() -> str:
     "Label of the setting that PyTorch computes with in this process: letters, digits, and `_ - . =`."
-    if gpu := _gpu(os.environ.get("CUDA_VISIBLE_DEVICES")): return gpu
-    chosen = {name: os.environ[name] for name in PINNED_INSTRUCTIONS if os.environ.get(name)}
+    environment = child_environment()
+    if gpu := _gpu(environment.get("CUDA_VISIBLE_DEVICES")): return gpu
+    chosen = {name: environment[name] for name in PINNED_INSTRUCTIONS if environment.get(name)}
     if chosen == PINNED_INSTRUCTIONS and "AVX2" in _features(): return REFERENCE
     return "-".join([processor_label(), *(re.sub(r"[^\w.]+", ".", f"{k.partition('_')[0]}={v}") for k, v in sorted(chosen.items()))])
 

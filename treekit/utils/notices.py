@@ -6,9 +6,11 @@
 __all__ = ['notify', 'new_notices']
 
 # %% ../../nbs/02_utils/02_notices.ipynb #a19391f0
-import os, sys
+import sys
 from contextlib import suppress
 from pathlib import Path
+
+from ..config import run_options
 
 # %% ../../nbs/02_utils/02_notices.ipynb #cbca6fd7
 _FILE = "notices.txt"
@@ -17,7 +19,7 @@ def notify(
     line: str,
 ):
     "Print a notice on standard error, and leave it for the command that started this process."
-    if folder := os.environ.get("TREEKIT_PROGRESS"):
+    if folder := run_options().command_dir:
         with suppress(OSError), open(Path(folder, _FILE), "a", encoding="utf-8") as f: f.write(line + "\n")
     print(line, file=sys.stderr, flush=True)
 

@@ -61,18 +61,16 @@ def write_wall(
 def sealed(
     names: tuple = (),  # of variables that hold a key
 ):
-    "Meanwhile this process, and every Python process that it starts, has no network and no API keys."
-    before, was = dict(os.environ), _STATE["refusing"]
-    with tempfile.TemporaryDirectory(prefix="treekit-sealed-") as folder:
+    "Context in which this process and the Python processes that it starts have no network and no API keys."
+    from treekit.config import child_environment, replace_environment, use_options  # here: `sitecustomize` has no packages
+    was, before = _STATE["refusing"], child_environment()
+    with tempfile.TemporaryDirectory(prefix="treekit-sealed-") as folder, use_options(sealed=True):
         write_wall(folder)
-        inside = without_credentials(before, names) | NO_HUB
-        inside |= dict(TREEKIT_SEALED="1", PYTHONPATH=os.pathsep.join(filter(None, [folder, before.get("PYTHONPATH")])))
+        path = os.pathsep.join(filter(None, [folder, before.get("PYTHONPATH")]))
         try:
-            for name in before.keys() - inside.keys(): del os.environ[name]
-            os.environ.update(inside)
+            replace_environment(without_credentials(child_environment(), names) | NO_HUB | dict(PYTHONPATH=path))
             refuse_network()
             yield
         finally:
             refuse_network(was)
-            for name in inside.keys() - before.keys(): os.environ.pop(name, None)
-            os.environ.update(before)
+            replace_environment(before)
