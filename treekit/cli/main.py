@@ -13,7 +13,7 @@ import click
 
 from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
 from ..config import (
-    UsageError, choose, installed, key_variables, load_profile, missing_library, profile_names, root, run_options, work_dir)
+    UsageError, choose, key_variables, load_profile, missing_library, profile_names, root, run_options, work_dir)
 from ..papers.registry import find, method, method_names
 from ..utils.sanitize import printable
 from ..utils.atomic_write import write_whole

@@ -28,7 +28,8 @@ from .run_records import models_record, packed_questions, save_run
 from .sharding import ELSEWHERE, budget_of, limited, shard_of, split_jobs
 from ..llm.cached_client import CachedClient, NotOnCassette
 from ..llm.prices import BudgetExceeded
-from ..store.store_writer import StoreFailed, wait_written
+from ..store.errors import StoreFailed
+from ..store.store_writer import wait_written
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #49213b5c
 class RunFailed(Exception):
