@@ -7,10 +7,11 @@ __all__ = ['train_command', 'parser_command']
 
 # %% ../../nbs/25_cli/07_train.ipynb #f2323feb
 import inspect, json, os, subprocess, sys
+from pathlib import Path
 
 import click
 
-from ..config import UsageError, load_profile
+from ..config import UsageError, choose, kit_path, load_profile, work_dir
 from ..artefacts.catalog import FIELDS, assigned, settled, source
 from ..papers.plugin import TrainingCommand, discover, resolve
 
@@ -114,15 +115,24 @@ def _command(training: TrainingCommand):
 @_common("parser")
 @click.option("--preset", default="bundled", show_default=True, metavar="NAME",
               help="bundled: an hour and a half; tiny: to see that all runs.")
-@click.option("--treebanks", required=True, metavar="FOLDER", help="With the files that nbs/13_training/02_parser.ipynb lists.")
+@click.option("--treebanks", required=True, metavar="FOLDER", help="With the files that nbs/train/parser.ipynb lists.")
 @click.option("--until", default="", metavar="STEP", help="The last step to run.")
 def parser_command(name, seed, as_json, preset, treebanks, until):
-    """The parser, from treebanks: seven small models, and a profile that parses with them."""
-    from treekit.training.job import TrainingJob
-    from treekit.training.parser_job import run_parser
-    made = run_parser(TrainingJob(name, "parser", preset, load_profile("offline"), None, seed), treebanks, until)
-    _say(made, as_json, [f"ran: {', '.join(made['ran']) or 'nothing, all was there'}", 
-                          f'treekit ask "…" --profile {name}' if made["profile"] else "not ready yet"])
+    """The parser, from treebanks: seven small models, and a profile that parses with them. Runs the recipe nbs/train/parser.ipynb."""
+    from treekit.training.profile_writer import check_name
+    check_name(name)
+    folder, shares = work_dir("trained", name), dict(bundled=1.0, tiny=0.02)
+    given = dict(treebanks=str(Path(treebanks).resolve()), work=str(folder / "work"), part=shares[choose("preset", preset, shares)],
+                 until=until, name=name, preset=preset, seed=seed)
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+    try: papermill.execute_notebook(kit_path("nbs", "train", "parser.ipynb"), folder / "parser.ipynb", given, kernel_name="python3",
+                                    progress_bar=False)
+    except PapermillExecutionError as e:
+        raise UsageError(f"the recipe ended with {e.ename}: {e.evalue}; see trained/{name}/parser.ipynb in the work folder") from None
+    done = (folder / "ready.json").exists()
+    _say(dict(name=name, profile=name if done else ""), as_json,
+         [f'treekit ask "…" --profile {name}' if done else "not ready yet"])
 
 def _main():
     "What each of several processes runs."
