@@ -16,7 +16,7 @@ from treekit.corpora.tree_store import TreeStore, build
 from treekit.artefacts.environment_check import PAPER_NEEDS, checks, dense_models, lacking, longest_prompt, preflight
 from treekit.experiments.resources import datasets, exemplars, load, load_corpus
 from treekit.experiments.tables import sample_questions
-from treekit.syntax.parser import _load_package, parser_for
+from treekit.syntax.parser import load_package, parser_for
 
 ROOT = Path(__file__).resolve().parents[1]
 FIXTURES = ROOT / "data" / "fixtures"
@@ -108,7 +108,7 @@ def test_a_parser_of_stanzas_by_its_name(monkeypatch):
     asked = {}
     monkeypatch.setattr(stanza, "Pipeline", lambda **how: asked.update(how))
     for name in ("combined", "default_accurate", "gum"): assert parser_for(load_profile("offline", parser=name)).label == f"Stanza {name}"
-    _load_package("combined")
+    load_package("combined")
     assert asked["package"] is None and asked["processors"]["depparse"] == "combined" and asked["processors"]["ner"] == "default"
     with pytest.raises(UsageError, match="did you mean 'combined'"): parser_for(load_profile("offline", parser="combind"))
 

@@ -4,7 +4,8 @@
 
 # %% auto #0
 __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Entity', 'Sentence', 'Parse', 'Parser', 'draw',
-           'to_json', 'from_json', 'check_models', 'ParseCache', 'StanzaParser', 'parser_place', 'parser_for']
+           'to_json', 'from_json', 'check_models', 'ParseCache', 'load_package', 'load_folder', 'StanzaParser',
+           'parser_place', 'parser_for']
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #f7aea061
 import hashlib, json, pickle, threading, zlib
@@ -240,9 +241,9 @@ PACKAGES = ("default", "default_accurate", "default_fast", "combined", "ewt", "g
 
 def _load(folder, package):
     "The Stanza pipeline over a folder of models, or over one of Stanza's packages."
-    return _load_package(package) if package else _load_folder(folder)
+    return load_package(package) if package else load_folder(folder)
 
-def _load_package(package):
+def load_package(package):
     import stanza
     how, processors = dict(lang="en", verbose=False, use_gpu=False), _PROCESSORS.replace("tokenize,", "tokenize,mwt,")
     if not package.startswith("default"):  # a treebank has no constituency trees and no entities: those are the usual ones
@@ -257,7 +258,7 @@ def _load_package(package):
 # what Stanza raises for models that it can't read: there is no manifest, or it is another version of Stanza
 _UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, AssertionError, EOFError, pickle.UnpicklingError)
 
-def _load_folder(folder):
+def load_folder(folder):
     import stanza
     check_models(folder)
     paths = dict(zip("tokenize pos lemma depparse constituency ner".split(), FILES))
