@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from treekit.config import load_profile, root
 from treekit.core.types import Passage, Question
-from treekit.experiments.resources import Lazy
+from treekit.experiments.resources import LazyRetriever
 from treekit.core.prompts import Prompt
 from treekit.core.output_parsers import FINAL
 from treekit.core.method import Prediction

@@ -276,7 +276,7 @@ def test_a_table_over_a_folder_is_packed_and_replayed_elsewhere(tmp_path, datase
     body = BODY.replace('asked = {"hotpotqa": [Question', f'''
 from treekit.experiments.resources import load, load_corpus
 asked = {{"{dataset}": load("{dataset}", P.data, n=P.n, seed=P.seed) or [Question''').replace(
-        ', corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")}', "").replace('corpora["hotpotqa"]', f'corpora["{dataset}"]')
+        ', corpora={"hotpotqa": LazyRetriever(Shelf, "shelf", "one page")}', "").replace('corpora["hotpotqa"]', f'corpora["{dataset}"]')
     body += f'''
 seen = sorted(p.id for p in load_corpus("{dataset}", P.data)) + [r.answer for r in results.rows]
 (Path(out or root() / "figures" / P.name) / "treerare" / "table1_seen.csv").write_text(" ".join(seen))
