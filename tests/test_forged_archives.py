@@ -125,7 +125,7 @@ def test_in_a_replay_no_client_is_made(tmp_path, monkeypatch, process_options):
 
 
 def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, process_options):
-    from test_run import PROFILE, Read, Scripted, Lazy, Shelf, go, questions
+    from test_run import PROFILE, LazyRetriever, Read, Scripted, Shelf, go, questions
     from treekit.llm.cached_client import NotOnCassette
     from treekit.experiments.run import run
     source = Store(tmp_path / "source.sqlite")
@@ -133,7 +133,7 @@ def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, process
     tape = source.pack(tmp_path / "run.cassette")
     process_options(cassette=tape)
     chat = Scripted()
-    def replayed(k): return run({"read": Read(k)}, questions(3), PROFILE, corpora={"toy": Lazy(Shelf, "shelf", "a shelf")}, chat=chat,
+    def replayed(k): return run({"read": Read(k)}, questions(3), PROFILE, corpora={"toy": LazyRetriever(Shelf, "shelf", "a shelf")}, chat=chat,
                                 progress=False)
     assert [r.answer for r in replayed(2).rows] == [str(i) for i in range(3)]
     with pytest.raises(NotOnCassette): replayed(1)
@@ -276,7 +276,7 @@ def test_a_table_over_a_folder_is_packed_and_replayed_elsewhere(tmp_path, datase
     body = BODY.replace('asked = {"hotpotqa": [Question', f'''
 from treekit.experiments.resources import load, load_corpus
 asked = {{"{dataset}": load("{dataset}", P.data, n=P.n, seed=P.seed) or [Question''').replace(
-        ', corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")}', "").replace('corpora["hotpotqa"]', f'corpora["{dataset}"]')
+        ', corpora={"hotpotqa": LazyRetriever(Shelf, "shelf", "one page")}', "").replace('corpora["hotpotqa"]', f'corpora["{dataset}"]')
     body += f'''
 seen = sorted(p.id for p in load_corpus("{dataset}", P.data)) + [r.answer for r in results.rows]
 (Path(out or root() / "figures" / P.name) / "treerare" / "table1_seen.csv").write_text(" ".join(seen))

@@ -169,14 +169,14 @@ def _weights(told):
     dense.Embedder.asked = dense.Embedder.kept = lambda self, texts: _embed(texts)
     def load(self):
         told("weights", str(self.model))
-        self._score, self._name = dense._overlap, self.model
+        self._score, self._name = dense.overlap_scores, self.model
         return self._score
     dense.CrossEncoder._load = load
-    real = judges._judge
+    real = judges.make_judge
     def judge(name, model, stand_in, metric):
         if name != "offline": told("weights", name)
         return real("offline", model, stand_in, metric)
-    judges._judge = judge
+    judges.make_judge = judge
 
 def _parsers(told):
     "Parsers and taggers other than the bundled ones."
@@ -184,7 +184,7 @@ def _parsers(told):
     def package(name):
         told("parser", name)
         from treekit.config import kit_path
-        return parser._load_folder(kit_path("data", "parser"))
+        return parser.load_folder(kit_path("data", "parser"))
     parser.load_package = package
     def annotator_for(named="bundled", tagger=""):
         for other in (named, tagger):

@@ -21,7 +21,7 @@ from .archive import SUMS, read_archive, sha256
 from .checklist import checklist
 from .environment import hashed_data, hashed_modules, hashed_notebooks, packages
 from .run_summary import claim_counts, claim_lines, differing_facts, found_verdicts, placeless
-from .report import _documented, _intervals, report_page, ways_of
+from .report import documented_modules, table_intervals, report_page, ways_of
 
 # %% ../../nbs/23_reports/05_verification.ipynb #bf6c0150
 @dataclass
@@ -235,8 +235,8 @@ def recomputed_differences(
     parts = dict(
         papers=list(dict.fromkeys(r["paper"] for r in rows.values())), ways=ways_of(report["artefacts"]),
         claim_counts=claim_counts(report["claims"]),
-        inventory=dict(artefacts=len(known), with_notebook=sum(bool(r["notebook"]) for r in known)), intervals=_intervals(tables),
-        code=_documented(list(rows.values())), checklist=[a._asdict() for a in checklist(report)])
+        inventory=dict(artefacts=len(known), with_notebook=sum(bool(r["notebook"]) for r in known)), intervals=table_intervals(tables),
+        code=documented_modules(list(rows.values())), checklist=[a._asdict() for a in checklist(report)])
     found += claims + [f"report.json: its {part} isn't what follows from the rest" for part, here in parts.items()
                        if not _alike(_json(here), report.get(part))]
     if files.get("report.md", b"") != report_page(report).encode(): found.append("report.md: isn't the text that follows from report.json")

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['FILES', 'LONGEST_SENTENCE', 'PACKAGES', 'Token', 'Constituent', 'Entity', 'Sentence', 'Parse', 'Parser', 'draw',
-           'to_json', 'from_json', 'check_models', 'ParseCache', 'load_package', 'StanzaParser', 'parser_location',
-           'parser_for']
+           'to_json', 'from_json', 'check_models', 'ParseCache', 'load_package', 'load_folder', 'StanzaParser',
+           'parser_location', 'parser_for']
 
 # %% ../../nbs/08_syntax/02_parser.ipynb #f7aea061
 import hashlib, json, pickle, threading, zlib
@@ -241,7 +241,7 @@ PACKAGES = ("default", "default_accurate", "default_fast", "combined", "ewt", "g
 
 def _load(folder, package):
     "Stanza pipeline over a folder of models, or over one of Stanza's packages."
-    return load_package(package) if package else _load_folder(folder)
+    return load_package(package) if package else load_folder(folder)
 
 def load_package(package):
     import stanza
@@ -258,7 +258,7 @@ def load_package(package):
 # errors of Stanza for unreadable models, without a manifest or of another version
 _UNREADABLE = (OSError, ValueError, KeyError, RuntimeError, AssertionError, EOFError, pickle.UnpicklingError)
 
-def _load_folder(folder):
+def load_folder(folder):
     import stanza
     check_models(folder)
     paths = dict(zip("tokenize pos lemma depparse constituency ner".split(), FILES))
@@ -330,7 +330,7 @@ def _parsed(text, sentences):
 class StanzaParser:
     "Parser of English with a folder of Stanza models (default: the bundled ones), or one of Stanza's packages."
     def __init__(self,
-        folder: Path | str | None = None,  # models in the layout of `FILES`; default: `$TREEKIT_PARSER_DIR`, else `data/parser`
+        folder: Path | str | None = None,  # models in the layout of `FILES`; default: `RunOptions.parser_dir`, else `data/parser`
         package: str | None = None,  # instead of a folder: a Stanza package, downloaded on first use
         cache: ParseCache | None = None,  # default: the kit's own
         batch: int = 64,  # texts per batch
