@@ -4,13 +4,14 @@
 
 # %% auto #0
 __all__ = ['PASSAGE_TOKENS', 'GROUP', 'resolve', 'module_of', 'TrainingCommand', 'Paper', 'BrokenPaper', 'check_descriptor',
-           'discover', 'broken_papers', 'get_paper', 'papers', 'broken_references', 'paper_of', 'unregistered']
+           'registered_papers', 'discover', 'broken_papers', 'get_paper', 'papers', 'broken_references', 'paper_of',
+           'unregistered']
 
 # %% ../../nbs/17_papers/00_plugin.ipynb #2e9b1a37
 import csv, functools, importlib, re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, distributions
 from pathlib import Path
 from typing import Any
 
@@ -143,10 +144,14 @@ def check_descriptor(
     return "" if all(line.get("artefact") for line in lines) else "inventory.csv has a line without an artefact"
 
 # %% ../../nbs/17_papers/00_plugin.ipynb #99b03b3e
+def registered_papers() -> list[EntryPoint]:
+    "Entry points of the group `GROUP`, of every distribution: a clone's outdated metadata never hides the installed ones."
+    return list(dict.fromkeys(p for d in distributions() for p in d.entry_points if p.group == GROUP))
+
 @functools.cache
 def _discovered() -> tuple[dict[str, Paper], list[BrokenPaper]]:
     "The installed papers by name, and those that cannot be used."
-    points = sorted(entry_points(group=GROUP), key=lambda p: (not p.value.startswith("treekit."), p.name, p.value))
+    points = sorted(registered_papers(), key=lambda p: (not p.value.startswith("treekit."), p.name, p.value))
     if not any(p.value.startswith("treekit.") for p in points):
         raise UsageError("treekit's papers are not registered in this environment: run `make install` in the clone, or pip install -e .")
     found, broken = {}, []
@@ -209,5 +214,5 @@ def unregistered() -> list[str]:  # names
     if not file.is_file(): return []
     import tomllib
     named = tomllib.loads(file.read_text(encoding="utf-8"))["project"].get("entry-points", {}).get(GROUP, {})
-    registered = {(p.name, p.value) for p in entry_points(group=GROUP)}
+    registered = {(p.name, p.value) for p in registered_papers()}
     return [name for name, value in named.items() if (name, value) not in registered]

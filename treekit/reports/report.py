@@ -182,7 +182,7 @@ def report_page(
 # %% ../../nbs/23_reports/04_report.ipynb #c9f8c2ac
 def _cassette(names, profile, way):
     "What the runs of artefacts asked, as a file; and what is to be said of it."
-    from treekit.cli.handout import pack_run
+    from treekit.artefacts.cassette_packing import pack_run
     from treekit.experiments.planning import store_path
     if not store_path(load_profile(profile)).exists():
         raise UsageError(f"{' '.join(names)}: no model was asked, so there is nothing to replay: report without --cassette")

@@ -22,7 +22,7 @@ from .training_data import TEST_SHARES, Gold, Sample, curated, drawn, percent, s
 from ...utils.atomic_write import write_whole
 from ...training.job import TrainingJob, torch_on_one_thread, ready
 from ...training.profile_writer import check_name, profile_sections, write_sections
-from ...training.training_data import kitchen
+from ...experiments.training_data import kitchen
 
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #71e71274
 LABELS = ("model", "gold")

@@ -20,7 +20,7 @@ from ...baselines.subquestions import checked
 from ...utils.atomic_write import write_whole
 from ...training.job import TrainingJob, torch_on_one_thread, ready, serve_line
 from ...training.profile_writer import check_name, profile_sections, write_sections
-from ...training.training_data import in_shares, kitchen, training_questions
+from ...experiments.training_data import in_shares, kitchen, training_questions
 
 # %% ../../../nbs/17_papers/4_searchr/07_training_job.ipynb #1b9830c2
 def errand_questions(errand: TrainingJob, preset: Preset) -> dict[str, list[Question]]:

@@ -17,7 +17,7 @@ from .training import PRESETS, Preset, path_in, prompt_of
 from .training_data import followed, parted
 from ...training.job import TrainingJob
 from .training_job import errand_questions, path_pairs
-from ...training.training_data import kitchen
+from ...experiments.training_data import kitchen
 
 # %% ../../../nbs/17_papers/4_searchr/08_verl_export.ipynb #f36753ed
 SOURCE = "treekit/navigator"
