@@ -98,9 +98,9 @@ class Point:
 @pytest.fixture
 def registered(monkeypatch):
     "Registers further papers in this process."
-    real = plugin.entry_points
+    real = plugin.registered_papers
     def register(*points):
-        monkeypatch.setattr(plugin, "entry_points", lambda group: [*points, *real(group=group)])
+        monkeypatch.setattr(plugin, "registered_papers", lambda: [*points, *real()])
         plugin._discovered.cache_clear()
     yield register
     monkeypatch.undo()
@@ -145,7 +145,7 @@ def test_references_that_fail_are_named_by_the_doctor_and_leave_prompts_and_meth
 
 
 def test_an_installation_without_registered_papers_says_what_to_do(monkeypatch):
-    monkeypatch.setattr(plugin, "entry_points", lambda group: [])
+    monkeypatch.setattr(plugin, "registered_papers", lambda: [])
     plugin._discovered.cache_clear()
     with pytest.raises(UsageError, match="make install"): discover()
     assert "arise" in plugin.unregistered()

@@ -6,6 +6,7 @@
 __all__ = ['chosen_questions', 'pack_run']
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #a9683fcc
+import json
 from pathlib import Path
 
 from ..config import UsageError, load_profile, run_options, work_dir

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from ..config import UsageError, load_profile, run_options, work_dir
+from ..config import UsageError
 
 # %% ../../nbs/25_cli/02_handout.ipynb #6a41f0bd
 @click.command("new")
