@@ -129,13 +129,12 @@ async def ask_router(
     document: Node,  # the document's record, below which the ledger puts the call
 ) -> None:
     "One output of the router, and what is left of it: $b_t$. Raises what the model's client raises."
-    above = step.above
     step.node = Node(document.id, None, "routing", "")
     inputs = dict(question=question.question.strip(), document=shown_text(method, step.rst))
     if method.reading == "code":
         prompt = kit.prompts.get(ROUTE[method.format].name, ROUTE[method.format])
         kit = kit.reworded({prompt.name: replace(prompt, format=CODE_FORMATS[method.format])})
-    step.behaviours = await kit.ask(ROUTE[method.format], node=step.node, role="router", priority=1 if above else 2, **inputs)
+    step.behaviours = await kit.ask(ROUTE[method.format], node=step.node, role="router", **inputs)
     step.decision = decide(step.rst, step.behaviours, method.reading)
     step.answers = answered_nodes(method, step)
 

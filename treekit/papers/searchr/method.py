@@ -123,10 +123,10 @@ async def reformulate(
         node.notes.append("what it refers to wasn't found; asked as it stands")
         return step.asked
     if m.decide == "rule": rewrite = bool(step.refers)
-    else: rewrite = await kit.ask(UNCLEAR, priority=2 + step.ahead, **known)
+    else: rewrite = await kit.ask(UNCLEAR, **known)
     node.data["rewritten"] = rewrite
     if not rewrite: return step.asked
-    text, note = rewritten(await kit.ask(REFORMULATE, priority=1 + step.ahead, **known), step.asked)
+    text, note = rewritten(await kit.ask(REFORMULATE, **known), step.asked)
     if note: node.notes.append(note)
     return text
 
@@ -145,7 +145,7 @@ async def answer_subquestion(
     if earlier: step.asked = await reformulate(m, kit, step, earlier)
     hits, rows, notes = await asyncio.to_thread(retrieve_passages, m, kit, step.asked)
     step.node.notes += notes
-    asking = dict(node=step.node, priority=step.ahead)
+    asking = dict(node=step.node)
     reply = await kit.ask(ANSWER, question=step.asked, documents=[h.passage for h in hits], **asking)
     step.answer = known_answer(reply["answer"])
     step.node.data.update(queries=[step.asked], hits=rows, evidence=step.answer or UNFOUND, explanation=reply["explanation"])
@@ -177,7 +177,7 @@ async def plan_path(
 ) -> list[SubQuestion]:
     "The question's path as steps."
     node = kit.trace.add("path", "", parent=root)
-    if path is None: path = await generate_path(kit, question, node, m.decomposer == "navigator", priority=5)
+    if path is None: path = await generate_path(kit, question, node, m.decomposer == "navigator")
     path, notes = checked(path, question, m.max_steps)
     steps = plan_steps(m, kit, node, path)
     node.text, node.data["path"] = " | ".join(path), list(path)
