@@ -30,7 +30,7 @@ for old, new in (  # the same notebook, with a source's questions, exemplars, pa
     ('asked = {"hotpotqa": [', '''from treekit.experiments.resources import exemplars, load
 shown = [q.id for q in exemplars("hotpotqa", P.data, 2, P.seed)]
 asked = {"hotpotqa": load("hotpotqa", P.data, n=P.n, seed=P.seed) or ['''),
-    (', corpora={"hotpotqa": Lazy(Shelf, "shelf", "one page")}', "")):
+    (', corpora={"hotpotqa": LazyRetriever(Shelf, "shelf", "one page")}', "")):
     assert old in SEARCHING
     SEARCHING = SEARCHING.replace(old, new)
 

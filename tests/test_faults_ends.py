@@ -177,7 +177,7 @@ def test_a_pack_that_was_killed_leaves_nothing_for_long(tmp_path):
     (target.parent / f".tape.x.{own_identity().replace('/', '')}.part").write_text("of a living process")
     with Store(tmp_path / "s.sqlite") as store: store.pack(target)
     assert [p.name[:7] for p in sorted(target.parent.iterdir())] == [".tape.x", "tape"]
-    assert len(Store.replay(target)._all("SELECT key FROM calls")) == 1500
+    assert len(Store.replay(target).query("SELECT key FROM calls")) == 1500
 
 
 SLOW_TO_CLOSE = """

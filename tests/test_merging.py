@@ -62,7 +62,7 @@ def test_beside_a_store_that_is_open_and_written(tmp_path):
         assert unmerged(into, part) and a.get_prediction("late")["answer"] == "late"
         a.put_prediction("own", dict(answer="own"))
         assert merge_stores(into, [part]).predictions == 1
-    with Store(into) as a: assert a.get_prediction("own") and a.get_prediction("later") and a._all("PRAGMA integrity_check") == [("ok",)]
+    with Store(into) as a: assert a.get_prediction("own") and a.get_prediction("later") and a.query("PRAGMA integrity_check") == [("ok",)]
 
 
 def test_what_a_killed_worker_has_written_is_merged(tmp_path):
@@ -82,7 +82,7 @@ def test_leases_stay_and_those_of_what_came_are_gone(tmp_path):
         assert asyncio.run(main()) == ([a, b], [b])
         merge_stores(store.path, [part])
         assert store.query("SELECT key FROM leases") == [(b,)]
-        assert len(other._all("SELECT key FROM leases")) == 1
+        assert len(other.query("SELECT key FROM leases")) == 1
 
 
 def test_what_contradicts_is_named_and_changes_nothing(tmp_path):

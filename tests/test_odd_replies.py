@@ -54,7 +54,7 @@ def test_an_odd_reply_is_paid_once_and_can_be_read_again(server, tmp_path, name)
     assert again == first and server.count == 1
     with Store(path) as store: served, packed = store.served("gpt-4o-mini", server.url), store.pack(tmp_path / "tape.treekit")
     assert all(isinstance(s, str) for s in served)
-    with Store.replay(packed) as tape: [[replayed]] = [list(tape.calls([k for k, in tape._all("SELECT key FROM calls")]).values())]
+    with Store.replay(packed) as tape: [[replayed]] = [list(tape.calls([k for k, in tape.query("SELECT key FROM calls")]).values())]
     assert replayed == first
     made = merge_stores(tmp_path / "all.sqlite", [path])
     assert (made.calls, made.skipped) == (1, 0)

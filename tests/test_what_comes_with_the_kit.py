@@ -6,7 +6,7 @@ import numpy as np, pytest
 from treekit.baselines.sentence_graph import sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.utils.array_cache import write_arrays
-from treekit.utils.sqlite_cache import _closed, cache_database, pack_rows, shipped_rows
+from treekit.utils.sqlite_cache import close_connections, cache_database, pack_rows, shipped_rows
 from treekit.corpora.bundled_questions import REAL, Real
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import vector_key, vector_rows
@@ -116,6 +116,6 @@ def test_a_file_that_is_not_sound_is_as_none(tmp_path, monkeypatch, file):
 def test_a_database_that_is_there_stays_as_it_is(tmp_path):
     path = tmp_path / "db.sqlite"
     with cache_database(path, TABLE, "vectors") as db: db.execute("INSERT INTO vectors VALUES (?,?)", (b"k", b"v"))
-    _closed()
+    close_connections()
     with cache_database(path, TABLE, "vectors", "vectors") as db:
         assert db.execute("SELECT * FROM vectors").fetchall() == [(b"k", b"v")]

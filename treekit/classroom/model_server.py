@@ -95,9 +95,9 @@ class KeylessChat(OpenAIClient):
         made.hidden = profile.key() or ""
         return made
 
-    def _tries(self, failed, body):
+    def max_retries(self, failed: CallFailed, body: dict) -> int:
         "What was paid isn't tried again by itself: each try counts as a call of the student who asks."
-        return 0 if failed.kind in CHARGED_FAILURES else super()._tries(failed, body)
+        return 0 if failed.kind in CHARGED_FAILURES else super().max_retries(failed, body)
 
     def _bare(self, text): return text.replace(self.hidden, "…") if self.hidden else text
 
