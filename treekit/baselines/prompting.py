@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PATH', 'BY_KIND', 'CLOSED_BOOK', 'CHOICE', 'MOST_CONSISTENT', 'SAMPLED', 'PROMPTS', 'rationale', 'Example',
-           'examples_from', 'usable', 'shown', 'Baseline', 'RetrieveAndRead', 'majority', 'read_choice',
+           'examples_from', 'usable', 'shown', 'Baseline', 'RetrieveAndRead', 'majority', 'vote_key', 'read_choice',
            'SelfConsistency', 'methods']
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #891865b4
@@ -185,12 +185,14 @@ def majority(
     "The most frequent answer after normalisation; of equals, the one that was sampled first (Wang et al. 2022, Sec. 2)."
     votes, wording = {}, {}
     for answer in answers:
-        if vote := _vote(answer):
+        if vote := vote_key(answer):
             votes[vote] = votes.get(vote, 0) + 1
             wording.setdefault(vote, answer)
     return wording[max(votes, key=votes.get)] if votes else "", votes  # `max` takes the first of equals
 
-def _vote(answer): return normalise(answer) or answer.strip().lower()  # blood group A is an answer, though SQuAD takes it for an article
+def vote_key(answer: str) -> str:
+    "Normalised answer, by which votes are counted."
+    return normalise(answer) or answer.strip().lower()  # blood group A is an answer, though SQuAD takes it for an article
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #1b84d2ea
 _CHOICE = re.compile(r"\b(?:choice|response)[^\w\n]*+(?:(?:is|response|number|no)\b[^\w\n]*+){0,8}+(\d{1,3})\b", re.I)
@@ -230,7 +232,7 @@ async def _or_nothing(asking):
 
 def _step(kit, node, key, reply):
     "A path as a step of the trace."
-    path = kit.trace.add("path", reply["answer"], parent=node, explanation=reply["explanation"], vote=_vote(reply["answer"]))
+    path = kit.trace.add("path", reply["answer"], parent=node, explanation=reply["explanation"], vote=vote_key(reply["answer"]))
     if key: path.calls.append(key)
     if not path.data["vote"]: path.notes.append("no answer behind 'FINAL:', so no vote")
     return path

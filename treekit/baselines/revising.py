@@ -12,7 +12,7 @@ import math, re
 from dataclasses import dataclass
 from typing import Literal
 
-from .prompting import BY_KIND, RetrieveAndRead, SelfConsistency, _vote, majority
+from .prompting import BY_KIND, RetrieveAndRead, SelfConsistency, vote_key, majority
 from ..core.types import Question
 from .iterative import INTERMEDIATE, RANGES, AutoRAG, Searching, SelfAsk, plain_question, facts
 from ..core.prompts import Prompt
@@ -72,7 +72,7 @@ def chosen_chain(
     probable: bool = True,  # False: the first
 ) -> dict:  # explanation, answer
     "The most probable chain behind the winner; the first one where the server gives no log-probabilities."
-    behind = [(c, tokens) for c, tokens in chains if winner and _vote(c["answer"]) == _vote(winner)] or chains[:1]
+    behind = [(c, tokens) for c, tokens in chains if winner and vote_key(c["answer"]) == vote_key(winner)] or chains[:1]
     if not probable or len(behind) == 1: return behind[0][0]
     if all(tokens for _, tokens in behind):
         means = [math.fsum(p for _, p in tokens) / len(tokens) for _, tokens in behind]
@@ -268,7 +268,7 @@ class CoTSC(SelfConsistency):
         "As `SelfConsistency`."
         prediction = await super().__call__(question, kit)
         answer = next(n for n in kit.trace.nodes if n.kind == "answer")
-        path = next(n for n in kit.trace.children(answer) if n.data["vote"] == _vote(prediction.answer))
+        path = next(n for n in kit.trace.children(answer) if n.data["vote"] == vote_key(prediction.answer))
         answer.data["facts"] = await facts(kit, question.question.strip(), [path.data["explanation"]], self.top_k)
         return prediction
 

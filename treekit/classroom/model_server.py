@@ -99,13 +99,15 @@ class KeylessChat(OpenAIClient):
         "What was paid isn't tried again by itself: each try counts as a call of the student who asks."
         return 0 if failed.kind in CHARGED_FAILURES else super().max_retries(failed, body)
 
-    def _bare(self, text): return text.replace(self.hidden, "…") if self.hidden else text
+    def redacted(self, text: str) -> str:
+        "Text without the API key."
+        return text.replace(self.hidden, "…") if self.hidden else text
 
     async def some(self, request: Request) -> list:
         "As `OpenAIClient.some`."
         def bare(c):
-            told = {k: self._bare(getattr(c, k)) for k in ("text", "thinking", "model", "finish", "note")}
-            return replace(c, **told, logprobs=c.logprobs and tuple((self._bare(t), p) for t, p in c.logprobs))
+            told = {k: self.redacted(getattr(c, k)) for k in ("text", "thinking", "model", "finish", "note")}
+            return replace(c, **told, logprobs=c.logprobs and tuple((self.redacted(t), p) for t, p in c.logprobs))
         return [bare(c) for c in await super().some(request)]
 
 # %% ../../nbs/21_classroom/14_model_server.ipynb #cf92523b
@@ -169,7 +171,7 @@ class ModelHandler:
 
     def tell(self, said: str):
         "Tell the teacher, without the key."
-        print(self.chat.chat._bare(said), file=sys.stderr, flush=True)
+        print(self.chat.chat.redacted(said), file=sys.stderr, flush=True)
 
     async def answer(self, who: str, request: Request) -> dict:
         "The reply to a question, as JSON; `Refused` where there is none."
