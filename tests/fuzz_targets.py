@@ -71,7 +71,7 @@ def read_body(text):
 
 
 def reply_readers():
-    from treekit.papers.rdr2.router import CODE_FORMATS
+    from treekit.papers.rdr2.public_code import CODE_FORMATS
     from treekit.core.prompts import Prompt
 
     known = recorded_replies.prompts()

@@ -139,7 +139,7 @@ def test_if_one_fails_none_is_left_that_nobody_awaits(one_by_one):
     async def later(): begun.append(1)
 
     async def go():
-        each, coroutines = Reasoner(ARISE(one_by_one=one_by_one), "?", Context(Seeded(0))).each, [fails(), later(), later()]
+        each, coroutines = Reasoner(ARISE(one_by_one=one_by_one), "?", Context(Seeded(0))).calls.each, [fails(), later(), later()]
         with pytest.raises(LookupError): await each(coroutines)
         return {inspect.getcoroutinestate(c) for c in coroutines}
 

@@ -531,7 +531,8 @@ def test_search_r1_thinks_searches_and_answers():
     assert last.inputs["turns"].startswith(
         "<think>The author?</think>\n<search>author of Grey Harbour</search>\n\n<information>[1] Grey Harbour: Ida Roth wrote it.\n[2]"
     )
-    assert [r.priority for r in kit.llm.asked] == [4, 3, 2]
+    priorities = [r.priority for r in kit.llm.asked]
+    assert priorities == sorted(priorities, reverse=True) and len(set(priorities)) == 3
 
 
 BAD = [  # reply, what is searched, what is answered, what the note says

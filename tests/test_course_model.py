@@ -115,7 +115,7 @@ def test_the_key_is_nowhere_but_with_the_model(course, upstream, tmp_path, capfd
         replies += [send(s.address, "course-wrong", say("x")), send(s.address, KEY, say("x")), send(s.address, token(course, "ada"), b"{")]
     assert KEY in "".join(r["head"] for r in upstream.requests) and [status for status, _ in replies] == [200, 400, 502, 401, 401, 400]
     pack_words(course, tmp_path / "words.cassette")
-    with Store.replay(tmp_path / "words.cassette") as tape: told = "\n".join(tape.db.iterdump())
+    with Store.replay(tmp_path / "words.cassette") as tape: told = "\n".join(tape.connection.db.iterdump())
     said = capfd.readouterr()
     assert KEY not in json.dumps(replies) + told + said.out + said.err and "refused" in said.err
     assert not any(KEY.encode() in p.read_bytes() for p in tmp_path.rglob("*") if p.is_file())
@@ -274,7 +274,7 @@ def test_the_kit_asks_through_it_and_its_words_replay(course, upstream, tmp_path
     stand_in = taped.ask(BY_KIND[False, "answer", "multi-hop"](question="Who?", documents=[]))
     assert stand_in.stand_in and str(stand_in).startswith("[simulated: a stand-in, not gpt-4o-mini's words]")
     assert sum(taped.counts.values()) == 3
-    with Store.replay(tmp_path / "words.cassette") as tape: told = "\n".join(tape.db.iterdump())
+    with Store.replay(tmp_path / "words.cassette") as tape: told = "\n".join(tape.connection.db.iterdump())
     for who in course.students(): assert token(course, who) not in told and pseudonym(course.secret(), who) not in told
     with Store(course.private("words.sqlite")) as store: assert spent_by(store, pseudonym(course.secret(), "ada")).calls == 5
     assert os.path.getsize(Path(tmp_path, "words.cassette")) < 5e6

@@ -137,9 +137,9 @@ def test_no_module_loads_a_pickle():
     assert [p.name for p in (ROOT / "treekit").rglob("*.py") if loads.search(p.read_text(encoding="utf-8"))] == []
 
 
-def served(desk, *names):
+def served(api, *names):
     "The page that the command serves, and what its script would open."
-    with ServedExplorer(desk, 0, *names) as one:
+    with ServedExplorer(api, 0, *names) as one:
         page = urllib.request.urlopen(one.address).read().decode()
         start = urllib.request.urlopen(one.address.partition("/?")[0] + "/start.js").read().decode()
     return re.search(r'data-run="(.*?)" data-other="(.*?)"', page), start

@@ -207,18 +207,18 @@ def test_alignment_is_quick_where_trees_are_wide_or_deep():
 
 
 def test_the_desk_and_the_page_hold_the_same(done, tmp_path):
-    "What a saved page holds is what the desk says."
+    "A saved page holds what the API replies."
     from treekit.explorer.page import in_chunks, paths_of
     import base64, zlib
     store, runs = done
     name = runs["rdr2"]
-    desk = ExplorerAPI(store, (name,))
-    paths, chunks = in_chunks(paths_of(desk, [name]))
+    api = ExplorerAPI(store, (name,))
+    paths, chunks = in_chunks(paths_of(api, [name]))
     held = {}
     for chunk in chunks: held |= json.loads(zlib.decompress(base64.b64decode(chunk)))
     assert set(held) == set(paths)
     for path in paths:
-        if path != "runs": assert held[path] == json.loads(json.dumps(desk.get(path))), path
+        if path != "runs": assert held[path] == json.loads(json.dumps(api.get(path))), path
     assert any(held[p].get("document") for p in held if p.startswith("node/")), "RDR²'s documents are there"
 
 
@@ -264,44 +264,44 @@ def test_what_a_switch_takes_is_said_before(done):
 
 
 def test_the_page_runs_switches_sweeps_and_forks(done):
-    "By the desk's paths: price, run, compare; a sweep's points; a router's behaviours; what isn't known is refused; one thing at a time."
+    "By the API's paths: price, run, compare; a sweep's points; a router's behaviours; what isn't known is refused; one thing at a time."
     store, runs = done
-    desk, name = ExplorerAPI(store, forks=True), runs["rdr2"]
-    known = desk.get(f"fields/{name}/rdr2")
+    api, name = ExplorerAPI(store, forks=True), runs["rdr2"]
+    known = api.get(f"fields/{name}/rdr2")
     assert all(f["meaning"] for f in known["settings"]) and {f["name"] for f in known["settings"]} == {"retriever", "pool", "competence"}
     change = dict(method="rdr2", fields=dict(refuse="false"))
-    price = desk.done(desk.post(f"price/{name}", change))
+    price = api.done(api.post(f"price/{name}", change))
     assert price["rows"] == 3 and price["free"] and price["calls"] >= price["found"]
-    made = desk.done(desk.post(f"switch/{name}", change))
-    assert desk.get(f"compare/{name}/{made['run']}/rdr2/{quote(made['method'])}")["pairs"]
-    swept = desk.done(desk.post(f"sweep/{name}", dict(method="rdr2", field="top_k", values=["1", "5"], n=2)))
+    made = api.done(api.post(f"switch/{name}", change))
+    assert api.get(f"compare/{name}/{made['run']}/rdr2/{quote(made['method'])}")["pairs"]
+    swept = api.done(api.post(f"sweep/{name}", dict(method="rdr2", field="top_k", values=["1", "5"], n=2)))
     assert [p["value"] for p in swept["points"]] == ["1", "5"] and all(p["low"] <= p["mean"] <= p["high"] for p in swept["points"])
-    assert desk.get(f"run/{swept['points'][0]['run']}")["rows"][0]["method"] == "rdr2, top_k=1"
-    routing = next(n for n in desk.run(name).rows[0].trace.nodes if n.kind == "routing")
-    routed = desk.get(f"node/{name}/0/{routing.id}")["routed"]
+    assert api.get(f"run/{swept['points'][0]['run']}")["rows"][0]["method"] == "rdr2, top_k=1"
+    routing = next(n for n in api.runs.run(name).rows[0].trace.nodes if n.kind == "routing")
+    routed = api.get(f"node/{name}/0/{routing.id}")["routed"]
     assert routed["rows"] and {id for _, id in routed["said"]} <= {r[0] for r in routed["rows"]}
-    refused = desk.done(desk.post(f"fork/{name}/0", dict(routes=[[routed["key"], []]])))
-    assert desk.run(refused["run"]).rows[0].trace.nodes[routing.id].data["behaviours"] == []
-    with pytest.raises(UsageError, match="behaviour"): desk.post(f"fork/{name}/0", dict(routes=[[routed["key"], [["RUN", 1, ""]]]]))
+    refused = api.done(api.post(f"fork/{name}/0", dict(routes=[[routed["key"], []]])))
+    assert api.runs.run(refused["run"]).rows[0].trace.nodes[routing.id].data["behaviours"] == []
+    with pytest.raises(UsageError, match="behaviour"): api.post(f"fork/{name}/0", dict(routes=[[routed["key"], [["RUN", 1, ""]]]]))
     for path, body in ((f"switch/{name}", dict(method="rdr2", fields=dict(code="x"))), (f"switch/{name}", dict(method="nobody")),
                        (f"switch/{name}", dict(method="rdr2", settings=dict(endpoint="http://elsewhere.example"))),
                        (f"sweep/{name}", dict(method="rdr2", field="top_k", values=[])), (f"fork/{name}/0", dict(code=[["a", "b"]])),
                        (f"price/{name}", dict(method="rdr2", n=-1)), ("stop/99", {}), ("shutdown", {})):
-        with pytest.raises(UsageError): desk.post(path, body)
+        with pytest.raises(UsageError): api.post(path, body)
 
 
 def test_a_parse_is_shown_and_edited_from_the_page(done):
     store, runs = done
-    desk, name = ExplorerAPI(store, forks=True), runs["treerare"]
-    found = desk.get(f"parse/{name}/0/1")
+    api, name = ExplorerAPI(store, forks=True), runs["treerare"]
+    found = api.get(f"parse/{name}/0/1")
     [text] = found["texts"]
     one = text["sentences"][0]
     assert found["editable"] and one["marked"] and one["heads"].count(0) == 1 and len(one["words"]) == len(one["heads"])
-    made = desk.done(desk.post(f"fork/{name}/0", dict(heads=[[text["text"], 0, 10, 2]], trees=[[text["text"], 0, one["heads"]]])))
-    shown = desk.get(f"parse/{made['run']}/0/0")["texts"][0]["sentences"][0]
+    made = api.done(api.post(f"fork/{name}/0", dict(heads=[[text["text"], 0, 10, 2]], trees=[[text["text"], 0, one["heads"]]])))
+    shown = api.get(f"parse/{made['run']}/0/0")["texts"][0]["sentences"][0]
     assert shown["heads"][9] == 2 and sum(a != b for a, b in zip(shown["heads"], one["heads"])) == 1
     circle = dict(heads=[[text["text"], 0, 1, 2], [text["text"], 0, 2, 1]], trees=[[text["text"], 0, one["heads"]]])
-    with pytest.raises(UsageError, match="below itself"): desk.post(f"fork/{name}/0", circle)
+    with pytest.raises(UsageError, match="below itself"): api.post(f"fork/{name}/0", circle)
 
 
 def test_korean_has_english_beside_it(done):
@@ -310,12 +310,12 @@ def test_korean_has_english_beside_it(done):
     profile = load_profile("offline", data="world:100", retriever="bm25s")
     asked = {"komultihop": load("komultihop", "world:100", n=1)}
     made = run({"toq": configure(method("toq"), levels=2)}, asked, profile, store=store, progress=False)
-    desk = ExplorerAPI(store)
-    [row] = desk.get(f"run/{made.kept}")["rows"]
-    tree = desk.get(f"tree/{made.kept}/0")
+    api = ExplorerAPI(store)
+    [row] = api.get(f"run/{made.kept}")["rows"]
+    tree = api.get(f"tree/{made.kept}/0")
     assert row["gloss"]["question"].endswith("?") and row["gloss"]["golds"] and len(tree["gloss"]) == len(tree["text"]) and tree["gloss"][0]
     assert not any("가" <= c <= "힣" for text in (row["gloss"]["question"], row["gloss"]["golds"], *tree["gloss"]) for c in text)
-    assert "gloss" not in desk.get(f"run/{done[1]['arise']}")["rows"][0]
+    assert "gloss" not in api.get(f"run/{done[1]['arise']}")["rows"][0]
 
 
 def test_a_run_says_which_table_it_was_made_for(done):

@@ -386,7 +386,7 @@ def test_korean_can_be_read_without_a_korean_font(browser, alive, tmp_path):
     until(page, "[...document.fonts].some(f => f.family.includes('TreekitKorean') && f.status === 'loaded')")
     assert page.locator(".tkx-head .tkx-gloss").first.inner_text().endswith("?")
     page.close()
-    store = served.server.RequestHandlerClass.desk.store
+    store = served.server.RequestHandlerClass.api.runs.store
     file = save_page(ExplorerAPI(store, (ko,)), [ko], tmp_path / "ko.html")
     page = opened(browser, file.as_uri())
     until(page, "[...document.fonts].some(f => f.family.includes('TreekitKorean') && f.status === 'loaded')")

@@ -137,9 +137,9 @@ def test_a_call_before_the_edit_that_is_not_stored_ends_the_replay(navigated):
             with pytest.raises(UsageError, match=when) as said: fork(opened, 1, edits, name=when)
             assert "navigator" in str(said.value) and "\n" not in str(said.value)
         assert store.calls([path]) == {}
-        desk = ExplorerAPI(store, forks=True)
+        api = ExplorerAPI(store, forks=True)
         with pytest.raises(UsageError, match="before its edit"):
-            desk.done(desk.post(f"fork/{opened.name}/1", dict(replies=[[keys[-1], "FINAL: somebody"]])))
+            api.done(api.post(f"fork/{opened.name}/1", dict(replies=[[keys[-1], "FINAL: somebody"]])))
     finally:
         with store.transaction() as db: db.execute("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", row)
 

@@ -22,16 +22,16 @@ ASKED = "In which county is the birthplace of the author of Grey Harbour?"
 
 # method -> its notebook, what the code is called there, and what differs from it whatever the fields say
 DIFFERENCES = {
-    "ToT": ("09_baselines/02_tree_of_thoughts", tree_of_thoughts.LATS, [
+    "ToT": ("12_baselines/02_tree_of_thoughts", tree_of_thoughts.LATS, [
         "one wiki for the whole tree: Lookup reads the page opened last anywhere", "no limit of actions in the prompt, other examples",
         "100 tokens a turn"]),
-    "Verify-and-Edit": ("09_baselines/04_revising", revising.VERIFY_AND_EDIT, [
+    "Verify-and-Edit": ("12_baselines/04_revising", revising.VERIFY_AND_EDIT, [
         "six solved examples", "sentences are cut at First, Second, …, three at most are verified",
         "Wikipedia's sentences, ranked by MiniLM, are shown", "whatever the verifying answer says takes the sentence's place"]),
-    "RATT": ("09_baselines/04_revising", revising.RATT_CODE, [
+    "RATT": ("12_baselines/04_revising", revising.RATT_CODE, [
         "one web page in at most three pieces for a query; ours: two passages (ARISE)", "no short answer at the end (ARISE asks for one)",
         "agents take turns", "equal answers are verified twice", "late calls are skipped", "a chain of thought to compare with"]),
-    "HippoRAG": ("09_baselines/09_hipporag", hipporag.HIPPORAG, [
+    "HippoRAG": ("12_baselines/09_hipporag", hipporag.HIPPORAG, [
         "one solved example", "the whole reply is the thought", "without a name in the query all passages rank alike",
         "Contriever or ColBERTv2"]),
     "FLARE": ("17_papers/5_rdr2/07_baselines", rdr2.FLARE_CODE, [

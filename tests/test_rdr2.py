@@ -18,11 +18,12 @@ from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, SERV
 from treekit.core.method import Context, configure
 from treekit.corpora.lookup import Documents
 from treekit.papers.rdr2.method import ABLATIONS, ITERATIONS, METHODS, PUBLIC_CODE, RDR2, TOP_K, grouped
+from treekit.papers.rdr2.public_code import CODE, RULES
 from treekit.papers.rdr2.readers import READ, Reader
 from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.rdr2.training import ROUTER, SETTINGS
-from treekit.papers.rdr2.router import (CODE, COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, reveal_nodes, nearest_part, prefix, read_behaviours, unfold)
+from treekit.papers.rdr2.router import (COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, reveal_nodes, nearest_part, prefix, read_behaviours, unfold)
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
@@ -694,7 +695,7 @@ def test_the_public_code_as_it_is_told_again(seed):
     def draw_of(document): return random.Random(f"{seed} {document}")
     limit = draw.randint(0, 6)
     p = ask(replace(PUBLIC_CODE, iterations=limit), Router(says), [tree], *passages)
-    [group], _ = grouped(hits(*passages), Documents([tree]), "code")
+    [group], _ = grouped(hits(*passages), Documents([tree]), RULES["code"])
     answers, opened = the_public_code(tree, [nodes for nodes, _ in group.places], says, limit)
     [document] = [n for n in p.trace.nodes if n.kind == "document"]
     assert (document.data["answers"], [n.data["heading"] for n in routings(p) if n.data["heading"] is not None]) == (answers, opened)
@@ -729,7 +730,7 @@ def test_the_code_takes_the_end_of_a_chunk_that_runs_over_the_page():
     )
     over = Passage("long#9", "Long", f"{long[8].text} {long[1].text}")
     for reading, at in (("paper", (2, 9)), ("code", (8,))):
-        [group], _ = grouped(hits(over), Documents([long]), reading)
+        [group], _ = grouped(hits(over), Documents([long]), RULES[reading])
         assert group.places[0][0] == at and group.places[0][1] == 0
 
 

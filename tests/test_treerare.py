@@ -275,7 +275,7 @@ def test_wall_clock_is_the_critical_path():
 
 
 @pytest.mark.parametrize("switches", [{}, dict(query_generation=False), dict(subcomponent_answers=False), dict(tree="constituency")])
-def test_remaining_counts_the_calls_ahead(switches):
+def test_priority_is_the_number_of_calls_ahead(switches):
     prediction, llm, _ = ask(TreeRare(**switches))
     most = max(r.priority for *_, r in llm.log)
     assert most + 1 == prediction.usage.critical_path

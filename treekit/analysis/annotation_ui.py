@@ -19,8 +19,8 @@ from .outcomes import agreement, item, raters, read_annotations, write_annotatio
 from .human_eval import agreement_rows, panel, read_votes, stale, votable, write_vote
 
 # %% ../../nbs/15_analysis/05_annotation_ui.ipynb #525b5d9c
-class _Controls:
-    "What stands on a page around the answer: who judges, the buttons, the keys, and how far one has come."
+class JudgingPage:
+    "Widget that shows one answer after another and records judgements. `widget` is displayed; `pick` and `move` are the actions of its buttons and keys."
 
     def make_controls(self, annotator):
         import ipywidgets as w
@@ -65,9 +65,6 @@ class _Controls:
         self.said.value = where + before + end
         for c, b in self.buttons.items(): b.button_style = "primary" if c == chosen else ""
 
-# %% ../../nbs/15_analysis/05_annotation_ui.ipynb #d9838752
-class JudgingPage(_Controls):
-    "One answer after the other. `.widget` is what a notebook shows; `.pick(choice)`, `.move(by)` are what its buttons and keys do."
     choices = {}  # what can be said -> what it means
 
     def lines(self) -> list[dict]: raise NotImplementedError  # all judgements in the file, of everybody

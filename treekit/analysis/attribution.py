@@ -137,12 +137,17 @@ def _spots(question, steps):
     return where, said
 
 # %% ../../nbs/15_analysis/02_attribution.ipynb #e20948cd
-class _Phrases:
-    "The phrases of a trace: inside out, outside in, and the smallest around some words."
+class _PhraseTree:
+    "Phrases of a trace, with the phrase that is responsible for each gold step."
 
-    def __init__(self, trace):
+    def __init__(self, trace, question, steps):
         self.nodes = {n.id: n for n in trace.nodes if "span" in n.data}
         self.root = next(n for n in self.nodes.values() if n.parent not in self.nodes)
+        self.text, self.steps, (self.where, self.said) = question, steps, _spots(question, steps)
+        self.user = {r: s for s in reversed(steps) for r in s.refs}  # step -> the first that needs it
+        self.home = {s.number: self.smallest(self.where[s.number]) for s in steps}
+        self.last = {}
+        for s in steps: self.last[s.number] = self._due(s)  # in order: it moves homes of later steps
 
     def up(self, node):
         "The node and those around it, inside out."
@@ -165,18 +170,6 @@ class _Phrases:
         if not spots: return self.root
         around = (n for n in self.below(self.root) if self.covers(n, spots))
         return min(around, key=lambda n: n.data["span"][1] - n.data["span"][0], default=self.root)
-
-# %% ../../nbs/15_analysis/02_attribution.ipynb #7afbeb5f
-class _Tree(_Phrases):
-    "Which phrase is responsible for which step."
-
-    def __init__(self, trace, question, steps):
-        super().__init__(trace)
-        self.text, self.steps, (self.where, self.said) = question, steps, _spots(question, steps)
-        self.user = {r: s for s in reversed(steps) for r in s.refs}  # step -> the first that needs it
-        self.home = {s.number: self.smallest(self.where[s.number]) for s in steps}
-        self.last = {}
-        for s in steps: self.last[s.number] = self._due(s)  # in order: it moves homes of later steps
 
     def _due(self, step):
         "The last phrase that can resolve a step in time; None if there is none."
@@ -215,10 +208,6 @@ class _Tree(_Phrases):
                 run = words[i:i + len(name)]
                 if [w for *_, w in run] == name: return {(a, b) for a, b, _ in run}
         return set()
-
-# %% ../../nbs/15_analysis/02_attribution.ipynb #e749a2d4
-class _Verdicts(_Tree):
-    "Whether a step was resolved, and whose fault it is if not."
 
     def resolved(self, step):
         last, home = self.last[step.number], self.home[step.number]
@@ -261,7 +250,7 @@ def first_error(
     if not any(map(_searched, trace.nodes)): return Finding(NOT_APPLICABLE, why="no step of the trace searched for anything")
     if question.answers and outcome_by_wording(answer, question.answers) == "Success": return Finding("")
     has_phrases = any("span" in n.data for n in trace.nodes)
-    broken = _in_tree(_Verdicts(trace, question.question, steps)) if has_phrases else _in_time(path, steps)
+    broken = _in_tree(_PhraseTree(trace, question.question, steps)) if has_phrases else _in_time(path, steps)
     if broken: return _finding(*broken)
     return Finding("aggregation", end.id if end else None, why="every sub-answer was there, and the answer is wrong")
 

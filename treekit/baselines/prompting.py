@@ -191,7 +191,7 @@ def majority(
     return wording[max(votes, key=votes.get)] if votes else "", votes  # `max` takes the first of equals
 
 def vote_key(answer: str) -> str:
-    "Normal form under which equal answers are counted."
+    "Normalised answer, by which votes are counted."
     return normalise(answer) or answer.strip().lower()  # blood group A is an answer, though SQuAD takes it for an article
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #1b84d2ea
@@ -273,7 +273,7 @@ class SelfConsistency(Baseline):
         "`samples` calls at once, and one more for a choice. `UsageError` if no path has an answer."
         node, prompt, inputs = await self._begin(question, kit, parent, "path")
         choosing = self.aggregation == "choice" or self.aggregation == "auto" and prompt.task == "answer_ambiguous"
-        paths = [_step(kit, node, *sample) for sample in await self._sample(kit, node, prompt, inputs, int(choosing))]
+        paths = [_step(kit, node, *sample) for sample in await self._sample(kit, node, prompt, inputs)]
         answered = [p for p in paths if p.data["vote"]]
         if not answered:
             raise UsageError(f"none of the {self.samples} sampled paths came to an answer, so there is none: "
@@ -282,9 +282,9 @@ class SelfConsistency(Baseline):
         else: node.text, node.data["votes"] = majority([p.text for p in paths])
         return Prediction(node.text, kit.trace, kit.usage)
 
-    async def _sample(self, kit, node, prompt, inputs, priority):
+    async def _sample(self, kit, node, prompt, inputs):
         "`(call's key, answer and explanation)` of each path; a path whose call gave no text, thinking till the limit, has empty ones."
-        given = dict(node=node, temperature=self.temperature, priority=priority, **inputs)
+        given = dict(node=node, temperature=self.temperature, **inputs)
         if self.calls == "each": return await self._each(kit, prompt, given)
         try: replies = await kit.ask(prompt, n=self.samples, **given)
         except CallFailed as e:

@@ -82,9 +82,9 @@ class TreeOfThoughts:
         kit.trace.add("answer", "", parent=last)
         return Prediction("", kit.trace, kit.usage)
 
-    async def propose(self, kit: Context, prompt: Prompt, path: Path, text: str, priority: int) -> list[tuple[dict, int]]:
+    async def propose(self, kit: Context, prompt: Prompt, path: Path, text: str) -> list[tuple[dict, int]]:
         "The distinct turns among the samples from a state, each with how many samples it was."
-        turns = await kit.ask(prompt, node=path.node, n=self.candidates, temperature=self.temperature, priority=priority,
+        turns = await kit.ask(prompt, node=path.node, n=self.candidates, temperature=self.temperature,
                               question=text, steps=path.text, number=str(len(path.turns) + 1), limit=str(self.depth))
         same = {}
         for turn in ([turns] if self.candidates == 1 else turns):
@@ -109,7 +109,7 @@ async def depth_first(
             path = wrong(path)
         looked += 1
         if len(path.turns) >= m.depth: continue
-        turns = await m.propose(kit, prompt, path, text, m.depth - len(path.turns) - 1)
+        turns = await m.propose(kit, prompt, path, text)
         turns, last = [(turn, n) for turn, n in turns if turn["action"] or turn["argument"]], path.node
         nodes = [kit.trace.add("step", "", parent=path.node, samples=n) for _, n in turns]  # in order, whatever comes first
         stack += reversed(await gather_or_cancel([take(path, turn, node, kit) for (turn, _), node in zip(turns, nodes)]))
@@ -131,14 +131,14 @@ async def breadth_first(
 ) -> tuple[Path | None, Node, str]:  # as from `depth_first`
     "Level by level, the best states kept (Yao et al. 2023, Algorithm 1); the best finished path answers, of equals the earlier one."
     kept, ended = [(0.0, Path(root))], []
-    for left in reversed(range(m.depth)):
+    for _ in range(m.depth):
         open_ = [path for _, path in kept if path.answer is None]
         if not open_: break
-        turns = await gather_or_cancel([m.propose(kit, prompt, path, text, 2 * left + 1) for path in open_])
+        turns = await gather_or_cancel([m.propose(kit, prompt, path, text) for path in open_])
         tried = [(path, *candidate) for path, found in zip(open_, turns) for candidate in found]
         # in order, whatever comes first
         nodes = [kit.trace.add("step", "", parent=path.node, samples=samples) for path, _, samples in tried]
-        level = await gather_or_cancel([valued(kit, path, turn, node, text, 2 * left) for (path, turn, _), node in zip(tried, nodes)])
+        level = await gather_or_cancel([valued(kit, path, turn, node, text) for (path, turn, _), node in zip(tried, nodes)])
         ended += [state for state in level if state[1].answer is not None]
         kept = sorted([state for state in kept if state[1].answer is not None] + level, key=lambda state: -state[0])[:m.breadth]
         for _, path in kept: path.node.data["kept"] = True
@@ -146,10 +146,10 @@ async def breadth_first(
     return best, kept[0][1].node, f"{m.depth} levels"
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #59c27c70
-async def valued(kit: Context, path: Path, turn: dict, node: Node, text: str, priority: int) -> tuple[float, Path]:
+async def valued(kit: Context, path: Path, turn: dict, node: Node, text: str) -> tuple[float, Path]:
     "A candidate carried out and scored."
     path = await take(path, turn, node, kit)
-    node.data["value"] = await kit.ask(VALUE, node=node, priority=priority, question=text, steps=path.text)
+    node.data["value"] = await kit.ask(VALUE, node=node, question=text, steps=path.text)
     return node.data["value"], path
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #3c8a1acb

@@ -55,8 +55,8 @@ def _profile(server): return Profile("course", "course", server, "COURSE_TOKEN",
 
 _THEIRS = "simulated: a stand-in, not {model}'s words"
 
-class _Sources:
-    "Who may answer, one after the other."
+class ClassModel:
+    "LLM client of a class: answers from a cassette, the class's server or the simulated model. The `note` of a completion says which; `counts` counts them."
     def __init__(
         self,
         cassette: str | Path = "",  # a file; empty: there is none
@@ -89,9 +89,6 @@ class _Sources:
         self.counts[who] += len(got)
         return [replace(c, note="; ".join(filter(None, (c.note, who)))) for c in got]
 
-# %% ../../nbs/21_classroom/12_student_client.ipynb #a4b4c372
-class ClassModel(_Sources):
-    "A `LLMClient` that says who answered, in `note` of each completion. `counts` has how often it was whom."
     async def score(self, request: Request, continuation: str) -> list[float]:
         "Only the simulated model scores a text, and only where no other one was wanted."
         if self.served: return await self.served.score(request, continuation)

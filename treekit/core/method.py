@@ -232,7 +232,7 @@ class Context:
         *,
         node: Node | None = None,  # the step of the call
         n: int = 1,  # samples
-        priority: int = 0,  # sequential calls that follow this one: longer chains go first
+        priority: int | None = None,  # sequential calls that follow this one: longer chains go first; None: by the clock
         temperature: float | None = None,  # `None`: as the profile says
         max_tokens: int | None = None,  # `None`: as the profile says
         logprobs: bool = False,  # each value is then (value, ((token, log-probability), …)), or (value, None) where the server gives none
@@ -241,6 +241,7 @@ class Context:
     ) -> Any:  # the reply's value; a list of `n` values if `n` > 1
         "Ask a model and parse its reply; both are recorded in the trace. Raises the errors of the `LLMClient`."
         prompt = self.prompts.get(prompt.name, prompt)
+        if priority is None: priority = self.clock.priority
         settings = dict(n=n, temperature=temperature, max_tokens=max_tokens, priority=priority, logprobs=logprobs or None)
         values = []
         for key, completion, hit in await _complete(getattr(self, role) or self.llm, prompt(**settings, **inputs), node):
@@ -256,12 +257,11 @@ class Context:
         continuation: str,  # what is scored
         *,
         node: Node | None = None,  # as for `ask`
-        priority: int = 0,
         **inputs,  # the prompt's slots
     ) -> list[float]:  # log-probability of each of the continuation's tokens, given the prompt
         "Log-probabilities that a model gives to a text. Counted and cached like a call; raises `ScoringUnsupported` if the server can't."
         prompt = self.prompts.get(prompt.name, prompt)
-        [(key, completion, hit)] = await _complete(self.llm, prompt(priority=priority, **inputs), node, continuation)
+        [(key, completion, hit)] = await _complete(self.llm, prompt(priority=self.clock.priority, **inputs), node, continuation)
         _record_call(self.trace, self.usage, node, key, "", completion, hit)
         self._tick(node)
         return [p for _, p in completion.logprobs]

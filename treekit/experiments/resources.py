@@ -5,7 +5,7 @@
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
            'load_documents', 'exemplars', 'need_documents', 'trained_roles', 'trained_class', 'chat_for', 'identity_of',
-           'LazyRetriever', 'Corpus', 'CorpusCache', 'Retrievers', 'Provided', 'Resources']
+           'LazyRetriever', 'Corpus', 'Provided', 'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, re, threading
@@ -316,14 +316,27 @@ class Corpus:
                 except UsageError as e: raise Unusable(str(e)) from e
             return self._made[steps, masked]
 
-# %% ../../nbs/14_experiments/07_resources.ipynb #c1e11d98
-class CorpusCache:
-    "The passages and documents of a run's data sets, each made once."
+# %% ../../nbs/14_experiments/07_resources.ipynb #2fa9c304
+class Provided(NamedTuple):
+    "A thing that a method needs."
+    thing: Any  # `None`: the kit's usual one does it
+    fingerprint: Any  # which one, as a key has it
 
-    def __init__(self, profile, questions, corpora=None):
+# %% ../../nbs/14_experiments/07_resources.ipynb #c1e11d98
+class Resources:
+    "Resources that a run's methods require, by name; each is made once."
+
+    def __init__(
+        self,
+        profile,  # where passages come from, and who parses
+        questions,  # dataset -> its questions
+        corpora=None,  # dataset -> passages, a function that returns them, or a retriever
+        **others,  # "router", "navigator": another `LLMClient`; "embedder": another embedder
+    ):
         self.profile, self.corpora, self._made = profile, corpora or {}, {}
         # a dataset without paragraphs of its own can only be searched in its corpus
         self.own = {d: profile.pool == "own" and any(q.paragraphs for q in qs) for d, qs in questions.items()}
+        self.others, self.parser = others, Batch(self._parser)
 
     def once(self, key, make):
         "What was made under this key; made now, if nothing was."
@@ -363,10 +376,6 @@ class CorpusCache:
             return (documents := self.documents(dataset)).corpus, documents.fingerprint + "/chunks"
         return (passages := self.passages(dataset)), passages.fingerprint
 
-# %% ../../nbs/14_experiments/07_resources.ipynb #c29e413c
-class Retrievers(CorpusCache):
-    "Which retriever a question gets: one over its own paragraphs, or the one over its dataset's corpus."
-
     def label(self, dataset):
         "The corpus in words, for the tables."
         return "own paragraphs" if self.own[dataset] else self.index(dataset).label
@@ -403,26 +412,6 @@ class Retrievers(CorpusCache):
         return self.once(("searched", passages.fingerprint), lazy)
 
     def _built(self, passages): return retriever_for(self.profile, passages)
-
-# %% ../../nbs/14_experiments/07_resources.ipynb #2fa9c304
-class Provided(NamedTuple):
-    "A thing that a method needs."
-    thing: Any  # `None`: the kit's usual one does it
-    fingerprint: Any  # which one, as a key has it
-
-# %% ../../nbs/14_experiments/07_resources.ipynb #a9fae950
-class Resources(Retrievers):
-    "All that a run's methods may need, by name."
-
-    def __init__(
-        self,
-        profile,  # where passages come from, and who parses
-        questions,  # dataset -> its questions
-        corpora=None,  # dataset -> passages, a function that returns them, or a retriever
-        **others,  # "router", "navigator": another `LLMClient`; "embedder": another embedder
-    ):
-        super().__init__(profile, questions, corpora)
-        self.others, self.parser = others, Batch(self._parser)
 
     def provide(
         self,

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_origin, get_type_hints, Literal
 from ..config import Profile, UsageError, load_profile
 from ..core.method import configure
 from ..experiments.given_passages import passages_again
-from .forks import ForkedMethod, source_fields
+from .forks import ForkedMethod, passage_source
 from .run_models import models_again
 from .runs import OpenRun, open_run, worth
 from ..scoring.statistics import bootstrap
@@ -86,7 +86,7 @@ def switch(
     words = ", ".join(f"{k}={v}" for k, v in (fields | settings).items()) or "again"
     label = f"{method}, {words}"
     changes = {k: str(v) for k, v in (fields | settings).items()}
-    about = dict(label=f"{label} on {', '.join(asked)}", parent=[opened.name, None], changed=changes) | source_fields(opened.kept)
+    about = dict(label=f"{label} on {', '.join(asked)}", parent=[opened.name, None], changed=changes) | passage_source(opened.kept)
     given = dict(store=opened.store, progress=False, about=about) | models_again(opened, method, profile) | given
     done = run({label: changed}, asked, profile, corpora=given_again(opened, asked) or None, **given)
     return open_run(opened.store, done.kept)

@@ -29,41 +29,41 @@ def script_safe(value) -> str:  # JSON
     return text
 
 # %% ../../nbs/19_explorer/11_page.ipynb #11f12fd7
-def paths_of(desk: ExplorerAPI, names: list[str], other: str = ""):  # of (path, what it holds)
+def paths_of(api: ExplorerAPI, names: list[str], other: str = ""):  # of (path, what it holds)
     "What a page of some runs may ask for."
-    runs = [dict(r, name=r["name"]) for r in desk.get("runs")["runs"] if r["name"] in names]
+    runs = [dict(r, name=r["name"]) for r in api.get("runs")["runs"] if r["name"] in names]
     yield "runs", dict(runs=sorted(runs, key=lambda r: names.index(r["name"])), can=[])
     for name in names:
-        found = desk.get(f"run/{name}")
+        found = api.get(f"run/{name}")
         yield f"run/{name}", found
-        for row in found["rows"]: yield f"tree/{name}/{row['i']}", desk.get(f"tree/{name}/{row['i']}")
+        for row in found["rows"]: yield f"tree/{name}/{row['i']}", api.get(f"tree/{name}/{row['i']}")
     if other:
-        found = desk.get(f"compare/{names[0]}/{other}")
+        found = api.get(f"compare/{names[0]}/{other}")
         yield f"compare/{names[0]}/{other}", found
-        yield from _aligned(desk, names[0], other, found)
-    for name in names: yield from _methods(desk, name)
+        yield from _aligned(api, names[0], other, found)
+    for name in names: yield from _methods(api, name)
     for name in names:
-        for i, row in enumerate(desk.run(name).rows):
+        for i, row in enumerate(api.runs.run(name).rows):
             for node in row.trace.nodes:
-                yield f"node/{name}/{i}/{node.id}", (found := desk.get(f"node/{name}/{i}/{node.id}"))
-                if found["parsed"]: yield f"parse/{name}/{i}/{node.id}", desk.get(f"parse/{name}/{i}/{node.id}")
+                yield f"node/{name}/{i}/{node.id}", (found := api.get(f"node/{name}/{i}/{node.id}"))
+                if found["parsed"]: yield f"parse/{name}/{i}/{node.id}", api.get(f"parse/{name}/{i}/{node.id}")
 
-def _aligned(desk, name, other, found):
+def _aligned(api, name, other, found):
     "The trees of a comparison, pair by pair."
-    for _, _, i, j, *_ in found["pairs"]: yield f"align/{name}/{i}/{other}/{j}", desk.get(f"align/{name}/{i}/{other}/{j}")
+    for _, _, i, j, *_ in found["pairs"]: yield f"align/{name}/{i}/{other}/{j}", api.get(f"align/{name}/{i}/{other}/{j}")
 
 MOST_ALIGNED = 1500  # pairs of trees that a page has side by side
 
-def _methods(desk, name):
+def _methods(api, name):
     "A run's methods against each other: the first ones against all."
-    methods, aligned = desk.run(name).kept.head["methods"], 0
+    methods, aligned = api.runs.run(name).kept.head["methods"], 0
     for a, b in itertools.permutations(methods, 2):
         path = f"compare/{name}/{name}/{quote(a, safe=_PLAIN)}/{quote(b, safe=_PLAIN)}"
-        found = desk.get(path)
+        found = api.get(path)
         if aligned and aligned + len(found["pairs"]) > MOST_ALIGNED: return  # the others can be compared where the run is
         aligned += len(found["pairs"])
         yield path, found
-        yield from _aligned(desk, name, name, found)
+        yield from _aligned(api, name, name, found)
 
 _PLAIN = "!~*'()"  # what a browser's encodeURIComponent leaves as it is
 
@@ -98,13 +98,13 @@ html, body {{ margin: 0; height: 100% }}</style></head><body><div id="explorer">
 """
 
 def page_of(
-    desk: ExplorerAPI,
+    api: ExplorerAPI,
     names: list[str],  # runs, the one to open first
     other: str = "",  # one of them, to compare the first with
     row: int | None = None,  # an answer to open
 ) -> str:  # HTML
     "Some runs as one page."
-    paths, chunks = in_chunks(paths_of(desk, names, other))
+    paths, chunks = in_chunks(paths_of(api, names, other))
     said = "".join(zlib.decompress(base64.b64decode(c)).decode() for c in chunks)
     font, note = font_of("".join(map(chr, {int(code, 16) for code in re.findall(r"\\u([0-9a-f]{4})", said)})))
     index = dict(paths=paths, options=dict(page=True, run=names[0], other=other, row=row, font=True, note=note))
@@ -121,12 +121,12 @@ def page_of(
 
 # %% ../../nbs/19_explorer/11_page.ipynb #6e5b5c8a
 def save_page(
-    desk: ExplorerAPI,
+    api: ExplorerAPI,
     names: list[str],
     path: Path | str,  # the file
     **given,  # other, row: as for `page_of`
 ) -> Path:
     "Write the page, whole or not at all."
     path = Path(path)
-    write_whole(path, page_of(desk, names, **given))
+    write_whole(path, page_of(api, names, **given))
     return path

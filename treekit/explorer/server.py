@@ -35,7 +35,7 @@ MOST_BYTES = 10_000_000  # bytes of a question
 # %% ../../nbs/19_explorer/12_server.ipynb #15d83912
 class RequestHandler(BaseHTTPRequestHandler):
     "One question of the page."
-    desk: ExplorerAPI
+    api: ExplorerAPI
     token: str
     page: str  # HTML
 
@@ -61,7 +61,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         return host not in ("127.0.0.1", "localhost") or not hmac.compare_digest(given.encode(), self.token.encode())
 
     def answer(self, work):
-        "What the desk says, or why it doesn't."
+        "Reply of the API, or the reason why there is none."
         if self.refused(): return self.tell(403, dict(error="open the address that `treekit explore` printed"))
         try: return self.tell(200, work(urlsplit(self.path).path.removeprefix("/api/")))
         except UsageError as e: return self.tell(400, dict(error=str(e)))
@@ -73,7 +73,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         files = {"/explorer.js": ("explorer.js", "text/javascript"), "/explorer.css": ("explorer.css", "text/css")}
         if path in files: return self.send(200, asset(files[path][0]), files[path][1])
         if path == "/start.js": return self.send(200, _START, "text/javascript")
-        if path.startswith("/api/"): return self.answer(self.desk.get)
+        if path.startswith("/api/"): return self.answer(self.api.get)
         if path != "/": return self.tell(404, dict(error="no such page"))
         if self.refused(): return self.tell(403, dict(error="open the address that `treekit explore` printed"))
         return self.send(200, self.page, "text/html")
@@ -87,7 +87,7 @@ class RequestHandler(BaseHTTPRequestHandler):
         def work(path):
             try: wish = json.loads(body or b"{}")
             except ValueError: raise UsageError("what is to be done comes as JSON") from None
-            return self.desk.post(path, wish)
+            return self.api.post(path, wish)
         return self.answer(work)
 
 # %% ../../nbs/19_explorer/12_server.ipynb #af49f688
@@ -96,14 +96,14 @@ class ServedExplorer:
 
     def __init__(
         self,
-        desk: ExplorerAPI,
+        api: ExplorerAPI,
         port: int = 0,  # 0: any that is free
         run: str = "",  # to open; default: the newest
         other: str = "",  # to compare it with
     ):
         self.token = secrets.token_urlsafe(24)
         page = _PAGE % (html.escape(run), html.escape(other))
-        handler = type("Handler", (RequestHandler,), dict(desk=desk, token=self.token, page=page))
+        handler = type("Handler", (RequestHandler,), dict(api=api, token=self.token, page=page))
         try: self.server = ThreadingHTTPServer(("127.0.0.1", port), handler)
         except OSError as e: raise UsageError(f"port {port} can't be used ({e.strerror}): choose another with --port") from None
         self.server.daemon_threads = True

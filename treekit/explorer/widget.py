@@ -28,13 +28,13 @@ def _widget_class():
         raise UsageError('the widget needs anywidget: pip install "treekit[explorer]"; or use explore_page, or treekit explore') from None
 
     class ExplorerWidget(anywidget.AnyWidget):
-        "The explorer over a desk."
+        "The explorer with an API."
         _esm, _css = asset("explorer.js"), asset("explorer.css")
         options = traitlets.Dict().tag(sync=True)
 
-        def __init__(self, desk, still="", **options):
+        def __init__(self, api, still="", **options):
             super().__init__(options=options)
-            self.desk, self.still = desk, still  # still: HTML for where nothing runs
+            self.api, self.still = api, still  # still: HTML for where nothing runs
             self.on_msg(self._asked)
 
         def _repr_mimebundle_(self, **more):
@@ -44,7 +44,7 @@ def _widget_class():
             return (data, *rest) if rest else data
 
         def _asked(self, widget, message, buffers):
-            try: found = self.desk.get(message["path"]) if message["body"] is None else self.desk.post(message["path"], message["body"])
+            try: found = self.api.get(message["path"]) if message["body"] is None else self.api.post(message["path"], message["body"])
             except UsageError as e: return self.send(dict(id=message["id"], error=str(e)))
             self.send(dict(id=message["id"], found=found))
     return ExplorerWidget
@@ -76,12 +76,12 @@ def explore_page(
 # %% ../../nbs/19_explorer/13_widget.ipynb #3abd30a7
 MOST_STILL = 1500  # nodes of runs whose page goes along with a widget
 
-def _still(desk, name, second, row):
+def _still(api, name, second, row):
     "What a reader sees where no kernel answers: the page, or where it can be had."
     names = list(dict.fromkeys(filter(None, (name, second))))
-    if sum(len(r.trace.nodes) for n in names for r in desk.run(n).rows if r.trace) > MOST_STILL:
+    if sum(len(r.trace.nodes) for n in names for r in api.runs.run(n).rows if r.trace) > MOST_STILL:
         return "<p>The live explorer needs a running kernel. <code>explore_page</code> shows this run without one.</p>"
-    return Framed(page_of(desk, names, other=second if len(names) > 1 else "", row=row))._repr_html_()
+    return Framed(page_of(api, names, other=second if len(names) > 1 else "", row=row))._repr_html_()
 
 def explore(
     run: Results | str = "last",  # results of `treekit.experiments.run`, or a kept run's name

@@ -5,8 +5,7 @@
 # %% auto #0
 __all__ = ['TrainingExample', 'Recipe', 'adapted', 'trainable', 'prompt_tokens', 'Encoded', 'encode', 'short_enough', 'inner',
            'training_state', 'sft_loss', 'batches', 'load_weights', 'load_checkpoint', 'save_checkpoint', 'Diverged',
-           'digest', 'with_masters', 'Schedule', 'Trainer', 'train', 'generate', 'trained_by', 'once', 'kept',
-           'rehearsal']
+           'digest', 'with_masters', 'Trainer', 'train', 'generate', 'trained_by', 'once', 'kept', 'rehearsal']
 
 # %% ../../nbs/13_training/07_sft.ipynb #ec744ec6
 import fcntl, hashlib, json, math, os, random
@@ -258,8 +257,8 @@ def _rounded(weights, masters):
             if masters[name] is not p: p.copy_(masters[name])
 
 # %% ../../nbs/13_training/07_sft.ipynb #76ba4643
-class Schedule:
-    "A training's optimizer and its steps; it stands where the folder's checkpoint stands."
+class Trainer:
+    "Optimizer, learning-rate schedule, log and checkpoint of a training; resumes from the checkpoint of its folder."
     def __init__(self,
         model,
         recipe: Recipe,
@@ -301,10 +300,6 @@ class Schedule:
             torch.manual_seed(self.recipe.seed * 1_000_003 + step)
             for group in self.optimizer.param_groups: group["lr"] = self.lr
             yield step
-
-# %% ../../nbs/13_training/07_sft.ipynb #8969d968
-class Trainer(Schedule):
-    "A training's optimizer, log and checkpoint."
 
     def update(self,
         loss: float,

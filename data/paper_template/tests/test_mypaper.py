@@ -3,7 +3,7 @@ import asyncio
 
 from treekit.core.method import Context
 from treekit.core.types import Passage, Question
-from treekit.models.extractive.client import ExtractiveChat
+from treekit.models.extractive.client import ExtractiveClient
 from treekit.papers.plugin import broken_references, get_paper
 from treekit.papers.registry import method
 from treekit.retrieval.bm25 import BM25
@@ -19,5 +19,5 @@ def test_the_descriptor():
 
 def test_an_answer():
     question = Question("q", "demo", "Who directed Velmora?", ("Lio Vant",))
-    prediction = asyncio.run(method("mypaper")(question, Context(ExtractiveChat(), BM25(PAGES))))
+    prediction = asyncio.run(method("mypaper")(question, Context(ExtractiveClient(), BM25(PAGES))))
     assert "Lio Vant" in prediction.answer and [node.kind for node in prediction.trace.nodes] == ["question", "search", "search", "answer"]

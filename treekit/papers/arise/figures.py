@@ -46,15 +46,23 @@ def show_search(
 # %% ../../../nbs/17_papers/3_arise/07_figures.ipynb #5dc01b40
 DRAWN_WHOLE = 24  # states; a tree that has more on its drawing is unfolded along its best path only
 
-class _Kept:
-    "The states of a search tree that are drawn, each with its depth and its children. A large tree is unfolded along its best path only."
+class _TreeLayout:
+    "Layout of a search tree in columns: `height`, and `draw` at any height of a page. A large tree is expanded along its best path only."
 
-    def __init__(self, trace, after, most):
+    def __init__(self, trace, after=None, most=3, width=PAGE * 72, lines=3, columns=0):
         self.trace, self.after = trace, after
         self.chosen = [n.id for n in path_after(trace, after)]
         self.root = search_nodes(trace)[0]
         self._unfold(most, lambda node: True)
         if len(self.depth) > DRAWN_WHOLE: self._unfold(most, lambda node: node is self.root or node.id in self.chosen)
+        self.lines, self.blocks, self.top = lines, {}, {}
+        self.answer = trace.answer if after is None else None
+        columns = max(columns, 1 + max(self.depth.values()) + bool(self.answer))
+        self.each = (width - 2 - GAP * (columns - 1)) / columns
+        self.last = self.chosen[-1] if self.chosen else self.root.id
+        bottom = self._place(self.root, 1.0)
+        if self.answer: self._place_answer()
+        self.height = max(bottom, *(self.top[i] + b.height for i, b in self.blocks.items())) + 2
 
     def _unfold(self, most, opened):
         self.children, self.more, self.depth = {}, {}, {self.root.id: 0}
@@ -71,21 +79,6 @@ class _Kept:
         "States on the best path first, then the most visited."
         visits, _ = visits_and_value(state, self.after)
         return state.id not in self.chosen, -visits, state.id
-
-# %% ../../../nbs/17_papers/3_arise/07_figures.ipynb #91232092
-class _Plan(_Kept):
-    "A search tree laid out in columns: `height`, and `draw` at any height of a page."
-
-    def __init__(self, trace, after=None, most=3, width=PAGE * 72, lines=3, columns=0):
-        super().__init__(trace, after, most)
-        self.lines, self.blocks, self.top = lines, {}, {}
-        self.answer = trace.answer if after is None else None
-        columns = max(columns, 1 + max(self.depth.values()) + bool(self.answer))
-        self.each = (width - 2 - GAP * (columns - 1)) / columns
-        self.last = self.chosen[-1] if self.chosen else self.root.id
-        bottom = self._place(self.root, 1.0)
-        if self.answer: self._place_answer()
-        self.height = max(bottom, *(self.top[i] + b.height for i, b in self.blocks.items())) + 2
 
     def _block(self, node):
         visits, value = visits_and_value(node, self.after)
@@ -141,7 +134,7 @@ def draw_search(
     lines: int = 3,  # most lines for one text
 ):  # matplotlib figure
     "The tree from left to right: sub-question, result, visits and value of each state, and the answer of the best path."
-    plan = _Plan(trace, after, most, width * 72, lines)
+    plan = _TreeLayout(trace, after, most, width * 72, lines)
     fig, ax = canvas(width * 72, plan.height)
     plan.draw(ax)
     return fig
@@ -169,7 +162,7 @@ def draw_line_and_tree(
         evidence = node.data.get("evidence")
         return [heading(text, 2 * lines)] + ([entry(evidence, lines, "→")] if evidence else [])
     boxes = [box(n) for n in steps_to_answer(line)]
-    row, plan = BoxRow(boxes, width * 72, min(5, len(boxes))), _Plan(tree, most=most, width=width * 72, lines=lines)
+    row, plan = BoxRow(boxes, width * 72, min(5, len(boxes))), _TreeLayout(tree, most=most, width=width * 72, lines=lines)
     return draw_sections([(f"a  {names[0]}", row), (f"b  {names[1]}", plan)], width * 72)
 
 # %% ../../../nbs/17_papers/3_arise/07_figures.ipynb #46d419b7
@@ -213,8 +206,8 @@ def draw_pipeline(
     "A step, a round, and the values behind it, from a real search (ARISE, Fig. 2)."
     W, round = width * 72, growing_round(trace)
     if not path_after(trace): raise UsageError("the search has made no step, so there is nothing to draw")
-    columns = max(_Plan(trace, round, most).depth.values()) + 1
-    def tree(after): return _Plan(trace, after, most, W, lines, columns)
+    columns = max(_TreeLayout(trace, round, most).depth.values()) + 1
+    def tree(after): return _TreeLayout(trace, after, most, W, lines, columns)
     parts = [("Reasoning state generation: one step of the best path", _step_row(trace, documents or {}, W, lines))]
     if round > 1: parts.append((f"Monte Carlo tree search: before round {round}", tree(round - 1)))
     parts.append((f"After round {round}: selected, expanded, simulated, and backed up", tree(round)))

@@ -16,7 +16,7 @@ from .mcts import best_path, node_rows
 from .prefetch import Lookahead, Scheduling, steps_to
 from .public_code import Readings
 from .search_trace import SearchTrace
-from .states import Expansion, Reasoner, search_text, state_text
+from .states import Expansion, Reasoner, state_text
 
 # %% ../../../nbs/17_papers/3_arise/05_method.ipynb #5bb341a6
 async def search(
@@ -33,14 +33,14 @@ async def search(
             if leaf is None: break
             if leaf.open:
                 found, best, reward = await ahead.explore(leaf), None, None
-                tree.grow(leaf, [(step, step.value) for step in found.children], round)  # expansion
+                tree.expand(leaf, [(step, step.value) for step in found.children], round)  # expansion
                 if leaf.children:
                     best, reward = tree.best(leaf), m.reward(found)
-                    tree.roll(best, reward, m.rollout_weight, round)  # simulation
+                    tree.simulate(best, reward, m.rollout_weight, round)  # simulation
                     if m.ends_child(found): best.ended = round
                 record.expanded(leaf, best, found, reward, round)
-            tree.back(leaf, round)  # backpropagation
-        record.finish(m.iterations, ahead.exhausted, leaf is None, reasoner.scorer)
+            tree.backpropagate(leaf, round)  # backpropagation
+        record.finish(m.iterations, ahead.exhausted, leaf is None, reasoner.value.scorer)
         return await answer_from_tree(m, tree, reasoner, record)
     finally: await ahead.stop()
 
@@ -48,18 +48,18 @@ async def search(
 async def answer_from_tree(m: "ARISE", tree, reasoner: Reasoner, record: SearchTrace) -> str:
     "The answer of the best path; those of other states and after some rounds only if asked for."
     table, trace, question = node_rows(tree), record.kit.trace, reasoner.question
-    async def facts(results): return await reasoner.retrieve(search_text(question, results, m.labelled))
+    async def facts(results): return await reasoner.calls.retrieve(m.search_text(question, results))
     async def final(results):
         key, inputs = ("final", *results), dict(question=question, state=state_text(results))
-        return await reasoner.kit.memo(key, lambda: reasoner.ask(key, m.final_prompt, 0, **inputs))
+        return await reasoner.kit.memo(key, lambda: reasoner.calls.ask(key, m.final_prompt, **inputs))
     paths = {i: [tree.nodes[j] for j in best_path(table, i)] for i in (None, *m.checkpoints)}
     best, ends = paths[None], m.candidates(tree) if m.pass_n else []
     node = trace.add("answer", "", parent=record.nodes[best[-1].id if best else 0])
     results = {i: tuple(s.step.result for s in path) for i, path in paths.items()}
-    hits = dict(zip(results, await reasoner.each([facts(r) for r in results.values()])))
+    hits = dict(zip(results, await reasoner.calls.each([facts(r) for r in results.values()])))
     if not best: node.notes.append("no step was made: answered from the documents retrieved for the question")
     wanted = [r or tuple(hit_texts(hits[i])) for i, r in results.items()] + [tuple(s.result for s in steps_to(end)) for end in ends]
-    answers = await reasoner.each([final(w) for w in wanted])
+    answers = await reasoner.calls.each([final(w) for w in wanted])
     node.text, node.depth = answers[0].value, reasoner.kit.clock.now
     record.credit(Expansion(answers, []), node, {})
     said = {i: hit_texts(found) for i, found in hits.items()}

@@ -6,11 +6,11 @@
 __all__ = ['REPOSITORY', 'PUBLIC_CODE', 'Readings']
 
 # %% ../../../nbs/17_papers/3_arise/03_public_code.ipynb #35f21f40
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from .mcts import Rules, SearchTree, State
-from .states import FINAL_ANSWER, FINAL_BY_EXAMPLE, SimulatedPath
+from .states import FINAL_ANSWER, FINAL_BY_EXAMPLE, Expansion, Reasoner, SimulatedPath, search_text
 
 # %% ../../../nbs/17_papers/3_arise/03_public_code.ipynb #43a7ba1d
 REPOSITORY = "OpenCausaLab/ARise@1a60de0"  # the public code that was read
@@ -39,12 +39,12 @@ class Readings:
     every_node: bool = True  # Pass@N looks at every node (code), or at the ends of all paths
 
     def new_tree(self) -> SearchTree:
-        "The root, with the rule of selection."
+        "Search tree with the rule of selection."
         top = max(1.0, self.verifier_top) if self.value == "verifier" else 1.0
         return SearchTree(Rules(self.exploration, self.log_factor, self.unvisited), self.depth - 1, top)
 
     def reward(self, found: SimulatedPath) -> float | None:
-        "What a rollout was worth; None leaves its child's value as it is."
+        "Reward of a rollout; None leaves its child's value unchanged."
         if found.reward is None and self.dead_ends and len(found.stages) > 1: return 0.0
         return found.reward
 
@@ -52,9 +52,19 @@ class Readings:
         "Whether a rollout's child can't be expanded any more."
         return self.dead_ends and not found.complete
 
+    def search_text(self, question: str, results: list[str]) -> str:
+        "Search query of a state; the code marks its parts."
+        if not self.labelled: return search_text(question, results)
+        return "\n".join([f"Original question: {question}", *(f"Intermediate answer: {r}" for r in results)])
+
+    async def value_rollout(self, reasoner: Reasoner, path: tuple, stage: Expansion) -> Expansion:
+        "Expansion of an imagined state. The code values each child with the newest earlier step only."
+        if not self.newest_two: return stage
+        return replace(stage, rollout_values=await reasoner.calls.each([reasoner.value((path[-1], s)) for s in stage.taken]))
+
     @property
     def final_prompt(self): return FINAL_BY_EXAMPLE if self.final_examples else FINAL_ANSWER
 
     def candidates(self, tree: SearchTree) -> list[State]:
-        "The states that Pass@N answers from."
+        "States that Pass@N answers from."
         return [s for s in tree.nodes if self.every_node or s.depth and not s.children]

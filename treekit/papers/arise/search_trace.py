@@ -51,7 +51,7 @@ class SearchTrace:
         "Note a stage's calls at the nodes that needed them first; `children` is the node of each child's sub-question."
         calls = [(a, node) for a in stage.asked]
         calls += [(a, children.get(s.question, node)) for s in stage.steps for a in s.asked]
-        calls += [(a, node) for a in stage.extra]
+        calls += [(a, node) for a in stage.rollout_values]
         for asked, own in calls:
             if asked.node is None or asked.key in self.credited: continue
             self.credited.add(asked.key)

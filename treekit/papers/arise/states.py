@@ -5,12 +5,12 @@
 # %% auto #0
 __all__ = ['NO_FACTS', 'SUBQUESTION', 'DECOMPOSE', 'ANSWER', 'FINAL_ANSWER', 'FINAL_BY_EXAMPLE', 'SCALES', 'GUESS', 'VERIFY',
            'PROMPTS', 'ReasoningStep', 'state_text', 'search_text', 'word_key', 'stands_in', 'refusal', 'state_risk',
-           'risk_value', 'read_consistency', 'drawn_value', 'KeptReply', 'Calls', 'Values', 'Expansion', 'Expansions',
+           'risk_value', 'read_consistency', 'drawn_value', 'Reply', 'ModelCalls', 'ValueFunction', 'Expansion',
            'SimulatedPath', 'Reasoner']
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #c4a807f9
 import hashlib, math, re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...config import UsageError
@@ -125,14 +125,9 @@ def state_text(
     return "\n".join(" ".join(r.split()) for r in results)
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #1ca3fea0
-def search_text(
-    question: str,
-    results: list[str],
-    labelled: bool = False,  # with the public code's marks
-) -> str:
-    "What documents for a state are searched with."
-    if not labelled: return "\n".join([question, *results])
-    return "\n".join([f"Original question: {question}", *(f"Intermediate answer: {r}" for r in results)])
+def search_text(question: str, results: list[str]) -> str:
+    "Search query of a state: the question and the results so far."
+    return "\n".join([question, *results])
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #fbdfd902
 def word_key(text: str) -> str:
@@ -248,81 +243,83 @@ def drawn_value(
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #5bde3c5c
 @dataclass
-class KeptReply:
-    "What was asked for once: the reply, and the record of the call."
+class Reply:
+    "Memoised reply with the record of its call."
     key: tuple  # what was asked
     value: Any
-    node: Node | None = None  # calls and notes, for whichever node of the trace comes first to need it
+    node: Node | None = None  # calls and notes, for the first node of the trace that needs it
     hits: list = field(default_factory=list)
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #74efa99d
-class Calls:
-    "One question's calls, each made once."
+class ModelCalls:
+    "Model calls and searches of one question."
 
     def __init__(self,
-        method,  # an `ARISE`: its settings
+        method,  # an `ARISE`: its hyper-parameters
         question: str,
         kit: Context,
-    ):
-        self.method, self.question, self.kit = method, question, kit
-        self.last = method.depth - 1  # depth of the deepest states
+    ): self.method, self.question, self.kit = method, question, kit
 
     async def each(self, coroutines):
-        "All at once, or one by one; none is left waiting if one fails."
+        "Results of coroutines, run concurrently, or sequentially with `one_by_one`."
         if not self.method.one_by_one: return await gather_or_cancel(coroutines)
         try: return [await c for c in coroutines]
         finally:
             for c in coroutines: c.close()
 
-    async def ask(self, key, prompt, left, hits=(), **inputs):
-        "A call to the model; `left` is the number of steps that may follow it on its path."
-        node = Node(key[0], None, key[0], "")  # holds the call's record until a node of the trace shows it
-        asking = dict(node=node, temperature=self.method.temperature, priority=3 * left)
-        return KeptReply(key, await self.kit.ask(prompt, **asking, **inputs), node, list(hits))
+    async def ask(self, key, prompt, hits=(), **inputs) -> Reply:
+        "Reply of the model."
+        node = Node(key[0], None, key[0], "")  # the call's record until a node of the trace shows it
+        return Reply(key, await self.kit.ask(prompt, node=node, temperature=self.method.temperature, **inputs), node, list(hits))
 
-    async def retrieve(self, query): return (await self.kit.retrieve([query], self.method.top_k))[0]
+    async def retrieve(self, query: str) -> list:
+        "Documents for a query."
+        return (await self.kit.retrieve([query], self.method.top_k))[0]
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #61dcd851
-class Values(Calls):
-    "What states are worth (Sec. 2.3, Table 3)."
+class ValueFunction:
+    "Value of a state: the risk's, or one of Table 3's two others (Sec. 2.3)."
 
-    def __init__(self, method, question: str, kit: Context):
-        super().__init__(method, question, kit)
-        self.scores = {"likelihood": True, "guess": False}.get(method.scorer)  # None: until the first value
-        offline = getattr(kit.llm, "endpoint", "").startswith("offline:")
+    def __init__(self, calls: ModelCalls):
+        self.calls, self.method, self.question, self.kit = calls, calls.method, calls.question, calls.kit
+        self.scores = {"likelihood": True, "guess": False}.get(self.method.scorer)  # None: until the first value
+        offline = getattr(self.kit.llm, "endpoint", "").startswith("offline:")
         defaults = SCALES["offline" if offline else "model"]
-        self.scale = [default if own is None else own for own, default in zip((method.alpha, method.beta), defaults)]
+        self.scale = [default if own is None else own for own, default in zip((self.method.alpha, self.method.beta), defaults)]
 
     @property
     def scorer(self) -> str:
-        "How risks are assessed, as far as it is known; empty: the values are no risks."
+        "How risks are assessed, as far as known; empty if the values are no risks."
         if self.method.value != "risk": return ""
         return self.method.scorer if self.scores is None else "likelihood" if self.scores else "guess"
 
-    async def value(self, path) -> KeptReply:
+    async def __call__(self, path) -> Reply:
         "(Q, risk) of the state at the end of a path."
         results = [s.result for s in path]
         questions = [s.question for s in path] if self.method.value == "verifier" else []
         key = ("value", *results, "", *questions)
-        return await self.kit.memo(key, lambda: self.assess(key, results, questions, self.last - len(path)))
+        return await self.kit.memo(key, lambda: self.assess(key, results, questions))
 
-    async def assess(self, key, results, questions, left) -> KeptReply:
+    async def assess(self, key, results, questions) -> Reply:
         "(Q, risk) of a state, by the method's value function."
-        if self.method.value == "vanilla": return KeptReply(key, (drawn_value(self.question, results), None))
-        if self.method.value == "verifier":
-            inputs = dict(question=self.question, subquestions=state_text(questions), state=state_text(results))
-            asked = await self.ask(key, VERIFY, left, **inputs)
-            asked.value = (asked.value / 10 * self.method.verifier_top, None)
-            return asked
-        if self.scores is not False and (scored := await self.scored(key, results, left)): return scored
-        asked = await self.ask(key, GUESS, left, state=state_text(results))
-        asked.value = (f1(asked.value, self.question), None)
-        return asked
+        if self.method.value == "vanilla": return Reply(key, (drawn_value(self.question, results), None))
+        if self.method.value == "verifier": return await self.verified(key, results, questions)
+        if self.scores is not False and (scored := await self.scored(key, results)): return scored
+        reply = await self.calls.ask(key, GUESS, state=state_text(results))
+        reply.value = (f1(reply.value, self.question), None)
+        return reply
 
-    async def scored(self, key, results, left) -> KeptReply | None:
-        "The risk by the model's log-probabilities; None where the question is to be guessed instead."
+    async def verified(self, key, results, questions) -> Reply:
+        "Consistency that the model assigns to a state (Table 3, LLM-as-verifier)."
+        inputs = dict(question=self.question, subquestions=state_text(questions), state=state_text(results))
+        reply = await self.calls.ask(key, VERIFY, **inputs)
+        reply.value = (reply.value / 10 * self.method.verifier_top, None)
+        return reply
+
+    async def scored(self, key, results) -> Reply | None:
+        "Risk by the model's log-probabilities; None if the question is to be guessed instead."
         node = Node(key[0], None, key[0], "")
-        try: logs = await self.kit.score(GUESS, self.question, node=node, priority=3 * left, state=state_text(results))
+        try: logs = await self.kit.score(GUESS, self.question, node=node, state=state_text(results))
         except ScoringUnsupported as e:
             if self.scores:  # wanted, or others of this tree have it: two measures in one tree compare nothing
                 raise ScoringUnsupported(f"{e}; scorer=guess takes another measure, the token F1 of a guessed question") from e
@@ -335,71 +332,23 @@ class Values(Calls):
         if self.scores is None: self.scores = True
         if not self.scores: return None
         risk = state_risk(logs)
-        return KeptReply(key, (risk_value(risk, *self.scale), risk), node)
+        return Reply(key, (risk_value(risk, *self.scale), risk), node)
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #c3395c4c
 @dataclass
 class Expansion:
-    "The children that a state could have (Sec. 2.2)."
-    asked: list  # the decompositions: one, or several tries
-    steps: list[ReasoningStep]  # refused ones among them
-    extra: list = field(default_factory=list)  # values that only a rollout asked for
+    "Children that a state could have (Sec. 2.2)."
+    asked: list[Reply]  # the decompositions: one, or several tries
+    steps: list[ReasoningStep]  # refused ones included
+    rollout_values: list[Reply] = field(default_factory=list)  # values that replace the steps' own in a rollout
 
     @property
     def taken(self) -> list[ReasoningStep]: return [s for s in self.steps if not s.refused]
 
-# %% ../../../nbs/17_papers/3_arise/00_states.ipynb #e6e42fbb
-class Expansions(Values):
-    "Decomposition, then retrieval and reasoning (Sec. 2.1)."
-
-    async def decompose(self, key, path, n, sample):
-        "`n` sub-questions for a state."
-        results = [s.result for s in path]
-        hits = await self.retrieve(search_text(self.question, results, self.method.labelled))
-        inputs = dict(question=self.question, state=state_text(results), documents=[h.passage for h in hits])
-        asked = await self.ask(key, DECOMPOSE, self.last - len(path), hits, n=n, sample=sample, **inputs)
-        asked.value = [v["question"] for v in (asked.value if n > 1 else [asked.value])]
-        return asked
-
-    async def answer(self, key, question, left):
-        "The result of a sub-question, from the documents retrieved for it."
-        hits = await self.retrieve(question)
-        if not hits: return KeptReply(key, NO_FACTS)
-        asked = await self.ask(key, ANSWER, left, hits, question=question, documents=[h.passage for h in hits])
-        asked.value = " ".join(asked.value.split())
-        return asked
-
-    async def take(self, path, step):
-        "Answer and value a step; its result can still refuse it."
-        key = ("answer", step.question)
-        answered = await self.kit.memo(key, lambda: self.answer(key, step.question, self.last - len(path)))
-        step.result, step.hits, step.asked = answered.value, answered.hits, [answered]
-        results, too_short = [s.result for s in path], len(step.result) < self.method.shortest_result
-        if too_short or word_key(NO_FACTS) in word_key(step.result): step.refused = "no facts found"
-        elif stands_in(step.result, self.question, results, self.method.refuses): step.refused = "adds nothing new"
-        else:
-            valued = await self.value((*path, step))
-            step.asked.append(valued)
-            step.value, step.risk = valued.value
-        step.clock = self.kit.clock.now
-
-    async def expand(self, path: tuple, draw: int = 0) -> Expansion:
-        "The children of a state, from the `draw`-th block of samples; several tries if all were refused."
-        m, width, asked = self.method, max(1, self.method.width - len(path)), []
-        for attempt in range(m.tries):
-            block = draw * m.tries + attempt
-            key = ("decompose", *(s.result for s in path), block)
-            asked.append(await self.kit.memo(key, lambda: self.decompose(key, path, width, block * width)))
-            steps, siblings = [], []
-            for q in asked[-1].value:
-                steps.append(ReasoningStep(q, refused=refusal(q, self.question, path, siblings, m.shortest_question, m.refuses)))
-                siblings.append(q)
-            taken = [s for s in steps if not s.refused]
-            answers = self.each([self.take(path, s) for s in taken])
-            await (answers if speculating() else speculate(answers).task)
-            if any(not s.refused for s in taken): break
-        if not speculating(): await self.each([self.take(path, s) for s in taken])  # the critical path has the last attempt's answers alone
-        return Expansion(asked, steps)
+    def best(self) -> tuple[float, ReasoningStep]:
+        "Highest value of a rollout's candidates, and its step; the first of equals."
+        values = [v.value[0] for v in self.rollout_values] or [s.value for s in self.taken]
+        return max(zip(values, self.taken), key=lambda vs: vs[0])
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #8b2e60e0
 @dataclass
@@ -417,22 +366,74 @@ class SimulatedPath:
         "The best value on the imagined path; None if nothing was imagined."
         return max((value for _, value in self.trail), default=None)
 
-# %% ../../../nbs/17_papers/3_arise/00_states.ipynb #f06fc1b4
-class Reasoner(Expansions):
-    "All that a search asks about one question: expansions and rollouts, each made once."
+# %% ../../../nbs/17_papers/3_arise/00_states.ipynb #e6e42fbb
+class Reasoner:
+    "Expansions and rollouts of one question (Sec. 2.1, 2.2), each model call made once."
+
+    def __init__(self, method, question: str, kit: Context):
+        self.method, self.question, self.kit = method, question, kit
+        self.last = method.depth - 1  # depth of the deepest states
+        self.calls = ModelCalls(method, question, kit)
+        self.value = ValueFunction(self.calls)
+
+    async def decompose(self, key, path, n, sample):
+        "Sub-questions $d_i$ of a state: `n` samples of one call."
+        results = [s.result for s in path]
+        hits = await self.calls.retrieve(self.method.search_text(self.question, results))
+        inputs = dict(question=self.question, state=state_text(results), documents=[h.passage for h in hits])
+        asked = await self.calls.ask(key, DECOMPOSE, hits, n=n, sample=sample, **inputs)
+        asked.value = [v["question"] for v in (asked.value if n > 1 else [asked.value])]
+        return asked
+
+    async def answer(self, key, question):
+        "Result $r_i$ of a sub-question, from the documents retrieved for it."
+        hits = await self.calls.retrieve(question)
+        if not hits: return Reply(key, NO_FACTS)
+        asked = await self.calls.ask(key, ANSWER, hits, question=question, documents=[h.passage for h in hits])
+        asked.value = " ".join(asked.value.split())
+        return asked
+
+    async def take(self, path, step):
+        "Answer and value a step. A result without new facts refuses it."
+        key = ("answer", step.question)
+        answered = await self.kit.memo(key, lambda: self.answer(key, step.question))
+        step.result, step.hits, step.asked = answered.value, answered.hits, [answered]
+        results, too_short = [s.result for s in path], len(step.result) < self.method.shortest_result
+        if too_short or word_key(NO_FACTS) in word_key(step.result): step.refused = "no facts found"
+        elif stands_in(step.result, self.question, results, self.method.refuses): step.refused = "adds nothing new"
+        else:
+            valued = await self.value((*path, step))
+            step.asked.append(valued)
+            step.value, step.risk = valued.value
+        step.clock = self.kit.clock.now
+
+    async def expand(self, path: tuple, draw: int = 0) -> Expansion:
+        "Expansion of a state with the `draw`-th block of samples; up to `tries` attempts if all sub-questions are refused."
+        m, width, asked = self.method, max(1, self.method.width - len(path)), []
+        for attempt in range(m.tries):
+            block = draw * m.tries + attempt
+            key = ("decompose", *(s.result for s in path), block)
+            asked.append(await self.kit.memo(key, lambda: self.decompose(key, path, width, block * width)))
+            steps, siblings = [], []
+            for q in asked[-1].value:
+                steps.append(ReasoningStep(q, refused=refusal(q, self.question, path, siblings, m.shortest_question, m.refuses)))
+                siblings.append(q)
+            taken = [s for s in steps if not s.refused]
+            answers = self.calls.each([self.take(path, s) for s in taken])
+            await (answers if speculating() else speculate(answers).task)
+            if any(not s.refused for s in taken): break
+        if not speculating(): await self.calls.each([self.take(path, s) for s in taken])  # the critical path has the last attempt's answers alone
+        return Expansion(asked, steps)
 
     async def explore(self, path: tuple) -> SimulatedPath:
-        "Expansion and simulation: the children of a state, and from the best of them greedily down."
-        stages, trail, begun = [await self.expand(path)], [], len(path)
+        "Expansion of a state, and simulation: a greedy path from its best child down to the last depth."
+        stages, trail, depth = [await self.expand(path)], [], len(path)
         if stages[0].taken: path += (max(stages[0].taken, key=lambda s: s.value),)
         while stages[-1].taken and len(path) < self.last:
-            stage = await self.expand(path, 0 if self.method.reuse_rollouts else len(path) - begun)
-            if self.method.newest_two:
-                stage = replace(stage, extra=await self.each([self.value((path[-1], s)) for s in stage.taken]))
-            stages.append(stage)
+            stage = await self.expand(path, 0 if self.method.reuse_rollouts else len(path) - depth)
+            stages.append(await self.method.value_rollout(self, path, stage))
             if stage.taken:
-                values = [v.value[0] for v in stage.extra] or [s.value for s in stage.taken]
-                value, step = max(zip(values, stage.taken), key=lambda vs: vs[0])
+                value, step = stages[-1].best()
                 trail.append((step, value))
                 path += (step,)
         return SimulatedPath(stages, trail, len(path) == self.last)

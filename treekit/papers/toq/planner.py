@@ -351,10 +351,9 @@ async def f_QG(
     node: Node,  # gets `queries`
     k: int = 2,  # exemplars
     lang: str = "ko",
-    **asking,  # `after`, `priority`
 ) -> str:  # Q
     "Query generation (Sec. 2, 3.3). A reply without a query makes the question itself the query."
-    Q = await kit.ask(PROMPTS["query", lang], node=node, question=q, exemplars=shots(k, lang), **asking) or q
+    Q = await kit.ask(PROMPTS["query", lang], node=node, question=q, exemplars=shots(k, lang)) or q
     node.data["queries"] = [Q]
     return Q
 
@@ -378,11 +377,10 @@ async def f_RG(
     D: list,  # passages, or "question: response" of sub-questions
     node: Node,  # gets `response`
     lang: str = "ko",
-    **asking,
 ) -> str:  # R
     "Response generation (Sec. 2)."
     inputs = dict(question=q, queries=" / ".join(Q), documents=D)
-    node.data["response"] = await kit.ask(PROMPTS["respond", lang], node=node, **inputs, **asking)
+    node.data["response"] = await kit.ask(PROMPTS["respond", lang], node=node, **inputs)
     return node.data["response"]
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #f3f3416c
@@ -393,10 +391,9 @@ async def evaluate(
     node: Node,  # gets `evaluation`
     lang: str = "ko",
     overall: str = "model",  # the model's own number, as printed; "mean": recomputed as Sec. 3.4 has it
-    **asking,
 ) -> dict:  # semantic_coherence, answerability, overall_assessment, response_validity, overall_said
     "The Query Evaluator (Sec. 3.4)."
-    said = await kit.ask(PROMPTS["evaluate", lang], node=node, question=q, response=R, **asking)
+    said = await kit.ask(PROMPTS["evaluate", lang], node=node, question=q, response=R)
     assessment = mean_score(said) if overall == "mean" else said["overall_assessment"]
     node.data["evaluation"] = said | dict(overall_assessment=assessment, overall_said=said["overall_assessment"])
     return node.data["evaluation"]

@@ -54,11 +54,10 @@ async def generate_queries(
     node: Node,  # the phrase's node in the trace
     prompt: Prompt,  # of the question's kind
     inputs: dict,  # question $Q$, phrase $s_n$, context $\{E_c \mid c \in C_n\}$, others: queries of the phrases inside
-    priority: int = 0,  # calls still to come on this path
 ) -> list[str]:  # $Q_n$
     "QG: ask for queries about a phrase, given what is known about the phrases inside it."
     pick = min(m.candidates, m.picked if prompt.task == "subquestions" else m.picked_ambiguous)
-    found = await kit.ask(prompt, node=node, priority=priority, candidates=str(m.candidates), pick=str(pick), **inputs)
+    found = await kit.ask(prompt, node=node, candidates=str(m.candidates), pick=str(pick), **inputs)
     if not found:
         node.notes.append("no query came back; the phrase itself is the query")
         return [inputs["phrase"]]
@@ -101,19 +100,21 @@ async def solve_phrase(m: "TreeRare", turn: PhraseState, question: str, kit: Con
         turn.evidence = [phrase]
         node.data["evidence"] = phrase
         return
-    above = words.last + turn.depth * (1 + m.subcomponent_answers) * m.query_generation  # calls on the way up, the final ones included
+    generates = m.query_generation and not (leaf and m.leaves == "phrase")
+    above = turn.depth * (1 + m.subcomponent_answers) * m.query_generation + words.last  # calls on the way up, the final ones included
+    kit.clock.expect(generates + m.subcomponent_answers + above)
     others = asked_inside(turn, words.queries_up)
-    if not m.query_generation or leaf and m.leaves == "phrase": turn.queries = [phrase]
+    if not generates: turn.queries = [phrase]
     else:
         inputs = dict(question=question, phrase=phrase, context=known_evidence(m, turn), others=others)
-        turn.queries = await generate_queries(m, kit, node, words.subquestions, inputs, above + m.subcomponent_answers)
+        turn.queries = await generate_queries(m, kit, node, words.subquestions, inputs)
     hits = merge_hits(await kit.retrieve(turn.queries, m.top_k), m.pooled) if m.retrieval else []
     node.data |= dict(queries=turn.queries, hits=hit_records(hits))
     if m.subcomponent_answers:
         inputs = dict(questions=turn.queries if m.query_generation else [question], documents=[h.passage for h in hits],
                       question=question, others=others)
         prompt = words.subanswers if m.retrieval else SUBANSWERS_KNOWN
-        reply = await kit.ask(prompt, node=node, priority=above, **inputs)
+        reply = await kit.ask(prompt, node=node, **inputs)
         turn.evidence = [reply] if reply.strip() else []
         node.data["evidence"] = reply
     elif m.retrieval: turn.evidence = [h.passage for h in hits]
@@ -137,7 +138,8 @@ async def final_answer(
 ) -> str:  # $A$
     "FAG: the answer from all evidence; in the public code's ASQA a paragraph of question and reply."
     node = kit.trace.add("answer", "", **noted)
-    reply = await kit.ask(prompt, node=node, priority=words.last - 1, question=question, documents=documents)
+    kit.clock.expect(words.last)
+    reply = await kit.ask(prompt, node=node, question=question, documents=documents)
     node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
     if words.combined is None: return node.text
     whole = kit.trace.add("answer", "", parent=node)
