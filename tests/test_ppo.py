@@ -501,9 +501,9 @@ def test_what_is_found_is_cut_and_rollouts_go_in_step(monkeypatch):
 
 def test_search_r1s_rate_rises_and_stays_and_its_entropy_earns(tmp_path):
     from treekit.training.search_r1 import SearchR1PPO
-    from treekit.training.sft import Schedule
+    from treekit.training.sft import Trainer
     def rates(recipe):
-        course = Schedule(llama(), recipe, 1000, "key")
+        course = Trainer(llama(), recipe, 1000, "key")
         for course.done in (0, 141, 284, 285, 600, 999): yield course.lr
     assert list(rates(SearchR1PPO())) == pytest.approx([1e-6 / 285, 1e-6 * 142 / 285, 1e-6, 1e-6, 1e-6, 1e-6])
     assert list(rates(PPO("full", lr=1e-6, warmup=0.285)))[-1] < 2e-9  # the others fall
