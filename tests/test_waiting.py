@@ -21,8 +21,8 @@ asyncio.run(main())
 HOLDS = """
 import sys, time
 from pathlib import Path
-from treekit.utils.atomic_write import alone
-with alone(Path(sys.argv[1])):
+from treekit.utils.atomic_write import file_lock
+with file_lock(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(float(sys.argv[2]))
 """
