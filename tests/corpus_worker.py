@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from treekit.corpora.passage_store import import_passages
-from treekit.retrieval.faiss_index import Nearest, kind_of
+from treekit.retrieval.faiss_index import VectorSearch, parse_index_kind
 
 DIMENSIONS, TOPICS, ARTICLE = 384, 2000, 10
 SPECTRUM = ((0, 1), (1, 0.8835), (3, 0.5821), (7, 0.4286), (15, 0.2886), (31, 0.2127), (63, 0.133), (127, 0.067), (255, 0.0136),
@@ -81,7 +81,7 @@ def memory():
 
 def opened(folder, kind, progress=False):
     store = import_passages(folder / "psgs.tsv", folder / "psgs.passages", progress=progress)
-    return Nearest(store, drawn := Drawn(), drawn, kind_of(kind), folder / "dense")
+    return VectorSearch(store, drawn := Drawn(), drawn, parse_index_kind(kind), folder / "dense")
 
 
 def build(folder, kind):
@@ -108,7 +108,7 @@ def search(folder, kind, n):
 
 def best(folder, n, k=10):
     "The `k` best passages for each question among all, in single precision."
-    drawn, vectors = Drawn(), Nearest(opened(folder, "exact").passages, Drawn(), Drawn(), folder=folder / "dense")
+    drawn, vectors = Drawn(), VectorSearch(opened(folder, "exact").passages, Drawn(), Drawn(), folder=folder / "dense")
     vectors.build(progress=False)
     asked, top = drawn.asked(questions(n, len(vectors.passages))), None
     for first, block in vectors._vectors.blocks():

@@ -13,7 +13,7 @@ from treekit.core.prompts import Completion, ScoringUnsupported
 from treekit.experiments.paper_settings import facts_as_said
 from treekit.experiments.results import Results
 from treekit.retrieval.bm25 import Hit
-from treekit.syntax.entities import Annotated, Shape
+from treekit.syntax.entities import AnnotatedText, SentenceTree
 from treekit.syntax.parser import Entity, Parse
 
 
@@ -154,10 +154,10 @@ class PairsOfCapitals:
 
     def __call__(self, texts):
         self.counted += len(texts)
-        return [Annotated(tuple(self.sentences(t)), tuple(self.entities(t))) for t in texts]
+        return [AnnotatedText(tuple(self.sentences(t)), tuple(self.entities(t))) for t in texts]
 
     def sentences(self, text):
-        return (Shape((m.start(),), (m.end(),), (0,), ("X",)) for m in re.finditer(r"[^.\n]+\.?", text) if m[0].strip())
+        return (SentenceTree((m.start(),), (m.end(),), (0,), ("X",)) for m in re.finditer(r"[^.\n]+\.?", text) if m[0].strip())
 
     def entities(self, text): return (Entity(m[0], "MISC", *m.span()) for m in re.finditer(r"[A-Z]\w+ [A-Z]\w+", text))
 
@@ -171,11 +171,11 @@ class RunsOfCapitals:
 
     def one(self, text):
         places = [m.span() for m in re.finditer(r"\w+", text)]
-        if not places: return Annotated((), (), "the parser found no sentence")
+        if not places: return AnnotatedText((), (), "the parser found no sentence")
         heads = (0,) + (1,) * (len(places) - 1)
-        shape = Shape(tuple(s for s, _ in places), tuple(e for _, e in places), heads, ("X",) * len(places))
+        shape = SentenceTree(tuple(s for s, _ in places), tuple(e for _, e in places), heads, ("X",) * len(places))
         runs = (m for m in re.finditer(r"\b[A-Z]\w+(?: (?:the )?[A-Z]\w+)*", text) if m[0] not in self.NO_NAMES)
-        return Annotated((shape,), tuple(Entity(m[0], "MISC", m.start(), m.end()) for m in runs))
+        return AnnotatedText((shape,), tuple(Entity(m[0], "MISC", m.start(), m.end()) for m in runs))
 
 
 def printed_run(paper, artefact, rows, model, **others):

@@ -1,4 +1,4 @@
-"What the fuzzing campaign is let loose on: readers of replies, readers of files, renderers; with the inputs they start from."
+"Properties that fuzzing tests: readers of replies, readers of files, renderers; with the inputs they start from and earlier findings."
 
 import bz2, csv, dataclasses, functools, gzip, importlib, io, json, lzma, re, sqlite3, tempfile, unicodedata, zlib
 from contextlib import closing
@@ -7,7 +7,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import recorded_replies
-from fuzz import MARKS, ODD, GetsThrough, Group, Target, json_mutated, mutated, mutated_bytes, smaller
+from hypothesis import strategies as st
+
+from fuzz import FAULTS, MARKS, ODD, GetsThrough, Property, damaged, encoded, json_changed, json_changes, mutated
 
 from treekit.config import UsageError, load_profile
 from treekit.core.prompts import load_prompts
@@ -63,20 +65,41 @@ def read_reply(prompt):
 
 def read_body(text):
     "A reply as the client takes it apart."
-    from treekit.llm.openai_client import _unthink
+    from treekit.llm.openai_client import split_thinking
 
-    sound(_unthink(dict(content=text)))
+    sound(split_thinking(dict(content=text)))
 
 
-def reply_targets():
+def reply_readers():
     from treekit.papers.rdr2.router import CODE_FORMATS
     from treekit.core.prompts import Prompt
 
     known = recorded_replies.prompts()
-    found = [Target(f"reply {name}", "reply", read_reply(known[name])) for name in sorted(recorded_replies.every_reader())]
-    for name, form in CODE_FORMATS.items():
-        found.append(Target(f"reply rdr2.code_{name}", "reply", read_reply(Prompt(f"code_{name}", "route", "x", form))))
-    return [*found, Target("reply thinking", "reply", read_body)]
+    found = {name: read_reply(known[name]) for name in sorted(recorded_replies.every_reader())}
+    found |= {f"rdr2.code_{name}": read_reply(Prompt(f"code_{name}", "route", "x", form)) for name, form in CODE_FORMATS.items()}
+    return found | dict(thinking=read_body)
+
+
+SLOW_REPLIES = {  # a reader, and a reply that took it seconds to minutes
+    "a score's name and dots": ("toq.evaluate.en", "answerability" + "." * 40_000),
+    "a span of dots": ("toq.integrate.en", json.dumps(dict(relevance="relevant", answer_span="." * 40_000 + "x"))),
+    "paths between marks": ("paths.generate", "\n.\n-" * 12_000 + "x"),
+    "the same list again and again": ("paths.generate", '[["a?", "b?"], ' + '["a?"], ' * 9_000 + "[]]"),
+    "outcomes named": ("outcomes.judge", "success  " * 5_000 + "x"),
+    "responses": ("baselines.most_consistent", "response " * 9_000 + "x"),
+    "marks never closed": ("served.front", "<paragraph>" * 8_000 + "[No support" * 800),
+    "actions among thoughts": ("search_r1.turn", "<think></think><search>x</search>" * 3_000),
+    "initials": ("flare.next", "A. " * 30_000),
+    "a number and blanks": ("arise.verify", "1" + " " * 20_000 + "x"),
+    "a fence and blanks": ("served.front", "```\n" + " " * 40_000 + "x"),
+    "blanks before no fence": ("rdr2.read_long", "a" + " \t" * 40_000 + "\nx"),
+    "the answer is, and blanks": ("baselines.zero_shot", "the answer is" + " " * 40_000 + "\n"),
+    "half a tag": ("rdr2.route_tag", "<answer" + " " * 40_000 + "x"),
+}
+DEEP_REPLIES = ["[" * 900 + '"x"' + "]" * 900, '{"entities":' * 700 + "{}" + "}" * 700, "[" * 50_000, '{"id": ' + "9" * 5000 + "}"]
+HALF_PAIRS = ['["Who \\ud83d?"]', "['Who \\ud83d?']", '["Who \ud83d?"]']
+LONG_REPLIES = ["<" + " " * 60_000 + "x", "FINAL: Lyon\n" + "so on and on " * 80_000, '{"a": [' * 140_000]
+MEANT = [r for _, r in SLOW_REPLIES.values()] + DEEP_REPLIES + HALF_PAIRS + LONG_REPLIES
 
 
 # --- questions and passages
@@ -193,69 +216,31 @@ def keyed():
     )
 
 
-def changed_records(rng):
+@st.composite
+def changed_records(draw):
     "A file of records with other values in some places; sometimes its text is changed, too."
-    name, data = rng.choice(records())
-    data = rng.sample(data, min(len(data), rng.choice((1, 2, 3)))) if isinstance(data, list) else data
-    value = json_mutated(rng, data)
-    if name.endswith(".jsonl"):
-        text = "\n".join(json.dumps(v, ensure_ascii=rng.random() < 0.5) for v in (value if isinstance(value, list) else [value]))
-    else:
-        text = json.dumps(value, ensure_ascii=rng.random() < 0.5)
-    if rng.random() < 0.2:
-        return name, mutated_bytes(rng, [text])
-    return name, text.encode("utf-8", "surrogatepass" if rng.random() < 0.5 else "replace")
+    name, data = draw(st.sampled_from(records()))
+    value = json_changed(data[: draw(st.integers(1, 3))] if isinstance(data, list) else data, draw(json_changes()))
+    some = value if isinstance(value, list) else [value]
+    text = "\n".join(map(json.dumps, some)) if name.endswith(".jsonl") else json.dumps(value, ensure_ascii=draw(st.booleans()))
+    return name, draw(encoded(st.just(text) | mutated([text])))
 
 
-def smaller_records(value):
-    "Smaller versions of a file: of its JSON, where that is what it is."
-    name, data = value
-    try:
-        records = json.loads(data) if name.endswith(".json") else [json.loads(l) for l in data.decode().split("\n") if l.strip()]
-    except (ValueError, RecursionError):
-        yield from ((name, less) for less in smaller(data))
-        return
-    for less in smaller_json(records):
-        said = (
-            json.dumps(less)
-            if name.endswith(".json")
-            else "\n".join(map(json.dumps, less))
-            if isinstance(less, list)
-            else json.dumps(less)
-        )
-        if len(said) < len(data):
-            yield name, said.encode()
+def packed(draw, name, data):
+    "A file, plain or compressed; what is compressed may be damaged."
+    pack = draw(st.sampled_from([None, None, gzip, bz2]))
+    if not pack:
+        return name, data
+    return f"{name}.{'gz' if pack is gzip else 'bz2'}", damaged(pack.compress(data, 1), draw(FAULTS))
 
 
-def smaller_json(value):
-    "Smaller versions of a JSON value."
-    if isinstance(value, list):
-        for i in range(len(value)):
-            yield value[:i] + value[i + 1 :]
-        for i, v in enumerate(value):
-            for less in smaller_json(v):
-                yield [*value[:i], less, *value[i + 1 :]]
-    elif isinstance(value, dict):
-        for k in value:
-            yield {n: v for n, v in value.items() if n != k}
-        for k, v in value.items():
-            for less in smaller_json(v):
-                yield value | {k: less}
-    elif isinstance(value, str) and len(value) > 1:
-        yield from (value[: len(value) // 2], value[len(value) // 2 :], value[:1])
-
-
-def corpus_input(rng):
-    "A file of passages: JSONL or DPR's; plain or compressed; what is compressed may be damaged."
+@st.composite
+def corpus_input(draw):
+    "A file of passages: JSONL or DPR's."
     lines = [json.dumps(dict(id=f"p{i}", title=f"T{i}", text=f"Text {i}. " * 5)) for i in range(3)]
     tsv = 'id\ttext\ttitle\n1\t"A text."\tTitle\n2\tAnother "text"\tTitle\n'
-    kind = rng.choice(("jsonl", "tsv", "jsonl.gz", "tsv.gz"))
-    data = mutated_bytes(rng, ["\n".join(lines) if "jsonl" in kind else tsv])
-    if kind.endswith("gz"):
-        data = gzip.compress(data, 1)
-    if kind.endswith("gz") and rng.random() < 0.5:
-        data = mutated_bytes(rng, [data], text=False)
-    return f"corpus.{kind}", data
+    kind, text = draw(st.sampled_from([("jsonl", "\n".join(lines)), ("tsv", tsv)]))
+    return packed(draw, f"corpus.{kind}", draw(encoded(mutated([text]))))
 
 
 def read_passages(value):
@@ -319,13 +304,13 @@ def read_page(markup):
     return lambda text: page_reader(markup)(text, "It")
 
 
-def dump_input(rng):
-    "A dump or articles in JSONL; plain or compressed; what is compressed may be damaged."
-    page = "<page><title>{}</title><ns>0</ns><id>{}</id><revision><text>{}</text></revision></page>\n"
-    if rng.random() < 0.6:
-        inner = "".join(
-            page.format(f"T{i}", i, mutated(rng, pages()["wikitext"], 4000).replace("&", "&amp;").replace("<", "&lt;")) for i in range(2)
-        )
+@st.composite
+def dump_input(draw):
+    "A dump, or articles in JSONL."
+    page = "<page><title>{0}</title><ns>0</ns><id>{0}</id><revision><text>{1}</text></revision></page>\n"
+    if draw(st.booleans()):
+        texts = draw(st.lists(mutated(pages()["wikitext"], 4000), min_size=1, max_size=2))
+        inner = "".join(page.format(i, t.replace("&", "&amp;").replace("<", "&lt;")) for i, t in enumerate(texts))
         name, text = "dump.xml", f"<mediawiki>\n{inner}</mediawiki>\n"
     else:
         article = [
@@ -334,16 +319,9 @@ def dump_input(rng):
             dict(title="M", markdown=pages()["markdown"][0]),
             dict(title="W", wikitext=pages()["wikitext"][-1]),
         ]
-        name, text = "articles.jsonl", "\n".join(json.dumps(json_mutated(rng, a)) for a in rng.sample(article, 2)) + "\n"
-    data = text.encode("utf-8", "surrogatepass") if rng.random() < 0.5 else mutated_bytes(rng, [text])
-    pack = rng.random()
-    if pack < 0.2:
-        name, data = f"{name}.bz2", bz2.compress(data)
-    elif pack < 0.4:
-        name, data = f"{name}.gz", gzip.compress(data, 1)
-    if pack < 0.2:
-        data = mutated_bytes(rng, [data], text=False)
-    return name, data
+        some = draw(st.lists(st.sampled_from(article), min_size=1, max_size=2))
+        name, text = "articles.jsonl", "".join(f"{json.dumps(json_changed(a, draw(json_changes())))}\n" for a in some)
+    return packed(draw, name, draw(encoded(st.just(text) | mutated([text]))))
 
 
 def read_dump(value):
@@ -418,29 +396,29 @@ INSERT INTO leases VALUES ('k', 'somebody', 1e18)""".split("\n")
 def cassette():
     "A good cassette, as bytes."
     from treekit.core.prompts import Completion, Request
-    from treekit.store.run_store import Store, _canonical, _keys
+    from treekit.store.run_store import Store, canonical_request, sample_keys
 
     with Store() as store:
         for i in range(3):
             request = Request((dict(role="user", content=f"question {i}"),), n=2, temperature=0.0, max_tokens=9)
-            canonical = _canonical(request, "m", "offline", {})
-            said = {k: Completion(f"answer {i}", 3, 2, logprobs=(("a", -0.5),)) for k in _keys(canonical, request)}
+            canonical = canonical_request(request, "m", "offline", {})
+            said = {k: Completion(f"answer {i}", 3, 2, logprobs=(("a", -0.5),)) for k in sample_keys(canonical, request)}
             store.put_calls(said, canonical, "m", "offline", dict(method="zero-shot", question=str(i)), [0.1, None])
             store.put_prediction(f"p{i}", dict(answer="x", trace=dict(nodes=[], notes=[])))
         path = store.pack(folder() / "good.cassette", dict(command="x"))
     return path.read_bytes()
 
 
-def cassette_input(rng):
+@st.composite
+def cassette_input(draw):
     path = written("made.cassette", cassette())
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        for line in rng.sample(HOSTILE, rng.choice((0, 1, 1, 2))):
+        for line in draw(st.lists(st.sampled_from(HOSTILE), max_size=2)):
             try:
                 db.executescript(line)
             except sqlite3.Error:
                 pass
-    data = path.read_bytes()
-    return mutated_bytes(rng, [data], text=False) if rng.random() < 0.5 else data
+    return damaged(path.read_bytes(), draw(st.just([]) | FAULTS))
 
 
 def read_cassette(data):
@@ -448,10 +426,10 @@ def read_cassette(data):
     from treekit.store.run_store import Store
 
     with Store.replay(written("read.cassette", data), predictions=True) as store:
-        keys = [key for (key,) in store._all("SELECT key FROM calls")]
+        keys = [key for (key,) in store.query("SELECT key FROM calls")]
         store.calls(keys), store.requests(keys), store.usage(), store.about, store.served("m", "offline")
         sound([vars(c) for c in store.calls(keys).values()])
-        for (key,) in store._all("SELECT key FROM predictions"):
+        for (key,) in store.query("SELECT key FROM predictions"):
             store.get_prediction(key)
 
 
@@ -479,13 +457,9 @@ RUN_RECORD = json.dumps(
 )
 
 
-def text_file(name, seeds, read, declared=(UsageError,), share=1.0):
-    "A group of one target that reads a text file."
-
-    def run(data):
-        return read(written(name, data))
-
-    return Group(f"file {name}", lambda rng: mutated_bytes(rng, seeds), [Target(f"file {name}", "file", run, declared)], share, smaller)
+def text_file(name, text, read, declared=(UsageError,), share=0.5):
+    "The property of one function that reads a text file."
+    return Property(f"file {name}", encoded(mutated([text])), {name: lambda data: read(written(name, data))}, declared, share)
 
 
 def read_settings(path):
@@ -591,29 +565,12 @@ HOSTILE_TEXT = [
 ]
 
 
-def hostile(rng):
+def hostile():
     "A handful of texts for the places of a page."
-
-    def one():
-        pick = rng.random()
-        if pick < 0.4:
-            return "".join(rng.choice(HOSTILE_TEXT) for _ in range(rng.choice((1, 1, 2, 4))))
-        if pick < 0.7:
-            return rng.choice(HOSTILE_TEXT) + mutated(rng, replies(), 300) + rng.choice(HOSTILE_TEXT)
-        if pick < 0.9:
-            return mutated(rng, replies(), 2000)
-        return rng.choice(ODD)[:400] + rng.choice(MARKS)
-
-    return [one() for _ in range(12)]
-
-
-def smaller_texts(values):
-    for i, v in enumerate(values):
-        if v:
-            yield [*values[:i], "", *values[i + 1 :]]
-    for i, v in enumerate(values):
-        for less in smaller(v):
-            yield [*values[:i], less, *values[i + 1 :]]
+    marks = st.sampled_from(HOSTILE_TEXT)
+    one = st.lists(marks, min_size=1, max_size=4).map("".join) | st.tuples(marks, mutated(replies(), 300), marks).map("".join)
+    one |= mutated(replies(), 2000) | st.builds(lambda odd, mark: odd[:400] + mark, st.sampled_from(ODD), st.sampled_from(MARKS))
+    return st.lists(one, min_size=12, max_size=12)
 
 
 class Skeleton(HTMLParser):
@@ -856,23 +813,21 @@ def explorer_page(t):
     same_page(Framed(page)._repr_html_(), Framed(plain)._repr_html_())
 
 
-RENDERERS = [
-    Target("text tree", "renderer", show_text),
-    Target("html tree", "renderer", show_html),
-    Target("html table", "renderer", table_html, slow=2),
-    Target("markdown table", "renderer", table_markdown, slow=2),
-    Target("csv table", "renderer", table_csv),
-    Target("latex table", "renderer", table_latex),
-]
+RENDERERS = {
+    "text tree": show_text,
+    "html tree": show_html,
+    "html table": table_html,
+    "markdown table": table_markdown,
+    "csv table": table_csv,
+    "latex table": table_latex,
+}
 
 
-# --- structure, drawn by hypothesis
+# --- structures
 
 
 def json_values(leaves=12):
     "JSON of any shape, under names that the kit looks for."
-    from hypothesis import strategies as st
-
     names = sorted({k for _, data in records() for r in (data if isinstance(data, list) else [data]) if isinstance(r, dict) for k in r})
     asked = "answer final_answer action arguments name source target title summary score relevance answer_span id tag".split()
     keys = st.sampled_from(names + asked) | st.text(max_size=4)
@@ -883,32 +838,13 @@ def json_values(leaves=12):
 
 def json_replies():
     "JSON, Python's dictionaries, and both among words."
-    from hypothesis import strategies as st
-
     dressed = st.builds(lambda v, dress, around: around.format(dress(v)), json_values(), st.sampled_from([json.dumps, repr]),
                         st.sampled_from(["{}", "```json\n{}\n```", "Here:\n{}\nFINAL: x", "{},", "<think>x</think>{}", "Action Input: {}"]))
     return dressed
 
 
-def strange_records():
-    "Real records with other values in some of their fields."
-    from hypothesis import strategies as st
-
-    def file(pick, fields, lines):
-        name, data = records()[pick % len(records())]
-        some = data[:2] if isinstance(data, list) else [data]
-        some = [r | {k: v for k, v in fields.items() if k in r or pick % 3 == 0} if isinstance(r, dict) else r for r in some]
-        text = "\n".join(map(json.dumps, some)) if lines else json.dumps(some)
-        return f"drawn.{'jsonl' if lines else 'json'}", text.encode()
-
-    names = sorted({k for _, data in records() for r in (data if isinstance(data, list) else [data]) if isinstance(r, dict) for k in r})
-    return st.builds(file, st.integers(0, 1000), st.dictionaries(st.sampled_from(names), json_values(6), max_size=3), st.booleans())
-
-
 def nested_markup():
     "Wikitext, HTML and Markdown in each other, some of it never closed."
-    from hypothesis import strategies as st
-
     marks = ["a", "\n", "|", "* ", "== H ==\n", "|-\n", "! x\n", "&amp;", "<br>", "http://x", "# h\n", "`", "''"]
     leaf = st.text(max_size=8) | st.sampled_from(marks)
     pairs = [("{{a|", "}}"), ("{{lang|la|", "}}"), ("[[a|", "]]"), ("<b>", "</b>"), ("<div>", "</div>"), ("{|\n", "\n|}"), ("**", "**")]
@@ -922,70 +858,58 @@ def nested_markup():
     return st.recursive(leaf, wrapped, max_leaves=25)
 
 
-def drawn_groups():
-    "Groups whose inputs hypothesis draws."
-    def again(targets): return [dataclasses.replace(t, name=f"drawn {t.name}") for t in targets]
+SLOW_PAGES = {  # markup, and a page that took its reader seconds to minutes
+    "a heading without end": ("wikitext", "== a =" * 40_000), "open tables": ("wikitext", "{|\n|" * 20_000),
+    "templates": ("wikitext", "{{a|" * 20_000), "links": ("wikitext", "[[a|" * 20_000), "bold": ("wikitext", "<b>" * 20_000),
+    "addresses": ("wikitext", "[http://a " * 8_000), "half a tag": ("wikitext", "<div " * 16_000),
+    "arguments": ("wikitext", "{{a|b=" * 14_000),
+    "divisions": ("wikitext", "<div>" * 3000 + "a\n\n==B==\n" + "</div>" * 3000), "no wiki": ("wikitext", "<nowiki>" * 20_000),
+    "parameters": ("wikitext", "{{a" + "|b=c" * 40_000 + "}}"),
+    "commas": ("wikitext", "(" + ", " * 40_000 + "x"), "redirect": ("wikitext", "#REDIRECT" + " " * 80_000 + "x"),
+    "navigation": ("html", "<nav>" * 16_000), "attributes": ("html", "<a b=" * 16_000), "comments": ("html", "<!--" * 20_000),
+    "tables": ("html", "<table><tr><td>" * 5_000), "stars": ("markdown", "*" * 80_000 + " x"),
+    "brackets": ("markdown", "[[File:" * 20_000), "list": ("wikitext", "*" * 120_000), "cells": ("markdown", "a|b\n-|-\n" * 60_000),
+    "names": ("wikitext", "{{a|" * 6_000 + "{{no\n== name ==\nof a template" + "}}" * 6_001), "items": ("markdown", "<li>1" * 27_000),
+    "references": ("wikitext", "<ref><ref/>" * 20_000), "an end alone": ("wikitext", "<li>" * 20_000 + "</ul>"),
+}
 
+
+DRAWN = [[text] * 12 for text in ("\ufffe\uffff\x00\ud800 <fzx> ]]>", "$ab\\q$ and $x")]
+
+
+def properties():
+    "All properties, with their shares of the time."
+    readers = reply_readers()
     names = "rdr2.curate|graphrag|hipporag|paths|toq|react|zero|judge|chainrag|value|treerare"
-    json_readers = [t for t in reply_targets() if re.search(names, t.name)]
-    files = Target("file questions", "file", lambda v: questions_of(written(*v)), (UsageError,))
-    markups = [Target(f"markup {m}", "file", read_page(m), check=says_all) for m in pages()]
-    return [
-        Group("drawn replies", None, again(json_readers), 1.5, strategy=json_replies),
-        Group("drawn records", None, again([files]), 1.0, strategy=strange_records),
-        Group("drawn markup", None, again(markups), 1.0, strategy=nested_markup),
-    ]
+    json_readers = {name: run for name, run in readers.items() if re.search(names, name)}
 
+    def markup(kind, inputs, share, examples=()):
+        return Property(kind, inputs, {"read": read_page(kind.split()[-1])}, (), share, check=says_all, examples=list(examples))
 
-def groups():
-    "All groups, with their shares of the time."
-    wiki = [
-        Group(
-            f"markup {m}",
-            functools.partial(mutated, seeds=s, most=1_000_000),
-            [Target(f"markup {m}", "file", read_page(m), check=says_all)],
-            2.0,
-            smaller,
-        )
-        for m, s in pages().items()
-    ]
-    q = Target("file questions", "file", lambda v: questions_of(written(*v)), (UsageError,))
-    tree_text = "0: It\n\t1: =Plot=\n\t\t2: Said.\n\t3: \\=x\\n\n"
+    known, tree_text = recorded_replies.prompts(), "0: It\n\t1: =Plot=\n\t\t2: Said.\n\t3: \\=x\\n\n"
+    from treekit.experiments.costs import reply_lengths
+    from treekit.llm.prices import load_prices
+
+    def page_findings(kind):
+        return [text for markup, text in SLOW_PAGES.values() if markup == kind]
+
     return [
-        Group("reply", lambda rng: mutated(rng, replies()), reply_targets(), 12.0, smaller),
-        Group("questions", changed_records, [q], 3.0, smaller_records),
-        Group(
-            "corpus",
-            corpus_input,
-            [Target("file corpus", "file", read_passages, (UsageError,))],
-            1.0,
-            lambda v: ((v[0], d) for d in smaller(v[1])),
-        ),
-        *wiki,
-        Group(
-            "dump",
-            dump_input,
-            [Target("file dump", "file", read_dump, (UsageError,), 2.0)],
-            2.0,
-            lambda v: ((v[0], d) for d in smaller(v[1])),
-        ),
-        Group("cassette", cassette_input, [Target("file cassette", "file", read_cassette, (UsageError,), 2.0)], 1.0),
-        text_file("settings.ini", [SETTINGS], read_settings),
-        text_file("prompts.toml", [PROMPT_FILE], lambda p: load_prompts(p, recorded_replies.prompts()), share=0.5),
-        text_file("prices.csv", [PRICES], lambda p: __import__("treekit.llm.prices").core.prices.load_prices(p), share=0.5),
-        text_file(
-            "lengths.csv",
-            [LENGTHS],
-            lambda p: __import__("treekit.experiments.costs").experiments.costs.reply_lengths(list(recorded_replies.prompts()), p),
-            share=0.5,
-        ),
-        text_file("annotations.csv", [ANNOTATIONS], read_annotation_file, share=0.5),
-        text_file("record.json", [RUN_RECORD], read_records_file, (), share=0.5),
-        Group(
-            "tree text", lambda rng: mutated(rng, [tree_text]), [Target("tree text", "file", read_tree_text, (UsageError,))], 0.5, smaller
-        ),
-        Group("renderer", hostile, RENDERERS, 3.0, smaller_texts),
-        Group("drawing", hostile, [Target("svg drawing", "renderer", drawing, slow=8)], 1.0, smaller_texts),
-        Group("explorer", hostile, [Target("explorer page", "renderer", explorer_page, slow=8)], 1.0, smaller_texts),
-        *drawn_groups(),
+        Property("reply", mutated(replies()), readers, (), 12.0, examples=MEANT),
+        Property("structured reply", json_replies(), json_readers, (), 1.5, examples=DEEP_REPLIES),
+        Property("questions", changed_records(), {"questions": lambda v: questions_of(written(*v))}, (UsageError,), 4.0),
+        Property("corpus", corpus_input(), {"corpus": read_passages}, (UsageError,), 1.0),
+        *(markup(f"markup {m}", mutated(seeds, 1_000_000), 2.0, page_findings(m)) for m, seeds in pages().items()),
+        *(markup(f"nested {m}", nested_markup(), 0.4) for m in pages()),
+        Property("dump", dump_input(), {"dump": read_dump}, (UsageError,), 2.0, 2.0),
+        Property("cassette", cassette_input(), {"cassette": read_cassette}, (UsageError,), 1.0, 2.0),
+        text_file("settings.ini", SETTINGS, read_settings, share=1.0),
+        text_file("prompts.toml", PROMPT_FILE, lambda p: load_prompts(p, known)),
+        text_file("prices.csv", PRICES, load_prices),
+        text_file("lengths.csv", LENGTHS, lambda p: reply_lengths(list(known), p)),
+        text_file("annotations.csv", ANNOTATIONS, read_annotation_file),
+        text_file("record.json", RUN_RECORD, read_records_file, ()),
+        Property("tree text", mutated([tree_text]), {"tree text": read_tree_text}, (UsageError,), 0.5, examples=["9" * 5000 + ": x"]),
+        Property("renderer", hostile(), RENDERERS, (), 3.0, 2.0),
+        Property("drawing", hostile(), {"svg": drawing}, (), 1.0, 8.0, examples=DRAWN),
+        Property("explorer", hostile(), {"page": explorer_page}, (), 1.0, 8.0),
     ]

@@ -1,7 +1,7 @@
 "A MediaWiki dump of the world's articles, with the markup that real pages have, and pages that are none."
 from xml.sax.saxutils import escape
 
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 
 def wikitext(article):
@@ -35,7 +35,7 @@ def write_dump(path, articles, opened=open):
      "a hundred.")
     with opened(path, "wt", encoding="utf-8") as f:
         f.write('<mediawiki xml:lang="en">\n  <siteinfo>\n    <sitename>World</sitename>\n  </siteinfo>\n')
-        for n, a in enumerate(World(articles=articles).articles()):
+        for n, a in enumerate(SyntheticWiki(articles=articles).articles()):
             f.write(page(a.title, a.id, wikitext(a)))
             if n % 10 == 0: f.write(page(f"About {a.title}", f"r{n}", f"#REDIRECT [[{a.title}]]", redirect=a.title))
             if n % 100 == 0:

@@ -46,7 +46,7 @@ def go(method, server, store=None):
         progress=False,
     )
     store.flush()
-    rows = store._all(
+    rows = store.query(
         "SELECT c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE l.outcome = 0 ORDER "
         "BY l.rowid"
     )

@@ -4,7 +4,7 @@ from collections import Counter
 from functools import cache
 from pathlib import Path
 
-from treekit.llm.openai_client import _unthink
+from treekit.llm.openai_client import split_thinking
 from treekit.experiments.prompts import known_prompts
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,7 +55,7 @@ def prompts(): return known_prompts()
 
 def read(prompt, reply):
     "(value, note) of a reply, as it comes through the client; a reply that is nothing but thinking is refused by the client."
-    text, thinking = _unthink(dict(content=reply))
+    text, thinking = split_thinking(dict(content=reply))
     if not text: return None, "all of it is thinking"
     got = prompts()[prompt].read(text)
     return got.value, got.note

@@ -103,7 +103,7 @@ def replay_search():
         if "R1-Searcher" not in source: continue
         queries, answers = r"<\|begin_of_query\|>(.*?)<\|end_of_query\|>", r"<answer>(.*?)</answer>"
         strict = [next(iter(re.findall(queries, t) or re.findall(answers, t, re.S)), None) for t in says]
-        said = [recorded_replies._unthink(dict(content=t))[0] or t for t in says]
+        said = [recorded_replies.split_thinking(dict(content=t))[0] or t for t in says]
         prediction, _ = go(SearchR1(turns=len(says), top_k=1), said, "search_r1")
         turns = [n.data["search"] or n.data["answer"] for n in prediction.trace.nodes if n.kind == "turn"]
         where = f"Search-R1: {source}"

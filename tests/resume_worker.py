@@ -38,7 +38,7 @@ class Tree:
         pages, root = [h.passage for h in hits], kit.trace.add("answer", "...")
         async def leaf(i):
             return await kit.ask(
-                PART, node=kit.trace.add("part", str(i), root), remaining=1, part=str(i), question=question.question, documents=pages
+                PART, node=kit.trace.add("part", str(i), root), priority=1, part=str(i), question=question.question, documents=pages
             )
 
         evidence = await asyncio.gather(*map(leaf, range(3)))

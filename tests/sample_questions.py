@@ -11,7 +11,7 @@ import pytest
 
 from treekit.corpora.articles import Article, Section
 from treekit.experiments.resources import load, load_corpus
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 REAL = Path(__file__).resolve().parents[2] / "shared" / "data"
 CORPORA = {"hotpotqa": "hotpotqa_corpus", "musique": "musique_corpus", "2wiki": "2wiki_pool_corpus", "asqa": "asqa_knowledge_corpus"}
@@ -34,7 +34,7 @@ def _twin():
         lines(folder / f"{name}.dev.jsonl", (record(q) for q in load(name, "world", n=40)))
         lines(folder / f"{name}_trainset.jsonl", (record(q) for q in load(name, "world", "train", n=20)))
         lines(folder / f"{corpus}.jsonl", (asdict(p) for p in load_corpus(name, "world")))
-    lines(folder / "articles_freshwiki.jsonl", (page(a) for a in World(60).articles()))
+    lines(folder / "articles_freshwiki.jsonl", (page(a) for a in SyntheticWiki(60).articles()))
     return folder
 
 

@@ -23,7 +23,7 @@ class TwoSteps:
     wording: str = "plain"
 
     async def __call__(self, question, kit):
-        first = await kit.ask(FIRST, node=kit.trace.add("part", "..."), remaining=1, question=question.question)
+        first = await kit.ask(FIRST, node=kit.trace.add("part", "..."), priority=1, question=question.question)
         then = await kit.ask(THEN, node=kit.trace.add("answer", "..."), known=first, question=question.question, wording=self.wording)
         return Prediction(then, kit.trace, kit.usage)
 

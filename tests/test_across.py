@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from treekit.analysis.calibration import Anchor, agreement, bisect, cell_values, columns_of, fit_knobs, simulated_run
-from treekit.analysis.studies import STUDIES, study_of
+from treekit.analysis.studies import studies, study_of
 from treekit.analysis.sweeps import crossings, curve_rows, sweep
 from treekit.config import UsageError, load_profile
 from treekit.store.run_store import Store
@@ -15,7 +15,7 @@ from treekit.experiments.tables import sample_questions
 from treekit.papers.comparison.figures import front_panel, front_plot, quality_table
 from treekit.figures.verdicts import published
 from treekit.artefacts.catalog import inventory, runnable
-from treekit.models.simulated.ability import KNOBS
+from treekit.models.simulated.ability import PARAMETERS
 
 P = load_profile("offline", n=3, retriever="bm25s")
 FEW = ("zero-shot", "Vanilla", "Retrieve-and-Read", "Tree-of-Question", "RDR², prompted")
@@ -188,11 +188,11 @@ def test_only_anchors_enter_the_fit():
     assert {m for methods, _ in asked for m in methods} == study.held
 
 
-@pytest.mark.parametrize("paper", STUDIES)
+@pytest.mark.parametrize("paper", studies())
 def test_each_study_has_its_anchors_in_print_and_rows_to_predict(paper):
     study = study_of(paper, published, n=1)
     for a in study.anchors:
-        assert a.knob in KNOBS and any((row, metric) == (a.row, a.metric) and (not a.datasets or d in a.datasets)
+        assert a.knob in PARAMETERS and any((row, metric) == (a.row, a.metric) and (not a.datasets or d in a.datasets)
                                        for row, d, metric in study.printed)
     assert {row for row, *_ in study.printed} - study.held and all(0 <= v <= 1 for v in study.printed.values())
     assert all(n >= 200 for n in study.asked.values()) and isinstance(study.anchors[0], Anchor)

@@ -10,51 +10,29 @@ MODULES = {
     for p in sorted((ROOT / "treekit").rglob("*.py"))
     if p.name not in ("__init__.py", "_modidx.py")
 }
-FLOORS = [  # a package may import from lower floors and from itself; on its own floor only what BESIDE names
+PACKAGES = {".".join(p.relative_to(ROOT).with_suffix("").parts) for p in (ROOT / "treekit").rglob("__init__.py")}
+FLOORS = [  # lowest first; a package imports from lower floors and from itself, and on its own floor only what BESIDE names
     {"config", "language"},
+    {"utils"},
     {"core"},
-    {"corpora"},
-    {"world", "syntax", "retrieval", "scoring"},
-    {"offline", "simulated", "baselines"},
-    {"papers.treerare", "papers.toq", "papers.arise", "papers.searchr", "papers.rdr2"},
-    {"training"},
+    {"store", "corpora"},
+    {"llm", "synthetic", "syntax", "retrieval", "scoring"},
+    {"models", "baselines"},
+    {"papers"},
     {"experiments"},
-    {"analysis", "figures"},
-    {
-        "registry",
-        "inventory",
-        "records",
-        "kernels",
-        "reproduce",
-        "estimate",
-        "doctor",
-        "standins",
-        "workers",
-        "rehearse",
-        "ask",
-        "explorer",
-        "exports",
-        "reports",
-        "classroom",
-        "site",
-        "bulk",
-        "trainers",
-        "cli",
-    },
+    {"training", "analysis", "figures"},
+    {"papers.treerare", "papers.toq", "papers.arise", "papers.searchr", "papers.rdr2"},
+    {"papers.comparison"},
+    {"artefacts"},
+    {"explorer", "bulk", "classroom"},
+    {"exports"},
+    {"reports", "site"},
+    {"cli"},
 ]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 FLOOR["__main__"] = FLOOR["cli"]  # `python -m treekit`
-BESIDE = {"__main__": {"cli"}, "language": {"config"}, "retrieval": {"syntax"}, "doctor": {"inventory"},
-          "reproduce": {"inventory", "records", "kernels", "registry"}, "estimate": {"inventory", "reproduce"},
-          "standins": {"doctor"}, "bulk": {"inventory"}, "workers": {"inventory", "reproduce"},
-          "rehearse": {"inventory", "records", "reproduce", "doctor", "standins"},
-          "explorer": {"estimate"}, "exports": {"explorer", "inventory", "records", "reproduce"},
-          "reports": {"explorer", "exports", "classroom", "inventory", "records", "reproduce"}, "classroom": {"inventory", "reproduce"},
-          "trainers": {"inventory"},
-          "site": {"inventory", "records", "explorer", "exports"},
-          "cli": {"registry", "inventory", "records", "reproduce", "estimate", "rehearse", "doctor", "ask", "explorer", "exports",
-                  "reports", "classroom", "site", "workers", "bulk", "trainers"}}
-# who may name the offline models, beside their own package and `training`; above the papers, all may name the numbers of a competence
+BESIDE = {"__main__": {"cli"}, "language": {"config"}, "retrieval": {"syntax"}}
+# the only modules below the papers that name the models without an API key
 OFFLINE = {"treekit.experiments.resources", "treekit.experiments.translation", "treekit.experiments.metric_judges"}
 # who imports by a name that is worked out: what kernels load ahead, a task's function, stanza's and optional modules, prompts, what a
 # record names
@@ -86,9 +64,10 @@ HEAVY = {
 
 
 def package_of(module):
-    "treekit.papers.toq.method -> papers.toq; treekit.core.prompts -> core; treekit.cli.main -> cli"
+    "treekit.papers.toq.method -> papers.toq; treekit.papers.plugin -> papers; treekit.core.prompts -> core."
     parts = module.split(".")[1:]
-    return ".".join(parts[:2] if parts[0] == "papers" else parts[:1])
+    own = f"treekit.papers.{parts[1]}" if parts[0] == "papers" and len(parts) > 1 else ""
+    return ".".join(parts[:2]) if own and (len(parts) > 2 or f"{own}.__init__" in PACKAGES) else parts[0]
 
 
 @functools.cache
@@ -115,13 +94,14 @@ def complaint(module, other):
     "Which rule an import breaks; empty: none."
     mine, its = package_of(module), package_of(other)
     if mine == its: return ""
-    if other == "treekit.models.simulated.ability" and FLOOR[mine] > FLOOR["papers.toq"]: return ""
-    if its in ("offline", "simulated") and mine != "training" and module not in OFFLINE:
-        return f"only training and {', '.join(sorted(OFFLINE))} name the offline models"
-    if mine in ("offline", "simulated") and its not in ("config", "language", "core", "corpora", "world"):
-        return f"{mine} knows language, core, corpora and world"
+    if other == "treekit.models.simulated.ability" and FLOOR[mine] > FLOOR["papers"]: return ""
+    trains = mine == "training" or module.rpartition(".")[2].startswith("training")
+    if its == "models" and not trains and module not in OFFLINE:
+        return f"only training and {', '.join(sorted(OFFLINE))} name the models without an API key"
+    if mine == "models" and its not in ("config", "language", "utils", "core", "corpora", "synthetic"):
+        return f"{mine} may import language, utils, core, corpora and synthetic"
     if FLOOR[its] > FLOOR[mine]: return f"{its} is above {mine}"
-    if FLOOR[its] == FLOOR[mine] and its not in BESIDE.get(mine, ()): return f"{its} and {mine} stand side by side"
+    if FLOOR[its] == FLOOR[mine] and its not in BESIDE.get(mine, ()): return f"{its} and {mine} are on one floor"
     return ""
 
 
@@ -192,9 +172,9 @@ def test_a_broken_rule_is_told_with_its_line(monkeypatch, tmp_path):
     "The test above can fail: inside a function, and through a string that names a module or a function of one."
     bad = tmp_path / "llm.py"
     bad.write_text("def f():\n    from ..papers.toq.method import TreeOfQuestion\n\nwhere = 'treekit.models.extractive.client:main'\n"
-                   "what = 'treekit.papers.toq.method.TreeOfQuestion'\nfrom treekit.models.simulated.ability import LEVELS\n")
+                   "what = 'treekit.papers.toq.method.TreeOfQuestion'\nfrom treekit.models.simulated.ability import PRESETS\n")
     found = [(line, complaint("treekit.core.prompts", other)) for line, other in imports(bad, "treekit.core.prompts")]
-    offline = f"only training and {', '.join(sorted(OFFLINE))} name the offline models"
+    offline = f"only training and {', '.join(sorted(OFFLINE))} name the models without an API key"
     assert sorted(found) == [(2, "papers.toq is above core"), (4, offline), (5, "papers.toq is above core"), (6, offline)]
     assert complaint("treekit.papers.arise.method", "treekit.models.simulated.ability") == offline
     assert not complaint("treekit.analysis.calibration", "treekit.models.simulated.ability")

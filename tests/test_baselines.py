@@ -10,7 +10,8 @@ from fakes import FakeChat, FakeShelf
 from treekit.baselines.prompting import (BY_KIND, CLOSED_BOOK, MOST_CONSISTENT, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable)
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
-from treekit.experiments.tables import with_enough_examples, table1_methods
+from treekit.experiments.tables import with_enough_examples
+from treekit.papers.treerare.evaluation import table1_methods
 from treekit.experiments.resources import LazyRetriever
 from treekit.core.prompts import CallFailed
 from treekit.llm.openai_client import OpenAIClient
@@ -43,7 +44,7 @@ def go(chosen, server, dataset="musique", store=None, **client):
     results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=chat, store=store,
                   corpora={dataset: LazyRetriever(Shelf, "shelf", "a shelf")}, progress=False)
     store.flush()
-    rows = store._all(
+    rows = store.query(
         "SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
         "l.outcome = 0 ORDER BY l.rowid"
     )

@@ -8,7 +8,7 @@ from commands import ROOT, inside
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 
 TWO = '''        step, about = kit.trace.add("step", "..."), dict(question=question.question, documents=hits)
-        value = await kit.ask(ASK, node=step, remaining=1, **about)
+        value = await kit.ask(ASK, node=step, priority=1, **about)
         about |= dict(question=f"{question.question} {value['answer']}?")
         value = await kit.ask(ASK, node=kit.trace.add("answer", "..."), after=(step,), **about)
 '''

@@ -1,4 +1,4 @@
-"Bulk jobs: partitions that resume, bad rows, deaths of workers and of the driver; the same bytes under every engine."
+"Bulk jobs: partitions that resume, bad rows, deaths of workers and of the driver; the same bytes under both engines."
 import json, os, random, signal, subprocess, sys, time
 from collections import Counter
 from importlib.util import find_spec
@@ -9,12 +9,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from bulk_jobs import Squares, content, noted, source_file
 from fakes import tiny_judge
-from treekit.bulk.executors import WorkerDied
 from treekit.bulk.output_dir import BulkFolder, alone_in, journal, results
-from treekit.bulk.scheduler import Lot, handed_out
 from treekit.bulk.jobs import ChunkJob, EmbedJob, JudgeJob
 from treekit.bulk.import_results import keep, vectors
-from treekit.bulk.run import bulk, in_order
+from treekit.bulk.run import Partition, bulk, in_order, map_partitions
 from treekit.bulk.worker import LETHAL
 from treekit.config import UsageError
 from treekit.utils.instruction_set import PINNED_INSTRUCTIONS
@@ -24,38 +22,27 @@ NUMBERS = [*range(6), "no json", 13, *range(20, 31), '{"n": "two"}', 7]
 ray = pytest.mark.skipif(find_spec("ray") is None, reason="Ray isn't installed: pip install 'treekit[ray]'")
 
 
-class Receipt:
-    def __init__(self, *what): self.worker, self.task = what
-
-
 class Moody:
-    "A crew without processes whose workers die as a die falls, and of the row that says `poison`."
-    def __init__(self, workers, seed, mood): self.workers, self.random, self.mood = workers, random.Random(seed), mood
-    def hire(self): return object()
-    def send(self, worker, *task): return Receipt(worker, task)
-    def first(self, receipts): return self.random.choice(list(receipts))
-    def dismiss(self, worker): pass
+    "An engine without processes whose workers die as a die falls, and of the row that says `poison`."
+    def __init__(self, seed, mood): self.random, self.mood = random.Random(seed), mood
 
-    def result(self, receipt):
-        rows, lethal = receipt.task
-        left = [raw for n, raw in rows if n not in lethal]
-        if "poison" in left or self.random.random() < self.mood: raise WorkerDied()
-        return left
+    def map(self, function, tasks):
+        for number, arguments in tasks:
+            if "poison" not in (left := function(*arguments)) and self.random.random() >= self.mood: yield number, left
+
+
+def kept(rows, lethal): return [raw for n, raw in rows if n not in lethal]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_row_once_whoever_dies(seed):
-    "Whatever worker dies when: each task comes back once, with all its rows but the one that kills."
+    "Whatever worker dies when: each partition comes back once, with all its rows but the one that kills."
     rows = [(i, "poison" if i in (5, 17) else i) for i in range(23)]
-    tasks = iter([Lot(i, rows[i:i + 4]) for i in range(0, len(rows), 4)])
-    crew = Moody(1 + seed % 4, seed, 0.15)
-    made = {}
-    for task, found in handed_out(crew, lambda: next(tasks, None), lambda t: (t.rows, t.lethal)):
-        assert task.number not in made
-        made[task.number] = (found, task.lethal)
-    assert sorted(made) == list(range(0, 23, 4))
-    lost = {n for _, lethal in made.values() for n in lethal}
-    assert {5, 17} <= lost and sorted(x for found, _ in made.values() for x in found) == [i for i in range(23) if i not in lost]
+    partitions = [Partition(i, rows[i:i + 4]) for i in range(0, len(rows), 4)]
+    made = list(map_partitions(Moody(seed, 0.1), kept, lambda p: (p.rows, p.lethal), partitions))
+    assert sorted(number for number, _ in made) == list(range(0, 23, 4))
+    there = sorted(x for _, found in made for x in found)
+    assert not {5, 17} & {*there} and len(there) == len({*there}) >= 20  # one that dies twice by chance, alone, is left out, too
 
 
 def test_bad_rows_are_rows(tmp_path):
@@ -120,7 +107,8 @@ def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
         (dict(source=tmp_path / "none.jsonl"), "no file 'none.jsonl'"),
         (dict(source=out), "only those of 'chunk' are passages"),
         (dict(workers=2), "the plain loop is one process"),
-        (dict(engine="processes:4"), "only Ray has an address"),
+        (dict(engine="plain:4"), "only Ray has an address"),
+        (dict(engine="processes"), "replaced by 'ray'"),
         (dict(engine="rays"), "did you mean 'ray'"),
     ]:
         with pytest.raises(UsageError, match=said): bulk(**dict(job=Squares(), source=file, out=out, progress=False) | how)
@@ -128,7 +116,7 @@ def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
     assert content(out) == before
     file.write_text(file.read_text() + '{"n": 5}\n')
     with pytest.raises(UsageError, match="source.bytes = .*give another folder"): bulk(Squares(), file, out)
-    monkeypatch.setattr("treekit.bulk.ray_executor.find_spec", lambda name: None)
+    monkeypatch.setattr("treekit.bulk.ray_engine.find_spec", lambda name: None)
     with pytest.raises(UsageError, match=r"Ray isn't installed here: pip install 'treekit\[ray\]'"):
         bulk(Squares(), other, tmp_path / "r", "ray")
 
@@ -172,8 +160,8 @@ def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
 
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypatch):
     "And counts what it has done; the same command again makes nothing."
-    monkeypatch.setattr("treekit.bulk.executors.pin", lambda *_: None)  # it would outlast the test
-    monkeypatch.setattr("treekit.bulk.ray_executor.find_spec", lambda name: None)
+    monkeypatch.setattr("treekit.bulk.worker.set_threads", lambda *_: None)  # it would outlast the test
+    monkeypatch.setattr("treekit.bulk.ray_engine.find_spec", lambda name: None)
     pairs = tmp_path / "pairs.jsonl"
     pairs.write_text('{"id": "a", "premise": "Herons fly low.", "claim": "Herons fly."}\n{"premise": 3}\n')
     words = ["bulk", "judge", pairs, "--out", tmp_path / "out"]
@@ -207,9 +195,6 @@ def test_verdicts_are_kept(tmp_path, monkeypatch):
     assert judge.together(pairs) == [r["verdict"] for r in results(out)]
 
 
-def engines(): return ["processes", pytest.param("ray", marks=ray)]
-
-
 @pytest.fixture
 def importable(monkeypatch):
     "Workers find this folder's modules."
@@ -217,17 +202,17 @@ def importable(monkeypatch):
     for name, value in PINNED_INSTRUCTIONS.items(): monkeypatch.setenv(name, value)
 
 
+@ray
 @pytest.mark.long
-@pytest.mark.parametrize("engine", engines())
-def test_the_same_bytes_and_a_row_that_kills(tmp_path, importable, engine):
+def test_the_same_bytes_and_a_row_that_kills(tmp_path, importable):
     "As the plain loop's; a row that kills is found, counted, and costs nobody else's row."
     file = source_file(tmp_path / "n.jsonl", NUMBERS)
     bulk(Squares(), file, plain := tmp_path / "plain")
     for workers in (1, 3):
-        bulk(Squares(), file, out := tmp_path / f"{engine}{workers}", engine, workers)
+        bulk(Squares(), file, out := tmp_path / f"ray{workers}", "ray", workers)
         assert content(out) == content(plain)
     file = source_file(tmp_path / "k.jsonl", [1, 2, 3, 4, 5, 666, 7, 8, 9, 10])
-    done = bulk(Squares(), file, out := tmp_path / "killed", engine, 2, rows=5)
+    done = bulk(Squares(), file, out := tmp_path / "killed", "ray", 2, rows=5)
     assert (done.summary["rows"], done.summary["bad"]) == (10, 1) and [r["n"] for r in results(out)] == [1, 2, 3, 4, 5, 7, 8, 9, 10]
     assert list(results(out, "bad")) == [dict(row=6, error=LETHAL, begins='{"n": 666}\n')]
 
@@ -237,7 +222,7 @@ import sys
 sys.path.insert(0, {tests!r})
 from bulk_jobs import Squares
 from treekit.bulk.run import bulk
-if __name__ == "__main__": bulk(Squares({notes!r}, .02), {file!r}, {out!r}, {engine!r}, 2, progress=False)
+if __name__ == "__main__": bulk(Squares({notes!r}, .02), {file!r}, {out!r}, 'ray', 2, progress=False)
 """
 
 
@@ -254,16 +239,16 @@ def gone(processes, seconds=150):
     return not psutil.wait_procs(processes, timeout=seconds)[1]
 
 
+@ray
 @pytest.mark.slow
-@pytest.mark.parametrize("engine", engines())
-def test_workers_and_the_driver_are_killed(tmp_path, importable, engine):
+def test_workers_and_the_driver_are_killed(tmp_path, importable):
     "A worker that is killed costs the partition it was at; the driver's death leaves no process, and what was written isn't made again."
     pytest.importorskip("psutil")
     file, notes = source_file(tmp_path / "n.jsonl", range(400)), tmp_path / "notes"
     bulk(Squares(), file, plain := tmp_path / "plain")
     script = tmp_path / "driver.py"
     places = dict(tests=str(Path(__file__).parent), notes=str(notes), file=str(file), out=str(tmp_path / "out"))
-    script.write_text(DRIVER.format(**places, engine=engine))
+    script.write_text(DRIVER.format(**places))
     kills = 0
     for round in range(8):
         driver = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.PIPE)
@@ -287,19 +272,19 @@ def test_workers_and_the_driver_are_killed(tmp_path, importable, engine):
     written = Counter(e["part"] for e in journal(tmp_path / "out") if e["event"] == "written")
     assert written == dict.fromkeys(range(100), 1)
     again = sum(k - 1 for k in Counter(noted(notes)).values())
-    print(f"\n{engine}: {kills} kills; 0 of 100 partitions written twice; {again} of 400 rows were under way at a kill and begun again")
+    print(f"\n{kills} kills; 0 of 100 partitions written twice; {again} of 400 rows were under way at a kill and begun again")
     assert again <= kills * 2 * 2 * 4  # two workers with two partitions of four rows
 
 
+@ray
 @pytest.mark.long
-@pytest.mark.parametrize("engine", engines())
-def test_a_tree_store_by_other_workers(tmp_path, engine):
+def test_a_tree_store_by_other_workers(tmp_path):
     "The same bytes as by the plain loop; an article that is none is a skip that says why."
     from treekit.corpora.tree_store import TreeStore, build
     file = tmp_path / "articles.jsonl"
     rows = [dict(id=str(i), title=f"Heron {i}", text=f"Heron {i} flies.\n* low\n* far") for i in range(450)]
     file.write_text("".join(json.dumps(r) + "\n" for r in [*rows[:200], dict(title=3), *rows[200:]]))
     build(file, tmp_path / "plain.trees", 1, progress=False)
-    store = build(file, tmp_path / "other.trees", progress=False, mapped=lambda f, b: in_order(f, b, engine, 2))
+    store = build(file, tmp_path / "other.trees", progress=False, mapped=lambda f, b: in_order(f, b, "ray", 2))
     assert (tmp_path / "other.trees").read_bytes() == (tmp_path / "plain.trees").read_bytes()
     assert store.counts == TreeStore(tmp_path / "plain.trees").counts == {"documents": 450, "broken record": 1}

@@ -47,7 +47,7 @@ def recorded(tmp_path_factory):
 
 
 def calls(tape):
-    with Store.replay(tape) as store: return store._all("SELECT COUNT(*) FROM calls")[0][0]
+    with Store.replay(tape) as store: return store.query("SELECT COUNT(*) FROM calls")[0][0]
 
 
 def replayed(tape, home, tmp_path):

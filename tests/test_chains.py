@@ -16,7 +16,7 @@ from treekit.baselines.chainrag import CHAINRAG_PUBLIC, ChainRAG, NativeRAG
 from treekit.baselines.sentence_graph import build_graph, kept_graph, sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
-from treekit.syntax.entities import Annotated, Annotations, annotated_text
+from treekit.syntax.entities import AnnotatedText, Annotations, annotated_text
 from treekit.experiments.resources import Corpus
 from treekit.core.prompts import CallFailed, Completion
 from treekit.core.method import Context
@@ -105,9 +105,9 @@ def test_a_passage_is_cut_where_its_parser_cut_it_and_bears_its_title():
         "Grey Harbour (novel): everywhere.",
     ]
     assert sentences_of(p, one)[0][1] == [("grey", "harbour", "novel"), ("grey", "harbour"), ("ida", "roth")]
-    assert sentences_of(p, Annotated(note="not parsed"))[0][0].stated == "Grey Harbour (novel): It is by Ida Roth. Fog everywhere."
-    assert sentences_of(Passage("p", "Title", "  "), Annotated()) == []
-    assert sentences_of(Passage("p", "", "No title."), Annotated()) == [(Passage("p", "", "No title."), [])]
+    assert sentences_of(p, AnnotatedText(note="not parsed"))[0][0].stated == "Grey Harbour (novel): It is by Ida Roth. Fog everywhere."
+    assert sentences_of(Passage("p", "Title", "  "), AnnotatedText()) == []
+    assert sentences_of(Passage("p", "", "No title."), AnnotatedText()) == [(Passage("p", "", "No title."), [])]
 
 
 def test_each_kind_of_edge_alone():
@@ -531,7 +531,7 @@ def test_search_r1_thinks_searches_and_answers():
     assert last.inputs["turns"].startswith(
         "<think>The author?</think>\n<search>author of Grey Harbour</search>\n\n<information>[1] Grey Harbour: Ida Roth wrote it.\n[2]"
     )
-    assert [r.remaining for r in kit.llm.asked] == [4, 3, 2]
+    assert [r.priority for r in kit.llm.asked] == [4, 3, 2]
 
 
 BAD = [  # reply, what is searched, what is answered, what the note says

@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from treekit.cli.main import main
 import treekit.artefacts.catalog
+from treekit.papers.plugin import get_paper
 from commands import inside, shell, start
 from openai_server import Server
 
@@ -15,6 +16,7 @@ PARAMETERS = 'profile = "offline"\nn = None\nseed = None\ndata = None\nout = Non
 BODY = '''
 from dataclasses import dataclass
 from pathlib import Path
+from treekit.papers.plugin import get_paper
 from treekit.config import load_profile, root
 from treekit.core.types import Passage, Question
 from treekit.experiments.resources import LazyRetriever
@@ -60,7 +62,7 @@ def small_clone(home):
     "A clone with one small notebook."
     (home / "data").mkdir(parents=True)
     (home / "treekit").symlink_to(ROOT / "treekit")
-    kept = ("inventory.csv", "language", "offline", "prices.csv", "published", "reply_lengths.csv", "world")
+    kept = ("language", "offline", "papers", "prices.csv", "reply_lengths.csv", "world")
     for name in kept: (home / "data" / name).symlink_to(ROOT / "data" / name)
     shutil.copy(ROOT / "settings.ini", home)
     notebook(home / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, BODY)
@@ -134,7 +136,7 @@ def test_a_wrong_word_gets_one_line_and_exit_code_2(words, hint, clone, monkeypa
 def test_list_knows_every_artefact_and_its_state(clone):
     code, out, _ = inside("list", "--json", cwd=clone)
     rows = json.loads(out)
-    listed = (ROOT / "data" / "inventory.csv").read_text().splitlines()[1:]
+    listed = [line for file in (ROOT / "data" / "papers").glob("*/inventory.csv") for line in file.read_text().splitlines()[1:]]
     assert code == 0 and len(rows) == len(listed) >= 86 and [r["artefact"] for r in rows if r["notebook"] != "missing"] == ["table1"]
     inside("reproduce", cwd=clone)
     code, out, _ = inside("list", "treerare", "--json", cwd=clone)
@@ -364,8 +366,8 @@ def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
     monkeypatch.chdir(ROOT)
     rows = json.loads(CliRunner().invoke(main, ["list", "--json"]).stdout)
     assert len(rows) >= 113 and [r for r in rows if not (ROOT / r["notebook"]).is_file()] == []
-    named = {t for r in treekit.artefacts.catalog.inventory() for t in (r["text"] or "").split("|") if t}
-    assert named and [t for t in sorted(named) if not (ROOT / "nbs/17_papers" / f"{t}.ipynb").is_file()] == []
+    named = {(r["paper"], t) for r in treekit.artefacts.catalog.inventory() for t in r["text"].split("|") if t}
+    assert named and [t for t in sorted(named) if not get_paper(t[0]).text(t[1]).is_file()] == []
     text = [r for r in rows if r["notebook"].startswith("nbs/17_papers/")]
     assert {f"{r['paper']}/{r['artefact']}" for r in text} == {
         *(f"{p}/{a}" for p in ("treerare", "arise") for a in ("equations", "algorithm", "prompts")), "rdr2/equations", "rdr2/prompts"}

@@ -17,8 +17,8 @@ from treekit.corpora.lookup import Documents
 from treekit.corpora.passage_store import PassageStore, import_passages
 from treekit.corpora.tree_store import build as build_trees
 from treekit.retrieval import faiss_index, vectors
-from treekit.retrieval.factory import nearest_for, retriever_for, way_of_search
-from treekit.retrieval.faiss_index import Nearest, kind_of
+from treekit.retrieval.factory import vector_search_for, retriever_for, describe_retrieval
+from treekit.retrieval.faiss_index import VectorSearch, parse_index_kind
 
 N = 2000
 needs_faiss = pytest.mark.skipif(not find_spec("faiss"), reason="FAISS isn't installed here: pip install 'treekit[dense]'")
@@ -77,7 +77,7 @@ class Cut(Exception): "Where a kill is pretended."
 def test_a_build_that_ends_anywhere_goes_on(place, tmp_path, monkeypatch):
     "It is cut before each file that it would write; what it wrote stays as it is, and the index is the one of a build in one go."
     def built(folder):
-        near = Nearest(PassageStore(place / "psgs.passages"), worker.Drawn(), worker.Drawn(), kind_of("ivfsq, lists=32"), folder)
+        near = VectorSearch(PassageStore(place / "psgs.passages"), worker.Drawn(), worker.Drawn(), parse_index_kind("ivfsq, lists=32"), folder)
         near.build(progress=False)
         return near
     whole, writes, times = built(tmp_path / "whole"), faiss_index._put, {}
@@ -126,7 +126,7 @@ def test_vectors_of_another_model_or_corpus_are_refused(place):
     for passages, model, words in ((store, "another", "model is"), (Passages(store[:9]), worker.Drawn.identity, "corpus is")):
         encoder = worker.Drawn()
         encoder.identity = model
-        with pytest.raises(UsageError, match=words): Nearest(passages, encoder, encoder, folder=place / "dense").search(["What is 1"])
+        with pytest.raises(UsageError, match=words): VectorSearch(passages, encoder, encoder, folder=place / "dense").search(["What is 1"])
 
 
 def test_without_faiss_one_line_says_what_to_install(place, monkeypatch):
@@ -154,7 +154,7 @@ def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
     library = Resources(profile, {"hotpotqa": [question]})
     found = library.provide("retriever", "hotpotqa", question).thing
     assert found.label == "2,000 passages" and found.search([question.question], 1)[0][0].passage.id == "wiki:78"
-    assert "published as drawn.npy" in " ".join(way_of_search(profile)) and (tmp_path / "home" / "dense").is_dir()
+    assert "published as drawn.npy" in " ".join(describe_retrieval(profile)) and (tmp_path / "home" / "dense").is_dir()
     facts = [_searched("hotpotqa", Resources(replace(profile, index=i), {"hotpotqa": [question]})) for i in ("exact", "ivfpq, probes=9")]
     assert [f["retriever"] for f in facts] == ["dense", "dense (ivfpq, probes=9)"] and facts[0]["index"] != facts[1]["index"]
     with pytest.raises(UsageError, match="no passage store 'nowhere'"):
@@ -166,7 +166,7 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
         fingerprint = "many"
         def __len__(self): return 21_015_324
     with pytest.raises(UsageError, match="32 GB of memory.*set index = ivfsq"): retriever_for(Profile("test", retriever="dense"), Many())
-    made = nearest_for(Profile("test", index="ivfpq"), Many())
+    made = vector_search_for(Profile("test", index="ivfpq"), Many())
     assert made.kind.text == "ivfpq,lists=8192,dims=0,code=64,probes=320,candidates=3000"
 
 
@@ -210,7 +210,7 @@ def test_the_doctor_looks_at_the_corpus_and_its_index(place, tmp_path, monkeypat
     missing = {what: works for what, works, *_ in _on_disk(replace(named, corpus="nothing.passages", embeddings=""))}
     assert missing == {"corpus": False, "index on disk": None}
     near = worker.opened(place, "exact")
-    with pytest.raises(UsageError, match="not whole"): Nearest(near.passages, *[worker.Drawn()] * 2, near.kind, tmp_path).opened()
+    with pytest.raises(UsageError, match="not whole"): VectorSearch(near.passages, *[worker.Drawn()] * 2, near.kind, tmp_path).opened()
     assert len(near.opened()[0]) == N
 
 

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 from treekit.config import UsageError
 from treekit.core.prompts import Completion
 from treekit.store.store_merge import merge_stores
-from treekit.store.run_store import Store, _canonical, keys
+from treekit.store.run_store import Store, canonical_request, keys
 from workers import asked, chat
 
 N = 400
@@ -19,7 +19,7 @@ def fill(path, n=N, url="http://a"):
     with Store(path) as store:
         for i in range(n):
             request = asked(question=f"Where is {i}? " + "long " * 20)
-            [key], sent = keys(request, "m", url), _canonical(request, "m", url, None)
+            [key], sent = keys(request, "m", url), canonical_request(request, "m", url, None)
             who = dict(method="a", dataset="d", question=i)
             store.put_calls({key: Completion(f"reply {i} " * 8)}, sent, "m", store_url := url, who, [0.001])
             store.put_prediction(f"p{i}", dict(answer=f"{i}", trace=dict(nodes=[dict(calls=[key])])))

@@ -414,9 +414,9 @@ def test_exemplars_are_none_of_the_questions(source):
 
 def test_questions_from_disk_are_those_that_were_drafted(tmp_path, monkeypatch):
     from treekit.experiments import resources
-    from treekit.synthetic.generate import World
+    from treekit.synthetic.generate import SyntheticWiki
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    drafted = World(0, 400).dataset("musique", 6)
+    drafted = SyntheticWiki(0, 400).dataset("musique", 6)
     for _ in range(2):  # the second time from disk
         resources._questions_of.cache_clear()
         assert repr(resources.load("musique", n=6)) == repr(drafted)

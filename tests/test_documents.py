@@ -11,13 +11,13 @@ from pages import page, wikitext, write_dump
 from sample_questions import folder_of
 from treekit.corpora.chunks import best_window, chunks, locate
 from treekit.config import UsageError
-from treekit.corpora.documents import from_text, grown, introduced, tree_of
+from treekit.corpora.documents import from_text, build_tree, add_introduction, tree_of
 from treekit.corpora.blocks import Skipped
 from treekit.corpora.html import from_html
 from treekit.corpora.markdown import from_markdown
 from treekit.corpora.wikitext import from_wikitext
 from treekit.corpora.tree_store import TreeStore, build
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 ARTICLES = ("real:articles_freshwiki", "real:articles_ambigqa_wiki", "twin:articles_freshwiki")
 hard = st.text(max_size=40) | st.sampled_from(
@@ -45,7 +45,7 @@ rows = st.lists(st.tuples(st.integers(1, 9), st.sampled_from(("structure", "cont
 @settings(max_examples=300, deadline=None)
 @given(hard, rows)
 def test_from_tree_to_text_and_back(title, rows):
-    tree = grown(title, rows, "d")
+    tree = build_tree(title, rows, "d")
     assert from_text(tree.to_text(), "d") == tree
     assert [n.id for n in tree.nodes] == list(range(len(tree))) and all(tree[c].parent == n.id for n in tree.nodes for c in n.children)
     for n in tree.nodes:
@@ -57,7 +57,7 @@ def test_from_tree_to_text_and_back(title, rows):
 @given(rows, st.randoms(use_true_random=False))
 def test_a_part_keeps_its_ids(rows, rng):
     "What a router sees: all headings, and some content with the content above it."
-    tree = grown("A title", rows)
+    tree = build_tree("A title", rows)
     shown = {
         i
         for n in tree.nodes
@@ -70,10 +70,10 @@ def test_a_part_keeps_its_ids(rows, rng):
 
 
 def test_the_introduction_gets_a_heading_as_in_table_12():
-    for tree in map(tree_of, itertools.islice(World(articles=100).articles(), 50)):
-        under = introduced(tree)
+    for tree in map(tree_of, itertools.islice(SyntheticWiki(articles=100).articles(), 50)):
+        under = add_introduction(tree)
         assert under[1].text == "Introduction" and [under[i].text for i in under.content(1)] == [tree[i].text for i in tree.content(0)]
-        assert under.running[0] == tree.running[0] and introduced(under) == under
+        assert under.running[0] == tree.running[0] and add_introduction(under) == under
 
 
 # ---- real articles
@@ -141,7 +141,7 @@ def test_the_best_window_is_the_best_of_all(text, wanted):
 def test_what_is_found_stands_somewhere(texts, at, length, before, after):
     ("A piece of the running text, also over its end, with a few letters too many: it is found, in at least one node, in the document's "
      "order.")
-    tree = grown("A", [(1, "content", t) for t in texts])
+    tree = build_tree("A", [(1, "content", t) for t in texts])
     whole = tree.running[0]
     piece = f"{whole} {whole}"[at % max(1, len(whole)) :][: min(length, len(whole))]
     found = locate(before + piece + after, tree)
@@ -154,7 +154,7 @@ def test_what_is_found_stands_somewhere(texts, at, length, before, after):
 
 def test_a_chunk_over_the_end_of_the_page():
     "DPR's last chunk of a page goes on with the page's beginning: both ends are its place."
-    tree = grown(
+    tree = build_tree(
         "A",
         [
             (1, "content", "The first paragraph speaks of tall rides in the north."),
@@ -170,7 +170,7 @@ def test_a_chunk_over_the_end_of_the_page():
 # ---- markup
 
 def test_the_worlds_articles_in_every_markup():
-    for a in itertools.islice(World(articles=200).articles(), 200):
+    for a in itertools.islice(SyntheticWiki(articles=200).articles(), 200):
         tree = tree_of(a)
         html = "".join(
             f"<h{line.index(' ')}>{line.lstrip('# ')}</h{line.index(' ')}>" if line.startswith("#") else f"<p>{line}</p>"
@@ -446,7 +446,7 @@ def test_killed_again_and_again(tmp_path):
 
 
 def test_what_is_read_is_what_was_written(tmp_path):
-    articles = list(itertools.islice(World(articles=400).articles(), 400))
+    articles = list(itertools.islice(SyntheticWiki(articles=400).articles(), 400))
     store = build(articles, tmp_path / "a.trees", progress=False)
     assert len(store) == 400 and [t == tree_of(a) for t, a in zip(store, articles)] == [True] * 400
     assert all(store.find(a.title.replace(" ", "_")) == store.get(a.id) for a in articles)

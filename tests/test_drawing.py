@@ -8,7 +8,7 @@ from treekit.config import UsageError
 from treekit.core.trace_render import show_tree, tree_html
 from treekit.figures.drawing import break_lines, text_width
 from treekit.figures.trees import draw_beside, draw_overview, draw_tree
-from treekit.syntax.entities import Shape
+from treekit.syntax.entities import SentenceTree
 from treekit.core.method import Trace
 from treekit.papers.searchr.figures import draw_parse, weighed_entities
 from treekit.syntax.parser import Entity
@@ -140,7 +140,7 @@ def parsed(seed=0, n=12, depth=None):
         words.append(rng.choice(WORDS))
     order = rng.sample(range(1, n + 1), n)
     heads = {w: 0 if i == 0 else order[i - 1] if depth == "chain" else rng.choice(order[:i]) for i, w in enumerate(order)}
-    shape = Shape(tuple(starts), tuple(s + len(w) for s, w in zip(starts, words)), tuple(heads[i] for i in range(1, n + 1)), ("NOUN",) * n)
+    shape = SentenceTree(tuple(starts), tuple(s + len(w) for s, w in zip(starts, words)), tuple(heads[i] for i in range(1, n + 1)), ("NOUN",) * n)
     spans = [(a, min(n, a + rng.randint(1, 3))) for a in range(0, n, 4)]
     return " ".join(words), shape, tuple(Entity(" ".join(words[a:b]), "X", starts[a], starts[b - 1] + len(words[b - 1])) for a, b in spans)
 
@@ -164,5 +164,5 @@ def test_a_sentence_is_drawn_whole(sentence):
 
 
 def test_a_sentence_without_a_root_is_not_drawn():
-    with pytest.raises(UsageError, match="no tree"): draw_parse("Ada", Shape((0,), (3,), (1,), ("X",)))
-    with pytest.raises(UsageError, match="no tree"): draw_parse("", Shape((), (), (), ()))
+    with pytest.raises(UsageError, match="no tree"): draw_parse("Ada", SentenceTree((0,), (3,), (1,), ("X",)))
+    with pytest.raises(UsageError, match="no tree"): draw_parse("", SentenceTree((), (), (), ()))

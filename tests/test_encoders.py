@@ -10,7 +10,7 @@ from treekit.utils.model_files import MINILM
 from treekit.core.types import Passage
 from treekit.retrieval.factory import retriever_for
 from treekit.retrieval.dense import Dense, Embedder
-from treekit.retrieval.encoders import named_encoder
+from treekit.retrieval.encoders import parse_encoder_name
 
 PAGES = [Passage(str(i), f"Harbour {i}", " ".join(["A lighthouse by the sea."] * (1 + i * i))) for i in range(9)]
 
@@ -35,7 +35,7 @@ def test_an_engine_is_part_of_every_key():
 
 @pytest.mark.parametrize("name", ["a/b@openvno", "@onnx"])
 def test_an_unknown_engine_is_said(name):
-    with pytest.raises(UsageError, match="no engine of embeddings"): named_encoder(name)
+    with pytest.raises(UsageError, match="no engine of embeddings"): parse_encoder_name(name)
 
 
 def test_what_to_install(monkeypatch):

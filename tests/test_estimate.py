@@ -233,7 +233,7 @@ def within(name, n, most, data, sets, share=0.15):
         assert not task.code, task.error
         with Store(store) as s:
             asked = s.usage(())[0]["calls"]
-            paid = s._all("SELECT COUNT(*), SUM(tokens_in), SUM(tokens_out) FROM calls")[0]
+            paid = s.query("SELECT COUNT(*), SUM(tokens_in), SUM(tokens_out) FROM calls")[0]
     pairs = dict(calls=(total["calls"], asked), paid=(total["calls"] - total["answered"], paid[0]),
                  tokens_in=(total["tokens_in"], paid[1]), tokens_out=(total["tokens_out"], paid[2]))
     assert all(abs(a / b - 1) <= share for a, b in pairs.values()), pairs

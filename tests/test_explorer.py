@@ -141,7 +141,7 @@ def test_a_passage_parsed_otherwise(tmp_path):
     from treekit.core.types import Passage
     from treekit.experiments.resources import Corpus
     from treekit.explorer.edited_parses import EditedCorpus
-    from treekit.syntax.entities import Annotated, Annotations, Entity, Shape, annotated_text
+    from treekit.syntax.entities import AnnotatedText, Annotations, Entity, SentenceTree, annotated_text
     passages = [Passage("a", "Sand", "Ada wrote a book about Rome."), Passage("b", "Rome", "Ada saw Rome.")]
 
     class ByHand:
@@ -155,7 +155,7 @@ def test_a_passage_parsed_otherwise(tmp_path):
                 words.append((at, at + len(word)))
             names = tuple(Entity(n, "PER", text.index(n), text.index(n) + len(n)) for n in ("Ada", "Rome") if n in text)
             starts, ends = zip(*words)
-            return Annotated((Shape(starts, ends, (0, *[1] * (len(words) - 1)), ("X",) * len(words)),), names)
+            return AnnotatedText((SentenceTree(starts, ends, (0, *[1] * (len(words) - 1)), ("X",) * len(words)),), names)
     corpus = Corpus(passages, "two", Annotations(ByHand(), path=tmp_path / "trees.sqlite"))
     text = annotated_text(passages[0])
     def weights(c):

@@ -115,10 +115,10 @@ def test_a_model_that_is_gone_answers_from_the_store_and_is_named_when_it_would_
     assert same_bytes(opened, 0, again) and again.asked == 0
     made = switch(opened, "SEARCH-R*", dict(similar=5))
     assert made.rows[0].trace.nodes[0].calls == opened.rows[0].trace.nodes[0].calls, "its reply is in the store"
-    def model(key): return store._all("SELECT model FROM requests WHERE hash=?", store.requests([key])[key][0])[0][0]
+    def model(key): return store.query("SELECT model FROM requests WHERE hash=?", store.requests([key])[key][0])[0][0]
     path = next(k for k in calls(opened) if model(k) == "my navigator")
-    with store._write() as db: db.execute("DELETE FROM calls WHERE key=?", (path,))
-    store.fresh.clear()
+    with store.transaction() as db: db.execute("DELETE FROM calls WHERE key=?", (path,))
+    store.recent.clear()
     with pytest.raises(UsageError, match="the run's navigator 'my navigator'") as said: switch(opened, "SEARCH-R*", dict(similar=4))
     assert "\n" not in str(said.value)
 
@@ -129,9 +129,9 @@ def test_a_call_before_the_edit_that_is_not_stored_ends_the_replay(navigated):
     keys = calls(opened, 1)
     path = next(k for k in keys if store.calls([k])[k].model.startswith("navigator"))
     keys = [k for k in keys if k != path]
-    [row] = store._all("SELECT * FROM calls WHERE key=?", path)
-    with store._write() as db: db.execute("DELETE FROM calls WHERE key=?", (path,))
-    store.fresh.clear()
+    [row] = store.query("SELECT * FROM calls WHERE key=?", path)
+    with store.transaction() as db: db.execute("DELETE FROM calls WHERE key=?", (path,))
+    store.recent.clear()
     try:
         for edits, when in ((Edits(), "without an edit"), (Edits(replies=((keys[-1], "FINAL: nobody"),)), "before its edit")):
             with pytest.raises(UsageError, match=when) as said: fork(opened, 1, edits, name=when)
@@ -141,20 +141,20 @@ def test_a_call_before_the_edit_that_is_not_stored_ends_the_replay(navigated):
         with pytest.raises(UsageError, match="before its edit"):
             desk.done(desk.post(f"fork/{opened.name}/1", dict(replies=[[keys[-1], "FINAL: somebody"]])))
     finally:
-        with store._write() as db: db.execute("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", row)
+        with store.transaction() as db: db.execute("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", row)
 
 
 def test_a_record_without_models_stops_before_it_asks_another(navigated):
     "Records that were made before models were in them: the replay says what is missing."
     store, opened = navigated
-    [(body,)] = store._all("SELECT body FROM kept WHERE key=?", opened.name)
+    [(body,)] = store.query("SELECT body FROM kept WHERE key=?", opened.name)
     old = {k: v for k, v in json.loads(zlib.decompress(body)).items() if k != "models"}
-    with store._write() as db:
+    with store.transaction() as db:
         db.execute("UPDATE kept SET body=? WHERE key=?", (zlib.compress(json.dumps(old).encode()), opened.name))
     try:
         with pytest.raises(UsageError, match="doesn't name its models"): fork(open_run(store, opened.name), 0, name="old")
     finally:
-        with store._write() as db: db.execute("UPDATE kept SET body=? WHERE key=?", (body, opened.name))
+        with store.transaction() as db: db.execute("UPDATE kept SET body=? WHERE key=?", (body, opened.name))
 
 
 def test_a_parser_that_is_another_now_is_named():

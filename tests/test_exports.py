@@ -139,7 +139,7 @@ def test_the_command(tmp_path, monkeypatch, treekit_):
 def test_an_old_reading_that_is_not_there_any_more_is_an_error_not_a_gap(tmp_path):
     store = Store()
     run = a_run(store)
-    store._all("DELETE FROM predictions")
+    store.query("DELETE FROM predictions")
     rows = exported([open_run(store, run.name)], tmp_path)["predictions"]
     assert [bool(r["error"]) for r in rows] == [True, True] and "run it again" in rows[0]["error"]
 

@@ -7,7 +7,8 @@ from fakes import printed_run
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.experiments.provenance import JUDGED_BY, NOTED, RunFacts, differences, questions_fact, switched, switches_of
-from treekit.experiments.paper_settings import PAPERS, facts_as_said, profile_settings, said_of
+from treekit.papers.plugin import papers
+from treekit.experiments.paper_settings import facts_as_said, profile_settings, said_of
 from treekit.figures.tables import save_table, to_html, to_markdown
 from treekit.figures.verdicts import compare, model_obstacle, published
 
@@ -163,7 +164,7 @@ def test_switches():
 
 def test_the_papers_settings_are_settings():
     "What the profile `paper` sets can be set, and its value is one that the comparison accepts."
-    for paper in PAPERS:
+    for paper in (p.name for p in papers()):
         for artefact in ("table1", "table2", "table3"):
             given = profile_settings(paper, artefact)
             load_profile("offline", **given)

@@ -1,5 +1,5 @@
 "Blows at the end of a run: Ctrl-C, a progress file that can't be written, somebody who stops watching, an owner who is gone."
-import asyncio, json, os, random, re, signal, subprocess, sys, threading, time
+import asyncio, json, random, re, signal, subprocess, sys, threading, time
 from pathlib import Path
 
 import pytest
@@ -7,6 +7,7 @@ import pytest
 from test_run import PROFILE, Read, Scripted, Shelf, go, questions
 from treekit.config import RunOptions
 from treekit.store import single_flight, store_writer
+from treekit.utils.process_identity import own_identity
 from treekit.store.run_store import Store, keys
 from treekit.experiments.resources import LazyRetriever
 from treekit.experiments.run import run
@@ -52,7 +53,7 @@ def interrupt_often(server, tmp_path, times):
         told = [r["text"] for r in server.requests if "tokens" in r and r.get("fault") != "hang"]
         kept = 0
         if path.exists():
-            with Store(path) as store: kept = store._all("SELECT COUNT(*) FROM calls")[0][0]
+            with Store(path) as store: kept = store.query("SELECT COUNT(*) FROM calls")[0][0]
         assert len(told) - 8 <= kept <= len(told), (i, kept, len(told))  # eight may be under way
     return max(ends)
 
@@ -107,14 +108,14 @@ def test_a_run_goes_on_without_its_progress_file(tmp_path, what):
 def foreign(stored, question, when):
     "A lease of another container's, of whose process nothing can be seen."
     name, = keys(asked(question=question), stored.model, stored.endpoint, stored.defaults)
-    stored.store.db.execute("INSERT INTO leases VALUES (?, 'elsewhere|1|1', ?)", (name, when))
+    stored.store.connection.db.execute("INSERT INTO leases VALUES (?, 'elsewhere|1|1', ?)", (name, when))
     return name
 
 
 @pytest.mark.parametrize("ahead", [0, 1e9], ids=["now", "in the future"])
 def test_a_lease_of_a_dead_container_is_waited_for_as_long_as_it_is_silent(server, tmp_path, monkeypatch, ahead):
     "Two minutes, here half a second; and not ten minutes, or for ever where it is dated in the future."
-    monkeypatch.setattr(single_flight, "_SILENT", 0.5)
+    monkeypatch.setattr(single_flight, "_MAX_SILENCE", 0.5)
     stored = chat(tmp_path / "s.sqlite", server.url)
     foreign(stored, "Where?", time.time() + ahead)
     began = time.monotonic()
@@ -123,13 +124,13 @@ def test_a_lease_of_a_dead_container_is_waited_for_as_long_as_it_is_silent(serve
 
 
 def test_a_lease_that_shows_life_is_waited_for(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(single_flight, "_SILENT", 0.5)
+    monkeypatch.setattr(single_flight, "_MAX_SILENCE", 0.5)
     stored = chat(tmp_path / "s.sqlite", server.url)
     name = foreign(stored, "Where?", time.time() - 60)
     def live():
         for _ in range(8):
             time.sleep(0.2)
-            stored.store.db.execute("UPDATE leases SET time = time + 1 WHERE key = ?", (name,))
+            stored.store.connection.db.execute("UPDATE leases SET time = time + 1 WHERE key = ?", (name,))
     alive = threading.Thread(target=live)
     alive.start()
     assert asyncio.run(stored.complete(asked(question="Where?")))[0].text
@@ -137,13 +138,13 @@ def test_a_lease_that_shows_life_is_waited_for(server, tmp_path, monkeypatch):
 
 
 def test_a_call_under_way_shows_life(server, tmp_path, monkeypatch):
-    monkeypatch.setattr(store_writer, "_BEAT", 0.1)
+    monkeypatch.setattr(store_writer, "_HEARTBEAT", 0.1)
     server.script(latency=1.0)
     stored, times = chat(tmp_path / "s.sqlite", server.url), []
     async def main():
         call = asyncio.ensure_future(stored.complete(asked(question="Where?")))
         while not call.done():
-            times.extend(t for t, in stored.store._all("SELECT time FROM leases"))
+            times.extend(t for t, in stored.store.query("SELECT time FROM leases"))
             await asyncio.sleep(0.05)
         return await call
     assert asyncio.run(main())[0].text and len(set(times)) > 3 and times == sorted(times)
@@ -174,10 +175,10 @@ def test_a_pack_that_was_killed_leaves_nothing_for_long(tmp_path):
         left = max(left, len([p for p in target.parent.glob("*") if p != target]))
         if left: break
     assert left, "no kill struck in time: make the store larger"
-    (target.parent / f".tape.x.{single_flight._owner(os.getpid()).replace('/', '')}.part").write_text("of a living process")
+    (target.parent / f".tape.x.{own_identity().replace('/', '')}.part").write_text("of a living process")
     with Store(tmp_path / "s.sqlite") as store: store.pack(target)
     assert [p.name[:7] for p in sorted(target.parent.iterdir())] == [".tape.x", "tape"]
-    assert len(Store.replay(target)._all("SELECT key FROM calls")) == 1500
+    assert len(Store.replay(target).query("SELECT key FROM calls")) == 1500
 
 
 SLOW_TO_CLOSE = """

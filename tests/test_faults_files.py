@@ -1,5 +1,5 @@
 "Blows to files: read while they are written, written by two at once, handed on with what nobody else should see."
-import json, os, pickle, subprocess, sys, tempfile
+import json, os, subprocess, sys, tempfile
 from pathlib import Path
 
 import pytest
@@ -130,8 +130,8 @@ def test_two_trained_models_in_folders_of_one_name_are_two(tmp_path, role):
     "And one that was trained again is another: neither is served the other's replies."
     import asyncio
     from treekit.core.prompts import Completion
-    from treekit.experiments.resources import trained_roles
-    class Said(trained_roles()[role]):
+    from treekit.experiments.resources import trained_class
+    class Said(trained_class(role)):
         async def complete(self, request): return [Completion(Path(self.folder, "model.safetensors").read_text())]
     one, other = (model(tmp_path / k / "x" / "run" / "model", k.encode()) for k in ("one", "other"))
     store, prompt = Store(), Prompt("blows/route", "route", "$question", TEXT)
@@ -141,21 +141,3 @@ def test_two_trained_models_in_folders_of_one_name_are_two(tmp_path, role):
     (one / "model.safetensors").write_bytes(b"again")
     assert says(one) == "again"
     assert identity_of(Said(one)) == identity_of(Said(one))
-
-
-class Payload:
-    def __reduce__(self): return (os.mkdir, (str(Path(tempfile.gettempdir(), "treekit-payload")),))
-
-
-def test_a_model_file_runs_no_code(tmp_path):
-    "What is made smaller is read as weights; a file that holds code is refused, and the shipped models are read."
-    import torch
-    from treekit.training.parser import shrink
-    with open(tmp_path / "bad.pt", "wb") as f: pickle.dump(dict(params=Payload()), f)
-    torch.save(dict(params=Payload()), tmp_path / "zipped.pt")
-    for bad in ("bad.pt", "zipped.pt"):
-        with pytest.raises(pickle.UnpicklingError): shrink(tmp_path / bad, tmp_path / "small.pt")
-    assert not Path(tempfile.gettempdir(), "treekit-payload").exists()
-    models = [p for p in sorted((root() / "data" / "parser").glob("*.pt")) if p.stem in ("con", "ner", "dep")]
-    for path in models: shrink(path, tmp_path / path.name)
-    assert not models or (tmp_path / "con.pt").stat().st_size > 100_000

@@ -37,7 +37,7 @@ def test_counts_that_cant_be_are_estimated(server, tmp_path, usage):
     stored, requests = chat(tmp_path / "s.sqlite", server.url, 0.01), [asked(question=f"Where is {i}?") for i in range(3)]
     found = [c for [c] in ask(stored, *requests)]
     price = sum((count_tokens(r.text) * 0.15 + count_tokens(c.text) * 0.60) / 1e6 for r, c in zip(requests, found))
-    assert stored.purse.spent == pytest.approx(price) and all(c.estimated and "which can't be: estimated" in c.note for c in found)
+    assert stored.budget.spent == pytest.approx(price) and all(c.estimated and "which can't be: estimated" in c.note for c in found)
     ask(again := chat(tmp_path / "s.sqlite", server.url, 0.01), *requests)
     assert (server.count, again.totals.money) == (3, 0)
 
@@ -132,20 +132,20 @@ def test_the_runs_of_one_command_share_its_budget(tmp_path):
     for t in threads: t.join(60)
     calls = sum(len(c.asked) for c in chats)
     assert said and calls * (100 * 0.15 + 10 * 0.60) / 1e6 <= 0.002
-    assert SharedBudget(tmp_path / "pot.sqlite", 0.002).spent == pytest.approx(calls * 2.1e-5) and calls > 80
+    assert SharedBudget(tmp_path / "budget.sqlite", 0.002).spent == pytest.approx(calls * 2.1e-5) and calls > 80
 
 
 def test_who_gives_up_waiting_holds_nobody_up(tmp_path):
     "The first in the queue is cancelled; who stands behind him is let in when another process has settled."
     async def main():
-        one, two = (BudgetGuard(SharedBudget(tmp_path / "pot.sqlite", 1.0), Price(1, 1, 1)) for _ in range(2))
-        await one.hold(0.9)
-        first, second = (asyncio.ensure_future(two.hold(0.5, remaining)) for remaining in (9, 0))
+        one, two = (BudgetGuard(SharedBudget(tmp_path / "budget.sqlite", 1.0), Price(1, 1, 1)) for _ in range(2))
+        await one.reserve(0.9)
+        first, second = (asyncio.ensure_future(two.reserve(0.5, priority)) for priority in (9, 0))
         await asyncio.sleep(0.1)
         first.cancel()
         one.settle(0.9, 0.1)
         await asyncio.wait_for(second, 10)
-        return one.spent, one.held
+        return one.spent, one.reserved
     assert asyncio.run(main()) == pytest.approx((0.1, 0.5))
 
 

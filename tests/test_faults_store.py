@@ -14,7 +14,7 @@ from treekit.store.shared_budget import SharedBudget
 from treekit.core.output_parsers import TEXT
 from treekit.store.run_store import Store
 from treekit.core.types import Passage, Question
-from treekit.store.store_writer import StoreFailed
+from treekit.store.errors import StoreFailed
 from treekit.experiments.resources import LazyRetriever, chat_for
 from treekit.experiments.run import run
 from workers import asked, chat, processes, spend_all
@@ -45,7 +45,7 @@ def go(server, path, n, **settings):
 
 def texts(path):
     "The end of each recorded call's prompt, as the server's log has it."
-    with Store(path) as store: bodies = store._all("SELECT body FROM requests JOIN calls ON request = hash")
+    with Store(path) as store: bodies = store.query("SELECT body FROM requests JOIN calls ON request = hash")
     return [json.loads(zlib.decompress(body))["messages"][-1]["content"][-200:] for body, in bodies]
 
 
@@ -90,7 +90,7 @@ def test_on_a_disk_that_is_full_already_nothing_is_paid(server, small_disk):
     assert server.count == 0
 
 
-def limit(store, pages): store.writer.db.execute(f"PRAGMA max_page_count={pages}")
+def limit(store, pages): store.connection.writer.db.execute(f"PRAGMA max_page_count={pages}")
 
 
 def test_what_cant_be_written_anywhere_waits_in_memory(server, tmp_path):
@@ -138,7 +138,7 @@ def test_a_lock_that_is_held_loses_and_doubles_nothing(server, tmp_path, seconds
 def check(path, server):
     "Every call that was recorded was recorded once, and never asked after that."
     with Store(path) as store:
-        rows = store._all("SELECT body, MAX(ledger.time), COUNT(*) FROM ledger JOIN calls USING (key) JOIN requests ON request = hash "
+        rows = store.query("SELECT body, MAX(ledger.time), COUNT(*) FROM ledger JOIN calls USING (key) JOIN requests ON request = hash "
                           "WHERE outcome = 0 GROUP BY key")
     recorded = {json.loads(zlib.decompress(body))["messages"][-1]["content"][-200:]: at for body, at, _ in rows}
     assert {n for *_, n in rows} == {1}
@@ -150,7 +150,7 @@ def check(path, server):
 @pytest.mark.long
 def test_three_processes_share_one_store_and_one_budget(server, tmp_path):
     server.script(latency=0.05)
-    path, pot, budget = tmp_path / "s.sqlite", tmp_path / "pot.sqlite", 0.001
+    path, pot, budget = tmp_path / "s.sqlite", tmp_path / "budget.sqlite", 0.001
     questions = ["word " * 60 + f"Where is {i}?" for i in range(60)]
     def start(own): return processes.Process(target=spend_all, args=(path, server.url, own, pot, budget))
     started = [start(questions[k:] + questions[:k]) for k in (0, 20, 40)]
@@ -158,7 +158,7 @@ def test_three_processes_share_one_store_and_one_budget(server, tmp_path):
     for p in started: p.join(60)
     assert [p.exitcode for p in started] == [0] * 3
     spent = sum((r["tokens"][0] * 0.15 + r["tokens"][1] * 0.60) / 1e6 for r in server.requests)
-    assert spent <= budget and SharedBudget(pot, budget).spent == pytest.approx(spent) and SharedBudget(pot, budget).held == 0
+    assert spent <= budget and SharedBudget(pot, budget).spent == pytest.approx(spent) and SharedBudget(pot, budget).reserved == 0
     assert len(check(path, server)) == server.count == len(set(answered(server)))
     bound = (len(questions[0]) + 16) * 0.15 / 1e6 + 1024 * 0.60 / 1e6  # of one call: less is left
     assert budget - spent < bound
@@ -167,7 +167,7 @@ def test_three_processes_share_one_store_and_one_budget(server, tmp_path):
 def killed(server, tmp_path, kills, n):
     "Three processes on one store and one pot; one of them after the other is killed, and started again. How often a call was asked twice."
     server.script(latency=0.03)
-    path, pot, rng = tmp_path / "s.sqlite", tmp_path / "pot.sqlite", random.Random(3)
+    path, pot, rng = tmp_path / "s.sqlite", tmp_path / "budget.sqlite", random.Random(3)
     questions = [f"Where is {i}?" for i in range(n)]
     def start():
         process = processes.Process(target=spend_all, args=(path, server.url, rng.sample(questions, n), pot, 10.0))
@@ -189,7 +189,7 @@ def killed(server, tmp_path, kills, n):
     assert set(recorded) == set(questions)
     again = collections.Counter(r["text"] for r in server.requests)
     assert sum(again.values()) - n <= 4 * kills  # what was under way when it was killed
-    with Store(path) as store: assert not store._all("SELECT COUNT(*) FROM leases")[0][0]
+    with Store(path) as store: assert not store.query("SELECT COUNT(*) FROM leases")[0][0]
     return sum(again.values()) - n
 
 
@@ -222,7 +222,7 @@ def ends(tmp_path, code, seconds=20):
     run = [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", whole]  # 3.12 warns of a fork beside threads
     done = subprocess.run(run, capture_output=True, text=True, timeout=seconds)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    with Store(path) as store: return done.stdout.split(), store._all("SELECT COUNT(*) FROM calls")[0][0]
+    with Store(path) as store: return done.stdout.split(), store.query("SELECT COUNT(*) FROM calls")[0][0]
 
 
 def test_a_process_ends_and_what_waits_is_written(tmp_path):
@@ -243,16 +243,16 @@ def test_a_forked_child_writes_by_itself_and_ends(tmp_path):
     "The thread is its parent's; the child has its own, or none. What waits in the parent is written once."
     code = """
         ask("a")
-        chat.store.put_asked(["k"], dict(method="m"))
+        chat.store.log_unpaid(["k"], dict(method="m"))
         def child(work):
             if pid := os.fork(): return os.waitpid(pid, 0)[1]
             work()
             sys.exit()
-        print(child(lambda: None), child(lambda: chat.store.writer.put(lambda db: db.execute("DELETE FROM leases")).result(5)))
+        print(child(lambda: None), child(lambda: chat.store.connection.writer.put(lambda db: db.execute("DELETE FROM leases")).result(5)))
         ask("b")
         """
     assert ends(tmp_path, code) == (["0", "0"], 2)
-    with Store(tmp_path / "s.sqlite") as store: assert store._all("SELECT COUNT(*) FROM ledger WHERE outcome = 1") == [(1,)]
+    with Store(tmp_path / "s.sqlite") as store: assert store.query("SELECT COUNT(*) FROM ledger WHERE outcome = 1") == [(1,)]
 
 
 def test_a_loop_goes_on_while_a_write_waits(server, tmp_path):

@@ -11,7 +11,7 @@ from treekit.training.sft import (Diverged, TrainingExample, Recipe, adapted, ba
 from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
 from treekit.papers.rdr2.training_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split, views
 from treekit.papers.rdr2.router import FORMATS, RST, reveal_nodes
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -268,7 +268,7 @@ def test_splits_keep_questions_together():
 def test_the_worlds_gold():
     ("The asked entity's paragraph is answered with where it is visible, its heading expanded where it is folded, and other pages are "
      "refused.")
-    world = World(0, 200)
+    world = SyntheticWiki(0, 200)
     gold, seen = Gold(world), set()
     for q in world.dataset("asqa", 12, "train"):
         holders = gold.holders(q)
@@ -347,14 +347,14 @@ def test_an_expansion_is_expelled_below_which_a_subsection_shows_text():
 
 def test_a_view_is_made_for_each_passage():
     "As the public code curates (struct_curation.py without --group_passages), and as RDR2 routes."
-    from treekit.corpora.documents import grown
+    from treekit.corpora.documents import build_tree
     from treekit.corpora.lookup import Documents
     from treekit.core.types import Passage, Question
     from treekit.papers.rdr2.method import RDR2
     from treekit.retrieval.bm25 import Hit
     from treekit.papers.rdr2.training import PRESETS
     rows = [(1, "structure", "History"), (2, "content", "A dam of 1883."), (1, "structure", "Names"), (2, "content", "Moles have many.")]
-    tree = grown("Mole", rows, "m")
+    tree = build_tree("Mole", rows, "m")
     class Shelf:
         def search(self, queries, k): return [[Hit(Passage(str(i), "Mole", tree[i].text), 1.0, i) for i in (2, 4, 2)] for _ in queries]
     shelf, asked = Shelf(), [Question("q", "asqa", "When?")]

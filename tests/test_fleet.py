@@ -10,7 +10,7 @@ import pytest
 from openai_server import Server
 from virtual_time import run as run_virtually
 from treekit.config import Profile, UsageError
-from treekit.llm.load_balancer import ServerPool, leave
+from treekit.llm.load_balancer import ServerPool
 from treekit.llm.balanced_client import BalancedClient
 from treekit.core.prompts import CallFailed, Prompt
 from treekit.llm.prices import Price
@@ -65,7 +65,7 @@ async def asked_until_answered(fleet, servers, i):
             await servers[server.name].call()
             took = fleet.clock() - began
         except CallFailed as e: failed, refusals = e, refusals + 1
-        finally: leave(fleet, server, began, failed, took, refusals - 1)
+        finally: fleet.leave(server, began, failed, took, refusals - 1)
         if not failed: return
 
 
@@ -131,9 +131,9 @@ def test_what_is_billed_and_what_a_budget_holds_stay_right(servers, tmp_path):
     with Store(tmp_path / "s.sqlite") as store:
         stored = CachedClient(chat(servers), store, 5.0, {"m": Price(1.0, 1.0, 1.0)})
         got, _ = ask_all(stored, range(100))
-        assert not any(isinstance(g, BaseException) for g in got) and stored.purse.held == 0
+        assert not any(isinstance(g, BaseException) for g in got) and stored.budget.reserved == 0
         [used] = store.usage(())
-        assert used["calls"] == 100 and abs(used["cost_now"] - stored.purse.spent) < 1e-9
+        assert used["calls"] == 100 and abs(used["cost_now"] - stored.budget.spent) < 1e-9
         assert sum(s.count for s in servers) == 105
         assert store.served("m", servers[0].url) == ("m",)
     with Store(tmp_path / "s.sqlite") as store:  # one server more, another order behind the first: all is found
@@ -155,11 +155,11 @@ def test_a_cancelled_turn_is_passed_on():
         waiting = [asyncio.ensure_future(fleet.enter("x")) for _ in range(3)]
         await asyncio.sleep(0)
         waiting[0].cancel()
-        leave(fleet, held, fleet.clock(), seconds=0.1)
+        fleet.leave(held, fleet.clock(), seconds=0.1)
         waiting[1].cancel()
         await asyncio.sleep(0)
         got = await asyncio.wait_for(waiting[2], 1)
-        leave(fleet, got, fleet.clock())
+        fleet.leave(got, fleet.clock())
         return fleet.servers["a"].flying
     assert asyncio.run(main()) == 0
 
@@ -168,7 +168,7 @@ def test_the_profile_names_several(servers):
     listed = f"{servers[0].url} {servers[1].url},{servers[2].url}"
     profile = Profile("p", model="m", endpoint=listed)
     made = chat_for(profile)
-    assert isinstance(made, BalancedClient) and made.endpoint == servers[0].url and len(made.members) == 3
+    assert isinstance(made, BalancedClient) and made.endpoint == servers[0].url and len(made.connections) == 3
     assert type(chat_for(replace(profile, endpoint=servers[0].url))).__name__ == "OpenAIClient"
     with pytest.raises(UsageError, match="twice"): chat_for(replace(profile, endpoint="http://a/v1, http://a/v2"))
 

@@ -78,10 +78,10 @@ def test_what_a_cassette_can_say(tmp_path):
 
 def test_every_field_of_a_method_can_be_packed():
     "A field that is added to a method is added to the table, or named here as one that holds a place."
-    import dataclasses
+    import dataclasses, importlib
     from treekit.experiments.cassette_settings import CASSETTE_SETTINGS
-    from treekit.papers.registry import MODULES, module_of
-    kinds = {kind for m in MODULES for kind in vars(module_of(m)).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)}
+    from treekit.papers.registry import method_modules
+    kinds = {kind for m in method_modules() for kind in vars(importlib.import_module(m)).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)}
     named = [{f.name for f in dataclasses.fields(kind)} for kind in kinds if "__call__" in dir(kind)]
     fields = {name for own in named if "system" not in own for name in own}  # prompts can be called, too
     assert fields - {"name", "run", "format"} <= set(CASSETTE_SETTINGS), fields - set(CASSETTE_SETTINGS)

@@ -9,12 +9,12 @@ from treekit.baselines.prompting import RetrieveAndRead
 from treekit.config import load_profile
 from treekit.core.prompts import Completion, Prompt
 from treekit.core.output_parsers import TEXT
-from treekit.store.run_store import Store, _TOGETHER, _canonical, keys
+from treekit.store.run_store import Store, StoreConnection, _MAX_DEFERRED, canonical_request, keys
 from treekit.llm.cached_client import CachedClient
 from treekit.experiments.resources import load, load_corpus
 from treekit.experiments.run import run
 from treekit.retrieval.bm25 import BM25
-from treekit.models.simulated.client import SimulatedChat
+from treekit.models.simulated.client import SimulatedClient
 
 ASK = Prompt("test/free", "answer", "$question", TEXT)
 METHODS = {"a": RetrieveAndRead(), "b": RetrieveAndRead(top_k=3)}
@@ -35,7 +35,7 @@ def asked(store): return run(METHODS, {"musique": load("musique", n=12)}, load_p
 def test_when_a_run_ends_all_of_it_is_on_disk(tmp_path):
     store = Store(tmp_path / "free.sqlite")
     results = asked(store)
-    assert store.free and not store.apart and not store.later
+    assert store.connection.mode == "deferred" and not store.connection.buffer.writes
     found = counted(store.path)  # as another process sees it, while this one has the store open
     assert found["predictions"] == len(results.rows) == 24
     assert found["calls"] == found["requests"] == len({k for r in results.rows for n in r.trace.nodes for k in n.calls}) > 0
@@ -45,9 +45,9 @@ def test_when_a_run_ends_all_of_it_is_on_disk(tmp_path):
 def test_the_rows_are_those_of_single_writes(tmp_path, monkeypatch):
     together, single = Store(tmp_path / "together.sqlite"), Store(tmp_path / "single.sqlite")
     rows = [(r.method, r.answer, r.usage.calls, r.usage.hits) for r in asked(together).rows]
-    monkeypatch.setattr(Store, "_may_wait", lambda self, write: False)
+    monkeypatch.setattr(StoreConnection, "_defer", lambda self, write: False)
     assert rows == [(r.method, r.answer, r.usage.calls, r.usage.hits) for r in asked(single).rows]
-    def said(store): return sorted(store._all("SELECT key, sample, json_extract(completion, '$.text'), tokens_in, tokens_out FROM calls"))
+    def said(store): return sorted(store.query("SELECT key, sample, json_extract(completion, '$.text'), tokens_in, tokens_out FROM calls"))
     assert said(together) == said(single)
     assert together.usage() == single.usage()
 
@@ -59,7 +59,7 @@ def test_a_second_run_finds_them(tmp_path):
 
 
 def put(store, i):
-    sent = _canonical(request := ASK(question=f"question {i}"), "m", "simulated:", {})
+    sent = canonical_request(request := ASK(question=f"question {i}"), "m", "simulated:", {})
     [key] = keys(request, "m", "simulated:", {})
     store.put_calls({key: Completion(f"answer {i}")}, sent, "m", "simulated:", dict(method="a"), [0.0])
     return key
@@ -67,11 +67,11 @@ def put(store, i):
 
 def test_what_waits_is_found_and_written_in_groups(tmp_path):
     store = Store(tmp_path / "free.sqlite")
-    store.free = True
-    n = _TOGETHER + 7
+    store.connection.mode = "deferred"
+    n = _MAX_DEFERRED + 7
     names = [put(store, i) for i in range(n)]
-    waiting = len(store.later)
-    assert waiting < _TOGETHER and counted(store.path)["calls"] == n - waiting
+    waiting = len(store.connection.buffer.writes)
+    assert waiting < _MAX_DEFERRED and counted(store.path)["calls"] == n - waiting
     assert [store.calls([k])[k].text for k in names] == [f"answer {i}" for i in range(n)]
     assert store.usage()[0]["calls"] == n  # a sum is taken from the file: what waits is written first
     assert counted(store.path)["calls"] == n
@@ -79,11 +79,11 @@ def test_what_waits_is_found_and_written_in_groups(tmp_path):
 
 def test_a_write_that_fails_loses_nothing(tmp_path):
     store = Store(tmp_path / "free.sqlite")
-    store.free = True
+    store.connection.mode = "deferred"
     key = put(store, 1)
     def broken(db): raise RuntimeError("no")
-    with pytest.raises(RuntimeError): store.soon(broken).result()
-    assert len(store.later) == 1 and store.calls([key])[key].text == "answer 1"
+    with pytest.raises(RuntimeError): store.submit(broken).result()
+    assert len(store.connection.buffer.writes) == 1 and store.calls([key])[key].text == "answer 1"
     store.close()
     assert counted(store.path)["calls"] == 1
 
@@ -92,14 +92,14 @@ def test_a_model_that_is_paid_still_has_its_own_writer(tmp_path):
     class Paid:
         model, endpoint, defaults = "m", "http://nowhere/v1", {}
     store = Store(tmp_path / "paid.sqlite")
-    CachedClient(SimulatedChat(), store)
+    CachedClient(SimulatedClient(), store)
     put(store, 1)
-    assert store.later
+    assert store.connection.buffer.writes
     CachedClient(Paid(), store)  # a second model over the same store
-    assert store.apart
+    assert store.connection.mode == "threaded"
     put(store, 2)
     store.flush()
-    assert counted(store.path)["calls"] == 2 and not store.later
+    assert counted(store.path)["calls"] == 2 and not store.connection.buffer.writes
 
 
 def test_a_search_that_is_asked_again_gives_a_list_of_its_own():
@@ -119,7 +119,7 @@ def test_a_model_beside_that_is_not_instant_leaves_no_lease(tmp_path):
         async def complete(self, request): return [Completion("a path", 1, 1)]
         async def close(self): pass
     store = Store(tmp_path / "free.sqlite")
-    CachedClient(SimulatedChat(), store)
+    CachedClient(SimulatedClient(), store)
     asyncio.run(CachedClient(Trained(), store).complete(ASK(question="Where?")))
     store.flush()
-    assert store.free and counted(store.path)["calls"] == 1 and counted(store.path)["leases"] == 0
+    assert store.connection.mode == "deferred" and counted(store.path)["calls"] == 1 and counted(store.path)["leases"] == 0

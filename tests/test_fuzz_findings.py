@@ -1,10 +1,14 @@
-"What fuzzing and hostile files have found, each held by the input that showed it; and a moment of the campaign itself (`make fuzz`)."
-import bz2, gzip, json, random, re, signal, sqlite3, time, zlib
+"What fuzzing and hostile files have found, each held by the input that showed it; and the fuzzing itself (`make fuzz`)."
+import bz2, gzip, json, re, signal, sqlite3, time, zlib
 from contextlib import closing
 
 import pytest
 
-import fuzz, fuzz_targets, words
+from hypothesis import Phase, settings, strategies as st
+from hypothesis.database import DirectoryBasedExampleDatabase
+
+import fuzz, fuzz_targets, recorded_replies
+from fuzz import EVERYTHING, Property
 
 from treekit.config import UsageError, load_profile
 from treekit.core.prompts import Completion
@@ -13,7 +17,7 @@ from treekit.store.run_store import Store
 
 def seconds(run):
     "CPU seconds of the faster of two runs; each is broken off after five."
-    signal.signal(signal.SIGVTALRM, fuzz._broken_off)
+    signal.signal(signal.SIGVTALRM, fuzz.interrupt)
     def one():
         began = time.process_time()
         signal.setitimer(signal.ITIMER_VIRTUAL, 5)
@@ -21,34 +25,16 @@ def seconds(run):
         except fuzz.TooSlow: pass
         finally: signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         return time.process_time() - began
-    signal.signal(signal.SIGVTALRM, fuzz._broken_off)
+    signal.signal(signal.SIGVTALRM, fuzz.interrupt)
     return first if (first := one()) < 0.1 else min(first, one())
 
 
-def read(prompt, text): return words.prompts()[prompt].read(text)
+def read(prompt, text): return recorded_replies.prompts()[prompt].read(text)
 
 
-LONG = {  # a reader, and a reply that took it seconds to minutes
-    "a score's name and dots": ("toq.evaluate.en", "answerability" + "." * 40_000),
-    "a span of dots": ("toq.integrate.en", json.dumps(dict(relevance="relevant", answer_span="." * 40_000 + "x"))),
-    "paths between marks": ("paths.generate", "\n.\n-" * 12_000 + "x"),
-    "the same list again and again": ("paths.generate", '[["a?", "b?"], ' + '["a?"], ' * 9_000 + "[]]"),
-    "outcomes named": ("outcomes.judge", "success  " * 5_000 + "x"),
-    "responses": ("baselines.most_consistent", "response " * 9_000 + "x"),
-    "marks never closed": ("served.front", "<paragraph>" * 8_000 + "[No support" * 800),
-    "actions among thoughts": ("search_r1.turn", "<think></think><search>x</search>" * 3_000),
-    "initials": ("flare.next", "A. " * 30_000),
-    "a number and blanks": ("arise.verify", "1" + " " * 20_000 + "x"),
-    "a fence and blanks": ("served.front", "```\n" + " " * 40_000 + "x"),
-    "blanks before no fence": ("rdr2.read_long", "a" + " \t" * 40_000 + "\nx"),
-    "the answer is, and blanks": ("baselines.zero_shot", "the answer is" + " " * 40_000 + "\n"),
-    "half a tag": ("rdr2.route_tag", "<answer" + " " * 40_000 + "x"),
-}
-
-
-@pytest.mark.parametrize("name", LONG)
+@pytest.mark.parametrize("name", fuzz_targets.SLOW_REPLIES)
 def test_replies_are_read_in_time_that_grows_with_their_length(name):
-    prompt, reply = LONG[name]
+    prompt, reply = fuzz_targets.SLOW_REPLIES[name]
     assert seconds(lambda: read(prompt, reply)) < 0.5
 
 
@@ -65,17 +51,14 @@ def test_a_megabyte_is_read_in_a_second_and_it_is_said():
     for prompt in JSON_READERS: assert seconds(lambda: read(prompt, '{"a": [' * 140_000)) < 1, prompt
 
 
-DEEP = ["[" * 900 + '"x"' + "]" * 900, '{"entities":' * 700 + "{}" + "}" * 700, "[" * 50_000, '{"id": ' + "9" * 5000 + "}"]
-
-
-@pytest.mark.parametrize("reply", DEEP, ids=["lists", "objects", "open", "digits"])
+@pytest.mark.parametrize("reply", fuzz_targets.DEEP_REPLIES, ids=["lists", "objects", "open", "digits"])
 def test_deep_and_endless_replies_are_read(reply):
     for prompt in (*JSON_READERS, "hipporag.entities", "graphrag.map", "react.act", "chainrag.several"): read(prompt, reply)
 
 
 def test_no_half_of_a_pair_comes_out_of_a_reply():
-    for reply in ('["Who \\ud83d?"]', "['Who \\ud83d?']", '["Who \ud83d?"]'):
-        for prompt in words.every_reader(): fuzz_targets.sound(read(prompt, reply).value)
+    for reply in fuzz_targets.HALF_PAIRS:
+        for prompt in recorded_replies.every_reader(): fuzz_targets.sound(read(prompt, reply).value)
     assert read("hipporag.entities", '["a \\ud83d\\ude00"]').value == ["a 😀"] == read("hipporag.entities", "['a \\ud83d\\ude00']").value
 
 
@@ -196,26 +179,10 @@ def test_a_reply_that_unpacks_to_gigabytes_is_left(monkeypatch):
     assert len(asked) == 1 and most < 40 << 20
 
 
-PAGES = {
-    "a heading without end": ("wikitext", "== a =" * 40_000), "open tables": ("wikitext", "{|\n|" * 20_000),
-    "templates": ("wikitext", "{{a|" * 20_000), "links": ("wikitext", "[[a|" * 20_000), "bold": ("wikitext", "<b>" * 20_000),
-    "addresses": ("wikitext", "[http://a " * 8_000), "half a tag": ("wikitext", "<div " * 16_000),
-    "arguments": ("wikitext", "{{a|b=" * 14_000),
-    "divisions": ("wikitext", "<div>" * 3000 + "a\n\n==B==\n" + "</div>" * 3000), "no wiki": ("wikitext", "<nowiki>" * 20_000),
-    "parameters": ("wikitext", "{{a" + "|b=c" * 40_000 + "}}"),
-    "commas": ("wikitext", "(" + ", " * 40_000 + "x"), "redirect": ("wikitext", "#REDIRECT" + " " * 80_000 + "x"),
-    "navigation": ("html", "<nav>" * 16_000), "attributes": ("html", "<a b=" * 16_000), "comments": ("html", "<!--" * 20_000),
-    "tables": ("html", "<table><tr><td>" * 5_000), "stars": ("markdown", "*" * 80_000 + " x"),
-    "brackets": ("markdown", "[[File:" * 20_000), "list": ("wikitext", "*" * 120_000), "cells": ("markdown", "a|b\n-|-\n" * 60_000),
-    "names": ("wikitext", "{{a|" * 6_000 + "{{no\n== name ==\nof a template" + "}}" * 6_001), "items": ("markdown", "<li>1" * 27_000),
-    "references": ("wikitext", "<ref><ref/>" * 20_000), "an end alone": ("wikitext", "<li>" * 20_000 + "</ul>"),
-}
-
-
 @pytest.mark.long
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", fuzz_targets.SLOW_PAGES)
 def test_pages_are_read_in_time_that_grows_with_their_length(name):
-    markup, text = PAGES[name]
+    markup, text = fuzz_targets.SLOW_PAGES[name]
     assert seconds(lambda: fuzz_targets.read_page(markup)(text)) < 2
 
 
@@ -287,27 +254,27 @@ def test_hostile_cassettes_are_refused_in_a_line(tmp_path, sql):
 @pytest.mark.parametrize("sql", [line for line in fuzz_targets.HOSTILE if BESIDE.search(line)])
 def test_of_a_good_cassette_the_rows_are_copied_and_nothing_else(tmp_path, sql):
     with Store.replay(tape(tmp_path, sql), predictions=True) as store:
-        assert {n for n, in store._all("SELECT name FROM sqlite_master WHERE type <> 'index'")} == {*STORE_TABLES}
-        counts = {t: store._all(f"SELECT COUNT(*) FROM {t}")[0][0] for t in STORE_TABLES}
+        assert {n for n, in store.query("SELECT name FROM sqlite_master WHERE type <> 'index'")} == {*STORE_TABLES}
+        counts = {t: store.query(f"SELECT COUNT(*) FROM {t}")[0][0] for t in STORE_TABLES}
         assert counts == dict(calls=6, requests=3, predictions=3, ledger=6, leases=0, about=1) and store.about == dict(command="x")
-        assert all(isinstance(c, Completion) for c in store.calls([k for k, in store._all("SELECT key FROM calls")]).values())
+        assert all(isinstance(c, Completion) for c in store.calls([k for k, in store.query("SELECT key FROM calls")]).values())
 
 
 def test_a_request_that_unpacks_without_end_is_left_out(tmp_path, monkeypatch, capfd):
     "So are up to a hundred bad rows; with more of them, or without a good one, the cassette is refused."
-    from treekit.store import run_store
-    monkeypatch.setattr(run_store, "_MOST", 1 << 16)
+    from treekit.store import run_store, schema
+    monkeypatch.setattr(schema, "_MAX_UNPACKED", 1 << 16)
     path = tape(tmp_path, "")
     def bomb(where):
         sql = f"UPDATE requests SET body = ? WHERE {where}"
         with closing(sqlite3.connect(path)) as db, db: db.execute(sql, (zlib.compress(b"[" * (1 << 20)),))
     bomb("rowid < 3")
-    with Store.replay(path) as made: assert len(made._all("SELECT * FROM requests")) == 1 and len(made._all("SELECT * FROM calls")) == 6
+    with Store.replay(path) as made: assert len(made.query("SELECT * FROM requests")) == 1 and len(made.query("SELECT * FROM calls")) == 6
     assert "2 rows of 'requests' can't be read" in capfd.readouterr().err
-    monkeypatch.setattr(run_store, "_MOST_SKIPPED", 1)
+    monkeypatch.setattr(run_store, "_MAX_SKIPPED", 1)
     with pytest.raises(UsageError, match="more than 1 rows can't be read"): Store.replay(path)
     monkeypatch.undo()
-    monkeypatch.setattr(run_store, "_MOST", 1 << 16)
+    monkeypatch.setattr(schema, "_MAX_UNPACKED", 1 << 16)
     bomb("TRUE")
     with pytest.raises(UsageError, match="no row of 'requests' can be read"): Store.replay(path)
 
@@ -347,7 +314,7 @@ def test_a_question_that_is_none_is_refused_before_it_is_parsed(treekit_, monkey
 def test_a_long_question_of_a_file_fails_before_it_is_parsed(monkeypatch):
     from treekit.core.types import Question
     from treekit.experiments.run import run
-    from treekit.papers.treerare import TreeRare
+    from treekit.papers.treerare.method import TreeRare
     from treekit.syntax.parser import StanzaParser
     monkeypatch.setattr(StanzaParser, "_run", lambda *a: pytest.fail("it was parsed"))
     asked = [Question("q", "films", "who " * 25_000 + "?", ("x",))]
@@ -367,14 +334,14 @@ def test_small_tables_are_refused_in_a_line(tmp_path, name, data):
     from treekit.experiments.costs import reply_lengths
     path = tmp_path / f"{name}.csv"
     path.write_bytes(data + (b"\n1,2,3" if data.startswith(b"x") else b""))
-    with pytest.raises(UsageError, match=path.name): load_prices(path) if name == "prices" else reply_lengths(list(words.prompts()), path)
+    with pytest.raises(UsageError, match=path.name): load_prices(path) if name == "prices" else reply_lengths(list(recorded_replies.prompts()), path)
 
 
 @pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 5000, "x ="], ids=["digits", "deep", "cut"])
 def test_prompts_that_are_no_toml_are_refused_in_a_line(tmp_path, text):
     from treekit.core.prompts import load_prompts
     (tmp_path / "p.toml").write_text(text)
-    with pytest.raises(UsageError, match="p.toml"): load_prompts(tmp_path / "p.toml", words.prompts())
+    with pytest.raises(UsageError, match="p.toml"): load_prompts(tmp_path / "p.toml", recorded_replies.prompts())
 
 
 @pytest.mark.parametrize("text", ["[]", "[" * 5000, "5", '"x"'])
@@ -422,34 +389,46 @@ def test_annotations_keep_what_was_written(tmp_path):
 
 
 def test_a_drawing_is_xml_whatever_it_says():
-    fuzz_targets.drawing(["\ufffe\uffff\x00\ud800 <fzx> ]]>"] * 12)
+    for texts in fuzz_targets.DRAWN: fuzz_targets.drawing(texts)
 
 
 def test_nothing_hostile_gets_through_a_renderer():
-    rng = random.Random(5)
-    for _ in range(12):
-        said = fuzz_targets.hostile(rng)
-        for target in fuzz_targets.RENDERERS: target.run(said)
+    given = Property("renderer", fuzz_targets.hostile(), fuzz_targets.RENDERERS)
+    given.test("5", settings(EVERYTHING, max_examples=12, phases=[Phase.generate]))()
 
 
-# --- the campaign
+# --- the command
 
-def test_the_campaign_is_the_same_for_a_seed(tmp_path):
-    made = fuzz_targets.groups()
-    for group in made:
-        if group.strategy or group.name in ("cassette", "drawing", "explorer"): continue
-        assert repr(group.made(random.Random("0:x:1"))) == repr(group.made(random.Random("0:x:1"))), group.name
+@pytest.mark.long
+def test_every_property_holds_for_an_input():
+    "The cheap ones; `make fuzz` tests all properties for longer."
+    for given in fuzz_targets.properties():
+        if given.name in ("reply", "cassette", "drawing", "explorer"): continue
+        given.test("0", settings(EVERYTHING, max_examples=2, phases=[Phase.generate]))()
 
 
-def test_a_finding_is_shrunk_written_and_told(tmp_path, capsys):
+def test_a_finding_is_shrunk_saved_and_told(tmp_path, capsys):
+    "The next run begins with it."
     def run(text):
+        tried.append(text)
         if "{{" in text and "FINAL" in text: raise KeyError("both")
-    group = fuzz.Group("demo", lambda rng: fuzz.mutated(rng, ["FINAL: {{ " * 9]), [fuzz.Target("demo", "reply", run)], 1.0, fuzz.smaller)
-    campaign = fuzz.run([group], 3, 0, 40, 0, tmp_path)
-    assert len(campaign.findings) == 1 and campaign.inputs["demo"] == 40
-    [kept] = [json.loads(p.read_text()) for p in tmp_path.iterdir()]
-    assert kept["seed"] == 3 and kept["target"] == "demo" and "KeyError" in kept["what"]
-    assert len(next(iter(campaign.findings.values())).value) <= 9 and "--seed 3" in capsys.readouterr().out
+    tried, database = [], DirectoryBasedExampleDatabase(tmp_path / "found")
+    demo = Property("demo", fuzz.mutated(["FINAL: {{ " * 9]), dict(demo=run))
+    assert fuzz.search([demo], 1, 3, database) == {"demo"}
+    said = capsys.readouterr()
+    assert "KeyError: 'both'" in said.err and "demo: demo" in said.err and "fails" in said.out
+    smallest = tried[-1]
+    tried.clear()
+    assert len(smallest) <= 100 and fuzz.search([demo], 1, 4, database) == {"demo"} and smallest in tried[:3]
+
+
+def test_an_input_that_takes_too_long_is_a_finding():
+    def forever(text):
+        while True: pass
+    endless = Property("endless", st.just("x"), dict(forever=forever))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fuzz, "HANGS", 0.1), patch.setattr(fuzz, "LEAST", 0.01)
+        with pytest.raises(AssertionError, match="forever took inf s"): endless.holds("x")
 
 
 @pytest.mark.parametrize("page, read", [("<![>one", ["one"]), ("<p>one</p><![CD\n[>two", ["one", "two"]),

@@ -342,7 +342,7 @@ def test_a_passage_without_a_graph_is_counted_and_the_rest_goes_on(method, task,
 
 
 def _predictions(store):
-    return [store.get_prediction(key, trace=True) for key, in store._all("SELECT key FROM predictions")]
+    return [store.get_prediction(key, trace=True) for key, in store.query("SELECT key FROM predictions")]
 
 
 def test_a_server_that_is_gone_stops_the_index():

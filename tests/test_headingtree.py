@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from treekit.config import UsageError, load_profile
-from treekit.corpora.documents import grown
+from treekit.corpora.documents import build_tree
 from treekit.papers.rdr2.figures import candidate_questions, choose_case, document_to_show, draw_framework, draw_path, draw_routing
 from treekit.papers.rdr2.figures import router_reply, router_views, routing_lines, show_path, shown_nodes, tree_behind
 from treekit.core.method import Trace
@@ -26,7 +26,7 @@ def a_case(tree, *views, text="An answer.", question="What?"):
     return trace, document
 
 
-TREE = grown("A $\\frac{}$ <b>_page_",
+TREE = build_tree("A $\\frac{}$ <b>_page_",
              [(1, "content", "Lead with $ and \x1b[31m."),
               *((d, kind, f"{kind} {i}") for i in range(12) for d, kind in ((1, "structure"), (2, "content")))], "d")
 

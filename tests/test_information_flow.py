@@ -14,19 +14,19 @@ from treekit.papers.arise.states import GUESS, VERIFY
 from treekit.papers.rdr2.router import CURATE, ROUTE
 from treekit.papers.toq.planner import PROMPTS as TOQ
 from treekit.models.simulated import client as simulated
-from treekit.models.simulated.knowledge import Belief
-from treekit.models.simulated.client import SimulatedChat
-from treekit.models.simulated.ability import LEVELS, SeededRandom
-from treekit.models.simulated.grammar import Templates, grammar
+from treekit.models.simulated.knowledge import Knowledge
+from treekit.models.simulated.client import SimulatedClient
+from treekit.models.simulated.ability import PRESETS, SeededRandom
+from treekit.models.simulated.grammar import QueryGrammar, grammar
 from treekit.models.simulated.corpus_index import Ref
 from treekit.synthetic.facts import INVERSE
 
-MODELS = {name: replace(LEVELS[name], form=0) for name in LEVELS}
+MODELS = {name: replace(PRESETS[name], form=0) for name in PRESETS}
 
 
 def changed(known, e, relation, value):
     "The library of a world in which `e` has another value; what a shown sentence says, what names mean and how often each is told stays."
-    for name in ("sentences", "meanings", "told", "values", "schema", "single"): getattr(known, name)
+    for name in ("sentences", "meanings", "mention_counts", "values", "schema", "single"): getattr(known, name)
     other, old = copy.copy(known), known.entities[e][relation]
     for name in ("by_relation", "sentences"): other.__dict__.pop(name, None)
     other.entities, other.documents = dict(known.entities), {}
@@ -47,15 +47,15 @@ def changed(known, e, relation, value):
 def worlds(lang="en", relation="director"):
     "(grammar, grammar of the other world, film, its director, the other world's director): neither fact is remembered by any model."
     one = grammar(0, 400, lang)
-    people = [e for e in one.library.entities.values() if e.kind == "person" and not e.namesakes and e.get("occupation") == "director"]
+    people = [e for e in one.index.entities.values() if e.kind == "person" and not e.namesakes and e.get("occupation") == "director"]
     def unknown(s, v):
-        beliefs = (Belief(one, SeededRandom(c), "") for c in MODELS.values())
+        beliefs = (Knowledge(one, SeededRandom(c), "") for c in MODELS.values())
         return not any(b._knows(Ref(s.id), relation, Ref(v.id)) for b in beliefs)
-    for film in (e for e in one.library.entities.values() if e.kind == "film" and not e.namesakes):
+    for film in (e for e in one.index.entities.values() if e.kind == "film" and not e.namesakes):
         old = film[relation]
         for new in (p for p in people if p is not old and p.get("birthplace") is not old.get("birthplace")):
             if not old.namesakes and unknown(film, old) and unknown(film, new):
-                return one, Templates(changed(one.library, Ref(film.id), relation, new)), film, old, new
+                return one, QueryGrammar(changed(one.index, Ref(film.id), relation, new)), film, old, new
 
 
 def replies(monkeypatch, ask, lang="en"):
@@ -63,8 +63,8 @@ def replies(monkeypatch, ask, lang="en"):
     one, other, *_ = worlds(lang)
     def said(g):
         monkeypatch.setattr(simulated, "grammar", lambda *_: g)
-        return [asyncio.run(ask(SimulatedChat(c))) for c in MODELS.values()]
-    assert one.library.entities[worlds(lang)[2].id]["director"] is not other.library.entities[worlds(lang)[2].id]["director"]
+        return [asyncio.run(ask(SimulatedClient(c))) for c in MODELS.values()]
+    assert one.index.entities[worlds(lang)[2].id]["director"] is not other.index.entities[worlds(lang)[2].id]["director"]
     return said(one), said(other)
 
 
@@ -76,7 +76,7 @@ def request(prompt, **inputs):
 def things(lang="en"):
     "A question of two steps, names, and what might be stated of them."
     _, _, film, old, new = worlds(lang)
-    w = grammar(0, 400, lang).library.w
+    w = grammar(0, 400, lang).index.w
     place = old["birthplace"]
     first = w.fit(w.ask["director"]["np"][0].text.replace("{x}", w.title(film)))
     question = w.fit(w.ask["birthplace"]["ask"][0].text.replace("{x}", first))
@@ -100,11 +100,11 @@ def outlines(t):
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_the_worlds_differ_and_a_reader_of_the_truth_would_see_it(lang):
-    from treekit.models.simulated.task_handler import Call
-    from treekit.models.simulated.facts import needed
+    from treekit.models.simulated.task_handler import TaskCall
+    from treekit.models.simulated.facts import required_facts
     one, other, film, old, new = worlds(lang)
     t = things(lang)
-    found = [needed(Call(g, SeededRandom(LEVELS["perfect"]), dict(question=t["question"]))) for g in (one, other)]
+    found = [required_facts(TaskCall(g, SeededRandom(PRESETS["perfect"]), dict(question=t["question"]))) for g in (one, other)]
     assert found[0] != found[1] and (film.id, "director", old.id) in found[0] and (film.id, "director", new.id) in found[1]
 
 

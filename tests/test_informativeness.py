@@ -5,17 +5,17 @@ from pathlib import Path
 import pytest
 
 from commands import here_and_there
-from treekit.retrieval.entity_bridging import _words
+from treekit.retrieval.entity_bridging import words_with_offsets
 from treekit.retrieval.bm25 import BM25, Hit
 from treekit.config import UsageError
 from treekit.core.types import Passage
 from treekit.experiments.resources import load_corpus
 from treekit.utils import sqlite_cache
-from treekit.syntax.entities import Annotated, Annotations, Shape, StanzaAnnotator, annotated_text, annotator_for
-from treekit.retrieval.informativeness import DualPath, Informativeness, Steps, interleaved, dual_path, importance, ranked
+from treekit.syntax.entities import AnnotatedText, Annotations, SentenceTree, StanzaAnnotator, annotated_text, annotator_for
+from treekit.retrieval.informativeness import DualPath, Informativeness, Extensions, interleave, dual_path, importance, ranked
 from treekit.syntax.parser import Entity
 
-ROOT, PAPER = Path(__file__).resolve().parents[1], Steps.paper()
+ROOT, PAPER = Path(__file__).resolve().parents[1], Extensions.paper()
 
 
 @pytest.fixture(autouse=True)
@@ -36,12 +36,12 @@ class Chain:
     def one(self, text):
         sentences, entities, at = [], [], 0
         for part in text.split("."):
-            words = [(w, at + s, at + e) for w, s, e in _words(part)]
+            words = [(w, at + s, at + e) for w, s, e in words_with_offsets(part)]
             at += len(part) + 1
             starts, ends = tuple(s for _, s, _ in words), tuple(e for *_, e in words)
-            if words: sentences.append(Shape(starts, ends, tuple(range(len(words))), ("X",) * len(words)))
+            if words: sentences.append(SentenceTree(starts, ends, tuple(range(len(words))), ("X",) * len(words)))
             entities += [Entity(w, "MISC", s, e) for w, s, e in words if w.isupper()]
-        return Annotated(tuple(sentences), tuple(entities), "" if sentences else "the parser found no sentence")
+        return AnnotatedText(tuple(sentences), tuple(entities), "" if sentences else "the parser found no sentence")
 
 
 def qir(texts, steps=PAPER, **how):
@@ -55,15 +55,15 @@ def found(retriever, question, k=10): return [(h.passage.id, h.score) for h in r
 # the equations
 
 def test_importance_is_the_best_word_of_each_sentence_summed():
-    shape = Shape((0, 3, 6, 9, 12), (2, 5, 8, 11, 14), (2, 3, 0, 3, 4), ("X",) * 5)
+    shape = SentenceTree((0, 3, 6, 9, 12), (2, 5, 8, 11, 14), (2, 3, 0, 3, 4), ("X",) * 5)
     assert shape.below() == [0, 1, 4, 1, 0]
-    later = Shape((15, 18), (17, 20), (2, 0), ("X",) * 2)
-    a = Annotated((shape, later))
+    later = SentenceTree((15, 18), (17, 20), (2, 0), ("X",) * 2)
+    a = AnnotatedText((shape, later))
     assert importance(a, [("e", 0, 5)]) == {"e": 1}  # the better of two words
     assert importance(a, [("e", 0, 2), ("e", 9, 11)]) == {"e": 1}  # the best mention of a sentence, not their sum
     assert importance(a, [("e", 6, 8), ("e", 18, 20)]) == {"e": 5}  # sentences are summed
     assert importance(a, [("e", 0, 2), ("f", 20, 30)]) == {"e": 0}  # no word: missing; no child: 0
-    assert importance(Annotated(), [("e", 0, 2)]) == {}
+    assert importance(AnnotatedText(), [("e", 0, 2)]) == {}
 
 
 def test_ranks_and_their_ties():
@@ -96,7 +96,7 @@ def test_scores_equal_the_formulas_taken_literally(ties):
 
 
 def test_search_and_explain_agree():
-    r = qir(["ORRIN saw SARK in TAVO", "TAVO is a town. SARK and ORRIN", "nobody is here"], Steps())
+    r = qir(["ORRIN saw SARK in TAVO", "TAVO is a town. SARK and ORRIN", "nobody is here"], Extensions())
     for question in ("did ORRIN meet SARK", "TAVO"):
         for h in r.search([question])[0]:
             [why] = r.explain(question, [h.passage])
@@ -110,25 +110,25 @@ def test_search_and_explain_agree():
 def test_a_questions_names_without_a_recogniser():
     texts = [("Brand", "BRAND is a play"), ("Peer", "PEER is another")]
     assert found(qir(texts), "Brand >> author") == []
-    assert found(qir(texts, Steps(True, False, False, 0, False)), "Brand >> author") == [("p0", 1.0)]
+    assert found(qir(texts, Extensions(True, False, False, 0, False)), "Brand >> author") == [("p0", 1.0)]
 
 
 def test_a_passages_names_without_a_recogniser():
     texts = [("Grey Harbour", "a film"), ("Other", "it is like Grey Harbour in some ways, says LIO")]
-    assert found(qir(texts, Steps(True, False, False, 0, False)), "when was Grey Harbour made") == []
-    assert {i for i, _ in found(qir(texts, Steps(True, True, False, 0, False)), "when was Grey Harbour made")} == {"p0", "p1"}
+    assert found(qir(texts, Extensions(True, False, False, 0, False)), "when was Grey Harbour made") == []
+    assert {i for i, _ in found(qir(texts, Extensions(True, True, False, 0, False)), "when was Grey Harbour made")} == {"p0", "p1"}
 
 
 def test_the_title_comes_first():
     texts = [("Lio", ". TAVO BEXI SARK and then Lio")]
-    assert found(qir(texts, Steps(True, True, False, 0, False)), "who is Lio") != [("p0", 1.0)]
-    assert found(qir(texts, Steps(True, True, True, 0, False)), "who is Lio") == [("p0", 1.0)]
+    assert found(qir(texts, Extensions(True, True, False, 0, False)), "who is Lio") != [("p0", 1.0)]
+    assert found(qir(texts, Extensions(True, True, True, 0, False)), "who is Lio") == [("p0", 1.0)]
 
 
 def test_partial_names_are_linked_by_their_closeness():
     texts = [("Steve Hillage", "a guitarist"), ("Hillage Wood", "a wood"), ("Ann Orrin", "a painter")]
     texts += [(f"Steve Other{i}", "somebody") for i in range(9)]
-    on, off = Steps(True, True, True, 0.5, False), Steps(True, True, True, 0, False)
+    on, off = Extensions(True, True, True, 0.5, False), Extensions(True, True, True, 0, False)
     assert found(qir(texts, off), "Where was Hillage born?") == []
     linked = dict(found(qir(texts, on), "Where was Hillage born?"))
     # "Steve" is common here, "Wood" is rare: the less it says, the closer
@@ -138,7 +138,7 @@ def test_partial_names_are_linked_by_their_closeness():
 
 def test_a_rare_entity_counts_more_than_a_common_one():
     texts = [("Tavo", "a town")] + [(f"Film {i}", "TAVO TAVO") for i in range(20)] + [("Lio", "a painter")]
-    even, weighed = (dict(found(qir(texts, Steps(True, True, True, 0, r)), "did Lio see TAVO", 30)) for r in (False, True))
+    even, weighed = (dict(found(qir(texts, Extensions(True, True, True, 0, r)), "did Lio see TAVO", 30)) for r in (False, True))
     assert even["p21"] == even["p0"] and weighed["p21"] > weighed["p0"]
 
 
@@ -155,16 +155,16 @@ def test_masking_hides_one_entity_and_always_the_same():
 
 def test_lists_are_dealt_in_proportion():
     a, b = [f"a{i}" for i in range(30)], [f"b{i}" for i in range(30)]
-    assert sum(x[0] == "a" for x in interleaved(a, b, (15, 10))) == 15
-    assert len(interleaved(a, a, (15, 10))) == 25 and interleaved(a, a, (15, 10), refill=False) == a[:15]
-    for n in range(5, 26, 5): assert sum(x[0] == "a" for x in interleaved(a, b, (15, 10))[:n]) == 3 * n // 5
-    assert interleaved([], [], (3, 2)) == [] and interleaved(a, [], (3, 2)) == a[:3]
+    assert sum(x[0] == "a" for x in interleave(a, b, (15, 10))) == 15
+    assert len(interleave(a, a, (15, 10))) == 25 and interleave(a, a, (15, 10), refill=False) == a[:15]
+    for n in range(5, 26, 5): assert sum(x[0] == "a" for x in interleave(a, b, (15, 10))[:n]) == 3 * n // 5
+    assert interleave([], [], (3, 2)) == [] and interleave(a, [], (3, 2)) == a[:3]
 
 
 @pytest.mark.parametrize("fusion", ["lists", "reciprocal"])
 def test_two_paths_give_so_many_different_passages(fusion):
     texts = [(f"Film {i}", f"ORRIN made film {i} in the town of TAVO{i % 7}") for i in range(60)]
-    r = qir(texts, Steps())
+    r = qir(texts, Extensions())
     both = DualPath(r, BM25(r.passages), fusion=fusion)
     for k in (None, 5, 12, 25, 60):
         hits = both.search(["which film did ORRIN make in TAVO3", "which film is it"], k)
@@ -214,7 +214,7 @@ def test_wrong_settings_say_what_to_do():
 
 # nothing there
 
-@pytest.mark.parametrize("steps", [PAPER, Steps()])
+@pytest.mark.parametrize("steps", [PAPER, Extensions()])
 def test_empty_cases(steps):
     assert qir([], steps).search(["ORRIN", ""]) == [[], []]
     r = qir(["", "…", "no names", "ORRIN"], steps)
@@ -229,8 +229,8 @@ def test_empty_cases(steps):
 
 def test_odd_text_goes_through():
     odd = ["\ud800 ORRIN", "ORRIN\u200b…", "O" * 3000, "ORRIN\n\n\n.", "İ ORRIN’S"]
-    r = qir(odd, Steps())
-    assert len(r.search(["ORRIN"])[0]) >= 3 and qir(odd, Steps()).search(["ORRIN"]) == r.search(["ORRIN"])
+    r = qir(odd, Extensions())
+    assert len(r.search(["ORRIN"])[0]) >= 3 and qir(odd, Extensions()).search(["ORRIN"]) == r.search(["ORRIN"])
 
 
 # parsed once
@@ -321,7 +321,7 @@ def test_a_passage_that_cannot_be_parsed_takes_no_other_along():
 @pytest.mark.slow
 def test_the_same_in_every_process():
     code = ("import sys, json; sys.path.insert(0, 'tests')\nfrom test_informativeness import *\n"
-            "r = qir([(f'Film {i} of Orrin', f'ORRIN made film {i} of TAVO{i % 7} and SARK') for i in range(40)], Steps())\n"
+            "r = qir([(f'Film {i} of Orrin', f'ORRIN made film {i} of TAVO{i % 7} and SARK') for i in range(40)], Extensions())\n"
             "hits = DualPath(r, BM25(r.passages)).search(['which film of SARK and Orrin has TAVO3'], 30)[0]\n"
             "print(json.dumps([[h.passage.id, h.score] for h in hits]))")
     here, there = here_and_there(code, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}-there")

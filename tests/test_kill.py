@@ -18,15 +18,15 @@ def start(path, url):
 def recorded(path):
     "The (text, sample) of every call in a store."
     with Store(path) as store:
-        rows = store.db.execute("SELECT body, sample FROM calls JOIN requests ON hash = request").fetchall()
+        rows = store.connection.db.execute("SELECT body, sample FROM calls JOIN requests ON hash = request").fetchall()
         return {(json.loads(zlib.decompress(body))["messages"][0]["content"], sample) for body, sample in rows}
 
 
 def contents(path):
     "Everything in a store that must not depend on when it was killed."
     with Store(path) as store:
-        calls = {key: json.loads(text)["text"] for key, text in store.db.execute("SELECT key, completion FROM calls")}
-        predictions = {key: store.get_prediction(key) for key, in store.db.execute("SELECT key FROM predictions").fetchall()}
+        calls = {key: json.loads(text)["text"] for key, text in store.connection.db.execute("SELECT key, completion FROM calls")}
+        predictions = {key: store.get_prediction(key) for key, in store.connection.db.execute("SELECT key FROM predictions").fetchall()}
         usage = [
             {k: u[k] for k in ("method", "dataset", "question", "calls", "tokens_in", "tokens_out", "cost_original")}
             for u in store.usage(by=("method", "dataset", "question"))
@@ -69,4 +69,4 @@ def test_killed_again_and_again_nothing_is_asked_twice(server, tmp_path, often):
     process = start(path, server.url)  # and once more: nothing is asked at all
     process.join(60)
     assert server.count == before > again
-    with Store(path) as store: assert not store.db.execute("SELECT COUNT(*) FROM leases").fetchone()[0]
+    with Store(path) as store: assert not store.connection.db.execute("SELECT COUNT(*) FROM leases").fetchone()[0]

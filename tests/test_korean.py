@@ -12,7 +12,7 @@ import pytest
 from treekit.retrieval.bm25 import BM25, analyzer_for, english
 from treekit.language.morphemes import korean
 from treekit.core.types import Passage
-from treekit.language.particles import fit, josa, settle
+from treekit.language.particles import fit, josa, resolve_particles
 from treekit.language.morphemes import morpheme_terms, spaced_words, syllable_pairs
 
 
@@ -53,7 +53,7 @@ def test_particles_follow_the_last_sound(word, pair, said):
 
 def test_marks_are_filled_and_open_ones_settled():
     assert fit("소르{은/는} 벨란{을/를} 3{으로/로}") == "소르는 벨란을 3으로" and fit("{S}{은/는}") == "{S}{은/는}"
-    assert settle("소르은(는) 서울(으)로, 등불와(과)") == "소르는 서울로, 등불과"
+    assert resolve_particles("소르은(는) 서울(으)로, 등불와(과)") == "소르는 서울로, 등불과"
 
 
 # ---------------------------------------------------------------- terms and retrieval
@@ -103,8 +103,8 @@ def test_morphemes_are_the_same_in_every_process():
 
 @pytest.fixture(scope="module")
 def world():
-    from treekit.synthetic.generate import World
-    return World(lang="ko")
+    from treekit.synthetic.generate import SyntheticWiki
+    return SyntheticWiki(lang="ko")
 
 
 def digest(items): return hashlib.sha256("\n".join(items).encode()).hexdigest()[:16]
@@ -112,8 +112,8 @@ def digest(items): return hashlib.sha256("\n".join(items).encode()).hexdigest()[
 
 def test_english_is_the_same_bytes():
     "The Korean side changes nothing of the English one."
-    from treekit.synthetic.generate import World
-    w = World()
+    from treekit.synthetic.generate import SyntheticWiki
+    w = SyntheticWiki()
     assert digest(f"{p.id}|{p.title}|{p.text}" for p in w.passages()) == "6b76d73cf322eba0"
     said = {
         name: digest(
@@ -225,13 +225,13 @@ def test_multi_hop_steps_are_answered_one_by_one(world):
     "Each step of a gold decomposition, its slots filled with what was found before."
     from treekit.core.prompts import Prompt
     from treekit.core.output_parsers import FINAL
-    from treekit.models.simulated.client import SimulatedChat
-    chat, prompt, right, questions = SimulatedChat("perfect"), Prompt("test.answer", "answer", "$documents\n$question", FINAL), 0, []
+    from treekit.models.simulated.client import SimulatedClient
+    chat, prompt, right, questions = SimulatedClient("perfect"), Prompt("test.answer", "answer", "$documents\n$question", FINAL), 0, []
     for kind in ("bridge", "compositional"): questions += world.questions(kind, 20)
     for q in questions:
         found = []
         for step in q.decomposition:
-            asked = settle(re.sub(r"#(\d+)", lambda m: found[int(m[1]) - 1], step.question))
+            asked = resolve_particles(re.sub(r"#(\d+)", lambda m: found[int(m[1]) - 1], step.question))
             [reply] = asyncio.run(chat.complete(prompt(question=asked, documents=q.paragraphs)))
             found.append(prompt.read(reply.text).value["answer"])
         right += found[-1] in q.answers

@@ -19,13 +19,13 @@ LIMIT = 16
 
 class Slow:
     "A model that takes a virtual second for each call."
-    model, endpoint, defaults, admits = "slow", "offline:virtual", dict(temperature=0.0, max_tokens=100), True
+    model, endpoint, defaults, calls_before_send = "slow", "offline:virtual", dict(temperature=0.0, max_tokens=100), True
 
     def __init__(self): self.limiter, self.began = Limiter(LIMIT), []
 
     async def complete(self, request):
-        async with self.limiter(request.remaining):
-            if request.admit: await request.admit()
+        async with self.limiter(request.priority):
+            if request.before_send: await request.before_send()
             self.began.append(asyncio.get_running_loop().time())
             await asyncio.sleep(1.0)
         said = batch_worker.reply(dict(messages=request.messages, n=request.n))

@@ -132,10 +132,10 @@ def test_logprobs(server):
 def test_the_limit_is_never_exceeded_and_the_longest_chain_goes_first(server):
     server.script(latency=0.02)
     chat = client(server, concurrency=3)
-    async def many(): return await asyncio.gather(*(chat.complete(asked(question=f"Number {i}?", remaining=i % 5)) for i in range(40)))
+    async def many(): return await asyncio.gather(*(chat.complete(asked(question=f"Number {i}?", priority=i % 5)) for i in range(40)))
     assert len(asyncio.run(many())) == 40 and server.most_at_once == 3
-    remaining = [int(r["text"].split()[1].strip("?")) % 5 for r in server.requests[3:]]
-    assert all(a >= b for a, b in zip(remaining, remaining[3:])), remaining  # three at a time arrive in any order
+    priority = [int(r["text"].split()[1].strip("?")) % 5 for r in server.requests[3:]]
+    assert all(a >= b for a, b in zip(priority, priority[3:])), priority  # three at a time arrive in any order
     server.reset()
     chat.limiter = Limiter(1)
     asyncio.run(many())

@@ -8,7 +8,7 @@ from treekit.store.single_flight import claim
 from treekit.core.prompts import Completion, Prompt
 from treekit.store.store_merge import Merged, merge_stores, unmerged
 from treekit.core.output_parsers import TEXT
-from treekit.store.run_store import Store, _canonical, keys
+from treekit.store.run_store import Store, canonical_request, keys
 
 ASKED = Prompt("test.merging", "answer", "$question", TEXT)
 MERGE = "import sys; from treekit.store.store_merge import merge_stores; print('go', flush=True); merge_stores(sys.argv[1], sys.argv[2:])"
@@ -20,14 +20,14 @@ def fill(path, questions, text="reply to {}", cost=0.01):
             request = ASKED(question=str(q))
             [name] = keys(request, "m", "http://here/v1")
             who = dict(method="x", dataset="d", question=str(q))
-            store.put_calls({name: Completion(text.format(q), 5, 2)}, _canonical(request, "m", "http://here/v1", None), "m",
+            store.put_calls({name: Completion(text.format(q), 5, 2)}, canonical_request(request, "m", "http://here/v1", None), "m",
                             "http://here/v1", who, [cost])
             store.put_prediction(f"p{q}", dict(answer=text.format(q), trace=dict(nodes=[dict(calls=[name])], notes=[])))
     return path
 
 
 def counts(path):
-    with Store(path) as s: return [s._all(f"SELECT COUNT(*) FROM {t}")[0][0] for t in ("calls", "predictions", "ledger", "requests")]
+    with Store(path) as s: return [s.query(f"SELECT COUNT(*) FROM {t}")[0][0] for t in ("calls", "predictions", "ledger", "requests")]
 
 
 @pytest.mark.slow
@@ -62,7 +62,7 @@ def test_beside_a_store_that_is_open_and_written(tmp_path):
         assert unmerged(into, part) and a.get_prediction("late")["answer"] == "late"
         a.put_prediction("own", dict(answer="own"))
         assert merge_stores(into, [part]).predictions == 1
-    with Store(into) as a: assert a.get_prediction("own") and a.get_prediction("later") and a._all("PRAGMA integrity_check") == [("ok",)]
+    with Store(into) as a: assert a.get_prediction("own") and a.get_prediction("later") and a.query("PRAGMA integrity_check") == [("ok",)]
 
 
 def test_what_a_killed_worker_has_written_is_merged(tmp_path):
@@ -81,8 +81,8 @@ def test_leases_stay_and_those_of_what_came_are_gone(tmp_path):
         async def main(): return claim(store, [a, b]), claim(other, [b])
         assert asyncio.run(main()) == ([a, b], [b])
         merge_stores(store.path, [part])
-        assert store._all("SELECT key FROM leases") == [(b,)]
-        assert len(other._all("SELECT key FROM leases")) == 1
+        assert store.query("SELECT key FROM leases") == [(b,)]
+        assert len(other.query("SELECT key FROM leases")) == 1
 
 
 def test_what_contradicts_is_named_and_changes_nothing(tmp_path):
@@ -106,7 +106,7 @@ def test_one_reply_that_took_longer_is_no_contradiction(tmp_path):
 def test_of_a_damaged_store_what_can_be_read_is_taken(tmp_path):
     "A row that can't be read is skipped; a file whose pages are damaged is refused, and changes nothing."
     into, part = fill(tmp_path / "into.sqlite", range(3)), fill(tmp_path / "part.sqlite", range(5, 50))
-    with Store(part) as s: s.soon(lambda db: db.execute("UPDATE calls SET completion='{' WHERE rowid=30")).result()
+    with Store(part) as s: s.submit(lambda db: db.execute("UPDATE calls SET completion='{' WHERE rowid=30")).result()
     made = merge_stores(into, [part])
     assert (made.calls, made.skipped) == (44, 1) and counts(into) == [47, 48, 48, 48]
     part.write_bytes(part.read_bytes()[:30000])

@@ -16,7 +16,7 @@ from treekit.papers.searchr.training import PRESETS, STAGES, TrainedNavigator, e
 from treekit.papers.searchr.training_data import (COUNTS, MEASURES, Pair, collected, gold, path_measures, parted, path_em, path_f1, slotted, well_formed, wordings)
 from treekit.training.path_tagging import (FRAME, SHOWN_WORDS, disguise, known_words, path_marks, path_of_marks, question_words, quoted_share, reply_of, restored, shown_words)
 from treekit.synthetic.wording import wording
-from treekit.models.extractive.client import ExtractiveChat
+from treekit.models.extractive.client import ExtractiveClient
 from treekit.baselines.subquestions import NAVIGATE
 from treekit.training.ppo import PPO
 from treekit.papers.searchr.method import SearchR
@@ -40,7 +40,7 @@ class Scripted:
     def __init__(self, *replies): self.replies, self.model, self.calls = list(replies), "script", 0
     async def complete(self, request):
         self.calls += 1
-        if request.prompt.task != "generate_paths": return await ExtractiveChat().complete(request)
+        if request.prompt.task != "generate_paths": return await ExtractiveClient().complete(request)
         if isinstance(said := self.replies.pop(0), Exception): raise said
         return [Completion(said)]
 
@@ -302,7 +302,7 @@ def test_stages_are_examined(chain, monkeypatch):
         _folder=lambda seed: folder,
         held_out=lambda: [ASKED],
         navigators=lambda wanted: [],
-        kit_of=lambda: lambda q: Context(ExtractiveChat(), SHELF),
+        kit_of=lambda: lambda q: Context(ExtractiveClient(), SHELF),
         pinned=lambda jobs, **_: [getattr(navigator, job.partition(":")[2])(**arguments) for job, arguments in jobs],
     ).items():
         monkeypatch.setattr(navigator, name, value)
@@ -320,7 +320,7 @@ def test_it_takes_questions_apart(chain):
     request = NAVIGATE(question=question)
     text = asyncio.run(chat.complete(request))[0].text
     assert text == asyncio.run(chat.complete(request))[0].text and "<name>" not in text
-    trained = Context(ExtractiveChat(), SHELF, navigator=chat)
+    trained = Context(ExtractiveClient(), SHELF, navigator=chat)
     said = asyncio.run(LOOP(replace(ASKED, question=question), trained))
     assert [n.kind for n in said.trace.nodes][:2] == ["question", "path"]  # whatever it wrote, there is a path, and an answer
     assert said.answer

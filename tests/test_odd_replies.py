@@ -5,7 +5,7 @@ import pytest
 
 from treekit.core.prompts import Completion
 from treekit.store.store_merge import merge_stores
-from treekit.store.run_store import Store, _canonical, keys
+from treekit.store.run_store import Store, canonical_request, keys
 from workers import asked, chat
 
 CHOICE = dict(index=0, message=dict(role="assistant", content="Lyon"), finish_reason="stop")
@@ -54,7 +54,7 @@ def test_an_odd_reply_is_paid_once_and_can_be_read_again(server, tmp_path, name)
     assert again == first and server.count == 1
     with Store(path) as store: served, packed = store.served("gpt-4o-mini", server.url), store.pack(tmp_path / "tape.treekit")
     assert all(isinstance(s, str) for s in served)
-    with Store.replay(packed) as tape: [[replayed]] = [list(tape.calls([k for k, in tape._all("SELECT key FROM calls")]).values())]
+    with Store.replay(packed) as tape: [[replayed]] = [list(tape.calls([k for k, in tape.query("SELECT key FROM calls")]).values())]
     assert replayed == first
     made = merge_stores(tmp_path / "all.sqlite", [path])
     assert (made.calls, made.skipped) == (1, 0)
@@ -68,7 +68,7 @@ OLD = dict(finish=['"finish":1', '"finish":true', '"finish":{}'], token=['"logpr
 def test_an_odd_reply_in_an_older_store_is_read_by_the_same_rule(tmp_path, field):
     "A store that an earlier version wrote isn't damaged by such a reply."
     path, request = tmp_path / "s.sqlite", asked(question="Where?")
-    [key], sent = keys(request, "m", "http://a"), _canonical(request, "m", "http://a", None)
+    [key], sent = keys(request, "m", "http://a"), canonical_request(request, "m", "http://a", None)
     with Store(path) as store: store.put_calls({key: Completion("Lyon")}, sent, "m", "http://a", {}, [0.0])
     with sqlite3.connect(path) as db: db.execute("UPDATE calls SET completion = ?", ('{"text":"Lyon",%s}' % field,))
     db.close()

@@ -11,11 +11,11 @@ from treekit.core.prompts import Prompt, Request
 from treekit.core.output_parsers import FINAL
 from treekit.experiments.prompts import known_prompts
 from treekit.scoring.short import em, f1
-from treekit.models.extractive.client import HANDLERS, ExtractiveChat, likelihood
+from treekit.models.extractive.client import HANDLERS, ExtractiveClient, likelihood
 from treekit.models.extractive.answers import answer, answer_ambiguous, subanswers
 from treekit.models.extractive.asking import subquestions
-from treekit.models.extractive.reader import Reader
-from treekit.models.extractive.pages import explicit, pages
+from treekit.models.extractive.english_reader import EnglishReader
+from treekit.models.extractive.pages import self_contained, pages
 
 LAMP = [
     Passage(
@@ -34,7 +34,7 @@ LAMP = [
 ]
 
 
-def complete(request): return asyncio.run(ExtractiveChat().complete(request))
+def complete(request): return asyncio.run(ExtractiveClient().complete(request))
 
 
 def inputs_for(prompt):
@@ -88,7 +88,7 @@ def test_an_unknown_task_is_named():
 
 
 def test_the_endpoint_names_the_reader():
-    assert re.fullmatch(r"offline:[0-9a-f]{12}", ExtractiveChat().endpoint)
+    assert re.fullmatch(r"offline:[0-9a-f]{12}", ExtractiveClient().endpoint)
 
 
 def test_it_knows_only_what_it_is_given():
@@ -130,7 +130,7 @@ def test_subquestions_go_on_with_what_was_found():
 def test_subanswers_stand_alone():
     assert "Mira Voss was born in Ribe." in subanswers(["Where was Mira Voss born?"], LAMP)
     assert "Mira Voss's mother was the painter Karla Holm." in subanswers(["Who is the mother of Mira Voss?"], LAMP)
-    assert explicit(pages(LAMP)[1], 1) == "Mira Voss was born in Ribe."
+    assert self_contained(pages(LAMP)[1], 1) == "Mira Voss was born in Ribe."
 
 
 def test_all_readings_of_an_ambiguous_question():
@@ -168,7 +168,7 @@ def test_nothing_is_quoted_where_nothing_covers_a_query():
 
 
 def test_the_three_methods():
-    reader = Reader(LAMP)
+    reader = EnglishReader(LAMP)
     assert reader.decompose("Where was the director of The Lamp born?") == ["Who is the director of The Lamp?", "Where was #1 born?"]
     assert [f.text for f in reader.find("Who directed The Lamp?", 1)] == ["Mira Voss"]
     assert reader.best_sentence("Who is the mother of Mira Voss?") == "Mira Voss's mother was the painter Karla Holm."
@@ -177,7 +177,7 @@ def test_the_three_methods():
 
 def test_score_prefers_what_was_said():
     request = Prompt("test.text", "answer", "$documents\n$question", FINAL)(question="", documents=LAMP)
-    scores = [sum(asyncio.run(ExtractiveChat().score(request, text))) for text in ("directed by Mira Voss", "directed by Paul Klee")]
+    scores = [sum(asyncio.run(ExtractiveClient().score(request, text))) for text in ("directed by Mira Voss", "directed by Paul Klee")]
     assert scores[0] > scores[1] and likelihood("a b", "") == []
 
 
@@ -215,9 +215,9 @@ def test_the_same_words_in_every_process():
         from treekit.experiments.resources import load, load_corpus
         from treekit.core.prompts import Prompt
         from treekit.core.output_parsers import FINAL
-        from treekit.models.extractive.client import ExtractiveChat
+        from treekit.models.extractive.client import ExtractiveClient
         from treekit.retrieval.bm25 import BM25
-        prompt, chat = Prompt("test.read", "answer", "$question $documents", FINAL), ExtractiveChat()
+        prompt, chat = Prompt("test.read", "answer", "$question $documents", FINAL), ExtractiveClient()
         questions, search = load("musique", "world", n=40), BM25(load_corpus("musique", "world"))
         for q, hits in zip(questions, search.search([q.question for q in questions], 20)):
             print(asyncio.run(chat.complete(prompt(question=q.question, documents=[h.passage for h in hits])))[0].text)
@@ -229,12 +229,12 @@ def test_the_same_words_in_every_process():
 def test_reloading_a_module_changes_nothing():
     "Nothing registers itself at import, so a module may be read again: the answers stay, and the table of tasks doesn't grow."
     import importlib, pkgutil
-    import treekit.offline, treekit.models.extractive.client as chat
+    import treekit.models.extractive, treekit.models.extractive.client as chat
     asked = dict(question="Where was the director of The Lamp born?", documents=LAMP)
     korean = dict(question="누가 감독했나요?", documents=["소르: 소르는 도시이다."])
     def said():
         return [repr(chat.HANDLERS[task](**inputs)) for task in ("answer", "respond") for inputs in (asked, korean)] + sorted(chat.HANDLERS)
     before = said()
-    for module in [m.name for m in pkgutil.iter_modules(treekit.offline.__path__)] * 2:
-        importlib.reload(importlib.import_module(f"treekit.offline.{module}"))
+    for module in [m.name for m in pkgutil.iter_modules(treekit.models.extractive.__path__)] * 2:
+        importlib.reload(importlib.import_module(f"treekit.models.extractive.{module}"))
         assert said() == before, module

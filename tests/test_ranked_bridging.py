@@ -7,10 +7,10 @@ import pytest
 
 from treekit.config import UsageError
 from treekit.core.types import Passage
-from treekit.corpora.bundled_questions import own_paragraphs
+from treekit.corpora.bundled_questions import question_paragraphs
 from treekit.experiments.resources import load, load_corpus
 from treekit.retrieval.bm25 import BM25
-from treekit.retrieval.entity_bridging import Bridged
+from treekit.retrieval.entity_bridging import EntityBridging
 from treekit.retrieval.ranked_bridging import Candidates, FittedWeights, RankedBridging
 from treekit.scoring.passages import recall_at
 
@@ -48,11 +48,11 @@ def test_numbers_counted_by_hand():
     found = Candidates(bridged._scored(ASKED, hits, None), ASKED, hits, [0, 1, 2, 3])
     numbers, names = found.numbers(np.array([1.0, 0.5, 0.0, 0.0]))
     by, weight = {n: numbers[:, i] for i, n in enumerate(names)}, bridged.index.weight
-    director, town = (weight[bridged.index._number[tuple(n.split())]] for n in ("mavel orrin", "sel varo"))
+    director, town = (weight[bridged.index.matcher.number[tuple(n.split())]] for n in ("mavel orrin", "sel varo"))
     assert by["about"] == pytest.approx([0, director, town / 2, 0])
     assert by["onward"] == pytest.approx([director / 2, 0, 0, 0]) and by["relative"] == pytest.approx([1, 0.5, 0, 0])
     assert by["asked_about"][0] > 0 == by["asked_about"][1] and by["margin"] == pytest.approx([1, 0.5, 0, 0])
-    terms = bridged._scored(ASKED, hits, None).terms
+    terms = bridged._scored(ASKED, hits, None).links.terms
     own = {t for t in terms if t in bridged.index.words.analyze(SHELF[3].contents)}
     assert by["covered"][3] == pytest.approx(sum(s for t, s in zip(terms, found.ties.share) if t in own))
 
@@ -73,7 +73,7 @@ def test_odd_questions_and_corpora():
     assert RankedBridging(BM25([])).search([ASKED]) == [[]] and ranked.search([]) == []
     assert [h.passage.id for h in RankedBridging(BM25(SHELF[:1])).search([ASKED])[0]] == ["a"]
     with pytest.raises(UsageError, match="weights"): FittedWeights.read(Path(__file__))
-    assert ranked.fingerprint != Bridged(BM25(SHELF)).fingerprint != RankedBridging(BM25(SHELF), first=9).fingerprint
+    assert ranked.fingerprint != EntityBridging(BM25(SHELF)).fingerprint != RankedBridging(BM25(SHELF), first=9).fingerprint
 
 
 def recalls(retriever, questions, k=5):
@@ -84,9 +84,9 @@ def recalls(retriever, questions, k=5):
 @pytest.mark.slow
 def test_it_finds_more_of_musique_s_own_paragraphs():
     "135 dev questions among their 2,199 paragraphs: R@5 grows by two points or more, and the same question gets the same again."
-    words, questions = BM25(own_paragraphs("musique")), load("musique", "real")
+    words, questions = BM25(question_paragraphs("musique")), load("musique", "real")
     ranked = RankedBridging(words)
-    before, after = (recalls(r, questions) for r in (Bridged(words), ranked))
+    before, after = (recalls(r, questions) for r in (EntityBridging(words), ranked))
     assert sum(after) / len(after) > sum(before) / len(before) + 0.02
     assert ranked.search([questions[0].question], 9) == RankedBridging(words).search([questions[0].question], 9)
 
@@ -95,5 +95,5 @@ def test_it_finds_more_of_musique_s_own_paragraphs():
 @pytest.mark.parametrize("dataset, least", [("hotpotqa", 0.0), ("musique", 0.02), ("2wiki", 0.0)])
 def test_what_it_finds_in_whole_corpora(dataset, least):
     words, questions = BM25(load_corpus(dataset, "real")), load(dataset, "real")
-    before, after = (recalls(r, questions) for r in (Bridged(words), RankedBridging(words)))
+    before, after = (recalls(r, questions) for r in (EntityBridging(words), RankedBridging(words)))
     assert sum(after) / len(after) >= sum(before) / len(before) + least - 0.005

@@ -11,7 +11,7 @@ from sample_questions import SOURCES, folder_of
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.experiments.resources import LazyRetriever, load, load_documents
-from treekit.corpora.documents import grown, introduced
+from treekit.corpora.documents import build_tree, add_introduction
 from treekit.core.prompts import CallFailed, Completion
 from treekit.llm.openai_client import OpenAIClient
 from treekit.papers.rdr2.baselines import ASC, FLARE, METHODS as BASELINES, SERVED, Served
@@ -117,10 +117,10 @@ def the_park():
                 [f"Paragraph {i} of {heading}, with some words that stand nowhere else: {heading[::-1]} {i}." for i in range(content)],
             )
         ]
-    return grown("Six Flags Over Texas", rows, "park")
+    return build_tree("Six Flags Over Texas", rows, "park")
 
 
-TITAN = grown(
+TITAN = build_tree(
     "Titan (roller coaster)",
     [
         (1, "content", "Titan is a coaster of steel in Arlington, 245 feet high."),
@@ -225,7 +225,7 @@ def some_tree(draw, title="Page", id="page", prefix=""):
                 f"{' '.join(draw.choices('alpha beta gamma delta rho sigma tau'.split(), k=2 if heading else 9))} {i}",
             )
         )
-    return grown(title, rows, id)
+    return build_tree(title, rows, id)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -297,7 +297,7 @@ def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
 
 @pytest.mark.long
 def test_a_page_of_twenty_thousand_headings_is_routed():
-    parishes = grown(
+    parishes = build_tree(
         "Register",
         [
             r
@@ -322,7 +322,7 @@ def test_a_page_of_twenty_thousand_headings_is_routed():
 
 
 def test_words_that_differ_in_a_letter_mean_the_node_that_has_them():
-    tree = grown(
+    tree = build_tree(
         "Park",
         [r for d in (1980, 1990, 2000) for r in ((1, "structure", f"{d}s"), (2, "content", f"In the {d}s it grew by {d % 97} rides."))],
     )
@@ -339,7 +339,7 @@ def test_words_that_differ_in_a_letter_mean_the_node_that_has_them():
 
 
 def test_a_long_section_is_shown_around_its_passage():
-    items = grown(
+    items = build_tree(
         "List",
         [(1, "structure", "Mills"), *((2, "content", f"* The mill of place number {i} was built in {1000 + i}.") for i in range(5000))],
         "l",
@@ -390,7 +390,7 @@ def one_after_another(tree, places, says, limit):
 def test_at_once_is_as_one_after_another(seed):
     "Same answers, same expansions, same number of calls as the queue, whatever comes first; and the same trace in each run."
     draw = random.Random(seed)
-    trees = [introduced(some_tree(draw, f"Page {i}", f"p{i}", f"Book {i} ")) for i in range(3)]
+    trees = [add_introduction(some_tree(draw, f"Page {i}", f"p{i}", f"Book {i} ")) for i in range(3)]
     passages = []
     for i, tree in enumerate(trees):
         for node in draw.sample([n for n in tree.nodes if n.type == "content"], min(2, sum(n.type == "content" for n in tree.nodes))):
@@ -423,7 +423,7 @@ def documents_of(prediction, node):
 
 def test_documents_and_headings_are_asked_at_once():
     trees = [
-        grown(
+        build_tree(
             f"Page {i}",
             [
                 (1, "content", f"The opening words of page number {i} about letters {'abc'[i] * 9}."),
@@ -448,8 +448,8 @@ def test_documents_and_headings_are_asked_at_once():
 
 # --- what a router may write
 
-TOWN = introduced(
-    grown(
+TOWN = add_introduction(
+    build_tree(
         "Tarn",
         [
             (1, "content", "Tarn is a town on a river with a harbour."),
@@ -611,7 +611,7 @@ def test_a_refusal_beside_behaviours_voids_them(reading):
 
 def tree_without(tree):
     "The town as its builder leaves it: no heading over the introduction."
-    return grown(tree.title, [(tree.depth(n.id) - (n.id == 2), n.type, n.text) for n in tree.nodes[1:] if n.id != 1], tree.id)
+    return build_tree(tree.title, [(tree.depth(n.id) - (n.id == 2), n.type, n.text) for n in tree.nodes[1:] if n.id != 1], tree.id)
 
 
 def test_routed_passages_with_and_without_headings():
@@ -621,7 +621,7 @@ def test_routed_passages_with_and_without_headings():
     says = lambda d: "[ANSWER] 6: It burned" if "It burned" in d else "[EXPAND] 5"
     assert routed(ask(RDR2(), Router(says), [bare], CHUNK)) == ["==History==\n===War===\nIt burned down in 1658."]
     assert routed(ask(RDR2(headings=False), Router(says), [bare], CHUNK)) == ["It burned down in 1658."]
-    lists = grown(
+    lists = build_tree(
         "List",
         [(1, "content", "The owners were:"), (2, "content", "* Ada Roth of Ribe, a widow"), (2, "content", "* Otto Venn of Tarn, a smith")],
         "l",
@@ -719,7 +719,7 @@ def test_the_code_matches_headings_too():
 
 def test_the_code_takes_the_end_of_a_chunk_that_runs_over_the_page():
     "DPR's last chunk of a page is filled up from its beginning."
-    long = grown(
+    long = build_tree(
         "Long",
         [
             (1, "content", f"Paragraph number {i} tells of the {w} and of nothing else at all.")
@@ -770,7 +770,7 @@ def test_what_was_seen_and_what_was_retrieved():
 
 def test_titles_in_the_order_a_b_a():
     "The third passage lies in A's tree; it is counted, since the public code looks for it in B's."
-    other = grown("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
+    other = build_tree("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
     second = Passage("d", "Tarn", "The harbour has a lighthouse from 1841.")
     groups, interleaved = grouped(hits(CHUNK, Passage("r", "Ribe", "another town, far from the sea"), second), Documents([TOWN, other]))
     assert [(g.tree.title, [nodes for nodes, _ in g.places]) for g in groups] == [("Tarn", [(4,), (9,)]), ("Ribe", [(2,)])]
@@ -790,7 +790,7 @@ def test_passages_without_a_document_stay_as_they_are_and_where_they_are():
 
 
 def test_refused_documents_and_the_fallback():
-    other = grown("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
+    other = build_tree("Ribe", [(1, "content", "Ribe is another town, far from the sea.")], "r")
     both = CHUNK, Passage("r", "Ribe", "another town, far from the sea")
     one = ask(RDR2(), Router(lambda d: "[ANSWER] 4" if "Tarn" in d else "Cannot answer"), [TOWN, other], *both)
     founded = f"==History==\n{TOWN[4].text}"

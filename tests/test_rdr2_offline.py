@@ -10,7 +10,7 @@ from treekit.papers.rdr2 import baselines as long_form
 from treekit.papers.rdr2 import method as rdr2
 from treekit.core.types import Passage, QAPair, Question
 from treekit.experiments.resources import load, load_documents
-from treekit.corpora.documents import grown, introduced
+from treekit.corpora.documents import build_tree, add_introduction
 from treekit.papers.rdr2.oracle import OracleRouter, gold_answers, oracle_route
 from treekit.config import UsageError
 from treekit.papers.rdr2.readers import READ, Reader
@@ -20,11 +20,11 @@ from treekit.experiments.run import run
 from treekit.scoring.statistics import bootstrap, paired_test
 from treekit.store.run_store import Store
 from treekit.models.extractive.client import HANDLERS
-from treekit.models.extractive.routing import RouterView, chosen_nodes, lines, route
+from treekit.models.extractive.routing import RouterView, select_nodes, lines, route
 
 REAL = Path(__file__).resolve().parents[1].parent / "shared" / "data"
-TREE = introduced(
-    grown(
+TREE = add_introduction(
+    build_tree(
         "Port Essel",
         [
             (1, "content", "Port Essel is a town on a bay."),
@@ -49,7 +49,7 @@ def test_what_the_router_sees():
     assert all(l.path == tuple(a for a in reversed(TREE.ancestors(l.id))) for l in seen)
     view = RouterView("Who founded Port Essel?", TREE.to_text((4, 5)) + "\n\nnot a line")
     assert {l.id for l in view.collapsed} == {1, 6, 8} and view.about == 1  # the title's own content hangs below the introduction
-    assert RouterView("?", "").collapsed == [] and chosen_nodes(RouterView("", "")) == ([], [])
+    assert RouterView("?", "").collapsed == [] and select_nodes(RouterView("", "")) == ([], [])
 
 @pytest.mark.parametrize(
     "question,answers,expands",
@@ -83,8 +83,8 @@ def test_replies_fit_both_formats(form):
 
 def test_it_sees_only_what_a_model_sees():
     "What is folded changes nothing."
-    other = introduced(
-        grown(
+    other = add_introduction(
+        build_tree(
             "Port Essel",
             [
                 (1, "content", "Nothing."),

@@ -46,7 +46,7 @@ def go(chosen, server, script, dataset="musique", store=None, **more):
     results = run(chosen, {dataset: [question(dataset)]}, PROFILE, chat=OpenAIClient("gpt-4o-mini", server.url, pause=0.01, retries=1),
                   store=store, corpora={dataset: PAGES}, progress=False)
     store.flush()
-    rows = store._all(
+    rows = store.query(
         "SELECT l.method, l.node, c.sample, r.body FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request WHERE "
         "l.outcome = 0 ORDER BY l.rowid"
     )

@@ -8,12 +8,12 @@ from click.testing import CliRunner
 from treekit.cli.main import main
 from treekit.cli.ask import NOT_FOUND, answer
 from treekit.config import UsageError, load_profile
-from treekit.corpora.bundled_questions import REAL, Real, own_paragraphs, real_passages, real_vectors
+from treekit.corpora.bundled_questions import REAL, BundledQuestions, question_paragraphs, bundled_passages, bundled_vectors
 from treekit.experiments.provenance import questions_fact
 from treekit.experiments.resources import datasets, exemplars, load, load_corpus
 from treekit.papers.registry import method
 from treekit.retrieval.bm25 import BM25
-from treekit.retrieval.answerability import Grounds, asked_about
+from treekit.retrieval.answerability import AnswerabilityIndex, names_and_content_words
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "real"
 
@@ -35,7 +35,7 @@ def test_it_is_a_source_like_others():
     for wrong in (dict(name="asqa"), dict(name="musique", split="train")):
         with pytest.raises(UsageError): load(source="real", **wrong)
     with pytest.raises(UsageError, match="no train questions"): exemplars("musique", "real")
-    assert len(Real().passages("all")) == 21_506
+    assert len(BundledQuestions().passages("all")) == 21_506
     q = next(q for q in load("2wiki", "real") if q.triples)
     assert q.facts and all(q.sentences(p) for p in q.paragraphs)
 
@@ -52,16 +52,16 @@ def test_size_and_licences():
 def test_files_are_plain_json_lines():
     "Anybody can read them without the kit."
     rows = [json.loads(line) for line in lzma.open(FOLDER / "2wiki_corpus.jsonl.xz", "rt", encoding="utf-8")]
-    assert [(p.title, p.text) for p in real_passages("2wiki")] == [tuple(r) for r in rows] and rows == sorted(rows)
+    assert [(p.title, p.text) for p in bundled_passages("2wiki")] == [tuple(r) for r in rows] and rows == sorted(rows)
 
 
 def test_vectors_fit_their_texts():
     np = pytest.importorskip("numpy")
     for d in REAL:
-        vectors = real_vectors(d)
-        assert {p.contents for p in own_paragraphs(d)} <= vectors.keys() and {q.question for q in load(d, "real")} <= vectors.keys()
+        vectors = bundled_vectors(d)
+        assert {p.contents for p in question_paragraphs(d)} <= vectors.keys() and {q.question for q in load(d, "real")} <= vectors.keys()
         assert all(abs(float(np.linalg.norm(v)) - 1) < 1e-5 for v in vectors.values())
-    title = {p.title: vectors[p.contents] for p in own_paragraphs("2wiki")}  # the vectors of the last set
+    title = {p.title: vectors[p.contents] for p in question_paragraphs("2wiki")}  # the vectors of the last set
     q = load("2wiki", "real")[0]
     near = sorted(title, key=lambda t: -float(title[t] @ vectors[q.question]))[:20]
     assert {p.title for p in q.paragraphs if p.id in q.supporting} & set(near)
@@ -92,7 +92,7 @@ DATED = "What did Pete Doherty eat for breakfast on 3 May 1999?"  # some of its 
 
 @pytest.mark.long
 def test_ten_questions_and_five_that_nothing_answers():
-    grounds = Grounds(BM25(Real().passages("all")))
+    grounds = AnswerabilityIndex(BM25(BundledQuestions().passages("all")))
     assert [q for q in ANSWERED if grounds.evidence(q).reason] == []
     assert [q for q in (*UNANSWERED, DATED) if not grounds.evidence(q).reason] == []
     assert grounds.evidence(DATED).spoken_of == 0
@@ -110,7 +110,7 @@ def test_ask_answers_ten_and_refuses_the_others(tmp_path, monkeypatch):
 
 
 def test_names_keep_their_letters():
-    assert asked_about("Was Rémi Lange born in a town of 2,297, in 1970?")[0] == [("rémi", "lang"), ("1970",)]
+    assert names_and_content_words("Was Rémi Lange born in a town of 2,297, in 1970?")[0] == [("rémi", "lang"), ("1970",)]
 
 
 def test_ask_says_what_it_does_not_find(tmp_path, monkeypatch):

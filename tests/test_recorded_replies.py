@@ -6,7 +6,7 @@ import pytest
 import recorded_replies, replays
 from speed import enough
 
-from treekit.corpora.recorded_replies import real_replies
+from treekit.corpora.recorded_replies import load_replies
 
 CASSETTE = [json.loads(line) for line in (recorded_replies.JUDGED.parent / "cassette.jsonl").read_text(encoding="utf-8").splitlines()]
 ALL = pytest.mark.skipif(not recorded_replies.recorded(), reason="../shared/recorded isn't here")
@@ -27,8 +27,8 @@ def test_the_cassette_is_small_licensed_and_loaded_by_one_function():
     assert (recorded_replies.JUDGED.parent / "cassette.jsonl").stat().st_size < 500_000
     sources = (recorded_replies.JUDGED.parent / "SOURCES.md").read_text(encoding="utf-8")
     assert all(r["source"].split("@")[0] in sources for r in CASSETTE)
-    assert len(real_replies()) == len(CASSETTE) and {r.kind for r in real_replies("react")} == {"react"}
-    turns = real_replies(trajectory=next(r["trajectory"] for r in CASSETTE if r.get("trajectory")))
+    assert len(load_replies()) == len(CASSETTE) and {r.kind for r in load_replies("react")} == {"react"}
+    turns = load_replies(trajectory=next(r["trajectory"] for r in CASSETTE if r.get("trajectory")))
     assert len(turns) > 1 and [r.turn for r in turns] == sorted(r.turn for r in turns)
 
 

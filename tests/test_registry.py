@@ -10,9 +10,9 @@ from treekit.config import UsageError
 from treekit.core.prompts import Prompt
 from treekit.core.types import Question, Step
 from treekit.experiments.prompts import known_prompts
-from treekit.papers.registry import MODULES, find, method, module_of
+from treekit.papers.plugin import resolve
+from treekit.papers.registry import find, method, method_names, registered
 from treekit.figures.verdicts import published
-from treekit.papers.registry import method_names
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = [p for p in sorted((ROOT / "treekit").rglob("*.py")) if p.name[0] != "_"]
@@ -20,22 +20,22 @@ MODULE_FILES = {".".join(p.relative_to(ROOT).with_suffix("").parts): p for p in 
 EXAMPLES = [Question(f"t{i}", "demo", f"Question {i}?", (f"answer {i}",), decomposition=(Step("Who?", f"answer {i}"),)) for i in range(3)]
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_the_list_says_what_the_modules_have(module):
-    own = module_of(module)
-    made = own.METHODS if hasattr(own, "METHODS") else own.methods(EXAMPLES)
-    assert set(MODULES[module]) <= set(made) and set(made) <= {p for listed in MODULES.values() for p in listed}
-    for name, printed in method_names().items():
-        if printed in MODULES[module]: assert method(name, EXAMPLES) == method(printed, EXAMPLES) == made[printed]
+@pytest.mark.parametrize("reference", dict.fromkeys(entry.reference for entry in registered().values()))
+def test_the_list_says_what_the_modules_have(reference):
+    table = resolve(reference)
+    made = table(EXAMPLES) if callable(table) else table
+    listed = {name: entry for name, entry in registered().items() if entry.reference == reference}
+    assert {entry.printed for entry in listed.values()} <= set(made) and set(made) <= set(method_names().values())
+    for name, entry in listed.items(): assert method(name, EXAMPLES) == method(entry.printed, EXAMPLES) == made[entry.printed]
 
 
 def test_every_method_of_table_1_can_be_had():
     printed = {r["method"] for r in published("treerare", "table1")} - {"Rel. Impr."}
-    assert printed <= {p for own in MODULES.values() for p in own}
+    assert printed <= set(method_names().values())
 
 
 def test_a_wrong_name_gets_the_nearest():
-    assert len(set(method_names())) == len(method_names()) and find("ReAct*") == ("ReAct*", "baselines.react")
+    assert len(set(method_names())) == len(method_names()) and find("ReAct*").module == "treekit.baselines.react"
     with pytest.raises(UsageError, match="'react-star'"): find("react-sta")
     with pytest.raises(UsageError, match="without examples"): method("SC (few-shot)")
 
@@ -62,7 +62,7 @@ def test_a_prompt_can_be_reworded_with_no_paper_imported(tmp_path):
 import sys
 from treekit.core.prompts import load_prompts
 from treekit.experiments.prompts import known_prompts
-assert not [m for m in sys.modules if m.startswith("treekit.papers.")]
+assert not [m for m in sys.modules if m.startswith("treekit.papers.") and m != "treekit.papers.plugin"]
 reworded = load_prompts({str(tmp_path / "prompts.toml")!r}, known_prompts())
 print(sorted(reworded), reworded["toq.query.en"](question="Who?", exemplars="none").text)'''
     done = in_a_fresh_process(code, tmp_path)

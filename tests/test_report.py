@@ -26,8 +26,9 @@ from treekit.figures.index_page import index_page
 from treekit.figures.verdicts import CELL_FIELDS, compare, count_verdicts, verdict
 from treekit.figures.verdicts import group_for, published, relative_improvement
 
-PUBLISHED = (root() / "data" / "published").glob("*_*.csv")
-TABLES = sorted(p.stem.split("_", 1) for p in PUBLISHED if not p.stem.endswith(("settings", "experiment")))
+PRINTED_FILES = (root() / "data" / "papers").glob("*/*.csv")
+TABLES = sorted([p.parent.name, p.stem] for p in PRINTED_FILES
+                if p.stem not in ("settings", "experiment", "inventory", "claims", "ablations", "hipporag_table2"))
 NASTY = ['<script>alert(1)</script>', '"><img src=x onerror=alert(1)>', "a|b\nc", "*bold* _it_ `x` [l](http://x) $y$",
          "&lt;", "\x1b[31mred", "=1+1", "# head", "<!-- x"]
 
@@ -288,7 +289,7 @@ class First:
     def needs(self): return ("navigator",) if self.navigates else ()
     async def __call__(self, question, kit):
         return Prediction(
-            (await kit.ask(NAVIGATE, by="navigator", question=question.question))[0] if self.navigates else "none", kit.trace, kit.usage
+            (await kit.ask(NAVIGATE, role="navigator", question=question.question))[0] if self.navigates else "none", kit.trace, kit.usage
         )
 
 

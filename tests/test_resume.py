@@ -28,7 +28,7 @@ def completed(path):
     with Store(path) as store:
         return [
             "\n".join(m["content"] for m in json.loads(zlib.decompress(body))["messages"])[-200:]
-            for (body,) in store._all("SELECT body FROM requests")
+            for (body,) in store.query("SELECT body FROM requests")
         ]
 
 

@@ -305,7 +305,7 @@ class Navigated(Read):
     needs = ("navigator",)
 
     async def __call__(self, question, kit):
-        return Prediction((await kit.ask(ASK, question=question.question, documents=[], by="navigator"))["answer"], kit.trace, kit.usage)
+        return Prediction((await kit.ask(ASK, question=question.question, documents=[], role="navigator"))["answer"], kit.trace, kit.usage)
 
 
 def test_another_model_takes_questions_apart():
@@ -452,7 +452,7 @@ def test_arguments_win_over_the_options_of_the_process(commanded):
 
 def test_given_options_replace_those_of_the_process(commanded):
     "Its budget is its own, whatever the runs of a command have spent, and it tells nobody how far it is."
-    SharedBudget(commanded / "command" / "pot.sqlite", 1.0).settle(0.0, 5.0)
+    SharedBudget(commanded / "command" / "budget.sqlite", 1.0).settle(0.0, 5.0)
     chat, paid = Scripted(), dataclasses.replace(PROFILE, budget=0.0)
     def answered(options): return run({"read": Read()}, questions(10), paid, corpora={"toy": LazyRetriever(Shelf, "s")}, options=options)
     results = answered(RunOptions(Store(), chat, progress=False, budget=1.0))

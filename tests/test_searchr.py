@@ -15,7 +15,7 @@ from treekit.retrieval.bm25 import BM25
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, Question
 from treekit.experiments.resources import load
-from treekit.retrieval.informativeness import Steps
+from treekit.retrieval.informativeness import Extensions
 from treekit.core.prompts import CallFailed
 from treekit.llm.openai_client import OpenAIClient
 from treekit.core.method import Context
@@ -138,7 +138,7 @@ def timed(server, example, method, latency=0.1):
     store.flush()
     rows = [
         (node, zlib.decompress(body).decode(), time, json.loads(c)["latency"])
-        for node, body, time, c in store._all(
+        for node, body, time, c in store.query(
             "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
             "WHERE l.outcome = 0 ORDER BY c.time"
         )
@@ -220,7 +220,7 @@ def test_the_ablations_read_what_they_should():
         Passage(f"s{i}", "", "where did they study " * (i + 1)) for i in range(40)
     ]
     ours, _ = read_for(SearchR(), passages=many)
-    informative = [h.passage.id for h in corpus(many).informative(Steps.paper()).search([question], 15)[0]]
+    informative = [h.passage.id for h in corpus(many).informative(Extensions.paper()).search([question], 15)[0]]
     similar = [h.passage.id for h in BM25(many).search([question], 50)[0]]
     assert len(ours) == len({i for i, *_ in ours}) == 25 and {i for i, score, _ in ours if score} >= set(informative)
     assert [i for i, *_ in read_for(TABLE7["w/o QIR"], passages=many)[0]] == similar[:10]
@@ -262,7 +262,7 @@ def test_a_passage_without_entity_or_parse_has_score_0_and_the_trace_says_so():
     class Some(RunsOfCapitals):
         fingerprint = "some"
         def one(self, text):
-            if text.startswith("river"): return treekit.syntax.entities.Annotated((), (), "the parser found no sentence")
+            if text.startswith("river"): return treekit.syntax.entities.AnnotatedText((), (), "the parser found no sentence")
             return super().one(text)
     from treekit.experiments.resources import Corpus
 

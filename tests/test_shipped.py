@@ -6,7 +6,7 @@ import pytest
 from treekit.papers.searchr import training as navigator
 from treekit.papers.rdr2 import training as router
 from treekit.training import pretrained
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 
 def test_every_file_is_what_the_manifest_says():
@@ -45,7 +45,7 @@ def test_the_lessons_are_those_that_came_along(monkeypatch, tmp_path):
         monkeypatch.setattr(module, "make_block", make_block)
     monkeypatch.setattr(generate, "_pages", pages)
     router.tiny_samples.cache_clear()
-    made = router.lessons(World(1, router.PRESETS["tiny"].articles), 60)
+    made = router.lessons(SyntheticWiki(1, router.PRESETS["tiny"].articles), 60)
     assert made == router.tiny_samples()["lessons"][:60]
     router.tiny_samples.cache_clear()
 

@@ -1,4 +1,4 @@
-"The simulated model: it reads what the world wrote, and its upper bound is reached. nbs/11_models/2_simulated/16_knobs.ipynb tests each knob."
+"The simulated model: it reads what the world wrote, and its upper bound is reached. nbs/11_models/2_simulated/16_parameters.ipynb tests each parameter."
 import asyncio
 import os
 import re
@@ -11,7 +11,7 @@ import pytest
 from treekit.baselines.iterative import CONCLUDE
 from treekit.baselines.subquestions import INTEGRATE
 from treekit.config import UsageError, load_profile
-from treekit.corpora.documents import introduced, tree_of
+from treekit.corpora.documents import add_introduction, tree_of
 from treekit.core.prompts import Prompt
 from treekit.core.output_parsers import FINAL, TEXT
 from treekit.analysis.calibration import simulated_run
@@ -19,20 +19,20 @@ from treekit.papers.comparison.evaluation import entrants, qualities
 from treekit.experiments.resources import chat_for
 from treekit.experiments.tables import MULTIHOP, sample_questions
 from treekit.figures.verdicts import model_obstacle
-from treekit.models.extractive.client import ExtractiveChat
-from treekit.language.particles import settle
+from treekit.models.extractive.client import ExtractiveClient
+from treekit.language.particles import resolve_particles
 from treekit.language.coreference import render_history
 from treekit.papers.searchr.paths import GENERATE
 from treekit.papers.toq.planner import PROMPTS as TOQ
 from treekit.models.simulated.knowledge import read_text
-from treekit.models.simulated.client import HANDLERS, SimulatedChat
-from treekit.models.simulated.ability import LEVELS, Competence, SeededRandom, competence_of, reads, uniform
-from treekit.models.simulated.output_noise import BREAKS, broken, logprobs
+from treekit.models.simulated.client import HANDLERS, SimulatedClient
+from treekit.models.simulated.ability import PRESETS, Ability, SeededRandom, parse_ability, reading_probability, uniform
+from treekit.models.simulated.output_noise import BREAKS, break_format, logprobs
 from treekit.models.simulated.grammar import grammar
-from treekit.models.simulated.corpus_index import library, lookup_key, stated, triples_of
-from treekit.models.simulated.wording import Words
-from treekit.models.simulated.quoting import answers_numbered, quoted_path, quoted_steps
-from treekit.synthetic.generate import KINDS, World
+from treekit.models.simulated.corpus_index import corpus_index, lookup_key, stated_facts, triples_of
+from treekit.models.simulated.wording import Verbalizer
+from treekit.models.simulated.quoting import number_references, quoted_path, quoted_steps
+from treekit.synthetic.generate import KINDS, SyntheticWiki
 
 ANSWER = Prompt("test.answer", "answer", "$documents\n$question", FINAL)
 THINK = Prompt("test.think", "answer", "Think step by step.\n$documents\n$question", FINAL)
@@ -49,8 +49,8 @@ def said(chat, prompt, **inputs):
 
 def share(level, kind, n=30, lang="en", prompt=ANSWER, documents=True):
     "The share of a kind's questions that are answered rightly from their own pools."
-    chat, right = SimulatedChat(level), 0
-    questions = World(0, 400, lang).questions(kind, n)
+    chat, right = SimulatedClient(level), 0
+    questions = SyntheticWiki(0, 400, lang).questions(kind, n)
     for q in questions:
         got = said(chat, prompt, question=q.question, documents=q.paragraphs if documents else ())["answer"]
         right += got in q.answers or kind == "list" and all(a in got for a in q.answers)
@@ -59,7 +59,7 @@ def share(level, kind, n=30, lang="en", prompt=ANSWER, documents=True):
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_every_question_and_step_of_the_world_is_understood(lang):
-    g, world = grammar(0, 400, lang), World(0, 400, lang)
+    g, world = grammar(0, 400, lang), SyntheticWiki(0, 400, lang)
     for kind in KINDS:
         for q in world.questions(kind, 25):
             texts = [q.question, *(s.question for s in q.decomposition), *(p.question for p in q.qa_pairs)]
@@ -75,7 +75,7 @@ def test_perfect_reads_everything_and_knows_nothing(kind, lang):
 
 def test_a_noun_phrase_can_be_asked_for():
     g = grammar()
-    for q in World().questions("compositional", 25, "dev"):
+    for q in SyntheticWiki().questions("compositional", 25, "dev"):
         path = quoted_path(g, q.question)
         assert path and g.question(path[0]) is not None and path[-1].split()[0] == q.question.split()[0]
     assert g.question("What is Orle?") is None and g.question("What is the?") is None
@@ -84,7 +84,7 @@ def test_a_noun_phrase_can_be_asked_for():
 def test_what_is_quoted_leads_to_the_same_answer():
     "The quoted path of a question asks for what the question asks for, step by step."
     g, same = grammar(), 0
-    for q in World().questions("compositional", 40, "dev"):
+    for q in SyntheticWiki().questions("compositional", 40, "dev"):
         steps = quoted_steps(g, q.question)
         whole = steps[-1]
         for n in range(len(steps) - 1, 0, -1): whole = whole.replace(f"#{n}", steps[n - 1].partition(" is ")[2].rstrip("?"))
@@ -93,29 +93,29 @@ def test_what_is_quoted_leads_to_the_same_answer():
 
 
 def test_it_can_be_kept_from_writing_held_out_wordings():
-    texts = [t for forms in grammar().library.w.ask.values() for key, ts in forms.items() if key != "label" for t in ts]
+    texts = [t for forms in grammar().index.w.ask.values() for key, ts in forms.items() if key != "label" for t in ts]
     usual = " ".join(t.text for t in texts if not t.held_out)
     held = {start for t in texts if t.held_out and len(start := t.text.partition("{")[0]) > 12 and start not in usual}
     assert len(held) > 50
     def written(chat):
-        questions = World().questions("compositional", 60, "train")
+        questions = SyntheticWiki().questions("compositional", 60, "train")
         return " ".join(step for q in questions for path in said(chat, GENERATE, question=q.question) for step in path)
-    free, kept = written(SimulatedChat("perfect")), written(SimulatedChat("perfect", held_out=False))
+    free, kept = written(SimulatedClient("perfect")), written(SimulatedClient("perfect", held_out=False))
     assert any(start in free for start in held) and not any(start in kept for start in held)
-    assert SimulatedChat("perfect", held_out=False).endpoint != SimulatedChat("perfect").endpoint
+    assert SimulatedClient("perfect", held_out=False).endpoint != SimulatedClient("perfect").endpoint
 
 
 def test_several_references_are_told_apart():
     history = render_history([(0, "What is the university attended by Ada?", "Orle Institute"), (1, "Where did Ida die?", "Tarn")])
-    assert answers_numbered("Who studied at this university and died in this place?", history) == "Who studied at #1 and died in #2?"
-    assert answers_numbered("Who died in this place?", history) == "Who died in this place?"
+    assert number_references("Who studied at this university and died in this place?", history) == "Who studied at #1 and died in #2?"
+    assert number_references("Who died in this place?", history) == "Who died in this place?"
 
 
 def test_perfect_names_all_readings_all_reasons_and_all_items():
-    chat = SimulatedChat("perfect")
+    chat = SimulatedClient("perfect")
     for kind, wanted in (("ambiguous", lambda q: q.answers), ("underspecified", lambda q: q.answers),
                          ("explanation", lambda q: q.claims), ("list", lambda q: q.answers)):
-        for q in World().questions(kind, 15):
+        for q in SyntheticWiki().questions(kind, 15):
             text = said(chat, ANSWER if kind == "list" else LONG, question=q.question, documents=q.paragraphs)
             text = text["answer"] if kind == "list" else text
             assert all(w in text for w in wanted(q)), (kind, q.question)
@@ -124,15 +124,15 @@ def test_perfect_names_all_readings_all_reasons_and_all_items():
 @pytest.mark.long
 def test_every_sentence_of_a_document_is_read():
     "Also where a pronoun stands, and what it says of others than the page's subject; from a chunk all whole sentences."
-    known, world = library(), World()
+    known, world = corpus_index(), SyntheticWiki()
     for document in world.documents():
         for p in document.paragraphs():
-            told = {piece for _, piece in stated(known, p.passage.text, document.title)}
+            told = {piece for _, piece in stated_facts(known, p.passage.text, document.title)}
             for start, end, states in zip((0, *p.ends), p.ends, p.states):
                 assert not states or p.passage.text[start:end].strip() in told
-        under, tree = known.document(known.of_title(document.title)).sections, introduced(tree_of(document))
+        under, tree = known.document(known.of_title(document.title)).sections, add_introduction(tree_of(document))
         for heading in tree.headings:  # what a router may expect of it
-            own = {tuple(f) for i in tree.content(heading) for f, _ in stated(known, tree[i].text, document.title)}
+            own = {tuple(f) for i in tree.content(heading) for f, _ in stated_facts(known, tree[i].text, document.title)}
             assert own <= under.get(lookup_key(tree[heading].text), own)
     assert len(known.documents) == 400
 
@@ -140,9 +140,9 @@ def test_every_sentence_of_a_document_is_read():
 @pytest.mark.long
 def test_perfect_answers_from_documents():
     "Whatever pages a question is about, read whole: all its answers are found there, and none from other pages' namesakes."
-    pages, chat = {d.title: d for d in World().documents()}, SimulatedChat("perfect")
+    pages, chat = {d.title: d for d in SyntheticWiki().documents()}, SimulatedClient("perfect")
     for kind in ("underspecified", "ambiguous", "explanation"):
-        for q in World().questions(kind, 25):
+        for q in SyntheticWiki().questions(kind, 25):
             titles = {p.wikipage for p in q.qa_pairs} or {p.title for p in q.paragraphs if p.id in q.supporting}
             text = said(chat, LONG, question=q.question, documents=[p.passage for t in sorted(titles) for p in pages[t].paragraphs()])
             assert all(answer in text for answer in q.claims or q.answers), (q.question, text)
@@ -150,11 +150,11 @@ def test_perfect_answers_from_documents():
 
 def noted(lang, kind="compositional", n=25):
     "Questions with what is said to their steps: (question, [(step, a sentence, a few words)])."
-    chat, right = SimulatedChat("perfect"), []
-    for q in World(0, 400, lang).questions(kind, n):
+    chat, right = SimulatedClient("perfect"), []
+    for q in SyntheticWiki(0, 400, lang).questions(kind, n):
         steps, answers = [], {}
         for i, s in enumerate(q.decomposition, 1):
-            asked = settle(re.sub(r"#(\d+)", lambda m: answers[int(m[1])], s.question))
+            asked = resolve_particles(re.sub(r"#(\d+)", lambda m: answers[int(m[1])], s.question))
             answers[i] = said(chat, TOQ["integrate", lang], question=asked, documents=q.paragraphs)["answer_span"]
             steps.append((asked, said(chat, LONG, question=asked, documents=q.paragraphs), answers[i]))
         right.append((q, steps))
@@ -164,7 +164,7 @@ def noted(lang, kind="compositional", n=25):
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_a_note_under_its_question_is_read(lang):
     "*question: sentence* and *question: a few words*, as Self-ask's and Tree-of-Question's notes are."
-    chat = SimulatedChat("perfect")
+    chat = SimulatedClient("perfect")
     for q, steps in noted(lang):
         if "종이" in q.answers: continue  # 종이다 may be said of paper and of a bell
         for part in (1, 2):
@@ -180,23 +180,23 @@ def test_a_note_under_its_question_is_read(lang):
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_a_statement_is_read_as_it_was_written(lang):
     g, luck = grammar(0, 400, lang), SeededRandom(PERFECT)
-    for e in list(g.library.entities.values())[:150]:
+    for e in list(g.index.entities.values())[:150]:
         for t in (t for r in ("filmed_in", "director", "genre", "died_in") for t in triples_of(e, r) if r in e.facts):
-            got = read_text(g, Words(g, luck).statement(t))
-            assert t in [f for f, _ in got.facts], (Words(g, luck).statement(t), got)
+            got = read_text(g, Verbalizer(g, luck).statement(t))
+            assert t in [f for f, _ in got.facts], (Verbalizer(g, luck).statement(t), got)
 
 
 def test_a_step_without_an_answer_is_no_answer():
     "A history may have the question itself as its last step, not found."
-    chat = SimulatedChat("perfect")
-    for q in World().questions("comparison", 10):
+    chat = SimulatedClient("perfect")
+    for q in SyntheticWiki().questions("comparison", 10):
         lines = [(i, s.question, s.answer) for i, s in enumerate(q.decomposition[:-1])]
         history = render_history([*lines, (len(lines), q.question, "")])
         assert said(chat, INTEGRATE, question=q.question, history=history)["answer"] in q.answers
 
 
 def test_a_step_s_answer_tells_namesakes_apart_and_a_last_answer_is_the_name_alone():
-    chat, known, seen = SimulatedChat("perfect"), library(), 0
+    chat, known, seen = SimulatedClient("perfect"), corpus_index(), 0
     for q, steps in noted("en", "bridge", 40):
         first = known.named.get(lookup_key(q.decomposition[0].answer), ())
         if len(first) > 1: seen += lookup_key(steps[0][2]) in known.titled and steps[0][2] != q.decomposition[0].answer
@@ -206,7 +206,7 @@ def test_a_step_s_answer_tells_namesakes_apart_and_a_last_answer_is_the_name_alo
 
 def test_nothing_that_misses_a_condition_is_an_answer():
     "Perfect says that it doesn't know, where only one of two conditions, or another year, is in the documents."
-    chat, world = SimulatedChat("perfect"), World()
+    chat, world = SimulatedClient("perfect"), SyntheticWiki()
     for kind in ("intersection", "bridge", "inference"):
         for q in world.questions(kind, 40):
             for left in q.supporting:
@@ -217,7 +217,7 @@ def test_nothing_that_misses_a_condition_is_an_answer():
 def test_who_is_asked_about_is_no_answer_by_a_note_about_them():
     q = "Who is the sister-in-law of the film director Sarreleth Triludow?"
     state = "The spouse of Sarreleth Triludow is Drulan Drullor (football manager)."
-    assert said(SimulatedChat("perfect"), CONCLUDE, question=q, steps=[state]) == "unknown"
+    assert said(SimulatedClient("perfect"), CONCLUDE, question=q, steps=[state]) == "unknown"
 
 
 @pytest.mark.long
@@ -227,7 +227,7 @@ def test_a_perfect_model_answers_what_a_method_finds():
     P = load_profile("offline", n=30)
     rows = {name: e.method for name, e in entrants(P).items() if name in ("Self-ask (ToQ)", "Tree-of-Question", "SEARCH-R, prompted")}
     results = simulated_run(rows, sample_questions(P, MULTIHOP), P, level="perfect")
-    passages = list(World().passages())
+    passages = list(SyntheticWiki().passages())
     scores, right, others = qualities(results), {m: [] for m in rows}, []
     for (method, dataset), cell in results.cells().items():
         for r in cell:
@@ -247,12 +247,12 @@ def test_better_models_answer_more():
     assert small < strong < perfect
 
 
-PERFECT = LEVELS["perfect"]
+PERFECT = PRESETS["perfect"]
 
 
 def test_more_passages_and_a_place_in_the_middle_make_reading_harder():
-    c = Competence()
-    assert reads(c, 0, 1) > reads(c, 0, 8) > reads(c, 4, 9) and reads(PERFECT, 5, 20) == 1
+    c = Ability()
+    assert reading_probability(c, 0, 1) > reading_probability(c, 0, 8) > reading_probability(c, 4, 9) and reading_probability(PERFECT, 5, 20) == 1
 
 
 def test_a_thought_makes_up_for_hops():
@@ -261,15 +261,15 @@ def test_a_thought_makes_up_for_hops():
 
 
 def test_samples_share_most_errors():
-    luck = [SeededRandom(Competence(shared=.7), "p", sample) for sample in range(20)]
+    luck = [SeededRandom(Ability(shared=.7), "p", sample) for sample in range(20)]
     outcomes = [[l.happens(.5, "e", k) for l in luck] for k in range(300)]
     same = sum(len(set(o)) == 1 for o in outcomes) / 300
     assert .6 < same < .8
-    assert all(len({l.happens(.5, "e", k) for l in (SeededRandom(Competence(shared=1), "p", s) for s in range(9))}) == 1 for k in range(50))
+    assert all(len({l.happens(.5, "e", k) for l in (SeededRandom(Ability(shared=1), "p", s) for s in range(9))}) == 1 for k in range(50))
 
 
 def test_a_sample_differs_only_where_it_is_sampled():
-    chat, q = SimulatedChat("small"), World().questions("bridge", 12)
+    chat, q = SimulatedClient("small"), SyntheticWiki().questions("bridge", 12)
     def texts(temperature):
         return [
             len(
@@ -287,11 +287,11 @@ def test_a_sample_differs_only_where_it_is_sampled():
 @pytest.mark.long
 def test_the_same_words_in_another_process():
     code = (
-        "import asyncio; from treekit.synthetic.generate import World; from treekit.models.simulated.client import SimulatedChat; import "
+        "import asyncio; from treekit.synthetic.generate import SyntheticWiki; from treekit.models.simulated.client import SimulatedClient; import "
         "tests.test_simulated as t\n"
-        "for q in World().questions('compositional', 5):\n"
-        "    [c] = asyncio.run(SimulatedChat('small').complete(t.THINK(question=q.question, documents=q.paragraphs))); print(c.text)\n"
-        "from treekit.models.simulated.corpus_index import library; print([*library(articles=40).sentences.items()])"
+        "for q in SyntheticWiki().questions('compositional', 5):\n"
+        "    [c] = asyncio.run(SimulatedClient('small').complete(t.THINK(question=q.question, documents=q.paragraphs))); print(c.text)\n"
+        "from treekit.models.simulated.corpus_index import corpus_index; print([*corpus_index(articles=40).sentences.items()])"
     )
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     def run(seed):
@@ -301,15 +301,15 @@ def test_the_same_words_in_another_process():
 
 
 def test_replies_break_their_format_in_known_ways():
-    small = SeededRandom(replace(LEVELS["small"], form=1.0), "p")
-    texts = {broken(SeededRandom(small.competence, "p", k), "FINAL: Tapono", k) for k in range(40)}
+    small = SeededRandom(replace(PRESETS["small"], form=1.0), "p")
+    texts = {break_format(SeededRandom(small.ability, "p", k), "FINAL: Tapono", k) for k in range(40)}
     assert len(texts) == len(BREAKS) or len(texts) == len(BREAKS) - 1  # a bold label needs one
-    assert broken(SeededRandom(PERFECT, "p"), "FINAL: Tapono", 1) == "FINAL: Tapono"
+    assert break_format(SeededRandom(PERFECT, "p"), "FINAL: Tapono", 1) == "FINAL: Tapono"
 
 
 def test_log_probabilities_tell_right_from_wrong_as_far_as_confidence_goes():
     def gap(confidence):
-        luck = SeededRandom(replace(Competence(), confidence=confidence))
+        luck = SeededRandom(replace(Ability(), confidence=confidence))
         right, wrong = (
             [p for k in range(30) for _, p in logprobs(luck, f"The mayor of it is number {k}.", sure)] for sure in (True, False)
         )
@@ -318,25 +318,25 @@ def test_log_probabilities_tell_right_from_wrong_as_far_as_confidence_goes():
 
 
 def test_what_is_not_of_the_world_goes_to_the_extractive_reader_and_says_so():
-    chat = SimulatedChat("strong", otherwise=ExtractiveChat())
+    chat = SimulatedClient("strong", otherwise=ExtractiveClient())
     [reply] = asyncio.run(
         chat.complete(ANSWER(question="Who directed The Lamp?", documents=("The Lamp is a film directed by Mira Voss.",)))
     )
     assert reply.model == "extractive" and "Mira Voss" in reply.text
-    with pytest.raises(UsageError): asyncio.run(SimulatedChat("strong").complete(ANSWER(question="Who directed The Lamp?", documents=())))
+    with pytest.raises(UsageError): asyncio.run(SimulatedClient("strong").complete(ANSWER(question="Who directed The Lamp?", documents=())))
 
 
 def test_the_profile_names_a_level_and_knobs():
     assert load_profile("offline").model == "simulated"
     chat = chat_for(load_profile("offline", competence="small, reading=.5"))
-    assert chat.competence == replace(LEVELS["small"], reading=.5) and "reading=0.5" in chat.endpoint
+    assert chat.ability == replace(PRESETS["small"], reading=.5) and "reading=0.5" in chat.endpoint
     assert chat_for(load_profile("offline", model="extractive")).model == "extractive"
     for wrong in ("huge", "strong, raeding=.5", "strong, reading=two", "strong, reading=1.5"):
-        with pytest.raises(UsageError): competence_of(wrong)
+        with pytest.raises(UsageError): parse_ability(wrong)
 
 
 def test_two_competences_never_share_a_stored_reply():
-    assert len({SimulatedChat(level).endpoint for level in LEVELS} | {SimulatedChat("strong", seed=1).endpoint}) == len(LEVELS) + 1
+    assert len({SimulatedClient(level).endpoint for level in PRESETS} | {SimulatedClient("strong", seed=1).endpoint}) == len(PRESETS) + 1
 
 
 def test_its_numbers_are_never_compared_with_print():
@@ -358,4 +358,4 @@ def test_a_name_among_dates_is_left_out_of_an_order():
     notes = ["The city where Krumila Votacci was born is Vidnivitsa.", "The city where Gesinzo Ronelli was born is Vidnivitsa.",
              "The city where Zlomila Buslechuk was born is Vidnivitsa.", "The date of birth of Krumila Votacci is 28 March 1918.",
              "The date of birth of Gesinzo Ronelli is 11 February 1928.", "The date of birth of Zlomila Buslechuk is Pilea Hefikahe."]
-    assert said(SimulatedChat("perfect"), CONCLUDE, question=question, steps="\n".join(notes)) == "Gesinzo Ronelli"
+    assert said(SimulatedClient("perfect"), CONCLUDE, question=question, steps="\n".join(notes)) == "Gesinzo Ronelli"

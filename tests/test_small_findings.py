@@ -12,10 +12,10 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_the_readme_of_the_printed_numbers_names_files_that_exist():
-    folder = ROOT / "data/published"
+    folder = ROOT / "data/papers"
     names = re.findall(r"`([^`\s]+\.\w+)`", (folder / "README.md").read_text(encoding="utf-8"))
     assert len(names) >= 7
-    there = [p.relative_to(folder).as_posix() for p in folder.iterdir()]
+    there = [p.name for p in folder.rglob("*")]
     for name in names:
         if "/" in name: assert list(ROOT.glob(re.sub(r"<\w+>", "*", name))) or (folder / name).is_file(), name
         else: assert any(re.fullmatch(re.sub(r"<\w+>", r"\\w+", name), f) for f in there), name

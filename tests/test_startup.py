@@ -13,7 +13,7 @@ from treekit.corpora.formats import DataError
 from treekit.corpora.load import Hub, read_corpus
 from treekit.corpora.lookup import Documents
 from treekit.corpora.tree_store import TreeStore, build
-from treekit.artefacts.environment_check import PAPER_NEEDS, checks, dense_models, lacking, longest_prompt, preflight
+from treekit.artefacts.environment_check import checks, dense_models, lacking, longest_prompt, preflight, requirements
 from treekit.experiments.resources import datasets, exemplars, load, load_corpus
 from treekit.experiments.tables import sample_questions
 from treekit.syntax.parser import load_package, parser_for
@@ -168,7 +168,7 @@ def test_how_long_prompts_get_follows_from_the_methods_settings():
 
 
 def test_the_doctor_knows_what_each_paper_asks_for():
-    found = {p: {c[0]: c for c in checks(load_profile("paper"), p)} for p in PAPER_NEEDS}
+    found = {p: {c[0]: c for c in checks(load_profile("paper"), p)} for p in requirements()}
     assert "hf download facebook/contriever-msmarco" in found["rdr2"]["weights"][3] and found["toq"]["context"][1] is None
     assert [m.split("_")[-1] for m in dense_models("dpr")] == ["encoder-multiset-base"] * 2 and "nq" in dense_models("dpr-nq")[0]
     lines = [c for c in checks(load_profile("vllm", retriever="weighted:dpr-nq"), "treerare") if c[0] == "weights"]
@@ -234,11 +234,11 @@ def test_a_reworded_prompt_for_one_question(tmp_path, monkeypatch):
 
 def test_no_field_of_a_method_hides_a_setting_of_the_profile():
     "`--set` would reach the method, and never the profile. A temperature and a seed mean the same in both."
-    import dataclasses
+    import dataclasses, importlib
     from treekit.config import Profile
-    from treekit.papers.registry import MODULES, module_of
+    from treekit.papers.registry import method_modules
     settings, hidden = {f.name for f in dataclasses.fields(Profile)}, set()
-    for module in map(module_of, MODULES):
+    for module in map(importlib.import_module, method_modules()):
         for kind in (k for k in vars(module).values() if isinstance(k, type) and dataclasses.is_dataclass(k) and "__call__" in dir(k)):
             if kind.__name__ not in ("Prompt", "Reading"): hidden |= {(kind.__name__, f.name) for f in dataclasses.fields(kind)} & {
                 (kind.__name__, name) for name in settings - {"temperature", "seed"}}

@@ -8,7 +8,7 @@ from treekit.core.prompts import CallFailed, Request
 from treekit.llm.openai_client import OpenAIClient
 from treekit.llm.prices import BudgetExceeded, load_prices
 from treekit.store.run_store import Store, keys
-from treekit.llm.cached_client import NotOnCassette, ReplayChat, CachedClient
+from treekit.llm.cached_client import NotOnCassette, ReplayClient, CachedClient
 from speed import enough
 from workers import ask_all, asked, chat, processes
 
@@ -83,7 +83,7 @@ def test_a_live_process_is_waited_for(server, path):
 def test_a_store_from_another_machine_is_not_waited_for_long(server, path):
     stored = chat(path, server.url)
     name, = keys(asked(question="Where?"), stored.model, stored.endpoint, stored.defaults)
-    stored.store.db.execute("INSERT INTO leases VALUES (?, 'elsewhere|1|1', ?)", (name, time.time() - 601))
+    stored.store.connection.db.execute("INSERT INTO leases VALUES (?, 'elsewhere|1|1', ?)", (name, time.time() - 601))
     run(stored, asked(question="Where?"))
     assert server.count == 1
 
@@ -92,7 +92,7 @@ def test_an_error_is_never_stored(server, path):
     server.script(faults=[dict(kind="500", times=3)])
     stored = chat(path, server.url)
     with pytest.raises(CallFailed): run(stored, *[asked(question="Where?")] * 3)  # one call, and all who wait hear of it
-    assert server.count == 3 and not stored.store.db.execute("SELECT COUNT(*) FROM leases").fetchone()[0]
+    assert server.count == 3 and not stored.store.connection.db.execute("SELECT COUNT(*) FROM leases").fetchone()[0]
     assert run(stored, asked(question="Where?")) and server.count == 4
     used = stored.store.usage(by=())[0]
     assert (used["calls"], used["hits"], used["failed"]) == (1, 0, 0)  # it was had in the end
@@ -142,21 +142,21 @@ def test_a_budget_stops_before_it_is_exceeded_and_a_larger_one_goes_on(server, p
     results = asyncio.run(as_far_as_it_goes(poor))
     refused = [r for r in results if isinstance(r, BudgetExceeded)]
     assert 0 < len(refused) < 60 and len(refused) + sum(isinstance(r, list) for r in results) == 60
-    assert 0.00013 < poor.purse.spent <= 0.0002 and poor.purse.held == 0  # it is used up, as far as the bound on the last call lets it
-    assert cost(server) == pytest.approx(poor.purse.spent)
+    assert 0.00013 < poor.budget.spent <= 0.0002 and poor.budget.reserved == 0  # it is used up, as far as the bound on the last call lets it
+    assert cost(server) == pytest.approx(poor.budget.spent)
     before = server.count
     assert before == 60 - len(refused)
     rich = chat(path, server.url, budget=0.001)
     assert all(isinstance(r, list) for r in asyncio.run(as_far_as_it_goes(rich))) and server.count == 60
-    assert rich.totals.hits == before and rich.totals.money == pytest.approx(cost(server) - poor.purse.spent)
+    assert rich.totals.hits == before and rich.totals.money == pytest.approx(cost(server) - poor.budget.spent)
 
 
 def test_paid_tries_that_gave_nothing_count(server, path):
     server.script(faults=[dict(kind="empty", times=99)])
     stored = chat(path, server.url, budget=1.0, retries=3)
     with pytest.raises(CallFailed): run(stored, asked(question="Where is Lyon?", temperature=1))
-    assert stored.purse.spent == pytest.approx(4 * 3 * 0.15 / 1e6) and stored.totals.money == pytest.approx(stored.purse.spent)
-    assert stored.store.usage(by=())[0]["cost_now"] == pytest.approx(stored.purse.spent)
+    assert stored.budget.spent == pytest.approx(4 * 3 * 0.15 / 1e6) and stored.totals.money == pytest.approx(stored.budget.spent)
+    assert stored.store.usage(by=())[0]["cost_now"] == pytest.approx(stored.budget.spent)
     # one call fits, but not what a truncated one may have cost on top
     poor = chat(path, server.url, budget=0.000013, max_tokens=10, retries=3)
     server.reset(faults=[dict(kind="cut", times=99)])
@@ -181,7 +181,7 @@ def test_no_secret_enters(server, path, tmp_path):
     run(stored, asked(question="Where?"))
     with pytest.raises(CallFailed): run(stored, asked(question="fails"))
     tape = stored.store.pack(tmp_path / "tape")
-    bodies = b"".join(zlib.decompress(row[0]) for row in stored.store.db.execute("SELECT body FROM requests"))
+    bodies = b"".join(zlib.decompress(row[0]) for row in stored.store.connection.db.execute("SELECT body FROM requests"))
     everything = bodies + b"".join(f.read_bytes() for f in tmp_path.iterdir())
     assert b"hunter" not in everything and b"secret-0123" not in everything and b"Where?" in bodies and tape.exists()
     assert keys(asked(question="Where?"), "m", url) == keys(asked(question="Where?"), "m", server.url)
@@ -199,7 +199,7 @@ def test_what_is_no_store_is_left_alone(path):
     db.close()
     with pytest.raises(UsageError, match="not a store"): Store(path)
     path.unlink()
-    with Store(path) as store: store.db.execute("PRAGMA user_version=99")
+    with Store(path) as store: store.connection.db.execute("PRAGMA user_version=99")
     with pytest.raises(UsageError, match="version 99"): Store(path)
     with pytest.raises(UsageError, match="no column named 'metod'"): Store().usage(by=("metod",))
 
@@ -216,7 +216,7 @@ def test_a_cassette_replays_without_key_and_server(server, path, tmp_path):
     tape.chmod(0o444)
     replayed = Store.replay(tape)
     elsewhere = Profile("x", model="gpt-4o-mini", endpoint="http://elsewhere/v1")
-    chat_again = CachedClient(ReplayChat(replayed, elsewhere), replayed).bind(method="m", dataset="d", question="q")
+    chat_again = CachedClient(ReplayClient(replayed, elsewhere), replayed).bind(method="m", dataset="d", question="q")
     assert run(chat_again, *requests) == replies and replayed.about == dict(profile="openai", seed=0)
     assert replayed.get_prediction("p") is None and Store.replay(tape, predictions=True).get_prediction("p") == dict(answer="Lyon")
     same = ("calls", "tokens_in", "tokens_out", "cost_original")

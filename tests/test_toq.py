@@ -86,7 +86,7 @@ def timed(server, example, latency=0.1):
 
     rows = [
         (node, zlib.decompress(body).decode(), time, json.loads(c)["latency"])
-        for node, body, time, c in store._all(
+        for node, body, time, c in store.query(
             "SELECT l.node, r.body, c.time, c.completion FROM ledger l JOIN calls c USING (key) JOIN requests r ON r.hash = c.request "
             "WHERE l.outcome = 0 ORDER BY c.time"
         )

@@ -6,7 +6,7 @@ import pytest
 from commands import here_and_there
 from fakes import FakeParser
 from sample_questions import folder_of
-from treekit.retrieval.entity_bridging import Bridged, Mentions, Weights, aliases
+from treekit.retrieval.entity_bridging import EntityBridging, MentionIndex, Weights, aliases
 from treekit.config import Profile, UsageError
 from treekit.core.types import Passage, Question
 from treekit.experiments.resources import load, load_corpus
@@ -42,7 +42,7 @@ def names(index, text, **how): return [" ".join(index.names[n]) for n, _, _ in i
 # mentions
 
 def test_mentions_are_the_longest_names_whatever_their_case_and_accents():
-    index = Mentions(
+    index = MentionIndex(
         [Passage("a", "Sel Varó", "x"), Passage("b", "Sel Varo Opera House", "x"), Passage("c", "Brother", "x"), Passage("d", "Opera", "x")]
     )
     assert names(index, "He sang at the Sel Varo Opera House.") == ["sel varo opera house"]
@@ -55,19 +55,19 @@ def test_mentions_are_the_longest_names_whatever_their_case_and_accents():
 
 
 def test_an_index_is_kept_and_a_broken_one_made_again(tmp_path):
-    first = Mentions(corpus())
+    first = MentionIndex(corpus())
     [file] = (tmp_path / "mentions").glob("*.npz")
     content = file.read_bytes()
-    again = Mentions(corpus())
+    again = MentionIndex(corpus())
     assert again.names == first.names and (again.weight == first.weight).all()
     file.write_bytes(content[:200])
-    assert Mentions(corpus()).names == first.names and len(file.read_bytes()) > 200
-    assert Mentions([]).names == [] and Bridged(BM25([])).search(["x", ""]) == [[], []]
+    assert MentionIndex(corpus()).names == first.names and len(file.read_bytes()) > 200
+    assert MentionIndex([]).names == [] and EntityBridging(BM25([])).search(["x", ""]) == [[], []]
 
 
 def test_passages_without_titles_and_empty_queries_do_no_harm():
     plain = [Passage(p.id, "", p.text) for p in corpus()]
-    bridged = Bridged(BM25(plain))
+    bridged = EntityBridging(BM25(plain))
     assert bridged.search(["", "?", "Mavel Orrin"], 2)[:2] == [[], []]
     assert {h.passage.id for h in bridged.search(["Mavel Orrin"], 2)[0]} == {"film", "person"}
 
@@ -77,51 +77,51 @@ def test_passages_without_titles_and_empty_queries_do_no_harm():
 def test_two_hops_and_three():
     question, words = "Who leads the place where the director of Grey Harbour was a child?", BM25(corpus())
     direct = [h.passage.id for h in words.search([question], 5)[0]]
-    found = {hops: [h.passage.id for h in Bridged(words, hops=hops).search([question], 5)[0]] for hops in (1, 2, 3)}
+    found = {hops: [h.passage.id for h in EntityBridging(words, hops=hops).search([question], 5)[0]] for hops in (1, 2, 3)}
     assert "person" not in direct and "town" not in direct
     assert "person" in found[1] and "town" not in found[1]
     assert {"film", "person", "town"} <= set(found[2])
 
 
 def test_namesakes_share_and_hubs_hand_nothing_on():
-    bridged = Bridged(BM25(corpus()))
+    bridged = EntityBridging(BM25(corpus()))
     scores = bridged._scored("Who is the mayor of Sel Varo?", [], {})
     at = {p.id: i for i, p in enumerate(corpus())}
-    links = scores._links(at["town"])
+    links = scores.links.of(at["town"])
     assert links[at["sark1"]] == links[at["sark2"]] > 0
-    number = bridged.index._number
-    assert scores._links(at["film"])[at["person"]] > links[at["sark1"]]
-    assert number["tholland",] not in scores._names(at["film"]) and number["mavel", "orrin"] in scores._names(at["film"])
-    assert scores._links(at["film"])[at["v0"]] == 0
+    number = bridged.index.matcher.number
+    assert scores.links.of(at["film"])[at["person"]] > links[at["sark1"]]
+    assert number["tholland",] not in scores.links.names(at["film"]) and number["mavel", "orrin"] in scores.links.names(at["film"])
+    assert scores.links.of(at["film"])[at["v0"]] == 0
     assert scores.named[at["town"]] == pytest.approx(1.4 * bridged.index.weight[number["sel", "varo"]])
 
 
 def test_the_score_by_hand():
     words, weights = BM25(corpus()), Weights(named=2, direct=1, title=3, part=0, text=0)
-    bridged = Bridged(words, weights=weights, hops=1)
+    bridged = EntityBridging(words, weights=weights, hops=1)
     hits = words.search(["the director of Grey Harbour"], 100)[0]
     [found] = [h for h in bridged.rank("the director of Grey Harbour", hits) if h.passage.id == "person"]
-    assert found.score == pytest.approx(3 * bridged.index.weight[bridged.index._number["mavel", "orrin"]], abs=1e-6)
+    assert found.score == pytest.approx(3 * bridged.index.weight[bridged.index.matcher.number["mavel", "orrin"]], abs=1e-6)
     [why] = bridged.explain("the director of Grey Harbour", hits, [found.passage])
     assert (why.kind, why.source.id, why.names[0], why.named, why.direct) == ("title", "film", "mavel orrin", 0, 0)
 
 
 def test_it_wraps_any_retriever_over_passages_in_memory():
     words = BM25(corpus())
-    for retriever in (words, Hybrid([words, BM25(corpus(), k1=1.2)]), Bridged(words)):
-        assert "person" in [h.passage.id for h in Bridged(retriever).search(["Where did the director of Grey Harbour grow up?"], 3)[0]]
-    assert isinstance(retriever_for(Profile("t", retriever="bridged:bm25s"), corpus()), Bridged)
-    with pytest.raises(UsageError, match="passages="): Bridged(type("OnDisk", (), dict(fingerprint="", passages=None))())
-    with pytest.raises(UsageError, match="not in the corpus"): Bridged(words, corpus()[:3]).search(["mayor lighthouse"])
+    for retriever in (words, Hybrid([words, BM25(corpus(), k1=1.2)]), EntityBridging(words)):
+        assert "person" in [h.passage.id for h in EntityBridging(retriever).search(["Where did the director of Grey Harbour grow up?"], 3)[0]]
+    assert isinstance(retriever_for(Profile("t", retriever="bridged:bm25s"), corpus()), EntityBridging)
+    with pytest.raises(UsageError, match="passages="): EntityBridging(type("OnDisk", (), dict(fingerprint="", passages=None))())
+    with pytest.raises(UsageError, match="not in the corpus"): EntityBridging(words, corpus()[:3]).search(["mayor lighthouse"])
     with pytest.raises(UsageError, match="bridged"): retriever_for(Profile("t", retriever="brigded"), corpus())
-    with pytest.raises(TypeError): Bridged(words).search("one string")
+    with pytest.raises(TypeError): EntityBridging(words).search("one string")
 
 
 @pytest.mark.long
 def test_the_same_in_every_process():
     code = (
         "import sys; sys.path.insert(0, 'tests'); from test_tree_retrieval import *\n"
-        "b = Bridged(BM25(corpus())); print(b.fingerprint, [(h.passage.id, h.score) for h in b.search(['Who leads the place where the "
+        "b = EntityBridging(BM25(corpus())); print(b.fingerprint, [(h.passage.id, h.score) for h in b.search(['Who leads the place where the "
         "director of Grey Harbour grew up?'], 30)[0]], b.index.names)"
     )
     here, there = here_and_there(code, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}/there")
@@ -156,7 +156,7 @@ def test_every_node_equals_a_computation_by_hand(tree, rerank_by):
 
 def test_what_children_hand_up():
     words = BM25(TREE)
-    retriever = TreeRetriever(words, FakeParser({EXAMPLE.text: EXAMPLE}), rerank=reranker("bm25"), bridged=Bridged(words))
+    retriever = TreeRetriever(words, FakeParser({EXAMPLE.text: EXAMPLE}), rerank=reranker("bm25"), bridged=EntityBridging(words))
     phrase = phrase_tree(EXAMPLE)
     root = retriever.resolve(EXAMPLE.text, with_passages(phrase, iter(words.search([p.text for p in phrase.walk()], 10))))
     handed = inherited_scores(root)
@@ -237,7 +237,7 @@ def test_recall_on_written_questions(source, dataset, least):
             / len(questions)
         )
 
-    plain, bridged = recall(words), recall(Bridged(words))
+    plain, bridged = recall(words), recall(EntityBridging(words))
     assert bridged >= least and bridged > plain + 10, (plain, bridged)
 
 

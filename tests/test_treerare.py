@@ -277,9 +277,9 @@ def test_wall_clock_is_the_critical_path():
 @pytest.mark.parametrize("switches", [{}, dict(query_generation=False), dict(subcomponent_answers=False), dict(tree="constituency")])
 def test_remaining_counts_the_calls_ahead(switches):
     prediction, llm, _ = ask(TreeRare(**switches))
-    most = max(r.remaining for *_, r in llm.log)
+    most = max(r.priority for *_, r in llm.log)
     assert most + 1 == prediction.usage.critical_path
-    assert [r.remaining for *_, r in llm.log][-1] == 0
+    assert [r.priority for *_, r in llm.log][-1] == 0
 
 
 def test_children_evidence_reaches_query_generation():
@@ -347,7 +347,7 @@ def test_the_public_codes_asqa_requests():
     assert "born first" not in final.text and set(final.inputs) == {"documents"}  # its prompt has no place for the question
     assert combined.inputs["question"] == BORN and "FINAL: Ada Vant or Ida Roth" in combined.text
     assert prediction.answer == "Ada Vant or Ida Roth, it seems." and {k for _, k in shelf.searches} == {10}
-    assert prediction.usage.critical_path == len(llm.asked) == max(r.remaining for r in llm.asked) + 1
+    assert prediction.usage.critical_path == len(llm.asked) == max(r.priority for r in llm.asked) + 1
 
 
 def test_the_public_codes_ambigdocs_requests():
@@ -415,7 +415,7 @@ def recorded(method, question=BORN):
         )
         texts = [
             json.loads(zlib.decompress(body))["messages"][-1]["content"]
-            for (body,) in store._all("SELECT body FROM requests ORDER BY rowid")
+            for (body,) in store.query("SELECT body FROM requests ORDER BY rowid")
         ]
         assert len(texts) == store.usage(("method",))[0]["calls"] == len(llm.log)  # nothing twice, nothing beside the store
         return [("final" if "FINAL:" in t else "queries" if "response:" in t else "answers", t) for t in texts], shelf.searches

@@ -10,9 +10,9 @@ from treekit.utils.sqlite_cache import shipped_rows
 from treekit.core.types import Passage
 from treekit.corpora.corpus_hash import Passages
 from treekit.retrieval.dense import Dense, Embedder, KnownVectors
-from treekit.retrieval.vector_cache import PACKED_FILE, packed_vectors, unpack_vectors, vector_key
+from treekit.retrieval.vector_cache import PACKED_FILE, pack_vectors, unpack_vectors, vector_key
 from treekit.retrieval.vectors import Vectors, build_vectors
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 PAGES = [Passage(str(i), f"Harbour {i}", f"A lighthouse by the sea, built in {1800 + i}.") for i in range(9)]
 OTHER = dict(MKL_CBWR="COMPATIBLE", ATEN_CPU_CAPABILITY="default", DNNL_MAX_CPU_ISA="SSE41")
@@ -68,7 +68,7 @@ def test_vectors_of_two_instruction_sets_have_two_keys_and_two_fingerprints(monk
 
 
 def test_the_kit_s_vectors_are_used_on_every_processor(monkeypatch):
-    texts, shipped = [p.contents for p in World().passages()], dict(shipped_rows("vectors"))
+    texts, shipped = [p.contents for p in SyntheticWiki().passages()], dict(shipped_rows("vectors"))
     for settings in (OTHER, {}):
         as_on(monkeypatch, settings)
         by = Embedder()
@@ -117,7 +117,7 @@ def test_a_cassette_s_vectors_hold_on_another_processor(monkeypatch, tmp_path, s
     process_options(vectors=tmp_path / "noted.sqlite")
     first, again = Dense(PAGES, encoder=Drawn()), Drawn()
     hits, exact = first.search(["a beacon", "1804"], 5), Drawn()(["a text"])
-    packed = packed_vectors(tmp_path / "noted.sqlite")
+    packed = pack_vectors(tmp_path / "noted.sqlite")
     assert list(packed) == [PACKED_FILE] and OTHER["MKL_CBWR"].encode() in packed[PACKED_FILE]
     as_on(monkeypatch, {})
     process_options(home=tmp_path / "elsewhere", vectors=unpack_vectors(packed[PACKED_FILE], tmp_path / "laid.sqlite"))
@@ -130,8 +130,8 @@ def test_the_kit_s_vectors_are_not_packed(monkeypatch, tmp_path, process_options
     process_options(vectors=tmp_path / "noted.sqlite")
     by = Embedder()
     monkeypatch.setattr(by, "_embed", lambda some: np.ones((len(some), 384), np.float32))
-    by.kept([p.contents for p in World().passages()][:20])
-    assert packed_vectors(tmp_path / "noted.sqlite") == {} == packed_vectors(tmp_path / "none.sqlite")
+    by.kept([p.contents for p in SyntheticWiki().passages()][:20])
+    assert pack_vectors(tmp_path / "noted.sqlite") == {} == pack_vectors(tmp_path / "none.sqlite")
 
 
 KEY, NUMBERS = "0" * 64, base64.b64encode(np.float16([1, 2]).tobytes()).decode()

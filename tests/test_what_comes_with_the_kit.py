@@ -6,13 +6,13 @@ import numpy as np, pytest
 from treekit.baselines.sentence_graph import sentences_of
 from treekit.config import UsageError, load_profile
 from treekit.utils.array_cache import write_arrays
-from treekit.utils.sqlite_cache import _closed, cache_database, pack_rows, shipped_rows
-from treekit.corpora.bundled_questions import REAL, Real
+from treekit.utils.sqlite_cache import cache_database, close_connections, pack_rows, shipped_rows
+from treekit.corpora.bundled_questions import REAL, BundledQuestions
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import vector_key, vector_rows
 from treekit.syntax.parser import ParseCache, parser_for
 from treekit.syntax.entities import Annotations, StanzaAnnotator, _unpacked, annotated_text
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 TABLE = "vectors (key BLOB PRIMARY KEY, vector BLOB)"
 
@@ -24,7 +24,7 @@ def sample(passages, n):
 
 
 def test_all_passages_of_the_world_are_there():
-    passages, annotations, model = World().passages(), Annotations(), Embedder().identity
+    passages, annotations, model = SyntheticWiki().passages(), Annotations(), Embedder().identity
     trees, vectors = dict(shipped_rows("entities")), dict(shipped_rows("vectors"))
     assert all(annotations._key(annotated_text(p)) in trees for p in passages)
     assert all(vector_key(model, p.contents) in vectors for p in passages)
@@ -36,8 +36,8 @@ def sentences(passages):
 
 
 def test_vectors_are_those_of_the_model():
-    passages = sample(World().passages(), 12)
-    asked = [q.question for name in ("hotpotqa", "musique", "2wiki") for q in sample(World().dataset(name, 200), 10)]
+    passages = sample(SyntheticWiki().passages(), 12)
+    asked = [q.question for name in ("hotpotqa", "musique", "2wiki") for q in sample(SyntheticWiki().dataset(name, 200), 10)]
     texts = [*(p.contents for p in passages), *sentences(passages), *asked]
     model, made = Embedder(), dict(shipped_rows("vectors"))
     there = np.stack([np.frombuffer(made[vector_key(model.identity, t)], np.float16).astype(np.float32) for t in texts])
@@ -46,9 +46,9 @@ def test_vectors_are_those_of_the_model():
 
 def test_trees_and_entities_are_those_of_the_parser():
     annotations, made = Annotations(), dict(shipped_rows("entities"))
-    searched = [q.question for q in World().dataset("2wiki", 200) if annotations._key(q.question) in made]
+    searched = [q.question for q in SyntheticWiki().dataset("2wiki", 200) if annotations._key(q.question) in made]
     assert len(searched) > 50
-    texts = [*searched[:12], *(annotated_text(p) for p in sample(World().passages(), 12))]
+    texts = [*searched[:12], *(annotated_text(p) for p in sample(SyntheticWiki().passages(), 12))]
     assert [_unpacked(made[annotations._key(t)]) for t in texts] == StanzaAnnotator()(texts)
 
 
@@ -60,20 +60,20 @@ def parsed(texts, rows):
 
 def test_parses_are_those_of_the_parser(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    asked, parser = [q.question for q in World().dataset("musique", 200)], parser_for(load_profile("offline"))
+    asked, parser = [q.question for q in SyntheticWiki().dataset("musique", 200)], parser_for(load_profile("offline"))
     there = parsed(asked, dict(shipped_rows("parses")))
     assert len(there) > 150
-    assert parser._run(there[:12]) == parser.parse(there[:12])
+    assert parser.parse_uncached(there[:12]) == parser.parse(there[:12])
     monkeypatch.setattr(type(parser), "_run", lambda *_: pytest.fail("a question of the wiki is parsed"))
     assert [p.text for p in parser.parse(there)] == there
 
 
 def test_nothing_of_real_questions_is_there():
     annotations, made, parses = Annotations(), dict(shipped_rows("entities")), dict(shipped_rows("parses"))
-    real = [q.question for name in REAL for q in Real().questions(name)]
+    real = [q.question for name in REAL for q in BundledQuestions().questions(name)]
     assert not any(annotations._key(q) in made for q in real) and not parsed(real, parses)
     model, vectors = Embedder().identity, dict(shipped_rows("vectors"))
-    assert not any(vector_key(model, t) in vectors for t in [*real, *(p.contents for name in REAL for p in Real().passages(name))])
+    assert not any(vector_key(model, t) in vectors for t in [*real, *(p.contents for name in REAL for p in BundledQuestions().passages(name))])
 
 
 def test_a_vector_that_is_none_is_refused():
@@ -93,7 +93,7 @@ def test_nothing_of_the_world_is_embedded_in_an_empty_folder(tmp_path, monkeypat
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     model = Embedder()
     monkeypatch.setattr(model, "_embed", lambda texts: pytest.fail(f"{len(texts)} texts are embedded"))
-    texts = [p.contents for p in World().passages()]
+    texts = [p.contents for p in SyntheticWiki().passages()]
     assert model.kept(texts).shape == (len(texts), 384)
 
 
@@ -116,6 +116,6 @@ def test_a_file_that_is_not_sound_is_as_none(tmp_path, monkeypatch, file):
 def test_a_database_that_is_there_stays_as_it_is(tmp_path):
     path = tmp_path / "db.sqlite"
     with cache_database(path, TABLE, "vectors") as db: db.execute("INSERT INTO vectors VALUES (?,?)", (b"k", b"v"))
-    _closed()
+    close_connections()
     with cache_database(path, TABLE, "vectors", "vectors") as db:
         assert db.execute("SELECT * FROM vectors").fetchall() == [(b"k", b"v")]

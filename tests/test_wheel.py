@@ -127,7 +127,7 @@ with contextlib.chdir("work"):
     out |= dict(answer=json.loads(asked.stdout)["answer"], kept=sorted(p.name for p in Path(".treekit").iterdir())[:1])
     Path("data").mkdir()
     Path("data/prices.csv").write_text("mine")
-    out["own"] = [kit_path("data", "prices.csv").read_text(), kit_path("data", "inventory.csv").is_relative_to(installed())]
+    out["own"] = [kit_path("data", "prices.csv").read_text(), kit_path("data", "reply_lengths.csv").is_relative_to(installed())]
 out |= dict(elsewhere=json.loads(said("ask", "Who wrote the novel Taphora?", "--json").stdout)["error"], left=sorted(os.listdir(".")),
             cache=(Path.home() / ".cache" / "treekit" / "store").is_dir())
 print(json.dumps(out))

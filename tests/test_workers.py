@@ -17,7 +17,7 @@ TABLE = ("toq/table4", "--n", "6")
 
 
 def calls(store):
-    with Store(store) as s: return s._all("SELECT key, json_extract(completion, '$.text') FROM calls ORDER BY key")
+    with Store(store) as s: return s.query("SELECT key, json_extract(completion, '$.text') FROM calls ORDER BY key")
 
 
 def tables(folder): return {p.relative_to(folder): p.read_bytes() for p in sorted(Path(folder).rglob("*.*")) if p.name != "README.md"}
@@ -84,7 +84,7 @@ def test_one_budget_for_all_workers_and_nothing_is_paid_twice(tmp_path):
         made = merge_stores(tmp_path / "all.sqlite", [tmp_path / f"all.{i}of2.sqlite" for i in (1, 2)])
         with Store(tmp_path / "all.sqlite") as s: [used] = s.usage(())
         assert 0.0004 < used["cost_now"] <= 0.0008 and made.calls == used["calls"] - used["hits"] == server.count, used
-        (tmp_path / "pot.sqlite").unlink()  # a command has its own
+        (tmp_path / "budget.sqlite").unlink()  # a command has its own
         codes, said = ended(started(server, tmp_path, "5"))
         assert codes == [0, 0] and (doubled(server), server.count) == (0, 180), said
 
@@ -103,7 +103,7 @@ def test_killed_and_started_again(tmp_path):
         made = merge_stores(tmp_path / "all.sqlite", parts)
         assert (made.calls, made.predictions) == (180, 120) and not merge_stores(tmp_path / "all.sqlite", parts).calls
         for part in parts:
-            with Store(part) as s: assert s._all("SELECT COUNT(*) FROM leases") == [(0,)]
+            with Store(part) as s: assert s.query("SELECT COUNT(*) FROM leases") == [(0,)]
 
 
 @pytest.mark.slow

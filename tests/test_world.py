@@ -9,14 +9,14 @@ from treekit.corpora.documents import tree_of
 from treekit.experiments.resources import WORLD, exemplars, load, load_corpus
 from treekit.synthetic.facts import CULTURES, INVERSE, make_block
 from treekit.synthetic.wording import wording, write
-from treekit.synthetic.generate import KINDS, STYLES, World
+from treekit.synthetic.generate import KINDS, STYLES, SyntheticWiki
 from treekit.synthetic.questions import NEVER_TRAINED
 
 N = 100  # questions of each kind that the default world must have
 
 
 @pytest.fixture(scope="module")
-def world(): return World(0, 400)
+def world(): return SyntheticWiki(0, 400)
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +38,8 @@ def _all(asked): return [q for found in asked.values() for q in found]
 
 _PRINT = """
 import hashlib, itertools
-from treekit.synthetic.generate import World, KINDS
-w, h = World(5, 300), hashlib.sha256()
+from treekit.synthetic.generate import SyntheticWiki, KINDS
+w, h = SyntheticWiki(5, 300), hashlib.sha256()
 for a in itertools.islice(w.articles(), 120): h.update((a.id + a.text).encode())
 for d in itertools.islice(w.documents(), 60):
     h.update((d.text + repr([sorted(map(str, s)) for p in d.paragraphs() for s in p.states])).encode())
@@ -61,16 +61,16 @@ def test_same_bytes_in_every_process():
 
 
 def test_a_larger_world_begins_with_the_smaller():
-    few, many = World(3, 250), World(3, 1_000_000)
+    few, many = SyntheticWiki(3, 250), SyntheticWiki(3, 1_000_000)
     for a, b in itertools.zip_longest(few.articles(), itertools.islice(many.articles(), 250)): assert a == b
     for a, b in itertools.zip_longest(few.documents(), itertools.islice(many.documents(), 250)): assert a == b
-    assert [a.text for a in itertools.islice(World(4).articles(), 5)] != [a.text for a in itertools.islice(many.articles(), 5)]
+    assert [a.text for a in itertools.islice(SyntheticWiki(4).articles(), 5)] != [a.text for a in itertools.islice(many.articles(), 5)]
 
 
 def test_two_readers_do_not_disturb_each_other():
-    w = World(1, 300)
+    w = SyntheticWiki(1, 300)
     plain = [a.text for a in w.articles()]
-    mixed, other = [], World(2, 300).articles()
+    mixed, other = [], SyntheticWiki(2, 300).articles()
     for a in w.articles():
         next(other)
         w.questions("bridge", 1)
@@ -80,8 +80,8 @@ def test_two_readers_do_not_disturb_each_other():
 
 
 def test_order_of_use_changes_nothing():
-    fresh = [q.id for q in World(6, 200).questions("compositional", 20)]
-    w = World(6, 200)
+    fresh = [q.id for q in SyntheticWiki(6, 200).questions("compositional", 20)]
+    w = SyntheticWiki(6, 200)
     for kind in KINDS: w.questions(kind, 3)
     assert [q.id for q in w.questions("compositional", 20)] == fresh
     assert [q.id for q in w.questions("compositional", 9)] == fresh[:9]
@@ -221,14 +221,14 @@ def test_passages_are_as_they_were_before_there_were_documents():
     "What other methods read, by its hash: documents are made of words of their own."
     def digest(lang):
         h = hashlib.sha256()
-        for p in World(lang=lang).passages(): h.update(f"{p.id}\n{p.title}\n{p.text}\n".encode())
+        for p in SyntheticWiki(lang=lang).passages(): h.update(f"{p.id}\n{p.title}\n{p.text}\n".encode())
         return h.hexdigest()
     assert digest("en") == "ede7e6a75739ed09b2b50dde36dbf6664c8c803d54a6bf9e3d9150232c068e8b"
     assert digest("ko") == "69d525fd66f1b625d63c5a59afad3f60442a69ecce6f03c485d427ea9d1fdd94"
 
 
 def test_where_a_language_has_no_documents_they_are_the_articles():
-    few = World(0, 100, "ko")
+    few = SyntheticWiki(0, 100, "ko")
     assert list(few.documents()) == list(few.articles())
 
 
@@ -240,7 +240,7 @@ def test_every_fact_has_several_wordings():
 
 
 def test_languages_are_files():
-    with pytest.raises(UsageError, match="no language of the world named 'xx'"): World(lang="xx")
+    with pytest.raises(UsageError, match="no language of the world named 'xx'"): SyntheticWiki(lang="xx")
 
 
 # -- questions
@@ -393,7 +393,7 @@ def test_nothing_held_out_is_on_the_training_side(world):
 @pytest.mark.long
 @pytest.mark.parametrize("lang", ["en", "ko"])
 def test_data_sets_of_one_table_share_no_question(lang):
-    world = World(lang=lang)
+    world = SyntheticWiki(lang=lang)
     sets = [{q.id for q in world.dataset(name, 200)} for name in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa")]
     assert min(map(len, sets)) > 150 and len(set().union(*sets)) == sum(map(len, sets))
 
@@ -429,7 +429,7 @@ def test_no_question_is_on_both_sides(world):
 
 @pytest.mark.long
 def test_questions_come_from_all_parts():
-    found = World(0, 5000).questions("bridge", 50)
+    found = SyntheticWiki(0, 5000).questions("bridge", 50)
     assert len({q.paragraphs[0].title for q in found}) > 40
     assert len({w for q in found for w in re.findall(r"[A-Z]\w{5,}", q.question)}) > 45
 
@@ -457,16 +457,16 @@ def test_corpus_of_the_world_holds_all_supports():
 
 
 def test_wrong_requests():
-    with pytest.raises(UsageError, match="at least 100"): World(articles=10)
-    with pytest.raises(UsageError, match="did you mean 'bridge'"): World().questions("brigde")
+    with pytest.raises(UsageError, match="at least 100"): SyntheticWiki(articles=10)
+    with pytest.raises(UsageError, match="did you mean 'bridge'"): SyntheticWiki().questions("brigde")
     with pytest.raises(UsageError, match="no dataset of the world"): load("hotpot", "world")
 
 
 @pytest.mark.long
 def test_memory_does_not_grow():
     code = (
-        "import resource, itertools\nfrom treekit.synthetic.generate import World\n"
-        "def peak(n):\n  w = World(0, 1_000_000)\n  for _ in itertools.islice(w.passages(), n): pass\n"
+        "import resource, itertools\nfrom treekit.synthetic.generate import SyntheticWiki\n"
+        "def peak(n):\n  w = SyntheticWiki(0, 1_000_000)\n  for _ in itertools.islice(w.passages(), n): pass\n"
         "  for _ in itertools.islice(w.documents(), n // 20): pass\n  return "
         "resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
         "a = peak(4000); b = peak(40_000); print(b - a)"

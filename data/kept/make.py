@@ -18,11 +18,11 @@ from treekit.baselines.sentence_graph import sentences_of
 from treekit.utils.array_cache import write_arrays
 from treekit.utils.instruction_set import REFERENCE, instruction_set
 from treekit.utils.sqlite_cache import pack_rows
-from treekit.corpora.bundled_questions import REAL, Real
+from treekit.corpora.bundled_questions import REAL, BundledQuestions
 from treekit.retrieval.dense import Embedder
 from treekit.retrieval.vector_cache import VECTOR_FILE, vector_key, vector_rows
 from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 
 HERE, LOT, FILE = Path(__file__).parent, 128, 8000  # FILE: vectors, some six megabytes
 
@@ -50,8 +50,8 @@ def of_run(folder):
     with opened(folder / "store" / "offline.sqlite") as db:
         traces = db.execute("SELECT trace FROM predictions WHERE trace NOT NULL")
         texts = {t for trace, in traces for t in said(json.loads(zlib.decompress(trace)))}
-    texts |= {q.question for name in ("musique", "hotpotqa", "2wiki") for q in World().dataset(name, 200)}
-    real = {q.question for name in REAL for q in Real().questions(name)}
+    texts |= {q.question for name in ("musique", "hotpotqa", "2wiki") for q in SyntheticWiki().dataset(name, 200)}
+    real = {q.question for name in REAL for q in BundledQuestions().questions(name)}
     texts -= real
     wanted = {annotations._key(t) for t in texts}
     with opened(folder / "entities" / "entities.sqlite") as db:
@@ -59,7 +59,7 @@ def of_run(folder):
     with opened(folder / "parses" / "parses.sqlite") as db:
         parses = [(bytes.fromhex(key), zlib.compress(parse.encode(), 9)) for key, parse in db.execute("SELECT key, parse FROM parses")
                   if json.loads(parse)[0] in texts]
-    real |= {p.contents for name in REAL for p in Real().passages(name)}
+    real |= {p.contents for name in REAL for p in BundledQuestions().passages(name)}
     left_out = {vector_key(Embedder().identity, t) for t in real}
     with opened(folder / "embeddings" / VECTOR_FILE) as db:
         vectors = [row for row in db.execute("SELECT key, vector FROM vectors") if row[0] not in left_out]
@@ -77,7 +77,7 @@ def written(name, rows):
 if __name__ == "__main__":
     if instruction_set() != REFERENCE: sys.exit(f"the instruction set is {instruction_set()!r}, and must be {REFERENCE!r}: see above")
     of_questions, parses, vectors = of_run(Path(sys.argv[1])) if sys.argv[1:] else ([], [], [])  # first: a wrong folder is known at once
-    passages, embedder = list(World().passages()), Embedder()
+    passages, embedder = list(SyntheticWiki().passages()), Embedder()
     trees = annotated([annotated_text(p) for p in passages])
     written("entities", [*Annotations().rows(trees), *of_questions])
     sentences = [s.stated for p in passages for s, _ in sentences_of(p, trees[annotated_text(p)])]

@@ -7,8 +7,8 @@ python data/real/make.py FOLDER [OUT] --entities  also the index of the entities
 import json, lzma, re, sys
 from pathlib import Path
 
-from treekit.corpora.formats import _passage, _PREFIX
-from treekit.corpora.load import _sample, read_corpus
+from treekit.corpora.formats import parse_passage, ID_PREFIX
+from treekit.corpora.load import sample_rows, read_corpus
 from treekit.experiments.provenance import PUBLISHED_IDS
 
 N = 200  # questions of each set, if there are so many
@@ -30,7 +30,7 @@ def written(path, rows):
 def corpus(folder, name):
     "The passages of a set, by title and text. Their ids are a hash of these, and are left out."
     rows = sorted({(p.title, p.text): p.id for p in read_corpus(folder / f"{CORPORA[name]}.jsonl")}.items())
-    wrong = [key for (title, text), key in rows if _passage(_PREFIX[name], title, text).id != key]
+    wrong = [key for (title, text), key in rows if parse_passage(ID_PREFIX[name], title, text).id != key]
     assert not wrong, f"{len(wrong)} passages of {name} have ids that aren't their hash"
     return [key for _, key in rows], [list(row) for row, _ in rows]
 
@@ -53,7 +53,7 @@ def made(folder, out, name):
     place = {key: n for n, key in enumerate(ids)}
     with open(folder / f"{name}.dev.jsonl", encoding="utf-8") as f: records = [json.loads(line) for line in f]
     def usable(r): return re.fullmatch(PUBLISHED_IDS[name], r["id"]) and all(p["id"] in place for p in r["paragraphs"])
-    chosen = _sample([Asked(r) for r in records if usable(r)], N, 0)
+    chosen = sample_rows([Asked(r) for r in records if usable(r)], N, 0)
     written(out / f"{name}.dev.jsonl.xz", [question(a.record, place) for a in chosen])
     written(out / f"{name}_corpus.jsonl.xz", passages)
 
@@ -76,11 +76,11 @@ def save_vectors(out, made):
 def entities(out):
     "The index of the entities in the paragraphs of MuSiQue's questions, as each ranking reads it: a few minutes."
     from treekit.config import work_dir
-    from treekit.corpora.bundled_questions import own_paragraphs
-    from treekit.retrieval.informativeness import LITERAL, Informativeness, Steps
+    from treekit.corpora.bundled_questions import question_paragraphs
+    from treekit.retrieval.informativeness import LITERAL, Informativeness, Extensions
     for old in (out / "arrays").glob("*-*.npz"): old.unlink()
-    for steps in (Steps.paper(), LITERAL, Steps()): Informativeness(own_paragraphs("musique"), steps=steps).scores([("",)])
-    for file in sorted(work_dir("informativeness").glob(f"{own_paragraphs('musique').fingerprint}-*.npz")):
+    for steps in (Extensions.paper(), LITERAL, Extensions()): Informativeness(question_paragraphs("musique"), steps=steps).scores([("",)])
+    for file in sorted(work_dir("informativeness").glob(f"{question_paragraphs('musique').fingerprint}-*.npz")):
         compressed(file, out / "arrays" / file.name)
 
 

@@ -103,7 +103,7 @@ OWN = """
 import asyncio, resource, sys, time
 sys.path.insert(0, {tests!r})
 from test_arise import OneEach, QUESTION, Seeded
-from treekit.core.method import Kit
+from treekit.core.method import Context
 from treekit.papers.arise.method import ARISE
 from treekit.papers.arise.states import ANSWER, DECOMPOSE
 from treekit.core.prompts import Completion

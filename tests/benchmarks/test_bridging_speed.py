@@ -2,7 +2,7 @@
 import time
 
 from treekit.retrieval.bm25 import BM25
-from treekit.retrieval.entity_bridging import Bridged, Mentions
+from treekit.retrieval.entity_bridging import EntityBridging, MentionIndex
 from treekit.retrieval.ranked_bridging import RankedBridging
 from treekit.experiments.resources import load, load_corpus
 
@@ -16,9 +16,9 @@ def test_seconds_per_corpus_and_milliseconds_per_query(tmp_path, monkeypatch):
         f()
         return time.process_time() - start
 
-    made, read = seconds(lambda: Mentions(passages)), seconds(lambda: Mentions(passages))
+    made, read = seconds(lambda: MentionIndex(passages)), seconds(lambda: MentionIndex(passages))
     words = BM25(passages)
-    bridged = Bridged(words)
+    bridged = EntityBridging(words)
     anew = RankedBridging(words)
     for r in (bridged, anew): r.search(questions[:1])
     plain, whole, ranked = (1000 * seconds(lambda: r.search(questions, 15)) / len(questions) for r in (words, bridged, anew))

@@ -2,9 +2,9 @@
 
     pytest tests/benchmarks/test_bulk.py -s -m "slow or not slow"
 
-Each job is one command in a process of its own, as a user starts it. Time is from the first partition sent to the last one written, as the
-journal has it: without the start of Ray and the loading of modules, which is told beside it. Two cores can do no more than two workers'
-work: four are there to show that they do no harm. Where a machine is shared, wall time says little: `computed` is the processor's time
+Each job is one command in a process of its own, as a user starts it. Time is from the start of the first partition to the last one written,
+as the journal has it: without the start of Ray and the loading of modules, which is told beside it. Two cores can do no more
+than two workers' work: four are there to show that they do no harm. Where a machine is shared, wall time says little: `computed` is the processor's time
 that the workers took for the same rows, against the plain loop's; it tells what the sharing out itself costs.
 """
 import json, os, subprocess, sys, time
@@ -28,8 +28,8 @@ ENGINES = [("plain", None), ("ray", 1), ("ray", 2), ("ray", 4)]
 @pytest.fixture(scope="module")
 def cluster():
     "Ray with four workers' cores, started once: its address."
-    from treekit.bulk.ray_executor import _start
-    folder = _start(4)
+    from treekit.bulk.ray_engine import _start
+    folder = _start(4, {})
     import ray
     yield ray.get_runtime_context().gcs_address
     ray.shutdown()
@@ -98,7 +98,7 @@ def test_one_two_four_workers_against_the_plain_loop(tmp_path, inputs, cluster, 
         words = *words_of(job, inputs), "--out", out, *engine_words(engine, workers, cluster), "--json"
         said, took = treekit("bulk", *words, home=inputs["home"])
         told, events = json.loads(said.splitlines()[-1]), journal(out)
-        at = {kind: [e["at"] for e in events if e["event"] == kind] for kind in ("begun", "sent", "written")}
+        at = {kind: [e["at"] for e in events if e["event"] == kind] for kind in ("begun", "written")}
         first = min(e["at"] - e["seconds"] for e in events if e["event"] == "written")
         wall = at["written"][-1] - first
         assert told["summary"]["bad"] == 3 and len(at["written"]) == told["summary"]["parts"]
@@ -157,11 +157,9 @@ def test_kills_on_the_way(tmp_path, inputs):
         assert not psutil.wait_procs(below, timeout=150)[1], "processes outlive their driver"  # two of Ray's own wait a minute
     assert driver.returncode == 0, driver.stderr.read().decode()[-2000:]
     assert content(out) == content(plain)
-    parts, sent = [e["part"] for e in written()], [e["part"] for e in journal(out) if e["event"] == "sent"]
+    parts = [e["part"] for e in written()]
     assert len(parts) == len(set(parts)) == len(list((out / "parts").glob("*.json")))
-    print(f"\n{kills} kills: {len(parts)} partitions, {len(parts) - len(set(parts))} written twice, {len(sent) - len(parts)} were with a "
-          "worker at a kill and sent again")
-    assert len(sent) - len(parts) <= 2 * 2 * kills["driver"] + 2 * kills["worker"]
+    print(f"\n{kills} kills: {len(parts)} partitions, {len(parts) - len(set(parts))} written twice")
 
 
 def test_a_row_that_kills(tmp_path, monkeypatch):

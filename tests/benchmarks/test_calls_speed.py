@@ -15,7 +15,7 @@ from treekit.config import load_profile
 from treekit.store.run_store import Store
 from treekit.experiments.resources import load, load_corpus
 from treekit.experiments.run import run
-from treekit.papers.arise import ARISE
+from treekit.papers.arise.method import ARISE
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.lucene import Lucene
 

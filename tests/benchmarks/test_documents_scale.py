@@ -68,11 +68,11 @@ def test_build_and_read(tmp_path):
 def test_chunks_found_again():
     "Thousands of chunks a minute, also in a long page and with a tenth of the characters changed."
     from treekit.corpora.chunks import chunks, locate
-    from treekit.corpora.documents import grown
-    from treekit.synthetic.generate import World
+    from treekit.corpora.documents import build_tree
+    from treekit.synthetic.generate import SyntheticWiki
     rng = random.Random(0)
-    texts = [p.text for p in World(articles=400).passages()]
-    tree = grown(
+    texts = [p.text for p in SyntheticWiki(articles=400).passages()]
+    tree = build_tree(
         "Long", [(1 + i % 2, *(("structure", f"Heading {i}") if i % 2 == 0 else ("content", texts[i]))) for i in range(1200)], "long"
     )
     cut = rng.sample(chunks(tree), 100)

@@ -45,7 +45,7 @@ def made(path, questions, each=20):
                 requests.append((key, "m", "https://x", zlib.compress(json.dumps(said).encode(), 1)))
             record = Prediction("Ada", trace, Usage(calls=each)).to_json()
             rest, packed = {k: v for k, v in record.items() if k != "trace"}, zlib.compress(json.dumps(record["trace"]).encode())
-            with store._write() as db:
+            with store.transaction() as db:
                 db.executemany("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", calls)
                 db.executemany("INSERT INTO requests VALUES (?,?,?,?)", requests)
                 db.execute("INSERT INTO predictions VALUES (?,?,?,?)", (q.id, json.dumps(rest), packed, 1e9))

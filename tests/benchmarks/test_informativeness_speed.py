@@ -5,7 +5,7 @@ import time
 
 from treekit.experiments.resources import load, load_corpus
 from treekit.syntax.entities import Annotations, StanzaAnnotator, annotated_text
-from treekit.retrieval.informativeness import Informativeness, Steps
+from treekit.retrieval.informativeness import Informativeness, Extensions
 
 
 class Template(StanzaAnnotator):
@@ -37,7 +37,7 @@ def test_ten_thousand_passages(tmp_path, monkeypatch):
     parsed = 128 / seconds(lambda: kept([annotated_text(p) for p in passages[128:256]]))
     kept([annotated_text(p) for p in passages])
     kept(questions)  # parsed before: what is timed is the scoring
-    for name, steps in (("as in the paper", Steps.paper()), ("all steps", Steps())):
+    for name, steps in (("as in the paper", Extensions.paper()), ("all steps", Extensions())):
         r = Informativeness(passages, kept, steps)
         made = seconds(lambda: r._index)
         r.search(questions[:1])

@@ -68,8 +68,8 @@ def scores(pairs) -> dict[str, float]:
 
 def direct(name: str, n: int) -> dict[str, float]:
     "The reader's task *answer* alone."
-    from treekit.models.extractive.client import ExtractiveChat
-    chat = ExtractiveChat()
+    from treekit.models.extractive.client import ExtractiveClient
+    chat = ExtractiveClient()
     async def said(q):
         [done] = await chat.complete(ASKED(question=q.question, documents=list(q.paragraphs)))
         return ASKED.read(done.text).value["answer"]

@@ -7,7 +7,7 @@ import pytest
 from treekit.corpora.bundled_questions import REAL
 from treekit.experiments.resources import load, load_corpus
 from treekit.retrieval.bm25 import BM25
-from treekit.retrieval.entity_bridging import Bridged
+from treekit.retrieval.entity_bridging import EntityBridging
 from treekit.scoring.statistics import bootstrap
 
 FIELDS = "dataset retriever metric n sample low high n_whole whole n_rest rest".split()
@@ -32,7 +32,7 @@ def test_recalls_of_the_sample_beside_the_whole_sets():
         there, corpus = load_corpus(d, WHOLE), load_corpus(d, "real")
         assert {p.id for p in corpus} == {p.id for p in there}
         words = BM25(corpus)
-        for name, retriever in (("BM25", words), ("BM25, bridging", Bridged(words))):
+        for name, retriever in (("BM25", words), ("BM25, bridging", EntityBridging(words))):
             for k in (2, 5):
                 mean, low, high = bootstrap(recalls(retriever, chosen, k), seed=0)
                 values = recalls(retriever, whole, k)

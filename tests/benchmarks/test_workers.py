@@ -38,10 +38,10 @@ def begun(*processes):
 def content(path):
     "What is in a store, but for times and for what a call took."
     with Store(path) as s:
-        calls = s._all("SELECT key, request, sample, json_extract(completion, '$.text') FROM calls ORDER BY key")
-        rows = s._all("SELECT key, json_extract(row, '$.answer') FROM predictions ORDER BY key")
-        ledger = s._all("SELECT method, dataset, question, node, key, outcome FROM ledger WHERE outcome < 2 ORDER BY 5, 1, 3, 4, 6")
-        return calls, rows, ledger, s.usage(()), s._all("SELECT COUNT(*) FROM leases")
+        calls = s.query("SELECT key, request, sample, json_extract(completion, '$.text') FROM calls ORDER BY key")
+        rows = s.query("SELECT key, json_extract(row, '$.answer') FROM predictions ORDER BY key")
+        ledger = s.query("SELECT method, dataset, question, node, key, outcome FROM ledger WHERE outcome < 2 ORDER BY 5, 1, 3, 4, 6")
+        return calls, rows, ledger, s.usage(()), s.query("SELECT COUNT(*) FROM leases")
 
 
 @pytest.mark.parametrize("n, least", SIZES)

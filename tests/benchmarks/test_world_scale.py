@@ -3,9 +3,9 @@ import subprocess, sys
 
 CODE = """
 import hashlib, resource, time
-from treekit.synthetic.generate import World
+from treekit.synthetic.generate import SyntheticWiki
 started, digest, n = time.process_time(), hashlib.sha256(), 0
-for article in World(0, 100_000).articles():
+for article in SyntheticWiki(0, 100_000).articles():
     digest.update(repr(article).encode())
     n += 1
 print(n, time.process_time() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, digest.hexdigest())

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from ..core.types import Question
 from ..language.names import names_in
-from ..language.answer_wording import states, worded
+from ..language.answer_wording import states, outcome_by_wording
 from ..core.method import Node, Trace
 from .outcomes import NO_ANSWER
 from ..experiments.results import Row
@@ -259,7 +259,7 @@ def first_error(
     end = trace.answer
     path = answer_path(trace)
     if not any(map(_searched, trace.nodes)): return Finding(NOT_APPLICABLE, why="no step of the trace searched for anything")
-    if question.answers and worded(answer, question.answers) == "Success": return Finding("")
+    if question.answers and outcome_by_wording(answer, question.answers) == "Success": return Finding("")
     has_phrases = any("span" in n.data for n in trace.nodes)
     broken = _in_tree(_Verdicts(trace, question.question, steps)) if has_phrases else _in_time(path, steps)
     if broken: return _finding(*broken)
@@ -313,7 +313,7 @@ def by_attribution(rows: list[Row]) -> list[tuple[str, Finding]]:  # outcome (""
     def one(row):
         if row.error: return NO_ANSWER, Finding(NOT_APPLICABLE, why=row.error)
         finding = first_error(row.question, row.trace, row.answer)
-        return "" if finding.kind == NOT_APPLICABLE else worded(row.answer, row.golds) or OUTCOME_OF[finding.kind], finding
+        return "" if finding.kind == NOT_APPLICABLE else outcome_by_wording(row.answer, row.golds) or OUTCOME_OF[finding.kind], finding
     return [one(r) for r in rows]
 
 # %% ../../nbs/15_analysis/02_attribution.ipynb #2d0d5b98

@@ -19,7 +19,7 @@ from ..experiments.results import Results
 from ..experiments.progress import pace
 from ..experiments.run import run
 from ..scoring.statistics import kendall, resample_weights
-from ..models.simulated.ability import KNOBS, LEVELS
+from ..models.simulated.ability import PARAMETERS, PRESETS
 
 # %% ../../nbs/15_analysis/07_calibration.ipynb #2968e8e1
 def simulated_run(
@@ -45,7 +45,7 @@ def counted_runs(what: str, total: int):
 @dataclass(frozen=True)
 class Anchor:
     "A printed row that fixes a knob: the mean of its cells with this metric."
-    knob: str  # of `treekit.models.simulated.ability.Competence`
+    knob: str  # of `treekit.models.simulated.ability.Ability`
     row: str
     metric: str
     datasets: tuple[str, ...] = ()  # as printed; empty: all that the row has
@@ -61,7 +61,7 @@ class Study:
     measure: Callable  # (methods, knobs) -> rows of scores, from 0 to 1
     printed: dict  # (row, dataset, metric) -> from 0 to 1
     asked: dict = field(default_factory=dict)  # dataset -> how many questions the paper asked
-    start: dict = field(default_factory=lambda: {k: getattr(LEVELS["strong"], k) for k in KNOBS})  # the knobs before the fit
+    start: dict = field(default_factory=lambda: {k: getattr(PRESETS["strong"], k) for k in PARAMETERS})  # the knobs before the fit
 
     @property
     def held(self) -> set: return {a.row for a in self.anchors}

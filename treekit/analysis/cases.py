@@ -62,7 +62,7 @@ def sort(
 def rates(
     s: Sorted,
     dataset: str,  # in words; the way is put behind it
-    contrast: tuple[str, str] = ("TreeRare", "ReAct"),  # the difference of these two is also given
+    contrast: tuple[str, str],  # two methods: their difference is also given
 ) -> list[dict]:  # as `Results.score`
     "Each outcome's share per way and method, with its interval; and how two methods differ on the questions sorted for both."
     methods, out = list(dict.fromkeys(r.method for r in s.rows)), []
@@ -148,8 +148,9 @@ def _nodes_that_matter(trace, golds, broken, most):
 def excerpts(
     s: Sorted,
     outcome: str,  # one of `OUTCOMES`
+    first: str = "",  # the method that comes first
     most: int = 4,  # nodes of a trace
-) -> list[Excerpt]:  # one per method, TreeRare's first, as in the paper
+) -> list[Excerpt]:  # one per method
     "What the figure of an outcome shows."
     def one(method):
         i, there = pick_example(s, outcome, method)
@@ -161,4 +162,4 @@ def excerpts(
         right = outcome == "Success"
         about_answer = outcome in ("Partial Answer", "Label Ambiguity") or f.node is None and not right
         return Excerpt(**head, row=row, nodes=nodes, after=after, kind=f.kind, broken=None if right else f.node, answer_marked=about_answer)
-    return [one(m) for m in sorted(dict.fromkeys(r.method for r in s.rows), key=lambda m: m != "TreeRare")]
+    return [one(m) for m in sorted(dict.fromkeys(r.method for r in s.rows), key=lambda m: m != first)]

@@ -16,7 +16,7 @@ class EvidenceCoverage:
 
     A fact is (entity, relation, value), as in `treekit.models.simulated.facts`."""
     def __init__(self,
-        facts,  # a `WorldFacts`
+        facts,  # a `CorpusFacts`
     ): self.facts = facts
 
     def to_step(self, node: Node, wanted: frozenset) -> frozenset:

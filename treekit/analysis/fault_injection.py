@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from collections import Counter
 from dataclasses import dataclass, replace
 from ..core.types import Question
-from ..language.answer_wording import spellings, states, worded
+from ..language.answer_wording import spellings, states, outcome_by_wording
 from ..core.method import Context, Node, Prediction
 from ..language.words import FUNCTION
 from ..language.normalization import norm, within
@@ -134,7 +134,7 @@ def correct(question: Question, p: Prediction) -> bool:
     "The answer is right, and every sub-answer was stated in time."
     steps, nodes = _steps(question), _bottom_up(p.trace)
     first = {s.number: next((i for i, n in enumerate(nodes) if _states(n, s.answer)), None) for s in steps}
-    if not steps or worded(p.answer, question.answers) != "Success" or None in first.values(): return False
+    if not steps or outcome_by_wording(p.answer, question.answers) != "Success" or None in first.values(): return False
     needed = [(first[n], first[s.number]) for s in steps for n in s.needs if n in first]
     return all(before <= after and before < len(nodes) - 1 for before, after in needed)
 
@@ -249,7 +249,7 @@ def seed_faults(
     return cases, fate
 
 def _harm(question, fault, broken):
-    if worded(broken.answer, question.answers) == "Success": return "healed"
+    if outcome_by_wording(broken.answer, question.answers) == "Success": return "healed"
     steps = {s.number: s for s in _steps(question)}
     def rest(n): return [n] + [m for s in steps.values() if n in s.needs for m in rest(s.number)]
     lost = [steps[n] for n in rest(fault.step)] if fault.step else []

@@ -15,7 +15,7 @@ from ..config import Profile, UsageError, nearest
 from ..utils.sanitize import cell_text, cell_value
 from ..core.types import Question
 from ..scoring.outcome_prompt import OUTCOMES, JUDGE
-from ..language.answer_wording import worded
+from ..language.answer_wording import outcome_by_wording
 from ..core.method import Context, Prediction, Trace
 from ..experiments.results import Row
 from ..experiments.run import run
@@ -31,7 +31,7 @@ def by_rule(
 ) -> str:  # an outcome, NO_ANSWER, or "" where the question has no supporting passages to look for
     "The outcome by the wording and the passages."
     if row.error: return NO_ANSWER
-    if outcome := worded(row.answer, row.golds): return outcome
+    if outcome := outcome_by_wording(row.answer, row.golds): return outcome
     if not row.question.supporting: return ""
     return "Reasoning Error" if {*row.question.supporting} <= {*row.trace.retrieved} else "Retrieval Error"
 

@@ -6,7 +6,7 @@
 __all__ = ['Told', 'told_in', 'StandInChat', 'stand_in']
 
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #58ae3495
-import functools, json, socket
+import functools, importlib, json, socket
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -123,8 +123,7 @@ def _documents(told, store):
     def need_documents(profile):
         try: wants(profile)
         except UsageError as e: told("documents", profile.documents or "documents", why=str(e))
-    from treekit.papers.rdr2 import evaluation as rdr2
-    wants, rdr2.need_documents = rdr2.need_documents, need_documents
+    wants, resources.need_documents = resources.need_documents, need_documents
 
 def _wiki(told, passages):
     "Wikipedia is the corpus."
@@ -195,16 +194,17 @@ def _parsers(told):
 
 def _trained(told):
     "Models that somebody trained: the tiny ones are here, others are not."
-    real = resources.trained_roles()
+    real = resources.trained_class
     def stand(role):
-        class StandIn(real[role]):
+        kind = real(role)
+        class StandIn(kind):
             def __new__(cls, folder, *args, **kwargs):
-                if Path(folder).is_dir(): return real[role](folder, *args, **kwargs)
+                if Path(folder).is_dir(): return kind(folder, *args, **kwargs)
                 told("weights", f"{role} {folder}")
                 return StandInChat(load_profile("offline", model=str(folder)), told)
-            tiny = real[role].tiny
+            tiny = kind.tiny
         return StandIn
-    resources.trained_roles = lambda: {role: stand(role) for role in real}
+    resources.trained_class = stand
 
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #5278172d
 def _offline():
@@ -218,13 +218,13 @@ def _offline():
 
 def _training(told):
     "Nothing is trained."
-    from treekit.papers.searchr import training as navigator
-    from treekit.papers.rdr2 import training as router
+    from treekit.papers.plugin import discover, module_of
     def pinned(jobs, *args, **kwargs):
         if not jobs: return
         told("trains", f"{len(jobs)} small models")
         raise UsageError("a rehearsal trains nothing")
-    for module in (navigator, router): module.pinned = pinned
+    for module in {module_of(reference) for p in discover().values() for reference in p.trained.values()}:
+        importlib.import_module(module).pinned = pinned
 
 def _failures(told):
     "What failed inside a run: a notebook goes on, and a table counts them."

@@ -15,9 +15,11 @@ from pathlib import Path
 
 from ..config import USER_VARIABLES, RunOptions, UsageError, child_environment, choose, kit_path, load_profile, missing_library, root, run_options, variable, work_dir
 from .catalog import FIELDS, runnable, source
+from ..papers.plugin import get_paper, papers
 from .kernel_pool import PRELOADED, ForkServer, can_fork, manager
-from .build_cache import StoreState, imported, made_from, read_record, runs_since, tables_below, unchanged, write_record, written
-from ..models.simulated.ability import KNOBS, competence_of
+from .build_cache import (
+    StoreState, imported, made_from, modules_behind, read_record, runs_since, tables_below, unchanged, write_record, written)
+from ..models.simulated.ability import PARAMETERS, parse_ability
 from ..training.deterministic_process import PINNED
 from ..store.command_folder import command_folder
 from ..utils.sanitize import without_secrets
@@ -56,12 +58,12 @@ def _parameters(notebook):
     return {name for c in tagged for statement in ast.parse("".join(c["source"])).body for name in _targets(statement)}
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #dcd5478e
-def _method_fields(notebook):
+def _method_fields(paper, notebook):
     "The fields of all methods that a notebook can use."
-    from treekit.core.fingerprints import modules_below
-    from treekit.papers.registry import MODULES, module_of
-    below = modules_below(*imported(notebook))
-    modules = [module_of(m) for m in MODULES if f"treekit.{m}" in below]
+    import importlib
+    from treekit.papers.registry import method_modules
+    below = modules_behind(paper, notebook)
+    modules = [importlib.import_module(m) for m in method_modules() if m in below]
     kinds = {kind for m in modules for kind in vars(m).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)}
     return {f.name for kind in kinds if "__call__" in dir(kind) for f in dataclasses.fields(kind)}
 
@@ -74,11 +76,11 @@ def plan_tasks(artefacts, out, given, sets):
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
-        if knobs := {k: v for k, v in sets.items() if k in KNOBS and k not in declared}:
+        if knobs := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
             settings["competence"] = ", ".join([settings.get("competence", usual), *(f"{k}={v}" for k, v in knobs.items())])
-        competence_of(settings.get("competence", usual))  # read here, so that what it can't be is said before anything starts
+        parse_ability(settings.get("competence", usual))  # read here, so that what it can't be is said before anything starts
         if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in knobs}:
-            known = {*_method_fields(r["notebook"]), *FIELDS, *KNOBS, *declared} - {"settings"}
+            known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *PARAMETERS, *declared} - {"settings"}
             for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)
             settings["switches"] = ", ".join(filter(None, [settings.get("switches", ""), *(f"{k}={v}" for k, v in others.items())]))
         parameters |= dict(settings=settings) if settings else {}
@@ -88,8 +90,8 @@ def plan_tasks(artefacts, out, given, sets):
 
 def _as_the_paper(artefact, given, declared, model):
     "With the profile `paper`: the parameters that make an artefact's run the paper's; with any other: none."
-    from treekit.experiments.paper_settings import PAPERS, profile_settings
-    if given.get("profile") != "paper" or artefact["paper"] not in PAPERS: return {}
+    from treekit.experiments.paper_settings import has_settings, profile_settings
+    if given.get("profile") != "paper" or not has_settings(artefact["paper"]): return {}
     said = profile_settings(artefact["paper"], artefact["artefact"], model)
     own = {k: v for k, v in said.items() if k in declared}
     return ({k: int(v) if k in ("n", "seed", "runs") else v for k, v in own.items()}
@@ -321,9 +323,9 @@ def progress_line(folder):
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #ef72b503
 def papers_read(task):
     "The papers whose tables a task reads, and after which it comes; none: it makes its own numbers."
-    from treekit.experiments.paper_settings import PAPERS
-    if task.name == "across/ablations": return PAPERS
-    return (task.name.partition("/")[0],) if task.name.endswith("/claims") else ()
+    paper, _, artefact = task.name.partition("/")
+    if artefact in get_paper(paper).reads_all_tables: return tuple(p.name for p in papers())
+    return (paper,) if artefact == "claims" else ()
 
 def _looked_up(task, profile, folder, kept, store):
     "Fill in what the task depends on, and what became of it, if that still holds."

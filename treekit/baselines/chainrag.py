@@ -227,7 +227,7 @@ async def widened_context(
     context, frontier = [(i, "seed") for i in found], found[:m.anchors]
     for n in range(m.expansions):
         documents = [graph.sentences[i] for i, _ in context] + list(found_before)
-        if await _ask(m, kit, SUFFICES, node=node, remaining=2, question=question, documents=documents): break
+        if await _ask(m, kit, SUFFICES, node=node, priority=2, question=question, documents=documents): break
         there, joined = {i for i, _ in context}, {}
         for i in frontier:
             for j, edges in graph.neighbours(i, m.window, m.across).items():
@@ -249,8 +249,8 @@ async def pair_rewritten(m: "ChainRAG", kit: Context, node: Node, earlier: tuple
         if before.data["evidence"] == UNFOUND: continue
         history = render_history([(before.data["number"] - 1, before.text, before.data["evidence"])])
         known = dict(node=node, question=node.text, history=history)
-        if not await _ask(m, kit, REFERS, remaining=4, **known): continue
-        question, note = rewritten(await _ask(m, kit, REWRITE, remaining=3, **known), node.text)
+        if not await _ask(m, kit, REFERS, priority=4, **known): continue
+        question, note = rewritten(await _ask(m, kit, REWRITE, priority=3, **known), node.text)
         if note: node.notes.append(note)
         return question
     return node.text
@@ -263,8 +263,8 @@ async def unclear_rewritten(m: "ChainRAG", kit: Context, node: Node, after: tupl
     if all(n.data["evidence"] == UNFOUND for n in after):
         if after: node.notes.append("what it refers to wasn't found; asked as it stands")
         return node.text
-    if not await _ask(m, kit, UNCLEAR, remaining=4, **known): return node.text
-    question, note = rewritten(await _ask(m, kit, REFORMULATE, remaining=3, **known), node.text)
+    if not await _ask(m, kit, UNCLEAR, priority=4, **known): return node.text
+    question, note = rewritten(await _ask(m, kit, REFORMULATE, priority=3, **known), node.text)
     if note: node.notes.append(note)
     return question
 
@@ -287,7 +287,7 @@ async def chain_step(
     found_before = [Passage("", "Found so far", told)] if told else []
     context = await widened_context(m, kit, graph, node, question, found_before)
     read = [graph.sentences[i] for i, _ in context]
-    reply = await _ask(m, kit, READ, node=node, remaining=1, question=question, documents=read + found_before)
+    reply = await _ask(m, kit, READ, node=node, priority=1, question=question, documents=read + found_before)
     sentences = [dict(id=s.id, text=s.stated, why=why) for s, (_, why) in zip(read, context)]
     hits = list({s.id: dict(id=s.id, title=s.title, score=0.0) for s in read}.values())
     node.data |= dict(evidence=known_answer(reply["answer"]) or UNFOUND, explanation=reply["explanation"],
@@ -327,8 +327,8 @@ async def chain_answer(
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #cb927b48
 async def chain_path(m: "ChainRAG", kit: Context, node: Node, question: str) -> list[str]:
     "A question's sub-questions; the question alone, if it takes one step."
-    if m.several and not await _ask(m, kit, SEVERAL, node=node, question=question, remaining=6): return [question]
-    return await _ask(m, kit, GUIDED if m.decomposer == "guided" else NAVIGATE, node=node, question=question, remaining=5)
+    if m.several and not await _ask(m, kit, SEVERAL, node=node, question=question, priority=6): return [question]
+    return await _ask(m, kit, GUIDED if m.decomposer == "guided" else NAVIGATE, node=node, question=question, priority=5)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #90166c50
 async def follow_path(m: "ChainRAG", kit: Context, graph: SentenceGraph, node: Node, path, notes) -> list[Node]:
@@ -379,7 +379,7 @@ class ChainRAG:
         text = plain_question(question)
         if korean_question(text):
             raise UsageError("ChainRAG's sentences and entities are found by an English parser, and the question is Korean: "
-                             "ask it with --method toq")
+                             "ask it with a method that has Korean prompts")
         if kit.corpus is None:
             raise UsageError("ChainRAG looks into the passages, and this kit has none: give Context(corpus=Corpus(passages, ...))")
         await asyncio.to_thread(check_available, self, kit)

@@ -210,7 +210,7 @@ async def global_points(
     async def mapped(batch):
         several = "s" * (len(batch) != 1)
         own = kit.trace.add("map", f"{len(batch)} report{several}", parent=node, reports=[r["title"] for r in batch])
-        own.data["points"] = await kit.ask(MAP, node=own, remaining=1, question=text, reports=[report_text(r) for r in batch])
+        own.data["points"] = await kit.ask(MAP, node=own, priority=1, question=text, reports=[report_text(r) for r in batch])
         return own.data["points"]
     points = [p for said in await gather_or_cancel([mapped(b) for b in batches]) for p in said if p["score"] > 0]
     if not points: node.notes.append("no report helps; answered from nothing")

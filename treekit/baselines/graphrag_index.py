@@ -138,10 +138,10 @@ async def extract_graphs(
 ) -> list[dict]:  # of each text unit: entities, relations
     "Element instances of all text units at once (Sec. 3.1)."
     async def extract(passage, node):
-        found = await kit.ask(EXTRACT, node=node, remaining=gleanings, passage=passage.contents)
+        found = await kit.ask(EXTRACT, node=node, priority=gleanings, passage=passage.contents)
         for left in reversed(range(gleanings)):
             names = [e["name"] for e in found["entities"]]
-            more = await kit.ask(GLEAN, node=node, remaining=left, passage=passage.contents, found=names)
+            more = await kit.ask(GLEAN, node=node, priority=left, passage=passage.contents, found=names)
             if not any(more.values()): break
             found = {kind: found[kind] + more[kind] for kind in found}
         node.data.update(passage=passage.id, entities=len(found["entities"]), relations=len(found["relations"]))

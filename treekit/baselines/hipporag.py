@@ -230,7 +230,7 @@ async def remember(m: "HippoRAG", kit: Context) -> tuple[Memory, dict]:
     "The memory of a corpus, and what it holds in numbers."
     passages, root = corpus_passages(kit), kit.trace.add("index", "hippocampal index")
     async def extract(passage, node):
-        names = await kit.ask(ENTITIES, node=node, remaining=1, text=passage.contents)
+        names = await kit.ask(ENTITIES, node=node, priority=1, text=passage.contents)
         triples = await kit.ask(TRIPLES, node=node, passage=passage.contents, entities=names)
         node.data.update(passage=passage.id, entities=names, triples=[list(t) for t in triples])
         return triples
@@ -265,7 +265,7 @@ class HippoRAG(Searching):
         best = best_of_searches(self, {}, await self.searched(kit, nodes[0], text))
         while len(nodes) < limit:
             shown = [p for p, _ in [*best.values()][:self.top_k]]
-            said = first_sentence(await kit.ask(NEXT_THOUGHT, node=nodes[-1], question=text, remaining=2 * (limit - len(nodes)),
+            said = first_sentence(await kit.ask(NEXT_THOUGHT, node=nodes[-1], question=text, priority=2 * (limit - len(nodes)),
                                                 documents=shown, thoughts=[n.text for n in nodes[1:]]))
             nodes.append(kit.trace.add("thought", said, parent=nodes[-1]))
             if not said or "answer is" in said.lower(): break
@@ -280,7 +280,7 @@ class HippoRAG(Searching):
     async def searched(self, kit: Context, node: Node, query: str) -> list[Hit]:
         "What walks from the query's names reach, noted in a node."
         memory, held = await kit.indexed(self.index)
-        names = await kit.ask(ENTITIES, node=node, text=query, remaining=2)
+        names = await kit.ask(ENTITIES, node=node, text=query, priority=2)
         linked = await asyncio.to_thread(memory.linked, names)
         nodes = [dict(name=n, node=memory.nodes[i], similarity=round(s, 4)) for n, i, s in linked]
         node.data.update(queries=[query], entities=names, nodes=nodes)

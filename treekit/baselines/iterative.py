@@ -194,7 +194,7 @@ class SelfAsk(Searching):
         steps = []
         for _i in range(self.rounds):
             last = [node, *steps][-1]
-            reply = await kit.ask(FOLLOW_UP, node=last, question=text, steps=[stepped(n) for n in steps], remaining=2)
+            reply = await kit.ask(FOLLOW_UP, node=last, question=text, steps=[stepped(n) for n in steps], priority=2)
             if reply["answer"]: return steps, reply["answer"]
             if not reply["question"]:
                 last.notes.append("the reply neither asks nor answers; the steps are concluded")
@@ -205,7 +205,7 @@ class SelfAsk(Searching):
             steps.append(kit.trace.add("follow-up", reply["question"], parent=last))
             documents = await self._search(kit, steps[-1], reply["question"])
             steps[-1].data["evidence"] = await kit.ask(INTERMEDIATE, node=steps[-1], questions=reply["question"], documents=documents,
-                                                       remaining=1)
+                                                       priority=1)
         return steps, ""
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #977ed30a
@@ -260,14 +260,14 @@ class AutoRAG(Searching):
         text, queries, documents, thoughts = plain_question(question), [], [], []
         node = kit.trace.add("question", text)
         for i in range(self.rounds + self.recalls + 1):
-            reply = await kit.ask(SEARCH_OR_ANSWER, node=node, question=text, queries=queries, documents=documents, remaining=1)
+            reply = await kit.ask(SEARCH_OR_ANSWER, node=node, question=text, queries=queries, documents=documents, priority=1)
             if reply["thought"]: thoughts.append(reply["thought"])
             if reply["answer"] or not reply["question"] or i == self.rounds + self.recalls: break
             queries = [*queries, reply["question"]]
             node = kit.trace.add("query" if i < self.rounds else "recall", reply["question"], parent=node, explanation=reply["thought"])
             if i < self.rounds: documents = [*documents, *await self._new(kit, node, documents)]
             else:
-                node.data["evidence"] = await kit.ask(RECALL, node=node, question=text, query=node.text, remaining=1)
+                node.data["evidence"] = await kit.ask(RECALL, node=node, question=text, query=node.text, priority=1)
                 documents = [*documents, node.data["evidence"]]
         answer = reply["answer"] or (await kit.ask(ANSWER, node=node, question=text, documents=documents))["answer"]
         return await self._end(kit, node, text, answer, thoughts)
@@ -318,7 +318,7 @@ class IRCoT(Searching):
         documents, steps = await self._search(kit, node, text), [node]
         for _i in range(self.rounds):
             said = first_sentence(await kit.ask(NEXT_THOUGHT, node=steps[-1], question=text, documents=documents,
-                                                thoughts=[n.text for n in steps[1:]], remaining=1))
+                                                thoughts=[n.text for n in steps[1:]], priority=1))
             steps.append(kit.trace.add("thought", said, parent=steps[-1]))
             if not said or "answer is" in said.lower(): break
             found = await self._search(kit, steps[-1], said)
@@ -338,7 +338,7 @@ class IterRetGen(Searching):
         for i in range(self.rounds):
             node = kit.trace.add("round", f"round {i + 1}", parent=node)
             documents = await self._search(kit, node, f"{said} {text}".strip())
-            reply = await kit.ask(self.reader, node=node, question=text, documents=documents, remaining=self.rounds - i - 1)
+            reply = await kit.ask(self.reader, node=node, question=text, documents=documents, priority=self.rounds - i - 1)
             said = f"{reply['explanation']} {reply['answer']}".strip()
             node.data.update(explanation=reply["explanation"], evidence=reply["answer"])
         return await self._end(kit, node, text, reply["answer"], [said])

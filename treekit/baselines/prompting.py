@@ -282,9 +282,9 @@ class SelfConsistency(Baseline):
         else: node.text, node.data["votes"] = majority([p.text for p in paths])
         return Prediction(node.text, kit.trace, kit.usage)
 
-    async def _sample(self, kit, node, prompt, inputs, remaining):
+    async def _sample(self, kit, node, prompt, inputs, priority):
         "`(call's key, answer and explanation)` of each path; a path whose call gave no text, thinking till the limit, has empty ones."
-        given = dict(node=node, temperature=self.temperature, remaining=remaining, **inputs)
+        given = dict(node=node, temperature=self.temperature, priority=priority, **inputs)
         if self.calls == "each": return await self._each(kit, prompt, given)
         try: replies = await kit.ask(prompt, n=self.samples, **given)
         except CallFailed as e:

@@ -362,7 +362,7 @@ class ReAct:
         path = Path()
         for left in reversed(range(self.max_steps)):
             node = kit.trace.add("step", "", parent=path.node)
-            turn = await kit.ask(prompt, node=node, remaining=left, question=text, steps=path.text, number=str(len(path.turns) + 1),
+            turn = await kit.ask(prompt, node=node, priority=left, question=text, steps=path.text, number=str(len(path.turns) + 1),
                                  limit=str(self.max_steps))
             path = await take(path, turn, node, kit, self.top_k if self.search == "bm25" else 0)
             if path.answer is not None: return finished(path, kit)

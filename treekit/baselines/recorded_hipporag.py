@@ -15,7 +15,7 @@ from .hipporag import Memory, build_memory
 from ..config import UsageError
 from ..core.types import Passage
 from ..corpora.formats import DataError
-from ..retrieval.entity_bridging import Names, aliases
+from ..retrieval.entity_bridging import NameMatcher, aliases
 from ..retrieval.dense import Dense
 
 # %% ../../nbs/12_baselines/14_recorded_hipporag.ipynb #dffc2373
@@ -152,7 +152,7 @@ class KnownNames:
         self.said = {}  # a name's folded words -> the name, as the index has it first
         for name in (n for some in index.entities for n in some if same_name(n) in nodes):
             for words in aliases(name)[:1]: self.said.setdefault(words, name)
-        self.names = Names(list(self.said))
+        self.names = NameMatcher(list(self.said))
 
     def __call__(
         self,

@@ -36,7 +36,7 @@ class Query2Doc(Searching):
         "Two calls, one after the other. `UsageError` for an empty question."
         text = plain_question(question)
         node = kit.trace.add("pseudo-document", text)
-        made_up = await kit.ask(PSEUDO_DOCUMENT, node=node, question=text, remaining=1)
+        made_up = await kit.ask(PSEUDO_DOCUMENT, node=node, question=text, priority=1)
         node.data["explanation"] = made_up
         documents = await self._search(kit, node, " ".join([*[text] * self.repeats, made_up]))
         reply = await kit.ask(BY_KIND[False, "answer", "multi-hop"], node=node, question=text, documents=documents)
@@ -97,7 +97,7 @@ class VerifyAndEdit(Searching):
         node = kit.trace.add("chains", text)
         documents = await self._search(kit, node, text) if self.retrieve_first else []
         chains = await kit.ask(BY_KIND[False, "path", "multi-hop"], node=node, n=self.samples, temperature=self.temperature,
-                               question=text, documents=documents, remaining=3, logprobs=self.rationale == "probable")
+                               question=text, documents=documents, priority=3, logprobs=self.rationale == "probable")
         chains = chains if self.samples > 1 else [chains]
         chains = chains if self.rationale == "probable" else [(c, None) for c in chains]
         winner, votes = majority([c["answer"] for c, _ in chains])
@@ -114,9 +114,9 @@ class VerifyAndEdit(Searching):
     async def _edit(self, kit, node, question, sentence):
         "A sentence with what a search for it says in its place."
         step = kit.trace.add("sentence", sentence, parent=node)
-        query = await kit.ask(VERIFYING_QUESTION, node=step, question=question, sentence=sentence, remaining=2)
+        query = await kit.ask(VERIFYING_QUESTION, node=step, question=question, sentence=sentence, priority=2)
         documents = await self._search(kit, step, query)
-        said = await kit.ask(INTERMEDIATE, node=step, questions=query, documents=documents, remaining=1)
+        said = await kit.ask(INTERMEDIATE, node=step, questions=query, documents=documents, priority=1)
         step.data["evidence"] = sentence if _silent(said) else said
         return step.data["evidence"]
 
@@ -197,16 +197,16 @@ async def verified_answer(
     draft: str,
 ) -> str:
     "The answer, one paragraph longer each time, revised by what a search for it finds: passage after passage."
-    answer, remaining = "", 2
+    answer, priority = "", 2
     for paragraph in answer_paragraphs(draft):
         answer = f"{answer}\n\n{paragraph}".strip()
-        query = await kit.ask(SEARCH_QUERY, node=node, temperature=m.temperature, remaining=remaining, question=question, thought=answer)
+        query = await kit.ask(SEARCH_QUERY, node=node, temperature=m.temperature, priority=priority, question=question, thought=answer)
         [hits] = await kit.retrieve([query], m.top_k)
         node.data["queries"] = [*node.data.get("queries", ()), query]
         node.data["hits"] = [*node.data.get("hits", ()), *hit_records(hits)]
         for hit in hits:
-            found = await kit.ask(FILTER, node=node, temperature=m.filtering, remaining=remaining, query=query, passage=hit.passage.stated)
-            answer = await kit.ask(REVISE, node=node, temperature=m.temperature, remaining=remaining, question=question, thought=answer,
+            found = await kit.ask(FILTER, node=node, temperature=m.filtering, priority=priority, query=query, passage=hit.passage.stated)
+            answer = await kit.ask(REVISE, node=node, temperature=m.temperature, priority=priority, question=question, thought=answer,
                                    documents=[found])
     node.data["evidence"] = answer
     return answer
@@ -233,7 +233,7 @@ class RATT(Searching):
             answers.append(node.data["evidence"])
         answer = answers[-1]
         if self.final == "all":
-            answer = await kit.ask(MERGE, node=node, temperature=self.temperature, remaining=int(self.short),
+            answer = await kit.ask(MERGE, node=node, temperature=self.temperature, priority=int(self.short),
                                    thoughts=[f"Step {i}: {a}" for i, a in enumerate(answers, 1)])
         root.data["explanation"] = answer
         said = (await kit.ask(EDITED, node=node, question=text, documents=answer_paragraphs(answer)))["answer"] if self.short else answer
@@ -241,7 +241,7 @@ class RATT(Searching):
 
     async def _step(self, kit, above, question, previous, left):
         "The agents' answers, verified, merged, and verified again: the step's node."
-        step, settings = kit.trace.add("step", "", parent=above), dict(temperature=self.temperature, remaining=5 * left + 3)
+        step, settings = kit.trace.add("step", "", parent=above), dict(temperature=self.temperature, priority=5 * left + 3)
         drafts = await (kit.ask(EXTEND, node=step, n=self.agents, question=question, previous=previous, **settings) if previous
                         else kit.ask(DRAFT, node=step, n=self.agents, question=question, **settings))
         own = [kit.trace.add("draft", d, parent=step) for d in dict.fromkeys(drafts if self.agents > 1 else [drafts])]

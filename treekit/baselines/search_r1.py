@@ -158,7 +158,7 @@ class SearchR1:
         async def generate(written, left):
             nodes.append(kit.trace.add("turn", "", parent=nodes[-1]))
             prompt = replace(SEARCH_R1, format=_AS_WRITTEN) if self.own_text else SEARCH_R1
-            said = await kit.ask(prompt, node=nodes[-1], remaining=left, question=text, turns=written)
+            said = await kit.ask(prompt, node=nodes[-1], priority=left, question=text, turns=written)
             value = read_turn(said)[0] if isinstance(said, str) else said
             nodes[-1].text = value["search"] or value["answer"] or value["thought"]
             nodes[-1].data |= value

@@ -10,19 +10,19 @@ import hashlib, json, threading
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..retrieval.bm25 import Hit, _best
-from ..retrieval.entity_bridging import aliases, _fold, _words
+from ..retrieval.bm25 import Hit, top_k
+from ..retrieval.entity_bridging import aliases, fold_word, words_with_offsets
 from ..config import run_options, work_dir
 from ..utils.array_cache import read_arrays, write_arrays
 from ..core.types import Passage
-from ..syntax.entities import Annotated, annotated_text
+from ..syntax.entities import AnnotatedText, annotated_text
 from ..retrieval.informativeness import name_of
 from ..retrieval.dense import CrossEncoder
 
 # %% ../../nbs/12_baselines/05_sentence_graph.ipynb #6b105a4f
 def sentences_of(
     passage: Passage,
-    annotated: Annotated,  # its trees and entities, of `treekit.syntax.entities.annotated_text`
+    annotated: AnnotatedText,  # its trees and entities, of `treekit.syntax.entities.annotated_text`
 ) -> list[tuple[Passage, list[tuple[str, ...]]]]:  # (sentence, its names, folded); the sentence has the passage's id and title
     "A passage's sentences; one that the parser found none in is a single one."
     text = annotated_text(passage)
@@ -42,8 +42,8 @@ def known_names(
     longest: int,  # words of the longest
 ) -> list[tuple[str, ...]]:
     "Known names in a text, from left to right, the longest first; each has a capital."
-    words, found, i = _words(text), [], 0
-    folded = tuple(_fold(w) for w, *_ in words)
+    words, found, i = words_with_offsets(text), [], 0
+    folded = tuple(fold_word(w) for w, *_ in words)
     def is_name(n): return folded[i:i + n] in known and any(w[0].isupper() for w, *_ in words[i:i + n])
     while i < len(words):
         n = next((n for n in range(min(longest, len(words) - i), 0, -1) if is_name(n)), 0)
@@ -111,7 +111,7 @@ class SentenceGraph(Sentences):
         if not len(some) or not query.strip(): return []
         if query not in self.asked: self.asked[query] = self.embed([query], questions=True)[0]
         scores = (self.vectors[some] @ self.asked[query]).round(5)
-        found = [int(some[i]) for i in _best(scores, 100 if encoder else k)]
+        found = [int(some[i]) for i in top_k(scores, 100 if encoder else k)]
         if not encoder: return found
         hits = [Hit(Passage(str(i), self.sentences[i].title, self.sentences[i].text), 0.0, r) for r, i in enumerate(found, 1)]
         return [int(h.passage.id) for h in encoder.rerank(query, hits, k)]
@@ -119,7 +119,7 @@ class SentenceGraph(Sentences):
 # %% ../../nbs/12_baselines/05_sentence_graph.ipynb #e89c8b0c
 def build_graph(
     passages: list[Passage],
-    annotate,  # texts -> `Annotated`s
+    annotate,  # texts -> `AnnotatedText`s
     embed,  # of texts, such as `treekit.retrieval.dense.embedder()`
     similar: int = 10,  # edges by similarity, per sentence
 ) -> SentenceGraph:
@@ -140,7 +140,7 @@ def _nearest(vectors, k):
     for start in tqdm(range(0, len(vectors) if k else 0, block), desc="similar sentences", delay=2):
         for i, scores in enumerate((vectors[start:start + block] @ vectors.T).round(5), start):
             scores[i] = -2
-            found.append([int(j) for j in _best(scores, min(k, len(vectors) - 1))] if len(vectors) > 1 else [])
+            found.append([int(j) for j in top_k(scores, min(k, len(vectors) - 1))] if len(vectors) > 1 else [])
     return found or [[] for _ in range(len(vectors))]
 
 # %% ../../nbs/12_baselines/05_sentence_graph.ipynb #7c426da2

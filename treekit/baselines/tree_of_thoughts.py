@@ -82,9 +82,9 @@ class TreeOfThoughts:
         kit.trace.add("answer", "", parent=last)
         return Prediction("", kit.trace, kit.usage)
 
-    async def propose(self, kit: Context, prompt: Prompt, path: Path, text: str, remaining: int) -> list[tuple[dict, int]]:
+    async def propose(self, kit: Context, prompt: Prompt, path: Path, text: str, priority: int) -> list[tuple[dict, int]]:
         "The distinct turns among the samples from a state, each with how many samples it was."
-        turns = await kit.ask(prompt, node=path.node, n=self.candidates, temperature=self.temperature, remaining=remaining,
+        turns = await kit.ask(prompt, node=path.node, n=self.candidates, temperature=self.temperature, priority=priority,
                               question=text, steps=path.text, number=str(len(path.turns) + 1), limit=str(self.depth))
         same = {}
         for turn in ([turns] if self.candidates == 1 else turns):
@@ -146,10 +146,10 @@ async def breadth_first(
     return best, kept[0][1].node, f"{m.depth} levels"
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #59c27c70
-async def valued(kit: Context, path: Path, turn: dict, node: Node, text: str, remaining: int) -> tuple[float, Path]:
+async def valued(kit: Context, path: Path, turn: dict, node: Node, text: str, priority: int) -> tuple[float, Path]:
     "A candidate carried out and scored."
     path = await take(path, turn, node, kit)
-    node.data["value"] = await kit.ask(VALUE, node=node, remaining=remaining, question=text, steps=path.text)
+    node.data["value"] = await kit.ask(VALUE, node=node, priority=priority, question=text, steps=path.text)
     return node.data["value"], path
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #3c8a1acb

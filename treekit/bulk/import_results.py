@@ -17,7 +17,7 @@ from ..corpora.corpus_hash import corpus_hash
 from ..corpora.load import read_corpus
 from ..retrieval.vector_cache import vectors_file
 from ..scoring.judges import Entailment, SpanReader
-from ..syntax.entities import Annotated, Annotations, Entity, Shape
+from ..syntax.entities import AnnotatedText, Annotations, Entity, SentenceTree
 from ..syntax.parser import ParseCache, from_json
 
 # %% ../../nbs/20_bulk/08_import_results.ipynb #c37a24c8
@@ -34,8 +34,8 @@ def _keep_parses(folder, settings, corpus):
 def _keep_tags(folder, settings, corpus):
     kept, n = Annotations(SimpleNamespace(fingerprint=settings["tagger"])), 0
     def annotated(r):
-        sentences = tuple(Shape(*map(tuple, s)) for s in r["sentences"])
-        return Annotated(sentences, tuple(Entity(*e) for e in r["entities"]), r["note"])
+        sentences = tuple(SentenceTree(*map(tuple, s)) for s in r["sentences"])
+        return AnnotatedText(sentences, tuple(Entity(*e) for e in r["entities"]), r["note"])
     for some in _lots(results(folder)):
         kept.keep({r["text"]: annotated(r) for r in some})
         n += len(some)

@@ -43,14 +43,14 @@ def index_command(profile, sets, as_json):
       treekit index --set corpus=wiki.passages --set retriever=dense:dpr-nq --set index=ivfsq --set embeddings=FOLDER
     """
     from treekit.corpora.passage_store import PassageStore
-    from treekit.retrieval.factory import nearest_for, way_of_search
+    from treekit.retrieval.factory import vector_search_for, describe_retrieval
     p = load_profile(profile, **{k: v for k, v in assigned(sets).items() if k in FIELDS})
     name, _, model = p.retriever.partition(":")
     if not p.corpus: raise UsageError("no corpus is named: --set corpus=wiki.passages (treekit passages makes it)")
     if name not in ("dense", "hybrid", "weighted"):
         raise UsageError(f"retriever {name!r} has no vectors: --set retriever=dense, or dense:MODEL")
-    way_of_search(p)
-    near = nearest_for(p, PassageStore(p.corpus), model)
+    describe_retrieval(p)
+    near = vector_search_for(p, PassageStore(p.corpus), model)
     near.build()
     files = [f for place in (near.folder / "vectors", near.place) if place.is_dir() for f in place.iterdir()]
     about = dict(passages=len(near.passages), index=near.kind.text, gigabytes=round(sum(f.stat().st_size for f in files) / 1e9, 3))

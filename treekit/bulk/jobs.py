@@ -20,9 +20,9 @@ from ..corpora.documents import DocumentTree
 from ..core.types import Passage
 from ..retrieval.dense import Embedder
 from ..retrieval.vector_cache import EMBEDDING_VERSION
-from ..scoring.judges import _JUDGED, Entailment, SpanReader, WordOverlap
+from ..scoring.judges import JUDGE_VERSION, Entailment, SpanReader, WordOverlap
 from ..syntax.entities import annotated_text, annotator_for
-from ..syntax.parser import StanzaParser, parser_place, to_json
+from ..syntax.parser import StanzaParser, parser_location, to_json
 
 # %% ../../nbs/20_bulk/02_jobs.ipynb #ec1f3f55
 def _said(**fields): return json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
@@ -50,7 +50,7 @@ class _NotKept:
     def put(self, fingerprint, parses): pass
 
 @lru_cache(maxsize=1)
-def _parser(name): return StanzaParser(**parser_place(name), cache=_NotKept())
+def _parser(name): return StanzaParser(**parser_location(name), cache=_NotKept())
 
 @dataclass(frozen=True)
 class ParseJob:
@@ -151,7 +151,7 @@ class JudgeJob:
         if self.judge == "span" and self.model == "offline": raise UsageError("judge 'span' needs a model: a name on the hub, or a folder")
 
     def identity(self) -> dict:
-        read = {} if self.model == "offline" else dict(version=_JUDGED, longest=_LONGEST)
+        read = {} if self.model == "offline" else dict(version=JUDGE_VERSION, longest=_LONGEST)
         return dict(judge=self.judge, model=judge_name(self.model)) | read
 
     def item(self, record) -> tuple[str, str, str]:

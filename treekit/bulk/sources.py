@@ -15,8 +15,8 @@ from typing import Any
 from .output_dir import read_finished, part_files
 from ..config import UsageError
 from ..corpora.documents import DocumentTree, from_text
-from ..corpora.formats import DataError, _Row
-from ..corpora.load import _json_row, _tab_row
+from ..corpora.formats import DataError, Record
+from ..corpora.load import parse_json_row, parse_tab_row
 from ..corpora.tree_store import TreeStore
 
 # %% ../../nbs/20_bulk/01_sources.ipynb #577bf6ce
@@ -31,17 +31,17 @@ def json_record(
     raw: bytes,  # a line
     name: str,  # of its file
     number: int,  # of the line
-) -> _Row:
+) -> Record:
     "A line of JSON. Raises a `DataError`."
-    return _json_row(_line(raw, f"{name}, line {number}"), Path(name), number)
+    return parse_json_row(_line(raw, f"{name}, line {number}"), Path(name), number)
 
 # %% ../../nbs/20_bulk/01_sources.ipynb #e9e8f1fd
-def tab_record(raw: bytes, name: str, number: int) -> _Row:
+def tab_record(raw: bytes, name: str, number: int) -> Record:
     "A line of `psgs_w100.tsv`: id, text, title. Raises a `DataError`."
     text = _line(raw, where := f"{name}, line {number}")
     try: cells = next(csv.reader([text], delimiter="\t"), [])
     except csv.Error as e: raise DataError(f"{where}: {e}") from None
-    return _tab_row(cells, where)
+    return parse_tab_row(cells, where)
 
 # %% ../../nbs/20_bulk/01_sources.ipynb #dee48a5d
 def stored_tree(raw: tuple[str, bytes], name: str, number: int) -> DocumentTree:

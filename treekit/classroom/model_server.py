@@ -15,12 +15,13 @@ from .course import CourseFolder
 from .quotas import RateLimiter, OverQuota, Quota, TooManyAtOnce, pseudonym, student_token
 from ..config import Profile, UsageError
 from ..core.prompts import CallFailed, Request
-from ..llm.openai_client import _PAID_FOR, OpenAIClient
+from ..llm.openai_client import CHARGED_FAILURES, OpenAIClient
 from ..store.shared_budget import LocalBudget
 from ..llm.prices import BudgetExceeded
 from ..store.run_store import Store
 from ..llm.cached_client import CachedClient
-from ..store.store_writer import StoreFailed, wait_written
+from ..store.errors import StoreFailed
+from ..store.store_writer import wait_written
 
 # %% ../../nbs/21_classroom/14_model_server.ipynb #758c11d8
 class Refused(Exception):
@@ -96,7 +97,7 @@ class KeylessChat(OpenAIClient):
 
     def _tries(self, failed, body):
         "What was paid isn't tried again by itself: each try counts as a call of the student who asks."
-        return 0 if failed.kind in _PAID_FOR else super()._tries(failed, body)
+        return 0 if failed.kind in CHARGED_FAILURES else super()._tries(failed, body)
 
     def _bare(self, text): return text.replace(self.hidden, "…") if self.hidden else text
 
@@ -156,9 +157,9 @@ class _OpenDesk:
         client = KeylessChat.from_profile(profile)
         self.store, pocket = Store(course.private("words.sqlite")), LocalBudget(budget)
         self.chat, self.profile = CachedClient(client, self.store, None if budget is None else pocket), profile
-        if quota.dollars is not None and self.chat.purse.price is None:
+        if quota.dollars is not None and self.chat.budget.price is None:
             raise UsageError(f"a quota in dollars needs the price of model {profile.model!r}: add a row to data/prices.csv, or use --calls")
-        pocket.spent, self.meter = self.store._all("SELECT TOTAL(paid) FROM ledger")[0][0], RateLimiter(self.store, quota)
+        pocket.spent, self.meter = self.store.query("SELECT TOTAL(paid) FROM ledger")[0][0], RateLimiter(self.store, quota)
 
     def asker(self, shown: str) -> str:  # a pseudonym
         "Who shows a token; `Refused` for a wrong one."
@@ -175,7 +176,7 @@ class ModelHandler(_OpenDesk):
     "The class's model, its store and its counts."
     async def answer(self, who: str, request: Request) -> dict:
         "The reply to a question, as JSON; `Refused` where there is none."
-        mine, most = self.chat.bind(method="course", question=who), self.chat.purse.bound(request, self.chat.defaults)
+        mine, most = self.chat.bind(method="course", question=who), self.chat.budget.max_cost(request, self.chat.defaults)
         calls = request.n - mine.estimate([request])["stored"]
         if calls: await asyncio.to_thread(self._take, who, calls, most)
         try: got = await mine.complete_keyed(request)
@@ -185,7 +186,7 @@ class ModelHandler(_OpenDesk):
         except CallFailed as e:
             self.tell(f"{e.kind}: {e}")
             said = _FAILED.get(e.kind, "the class's model gave no answer that can be read")
-            counted = "it was paid for and counts as one of your calls" if e.kind in _PAID_FOR else "no reply was counted"
+            counted = "it was paid for and counts as one of your calls" if e.kind in CHARGED_FAILURES else "no reply was counted"
             raise Refused(400 if e.kind in ("too long", "refused") else 502, e.kind.replace(" ", "_"),
                           f"{said}: {counted}; try again, or tell your teacher") from None
         except StoreFailed as e:
@@ -193,7 +194,7 @@ class ModelHandler(_OpenDesk):
             said = "the course's server can't write down what is asked, so it asks nothing: tell your teacher"
             raise Refused(503, "store", said) from None
         finally:
-            await wait_written(self.store.soon(lambda db: None))  # the ledger is on disk before anything set aside is free again
+            await wait_written(self.store.submit(lambda db: None))  # the ledger is on disk before anything set aside is free again
             if calls: await asyncio.to_thread(self.meter.give_back, who, calls, most)
         left = await asyncio.to_thread(self.meter.left, who)
         return _reply(got, self.profile.model, left)

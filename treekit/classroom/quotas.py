@@ -67,7 +67,7 @@ def spent_by(
 ) -> Spent:
     "What the ledger says of somebody."
     store.flush()
-    return Spent(*store._all(_SPENT, _COURSE, who)[0])
+    return Spent(*store.query(_SPENT, _COURSE, who)[0])
 
 # %% ../../nbs/21_classroom/11_quotas.ipynb #7ca15eb1
 AT_ONCE = 8  # calls of one student under way

@@ -32,11 +32,11 @@ class _Tape:
     "A cassette's replies of one model."
     def __init__(self, file, model=""):
         self.store = Store.replay(file)
-        counts = dict(self.store._all("SELECT model, COUNT(*) FROM requests GROUP BY model ORDER BY 2 DESC, 1"))
+        counts = dict(self.store.query("SELECT model, COUNT(*) FROM requests GROUP BY model ORDER BY 2 DESC, 1"))
         if not counts: raise UsageError(f"{Path(file).name!r} has no reply on it")
         self.model = choose("model on the cassette", model, counts) if model else next(iter(counts))
-        self.endpoints = [at for at, in self.store._all("SELECT DISTINCT endpoint FROM requests WHERE model = ?", self.model)]
-        self.longest = sorted({self._most(body) for body, in self.store._all("SELECT body FROM requests WHERE model = ?", self.model)})
+        self.endpoints = [at for at, in self.store.query("SELECT DISTINCT endpoint FROM requests WHERE model = ?", self.model)]
+        self.longest = sorted({self._most(body) for body, in self.store.query("SELECT body FROM requests WHERE model = ?", self.model)})
 
     def _most(self, body):
         import json, zlib

@@ -81,8 +81,8 @@ def candidates(
     settings: dict,  # of course.toml: articles, lang, draw = {kind: how many are drawn}
 ) -> tuple[list, list]:  # passages, questions as records; `id` is the place in the draw
     "A world's passages, and the questions to choose from."
-    from treekit.synthetic.generate import World
-    world = World(seed, settings.get("articles", 100), settings.get("lang", "en"))
+    from treekit.synthetic.generate import SyntheticWiki
+    world = SyntheticWiki(seed, settings.get("articles", 100), settings.get("lang", "en"))
     passages = [dict(id=p.id, title=p.title, text=p.text) for p in world.passages()]
     drawn = [q for kind, n in settings["draw"].items() for q in world.questions(kind, n)]
     return passages, [_record(q, i) for i, q in enumerate(drawn)]
@@ -159,9 +159,9 @@ def wiki_pages(
     settings: dict,  # of course.toml
 ) -> list[dict]:  # title, text: headings between equals signs, then their paragraphs, a line each
     "A world's articles in the markup of wikis."
-    from treekit.synthetic.generate import World
+    from treekit.synthetic.generate import SyntheticWiki
     def text(a): return "\n".join((f"= {a.title} =", *a.lines(lambda heading, depth: f"{'=' * depth} {heading} {'=' * depth}")))
-    articles = World(seed, settings.get("articles", 100), settings.get("lang", "en")).articles()
+    articles = SyntheticWiki(seed, settings.get("articles", 100), settings.get("lang", "en")).articles()
     return [dict(title=a.title, text=text(a)) for a in articles]
 
 # %% ../../nbs/21_classroom/04_student_corpora.ipynb #acd74bcb

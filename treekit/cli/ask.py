@@ -138,10 +138,10 @@ _NOTHING = ("", "unknown", "알 수 없음", "don't know", "i don't know", "not 
 def _unfounded(question, reply, profile, searched):
     "Why nothing in the real sample answers a question that was asked offline; empty: something may, or it is another source's."
     from treekit.retrieval.bm25 import BM25
-    from treekit.retrieval.answerability import Grounds
+    from treekit.retrieval.answerability import AnswerabilityIndex
     if not profile.offline or profile.data != "real": return ""
     index = searched.made if isinstance(searched, _InMemory) else BM25(passages_of("all", profile))
-    if why := Grounds(index).evidence(question).reason: return why
+    if why := AnswerabilityIndex(index).evidence(question).reason: return why
     return "the reader finds no answer in the passages that it was given" if reply.strip(" .").lower() in _NOTHING else ""
 
 # %% ../../nbs/25_cli/08_ask.ipynb #97dbc997

@@ -16,7 +16,7 @@ _JOBS = {  # name -> what it does, its example, its settings: (name, default, wh
     "parse": ("Dependency and constituency trees, tags and entities of passages.",
               "treekit bulk parse psgs_w100.tsv.gz --out parses --engine ray", [("parser", "bundled", "Or one of Stanza's packages.")]),
     "tag": ("Dependency trees and named entities of passages.",
-            "treekit bulk tag passages.jsonl --out tags --engine processes --workers 2",
+            "treekit bulk tag passages.jsonl --out tags --engine ray --workers 2",
             [("parser", "bundled", "One of Stanza's packages, or spacy:MODEL."),
              ("entities", "", "flair/MODEL.  [default: the parser finds them]")]),
     "chunk": ("The passages of a tree store's documents.", "treekit bulk chunk wiki.trees --out passages",
@@ -45,8 +45,8 @@ def _shown(outcome, folder, as_json):
 def _command(name, about, example, settings):
     "The command of a job."
     def run(source, out, engine, workers, rows, gpus, as_json, **given):
-        from treekit.bulk.executors import pin
-        pin(gpus)  # the plain loop computes here: before numpy and torch are loaded
+        from treekit.bulk.worker import set_threads
+        set_threads(gpus)  # the plain loop computes here: before numpy and torch are loaded
         from treekit.bulk.jobs import JOBS
         from treekit.bulk.run import bulk
         _shown(bulk(JOBS[name](**given), source, out, engine, workers, rows, gpus), out, as_json)
@@ -68,10 +68,10 @@ def _command(name, about, example, settings):
 _COMMON = (
     click.option("--out", required=True, metavar="FOLDER", help="Where the results go: a new folder, or one that was begun with the same."),
     click.option("--engine", default="plain", show_default=True, metavar="ENGINE",
-                 help="Who does it: plain (this process), processes, ray (on this machine), or ray:ADDRESS of a cluster."),
+                 help="plain (this process), ray (on this machine), or ray:ADDRESS of a cluster."),
     click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes.  [default: one a core]"),
     click.option("--rows", type=click.IntRange(1), metavar="N",
-                 help="Rows in a partition; a kill costs two partitions a worker.  [default: the job's]"),
+                 help="Rows in a partition.  [default: the job's]"),
     click.option("--gpus", type=click.FloatRange(0), default=0, metavar="SHARE",
                  help="Of a machine's GPUs for each worker.  [default: the processor computes]"),
     click.option("--json", "as_json", is_flag=True, help="Print as JSON."),
@@ -79,11 +79,11 @@ _COMMON = (
 
 @click.group("bulk")
 def bulk_command():
-    """Parse, tag, chunk, embed and judge by the million: one process, several, or a Ray cluster, with the same bytes.
+    """Parse, tag, chunk, embed and judge by the million: in one process, or with Ray Data on one machine or a cluster, with the same bytes.
 
     \b
       treekit bulk parse passages.jsonl --out parses                            the plain loop
-      treekit bulk parse passages.jsonl --out parses --engine processes --workers 4
+      treekit bulk parse passages.jsonl --out parses --engine ray --workers 4
       treekit bulk parse passages.jsonl --out parses --engine ray:auto          the cluster that this machine belongs to
       treekit bulk keep parses                                                  methods find them from now on
     """

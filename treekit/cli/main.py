@@ -11,9 +11,9 @@ from pathlib import Path
 
 import click
 
-from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, source
+from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
 from ..config import (
-    UsageError, choose, installed, key_variables, load_profile, missing_library, profile_names, root, run_options, work_dir)
+    UsageError, choose, key_variables, load_profile, missing_library, profile_names, root, run_options, work_dir)
 from ..papers.registry import find, method, method_names
 from ..utils.sanitize import printable
 from ..utils.atomic_write import write_whole
@@ -162,15 +162,22 @@ def _method(name, sets, source):
     "A method by its name, with fields set from words, and the dataset whose questions it is used to."
     from treekit.experiments.resources import exemplars
     from treekit.core.method import configure, settings
-    shown = exemplars("hotpotqa", source) if "few-shot" in find(name)[0] else []
+    shown = exemplars("hotpotqa", source) if "few-shot" in find(name).printed else []
     chosen = method(name, shown)
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 
 # %% ../../nbs/25_cli/09_main.ipynb #fbbf21b7
+class _MethodOption(click.Option):
+    "An option whose help and default are read from the installed papers when they are needed."
+    def get_default(self, ctx, call=True): return next(iter(method_names()))
+    def get_help_record(self, ctx):
+        self.help = f"{', '.join(method_names())}.  [default: {self.get_default(ctx)}]"
+        return super().get_help_record(ctx)
+
 @main.command()
 @click.argument("question")
-@click.option("--method", "named", default="treerare", show_default=True, metavar="NAME", help=f"{', '.join(method_names())}.")
+@click.option("--method", "named", cls=_MethodOption, metavar="NAME")
 @click.option("--corpus", metavar="FILE",
               help='Passages, one JSON object per line: {"title": …, "text": …}.  [default: the profile\'s own]')
 @_profile_options
@@ -228,7 +235,7 @@ def list_(paper, profile, as_json):
     """Every table, figure, algorithm and prompt of the papers, and its state.
 
     \b
-      treekit list                 all five papers
+      treekit list                 all papers
       treekit list treerare --json
     """
     from textwrap import shorten
@@ -245,7 +252,7 @@ def list_(paper, profile, as_json):
         last = read_record(work_dir("runs", profile) / r["paper"] / f"{r['artefact']}.json")
         table = stem.with_suffix(".csv")
         rows.append({k: r[k] for k in ("paper", "artefact", "kind", "title")} | dict(
-            notebook=_below(r["notebook"]) if r["notebook"] else "missing", text=is_text(r),
+            notebook=shown_path(r["notebook"]) if r["notebook"] else "missing", text=is_text(r),
             last_run=last.get("when", ""), error=last.get("error", ""),
             files=sorted(p.name for p in stem.parent.glob(f"{stem.name}.*")),
             verdicts=count_verdicts(table) if table.exists() else {}, claims=claims[r["paper"]].get(r["artefact"], {})))
@@ -255,10 +262,6 @@ def list_(paper, profile, as_json):
         for r in (r for r in rows if r["paper"] == name):
             title = shorten(r["title"], 62, placeholder=" …")
             click.echo(f"  {r['artefact']:<11} {title:<63} {r['last_run']:<17} {_state(r)}")
-
-def _below(path):
-    "A path below one's folder, or below what came with the package."
-    return str(next(path.relative_to(base) for base in (root(), installed()) if path.is_relative_to(base)))
 
 def _state(row):
     "A row of `list` in a few words."
@@ -279,7 +282,7 @@ def claims(paper, profile, out, as_json):
     """What the papers claim, and whether a run bears it out: holds, fails, undecided, or not run.
 
     \b
-      treekit claims                        all five papers
+      treekit claims                        all papers
       treekit claims arise --profile openai
 
     Reads the tables that `reproduce` has written, and asks nothing. With each question's scores beside the tables the tests are
@@ -383,8 +386,8 @@ def doctor(paper, profile, as_json):
 
     ✓ works; ✗ doesn't, and is needed; ○ doesn't, and only some papers need it. Exit code 2 if something needed is missing.
     """
-    from treekit.artefacts.environment_check import PAPER_NEEDS, checks
-    if paper: choose("paper", paper, PAPER_NEEDS)
+    from treekit.artefacts.environment_check import checks, requirements
+    if paper: choose("paper", paper, requirements())
     rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(load_profile(profile), paper)]
     if as_json: click.echo(json.dumps(rows, indent=1))
     for r in () if as_json else rows:
@@ -426,7 +429,7 @@ def rehearse(what, profiles, sets, n, jobs, out, force, as_json):
 from .bulk import bulk_command, trees_command
 from ..bulk.indexing import index_command, passages_command
 from .course import course_command
-from .handout import new_command, pack_command
+from .handout import init_command, new_command, pack_command
 from .explore import explore_command
 from .export import export_runs_command
 from .report import report_command, verify_command
@@ -434,7 +437,7 @@ from .site import site_command
 from .train import train_command
 from ..artefacts.multiprocess import store_command
 
-own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, new_command, pack_command,
+own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, init_command, new_command, pack_command,
        store_command, bulk_command, passages_command, index_command, trees_command, train_command)
 for command in own: main.add_command(command)
 

@@ -9,7 +9,7 @@ __all__ = ['from_wikitext']
 import re
 from collections.abc import Collection
 
-from .blocks import COMMENT, LONGEST_PAGE, MOST_MARKS, Skipped, assembled, span, table_blocks, unwanted
+from .blocks import COMMENT, LONGEST_PAGE, MOST_MARKS, Skipped, assemble_tree, span, table_blocks, skip_reason
 from .wikitext_repair import closed
 from .documents import DocumentTree
 from .wikicode import read_wikicode, unmarked
@@ -31,7 +31,7 @@ _MAY_BE_LEFT = re.compile(r"[<'\[{}\]_\x05\x06]")
 _BLANK_BEFORE = re.compile(r" ([,;:.)])(?=\s|$)")
 
 def _clean(text):
-    "One line, without what broken markup and cut templates leave behind."
+    "A line without remains of broken markup and removed templates."
     if _MAY_BE_LEFT.search(text): text = _LEFT.sub("", text)
     if "(" in text: text = re.sub(r"\([\s,;:]*+\)|(?<=\()[\s,;:]++|(?<![\s,;:])[\s,;:]++(?=\))", "", text)
     if "\x07" in text or "\x08" in text: text = text.replace("\x07", "[").replace("\x08", "<")
@@ -46,7 +46,7 @@ _HIDDEN_LINK = re.compile(
     r"|\s*(?-i:[a-z]{2,3}(?:-[a-z]+)?:(?! ))", re.I)
 
 def _link(node, tables):
-    "What a link says."
+    "Text of a link."
     title = node.name
     if title.lstrip().startswith(":"): title = title.lstrip()[1:]
     elif _HIDDEN_LINK.match(title): return ""
@@ -60,7 +60,7 @@ _SHOWN = {name: part for part, names in {
 _CHARACTERS = {"ndash": "–", "mdash": "—", "spaced ndash": " – ", "snd": " – ", "-": " ", "·": " · ", "!": "|", "nbsp": " ", "'": "'"}
 
 def _template(node, tables):
-    "What a template says, where that is plain."
+    "Text of a template, if it is simple."
     name, names = node.name.strip().casefold(), node.names or {}
     if name in _CHARACTERS: return _CHARACTERS[name]
     if name not in _SHOWN and not name.startswith("lang-"): return ""
@@ -81,7 +81,7 @@ _DROPPED_TAGS = frozenset("""ref references gallery math score timeline imagemap
 _BLOCK_TAGS = frozenset("div p blockquote poem center hr ul ol dl section pre".split())
 
 def _tag(node, tables):
-    "What a tag says: HTML's, or wikitext's own for tables, lists and bold words."
+    "Text of a tag: HTML's, or wikitext's for tables, lists and bold words."
     name, mark = node.name.strip().casefold(), node.mark
     if name == "table": return _table(node, tables)
     if mark and mark[0] in "*#:;": return _ITEM + mark
@@ -94,7 +94,7 @@ def _tag(node, tables):
 _BOXES = re.compile(r"\b(?:infobox|navbox|sidebar|metadata|ambox|toc|vertical-navbox|navigation)\b", re.I)
 
 def _table(table, tables):
-    "A table's lines."
+    "Lines of a table."
     if not tables or _BOXES.search(" ".join(map(unmarked, table.parts[1:table.holds]))): return "\n"
     caption, rows, stack = "", [[]], table.content[::-1]
     while stack:
@@ -115,7 +115,7 @@ def _table(table, tables):
 
 # %% ../../nbs/06_corpora/10_wikitext.ipynb #8fcc63be
 def _flat(nodes, tables):
-    "A page's nodes as flat text: a line per block, marked by what it is."
+    "Nodes of a page as flat text: a line per block, marked by its type."
     out = []
     for node in nodes:
         if isinstance(node, str): out.append(node)
@@ -131,12 +131,12 @@ _BULLET = re.compile(rf"\s*((?:{_ITEM}[*#:;])+)")
 _MARKUP_LINE = re.compile(r"\s*(?:\||\{\||\{\{|\}\}|\x05|!.*\|)")
 
 def _bullet_block(bullet, rest):
-    "A bullet's block; None if it says nothing."
+    "Block of a bullet line; None without text."
     marks, text = bullet[1].replace(_ITEM, ""), _clean(_MARKS.sub(" ", rest.replace(_ITEM + ":", ": ")))
     return ("item" if marks[-1] in "*#" else "text", sum(m in "*#" for m in marks), text) if text else None
 
 def _blocks(flat):
-    "The blocks of flat text."
+    "Blocks of flat text."
     paragraph = []
     for line in (*flat.split("\n"), ""):
         mark, bullet = line[:1], _BULLET.match(line)
@@ -158,7 +158,7 @@ _AMBIGUOUS = re.compile(r"(?:disambig\w*|disambiguation page|dab|hndis|geodis|hu
 _WIKI_MARK = re.compile(r"\n+|<[a-z]|\|\||!!|\{\{|\[\[?|''+|&|://", re.I)  # a line, tag, cell, template, link, bold word, entity
 
 def _is_ambiguous(nodes):
-    "Whether a page says by a template that its title has several meanings."
+    "Whether a page has a disambiguation template."
     return any(_AMBIGUOUS.fullmatch(n.name.strip()) for n in nodes if not isinstance(n, str) and n.kind == "template")
 
 # %% ../../nbs/06_corpora/10_wikitext.ipynb #ee6d0a87
@@ -167,16 +167,16 @@ def from_wikitext(
     title: str,  # its name in the wiki
     id: str = "",  # of the document
     tables: bool = True,  # False: without tables, as the public code
-    keep: Collection[str] = (),  # of "disambiguation", "list": pages that are skipped otherwise
+    keep: Collection[str] = (),  # of "disambiguation", "list": pages to keep
 ) -> DocumentTree | Skipped:
-    "The tree of a page in MediaWiki's markup."
+    "Document tree of a page in wikitext."
     from mwparserfromhell.parser import ParserError
     if len(text) > LONGEST_PAGE: return Skipped(title, "too long")
     if redirect := _REDIRECT.match(text): return Skipped(title, "redirect", redirect[1].strip())
-    if reason := unwanted(title, keep): return Skipped(title, reason)
+    if reason := skip_reason(title, keep): return Skipped(title, reason)
     text = _trimmed(text)
     if any(i >= MOST_MARKS for i, _ in enumerate(_WIKI_MARK.finditer(text))): return Skipped(title, "too many marks")
     try: nodes = read_wikicode(text)
     except ParserError as e: return Skipped(title, f"broken wikitext: {e}")
     if "disambiguation" not in keep and _is_ambiguous(nodes): return Skipped(title, "disambiguation")
-    return assembled(_blocks(_flat(nodes, tables)), title, id)
+    return assemble_tree(_blocks(_flat(nodes, tables)), title, id)

@@ -10,7 +10,8 @@ __all__ = ['PROFILE_SETTINGS', 'ASKING', 'NOTEBOOK_PARAMETERS', 'METHOD_SETTINGS
 import json, math, re
 
 from ..config import UsageError
-from ..models.simulated.ability import KNOBS
+from ..models.simulated.ability import PARAMETERS
+from ..papers.plugin import discover
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #1875b0b6
 def _whole(low, high):
@@ -66,16 +67,19 @@ METHOD_SETTINGS = dict(embedder=_like(_HUB_NAME), reranker=_like(rf"({_HUB_NAME}
     summarise synonyms temperature text_share theta threshold tokens top_k top_k_ambigdocs tree tries turns unvisited value verifier_top
     views width window wording""".split(), _plain)
 GIVEN = dict(n=_whole(1, 10**6), seed=_whole(0, 2**53), data=_like(r"world(:[1-9]\d{0,5})?|real"))
-CASSETTE_SETTINGS = METHOD_SETTINGS | dict.fromkeys(KNOBS, _plain) | NOTEBOOK_PARAMETERS | PROFILE_SETTINGS | GIVEN
+CASSETTE_SETTINGS = METHOD_SETTINGS | dict.fromkeys(PARAMETERS, _plain) | NOTEBOOK_PARAMETERS | PROFILE_SETTINGS | GIVEN
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #41e2e5b9
+def _of_papers(): return {name: _plain for p in discover().values() for name in p.settings}
+
 def _settings(table):
-    "Objects with names and values from a table."
+    "Objects with names and values from a table; the names of methods' fields that an installed paper declares count, too."
     def first_wrong(said):
         if not isinstance(said, dict): return "is no object"
+        known = table if said.keys() <= table.keys() else _of_papers() | table
         for name, value in said.items():
-            if name not in table: return f"has the setting {name[:60]!r}, which a cassette can't say"
-            if not table[name](value): return f"has a value for {name!r} that a cassette can't say: {str(value)[:60]!r}"
+            if name not in known: return f"has the setting {name[:60]!r}, which a cassette can't say"
+            if not known[name](value): return f"has a value for {name!r} that a cassette can't say: {str(value)[:60]!r}"
     return first_wrong
 
 def _list(fits, most):

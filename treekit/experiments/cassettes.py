@@ -13,11 +13,11 @@ from pathlib import Path
 
 from ..config import UsageError, work_dir
 from ..core.fingerprints import fingerprint
-from ..store.run_store import _ID, _TABLES, _VERSION
+from ..store.schema import create_tables
 from ..store.cassette_archive import is_archive, plain_store, open_archive
 from ..core.types import Question
 from ..utils.atomic_write import write_whole
-from ..corpora.load import _sample, corpus_files
+from ..corpora.load import sample_rows, corpus_files
 from .cassette_settings import read_about
 from .resources import load_corpus, source_of
 from ..retrieval.vector_cache import PACKED_FILE, unpack_vectors
@@ -41,7 +41,7 @@ def note_read(
 ):
     "Write down which calls and questions a run has read."
     store.flush()
-    keys = [key for key, in store._all("SELECT DISTINCT key FROM ledger WHERE run=?", store.run)]  # others have asked before
+    keys = [key for key, in store.query("SELECT DISTINCT key FROM ledger WHERE run=?", store.run)]  # others have asked before
     asked = {d: [as_record(q) for q in some] for d, some in questions.items()}
     write_whole(folder / f"{uuid.uuid4().hex}.json", json.dumps(dict(keys=keys, questions=asked)))
 
@@ -66,8 +66,7 @@ def cut_store(
     "A store with these calls, and nothing else."
     with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as whole, \
          closing(sqlite3.connect(":memory:", isolation_level=None)) as small:
-        for statement in _TABLES.split(";"): small.execute(statement)
-        for pragma, value in dict(application_id=_ID, user_version=_VERSION).items(): small.execute(f"PRAGMA {pragma}={value}")
+        create_tables(small)
         calls = [row for key in sorted(keys) for row in whole.execute("SELECT * FROM calls WHERE key=?", (key,))]
         asked = [whole.execute("SELECT * FROM requests WHERE hash=?", (hash,)).fetchone() for hash in sorted({row[1] for row in calls})]
         asked = sorted((zlib.decompress(body), hash, *who) for hash, *who, body in asked)
@@ -107,7 +106,7 @@ def data_of(
         if kind != "solved": continue
         try: solved = source_of(source, d).solved(d)
         except UsageError: continue  # it has none, as the artefact has seen
-        files[f"{d}_trainset.jsonl"] = lines(as_record(q) for q in _sample(solved, SOLVED_KEPT, seed))
+        files[f"{d}_trainset.jsonl"] = lines(as_record(q) for q in sample_rows(solved, SOLVED_KEPT, seed))
     return files
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #f20c95e7

@@ -39,7 +39,7 @@ async def with_counted_threads(
     asyncio.get_running_loop().set_default_executor(threads := CountedThreads())
     if own := _batched(chats):
         others = [c for c in chats.values() if c and c.chat not in own]
-        for chat in own: chat.busy = lambda: threads.at_work > 0 or any(c._flights() for c in others)
+        for chat in own: chat.busy = lambda: threads.at_work > 0 or any(c.in_flight() for c in others)
     return await main
 
 # %% ../../nbs/14_experiments/14_concurrency.ipynb #120210d6
@@ -59,5 +59,5 @@ def in_flight(
 # %% ../../nbs/14_experiments/14_concurrency.ipynb #31ee020b
 def under_way(chats: dict) -> str:  # empty: nothing
     "What a run by batch waits for, behind a semicolon."
-    said = ", ".join(filter(None, (chat.said() for chat in _batched(chats))))
+    said = ", ".join(filter(None, (chat.status() for chat in _batched(chats))))
     return said and f"; {said}"

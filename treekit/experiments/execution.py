@@ -28,7 +28,8 @@ from .run_records import models_record, packed_questions, save_run
 from .sharding import ELSEWHERE, budget_of, limited, shard_of, split_jobs
 from ..llm.cached_client import CachedClient, NotOnCassette
 from ..llm.prices import BudgetExceeded
-from ..store.store_writer import StoreFailed, wait_written
+from ..store.errors import StoreFailed
+from ..store.store_writer import wait_written
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #49213b5c
 class RunFailed(Exception):
@@ -197,8 +198,8 @@ def _stopped(run):
 def _beside(stored, other, role):
     "A second model over the same store. A budget is held over one model's calls, so another that is paid for may not stand beside it."
     second = CachedClient(other, stored.store)
-    price = second.purse.price
-    if stored.purse.budget is not None and (not price or price.input or price.output):
+    price = second.budget.price
+    if stored.budget.limit is not None and (not price or price.input or price.output):
         raise UsageError(f"a budget holds for one paid model, and {role} {other.model!r} is another: "
                          "add a row of zeros for it to data/prices.csv if you serve it yourself, or set no budget")
     if (stored.totals.money is None) == (second.totals.money is None): second.totals = stored.totals  # one bar for both

@@ -23,10 +23,10 @@ class OfflineReader:
     ) -> list[str]:  # an answer for each, "" for none
         "What it finds in the text for each question."
         from treekit.models.extractive.answers import answer
-        from treekit.models.extractive.reader import Reader
+        from treekit.models.extractive.english_reader import EnglishReader
         def one(question):
             found = answer(question, [Passage("text", "", context)])["answer"] if context.strip() else ""
-            return "" if found == Reader.unknown else found
+            return "" if found == EnglishReader.unknown else found
         return [one(question) for question in questions]
 
 # %% ../../nbs/14_experiments/02_metric_judges.ipynb #c9664f8c

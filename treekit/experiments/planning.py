@@ -19,7 +19,7 @@ from ..core.types import Question
 from .resources import SHAPING, Resources, chat_for
 from .results import Row
 from .sharding import limited, shard_of
-from ..llm.cached_client import ReplayChat
+from ..llm.cached_client import ReplayClient
 from ..store.run_store import Store
 
 # %% ../../nbs/14_experiments/14_planning.ipynb #2d1932d0
@@ -61,13 +61,13 @@ def models_of(
 ) -> Models:
     "LLM clients that answer, route, and decompose questions. In a replay by command, the cassette replaces any client that a notebook gives."
     replayed = options.cassette and options.store is None and run_options().cassette
-    def stored(chat): return ReplayChat.in_place_of(chat, store) if chat and replayed else chat
+    def stored(chat): return ReplayClient.in_place_of(chat, store) if chat and replayed else chat
     def named(role):
         if (given := getattr(options, role)) or not getattr(profile, role): return stored(given)
         other = load_profile(getattr(profile, role))
-        if options.cassette and other.endpoint != "trained": return ReplayChat(store, other)
+        if options.cassette and other.endpoint != "trained": return ReplayClient(store, other)
         return stored(chat_for(limited(other, shard_of(options)), role))
-    answers = stored(options.chat) or (ReplayChat(store, profile) if options.cassette else None)
+    answers = stored(options.chat) or (ReplayClient(store, profile) if options.cassette else None)
     who = answers or _expected(profile)
     return Models(answers, named("router"), named("navigator"), who.model, who.endpoint, who.defaults)
 

@@ -17,7 +17,7 @@ from ..core.fingerprints import fingerprint
 from ..core.method import configure, requirements_of, settings
 from ..utils.model_files import MINILM
 from ..core.types import Question
-from ..corpora.load import _split_of
+from ..corpora.load import split_of
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #1dd09778
 PUBLISHED_IDS = {  # data set -> what the ids of its published questions look like
@@ -40,7 +40,7 @@ def questions_fact(
 ) -> str:  # begins with "published" if they are
     "Whose questions these are."
     if generated: return "generated world"
-    if file and _split_of(file.lower()) == "train": return f"the training side of {dataset}"
+    if file and split_of(file.lower()) == "train": return f"the training side of {dataset}"
     form = PUBLISHED_IDS.get(dataset)
     if not form: return f"of {dataset}, which is no published set that the kit knows"
     other = [q.id for q in questions if not re.fullmatch(form, q.id)]

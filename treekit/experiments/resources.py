@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
-           'load_documents', 'exemplars', 'trained_roles', 'chat_for', 'identity_of', 'LazyRetriever', 'Corpus',
-           'CorpusCache', 'Retrievers', 'Provided', 'Resources']
+           'load_documents', 'exemplars', 'need_documents', 'trained_roles', 'trained_class', 'chat_for', 'identity_of',
+           'LazyRetriever', 'Corpus', 'CorpusCache', 'Retrievers', 'Provided', 'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, re, threading
@@ -22,15 +22,16 @@ from ..store.cassette_archive import note_source
 from ..core.types import Passage, Question
 from ..corpora.documents import tree_of
 from ..corpora.corpus_hash import Passages
-from ..corpora.load import Files, Hub, _sample
+from ..corpora.load import Files, Hub, sample_rows
 from ..corpora.lookup import Documents, read_documents
 from ..corpora.passage_store import PassageStore
 from ..corpora.question_cache import pack_question_list, unpack_question_list
-from ..corpora.bundled_questions import Real
+from ..corpora.bundled_questions import BundledQuestions
 from ..corpora.wiki import CorpusWiki, Wikipedia
 from ..utils.atomic_write import write_whole
 from .parse_prefetch import Batch, Unusable
-from ..retrieval.factory import retriever_for, way_of_search
+from ..papers.plugin import discover, resolve
+from ..retrieval.factory import describe_retrieval, retriever_for
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #fb25c664
 WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa", "deep",
@@ -44,8 +45,8 @@ class Fictional:
 
     def world(self, name, seed=0):
         "The world that speaks a data set's language."
-        from treekit.synthetic.generate import World
-        return World(seed=seed, articles=self.articles, lang="ko" if name.startswith("ko") else "en")
+        from treekit.synthetic.generate import SyntheticWiki
+        return SyntheticWiki(seed=seed, articles=self.articles, lang="ko" if name.startswith("ko") else "en")
 
     def datasets(self, split: str = "") -> list[str]:
         "All styles; the world has both sides of each."
@@ -67,13 +68,13 @@ class Fictional:
 # %% ../../nbs/14_experiments/07_resources.ipynb #029ac9a2
 @functools.lru_cache(4)
 def _passages_of(lang, articles, seed):
-    from treekit.synthetic.generate import World
-    return tuple(World(seed=seed, articles=articles, lang=lang).passages())
+    from treekit.synthetic.generate import SyntheticWiki
+    return tuple(SyntheticWiki(seed=seed, articles=articles, lang=lang).passages())
 
 @functools.lru_cache(4)
 def _documents_of(lang, size, seed, articles):
-    from treekit.synthetic.generate import World
-    world = World(seed=seed, articles=size, lang=lang)
+    from treekit.synthetic.generate import SyntheticWiki
+    world = SyntheticWiki(seed=seed, articles=size, lang=lang)
     return Documents(map(tree_of, world.articles() if articles else world.documents()))
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #d37927ee
@@ -97,7 +98,7 @@ def _drafted(folder, begins, ends, n):
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #dd23e30b
 QUESTION_SOURCES = {  # pattern -> its source
-    r"world": Fictional, r"world:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"real": Real, r"hub": Hub, r"hub:(.+)": Hub}
+    r"world": Fictional, r"world:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"real": BundledQuestions, r"hub": Hub, r"hub:(.+)": Hub}
 UNPUBLISHED = WORLD[-4:]  # Tree-of-Question's sets: no hub has them
 
 def source_of(
@@ -180,14 +181,30 @@ def exemplars(
         note_source("solved", name, source)
         pool = fit(origin.solved(name))
     if len(pool) < k: raise UsageError(f"{name!r} has {len(pool)} training questions, fewer than k={k}")
-    return _sample(pool, k, seed)
+    return sample_rows(pool, k, seed)
+
+# %% ../../nbs/14_experiments/07_resources.ipynb #dae6e16f
+def need_documents(
+    profile: Profile,  # its `data` and `documents`
+) -> None:
+    "A `UsageError`, with what to do, if no documents go with the questions."
+    what = ("set documents to a tree store (treekit trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees, then "
+            "--set documents=wiki.trees), an articles_*.jsonl file, or a folder of them")
+    if profile.documents:
+        if not (place := Path(profile.documents)).exists(): raise UsageError(f"there are no documents at {place.name!r}: {what}")
+    elif not isinstance(source_of(profile.data), Fictional) and not any(Path(profile.data).glob("articles_*.jsonl")):
+        raise UsageError(f"routing takes whole pages, and data = {Path(profile.data).name!r} has none: {what}")
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #36fc90bf
-def trained_roles() -> dict:  # role -> class of the models that the kit trains for it
-    "Who can be trained for what."
-    from treekit.papers.searchr.training import TrainedNavigator
-    from treekit.papers.rdr2.training import TrainedRouter
-    return dict(router=TrainedRouter, navigator=TrainedNavigator)
+def trained_roles() -> dict[str, str]:  # role -> reference to the class of the models that are trained for it
+    "The roles beside the answering model for which an installed paper trains a model."
+    return {role: reference for p in discover().values() for role, reference in p.trained.items()}
+
+def trained_class(
+    role: str,  # "router" or "navigator"
+) -> type:
+    "The class of the models that are trained for a role."
+    return resolve(trained_roles()[choose("role of a trained model", role, trained_roles())])
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #77993862
 def chat_for(
@@ -199,19 +216,19 @@ def chat_for(
         from treekit.utils.model_files import trained_folder
         from treekit.training.search_r1 import answering
         if not role: return answering(profile.name, trained_folder(profile.model))
-        kind = trained_roles()[role]
+        kind = trained_class(role)
         return kind.tiny() if profile.model == "tiny" else kind(trained_folder(profile.model))
     if profile.offline:
-        from treekit.models.extractive.client import ExtractiveChat
-        from treekit.models.simulated.client import SimulatedChat
+        from treekit.models.extractive.client import ExtractiveClient
+        from treekit.models.simulated.client import SimulatedClient
         chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"))
-        if chosen == "extractive": return ExtractiveChat()
-        chat = SimulatedChat(profile.competence, profile.seed, otherwise=ExtractiveChat())
-        chat.model = _named(chat.competence)
+        if chosen == "extractive": return ExtractiveClient()
+        chat = SimulatedClient(profile.competence, profile.seed, otherwise=ExtractiveClient())
+        chat.model = _named(chat.ability)
         return chat
     if run_options().cassette:  # in a replay only the store answers
-        from treekit.llm.cached_client import ReplayChat
-        return ReplayChat.without_store(profile)
+        from treekit.llm.cached_client import ReplayClient
+        return ReplayClient.without_store(profile)
     if profile.batch and len(profile.servers) > 1: raise UsageError("a batch goes to one server: give one endpoint, or leave batch out")
     if profile.batch: from treekit.llm.batch_client import BatchClient as Client
     elif len(profile.servers) > 1: from treekit.llm.balanced_client import BalancedClient as Client
@@ -220,11 +237,11 @@ def chat_for(
 
 def _named(competence):
     "What the simulated model is called: with its competence, unless that is the usual one: the nearest level, and the knobs that differ."
-    from treekit.models.simulated.ability import LEVELS, Competence
+    from treekit.models.simulated.ability import PRESETS, Ability
     own = vars(competence)
-    def other(level): return {k: v for k, v in own.items() if v != vars(LEVELS[level])[k]}
-    if competence == Competence(): return "simulated"
-    level = min(sorted(LEVELS, key="strong".__ne__), key=lambda level: len(other(level)))
+    def other(level): return {k: v for k, v in own.items() if v != vars(PRESETS[level])[k]}
+    if competence == Ability(): return "simulated"
+    level = min(sorted(PRESETS, key="strong".__ne__), key=lambda level: len(other(level)))
     changed = " and ".join(f"{k}={v:g}" for k, v in other(level).items())
     return f"simulated ({level}{f' with {changed}' if changed else ''})"
 
@@ -285,12 +302,12 @@ class Corpus:
 
     def informative(
         self,
-        steps: Any = None,  # `treekit.retrieval.informativeness.Steps`; default: all
+        steps: Any = None,  # `treekit.retrieval.informativeness.Extensions`; default: all
         masked: int | None = None,  # a seed: one entity of each question is not seen
     ) -> Any:  # `Informativeness` over the passages
         "Their ranking by informativeness. The first call parses what was never parsed, some twenty passages a second: call it in a thread."
-        from treekit.retrieval.informativeness import Informativeness, Steps
-        steps = steps or Steps()
+        from treekit.retrieval.informativeness import Informativeness, Extensions
+        steps = steps or Extensions()
         with self._lock:
             if (steps, masked) not in self._made:
                 try:
@@ -370,18 +387,18 @@ class Retrievers(CorpusCache):
 
     def _prebuilt(self, named):
         place = Path(named.removeprefix("prebuilt:"))
-        if not place.is_dir(): return LazyRetriever(lambda: self._built([]), " ".join(way_of_search(self.profile)), place.name)
+        if not place.is_dir(): return LazyRetriever(lambda: self._built([]), " ".join(describe_retrieval(self.profile)), place.name)
         index = self._built([])  # a folder may hold anything, whatever it is called: it says how many passages it has
         return LazyRetriever(lambda: index, fingerprint(named, index.size), f"{index.size:,} passages")
 
     def _chunks(self, dataset):
-        documents, how = self.documents(dataset), way_of_search(self.profile)
+        documents, how = self.documents(dataset), describe_retrieval(self.profile)
         content, label = documents.fingerprint, f"{len(documents):,} documents in chunks of 100 words"
         def lazy(): return LazyRetriever(lambda: self._built(documents.corpus()), fingerprint(*how, "chunks", content), label)
         return self.once(("chunks", content), lazy)
 
     def _corpus(self, dataset):
-        passages, how = self.passages(dataset), way_of_search(self.profile)
+        passages, how = self.passages(dataset), describe_retrieval(self.profile)
         def lazy(): return LazyRetriever(lambda: self._built(passages), fingerprint(*how, passages.fingerprint), f"{len(passages):,} passages")
         return self.once(("searched", passages.fingerprint), lazy)
 

@@ -15,7 +15,7 @@ from ..config import Profile, UsageError, choose
 from ..core.method import Prediction, Trace, Usage
 from ..core.types import Question
 from .metric_judges import judge_for, unjudged
-from ..scoring.judges import Noted
+from ..scoring.judges import RecordingJudge
 from ..scoring.metrics import METRICS
 from ..scoring.short import NotApplicable
 from ..scoring.statistics import bootstrap
@@ -61,7 +61,7 @@ def metric_of(
     score, judge = METRICS[choose("metric", metric, METRICS)], judge_for(metric, profile)
     given = {} if judge.reader is None else dict(reader=judge.reader)
     if rows and hasattr(judge.reader, "together"):
-        asked = Noted()
+        asked = RecordingJudge()
         for row in rows:
             with suppress(Exception): score("" if row.error else row.answer, row.question, reader=asked)  # told when it is scored
         judge.reader.together(asked)

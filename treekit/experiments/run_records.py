@@ -15,7 +15,7 @@ from ..config import Profile, UsageError, installed, work_dir
 from ..core.fingerprints import fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import requirements_of
-from ..store.run_store import _MORE
+from ..store.schema import add_table
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #02452488
 def to_record(value: Any) -> Any:  # JSON-able
@@ -55,7 +55,7 @@ def _pack(value): return zlib.compress(json.dumps(value).encode(), 1)
 
 def _there(store):
     "Whether the store has records; one that was made before there were any has none. Records don't wait in memory as calls may."
-    return bool(store._rows("SELECT 1 FROM sqlite_master WHERE name = 'kept'"))
+    return bool(store.connection.query("SELECT 1 FROM sqlite_master WHERE name = 'kept'"))
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #a02a94f2
 def _profile_of(profile):
@@ -109,7 +109,7 @@ def packed_questions(
 def _held(store, names):
     "Which records the store has."
     sql = "SELECT key FROM kept WHERE key IN (SELECT value FROM json_each(?))"
-    return {key for key, in store._rows(sql, json.dumps(names))}
+    return {key for key, in store.connection.query(sql, json.dumps(names))}
 
 def save_run(
     store: Any,  # a `Store`
@@ -125,11 +125,11 @@ def save_run(
     "Write down what was run. A record that is there stays as it is, but for its time, and the models that an older treekit left out."
     said = [[r.method, r.dataset, r.question.id, r.key, r.error] for r in rows]
     name = fingerprint(said, about)[:12]
-    if _there(store) and (found := store._all("SELECT body FROM kept WHERE key=?", name)):
+    if _there(store) and (found := store.query("SELECT body FROM kept WHERE key=?", name)):
         [[packed_body]] = found
         body = json.loads(zlib.decompress(packed_body))
         packed_body = packed_body if "models" in body else _pack(body | dict(models=models))
-        with store._write() as db: db.execute("UPDATE kept SET time=?, body=? WHERE key=?", (time.time(), packed_body, name))
+        with store.transaction() as db: db.execute("UPDATE kept SET time=?, body=? WHERE key=?", (time.time(), packed_body, name))
         return name
     asked = packed or packed_questions(questions, store)
     head = dict(profile=profile.name, model=profile.model, methods=list(methods), about=about,
@@ -138,8 +138,8 @@ def save_run(
                 questions={d: list(keys) for d, keys in asked.items()}, rows=said, given=list(given),
                 models=models)
     every, now = {k: q for own in asked.values() for k, q in own.items()}, time.time()
-    with store._write() as db:
-        db.execute(_MORE["kept"].replace("TABLE", "TABLE IF NOT EXISTS", 1))
+    with store.transaction() as db:
+        add_table(db, "kept")
         db.executemany("INSERT OR IGNORE INTO kept VALUES (?,?,?,?)", [(k, "", q, now) for k, q in every.items() if q])
         db.execute("INSERT INTO kept VALUES (?,?,?,?)", (name, json.dumps(head), _pack(body), now))
     return name
@@ -150,7 +150,7 @@ def kept_runs(
 ) -> list[dict]:  # name, time, profile, model, methods, datasets (name -> questions), failed, about; the last had first
     "Which runs a store knows."
     if not _there(store): return []
-    rows = store._all("SELECT key, time, head FROM kept WHERE head != '' ORDER BY time DESC, key")
+    rows = store.query("SELECT key, time, head FROM kept WHERE head != '' ORDER BY time DESC, key")
     return [dict(name=key, time=at) | json.loads(head) for key, at, head in rows]
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #fe0cc7d9
@@ -181,11 +181,11 @@ def kept_run(
     if len(found) != 1:
         some = f"there are: {', '.join(known[:8])}" if known else "the store has none: run `treekit reproduce` first"
         raise UsageError(f"{'no' if not found else 'more than one'} run is named {name!r}; {some}")
-    [(head, body)] = store._all("SELECT head, body FROM kept WHERE key=?", found[0])
+    [(head, body)] = store.query("SELECT head, body FROM kept WHERE key=?", found[0])
     body = json.loads(zlib.decompress(body))
     asked = {d: [_question(store, key) for key in keys] for d, keys in body["questions"].items()}
     known = {f.name for f in dataclasses.fields(Profile)}
     return RunRecord(found[0], json.loads(head), Profile(**{k: v for k, v in body["profile"].items() if k in known}), body["methods"],
                 {d: {q.id: q for q in qs} for d, qs in asked.items()}, body["rows"], body["given"], body.get("models"))
 
-def _question(store, key): return from_record(json.loads(zlib.decompress(store._all("SELECT body FROM kept WHERE key=?", key)[0][0])))
+def _question(store, key): return from_record(json.loads(zlib.decompress(store.query("SELECT body FROM kept WHERE key=?", key)[0][0])))

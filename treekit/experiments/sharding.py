@@ -83,4 +83,4 @@ def budget_of(
     "Budget of a run: its own, or the one that all runs of the command share."
     budget = profile.budget if options.budget is None else options.budget
     if budget is None or not options.command_dir: return budget
-    return SharedBudget(options.command_dir / "pot.sqlite", budget)
+    return SharedBudget(options.command_dir / "budget.sqlite", budget)

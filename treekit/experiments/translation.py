@@ -12,11 +12,11 @@ from functools import lru_cache
 
 from ..config import Profile
 from ..synthetic.questions import SHARED
-from ..models.simulated.ability import LEVELS, SeededRandom
+from ..models.simulated.ability import PRESETS, SeededRandom
 from ..models.simulated.grammar import grammar
-from ..models.simulated.corpus_index import Ref, Triple, in_sentences, lookup_key, stated
-from ..models.simulated.queries import Query, Thing, Why, anchors, open_readings, replaced
-from ..models.simulated.wording import Words
+from ..models.simulated.corpus_index import Ref, Triple, split_sentences, lookup_key, stated_facts
+from ..models.simulated.queries import Query, Thing, Why, anchors, open_readings, replace_subquery
+from ..models.simulated.wording import Verbalizer
 from .resources import Fictional, source_of
 
 # %% ../../nbs/14_experiments/10_translation.ipynb #ef1eab42
@@ -29,7 +29,7 @@ class Translator:
 
     def __init__(self, seed: int = 0, articles: int = 400):
         self.korean = grammar(seed, articles, "ko")
-        self.words = Words(grammar(seed, articles, "en"), SeededRandom(LEVELS["perfect"]))
+        self.words = Verbalizer(grammar(seed, articles, "en"), SeededRandom(PRESETS["perfect"]))
         self.said = lru_cache(20_000)(self._said)
 
     def __call__(
@@ -48,12 +48,12 @@ class Translator:
         told = [p for p in parts if p]
         return " ".join(told) if told else ""
 
-    def _lines(self, text): return [s.strip() for line in text.splitlines() for s in (in_sentences(line) or [line]) if s.strip()]
+    def _lines(self, text): return [s.strip() for line in text.splitlines() for s in (split_sentences(line) or [line]) if s.strip()]
 
     def _stated(self, text, title):
         "Sentence -> its facts in English."
         found = {}
-        for fact, sentence in stated(self.korean.library, text, title):
+        for fact, sentence in stated_facts(self.korean.index, text, title):
             if isinstance(fact, Triple): found.setdefault(sentence, []).append(self._told(fact))
         return {s: " ".join(dict.fromkeys(own)) for s, own in found.items()}
 
@@ -64,11 +64,11 @@ class Translator:
         return f"{self.words.name(s)}: {relation} {self._worded(relation, value)}."
 
 # %% ../../nbs/14_experiments/10_translation.ipynb #fc73763b
-def _english(words: Words, query: Query) -> Query:
+def _english(words: Verbalizer, query: Query) -> Query:
     "The query with the other language's names."
     for thing in anchors(query):
-        own = words.thing(thing.ids[0]) if len(thing.ids) == 1 else Thing(words.w.named(words.library.entities[thing.ids[0]]), thing.ids)
-        query = replaced(query, thing, own)
+        own = words.thing(thing.ids[0]) if len(thing.ids) == 1 else Thing(words.w.named(words.index.entities[thing.ids[0]]), thing.ids)
+        query = replace_subquery(query, thing, own)
     return query
 
 class WholeGloss(Translator):
@@ -87,7 +87,7 @@ class WholeGloss(Translator):
         if (readings := open_readings(query)): query = readings[0]
         if isinstance(query, Why):
             [ref] = query.x.ids[:1] if isinstance(query.x, Thing) else [None]
-            known = ref is not None and self.words.library.why(ref)
+            known = ref is not None and self.words.index.why(ref)
             return known[0][0] if known else f"Why, of {self.words.phrase(_english(self.words, query.x))}?"
         return self.words.question(_english(self.words, query))
 
@@ -95,13 +95,13 @@ class WholeGloss(Translator):
         "A name or a value of some fact."
         for form in dict.fromkeys((text, _ENDINGS.sub("", text))):
             key = lookup_key(form)
-            if ids := self.korean.library.named.get(key): return self.words.w.named(self.words.library.entities[ids[0]])
-            for relation, values in self.korean.library.values.items():
+            if ids := self.korean.index.named.get(key): return self.words.w.named(self.words.index.entities[ids[0]])
+            for relation, values in self.korean.index.values.items():
                 if key in values: return self._worded(relation, values[key])
         return ""
 
     def _worded(self, relation, value):
-        return self.words.w.named(self.words.library.entities[value]) if isinstance(value, Ref) else self.words.value(relation, value)
+        return self.words.w.named(self.words.index.entities[value]) if isinstance(value, Ref) else self.words.value(relation, value)
 
 # %% ../../nbs/14_experiments/10_translation.ipynb #14b7d991
 class NamesGloss(WholeGloss):

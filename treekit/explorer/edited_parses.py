@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import UsageError
 from ..experiments.resources import Corpus
-from ..retrieval.informativeness import Informativeness, _Index, _read_passages, name_of
+from ..retrieval.informativeness import Informativeness, EntityIndex, index_passages, name_of
 
 # %% ../../nbs/19_explorer/03_edited_parses.ipynb #011691e7
 def moved_heads(
@@ -92,8 +92,8 @@ class _EditedInformativeness(Informativeness):
 
     @functools.cached_property
     def _index(self):
-        made = _read_passages(self.passages, self.annotations, self._spans, self.ties, self.steps.title_first)
-        return _Index(made, len(self.passages))
+        made = index_passages(self.passages, self.annotations, self._spans, self.ties, self.steps.title_first)
+        return EntityIndex(made, len(self.passages))
 
 # %% ../../nbs/19_explorer/03_edited_parses.ipynb #f1bcd234
 class EditedCorpus(Corpus):
@@ -104,8 +104,8 @@ class EditedCorpus(Corpus):
 
     def informative(self, steps=None, masked=None):
         "As `Corpus.informative`."
-        from treekit.retrieval.informativeness import Steps
-        steps = steps or Steps()
+        from treekit.retrieval.informativeness import Extensions
+        steps = steps or Extensions()
         with self._lock:
             if (steps, masked) not in self._made:
                 self._made[steps, masked] = _EditedInformativeness(self.passages, self.annotations, steps, masked=masked)
@@ -125,7 +125,7 @@ def drawn_question(
 
 # %% ../../nbs/19_explorer/03_edited_parses.ipynb #6235ee0d
 def drawn_passage(
-    annotated: Any,  # a `treekit.syntax.entities.Annotated`
+    annotated: Any,  # a `treekit.syntax.entities.AnnotatedText`
     text: str,  # as it was annotated
     names: list[str],  # entities, folded
 ) -> dict:  # as `drawn_question`; only sentences with one of the entities

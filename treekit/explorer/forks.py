@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.prompts import Completion
 from ..core.method import Context, Prediction, requirements_of
-from ..store.run_store import _canonical, _keys
+from ..store.run_store import canonical_request, sample_keys
 from ..core.types import Passage, Question
 from ..experiments.given_passages import passages_again
 from ..experiments.run_records import to_record
@@ -61,7 +61,7 @@ class EditedChat:
 
     async def complete_keyed(self, request, continuation=None):
         "As `CachedClient.complete_keyed`. `ReplayStopped` for a call before the edit that the store doesn't have."
-        names = _keys(_canonical(request, self.chat.model, self.chat.endpoint, self.chat.defaults, continuation), request)
+        names = sample_keys(canonical_request(request, self.chat.model, self.chat.endpoint, self.chat.defaults, continuation), request)
         if not self.use.reached: self._check([n for n in names if n not in self.replies], request)
         if not any(n in self.replies for n in names): return await self.chat.complete_keyed(request, continuation)
         self.use.mark()

@@ -18,6 +18,7 @@ from .forks import Edits, ForkedMethod
 from .runs import OpenRun, RunData
 from .overrides import fields_of, sweep_field
 from .cost_preview import try_switch
+from ..papers.plugin import paper_of, resolve
 
 # %% ../../nbs/19_explorer/09_request_validation.ipynb #0e775c54
 RETRIEVERS = ("bm25", "bm25s", "dense", "hybrid", "weighted", "bridged")  # without those that would fetch something
@@ -99,12 +100,13 @@ def sweep_record(
 # %% ../../nbs/19_explorer/09_request_validation.ipynb #a202cee5
 def _routed(run, row, key, said):
     "A router's reply with other behaviours: (tag, node's number) each; none: a refusal."
-    from treekit.papers.rdr2.router import FORMATS
     own = run.kept.method(row.method)
+    own = own.of if isinstance(own, ForkedMethod) else own
+    paper = paper_of(type(own).__module__)
     node = next((n for n in row.trace.nodes if n.kind == "routing" and key in n.calls), None)
     if node is None: raise UsageError("these behaviours belong to no routing step of the answer")
-    form = getattr(own.of if isinstance(own, ForkedMethod) else own, "format", "tag")
-    return FORMATS[form].render([(choose("behaviour", tag, ("ANSWER", "EXPAND")), int(id), words) for tag, id, words in said])
+    if paper is None or not paper.reply_formats: raise UsageError("it isn't known how this method's router replies")
+    return resolve(paper.reply_formats)[getattr(own, "format", "tag")].render([(choose("behaviour", tag, ("ANSWER", "EXPAND")), int(id), words) for tag, id, words in said])
 
 def edits_of(body: dict, run: OpenRun, row: Any, shelf: RunData) -> Edits:
     "A fork's edits from plain lists."

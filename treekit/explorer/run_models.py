@@ -14,7 +14,7 @@ from ..config import Profile, UsageError, installed, load_profile, profile_names
 from ..core.prompts import canonical_endpoint
 from ..core.method import requirements_of
 from ..experiments.parse_prefetch import Unusable
-from ..experiments.resources import chat_for, identity_of, trained_roles
+from ..experiments.resources import chat_for, identity_of, trained_class, trained_roles
 
 # %% ../../nbs/19_explorer/03_run_models.ipynb #75563ebc
 class GoneModel:
@@ -45,7 +45,7 @@ def _trained(role, made_with):
     "A trained model from what its class was made with; None if its folder isn't here."
     where, path = made_with["folder"]
     folder = {"work": work_dir, "kit": installed, "": Path}[where]() / path
-    return trained_roles()[role](str(folder), **{k: v for k, v in made_with.items() if k != "folder"}) if folder.is_dir() else None
+    return trained_class(role)(str(folder), **{k: v for k, v in made_with.items() if k != "folder"}) if folder.is_dir() else None
 
 def _served(record):
     "The first profile with this model at this address, with the record's temperature and length."

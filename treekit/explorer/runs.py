@@ -12,7 +12,7 @@ from pathlib import Path
 from ..config import Profile, UsageError, load_profile
 from ..core.method import Trace, Usage
 from ..store.run_store import Store
-from ..corpora.documents import introduced
+from ..corpora.documents import add_introduction
 from ..experiments.given_passages import passages_again
 from ..experiments.run_records import RunRecord, kept_run, kept_runs
 from ..experiments.results import Row
@@ -86,7 +86,7 @@ class OpenRun:
         "What the row's calls cost when they were paid; None where a price isn't known."
         if self.kept.profile.offline: return 0.0
         keys = json.dumps([k for n in trace.nodes for k in n.calls])
-        [(cost, known)] = self.store._all("SELECT TOTAL(cost), COUNT(*) = COUNT(cost) FROM calls WHERE key IN "
+        [(cost, known)] = self.store.query("SELECT TOTAL(cost), COUNT(*) = COUNT(cost) FROM calls WHERE key IN "
                                           "(SELECT value FROM json_each(?))", keys)
         return cost if known else None
 
@@ -140,7 +140,7 @@ class RunData:
         except UsageError: return None
         tree = trees.get(id) or trees.find(title)
         if tree is None: return None
-        if introduction: tree = introduced(tree)
+        if introduction: tree = add_introduction(tree)
         rows = [(0, "structure", tree.title), *tree.rows()]
         return [[node.id, depth, type, text] for node, (depth, type, text) in zip(tree.nodes, rows)]
 

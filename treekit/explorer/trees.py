@@ -13,7 +13,7 @@ from typing import Any
 from ..core.method import Node, Trace
 from ..core.types import Question
 from ..language.answer_wording import spellings
-from ..papers.arise.mcts import path_after
+from ..papers.plugin import discover, resolve
 
 # %% ../../nbs/19_explorer/00_trees.ipynb #7f5c7743
 def _preorder(trace):
@@ -78,7 +78,8 @@ def _links(nodes, place):
 def _search(trace, nodes, place):
     "Rounds, changes and best paths of a Monte Carlo search; None for any other method."
     changes = {str(i): n.data["changes"] for i, n in enumerate(nodes) if n.data.get("changes")}
-    if not changes: return None
+    path_after = next((resolve(p.search_path) for p in discover().values() if p.search_path), None)
+    if not changes or not path_after: return None
     rounds, paths = max(c[-1][0] for c in changes.values()), []
     for round in range(rounds + 1):
         path = [place[n.id] for n in path_after(trace, round)]
@@ -90,7 +91,7 @@ def _calls(node, store):
     "A node's calls, as sent and as answered."
     sql = """SELECT c.key, completion, cost, body, model FROM calls c JOIN requests ON hash = request
              WHERE c.key IN (SELECT value FROM json_each(?))"""
-    found = {row[0]: row[1:] for row in store._all(sql, json.dumps(node.calls))} if store is not None else {}
+    found = {row[0]: row[1:] for row in store.query(sql, json.dumps(node.calls))} if store is not None else {}
     return [_call(key, *found[key]) if key in found else dict(key=key, missing=True) for key in node.calls]
 
 def _call(key, completion, cost, body, model):

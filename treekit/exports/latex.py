@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from ..config import kit_path
+from ..papers.plugin import discover
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/22_exports/05_latex.ipynb #a4df1cd3
@@ -104,5 +105,10 @@ def write_latex(
     made = {names[name]: latex_table(cells, caption, f"tab:{names[name]}") for name, (caption, cells) in tables.items()}
     for name, text in made.items(): write_whole(folder / f"{name}.tex", text)
     write_whole(folder / "tables.tex", _DOCUMENT % (_preamble(made.values()), "\n".join(rf"\input{{{n}}}" for n in made)))
-    write_whole(folder / "treekit.bib", kit_path("data", "published", "treekit.bib").read_text(encoding="utf-8"))
+    write_whole(folder / "treekit.bib", _bibliography())
     return [*(f"{n}.tex" for n in made), "tables.tex", "treekit.bib"]
+
+def _bibliography():
+    "An entry for each installed paper, then treekit's own."
+    own = kit_path("data", "treekit.bib").read_text(encoding="utf-8")
+    return "\n\n".join([*(p.bibtex.strip() for p in discover().values() if p.bibtex), own])

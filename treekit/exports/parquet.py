@@ -72,10 +72,10 @@ def _by_cell(run):
 @contextmanager
 def _small_cache(run):
     "A store's own cache is as large as a run likes to have it; who reads each page once needs none."
-    [(pages,)] = run.store._all("PRAGMA cache_size")
-    run.store._all("PRAGMA cache_size=-2048")
+    [(pages,)] = run.store.query("PRAGMA cache_size")
+    run.store.query("PRAGMA cache_size=-2048")
     try: yield
-    finally: run.store._all(f"PRAGMA cache_size={pages}")
+    finally: run.store.query(f"PRAGMA cache_size={pages}")
 
 def _fill(run, files):
     "Everything of a run."

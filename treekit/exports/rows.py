@@ -62,7 +62,7 @@ class CallReader:
         "Of stored calls: the request's hash, sample, dollars, time, model, and all that was sent."
         sql = ("SELECT key, hash, sample, cost, time, model, body FROM calls JOIN requests ON hash = request WHERE key IN "
                "(SELECT value FROM json_each(?))")
-        return {key: (*rest, json.loads(zlib.decompress(body))) for key, *rest, body in self.store._all(sql, json.dumps(keys))}
+        return {key: (*rest, json.loads(zlib.decompress(body))) for key, *rest, body in self.store.query(sql, json.dumps(keys))}
 
     def _said(self, c, request, sample, cost, at, model, body):
         messages, given, scored = body["messages"], body["parameters"], body.get("continuation")

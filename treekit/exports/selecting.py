@@ -41,7 +41,7 @@ def when_kept(
     run: OpenRun,
 ) -> datetime.datetime:  # UTC
     "When a run was written down."
-    [(at,)] = run.store._all("SELECT time FROM kept WHERE key=?", run.name)
+    [(at,)] = run.store.query("SELECT time FROM kept WHERE key=?", run.name)
     return datetime.datetime.fromtimestamp(at, datetime.timezone.utc)
 
 # %% ../../nbs/22_exports/04_selecting.ipynb #54b273ba

@@ -11,9 +11,10 @@ import csv
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..config import UsageError, kit_path
+from ..config import UsageError
 from .cells import read_cells
 from .claims import Claim, ClaimVerdict, comparisons, judge_claims, merged_cells
+from ..papers.plugin import discover
 
 # %% ../../nbs/16_figures/17_ablations.ipynb #18d33737
 @dataclass(frozen=True)
@@ -35,13 +36,14 @@ class Ablation:
 
 # %% ../../nbs/16_figures/17_ablations.ipynb #82c14571
 def load_ablations(
-    path: Path | None = None,  # default: the kit's data/published/ablations.csv
+    path: Path | None = None,  # a file of ablations; default: the ablations.csv of each installed paper
 ) -> list[Ablation]:
     "The papers' ablations. A field that is none is a `UsageError`."
-    path = Path(path or kit_path("data", "published", "ablations.csv"))
-    with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+    if path:
+        with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+    else: rows = [r for p in discover().values() for r in p.rows("ablations.csv")]
     try: return [Ablation(**row) for row in rows]
-    except TypeError as e: raise UsageError(f"{path.name!r} is no file of ablations: {e}") from None
+    except TypeError as e: raise UsageError(f"{Path(path).name if path else 'ablations.csv'!r} is no file of ablations: {e}") from None
 
 # %% ../../nbs/16_figures/17_ablations.ipynb #1d13bbca
 AS_PRINTED, OTHER_WAY, UNDECIDED, SAME, NOT_RUN = ABLATION_VERDICTS = ("as printed", "the other way", "undecided", "the same", "not run")

@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from ..config import UsageError, choose, kit_path
+from ..config import UsageError, choose
 from .cells import read_cells
-from ..scoring.statistics import Contrast, at_least, contrast, holm, normal_p
+from ..papers.plugin import discover
+from ..scoring.statistics import Contrast, contrast, holm, normal_p, partial_conjunction
 
 # %% ../../nbs/16_figures/03_claims.ipynb #3a4ec0ca
 DIRECTIONS = ("more", "less", "same", "not less", "rises", "falls", "about")
@@ -53,13 +54,14 @@ class Claim:
 # %% ../../nbs/16_figures/03_claims.ipynb #54bde9c9
 def load_claims(
     paper: str = "",  # only this one's
-    path: Path | None = None,  # default: the kit's data/published/claims.csv
+    path: Path | None = None,  # a file of claims; default: the claims.csv of each installed paper
 ) -> list[Claim]:
     "The papers' claims. A field that is none, or has no such value, is a `UsageError`."
-    path = Path(path or kit_path("data", "published", "claims.csv"))
-    with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+    if path:
+        with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+    else: rows = [r for p in discover().values() for r in p.rows("claims.csv")]
     found = [_claim(r) for r in rows if paper in ("", r["paper"])]
-    if not found: choose("paper", paper, dict.fromkeys(r["paper"] for r in rows))
+    if not found: choose("paper with claims", paper, dict.fromkeys(r["paper"] for r in rows))
     return found
 
 def _claim(row):
@@ -333,7 +335,7 @@ def _in_run(claim, cells, model):
     if not known: return fields
     whole = tested(_pooled(made), cells)[0]
     r = _needed(claim, len(known))
-    holds, fails = at_least([p for _, p, _ in known], r), at_least([p for _, _, p in known], len(known) - r + 1)
+    holds, fails = partial_conjunction([p for _, p, _ in known], r), partial_conjunction([p for _, _, p in known], len(known) - r + 1)
     wide = dict(low=whole.low, high=whole.high) if whole else {}
     return fields | wide | dict(p=min(holds, fails), verdict="holds" if holds < fails else "fails")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from ..utils.sanitize import ht, md
 from .claims_page import claims_by_artefact, claims_in
 from .tables import what_was_run
-from .titles import PAPER_NAMES, artefact_of, title_of
+from .titles import paper_names, artefact_of, title_of
 from .verdicts import count_verdicts
 from ..utils.atomic_write import write_whole
 
@@ -24,7 +24,7 @@ def _files_of(folder):
     made = {}
     for path in sorted(folder.glob("*/*")):
         if path.suffix in _ENDINGS: made.setdefault(path.parent.name, {}).setdefault(path.stem, []).append(path)
-    order = [*PAPER_NAMES, *made]
+    order = [*paper_names(), *made]
     return {paper: dict(sorted(made[paper].items(), key=lambda item: _natural(item[0]))) for paper in sorted(made, key=order.index)}
 
 def _natural(name):
@@ -71,7 +71,7 @@ def index_page(
     folder, lines = Path(folder), []
     for paper, stems in _files_of(folder).items():
         claims = claims_by_artefact(folder / paper / "claims.csv")
-        lines += [f"## {md(PAPER_NAMES.get(paper, paper))}", _ran(paper, stems)]
+        lines += [f"## {md(paper_names().get(paper, paper))}", _ran(paper, stems)]
         if total := claims_in(folder / paper / "claims.csv"):
             lines.append(f"{sum(total.values())} claims: {', '.join(f'{n} {v}' for v, n in total.items())}. "
                          f"[All of them]({paper}/claims.md); below, one about several artefacts stands at each.")

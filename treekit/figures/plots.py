@@ -88,7 +88,7 @@ def _head(fig, title, ran):
     width, height = fig.get_size_inches()
     lines = [(text, dict(size=8, weight="bold")) for text in textwrap.wrap(title, int(width * 14))]
     lines += [(text, dict(size=7, color="#555555")) for text in textwrap.wrap(ran, int(width * 17))]
-    texts = [fig.text(0.01, 1 + (0.05 + 0.15 * k) / height, text, va="bottom", family=fonts(), **look)
+    texts = [fig.text(0.01, 1 + (0.05 + 0.15 * k) / height, text, va="bottom", family=fonts(), parse_math=False, **look)
              for k, (text, look) in enumerate(reversed(lines))]
     return texts, Bbox([[0, 0], [width, height + 0.1 + 0.15 * len(lines)]])
 

@@ -10,10 +10,11 @@ __all__ = ['VERDICTS', 'CELL_FIELDS', 'published', 'group_for', 'model_obstacle'
 import csv, re
 from pathlib import Path
 
-from ..config import choose, kit_path
+from ..config import choose
 from ..experiments.provenance import differences, is_embedded
-from ..experiments.paper_settings import PAPERS, said_of, silent_on
+from ..experiments.paper_settings import has_settings, said_of, silent_on
 from ..experiments.tables import PRINTED
+from ..papers.plugin import get_paper
 from .cells import Kept, kept_scores
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #f19bd673
@@ -22,14 +23,15 @@ CELL_FIELDS = "group method dataset metric published flag reproduced low high n 
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #bc029876
 def published(
-    paper: str,  # treerare, toq, arise, searchr, rdr2
+    paper: str,  # its name
     artefact: str,  # table1, figure3, ...
-    folder: Path | None = None,  # default: the kit's `data/published`
+    folder: Path | None = None,  # that has the tables; default: the paper's data folder
 ) -> list[dict]:  # group, method, dataset, metric, value (float or None), unit, flag, note
     "The printed cells of an artefact, in the paper's order."
-    folder = Path(folder or kit_path("data", "published"))
-    name = choose("table of printed numbers", f"{paper}_{artefact}", (p.stem for p in folder.glob("*_*.csv")))
-    with open(folder / f"{name}.csv", encoding="utf-8", newline="") as f:
+    folder = Path(folder or get_paper(paper).path())
+    others = ("inventory", "claims", "ablations", "experiment")  # files of the folder that are no tables of printed numbers
+    choose(f"table of {paper}'s printed numbers", artefact, (p.stem for p in sorted(folder.glob("*.csv")) if p.stem not in others))
+    with open(folder / f"{artefact}.csv", encoding="utf-8", newline="") as f:
         return [r | {"value": float(r["value"]) if r["value"] else None} for r in csv.DictReader(f)]
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #791f4792
@@ -145,12 +147,12 @@ class Provenance:
 
     def said(self, dataset="", method=""):
         "What the paper says of such a cell, had this model answered."
-        return said_of(self.paper, self.artefact, dataset, method, self.model) if self.paper in PAPERS else {}
+        return said_of(self.paper, self.artefact, dataset, method, self.model) if has_settings(self.paper) else {}
 
     def differences(self, method, dataset, metric):
         "In what a cell's run isn't the paper's; an average's differs if one of its parts does."
         if self.differs is not None: return self.differs
-        if self.paper in PAPERS and not self.facts: return ["nothing is known of this run"]
+        if has_settings(self.paper) and not self.facts: return ["nothing is known of this run"]
         found = [differences(facts, self.said(d, method), metric) for d, facts in self.behind(method, dataset)]
         return list(dict.fromkeys(d for some in found for d in some))
 
@@ -167,7 +169,7 @@ class Provenance:
     def sentence(self):
         "What the paper says of its experiment, and on what it is silent."
         said = "; ".join(f"{s.fact}: {s.value} ({s.where})" for s in self.said().values())
-        silent = ", ".join(silent_on(self.paper, self.artefact)) if self.paper in PAPERS else ""
+        silent = ", ".join(silent_on(self.paper, self.artefact)) if has_settings(self.paper) else ""
         return (f"In print: {said}." if said else "") + (f" It doesn't say: {silent}." if said and silent else "")
 
     def file(self, folder):

@@ -10,9 +10,10 @@ import platform
 from importlib.metadata import distributions
 from pathlib import Path
 
-from ..core.fingerprints import TABLES, code_hash, modules_below
+from ..core.fingerprints import TABLES, code_hash
 from ..config import kit_files
-from ..artefacts.build_cache import data_files, imported, sources
+from ..artefacts.build_cache import data_files, modules_behind, sources
+from ..papers.plugin import discover
 from .archive import sha256
 
 # %% ../../nbs/23_reports/01_environment.ipynb #940ce4df
@@ -29,11 +30,11 @@ def environment() -> dict:
 
 # %% ../../nbs/23_reports/01_environment.ipynb #9c7be2fd
 def hashed_modules(
-    notebooks: list[Path],  # that import them
+    artefacts: list[dict],  # rows of `inventory`
 ) -> dict[str, dict]:  # module -> sha256, and meaning: the hash of what it does
-    "The kit's modules behind notebooks, and the notebooks themselves."
-    names = {name for path in notebooks for name in imported(path)}
-    found = {module: Path(file).read_bytes() for module, file in modules_below(*names).items()}
+    "The modules behind artefacts, of treekit and of a paper's own package."
+    files = {module: file for r in artefacts for module, file in modules_behind(r["paper"], r["notebook"]).items()}
+    found = {module: Path(file).read_bytes() for module, file in sorted(files.items())}
     return {module: dict(sha256=sha256(text), meaning=code_hash(text.decode("utf-8"))[0]) for module, text in found.items()}
 
 # %% ../../nbs/23_reports/01_environment.ipynb #54457708
@@ -47,10 +48,11 @@ def hashed_notebooks(
 def hashed_data(
     artefacts: list[dict],  # rows of `inventory`
 ) -> dict[str, str]:  # path below data/ -> SHA-256
-    "The files that come with the kit, and that these artefacts can read."
+    "The files that come with the kit or with a paper, and that these artefacts can read."
     known, found = {path: name for name, path in kit_files("data").items()}, {}
+    for p in discover().values(): known |= {f: f"papers/{p.name}/{f.relative_to(p.path()).as_posix()}" for f in p.data_files()}
     for r in artefacts:
-        modules = modules_below(*imported(r["notebook"]))
+        modules = modules_behind(r["paper"], r["notebook"])
         files = data_files(r["paper"], "\n".join(sources(r["notebook"], "code")), modules)
         files += [p for p, name in known.items() if name.partition("/")[0] in TABLES]
         found |= {known[p]: p for p in files}

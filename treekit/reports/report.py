@@ -15,7 +15,8 @@ from ..config import UsageError, installed, load_profile, root
 from ..utils.sanitize import md
 from ..explorer.runs import open_run, open_store
 from ..exports.selecting import runs_behind
-from ..figures.titles import PAPER_NAMES
+from ..figures.titles import paper_names
+from ..artefacts.build_cache import modules_behind
 from ..artefacts.catalog import inventory, runnable
 from ..scoring.statistics import p_text
 from .archive import sha256, write_archive
@@ -24,11 +25,10 @@ from .environment import environment, hashed_data, hashed_modules, hashed_notebo
 from .run_summary import artefact_line, claim_counts, claim_lines, given_at, placeless, run_line, tables_of
 
 # %% ../../nbs/23_reports/04_report.ipynb #b5492a07
-def documented_modules(modules):
-    "How many modules say what they are, of how many; and the licence that the kit's own files name."
-    from treekit.core.fingerprints import modules_below
-    files = modules_below(*modules)
-    own = {m: Path(files[m]).read_text(encoding="utf-8") for m in modules if not files[m].endswith("__init__.py")}
+def documented_modules(artefacts):
+    "How many modules behind artefacts have a docstring, of how many; and the licence that the kit's own files name."
+    modules = {m: file for r in artefacts for m, file in modules_behind(r["paper"], r["notebook"]).items()}
+    own = {m: Path(file).read_text(encoding="utf-8") for m, file in modules.items() if not file.endswith("__init__.py")}
     licence = installed() / "LICENSE"
     name = re.search(r"Apache License\s+Version ([\d.]+)", licence.read_text(encoding="utf-8")) if licence.exists() else None
     return dict(documented=sum(bool(ast.get_docstring(ast.parse(text))) for text in own.values()), modules=len(own),
@@ -70,13 +70,13 @@ def gathered(
     store = open_store(profile)
     names = list(dict.fromkeys(run for r in ran for run in runs_behind(store, f"{r['paper']}/{r['artefact']}", folder.name)))
     claims = [c for p in papers for c in claim_lines(p, folder, {r["artefact"] for r in ran if r["paper"] == p})]
-    modules = hashed_modules([r["notebook"] for r in ran])
+    modules = hashed_modules(ran)
     known = [r for p in papers for r in inventory(p)]
     report = dict(
         kit=f"treekit {__version__}", papers=papers, what=list(what), profile=profile, artefacts=lines, ways=ways_of(lines),
         inventory=dict(artefacts=len(known), with_notebook=sum(bool(r["notebook"]) for r in known)),
         runs=[run_line(open_run(store, name)) for name in names], claims=claims, claim_counts=claim_counts(claims),
-        intervals=table_intervals(tables), code=documented_modules(modules), environment=environment(), modules=modules,
+        intervals=table_intervals(tables), code=documented_modules(ran), environment=environment(), modules=modules,
         notebooks=hashed_notebooks(ran), data=hashed_data(ran), doi=doi, cassette=cassette)
     report["checklist"] = [a._asdict() for a in checklist(report)]
     return report, tables
@@ -153,7 +153,7 @@ def report_page(
     report: dict,  # from `gathered`
 ) -> str:  # Markdown
     "The report for people."
-    names = ", ".join(PAPER_NAMES.get(p, p) for p in report["papers"])
+    names = ", ".join(paper_names().get(p, p) for p in report["papers"])
     parts = [f"# {names}: what was run\n", f"{report['kit']}, profile {md(report['profile'])}. `treekit verify` checks this archive"
              + (" and replays its cassette." if report["cassette"] else "; it holds no cassette, so it can't replay it."),
              "\n## Artefacts\n", md(ways_in_words(report)) + "\n",

@@ -119,7 +119,7 @@ def _paid(run):
     "Dollars that the run's calls cost when they were paid, each call once; None: a price isn't known. An offline model costs nothing."
     if run.kept.profile.offline: return 0.0
     keys = {key for row in run.rows for n in row.trace.nodes for key in n.calls}
-    costs = dict(run.store._all("SELECT key, cost FROM calls"))
+    costs = dict(run.store.query("SELECT key, cost FROM calls"))
     found = [costs.get(key) for key in keys]
     return None if None in found else sum(found)
 

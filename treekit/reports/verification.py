@@ -61,7 +61,7 @@ def kit_differences(
 ) -> tuple[list[str], list[str]]:  # what differs; notes on versions
     "Modules, notebooks and data of the kit that runs here, against those of the report."
     artefacts = runnable(tuple(a["name"] for a in report["artefacts"]))
-    found = _compared("module", report["modules"], hashed_modules([r["notebook"] for r in artefacts]))
+    found = _compared("module", report["modules"], hashed_modules(artefacts))
     found += _compared("notebook", report["notebooks"], hashed_notebooks(artefacts))
     found += _compared("data file", report["data"], hashed_data(artefacts))
     here, there = packages(), report["environment"]["packages"]
@@ -236,7 +236,7 @@ def recomputed_differences(
         papers=list(dict.fromkeys(r["paper"] for r in rows.values())), ways=ways_of(report["artefacts"]),
         claim_counts=claim_counts(report["claims"]),
         inventory=dict(artefacts=len(known), with_notebook=sum(bool(r["notebook"]) for r in known)), intervals=table_intervals(tables),
-        code=documented_modules(hashed_modules([r["notebook"] for r in rows.values()])), checklist=[a._asdict() for a in checklist(report)])
+        code=documented_modules(list(rows.values())), checklist=[a._asdict() for a in checklist(report)])
     found += claims + [f"report.json: its {part} isn't what follows from the rest" for part, here in parts.items()
                        if not _alike(_json(here), report.get(part))]
     if files.get("report.md", b"") != report_page(report).encode(): found.append("report.md: isn't the text that follows from report.json")

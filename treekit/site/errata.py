@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..utils.sanitize import ht
 from ..figures.claims_page import UNITS
-from ..figures.titles import PAPER_NAMES
+from ..figures.titles import paper_names
 from .layout import badge, lined_table, page_html, row_html
 from .tables import Artefact, artefact_label, read_sheet
 from ..figures.claims import CLAIM_VERDICTS
@@ -20,7 +20,7 @@ from ..figures.claims import CLAIM_VERDICTS
 # %% ../../nbs/24_site/06_errata.ipynb #e4355545
 def claims_of_run(folder: Path) -> list[dict]:  # rows of each paper's claims.csv, with `paper` and `line`
     "The claims of all papers, as a run judged them."
-    return [dict(r, paper=path.parent.name, line=i) for paper in PAPER_NAMES for path in [folder / paper / "claims.csv"] if path.exists()
+    return [dict(r, paper=path.parent.name, line=i) for paper in paper_names() for path in [folder / paper / "claims.csv"] if path.exists()
             for i, r in enumerate(read_sheet(path).lines)]
 
 def _claim_links(claim, profile, there):
@@ -79,8 +79,8 @@ p: Holm’s, among all claims of the table. <a href="reading.html">What the word
     if not claims: parts.append('<p class="trouble">No claims were judged yet: <code>treekit reproduce</code> does that.</p>')
     for paper in dict.fromkeys(c["paper"] for c in claims):
         rows = [_claim_row(c, profile, there) for c in claims if c["paper"] == paper]
-        table = lined_table(("verdict", "claim", "in print", "here", "id"), rows, f"Claims of {PAPER_NAMES[paper]}", "claims")
-        parts.append(f'<section id="{ht(paper)}"><h2>{ht(PAPER_NAMES[paper])}</h2><p class="small">{len(rows)} claims. '
+        table = lined_table(("verdict", "claim", "in print", "here", "id"), rows, f"Claims of {paper_names()[paper]}", "claims")
+        parts.append(f'<section id="{ht(paper)}"><h2>{ht(paper_names()[paper])}</h2><p class="small">{len(rows)} claims. '
                      f'Again: <code>treekit claims {ht(paper)}</code>, '
                      f'<a href="results/{ht(profile)}/{ht(paper)}/claims.html">as a table and CSV</a></p>{table}</section>')
     return page_html("claims.html", "Claims", "\n".join(parts), "Each claim of the five papers with its verdict.", wide=True)
@@ -148,7 +148,7 @@ def _block(lines, cell, paper, code_html):
     "The entries of one computation, with it."
     title = cell.title if cell else "Not traced to a cell"
     heads = ("where", "what is said", "in print", "recomputed", "finding", "what follows")
-    table = lined_table(heads, [*map(_entry, lines)], f"{PAPER_NAMES[paper]}: {title}", "ledger")
+    table = lined_table(heads, [*map(_entry, lines)], f"{paper_names()[paper]}: {title}", "ledger")
     return f'<div class="entries"><h3>{ht(title)}</h3>{table}{_computation(cell, paper, "The computation", code_html)}</div>'
 
 def _computation(cell, paper, summary, code_html):
@@ -162,7 +162,7 @@ def _readings(sheet, paper, cell, code_html):
     "Where a paper's method can be read in several ways, and the field that gives each."
     sides = [k for k in sheet.head if k not in ("field", "values", "checked")]
     rows = [row_html(*(ht(r[k]) for k in sides), *(f"<code>{ht(r[k])}</code>" for k in ("field", "values"))) for r in sheet.lines]
-    table = lined_table((*sides, "field", "values, the default first"), rows, f"{PAPER_NAMES[paper]}: readings of the method", "ledger")
+    table = lined_table((*sides, "field", "values, the default first"), rows, f"{paper_names()[paper]}: readings of the method", "ledger")
     code = _computation(cell, paper, "The check that each field and value exists", code_html)
     return f'<div class="entries"><h3>Method and code</h3>{table}{code}</div>'
 
@@ -178,7 +178,7 @@ def _paper_part(folder, paper, cells, code_html):
     told = (f"{len(sheet.lines)} statements recomputed: {agree} agree with print, {len(sheet.lines) - agree} do not, or only in part. "
             f"{choices} choices of method. Again: <code>treekit reproduce {paper}/inconsistencies</code>; "
             f'<a href="results/{ht(folder.name)}/{paper}/inconsistencies.html">as a table and CSV</a>')
-    html = f'<section id="{paper}"><h2>{ht(PAPER_NAMES[paper])}</h2><p>{told}</p>{"".join(shown)}</section>'
+    html = f'<section id="{paper}"><h2>{ht(paper_names()[paper])}</h2><p>{told}</p>{"".join(shown)}</section>'
     return html, len(sheet.lines) + choices, len(blocks.get(None, []))
 
 def ledger_html(
@@ -187,9 +187,9 @@ def ledger_html(
     code_html,  # code -> HTML
 ) -> tuple[str, int, int]:  # the page, its entries, those that no cell could be found for
     "The ledger of all papers."
-    papers = [p for p in PAPER_NAMES if (folder / p / "inconsistencies.csv").exists()]
+    papers = [p for p in paper_names() if (folder / p / "inconsistencies.csv").exists()]
     parts = [_paper_part(folder, p, computations(notebooks[p]) if p in notebooks else [], code_html) for p in papers]
-    jumps = " ".join(f'<a href="#{p}">{ht(PAPER_NAMES[p])}</a>' for p in papers)
+    jumps = " ".join(f'<a href="#{p}">{ht(paper_names()[p])}</a>' for p in papers)
     filters = filters_html("verdict", dict(differs="not as printed, or in part", agrees="agrees with print"), "Leave one finding")
     top = f"""<h1>The ledger</h1>
 <p class="lead">Where the papers contradict themselves, or their public code does something else. Nothing is run for it:

@@ -15,7 +15,7 @@ from ..figures.cells import read_scores
 from ..figures.claims_page import claims_by_artefact
 from ..figures.significance import leaders
 from ..figures.tables import LEGEND_OF_PRINT
-from ..figures.titles import PAPER_NAMES
+from ..figures.titles import paper_names
 from .layout import (MOST_LINES, badge, comparison_html, lined_table, page_html, plain_html, root_of, row_html, share_bar, verdict_counts)
 from .provenance import Origin, failures_of, run_in_words
 from .tables import Artefact, Sheet, artefact_label
@@ -106,7 +106,7 @@ def _first_lines(sheet, title):
 
 def sheet_html(sheet: Sheet, artefact: Artefact, origin: Origin, marks: dict, how: str, note: str = "") -> str:
     "A table of an artefact, with what can be taken along."
-    title = f"{PAPER_NAMES.get(artefact.paper, artefact.paper)}, {artefact_label(sheet.name)}"
+    title = f"{paper_names().get(artefact.paper, artefact.paper)}, {artefact_label(sheet.name)}"
     top = f'<section id="{ht(sheet.name)}" data-sheet-of="{ht(sheet.name)}"><h2>{ht(artefact_label(sheet.name))}</h2>'
     ran = f'<p class="ran">{ht(said)}</p>' if (said := run_in_words(sheet)) else ""
     shown = _first_lines(sheet, title) if sheet.kind == "plain" else _compared(sheet, marks, how, title)
@@ -147,7 +147,7 @@ def _pictures_part(artefact):
 def _top(artefact, root):
     "What stands above an artefact's tables."
     counts = verdict_counts(artefact.sheets[0]) if artefact.sheets else {}
-    failed, paper = sum(map(failures_of, artefact.sheets)), ht(PAPER_NAMES.get(artefact.paper, artefact.paper))
+    failed, paper = sum(map(failures_of, artefact.sheets)), ht(paper_names().get(artefact.paper, artefact.paper))
     run = f'<a href="{root}results/{ht(artefact.profile)}/index.html#{ht(artefact.paper)}">{ht(artefact.profile)}, {paper}</a>'
     jumps = "".join(f'<a href="#{ht(s.name)}">{ht(artefact_label(s.name))}</a> ' for s in artefact.sheets)
     return [f'<p class="crumbs"><a href="{root}results/index.html">Results</a> / {run}</p>', f"<h1>{ht(artefact.title)}</h1>",
@@ -188,7 +188,7 @@ def results_page(profile: str, artefacts: list[Artefact], origins: dict, folder:
              f"<p>Other runs: {links}</p>" if links else "",
              f'<p class="lead">{there} of {len(artefacts)} artefacts are here. {failed} failed questions, which count as wrong.</p>']
     for paper in dict.fromkeys(a.paper for a in artefacts):
-        own, name = [a for a in artefacts if a.paper == paper], PAPER_NAMES.get(paper, paper)
+        own, name = [a for a in artefacts if a.paper == paper], paper_names().get(paper, paper)
         claims = claims_by_artefact(folder / paper / "claims.csv")
         ran = run_in_words(*(s for a in own for s in a.sheets))
         rows = [_line(a, origins[a.paper, a.name], claims) for a in own]

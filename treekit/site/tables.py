@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from ..utils.sanitize import cell_value
-from ..figures.titles import PAPER_NAMES, description_of
+from ..figures.titles import paper_names, description_of
 from ..artefacts.catalog import inventory
 
 # %% ../../nbs/24_site/00_tables.ipynb #1312bba4
@@ -69,7 +69,7 @@ class Artefact:
     def label(self) -> str: return artefact_label(self.name)
 
     @property
-    def title(self) -> str: return f"{PAPER_NAMES.get(self.paper, self.paper)}, {self.label}"
+    def title(self) -> str: return f"{paper_names().get(self.paper, self.paper)}, {self.label}"
 
     @property
     def here(self) -> str: return f"results/{self.profile}/{self.paper}/{self.name}.html"
@@ -108,7 +108,7 @@ def artefacts_of(
         if path.suffix in (".csv", ".png"): made.setdefault(path.parent.name, []).append(path)
     listed = {}
     for row in inventory(): listed.setdefault(row["paper"], {})[row["artefact"]] = row
-    papers = [p for p in (*PAPER_NAMES, *made) if p in made or p in listed]
+    papers = [p for p in (*paper_names(), *made) if p in made or p in listed]
     return [a for paper in dict.fromkeys(papers) for a in _of_paper(Path(folder).name, paper, made.get(paper, []), listed.get(paper, {}))]
 
 def _of_paper(profile, paper, paths, known):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..language.names import names_in
 from ..language.coreference import find_references
-from ..models.simulated.quoting import this_and_that
+from ..models.simulated.quoting import demonstrative_steps
 from ..synthetic.wording import wording
 
 # %% ../../nbs/13_training/11_path_tagging.ipynb #f9740bbd
@@ -128,7 +128,7 @@ def path_of_marks(
             who, text = open_.pop()
             if (step := f"{who} is {text}?") not in steps: steps.append(step)
             open_[-1] = (open_[-1][0], f"{open_[-1][1]} #{steps.index(step) + 1}".lstrip())
-    return [step[:1].upper() + step[1:] for step in this_and_that([*steps, f"{open_[0][1]}?"])]
+    return [step[:1].upper() + step[1:] for step in demonstrative_steps([*steps, f"{open_[0][1]}?"])]
 
 # %% ../../nbs/13_training/11_path_tagging.ipynb #2fbb2440
 def _names(question):

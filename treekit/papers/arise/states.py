@@ -277,7 +277,7 @@ class Calls:
     async def ask(self, key, prompt, left, hits=(), **inputs):
         "A call to the model; `left` is the number of steps that may follow it on its path."
         node = Node(key[0], None, key[0], "")  # holds the call's record until a node of the trace shows it
-        asking = dict(node=node, temperature=self.method.temperature, remaining=3 * left)
+        asking = dict(node=node, temperature=self.method.temperature, priority=3 * left)
         return KeptReply(key, await self.kit.ask(prompt, **asking, **inputs), node, list(hits))
 
     async def retrieve(self, query): return (await self.kit.retrieve([query], self.method.top_k))[0]
@@ -322,7 +322,7 @@ class Values(Calls):
     async def scored(self, key, results, left) -> KeptReply | None:
         "The risk by the model's log-probabilities; None where the question is to be guessed instead."
         node = Node(key[0], None, key[0], "")
-        try: logs = await self.kit.score(GUESS, self.question, node=node, remaining=3 * left, state=state_text(results))
+        try: logs = await self.kit.score(GUESS, self.question, node=node, priority=3 * left, state=state_text(results))
         except ScoringUnsupported as e:
             if self.scores:  # wanted, or others of this tree have it: two measures in one tree compare nothing
                 raise ScoringUnsupported(f"{e}; scorer=guess takes another measure, the token F1 of a guessed question") from e

@@ -19,7 +19,8 @@ from ..arise.evaluation import scorer_for
 from ...experiments.costs import dollars
 from ...experiments.pareto import Spending, question_scores, resampled_totals, shared_sets, total
 from ...experiments.metric_judges import unjudged
-from ..rdr2.evaluation import affordable, need_documents
+from ...experiments import resources
+from ..rdr2.evaluation import affordable
 from ...experiments.results import Results, Scored, joined
 from ...experiments.run import run
 from ...experiments.tables import MULTIHOP, PRINTED
@@ -124,7 +125,7 @@ def why_not(
     if parsed and dataset.startswith("ko") and P.parser == "bundled":
         return "its trees need a parser of Korean, and the bundled one is of English"
     if "documents" in needs:
-        try: need_documents(P)
+        try: resources.need_documents(P)
         except UsageError: return "no documents with headings go with these questions"
     return unjudged(QUALITY[dataset], P)
 

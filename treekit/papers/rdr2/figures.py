@@ -14,10 +14,10 @@ from ...config import Profile, UsageError
 from ...utils.sanitize import printable
 from ...core.method import Node, Trace
 from ...core.types import Question
-from ...corpora.documents import DocumentTree, introduced
+from ...corpora.documents import DocumentTree, add_introduction
 from ...experiments.tables import by_words, sample_questions
 from ...experiments.results import Results, Row
-from .evaluation import need_documents
+from ...experiments import resources
 from ...scoring.metrics import METRICS
 from ...figures.drawing import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
 from ...figures.plots import PAGE
@@ -36,7 +36,7 @@ def candidate_questions(
 ) -> list[Question]:
     "The questions to choose the case from; one, where it is known."
     def some(): return sample_questions(profile, (dataset,))[dataset]
-    need_documents(profile)
+    resources.need_documents(profile)
     if question: return [by_words(question, some())]
     if profile.data == "world": return some()[:n]
     trees = load_documents(dataset, profile.data, profile.documents, profile.seed).trees
@@ -114,7 +114,7 @@ def tree_behind(
     trees = documents.trees
     tree = (trees.get(document.data["id"]) if document.data["id"] else None) or trees.find(document.text)
     if tree is None: raise UsageError(f"the documents have no tree {document.data['id']!r} ({document.text}): give those that were routed")
-    return introduced(tree) if reading == "paper" else tree
+    return add_introduction(tree) if reading == "paper" else tree
 
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #9bfd21ec
 def shown_nodes(

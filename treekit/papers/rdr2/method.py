@@ -135,7 +135,7 @@ async def ask_router(
     if method.reading == "code":
         prompt = kit.prompts.get(ROUTE[method.format].name, ROUTE[method.format])
         kit = kit.reworded({prompt.name: replace(prompt, format=CODE_FORMATS[method.format])})
-    step.behaviours = await kit.ask(ROUTE[method.format], node=step.node, by="router", remaining=1 if above else 2, **inputs)
+    step.behaviours = await kit.ask(ROUTE[method.format], node=step.node, role="router", priority=1 if above else 2, **inputs)
     step.decision = decide(step.rst, step.behaviours, method.reading)
     step.answers = answered_nodes(method, step)
 

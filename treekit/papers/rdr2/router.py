@@ -275,7 +275,7 @@ def _meant(rst, tag, id, words, eligible):
 
 # %% ../../../nbs/17_papers/5_rdr2/00_router.ipynb #9e309e14
 def is_introduced(tree: DocumentTree) -> bool:
-    "Whether the first thing in a document is a heading over its introduction (`documents.introduced`)."
+    "Whether the first thing in a document is a heading over its introduction (`documents.add_introduction`)."
     first = tree.root.children[:1]
     return bool(first) and tree[first[0]].type == "structure" and tree[first[0]].text == "Introduction"
 

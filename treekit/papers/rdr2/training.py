@@ -27,7 +27,7 @@ from .training_data import TEST_SHARES, Gold, Sample, drawn, percent, scores, si
 from .router import FORMATS, ROUTE, RST, prefix, read_behaviours
 from ...training.client import TrainedChat, likeliest, trained_as
 from ...training.pretrained import comes_with_the_kit, place, recipe_hash, shipped, unpacked
-from ...synthetic.generate import World
+from ...synthetic.generate import SyntheticWiki
 from ...utils.atomic_write import write_whole
 
 # %% ../../../nbs/17_papers/5_rdr2/09_training.ipynb #e50a41c5
@@ -106,7 +106,7 @@ def _samples(rows):
     return [sample(r) for r in rows]
 
 def lessons(
-    world: World,
+    world: SyntheticWiki,
     n: int,
     seed: int = 0,
 ) -> list[Sample]:
@@ -128,7 +128,7 @@ def lessons(
 
 # %% ../../../nbs/17_papers/5_rdr2/09_training.ipynb #c3a1d0e2
 def _tiny_samples(preset):
-    world = World(0, preset.articles)
+    world = SyntheticWiki(0, preset.articles)
     gold, documents = Gold(world), Documents(map(tree_of, world.articles()))
     questions = world.dataset("asqa", None, "train")
     search = BM25(list(documents.passages(preset.chunk)))
@@ -137,7 +137,7 @@ def _tiny_samples(preset):
     return dict(
         found=[sizes(train_side), sizes(test_side)], questions=len(questions),
         train=_rows(drawn(train_side, preset.train)), test=_rows(drawn(test_side, preset.test, TEST_SHARES)),
-        lessons=_rows(lessons(World(1, preset.articles), preset.lessons)))
+        lessons=_rows(lessons(SyntheticWiki(1, preset.articles), preset.lessons)))
 
 def samples_recipe() -> str:
     "What the tiny samples are made by, for `treekit.training.pretrained`."

@@ -15,13 +15,13 @@ from typing import Literal
 
 from ...config import UsageError
 from ...core.types import Question
-from ...corpora.documents import from_text, introduced, tree_of
+from ...corpora.documents import from_text, add_introduction, tree_of
 from ...core.prompts import CallFailed
 from ...core.method import Context, gather_or_cancel
 from ...corpora.lookup import Documents
 from .method import grouped
 from .router import CURATE, FORMATS, RST, reveal_nodes, read_behaviours
-from ...synthetic.generate import World
+from ...synthetic.generate import SyntheticWiki
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #4634c221
 @dataclass(frozen=True)
@@ -101,10 +101,10 @@ async def curated(
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #33e7c25c
 class Gold:
     "What a world knows about its documents."
-    def __init__(self, world: World, articles: bool = True):  # False: its longer documents
+    def __init__(self, world: SyntheticWiki, articles: bool = True):  # False: its longer documents
         self.trees, self.states, self.place = {}, {}, {p.passage.id: a.id for a in world.articles() for p in a.paragraphs()}
         for page in world.articles() if articles else world.documents():
-            tree = self.trees[page.id] = introduced(tree_of(page))
+            tree = self.trees[page.id] = add_introduction(tree_of(page))
             content, own = [n for n in tree.nodes if n.type == "content"], int(page.id.partition("-")[2])
             for node, p in zip(content, page.paragraphs(), strict=True):
                 if node.text != " ".join(p.passage.text.split()):

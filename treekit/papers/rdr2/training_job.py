@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LABELS', 'DATASET', 'ALL', 'labelled', 'router_samples', 'read_samples', 'sample_of', 'row_folder', 'found_result',
-           'run_router']
+           'run_router', 'train_command']
 
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #1dda0de9
 import json
@@ -141,3 +141,17 @@ def run_router(
                 labels=data["labels"], profile=errand.name,
                 rows=[dict(row=name, steps=len(r["log"]), loss=round(r["log"][-1]["loss"], 4)) |
                       {k: v and round(v, 1) for k, v in said[name].items()} for name, r in found.items()])
+
+# %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #7c235891
+def train_command(
+    job: TrainingJob,
+    row: str,  # of Table 4, or all; empty: the one that the paper routes with
+    labels: str,  # model, gold; empty: as the source has them
+    **changes,  # attention, checkpointing, too_long
+) -> tuple[dict, list[str]]:  # what was trained; lines to print
+    "Train a router."
+    made = run_router(job, row or ROUTER, labels, **changes)
+    lines = [f"{side}: " + ", ".join(f"{n:,} {kind}" for kind, n in sizes.items()) for side, sizes in made["samples"].items()]
+    lines += [f"labels: {made['labels']}" + "".join(f", {n:,} {what}" for what, n in made["left"].items() if n)]
+    lines += [", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in row.items()) for row in made["rows"]]
+    return made, [*lines, f'treekit ask "…" --method rdr2 --profile {job.name}']

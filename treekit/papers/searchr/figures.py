@@ -14,7 +14,7 @@ from ...figures.drawing import SIZE, Block, BoxRow, arrow, arrow_head, break_lin
 from ...figures.drawing import entry, heading, place_in_slots, put_text
 from ...figures.plots import PAGE
 from ...retrieval.informativeness import importance
-from ...syntax.entities import Annotated, Shape
+from ...syntax.entities import AnnotatedText, SentenceTree
 from ...syntax.parser import Entity
 
 # %% ../../../nbs/17_papers/4_searchr/06_figures.ipynb #01a6c8cd
@@ -133,7 +133,7 @@ def draw_navigated(
 
 # %% ../../../nbs/17_papers/4_searchr/06_figures.ipynb #27ce9b39
 def weighed_entities(
-    shape: Shape,  # a sentence's tree
+    shape: SentenceTree,  # a sentence's tree
     entities: tuple[Entity, ...],  # those of a text
 ) -> list[dict]:  # entity, type, words, children (of each of them), importance
     "Eq. 8 for one sentence: its entities with the direct and indirect children of their words, and their importance."
@@ -141,7 +141,7 @@ def weighed_entities(
     for e in entities:
         words = tuple(i for i, (start, end) in enumerate(zip(shape.starts, shape.ends)) if start < e.end and end > e.start)
         if not words: continue
-        weight = importance(Annotated((shape,)), [((e.text,), e.start, e.end)])[e.text,]
+        weight = importance(AnnotatedText((shape,)), [((e.text,), e.start, e.end)])[e.text,]
         children = tuple(below[i] for i in words)
         rows.append(dict(entity=e.text, type=e.type, words=words, children=children, importance=weight))
     return rows
@@ -165,7 +165,7 @@ def _word_blocks(text, shape, marked, labels):
 # %% ../../../nbs/17_papers/4_searchr/06_figures.ipynb #24cc4999
 def draw_parse(
     text: str,  # that was parsed
-    shape: Shape,  # the tree of one of its sentences
+    shape: SentenceTree,  # the tree of one of its sentences
     entities: tuple[Entity, ...] = (),  # of the text
     labels: tuple[str, ...] = (),  # one for each word; default: the universal tags
     width: float = PAGE,  # inches; a sentence that needs more makes the page wider, not the letters smaller

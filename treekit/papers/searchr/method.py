@@ -14,7 +14,7 @@ from typing import Literal
 
 from ...config import UsageError
 from ...core.types import Question
-from ...retrieval.informativeness import LITERAL, DualPath, Informativeness, Steps
+from ...retrieval.informativeness import LITERAL, DualPath, Informativeness, Extensions
 from ...language.morphemes import korean_question
 from ...core.prompts import Prompt
 from ...core.output_parsers import FINAL
@@ -31,10 +31,10 @@ async def generate_path(
     question: str,
     node: Node,  # the path's step
     trained: bool = True,  # False: the answering model, with Table 11's prompt
-    **asking,  # `remaining`
+    **asking,  # `priority`
 ) -> list[str]:  # as it was read
     "A reasoning path for a question (Sec. 2.3)."
-    if trained: return await kit.ask(NAVIGATE, node=node, by="navigator", question=question, **asking)
+    if trained: return await kit.ask(NAVIGATE, node=node, role="navigator", question=question, **asking)
     found = await kit.ask(GENERATE, node=node, question=question, **asking)
     return found[0] if found else []
 
@@ -68,7 +68,7 @@ def retrieve_passages(
     if not mine:
         [hits] = kit.retriever.search([question], others)
         return hits, hit_records(hits), []
-    informative, literal = kit.corpus.informative(Steps() if m.steps == "all" else Steps.paper(), m.masked), None
+    informative, literal = kit.corpus.informative(Extensions() if m.steps == "all" else Extensions.paper(), m.masked), None
     if m.steps == "all" and m.fusion == "reciprocal": literal = kit.corpus.informative(LITERAL, m.masked)
     way = DualPath(informative, kit.retriever, (mine, others), m.fusion, literal=literal) if others else informative
     [hits] = way.search([question], mine + others)
@@ -123,10 +123,10 @@ async def reformulate(
         node.notes.append("what it refers to wasn't found; asked as it stands")
         return step.asked
     if m.decide == "rule": rewrite = bool(step.refers)
-    else: rewrite = await kit.ask(UNCLEAR, remaining=2 + step.ahead, **known)
+    else: rewrite = await kit.ask(UNCLEAR, priority=2 + step.ahead, **known)
     node.data["rewritten"] = rewrite
     if not rewrite: return step.asked
-    text, note = rewritten(await kit.ask(REFORMULATE, remaining=1 + step.ahead, **known), step.asked)
+    text, note = rewritten(await kit.ask(REFORMULATE, priority=1 + step.ahead, **known), step.asked)
     if note: node.notes.append(note)
     return text
 
@@ -145,7 +145,7 @@ async def answer_subquestion(
     if earlier: step.asked = await reformulate(m, kit, step, earlier)
     hits, rows, notes = await asyncio.to_thread(retrieve_passages, m, kit, step.asked)
     step.node.notes += notes
-    asking = dict(node=step.node, remaining=step.ahead)
+    asking = dict(node=step.node, priority=step.ahead)
     reply = await kit.ask(ANSWER, question=step.asked, documents=[h.passage for h in hits], **asking)
     step.answer = known_answer(reply["answer"])
     step.node.data.update(queries=[step.asked], hits=rows, evidence=step.answer or UNFOUND, explanation=reply["explanation"])
@@ -177,7 +177,7 @@ async def plan_path(
 ) -> list[SubQuestion]:
     "The question's path as steps."
     node = kit.trace.add("path", "", parent=root)
-    if path is None: path = await generate_path(kit, question, node, m.decomposer == "navigator", remaining=5)
+    if path is None: path = await generate_path(kit, question, node, m.decomposer == "navigator", priority=5)
     path, notes = checked(path, question, m.max_steps)
     steps = plan_steps(m, kit, node, path)
     node.text, node.data["path"] = " | ".join(path), list(path)

@@ -18,7 +18,7 @@ from pathlib import Path
 from ...retrieval.bm25 import BM25
 from ...config import UsageError, choose, kit_path, work_dir
 from ...core.types import Question
-from ...synthetic.generate import World
+from ...synthetic.generate import SyntheticWiki
 from ...training.sft import Encoded, TrainingExample, Recipe, adapted, digest, encode, generate, kept, once, prompt_tokens
 from ...training.sft import short_enough, train, trained_by
 from ...training.distributed import told_by_first
@@ -28,8 +28,8 @@ from ...core.fingerprints import method_fingerprint
 from ...core.prompts import Request
 from ...core.method import Context, gather_or_cancel
 from .training_data import Pair, collected, followed, path_measures, parted, summary, well_formed
-from ...models.extractive.client import ExtractiveChat
-from ...models.simulated.client import SimulatedChat
+from ...models.extractive.client import ExtractiveClient
+from ...models.simulated.client import SimulatedClient
 from ...baselines.subquestions import NAVIGATE, checked
 from ...training.ppo import PPO, RewardExample, frozen, with_value_head, load_headed, without_head, ppo, sample, save_headed, seen, train_reward
 from .method import SearchR
@@ -258,17 +258,17 @@ def _made_by():
 
 def _follower(seed: int = 0):
     "Who answers along the paths: the simulated model without mistakes; what isn't of the world goes to the extractive reader."
-    return SimulatedChat("perfect", seed, otherwise=ExtractiveChat(), held_out=False)
+    return SimulatedClient("perfect", seed, otherwise=ExtractiveClient(), held_out=False)
 
 @lru_cache(2)
 def kit_of(seed: int = 0) -> Callable:  # question -> Kit
     "The simulated model and BM25 over the world's passages."
-    reader, shelf = _follower(seed), BM25(World(seed=seed).passages())
+    reader, shelf = _follower(seed), BM25(SyntheticWiki(seed=seed).passages())
     return lambda question: Context(reader, shelf)
 
 # %% ../../../nbs/17_papers/4_searchr/04_training.ipynb #ce720dd9
 def _questions():
-    drawn = [q for name, n in PRESETS["tiny"].questions.items() for q in World().dataset(name, n, "train")]
+    drawn = [q for name, n in PRESETS["tiny"].questions.items() for q in SyntheticWiki().dataset(name, n, "train")]
     return [*{q.question: q for q in drawn}.values()]  # 2Wiki's chains are MuSiQue's
 
 def _tiny_pairs():
@@ -366,7 +366,7 @@ REWARDS = {
 @lru_cache(1)
 def held_out() -> list[Question]:
     "The questions that no tiny navigator learns from."
-    return World().dataset("musique", PRESETS["tiny"].test)
+    return SyntheticWiki().dataset("musique", PRESETS["tiny"].test)
 
 # %% ../../../nbs/17_papers/4_searchr/04_training.ipynb #d5bd95e2
 def divergence(

@@ -27,7 +27,7 @@ async def respond_and_evaluate(
     overall: str,
 ) -> Prediction:
     "R = f_RG(q, Q, D), and what the Query Evaluator says of it."
-    R = await f_RG(kit, q, Q, D, last, lang, remaining=1)
+    R = await f_RG(kit, q, Q, D, last, lang, priority=1)
     return evaluated_prediction(kit, last, R, await evaluate(kit, q, R, last, lang, overall))
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #351188a4
@@ -59,7 +59,7 @@ class ChainOfThought:
         "Three calls, one after the other. `UsageError` for an empty question."
         q = question_text(question)
         lang, node = language(q), kit.trace.add("question", q)
-        said = await kit.ask(THOUGHT_QUERIES["thought_query", lang], node=node, question=q, remaining=2)
+        said = await kit.ask(THOUGHT_QUERIES["thought_query", lang], node=node, question=q, priority=2)
         Q = said["query"] or q
         node.data.update(lang=lang, thought=said["thought"], queries=[Q])
         return await respond_and_evaluate(kit, node, q, [Q], await f_DR(kit, Q, node, self.top_k), lang, self.overall)

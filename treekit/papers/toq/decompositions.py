@@ -8,7 +8,7 @@ __all__ = ['question_key', 'planned', 'fill']
 # %% ../../../nbs/17_papers/2_toq/02_decompositions.ipynb #f97b65ed
 import re
 
-from ...language.particles import particle, settle
+from ...language.particles import particle, resolve_particles
 from .planner import single_line
 
 # %% ../../../nbs/17_papers/2_toq/02_decompositions.ipynb #a9c44290
@@ -38,7 +38,7 @@ def planned(
         why = "its own answer" if to == n else "in a circle" if to else "nobody's answer"
         notes.append(f"sub-question {n}: [ANS_{old}] is {why}")
     def slot(n): return lambda m: f"[ANS_{to}]" if (to := place.get(int(m[1]))) in needs[n] else _IT[lang]
-    return [(single_line(settle(_SLOT.sub(slot(n), text))), tuple(sorted(needs[n]))) for n, text in enumerate(kept, 1)], notes
+    return [(single_line(resolve_particles(_SLOT.sub(slot(n), text))), tuple(sorted(needs[n]))) for n, text in enumerate(kept, 1)], notes
 
 def _distinct(found, above, most):
     "The sub-questions to keep; old number -> new number; what was changed."
@@ -78,4 +78,4 @@ def fill(
         answer, said = answers[int(m[1])], m[2]
         fitting = particle(answer, _PAIR[said]) if said else ""
         return answer + (said if "(" in fitting else fitting) if said else answer
-    return single_line(settle(_FILLED.sub(put, text)))
+    return single_line(resolve_particles(_FILLED.sub(put, text)))

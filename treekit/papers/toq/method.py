@@ -103,7 +103,7 @@ async def ask_question(tree: QuestionTree, node: QuestionNode, question: str, li
         node.former, node.children = node.former + (node.children or []), None
     node.question, node.given, node.rests_on = question, [], []
     tree.asked += 1
-    Q = await f_QG(tree.kit, question, record, tree.m.exemplars, tree.lang, remaining=2 * node.level)
+    Q = await f_QG(tree.kit, question, record, tree.m.exemplars, tree.lang, priority=2 * node.level)
     D = await f_DR(tree.kit, Q, record, tree.m.top_k)
     await answer_question(tree, node, [Q], D, limit)
 
@@ -121,8 +121,8 @@ async def answer_question(tree: QuestionTree, node: QuestionNode, Q: list[str], 
 async def judge_response(tree: QuestionTree, node: QuestionNode, Q: list[str], D: list, limit: int) -> None:
     "A response, and whether it will do (lines 8 to 10)."
     left = 2 * (node.level - 1)  # each node above is answered again
-    R = await f_RG(tree.kit, node.question, Q, D, node.record, tree.lang, remaining=left + 1)  # line 8
-    found = await evaluate(tree.kit, node.question, R, node.record, tree.lang, tree.m.overall, remaining=left)  # line 9
+    R = await f_RG(tree.kit, node.question, Q, D, node.record, tree.lang, priority=left + 1)  # line 8
+    found = await evaluate(tree.kit, node.question, R, node.record, tree.lang, tree.m.overall, priority=left)  # line 9
     positive = found["response_validity"] if tree.m.positive == "validity" else found["overall_assessment"] >= tree.m.threshold
     node.given.append(dict(response=R, evaluation=found, level=limit, positive=positive))
 
@@ -132,7 +132,7 @@ MAX_SPAN = 300  # characters of an answer that fills a slot
 async def integrate_answer(tree: QuestionTree, node: QuestionNode, D: list, beside: Node, limit: int) -> None:
     "The Answer Integrator (Sec. 3.2). An answer stays until another is found."
     said, inputs = "", dict(question=node.question, documents=D)
-    if D: said = (await tree.kit.ask(PROMPTS["integrate", tree.lang], node=beside, remaining=2 * node.level - 1, **inputs))["answer_span"]
+    if D: said = (await tree.kit.ask(PROMPTS["integrate", tree.lang], node=beside, priority=2 * node.level - 1, **inputs))["answer_span"]
     if len(said) > MAX_SPAN:
         beside.notes.append(f"an answer of {len(said)} characters; the first {MAX_SPAN} are used")
         said = said[:MAX_SPAN].rpartition(" ")[0] or said[:MAX_SPAN]
@@ -145,7 +145,7 @@ async def decompose(tree: QuestionTree, node: QuestionNode) -> None:
     record, node.children, level = node.record, [], node.level + 1
     if not (most := min(tree.m.max_subquestions, node.allowance)):
         return record.notes.append(f"not decomposed: the tree has its {tree.m.max_nodes} sub-questions")
-    found = await tree.kit.ask(PROMPTS["decompose", tree.lang], node=record, question=node.question, remaining=2 * node.level + 3)
+    found = await tree.kit.ask(PROMPTS["decompose", tree.lang], node=record, question=node.question, priority=2 * node.level + 3)
     plan, notes = planned(found, [node.question, *(n.question for n in node.above)], most, tree.lang)
     nothing = "the question itself came back" if found else "there was no sub-question in the reply"
     record.notes += notes if plan else [f"not decomposed: {nothing}"]

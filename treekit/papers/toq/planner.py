@@ -351,7 +351,7 @@ async def f_QG(
     node: Node,  # gets `queries`
     k: int = 2,  # exemplars
     lang: str = "ko",
-    **asking,  # `after`, `remaining`
+    **asking,  # `after`, `priority`
 ) -> str:  # Q
     "Query generation (Sec. 2, 3.3). A reply without a query makes the question itself the query."
     Q = await kit.ask(PROMPTS["query", lang], node=node, question=q, exemplars=shots(k, lang), **asking) or q

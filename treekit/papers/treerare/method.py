@@ -54,11 +54,11 @@ async def generate_queries(
     node: Node,  # the phrase's node in the trace
     prompt: Prompt,  # of the question's kind
     inputs: dict,  # question $Q$, phrase $s_n$, context $\{E_c \mid c \in C_n\}$, others: queries of the phrases inside
-    remaining: int = 0,  # calls still to come on this path
+    priority: int = 0,  # calls still to come on this path
 ) -> list[str]:  # $Q_n$
     "QG: ask for queries about a phrase, given what is known about the phrases inside it."
     pick = min(m.candidates, m.picked if prompt.task == "subquestions" else m.picked_ambiguous)
-    found = await kit.ask(prompt, node=node, remaining=remaining, candidates=str(m.candidates), pick=str(pick), **inputs)
+    found = await kit.ask(prompt, node=node, priority=priority, candidates=str(m.candidates), pick=str(pick), **inputs)
     if not found:
         node.notes.append("no query came back; the phrase itself is the query")
         return [inputs["phrase"]]
@@ -113,7 +113,7 @@ async def solve_phrase(m: "TreeRare", turn: PhraseState, question: str, kit: Con
         inputs = dict(questions=turn.queries if m.query_generation else [question], documents=[h.passage for h in hits],
                       question=question, others=others)
         prompt = words.subanswers if m.retrieval else SUBANSWERS_KNOWN
-        reply = await kit.ask(prompt, node=node, remaining=above, **inputs)
+        reply = await kit.ask(prompt, node=node, priority=above, **inputs)
         turn.evidence = [reply] if reply.strip() else []
         node.data["evidence"] = reply
     elif m.retrieval: turn.evidence = [h.passage for h in hits]
@@ -137,7 +137,7 @@ async def final_answer(
 ) -> str:  # $A$
     "FAG: the answer from all evidence; in the public code's ASQA a paragraph of question and reply."
     node = kit.trace.add("answer", "", **noted)
-    reply = await kit.ask(prompt, node=node, remaining=words.last - 1, question=question, documents=documents)
+    reply = await kit.ask(prompt, node=node, priority=words.last - 1, question=question, documents=documents)
     node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
     if words.combined is None: return node.text
     whole = kit.trace.add("answer", "", parent=node)

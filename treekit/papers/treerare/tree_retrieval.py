@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal
 
-from ...retrieval.entity_bridging import Bridged
+from ...retrieval.entity_bridging import EntityBridging
 from ...config import UsageError
 from ...core.types import Question
 from ...core.method import Context, Prediction, check_fields, hit_records
@@ -155,7 +155,7 @@ class TreeRetriever:
         min_tokens: int = 3,  # shorter phrases are pruned
         rerank_by: str = "phrase",  # what the passages of a sub-tree are ranked against: its "phrase", or the whole "question"
         rerank=None,  # what ranks again: `reranker(...)`
-        bridged: Bridged | None = None,  # follows the mentions in each node's best passages
+        bridged: EntityBridging | None = None,  # follows the mentions in each node's best passages
         pooled: str = "found",  # what a node gets from those below: all that they "found", or what they "kept"
         **shape,  # of the tree, as `phrase_tree` has it
     ):
@@ -256,7 +256,7 @@ class TreeRetrieval:
         for c in found.children: self._write(c, trace, node)
 
 @lru_cache(8)
-def _bridged(retriever): return Bridged(retriever)
+def _bridged(retriever): return EntityBridging(retriever)
 
 # %% ../../../nbs/17_papers/1_treerare/04_tree_retrieval.ipynb #0839d3ee
 METHODS = {"Tree-Retrieval (DT)": TreeRetrieval(), "Tree-Retrieval (CT)": TreeRetrieval(tree="constituency")}

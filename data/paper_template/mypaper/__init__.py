@@ -1,0 +1,1 @@
+"My Paper, as a plug-in of treekit."

@@ -1,0 +1,42 @@
+"Files of an earlier version: its cassette replays, its run store resumes, its report verifies. See data/fixtures/compatibility."
+import lzma, sqlite3
+from pathlib import Path
+
+import pytest
+from commands import inside
+
+from treekit.reports.verification import verify_archive
+
+OLD = Path(__file__).resolve().parents[1] / "data" / "fixtures" / "compatibility"
+ENDPOINT = "http://127.0.0.1:42651/v1"  # the server's, when the store was written; nobody listens there now
+
+pytestmark = pytest.mark.long
+
+
+def test_an_old_cassette_replays(tmp_path):
+    "Every call comes from the cassette, and the table has the bytes that the earlier version wrote."
+    code, _, err = inside("replay", OLD / "table4.cassette", "toq/table4", "--n", "3", "--out", tmp_path / "out",
+                          TREEKIT_HOME=str(tmp_path / "home"))
+    assert code == 0, err
+    assert (tmp_path / "out/toq/table4.csv").read_bytes() == (OLD / "cassette_table4.csv").read_bytes()
+
+
+def test_an_old_store_resumes_without_a_call(tmp_path):
+    "No server answers: each reply is found in the store under the key that the earlier version gave it."
+    store = tmp_path / "home/store/local.sqlite"
+    store.parent.mkdir(parents=True)
+    store.write_bytes(lzma.decompress((OLD / "local.sqlite.xz").read_bytes()))
+    code, _, err = inside("reproduce", "toq/table4", "--profile", "local", "--set", f"endpoint={ENDPOINT}", "--n", "3",
+                          "--out", tmp_path / "out",
+                          TREEKIT_HOME=str(tmp_path / "home"))
+    assert code == 0, err
+    assert (tmp_path / "out/toq/table4.csv").read_bytes() == (OLD / "store_table4.csv").read_bytes()
+    with sqlite3.connect(store) as db: assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (22,)
+
+
+def test_an_old_report_verifies():
+    "Its tables come out the same; all that differs is the code, the notebooks and the data of the two versions."
+    found = verify_archive(OLD / "report.zip")
+    assert found.replayed == found.same == 4 and not found.why_not
+    other = [line for line in found.differs if not line.startswith(("module ", "notebook ", "data file ", "report.json: its code"))]
+    assert other == []
