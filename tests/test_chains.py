@@ -325,7 +325,7 @@ def test_a_kit_without_passages_and_an_empty_question_are_said():
 class Ranks:
     "In the place of the cross-encoder: by the words that a sentence shares with the query."
     def __init__(self): self.asked = []
-    def _load(self): pass
+    def load_scorer(self): pass
     def rerank(self, query, hits, k):
         self.asked.append((query, len(hits), k))
         def shared(h): return len(set(re.findall(r"\w+", query.lower())) & set(re.findall(r"\w+", h.passage.text.lower())))

@@ -171,7 +171,7 @@ def _weights(told):
         told("weights", str(self.model))
         self._score, self._name = dense.overlap_scores, self.model
         return self._score
-    dense.CrossEncoder._load = load
+    dense.CrossEncoder.load_scorer = load
     real = judges.make_judge
     def judge(name, model, stand_in, metric):
         if name != "offline": told("weights", name)

@@ -205,7 +205,7 @@ def check_available(m: "ChainRAG", kit: Context):
     "Load the cross-encoder before anything is asked; a `UsageError` if its weights, or the embedder, can't be had."
     _embed(m, kit)
     if not m.reranker: return
-    try: _encoder(m.reranker)._load()
+    try: _encoder(m.reranker).load_scorer()
     except UsageError as e: raise UsageError(f"{e}; or set reranker to nothing: the embeddings' order alone") from None
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #bf69edeb

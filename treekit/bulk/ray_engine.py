@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .worker import thread_settings
-from ..config import UsageError
+from ..config import UsageError, set_default_variables, set_variables, variable
 
 # %% ../../nbs/20_bulk/05_ray_engine.ipynb #49ede7fa
 _STORE = 256 << 20  # bytes of Ray's object store on this machine: a few dozen partitions are in it at a time
@@ -32,10 +32,7 @@ _SLOW = "rfc3987_syntax"  # Ray loads jsonschema, which loads this if it is ther
 def _quick(folder):
     "Processes that start meanwhile find a module of that name that can't be imported."
     Path(folder, f"{_SLOW}.py").write_text("raise ImportError\n")
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, before]))
-    try: yield
-    finally: os.environ.pop("PYTHONPATH") if before is None else os.environ.update(PYTHONPATH=before)
+    with set_variables(PYTHONPATH=os.pathsep.join(filter(None, [folder, variable("PYTHONPATH")]))): yield
 
 def _place():
     "Temporary folder for Ray's logs and sockets, whose names must be short. Folders of processes that were killed are removed."
@@ -100,7 +97,7 @@ class RayEngine:
         gpus: float = 0,  # share of a GPU for each worker; 0: the processor computes, with the same bytes everywhere
     ):
         ray_is_there()
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        set_default_variables(RAY_USAGE_STATS_ENABLED="0")
         skipped = sys.modules.setdefault(_SLOW, None)
         import ray, ray.data
         if skipped is None: sys.modules.pop(_SLOW, None)

@@ -13,7 +13,7 @@ from typing import Any
 
 from .output_dir import Part
 from .jobs import BulkJob
-from ..config import UsageError
+from ..config import UsageError, set_default_variables
 from ..training.deterministic_process import PINNED
 
 # %% ../../nbs/20_bulk/03_worker.ipynb #81eefed6
@@ -53,7 +53,7 @@ def thread_settings(gpus: float = 0) -> dict[str, str]:
 
 def set_threads(gpus: float = 0):
     "The same for this process, unless they are set; before numpy and torch are loaded."
-    for name, value in thread_settings(gpus).items(): os.environ.setdefault(name, value)
+    set_default_variables(**thread_settings(gpus))
 
 # %% ../../nbs/20_bulk/03_worker.ipynb #7a9868bf
 def _begins(raw):

@@ -19,7 +19,7 @@ from .cells import Kept, name_and_run, read_scores, write_scores
 from .claims import judge_claims, load_claims
 from .significance import leaders
 from .titles import artefact_of, description_of, said_of_run, set_for_run
-from .verdicts import _EMPTY, VERDICTS
+from .verdicts import NOT_APPLICABLE, VERDICTS
 from ..scoring.statistics import p_text
 from ..utils.atomic_write import write_whole
 
@@ -60,7 +60,7 @@ def wide(
 def _ours(r, digits):
     "What was run, or why there is no number."
     if spread := _number(r.get("spread"), digits): return f"{_number(r['reproduced'], digits)} ± {spread}"
-    return _number(r["reproduced"], digits) or (_EMPTY if r["reason"].startswith(_EMPTY) else "–")
+    return _number(r["reproduced"], digits) or (NOT_APPLICABLE if r["reason"].startswith(NOT_APPLICABLE) else "–")
 
 def _tip(r, digits):
     "What is known of one cell."
@@ -133,7 +133,7 @@ def what_was_run(
 def _summary(df):
     "How the cells came out, and why some aren't compared."
     done = [r for r in df.to_dict("records") if r["verdict"] != "not run"]
-    empty = "".join(f" {why[0].upper()}{why[1:]}." for why in dict.fromkeys(df.reason) if why.startswith(_EMPTY))
+    empty = "".join(f" {why[0].upper()}{why[1:]}." for why in dict.fromkeys(df.reason) if why.startswith(NOT_APPLICABLE))
     if not done: return "Nothing was run." + empty
     counts, said = "; ".join(f"{v}: {sum(df.verdict == v)}" for v in VERDICTS), df.attrs.get("said", "")
     return f"Cells {counts}." + empty + _obstacles(done) + (f" {said}" if said else "")
@@ -157,9 +157,9 @@ class TablePage:
 def _compared(df, title, note, digits, claims):
     "The page of a comparison: what ran first, then what was printed."
     records, kept, tables = df.to_dict("records"), df.attrs.get("scores") or Kept(), []
-    groups = {r["group"] for r in records if r["verdict"] != "not run" or r["reason"].startswith(_EMPTY)}
+    groups = {r["group"] for r in records if r["verdict"] != "not run" or r["reason"].startswith(NOT_APPLICABLE)}
     ran = [r for r in records if r["group"] in groups]
-    lines = {(r["group"], r["method"]) for r in ran if r["verdict"] != "not run" or r["reason"].startswith(_EMPTY)}
+    lines = {(r["group"], r["method"]) for r in ran if r["verdict"] != "not run" or r["reason"].startswith(NOT_APPLICABLE)}
     ran = [r for r in ran if (r["group"], r["method"]) in lines]
     if ran:
         best = leaders(ran, kept)

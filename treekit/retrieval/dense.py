@@ -301,7 +301,7 @@ class CrossEncoder:
         self.model, self.fallback = model, fallback
         self._loading, self._score = threading.Lock(), None
 
-    def _load(self):
+    def load_scorer(self):
         with self._loading:
             if self._score is None:
                 try: folder = model_folder(self.model)
@@ -315,7 +315,7 @@ class CrossEncoder:
     @property
     def name(self) -> str:
         "Name of the scorer that runs: the model, or its fallback."
-        self._load()
+        self.load_scorer()
         return self._name
 
     @property
@@ -329,7 +329,7 @@ class CrossEncoder:
         k: int | None = None,  # keep the best k; default: all
     ) -> list[Hit]:  # with new scores and ranks; ties in their old order
         "Rerank the hits."
-        score = self._load()
+        score = self.load_scorer()
         if not hits: return []
         with self._loading: scores = score(query, [hit.passage for hit in hits])
         best = sorted(zip(hits, scores), key=lambda pair: -pair[1])[:k]
