@@ -8,7 +8,8 @@ from treekit.analysis.studies import studies, study_of
 from treekit.analysis.sweeps import crossings, curve_rows, sweep
 from treekit.config import UsageError, load_profile
 from treekit.store.run_store import Store
-from treekit.papers.comparison.evaluation import (COLUMN_NAMES, MEAN, QUALITY, against_best, cost_rows, empty_cells, entrants, qualities, quality_cells, run_across)
+from treekit.papers.comparison.evaluation import (
+    COLUMN_NAMES, MEAN, QUALITY, against_best, cost_rows, empty_cells, entrants, qualities, quality_cells, run_across)
 from treekit.experiments.pareto import Spending, dominated, pareto, shared_sets, spendings, total
 from treekit.experiments.prompts import known_prompts
 from treekit.experiments.tables import sample_questions

@@ -216,7 +216,8 @@ def test_light_modules_load_nothing_heavy():
     light = [
         m
         for m in MODULES
-        if package_of(m) not in ("training", "analysis", "figures") or m in ("treekit.papers.rdr2.training", "treekit.papers.searchr.training")
+        if package_of(m) not in ("training", "analysis", "figures") or m in ("treekit.papers.rdr2.training",
+            "treekit.papers.searchr.training")
     ]
     code = (
         "import sys, importlib\n"

@@ -7,7 +7,9 @@ from dataclasses import replace
 import pytest
 
 from fakes import FakeChat, FakeShelf
-from treekit.baselines.prompting import (BY_KIND, CLOSED_BOOK, MOST_CONSISTENT, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown, usable)
+from treekit.baselines.prompting import (
+    BY_KIND, CLOSED_BOOK, MOST_CONSISTENT, Example, RetrieveAndRead, SelfConsistency, examples_from, majority, methods, rationale, shown,
+    usable)
 from treekit.config import UsageError, load_profile
 from treekit.core.types import Passage, QAPair, Question, Step
 from treekit.experiments.tables import with_enough_examples

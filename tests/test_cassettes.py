@@ -124,7 +124,8 @@ def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_p
     assert len(kept["parses.jsonl"]) == 4 and len(kept["vectors.jsonl"]) == 10  # of six passages and four questions
     monkeypatch.chdir(clone), monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(StanzaParser, "_run", None)  # nothing is parsed
-    with use_options(**lay_out(tape)[1]): assert all(p.sentences for p in StanzaParser().parse([json.loads(q)["question"] for q in kept["data/hotpotqa.dev.jsonl"]]))
+    with use_options(**lay_out(tape)[1]):
+        assert all(p.sentences for p in StanzaParser().parse([json.loads(q)["question"] for q in kept["data/hotpotqa.dev.jsonl"]]))
 
 
 def archive(path, **files):

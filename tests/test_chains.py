@@ -612,7 +612,8 @@ def test_the_limit_on_turns_and_the_last_call():
     assert (p.answer, p.error, len(kit.retriever.queries), p.usage.calls) == ("", "", 2, 3)
     assert "no answer after 2 turns" in p.trace.nodes[-2].notes[0]
     with pytest.raises(UsageError, match="^turns should be a whole number"): SearchR1(turns=0)
-    with pytest.raises(UsageError, match="the question is empty"): asyncio.run(SearchR1()(Question("q", "musique", ""), Context(FakeChat())))
+    with pytest.raises(UsageError, match="the question is empty"): asyncio.run(SearchR1()(Question("q", "musique", ""),
+        Context(FakeChat())))
 
 
 def test_what_is_retrieved_is_never_read_for_tags_and_never_learned_from():

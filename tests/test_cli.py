@@ -356,7 +356,8 @@ def test_doctor_says_what_to_do(clone):
 
 def test_a_closed_pipe_is_no_error():
     done = subprocess.run(
-        f"{sys.executable} -c 'from treekit.cli.main import main; main()' list | head -1", shell=True, capture_output=True, text=True, cwd=ROOT
+        f"{sys.executable} -c 'from treekit.cli.main import main; main()' list | head -1", shell=True, capture_output=True, text=True,
+        cwd=ROOT
     )
     assert done.stderr == "" and done.stdout
 

@@ -77,7 +77,8 @@ class Cut(Exception): "Where a kill is pretended."
 def test_a_build_that_ends_anywhere_goes_on(place, tmp_path, monkeypatch):
     "It is cut before each file that it would write; what it wrote stays as it is, and the index is the one of a build in one go."
     def built(folder):
-        near = VectorSearch(PassageStore(place / "psgs.passages"), worker.Drawn(), worker.Drawn(), parse_index_kind("ivfsq, lists=32"), folder)
+        near = VectorSearch(PassageStore(place / "psgs.passages"), worker.Drawn(), worker.Drawn(), parse_index_kind("ivfsq, lists=32"),
+                            folder)
         near.build(progress=False)
         return near
     whole, writes, times = built(tmp_path / "whole"), faiss_index._put, {}

@@ -140,7 +140,8 @@ def parsed(seed=0, n=12, depth=None):
         words.append(rng.choice(WORDS))
     order = rng.sample(range(1, n + 1), n)
     heads = {w: 0 if i == 0 else order[i - 1] if depth == "chain" else rng.choice(order[:i]) for i, w in enumerate(order)}
-    shape = SentenceTree(tuple(starts), tuple(s + len(w) for s, w in zip(starts, words)), tuple(heads[i] for i in range(1, n + 1)), ("NOUN",) * n)
+    shape = SentenceTree(tuple(starts), tuple(s + len(w) for s, w in zip(starts, words)), tuple(heads[i] for i in range(1, n + 1)),
+                         ("NOUN",) * n)
     spans = [(a, min(n, a + rng.randint(1, 3))) for a in range(0, n, 4)]
     return " ".join(words), shape, tuple(Entity(" ".join(words[a:b]), "X", starts[a], starts[b - 1] + len(words[b - 1])) for a, b in spans)
 

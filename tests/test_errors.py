@@ -18,7 +18,8 @@ from treekit.analysis.fault_injection import confusion, seed_faults
 from treekit.core.prompts import CallFailed
 from treekit.core.method import Trace, Usage
 from treekit.scoring.outcome_prompt import OUTCOMES
-from treekit.analysis.outcomes import (ANNOTATION_FIELDS, NO_ANSWER, agreement, by_annotators, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation)
+from treekit.analysis.outcomes import (
+    ANNOTATION_FIELDS, NO_ANSWER, agreement, by_annotators, by_judge, by_rule, calls_of, raters, read_annotations, write_annotation)
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
@@ -199,7 +200,8 @@ def test_an_outcome_without_an_example_says_so():
     none = examples_table(s, "Partial Answer")
     assert [line["answers"] for line in none] == [0, 0] and not any(line["question_id"] for line in none)
     for outcome in OUTCOMES: assert draw_examples(excerpts(s, outcome, "TreeRare")).get_size_inches()[0] > 5
-    assert "nothing to show. They end as: " in " ".join(t.get_text() for t in draw_examples(excerpts(s, "Partial Answer", "TreeRare")).axes[0].texts)
+    assert "nothing to show. They end as: " in " ".join(t.get_text() for t in draw_examples(excerpts(s, "Partial Answer",
+        "TreeRare")).axes[0].texts)
     cells = {(r["method"], r["metric"]): r for r in rates(s, "musique", ("TreeRare", "ReAct")) if r["dataset"].endswith("judge")}
     assert (cells["TreeRare", "Success rate"]["value"] == 0.5 and cells["TreeRare", "Success rate"]["failures"] == 1
             and cells["TreeRare minus ReAct", "Success rate"]["value"] == 0.0)

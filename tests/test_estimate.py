@@ -201,7 +201,8 @@ def test_every_line_of_the_lengths_names_prompts_and_its_source(tmp_path):
 
 @pytest.mark.parametrize("endpoint,scores", [("https://api.openai.com/v1", False), ("http://localhost:8000/v1", True), ("offline", True)])
 def test_the_stand_in_scores_where_the_server_would(endpoint, scores):
-    chat, request = SubstituteClient("m", endpoint, dict(temperature=0.0, max_tokens=64)), ASK(question="Who?", documents=[Passage("1", "a", "b")])
+    chat, request = SubstituteClient("m", endpoint, dict(temperature=0.0, max_tokens=64)), ASK(question="Who?",
+        documents=[Passage("1", "a", "b")])
     if scores: assert asyncio.run(chat.score(request, "a b"))
     else:
         with pytest.raises(ScoringUnsupported): asyncio.run(chat.score(request, "a b"))

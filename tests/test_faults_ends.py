@@ -22,7 +22,8 @@ from treekit.experiments.resources import chat_for
 p = load_profile("local", endpoint={url!r}, concurrency=8, timeout=30)
 chat = chat_for(p)
 print("ready", flush=True)
-run({{"read": Read(steps=2)}}, questions(60), p, corpora={{"toy": LazyRetriever(Shelf, "shelf")}}, chat=chat, store=Store({path!r}), progress=False)
+run({{"read": Read(steps=2)}}, questions(60), p, corpora={{"toy": LazyRetriever(Shelf, "shelf")}}, chat=chat,
+    store=Store({path!r}), progress=False)
 """
 
 

@@ -7,7 +7,8 @@ import pytest
 
 from treekit.config import UsageError
 from treekit.training.deterministic_process import pinned
-from treekit.training.sft import (Diverged, TrainingExample, Recipe, adapted, batches, encode, generate, load_checkpoint, load_weights, sft_loss, train, trainable)
+from treekit.training.sft import (
+    Diverged, TrainingExample, Recipe, adapted, batches, encode, generate, load_checkpoint, load_weights, sft_loss, train, trainable)
 from treekit.training.models import extra, load_model, save_model, tiny_model, tokenizer_of
 from treekit.papers.rdr2.training_data import MAJORITIES, Gold, Sample, curated, drawn, judged, percent, scores, sizes, split, views
 from treekit.papers.rdr2.router import FORMATS, RST, reveal_nodes

@@ -81,7 +81,8 @@ def test_every_field_of_a_method_can_be_packed():
     import dataclasses, importlib
     from treekit.experiments.cassette_settings import CASSETTE_SETTINGS
     from treekit.papers.registry import method_modules
-    kinds = {kind for m in method_modules() for kind in vars(importlib.import_module(m)).values() if isinstance(kind, type) and dataclasses.is_dataclass(kind)}
+    kinds = {kind for m in method_modules() for kind in vars(importlib.import_module(m)).values() if isinstance(kind,
+        type) and dataclasses.is_dataclass(kind)}
     named = [{f.name for f in dataclasses.fields(kind)} for kind in kinds if "__call__" in dir(kind)]
     fields = {name for own in named if "system" not in own for name in own}  # prompts can be called, too
     assert fields - {"name", "run", "format"} <= set(CASSETTE_SETTINGS), fields - set(CASSETTE_SETTINGS)
@@ -133,7 +134,8 @@ def test_a_chat_that_a_notebook_gives_is_not_asked_in_a_replay(tmp_path, process
     tape = source.pack(tmp_path / "run.cassette")
     process_options(cassette=tape)
     chat = Scripted()
-    def replayed(k): return run({"read": Read(k)}, questions(3), PROFILE, corpora={"toy": LazyRetriever(Shelf, "shelf", "a shelf")}, chat=chat,
+    def replayed(k): return run({"read": Read(k)}, questions(3), PROFILE, corpora={"toy": LazyRetriever(Shelf, "shelf", "a shelf")},
+                                chat=chat,
                                 progress=False)
     assert [r.answer for r in replayed(2).rows] == [str(i) for i in range(3)]
     with pytest.raises(NotOnCassette): replayed(1)

@@ -334,7 +334,8 @@ def test_small_tables_are_refused_in_a_line(tmp_path, name, data):
     from treekit.experiments.costs import reply_lengths
     path = tmp_path / f"{name}.csv"
     path.write_bytes(data + (b"\n1,2,3" if data.startswith(b"x") else b""))
-    with pytest.raises(UsageError, match=path.name): load_prices(path) if name == "prices" else reply_lengths(list(recorded_replies.prompts()), path)
+    with pytest.raises(UsageError, match=path.name):
+        load_prices(path) if name == "prices" else reply_lengths(list(recorded_replies.prompts()), path)
 
 
 @pytest.mark.parametrize("text", ["x = " + "9" * 5000, "x = " + "[" * 5000, "x ="], ids=["digits", "deep", "cut"])

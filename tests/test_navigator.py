@@ -13,8 +13,10 @@ from treekit.training.sft import Recipe
 from treekit.core.prompts import CallFailed, Completion
 from treekit.core.method import Context
 from treekit.papers.searchr.training import PRESETS, STAGES, TrainedNavigator, example, examples, sound, stage, tiny_pairs, train_navigator
-from treekit.papers.searchr.training_data import (COUNTS, MEASURES, Pair, collected, gold, path_measures, parted, path_em, path_f1, slotted, well_formed, wordings)
-from treekit.training.path_tagging import (FRAME, SHOWN_WORDS, disguise, known_words, path_marks, path_of_marks, question_words, quoted_share, reply_of, restored, shown_words)
+from treekit.papers.searchr.training_data import (
+    COUNTS, MEASURES, Pair, collected, gold, path_measures, parted, path_em, path_f1, slotted, well_formed, wordings)
+from treekit.training.path_tagging import (
+    FRAME, SHOWN_WORDS, disguise, known_words, path_marks, path_of_marks, question_words, quoted_share, reply_of, restored, shown_words)
 from treekit.synthetic.wording import wording
 from treekit.models.extractive.client import ExtractiveClient
 from treekit.baselines.subquestions import NAVIGATE

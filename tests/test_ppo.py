@@ -9,7 +9,9 @@ from fakes import FakeShelf
 from treekit.config import UsageError
 from treekit.training.sft import (Diverged, TrainingExample, Recipe, adapted, encode, generate, inner, load_checkpoint, train, trainable)
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of
-from treekit.training.ppo import (PPO, RewardExample, clipped_objective, continued, frozen, gae, with_value_head, minibatch, load_headed, without_head, ppo, predicted, rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, use_adapter)
+from treekit.training.ppo import (
+    PPO, RewardExample, clipped_objective, continued, frozen, gae, with_value_head, minibatch, load_headed, without_head, ppo, predicted,
+    rehearsal, reward_loss, sample, save_headed, scores, seen, train_reward, use_adapter)
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

@@ -23,7 +23,8 @@ from treekit.papers.rdr2.readers import READ, Reader
 from treekit.figures.verdicts import published
 from treekit.retrieval.bm25 import Hit
 from treekit.papers.rdr2.training import ROUTER, SETTINGS
-from treekit.papers.rdr2.router import (COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, reveal_nodes, nearest_part, prefix, read_behaviours, unfold)
+from treekit.papers.rdr2.router import (
+    COUNTED, CURATED, EXPELLED, FORMATS, PREFIX, ROUTE, decide, reveal_nodes, nearest_part, prefix, read_behaviours, unfold)
 from treekit.experiments.run import run
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient

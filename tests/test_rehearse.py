@@ -43,7 +43,8 @@ def test_others_start(tmp_path, monkeypatch):
 def test_the_page_grows_and_what_was_rehearsed_is_not_run_again(made, monkeypatch):
     assert SEEN == sorted(SEEN) and len(SEEN) == SEEN[-1] == len(SOME)
     ran = []
-    monkeypatch.setattr("treekit.artefacts.dry_run.run_tasks", lambda stages, *rest, **variables: ran.extend(t.name for tasks in stages for t in tasks))
+    monkeypatch.setattr("treekit.artefacts.dry_run.run_tasks", lambda stages, *rest,
+                        **variables: ran.extend(t.name for tasks in stages for t in tasks))
     assert rehearse_all(SOME, ("vllm",)) == list(made.values()) and ran == []
     assert rehearse_all(SOME, ("vllm",), few=1) == [] and ran == [f"vllm/{name}" for name in SOME]
     assert rehearse_all(SOME[:1], ("vllm",), force=True) == [] and len(ran) == 3

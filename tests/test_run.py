@@ -367,7 +367,8 @@ import signal, sys; sys.path.insert(0, {tests!r})
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background has it ignored
 from test_run import *
 chat, store = Scripted(latency=0.2), Store({store!r})
-run({{"read": Read(steps=3)}}, questions(200), PROFILE, corpora={{"toy": LazyRetriever(Shelf, "shelf")}}, chat=chat, store=store, progress=False)
+run({{"read": Read(steps=3)}}, questions(200), PROFILE, corpora={{"toy": LazyRetriever(Shelf, "shelf")}}, chat=chat,
+    store=store, progress=False)
 """
 
 

@@ -7,8 +7,10 @@ import pytest
 from treekit.config import OPTIONS_VARIABLE, RunOptions, UsageError, child_environment, run_options, set_variables, use_options, work_dir
 
 ALL = dict(
-    progress=False, budget=1.5, home=Path("h"), store_file=Path("s.sqlite"), parser_dir=Path("p"), bwrap="/usr/bin/bwrap", cassette=Path("c"),
-    parses=Path("a"), parses_by="stanza-1", vectors=Path("v"), questions=("q1", "q2"), record=Path("r"), command_dir=Path("d"), owner="host|1|2",
+    progress=False, budget=1.5, home=Path("h"), store_file=Path("s.sqlite"), parser_dir=Path("p"), bwrap="/usr/bin/bwrap",
+    cassette=Path("c"),
+    parses=Path("a"), parses_by="stanza-1", vectors=Path("v"), questions=("q1", "q2"), record=Path("r"), command_dir=Path("d"),
+    owner="host|1|2",
     share="2/4", sealed=True, retrain=True, about=dict(artefact="toq/table2"), command=dict(profile="offline", n=3), sample_dir=Path("f"),
     sample_size=60)
 OBJECTS = ("store", "chat", "router", "navigator", "embedder", "watch")
@@ -48,7 +50,8 @@ def test_objects_of_this_process_are_not_handed_over(tmp_path, name):
 
 @pytest.mark.parametrize("content, said", [
     ({"stor_file": "x"}, "store_file"), ({"chat": "x"}, "no run option named 'chat'"), ({"api_key": "x"}, "no run option named 'api_key'"),
-    ({"share": 2}, "'share'"), ({"sealed": "no"}, "'sealed'"), ({"questions": ["a", 1]}, "'questions'"), ({"sample_size": True}, "'sample_size'"),
+    ({"share": 2}, "'share'"), ({"sealed": "no"}, "'sealed'"), ({"questions": ["a", 1]}, "'questions'"),
+    ({"sample_size": True}, "'sample_size'"),
     ([1], "no options file"), ("{", "no options file")])
 def test_a_wrong_file_is_said_in_a_line(tmp_path, content, said):
     with pytest.raises(UsageError, match=said) as e: read(tmp_path / "x.options", content)
@@ -56,7 +59,8 @@ def test_a_wrong_file_is_said_in_a_line(tmp_path, content, said):
 
 
 def test_a_file_that_is_missing_or_that_others_may_write(tmp_path):
-    with set_variables(**{OPTIONS_VARIABLE: str(tmp_path / "none")}), pytest.raises(UsageError, match=f"unset {OPTIONS_VARIABLE}"): run_options()
+    with set_variables(**{OPTIONS_VARIABLE: str(tmp_path / "none")}), pytest.raises(UsageError,
+        match=f"unset {OPTIONS_VARIABLE}"): run_options()
     path = tmp_path / "open.options"
     path.write_text("{}")
     path.chmod(0o666)

@@ -19,7 +19,8 @@ from treekit.retrieval.informativeness import Extensions
 from treekit.core.prompts import CallFailed
 from treekit.llm.openai_client import OpenAIClient
 from treekit.core.method import Context
-from treekit.baselines.subquestions import (LONGEST_SUBQUESTION, MOST_SUBQUESTIONS, NAVIGATE, PATH, PATH_EXAMPLE, checked, known_answer, read_path)
+from treekit.baselines.subquestions import (
+    LONGEST_SUBQUESTION, MOST_SUBQUESTIONS, NAVIGATE, PATH, PATH_EXAMPLE, checked, known_answer, read_path)
 from treekit.papers.searchr.paths import GENERATE, PATHS, read_paths
 from treekit.papers.searchr.references import dangling
 from treekit.language.coreference import UNFOUND, depends_on, parse_history, render_history, resolve_references, slots_to_words

@@ -142,7 +142,8 @@ def test_a_budget_stops_before_it_is_exceeded_and_a_larger_one_goes_on(server, p
     results = asyncio.run(as_far_as_it_goes(poor))
     refused = [r for r in results if isinstance(r, BudgetExceeded)]
     assert 0 < len(refused) < 60 and len(refused) + sum(isinstance(r, list) for r in results) == 60
-    assert 0.00013 < poor.budget.spent <= 0.0002 and poor.budget.reserved == 0  # it is used up, as far as the bound on the last call lets it
+    # it is used up, as far as the bound on the last call lets it
+    assert 0.00013 < poor.budget.spent <= 0.0002 and poor.budget.reserved == 0
     assert cost(server) == pytest.approx(poor.budget.spent)
     before = server.count
     assert before == 60 - len(refused)

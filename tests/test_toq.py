@@ -13,7 +13,9 @@ from treekit.experiments.resources import LazyRetriever
 from treekit.core.prompts import CallFailed
 from treekit.llm.openai_client import OpenAIClient
 from treekit.core.method import Context, Trace, Usage
-from treekit.papers.toq.planner import (EVALUATION, PROMPTS, SUBQUESTION_LINES, SPAN, final_evaluation, language, mean_score, printed_scores, read_evaluation, read_questions, read_span)
+from treekit.papers.toq.planner import (
+    EVALUATION, PROMPTS, SUBQUESTION_LINES, SPAN, final_evaluation, language, mean_score, printed_scores, read_evaluation,
+    read_questions, read_span)
 from treekit.papers.toq.baselines import BASELINES
 from treekit.experiments.results import Results, Row
 from treekit.experiments.run import run

@@ -10,7 +10,8 @@ torch = pytest.importorskip("torch")
 from treekit.config import UsageError
 from treekit.training.models import load_model, save_model, tiny_model, tokenizer_of, with_checkpoints
 from treekit.training.ppo import PPO, RewardExample, ppo, train_reward
-from treekit.training.sft import (Encoded, Recipe, TrainingExample, adapted, encode, load_checkpoint, sft_loss, short_enough, train, trainable, with_masters)
+from treekit.training.sft import (
+    Encoded, Recipe, TrainingExample, adapted, encode, load_checkpoint, sft_loss, short_enough, train, trainable, with_masters)
 
 torch.set_num_threads(1)
 PAIRS = [(a, b) for a in "dam house tower bridge".split() for b in "Mole Tarn Orle".split()]
@@ -172,7 +173,8 @@ def test_checkpointing_in_the_other_stages():
     "PPO's dropout stays off and its cache on; the reward model's head learns the same."
     def stages(checkpointing):
         model = with_checkpoints(llama()) if checkpointing else llama()
-        judge, log = train_reward(model, TOKENIZER, [RewardExample(str(n), t, " yes", n % 2) for n, t in enumerate(TEXTS)], replace(FULL, epochs=1))
+        judge, log = train_reward(model, TOKENIZER, [RewardExample(str(n), t, " yes", n % 2) for n, t in enumerate(TEXTS)],
+                                  replace(FULL, epochs=1))
         policy = with_checkpoints(llama(1)) if checkpointing else llama(1)
         counted = Counted(policy)
         how = PPO("full", lr=1e-3, rollouts=8, batch=4, passes=1, epochs=1, max_new=4, unfinished=0.0)

@@ -15,7 +15,8 @@ from treekit.papers.treerare.phrases import EXAMPLE, phrase_tree
 from treekit.retrieval.bm25 import BM25
 from treekit.retrieval.dense import Hybrid
 from treekit.retrieval.factory import retriever_for
-from treekit.papers.treerare.tree_retrieval import (INHERITED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, inherited_scores, reranker, searched_tree, with_passages)
+from treekit.papers.treerare.tree_retrieval import (
+    INHERITED, METHODS, MS_MARCO, PUBLIC_CODE, TreeRetrieval, TreeRetriever, inherited_scores, reranker, searched_tree, with_passages)
 
 
 @pytest.fixture(autouse=True)
@@ -109,7 +110,8 @@ def test_the_score_by_hand():
 def test_it_wraps_any_retriever_over_passages_in_memory():
     words = BM25(corpus())
     for retriever in (words, Hybrid([words, BM25(corpus(), k1=1.2)]), EntityBridging(words)):
-        assert "person" in [h.passage.id for h in EntityBridging(retriever).search(["Where did the director of Grey Harbour grow up?"], 3)[0]]
+        assert "person" in [h.passage.id for h in EntityBridging(retriever).search(["Where did the director of Grey Harbour grow up?"],
+            3)[0]]
     assert isinstance(retriever_for(Profile("t", retriever="bridged:bm25s"), corpus()), EntityBridging)
     with pytest.raises(UsageError, match="passages="): EntityBridging(type("OnDisk", (), dict(fingerprint="", passages=None))())
     with pytest.raises(UsageError, match="not in the corpus"): EntityBridging(words, corpus()[:3]).search(["mayor lighthouse"])
@@ -121,7 +123,8 @@ def test_it_wraps_any_retriever_over_passages_in_memory():
 def test_the_same_in_every_process():
     code = (
         "import sys; sys.path.insert(0, 'tests'); from test_tree_retrieval import *\n"
-        "b = EntityBridging(BM25(corpus())); print(b.fingerprint, [(h.passage.id, h.score) for h in b.search(['Who leads the place where the "
+        "b = EntityBridging(BM25(corpus())); print(b.fingerprint, [(h.passage.id, h.score) for h in b.search(['Who leads the place "
+          "where the "
         "director of Grey Harbour grew up?'], 30)[0]], b.index.names)"
     )
     here, there = here_and_there(code, TREEKIT_HOME=f"{os.environ['TREEKIT_HOME']}/there")

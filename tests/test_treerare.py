@@ -411,7 +411,8 @@ def recorded(method, question=BORN):
     with Store() as store:
         llm, shelf = Scripted(), Shelf()
         asyncio.run(
-            method(Question("q", "", question), Context(CachedClient(llm, store).bind(method="m", dataset="d", question="q"), shelf, Parser()))
+            method(Question("q", "", question), Context(CachedClient(llm, store).bind(method="m", dataset="d", question="q"), shelf,
+                                                        Parser()))
         )
         texts = [
             json.loads(zlib.decompress(body))["messages"][-1]["content"]

@@ -73,7 +73,8 @@ def test_nothing_of_real_questions_is_there():
     real = [q.question for name in REAL for q in BundledQuestions().questions(name)]
     assert not any(annotations._key(q) in made for q in real) and not parsed(real, parses)
     model, vectors = Embedder().identity, dict(shipped_rows("vectors"))
-    assert not any(vector_key(model, t) in vectors for t in [*real, *(p.contents for name in REAL for p in BundledQuestions().passages(name))])
+    assert not any(vector_key(model, t) in vectors for t in [*real,
+                                                             *(p.contents for name in REAL for p in BundledQuestions().passages(name))])
 
 
 def test_a_vector_that_is_none_is_refused():

@@ -32,7 +32,8 @@ def stored(home):
     texts = set()
     for path in (home / ".treekit/store").glob("*.sqlite"):
         with Store(path) as s:
-            texts |= {json.loads(zlib.decompress(body))["messages"][0]["content"][-200:] for (body,) in s.query("SELECT body FROM requests")}
+            texts |= {json.loads(zlib.decompress(body))["messages"][0]["content"][-200:] for (body,
+                ) in s.query("SELECT body FROM requests")}
     return texts
 
 

@@ -177,7 +177,8 @@ def _read_options(path):
             if hasattr(os, "getuid") and ((info := os.fstat(f.fileno())).st_uid != os.getuid() or info.st_mode & 0o022):
                 raise UsageError(f"the options file {Path(path).name!r} could have been written by another user: unset {OPTIONS_VARIABLE}")
             values = json.load(f)
-    except OSError as e: raise UsageError(f"can't read the options file {Path(path).name!r} ({e.strerror}): unset {OPTIONS_VARIABLE}") from None
+    except OSError as e:
+        raise UsageError(f"can't read the options file {Path(path).name!r} ({e.strerror}): unset {OPTIONS_VARIABLE}") from None
     except ValueError: values = None
     if not isinstance(values, dict): raise UsageError(f"{Path(path).name!r} is no options file: unset {OPTIONS_VARIABLE}")
     kinds = {f.name: f.type for f in fields(RunOptions) if f.name not in _IN_PROCESS}

@@ -4,7 +4,8 @@
 
 Each job is one command in a process of its own, as a user starts it. Time is from the start of the first partition to the last one written,
 as the journal has it: without the start of Ray and the loading of modules, which is told beside it. Two cores can do no more
-than two workers' work: four are there to show that they do no harm. Where a machine is shared, wall time says little: `computed` is the processor's time
+than two workers' work: four are there to show that they do no harm. Where a machine is shared, wall
+time says little: `computed` is the processor's time
 that the workers took for the same rows, against the plain loop's; it tells what the sharing out itself costs.
 """
 import json, os, subprocess, sys, time

@@ -1,6 +1,7 @@
 """The extractive reader on ten sets of real questions: exact match, F1 and cover-EM of one answer, and of whole methods.
 
-`python tests/benchmarks/test_reader.py [--n 150] [--methods]` prints the tables that `nbs/11_models/1_extractive/index.ipynb` shows. COVER-EM
+`python tests/benchmarks/test_reader.py [--n 150] [--methods]` prints the tables
+that `nbs/11_models/1_extractive/index.ipynb` shows. COVER-EM
 stands apart: a list of answers would raise it, so the mean length of an answer and the share of lists stand beside it."""
 import argparse, asyncio, json, os, random, sys
 from functools import cache

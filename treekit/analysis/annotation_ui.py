@@ -20,7 +20,7 @@ from .human_eval import agreement_rows, panel, read_votes, stale, votable, write
 
 # %% ../../nbs/15_analysis/05_annotation_ui.ipynb #525b5d9c
 class JudgingPage:
-    "Widget that shows one answer after another and records judgements. `widget` is displayed; `pick` and `move` are the actions of its buttons and keys."
+    "Widget that shows one answer after another and records judgements. Its buttons and keys call `pick` and `move`."
 
     def make_controls(self, annotator):
         import ipywidgets as w

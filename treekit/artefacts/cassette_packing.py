@@ -56,7 +56,8 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
     with Store(path) as store: whole = store.pack(folder / "whole.cassette")
     read, noted = folder / "read", folder / "parses.sqlite"
     read.mkdir()
-    options = run_options().given(cassette=whole, record=read, parses=noted, vectors=noted.with_name("vectors.sqlite"), questions=tuple(ids))
+    options = run_options().given(cassette=whole, record=read, parses=noted, vectors=noted.with_name("vectors.sqlite"),
+                                  questions=tuple(ids))
     tasks, _ = reproduce_all(what, profile, str(folder / "packing"), 1, sets, options, **given)
     if bad := next((t for t in tasks if t.code), None):
         raise Failed(f"{bad.name} can't be replayed from the store, so nothing is packed: {bad.error}")

@@ -20,7 +20,8 @@ from ..papers.plugin import PASSAGE_TOKENS, broken_papers, broken_references, ge
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #1b7315a8
 REQUIREMENTS = (  # what a paper's runs may need beyond what every run needs
-    "parser", "entities", "index", "weights", "documents", "log-probabilities", "navigator", "router", "span_reader", "entailment", "features")
+    "parser", "entities", "index", "weights", "documents", "log-probabilities", "navigator", "router", "span_reader", "entailment",
+    "features")
 
 def requirements() -> dict[str, tuple]:  # paper -> of `REQUIREMENTS`
     "What each installed paper requires."
@@ -65,7 +66,8 @@ def _registered(paper):
     if stale := unregistered():
         yield "papers", None, f"{', '.join(stale)}: not registered in this environment", "make install, or pip install -e ."
     if paper:
-        for line in broken_references(get_paper(paper)): yield f"paper {paper}", False, line, "repair that package, or install what it imports"
+        for line in broken_references(get_paper(paper)):
+            yield f"paper {paper}", False, line, "repair that package, or install what it imports"
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #d0c7a4b2
 def _java():

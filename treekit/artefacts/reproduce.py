@@ -13,7 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..config import USER_VARIABLES, RunOptions, UsageError, child_environment, choose, kit_path, load_profile, missing_library, root, run_options, variable, work_dir
+from ..config import (
+    USER_VARIABLES, RunOptions, UsageError, child_environment, choose, kit_path, load_profile, missing_library, root, run_options,
+    variable, work_dir)
 from .catalog import FIELDS, runnable, source
 from ..papers.plugin import get_paper, papers
 from .kernel_pool import PRELOADED, ForkServer, can_fork, manager
@@ -384,7 +386,8 @@ def reproduce_all(
         return chosen
     stages = filter(None, map(waiting, (False, True)))
     paid = (None, None) if replayed else (state.store, p.budget)
-    run_tasks(stages, kept, jobs or (2 if p.offline else 1), "reproduce", options, lambda t: _recorded(t, folder, kept, state), paid, **pins)
+    run_tasks(stages, kept, jobs or (2 if p.offline else 1), "reproduce", options, lambda t: _recorded(t, folder, kept, state), paid,
+              **pins)
     _page(tasks, folder)
     return tasks, folder
 

@@ -148,7 +148,7 @@ async def observe(
     "Carry out an action on the wiki."
     action, argument = turn["action"], turn["argument"]
     if kit.wiki is None:
-        raise UsageError("ReAct walks a wiki, and this kit has none: give Context(wiki=CorpusWiki(passages)), or use ReAct* (search='bm25')")
+        raise UsageError("ReAct requires a wiki: give Context(wiki=CorpusWiki(passages)), or use ReAct* (search='bm25')")
     if action == "Search" and argument:
         page = await asyncio.to_thread(kit.wiki.page, argument)
         if page is None:

@@ -89,7 +89,8 @@ class RateLimiter:
         "Set something aside; raises `OverQuota`."
         with self.lock:
             there, under_way = self.left(who), self.held.setdefault(who, [])
-            if len(under_way) >= AT_ONCE: raise OverQuota(f"{AT_ONCE} of your questions are under way: wait until they are answered", temporary=True)
+            if len(under_way) >= AT_ONCE: raise OverQuota(f"{AT_ONCE} of your questions are under way: wait until they are answered",
+                                                          temporary=True)
             for unit, wanted, k in (("calls", calls, 0), ("dollars", dollars, 1)):
                 if there[unit] is None or (free := there[unit] - sum(h[k] for h in under_way)) >= wanted - 1e-12: continue
                 if there[unit] >= wanted - 1e-12:  # what is under way may take less, or is in the ledger already

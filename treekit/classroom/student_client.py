@@ -56,7 +56,7 @@ def _profile(server): return Profile("course", "course", server, "COURSE_TOKEN",
 _THEIRS = "simulated: a stand-in, not {model}'s words"
 
 class ClassModel:
-    "LLM client of a class: answers from a cassette, the class's server or the simulated model. The `note` of a completion says which; `counts` counts them."
+    "LLM client of a class: answers from a cassette, the class's server or the simulated model. `note` and `counts` say which."
     def __init__(
         self,
         cassette: str | Path = "",  # a file; empty: there is none

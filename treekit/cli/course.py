@@ -178,7 +178,8 @@ def tokens_command(course, address, student, as_json):
     lines = ["id,token", *(f"{s},{t}" for s, t in made.items())]
     if student:
         lines = ["# before Jupyter starts:", f"export COURSE_TOKEN={made[student]}", "",
-                 "# in a notebook:", "from treekit.classroom.student_client import ClassModel", f'model = ClassModel(server="{address}")', "",
+                 "# in a notebook:", "from treekit.classroom.student_client import ClassModel", f'model = ClassModel(server="{address}")',
+                 "",
                  "# for the kit's commands, into the settings.ini of a working folder:",
                  "[course]", "model = course", f"endpoint = {address}", "key_variable = COURSE_TOKEN", "concurrency = 4"]
     _say(as_json, made, "\n".join(lines))

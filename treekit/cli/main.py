@@ -437,7 +437,8 @@ from .site import site_command
 from .train import train_command
 from ..artefacts.multiprocess import store_command
 
-own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, init_command, new_command, pack_command,
+own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, init_command, new_command,
+       pack_command,
        store_command, bulk_command, passages_command, index_command, trees_command, train_command)
 for command in own: main.add_command(command)
 

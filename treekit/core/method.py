@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 from ..config import UsageError, choose
 from .types import Question
 from .prompts import Completion
-from .logical_clock import LogicalClock, Memo, TimedTask, gather_or_cancel  # noqa: F401 (methods import `gather_or_cancel` from here)
+from .logical_clock import LogicalClock, Memo, TimedTask, gather_or_cancel  # noqa: F401 (methods import the last)
 
 # %% ../../nbs/03_core/06_method.ipynb #2a9e97d9
 @dataclass

@@ -30,7 +30,8 @@ class Reply:
 
 # %% ../../nbs/03_core/03_output_parsers.ipynb #ac07063e
 LONGEST_REPLY = 100_000  # characters of a reply that are parsed
-_HALVES = re.compile(r"(\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2})|\\u[dD][89a-fA-F][\da-fA-F]{2}")  # a surrogate pair, or half of one
+# a surrogate pair, or half of one
+_HALVES = re.compile(r"(\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2})|\\u[dD][89a-fA-F][\da-fA-F]{2}")
 
 def capped(
     text: str,  # a reply

@@ -9,7 +9,8 @@ __all__ = ['from_html']
 import re
 from collections.abc import Collection
 
-from .blocks import COMMENT, LONGEST_PAGE, MOST_MARKS, Blocks, Skipped, assemble_tree, span, table_blocks, titled, skip_reason
+from .blocks import (
+    COMMENT, LONGEST_PAGE, MOST_MARKS, Blocks, Skipped, assemble_tree, span, table_blocks, titled, skip_reason)
 from .documents import DocumentTree
 
 # %% ../../nbs/06_corpora/07_html.ipynb #a6e43f5c

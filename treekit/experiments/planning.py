@@ -59,7 +59,7 @@ def models_of(
     profile: Profile,  # for what the options leave open
     store: Store,  # whose calls answer, in a replay
 ) -> Models:
-    "LLM clients that answer, route, and decompose questions. In a replay by command, the cassette replaces any client that a notebook gives."
+    "LLM clients that answer, route, and decompose questions. In a replay, the cassette replaces any client that a notebook gives."
     replayed = options.cassette and options.store is None and run_options().cassette
     def stored(chat): return ReplayClient.in_place_of(chat, store) if chat and replayed else chat
     def named(role):

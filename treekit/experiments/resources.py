@@ -389,7 +389,8 @@ class Resources:
     def index(self, dataset):
         "The retriever over the dataset's corpus: a given one, one built before, one over the documents' chunks, or one over the passages."
         given, named = self.corpora.get(dataset), self.profile.retriever
-        if hasattr(given, "search"): return given if hasattr(given, "label") else LazyRetriever(lambda: given, given.fingerprint, "given retriever")
+        if hasattr(given, "search"): return given if hasattr(given, "label") else LazyRetriever(lambda: given, given.fingerprint,
+            "given retriever")
         if named.startswith("prebuilt:"): return self.once(named, lambda: self._prebuilt(named))
         chunked = given is None and self.profile.pool == "documents"
         return self.once(("index", dataset), lambda: self._chunks(dataset) if chunked else self._corpus(dataset))
@@ -408,7 +409,8 @@ class Resources:
 
     def _corpus(self, dataset):
         passages, how = self.passages(dataset), describe_retrieval(self.profile)
-        def lazy(): return LazyRetriever(lambda: self._built(passages), fingerprint(*how, passages.fingerprint), f"{len(passages):,} passages")
+        def lazy(): return LazyRetriever(lambda: self._built(passages), fingerprint(*how, passages.fingerprint),
+                                         f"{len(passages):,} passages")
         return self.once(("searched", passages.fingerprint), lazy)
 
     def _built(self, passages): return retriever_for(self.profile, passages)

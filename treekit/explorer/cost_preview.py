@@ -34,7 +34,7 @@ class StoreFirst:
     def __getattr__(self, name): return getattr(self.chat, name)
 
     async def complete(self, request):
-        "The store's replies, where it has them; each names its prompt, as the stand-in's do (`treekit.experiments.cost_sampling.noted_calls`)."
+        "Replies of the store, where it has them. Each names its prompt (`treekit.experiments.cost_sampling.noted_calls`)."
         names = keys(request, self.model, self.endpoint, self.defaults)
         prompt = f"{self.model}|{request.prompt.name if request.prompt else ''}|0"
         known = {key: replace(reply, model=prompt) for key, reply in self.store.calls(names).items()}

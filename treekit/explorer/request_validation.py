@@ -106,7 +106,9 @@ def _routed(run, row, key, said):
     node = next((n for n in row.trace.nodes if n.kind == "routing" and key in n.calls), None)
     if node is None: raise UsageError("these behaviours belong to no routing step of the answer")
     if paper is None or not paper.reply_formats: raise UsageError("it isn't known how this method's router replies")
-    return resolve(paper.reply_formats)[getattr(own, "format", "tag")].render([(choose("behaviour", tag, ("ANSWER", "EXPAND")), int(id), words) for tag, id, words in said])
+    return resolve(paper.reply_formats)[getattr(own, "format",
+                                                "tag")].render([(choose("behaviour", tag, ("ANSWER", "EXPAND")), int(id), words) for tag,
+                                                                id, words in said])
 
 def edits_of(body: dict, run: OpenRun, row: Any, shelf: RunData) -> Edits:
     "A fork's edits from plain lists."

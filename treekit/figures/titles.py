@@ -62,7 +62,8 @@ def asked_from(
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90002
 def said_of_run() -> dict:  # profile, n, seed, data, and settings by their names; empty: the usual, or a notebook that was run by hand
     "Profile and settings of the `treekit reproduce` that runs this notebook."
-    return {k: v for k, v in run_options().command.items() if k != "endpoint"}  # a page names no host, and a replay gives the same page without one
+    # a page names no host, and a replay gives the same page without one
+    return {k: v for k, v in run_options().command.items() if k != "endpoint"}
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90003
 def set_for_run() -> str:  # empty: nothing

@@ -66,7 +66,7 @@ def _kind_and_focus(wh, rest):
 _OPENS_YES_NO = ("is", "are", "was", "were", "do", "does", "did", "has", "have", "had", "can")
 
 class AnalysedQuestion:
-    "Analysed question: the `kind` of the answer (person, place, nation, date, number, title, org, thing, yesno), its `focus` noun, relations."
+    "Analysed question: `kind` of the answer (person, place, nation, date, number, title, org, thing, yesno), `focus` noun, relations."
     def __init__(self, question):
         self.text, self.tokens = question, tokenize(question)
         self.norm = f" {norm(question)} "

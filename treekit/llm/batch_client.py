@@ -156,7 +156,8 @@ class BatchTracker:
     async def follow(self, name: str) -> dict[str, BatchAnswer] | None:  # None: it was never created
         "Answers of a batch that another run or process has planned."
         pause = self.api.poll[0]
-        while (batch := self.journal.batch(name)).state in ("made", "posted") and not self.journal.abandoned(batch): await asyncio.sleep(pause)
+        while (batch := self.journal.batch(name)).state in ("made",
+                                                            "posted") and not self.journal.abandoned(batch): await asyncio.sleep(pause)
         if batch.state == "posted" and (id := await self.api.find_created(batch)):
             self.journal.update(name, state="sent", id=id, sent=batch.posted)
         elif batch.state in ("made", "posted"): self.journal.end(name, [], "void")

@@ -137,7 +137,7 @@ class BudgetGuard:
         with self.lock: self._admit()
 
     def charge(self, amount: float, cost: float):
-        "Book a charged attempt without a reply. `BudgetExceeded` if another attempt of the call (`amount`, reserved already) might not fit."
+        "Book a charged attempt without a reply. `BudgetExceeded` if another attempt of the call (`amount`, reserved) might not fit."
         self.account.settle(0.0, cost)
         if not self.account.fits(): raise self._exceeded(amount)
 

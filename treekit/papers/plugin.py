@@ -61,7 +61,8 @@ class Paper:
     tree: str = ""  # the tree that its method builds, in one line
     order: int = 100  # in listings; of equals, by name
     is_study: bool = False  # it compares papers or data, and is no paper itself
-    methods: dict[str, tuple] = field(default_factory=dict)  # reference to a table (printed name -> method, or a function of examples) -> names
+    # reference to a table (printed name -> method, or a function of examples) -> names
+    methods: dict[str, tuple] = field(default_factory=dict)
     short_names: dict[str, str] = field(default_factory=dict)  # name on the command line -> printed name
     settings: tuple[str, ...] = ()  # fields of its methods that a cassette may record, beside those of treekit's own methods
     prompts: tuple[str, ...] = ()  # references to its tables of prompts

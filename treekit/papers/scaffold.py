@@ -25,8 +25,10 @@ def create_paper(
     "Write a package with a working paper. A `UsageError` for a name that is no name or is taken, and for a folder that isn't empty."
     label = label or name.capitalize()
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name): raise UsageError(f"{name!r}: a name has lower-case letters, digits and underscores")
-    if name in discover() or name in method_names(): raise UsageError(f"{name!r} is the name of a paper or a method: choose another")
-    if typed(label) != typed(name) and typed(label) in method_names(): raise UsageError(f"a method is called {label!r}: choose another label")
+    if name in discover() or name in method_names():
+        raise UsageError(f"{name!r} is the name of a paper or a method: choose another")
+    if typed(label) != typed(name) and typed(label) in method_names():
+        raise UsageError(f"a method is called {label!r}: choose another label")
     folder = Path(folder or name).absolute()
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder.name!r} is there, and isn't an empty folder: give another one")

@@ -16,7 +16,8 @@ from ..figures.claims_page import claims_by_artefact
 from ..figures.significance import leaders
 from ..figures.tables import LEGEND_OF_PRINT
 from ..figures.titles import paper_names
-from .layout import (MOST_LINES, badge, comparison_html, lined_table, page_html, plain_html, root_of, row_html, share_bar, verdict_counts)
+from .layout import (
+    MOST_LINES, badge, comparison_html, lined_table, page_html, plain_html, root_of, row_html, share_bar, verdict_counts)
 from .provenance import Origin, failures_of, run_in_words
 from .tables import Artefact, Sheet, artefact_label
 

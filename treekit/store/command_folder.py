@@ -26,8 +26,8 @@ def _await_workers(file):
         if not is_stopped(owner): wait_for_exit(owner, _PATIENCE)
         if is_dead(owner): continue
         pid = process_id(owner)
-        notify(f"process {pid} of a command that was killed is still at work{' (it is stopped)' if is_stopped(owner) else ''}: this command "
-               f"waits for its end, since both spend one budget; kill -KILL {pid} ends it")
+        notify(f"process {pid} of a command that was killed is still at work{' (it is stopped)' if is_stopped(owner) else ''}: "
+               f"this command waits for its end, since both spend one budget; kill -KILL {pid} ends it")
         wait_for_exit(owner)
 
 def _copy_spending(file, old):

@@ -50,7 +50,8 @@ def annotate_parse(
 ) -> AnnotatedText:
     "Trees and entities of a parse."
     sentences = tuple(SentenceTree(*zip(*((t.start, t.end, t.head, t.upos) for t in s.tokens))) for s in parse.sentences if s.tokens)
-    return AnnotatedText(sentences, tuple(e for s in parse.sentences for e in s.entities), "" if sentences else "the parser found no sentence")
+    return AnnotatedText(sentences, tuple(e for s in parse.sentences for e in s.entities),
+                         "" if sentences else "the parser found no sentence")
 
 # %% ../../nbs/08_syntax/03_entities.ipynb #634c328b
 class TextAnnotator(Protocol):

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from .torch_loader import row_starts, highway_lstm, linear, bi_lstm, relu, sigmoid, char_encoding, lstm_step, Vocabulary, read_model
+from .torch_loader import (
+    row_starts, highway_lstm, linear, bi_lstm, relu, sigmoid, char_encoding, lstm_step, Vocabulary, read_model)
 
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #1e3b87ae
 _LINE = re.compile(r"[^\s\x80-\x9f]+(?: [^\s\x80-\x9f]+)*")

@@ -10,8 +10,10 @@ import re
 
 from .knowledge import NOT_KNOWN, canonical
 from .corpus_index import lookup_key
-from .queries import Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, open_readings, replace_subquery, walk
-from .task_handler import NotInSyntheticWiki, TaskCall, asked, join_answer, missing, next_question, resolve_names, statements
+from .queries import (
+    Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, open_readings, replace_subquery, walk)
+from .task_handler import (
+    NotInSyntheticWiki, TaskCall, asked, join_answer, missing, next_question, resolve_names, statements)
 from .quoting import number_references, quoted_path
 from .wording import steps_of
 

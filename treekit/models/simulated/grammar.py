@@ -13,7 +13,8 @@ from typing import NamedTuple
 from ...language.particles import resolve_particles
 from ...synthetic.questions import UNDERSPECIFIED, SHARED
 from .corpus_index import CorpusIndex, corpus_index, lookup_key
-from .queries import (Check, Compare, Condition, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Those, Why, subqueries_of)
+from .queries import (
+    Check, Compare, Condition, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Those, Why, subqueries_of)
 
 # %% ../../../nbs/11_models/2_simulated/03_grammar.ipynb #fe278d4f
 _PIECE = re.compile(r"(\{(?:a:)?~?\w+(?:\.\w+)?\}|\{[가-힣]+/[가-힣]*\})")

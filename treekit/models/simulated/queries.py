@@ -154,7 +154,8 @@ def replace_subquery(
     "The query with every occurrence of one subquery replaced."
     if query == old: return new
     if isinstance(query, (Of, Those, Extreme, Why)): return replace(query, x=replace_subquery(query.x, old, new))
-    if isinstance(query, (Compare, Check)): return replace(query, x=replace_subquery(query.x, old, new), y=replace_subquery(query.y, old, new))
+    if isinstance(query, (Compare, Check)): return replace(query, x=replace_subquery(query.x, old, new),
+                                                           y=replace_subquery(query.y, old, new))
     if isinstance(query, Either): return Either(tuple(replace_subquery(r, old, new) for r in query.readings))
     if isinstance(query, Several): return Several(tuple(replace_subquery(m, old, new) for m in query.members))
     if isinstance(query, Such):

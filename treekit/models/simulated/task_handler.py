@@ -16,7 +16,8 @@ from .ability import SeededRandom, hop_probability
 from .grammar import QueryGrammar
 from .corpus_index import Ref, lookup_key
 from .reasoner import Reasoner, AnswerText
-from .queries import Check, Compare, Either, Extreme, Several, Of, Query, Slot, Thing, Why, subqueries_of, anchors, walk
+from .queries import (
+    Check, Compare, Either, Extreme, Several, Of, Query, Slot, Thing, Why, subqueries_of, anchors, walk)
 from .wording import Verbalizer, replace_parts
 from ...synthetic.questions import SHARED
 

@@ -11,7 +11,8 @@ from dataclasses import replace
 from .ability import SeededRandom
 from .grammar import QueryGrammar
 from .corpus_index import Ref, Triple
-from .queries import Check, Compare, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Those, Why, subqueries_of
+from .queries import (
+    Check, Compare, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Those, Why, subqueries_of)
 from ...synthetic.questions import SHARED
 
 # %% ../../../nbs/11_models/2_simulated/04_wording.ipynb #8b710e51

@@ -422,7 +422,8 @@ class Reasoner:
             answers = self.calls.each([self.take(path, s) for s in taken])
             await (answers if speculating() else speculate(answers).task)
             if any(not s.refused for s in taken): break
-        if not speculating(): await self.calls.each([self.take(path, s) for s in taken])  # the critical path has the last attempt's answers alone
+        # the critical path has the last attempt's answers alone
+        if not speculating(): await self.calls.each([self.take(path, s) for s in taken])
         return Expansion(asked, steps)
 
     async def explore(self, path: tuple) -> SimulatedPath:

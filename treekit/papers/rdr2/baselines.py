@@ -247,7 +247,8 @@ class ASC(Reader):
         [hits] = await kit.retrieve([text], self.top_k) if self.top_k else [[]]
         root.data |= dict(hits=hit_records(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits])
         given = dict(documents=[h.passage for h in hits]) if self.top_k else {}
-        replies = await kit.ask(READ[kind, not self.top_k], node=root, n=self.samples, temperature=self.temperature, question=text, length=length, **given)
+        replies = await kit.ask(READ[kind, not self.top_k], node=root, n=self.samples, temperature=self.temperature, question=text,
+                                length=length, **given)
         replies = [replies] if self.samples == 1 else replies
         atoms = [LIST.fallback(r) if kind == "list" else [s for s in sentences(r) if s.strip()] for r in replies]
         clusters = [self._judged(c) for c in await asyncio.to_thread(self._clusters, atoms, kind, kit)]

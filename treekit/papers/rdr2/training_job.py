@@ -17,7 +17,8 @@ from ...retrieval.factory import retriever_for
 from .method import RDR2
 from ...training.models import load_model
 from ...training.distributed import told_by_first
-from .training import (CURVE, DEV, LOOKS, PRESETS, ROUTER, SETTINGS, UNTRAINED, Preset, in_a_path, outputs, started, train_router)
+from .training import (
+    CURVE, DEV, LOOKS, PRESETS, ROUTER, SETTINGS, UNTRAINED, Preset, in_a_path, outputs, started, train_router)
 from .training_data import TEST_SHARES, Gold, Sample, curated, drawn, percent, scores, sizes, split, views
 from ...utils.atomic_write import write_whole
 from ...training.job import TrainingJob, torch_on_one_thread, ready

@@ -31,7 +31,8 @@ from .training_data import Pair, collected, followed, path_measures, parted, sum
 from ...models.extractive.client import ExtractiveClient
 from ...models.simulated.client import SimulatedClient
 from ...baselines.subquestions import NAVIGATE, checked
-from ...training.ppo import PPO, RewardExample, frozen, with_value_head, load_headed, without_head, ppo, sample, save_headed, seen, train_reward
+from ...training.ppo import (
+    PPO, RewardExample, frozen, with_value_head, load_headed, without_head, ppo, sample, save_headed, seen, train_reward)
 from .method import SearchR
 from ...training.client import TrainedChat, likeliest, trained_as
 from ...training.path_tagging import MARK_SIGNS, disguise, known_words, path_marks, quoted_share, reply_of, restored, shown_words
@@ -313,7 +314,8 @@ def _pairs_at(): return work_dir(place("navigators"), "pairs-" + digest(_made_by
 def tiny_pairs() -> tuple[list[Pair], dict]:  # the pairs; how many questions and paths were lost, and how
     "The tiny preset's pairs, made once."
     if not (_pairs_at().exists() or shipped("navigator/pairs", pairs_recipe())):
-        pinned([("treekit.papers.searchr.training:_keep_pairs", {})])  # they are followed in an event loop, which a notebook has one of already
+        # they are followed in an event loop, which a notebook has one of already
+        pinned([("treekit.papers.searchr.training:_keep_pairs", {})])
     made = kept(_pairs_at(), _shipped_pairs)
     return [Pair(**p | dict(path=tuple(p["path"]))) for p in made["pairs"]], made["counts"]
 
