@@ -65,8 +65,8 @@ def _sources(command):
     ]): command = option(command)
     return command
 
-def _errand(role, name, seed, preset, profile, questions, data, budget, model, endpoint, base, sets):
-    "An errand from the options."
+def _job_of(role, name, seed, preset, profile, questions, data, budget, model, endpoint, base, sets):
+    "A training job from the options."
     from treekit.training.job import TrainingJob
     given, others = settled(profile, assigned(sets), model, endpoint, data=data, budget=budget)
     if unknown := sorted(set(others) - set(FIELDS)): raise UsageError(f"no setting named {unknown[0]!r} in a profile")
@@ -101,18 +101,18 @@ def navigator_command(name, seed, as_json, until, export, processes, attention, 
       treekit ask "Where was the director of Grey Harbour born?" --method searchr --profile mine
     """
     from treekit.training.distributed import group_rank, joined_group
-    errand = _errand("navigator", name, seed, **options)
+    job = _job_of("navigator", name, seed, **options)
     if _together(processes): return
     from treekit.papers.searchr.training_job import run_navigator
     changes = dict(attention=attention, too_long=too_long) | ({} if checkpointing is None else dict(checkpointing=checkpointing))
     with joined_group():
-        made = run_navigator(errand, "after SFT" if export else until, **changes)
+        made = run_navigator(job, "after SFT" if export else until, **changes)
         first = not group_rank()
     lines = [f"{made['pairs']:,} paths, " + ", ".join(f"{v:,} {k}" for k, v in made["counts"].items())]
     lines += [", ".join(f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in row.items()) for row in made["stages"]]
     if export and first:
         from treekit.papers.searchr.verl_export import export_verl
-        made["exported"] = export_verl(errand, export)
+        made["exported"] = export_verl(job, export)
         lines.append(f"{export}: " + ", ".join(f"{k} {v:,}" for k, v in made["exported"].items()) + "; start launch.sh there")
     elif made["profile"]: lines.append(f'treekit ask "…" --method searchr --profile {name}')
     if "serve" in made: lines.append(f"or on a server, with endpoint = http://localhost:8000/v1 in [{name}-model]: {made['serve']}")
@@ -135,12 +135,12 @@ def router_command(name, seed, as_json, row, labels, processes, attention, check
       treekit reproduce rdr2/table3 rdr2/table4 rdr2/figure6 rdr2/figure7 --set trained=eight
     """
     from treekit.training.distributed import group_rank, joined_group
-    errand = _errand("router", name, seed, **options)
+    job = _job_of("router", name, seed, **options)
     if _together(processes): return
     from treekit.papers.rdr2.training import ROUTER
     from treekit.papers.rdr2.training_job import run_router
     with joined_group():
-        made = run_router(errand, row or ROUTER, labels, attention=attention, checkpointing=checkpointing, too_long=too_long)
+        made = run_router(job, row or ROUTER, labels, attention=attention, checkpointing=checkpointing, too_long=too_long)
         first = not group_rank()
     lines = [f"{side}: " + ", ".join(f"{n:,} {kind}" for kind, n in sizes.items()) for side, sizes in made["samples"].items()]
     lines += [f"labels: {made['labels']}" + "".join(f", {n:,} {what}" for what, n in made["left"].items() if n)]

@@ -64,14 +64,14 @@ def _on_predicted_tags(treebanks, work, models, n, capped, learn):
 
 # %% ../../nbs/13_training/16_parser_job.ipynb #48fac617
 def run_parser(
-    errand: TrainingJob,
+    job: TrainingJob,
     treebanks: Path | str,  # a folder
     until: str = "",  # a step's name; empty: the last
 ) -> dict:  # the steps that were run now; the profile, if all is done
     "From treebanks to a profile that parses with them, or on from where it was stopped."
-    check_name(errand.name)
-    part, source = SHARES_OF_STEPS[choose("preset", errand.preset, SHARES_OF_STEPS)], check_sources(treebanks)
-    work, ran = errand.begun() / "work", []
+    check_name(job.name)
+    part, source = SHARES_OF_STEPS[choose("preset", job.preset, SHARES_OF_STEPS)], check_sources(treebanks)
+    work, ran = job.begun() / "work", []
     (work / "models").mkdir(parents=True, exist_ok=True)
     steps = dict(parser_steps(source, work, part))
     last = choose("step", until or [*steps][-1], steps)
@@ -83,10 +83,10 @@ def run_parser(
             ran.append(name)
         if name == last: break
     if last == [*steps][-1]:
-        models = errand.folder / "models"
+        models = job.folder / "models"
         models.mkdir(exist_ok=True)
         for name in MODELS: shrink(work / "models" / name, models / name)
         write_manifest(models, "1")
-        ready(errand, models)
-        write_sections(profile_sections(errand.name, "parser", errand.profile))
-    return dict(name=errand.name, ran=ran, profile=errand.name if last == [*steps][-1] else "")
+        ready(job, models)
+        write_sections(profile_sections(job.name, "parser", job.profile))
+    return dict(name=job.name, ran=ran, profile=job.name if last == [*steps][-1] else "")

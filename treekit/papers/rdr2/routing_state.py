@@ -110,7 +110,7 @@ class Unfolding:
 
     def shown(self, step: RoutingStep) -> tuple[int, ...]:
         "Nodes of a step that count as seen: all visible ones."
-        return step.rst.lit
+        return step.rst.visible
 
     def known(self, heading: int) -> bool:
         "Whether the router has seen all of a heading's own text."
@@ -170,7 +170,7 @@ class PaperRules:
     ) -> list[RoutingStep]:
         "First steps *w/o similarity* (Table 2): one random heading."
         rst = random_heading(tree, seed)
-        return [RoutingStep(rst, rst.lit)]
+        return [RoutingStep(rst, rst.visible)]
 
     def format(self, prompt: Prompt, name: str) -> Format:
         "Format by which the router's output is read."
