@@ -152,7 +152,7 @@ def routed_passages(
     groups: list[Group],  # all of them
     routes: list[Route],  # of those with a document
 ) -> list[Passage]:  # $C_{ro}$, in the order of the documents' first passages
-    "What the reader gets: of each document its answered nodes with what is above them, and what is in no document as it was retrieved."
+    "Routed passages $C_{ro}$: of each document the answered nodes with the headings above them; passages without a document unchanged."
     passages, routes = [], iter(routes)
     for group in groups:
         route = next(routes) if group.tree else None
@@ -177,7 +177,7 @@ async def routed_evidence(
     kit: Context,  # with `documents`
     root: Node,  # the question's record; gets the counts
 ) -> list[Passage]:  # $C_{ro}$
-    "Eqs. 1 and 2: group, route all documents at once, collect."
+    "Group passages by document, route all documents concurrently, collect the routed passages (Eqs. 1, 2)."
     groups, interleaved = await asyncio.to_thread(grouped, hits, kit.documents, method.rules)
     inside = [g for g in groups if g.tree]
     nodes = [kit.trace.add("document", g.tree.title, parent=root, id=g.tree.id, chunks=_chunks(g)) for g in inside]
