@@ -217,7 +217,7 @@ TREE = ("0: Mole\n\t1: ==History==\n\t\t2: A dam of 1883.\n\t\t3: It was moved.\
         "parent==\n\t\t7: ===Below===\n\t\t\t8: Deep text.")
 
 
-def view(*behaviours, lit=(2, 3), id="q/d"): return Sample(id, "When?", TREE, lit, behaviours)
+def view(*behaviours, visible=(2, 3), id="q/d"): return Sample(id, "When?", TREE, visible, behaviours)
 
 def test_scores_by_hand():
     rows = [  # behaviours due, output, then the terms: ANS-F1, EXP-PRE, REF-ACC (paper, code), XPL, COL
@@ -359,9 +359,9 @@ def test_a_view_is_made_for_each_passage():
     class Shelf:
         def search(self, queries, k): return [[Hit(Passage(str(i), "Mole", tree[i].text), 1.0, i) for i in (2, 4, 2)] for _ in queries]
     shelf, asked = Shelf(), [Question("q", "asqa", "When?")]
-    def lit(**per): return [rst.lit for _, rst in views(asked, shelf, Documents([tree]), **per)]
+    def visible(**per): return [rst.visible for _, rst in views(asked, shelf, Documents([tree]), **per)]
     content = tuple(n.id for n in tree.nodes if n.type == "content")
-    assert lit() == [(i,) for i in content] and lit(per="document") == [content]
+    assert visible() == [(i,) for i in content] and visible(per="document") == [content]
     assert RDR2().views == PRESETS["tiny"].views == "passage"
 
 

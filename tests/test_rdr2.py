@@ -245,15 +245,15 @@ def test_algorithm_1_lights_what_it_says(seed):
             # … or it is content above one
             if node in itertools.takewhile(lambda a: tree[a].type == "content", tree.ancestors(seen)): wanted.add(node)
     rst = reveal_nodes(tree, nodes)
-    assert set(rst.lit) == wanted and list(rst.lit) == sorted(rst.lit)
+    assert set(rst.visible) == wanted and list(rst.visible) == sorted(rst.visible)
     shown = [int(line.strip().split(":")[0]) for line in rst.text.split("\n")]
-    assert shown == sorted({*tree.headings, *rst.lit})
+    assert shown == sorted({*tree.headings, *rst.visible})
 
 
 def test_no_nodes_and_the_root_light_nothing():
     tree = the_park()
-    assert reveal_nodes(tree, []).lit == reveal_nodes(tree, [0]).lit == ()
-    assert [unfold(tree, h).lit for h in (4, 41)] == [(), (42, 43, 44, 45)]
+    assert reveal_nodes(tree, []).visible == reveal_nodes(tree, [0]).visible == ()
+    assert [unfold(tree, h).visible for h in (4, 41)] == [(), (42, 43, 44, 45)]
 
 
 def test_a_routers_thoughts_and_passages_of_unknown_documents_stand_in_the_trace():
@@ -289,11 +289,11 @@ def test_a_subtree_that_is_too_long_keeps_what_is_near(seed):
         assert longest is None or len(rst.text) <= max(
             longest, sum(len(line) + 1 for line in whole.text.split("\n") if int(line.split(":")[0]) in must)
         )
-        assert set(rst.lit) == set(whole.lit) & set(shown)
+        assert set(rst.visible) == set(whole.visible) & set(shown)
         assert rst.left_out.isdisjoint(shown)
-        assert rst.left_out | set(shown) == {*tree.headings, *whole.lit}
+        assert rst.left_out | set(shown) == {*tree.headings, *whole.visible}
         assert all(tree[i].parent in shown for i in shown if i)  # nothing hangs in the air
-        assert must & {*tree.headings, *whole.lit} <= set(shown)
+        assert must & {*tree.headings, *whole.visible} <= set(shown)
         if longest is None or longest >= len(whole.text): assert rst is whole
 
 
@@ -348,8 +348,8 @@ def test_a_long_section_is_shown_around_its_passage():
     )
     router = Router(lambda d: "Cannot answer")
     p = ask(RDR2(longest=5000), router, [items], Passage("l#1", "List", "* The mill of place number 4000 was built in 5000."))
-    lit = routings(p)[0].data["lit"]
-    assert 4002 in lit and lit == list(range(lit[0], lit[-1] + 1)) and 50 < len(lit) < 120 and abs((lit[0] + lit[-1]) / 2 - 4002) <= 1
+    visible = routings(p)[0].data["lit"]
+    assert 4002 in visible and visible == list(range(visible[0], visible[-1] + 1)) and 50 < len(visible) < 120 and abs((visible[0] + visible[-1]) / 2 - 4002) <= 1
 
 
 # --- the loop, against one that does one thing after the other
@@ -373,8 +373,8 @@ def one_after_another(tree, places, says, limit):
     "The paper's reading in a dozen lines: a queue, one subtree at a time."
     queue, shown, opened, answers, asked = [], set(), [], set(), 0
     for nodes in places:
-        if (rst := reveal_nodes(tree, nodes)).lit not in [q.lit for q in queue]: queue.append(rst)
-    for rst in queue: shown |= set(rst.lit)
+        if (rst := reveal_nodes(tree, nodes)).visible not in [q.visible for q in queue]: queue.append(rst)
+    for rst in queue: shown |= set(rst.visible)
     while queue:
         rst = queue.pop(0)
         asked += 1
@@ -656,11 +656,11 @@ def the_public_code(tree, places, says, limit):
         for line in text.splitlines():
             if not (m := re.match(r"^\[([A-Za-z]+)\]\s*(\d+)\s*:\s*(.*)$", line.strip())): continue
             tag, id = m[1].lower(), int(m[2])
-            if id not in {*tree.headings, *rst.lit}: continue
-            if tag == "expand" and tree[id].type == "structure" and not {*tree.descendants(id)} & {*rst.lit}: expands.append(id)
+            if id not in {*tree.headings, *rst.visible}: continue
+            if tag == "expand" and tree[id].type == "structure" and not {*tree.descendants(id)} & {*rst.visible}: expands.append(id)
             if tag == "answer" and tree[id].type == "content": answers.append(id)
         return answers, sorted(expands)
-    views = list({reveal_nodes(tree, nodes).lit: reveal_nodes(tree, nodes) for nodes in places}.values())
+    views = list({reveal_nodes(tree, nodes).visible: reveal_nodes(tree, nodes) for nodes in places}.values())
     seen, waiting, answers, opened = {i for nodes in places for i in nodes if tree[i].type == "content"}, set(), set(), []
     def take(rst):
         found, expands = read(rst)
@@ -712,11 +712,11 @@ def test_the_public_code_is_named_and_has_no_fallback():
 def test_the_code_matches_headings_too():
     "A passage that runs from one section into a top-level one: the heading between lights the introduction."
     across = Passage("a", "Tarn", "It burned down in 1658. The cathedral has two spires.")
-    lit = {
+    visible = {
         reading: routings(ask(RDR2(reading=reading), Router(lambda d: "Cannot answer"), [tree_without(TOWN)], across))[0].data["lit"]
         for reading in ("paper", "code")
     }
-    assert lit == dict(paper=[6, 8, 9], code=[1, 5, 7, 8])
+    assert visible == dict(paper=[6, 8, 9], code=[1, 5, 7, 8])
 
 
 def test_the_code_takes_the_end_of_a_chunk_that_runs_over_the_page():
@@ -821,15 +821,15 @@ def test_equal_subtrees_are_asked_once():
 
 def test_ablations():
     chunk = Passage("c", "Tarn", "The cathedral has two spires.")
-    def lit(method, says=lambda d: "Cannot answer", **k):
+    def visible(method, says=lambda d: "Cannot answer", **k):
         return [n.data["lit"] for n in routings(ask(method, Router(says), [TOWN], chunk, **k))]
-    assert lit(RDR2()) == [[8, 9]]
-    assert lit(ABLATIONS["w/o content"]) == [[]]
-    assert lit(ABLATIONS["w/o structure"]) == [[8]]
-    assert lit(ABLATIONS["w/o router"]) == []
-    found = {tuple(lit(ABLATIONS["w/o similarity"], id=f"q{i}")[0]) for i in range(40)}
-    assert found == {(2,), (4,), (6,), (8, 9), (12,)} and lit(RDR2(similarity=False), id="q7") == lit(RDR2(similarity=False), id="q7")
-    assert len({tuple(lit(RDR2(similarity=False, seed=s))[0]) for s in range(20)}) > 2
+    assert visible(RDR2()) == [[8, 9]]
+    assert visible(ABLATIONS["w/o content"]) == [[]]
+    assert visible(ABLATIONS["w/o structure"]) == [[8]]
+    assert visible(ABLATIONS["w/o router"]) == []
+    found = {tuple(visible(ABLATIONS["w/o similarity"], id=f"q{i}")[0]) for i in range(40)}
+    assert found == {(2,), (4,), (6,), (8, 9), (12,)} and visible(RDR2(similarity=False), id="q7") == visible(RDR2(similarity=False), id="q7")
+    assert len({tuple(visible(RDR2(similarity=False, seed=s))[0]) for s in range(20)}) > 2
     flat = Router(lambda d: "[ANSWER] 9: The harbour")
     p = ask(
         ABLATIONS["w/o structure"],
@@ -841,7 +841,7 @@ def test_ablations():
     assert flat.seen == ["0: Tarn\n8: The cathedral has two spires.\n9: The harbour has a lighthouse from 1841."]
     assert routed(p) == [f"{TOWN[8].text}\n{TOWN[9].text}"]
     code = Router(lambda d: "[ANSWER] 8: The harbour")
-    leaves = {tuple(lit(RDR2(similarity=False, reading="code"), id=f"q{i}")[0]) for i in range(40)}
+    leaves = {tuple(visible(RDR2(similarity=False, reading="code"), id=f"q{i}")[0]) for i in range(40)}
     assert leaves == {(2,), (4,), (6,), (8, 9), (12,)}  # a leaf's section, drawn for each passage
     p = ask(
         RDR2(structure=False, reading="code"),
@@ -852,7 +852,7 @@ def test_ablations():
     assert code.seen == ["0: Tarn\n6: ==Sights==\n7: The cathedral has two spires.\n8: The harbour has a lighthouse from 1841."]
     assert routed(p) == [f"==Sights==\n{TOWN[9].text}"]
     expands = lambda d: "[EXPAND] 1" if "two spires" in d else "Cannot answer"
-    assert lit(ABLATIONS["w/o [EXPAND]"], expands) == [[8, 9]] and lit(RDR2(), expands) == [[8, 9], [2]]
+    assert visible(ABLATIONS["w/o [EXPAND]"], expands) == [[8, 9]] and visible(RDR2(), expands) == [[8, 9], [2]]
     p = ask(ABLATIONS["w/o [REFUSE]"], Router(expands), [TOWN], chunk)
     assert [n.data["answers"] for n in routings(p)] == [[], [2]]  # who only expands has chosen; who refuses the introduction has it
     assert [n.data["answers"] for n in routings(ask(ABLATIONS["w/o [REFUSE]"], Router(lambda d: "Cannot answer"), [TOWN], chunk))] == [[8]]

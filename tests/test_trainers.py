@@ -24,18 +24,18 @@ def desk(tmp_path, monkeypatch):
     return tmp_path
 
 
-def errand(**changes): return replace(TrainingJob("mine", "navigator", "tiny", load_profile("offline"), 40), **changes)
+def job(**changes): return replace(TrainingJob("mine", "navigator", "tiny", load_profile("offline"), 40), **changes)
 
 
 def test_one_name_is_one_training(desk):
-    errand().begun(), errand().begun()
-    with pytest.raises(UsageError, match="another training .it differs in questions."): errand(questions=41).begun()
-    with pytest.raises(UsageError, match="it differs in profile"): errand(profile=load_profile("offline", seed=4)).begun()
-    errand(profile=load_profile("offline", budget=3.0)).begun()  # more money is the same training
-    assert TrainingJob.found("mine").record() == errand().record()
+    job().begun(), job().begun()
+    with pytest.raises(UsageError, match="another training .it differs in questions."): job(questions=41).begun()
+    with pytest.raises(UsageError, match="it differs in profile"): job(profile=load_profile("offline", seed=4)).begun()
+    job(profile=load_profile("offline", budget=3.0)).begun()  # more money is the same training
+    assert TrainingJob.found("mine").record() == job().record()
     with pytest.raises(UsageError, match="nothing is trained"): TrainingJob.found("yours")
     for name in ("../up", "", "a b"):
-        with pytest.raises(UsageError, match="letters"): errand(name=name)
+        with pytest.raises(UsageError, match="letters"): job(name=name)
 
 
 def test_a_section_of_ones_own_is_never_replaced(desk):
@@ -55,10 +55,10 @@ def test_a_trained_model_is_served_by_its_name(desk):
     from treekit.experiments.resources import chat_for
     from treekit.training.models import save_model, tiny_model, tokenizer_of
     tokenizer = tokenizer_of(["Who?"] * 3, 300)
-    model = errand().begun() / "ppo" / "model"
+    model = job().begun() / "ppo" / "model"
     save_model(tiny_model(tokenizer, 32, 1, 2, 64), tokenizer, model)
-    ready(errand(), model)
-    write_sections(profile_sections("mine", "navigator", errand().profile))
+    ready(job(), model)
+    write_sections(profile_sections("mine", "navigator", job().profile))
     chat = chat_for(load_profile("mine-model"), "navigator")
     assert chat.preset.name == "tiny" and Path(chat.folder) == model and chat.model == "navigator mine/ppo"
     with pytest.raises(UsageError, match="not to answer"): chat_for(load_profile("mine-model"))
@@ -70,7 +70,7 @@ def test_a_trained_parser_is_named_by_its_profile(desk, monkeypatch):
     from treekit.artefacts.environment_check import checks
     from treekit.syntax.entities import annotator_for
     from treekit.syntax.parser import parser_for
-    mine = errand(role="parser", questions=None)
+    mine = job(role="parser", questions=None)
     with pytest.raises(UsageError, match="no profile named 'mine'"): load_profile("mine")
     models = mine.begun() / "models"  # what the last cell of nbs/train/parser.ipynb does
     shutil.copytree(ROOT / "data" / "parser", models)
@@ -156,7 +156,7 @@ def test_rdr2s_tables_show_a_training_by_name(desk):
     import pandas as pd
     from treekit.papers.rdr2.training_job import row_folder, run_router
     from treekit.papers.rdr2.training import ROUTER, SETTINGS
-    own = errand(role="router", questions=60)
+    own = job(role="router", questions=60)
     made = run_router(own, "all", epochs=0.2)
     assert [r["row"] for r in made["rows"]] == [*SETTINGS] and all(r["steps"] for r in made["rows"])
     times = {path: path.stat().st_mtime_ns for path in own.folder.rglob("result.json")}

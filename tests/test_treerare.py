@@ -14,7 +14,8 @@ from treekit.papers.treerare.phrases import Phrase, by_hand, content_words, phra
 from treekit.store.run_store import Store
 from treekit.llm.cached_client import CachedClient
 from treekit.syntax.parser import Parse
-from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, VARIANTS, TreeRare, merge_hits, select_queries
+from treekit.papers.treerare.method import ABLATIONS, METHODS, PUBLIC_CODE, VARIANTS, TreeRare, merge_hits
+from treekit.papers.treerare.queries import select_queries
 
 
 BORN = "Who was born first, the director of Velmora or the author of Grey Harbour?"

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import pytest
 
-from test_trainers import desk, errand  # noqa: F401 (a fixture)
+from test_trainers import desk, job  # noqa: F401 (a fixture)
 from treekit.config import UsageError
 from treekit.papers.searchr.training_data import Pair
 
@@ -14,15 +14,15 @@ parquet = pytest.importorskip("pyarrow.parquet", reason="pip install 'treekit[op
 
 @pytest.fixture
 def exported(desk):  # noqa: F811
-    "A folder for verl, of an errand whose fine-tuned model has random weights."
-    from treekit.papers.searchr.training_job import errand_questions
+    "A folder for verl, of a training job whose fine-tuned model has random weights."
+    from treekit.papers.searchr.training_job import job_questions
     from treekit.papers.searchr.verl_export import export_verl
     from treekit.training.models import save_model, tiny_model, tokenizer_of
     from treekit.papers.searchr.training import PRESETS, example
-    own = errand()
+    own = job()
     folder = own.begun()
     with pytest.raises(UsageError, match="isn't fine-tuned yet"): export_verl(own, desk / "verl")
-    questions = [q for qs in errand_questions(own, PRESETS["tiny"]).values() for q in qs]
+    questions = [q for qs in job_questions(own, PRESETS["tiny"]).values() for q in qs]
     pairs = [Pair(f"{q.id}/1", q.question, (q.question,), "x", 1.0, True) for q in questions]
     (folder / "pairs.json").write_text(json.dumps(dict(pairs=[asdict(p) for p in pairs], counts={})))
     texts = [e.prompt + e.target for e in (example(p, PRESETS["tiny"]) for p in pairs)]

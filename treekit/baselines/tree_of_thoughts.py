@@ -119,7 +119,7 @@ async def depth_first(
 def wrong(path: Path) -> Path:
     "A path that has finished with a wrong answer, open again: what LATS's code says to it."
     return Path(path.node, (*path.turns[:-1], f"{path.turns[-1]}\nObservation {len(path.turns)}: Episode finished, reward = 0"),
-                path.desk, path.done)
+                path.opened, path.done)
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #a822d979
 async def breadth_first(

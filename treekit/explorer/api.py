@@ -38,7 +38,7 @@ class RunReader:
         if name not in self._runs: self._runs[name] = open_run(self.store, name)
         return self._runs[name]
 
-    def shelf(self, name: str) -> RunData:
+    def run_data(self, name: str) -> RunData:
         "A run's passages and documents."
         if name not in self._run_data: self._run_data[name] = RunData(self.run(name).kept)
         return self._run_data[name]
@@ -56,14 +56,14 @@ class RunReader:
 
     def _glossed(self, name, line):
         "English for a row's question, gold and answer, where there is any."
-        if (gloss := self.shelf(name).gloss(line["dataset"])) is None: return {}
+        if (gloss := self.run_data(name).gloss(line["dataset"])) is None: return {}
         golds = "; ".join(filter(None, map(gloss, line["golds"])))
         return dict(gloss=dict(question=gloss(line["question"]), answer=gloss(line["answer"]), golds=golds))
 
     def tree(self, name: str, i: str) -> dict:
         "An answer's tree."
         row = self.run(name).rows[int(i)]
-        found, gloss = outline(row.trace), self.shelf(name).gloss(row.dataset)
+        found, gloss = outline(row.trace), self.run_data(name).gloss(row.dataset)
         return found if gloss is None else found | dict(gloss=[gloss(text) for text in found["text"]])
 
     def font(self) -> dict:
@@ -101,9 +101,9 @@ class NodeReader:
         "All that is known about a node."
         row = self.runs.run(name).rows[int(i)]
         node = row.trace.nodes[int(id)]
-        found = details(row.trace, node, row.question, self.runs.store, self.runs.shelf(name).passages(row))
+        found = details(row.trace, node, row.question, self.runs.store, self.runs.run_data(name).passages(row))
         document = self._document(name, row, node) if node.kind in ("document", "routing") else None
-        if gloss := self.runs.shelf(name).gloss(row.dataset): _gloss_details(found, gloss)
+        if gloss := self.runs.run_data(name).gloss(row.dataset): _gloss_details(found, gloss)
         return found | dict(queries=node.data.get("queries", []), document=document, routed=self._routed(node, document),
                             parsed="span" in node.data or any(h.get("entities") for h in found["hits"]))
 
@@ -120,7 +120,7 @@ class NodeReader:
         top = node
         while top.kind == "routing": top = row.trace.nodes[top.parent]
         as_in_print = getattr(self.runs.run(name).kept.method(row.method), "reading", "paper") == "paper"
-        rows = self.runs.shelf(name).document(row.dataset, top.data.get("id", ""), top.text, introduction=as_in_print)
+        rows = self.runs.run_data(name).document(row.dataset, top.data.get("id", ""), top.text, introduction=as_in_print)
         if rows is None: return None
         matched = {i for _, nodes, _ in top.data.get("chunks", ()) for i in nodes}
         seen = node.data if node is not top else dict(answers=top.data.get("answers", ()))
@@ -140,7 +140,7 @@ class NodeReader:
         return dict(texts=texts, editable="span" not in node.data or getattr(of, "tree", "dependency") == "dependency")
 
     def _question(self, name, row, node, method):
-        parser = self.runs.shelf(name).library.provide("parser", row.dataset, row.question).thing
+        parser = self.runs.run_data(name).library.provide("parser", row.dataset, row.question).thing
         if edits := _heads_of(method): parser = EditedParser(parser, edits)
         asked = row.question.question
         return [drawn_question(parser.parse([asked])[0], asked, node.data["span"])]
@@ -148,10 +148,10 @@ class NodeReader:
     def _passages(self, name, row, node, method):
         from treekit.syntax.entities import annotated_text
         hits = [h for h in node.data.get("hits", ()) if h.get("entities")][:SHOWN_PARSES]
-        known = self.runs.shelf(name).passages(row)
+        known = self.runs.run_data(name).passages(row)
         found = [(p, [e.get("name", e["entity"]) for e in h["entities"]]) for h in hits if (p := known(h["id"]))]
         if not found: return []
-        annotations = self.runs.shelf(name).library.provide("corpus", row.dataset, row.question).thing.annotations
+        annotations = self.runs.run_data(name).library.provide("corpus", row.dataset, row.question).thing.annotations
         if edits := _heads_of(method): annotations = EditedAnnotations(annotations, edits)
         texts = [annotated_text(p) for p, _ in found]
         return [dict(drawn_passage(a, text, names), title=p.title) for a, text, (p, names) in zip(annotations(texts), texts, found)]
@@ -177,7 +177,7 @@ class ReplayJobs:
     def fork(self, body: dict, name: str, i: str) -> dict:
         "An answer again, with edits."
         run, i = self.runs.run(name), int(i)
-        edits = edits_of(body, run, run.rows[i], self.runs.shelf(name))
+        edits = edits_of(body, run, run.rows[i], self.runs.run_data(name))
         def work(job):
             made = fork(run, i, edits, watch=job.watch)
             self._offer(made.run)

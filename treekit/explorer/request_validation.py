@@ -110,9 +110,9 @@ def _routed(run, row, key, said):
                                                 "tag")].render([(choose("behaviour", tag, ("ANSWER", "EXPAND")), int(id), words) for tag,
                                                                 id, words in said])
 
-def edits_of(body: dict, run: OpenRun, row: Any, shelf: RunData) -> Edits:
+def edits_of(body: dict, run: OpenRun, row: Any, run_data: RunData) -> Edits:
     "A fork's edits from plain lists."
-    known = shelf.passages(row)
+    known = run_data.passages(row)
     def passage(id):
         if (found := known(id)) is None: raise UsageError(f"the text of passage {id!r} isn't at hand, so a fork can't find it")
         return found

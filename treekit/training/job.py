@@ -38,12 +38,12 @@ class TrainingJob:
         return work_dir("trained", self.name)
 
     def record(self) -> dict:
-        "What it is, in plain values: what makes two errands the same."
+        "Options of the job as plain values; equal options make the same job."
         profile = {k: v for k, v in asdict(self.profile).items() if k not in ("budget", "concurrency", "timeout", "retries", "n")}
         return dict(role=self.role, preset=self.preset, questions=self.questions, seed=self.seed, model=self.model, profile=profile)
 
     def begun(self) -> Path:
-        "The folder, which is this errand's from now on. A `UsageError` if it is another's."
+        "Folder of the job, claimed for it. `UsageError` if it belongs to another job."
         def look():
             path, own = self.folder / "errand.json", json.dumps(self.record(), indent=1, sort_keys=True)
             if not path.exists(): write_whole(path, own)
@@ -56,7 +56,7 @@ class TrainingJob:
 
     @classmethod
     def found(cls, name: str, budget: float | None = None) -> "TrainingJob":
-        "The errand of that name, as it was begun."
+        "Job of a name, with the options it was started with."
         path = work_dir("trained") / name / "errand.json"
         if not path.is_file(): raise UsageError(f"nothing is trained under the name {name!r}")
         was = json.loads(path.read_text(encoding="utf-8"))
@@ -70,24 +70,24 @@ def torch_on_one_thread():
 
 # %% ../../nbs/13_training/13_job.ipynb #ce5f86e1
 def ready(
-    errand: TrainingJob,
-    model: Path,  # its folder, below the errand's
+    job: TrainingJob,
+    model: Path,  # its folder, below the training job's
     **about,  # what `trained_as.json` should say beside role and preset
 ):
-    "The errand's model is done: it can be named from now on."
+    "Register the job's finished model under its name."
     if group_rank(): return
-    write_whole(model / "trained_as.json", json.dumps(dict(role=errand.role, preset=errand.preset) | about))
-    write_whole(errand.folder / "ready.json", json.dumps(dict(model=model.relative_to(errand.folder).as_posix(), role=errand.role)))
+    write_whole(model / "trained_as.json", json.dumps(dict(role=job.role, preset=job.preset) | about))
+    write_whole(job.folder / "ready.json", json.dumps(dict(model=model.relative_to(job.folder).as_posix(), role=job.role)))
 
 # %% ../../nbs/13_training/13_job.ipynb #53f1c90b
 def serve_line(
-    errand: TrainingJob,
+    job: TrainingJob,
     model: Path,  # its folder
 ) -> str:
-    "The command that starts vLLM with the errand's model; a template for its prompts is laid beside it where it has none."
+    "The command that starts vLLM with the training job's model; a template for its prompts is laid beside it where it has none."
     from transformers import AutoTokenizer
     tokenizer, template = AutoTokenizer.from_pretrained(model), ""
     if not tokenizer.chat_template:
         template = str(model / "prompt.jinja")
         write_whole(model / "prompt.jinja", plain_template(tokenizer))
-    return shlex.join(serving_command(errand.name, model, template))
+    return shlex.join(serving_command(job.name, model, template))

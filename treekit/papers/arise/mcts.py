@@ -15,13 +15,13 @@ from ...core.method import Node, Trace
 
 # %% ../../../nbs/17_papers/3_arise/01_mcts.ipynb #3ff27184
 def round_off(value: float) -> float:
-    "Nine digits: what another machine's `exp` makes of the last one is no difference."
+    "Round to nine digits, so that results don't depend on a machine's `exp`."
     return round(value, 9)
 
 # %% ../../../nbs/17_papers/3_arise/01_mcts.ipynb #1fa97ce9
 @dataclass(eq=False)
 class State:
-    "A node of the search tree, and what the search knows of it."
+    "Node of the search tree with its value and visits."
     id: int  # its place in `SearchTree.nodes`
     parent: "State | None"
     depth: int  # steps from the root
@@ -38,18 +38,18 @@ class State:
 
     @property
     def path(self) -> list["State"]:
-        "From the root to this node."
+        "Nodes from the root to this one."
         return [*self.parent.path, self] if self.parent else [self]
 
     def log(self, round: int):
-        "Note the numbers as of this round."
+        "Record value and visits after a round."
         if self.changes and self.changes[-1][0] == round: self.changes.pop()
         self.changes.append([round, self.visits, round_off(self.value)])
 
 # %% ../../../nbs/17_papers/3_arise/01_mcts.ipynb #0f37abaf
 @dataclass(frozen=True)
 class Rules:
-    "How a child is chosen."
+    "Selection rule: UCT with its parameters (Sec. 2.2)."
     w: float = 1.4  # weight of the exploration
     logs: float = 1.0  # factor of the logarithm
     unvisited: str = "first"  # or "bonus": their value plus one
@@ -59,12 +59,12 @@ class Rules:
         visits: int,  # $N(s, a)$
         above: int,  # $N(Pa(s))$
     ) -> float:
-        "The child's upper confidence bound."
+        "Upper confidence bound of a child."
         if not visits: return math.inf if self.unvisited == "first" else value + 1
         return value + self.w * math.sqrt(self.spread(above) / visits)
 
     def spread(self, above: int) -> float:
-        "What the visits of a child divide under the root."
+        "Numerator under the root of the exploration term."
         return self.logs * math.log(max(1, above))
 
 # %% ../../../nbs/17_papers/3_arise/01_mcts.ipynb #ef2d8ff7
@@ -73,12 +73,12 @@ def rolled_value(
     reward: float,  # $r$: the best value on the imagined path
     weight: float,  # $\rho$
 ) -> float:
-    "A child's value after its rollout."
+    "Value of a child after its rollout."
     return (1 - weight) * value + weight * reward
 
 # %% ../../../nbs/17_papers/3_arise/01_mcts.ipynb #b815409b
 def backed_up_value(node: State) -> float:
-    "A node's value from its children's; its own where none of them has been visited."
+    "Mean value of a node's children, weighted by visits; the node's own value if none was visited."
     total = sum(c.visits for c in node.children)
     return math.fsum(c.value * c.visits for c in node.children) / total if total else node.value
 
@@ -109,7 +109,7 @@ class SearchTree:
         return not any(n.open for n in self.nodes)
 
     def best(self, node: State) -> State:
-        "The child with the highest UCT; of equals the most valuable, then the first."
+        "Child with the highest UCT; ties go to the highest value, then to the first."
         above = node.visits + node.lost
         def key(c):
             n = c.visits + c.lost
@@ -119,7 +119,7 @@ class SearchTree:
     def select(self,
         node: State | None = None,  # from here down; default: the root
     ) -> State:
-        "Selection: down to a node without children."
+        "Selection: descend to a node without children."
         node = node or self.root
         while node.children: node = self.best(node)
         return node

@@ -46,7 +46,7 @@ async def search(
 
 # %% ../../../nbs/17_papers/3_arise/05_method.ipynb #c04c4a9a
 async def answer_from_tree(m: "ARISE", tree, reasoner: Reasoner, record: SearchTrace) -> str:
-    "The answer of the best path; those of other states and after some rounds only if asked for."
+    "Answer of the best path; for Pass@N and Figure 6 also answers of other states and after some rounds."
     table, trace, question = node_rows(tree), record.kit.trace, reasoner.question
     async def facts(results): return await reasoner.calls.retrieve(m.search_text(question, results))
     async def final(results):

@@ -19,7 +19,7 @@ def value_bound(
     more: int,  # visits that it may still get
     top: float = 1.0,  # the highest value that a node can have
 ) -> tuple[float, float, int]:  # (a, b, n): its value is at most (a + k b) / (n + k) after k of them
-    "A bound on the value that a node can come to have."
+    "Upper bound of the value that a node can reach."
     if node.ended is not None or not node.children: return 0.0, node.value if node.ended is not None else top, 0
     bounds = [value_bound(c, more, top) for c in node.children]
     tops = [(a + more * b) / (n + more) for a, b, n in bounds]
@@ -27,7 +27,7 @@ def value_bound(
 
 # %% ../../../nbs/17_papers/3_arise/02_prefetch.ipynb #f5148fc2
 def _visits_before(tree, other, bound, child, most):
-    "How many visits `other`, whose value has this value_bound, can get before its sibling `child` gets one; at most `most`."
+    "Visits that `other`, with this value bound, can get before its sibling `child` gets one; at most `most`."
     rules, visits, (a, b, n) = tree.rules, max(1, other.visits), bound
     now, last = tree.root.visits, tree.root.visits + most  # visits of the root: `child` waits as long as it is behind at one of the two
     due_now, due_last = (rules.uct(child.value, child.visits, above) - 1e-9 for above in (now, last))
@@ -43,7 +43,7 @@ def guaranteed_expansions(
     tree: SearchTree,
     visits: int,  # selections still to come
 ) -> list[State]:  # the next one first
-    "Nodes that these selections will expand, whatever comes out: the next one, and that of each child of the root whose turn is certain."
+    "Nodes that the next selections expand whatever the values: the next leaf, and the leaf below each child of the root that is certain to be selected."
     if visits < 1: return []
     fresh = sorted((c for c in tree.root.children if not c.visits), key=lambda c: -c.value)
     ahead = fresh[:visits] if tree.rules.unvisited == "first" else []
@@ -58,24 +58,24 @@ def guaranteed_expansions(
 # %% ../../../nbs/17_papers/3_arise/02_prefetch.ipynb #4cc6b075
 @dataclass(frozen=True)
 class Scheduling:
-    "How the rounds of a search are carried out; no part of the paper."
+    "Execution of a search's rounds; not part of the paper."
     early_stop: bool = False  # end when nothing new can be expanded
     in_flight: int = 1  # leaves expanded at the same time, with virtual loss: faster, and another tree
     one_by_one: bool = False  # one call at a time
 
 # %% ../../../nbs/17_papers/3_arise/02_prefetch.ipynb #b856d37d
 def steps_to(state: State) -> tuple:
-    "The steps from the root to a state."
+    "Steps from the root to a state."
     return tuple(n.step for n in state.path[1:])
 
 # %% ../../../nbs/17_papers/3_arise/02_prefetch.ipynb #f82c4ec1
 def path_key(path: tuple) -> tuple:
-    "What makes two paths the same: their sub-questions and results."
+    "Identity of a path: its sub-questions and results."
     return tuple((s.question, s.result) for s in path)
 
 # %% ../../../nbs/17_papers/3_arise/02_prefetch.ipynb #d79d8411
 class Lookahead:
-    "Selection and exploration, with what is certain to come under way."
+    "Selection and exploration with prefetching: expansions that are certain to be needed start in advance."
 
     def __init__(self,
         method: Scheduling,
@@ -90,7 +90,7 @@ class Lookahead:
     def select(self,
         round: int,  # from 1
     ) -> State | None:  # None: the search ends
-        "The leaf of a round."
+        "Leaf that a round selects."
         if not self.selected:
             if self.exhausted is None and self.tree.exhausted: self.exhausted = round - 1
             if self.exhausted is not None and self.method.early_stop: return None
@@ -98,7 +98,7 @@ class Lookahead:
         return self.selected.pop(0)
 
     def start_ahead(self, rounds):
-        "Select the leaves of the next rounds, and start exploring them and what else is certain."
+        "Select the leaves of the next rounds, and start exploring them and other certain ones."
         sequential, several = self.method.one_by_one, self.method.in_flight > 1
         if self.exhausted is None and not sequential and not several:
             for state in guaranteed_expansions(self.tree, rounds): self.start(steps_to(state))
@@ -115,7 +115,7 @@ class Lookahead:
         if key not in self.started: self.started[key] = self.kit.clock.now, speculate(self.reasoner.explore(path))
 
     async def explore(self, leaf: State):
-        "A leaf's expansion and simulation."
+        "Expansion and simulation of a leaf."
         path = steps_to(leaf)
         if self.method.one_by_one: return await self.reasoner.explore(path)
         began, task = self.started[path_key(path)]
@@ -123,7 +123,7 @@ class Lookahead:
         return await self.kit.clock.starting_at(began, self.reasoner.explore(path))
 
     async def stop(self):
-        "Cancel what is still under way."
+        "Cancel explorations in progress."
         tasks = [task.task for _, task in self.started.values()]
         for task in tasks: task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

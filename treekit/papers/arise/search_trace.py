@@ -12,14 +12,14 @@ from .states import SimulatedPath
 
 # %% ../../../nbs/17_papers/3_arise/04_search_trace.ipynb #12041a4a
 class SearchTrace:
-    "A search tree's nodes in the trace of its question."
+    "Record of a search tree in the trace of its question."
 
     def __init__(self, tree: SearchTree, question: str, kit: Context):
         self.tree, self.kit, self.nodes, self.credited = tree, kit, [], set()
         self.show(tree.root, kit.trace.add("question", question))
 
     def show(self, state, node):
-        "A state's numbers in its node of the trace; `changes` grows with it."
+        "Write a state's value and visits into its node of the trace."
         node.data |= dict(depth=state.depth, value=state.value, visits=state.visits, ended=state.ended, changes=state.changes)
         if state.id == len(self.nodes): self.nodes.append(node)
 
@@ -30,7 +30,7 @@ class SearchTrace:
         reward: float | None,  # of the rollout
         round: int,
     ):
-        "A leaf's children, and what they and the rollout took."
+        "Record an expansion: the children, their calls and the rollout."
         above, (stage, *imagined) = self.nodes[leaf.id], found.stages
         for state in leaf.children:
             s = state.step
@@ -48,7 +48,7 @@ class SearchTrace:
             self.nodes[best.id].data["rollout"] = dict(round=round, reward=reward, steps=steps)
 
     def credit(self, stage, node, children: dict):
-        "Note a stage's calls at the nodes that needed them first; `children` is the node of each child's sub-question."
+        "Add a stage's calls to the nodes that needed them first; `children` maps sub-questions to nodes."
         calls = [(a, node) for a in stage.asked]
         calls += [(a, children.get(s.question, node)) for s in stage.steps for a in s.asked]
         calls += [(a, node) for a in stage.rollout_values]
@@ -64,7 +64,7 @@ class SearchTrace:
         stopped: bool,  # the search ended then
         scorer: str,  # how risks were assessed; empty: the values are no risks
     ):
-        "The numbers as they are in the end."
+        "Write the final values and visits."
         for state, node in zip(self.tree.nodes, self.nodes): self.show(state, node)
         if scorer: self.nodes[0].data["scorer"] = scorer
         if exhausted is not None and exhausted < rounds:

@@ -33,7 +33,7 @@ class ReasoningStep:
     risk: float | None = None  # in nats per token, where the value comes from a risk
     refused: str = ""  # why it does not become a node of the tree; empty: it does
     hits: list = field(default_factory=list)  # the documents that it was answered from
-    asked: list = field(default_factory=list)  # the `KeptReply`s behind it: of its answer and of its value
+    asked: list = field(default_factory=list)  # the `Reply`s behind it: of its answer and of its value
     clock: int = 0  # logical time at which its result and value were known
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #ed19d0f9
@@ -121,7 +121,7 @@ So the final answer is:""", TEXT)
 def state_text(
     results: list[str],  # $r_1, \dots, r_i$
 ) -> str:
-    "A reasoning state as the prompts show it: one result a line."
+    "Reasoning state for the prompts: one result per line."
     return "\n".join(" ".join(r.split()) for r in results)
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #1ca3fea0
@@ -131,7 +131,7 @@ def search_text(question: str, results: list[str]) -> str:
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #fbdfd902
 def word_key(text: str) -> str:
-    "Lower-case words only: what makes two sub-questions the same."
+    "Lower-case words of a text, by which sub-questions are compared."
     return " ".join(re.findall(r"\w+", text.lower()))
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #b3c58127
@@ -141,7 +141,7 @@ def stands_in(
     results: list[str],
     refuses: str = "literal",  # "words": case and punctuation aside
 ) -> bool:
-    "Whether a text stands in the question or in the results of a path."
+    "Whether the question or a result of a path contains a text."
     if refuses == "literal": return text in search_text(question, results)
     return f" {word_key(text)} " in f" {word_key(' '.join([question, *results]))} "
 
@@ -154,7 +154,7 @@ def refusal(
     shortest: int = 1,  # characters
     refuses: str = "literal",  # "words": what is the same in other words, and what was asked before on the path
 ) -> str:  # empty: it may be asked
-    "Why a sub-question is not asked."
+    "Reason why a sub-question is refused."
     key = word_key if refuses == "words" else str
     if not word_key(subquestion) or len(subquestion) < shortest: return "no sub-question"
     if key(subquestion) == key(question): return "repeats the question"
@@ -169,7 +169,7 @@ SCALES = dict(model=(-1.8, 1.8), offline=(-1.0, 8.0))  # alpha, beta
 def state_risk(
     logs: list[float],  # $\log p(q_t \mid q_{<t}, r; \Theta)$ of each token of the question
 ) -> float:  # in nats per token
-    "The expected risk of a node that points to $r$ (Sec. 2.3)."
+    "Expected risk of a node with the results $r$ (Sec. 2.3)."
     return -math.fsum(logs) / len(logs)
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #f5239b6a

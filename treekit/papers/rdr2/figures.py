@@ -89,8 +89,8 @@ def routing_lines(trace: Trace, document: Node) -> list[str]:
     "The routing of a document as lines, in the manner of Table 12."
     lines = []
     for number, step in enumerate(router_views(trace, document), 1):
-        lit, heading = step.data["lit"], step.data["heading"]
-        what = f"content node{'s' * (len(lit) > 1)} {', '.join(map(str, lit))}" if lit else "no content node"
+        visible, heading = step.data["lit"], step.data["heading"]
+        what = f"content node{'s' * (len(visible) > 1)} {', '.join(map(str, visible))}" if visible else "no content node"
         where = "from the retrieved passages." if heading is None else f"from unfolding {heading}."
         lines += [f"Light {what} {where}", f"{number} {router_reply(step)}"]
     return lines + [f"Routed passage: {', '.join(map(str, document.data['answers'])) or 'none'}"]
@@ -125,22 +125,22 @@ def shown_nodes(
 ) -> list[tuple[int | None, int, str]]:  # (id or None for what is left out, depth, text)
     "The lines of a heading tree with all that was lit, and what is around it in short."
     views = router_views(trace, document)
-    lit = {i for v in views for i in v.data["lit"]}
-    touched = lit | {e for v in views for e in v.data["expands"]}
+    visible = {i for v in views for i in v.data["lit"]}
+    touched = visible | {e for v in views for e in v.data["expands"]}
     path = {a for i in touched for a in (i, *tree.ancestors(i))}
     lines, stack = [], [(0, tree.title)]
     while stack:
         id, text = stack.pop()
         if id is None: lines.append((None, *text)); continue
         lines.append((id, tree.depth(id), text))
-        if id in path or not id: stack += _below(tree, id, lit, path, most)[::-1]
+        if id in path or not id: stack += _below(tree, id, visible, path, most)[::-1]
     return lines
 
-def _below(tree, id, lit, path, most):
+def _below(tree, id, visible, path, most):
     "A node's children, those that are left out as one entry."
     children = tree[id].children
     headings = sorted((c for c in children if tree[c].type == "structure"), key=lambda c: (c not in path, c))
-    named = {c for c in children if c in lit or c in path}
+    named = {c for c in children if c in visible or c in path}
     named |= set(headings[:max(most, sum(c in path for c in children))])
     entries, left = [], []
     for c in children:
@@ -157,9 +157,9 @@ def _left(tree, ids):
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #bc333cf2
 def show_path(tree: DocumentTree, trace: Trace, document: Node, most: int = 4) -> str:
     "The tree as text, a mark before each line: `*` in the routed passage, `+` lit."
-    lit, read = {i for v in router_views(trace, document) for i in v.data["lit"]}, set(document.data["answers"])
+    visible, read = {i for v in router_views(trace, document) for i in v.data["lit"]}, set(document.data["answers"])
     def line(id, depth, text):
-        mark = "*" if id in read else "+" if id in lit else " "
+        mark = "*" if id in read else "+" if id in visible else " "
         if id is not None:
             is_heading = id and tree[id].type == "structure"
             rule = "=" * min(depth + 1, 6) if is_heading else ""
@@ -182,7 +182,7 @@ class _PathFigure:
     def middle(self, k): return self.left + (k + .5) * self.column  # of a view's column
     def row(self, i): return self.head + i * _LINE  # the top of a line
 
-    def lit(self, x, y, width, height, **style):
+    def visible(self, x, y, width, height, **style):
         "A grey field."
         from matplotlib.patches import Rectangle
         self.ax.add_patch(Rectangle((x, y), width, height, fc="#d8d8d8", ec="none", **style))
@@ -198,7 +198,7 @@ class _PathFigure:
         put_text(self.ax, indent, self.head + (i + .72) * _LINE, shown, bold)
         middle = self.head + (i + .5) * _LINE
         for k, view in enumerate(self.views):
-            if id in view.data["lit"]: self.lit(self.left + k * self.column + 1, self.row(i) + .6, self.column - 2, _LINE - 1.2, zorder=0)
+            if id in view.data["lit"]: self.visible(self.left + k * self.column + 1, self.row(i) + .6, self.column - 2, _LINE - 1.2, zorder=0)
             if id is None: continue
             if id in view.data["answers"]: self.mark(self.middle(k), middle, "o")
             if id in view.data["expands"]:
@@ -225,7 +225,7 @@ def _legend(figure, y):
               ("s", "in the routed passage", True))
     for shape, words, filled in legend:
         if shape: figure.mark(x, y + 8, shape, filled)
-        else: figure.lit(x - 4, y + 4.5, 9, 7)
+        else: figure.visible(x - 4, y + 4.5, 9, 7)
         put_text(figure.ax, x + 8, y + 10.5, words)
         x += 24 + text_width(words, SIZE)
 
@@ -252,15 +252,15 @@ def draw_path(
 # %% ../../../nbs/17_papers/5_rdr2/11_figures.ipynb #4c2a672c
 def _subtree(tree, trace, document, view, most, lines):
     "What a view shows of the tree, as parts of a box."
-    lit, touched = set(view.data["lit"]), (*view.data["lit"], *view.data["expands"])
+    visible, touched = set(view.data["lit"]), (*view.data["lit"], *view.data["expands"])
     near = {a for i in touched for a in (i, *tree.ancestors(i))}
     parts = []
     for id, depth, text in shown_nodes(tree, trace, document, most):
         if id is None: continue
         is_heading = tree[id].type == "structure"
         if is_heading and id and tree[id].parent not in near: continue
-        if tree[id].type == "content" and id not in lit: continue
-        open_ = not id or id in near and (id == view.data["heading"] or any(c in lit for c in tree.content(id)))
+        if tree[id].type == "content" and id not in visible: continue
+        open_ = not id or id in near and (id == view.data["heading"] or any(c in visible for c in tree.content(id)))
         fold = ("▾" if open_ else "▸") if is_heading else ""
         parts.append((f"{id} {printable(text)}", is_heading, "   " * depth + fold, 1 if is_heading else lines))
     return parts

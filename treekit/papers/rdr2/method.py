@@ -80,10 +80,10 @@ def first_steps(
         seed = f"{method.seed} {question.id} {tree.id or tree.title}"
         return [shortened(method, step) for step in method.rules.random_steps(tree, seed, len(places))]
     if method.views == "document": places = [tuple(sorted({i for nodes in places for i in nodes}))]
-    steps = {}  # lit nodes -> their step
+    steps = {}  # visible nodes -> their step
     for nodes in places:
         rst = reveal_nodes(tree, nodes) if method.structure else RST(tree, tuple(i for i in nodes if tree[i].type == "content"))
-        same = steps.setdefault(rst.lit, RoutingStep(rst, ()))
+        same = steps.setdefault(rst.visible, RoutingStep(rst, ()))
         same.matched = tuple(sorted({*same.matched, *nodes}))
     return [shortened(method, s) for s in steps.values()]
 
@@ -94,8 +94,8 @@ def shown_text(
 ) -> str:  # one line a node
     "Text of a subtree for the router; *w/o structure* without headings."
     if method.structure: return rst.text
-    kept = {0, *rst.lit}
-    if method.rules.shows_ancestors: kept |= {a for i in rst.lit for a in rst.tree.ancestors(i)}
+    kept = {0, *rst.visible}
+    if method.rules.shows_ancestors: kept |= {a for i in rst.visible for a in rst.tree.ancestors(i)}
     lines = [line.lstrip("\t") for line in rst.text.split("\n")]
     return "\n".join(line for line in lines if int(line.split(":")[0]) in kept)
 
@@ -106,8 +106,8 @@ def answered_nodes(
 ) -> tuple[int, ...]:  # content nodes
     "Content nodes that a step adds to the routed passage."
     found = step.decision
-    if not method.structure and found.answers and method.rules.accepts_whole: return step.rst.lit
-    if not method.refuse and not found.answers and not found.expands: return tuple(i for i in step.matched if i in step.rst.lit)
+    if not method.structure and found.answers and method.rules.accepts_whole: return step.rst.visible
+    if not method.refuse and not found.answers and not found.expands: return tuple(i for i in step.matched if i in step.rst.visible)
     return found.answers
 
 # %% ../../../nbs/17_papers/5_rdr2/05_method.ipynb #466756ed
@@ -152,7 +152,7 @@ def routed_passages(
     groups: list[Group],  # all of them
     routes: list[Route],  # of those with a document
 ) -> list[Passage]:  # $C_{ro}$, in the order of the documents' first passages
-    "What the reader gets: of each document its answered nodes with what is above them, and what is in no document as it was retrieved."
+    "Routed passages $C_{ro}$: of each document the answered nodes with the headings above them; passages without a document unchanged."
     passages, routes = [], iter(routes)
     for group in groups:
         route = next(routes) if group.tree else None
@@ -177,7 +177,7 @@ async def routed_evidence(
     kit: Context,  # with `documents`
     root: Node,  # the question's record; gets the counts
 ) -> list[Passage]:  # $C_{ro}$
-    "Eqs. 1 and 2: group, route all documents at once, collect."
+    "Group passages by document, route all documents concurrently, collect the routed passages (Eqs. 1, 2)."
     groups, interleaved = await asyncio.to_thread(grouped, hits, kit.documents, method.rules)
     inside = [g for g in groups if g.tree]
     nodes = [kit.trace.add("document", g.tree.title, parent=root, id=g.tree.id, chunks=_chunks(g)) for g in inside]

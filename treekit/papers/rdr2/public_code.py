@@ -51,8 +51,8 @@ CODE_FORMATS = {name: replace(form, parse=partial(read_as_code, form=name)) for 
 
 # %% ../../../nbs/17_papers/5_rdr2/03_public_code.ipynb #4195bd19
 def expandable_in_code(rst: RST, heading: int) -> tuple[int, str]:
-    "Heading that an [EXPAND] unfolds, and the reason if any text below it is visible."
-    return heading, "" if set(rst.lit).isdisjoint(rst.tree.descendants(heading)) else "open"
+    "Heading that an [EXPAND] unfolds, and the reason if anything under it is visible."
+    return heading, "" if set(rst.visible).isdisjoint(rst.tree.descendants(heading)) else "open"
 
 def decide_as_code(rst: RST, behaviours: list | None) -> Decision:
     "Valid behaviours of an output: the ID decides, and the words are not compared."

@@ -77,7 +77,7 @@ def answer_kind(
     question: Question,
     answers: str = "auto",  # "long", "list"; auto: by the data set
 ) -> str:  # one of the two
-    "What a question is answered with."
+    "Kind of answer to a question."
     if answers != "auto": return answers
     return "list" if question.dataset.split("/")[-1] == "qampari" else "long"
 
@@ -136,7 +136,7 @@ class Reader:
         return Prediction(answer, kit.trace, kit.usage)
 
     async def _evidence(self, question, hits, kit, root):
-        "What the reader gets."
+        "Passages for the reader."
         return [h.passage for h in hits]
 
 # %% ../../../nbs/17_papers/5_rdr2/01_readers.ipynb #6af90cfa

@@ -21,15 +21,15 @@ from ...core.output_parsers import Format
 # %% ../../../nbs/17_papers/5_rdr2/00_router.ipynb #2704003d
 @dataclass(frozen=True)
 class RST:
-    "A retrieval subtree: a document with all its headings, and the content nodes that are lit."
+    "Retrieval subtree: a document with all its headings, and the visible content nodes."
     tree: DocumentTree
-    lit: tuple[int, ...]  # content nodes, in reading order
+    visible: tuple[int, ...]  # content nodes, in reading order
     left_out: frozenset[int] = frozenset()  # nodes that there was no room for
 
     @cached_property
     def text(self) -> str:
         "What the router reads: `id: text` lines, indented by level (Sec. 3.3)."
-        lines = self.tree.to_text(self.lit).split("\n")
+        lines = self.tree.to_text(self.visible).split("\n")
         return "\n".join(l for l in lines if _id(l) not in self.left_out) if self.left_out else "\n".join(lines)
 
 def _id(line): return int(line.split(":", 1)[0])
@@ -40,15 +40,15 @@ def reveal_nodes(
     nodes: Iterable[int],  # what a passage was mapped to
 ) -> RST:
     "Algorithm 1."
-    lit = set()
+    visible = set()
     for node in nodes:
         siblings = [s for s in tree.siblings(node) if tree[s].type == "content"]
-        lit.update(siblings)
+        visible.update(siblings)
         for above in tree.ancestors(node):
             if tree[above].type == "structure": break
-            lit.add(above)
-        for s in siblings: lit.update(tree.descendants(s))
-    return RST(tree, tuple(sorted(lit)))
+            visible.add(above)
+        for s in siblings: visible.update(tree.descendants(s))
+    return RST(tree, tuple(sorted(visible)))
 
 # %% ../../../nbs/17_papers/5_rdr2/00_router.ipynb #8d9f06f0
 def unfold(tree: DocumentTree, heading: int) -> RST:
@@ -82,7 +82,7 @@ def nearest_part(
         if tree[i].parent in kept and sizes[i] <= room:
             kept.add(i)
             room -= sizes[i]
-    return RST(tree, tuple(i for i in rst.lit if i in kept), frozenset(sizes) - kept)
+    return RST(tree, tuple(i for i in rst.visible if i in kept), frozenset(sizes) - kept)
 
 # %% ../../../nbs/17_papers/5_rdr2/00_router.ipynb #4dfda69b
 PREFIX = 8  # words of a node's text behind its id
@@ -252,7 +252,7 @@ def expandable(rst: RST, heading: int) -> tuple[int, str]:
     if heading == 0 and is_introduced(rst.tree): heading = rst.tree.root.children[0]
     own = rst.tree.content(heading)
     if not own: return heading, "empty"
-    return heading, "open" if set(rst.lit).issuperset(own) else ""
+    return heading, "open" if set(rst.visible).issuperset(own) else ""
 
 # %% ../../../nbs/17_papers/5_rdr2/00_router.ipynb #7d11066d
 def decide(
@@ -263,7 +263,7 @@ def decide(
 ) -> Decision:
     "Valid behaviours of an output; the others are counted by their fault."
     tree, counts, taken, expelled = rst.tree, {}, [], []
-    eligible = dict(ANSWER=dict.fromkeys(rst.lit), EXPAND=dict.fromkeys(h for h in tree.headings if h not in rst.left_out))
+    eligible = dict(ANSWER=dict.fromkeys(rst.visible), EXPAND=dict.fromkeys(h for h in tree.headings if h not in rst.left_out))
     def count(what): counts[what] = counts.get(what, 0) + 1
     if behaviours is None: count("collapsed")
     said = [b for b in behaviours or () if b[0] != "REFUSE"]
@@ -279,8 +279,8 @@ def decide(
         taken = []
     answers, expands = (tuple(i for tag, i in taken if tag == kind) for kind in ("ANSWER", "EXPAND"))
     for heading in expands:
-        if rst.lit and heading == (tree.root.children[0] if is_introduced(tree) else 0): count("introduction")
-        elif {*rst.lit}.intersection(tree.descendants(heading)): count("half_open")
+        if rst.visible and heading == (tree.root.children[0] if is_introduced(tree) else 0): count("introduction")
+        elif {*rst.visible}.intersection(tree.descendants(heading)): count("half_open")
     return Decision(answers, expands, tuple(expelled), counts)
 
 # %% ../../../nbs/17_papers/5_rdr2/00_router.ipynb #cff3ef96

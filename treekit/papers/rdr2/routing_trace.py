@@ -39,7 +39,7 @@ def _outlined(step, tree):
 def _kept_of(step):
     "A step in plain lists and numbers."
     said = None if step.behaviours is None else [list(b) for b in step.behaviours]
-    return dict(iteration=step.iteration, heading=step.heading, lit=list(step.rst.lit), matched=list(step.matched),
+    return dict(iteration=step.iteration, heading=step.heading, lit=list(step.rst.visible), matched=list(step.matched),
                 behaviours=said, answers=list(step.answers), expands=list(step.decision.expands),
                 expelled=[list(e) for e in step.decision.expelled],
                 collapsed=said is None, counts=step.decision.counts | step.passed_over)

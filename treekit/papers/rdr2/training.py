@@ -122,8 +122,8 @@ def lessons(
             others = [t for word in tree.title.split() for t in titled[word] if t.id not in known]
             if others and draw.random() < 1 / 3: tree = draw.choice(others)
             sections = [h for h in tree.headings if tree.content(h)]
-            lit = [i for h in draw.sample(sections, min(len(sections), draw.choice((1, 2, 2, 3)))) for i in tree.content(h)]
-            out.append(gold.label(q, RST(tree, tuple(sorted(lit)))))
+            visible = [i for h in draw.sample(sections, min(len(sections), draw.choice((1, 2, 2, 3)))) for i in tree.content(h)]
+            out.append(gold.label(q, RST(tree, tuple(sorted(visible)))))
     return out[:n]
 
 # %% ../../../nbs/17_papers/5_rdr2/09_training.ipynb #c3a1d0e2

@@ -30,7 +30,7 @@ class Sample:
     id: str  # question/document
     question: str
     document: str  # the whole tree, as text
-    lit: tuple[int, ...]  # what of it is visible
+    lit: tuple[int, ...]  # visible content nodes (the key of saved samples)
     behaviours: tuple[tuple[str, int], ...] = ()  # ("ANSWER" | "EXPAND", id), in the document's order; none: refuse
 
     @cached_property
@@ -62,15 +62,15 @@ def views(
         for group in (g for g in grouped(hits, documents)[0] if g.tree):
             places = [nodes for nodes, _ in group.places]
             lights = places if per == "passage" else [sorted({i for nodes in places for i in nodes})]
-            lit = dict.fromkeys(reveal_nodes(group.tree, nodes).lit for nodes in lights)  # two passages may light the same
-            out += [(question, RST(group.tree, ids)) for ids in lit]
+            visible = dict.fromkeys(reveal_nodes(group.tree, nodes).visible for nodes in lights)  # two passages may light the same
+            out += [(question, RST(group.tree, ids)) for ids in visible]
     return out
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #0484b6e4
 def sample(question: Question, rst: RST, behaviours) -> Sample:
     "A view with its label."
     in_order = tuple(sorted(behaviours, key=lambda b: b[1]))
-    return Sample(f"{question.id}/{rst.tree.id}", question.question, rst.tree.to_text(), rst.lit, in_order)
+    return Sample(f"{question.id}/{rst.tree.id}", question.question, rst.tree.to_text(), rst.visible, in_order)
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #2dc120f4
 async def curated(
@@ -93,7 +93,7 @@ async def curated(
             left["unread" if tags is None else "failed"] += 1
             continue
         behaviours = [(t["tag"].upper(), t["id"]) for t in tags]
-        sound = [b for b in dict.fromkeys(behaviours) if b[1] in (rst.lit if b[0] == "ANSWER" else rst.tree.headings)]
+        sound = [b for b in dict.fromkeys(behaviours) if b[1] in (rst.visible if b[0] == "ANSWER" else rst.tree.headings)]
         left["misplaced"] += len(behaviours) - len(sound)
         if sound or not behaviours: out.append(sample(question, rst, sound))
     return out, left
@@ -122,9 +122,9 @@ class Gold:
 
     def label(self, question: Question, rst: RST) -> Sample:
         "The view with what should be done there."
-        nodes, lit, tree = self.holders(question).get(rst.tree.id, set()), set(rst.lit), rst.tree
-        folded = [h for h in {tree[n].parent for n in nodes - lit} if lit.isdisjoint(tree.descendants(h))]
-        return sample(question, rst, [("ANSWER", n) for n in nodes & lit] + [("EXPAND", h) for h in folded])
+        nodes, visible, tree = self.holders(question).get(rst.tree.id, set()), set(rst.visible), rst.tree
+        folded = [h for h in {tree[n].parent for n in nodes - visible} if visible.isdisjoint(tree.descendants(h))]
+        return sample(question, rst, [("ANSWER", n) for n in nodes & visible] + [("EXPAND", h) for h in folded])
 
 # %% ../../../nbs/17_papers/5_rdr2/08_training_data.ipynb #60bb15e4
 SHARES = dict(ANSWER=14822, EXPAND=3793, REFUSE=5212)  # Table 3, training
@@ -173,10 +173,10 @@ def judged(
     try: said = read_behaviours(text)
     except ValueError: said = None
     refused = said is not None and (not said or any(t == "REFUSE" for t, *_ in said))
-    out, lit, fits = dict(ANSWER=set(), EXPAND=set(), expelled=0, refused=refused), set(rst.lit), []
+    out, visible, fits = dict(ANSWER=set(), EXPAND=set(), expelled=0, refused=refused), set(rst.visible), []
     for tag, id, words in () if out["refused"] else said or ():
-        if id not in rst.tree or (content := rst.tree[id].type == "content") and id not in lit: continue
-        if content != (tag == "ANSWER") or tag == "EXPAND" and not lit.isdisjoint(rst.tree.descendants(id)): out["expelled"] += 1; continue
+        if id not in rst.tree or (content := rst.tree[id].type == "content") and id not in visible: continue
+        if content != (tag == "ANSWER") or tag == "EXPAND" and not visible.isdisjoint(rst.tree.descendants(id)): out["expelled"] += 1; continue
         out[tag].add(id)
         fits.append(bool(words.split()) and _plain(rst.tree[id].text).startswith(_plain(words)))
     return out | dict(fits=fits, collapsed=not (out["refused"] or out["ANSWER"] or out["EXPAND"] or out["expelled"]))
@@ -214,11 +214,11 @@ def _says(tag, pick):
         return FORMATS[form].render([(tag, i, sample.rst.tree[i].text) for i in ids])
     return say
 
-def _folded(rst): return [h for h in rst.tree.headings if rst.tree.content(h) and set(rst.lit).isdisjoint(rst.tree.descendants(h))]
+def _folded(rst): return [h for h in rst.tree.headings if rst.tree.content(h) and set(rst.visible).isdisjoint(rst.tree.descendants(h))]
 
 MAJORITIES = {  # name -> (sample -> output)
-    "always [ANSWER], the first paragraph": _says("ANSWER", lambda rst: rst.lit[:1]),
-    "always [ANSWER], every paragraph": _says("ANSWER", lambda rst: rst.lit),
+    "always [ANSWER], the first paragraph": _says("ANSWER", lambda rst: rst.visible[:1]),
+    "always [ANSWER], every paragraph": _says("ANSWER", lambda rst: rst.visible),
     "always [EXPAND], the first heading": _says("EXPAND", lambda rst: _folded(rst)[:1]),
     "always [REFUSE]": lambda sample, form="tag": "Cannot answer",
 }

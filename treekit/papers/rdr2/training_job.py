@@ -30,13 +30,13 @@ LABELS = ("model", "gold")
 DATASET = "asqa"  # Sec. 4.1: ASQA's training questions
 
 def labelled(
-    errand: TrainingJob,
+    job: TrainingJob,
     preset: Preset,
     labels: str,  # of `LABELS`
 ) -> tuple[list[Sample], dict]:  # the samples; what was left out
-    "Views of what is retrieved for the errand's questions, each with what should be done there."
-    P = errand.profile
-    questions = load(DATASET, P.data, "train", errand.questions, P.seed)
+    "Views of what is retrieved for the training job's questions, each with what should be done there."
+    P = job.profile
+    questions = load(DATASET, P.data, "train", job.questions, P.seed)
     articles = preset.bare  # the world's documents are too long for the tiny one
     documents = load_documents(DATASET, P.data, P.documents, P.seed, articles)
     found = views(questions, retriever_for(P, list(documents.passages(preset.chunk))), documents, per=preset.views)
@@ -48,22 +48,22 @@ def labelled(
     return [gold.label(q, rst) for q, rst in found], {}
 
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #0e2891ff
-def router_samples(errand: TrainingJob, preset: Preset, labels: str) -> dict:  # train, test: samples; found: sizes; left: what was left out
-    "The errand's samples, made once, split by question."
-    path = errand.folder / "samples.json"
+def router_samples(job: TrainingJob, preset: Preset, labels: str) -> dict:  # train, test: samples; found: sizes; left: what was left out
+    "The training job's samples, made once, split by question."
+    path = job.folder / "samples.json"
     def make():
-        every, left = labelled(errand, preset, labels)
+        every, left = labelled(job, preset, labels)
         train_side, test_side = split(every, preset.held)
         some = (drawn(train_side, preset.train) if preset.train else train_side, drawn(test_side, preset.test, TEST_SHARES))
         if not all(some): raise UsageError(f"{len(every)} samples are too few to train and to test: ask for more questions")
         sides = dict(zip(("train", "test"), ([asdict(s) for s in side] for side in some)))
         questions = len({s.id.rpartition("/")[0] for s in every})
         return sides | dict(found=[sizes(train_side), sizes(test_side)], left=left, questions=questions, labels=by)
-    by = "gold" if labels == "gold" else errand.profile.model
+    by = "gold" if labels == "gold" else job.profile.model
     def once():
         if not path.exists(): write_whole(path, json.dumps(make(), ensure_ascii=False))
         if (was := read_samples(path)["labels"]) != by:
-            raise UsageError(f"the samples of {errand.name!r} have other labels ({was}, not {by}): choose another --name")
+            raise UsageError(f"the samples of {job.name!r} have other labels ({was}, not {by}): choose another --name")
         return read_samples(path)
     made = told_by_first(once)
     return made | {side: [sample_of(r) for r in made[side]] for side in ("train", "test")}
@@ -81,19 +81,19 @@ def sample_of(row: dict) -> Sample:
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #32ccb677
 ALL = "all"  # rows
 
-def row_folder(errand: TrainingJob, row: str) -> Path:
+def row_folder(job: TrainingJob, row: str) -> Path:
     "Where a row's checkpoints, its model and its `result.json` lie."
-    return errand.folder / in_a_path(row)
+    return job.folder / in_a_path(row)
 
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #0cfbfdc8
-def _trained(errand, row, data, settings):
+def _trained(job, row, data, settings):
     "Train a row and ask it at the test samples, or find what was found."
-    preset, setting, folder = PRESETS[errand.preset], SETTINGS[row], row_folder(errand, row)
+    preset, setting, folder = PRESETS[job.preset], SETTINGS[row], row_folder(job, row)
     told = {k: v for k, v in settings.items() if v not in (None, "")}
     found = told_by_first(lambda: found_result(folder))
     if found and found["settings"] == told: return found
     looks = dict(dev=data["test"][:DEV], looks=LOOKS) if row == CURVE else {}
-    log = train_router(data["train"], folder, row, errand.model, errand.preset, seed=errand.seed, **looks, **settings)
+    log = train_router(data["train"], folder, row, job.model, job.preset, seed=job.seed, **looks, **settings)
     def asked():
         model, tokenizer = load_model(folder)
         made = dict(settings=told, log=log, outputs=outputs(model.eval(), tokenizer, data["test"], preset, setting.format))
@@ -101,14 +101,14 @@ def _trained(errand, row, data, settings):
         return made
     return told_by_first(asked)
 
-def _untrained(errand, data, attention=""):
+def _untrained(job, data, attention=""):
     "What the models say before they are fine-tuned; with a base of one's own, that one."
-    preset = PRESETS[errand.preset]
+    preset = PRESETS[job.preset]
     def asked():
         for name, base in zip(UNTRAINED, ("base", "inst")):
-            path = row_folder(errand, name) / "result.json"
-            if path.exists() or (errand.model and base == "base"): continue
-            model, tokenizer = started(base, preset, errand.seed, errand.model, attention=attention)
+            path = row_folder(job, name) / "result.json"
+            if path.exists() or (job.model and base == "base"): continue
+            model, tokenizer = started(base, preset, job.seed, job.model, attention=attention)
             said = outputs(model.eval(), tokenizer, data["test"], preset, "tag")
             write_whole(path, json.dumps(dict(settings={}, log=[], outputs=said), ensure_ascii=False))
     told_by_first(asked)
@@ -120,26 +120,26 @@ def found_result(folder: Path) -> dict | None:  # settings, log, outputs
 
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #a1c1c3a6
 def run_router(
-    errand: TrainingJob,
+    job: TrainingJob,
     row: str = ROUTER,  # of Table 4, or "all"
     labels: str = "",  # of `LABELS`; default: gold for the embedded default, else the profile's model
     **settings,  # as for `train_router`: too_long, attention, checkpointing, fields of the recipe
 ) -> dict:  # what came of it: samples, the rows' steps and scores on held-out questions, the profile
     "From questions to a profile that answers, or on from where it was stopped. The profile has the row named, of all the paper's choice."
-    preset, used = PRESETS[choose("preset", errand.preset, PRESETS)], ROUTER if row == ALL else row
+    preset, used = PRESETS[choose("preset", job.preset, PRESETS)], ROUTER if row == ALL else row
     rows = [*SETTINGS] if row == ALL else [choose("row of Table 4", row, [*SETTINGS, ALL])]
-    labels = choose("way to label", labels or ("gold" if errand.profile.offline else "model"), LABELS)
-    told_by_first(lambda: check_name(errand.name))
-    errand.begun()
+    labels = choose("way to label", labels or ("gold" if job.profile.offline else "model"), LABELS)
+    told_by_first(lambda: check_name(job.name))
+    job.begun()
     if preset.bare: torch_on_one_thread()
-    data = router_samples(errand, preset, labels)
-    found = {name: _trained(errand, name, data, settings) for name in rows}
-    if row == ALL: _untrained(errand, data, settings.get("attention", ""))
-    ready(errand, row_folder(errand, used), format=SETTINGS[used].format)
-    told_by_first(lambda: str(write_sections(profile_sections(errand.name, "router", errand.profile))))
+    data = router_samples(job, preset, labels)
+    found = {name: _trained(job, name, data, settings) for name in rows}
+    if row == ALL: _untrained(job, data, settings.get("attention", ""))
+    ready(job, row_folder(job, used), format=SETTINGS[used].format)
+    told_by_first(lambda: str(write_sections(profile_sections(job.name, "router", job.profile))))
     said = {name: percent(scores(data["test"], r["outputs"])) for name, r in found.items()}
-    return dict(name=errand.name, samples={side: sizes(data[side]) for side in ("train", "test")}, left=data["left"],
-                labels=data["labels"], profile=errand.name,
+    return dict(name=job.name, samples={side: sizes(data[side]) for side in ("train", "test")}, left=data["left"],
+                labels=data["labels"], profile=job.name,
                 rows=[dict(row=name, steps=len(r["log"]), loss=round(r["log"][-1]["loss"], 4)) |
                       {k: v and round(v, 1) for k, v in said[name].items()} for name, r in found.items()])
 

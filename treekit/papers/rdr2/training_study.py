@@ -42,32 +42,32 @@ def router_study(
     if not trained:
         return RouterStudy(f"tiny preset, seed {seed}", "", tiny_samples(), ["the tiny preset's model and samples"],
                            PRESETS["tiny"].held, lambda rows: routers([(row, seed) for row in rows]))
-    errand = TrainingJob.found(trained)
-    if errand.role != "router": raise UsageError(f"{trained!r} is a {errand.role}: treekit train router --row all --name …")
-    if not (path := errand.folder / "samples.json").exists():
+    job = TrainingJob.found(trained)
+    if job.role != "router": raise UsageError(f"{trained!r} is a {job.role}: treekit train router --row all --name …")
+    if not (path := job.folder / "samples.json").exists():
         raise UsageError(f"{trained!r} has no samples yet: start treekit train router --name {trained} again")
     said = read_samples(path)
     samples = said | {side: [sample_of(r) for r in said[side]] for side in ("train", "test")}
-    preset, found = PRESETS[errand.preset], {row: found_result(row_folder(errand, row)) for row in (*SETTINGS, *UNTRAINED)}
+    preset, found = PRESETS[job.preset], {row: found_result(row_folder(job, row)) for row in (*SETTINGS, *UNTRAINED)}
     changed = {k: v for r in found.values() if r for k, v in r["settings"].items()}
-    return RouterStudy(f"training {trained!r}, {errand.preset} preset, seed {errand.seed}", errand.model or preset.base,
-                       samples, unlike_the_paper(errand, samples, changed), preset.held, lambda rows: list(map(found.get, rows)))
+    return RouterStudy(f"training {trained!r}, {job.preset} preset, seed {job.seed}", job.model or preset.base,
+                       samples, unlike_the_paper(job, samples, changed), preset.held, lambda rows: list(map(found.get, rows)))
 
 # %% ../../../nbs/17_papers/5_rdr2/13_training_study.ipynb #3f434e46
 LABELLER, TESTED = "DeepSeek-V3", 500  # Sec. 4.1
 
 def unlike_the_paper(
-    errand: TrainingJob,
+    job: TrainingJob,
     samples: dict,  # its `samples.json`
     changed: dict,  # settings of its rows that are given
 ) -> list[str]:
     "What of a training isn't the paper's."
-    P, preset, out = errand.profile, PRESETS[errand.preset], []
-    if errand.preset != "8B": out.append(f"the {errand.preset} preset's model")
-    elif errand.model and group_for(errand.model, [preset.base, preset.inst]) not in (preset.base, preset.inst):
-        out.append(f"trained from {errand.model}")
+    P, preset, out = job.profile, PRESETS[job.preset], []
+    if job.preset != "8B": out.append(f"the {job.preset} preset's model")
+    elif job.model and group_for(job.model, [preset.base, preset.inst]) not in (preset.base, preset.inst):
+        out.append(f"trained from {job.model}")
     if P.data != "hub": out.append(f"questions of {P.data!r}, in print ASQA's")
-    if errand.questions: out.append(f"{errand.questions:,} training questions, in print all")
+    if job.questions: out.append(f"{job.questions:,} training questions, in print all")
     if group_for(samples["labels"], [LABELLER]) != LABELLER: out.append(f"labels: {samples['labels']}, in print {LABELLER}")
     if len(samples["test"]) != TESTED: out.append(f"{len(samples['test']):,} test samples, in print {TESTED}")
     return out + [f"{k} = {v}" for k, v in changed.items() if k != "attention" and (k, v) != ("too_long", "drop")]

@@ -16,7 +16,7 @@ from ...training.client import plain_template
 from .training import PRESETS, Preset, path_in, prompt_of
 from .training_data import followed, parted
 from ...training.job import TrainingJob
-from .training_job import errand_questions, path_pairs
+from .training_job import job_questions, path_pairs
 from ...experiments.training_data import kitchen
 
 # %% ../../../nbs/17_papers/4_searchr/08_verl_export.ipynb #f36753ed
@@ -37,24 +37,24 @@ def prompt_rows(
 
 # %% ../../../nbs/17_papers/4_searchr/08_verl_export.ipynb #3d40b8e9
 class _Judge:
-    "An errand's profile, ready to follow paths."
+    "A training job's profile, ready to follow paths."
     def __init__(self, name, budget):
-        self.errand = TrainingJob.found(name, budget)
-        self.preset = PRESETS[self.errand.preset]
-        questions = errand_questions(self.errand, self.preset)
+        self.job = TrainingJob.found(name, budget)
+        self.preset = PRESETS[self.job.preset]
+        questions = job_questions(self.job, self.preset)
         self.known = {q.id: q for qs in questions.values() for q in qs}
-        self.open = kitchen(self.errand.profile, questions, self.preset.method)
+        self.open = kitchen(self.job.profile, questions, self.preset.method)
         self.kitchen = self.open.__enter__()  # for as long as the process lives
 
 _judge = functools.lru_cache(2)(_Judge)
 
 async def follow_reply(
-    name: str,  # of the errand
+    name: str,  # of the training job
     reply: str,
     about: dict,  # the row's `extra_info`
     budget: float | None = None,  # dollars
 ) -> float:  # 0 for what is no path
-    "What a reply is worth: F1 of the answer along its path (Eq. 4), by the errand's profile."
+    "What a reply is worth: F1 of the answer along its path (Eq. 4), by the training job's profile."
     judge = _judge(name, budget)
     question = judge.known[about["id"]]
     if not (path := path_in(reply, question.question, judge.preset)): return 0.0
@@ -113,17 +113,17 @@ def _yaml(settings):
     return "\n".join([*lines, *(f"{k}: {json.dumps(v)}" for k, v in settings.items())]) + "\n"
 
 def export_verl(
-    errand: TrainingJob,  # whose fine-tuned navigator is there
+    job: TrainingJob,  # whose fine-tuned navigator is there
     folder: Path | str,
     gpus: int = 8,
 ) -> dict:  # file -> rows or bytes
-    "Write what verl needs to train the errand's navigator by PPO."
+    "Write what verl needs to train the training job's navigator by PPO."
     import pyarrow, pyarrow.parquet
-    preset, out, sft = PRESETS[errand.preset], Path(folder), errand.folder / "sft" / "model"
+    preset, out, sft = PRESETS[job.preset], Path(folder), job.folder / "sft" / "model"
     if not (sft.parent / "log.json").exists():
-        raise UsageError(f"{errand.name!r} isn't fine-tuned yet: run treekit train navigator --until 'after SFT' first")
-    parts = parted(path_pairs(errand, preset)[0], preset.sft, errand.seed)
-    known = {q.id: q for qs in errand_questions(errand, preset).values() for q in qs}
+        raise UsageError(f"{job.name!r} isn't fine-tuned yet: run treekit train navigator --until 'after SFT' first")
+    parts = parted(path_pairs(job, preset)[0], preset.sft, job.seed)
+    known = {q.id: q for qs in job_questions(job, preset).values() for q in qs}
     def asked(pairs): return [known[id] for id in dict.fromkeys(p.asked for p in pairs)]
     rows = dict(train=prompt_rows(asked(parts.ppo), preset, "train"), val=prompt_rows(asked(parts.reward)[:VALIDATED], preset, "val"))
     out.mkdir(parents=True, exist_ok=True)
@@ -132,7 +132,7 @@ def export_verl(
     base = json.loads(adapter.read_text(encoding="utf-8"))["base_model_name_or_path"] if adapter.exists() else str(sft.resolve())
     settings = verl_settings(preset, base, str(sft.resolve()) if adapter.exists() else "", _template(sft), gpus)
     paths = " ".join(f'{p.partition("=")[0]}="$PWD/{p.partition("=")[2]}"' for p in _PATHS)
-    texts = {"treekit_reward.py": REWARD.format(name=errand.name, budget=errand.profile.budget), "treekit_ppo.yaml": _yaml(settings),
+    texts = {"treekit_reward.py": REWARD.format(name=job.name, budget=job.profile.budget), "treekit_ppo.yaml": _yaml(settings),
              "launch.sh": _LAUNCH.format(paths=paths)}
     for name, text in texts.items(): write_whole(out / name, text)
     return {f"{split}.parquet": len(some) for split, some in rows.items()} | {name: len(text) for name, text in texts.items()}
