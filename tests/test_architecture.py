@@ -281,12 +281,13 @@ def test_each_package_opens_with_a_notebook():
         ]
         if not (ROOT / "treekit" / Path(*package.split("."))).is_dir(): continue  # a module of its own, at the top
         index = folders[0] / "index.ipynb"
-        text = index.read_text(encoding="utf-8")
+        parts = [index, *(p for p in folders[0].glob("*/index.ipynb") if package != "papers")]  # of subpackages, too
+        text = "".join(p.read_text(encoding="utf-8") for p in parts)
         missing = [m for m in MODULES if package_of(m) == package and m.rpartition(".")[2] not in text]
         assert missing == [] and "```mermaid" in text, index
         used = {package_of(o) for m, path in every_file().items() if package_of(m) == package for _, o in imports(path, m)}
         named = set(re.findall(r"\w+", text))
-        if re.search(r"[Ee]verything below|[Ll]ower floors", text): used = {p for p in used if FLOOR[p] >= FLOOR[package]}
+        if re.search(r"[Ee]verything below|[Ll]ower (floors|packages)", text): used = {p for p in used if FLOOR[p] >= FLOOR[package]}
         assert {p.rpartition(".")[2] for p in used} - {package.rpartition(".")[2], "config"} - named == set(), index
 
 

@@ -26,10 +26,10 @@ def texts(each, several):
 def test_the_parses_are_stanzas(each, several):
     reader, given = StanzaParser(BUNDLED), texts(each, several)
     assert all(map(plain, given))
-    mine = reader._run(given)
+    mine = reader.parse_uncached(given)
     assert reader._pipeline is None  # nothing was left to Stanza
     assert mine == reader._by_stanza(given, True)
-    without = reader._run(given[-20:], phrases=False)
+    without = reader.parse_uncached(given[-20:], phrases=False)
     assert [[s.tokens for s in p.sentences] for p in without] == [[s.tokens for s in p.sentences] for p in mine[-20:]]
     assert all(s.tree is None for p in without for s in p.sentences)
 

@@ -123,7 +123,7 @@ def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_p
     assert [len(kept[f"data/hotpotqa{end}.jsonl"]) for end in (".dev", "_trainset", "_corpus")] == [4, 16, 6]
     assert len(kept["parses.jsonl"]) == 4 and len(kept["vectors.jsonl"]) == 10  # of six passages and four questions
     monkeypatch.chdir(clone), monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(StanzaParser, "_run", None)  # nothing is parsed
+    monkeypatch.setattr(StanzaParser, "parse_uncached", None)  # nothing is parsed
     with use_options(**lay_out(tape)[1]):
         assert all(p.sentences for p in StanzaParser().parse([json.loads(q)["question"] for q in kept["data/hotpotqa.dev.jsonl"]]))
 
@@ -147,7 +147,8 @@ def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
         with pytest.raises(UsageError, match="about.json"): about_cassette(archive(tape, **{"about.json": said}))
     for odd in ("data/../up.txt", "data//etc", "/abs", "data/.hid", "data/a b"):
         with pytest.raises(UsageError, match="a cassette has no file"): lay_out(write_archive(tape, {odd: b"", "data/ok.jsonl": b""}))
-    with pytest.raises(UsageError, match="about.json"): lay_out(write_archive(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "../../up"}'}))
+    with pytest.raises(UsageError, match="about.json"): lay_out(write_archive(tape,
+        {"data/ok.jsonl": b"", "about.json": b'{"data": "../../up"}'}))
     laid, _ = lay_out(write_archive(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "my films"}'}))
     assert os.listdir(laid) == ["ok.jsonl"] and Path(laid).name == "data" and Path(laid).is_relative_to(tmp_path / "home")
     assert not (tmp_path / "up.txt").exists()

@@ -63,7 +63,7 @@ def test_what_is_put_into_a_cache_may_be_dearer_and_a_budget_minds_it():
     assert dollars(bill, dear) == pytest.approx(0.006)
     assert dollars(bill, dear, "cached_in") == pytest.approx((500 * 0.3 + 1500 * 3.75) / 1e6)
     request = Request((dict(role="user", content="x" * 984),), max_tokens=1)
-    assert BudgetGuard(1.0, dear).bound(request, {}) == pytest.approx((1000 * 3.75 + 15) / 1e6)
+    assert BudgetGuard(1.0, dear).max_cost(request, {}) == pytest.approx((1000 * 3.75 + 15) / 1e6)
 
 
 # --- the bill

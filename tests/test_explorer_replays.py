@@ -31,7 +31,8 @@ def profile(**given): return load_profile("offline", data="world:100", retriever
 
 def saved(name, store, n=1, **given):
     "A run of a method over its own kind of question."
-    printed, module = find(name)
+    entry = find(name)
+    printed, module = entry.printed, entry.module.removeprefix("treekit.")
     dataset, _ = SMALL.get(module, ("musique" if "searchr" in module or "arise" in module else "hotpotqa", {}))
     shown = exemplars("hotpotqa", "world:100") if "few-shot" in printed else ()
     chosen = configure(method(name, shown), **FIELDS.get(printed, {}))

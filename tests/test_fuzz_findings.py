@@ -316,7 +316,7 @@ def test_a_long_question_of_a_file_fails_before_it_is_parsed(monkeypatch):
     from treekit.experiments.run import run
     from treekit.papers.treerare.method import TreeRare
     from treekit.syntax.parser import StanzaParser
-    monkeypatch.setattr(StanzaParser, "_run", lambda *a: pytest.fail("it was parsed"))
+    monkeypatch.setattr(StanzaParser, "parse_uncached", lambda *a: pytest.fail("it was parsed"))
     asked = [Question("q", "films", "who " * 25_000 + "?", ("x",))]
     given = dict(store=Store(), corpora=dict(films=()), progress=False)
     results = run({"treerare": TreeRare()}, {"films": asked}, load_profile("offline"), **given)

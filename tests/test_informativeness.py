@@ -300,7 +300,7 @@ def test_a_broken_index_is_made_again_and_a_broken_file_is_named(home):
     [file] = (home / "informativeness").iterdir()
     file.write_bytes(b"nothing")
     assert found(qir(texts), "SARK") == good
-    sqlite_cache._closed()  # as in a process that comes later
+    sqlite_cache.close_connections()  # as in a process that comes later
     (home / "entities" / "entities.sqlite").write_bytes(b"no database" * 999)
     with pytest.raises(UsageError, match="entities.sqlite"): qir(texts).search(["LIO"])
 

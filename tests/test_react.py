@@ -386,7 +386,7 @@ def test_wikipedia_is_asked_once(small, tmp_path):
     assert [p.text for p in pages] == ["The Lamp is a film.\nMira Voss directed it."] * 8 and len(Small.asked) == 2  # one was told to wait
     assert small.page("Voss") is None and small.page("Nobody") is None and small.similar("lamp", 3) == ["The Lamp"] * 3
     n = len(Small.asked)
-    again = Wikipedia(endpoint=small.endpoint, cache=tmp_path / "wiki.sqlite")
+    again = Wikipedia(endpoint=small.fingerprint.removeprefix("wiki:"), cache=tmp_path / "wiki.sqlite")
     assert again.page("Lamp").title == "The Lamp" and again.page("Nobody") is None and again.similar("lamp", 3) and len(Small.asked) == n
     again.close()
     # no title holds these

@@ -458,7 +458,8 @@ def test_given_options_replace_those_of_the_process(commanded):
     def answered(options): return run({"read": Read()}, questions(10), paid, corpora={"toy": LazyRetriever(Shelf, "s")}, options=options)
     results = answered(RunOptions(Store(), chat, progress=False, budget=1.0))
     assert not results.failures and len(chat.asked) == 10
-    with pytest.raises(BudgetExceeded): answered(RunOptions(Store(), Scripted(), progress=False, budget=1.0, command_dir=commanded / "command"))
+    with pytest.raises(BudgetExceeded): answered(RunOptions(Store(), Scripted(), progress=False, budget=1.0,
+                                                            command_dir=commanded / "command"))
     assert not (commanded / "elsewhere.sqlite").exists()
 
 
@@ -485,7 +486,7 @@ class Careless(Read):
 
 def test_a_method_gets_what_it_names_and_nothing_else():
     [row] = go({"careless": Careless()}, questions(1)).rows
-    assert "needs = ('wiki',)" in row.error and "uses its kit's wiki" in row.error
+    assert "needs = ('wiki',)" in row.error and "uses its context's wiki" in row.error
     class Wrong(Read): needs = ("wikki",)
     with pytest.raises(UsageError, match="'wiki'"): go({"wrong": Wrong()}, questions(1))
 

@@ -252,7 +252,8 @@ PERFECT = PRESETS["perfect"]
 
 def test_more_passages_and_a_place_in_the_middle_make_reading_harder():
     c = Ability()
-    assert reading_probability(c, 0, 1) > reading_probability(c, 0, 8) > reading_probability(c, 4, 9) and reading_probability(PERFECT, 5, 20) == 1
+    assert reading_probability(c, 0, 1) > reading_probability(c, 0, 8) > reading_probability(c, 4, 9) and reading_probability(PERFECT, 5,
+        20) == 1
 
 
 def test_a_thought_makes_up_for_hops():
@@ -287,8 +288,9 @@ def test_a_sample_differs_only_where_it_is_sampled():
 @pytest.mark.long
 def test_the_same_words_in_another_process():
     code = (
-        "import asyncio; from treekit.synthetic.generate import SyntheticWiki; from treekit.models.simulated.client import SimulatedClient; import "
-        "tests.test_simulated as t\n"
+        "import asyncio; from treekit.synthetic.generate import SyntheticWiki; "
+        "from treekit.models.simulated.client import SimulatedClient; "
+        "import tests.test_simulated as t\n"
         "for q in SyntheticWiki().questions('compositional', 5):\n"
         "    [c] = asyncio.run(SimulatedClient('small').complete(t.THINK(question=q.question, documents=q.paragraphs))); print(c.text)\n"
         "from treekit.models.simulated.corpus_index import corpus_index; print([*corpus_index(articles=40).sentences.items()])"

@@ -64,7 +64,7 @@ def test_parses_are_those_of_the_parser(tmp_path, monkeypatch):
     there = parsed(asked, dict(shipped_rows("parses")))
     assert len(there) > 150
     assert parser.parse_uncached(there[:12]) == parser.parse(there[:12])
-    monkeypatch.setattr(type(parser), "_run", lambda *_: pytest.fail("a question of the wiki is parsed"))
+    monkeypatch.setattr(type(parser), "parse_uncached", lambda *_: pytest.fail("a question of the wiki is parsed"))
     assert [p.text for p in parser.parse(there)] == there
 
 

@@ -261,7 +261,7 @@ class _Slots:
 class CallFailed(Exception):
     "A call failed after all retries. It is not stored, so the next run repeats it."
     def __init__(self,
-        kind: str,  # of the table above: "timeout", "truncated", "malformed", …
+        kind: str,  # "timeout", "truncated", "malformed", …
         what: str,  # what happened
         what_to_do: str,
         again: bool = True,  # whether a retry may help

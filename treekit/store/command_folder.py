@@ -34,7 +34,8 @@ def _copy_spending(file, old):
     "Copy the spending of a killed command into another budget. Repeating it changes nothing."
     with closing(sqlite3.connect(file, timeout=60, isolation_level=None)) as db:
         db.execute("ATTACH ? AS old", (str(old),))
-        db.execute("INSERT OR IGNORE INTO budget SELECT spender, owner, spent + reserved, 0.0 FROM old.budget WHERE spent > 0 OR reserved > 0")
+        db.execute("INSERT OR IGNORE INTO budget SELECT spender, owner, spent + reserved, 0.0 FROM old.budget "
+                   "WHERE spent > 0 OR reserved > 0")
 
 # %% ../../nbs/04_store/02_command_folder.ipynb #00f2bd8f
 @contextmanager

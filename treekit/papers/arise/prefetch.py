@@ -43,7 +43,7 @@ def guaranteed_expansions(
     tree: SearchTree,
     visits: int,  # selections still to come
 ) -> list[State]:  # the next one first
-    "Nodes that the next selections expand whatever the values: the next leaf, and the leaf below each child of the root that is certain to be selected."
+    "Nodes that the next selections expand whatever the values: the next leaf, and that below each child of the root sure to be selected."
     if visits < 1: return []
     fresh = sorted((c for c in tree.root.children if not c.visits), key=lambda c: -c.value)
     ahead = fresh[:visits] if tree.rules.unvisited == "first" else []

@@ -198,7 +198,8 @@ class _PathFigure:
         put_text(self.ax, indent, self.head + (i + .72) * _LINE, shown, bold)
         middle = self.head + (i + .5) * _LINE
         for k, view in enumerate(self.views):
-            if id in view.data["lit"]: self.visible(self.left + k * self.column + 1, self.row(i) + .6, self.column - 2, _LINE - 1.2, zorder=0)
+            if id in view.data["lit"]: self.visible(self.left + k * self.column + 1, self.row(i) + .6, self.column - 2, _LINE - 1.2,
+                                                    zorder=0)
             if id is None: continue
             if id in view.data["answers"]: self.mark(self.middle(k), middle, "o")
             if id in view.data["expands"]:

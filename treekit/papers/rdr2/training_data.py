@@ -176,7 +176,9 @@ def judged(
     out, visible, fits = dict(ANSWER=set(), EXPAND=set(), expelled=0, refused=refused), set(rst.visible), []
     for tag, id, words in () if out["refused"] else said or ():
         if id not in rst.tree or (content := rst.tree[id].type == "content") and id not in visible: continue
-        if content != (tag == "ANSWER") or tag == "EXPAND" and not visible.isdisjoint(rst.tree.descendants(id)): out["expelled"] += 1; continue
+        if content != (tag == "ANSWER") or tag == "EXPAND" and not visible.isdisjoint(rst.tree.descendants(id)):
+            out["expelled"] += 1
+            continue
         out[tag].add(id)
         fits.append(bool(words.split()) and _plain(rst.tree[id].text).startswith(_plain(words)))
     return out | dict(fits=fits, collapsed=not (out["refused"] or out["ANSWER"] or out["EXPAND"] or out["expelled"]))
