@@ -18,7 +18,7 @@ SETTINGS = {  # name -> environment; numpy's OpenBLAS has its own choice of inst
 }
 NAMES = {name for setting in SETTINGS.values() for name in setting}
 TESTS = "vector_cache encoders what_comes_with_the_kit bundled ppo".split()
-NOTEBOOKS = r"nbs/(02_core/31_|06_retrieval/(02_vector|03_|06_)|05_syntax/01_|11_training/08_).*\.ipynb"
+NOTEBOOKS = r"nbs/.*/\d+_(instruction_set|vector_cache|dense|vectors|numpy_stanza|ppo)\.ipynb"
 
 
 def commands():
@@ -36,6 +36,9 @@ def run(setting):
         out = tempfile.TemporaryFile("w+", encoding="utf-8")
         said.append((subprocess.Popen(command, cwd=ROOT, env=env, stdout=out, stderr=subprocess.STDOUT), out))
     codes = [process.wait() for process, _ in said]
+    for i, (_, out) in enumerate(said):
+        out.seek(0)
+        if "No files were eligible" in out.read(): codes[i] = codes[i] or 1  # the pattern names no notebook
     print(f"== {setting}: {'passed' if not any(codes) else 'FAILED'}, {time.monotonic() - began:.0f} s", flush=True)
     for code, (_, out) in zip(codes, said):
         out.seek(0)
