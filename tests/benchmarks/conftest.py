@@ -49,5 +49,6 @@ def pytest_runtest_call(item):
     finally:
         if SECONDS:
             signal.setitimer(signal.ITIMER_REAL, 0)
-            for p in psutil.Process().children(recursive=True):
-                if p.pid not in before: p.kill()
+            left = [p for p in psutil.Process().children(recursive=True) if p.pid not in before]
+            for p in left: p.kill()
+            psutil.wait_procs(left, timeout=10)  # so that the next benchmark sees them gone
