@@ -6,11 +6,11 @@
 __all__ = ['TEMPLATE_NAME', 'TEMPLATE_LABEL', 'create_paper']
 
 # %% ../../nbs/17_papers/02_scaffold.ipynb #558349b9
-import os, re
+import os
 from pathlib import Path
 
 from ..config import UsageError, kit_files
-from .plugin import discover
+from .plugin import discover, name_error
 from .registry import method_names, typed
 from ..utils.process_identity import temp_dir
 
@@ -24,7 +24,7 @@ def create_paper(
 ) -> Path:  # the folder
     "Write a package with a working paper. A `UsageError` for a name that is no name or is taken, and for a folder that isn't empty."
     label = label or name.capitalize()
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name): raise UsageError(f"{name!r}: a name has lower-case letters, digits and underscores")
+    if wrong := name_error(name): raise UsageError(f"{name!r}: {wrong}")
     if name in discover() or name in method_names():
         raise UsageError(f"{name!r} is the name of a paper or a method: choose another")
     if typed(label) != typed(name) and typed(label) in method_names():
