@@ -45,8 +45,8 @@ class Elsewhere:
 
 def go(method, says, prompts, question="What?", others="no"):
     chat = Turns(says, prompts, others)
-    kit = Context(llm=chat, retriever=Elsewhere(), wiki=CorpusWiki(PASSAGES))
-    return asyncio.run(method(Question("1", question, "test"), kit)), chat
+    context = Context(llm=chat, retriever=Elsewhere(), wiki=CorpusWiki(PASSAGES))
+    return asyncio.run(method(Question("1", question, "test"), context)), chat
 
 
 def strict_action(reply):

@@ -22,28 +22,28 @@ PAGES = [Passage(f"p{i}", f"Film {i}", f"Film {i} was made by Lio{i} Vant in Por
 
 @dataclass(frozen=True)
 class Flat:
-    async def __call__(self, question, kit):
-        [hits] = await kit.retrieve([question.question], 3)
-        value = await kit.ask(
-            WHOLE, node=kit.trace.add("answer", "..."), question=question.question, documents=[h.passage for h in hits], evidence="none"
+    async def __call__(self, question, context):
+        [hits] = await context.retrieve([question.question], 3)
+        value = await context.ask(
+            WHOLE, node=context.trace.add("answer", "..."), question=question.question, documents=[h.passage for h in hits], evidence="none"
         )
-        return Prediction(value["answer"], kit.trace, kit.usage)
+        return Prediction(value["answer"], context.trace, context.usage)
 
 
 @dataclass(frozen=True)
 class Tree:
     "Three leaves at once, then what is above them."
-    async def __call__(self, question, kit):
-        [hits] = await kit.retrieve([question.question], 3)
-        pages, root = [h.passage for h in hits], kit.trace.add("answer", "...")
+    async def __call__(self, question, context):
+        [hits] = await context.retrieve([question.question], 3)
+        pages, root = [h.passage for h in hits], context.trace.add("answer", "...")
         async def leaf(i):
-            return await kit.ask(
-                PART, node=kit.trace.add("part", str(i), root), priority=1, part=str(i), question=question.question, documents=pages
+            return await context.ask(
+                PART, node=context.trace.add("part", str(i), root), priority=1, part=str(i), question=question.question, documents=pages
             )
 
         evidence = await asyncio.gather(*map(leaf, range(3)))
-        value = await kit.ask(WHOLE, node=root, question=question.question, documents=pages, evidence=" ".join(evidence))
-        return Prediction(value["answer"], kit.trace, kit.usage)
+        value = await context.ask(WHOLE, node=root, question=question.question, documents=pages, evidence=" ".join(evidence))
+        return Prediction(value["answer"], context.trace, context.usage)
 
 
 def main(endpoint, store, folder, n):

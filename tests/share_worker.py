@@ -22,10 +22,11 @@ class TwoSteps:
     "What the question needs, which all of its kind ask alike, and then an answer in its own wording."
     wording: str = "plain"
 
-    async def __call__(self, question, kit):
-        first = await kit.ask(FIRST, node=kit.trace.add("part", "..."), priority=1, question=question.question)
-        then = await kit.ask(THEN, node=kit.trace.add("answer", "..."), known=first, question=question.question, wording=self.wording)
-        return Prediction(then, kit.trace, kit.usage)
+    async def __call__(self, question, context):
+        first = await context.ask(FIRST, node=context.trace.add("part", "..."), priority=1, question=question.question)
+        node = context.trace.add("answer", "...")
+        then = await context.ask(THEN, node=node, known=first, question=question.question, wording=self.wording)
+        return Prediction(then, context.trace, context.usage)
 
 
 METHODS = {"TreeRare (DT)": TwoSteps("plain"), "TreeRare (CT)": TwoSteps("careful")}  # five calls for two questions less one: three each

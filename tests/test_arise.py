@@ -63,8 +63,8 @@ QUESTION = Question("q", "test", "What is the original question here?")
 
 
 def search(method, seed=0, chat=None, pauses=None):
-    kit = Context(chat or Seeded(seed, pauses), Shelf())
-    return asyncio.run(method(QUESTION, kit)), kit.llm
+    context = Context(chat or Seeded(seed, pauses), Shelf())
+    return asyncio.run(method(QUESTION, context)), context.llm
 
 
 def plain(prediction, depth=True):
@@ -244,8 +244,8 @@ def test_the_papers_fourth_round_by_hand():
 def test_repeated_samples_leave_the_critical_path_as_it_is(width):
     ("Decomposition, answer, value; then the state's decomposition, and the final answer. A sample that only repeats another waits for "
      "nothing, and takes nothing away.")
-    method, kit = ARISE(width=width, tries=1, reuse_rollouts=True), Context(Same("Sub-question: What is number x?"), OneEach())
-    prediction = asyncio.run(method(QUESTION, kit))
+    method, context = ARISE(width=width, tries=1, reuse_rollouts=True), Context(Same("Sub-question: What is number x?"), OneEach())
+    prediction = asyncio.run(method(QUESTION, context))
     [state] = [n for n in prediction.trace.nodes if n.kind == "state"]
     assert (state.depth, prediction.usage.critical_path) == (3, 5)
 
@@ -306,8 +306,8 @@ class Same(Scripted):
 )
 def test_a_model_that_says_always_the_same(said, reason, states):
     "Recorded as such; all its rounds ask nothing more, and say so; there is an answer."
-    kit = Context(Same(said), OneEach())
-    prediction = asyncio.run(ARISE()(QUESTION, kit))
+    context = Context(Same(said), OneEach())
+    prediction = asyncio.run(ARISE()(QUESTION, context))
     assert [n.kind for n in prediction.trace.nodes].count("state") == states
     assert reason in {why for _, why in prediction.trace.nodes[0].data["refused"]}
     assert "nothing new could be expanded" in prediction.trace.notes[0] and "repeated visits" in prediction.trace.notes[0]

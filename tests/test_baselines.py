@@ -160,8 +160,8 @@ def test_of_equals_the_first_sampled_wins():
 
 
 def ask(method, reply, q=None):
-    kit = Context(FakeChat(reply), Shelf())
-    return kit, lambda: asyncio.run(method(q or question(), kit))
+    context = Context(FakeChat(reply), Shelf())
+    return context, lambda: asyncio.run(method(q or question(), context))
 
 
 @pytest.mark.parametrize("dataset", ["musique", "asqa"])
@@ -177,8 +177,8 @@ def test_no_path_with_an_answer_is_a_recorded_failure(server, dataset):
 
 def test_a_path_that_only_thinks_has_no_vote():
     empty = CallFailed("empty", "all of max_tokens went into thinking", "raise max_tokens")
-    kit, answer = ask(SelfConsistency(samples=4), lambda r, i: empty if i == 2 else f"FINAL: {'Orle' if i else 'Tarn'}")
-    assert answer().answer == "Orle" and [n.text for n in kit.trace.nodes[1:]] == ["Tarn", "Orle", "", "Orle"]
+    context, answer = ask(SelfConsistency(samples=4), lambda r, i: empty if i == 2 else f"FINAL: {'Orle' if i else 'Tarn'}")
+    assert answer().answer == "Orle" and [n.text for n in context.trace.nodes[1:]] == ["Tarn", "Orle", "", "Orle"]
     _, answer = ask(SelfConsistency(samples=4), lambda r, i: empty)
     with pytest.raises(CallFailed, match="thinking"): answer()
     _, answer = ask(SelfConsistency(samples=4), lambda r, i: CallFailed("server", "500", "later"))
@@ -191,17 +191,17 @@ def test_a_path_that_only_thinks_has_no_vote():
                                                   ("All agree.", "a", "no response 0"), ("Choice: 99", "a", "no response 99"),
                                                   ("", "a", "no response 0")])
 def test_a_choice_is_read_tolerantly_and_never_in_silence(reply, answer, note):
-    kit, go = ask(SelfConsistency(samples=3, aggregation="choice"), lambda r, i: reply if r.prompt is MOST_CONSISTENT
+    context, go = ask(SelfConsistency(samples=3, aggregation="choice"), lambda r, i: reply if r.prompt is MOST_CONSISTENT
                   else f"Explanation: e.\nFINAL: {'abc'[i]}")
     assert go().answer == answer
-    assert note in "; ".join(kit.trace.nodes[0].notes) and bool(kit.trace.nodes[0].notes) == bool(note)
+    assert note in "; ".join(context.trace.nodes[0].notes) and bool(context.trace.nodes[0].notes) == bool(note)
 
 
 def test_one_answer_needs_no_choice_and_a_vote_can_be_had_on_long_answers():
-    kit, go = ask(SelfConsistency(samples=3), lambda r, i: "FINAL: Tarn" if i == 1 else "Well", question("asqa"))
-    assert go().answer == "Tarn" and len(kit.llm.asked) == 1
-    kit, go = ask(SelfConsistency(samples=3, aggregation="vote"), lambda r, i: "FINAL: Tarn", question("asqa"))
-    assert go().answer == "Tarn" and kit.trace.nodes[0].data["votes"] == {"tarn": 3} and len(kit.llm.asked) == 1
+    context, go = ask(SelfConsistency(samples=3), lambda r, i: "FINAL: Tarn" if i == 1 else "Well", question("asqa"))
+    assert go().answer == "Tarn" and len(context.llm.asked) == 1
+    context, go = ask(SelfConsistency(samples=3, aggregation="vote"), lambda r, i: "FINAL: Tarn", question("asqa"))
+    assert go().answer == "Tarn" and context.trace.nodes[0].data["votes"] == {"tarn": 3} and len(context.llm.asked) == 1
 
 
 def test_one_sample_is_a_chain_of_thought():
@@ -210,14 +210,14 @@ def test_one_sample_is_a_chain_of_thought():
 
 
 def test_another_method_falls_back_on_it():
-    kit = Context(FakeChat(lambda r, i: "FINAL: Tarn"), Shelf())
-    step = kit.trace.add("step", "the eighth")
+    context = Context(FakeChat(lambda r, i: "FINAL: Tarn"), Shelf())
+    step = context.trace.add("step", "the eighth")
     async def after_eight_calls():
-        kit.clock.advance(8)
-        return await SelfConsistency()(question(), kit, parent=step)
+        context.clock.advance(8)
+        return await SelfConsistency()(question(), context, parent=step)
     prediction = asyncio.run(after_eight_calls())
-    assert prediction.answer == "Tarn" and prediction.trace is kit.trace and prediction.usage.critical_path == 9
-    assert [n.kind for n in kit.trace.children(step)] == ["answer"] and len(kit.trace.children(kit.trace.nodes[1])) == 10
+    assert prediction.answer == "Tarn" and prediction.trace is context.trace and prediction.usage.critical_path == 9
+    assert [n.kind for n in context.trace.children(step)] == ["answer"] and len(context.trace.children(context.trace.nodes[1])) == 10
 
 
 # --- examples

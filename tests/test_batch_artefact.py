@@ -7,10 +7,10 @@ from batch_server import BatchServer
 from commands import ROOT, inside
 from test_cli import BODY, PARAMETERS, clone, notebook  # noqa: F401 (a fixture)
 
-TWO = '''        step, about = kit.trace.add("step", "..."), dict(question=question.question, documents=hits)
-        value = await kit.ask(ASK, node=step, priority=1, **about)
+TWO = '''        step, about = context.trace.add("step", "..."), dict(question=question.question, documents=hits)
+        value = await context.ask(ASK, node=step, priority=1, **about)
         about |= dict(question=f"{question.question} {value['answer']}?")
-        value = await kit.ask(ASK, node=kit.trace.add("answer", "..."), after=(step,), **about)
+        value = await context.ask(ASK, node=context.trace.add("answer", "..."), after=(step,), **about)
 '''
 N = 12
 
@@ -25,7 +25,7 @@ def reproduced(home, server, out, *more):
 
 @pytest.mark.slow
 def test_a_notebook_by_batch(clone, tmp_path):  # noqa: F811
-    one = next(line for line in BODY.splitlines(True) if "value = await kit.ask" in line)
+    one = next(line for line in BODY.splitlines(True) if "value = await context.ask" in line)
     notebook(clone / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, BODY.replace(one, TWO))
     (clone / "data/batch_limits.csv").symlink_to(ROOT / "data/batch_limits.csv")
     with BatchServer(reply="replies:various", seconds=0.2) as server:

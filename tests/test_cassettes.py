@@ -23,9 +23,9 @@ seen = [*shown, *(f"{r.question.id} {r.answer} {r.trace.nodes[0].text}" for r in
 '''
 for old, new in (  # the same notebook, with a source's questions, exemplars, passages and trees
     ("documents=hits", "documents=[h.passage for h in hits]"),
-    ("    async def __call__(self, question, kit):\n        [hits]", '''    needs = ("parser",)
-    async def __call__(self, question, kit):
-        kit.trace.add("tree", kit.parse([question.question])[0].sentences[0].root.text)
+    ("    async def __call__(self, question, context):\n        [hits]", '''    requires = ("parser",)
+    async def __call__(self, question, context):
+        context.trace.add("tree", context.parse([question.question])[0].sentences[0].root.text)
         [hits]'''),
     ('asked = {"hotpotqa": [', '''from treekit.experiments.resources import exemplars, load
 shown = [q.id for q in exemplars("hotpotqa", P.data, 2, P.seed)]

@@ -35,10 +35,10 @@ class Shelf:
 
 @dataclass(frozen=True)
 class Read:
-    async def __call__(self, question, kit):
-        [hits] = await kit.retrieve([question.question], 1)
-        value = await kit.ask(ASK, node=kit.trace.add("answer", "..."), question=question.question, documents=hits)
-        return Prediction(value["answer"], kit.trace, kit.usage)
+    async def __call__(self, question, context):
+        [hits] = await context.retrieve([question.question], 1)
+        value = await context.ask(ASK, node=context.trace.add("answer", "..."), question=question.question, documents=hits)
+        return Prediction(value["answer"], context.trace, context.usage)
 
 how_many = int(questions) if n is None else n
 asked = {"hotpotqa": [Question(f"q{i}", "hotpotqa", f"Who made film number {i}?", ("Lio Vant",)) for i in range(how_many)]}

@@ -78,11 +78,11 @@ def Counting():
 
 def answered(questions, store, n=1, twice=False):
     async def one(q):
-        kit = Context(CachedClient(Counting(), store).bind(method="m", dataset="d", question=q.id))
-        node = kit.trace.add("answer", "")
+        context = Context(CachedClient(Counting(), store).bind(method="m", dataset="d", question=q.id))
+        node = context.trace.add("answer", "")
         for more in range(1 + twice):
-            await kit.ask(ASK, node=node, n=n, question=f"{q.question} {more}", documents=[Passage("p", "Page", "tea " * 3000)])
-        return Row("m", "d", q, q.answers[0] if q.id != "1" else "wrong", "", kit.usage, load=lambda: kit.trace)
+            await context.ask(ASK, node=node, n=n, question=f"{q.question} {more}", documents=[Passage("p", "Page", "tea " * 3000)])
+        return Row("m", "d", q, q.answers[0] if q.id != "1" else "wrong", "", context.usage, load=lambda: context.trace)
     return Results([asyncio.run(one(q)) for q in questions], "gpt-4o-mini")
 
 

@@ -76,95 +76,95 @@ SAY = Prompt("test.say", "say", "$word", TEXT)
 
 def clocked(main):
     "What `main(kit, say)` returned, and the kit."
-    kit = Context(Replies())
-    async def say(word, node=None): return await kit.ask(SAY, word=word, node=node)
-    return asyncio.run(main(kit, say)), kit
+    context = Context(Replies())
+    async def say(word, node=None): return await context.ask(SAY, word=word, node=node)
+    return asyncio.run(main(context, say)), context
 
 
 def test_calls_in_a_row_and_side_by_side():
     async def chain(say, n):
         for _ in range(n): await say("x")
-    async def main(kit, say):
+    async def main(context, say):
         await say("a")
         await gather_or_cancel([chain(say, 2), gather_or_cancel([chain(say, 1), chain(say, 4)])])
-        node = kit.trace.add("answer", "")
+        node = context.trace.add("answer", "")
         await say("b", node)
         return node.depth
-    depth, kit = clocked(main)
-    assert depth == kit.usage.critical_path == 1 + 4 + 1 and kit.usage.calls == 1 + 2 + 1 + 4 + 1
+    depth, context = clocked(main)
+    assert depth == context.usage.critical_path == 1 + 4 + 1 and context.usage.calls == 1 + 2 + 1 + 4 + 1
 
 
 def test_who_awaits_a_task_continues_after_it_and_others_do_not():
-    async def main(kit, say):
+    async def main(context, say):
         async def twice(): await say("x"); await say("y")
         task = TimedTask(twice())
         await say("a")
-        before = kit.clock.now
+        before = context.clock.now
         await asyncio.sleep(0.01)
-        untouched = kit.clock.now
+        untouched = context.clock.now
         await task
-        return before, untouched, kit.clock.now
+        return before, untouched, context.clock.now
     assert clocked(main)[0] == (1, 1, 2)
 
 
 def test_a_failed_call_takes_no_time_and_a_failed_task_takes_what_it_had_taken():
-    async def main(kit, say):
+    async def main(context, say):
         async def fails(): await say("x"); await say("fail")
         with pytest.raises(LookupError): await TimedTask(fails())
-        alone = kit.clock.now
+        alone = context.clock.now
         with pytest.raises(LookupError): await gather_or_cancel([fails(), fails()])
-        return alone, kit.clock.now
+        return alone, context.clock.now
     assert clocked(main)[0] == (1, 2)
 
 
 def test_a_value_that_is_made_once_is_ready_for_its_earliest_reader():
-    async def main(kit, say):
+    async def main(context, say):
         async def make(): await say("x"); return await say("value")
-        async def early(): return await kit.memo(("v",), make), kit.clock.now
+        async def early(): return await context.memo(("v",), make), context.clock.now
         async def late():
             for _ in range(4): await say("y")
-            return await kit.memo(("v",), make), kit.clock.now
+            return await context.memo(("v",), make), context.clock.now
         return await gather_or_cancel([early(), late()])
     assert clocked(main)[0] == [("value", 2), ("value", 4)]
 
 
 def test_a_prefetched_value_counts_from_where_it_was_started():
-    async def main(kit, say):
+    async def main(context, say):
         async def make(): await say("x"); return await say("value")
-        async def read(): return await kit.memo(("v",), make)
+        async def read(): return await context.memo(("v",), make)
         await say("first")
-        began, ahead = kit.clock.now, speculate(read())
+        began, ahead = context.clock.now, speculate(read())
         for _ in range(2): await say("y")
-        assert kit.usage.critical_path == 3  # what was started ahead of time is on nobody's path yet
+        assert context.usage.critical_path == 3  # what was started ahead of time is on nobody's path yet
         await ahead.task
-        value = await kit.clock.starting_at(began, read())
-        return value, kit.clock.now
+        value = await context.clock.starting_at(began, read())
+        return value, context.clock.now
     assert clocked(main)[0] == ("value", 3)
 
 
 @pytest.mark.parametrize("first", ["early", "late"])
 def test_the_speed_of_speculative_tasks_makes_no_difference(first):
-    async def main(kit, say):
+    async def main(context, say):
         async def make(): return await say("value")
         async def read(pause):
             await asyncio.sleep(pause)
-            return await kit.memo(("v",), make)
+            return await context.memo(("v",), make)
         ahead = [speculate(read(0 if first == "early" else .01)), speculate(read(.01 if first == "early" else 0))]
         for task in ahead: await task.task
-        await kit.clock.starting_at(3, read(0))
-        seen = kit.clock.now
-        await kit.clock.starting_at(1, read(0))
-        return seen, kit.clock.now, kit.memos[("v",)].ready
+        await context.clock.starting_at(3, read(0))
+        seen = context.clock.now
+        await context.clock.starting_at(1, read(0))
+        return seen, context.clock.now, context.memos[("v",)].ready
     assert clocked(main)[0] == (4, 4, 2)
 
 
 def test_a_promise_passes_on_the_clock_of_who_kept_it():
-    async def main(kit, say):
+    async def main(context, say):
         promise = Promise()
         async def giver(): await say("x"); promise.set("span"); await say("y"); await say("z")
-        async def taker(): return await promise, kit.clock.now
+        async def taker(): return await promise, context.clock.now
         _, taken = await gather_or_cancel([giver(), taker()])
-        return taken, kit.clock.now
+        return taken, context.clock.now
     assert clocked(main)[0] == (("span", 1), 3)
 
 
@@ -179,9 +179,9 @@ def test_two_questions_in_one_task_have_clocks_of_their_own():
 
 
 def test_an_index_is_not_on_the_questions_path():
-    async def main(kit, say):
-        async def build(kit): await say("x"); await say("y"); return "index"
-        return await kit.indexed(build), kit.clock.now
+    async def main(context, say):
+        async def build(context): await say("x"); await say("y"); return "index"
+        return await context.indexed(build), context.clock.now
     assert clocked(main)[0] == ("index", 0)
 
 
@@ -192,8 +192,8 @@ def test_a_memo_that_fails_fails_for_each_reader_and_stop_leaves_nothing_running
         memo = Memo(clock, breaks)
         for _ in range(2):
             with pytest.raises(LookupError): await memo
-        kit = Context(Replies())
-        kit.memo(("slow",), lambda: asyncio.sleep(9))
-        await kit.stop()
+        context = Context(Replies())
+        context.memo(("slow",), lambda: asyncio.sleep(9))
+        await context.stop()
         return clock.now, len(asyncio.all_tasks())
     assert asyncio.run(main()) == (0, 1)

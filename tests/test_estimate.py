@@ -93,16 +93,17 @@ NOTE = Prompt("test/note", "name_entities", "Text: $text", TEXT)
 @dataclass(frozen=True)
 class Indexing:
     "Three calls for its passages, and one for each question."
-    needs = ("corpus",)
+    requires = ("corpus",)
 
-    async def __call__(self, question, kit):
+    async def __call__(self, question, context):
         async def build(own):
             top = own.trace.add("index", "passages")
-            for p in kit.corpus.passages: await own.ask(NOTE, node=top, text=p.text)
+            for p in context.corpus.passages: await own.ask(NOTE, node=top, text=p.text)
             return True
-        await kit.indexed(build)
-        value = await kit.ask(ASK, node=kit.trace.add("answer", "…"), question=question.question, documents=list(kit.corpus.passages)[:1])
-        return Prediction(value["answer"], kit.trace, kit.usage)
+        await context.indexed(build)
+        node, documents = context.trace.add("answer", "…"), list(context.corpus.passages)[:1]
+        value = await context.ask(ASK, node=node, question=question.question, documents=documents)
+        return Prediction(value["answer"], context.trace, context.usage)
 
 
 def questions(n): return [Question(f"q{i}", "demo", f"Who made film number {i}?", ("Lio Vant",)) for i in range(n)]
@@ -128,10 +129,10 @@ class Reading:
     "One call, whose prompt begins with the same passage each time."
     words: int
 
-    async def __call__(self, question, kit):
+    async def __call__(self, question, context):
         shelf = [Passage("p", "Film", "It is a film by Lio Vant. " * self.words)]
-        value = await kit.ask(ASK, node=kit.trace.add("answer", "…"), question=question.question, documents=shelf)
-        return Prediction(value["answer"], kit.trace, kit.usage)
+        value = await context.ask(ASK, node=context.trace.add("answer", "…"), question=question.question, documents=shelf)
+        return Prediction(value["answer"], context.trace, context.usage)
 
 
 @pytest.mark.parametrize("model, words, share", [("gpt-4o-mini", 300, 0.97), ("gpt-4o-mini", 100, 0.0), ("deepseek-chat", 100, 0.94)])

@@ -244,7 +244,7 @@ def test_the_command(tmp_path):
 
 def test_a_forked_method_says_what_its_original_says():
     forked = ForkedMethod(method("arise"))
-    assert forked.needs == () and forked.depth == 4 and forked.value == "risk"
+    assert forked.requires == () and forked.depth == 4 and forked.value == "risk"
     assert dataclasses.replace(forked, code="x").of == method("arise")
 
 

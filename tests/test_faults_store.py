@@ -27,11 +27,11 @@ NOISE = random.Random(0)
 class Asks:
     "Two calls a question, the second after the first; each prompt is long."
 
-    async def __call__(self, question, kit):
+    async def __call__(self, question, context):
         noise = random.Random(question.id).randbytes(3000).hex()
         for step in ("first", "then"):
-            said = await kit.ask(ASK, node=kit.trace.add("answer", step), question="x", noise=f"{noise} {step} {question.id}")
-        return Prediction(said, kit.trace, kit.usage)
+            said = await context.ask(ASK, node=context.trace.add("answer", step), question="x", noise=f"{noise} {step} {question.id}")
+        return Prediction(said, context.trace, context.usage)
 
 
 def go(server, path, n, **settings):

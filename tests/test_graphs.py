@@ -158,8 +158,8 @@ def test_hipporag_searches_as_often_as_its_code(dataset, searches):
         def reply(self, request, sample):
             return f"On to {len(request.inputs['thoughts'])}." if request.prompt.task == "thought" else super().reply(request, sample)
     chat = Wandering()
-    kit = Context(chat, Dense(SHELF), corpus=SimpleNamespace(passages=SHELF))
-    prediction = asyncio.run(HippoRAG()(Question("q", dataset, ASKED), kit))
+    context = Context(chat, Dense(SHELF), corpus=SimpleNamespace(passages=SHELF))
+    prediction = asyncio.run(HippoRAG()(Question("q", dataset, ASKED), context))
     assert [n.kind for n in prediction.trace.nodes if n.kind in ("question", "thought")] == ["question"] + ["thought"] * (searches - 1)
     assert chat.count()["thought"] == searches - 1
 

@@ -304,7 +304,7 @@ def test_stages_are_examined(chain, monkeypatch):
         _folder=lambda seed: folder,
         held_out=lambda: [ASKED],
         navigators=lambda wanted: [],
-        kit_of=lambda: lambda q: Context(ExtractiveClient(), SHELF),
+        context_for=lambda: lambda q: Context(ExtractiveClient(), SHELF),
         pinned=lambda jobs, **_: [getattr(navigator, job.partition(":")[2])(**arguments) for job, arguments in jobs],
     ).items():
         monkeypatch.setattr(navigator, name, value)

@@ -173,7 +173,7 @@ def test_hipporag_with_ircot(monkeypatch, dataset, thoughts):
         return [Hit(shelf[i], scores[n](r), r + 1) for r, i in enumerate(order[n])]
     memory = type("M", (), dict(search=search, linked=lambda self, names: [(n, 0, 1.0) for n in names], specificity=lambda self, i: 1.0,
                                 nodes=["node"]))()
-    async def index(self, kit): return memory, {}
+    async def index(self, context): return memory, {}
     monkeypatch.setattr(hipporag.HippoRAG, "index", index)
     def says(request, sample):
         task = request.prompt.task
@@ -227,14 +227,14 @@ def test_chainrag(monkeypatch):
     texts = [f"Sentence {i} of the page." for i in range(9)]
     graph = SimpleNamespace(sentences=[Passage(f"p{i}", "", t) for i, t in enumerate(texts)], unparsed=0, made={},
                             neighbours=lambda i, *window: {8: ["beside"]} if i == 0 else {})
-    async def corpus_graph(m, kit): return graph
+    async def corpus_graph(m, context): return graph
     ks = []
     async def similar(m, graph, query, k, among=None):
         ks.append(k)
         return sorted(among) if among is not None else list(range(7))[:k]
     monkeypatch.setattr(chainrag, "corpus_graph", corpus_graph)
     monkeypatch.setattr(chainrag, "similar_sentences", similar)
-    monkeypatch.setattr(chainrag, "check_available", lambda m, kit: None)
+    monkeypatch.setattr(chainrag, "check_available", lambda m, context: None)
     def says(request, sample):
         task, given = request.prompt.task, request.inputs
         first = "Who wrote" in str(given.get("question"))

@@ -198,13 +198,13 @@ def test_the_case_in_the_other_format_and_by_another_model():
     "The router is another model than the reader, and is asked for the routing alone."
     def enclosed(document): return re.sub(r"\[(\w+)\] (.*)", lambda m: f"<{m[1].lower()}>{m[2]}</{m[1].lower()}>", the_router(document))
     reader, router = Router(None), Router(enclosed)
-    kit = Context(
+    context = Context(
         reader,
         Shelf(Passage("2", "Six Flags Over Texas", "the Titan became the park's tallest coaster in 2001")),
         documents=Documents([the_park()]),
         router=router,
     )
-    p = asyncio.run(RDR2(format="enclose")(Question("q", "asqa", "Tallest ride?"), kit))
+    p = asyncio.run(RDR2(format="enclose")(Question("q", "asqa", "Tallest ride?"), context))
     assert p.trace.nodes[1].data["answers"] == [20, 42, 45]
     assert (len(router.seen), len(router.read), len(reader.seen), len(reader.read)) == (2, 0, 0, 1)
     assert "<expand>15: ==A heading==</expand>" in ROUTE["enclose"].template and "[EXPAND] 15: ==A heading==" in ROUTE["tag"].template
@@ -879,7 +879,7 @@ def test_without_passages_it_is_the_reader_alone():
     p = ask(RDR2(top_k=0), router := Router(None), [TOWN], CHUNK)
     assert (routed(p), p.usage.calls) == ([], 1) and router.read[0].text == asyncio_read(Reader(top_k=0))
     assert ask(RDR2(routing=False), other := Router(None), [TOWN], CHUNK).usage.calls == 1 and "1204" in other.read[0].text
-    assert (RDR2().needs, RDR2(routing=False).needs, RDR2(top_k=0).needs) == (("documents", "router"), (), ())
+    assert (RDR2().requires, RDR2(routing=False).requires, RDR2(top_k=0).requires) == (("documents", "router"), (), ())
 
 
 def asyncio_read(method):
@@ -1212,7 +1212,7 @@ class Directions:
 
 def test_asc_clusters_by_embeddings_and_counts_members():
     "50 samples; sentences by their vectors, items by edit distance; a cluster is as strong as it has members."
-    assert (ASC().samples, ASC().needs, ASC(compare="words").needs) == (50, ("embedder",), ())
+    assert (ASC().samples, ASC().requires, ASC(compare="words").requires) == (50, ("embedder",), ())
     class Twice(FakeChat):
         def reply(self, request, i):
             if request.prompt.task == "read_list": return Completion("Port Essel, Ribe" if i else "Port Esel")

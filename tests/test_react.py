@@ -117,10 +117,10 @@ def test_a_vote_without_three_usable_examples_is_zero_shot(server, spoil):
 
 
 def test_a_part_of_an_action_is_no_action():
-    kit = Context(None, wiki=WIKI, retriever=None)
+    context = Context(None, wiki=WIKI, retriever=None)
     for said in ("Look", "Fin", "in", "SearchLookup", ""):
         turn = dict(action=said, argument="x")
-        seen = [asyncio.run(observe(turn, OpenPage(), kit))[0], asyncio.run(observe_passages(turn, kit, 3))[0]]
+        seen = [asyncio.run(observe(turn, OpenPage(), context))[0], asyncio.run(observe_passages(turn, context, 3))[0]]
         assert all(s.startswith(f"There is no action {said}." if said else "That is no action.") for s in seen)
 
 
@@ -319,11 +319,11 @@ def test_equal_scores_keep_the_earlier_and_settings_are_checked(server):
 
 def test_lookup_walks_the_hits_and_starts_anew_on_another_page():
     async def walk():
-        opened, seen, kit = OpenPage(), [], Context(None, wiki=WIKI)
+        opened, seen, context = OpenPage(), [], Context(None, wiki=WIKI)
         for action, argument in (("Search", "the lamp"), ("Lookup", "DIRECT"), ("Lookup", "direct"), ("Lookup", "Direct"),
                                  ("Lookup", "direct"), ("Lookup", "tarn"), ("Lookup", "direct"), ("Search", "Nobody"), ("Lookup", "tarn"),
                                  ("Search", "Mira Voss"), ("Lookup", "direct")):
-            text, opened, _ = await observe(dict(action=action, argument=argument), opened, kit)
+            text, opened, _ = await observe(dict(action=action, argument=argument), opened, context)
             seen.append(text)
         return seen
     seen = asyncio.run(walk())

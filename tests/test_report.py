@@ -286,10 +286,11 @@ class First:
     "A method whose answer is the first sub-question; one that doesn't ask for any, otherwise."
     navigates: bool = True
     @property
-    def needs(self): return ("navigator",) if self.navigates else ()
-    async def __call__(self, question, kit):
+    def requires(self): return ("navigator",) if self.navigates else ()
+    async def __call__(self, question, context):
         return Prediction(
-            (await kit.ask(NAVIGATE, role="navigator", question=question.question))[0] if self.navigates else "none", kit.trace, kit.usage
+            (await context.ask(NAVIGATE, role="navigator", question=question.question))[0] if self.navigates else "none",
+            context.trace, context.usage
         )
 
 
@@ -327,9 +328,9 @@ class Draws:
 @dataclass(frozen=True)
 class Asks:
     prompt: str = "right?"
-    async def __call__(self, question, kit):
+    async def __call__(self, question, context):
         ask = Prompt("test.runs", "answer_short", "$question", TEXT)
-        return Prediction(await kit.ask(ask, question=question.question), kit.trace, kit.usage)
+        return Prediction(await context.ask(ask, question=question.question), context.trace, context.usage)
 
 
 def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):

@@ -55,26 +55,26 @@ class Read:
     k: int = 2
     steps: int = 1
 
-    async def __call__(self, question, kit):
+    async def __call__(self, question, context):
         value = {"answer": question.question}
         for _ in range(self.steps):
-            [hits] = await kit.retrieve([question.question], self.k)
-            value = await kit.ask(
+            [hits] = await context.retrieve([question.question], self.k)
+            value = await context.ask(
                 ASK,
-                node=kit.trace.add("answer", "…"),
+                node=context.trace.add("answer", "…"),
                 question=f"{question.question} {value['answer']}",
                 documents=[h.passage for h in hits],
             )
-        return Prediction(value["answer"], kit.trace, kit.usage)
+        return Prediction(value["answer"], context.trace, context.usage)
 
 
 @dataclass(frozen=True)
 class Parsing(Read):
-    needs = ("parser",)
+    requires = ("parser",)
 
-    async def __call__(self, question, kit):
-        kit.trace.add("parse", str(kit.parse([question.question])))
-        return await super().__call__(question, kit)
+    async def __call__(self, question, context):
+        context.trace.add("parse", str(context.parse([question.question])))
+        return await super().__call__(question, context)
 
 
 def questions(n, dataset="toy", **more):
@@ -187,9 +187,9 @@ def test_a_budget_stops_cleanly_and_the_next_run_goes_on():
 def test_usage_errors_of_one_question_stay_there_and_of_all_stop_the_run():
     @dataclass(frozen=True)
     class Picky(Read):
-        async def __call__(self, question, kit):
+        async def __call__(self, question, context):
             if question.id == "q1": raise UsageError("the question is empty")
-            return await super().__call__(question, kit)
+            return await super().__call__(question, context)
     assert [r.error for r in go({"picky": Picky()}).rows] == ["", "the question is empty", ""]
     def no_java(): raise UsageError("no Java: set JAVA_HOME")
     with pytest.raises(UsageError, match="no Java"): go(corpora={"toy": LazyRetriever(no_java, "x")}, asked=questions(500))
@@ -249,16 +249,16 @@ def test_own_pools_and_corpora():
 
 @dataclass(frozen=True)
 class Indexing(Read):
-    needs = ("corpus",)
+    requires = ("corpus",)
 
-    async def __call__(self, question, kit):
-        async def read(kit):
+    async def __call__(self, question, context):
+        async def read(context):
             return [
-                (await kit.ask(ASK, node=kit.trace.add("passage", p.title), question=f"what of {p.title}", documents=[]))["answer"]
-                for p in kit.corpus.passages
+                (await context.ask(ASK, node=context.trace.add("passage", p.title), question=f"what of {p.title}", documents=[]))["answer"]
+                for p in context.corpus.passages
             ]
 
-        return Prediction(" ".join(await kit.indexed(read)), kit.trace, kit.usage)
+        return Prediction(" ".join(await context.indexed(read)), context.trace, context.usage)
 
 
 def test_what_is_made_of_the_passages_is_made_once_and_paid_once(tmp_path):
@@ -302,10 +302,11 @@ def test_an_index_that_fails_fails_its_questions_and_is_tried_again(tmp_path):
 
 @dataclass(frozen=True)
 class Navigated(Read):
-    needs = ("navigator",)
+    requires = ("navigator",)
 
-    async def __call__(self, question, kit):
-        return Prediction((await kit.ask(ASK, question=question.question, documents=[], role="navigator"))["answer"], kit.trace, kit.usage)
+    async def __call__(self, question, context):
+        value = await context.ask(ASK, question=question.question, documents=[], role="navigator")
+        return Prediction(value["answer"], context.trace, context.usage)
 
 
 def test_another_model_takes_questions_apart():
@@ -481,13 +482,13 @@ def test_in_a_replay_only_stored_calls_answer(tmp_path):
 @dataclass(frozen=True)
 class Careless(Read):
     "It opens pages, and doesn't say so."
-    async def __call__(self, question, kit): return Prediction(kit.wiki.page("x").text, kit.trace, kit.usage)
+    async def __call__(self, question, context): return Prediction(context.wiki.page("x").text, context.trace, context.usage)
 
 
 def test_a_method_gets_what_it_names_and_nothing_else():
     [row] = go({"careless": Careless()}, questions(1)).rows
-    assert "needs = ('wiki',)" in row.error and "uses its context's wiki" in row.error
-    class Wrong(Read): needs = ("wikki",)
+    assert "requires = ('wiki',)" in row.error and "uses its context's wiki" in row.error
+    class Wrong(Read): requires = ("wikki",)
     with pytest.raises(UsageError, match="'wiki'"): go({"wrong": Wrong()}, questions(1))
 
 
@@ -495,10 +496,11 @@ def test_the_key_knows_each_thing_that_is_needed():
     "Another thing under a need is another prediction; what only others need is not in the key."
     @dataclass(frozen=True)
     class Free(Read):
-        needs: tuple = ()
+        requires: tuple = ()
     pages, others = [Passage("p", "Tarn", "Tarn is a town.")], [Passage("p", "Tarn", "Tarn was a town.")]
     class Other(Scripted): model = "gpt-4o"
-    def key(*needs, corpora=pages, **more): return go({"m": Free(needs=needs)}, questions(1), corpora={"toy": corpora}, **more).rows[0].key
+    def key(*requires, corpora=pages, **more):
+        return go({"m": Free(requires=requires)}, questions(1), corpora={"toy": corpora}, **more).rows[0].key
     assert key("router") != key("router", router=Other()) != key("router", router=Scripted())
     assert key("wiki") == key("wiki", router=Other(), navigator=Other(), embedder=Other()) != key("wiki", corpora=others)
     assert key("embedder") != key("embedder", embedder=Other()) and key("wiki", "corpus") == key("wiki", "corpus")

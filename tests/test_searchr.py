@@ -37,13 +37,15 @@ def home(tmp_path, monkeypatch): monkeypatch.setenv("TREEKIT_HOME", str(tmp_path
 WAVES = SearchR(order="waves")
 
 
-def ask(question, method=SearchR(), says=guide, passages=PASSAGES, pauses=None, at_once=None, store=None, navigator=None, path=None, **kit):
+def ask(
+    question, method=SearchR(), says=guide, passages=PASSAGES, pauses=None, at_once=None, store=None, navigator=None, path=None, **context
+):
     chat = Replies(says, pauses, at_once)
-    made = Context(CachedClient(chat, store or Store()), BM25(passages), navigator=navigator, **dict(corpus=corpus(passages)) | kit)
+    made = Context(CachedClient(chat, store or Store()), BM25(passages), navigator=navigator, **dict(corpus=corpus(passages)) | context)
     async def go(): return await asyncio.wait_for(method.follow(Question("q", "test", question), made, path), 20)
     try: return asyncio.run(go()), chat
     except Exception as e:
-        e.kit = made
+        e.context = made
         raise
 
 
@@ -200,7 +202,7 @@ def test_a_failed_call_stops_the_others_and_the_trace_keeps_what_was_found():
         if question == "Where did Orrin Sark study?": return CallFailed("server", "the server has an error", "try later")
         return guide(part, question, inputs)
     with pytest.raises(CallFailed) as e: ask(EXAMPLES["branch"].question, says=says)
-    assert [n.kind for n in e.value.kit.trace.nodes] == ["question", "path"] + ["sub-question"] * 4
+    assert [n.kind for n in e.value.context.trace.nodes] == ["question", "path"] + ["sub-question"] * 4
     with pytest.raises(UsageError, match="the question is empty"): ask("  ")
     with pytest.raises(UsageError, match="informative to 0"): ask("Who?", corpus=None)
     with pytest.raises(UsageError, match="the question is Korean: .* toq"): ask("회색 항구를 쓴 사람은 누구인가요?")
@@ -244,9 +246,9 @@ def test_the_steps_beyond_the_paper_change_what_is_read():
     beyond = SearchR(informative=2, similar=2, steps="all", fusion="reciprocal")
     got, _ = read_for(beyond, "Where is Norden Lyceum?")
     assert got[0][0] == "p5"
-    assert beyond.needs == ("corpus", "navigator")
-    assert "corpus" not in TABLE3["w/o QIR"].needs
-    assert "navigator" not in TABLE3["w/o Dec."].needs
+    assert beyond.requires == ("corpus", "navigator")
+    assert "corpus" not in TABLE3["w/o QIR"].requires
+    assert "navigator" not in TABLE3["w/o Dec."].requires
     assert set(TABLE3) == {"Ours", "w/o Dec.", "w/o QIR"}
     assert set(TABLE7) == {"Ours", "w/o dense retrieval in QIR", "masked QIR", "w/o QIR"}
     assert METHODS == {"SEARCH-R*": SearchR()}

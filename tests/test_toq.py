@@ -28,14 +28,14 @@ from treekit.papers.toq.method import METHODS, TreeOfQuestion, outcome
 
 
 def ask(question, says=planner, method=TreeOfQuestion(), pauses=None, at_once=None, store=None):
-    chat, kit = Replies(says, pauses, at_once), None
+    chat, context = Replies(says, pauses, at_once), None
     async def go():
-        nonlocal kit
-        kit = Context(CachedClient(chat, store or Store()), Shelf())
-        return await asyncio.wait_for(method(Question("q", "test", question), kit), 20)
+        nonlocal context
+        context = Context(CachedClient(chat, store or Store()), Shelf())
+        return await asyncio.wait_for(method(Question("q", "test", question), context), 20)
     try: return asyncio.run(go()), chat
     except Exception as e:
-        e.kit = kit
+        e.context = context
         raise
 
 
@@ -452,7 +452,7 @@ def test_a_failing_call_fails_the_question_and_the_tree_so_far_stays(part):
 
     subquestion = example.decompositions[example.question][0]
     with pytest.raises(CallFailed) as failed: ask(example.question, says)
-    trace = failed.value.kit.trace
+    trace = failed.value.context.trace
     assert trace.roots[0].data["levels"][0]["level"] == 1 and final_evaluation(trace) is None and len(trace.roots[0].calls) >= 3
 
 
@@ -658,10 +658,10 @@ def test_the_baselines_are_the_papers_and_end_alike():
 def test_english_questions_go_through_the_loops_as_they_stand():
     from treekit.baselines.iterative import FOLLOW_UP
     from treekit.papers.toq.baselines import KOREAN, in_language
-    kit = Context(None, prompts={"toq.follow_up.ko": PROMPTS["query", "ko"]})
-    assert in_language(kit, "en") is kit
-    assert in_language(kit, "ko").prompts[FOLLOW_UP.name] is PROMPTS["query", "ko"]
-    assert in_language(kit, "ko").trace is kit.trace
+    context = Context(None, prompts={"toq.follow_up.ko": PROMPTS["query", "ko"]})
+    assert in_language(context, "en") is context
+    assert in_language(context, "ko").prompts[FOLLOW_UP.name] is PROMPTS["query", "ko"]
+    assert in_language(context, "ko").trace is context.trace
     assert all(p.name.startswith("toq.") and p.slots for p in KOREAN.values())
     assert list(BASELINES) == ["Chain-of-Thought", "Previous Context", "Self-ask"]
 

@@ -173,17 +173,17 @@ async def _answered(method, retriever, asked):
             asked.append(request)
             from treekit.core.prompts import Completion
             return [Completion("Explanations: x\nFINAL: Olin Tarsk", 1, 1)]
-    kit = Context(Model(), retriever, FakeParser({EXAMPLE.text: EXAMPLE}))
-    return await method(Question("q", "hotpotqa", EXAMPLE.text), kit), kit
+    context = Context(Model(), retriever, FakeParser({EXAMPLE.text: EXAMPLE}))
+    return await method(Question("q", "hotpotqa", EXAMPLE.text), context), context
 
 
 @pytest.mark.parametrize("evidence", ["nodes", "root"])
 def test_one_call_with_the_passages_in_place_of_evidence(evidence):
     import asyncio
     asked = []
-    prediction, kit = asyncio.run(_answered(TreeRetrieval(reranker="bm25", evidence=evidence), BM25(TREE), asked))
+    prediction, context = asyncio.run(_answered(TreeRetrieval(reranker="bm25", evidence=evidence), BM25(TREE), asked))
     [request] = asked
-    assert prediction.answer == "Olin Tarsk" and kit.usage.calls == kit.usage.critical_path == 1
+    assert prediction.answer == "Olin Tarsk" and context.usage.calls == context.usage.critical_path == 1
     nodes = [n for n in prediction.trace.nodes if n.kind == "phrase"]
     kept = [nodes[0]] if evidence == "root" else nodes
     assert {p.id for p in request.inputs["documents"]} == {h["id"] for n in kept for h in n.data["hits"]}

@@ -185,7 +185,7 @@ def test_phrases_that_only_add_function_words_are_merged():
 
 def test_no_tree_is_one_phrase():
     assert phrase_tree(PARSES[BORN], "none") == Phrase(BORN, "root", 0, len(BORN), 0)
-    assert not TreeRare(tree="none").needs and TreeRare().needs == ("parser",)
+    assert not TreeRare(tree="none").requires and TreeRare().requires == ("parser",)
 
 
 # --- queries and passages

@@ -54,13 +54,13 @@ def _paragraph(node):
 @dataclass(frozen=True)
 class Judge:
     "Sorts an answer into one of the five outcomes (App. F)."
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "`question` is one that `judged_outcomes` made. The prediction's answer is the outcome; empty if the reply named none."
-        node = kit.trace.add("judgement", "")
-        reply = await kit.ask(JUDGE, node=node, question=question.question, gold=list(question.answers),
+        node = context.trace.add("judgement", "")
+        reply = await context.ask(JUDGE, node=node, question=question.question, gold=list(question.answers),
                               answer=question.meta["answer"] or "(none)", evidence=question.meta["evidence"])
         node.text, node.data["reason"] = reply["outcome"], reply["reason"]
-        return Prediction(reply["outcome"], kit.trace, kit.usage)
+        return Prediction(reply["outcome"], context.trace, context.usage)
 
 # %% ../../nbs/15_analysis/01_outcomes.ipynb #e7f194a8
 def judged_outcomes(row: Row) -> Question:

@@ -48,14 +48,14 @@ class NativeRAG:
 
     def __post_init__(self): check_fields(self, dict(top_k=(1, 1000)))
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "One search, one call. `UsageError` for an empty question."
-        text, node = plain_question(question), kit.trace.add("answer", "")
-        [hits] = await kit.retrieve([text], self.top_k)
+        text, node = plain_question(question), context.trace.add("answer", "")
+        [hits] = await context.retrieve([text], self.top_k)
         node.data |= dict(queries=[text], hits=hit_records(hits))
-        reply = await kit.ask(READ, node=node, question=text, documents=[h.passage for h in hits])
+        reply = await context.ask(READ, node=node, question=text, documents=[h.passage for h in hits])
         node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
-        return Prediction(reply["answer"], kit.trace, kit.usage)
+        return Prediction(reply["answer"], context.trace, context.usage)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #eb178012
 @dataclass(frozen=True)
@@ -174,36 +174,36 @@ Reply in this format, and with nothing else:
 FINAL: [the shortest answer]""", FINAL)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #e35412d2
-def _embed(m, kit):
+def _embed(m, context):
     "The run's embedder, or the method's own."
-    if kit.embedder: return kit.embedder
+    if context.embedder: return context.embedder
     if m.embedder.startswith("text-embedding-"):
         raise UsageError(f"{m.embedder!r}, the embedder of ChainRAG's code, is a paid service that the kit doesn't call: "
                          f"give run(…, embedder=…) one, or set embedder to a model such as {MINILM}")
     return embedder(m.embedder)
 
-async def corpus_graph(m: "ChainRAG", kit: Context) -> SentenceGraph:
+async def corpus_graph(m: "ChainRAG", context: Context) -> SentenceGraph:
     "The graph of the kit's passages: a run's questions share it, unless the method keeps nothing."
-    embed = _embed(m, kit)
-    if not m.cache: return await asyncio.to_thread(fresh_graph, kit.corpus, embed, m.similar)
-    async def made(kit):
-        graph = await asyncio.to_thread(kept_graph, kit.corpus, embed, m.similar)
-        kit.trace.add("graph", f"{len(graph.sentences)} sentences")
+    embed = _embed(m, context)
+    if not m.cache: return await asyncio.to_thread(fresh_graph, context.corpus, embed, m.similar)
+    async def made(context):
+        graph = await asyncio.to_thread(kept_graph, context.corpus, embed, m.similar)
+        context.trace.add("graph", f"{len(graph.sentences)} sentences")
         return graph
-    return await kit.indexed(made)
+    return await context.indexed(made)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #7686e374
-async def _ask(m: "ChainRAG", kit: Context, prompt: Prompt, **asking):
+async def _ask(m: "ChainRAG", context: Context, prompt: Prompt, **asking):
     "As `Context.ask`, at the method's temperature."
-    return await kit.ask(prompt, temperature=m.temperature, **asking)
+    return await context.ask(prompt, temperature=m.temperature, **asking)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #a4cd5a73
 @lru_cache
 def _encoder(name): return CrossEncoder(name, fallback="none")
 
-def check_available(m: "ChainRAG", kit: Context):
+def check_available(m: "ChainRAG", context: Context):
     "Load the cross-encoder before anything is asked; a `UsageError` if its weights, or the embedder, can't be had."
-    _embed(m, kit)
+    _embed(m, context)
     if not m.reranker: return
     try: _encoder(m.reranker).load_scorer()
     except UsageError as e: raise UsageError(f"{e}; or set reranker to nothing: the embeddings' order alone") from None
@@ -216,7 +216,7 @@ async def similar_sentences(m: "ChainRAG", graph: SentenceGraph, query: str, k: 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #12e38bd0
 async def widened_context(
     m: "ChainRAG",
-    kit: Context,
+    context: Context,
     graph: SentenceGraph,
     node: Node,  # the sub-question's
     question: str,  # the sub-question, as it is asked
@@ -224,11 +224,11 @@ async def widened_context(
 ) -> list[tuple[int, str]]:  # a sentence, and why it is there: "seed", or its edges with the one that it joined
     "Seeds, and their neighbours while the model says that it can't answer."
     found = await similar_sentences(m, graph, question, m.seeds)
-    context, frontier = [(i, "seed") for i in found], found[:m.anchors]
+    chosen, frontier = [(i, "seed") for i in found], found[:m.anchors]
     for n in range(m.expansions):
-        documents = [graph.sentences[i] for i, _ in context] + list(found_before)
-        if await _ask(m, kit, SUFFICES, node=node, question=question, documents=documents): break
-        there, joined = {i for i, _ in context}, {}
+        documents = [graph.sentences[i] for i, _ in chosen] + list(found_before)
+        if await _ask(m, context, SUFFICES, node=node, question=question, documents=documents): break
+        there, joined = {i for i, _ in chosen}, {}
         for i in frontier:
             for j, edges in graph.neighbours(i, m.window, m.across).items():
                 if m.repeats or j not in there: joined.setdefault(j, []).append(f"{i}: {', '.join(edges)}")
@@ -237,34 +237,34 @@ async def widened_context(
         if not new:
             node.notes.append("the context doesn't suffice, and nothing is joined with it")
             break
-        context, frontier = context + new, list(dict.fromkeys(j for j, _ in new))
+        chosen, frontier = chosen + new, list(dict.fromkeys(j for j, _ in new))
         node.data["expansions"] = n + 1
-    return context
+    return chosen
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #2229a739
-async def pair_rewritten(m: "ChainRAG", kit: Context, node: Node, earlier: tuple) -> str:
+async def pair_rewritten(m: "ChainRAG", context: Context, node: Node, earlier: tuple) -> str:
     "A sub-question as it is to be asked: rewritten with the first earlier pair that the model says it refers to."
     if not _has(node.text, _MAY_REFER): return node.text
     for before in earlier:
         if before.data["evidence"] == UNFOUND: continue
         history = render_history([(before.data["number"] - 1, before.text, before.data["evidence"])])
         known = dict(node=node, question=node.text, history=history)
-        if not await _ask(m, kit, REFERS, **known): continue
-        question, note = rewritten(await _ask(m, kit, REWRITE, **known), node.text)
+        if not await _ask(m, context, REFERS, **known): continue
+        question, note = rewritten(await _ask(m, context, REWRITE, **known), node.text)
         if note: node.notes.append(note)
         return question
     return node.text
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #a46bc40e
-async def unclear_rewritten(m: "ChainRAG", kit: Context, node: Node, after: tuple) -> str:
+async def unclear_rewritten(m: "ChainRAG", context: Context, node: Node, after: tuple) -> str:
     "The same by one call; `after` has the nodes of those that it refers to."
     history = render_history((n.data["number"] - 1, n.data["queries"][0], n.data["evidence"]) for n in after)
     known = dict(node=node, question=node.text, history=history)
     if all(n.data["evidence"] == UNFOUND for n in after):
         if after: node.notes.append("what it refers to wasn't found; asked as it stands")
         return node.text
-    if not await _ask(m, kit, UNCLEAR, **known): return node.text
-    question, note = rewritten(await _ask(m, kit, REFORMULATE, **known), node.text)
+    if not await _ask(m, context, UNCLEAR, **known): return node.text
+    question, note = rewritten(await _ask(m, context, REFORMULATE, **known), node.text)
     if note: node.notes.append(note)
     return question
 
@@ -273,7 +273,7 @@ _REWRITING = dict(pairs=pair_rewritten, history=unclear_rewritten)
 
 async def chain_step(
     m: "ChainRAG",
-    kit: Context,
+    context: Context,
     graph: SentenceGraph,
     node: Node,  # the sub-question's
     needs: list,  # (node, task) of the sub-questions that it waits for
@@ -281,66 +281,66 @@ async def chain_step(
     "Rewrite, retrieve, widen, answer."
     for _, task in needs: await task
     after = tuple(n for n, _ in needs)
-    question = node.text if m.rewriting == "none" else await _REWRITING[m.rewriting](m, kit, node, after)
+    question = node.text if m.rewriting == "none" else await _REWRITING[m.rewriting](m, context, node, after)
     node.data["queries"] = [question]
     told = " ".join(f"{n.text} {n.data['evidence']}." for n in after) if m.recall and _has(node.text, _LOOKS_BACK) else ""
     found_before = [Passage("", "Found so far", told)] if told else []
-    context = await widened_context(m, kit, graph, node, question, found_before)
-    read = [graph.sentences[i] for i, _ in context]
-    reply = await _ask(m, kit, READ, node=node, question=question, documents=read + found_before)
-    sentences = [dict(id=s.id, text=s.stated, why=why) for s, (_, why) in zip(read, context)]
+    chosen = await widened_context(m, context, graph, node, question, found_before)
+    read = [graph.sentences[i] for i, _ in chosen]
+    reply = await _ask(m, context, READ, node=node, question=question, documents=read + found_before)
+    sentences = [dict(id=s.id, text=s.stated, why=why) for s, (_, why) in zip(read, chosen)]
     hits = list({s.id: dict(id=s.id, title=s.title, score=0.0) for s in read}.values())
     node.data |= dict(evidence=known_answer(reply["answer"]) or UNFOUND, explanation=reply["explanation"],
-                      sentences=sentences, context=[i for i, _ in context], hits=hits)
+                      sentences=sentences, context=[i for i, _ in chosen], hits=hits)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #4b4583a4
-async def from_answers(m: "ChainRAG", kit: Context, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
+async def from_answers(m: "ChainRAG", context: Context, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
     "AnsInt: the final reply from the sub-questions, as they were made, and their answers."
     history = render_history((n.data["number"] - 1, n.text, n.data["evidence"]) for n in nodes)
-    return await _ask(m, kit, SHORTEST, node=node, question=question, history=history)
+    return await _ask(m, context, SHORTEST, node=node, question=question, history=history)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #e858f1f7
-async def from_contexts(m: "ChainRAG", kit: Context, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
+async def from_contexts(m: "ChainRAG", context: Context, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
     "CxtInt: the final reply from all sentences that were read, ranked anew."
     among = list(dict.fromkeys(i for n in nodes for i in n.data["context"]))
     read = await similar_sentences(m, graph, question, len(among), among)
-    return await _ask(m, kit, READ, node=node, question=question, documents=[graph.sentences[i] for i in read])
+    return await _ask(m, context, READ, node=node, question=question, documents=[graph.sentences[i] for i in read])
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #5b8c9a75
 async def chain_answer(
     m: "ChainRAG",
-    kit: Context,
+    context: Context,
     graph: SentenceGraph,
     question: str,
     root: Node,
     nodes: list[Node],  # the sub-questions'
 ) -> Prediction:
     "The answer, and where both are made the other in the trace."
-    node, ways = kit.trace.add("answer", "", parent=root), dict(answers=from_answers, contexts=from_contexts)
-    made = {name: await ways[name](m, kit, graph, question, node, nodes) for name in ways if m.both or name == m.integration}
+    node, ways = context.trace.add("answer", "", parent=root), dict(answers=from_answers, contexts=from_contexts)
+    made = {name: await ways[name](m, context, graph, question, node, nodes) for name in ways if m.both or name == m.integration}
     reply = made.pop(m.integration)
     node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
     node.data |= {f"from {name}, not scored": other["answer"] for name, other in made.items()}
     node.data["hits"] = list({h["id"]: h for n in nodes for h in n.data["hits"]}.values())
-    return Prediction(reply["answer"], kit.trace, kit.usage)
+    return Prediction(reply["answer"], context.trace, context.usage)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #cb927b48
-async def chain_path(m: "ChainRAG", kit: Context, node: Node, question: str) -> list[str]:
+async def chain_path(m: "ChainRAG", context: Context, node: Node, question: str) -> list[str]:
     "A question's sub-questions; the question alone, if it takes one step."
-    if m.several and not await _ask(m, kit, SEVERAL, node=node, question=question): return [question]
-    return await _ask(m, kit, GUIDED if m.decomposer == "guided" else NAVIGATE, node=node, question=question)
+    if m.several and not await _ask(m, context, SEVERAL, node=node, question=question): return [question]
+    return await _ask(m, context, GUIDED if m.decomposer == "guided" else NAVIGATE, node=node, question=question)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #90166c50
-async def follow_path(m: "ChainRAG", kit: Context, graph: SentenceGraph, node: Node, path, notes) -> list[Node]:
+async def follow_path(m: "ChainRAG", context: Context, graph: SentenceGraph, node: Node, path, notes) -> list[Node]:
     "Answer a path's sub-questions, each as soon as those that it waits for are answered."
     refers, steps = depends_on(path), []
     waits = [range(i) for i in range(len(path))] if m.rewriting == "pairs" else refers
     node.text, node.notes = " → ".join(path), node.notes + list(notes)
     node.data |= dict(path=list(path), references=[list(n) for n in refers])
-    nodes = [kit.trace.add("sub-question", q, parent=node, number=i, needs=[n + 1 for n in some])
+    nodes = [context.trace.add("sub-question", q, parent=node, number=i, needs=[n + 1 for n in some])
              for i, (q, some) in enumerate(zip(path, waits), 1)]
     for own, some in zip(nodes, waits):
-        steps.append(TimedTask(chain_step(m, kit, graph, own, [(nodes[j], steps[j]) for j in some])))
+        steps.append(TimedTask(chain_step(m, context, graph, own, [(nodes[j], steps[j]) for j in some])))
     await gather_or_cancel(steps)
     return nodes
 
@@ -368,28 +368,28 @@ class ChainRAG:
     reranker: str = "BAAI/bge-reranker-large"  # a cross-encoder that ranks the hundred most similar sentences; empty: none
     temperature: float | None = 0.2  # None: the profile's
 
-    needs = ("corpus", "embedder")
+    requires = ("corpus", "embedder")
 
     def __post_init__(self):
         counts = dict.fromkeys(("seeds", "anchors", "more"), (1, 1000)) | dict.fromkeys(("similar", "window"), (0, 1000))
         check_fields(self, counts | dict(expansions=(0, 20), steps=(1, 20), temperature=(0.0, 2.0)))
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "A call or two for the path, two or more for a sub-question, one to integrate. `UsageError` for an empty question."
         text = plain_question(question)
         if korean_question(text):
             raise UsageError("ChainRAG's sentences and entities are found by an English parser, and the question is Korean: "
                              "ask it with a method that has Korean prompts")
-        if kit.corpus is None:
+        if context.corpus is None:
             raise UsageError("ChainRAG looks into the passages, and this kit has none: give Context(corpus=Corpus(passages, ...))")
-        await asyncio.to_thread(check_available, self, kit)
-        root = kit.trace.add("question", text)
-        node = kit.trace.add("path", "", parent=root)
-        graph, parts = await gather_or_cancel([corpus_graph(self, kit), chain_path(self, kit, node, text)])
+        await asyncio.to_thread(check_available, self, context)
+        root = context.trace.add("question", text)
+        node = context.trace.add("path", "", parent=root)
+        graph, parts = await gather_or_cancel([corpus_graph(self, context), chain_path(self, context, node, text)])
         if graph.unparsed: root.notes.append(f"{graph.unparsed} passages have no parse: each is one sentence")
         root.data["graph"] = dict(sentences=len(graph.sentences)) | (dict(parsed=0, embedded=0) if self.cache else graph.made)
-        steps = follow_path(self, kit, graph, node, *checked(parts, text, most=self.steps))
-        return await chain_answer(self, kit, graph, text, root, await steps)
+        steps = follow_path(self, context, graph, node, *checked(parts, text, most=self.steps))
+        return await chain_answer(self, context, graph, text, root, await steps)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #9e8438ab
 METHODS = {

@@ -64,17 +64,17 @@ def _named_in_prose(text):
 
 # %% ../../nbs/12_baselines/08_graph_extraction.ipynb #2f046fdb
 def corpus_passages(
-    kit: Context,
+    context: Context,
 ) -> list[Passage]:
     "The passages of a kit's corpus; a `UsageError` if it has none."
-    if kit.corpus is None:
+    if context.corpus is None:
         raise UsageError("a graph is made of the passages that are searched, and this kit doesn't say which: "
                          "give Context(corpus=Corpus(passages, ...))")
-    return list(kit.corpus.passages)
+    return list(context.corpus.passages)
 
 # %% ../../nbs/12_baselines/08_graph_extraction.ipynb #38501fc2
 async def ask_each(
-    kit: Context,
+    context: Context,
     index: Node,  # the index's node; theirs go below
     kind: str,  # of their nodes
     things: list,  # passages, say
@@ -84,12 +84,12 @@ async def ask_each(
 ) -> list:  # what each gave, in order
     "Ask about all at once; what is wrong with one stays in its node."
     async def one(thing):
-        node = kit.trace.add(kind, named(thing), parent=index)
+        node = context.trace.add(kind, named(thing), parent=index)
         try: return await ask(thing, node)
         except CallFailed as e:
             if e.kind not in ("empty", "truncated", "malformed"): raise
             node.notes.append(f"nothing usable: {e}")
             return otherwise(thing)
     found = await gather_or_cancel([one(t) for t in things])
-    index.depth = kit.clock.now
+    index.depth = context.clock.now
     return found

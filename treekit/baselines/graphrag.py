@@ -38,7 +38,7 @@ class GraphRAG:
     report_tokens: int = 8000  # of the elements in a report's prompt
     partition: Literal["louvain", "leiden"] = "louvain"  # of the graph; leiden: the official package's, where it is installed
     seed: int = 0  # of the communities, and of the shuffling
-    needs = ("corpus", "embedder")
+    requires = ("corpus", "embedder")
 
     def __post_init__(self):
         check_fields(self, dict(gleanings=(0, 10), level=(0, 100), text_share=(0.0, 1.0), report_share=(0.0, 1.0), seed=(0, 2**31)))
@@ -46,20 +46,20 @@ class GraphRAG:
             shares = f"{self.text_share:g} + {self.report_share:g}"
             raise UsageError(f"text_share and report_share leave nothing for entities: {shares} is more than 1")
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Local: one call. Global: one for each batch of reports, at once, and one to reduce. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
-        node = kit.trace.add("question", text)
-        graph, node.data["index"] = await kit.indexed(self.index)
-        if self.search == "local": prompt, documents = LOCAL, await local_data(self, kit, node, graph, text)
-        else: prompt, documents = REDUCE, await global_points(self, kit, node, graph, text)
-        reply = await kit.ask(prompt, node=node, question=text, documents=documents)
-        kit.trace.add("answer", reply["answer"], parent=node, explanation=reply["explanation"])
-        return Prediction(reply["answer"], kit.trace, kit.usage)
+        node = context.trace.add("question", text)
+        graph, node.data["index"] = await context.indexed(self.index)
+        if self.search == "local": prompt, documents = LOCAL, await local_data(self, context, node, graph, text)
+        else: prompt, documents = REDUCE, await global_points(self, context, node, graph, text)
+        reply = await context.ask(prompt, node=node, question=text, documents=documents)
+        context.trace.add("answer", reply["answer"], parent=node, explanation=reply["explanation"])
+        return Prediction(reply["answer"], context.trace, context.usage)
 
-    async def index(self, kit: Context) -> tuple[Graph, dict]:
+    async def index(self, context: Context) -> tuple[Graph, dict]:
         "The graph of the kit's corpus with its reports, and what it holds in numbers."
-        return await build_graph(kit, self.gleanings, self.largest, self.report_tokens, self.seed, self.partition)
+        return await build_graph(context, self.gleanings, self.largest, self.report_tokens, self.seed, self.partition)
 
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #9de2f3cc
 def nearest_relations(
@@ -101,7 +101,7 @@ def source_units(
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #0c07cf28
 async def local_data(
     method: GraphRAG,
-    kit: Context,
+    context: Context,
     node: Node,  # the question's record
     graph: Graph,
     text: str,  # the question
@@ -110,7 +110,7 @@ async def local_data(
     [near] = await asyncio.to_thread(graph.vectors.search, [text], method.entities)
     if not near:
         node.notes.append("the graph has no entity; searched by similarity")
-        [hits] = await kit.retrieve([text], method.entities)
+        [hits] = await context.retrieve([text], method.entities)
         node.data["hits"] = hit_records(hits)
         return [h.passage for h in hits]
     chosen = {int(h.passage.id): h.score for h in near}
@@ -195,7 +195,7 @@ Explanation:""", FINAL)
 # %% ../../nbs/12_baselines/11_graphrag.ipynb #ff04f52e
 async def global_points(
     method: GraphRAG,
-    kit: Context,
+    context: Context,
     node: Node,  # the question's record
     graph: Graph,
     text: str,  # the question
@@ -209,8 +209,8 @@ async def global_points(
         reports = reports[len(batches[-1]):]
     async def mapped(batch):
         several = "s" * (len(batch) != 1)
-        own = kit.trace.add("map", f"{len(batch)} report{several}", parent=node, reports=[r["title"] for r in batch])
-        own.data["points"] = await kit.ask(MAP, node=own, question=text, reports=[report_text(r) for r in batch])
+        own = context.trace.add("map", f"{len(batch)} report{several}", parent=node, reports=[r["title"] for r in batch])
+        own.data["points"] = await context.ask(MAP, node=own, question=text, reports=[report_text(r) for r in batch])
         return own.data["points"]
     points = [p for said in await gather_or_cancel([mapped(b) for b in batches]) for p in said if p["score"] > 0]
     if not points: node.notes.append("no report helps; answered from nothing")

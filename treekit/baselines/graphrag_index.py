@@ -131,23 +131,23 @@ JSON:""", GRAPH, defaults=dict(max_tokens=2500))
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #a04dca2e
 async def extract_graphs(
-    kit: Context,
+    context: Context,
     root: Node,  # the index's record; one node for each text unit goes below
     passages: list[Passage],
     gleanings: int = 1,  # times that the model is asked what it missed, until it says nothing
 ) -> list[dict]:  # of each text unit: entities, relations
     "Element instances of all text units at once (Sec. 3.1)."
     async def extract(passage, node):
-        found = await kit.ask(EXTRACT, node=node, passage=passage.contents)
+        found = await context.ask(EXTRACT, node=node, passage=passage.contents)
         for _ in range(gleanings):
             names = [e["name"] for e in found["entities"]]
-            more = await kit.ask(GLEAN, node=node, passage=passage.contents, found=names)
+            more = await context.ask(GLEAN, node=node, passage=passage.contents, found=names)
             if not any(more.values()): break
             found = {kind: found[kind] + more[kind] for kind in found}
         node.data.update(passage=passage.id, entities=len(found["entities"]), relations=len(found["relations"]))
         return found
     def nothing(passage): return dict(entities=[], relations=[])
-    return await ask_each(kit, root, "text unit", passages, lambda p: p.title or p.id, extract, nothing)
+    return await ask_each(context, root, "text unit", passages, lambda p: p.title or p.id, extract, nothing)
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #ad7c9b38
 @dataclass
@@ -204,17 +204,17 @@ Description:""", TEXT, defaults=dict(max_tokens=700, words="300"))
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #f3d47c5b
 async def summarise_elements(
-    kit: Context,
+    context: Context,
     root: Node,  # the index's record; one node for each element with several descriptions goes below
     elements: list[Element],  # entities and relations; their `text` is written
 ) -> int:  # how many had several descriptions
     "One description for each element: its only one, or the model's summary of several."
     for e in elements: e.text = " ".join(e.descriptions[:1])
     async def summarise(element, node):
-        element.text = await kit.ask(SUMMARISE, node=node, name=element.name, descriptions=element.descriptions)
+        element.text = await context.ask(SUMMARISE, node=node, name=element.name, descriptions=element.descriptions)
     def joined(element): element.text = " ".join(element.descriptions)
     several = [e for e in elements if len(e.descriptions) > 1]
-    await ask_each(kit, root, "element", several, lambda e: e.name, summarise, joined)
+    await ask_each(context, root, "element", several, lambda e: e.name, summarise, joined)
     return len(several)
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #df1702ad
@@ -407,18 +407,19 @@ PROMPTS = (EXTRACT, GLEAN, SUMMARISE, REPORT)
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #a6bcf57c
 async def write_reports(
-    kit: Context,
+    context: Context,
     root: Node,  # the index's record; one node for each report goes below
     graph: Graph,  # gets them
     tokens: int = 8000,  # of the elements in a prompt
 ) -> None:
     "Reports on all communities of two and more."
     async def report(community, node):
-        said = await kit.ask(REPORT, node=node, **report_inputs(graph, community, tokens))
+        said = await context.ask(REPORT, node=node, **report_inputs(graph, community, tokens))
         node.data.update(community=community.id, level=community.level, **said)
         return said
     async def write(some):
-        said = await ask_each(kit, root, "community report", some, lambda c: f"community {c.id}, level {c.level}", report, lambda c: None)
+        def place(community): return f"community {community.id}, level {community.level}"
+        said = await ask_each(context, root, "community report", some, place, report, lambda community: None)
         graph.reports.update((c.id, r) for c, r in zip(some, said) if r)
     wanted = [c for c in graph.communities if len(c.members) > 1]
     small = {c.id: _size(*graph.inside(c.members)) <= tokens for c in wanted}
@@ -428,7 +429,7 @@ async def write_reports(
 
 # %% ../../nbs/12_baselines/10_graphrag_index.ipynb #c8d0ad6c
 async def build_graph(
-    kit: Context,  # with a corpus
+    context: Context,  # with a corpus
     gleanings: int = 1,  # times that the model is asked what it missed
     largest: int = 10,  # entities in a community that isn't divided further
     report_tokens: int = 8000,  # of the elements in a report's prompt
@@ -436,13 +437,13 @@ async def build_graph(
     partition: str = "louvain",  # or "leiden"
 ) -> tuple[Graph, dict]:  # the graph; what it holds, in numbers
     "The graph of the kit's corpus, with its reports."
-    passages, root = corpus_passages(kit), kit.trace.add("index", "graph index")
-    found = await extract_graphs(kit, root, passages, gleanings)
+    passages, root = corpus_passages(context), context.trace.add("index", "graph index")
+    found = await extract_graphs(context, root, passages, gleanings)
     entities, relations = merged(found)
-    summarised = await summarise_elements(kit, root, [*entities, *relations])
+    summarised = await summarise_elements(context, root, [*entities, *relations])
     own = await asyncio.to_thread(communities, len(entities), relations, largest, seed, partition)
-    graph = empty_graph(passages, entities, relations, own, kit.embedder)
-    await write_reports(kit, root, graph, report_tokens)
+    graph = empty_graph(passages, entities, relations, own, context.embedder)
+    await write_reports(context, root, graph, report_tokens)
     await asyncio.to_thread(graph.vectors.vectors)
     root.data.update(passages=len(passages), without_entities=sum(not f["entities"] for f in found),
                      entities=len(entities), relations=len(relations), summarised=summarised, communities=len(own),

@@ -226,16 +226,16 @@ def best_of_searches(
     return dict(sorted(best.items(), key=lambda item: -item[1][1]))  # of equals, the earlier found
 
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #02986e41
-async def remember(m: "HippoRAG", kit: Context) -> tuple[Memory, dict]:
+async def remember(m: "HippoRAG", context: Context) -> tuple[Memory, dict]:
     "The memory of a corpus, and what it holds in numbers."
-    passages, root = corpus_passages(kit), kit.trace.add("index", "hippocampal index")
+    passages, root = corpus_passages(context), context.trace.add("index", "hippocampal index")
     async def extract(passage, node):
-        names = await kit.ask(ENTITIES, node=node, text=passage.contents)
-        triples = await kit.ask(TRIPLES, node=node, passage=passage.contents, entities=names)
+        names = await context.ask(ENTITIES, node=node, text=passage.contents)
+        triples = await context.ask(TRIPLES, node=node, passage=passage.contents, entities=names)
         node.data.update(passage=passage.id, entities=names, triples=[list(t) for t in triples])
         return triples
-    facts = await ask_each(kit, root, "passage", passages, lambda p: p.title or p.id, extract, lambda p: [])
-    memory = await asyncio.to_thread(build_memory, passages, facts, m.synonyms, kit.embedder)
+    facts = await ask_each(context, root, "passage", passages, lambda p: p.title or p.id, extract, lambda p: [])
+    memory = await asyncio.to_thread(build_memory, passages, facts, m.synonyms, context.embedder)
     kinds = [bool(s) for _, _, s in memory.graph.edges(data="synonyms", default=False)]
     root.data.update(passages=len(passages), without_triples=sum(not f for f in facts),
                      nodes=len(memory.nodes), edges=len(kinds), synonymy_edges=sum(kinds))
@@ -252,35 +252,35 @@ class HippoRAG(Searching):
     synonyms: float = 0.8  # $\tau$
     damping: float = 0.5  # of PageRank
     specificity: bool = True  # weigh the starts by how few passages mention them
-    needs = ("corpus", "embedder")
+    requires = ("corpus", "embedder")
 
     def __post_init__(self):
         check_fields(self, RANGES | dict(steps=(0, 100), read=(1, 1000), synonyms=(0.0, 1.0), damping=(0.0, 0.99)))
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Two calls for each search after the first, one after the other; one for the answer. `UsageError` for an empty question."
         text = plain_question(question)
         limit = self.steps or (4 if question.dataset.split("/")[-1] == "musique" else 2)
-        nodes = [kit.trace.add("question", text)]
-        best = best_of_searches(self, {}, await self.searched(kit, nodes[0], text))
+        nodes = [context.trace.add("question", text)]
+        best = best_of_searches(self, {}, await self.searched(context, nodes[0], text))
         while len(nodes) < limit:
             shown = [p for p, _ in [*best.values()][:self.top_k]]
-            said = first_sentence(await kit.ask(NEXT_THOUGHT, node=nodes[-1], question=text,
+            said = first_sentence(await context.ask(NEXT_THOUGHT, node=nodes[-1], question=text,
                                                 documents=shown, thoughts=[n.text for n in nodes[1:]]))
-            nodes.append(kit.trace.add("thought", said, parent=nodes[-1]))
+            nodes.append(context.trace.add("thought", said, parent=nodes[-1]))
             if not said or "answer is" in said.lower(): break
-            best = best_of_searches(self, best, await self.searched(kit, nodes[-1], said))
-        reply = await kit.ask(READ, node=nodes[-1], question=text, documents=[p for p, _ in [*best.values()][:self.read]])
-        return await self._end(kit, nodes[-1], text, reply["answer"], [n.text for n in nodes[1:]])
+            best = best_of_searches(self, best, await self.searched(context, nodes[-1], said))
+        reply = await context.ask(READ, node=nodes[-1], question=text, documents=[p for p, _ in [*best.values()][:self.read]])
+        return await self._end(context, nodes[-1], text, reply["answer"], [n.text for n in nodes[1:]])
 
-    async def index(self, kit: Context) -> tuple[Memory, dict]:
+    async def index(self, context: Context) -> tuple[Memory, dict]:
         "The memory of the kit's corpus, and what it holds in numbers. Two calls per passage."
-        return await remember(self, kit)
+        return await remember(self, context)
 
-    async def searched(self, kit: Context, node: Node, query: str) -> list[Hit]:
+    async def searched(self, context: Context, node: Node, query: str) -> list[Hit]:
         "What walks from the query's names reach, noted in a node."
-        memory, held = await kit.indexed(self.index)
-        names = await kit.ask(ENTITIES, node=node, text=query)
+        memory, held = await context.indexed(self.index)
+        names = await context.ask(ENTITIES, node=node, text=query)
         linked = await asyncio.to_thread(memory.linked, names)
         nodes = [dict(name=n, node=memory.nodes[i], similarity=round(s, 4)) for n, i, s in linked]
         node.data.update(queries=[query], entities=names, nodes=nodes)
@@ -290,7 +290,7 @@ class HippoRAG(Searching):
         else:
             why = "the graph has no node" if names else "no entity in the query"
             node.notes.append(f"{why}; searched by similarity")
-            hits = [Hit(h.passage, 0.0, h.rank) for h in (await kit.retrieve([query], self.top_k))[0]]
+            hits = [Hit(h.passage, 0.0, h.rank) for h in (await context.retrieve([query], self.top_k))[0]]
         node.data["hits"] = hit_records(hits)
         return hits
 

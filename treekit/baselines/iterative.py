@@ -31,17 +31,17 @@ class Searching:
 
     def __post_init__(self): check_fields(self, RANGES)
 
-    async def _search(self, kit, node, query):
+    async def _search(self, context, node, query):
         "The passages for a query, noted in a node."
-        [hits] = await kit.retrieve([query], self.top_k)
+        [hits] = await context.retrieve([query], self.top_k)
         node.data.update(queries=[query], hits=hit_records(hits))
         return [h.passage for h in hits]
 
-    async def _end(self, kit, node, question, answer, reasoning):
+    async def _end(self, context, node, question, answer, reasoning):
         "The answer as a step below `node`, with the closing search's facts."
-        last = kit.trace.add("answer", answer, parent=node)
-        last.data["facts"] = await facts(kit, question, reasoning, self.top_k)
-        return Prediction(answer, kit.trace, kit.usage)
+        last = context.trace.add("answer", answer, parent=node)
+        last.data["facts"] = await facts(context, question, reasoning, self.top_k)
+        return Prediction(answer, context.trace, context.usage)
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #775b9457
 def plain_question(question: Question) -> str:
@@ -51,13 +51,13 @@ def plain_question(question: Question) -> str:
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #5c5b6cd0
 async def facts(
-    kit: Context,
+    context: Context,
     question: str,
     reasoning: list[str],  # intermediate answers, thoughts
     top_k: int = 2,
 ) -> list[str]:  # "title: text"
     "The passages that the question and the whole reasoning find together (ARISE, App. B.2)."
-    [hits] = await kit.retrieve([" ".join([question, *reasoning])], top_k)
+    [hits] = await context.retrieve([" ".join([question, *reasoning])], top_k)
     return hit_texts(hits)
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #193d1ac5
@@ -176,17 +176,17 @@ class SelfAsk(Searching):
     "Follow-up questions, each answered from the passages that it finds, then the answer (Press et al. 2023)."
     rounds: int = 4  # follow-ups at most
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Two calls for each follow-up, one after the other, and one for the answer. `UsageError` for an empty question."
         text = plain_question(question)
-        node = kit.trace.add("question", text)
-        steps, answer = await self.followed(kit, node, text)
-        answer = answer or await kit.ask(CONCLUDE, node=[node, *steps][-1], question=text, steps=[stepped(n) for n in steps])
-        return await self._end(kit, [node, *steps][-1], text, answer, [n.data["evidence"] for n in steps])
+        node = context.trace.add("question", text)
+        steps, answer = await self.followed(context, node, text)
+        answer = answer or await context.ask(CONCLUDE, node=[node, *steps][-1], question=text, steps=[stepped(n) for n in steps])
+        return await self._end(context, [node, *steps][-1], text, answer, [n.data["evidence"] for n in steps])
 
     async def followed(
         self,
-        kit: Context,
+        context: Context,
         node: Node,  # the question's step
         text: str,  # the question
     ) -> tuple[list[Node], str]:  # a step for each follow-up, with its evidence; the answer, or "" if the model came to none
@@ -194,7 +194,7 @@ class SelfAsk(Searching):
         steps = []
         for _i in range(self.rounds):
             last = [node, *steps][-1]
-            reply = await kit.ask(FOLLOW_UP, node=last, question=text, steps=[stepped(n) for n in steps])
+            reply = await context.ask(FOLLOW_UP, node=last, question=text, steps=[stepped(n) for n in steps])
             if reply["answer"]: return steps, reply["answer"]
             if not reply["question"]:
                 last.notes.append("the reply neither asks nor answers; the steps are concluded")
@@ -202,9 +202,9 @@ class SelfAsk(Searching):
             if reply["question"].lower() in (n.text.lower() for n in steps):
                 last.notes.append("the follow-up question was asked before; the steps are concluded")
                 break
-            steps.append(kit.trace.add("follow-up", reply["question"], parent=last))
-            documents = await self._search(kit, steps[-1], reply["question"])
-            steps[-1].data["evidence"] = await kit.ask(INTERMEDIATE, node=steps[-1], questions=reply["question"], documents=documents)
+            steps.append(context.trace.add("follow-up", reply["question"], parent=last))
+            documents = await self._search(context, steps[-1], reply["question"])
+            steps[-1].data["evidence"] = await context.ask(INTERMEDIATE, node=steps[-1], questions=reply["question"], documents=documents)
         return steps, ""
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #977ed30a
@@ -254,27 +254,27 @@ class AutoRAG(Searching):
     rounds: int = 10  # searches at most
     recalls: int = 5  # documents from the model's own knowledge after that; 0: none
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "One call for each round and one for the answer. `UsageError` for an empty question."
         text, queries, documents, thoughts = plain_question(question), [], [], []
-        node = kit.trace.add("question", text)
+        node = context.trace.add("question", text)
         for i in range(self.rounds + self.recalls + 1):
-            reply = await kit.ask(SEARCH_OR_ANSWER, node=node, question=text, queries=queries, documents=documents)
+            reply = await context.ask(SEARCH_OR_ANSWER, node=node, question=text, queries=queries, documents=documents)
             if reply["thought"]: thoughts.append(reply["thought"])
             if reply["answer"] or not reply["question"] or i == self.rounds + self.recalls: break
             queries = [*queries, reply["question"]]
-            node = kit.trace.add("query" if i < self.rounds else "recall", reply["question"], parent=node, explanation=reply["thought"])
-            if i < self.rounds: documents = [*documents, *await self._new(kit, node, documents)]
+            node = context.trace.add("query" if i < self.rounds else "recall", reply["question"], parent=node, explanation=reply["thought"])
+            if i < self.rounds: documents = [*documents, *await self._new(context, node, documents)]
             else:
-                node.data["evidence"] = await kit.ask(RECALL, node=node, question=text, query=node.text)
+                node.data["evidence"] = await context.ask(RECALL, node=node, question=text, query=node.text)
                 documents = [*documents, node.data["evidence"]]
-        answer = reply["answer"] or (await kit.ask(ANSWER, node=node, question=text, documents=documents))["answer"]
-        return await self._end(kit, node, text, answer, thoughts)
+        answer = reply["answer"] or (await context.ask(ANSWER, node=node, question=text, documents=documents))["answer"]
+        return await self._end(context, node, text, answer, thoughts)
 
-    async def _new(self, kit, node, documents):
+    async def _new(self, context, node, documents):
         "The best `top_k` passages that weren't found before."
         known = {getattr(d, "id", "") for d in documents}
-        [hits] = await kit.retrieve([node.text], self.top_k + len(documents))
+        [hits] = await context.retrieve([node.text], self.top_k + len(documents))
         fresh = [h for h in hits if h.passage.id not in known][:self.top_k]
         node.data.update(queries=[node.text], hits=hit_records(fresh))
         return [h.passage for h in fresh]
@@ -300,27 +300,27 @@ class IRCoT(Searching):
     passages: int = 15  # kept at most
     reader: ClassVar[Prompt] = ANSWER
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "One call for each sentence, one after the other, and one for the answer. `UsageError` for an empty question."
         text = plain_question(question)
-        steps, documents = await self.chained(kit, kit.trace.add("question", text), text)
-        reply = await kit.ask(self.reader, node=steps[-1], question=text, documents=documents)
-        return await self._end(kit, steps[-1], text, reply["answer"], [n.text for n in steps[1:]])
+        steps, documents = await self.chained(context, context.trace.add("question", text), text)
+        reply = await context.ask(self.reader, node=steps[-1], question=text, documents=documents)
+        return await self._end(context, steps[-1], text, reply["answer"], [n.text for n in steps[1:]])
 
     async def chained(
         self,
-        kit: Context,
+        context: Context,
         node: Node,  # the question's step
         text: str,  # the question
     ) -> tuple[list[Node], list]:  # the question's step and one for each sentence; the passages
         "Sentences, each below the one before, and all that they found."
-        documents, steps = await self._search(kit, node, text), [node]
+        documents, steps = await self._search(context, node, text), [node]
         for _i in range(self.rounds):
-            said = first_sentence(await kit.ask(NEXT_THOUGHT, node=steps[-1], question=text, documents=documents,
+            said = first_sentence(await context.ask(NEXT_THOUGHT, node=steps[-1], question=text, documents=documents,
                                                 thoughts=[n.text for n in steps[1:]]))
-            steps.append(kit.trace.add("thought", said, parent=steps[-1]))
+            steps.append(context.trace.add("thought", said, parent=steps[-1]))
             if not said or "answer is" in said.lower(): break
-            found = await self._search(kit, steps[-1], said)
+            found = await self._search(context, steps[-1], said)
             documents = list({p.id: p for p in [*documents, *found]}.values())[:self.passages]
         return steps, documents
 
@@ -331,16 +331,16 @@ class IterRetGen(Searching):
     rounds: int = 2  # $T$
     reader: ClassVar[Prompt] = ANSWER
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "`rounds` calls, one after the other. `UsageError` for an empty question."
         text, said, node = plain_question(question), "", None
         for i in range(self.rounds):
-            node = kit.trace.add("round", f"round {i + 1}", parent=node)
-            documents = await self._search(kit, node, f"{said} {text}".strip())
-            reply = await kit.ask(self.reader, node=node, question=text, documents=documents)
+            node = context.trace.add("round", f"round {i + 1}", parent=node)
+            documents = await self._search(context, node, f"{said} {text}".strip())
+            reply = await context.ask(self.reader, node=node, question=text, documents=documents)
             said = f"{reply['explanation']} {reply['answer']}".strip()
             node.data.update(explanation=reply["explanation"], evidence=reply["answer"])
-        return await self._end(kit, node, text, reply["answer"], [said])
+        return await self._end(context, node, text, reply["answer"], [said])
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #bd0b8ab8
 def methods(

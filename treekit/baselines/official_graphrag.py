@@ -56,21 +56,21 @@ class OfficialGraphRAG:
     length: str = "Multiple Paragraphs"  # its `--response-type`, in words
     model: str = "gpt-4o-mini"  # of the completions (SEARCH-R, App. A.3)
     embedding: str = "text-embedding-3-small"
-    needs = ("corpus",)
+    requires = ("corpus",)
 
     def __post_init__(self): check_fields(self, dict(level=(0, 100)))
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "No call of the kit's. `UsageError` for an empty question, and from `graphrag_said`."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
-        node = kit.trace.add("question", text)
-        async def build(kit): return await asyncio.to_thread(graphrag_folder, corpus_passages(kit), self.model, self.embedding)
-        folder = await kit.indexed(build)
+        node = context.trace.add("question", text)
+        async def build(context): return await asyncio.to_thread(graphrag_folder, corpus_passages(context), self.model, self.embedding)
+        folder = await context.indexed(build)
         said = await asyncio.to_thread(
             graphrag_said, "query", text, "--root", str(folder), "--method", self.search, "--community-level", str(self.level),
             "--response-type", self.length)
         node.notes.append("the official package made its own calls: they are in no store, no budget and no count")
-        kit.trace.add("answer", said, parent=node)
-        return Prediction(said, kit.trace, kit.usage)
+        context.trace.add("answer", said, parent=node)
+        return Prediction(said, context.trace, context.usage)
 
 OFFICIAL_GRAPHRAG = "microsoft/graphrag@6dad6d2"  # version 3.1.2

@@ -152,15 +152,15 @@ class Baseline:
 
     def __post_init__(self): check_fields(self, top_k=0, shots=0)
 
-    async def _begin(self, question, kit, parent, kind):
+    async def _begin(self, question, context, parent, kind):
         "The answer's node, the prompt, and its inputs; `UsageError` for an empty question and for too few examples."
         text, few = question.question.strip(), self.shots > 0
         if not text: raise UsageError("the question is empty")
         inputs, wordings = dict(question=text), BY_KIND if self.top_k else CLOSED_BOOK
         if few: inputs["exemplars"] = shown(self.examples, question, self.shots, kind != "answer")
-        node = kit.trace.add("answer", "", parent=parent)
+        node = context.trace.add("answer", "", parent=parent)
         if self.top_k:
-            [hits] = await kit.retrieve([text], self.top_k)
+            [hits] = await context.retrieve([text], self.top_k)
             node.data |= dict(queries=[text], hits=hit_records(hits))
             inputs["documents"] = [h.passage for h in hits]
         return node, wordings[few, kind, prompt_family(question, self.family)], inputs
@@ -171,12 +171,12 @@ class RetrieveAndRead(Baseline):
     "Zero-shot, few-shot or chain of thought: one answer from all that the search found (App. B)."
     reasoning: bool = False  # chain of thought: ask for the reasoning first, and show it in the examples
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "One search, one call. Raises `UsageError` for an empty question, and where there are too few examples."
-        node, prompt, inputs = await self._begin(question, kit, None, "cot" if self.reasoning else "answer")
-        reply = await kit.ask(prompt, node=node, **inputs)
+        node, prompt, inputs = await self._begin(question, context, None, "cot" if self.reasoning else "answer")
+        reply = await context.ask(prompt, node=node, **inputs)
         node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
-        return Prediction(reply["answer"], kit.trace, kit.usage)
+        return Prediction(reply["answer"], context.trace, context.usage)
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #d57a5ae7
 def majority(
@@ -218,10 +218,10 @@ Keep to this format:
 Choice: [the number of the response]""", CHOICE)
 
 # %% ../../nbs/12_baselines/00_prompting.ipynb #38aaddbb
-async def _alone(kit, prompt, node, sample, given):
+async def _alone(context, prompt, node, sample, given):
     "One path by a call of its own: (call's key, reply), noted at a copy of the node, since others are under way."
     own = replace(node, calls=[], notes=[], data={})
-    reply = await _or_nothing(kit.ask(prompt, node=own, sample=sample, **given))
+    reply = await _or_nothing(context.ask(prompt, node=own, sample=sample, **given))
     return own, reply
 
 async def _or_nothing(asking):
@@ -230,16 +230,16 @@ async def _or_nothing(asking):
     except CallFailed as e:
         if e.kind != "empty": raise
 
-def _step(kit, node, key, reply):
+def _step(context, node, key, reply):
     "A path as a step of the trace."
-    path = kit.trace.add("path", reply["answer"], parent=node, explanation=reply["explanation"], vote=vote_key(reply["answer"]))
+    path = context.trace.add("path", reply["answer"], parent=node, explanation=reply["explanation"], vote=vote_key(reply["answer"]))
     if key: path.calls.append(key)
     if not path.data["vote"]: path.notes.append("no answer behind 'FINAL:', so no vote")
     return path
 
-async def _choose(kit, node, question, paths):
+async def _choose(context, node, question, paths):
     "Universal self-consistency: the answer that the model finds the most consistent; the first if there is no such number."
-    number = await kit.ask(MOST_CONSISTENT, node=node, question=question,
+    number = await context.ask(MOST_CONSISTENT, node=node, question=question,
                            responses=[f"{p.data['explanation']} FINAL: {p.text}".strip() for p in paths])
     if not 1 <= number <= len(paths):
         node.notes.append(f"there is no response {number}; the first is taken")
@@ -267,42 +267,42 @@ class SelfConsistency(Baseline):
     async def __call__(
         self,
         question: Question,
-        kit: Context,
+        context: Context,
         parent: Node | None = None,  # the step of another method that falls back on this
     ) -> Prediction:  # in the trace: an "answer", and below it each path as a "path"
         "`samples` calls at once, and one more for a choice. `UsageError` if no path has an answer."
-        node, prompt, inputs = await self._begin(question, kit, parent, "path")
+        node, prompt, inputs = await self._begin(question, context, parent, "path")
         choosing = self.aggregation == "choice" or self.aggregation == "auto" and prompt.task == "answer_ambiguous"
-        paths = [_step(kit, node, *sample) for sample in await self._sample(kit, node, prompt, inputs)]
+        paths = [_step(context, node, *sample) for sample in await self._sample(context, node, prompt, inputs)]
         answered = [p for p in paths if p.data["vote"]]
         if not answered:
             raise UsageError(f"none of the {self.samples} sampled paths came to an answer, so there is none: "
                              "raise max_tokens, or look at the paths in the trace")
-        if choosing and len(answered) > 1: node.text = await _choose(kit, node, inputs["question"], answered)
+        if choosing and len(answered) > 1: node.text = await _choose(context, node, inputs["question"], answered)
         else: node.text, node.data["votes"] = majority([p.text for p in paths])
-        return Prediction(node.text, kit.trace, kit.usage)
+        return Prediction(node.text, context.trace, context.usage)
 
-    async def _sample(self, kit, node, prompt, inputs):
+    async def _sample(self, context, node, prompt, inputs):
         "`(call's key, answer and explanation)` of each path; a path whose call gave no text, thinking till the limit, has empty ones."
         given = dict(node=node, temperature=self.temperature, **inputs)
-        if self.calls == "each": return await self._each(kit, prompt, given)
-        try: replies = await kit.ask(prompt, n=self.samples, **given)
+        if self.calls == "each": return await self._each(context, prompt, given)
+        try: replies = await context.ask(prompt, n=self.samples, **given)
         except CallFailed as e:
             if e.kind != "empty": raise
             # those that were answered are stored
-            replies = await gather_or_cancel([_or_nothing(kit.ask(prompt, sample=i, **given)) for i in range(self.samples)])
+            replies = await gather_or_cancel([_or_nothing(context.ask(prompt, sample=i, **given)) for i in range(self.samples)])
             if not any(replies): raise
         keys, node.calls = iter(node.calls), []  # each path has its own call
         return [("", dict(answer="", explanation="")) if r is None else (next(keys, ""), r)
                 for r in ([replies] if self.samples == 1 else replies)]
 
-    async def _each(self, kit, prompt, given):
+    async def _each(self, context, prompt, given):
         "`(call's key, answer and explanation)` of each path, every one by a call of its own, all at once."
         node = given.pop("node")
-        paths = await gather_or_cancel([_alone(kit, prompt, node, i, given) for i in range(self.samples)])
+        paths = await gather_or_cancel([_alone(context, prompt, node, i, given) for i in range(self.samples)])
         if not any(reply for _, reply in paths):
             raise CallFailed("empty", f"none of the {self.samples} sampled paths has any text", "raise max_tokens")
-        node.depth = kit.clock.now
+        node.depth = context.clock.now
         for own, _ in paths:
             node.notes += own.notes
             if "thinking" in own.data: node.data.setdefault("thinking", []).extend(own.data["thinking"])

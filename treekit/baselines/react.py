@@ -143,17 +143,17 @@ SENTENCES = 5  # of a page that a search shows
 async def observe(
     turn: dict,  # action, argument
     opened: OpenPage,
-    kit: Context,  # its wiki is asked
+    context: Context,  # its wiki is asked
 ) -> tuple[str, OpenPage, list]:  # what the agent gets to see, what is open now, the passages it is from
     "Carry out an action on the wiki."
     action, argument = turn["action"], turn["argument"]
-    if kit.wiki is None:
+    if context.wiki is None:
         raise UsageError("ReAct requires a wiki: give Context(wiki=CorpusWiki(passages)), or use ReAct* (search='bm25')")
     if action == "Search" and argument:
-        page = await asyncio.to_thread(kit.wiki.page, argument)
+        page = await asyncio.to_thread(context.wiki.page, argument)
         if page is None:
-            like = await asyncio.to_thread(kit.wiki.similar, argument)
-            if not like and getattr(kit.wiki, "size", 1) == 0:
+            like = await asyncio.to_thread(context.wiki.similar, argument)
+            if not like and getattr(context.wiki, "size", 1) == 0:
                 return f"Could not find {argument}. The passages of this wiki have no titles, so it has no pages.", opened, []
             return f"Could not find {argument}." + (f" Similar: {'; '.join(like)}." if like else ""), opened, []
         begins = page.sentences[:SENTENCES]
@@ -177,13 +177,13 @@ def _no_such(turn, there, names):
 # %% ../../nbs/12_baselines/01_react.ipynb #b185adf3
 async def observe_passages(
     turn: dict,
-    kit: Context,  # its retriever is asked
+    context: Context,  # its retriever is asked
     k: int,  # passages
 ) -> tuple[str, list]:  # what the agent gets to see, the passages it is from
     "Carry out an action of ReAct*."
     if turn["action"] != "Search" or not turn["argument"]:
         return _no_such(turn, "Search[query] and Finish[answer]", ("Search", "Finish")), []
-    [hits] = await kit.retrieve([turn["argument"]], k)
+    [hits] = await context.retrieve([turn["argument"]], k)
     return "\n".join(f"[{h.rank}] {' '.join(f'{h.passage.title}: {h.passage.text}'.split())}"
                      for h in hits) or "No passage holds any of these words.", hits
 
@@ -322,7 +322,7 @@ async def take(
     path: Path,
     turn: dict,  # thought, action, argument
     node: Node,  # the step's own, already in the trace
-    kit: Context,
+    context: Context,
     passages: int = 0,  # 0: on the wiki; else ReAct*, with so many passages
 ) -> Path:  # one turn longer
     "Carry out a turn, and write it into its node."
@@ -335,8 +335,8 @@ async def take(
     written = f"Thought {len(path.turns) + 1}: {turn['thought']}\nAction {len(path.turns) + 1}: {said}"
     if turn["action"] == "Finish" and turn["argument"]: return Path(node, (*path.turns, written), path.opened, done, turn["argument"])
     opened = path.opened
-    if passages: seen, hits = await observe_passages(turn, kit, passages)
-    else: seen, opened, hits = await observe(turn, opened, kit)
+    if passages: seen, hits = await observe_passages(turn, context, passages)
+    else: seen, opened, hits = await observe(turn, opened, context)
     node.data |= dict(observation=seen, hits=hit_records(hits))
     return Path(node, (*path.turns, f"{written}\nObservation {len(path.turns) + 1}: {seen}"), opened, done)
 
@@ -352,22 +352,22 @@ class ReAct:
     examples: tuple[Example, ...] = ()
 
     @property
-    def needs(self) -> tuple: return ("wiki",) if self.search == "wiki" else ()
+    def requires(self) -> tuple: return ("wiki",) if self.search == "wiki" else ()
 
     def __post_init__(self): check_fields(self)
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Raises `UsageError` for an empty question, and what the model's client and the wiki raise."
         prompt, text = turn_prompt(question, self.family, self.search), " ".join(question.question.split())
         path = Path()
         for _ in range(self.max_steps):
-            node = kit.trace.add("step", "", parent=path.node)
-            turn = await kit.ask(prompt, node=node, question=text, steps=path.text, number=str(len(path.turns) + 1),
+            node = context.trace.add("step", "", parent=path.node)
+            turn = await context.ask(prompt, node=node, question=text, steps=path.text, number=str(len(path.turns) + 1),
                                  limit=str(self.max_steps))
-            path = await take(path, turn, node, kit, self.top_k if self.search == "bm25" else 0)
-            if path.answer is not None: return finished(path, kit)
+            path = await take(path, turn, node, context, self.top_k if self.search == "bm25" else 0)
+            if path.answer is not None: return finished(path, context)
         path.node.notes.append(f"no answer after {self.max_steps} actions: self-consistency gives one")
-        return await voted(question, kit, path.node, self.family, self.examples)
+        return await voted(question, context, path.node, self.family, self.examples)
 
 # %% ../../nbs/12_baselines/01_react.ipynb #151641d9
 def turn_prompt(question, family="auto", search="wiki"):
@@ -377,16 +377,16 @@ def turn_prompt(question, family="auto", search="wiki"):
     return {"wiki": (ACT, ACT_AMBIGUOUS), "bm25": (ACT_SEARCH, ACT_SEARCH_AMBIGUOUS)}[search][long]
 
 # %% ../../nbs/12_baselines/01_react.ipynb #fdc06209
-def finished(path, kit):
+def finished(path, context):
     "The answer that a path ends in."
-    kit.trace.add("answer", path.answer, parent=path.node, explanation=path.node.data["thought"])
-    return Prediction(path.answer, kit.trace, kit.usage)
+    context.trace.add("answer", path.answer, parent=path.node, explanation=path.node.data["thought"])
+    return Prediction(path.answer, context.trace, context.usage)
 
 # %% ../../nbs/12_baselines/01_react.ipynb #5d19f0df
-async def voted(question, kit, node, family, examples):
+async def voted(question, context, node, family, examples):
     "Self-consistency's answer, below a step: with three examples, where so many can be shown."
     shots = 3 if len(usable(examples, question, reasoning=True)) >= 3 else 0
-    return await SelfConsistency(shots=shots, examples=examples, family=family, **SAMPLED)(question, kit, parent=node)
+    return await SelfConsistency(shots=shots, examples=examples, family=family, **SAMPLED)(question, context, parent=node)
 
 # %% ../../nbs/12_baselines/01_react.ipynb #7b39ebe5
 def methods(

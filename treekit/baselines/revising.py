@@ -32,15 +32,15 @@ class Query2Doc(Searching):
     "One search with the question and a document that the model made up (Wang et al. 2023)."
     repeats: int = 5  # $n$: of the question in the query
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Two calls, one after the other. `UsageError` for an empty question."
         text = plain_question(question)
-        node = kit.trace.add("pseudo-document", text)
-        made_up = await kit.ask(PSEUDO_DOCUMENT, node=node, question=text)
+        node = context.trace.add("pseudo-document", text)
+        made_up = await context.ask(PSEUDO_DOCUMENT, node=node, question=text)
         node.data["explanation"] = made_up
-        documents = await self._search(kit, node, " ".join([*[text] * self.repeats, made_up]))
-        reply = await kit.ask(BY_KIND[False, "answer", "multi-hop"], node=node, question=text, documents=documents)
-        return await self._end(kit, node, text, reply["answer"], [made_up])
+        documents = await self._search(context, node, " ".join([*[text] * self.repeats, made_up]))
+        reply = await context.ask(BY_KIND[False, "answer", "multi-hop"], node=node, question=text, documents=documents)
+        return await self._end(context, node, text, reply["answer"], [made_up])
 
 # %% ../../nbs/12_baselines/04_revising.ipynb #73aecead
 VERIFYING_QUESTION = Prompt("revising.verifying_question", "verifying_question", """\
@@ -91,12 +91,12 @@ class VerifyAndEdit(Searching):
     edit: Literal["disagreement", "always"] = "disagreement"  # when: fewer than half of the chains agree (the paper), or every time
     retrieve_first: bool = True  # the chains see what the question finds (ARISE, Sec. 3.1); False: from memory alone
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "`samples` calls at once; after a disagreement two more for each sentence, and the answer. `UsageError` for an empty question."
         text = plain_question(question)
-        node = kit.trace.add("chains", text)
-        documents = await self._search(kit, node, text) if self.retrieve_first else []
-        chains = await kit.ask(BY_KIND[False, "path", "multi-hop"], node=node, n=self.samples, temperature=self.temperature,
+        node = context.trace.add("chains", text)
+        documents = await self._search(context, node, text) if self.retrieve_first else []
+        chains = await context.ask(BY_KIND[False, "path", "multi-hop"], node=node, n=self.samples, temperature=self.temperature,
                                question=text, documents=documents, logprobs=self.rationale == "probable")
         chains = chains if self.samples > 1 else [chains]
         chains = chains if self.rationale == "probable" else [(c, None) for c in chains]
@@ -105,18 +105,18 @@ class VerifyAndEdit(Searching):
         node.data.update(votes=votes, explanation=chosen["explanation"])
         sentences = split_sentences(chosen["explanation"])
         agreed = 2 * max(votes.values(), default=0) >= self.samples and self.edit == "disagreement"
-        if agreed: return await self._end(kit, node, text, winner, sentences)
-        edited = await gather_or_cancel(self._edit(kit, node, text, s) for s in sentences)
-        last = kit.trace.add("edited", " ".join(edited), parent=node)
-        reply = await kit.ask(EDITED, node=last, question=text, documents=edited)
-        return await self._end(kit, last, text, reply["answer"], edited)
+        if agreed: return await self._end(context, node, text, winner, sentences)
+        edited = await gather_or_cancel(self._edit(context, node, text, s) for s in sentences)
+        last = context.trace.add("edited", " ".join(edited), parent=node)
+        reply = await context.ask(EDITED, node=last, question=text, documents=edited)
+        return await self._end(context, last, text, reply["answer"], edited)
 
-    async def _edit(self, kit, node, question, sentence):
+    async def _edit(self, context, node, question, sentence):
         "A sentence with what a search for it says in its place."
-        step = kit.trace.add("sentence", sentence, parent=node)
-        query = await kit.ask(VERIFYING_QUESTION, node=step, question=question, sentence=sentence)
-        documents = await self._search(kit, step, query)
-        said = await kit.ask(INTERMEDIATE, node=step, questions=query, documents=documents)
+        step = context.trace.add("sentence", sentence, parent=node)
+        query = await context.ask(VERIFYING_QUESTION, node=step, question=question, sentence=sentence)
+        documents = await self._search(context, step, query)
+        said = await context.ask(INTERMEDIATE, node=step, questions=query, documents=documents)
         step.data["evidence"] = sentence if _silent(said) else said
         return step.data["evidence"]
 
@@ -191,7 +191,7 @@ def answer_paragraphs(answer: str) -> list[str]:
 # %% ../../nbs/12_baselines/04_revising.ipynb #695fe0bd
 async def verified_answer(
     m: "RATT",
-    kit: Context,
+    context: Context,
     node: Node,  # the answer's; gets queries, hits, and the verified answer as its evidence
     question: str,
     draft: str,
@@ -200,13 +200,13 @@ async def verified_answer(
     answer = ""
     for paragraph in answer_paragraphs(draft):
         answer = f"{answer}\n\n{paragraph}".strip()
-        query = await kit.ask(SEARCH_QUERY, node=node, temperature=m.temperature, question=question, thought=answer)
-        [hits] = await kit.retrieve([query], m.top_k)
+        query = await context.ask(SEARCH_QUERY, node=node, temperature=m.temperature, question=question, thought=answer)
+        [hits] = await context.retrieve([query], m.top_k)
         node.data["queries"] = [*node.data.get("queries", ()), query]
         node.data["hits"] = [*node.data.get("hits", ()), *hit_records(hits)]
         for hit in hits:
-            found = await kit.ask(FILTER, node=node, temperature=m.filtering, query=query, passage=hit.passage.stated)
-            answer = await kit.ask(REVISE, node=node, temperature=m.temperature, question=question, thought=answer,
+            found = await context.ask(FILTER, node=node, temperature=m.filtering, query=query, passage=hit.passage.stated)
+            answer = await context.ask(REVISE, node=node, temperature=m.temperature, question=question, thought=answer,
                                    documents=[found])
     node.data["evidence"] = answer
     return answer
@@ -224,32 +224,34 @@ class RATT(Searching):
 
     def __post_init__(self): check_fields(self, RANGES | dict(agents=(1, 20), steps=(1, 20), filtering=(0.0, 2.0)))
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "`UsageError` for an empty question. The calls of a step: see the notebook."
         text, node, answers = plain_question(question), None, []
-        root = node = kit.trace.add("question", text)
+        root = node = context.trace.add("question", text)
         for _ in range(self.steps):
-            node = await self._step(kit, node, text, answers[-1] if answers else "")
+            node = await self._step(context, node, text, answers[-1] if answers else "")
             answers.append(node.data["evidence"])
         answer = answers[-1]
         if self.final == "all":
-            answer = await kit.ask(MERGE, node=node, temperature=self.temperature,
+            answer = await context.ask(MERGE, node=node, temperature=self.temperature,
                                    thoughts=[f"Step {i}: {a}" for i, a in enumerate(answers, 1)])
         root.data["explanation"] = answer
-        said = (await kit.ask(EDITED, node=node, question=text, documents=answer_paragraphs(answer)))["answer"] if self.short else answer
-        return await self._end(kit, node, text, said, answer_paragraphs(answer))
+        said = answer
+        if self.short:
+            said = (await context.ask(EDITED, node=node, question=text, documents=answer_paragraphs(answer)))["answer"]
+        return await self._end(context, node, text, said, answer_paragraphs(answer))
 
-    async def _step(self, kit, above, question, previous):
+    async def _step(self, context, above, question, previous):
         "The agents' answers, verified, merged, and verified again: the step's node."
-        step, settings = kit.trace.add("step", "", parent=above), dict(temperature=self.temperature)
-        drafts = await (kit.ask(EXTEND, node=step, n=self.agents, question=question, previous=previous, **settings) if previous
-                        else kit.ask(DRAFT, node=step, n=self.agents, question=question, **settings))
-        own = [kit.trace.add("draft", d, parent=step) for d in dict.fromkeys(drafts if self.agents > 1 else [drafts])]
-        checked = await gather_or_cancel(verified_answer(self, kit, n, question, n.text) for n in own)
-        merged = await kit.ask(MERGE, node=step, thoughts=[f"Agent {i}: {a}" for i, a in enumerate(checked, 1)], **settings)
-        if previous: merged = await kit.ask(UNITE, node=step, previous=previous, supplement=merged, **settings)
+        step, settings = context.trace.add("step", "", parent=above), dict(temperature=self.temperature)
+        drafts = await (context.ask(EXTEND, node=step, n=self.agents, question=question, previous=previous, **settings) if previous
+                        else context.ask(DRAFT, node=step, n=self.agents, question=question, **settings))
+        own = [context.trace.add("draft", d, parent=step) for d in dict.fromkeys(drafts if self.agents > 1 else [drafts])]
+        checked = await gather_or_cancel(verified_answer(self, context, n, question, n.text) for n in own)
+        merged = await context.ask(MERGE, node=step, thoughts=[f"Agent {i}: {a}" for i, a in enumerate(checked, 1)], **settings)
+        if previous: merged = await context.ask(UNITE, node=step, previous=previous, supplement=merged, **settings)
         step.text = merged
-        await verified_answer(self, kit, step, question, merged)
+        await verified_answer(self, context, step, question, merged)
         return step
 
 RATT_CODE = "jinghanzhang1998/RATT@a613894"  # example_creative_writing.py
@@ -264,12 +266,12 @@ class CoTSC(SelfConsistency):
         check_fields(self, RANGES, shots=0)
         super().__post_init__()
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "As `SelfConsistency`."
-        prediction = await super().__call__(question, kit)
-        answer = next(n for n in kit.trace.nodes if n.kind == "answer")
-        path = next(n for n in kit.trace.children(answer) if n.data["vote"] == vote_key(prediction.answer))
-        answer.data["facts"] = await facts(kit, question.question.strip(), [path.data["explanation"]], self.top_k)
+        prediction = await super().__call__(question, context)
+        answer = next(n for n in context.trace.nodes if n.kind == "answer")
+        path = next(n for n in context.trace.children(answer) if n.data["vote"] == vote_key(prediction.answer))
+        answer.data["facts"] = await facts(context, question.question.strip(), [path.data["explanation"]], self.top_k)
         return prediction
 
 # %% ../../nbs/12_baselines/04_revising.ipynb #0dec4d58

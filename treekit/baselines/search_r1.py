@@ -151,26 +151,26 @@ class SearchR1:
 
     def __post_init__(self): check_fields(self, dict(turns=(1, 100), top_k=(1, 100)))
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "At most `turns` + 1 calls, one after the other. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
-        nodes = [kit.trace.add("question", text)]
+        nodes = [context.trace.add("question", text)]
         async def generate(written, left):
-            nodes.append(kit.trace.add("turn", "", parent=nodes[-1]))
+            nodes.append(context.trace.add("turn", "", parent=nodes[-1]))
             prompt = replace(SEARCH_R1, format=_AS_WRITTEN) if self.own_text else SEARCH_R1
-            said = await kit.ask(prompt, node=nodes[-1], question=text, turns=written)
+            said = await context.ask(prompt, node=nodes[-1], question=text, turns=written)
             value = read_turn(said)[0] if isinstance(said, str) else said
             nodes[-1].text = value["search"] or value["answer"] or value["thought"]
             nodes[-1].data |= value
             return said if isinstance(said, str) else TURN.render(value)
         async def search(query):
-            [hits] = await kit.retrieve([query], self.top_k)
+            [hits] = await context.retrieve([query], self.top_k)
             nodes[-1].data |= dict(queries=[query], hits=hit_records(hits))
             return "\n".join(f"[{i}] {' '.join(s.split())}" for i, s in enumerate(hit_texts(hits), 1)) or "(nothing was found)"
         done = await rollout(generate, search, self.turns)
         if not done.answer: nodes[-1].notes.append(done.notes[-1])
-        kit.trace.add("answer", done.answer, parent=nodes[-1], searches=list(done.searches))
-        return Prediction(done.answer, kit.trace, kit.usage)
+        context.trace.add("answer", done.answer, parent=nodes[-1], searches=list(done.searches))
+        return Prediction(done.answer, context.trace, context.usage)
 
 METHODS = {"Search-R1": SearchR1()}
 

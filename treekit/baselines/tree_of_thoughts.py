@@ -63,28 +63,28 @@ class TreeOfThoughts:
     breadth: int = 2  # breadth-first: states kept of a level: $b$
     examples: tuple[Example, ...] = ()  # for the self-consistency at the end, as in ReAct
 
-    needs = ("wiki",)
+    requires = ("wiki",)
 
     def __post_init__(self):
         check_fields(self)
         if not 0 < self.temperature <= 2:
             raise UsageError(f"temperature should be above 0, so that turns differ, and at most 2, not {self.temperature}")
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Raises `UsageError` for an empty question, and what the model's client and the wiki raise."
         prompt, text = turn_prompt(question, self.family), " ".join(question.question.split())
-        root = kit.trace.add("question", text)
-        if self.search == "depth": found, last, why = await depth_first(self, kit, prompt, question, root)
-        else: found, last, why = await breadth_first(self, kit, prompt, text, root)
-        if found: return finished(found, kit)
+        root = context.trace.add("question", text)
+        if self.search == "depth": found, last, why = await depth_first(self, context, prompt, question, root)
+        else: found, last, why = await breadth_first(self, context, prompt, text, root)
+        if found: return finished(found, context)
         last.notes.append(f"no path has finished after {why}" + ": self-consistency gives the answer" * self.fallback)
-        if self.fallback: return await voted(question, kit, last, self.family, self.examples)
-        kit.trace.add("answer", "", parent=last)
-        return Prediction("", kit.trace, kit.usage)
+        if self.fallback: return await voted(question, context, last, self.family, self.examples)
+        context.trace.add("answer", "", parent=last)
+        return Prediction("", context.trace, context.usage)
 
-    async def propose(self, kit: Context, prompt: Prompt, path: Path, text: str) -> list[tuple[dict, int]]:
+    async def propose(self, context: Context, prompt: Prompt, path: Path, text: str) -> list[tuple[dict, int]]:
         "The distinct turns among the samples from a state, each with how many samples it was."
-        turns = await kit.ask(prompt, node=path.node, n=self.candidates, temperature=self.temperature,
+        turns = await context.ask(prompt, node=path.node, n=self.candidates, temperature=self.temperature,
                               question=text, steps=path.text, number=str(len(path.turns) + 1), limit=str(self.depth))
         same = {}
         for turn in ([turns] if self.candidates == 1 else turns):
@@ -95,7 +95,7 @@ class TreeOfThoughts:
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #6090aa9c
 async def depth_first(
     m: TreeOfThoughts,
-    kit: Context,
+    context: Context,
     prompt: Prompt,  # for a turn
     question: Question,
     root: Node,
@@ -109,10 +109,10 @@ async def depth_first(
             path = wrong(path)
         looked += 1
         if len(path.turns) >= m.depth: continue
-        turns = await m.propose(kit, prompt, path, text)
+        turns = await m.propose(context, prompt, path, text)
         turns, last = [(turn, n) for turn, n in turns if turn["action"] or turn["argument"]], path.node
-        nodes = [kit.trace.add("step", "", parent=path.node, samples=n) for _, n in turns]  # in order, whatever comes first
-        stack += reversed(await gather_or_cancel([take(path, turn, node, kit) for (turn, _), node in zip(turns, nodes)]))
+        nodes = [context.trace.add("step", "", parent=path.node, samples=n) for _, n in turns]  # in order, whatever comes first
+        stack += reversed(await gather_or_cancel([take(path, turn, node, context) for (turn, _), node in zip(turns, nodes)]))
     return None, last, f"{looked} states" if stack else f"{looked} states, which are all"
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #9e8eca06
@@ -124,7 +124,7 @@ def wrong(path: Path) -> Path:
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #a822d979
 async def breadth_first(
     m: TreeOfThoughts,
-    kit: Context,
+    context: Context,
     prompt: Prompt,  # for a turn
     text: str,  # the question
     root: Node,
@@ -134,11 +134,11 @@ async def breadth_first(
     for _ in range(m.depth):
         open_ = [path for _, path in kept if path.answer is None]
         if not open_: break
-        turns = await gather_or_cancel([m.propose(kit, prompt, path, text) for path in open_])
+        turns = await gather_or_cancel([m.propose(context, prompt, path, text) for path in open_])
         tried = [(path, *candidate) for path, found in zip(open_, turns) for candidate in found]
         # in order, whatever comes first
-        nodes = [kit.trace.add("step", "", parent=path.node, samples=samples) for path, _, samples in tried]
-        level = await gather_or_cancel([valued(kit, path, turn, node, text) for (path, turn, _), node in zip(tried, nodes)])
+        nodes = [context.trace.add("step", "", parent=path.node, samples=samples) for path, _, samples in tried]
+        level = await gather_or_cancel([valued(context, path, turn, node, text) for (path, turn, _), node in zip(tried, nodes)])
         ended += [state for state in level if state[1].answer is not None]
         kept = sorted([state for state in kept if state[1].answer is not None] + level, key=lambda state: -state[0])[:m.breadth]
         for _, path in kept: path.node.data["kept"] = True
@@ -146,10 +146,10 @@ async def breadth_first(
     return best, kept[0][1].node, f"{m.depth} levels"
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #59c27c70
-async def valued(kit: Context, path: Path, turn: dict, node: Node, text: str) -> tuple[float, Path]:
+async def valued(context: Context, path: Path, turn: dict, node: Node, text: str) -> tuple[float, Path]:
     "A candidate carried out and scored."
-    path = await take(path, turn, node, kit)
-    node.data["value"] = await kit.ask(VALUE, node=node, question=text, steps=path.text)
+    path = await take(path, turn, node, context)
+    node.data["value"] = await context.ask(VALUE, node=node, question=text, steps=path.text)
     return node.data["value"], path
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #3c8a1acb

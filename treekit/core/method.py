@@ -158,14 +158,16 @@ REQUIREMENTS = dict(
 
 # %% ../../nbs/03_core/06_method.ipynb #adb25069
 class MissingRequirement(UsageError):
-    "A method uses a resource that its `needs` doesn't list."
+    "A method uses a resource that its `requires` doesn't list."
 
 # %% ../../nbs/03_core/06_method.ipynb #a91b7929
 def requirements_of(
     method: Any,
 ) -> tuple[str, ...]:  # keys of `REQUIREMENTS`; empty: a model and a retriever are enough
     "Resources that a method requires beyond a model and a retriever. `UsageError` for an unknown one."
-    return tuple(choose("need of a method", need, REQUIREMENTS) for need in getattr(method, "needs", ()))
+    if hasattr(method, "needs") and not hasattr(method, "requires"):
+        raise UsageError(f"{type(method).__name__}: the class attribute `needs` of a method is called `requires` now: please rename it")
+    return tuple(choose("requirement of a method", name, REQUIREMENTS) for name in getattr(method, "requires", ()))
 
 # %% ../../nbs/03_core/06_method.ipynb #649e9ca8
 async def _complete(llm, request, node, continuation=None):
@@ -199,13 +201,13 @@ class Context:
         retriever: Any = None,  # `search(queries, k) -> list[list[Hit]]`
         parser: Any = None,  # as in `REQUIREMENTS`
         *,
-        needs: tuple[str, ...] | None = None,  # of the method; `None`: unrestricted
+        requires: tuple[str, ...] | None = None,  # of the method; `None`: unrestricted
         prompts: dict | None = None,  # other templates, by the prompt's name (`load_prompts`)
         once: Any = None,  # a run's cache for `indexed`
         **provided,  # other resources of `REQUIREMENTS`, by name
     ):
-        for need in provided: choose("thing that a kit holds", need, REQUIREMENTS)
-        self.llm, self.retriever, self.needs = llm, retriever, needs
+        for need in provided: choose("resource of a context", need, REQUIREMENTS)
+        self.llm, self.retriever, self.requires = llm, retriever, requires
         self.provided = provided | (dict(parser=parser) if parser is not None else {})
         self.prompts, self.once = prompts or {}, once
         self.trace, self.usage = Trace(), Usage()  # written by `ask`, and by the method
@@ -214,8 +216,8 @@ class Context:
     def __getattr__(self, name):
         "A provided resource; None if it was not provided."
         if name not in REQUIREMENTS: raise AttributeError(name)
-        if self.needs is None or name in self.needs: return self.provided.get(name)
-        raise MissingRequirement(f"the method uses its context's {name} and doesn't name it: its class should say needs = ({name!r},)")
+        if self.requires is None or name in self.requires: return self.provided.get(name)
+        raise MissingRequirement(f"the method uses its context's {name} and doesn't name it: its class should say requires = ({name!r},)")
 
     def reworded(
         self,
@@ -332,9 +334,9 @@ def prompt_family(
 
 # %% ../../nbs/03_core/06_method.ipynb #cc528f5a
 class Method(Protocol):
-    "Frozen dataclass of hyper-parameters that answers questions. The class attribute `needs` lists required resources."
+    "Frozen dataclass of hyper-parameters that answers questions. The class attribute `requires` lists required resources."
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction: ...
+    async def __call__(self, question: Question, context: Context) -> Prediction: ...
 
 # %% ../../nbs/03_core/06_method.ipynb #f148545f
 def settings(

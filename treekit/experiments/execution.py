@@ -112,15 +112,15 @@ def _parsed_first(job): return "parser" in job.things and not _too_long(job.ques
 
 async def _answer(run, job):
     "One row."
-    kit, started = _kit(run, job, job.question.id), time.perf_counter()
+    context, started = _context(run, job, job.question.id), time.perf_counter()
     try:
         if _too_long(job.question): raise UsageError(f"the question has {len(job.question.question):,} characters, which is no question")
-        prediction = await run.methods[job.method](job.question, kit)
+        prediction = await run.methods[job.method](job.question, context)
     except (Unusable, NotOnCassette): raise  # every other question would meet it, too
     except (BudgetExceeded, StoreFailed) as e: return run.stopped(e)
     except Exception as e:
         if isinstance(e, ModuleNotFoundError) and (todo := missing_library(e.name or "")): raise Unusable(todo) from e
-        prediction = Prediction("", kit.trace, kit.usage, str(e) if isinstance(e, UsageError) else f"{type(e).__name__}: {e}")
+        prediction = Prediction("", context.trace, context.usage, str(e) if isinstance(e, UsageError) else f"{type(e).__name__}: {e}")
     prediction.usage.seconds = time.perf_counter() - started
     if prediction.error: run.failed += 1
     else:
@@ -133,12 +133,12 @@ async def _answer(run, job):
         raise RunFailed(f"the first {run.failed} questions all failed; the last one with {prediction.error}")
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #1f41a193
-def _kit(run, job, question):
+def _context(run, job, question):
     "What a job's method may use; its calls stand in the ledger under `question`."
     chats = {role: chat and chat.bind(method=job.method, dataset=job.dataset, question=question) for role, chat in run.chats.items()}
     things = {need: chats.get(need, provided.thing) for need, provided in job.things.items()}
     return Context(
-        chats["llm"], things.pop("retriever"), **things, needs=tuple(things), prompts=run.prompts,
+        chats["llm"], things.pop("retriever"), **things, requires=tuple(things), prompts=run.prompts,
         once=functools.partial(_indexed, run, job) if job.index else None,
     )
 
@@ -149,10 +149,10 @@ async def _indexed(run, job, build):
     return await asyncio.shield(run.indices[job.index])
 
 async def _index(run, job, build):
-    kit, started = _kit(run, job, INDEX), time.perf_counter()
-    made = await build(kit)
-    kit.usage.seconds = time.perf_counter() - started
-    await wait_written(run.store.put_prediction(job.index, _record(Prediction("", kit.trace, kit.usage)), wait=False))
+    context, started = _context(run, job, INDEX), time.perf_counter()
+    made = await build(context)
+    context.usage.seconds = time.perf_counter() - started
+    await wait_written(run.store.put_prediction(job.index, _record(Prediction("", context.trace, context.usage)), wait=False))
     return made
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #9a188a54

@@ -56,8 +56,8 @@ class ContextFactory:
     method: Any  # what the kits are for
     places: dict[str, str]  # question's id -> the data set that it was taken from
 
-    def kit(self, question: Question) -> Context:
-        "A fresh kit for a question."
+    def context(self, question: Question) -> Context:
+        "A new context for a question."
         place = self.places[question.id]
         things = {need: self.library.provide(need, place, question).thing for need in ("retriever", *requirements_of(self.method))}
         own = self.chat.bind(method="training", dataset=place, question=question.id)

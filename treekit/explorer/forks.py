@@ -101,33 +101,33 @@ class ForkedMethod:
     code: str = ""  # fingerprint of the method's code: the fork runs again when it changes
 
     @property
-    def needs(self) -> tuple[str, ...]: return requirements_of(self.of)
+    def requires(self) -> tuple[str, ...]: return requirements_of(self.of)
 
     def __getattr__(self, name):
         "The method's own fields, for whoever asks for them."
         if name.startswith("__") or name == "of": raise AttributeError(name)
         return getattr(self.of, name)
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "As the method."
-        return await self.of(question, self._edited(kit))
+        return await self.of(question, self._edited(context))
 
-    def _edited(self, kit):
+    def _edited(self, context):
         edits = self.edits
         use = EditUse(edits != Edits())
-        other = _watched(kit, dict(edits.replies), use)
-        if kit.once:  # an index is made before all edits
-            other.once = lambda build: kit.once(lambda own: build(_watched(own, {}, EditUse(use.edited))))
-        if edits.queries or edits.passages: other.retriever = EditedRetriever(kit.retriever, edits, use)
-        if edits.heads and "parser" in self.needs: other.provided["parser"] = EditedParser(kit.parser, edits.heads, use.mark)
-        if edits.heads and "corpus" in self.needs: other.provided["corpus"] = EditedCorpus(kit.corpus, edits.heads, use.mark)
+        other = _watched(context, dict(edits.replies), use)
+        if context.once:  # an index is made before all edits
+            other.once = lambda build: context.once(lambda own: build(_watched(own, {}, EditUse(use.edited))))
+        if edits.queries or edits.passages: other.retriever = EditedRetriever(context.retriever, edits, use)
+        if edits.heads and "parser" in self.requires: other.provided["parser"] = EditedParser(context.parser, edits.heads, use.mark)
+        if edits.heads and "corpus" in self.requires: other.provided["corpus"] = EditedCorpus(context.corpus, edits.heads, use.mark)
         return other
 
-def _watched(kit, replies, use):
-    "A kit whose models are asked by way of `EditedChat`."
-    other = copy(kit)
-    chats = {role: EditedChat(chat, replies, use) for role in ("router", "navigator") if (chat := kit.provided.get(role)) is not None}
-    other.llm, other.provided = EditedChat(kit.llm, replies, use), kit.provided | chats
+def _watched(context, replies, use):
+    "A context whose models are asked by way of `EditedChat`."
+    other = copy(context)
+    chats = {role: EditedChat(chat, replies, use) for role in ("router", "navigator") if (chat := context.provided.get(role)) is not None}
+    other.llm, other.provided = EditedChat(context.llm, replies, use), context.provided | chats
     return other
 
 # %% ../../nbs/19_explorer/04_forks.ipynb #16756df4

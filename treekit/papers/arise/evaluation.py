@@ -112,15 +112,15 @@ def pools(
 class CanScore:
     "Whether who answers can score a given text: a method of one call, whose answer is `likelihood` or `guess`."
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Raises what the model's client raises, but for `ScoringUnsupported`."
         from treekit.papers.arise.states import GUESS
-        node = kit.trace.add("question", question.question)
-        try: await kit.score(GUESS, question.question, node=node, state=question.question)
+        node = context.trace.add("question", question.question)
+        try: await context.score(GUESS, question.question, node=node, state=question.question)
         except ScoringUnsupported as e:
             node.notes.append(str(e))
-            return Prediction("guess", kit.trace, kit.usage)
-        return Prediction("likelihood", kit.trace, kit.usage)
+            return Prediction("guess", context.trace, context.usage)
+        return Prediction("likelihood", context.trace, context.usage)
 
 # %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #e3b0a006
 GUESSED = "the values are the token F1 of a guessed question (scorer=guess), not the risk"

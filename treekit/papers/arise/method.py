@@ -22,11 +22,11 @@ from .states import Expansion, Reasoner, state_text
 async def search(
     m: "ARISE",
     question: str,  # $q$
-    kit: Context,
+    context: Context,
 ) -> str:  # the answer
     "Monte Carlo tree search over reasoning states (Sec. 2.2)."
-    tree, reasoner = m.new_tree(), Reasoner(m, question, kit)
-    ahead, record = Lookahead(m, tree, reasoner), SearchTrace(tree, question, kit)
+    tree, reasoner = m.new_tree(), Reasoner(m, question, context)
+    ahead, record = Lookahead(m, tree, reasoner), SearchTrace(tree, question, context)
     try:
         for round in range(1, m.iterations + 1):
             leaf = ahead.select(round)  # selection
@@ -47,11 +47,11 @@ async def search(
 # %% ../../../nbs/17_papers/3_arise/05_method.ipynb #c04c4a9a
 async def answer_from_tree(m: "ARISE", tree, reasoner: Reasoner, record: SearchTrace) -> str:
     "Answer of the best path; for Pass@N and Figure 6 also answers of other states and after some rounds."
-    table, trace, question = node_rows(tree), record.kit.trace, reasoner.question
+    table, trace, question = node_rows(tree), record.context.trace, reasoner.question
     async def facts(results): return await reasoner.calls.retrieve(m.search_text(question, results))
     async def final(results):
         key, inputs = ("final", *results), dict(question=question, state=state_text(results))
-        return await reasoner.kit.memo(key, lambda: reasoner.calls.ask(key, m.final_prompt, **inputs))
+        return await reasoner.context.memo(key, lambda: reasoner.calls.ask(key, m.final_prompt, **inputs))
     paths = {i: [tree.nodes[j] for j in best_path(table, i)] for i in (None, *m.checkpoints)}
     best, ends = paths[None], m.candidates(tree) if m.pass_n else []
     node = trace.add("answer", "", parent=record.nodes[best[-1].id if best else 0])
@@ -60,7 +60,7 @@ async def answer_from_tree(m: "ARISE", tree, reasoner: Reasoner, record: SearchT
     if not best: node.notes.append("no step was made: answered from the documents retrieved for the question")
     wanted = [r or tuple(hit_texts(hits[i])) for i, r in results.items()] + [tuple(s.result for s in steps_to(end)) for end in ends]
     answers = await reasoner.calls.each([final(w) for w in wanted])
-    node.text, node.depth = answers[0].value, reasoner.kit.clock.now
+    node.text, node.depth = answers[0].value, reasoner.context.clock.now
     record.credit(Expansion(answers, []), node, {})
     said = {i: hit_texts(found) for i, found in hits.items()}
     node.data |= dict(path=[record.nodes[s.id].id for s in best], state=list(results[None]), hits=hit_records(hits[None]), facts=said[None])
@@ -96,11 +96,11 @@ class ARISE(Readings, Scheduling):
         if not all(isinstance(i, int) and i > 0 for i in self.checkpoints):
             raise UsageError(f"checkpoints should be rounds, from 1, not {self.checkpoints!r}")
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Raises `UsageError` for an empty question, and what the model's client raises."
         text = question.question.strip()
         if not text: raise UsageError("the question is empty")
-        return Prediction(await search(self, text, kit), kit.trace, kit.usage)
+        return Prediction(await search(self, text, context), context.trace, context.usage)
 
 # %% ../../../nbs/17_papers/3_arise/05_method.ipynb #7b0359b8
 METHODS = {"ARISE (ours)": ARISE()}

@@ -80,9 +80,9 @@ class Lookahead:
     def __init__(self,
         method: Scheduling,
         tree: SearchTree,
-        reasoner: Any,  # `explore(path)` asks the model; `kit` has the clock
+        reasoner: Any,  # `explore(path)` asks the model; `context` has the clock
     ):
-        self.method, self.tree, self.reasoner, self.kit = method, tree, reasoner, reasoner.kit
+        self.method, self.tree, self.reasoner, self.context = method, tree, reasoner, reasoner.context
         self.started = {}  # path -> (clock, task)
         self.selected = []  # leaves of the next rounds, if several are in flight
         self.exhausted = None  # the round after which nothing new could be expanded
@@ -112,7 +112,7 @@ class Lookahead:
     def start(self, path: tuple):
         "Start exploring a state, unless it has been started."
         key = path_key(path)
-        if key not in self.started: self.started[key] = self.kit.clock.now, speculate(self.reasoner.explore(path))
+        if key not in self.started: self.started[key] = self.context.clock.now, speculate(self.reasoner.explore(path))
 
     async def explore(self, leaf: State):
         "Expansion and simulation of a leaf."
@@ -120,11 +120,11 @@ class Lookahead:
         if self.method.one_by_one: return await self.reasoner.explore(path)
         began, task = self.started[path_key(path)]
         await task.task
-        return await self.kit.clock.starting_at(began, self.reasoner.explore(path))
+        return await self.context.clock.starting_at(began, self.reasoner.explore(path))
 
     async def stop(self):
         "Cancel explorations in progress."
         tasks = [task.task for _, task in self.started.values()]
         for task in tasks: task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.kit.stop()
+        await self.context.stop()

@@ -14,9 +14,9 @@ from .states import SimulatedPath
 class SearchTrace:
     "Record of a search tree in the trace of its question."
 
-    def __init__(self, tree: SearchTree, question: str, kit: Context):
-        self.tree, self.kit, self.nodes, self.credited = tree, kit, [], set()
-        self.show(tree.root, kit.trace.add("question", question))
+    def __init__(self, tree: SearchTree, question: str, context: Context):
+        self.tree, self.context, self.nodes, self.credited = tree, context, [], set()
+        self.show(tree.root, context.trace.add("question", question))
 
     def show(self, state, node):
         "Write a state's value and visits into its node of the trace."
@@ -34,7 +34,7 @@ class SearchTrace:
         above, (stage, *imagined) = self.nodes[leaf.id], found.stages
         for state in leaf.children:
             s = state.step
-            node = self.kit.trace.add("state", s.question, parent=above, result=s.result, risk=s.risk, hits=hit_records(s.hits))
+            node = self.context.trace.add("state", s.question, parent=above, result=s.result, risk=s.risk, hits=hit_records(s.hits))
             node.depth = s.clock
             self.show(state, node)
         self.credit(stage, above, {c.step.question: self.nodes[c.id] for c in leaf.children})
@@ -69,4 +69,4 @@ class SearchTrace:
         if scorer: self.nodes[0].data["scorer"] = scorer
         if exhausted is not None and exhausted < rounds:
             rest = "the search ended" if stopped else "the other rounds repeated visits"
-            self.kit.trace.notes.append(f"nothing new could be expanded after round {exhausted} of {rounds}: {rest}")
+            self.context.trace.notes.append(f"nothing new could be expanded after round {exhausted} of {rounds}: {rest}")

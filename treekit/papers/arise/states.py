@@ -257,8 +257,8 @@ class ModelCalls:
     def __init__(self,
         method,  # an `ARISE`: its hyper-parameters
         question: str,
-        kit: Context,
-    ): self.method, self.question, self.kit = method, question, kit
+        context: Context,
+    ): self.method, self.question, self.context = method, question, context
 
     async def each(self, coroutines):
         "Results of coroutines, run concurrently, or sequentially with `one_by_one`."
@@ -270,20 +270,20 @@ class ModelCalls:
     async def ask(self, key, prompt, hits=(), **inputs) -> Reply:
         "Reply of the model."
         node = Node(key[0], None, key[0], "")  # the call's record until a node of the trace shows it
-        return Reply(key, await self.kit.ask(prompt, node=node, temperature=self.method.temperature, **inputs), node, list(hits))
+        return Reply(key, await self.context.ask(prompt, node=node, temperature=self.method.temperature, **inputs), node, list(hits))
 
     async def retrieve(self, query: str) -> list:
         "Documents for a query."
-        return (await self.kit.retrieve([query], self.method.top_k))[0]
+        return (await self.context.retrieve([query], self.method.top_k))[0]
 
 # %% ../../../nbs/17_papers/3_arise/00_states.ipynb #61dcd851
 class ValueFunction:
     "Value of a state: the risk's, or one of Table 3's two others (Sec. 2.3)."
 
     def __init__(self, calls: ModelCalls):
-        self.calls, self.method, self.question, self.kit = calls, calls.method, calls.question, calls.kit
+        self.calls, self.method, self.question, self.context = calls, calls.method, calls.question, calls.context
         self.scores = {"likelihood": True, "guess": False}.get(self.method.scorer)  # None: until the first value
-        offline = getattr(self.kit.llm, "endpoint", "").startswith("offline:")
+        offline = getattr(self.context.llm, "endpoint", "").startswith("offline:")
         defaults = SCALES["offline" if offline else "model"]
         self.scale = [default if own is None else own for own, default in zip((self.method.alpha, self.method.beta), defaults)]
 
@@ -298,7 +298,7 @@ class ValueFunction:
         results = [s.result for s in path]
         questions = [s.question for s in path] if self.method.value == "verifier" else []
         key = ("value", *results, "", *questions)
-        return await self.kit.memo(key, lambda: self.assess(key, results, questions))
+        return await self.context.memo(key, lambda: self.assess(key, results, questions))
 
     async def assess(self, key, results, questions) -> Reply:
         "(Q, risk) of a state, by the method's value function."
@@ -319,11 +319,11 @@ class ValueFunction:
     async def scored(self, key, results) -> Reply | None:
         "Risk by the model's log-probabilities; None if the question is to be guessed instead."
         node = Node(key[0], None, key[0], "")
-        try: logs = await self.kit.score(GUESS, self.question, node=node, state=state_text(results))
+        try: logs = await self.context.score(GUESS, self.question, node=node, state=state_text(results))
         except ScoringUnsupported as e:
             if self.scores:  # wanted, or others of this tree have it: two measures in one tree compare nothing
                 raise ScoringUnsupported(f"{e}; scorer=guess takes another measure, the token F1 of a guessed question") from e
-            if self.scores is None: self.kit.trace.notes.append(f"values are the token F1 of a guessed question: {e}")
+            if self.scores is None: self.context.trace.notes.append(f"values are the token F1 of a guessed question: {e}")
             self.scores = False
             return None
         if not logs or not all(map(math.isfinite, logs)):
@@ -370,10 +370,10 @@ class SimulatedPath:
 class Reasoner:
     "Expansions and rollouts of one question (Sec. 2.1, 2.2), each model call made once."
 
-    def __init__(self, method, question: str, kit: Context):
-        self.method, self.question, self.kit = method, question, kit
+    def __init__(self, method, question: str, context: Context):
+        self.method, self.question, self.context = method, question, context
         self.last = method.depth - 1  # depth of the deepest states
-        self.calls = ModelCalls(method, question, kit)
+        self.calls = ModelCalls(method, question, context)
         self.value = ValueFunction(self.calls)
 
     async def decompose(self, key, path, n, sample):
@@ -396,7 +396,7 @@ class Reasoner:
     async def take(self, path, step):
         "Answer and value a step. A result without new facts refuses it."
         key = ("answer", step.question)
-        answered = await self.kit.memo(key, lambda: self.answer(key, step.question))
+        answered = await self.context.memo(key, lambda: self.answer(key, step.question))
         step.result, step.hits, step.asked = answered.value, answered.hits, [answered]
         results, too_short = [s.result for s in path], len(step.result) < self.method.shortest_result
         if too_short or word_key(NO_FACTS) in word_key(step.result): step.refused = "no facts found"
@@ -405,7 +405,7 @@ class Reasoner:
             valued = await self.value((*path, step))
             step.asked.append(valued)
             step.value, step.risk = valued.value
-        step.clock = self.kit.clock.now
+        step.clock = self.context.clock.now
 
     async def expand(self, path: tuple, draw: int = 0) -> Expansion:
         "Expansion of a state with the `draw`-th block of samples; up to `tries` attempts if all sub-questions are refused."
@@ -413,7 +413,7 @@ class Reasoner:
         for attempt in range(m.tries):
             block = draw * m.tries + attempt
             key = ("decompose", *(s.result for s in path), block)
-            asked.append(await self.kit.memo(key, lambda: self.decompose(key, path, width, block * width)))
+            asked.append(await self.context.memo(key, lambda: self.decompose(key, path, width, block * width)))
             steps, siblings = [], []
             for q in asked[-1].value:
                 steps.append(ReasoningStep(q, refused=refusal(q, self.question, path, siblings, m.shortest_question, m.refuses)))

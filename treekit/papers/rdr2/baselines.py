@@ -57,16 +57,16 @@ def masked_query(
 
 # %% ../../../nbs/17_papers/5_rdr2/07_baselines.ipynb #ace0f34d
 async def next_sentence(
-    kit: Context,
+    context: Context,
     node: Node,  # the sentence's record
     inputs: dict,  # the prompt's slots, but for the passages
     documents: list = (),  # passages that it sees
 ) -> tuple[str, list[tuple[str, float]]]:  # the sentence, empty at the end; its tokens with their log-probabilities
     "The next sentence as the model writes it before a search. `UsageError` where nothing gives token probabilities."
-    draft, tokens = await kit.ask(NEXT, node=node, logprobs=True, documents=list(documents), **inputs)
+    draft, tokens = await context.ask(NEXT, node=node, logprobs=True, documents=list(documents), **inputs)
     words = NEXT.format.render(draft)
     if tokens: return draft, _first_tokens(tokens, len(words))
-    try: scores = await kit.score(NEXT, words, node=node, documents=list(documents), **inputs)
+    try: scores = await context.score(NEXT, words, node=node, documents=list(documents), **inputs)
     except ScoringUnsupported as e:
         raise UsageError("FLARE searches where tokens are improbable, and this server gives no probabilities, "
                          "neither with a completion (logprobs) nor for a given text (echo): "
@@ -99,43 +99,43 @@ class FLARE(Reader):
         for name in ("theta", "beta"):
             if not 0 <= (value := getattr(self, name)) <= 1: raise UsageError(f"{name} is a probability, from 0 to 1, not {value}")
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "One call for a sure sentence, two for another, one after the other. `UsageError` for an empty question, and from `next_sentence`."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
-        root = node = kit.trace.add("question", text)
+        root = node = context.trace.add("question", text)
         said, kind = [], answer_kind(question, self.answers)
-        shown = passages = await self._found(kit, root, text) if self.first != "none" else []
+        shown = passages = await self._found(context, root, text) if self.first != "none" else []
         kept = passages if self.first == "kept" else []
         for _ in range(self.sentences):
-            node = kit.trace.add("sentence", "", parent=node)
+            node = context.trace.add("sentence", "", parent=node)
             inputs = dict(question=text, answer=" ".join(said), length=length_instruction(question, kind, self.length_control))
-            draft, tokens = await next_sentence(kit, node, inputs, shown if self.lookahead == "passages" else [])
+            draft, tokens = await next_sentence(context, node, inputs, shown if self.lookahead == "passages" else [])
             node.data["sure"] = all(math.exp(p) > self.theta for _, p in tokens)
             if not node.data["sure"] and (query := masked_query(tokens, self.beta)):
                 node.data["draft"] = draft
-                shown = list({p.id: p for p in [*kept, *await self._found(kit, node, query)]}.values())
+                shown = list({p.id: p for p in [*kept, *await self._found(context, node, query)]}.values())
                 passages = list({p.id: p for p in [*passages, *shown]}.values())
-                draft = await kit.ask(NEXT, node=node, documents=shown, **inputs)
+                draft = await context.ask(NEXT, node=node, documents=shown, **inputs)
             node.text = draft or "(the end)"
             if not draft or draft in said: break
             said.append(draft)
         answer = " ".join(said)
         root.data["passages"] = [dict(title=p.title, text=p.text) for p in passages]
-        last = kit.trace.add("answer", LIST.render(LIST.fallback(answer)) if kind == "list" else answer, parent=node)
-        if not said: await self._whole(question, kit, last)
-        return Prediction(last.text, kit.trace, kit.usage)
+        last = context.trace.add("answer", LIST.render(LIST.fallback(answer)) if kind == "list" else answer, parent=node)
+        if not said: await self._whole(question, context, last)
+        return Prediction(last.text, context.trace, context.usage)
 
-    async def _found(self, kit, node, query):
+    async def _found(self, context, node, query):
         "The passages for a query, noted in a node."
-        [hits] = await kit.retrieve([query], self.top_k) if self.top_k else [[]]
+        [hits] = await context.retrieve([query], self.top_k) if self.top_k else [[]]
         node.data |= dict(queries=[query], hits=hit_records(hits))
         return [h.passage for h in hits]
 
-    async def _whole(self, question, kit, node):
+    async def _whole(self, question, context, node):
         "Nothing was written: one answer from what the question finds."
-        [hits] = await kit.retrieve([question.question.strip()], self.top_k) if self.top_k else [[]]
+        [hits] = await context.retrieve([question.question.strip()], self.top_k) if self.top_k else [[]]
         node.notes.append("the first sentence was the end of the answer: it is written at once")
-        await read_passages(kit, question, [h.passage for h in hits], node, answers=self.answers, length_control=self.length_control)
+        await read_passages(context, question, [h.passage for h in hits], node, answers=self.answers, length_control=self.length_control)
 
 FLARE_CODE = "jzbjyb/FLARE@ec4b06b"  # configs/2wikihop_flare_config.json; src/openai_api.py, QueryAgent.ret_prompt
 
@@ -228,7 +228,7 @@ class ASC(Reader):
     counted: Literal["members", "samples"] = "members"  # a cluster's strength
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def requires(self) -> tuple[str, ...]:
         "Sentence vectors, unless words are compared."
         return ("embedder",) if self.compare == "embeddings" else ()
 
@@ -239,34 +239,34 @@ class ASC(Reader):
         for name in ("agree", "alike", "apart"):
             if not 0 <= (value := getattr(self, name)) <= 1: raise UsageError(f"{name} is a share, from 0 to 1, not {value}")
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "`samples` calls at once, and one more to summarise. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
-        root, kind = kit.trace.add("question", text), answer_kind(question, self.answers)
+        root, kind = context.trace.add("question", text), answer_kind(question, self.answers)
         length = length_instruction(question, kind, self.length_control)
-        [hits] = await kit.retrieve([text], self.top_k) if self.top_k else [[]]
+        [hits] = await context.retrieve([text], self.top_k) if self.top_k else [[]]
         root.data |= dict(hits=hit_records(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits])
         given = dict(documents=[h.passage for h in hits]) if self.top_k else {}
-        replies = await kit.ask(READ[kind, not self.top_k], node=root, n=self.samples, temperature=self.temperature, question=text,
+        replies = await context.ask(READ[kind, not self.top_k], node=root, n=self.samples, temperature=self.temperature, question=text,
                                 length=length, **given)
         replies = [replies] if self.samples == 1 else replies
         atoms = [LIST.fallback(r) if kind == "list" else [s for s in sentences(r) if s.strip()] for r in replies]
-        clusters = [self._judged(c) for c in await asyncio.to_thread(self._clusters, atoms, kind, kit)]
-        node = kit.trace.add("answer", "", parent=root, samples=list(replies), clusters=clusters)
+        clusters = [self._judged(c) for c in await asyncio.to_thread(self._clusters, atoms, kind, context)]
+        node = context.trace.add("answer", "", parent=root, samples=list(replies), clusters=clusters)
         kept = [c["text"] for c in clusters if c["kept"]]
         if not kept: node.notes.append("no sentence is said by enough samples: the first sample is the answer")
         if self.summarise and kept:
             combine = COMBINE["list" if kind == "list" else "text"]
-            node.text = await kit.ask(combine, node=node, question=text, length=length, sentences=kept)
+            node.text = await context.ask(combine, node=node, question=text, length=length, sentences=kept)
         elif kind == "list": node.text = LIST.render(kept) if kept else replies[0]
         else: node.text = " ".join(kept) or replies[0]
         if kind == "list" and self.items == "cleaned": node.text = LIST.render(LIST.fallback(node.text))
-        return Prediction(node.text, kit.trace, kit.usage)
+        return Prediction(node.text, context.trace, context.usage)
 
-    def _clusters(self, atoms, kind, kit):
+    def _clusters(self, atoms, kind, context):
         "What the samples say."
         if self.compare == "words": return clustered(atoms, self.alike, kind == "list")
-        return agglomerated(atoms, edit_distances if kind == "list" else embedded_distances(kit.embedder or embedder()), self.apart)
+        return agglomerated(atoms, edit_distances if kind == "list" else embedded_distances(context.embedder or embedder()), self.apart)
 
     def _judged(self, cluster):
         "A cluster for the trace: its longest sentence, how often it is said, and whether that is enough."
@@ -314,16 +314,16 @@ class Served(Reader):
             raise UsageError("a reader that was trained elsewhere writes as it was trained to: "
                              "leave answers and length_control as they are")
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "One search, one call. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
-        root = kit.trace.add("question", text)
-        [hits] = await kit.retrieve([text], self.top_k) if self.top_k else [[]]
+        root = context.trace.add("question", text)
+        [hits] = await context.retrieve([text], self.top_k) if self.top_k else [[]]
         root.data |= dict(hits=hit_records(hits), passages=[dict(title=h.passage.title, text=h.passage.text) for h in hits])
         documents = "\n".join(self._shown(i, h.passage) for i, h in enumerate(hits, 1))
-        node = kit.trace.add("answer", "", parent=root)
-        node.text = await kit.ask(SERVED[self.system], node=node, question=text, documents=documents)
-        return Prediction(node.text, kit.trace, kit.usage)
+        node = context.trace.add("answer", "", parent=root)
+        node.text = await context.ask(SERVED[self.system], node=node, question=text, documents=documents)
+        return Prediction(node.text, context.trace, context.usage)
 
     def _shown(self, i, passage):
         "A passage as the system's prompt has it."

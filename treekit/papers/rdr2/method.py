@@ -45,7 +45,7 @@ class RDR2(Reader):
             if value is not None and value < least: raise UsageError(f"{name} should be at least {least}, not {value}")
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def requires(self) -> tuple[str, ...]:
         "The heading trees of documents, and the router."
         return ("documents", "router") if self.routing and self.top_k > 0 else ()
 
@@ -59,13 +59,13 @@ class RDR2(Reader):
         "Expansions of a document, at most."
         return self.rules.iterations if self.iterations is None else self.iterations
 
-    async def _evidence(self, question, hits, kit, root):
+    async def _evidence(self, question, hits, context, root):
         "Routed passages of the reader."
-        if not self.routing or not hits: return await super()._evidence(question, hits, kit, root)
-        if kit.documents is None:
+        if not self.routing or not hits: return await super()._evidence(question, hits, context, root)
+        if context.documents is None:
             raise UsageError("RDR² walks the documents of passages, and this kit has none: "
                              "give Context(documents=treekit.corpora.lookup.Documents(trees))")
-        return await routed_evidence(self, question, hits, kit, root)
+        return await routed_evidence(self, question, hits, context, root)
 
 # %% ../../../nbs/17_papers/5_rdr2/05_method.ipynb #91085d0c
 def first_steps(
@@ -115,15 +115,15 @@ async def ask_router(
     method: RDR2,
     question: Question,  # $q$
     step: RoutingStep,  # gets its behaviours, its decision and its answers
-    kit: Context,
+    context: Context,
     document: Node,  # the document's record, below which the ledger puts the call
 ) -> None:
     "Behaviours $b_t$ of the router for a subtree $s_t$, and its valid answers. Raises the errors of the model's client."
     step.node = Node(document.id, None, "routing", "")
     inputs = dict(question=question.question.strip(), document=shown_text(method, step.rst))
-    prompt = kit.prompts.get(ROUTE[method.format].name, ROUTE[method.format])
+    prompt = context.prompts.get(ROUTE[method.format].name, ROUTE[method.format])
     prompt = replace(prompt, format=method.rules.format(prompt, method.format))
-    step.behaviours = await kit.reworded({prompt.name: prompt}).ask(prompt, node=step.node, role="router", **inputs)
+    step.behaviours = await context.reworded({prompt.name: prompt}).ask(prompt, node=step.node, role="router", **inputs)
     step.decision = method.rules.decide(step.rst, step.behaviours)
     step.answers = answered_nodes(method, step)
 
@@ -132,11 +132,11 @@ async def route_document(
     method: RDR2,
     question: Question,  # $q$
     group: Group,  # $d_i$ and the passages from it
-    kit: Context,
+    context: Context,
     document: Node,  # the document's record
 ) -> Route:  # its `answers` are $c_{ro}^{(i)}$
     "$c_{ro} = \\operatorname{Router}(q, d)$ (Eq. 2): waves of calls, until nothing is left to unfold."
-    async def ask(step): await ask_router(method, question, step, kit, document)
+    async def ask(step): await ask_router(method, question, step, context, document)
     route, wave = Route(group), first_steps(method, question, group)
     if method.similarity and method.content and method.views == "passage": route.twins = len(group.places) - len(wave)
     unfolding = method.rules.unfolding(method, group.tree, wave)
@@ -174,21 +174,21 @@ async def routed_evidence(
     method: RDR2,
     question: Question,  # $q$
     hits: list,  # $C_{re}$
-    kit: Context,  # with `documents`
+    context: Context,  # with `documents`
     root: Node,  # the question's record; gets the counts
 ) -> list[Passage]:  # $C_{ro}$
     "Group passages by document, route all documents concurrently, collect the routed passages (Eqs. 1, 2)."
-    groups, interleaved = await asyncio.to_thread(grouped, hits, kit.documents, method.rules)
+    groups, interleaved = await asyncio.to_thread(grouped, hits, context.documents, method.rules)
     inside = [g for g in groups if g.tree]
-    nodes = [kit.trace.add("document", g.tree.title, parent=root, id=g.tree.id, chunks=_chunks(g)) for g in inside]
-    routes = await gather_or_cancel(route_document(method, question, g, kit, node) for g, node in zip(inside, nodes))
+    nodes = [context.trace.add("document", g.tree.title, parent=root, id=g.tree.id, chunks=_chunks(g)) for g in inside]
+    routes = await gather_or_cancel(route_document(method, question, g, context, node) for g, node in zip(inside, nodes))
     counts = dict(interleaved=interleaved, plain=len(groups) - len(routes),
                   twins=sum(r.twins for r in routes), unread=sum(r.unread for r in routes))
     passages = routed_passages(method, groups, routes)
     if not passages:
         counts["all_refused"] = 1
         if method.fallback: passages = [h.passage for h in hits]
-    steps = [n for r, node in zip(routes, nodes) for n in record_steps(method.longest, kit.trace, node, r)]
+    steps = [n for r, node in zip(routes, nodes) for n in record_steps(method.longest, context.trace, node, r)]
     note_counts(root, steps, len(hits), counts)
     return passages
 

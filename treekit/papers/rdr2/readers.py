@@ -93,7 +93,7 @@ def length_instruction(
 
 # %% ../../../nbs/17_papers/5_rdr2/01_readers.ipynb #211a77d9
 async def read_passages(
-    kit: Context,
+    context: Context,
     question: Question,  # $q$
     passages: list[Passage],  # $[c^{(1)}, …, c^{(m)}]$
     node: Node,  # where the answer goes
@@ -107,7 +107,7 @@ async def read_passages(
     kind = answer_kind(question, answers)
     given = {} if alone else dict(documents=passages)
     length = length_instruction(question, kind, length_control)
-    node.text = await kit.ask(READ[kind, alone], node=node, question=question.question.strip(), length=length, **given)
+    node.text = await context.ask(READ[kind, alone], node=node, question=question.question.strip(), length=length, **given)
     if kind == "list" and items == "cleaned": node.text = LIST.render(LIST.fallback(node.text))
     return node.text
 
@@ -122,20 +122,20 @@ class Reader:
 
     def __post_init__(self): check_fields(self, top_k=0)
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "One search, and one call beside what finds the passages. `UsageError` for an empty question."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
-        root, hits = kit.trace.add("question", text), []
-        if self.top_k: [hits] = await kit.retrieve([text], self.top_k)
+        root, hits = context.trace.add("question", text), []
+        if self.top_k: [hits] = await context.retrieve([text], self.top_k)
         root.data["hits"] = hit_records(hits)
-        passages = await self._evidence(question, hits, kit, root)
+        passages = await self._evidence(question, hits, context, root)
         root.data["passages"] = [dict(title=p.title, text=p.text) for p in passages]
-        node = kit.trace.add("answer", "", parent=root)
+        node = context.trace.add("answer", "", parent=root)
         wanted = dict(answers=self.answers, length_control=self.length_control, items=self.items)
-        answer = await read_passages(kit, question, passages, node, alone=not self.top_k, **wanted)
-        return Prediction(answer, kit.trace, kit.usage)
+        answer = await read_passages(context, question, passages, node, alone=not self.top_k, **wanted)
+        return Prediction(answer, context.trace, context.usage)
 
-    async def _evidence(self, question, hits, kit, root):
+    async def _evidence(self, question, hits, context, root):
         "Passages for the reader."
         return [h.passage for h in hits]
 

@@ -80,9 +80,9 @@ async def curated(
 ) -> tuple[list[Sample], dict]:  # the samples; what was left out: {"failed": calls, "unread": replies, "misplaced": tags}
     "Views labelled by a model that sees the question and the view, and no answer. `CallFailed` if `at_once` calls in a row fail."
     async def one(question, rst):
-        kit = Context(chat)
-        node = kit.trace.add("curation", question.question)
-        try: return await kit.ask(CURATE, node=node, question=question.question, document=rst.text)
+        context = Context(chat)
+        node = context.trace.add("curation", question.question)
+        try: return await context.ask(CURATE, node=node, question=question.question, document=rst.text)
         except CallFailed as e: return e
     said, out, left = [], [], dict(failed=0, unread=0, misplaced=0)
     for at in range(0, len(found), at_once):

@@ -106,11 +106,11 @@ class _Anew:
 @lru_cache
 def _numbered(kind):
     "A method's class with the number of a run, under the name and the module that keys are made of."
-    async def __call__(self, question, kit):
-        kit, by = copy(kit), 1000 * self.run
-        chats = {role: _Anew(chat, by) for role in ("router", "navigator") if (chat := kit.provided.get(role))}
-        kit.llm, kit.provided = _Anew(kit.llm, by), kit.provided | chats
-        return await kind.__call__(self, question, kit)
+    async def __call__(self, question, context):
+        context, by = copy(context), 1000 * self.run
+        chats = {role: _Anew(chat, by) for role in ("router", "navigator") if (chat := context.provided.get(role))}
+        context.llm, context.provided = _Anew(context.llm, by), context.provided | chats
+        return await kind.__call__(self, question, context)
     body = dict(__call__=__call__, __annotations__=dict(run=int), run=0, __module__=kind.__module__, __doc__=kind.__doc__)
     return dataclass(frozen=True)(type(kind.__name__, (kind,), body))
 

@@ -25,29 +25,29 @@ from .subquestions import SubQuestion, history_of, plan_steps
 
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #6ac4eece
 async def generate_path(
-    kit: Context,
+    context: Context,
     question: str,  # $q$
     node: Node,  # the path's
     trained: bool = True,  # False: *w/o Dec.*, the answering model with Table 11's prompt
 ) -> list[str]:
     "Sub-questions $q_1, \\dots, q_n$ of a question, by the navigator (Sec. 2.3)."
-    if trained: return await kit.ask(NAVIGATE, node=node, role="navigator", question=question)
-    found = await kit.ask(GENERATE, node=node, question=question)
+    if trained: return await context.ask(NAVIGATE, node=node, role="navigator", question=question)
+    found = await context.ask(GENERATE, node=node, question=question)
     return found[0] if found else []
 
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #24bda4f1
 async def plan_path(
     m: "SearchR",
-    kit: Context,
+    context: Context,
     root: Node,  # the question's
     question: str,  # $q$
     path: list[str] | None = None,  # sub-questions; None: the navigator is asked for them
 ) -> list[SubQuestion]:
     "Reasoning path of a question as steps (Sec. 2.3)."
-    node = kit.trace.add("path", "", parent=root)
-    if path is None: path = await generate_path(kit, question, node, m.decomposer == "navigator")
+    node = context.trace.add("path", "", parent=root)
+    if path is None: path = await generate_path(context, question, node, m.decomposer == "navigator")
     path, notes = checked(path, question, m.max_steps)
-    steps = plan_steps(kit.trace, node, path, m.order == "chain")
+    steps = plan_steps(context.trace, node, path, m.order == "chain")
     node.text, node.data["path"] = " | ".join(path), list(path)
     node.notes += notes
     return steps
@@ -70,7 +70,7 @@ PROMPTS = (ANSWER,)
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #6b3c36b6
 async def reformulate(
     m: "SearchR",
-    kit: Context,
+    context: Context,
     step: SubQuestion,
     history: list[SubQuestion],  # those that it builds on, answered
 ) -> str:
@@ -81,42 +81,42 @@ async def reformulate(
         node.notes.append("what it refers to wasn't found; asked as it stands")
         return step.asked
     if m.decide == "rule": rewrite = bool(step.refers)
-    else: rewrite = await kit.ask(UNCLEAR, **known)
+    else: rewrite = await context.ask(UNCLEAR, **known)
     node.data["rewritten"] = rewrite
     if not rewrite: return step.asked
-    text, note = rewritten(await kit.ask(REFORMULATE, **known), step.asked)
+    text, note = rewritten(await context.ask(REFORMULATE, **known), step.asked)
     if note: node.notes.append(note)
     return text
 
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #7f5165b8
 async def answer_subquestion(
     m: "SearchR",
-    kit: Context,
+    context: Context,
     step: SubQuestion,
     history: list[SubQuestion],  # those that it builds on, answered
 ) -> None:
     "Answer of a sub-question: reformulate, retrieve, answer (Sec. 2.4, 2.5)."
-    if history: step.asked = await reformulate(m, kit, step, history)
-    hits, rows, notes = await asyncio.to_thread(retrieve_passages, m, kit, step.asked)
+    if history: step.asked = await reformulate(m, context, step, history)
+    hits, rows, notes = await asyncio.to_thread(retrieve_passages, m, context, step.asked)
     step.node.notes += notes
-    reply = await kit.ask(ANSWER, node=step.node, question=step.asked, documents=[h.passage for h in hits])
+    reply = await context.ask(ANSWER, node=step.node, question=step.asked, documents=[h.passage for h in hits])
     step.answer = known_answer(reply["answer"])
     step.node.data.update(queries=[step.asked], hits=rows, evidence=step.answer or UNFOUND, explanation=reply["explanation"])
 
-async def answer_path(m: "SearchR", kit: Context, steps: list[SubQuestion]) -> None:
+async def answer_path(m: "SearchR", context: Context, steps: list[SubQuestion]) -> None:
     "Answers of all sub-questions, each as soon as those that it waits for are answered (Sec. 2.5)."
     tasks = []
     async def answer(step):
         for n in step.waits: await tasks[n]
-        await answer_subquestion(m, kit, step, [steps[n] for n in step.builds_on])
+        await answer_subquestion(m, context, step, [steps[n] for n in step.builds_on])
     for step in steps: tasks.append(TimedTask(answer(step)))
     await gather_or_cancel(tasks)
 
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #25572c12
-async def integrate_answers(kit: Context, root: Node, question: str, steps: list[SubQuestion]) -> tuple[str, str]:
+async def integrate_answers(context: Context, root: Node, question: str, steps: list[SubQuestion]) -> tuple[str, str]:
     "(answer, explanation) from the answers of all sub-questions (Sec. 2.5). If the path is the question itself, its answer."
     if [s.asked for s in steps] == [question]: return steps[0].answer or "unknown", steps[0].node.data["explanation"]
-    reply = await kit.ask(INTEGRATE, node=root, question=question, history=history_of(steps))
+    reply = await context.ask(INTEGRATE, node=root, question=question, history=history_of(steps))
     return reply["answer"], reply["explanation"]
 
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #e176420a
@@ -139,7 +139,7 @@ class SearchR:
         if not self.informative + self.similar: raise UsageError("informative and similar are both 0: there would be nothing to read")
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def requires(self) -> tuple[str, ...]:
         "The corpus, for informativeness, and the navigator."
         return ("corpus",) * (self.informative > 0) + ("navigator",) * (self.decomposer == "navigator")
 
@@ -149,25 +149,25 @@ class SearchR:
         if not self.same_number or self.informative and self.similar: return self.informative, self.similar
         return (self.informative + SearchR.similar, 0) if self.informative else (0, self.similar + SearchR.informative)
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Answer a question. `UsageError` if it is empty."
-        return await self.follow(question, kit)
+        return await self.follow(question, context)
 
     async def follow(
         self,
         question: Question,
-        kit: Context,
+        context: Context,
         path=None,  # sub-questions; None: the navigator is asked for them
     ) -> Prediction:
         "Answer a question along a reasoning path. Raises the errors of the models' clients; the trace holds the results so far."
         if not (text := question.question.strip()): raise UsageError("the question is empty")
-        if self.informative: check_entities(text, kit)
-        root = kit.trace.add("question", text)
-        steps = await plan_path(self, kit, root, text, path)  # 2.3 reasoning path
-        await answer_path(self, kit, steps)  # 2.4, 2.5 retrieval and answer, sub-question by sub-question
-        answer, explanation = await integrate_answers(kit, root, text, steps)  # 2.5 final answer
-        kit.trace.add("answer", answer, parent=root, explanation=explanation)
-        return Prediction(answer, kit.trace, kit.usage)
+        if self.informative: check_entities(text, context)
+        root = context.trace.add("question", text)
+        steps = await plan_path(self, context, root, text, path)  # 2.3 reasoning path
+        await answer_path(self, context, steps)  # 2.4, 2.5 retrieval and answer, sub-question by sub-question
+        answer, explanation = await integrate_answers(context, root, text, steps)  # 2.5 final answer
+        context.trace.add("answer", answer, parent=root, explanation=explanation)
+        return Prediction(answer, context.trace, context.usage)
 
 # %% ../../../nbs/17_papers/4_searchr/02_method.ipynb #36b6ad20
 METHODS = {"SEARCH-R*": SearchR()}

@@ -33,24 +33,24 @@ def with_informativeness(
 # %% ../../../nbs/17_papers/4_searchr/01_retrieval.ipynb #2b51e3fe
 def retrieve_passages(
     m,  # a `SearchR`
-    kit: Context,
+    context: Context,
     question: str,  # a sub-question, as it is asked
 ) -> tuple[list, list[dict], list[str]]:  # hits in reading order, their records, warnings
     "Passages of both retrieval paths: by informativeness and by similarity (Sec. 2.4)."
     informative_k, similar_k = m.shares
     if not informative_k:
-        [hits] = kit.retriever.search([question], similar_k)
+        [hits] = context.retriever.search([question], similar_k)
         return hits, hit_records(hits), []
-    informative, literal = kit.corpus.informative(Extensions() if m.steps == "all" else Extensions.paper(), m.masked), None
-    if m.steps == "all" and m.fusion == "reciprocal": literal = kit.corpus.informative(LITERAL, m.masked)
-    retriever = DualPath(informative, kit.retriever, m.shares, m.fusion, literal=literal) if similar_k else informative
+    informative, literal = context.corpus.informative(Extensions() if m.steps == "all" else Extensions.paper(), m.masked), None
+    if m.steps == "all" and m.fusion == "reciprocal": literal = context.corpus.informative(LITERAL, m.masked)
+    retriever = DualPath(informative, context.retriever, m.shares, m.fusion, literal=literal) if similar_k else informative
     [hits] = retriever.search([question], informative_k + similar_k)
     return hits, *with_informativeness(informative, question, hits)
 
 # %% ../../../nbs/17_papers/4_searchr/01_retrieval.ipynb #3aceb17e
-def check_entities(question: str, kit: Context):
+def check_entities(question: str, context: Context):
     "Raise a `UsageError` if informativeness can't be computed: without passages, or for a question in Korean."
-    if kit.corpus is None:
+    if context.corpus is None:
         raise UsageError("SEARCH-R weighs the passages' entities, and this kit has no passages: "
                          "give Context(corpus=treekit.experiments.resources.Corpus(passages, name)), or set informative to 0")
     if korean_question(question):

@@ -4,9 +4,9 @@
 
 # %% auto #0
 __all__ = ['PRESETS', 'TINY', 'TOKENS', 'STAGES', 'ON_ANSWERS', 'REWARDS', 'Preset', 'NavigatorPPO', 'prompt_of', 'example',
-           'examples', 'replies', 'sound', 'path_in', 'judged', 'along_paths', 'stage', 'train_navigator', 'kit_of',
-           'answer_f1', 'pairs_recipe', 'tiny_pairs', 'recipe', 'navigators', 'held_out', 'divergence', 'examined',
-           'TrainedNavigator']
+           'examples', 'replies', 'sound', 'path_in', 'judged', 'along_paths', 'stage', 'train_navigator',
+           'context_for', 'answer_f1', 'pairs_recipe', 'tiny_pairs', 'recipe', 'navigators', 'held_out', 'divergence',
+           'examined', 'TrainedNavigator']
 
 # %% ../../../nbs/17_papers/4_searchr/04_training.ipynb #540f94e8
 import asyncio, hashlib, json, math, random, re
@@ -262,7 +262,7 @@ def _follower(seed: int = 0):
     return SimulatedClient("perfect", seed, otherwise=ExtractiveClient(), held_out=False)
 
 @lru_cache(2)
-def kit_of(seed: int = 0) -> Callable:  # question -> Kit
+def context_for(seed: int = 0) -> Callable:  # question -> Context
     "The simulated model and BM25 over the world's passages."
     reader, shelf = _follower(seed), BM25(SyntheticWiki(seed=seed).passages())
     return lambda question: Context(reader, shelf)
@@ -273,17 +273,17 @@ def _questions():
     return [*{q.question: q for q in drawn}.values()]  # 2Wiki's chains are MuSiQue's
 
 def _tiny_pairs():
-    pairs, counts = asyncio.run(collected(_questions(), kit_of(), PRESETS["tiny"].method))
+    pairs, counts = asyncio.run(collected(_questions(), context_for(), PRESETS["tiny"].method))
     return dict(pairs=[asdict(p) for p in pairs], counts=counts)
 
 _followed = {}  # method, question, path -> F1: stages and seeds draw many the same paths
 
 def answer_f1(questions: list[Question], paths: list, method: SearchR) -> list[float]:
     "F1 of the final answer along each path, with the simulated model; what can't be a path is the question itself."
-    kit = kit_of()
+    context = context_for()
     asked = [(q, tuple(checked(path, q.question)[0])) for q, path in zip(questions, paths, strict=True)]
     new = {(method, q.id, path): (q, path) for q, path in asked if (method, q.id, path) not in _followed}
-    ends = asyncio.run(gather_or_cancel(followed(q, list(path), kit(q), method) for q, path in new.values()))
+    ends = asyncio.run(gather_or_cancel(followed(q, list(path), context(q), method) for q, path in new.values()))
     _followed.update(zip(new, (end.f1 for end in ends)))
     return [_followed[method, q.id, path] for q, path in asked]
 

@@ -44,12 +44,12 @@ class Pair:
 async def followed(
     question: Question,
     path,  # sub-questions
-    kit: Context,  # a fresh one
+    context: Context,  # a fresh one
     method: SearchR = SearchR(),
     n: int = 1,  # which of the question's paths
 ) -> Pair:
     "A path followed to its answer. Raises what the models' clients raise."
-    said = (await method.follow(question, kit, path)).answer
+    said = (await method.follow(question, context, path)).answer
     return Pair(f"{question.id}/{n}", question.question, tuple(path), said, f1(said, question.answers), bool(em(said, question.answers)))
 
 # %% ../../../nbs/17_papers/4_searchr/03_training_data.ipynb #08debec9
@@ -65,7 +65,7 @@ COUNTS = dict(
 
 async def collected(
     questions: list[Question],
-    kit: Callable[[Question], Context],  # a fresh one at each call
+    context: Callable[[Question], Context],  # a fresh one at each call
     method: SearchR = SearchR(),  # what follows the paths
     per: int = 2,  # paths of a question
     at_once: int = 64,  # questions under way
@@ -74,7 +74,7 @@ async def collected(
     from tqdm.auto import tqdm
     counts, room, bar = Counter(questions=len(questions)), asyncio.Semaphore(at_once), tqdm(total=len(questions), desc="paths")
     async def along(question, n, path):
-        try: return await followed(question, path, kit(question), method, n)
+        try: return await followed(question, path, context(question), method, n)
         except CallFailed: counts["failed"] += 1
     async def one(question):
         async with room:
@@ -84,7 +84,7 @@ async def collected(
             return [p for p in pairs if p]
     async def paths(question):
         if not question.question.strip(): counts["unread"] += 1; return []
-        asking = kit(question)
+        asking = context(question)
         node = asking.trace.add("paths", question.question)
         try: said = await asking.ask(GENERATE, node=node, question=question.question)
         except CallFailed: counts["failed"] += 1; return []

@@ -34,7 +34,7 @@ def path_pairs(job: TrainingJob, preset: Preset) -> tuple[list[Pair], dict]:  # 
         questions = job_questions(job, preset)
         every = [q for qs in questions.values() for q in qs]
         with kitchen(job.profile, questions, preset.method) as k:
-            pairs, counts = k.run(lambda: collected(every, k.kit, preset.method))
+            pairs, counts = k.run(lambda: collected(every, k.context, preset.method))
         return dict(pairs=[asdict(p) for p in pairs], counts=counts)
     made = told_by_first(lambda: _alone(job.folder / "pairs.json", make))
     return [Pair(**p | dict(path=tuple(p["path"]))) for p in made["pairs"]], made["counts"]
@@ -54,7 +54,9 @@ def follower(job: TrainingJob, preset: Preset) -> Callable:  # [(question's id, 
         asked = [(id, tuple(checked(path, known[id].question)[0])) for id, path in tried]
         if new := [pair for pair in dict.fromkeys(asked) if pair not in done]:
             with kitchen(job.profile, questions, preset.method) as k:
-                ends = k.run(lambda: gather_or_cancel(followed(known[id], list(path), k.kit(known[id]), preset.method) for id, path in new))
+                ends = k.run(lambda: gather_or_cancel(
+                    followed(known[id], list(path), k.context(known[id]), preset.method) for id, path in new
+                ))
             done.update(zip(new, (end.f1 for end in ends)))
         return [done[pair] for pair in asked]
     return follow

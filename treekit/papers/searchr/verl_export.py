@@ -59,7 +59,7 @@ async def follow_reply(
     question = judge.known[about["id"]]
     if not (path := path_in(reply, question.question, judge.preset)): return 0.0
     path = list(checked(path, question.question)[0])
-    return (await followed(question, path, judge.kitchen.kit(question), judge.preset.method)).f1
+    return (await followed(question, path, judge.kitchen.context(question), judge.preset.method)).f1
 
 # %% ../../../nbs/17_papers/4_searchr/08_verl_export.ipynb #b36b5c9a
 REWARD = '''"SEARCH-R's reward for verl: the path in a reply is followed to its answer, whose F1 is the reward (Eq. 4)."

@@ -18,7 +18,7 @@ from .planner import THOUGHT_QUERY, evaluate, f_DR, f_RG, in_both, language, eva
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #f8b4c557
 async def respond_and_evaluate(
-    kit: Context,
+    context: Context,
     last: Node,  # the step after which the response is written
     q: str,
     Q: list[str],
@@ -27,8 +27,8 @@ async def respond_and_evaluate(
     overall: str,
 ) -> Prediction:
     "R = f_RG(q, Q, D), and what the Query Evaluator says of it."
-    R = await f_RG(kit, q, Q, D, last, lang)
-    return evaluated_prediction(kit, last, R, await evaluate(kit, q, R, last, lang, overall))
+    R = await f_RG(context, q, Q, D, last, lang)
+    return evaluated_prediction(context, last, R, await evaluate(context, q, R, last, lang, overall))
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #351188a4
 THOUGHT_QUERIES = {}  # (part, language) -> prompt
@@ -55,14 +55,14 @@ class ChainOfThought:
 
     def __post_init__(self): check_fields(self, RANGES)
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Three calls, one after the other. `UsageError` for an empty question."
         q = question_text(question)
-        lang, node = language(q), kit.trace.add("question", q)
-        said = await kit.ask(THOUGHT_QUERIES["thought_query", lang], node=node, question=q)
+        lang, node = language(q), context.trace.add("question", q)
+        said = await context.ask(THOUGHT_QUERIES["thought_query", lang], node=node, question=q)
         Q = said["query"] or q
         node.data.update(lang=lang, thought=said["thought"], queries=[Q])
-        return await respond_and_evaluate(kit, node, q, [Q], await f_DR(kit, Q, node, self.top_k), lang, self.overall)
+        return await respond_and_evaluate(context, node, q, [Q], await f_DR(context, Q, node, self.top_k), lang, self.overall)
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #b0c60b58
 _FOLLOW_UP = Prompt("toq.follow_up.ko", FOLLOW_UP.task, """\
@@ -117,10 +117,10 @@ KOREAN = {  # by the name of the English one
     NEXT_THOUGHT.name: _THOUGHT,
 }
 
-def in_language(kit: Context, lang: str) -> Context:
-    "The kit with the language's wordings in the place of the English ones; trace and usage stay the same objects."
-    if lang == "en": return kit
-    return kit.reworded({name: kit.prompts.get(p.name, p) for name, p in KOREAN.items()})
+def in_language(context: Context, lang: str) -> Context:
+    "A context with the language's wordings in the place of the English ones; trace and usage stay the same objects."
+    if lang == "en": return context
+    return context.reworded({name: context.prompts.get(p.name, p) for name, p in KOREAN.items()})
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #0d5cc664
 @dataclass(frozen=True)
@@ -130,13 +130,13 @@ class PreviousContext(IRCoT):
     rounds: int = 4  # sentences at most
     overall: Literal["model", "mean"] = "model"  # as `TreeOfQuestion`'s
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "A call for each sentence, and two. `UsageError` for an empty question."
         q = question_text(question)
         lang = language(q)
-        steps, documents = await self.chained(in_language(kit, lang), kit.trace.add("question", q, lang=lang), q)
+        steps, documents = await self.chained(in_language(context, lang), context.trace.add("question", q, lang=lang), q)
         queries = [Q for n in steps for Q in n.data.get("queries", [])]
-        return await respond_and_evaluate(kit, steps[-1], q, queries, documents, lang, self.overall)
+        return await respond_and_evaluate(context, steps[-1], q, queries, documents, lang, self.overall)
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #0253b272
 @dataclass(frozen=True)
@@ -145,15 +145,15 @@ class FollowUp(SelfAsk):
     top_k: int = 3  # App. E
     overall: Literal["model", "mean"] = "model"  # as `TreeOfQuestion`'s
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Two calls for each follow-up, one to end them, and two. `UsageError` for an empty question."
         q = question_text(question)
-        lang, node = language(q), kit.trace.add("question", q)
+        lang, node = language(q), context.trace.add("question", q)
         node.data["lang"] = lang
-        steps, answer = await self.followed(in_language(kit, lang), node, q)
+        steps, answer = await self.followed(in_language(context, lang), node, q)
         D = [f"{n.text}: {n.data['evidence']}" for n in steps] + [f"{q}: {answer}"] * bool(steps and answer)
-        if not steps: D = await self._search(kit, node, q)
-        return await respond_and_evaluate(kit, [node, *steps][-1], q, [n.text for n in steps] or [q], D, lang, self.overall)
+        if not steps: D = await self._search(context, node, q)
+        return await respond_and_evaluate(context, [node, *steps][-1], q, [n.text for n in steps] or [q], D, lang, self.overall)
 
 # %% ../../../nbs/17_papers/2_toq/01_baselines.ipynb #8ac4245c
 BASELINES = {"Chain-of-Thought": ChainOfThought(), "Previous Context": PreviousContext(), "Self-ask": FollowUp()}

@@ -22,8 +22,8 @@ from .planner import PROMPTS, VALID_FROM, evaluate, evaluated_prediction, f_DR, 
 class QuestionTree:
     "Question tree of one question (Algorithm 1)."
 
-    def __init__(self, method: "TreeOfQuestion", question: str, kit: Context):
-        self.m, self.kit, self.lang, self.asked, self.levels = method, kit, language(question), 0, []
+    def __init__(self, method: "TreeOfQuestion", question: str, context: Context):
+        self.m, self.context, self.lang, self.asked, self.levels = method, context, language(question), 0, []
         record = Node("question", None, "question", question)
         self.root = QuestionNode(question, 1, 1, record, allowance=method.max_nodes)  # line 1
 
@@ -59,7 +59,7 @@ class QuestionTree:
         needed = {n: node.siblings[n - 1] for n in node.depends_on}
         for other in needed.values(): await other.ready
         if not all(other.answer for other in needed.values()):
-            node.record.depth = max(node.record.depth, self.kit.clock.now)
+            node.record.depth = max(node.record.depth, self.context.clock.now)
             return None
         return fill(node.text, {n: other.answer for n, other in needed.items()})
 
@@ -73,8 +73,8 @@ async def ask_question(tree: QuestionTree, node: QuestionNode, question: str, li
         node.former, node.children = node.former + (node.children or []), None
     node.question, node.given, node.rests_on = question, [], []
     tree.asked += 1
-    Q = await f_QG(tree.kit, question, record, tree.m.exemplars, tree.lang)
-    D = await f_DR(tree.kit, Q, record, tree.m.top_k)
+    Q = await f_QG(tree.context, question, record, tree.m.exemplars, tree.lang)
+    D = await f_DR(tree.context, Q, record, tree.m.top_k)
     await answer_question(tree, node, [Q], D, limit)
 
 # %% ../../../nbs/17_papers/2_toq/03_method.ipynb #34c29f32
@@ -90,8 +90,8 @@ async def answer_question(tree: QuestionTree, node: QuestionNode, Q: list[str], 
 # %% ../../../nbs/17_papers/2_toq/03_method.ipynb #26374584
 async def judge_response(tree: QuestionTree, node: QuestionNode, Q: list[str], D: list, limit: int) -> None:
     "Response and its evaluation (lines 8 to 10)."
-    R = await f_RG(tree.kit, node.question, Q, D, node.record, tree.lang)  # line 8
-    found = await evaluate(tree.kit, node.question, R, node.record, tree.lang, tree.m.overall)  # line 9
+    R = await f_RG(tree.context, node.question, Q, D, node.record, tree.lang)  # line 8
+    found = await evaluate(tree.context, node.question, R, node.record, tree.lang, tree.m.overall)  # line 9
     positive = found["response_validity"] if tree.m.positive == "validity" else found["overall_assessment"] >= tree.m.threshold
     node.given.append(dict(response=R, evaluation=found, level=limit, positive=positive))
 
@@ -101,7 +101,7 @@ MAX_SPAN = 300  # characters of an answer that fills a slot
 async def integrate_answer(tree: QuestionTree, node: QuestionNode, D: list, beside: Node, limit: int) -> None:
     "The Answer Integrator (Sec. 3.2). An answer stays until another is found."
     said, inputs = "", dict(question=node.question, documents=D)
-    if D: said = (await tree.kit.ask(PROMPTS["integrate", tree.lang], node=beside, **inputs))["answer_span"]
+    if D: said = (await tree.context.ask(PROMPTS["integrate", tree.lang], node=beside, **inputs))["answer_span"]
     if len(said) > MAX_SPAN:
         beside.notes.append(f"an answer of {len(said)} characters; the first {MAX_SPAN} are used")
         said = said[:MAX_SPAN].rpartition(" ")[0] or said[:MAX_SPAN]
@@ -114,7 +114,7 @@ async def decompose(tree: QuestionTree, node: QuestionNode) -> None:
     record, node.children, level = node.record, [], node.level + 1
     if not (most := min(tree.m.max_subquestions, node.allowance)):
         return record.notes.append(f"not decomposed: the tree has its {tree.m.max_nodes} sub-questions")
-    found = await tree.kit.ask(PROMPTS["decompose", tree.lang], node=record, question=node.question)
+    found = await tree.context.ask(PROMPTS["decompose", tree.lang], node=record, question=node.question)
     plan, notes = planned(found, [node.question, *(n.question for n in node.above)], most, tree.lang)
     nothing = "the question itself came back" if found else "there was no sub-question in the reply"
     record.notes += notes if plan else [f"not decomposed: {nothing}"]
@@ -150,16 +150,16 @@ class TreeOfQuestion:
 
     def __post_init__(self): check_fields(self, RANGES)
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         """The response that counts. Raises `UsageError` for an empty question, and what the model's client raises;
         what was found until then is in the trace."""
-        tree = QuestionTree(self, question_text(question), kit)
+        tree = QuestionTree(self, question_text(question), context)
         try: await tree.grow()
         finally:
-            root = record_tree(kit.trace, tree.root)
+            root = record_tree(context.trace, tree.root)
             root.data |= dict(lang=tree.lang, levels=tree.levels)
         best = tree.root.best
-        return evaluated_prediction(kit, root, best["response"], best["evaluation"], level=best["level"])
+        return evaluated_prediction(context, root, best["response"], best["evaluation"], level=best["level"])
 
 # %% ../../../nbs/17_papers/2_toq/03_method.ipynb #1955566a
 METHODS = {"Direct Generation": TreeOfQuestion(levels=1), **BASELINES, "ToQ (ours)": TreeOfQuestion()}

@@ -346,32 +346,32 @@ Output:""")
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #87eaa475
 async def f_QG(
-    kit: Context,
+    context: Context,
     q: str,  # the question
     node: Node,  # gets `queries`
     k: int = 2,  # exemplars
     lang: str = "ko",
 ) -> str:  # Q
     "Query generation (Sec. 2, 3.3). A reply without a query makes the question itself the query."
-    Q = await kit.ask(PROMPTS["query", lang], node=node, question=q, exemplars=shots(k, lang)) or q
+    Q = await context.ask(PROMPTS["query", lang], node=node, question=q, exemplars=shots(k, lang)) or q
     node.data["queries"] = [Q]
     return Q
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #760e639f
 async def f_DR(
-    kit: Context,
+    context: Context,
     Q: str,  # the query
     node: Node,  # gets `hits`
     top_k: int = 3,  # App. E
 ) -> list:  # D: passages
     "Document retrieval (Sec. 2)."
-    [hits] = await kit.retrieve([Q], top_k)
+    [hits] = await context.retrieve([Q], top_k)
     node.data["hits"] = hit_records(hits)
     return [h.passage for h in hits]
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #a2cb0940
 async def f_RG(
-    kit: Context,
+    context: Context,
     q: str,
     Q: list[str],  # the queries
     D: list,  # passages, or "question: response" of sub-questions
@@ -380,12 +380,12 @@ async def f_RG(
 ) -> str:  # R
     "Response generation (Sec. 2)."
     inputs = dict(question=q, queries=" / ".join(Q), documents=D)
-    node.data["response"] = await kit.ask(PROMPTS["respond", lang], node=node, **inputs)
+    node.data["response"] = await context.ask(PROMPTS["respond", lang], node=node, **inputs)
     return node.data["response"]
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #f3f3416c
 async def evaluate(
-    kit: Context,
+    context: Context,
     q: str,
     R: str,  # the response
     node: Node,  # gets `evaluation`
@@ -393,23 +393,23 @@ async def evaluate(
     overall: str = "model",  # the model's own number, as printed; "mean": recomputed as Sec. 3.4 has it
 ) -> dict:  # semantic_coherence, answerability, overall_assessment, response_validity, overall_said
     "The Query Evaluator (Sec. 3.4)."
-    said = await kit.ask(PROMPTS["evaluate", lang], node=node, question=q, response=R)
+    said = await context.ask(PROMPTS["evaluate", lang], node=node, question=q, response=R)
     assessment = mean_score(said) if overall == "mean" else said["overall_assessment"]
     node.data["evaluation"] = said | dict(overall_assessment=assessment, overall_said=said["overall_assessment"])
     return node.data["evaluation"]
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #4acc2c85
 def evaluated_prediction(
-    kit: Context,
+    context: Context,
     root: Node,  # the question's step
     response: str,
     evaluation: dict,  # from `evaluate`
     **data,  # of the response's step
 ) -> Prediction:
     "The response and its evaluation as the trace's last steps."
-    last = kit.trace.add("response", response, parent=root, **data)
-    kit.trace.add("evaluation", "valid" if evaluation["response_validity"] else "not valid", parent=last, **evaluation)
-    return Prediction(response, kit.trace, kit.usage)
+    last = context.trace.add("response", response, parent=root, **data)
+    context.trace.add("evaluation", "valid" if evaluation["response_validity"] else "not valid", parent=last, **evaluation)
+    return Prediction(response, context.trace, context.usage)
 
 # %% ../../../nbs/17_papers/2_toq/00_planner.ipynb #480657ed
 def final_evaluation(

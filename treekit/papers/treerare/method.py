@@ -28,14 +28,14 @@ from ...syntax.parser import Parse
 # %% ../../../nbs/17_papers/1_treerare/03_method.ipynb #b12dc059
 async def generate_queries(
     m: "TreeRare",
-    kit: Context,
+    context: Context,
     node: Node,  # the phrase's node in the trace
     prompt: Prompt,  # of the question's kind
     inputs: dict,  # question $Q$, phrase $s_n$, context $\{E_c \mid c \in C_n\}$, others: queries of the phrases inside
 ) -> list[str]:  # $Q_n$
     "Queries $Q_n$ about a phrase, given the evidence of the phrases inside it: QG (Sec. 3.2)."
     pick = min(m.candidates, m.picked if prompt.task == "subquestions" else m.picked_ambiguous)
-    found = await kit.ask(prompt, node=node, candidates=str(m.candidates), pick=str(pick), **inputs)
+    found = await context.ask(prompt, node=node, candidates=str(m.candidates), pick=str(pick), **inputs)
     if not found:
         node.notes.append("no query came back; the phrase itself is the query")
         return [inputs["phrase"]]
@@ -71,7 +71,7 @@ def add_phrase_nodes(
     return PhraseState(phrase, node, depth, [add_phrase_nodes(c, trace, node, depth + 1) for c in phrase.children])
 
 # %% ../../../nbs/17_papers/1_treerare/03_method.ipynb #862b4c5b
-async def solve_phrase(m: "TreeRare", state: PhraseState, question: str, kit: Context, prompts: PromptSet):
+async def solve_phrase(m: "TreeRare", state: PhraseState, question: str, context: Context, prompts: PromptSet):
     "Queries $Q_n$, passages $D_n$ and evidence $E_n$ of a phrase (Sec. 3.2, 3.3)."
     phrase, node, leaf = state.phrase.text, state.node, state.depth > 0 and not state.children
     if leaf and m.leaves == "evidence":
@@ -80,34 +80,34 @@ async def solve_phrase(m: "TreeRare", state: PhraseState, question: str, kit: Co
         return
     generates = m.query_generation and not (leaf and m.leaves == "phrase")
     above = state.depth * (1 + m.subcomponent_answers) * m.query_generation + prompts.last  # calls on the way up, the final ones included
-    kit.clock.expect(generates + m.subcomponent_answers + above)
+    context.clock.expect(generates + m.subcomponent_answers + above)
     others = asked_inside(state, prompts.queries_up)
     if not generates: state.queries = [phrase]
     else:
         inputs = dict(question=question, phrase=phrase, context=known_evidence(m, state), others=others)
-        state.queries = await generate_queries(m, kit, node, prompts.subquestions, inputs)
-    hits = merge_hits(await kit.retrieve(state.queries, m.top_k), m.pooled) if m.retrieval else []
+        state.queries = await generate_queries(m, context, node, prompts.subquestions, inputs)
+    hits = merge_hits(await context.retrieve(state.queries, m.top_k), m.pooled) if m.retrieval else []
     node.data |= dict(queries=state.queries, hits=hit_records(hits))
     if m.subcomponent_answers:
         inputs = dict(questions=state.queries if m.query_generation else [question], documents=[h.passage for h in hits],
                       question=question, others=others)
         prompt = prompts.subanswers if m.retrieval else SUBANSWERS_KNOWN
-        reply = await kit.ask(prompt, node=node, **inputs)
+        reply = await context.ask(prompt, node=node, **inputs)
         state.evidence = [reply] if reply.strip() else []
         node.data["evidence"] = reply
     elif m.retrieval: state.evidence = [h.passage for h in hits]
     else: state.evidence = state.queries if m.query_generation else []
 
 # %% ../../../nbs/17_papers/1_treerare/03_method.ipynb #180413fb
-async def resolve(m: "TreeRare", state: PhraseState, question: str, kit: Context, prompts: PromptSet):
+async def resolve(m: "TreeRare", state: PhraseState, question: str, context: Context, prompts: PromptSet):
     "Bottom-up traversal (App. A): a phrase is solved as soon as its children are. Without query generation all are solved at once."
-    below = [resolve(m, child, question, kit, prompts) for child in state.children]
+    below = [resolve(m, child, question, context, prompts) for child in state.children]
     if m.query_generation: await gather_or_cancel(below)
-    await gather_or_cancel([solve_phrase(m, state, question, kit, prompts), *([] if m.query_generation else below)])
+    await gather_or_cancel([solve_phrase(m, state, question, context, prompts), *([] if m.query_generation else below)])
 
 # %% ../../../nbs/17_papers/1_treerare/03_method.ipynb #a3abf32f
 async def final_answer(
-    kit: Context,
+    context: Context,
     prompts: PromptSet,
     prompt: Prompt,  # the final one
     question: str,  # $Q$
@@ -115,13 +115,13 @@ async def final_answer(
     **noted,  # for the trace
 ) -> str:  # $A$
     "Answer $A$ from all evidence: FAG (Sec. 3.4). The public code's ASQA writes a paragraph of question and reply."
-    node = kit.trace.add("answer", "", **noted)
-    kit.clock.expect(prompts.last)
-    reply = await kit.ask(prompt, node=node, question=question, documents=documents)
+    node = context.trace.add("answer", "", **noted)
+    context.clock.expect(prompts.last)
+    reply = await context.ask(prompt, node=node, question=question, documents=documents)
     node.text, node.data["explanation"] = reply["answer"], reply["explanation"]
     if prompts.combined is None: return node.text
-    whole = kit.trace.add("answer", "", parent=node)
-    whole.text = await kit.ask(prompts.combined, node=whole, question=question, answer=FINAL.render(reply))
+    whole = context.trace.add("answer", "", parent=node)
+    whole.text = await context.ask(prompts.combined, node=whole, question=question, answer=FINAL.render(reply))
     return whole.text
 
 # %% ../../../nbs/17_papers/1_treerare/03_method.ipynb #95622cd0
@@ -148,24 +148,24 @@ class TreeRare(Readings):
     max_words: int = 256  # longer questions are refused: every three words can cost two calls
 
     @property
-    def needs(self) -> tuple[str, ...]:
+    def requires(self) -> tuple[str, ...]:
         "The parser."
         return ("parser",) if self.tree != "none" else ()
 
     def __post_init__(self): check_fields(self, dict(top_k_ambigdocs=(1, 1000), min_tokens_ambigdocs=(1, 1000)))
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Raises `UsageError` for an empty or overlong question, and what the model's client raises."
         text, kind = question.question.strip(), question_kind(question, self.family)
         if not text: raise UsageError("the question is empty")
         if (n := len(text.split())) > self.max_words:
             raise UsageError(f"the question has {n} words; TreeRare parses at most max_words={self.max_words}")
         m, prompts = for_kind(self, kind), PROMPT_SETS[self.wording][kind]
-        [parse] = await asyncio.to_thread(kit.parse, [text]) if self.needs else [Parse(text, ())]
-        root = add_phrase_nodes(phrases_of(m, parse), kit.trace)
-        await resolve(m, root, text, kit, prompts)
-        answer = await final_answer(kit, prompts, final_prompt(m, prompts), text, all_evidence(m, root))
-        return Prediction(answer, kit.trace, kit.usage)
+        [parse] = await asyncio.to_thread(context.parse, [text]) if self.requires else [Parse(text, ())]
+        root = add_phrase_nodes(phrases_of(m, parse), context.trace)
+        await resolve(m, root, text, context, prompts)
+        answer = await final_answer(context, prompts, final_prompt(m, prompts), text, all_evidence(m, root))
+        return Prediction(answer, context.trace, context.usage)
 
 # %% ../../../nbs/17_papers/1_treerare/03_method.ipynb #01144466
 METHODS = {"TreeRare (DT)": TreeRare(), "TreeRare (CT)": TreeRare(tree="constituency")}

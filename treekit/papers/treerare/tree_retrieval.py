@@ -220,25 +220,25 @@ class TreeRetrieval:
     evidence: Literal["root", "nodes"] = "root"  # what the answer is made from: the root's passages, or every node's
     bridging: bool = False  # follow what a node's best passages mention; not in the paper
 
-    needs = ("parser",)
+    requires = ("parser",)
 
     def __post_init__(self): check_fields(self)
 
-    async def __call__(self, question: Question, kit: Context) -> Prediction:
+    async def __call__(self, question: Question, context: Context) -> Prediction:
         "Raises `UsageError` for an empty question, and where bridging has no passages in memory."
         text, words = question.question.strip(), PROMPT_SETS[self.wording][question_kind(question, self.family)]
         if not text: raise UsageError("the question is empty")
-        [parse] = await asyncio.to_thread(kit.parse, [text])
+        [parse] = await asyncio.to_thread(context.parse, [text])
         tree = searched_tree(parse, self.tree, self.min_tokens, unary=self.merge_unary, nodes=self.nodes,
                              merged_relations=self.merged_relations, sentences=self.sentences)
-        rankings = await kit.retrieve([p.text for p in tree.walk()], self.per_node)
-        root = await asyncio.to_thread(self._resolve, kit.retriever, text, tree, rankings)
-        self._write(root, kit.trace)
+        rankings = await context.retrieve([p.text for p in tree.walk()], self.per_node)
+        root = await asyncio.to_thread(self._resolve, context.retriever, text, tree, rankings)
+        self._write(root, context.trace)
         nodes = [root] if self.evidence == "root" else root.bottom_up()
         documents = list(dict.fromkeys(h.passage for n in nodes for h in n.best))
         noted = dict(passages=len(documents), reranker=reranker(self.reranker).name)
-        answer = await final_answer(kit, words, words.answer, text, documents, **noted)
-        return Prediction(answer, kit.trace, kit.usage)
+        answer = await final_answer(context, words, words.answer, text, documents, **noted)
+        return Prediction(answer, context.trace, context.usage)
 
     def _resolve(self, retriever, question, tree, rankings):
         "Merge and rank again, in a worker thread."
