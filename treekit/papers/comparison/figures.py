@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['PLACES', 'PLACES_LEGEND', 'save_both', 'quality_table', 'front_band', 'front_panel', 'front_plot', 'prediction_plot',
-           'competence_plot', 'caption_of']
+           'competence_plot', 'effects_plot', 'caption_of']
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #5eb7b9cd
 from pathlib import Path
@@ -12,7 +12,7 @@ from textwrap import wrap
 
 from ...experiments.pareto import pareto, resampled_points
 from ...figures.costplots import label_points
-from ...figures.plots import LINES, MARKERS, PAGE, PALETTE, house_style
+from ...figures.plots import LINES, MARKERS, PAGE, PALETTE, fonts, house_style
 from ...figures.titles import asked_from
 from ...figures.tables import save_csv, span_of, to_html, to_markdown
 from ...utils.atomic_write import write_whole
@@ -193,6 +193,31 @@ def competence_plot(
         ax.grid(axis="y", visible=True)
     for ax in axes.flat[len(knobs):]: ax.axis("off")
     for ax in axes[:, 0]: ax.set_ylabel("quality, 0 to 1")
+    return fig
+
+# %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #177a37b3
+def effects_plot(
+    rows: list[dict],  # paper, component, contrast, more, less, effect, low, high (0 to 1), outcome
+    width: float = PAGE,  # inches
+):  # matplotlib figure
+    "Forest plot of controls: effects in points with their intervals, one panel for each contrast."
+    import matplotlib.pyplot as plt
+    house_style()
+    heads = dict(sham="negative control", oracle="positive control")
+    contrasts, papers = list(dict.fromkeys(r["contrast"] for r in rows)), list(dict.fromkeys(r["paper"] for r in rows))
+    fig, axes = plt.subplots(1, len(contrasts), figsize=(width, 0.5 + 0.28 * len(papers)), sharex=True, sharey=True, squeeze=False)
+    for k, (ax, name) in enumerate(zip(axes[0], contrasts)):
+        own = [r for r in rows if r["contrast"] == name]
+        for r in own:
+            y, middle = papers.index(r["paper"]), 100 * r["effect"]
+            off = [[middle - 100 * r["low"]], [100 * r["high"] - middle]]
+            ax.errorbar(middle, y, xerr=off, fmt=MARKERS[k], color=PALETTE[k + 1], capsize=2, linewidth=1,
+                        markerfacecolor="white" if r["outcome"] == "fails" else PALETTE[k + 1])
+        ax.axvline(0, color="#555555", linewidth=0.8)
+        ax.set_title(f"{heads.get(name, name)}: {own[0]['more']} − {own[0]['less']}", family=fonts())
+        ax.set_xlabel("points, with 95 % interval")
+    axes[0][0].set_yticks(range(len(papers)), [f"{p}: {next(r['component'] for r in rows if r['paper'] == p)}" for p in papers])
+    axes[0][0].invert_yaxis()
     return fig
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #0b4bc415
