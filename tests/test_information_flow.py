@@ -19,6 +19,7 @@ from treekit.models.simulated.client import SimulatedClient
 from treekit.models.simulated.ability import PRESETS, SeededRandom
 from treekit.models.simulated.grammar import QueryGrammar, grammar
 from treekit.models.simulated.corpus_index import Ref
+from treekit.core.types import Passage
 from treekit.synthetic.facts import INVERSE
 
 MODELS = {name: replace(PRESETS[name], form=0) for name in PRESETS}
@@ -167,3 +168,46 @@ def test_judge_of_a_context(monkeypatch):
         one, other = replies(monkeypatch, request(SUFFICES, question=t["question"], documents=[a] if a else [],
                                                   **{k: "" for k in SUFFICES.slots if k not in ("question", "documents")}))
         assert one == other
+
+
+def answering(t, lang):
+    "Requests for an answer: from passages, from notes, from nothing; short, long, with a reason."
+    from treekit.baselines.subquestions import INTEGRATE
+    from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER
+    from treekit.papers.rdr2.readers import READ
+    from treekit.papers.toq.planner import PROMPTS as KOREAN
+    from treekit.papers.treerare.prompts import PROMPT_SETS
+    for a in t["states"]:
+        for question in (t["question"], t["short"]):
+            documents = [Passage("p", "", a)] if a else []
+            yield KOREAN["respond", lang], dict(question=question, documents=documents)
+            yield KOREAN["decompose", lang], dict(question=question)
+            if lang == "ko": continue
+            yield ANSWER, dict(question=question, documents=documents)
+            yield FINAL_ANSWER, dict(question=question, state=a)
+            yield DECOMPOSE, dict(question=question, state=a, documents=documents)
+            yield INTEGRATE, dict(question=question, history=a)
+            yield next(iter(PROMPT_SETS.values()))["multi-hop"].answer, dict(question=question, documents=documents)
+            for prompt in READ.values(): yield prompt, {k: "" for k in prompt.slots} | dict(question=question, documents=documents)
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+def test_answering_and_asking(monkeypatch, lang):
+    t, asked = things(lang), 0
+    for prompt, inputs in answering(t, lang):
+        inputs = {k: "" for k in prompt.slots} | {k: v for k, v in inputs.items() if k in prompt.slots}
+        one, other = replies(monkeypatch, request(prompt, **inputs), lang)
+        assert one == other, (prompt.name, inputs)
+        asked += 1
+    assert asked > 10
+
+
+def test_a_gold_look_up_is_noticed(monkeypatch):
+    "The tests of this file fail when a role looks a true fact up: here the risk, as it once did."
+    from treekit.models.simulated import verdicts
+    from treekit.models.simulated.facts import required_facts
+    def support(call, reasoner, query):
+        said, due = " ".join(call.texts("state")), required_facts(call)
+        return sum(call.index.w.name(call.index.entities[v]) in said for *_, v in due if v in call.index.entities) / len(due)
+    monkeypatch.setattr(verdicts, "support", support)
+    with pytest.raises(AssertionError): test_risk(monkeypatch, "en")
