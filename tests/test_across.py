@@ -161,7 +161,7 @@ def test_bisection_ends_where_the_target_is_met():
     assert bisect(0.3, lambda x: 0.9, 0.5)[0] == 0.5  # whatever the knob: it stays
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_fit_finds_the_knobs_that_a_table_was_simulated_with():
     "A table made with known knobs, in the place of print: its anchors give the knobs back, and the other rows come out as they were made."
     study = study_of("rdr2", published, n=8)

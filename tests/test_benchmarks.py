@@ -34,7 +34,7 @@ def test_programs_in_benchmarks_name_only_what_they_have():
     assert found == {} and sum(len(list(programs(path))) for path in FILES) >= 4
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_every_benchmark_is_collected():
     "One file that can't be imported ends the collection of all of them."
     words = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "--collect-only", "-m", "slow or not slow", "tests/benchmarks"]

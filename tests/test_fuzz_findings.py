@@ -408,6 +408,7 @@ def test_every_property_holds_for_an_input():
         given.test("0", settings(EVERYTHING, max_examples=2, phases=[Phase.generate]))()
 
 
+@pytest.mark.long
 def test_a_finding_is_shrunk_saved_and_told(tmp_path, capsys):
     "The next run begins with it."
     def run(text):

@@ -330,7 +330,7 @@ def test_every_gold_answer_of_the_world_is_right_by_its_own_aliases(world):
 
 # ---------------------------------------------------------------- figures
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_figures_show_hangul(tmp_path):
     "No box where a syllable should be: matplotlib warns of every glyph that it lacks; and the two files repeat."
     code = """

@@ -37,7 +37,7 @@ class Slow:
 METHODS = dict(TreeRare=TreeRare(), ToQ=TreeOfQuestion(), ARISE=ARISE(iterations=2, depth=3, scorer="guess"))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_fifty_questions_take_calls_over_limit(monkeypatch, method):
     "Whoever has the most calls still to come goes first, so the last rounds are full, too: within two per cent."

@@ -215,7 +215,7 @@ def test_disguises_say_the_same():
     assert len(disguise(long, "<o>" * 2 * SHOWN_WORDS, random.Random(0))[0].split()) == 2 * SHOWN_WORDS
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_nothing_is_learned_from_held_out_wordings():
     "Neither the words that are known nor a path that is learned from has a word that only held-out wordings have."
     pairs, _ = tiny_pairs()

@@ -98,7 +98,7 @@ def test_ten_questions_and_five_that_nothing_answers():
     assert grounds.evidence(DATED).spoken_of == 0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_ask_answers_ten_and_refuses_the_others(tmp_path, monkeypatch):
     "The whole of `ask`, with the default method: what it answers, and who."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))

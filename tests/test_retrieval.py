@@ -78,7 +78,7 @@ def test_terms_equal_anserinis():
     texts = [p.contents for p in made] + queries + ["x" * 600, "♯ ♠ 😀😀 👩‍👧 🇰🇷 1️⃣", "日本語です カタカナ", "a_b __c 1:2 a:b 3,4,x C++ AT&T"]
     for text in texts: assert english(text) == list(analyze(text).toArray()), text[:60]
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_terms_equal_anserinis_on_real_words():
     import re
     analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze

@@ -427,7 +427,7 @@ def test_no_question_is_on_both_sides(world):
         assert not {q.id for q in dev} & {q.id for q in train} and not {q.question for q in dev} & {q.question for q in train}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_questions_come_from_all_parts():
     found = SyntheticWiki(0, 5000).questions("bridge", 50)
     assert len({q.paragraphs[0].title for q in found}) > 40
@@ -462,7 +462,7 @@ def test_wrong_requests():
     with pytest.raises(UsageError, match="no dataset of the world"): load("hotpot", "world")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_memory_does_not_grow():
     code = (
         "import resource, itertools\nfrom treekit.synthetic.generate import SyntheticWiki\n"
