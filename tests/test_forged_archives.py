@@ -20,19 +20,19 @@ from treekit.reports.verification import verify_archive
 
 # --- what a cassette may say
 
-GOOD = dict(what=["treerare/table1"], profile="offline", given=dict(n=3), sets=dict(pool="own"), questions=[])
+GOOD = dict(what=["treerare/table1"], profile="offline", given=dict(n=3), sets=dict(search_scope="own"), questions=[])
 DEEP = b'{"sets": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 OBEYED = dict(  # what would be obeyed: a place, another profile, a server, a key's name, an amount
     out=dict(sets=dict(out="../elsewhere")), profile=dict(sets=dict(profile="openai")), settings=dict(sets=dict(settings=dict(n=3))),
-    navigator=dict(sets=dict(navigator="openai")), router=dict(sets=dict(router="openai")), key=dict(sets=dict(key_variable="HOME")),
+    navigator=dict(sets=dict(navigator="openai")), router=dict(sets=dict(router="openai")), key=dict(sets=dict(api_key_env="HOME")),
     without_ppo=dict(sets=dict(without_ppo="openai")), with_sft=dict(sets=dict(with_sft="openai")), trained=dict(sets=dict(trained="/x")),
     models=dict(sets=dict(models="gpt-4o=openai")), thinkers=dict(sets=dict(thinkers="m=http://127.0.0.1:1/v1")),
     corpus=dict(sets=dict(corpus="/etc/passwd")), documents=dict(sets=dict(documents="a.jsonl")), prompts=dict(sets=dict(prompts="p.toml")),
     embeddings=dict(sets=dict(embeddings="v.npy")), annotations=dict(sets=dict(annotations="a.csv")),
     parser=dict(sets=dict(parser="../parser")), model=dict(sets=dict(model="/models/mine")), up=dict(sets=dict(reranker="../../mine")),
-    span_reader=dict(sets=dict(span_reader="~/judge")), retriever=dict(sets=dict(retriever="dense:/models/mine")),
+    qa_judge=dict(sets=dict(qa_judge="~/judge")), retriever=dict(sets=dict(retriever="dense:/models/mine")),
     nothing_known=dict(sets=dict(nothing_known=1)), folder=dict(given=dict(data="/home")), hub=dict(given=dict(data="hub")),
-    large=dict(given=dict(data="world:99999999999")), budget=dict(given=dict(budget=100)), given_out=dict(given=dict(out="x")),
+    large=dict(given=dict(data="synthetic:99999999999")), budget=dict(given=dict(budget=100)), given_out=dict(given=dict(out="x")),
     profile_path=dict(profile="../settings"), field=dict(endpoint="http://127.0.0.1:1/v1"), name=dict(data="../../up"))
 MALFORMED = dict(
     what_text=dict(what="treerare"), what_number=dict(what=3), what_object=dict(what={}), what_mixed=dict(what=["treerare", 3]),
@@ -41,8 +41,8 @@ MALFORMED = dict(
     given_list=dict(given=[]), given_text=dict(given="n=3"),
     given_none=dict(given=None), n_text=dict(given=dict(n="many")), n_list=dict(given=dict(n=[3])), n_half=dict(given=dict(n=1.5)),
     n_negative=dict(given=dict(n=-3)), n_true=dict(given=dict(n=True)), n_long=dict(given=dict(n="9" * 5000)),
-    seed=dict(given=dict(seed={})), sets_list=dict(sets=["pool=own"]), sets_none=dict(sets=None),
-    pool=dict(sets=dict(pool="mine")), pool_list=dict(sets=dict(pool=[])),
+    seed=dict(given=dict(seed={})), sets_list=dict(sets=["search_scope=own"]), sets_none=dict(sets=None),
+    search_scope=dict(sets=dict(search_scope="mine")), search_scope_list=dict(sets=dict(search_scope=[])),
     temperature=dict(sets=dict(temperature="hot")), depth=dict(sets=dict(depth={"a": 1})), infinite=dict(sets=dict(temperature=1e999)),
     questions_text=dict(questions="q1"), questions_number=dict(questions=3), questions_mixed=dict(questions=["q1", None]),
     parser_list=dict(parser=[]), data_list=dict(data=["a"]), data_number=dict(data=7), left_out=dict(left_out="x"), unknown=dict(more=1))
@@ -67,12 +67,12 @@ def test_what_a_cassette_cannot_say_is_refused_in_one_line(tmp_path, case, treek
 
 def test_what_a_cassette_can_say(tmp_path):
     sets = dict(model="meta-llama/Llama-3.1-8B-Instruct", retriever="dense:BAAI/bge-base-en-v1.5", iterations="30", reading=".8",
-                competence="strong, reading=.8", length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",
+                ability="strong, reading=.8", length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",
                 question="Who founded Aldermoor?", max_tokens=512)
-    said = GOOD | dict(sets=sets, given=dict(n=3, seed=1, data="world:1000"), questions=["q 1", "질문"], data="my films",
+    said = GOOD | dict(sets=sets, given=dict(n=3, seed=1, data="synthetic:1000"), questions=["q 1", "질문"], data="my films",
                        parser="stanza-1.9")
     assert about_cassette(packed(tmp_path / "a.cassette", said)) == said
-    older = GOOD | dict(sets=dict(pool="own", endpoint="http://127.0.0.1:8000/v1", concurrency="4"))  # where replies came from: not used
+    older = GOOD | dict(sets=dict(search_scope="own", endpoint="http://127.0.0.1:8000/v1", concurrency="4"))  # where replies came from: not used
     assert about_cassette(packed(tmp_path / "b.cassette", older)) == GOOD
 
 
@@ -439,12 +439,12 @@ def test_another_cassette_is_found(honest, tmp_path):
     (tmp_path / "old").write_bytes(honest["run.cassette"])
     with open_archive(tmp_path / "old") as inner: tape = {name: read() for name, read in inner.items()}
     about = json.loads(tape["about.json"])
-    about["sets"]["competence"] = "perfect"
+    about["sets"]["ability"] = "perfect"
     content = cassette_archive.write_archive(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
     report = json.loads(honest["report.json"])
     report["cassette"]["sha256"] = sha256(content)
     found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})
-    assert any("competence" in line for line in found.differs), found
+    assert any("ability" in line for line in found.differs), found
     about["sets"] = dict(without_ppo="openai")
     content = cassette_archive.write_archive(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
     found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})

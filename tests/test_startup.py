@@ -202,7 +202,7 @@ def test_a_key_follows_no_redirect(serve, monkeypatch):
     other, heard = serve(models={"data": []})
     address, _ = serve(**{"v1/models": (302, {"Location": f"{other}/models"})})
     monkeypatch.setenv("SOME_KEY", "sk-secret")
-    profile = Profile("p", model="m", endpoint=f"{address}/v1", key_variable="SOME_KEY")
+    profile = Profile("p", model="m", endpoint=f"{address}/v1", api_key_env="SOME_KEY")
     [row] = [c for c in checks(profile) if c[0] == "model"]
     assert row[1] is False and "follows no redirect" in row[2] and heard == []
     code, said = treekit_("doctor", "--profile", "vllm", "arise")

@@ -56,7 +56,7 @@ def treekit(*words, home, seconds=1500):
 def inputs(tmp_path_factory):
     "Passages, articles and pairs of the made wiki, each with three bad rows; a tiny judge with random weights."
     from treekit.experiments.resources import load_corpus
-    folder, wiki = tmp_path_factory.mktemp("inputs"), load_corpus("hotpotqa", "world")
+    folder, wiki = tmp_path_factory.mktemp("inputs"), load_corpus("hotpotqa", "synthetic")
     bad = ["no json", '{"title": "only"}', '{"text": 7}']
     def write(name, rows):
         lines = [json.dumps(r) for r in rows]

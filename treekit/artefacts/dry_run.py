@@ -96,8 +96,8 @@ def _cost(made, used, profile, few):
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #d1ff3125
 ITS_OWN = ("questions=", "sample=", "n=", "runs=", "corpus=", "index=", "served=", "model=")  # what a rehearsal changes itself
 
-JUDGED = dict(span_reader="judged by the offline span reader", entailment="judged by the word overlap",
-              features="judged by hashed words")  # what a table says where the kit's stand-ins judge, as they do in every rehearsal
+JUDGED = dict(qa_judge="judged by the offline span reader", nli_judge="judged by the word overlap",
+              mauve_model="judged by hashed words")  # what a table says where the kit's stand-ins judge, as they do in every rehearsal
 
 def differing(
     tables: Path,  # where the rehearsal's tables were written
@@ -168,7 +168,7 @@ def _plans(artefacts, profile, settings, folder, few):
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #5e1d7c22
 def _environment(profiles):
     "Environment variables of the notebooks: invalid API keys, no network for the Hugging Face libraries."
-    keys = {key: "rehearsal" for p in profiles if (key := load_profile(p).key_variable)}
+    keys = {key: "rehearsal" for p in profiles if (key := load_profile(p).api_key_env)}
     return keys | dict(HF_HUB_OFFLINE="1", HF_HOME=str(work_dir("rehearsal") / "hf"), HF_DATASETS_DISABLE_PROGRESS_BARS="1")
 
 def _staged(plan, folder, few):

@@ -82,7 +82,7 @@ def _model(told):
     from treekit.llm.batch_client import BatchClient
     from treekit.llm.openai_client import OpenAIClient
     def from_profile(profile):
-        told("model", profile.model, endpoint=profile.endpoint, key=profile.key_variable)
+        told("model", profile.model, endpoint=profile.endpoint, key=profile.api_key_env)
         return StandInChat(profile, told)
     OpenAIClient.from_profile = BatchClient.from_profile = staticmethod(from_profile)
 
@@ -106,7 +106,7 @@ def _questions(told, fixtures, few):
     "The table of sources, with stand-ins."
     hub, world = _source(Hub, told, few), _source(resources.Fictional, told, few)
     def public(): return told("network", "the hub's data sets") or hub(Path(fixtures, "hub"))
-    sources = {r"world": lambda: world(100), r"world:0*([1-9]\d*)": lambda size: world(100), r"hub": public, r"hub:(.+)": hub}
+    sources = {r"synthetic": lambda: world(100), r"synthetic:0*([1-9]\d*)": lambda size: world(100), r"hub": public, r"hub:(.+)": hub}
     resources.QUESTION_SOURCES.update(sources)
     resources.Files = _source(Files, told, few)
 
@@ -115,7 +115,7 @@ def _documents(told, store):
     "Where a run has no documents, or not those that it names, the dump's."
     real = resources.load_documents
     @functools.wraps(real)
-    def load_documents(name, source="world", documents="", seed=0, articles=False):
+    def load_documents(name, source="synthetic", documents="", seed=0, articles=False):
         try: return real(name, source, documents, seed, articles)
         except UsageError as e: told("documents", documents or "documents", why=str(e))
         return read_documents(store)

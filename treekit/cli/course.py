@@ -140,7 +140,7 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 
 @course_command.command("serve")
 @_folder
-@click.option("--profile", default="openai", show_default=True, metavar="NAME", help="Who answers; its key_variable holds the key.")
+@click.option("--profile", default="openai", show_default=True, metavar="NAME", help="Who answers; its api_key_env holds the key.")
 @click.option("--calls", type=click.IntRange(0), metavar="N", help="New replies that each student may have, ever.  [default: no limit]")
 @click.option("--dollars", type=click.FloatRange(0), metavar="D", help="What each student may cost, ever.  [default: no limit]")
 @click.option("--budget", type=click.FloatRange(0), metavar="D", help="What the class may cost, ever.  [default: the profile's]")
@@ -181,7 +181,7 @@ def tokens_command(course, address, student, as_json):
                  "# in a notebook:", "from treekit.classroom.student_client import ClassModel", f'model = ClassModel(server="{address}")',
                  "",
                  "# for the kit's commands, into the settings.ini of a working folder:",
-                 "[course]", "model = course", f"endpoint = {address}", "key_variable = COURSE_TOKEN", "concurrency = 4"]
+                 "[course]", "model = course", f"endpoint = {address}", "api_key_env = COURSE_TOKEN", "concurrency = 4"]
     _say(as_json, made, "\n".join(lines))
 
 # %% ../../nbs/25_cli/01_course.ipynb #9e70a382

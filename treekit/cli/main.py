@@ -13,7 +13,7 @@ import click
 
 from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
 from ..config import (
-    UsageError, choose, key_variables, load_profile, missing_library, profile_names, root, run_options, work_dir)
+    UsageError, choose, api_key_envs, load_profile, missing_library, profile_names, root, run_options, work_dir)
 from ..papers.registry import find, method, method_names
 from ..utils.sanitize import printable
 from ..utils.atomic_write import write_whole
@@ -85,7 +85,7 @@ def _profile_options(command):
                      help="A section of settings.ini: offline, openai, local, or your own."),
         click.option("--n", type=int, metavar="N", help="Questions per dataset.  [default: the profile's]"),
         click.option("--seed", type=int, metavar="SEED", help="Which questions are drawn.  [default: the profile's]"),
-        click.option("--data", metavar="SOURCE", help="Questions: world, real, hub, or a folder of files.  [default: the profile's]"),
+        click.option("--data", metavar="SOURCE", help="Questions: synthetic, real, hub, or a folder of files.  [default: the profile's]"),
         click.option("--budget", type=float, metavar="DOLLARS",
                      help="Most that this command may spend, over all its jobs: what a call can cost at most is set aside before it is "
                           "sent; only what a server bills beyond that, for the calls in flight, can pass it.  [default: the profile's]"),
@@ -114,7 +114,7 @@ def reproduce(what, profile, n, seed, data, budget, model, endpoint, sets, out, 
       treekit reproduce                                    all artefacts that have a notebook
       treekit reproduce treerare/table1 --n 20             one table, 20 questions per dataset
       treekit reproduce treerare --data ../shared/data     on real questions, from a folder
-      treekit reproduce treerare/table1 --set pool=own     each question over its own paragraphs
+      treekit reproduce treerare/table1 --set search_scope=own     each question over its own paragraphs
       treekit reproduce treerare --profile local --model llama3.3:70b
       treekit reproduce treerare --profile vllm --workers 4    four processes, each with a quarter of the questions
 
@@ -367,7 +367,7 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
     from treekit.artefacts.reproduce import reproduce_all
     named = click.get_current_context().get_parameter_source("profile") is click.core.ParameterSource.COMMANDLINE
     what, profile, given, sets, tape = replay_settings(file, what, profile if named else "", given, sets)
-    with sealed(key_variables()): tasks, folder = reproduce_all(what, profile, out, 1, sets, run_options().given(**tape), **given)
+    with sealed(api_key_envs()): tasks, folder = reproduce_all(what, profile, out, 1, sets, run_options().given(**tape), **given)
     _outcome(tasks, folder, as_json)
 
 # %% ../../nbs/25_cli/09_main.ipynb #94829be6

@@ -59,7 +59,7 @@ def _sources(command):
         click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose questions, passages and model."),
         click.option("--questions", type=click.IntRange(2), metavar="N",
                      help="Questions in all, in the preset's shares.  [default: the preset's]"),
-        click.option("--data", metavar="SOURCE", help="Questions: world, hub, or a folder of files.  [default: the profile's]"),
+        click.option("--data", metavar="SOURCE", help="Questions: synthetic, hub, or a folder of files.  [default: the profile's]"),
         click.option("--budget", type=float, metavar="DOLLARS", help="Most that this command may spend.  [default: the profile's]"),
         click.option("--model", metavar="NAME", help="The model that answers or labels, as the endpoint knows it."),
         click.option("--endpoint", metavar="URL", help="Where it answers."),

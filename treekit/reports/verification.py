@@ -11,7 +11,8 @@ import csv, io, json, math, os, re, subprocess, sys, tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..config import RunOptions, UsageError, child_environment, load_profile, package_dir, run_options, variable
+from ..config import (
+    RunOptions, UsageError, child_environment, current_settings, current_text, load_profile, package_dir, run_options, variable)
 from ..utils.sanitize import printable
 from ..utils.sealed_process import NO_HUB, write_wall
 from ..experiments.cassette_settings import ASKING
@@ -166,7 +167,7 @@ def cassette_differences(
     skipped = {*ASKING, *left, *(["data"] if "data" in about else [])}
     for a in (a for a in report["artefacts"] if a["name"] in said["what"] or a.get("code") == 0):
         if a["name"] not in said["what"]: found.append(f"{a['name']}: ended well, and isn't in the cassette")
-        given = a.get("given") or {}
+        given = current_settings(a.get("given") or {})
         found += [f"{a['name']}: the report says {k}={given.get(k)}, and its cassette {k}={way.get(k)}"
                   for k in sorted({*way, *given} - skipped) if a["name"] in said["what"]
                   and str(given.get(k, usual.get(k))) != str(placeless(way.get(k)))]
@@ -194,7 +195,9 @@ def _artefact_differences(artefact, row, folder):
     "Where an artefact's line doesn't follow from its table."
     table = folder / f"{artefact['name']}.csv"
     for part, here in dict(title=row["title"], verdicts=found_verdicts(table), differences=differing_facts(table)).items():
-        if not _alike(_json(here), artefact.get(part)):
+        there = artefact.get(part)
+        if part == "differences" and isinstance(there, dict): there = {current_text(what): n for what, n in there.items()}
+        if not _alike(_json(here), there):
             yield f"{artefact['name']}: {part} in the report {artefact.get(part)}, here {here}"
 
 # %% ../../nbs/23_reports/05_verification.ipynb #1b20ff31
@@ -317,6 +320,6 @@ def _replay(report, files, found, place):
         if name not in made: found.differs.append(f"{name}: wasn't made again")
         elif name in files:  # one that was changed in the archive is named already; it is compared all the same
             found.replayed += 1
-            if made[name] == files[name]: found.same += 1
+            if made[name] == files[name] or made[name] == current_text(files[name].decode("utf-8", "replace")).encode(): found.same += 1
             else: found.differs += cell_differences(name, files[name], made[name])
     found.differs += [f"{name}: was made by the replay, and the report leaves it out" for name in made if name not in report["tables"]]

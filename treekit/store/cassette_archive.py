@@ -133,5 +133,5 @@ def note_source(
 ):
     "Record that a source was read, while a cassette is packed. Bundled sources are not recorded."
     folder = run_options().record
-    if not folder or re.fullmatch(r"world(:.*)?|real", str(source)): return
+    if not folder or re.fullmatch(r"synthetic(:.*)?|real", str(source)): return
     with open(Path(folder, "sources.jsonl"), "a", encoding="utf-8") as f: f.write(json.dumps([kind, name, str(source)]) + "\n")

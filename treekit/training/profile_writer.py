@@ -74,7 +74,7 @@ def profile_sections(
     kept = {k: v for k, v in said.items() if k in own or v != getattr(usual, k)}
     kept = {k: "" if v is None else str(v).lower() if isinstance(v, bool) else v for k, v in kept.items()}
     if role == "parser": return {name: kept | dict(parser=name)}
-    return {f"{name}-model": model or dict(model=name, endpoint="trained", key_variable=""), name: kept | {role: f"{name}-model"}}
+    return {f"{name}-model": model or dict(model=name, endpoint="trained", api_key_env=""), name: kept | {role: f"{name}-model"}}
 
 def _profile(values):
     "A profile with these values, of the right types."
