@@ -37,7 +37,8 @@ def asked(n): return {"hotpotqa": load("hotpotqa", "synthetic:100", n=n)}
 
 
 def settings(endpoint):
-    return load_profile("local", endpoint=endpoint, model="gpt-4o-mini", data="synthetic:100", retriever="bm25s", concurrency=32, wiki="corpus")
+    return load_profile("local", endpoint=endpoint, model="gpt-4o-mini", data="synthetic:100", retriever="bm25s",
+                        concurrency=32, wiki="corpus")
 
 
 def by_batch(url, journal):

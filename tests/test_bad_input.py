@@ -18,7 +18,8 @@ def one_line(code, said, *words):
 
 
 @pytest.mark.parametrize("setting, said", [
-    (dict(search_scope="mine"), "search_scope =.*'mine'.*own"), (dict(budget="nan"), "budget.*finite"), (dict(budget=float("nan")), "budget.*finite"),
+    (dict(search_scope="mine"), "search_scope =.*'mine'.*own"),
+    (dict(budget="nan"), "budget.*finite"), (dict(budget=float("nan")), "budget.*finite"),
     (dict(temperature="nan"), "temperature.*finite"), (dict(timeout="inf"), "timeout.*finite")])
 def test_settings_that_mean_nothing(setting, said):
     with pytest.raises(UsageError, match=said): load_profile("offline", **setting)

@@ -268,7 +268,8 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
     store, runs = done
     api, name = ExplorerAPI(store, forks=True), runs["rdr2"]
     known = api.get(f"fields/{name}/rdr2")
-    assert all(f["meaning"] for f in known["settings"]) and {f["name"] for f in known["settings"]} == {"retriever", "search_scope", "ability"}
+    assert all(f["meaning"] for f in known["settings"])
+    assert {f["name"] for f in known["settings"]} == {"retriever", "search_scope", "ability"}
     change = dict(method="rdr2", fields=dict(refuse="false"))
     price = api.done(api.post(f"price/{name}", change))
     assert price["rows"] == 3 and price["free"] and price["calls"] >= price["found"]
@@ -322,7 +323,8 @@ def test_a_run_says_which_table_it_was_made_for(done):
     "`treekit reproduce` names the artefact in the notebook's options, and the run's record keeps it."
     from treekit.config import RunOptions
     store = Store()
-    run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "synthetic:100", n=1)}, load_profile("offline", data="synthetic:100"), store=store,
+    run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "synthetic:100", n=1)}, load_profile("offline", data="synthetic:100"),
+        store=store,
         progress=False, options=RunOptions(about=dict(artefact="toq/table2")))
     assert ExplorerAPI(store).get("runs")["runs"][0]["about"] == dict(artefact="toq/table2")
 

@@ -177,7 +177,8 @@ def test_a_set_field_reaches_the_methods_of_a_table(tmp_path):
     "`--set` of a method's field runs the table with it, and every cell says so; a word that nobody knows is refused with the nearest."
     from treekit.artefacts.catalog import runnable
     from treekit.artefacts.reproduce import plan_tasks
-    [task] = plan_tasks(runnable(("arise/table1",)), "out", dict(profile="offline"), dict(early_stop="true", search_scope="corpus", iterations="3"))
+    sets = dict(early_stop="true", search_scope="corpus", iterations="3")
+    [task] = plan_tasks(runnable(("arise/table1",)), "out", dict(profile="offline"), sets)
     assert task.parameters["settings"] == dict(search_scope="corpus", switches="early_stop=true") and task.parameters["iterations"] == "3"
     with pytest.raises(UsageError, match="early_stop"): plan_tasks(runnable(("arise/table1",)), "out", {}, dict(erly_stop="true"))
     from treekit.experiments.run import run

@@ -72,7 +72,8 @@ def test_what_a_cassette_can_say(tmp_path):
     said = GOOD | dict(sets=sets, given=dict(n=3, seed=1, data="synthetic:1000"), questions=["q 1", "질문"], data="my films",
                        parser="stanza-1.9")
     assert about_cassette(packed(tmp_path / "a.cassette", said)) == said
-    older = GOOD | dict(sets=dict(search_scope="own", endpoint="http://127.0.0.1:8000/v1", concurrency="4"))  # where replies came from: not used
+    where = dict(endpoint="http://127.0.0.1:8000/v1", concurrency="4")  # where replies came from: not used
+    older = GOOD | dict(sets=dict(search_scope="own") | where)
     assert about_cassette(packed(tmp_path / "b.cassette", older)) == GOOD
 
 

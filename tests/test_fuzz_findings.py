@@ -300,7 +300,8 @@ def test_set_says_the_same_as_the_option(treekit_, field, monkeypatch):
     assert code == 2 and said.count("\n") == 1
     if said == "treekit: enough\n": assert str(getattr(seen[0], name)) == value
     else: assert value in ("x", "nowhere", "0") and repr(name) in said or "nowhere" in said
-    assert treekit_("ask", "who?", "--set", "search_scope=own", "--set", "search_scope=corpus") == (2, "treekit: search_scope is given twice by --set\n")
+    twice = treekit_("ask", "who?", "--set", "search_scope=own", "--set", "search_scope=corpus")
+    assert twice == (2, "treekit: search_scope is given twice by --set\n")
 
 
 @pytest.mark.parametrize("question, said", [("who " * 25_000 + "?", "100,001 characters"), ("who \udcff?", "not UTF-8"), (" ", "empty")])

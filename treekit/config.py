@@ -5,9 +5,9 @@
 # %% auto #0
 __all__ = ['RENAMED_SETTINGS', 'RENAMED_SOURCES', 'RENAMED_COMMANDS', 'RENAMED_OPTIONS', 'EXTRAS', 'OPTIONS_VARIABLE',
            'USER_VARIABLES', 'SHIPPED', 'UsageError', 'nearest', 'current_source', 'check_source', 'current_settings',
-           'current_text', 'choose', 'missing_library', 'variable', 'set_default_variables', 'replace_environment',
-           'set_variables', 'child_environment', 'RunOptions', 'run_options', 'use_options', 'package_dir', 'installed',
-           'is_clone', 'is_laid', 'root', 'kit_path', 'kit_files', 'work_dir', 'addresses', 'Profile', 'profile_names',
+           'choose', 'missing_library', 'variable', 'set_default_variables', 'replace_environment', 'set_variables',
+           'child_environment', 'RunOptions', 'run_options', 'use_options', 'package_dir', 'installed', 'is_clone',
+           'is_laid', 'root', 'kit_path', 'kit_files', 'work_dir', 'addresses', 'Profile', 'profile_names',
            'api_key_envs', 'load_profile']
 
 # %% ../nbs/00_config.ipynb #475a2141
@@ -68,12 +68,6 @@ def current_settings(
     "Saved settings under their current names."
     current = {RENAMED_SETTINGS.get(name, name): value for name, value in values.items()}
     return current | {name: current_source(current[name]) for name in ("data",) if name in current}
-
-def current_text(
-    text: str,  # "pool=own, in print corpus"
-) -> str:
-    "Text in which settings with values have their current names."
-    return re.sub(rf"\b({'|'.join(RENAMED_SETTINGS)})=", lambda found: f"{RENAMED_SETTINGS[found[1]]}=", text)
 
 
 # %% ../nbs/00_config.ipynb #6c815e93
@@ -328,7 +322,7 @@ class Profile:
     model: str = "extractive"  # the model's name as the endpoint knows it
     endpoint: str = "offline"  # base URL of an OpenAI-compatible server, or several with the same model; or "offline"
     api_key_env: str = ""  # the environment variable that holds the key; empty: none is sent
-    data: str = "synthetic"  # "synthetic", "real" (a sample of real questions that comes with the kit), "hub", or a folder of question files
+    data: str = "synthetic"  # "synthetic", "real" (a bundled sample of real questions), "hub", or a folder of question files
     retriever: str = "bm25"  # a name that `treekit.retrieval.factory` knows: bm25, bm25s, dense, hybrid, bridged, prebuilt:NAME
     wiki: str = "corpus"  # where pages are opened by title: "corpus" (the passages' titles), "wikipedia" (needs a network)
     corpus: str = ""  # a passage store, which is searched for every data set; empty: the passages that go with `data`
@@ -337,7 +331,7 @@ class Profile:
     documents: str = ""  # whose headings are walked: a tree store, an articles_*.jsonl file or a folder of them; empty: those of `data`
     router: str = ""  # another profile, whose model routes through documents; empty: this one's does
     navigator: str = ""  # another profile, whose model takes questions apart; empty: this one's does
-    search_scope: str = "corpus"  # "own": a question's own paragraphs; "corpus": one index for all; "documents": one over chunks of the documents
+    search_scope: str = "corpus"  # "own": a question's own paragraphs; "corpus": one index; "documents": one over chunks of documents
     parser: str = "bundled"  # "bundled", a folder, one from `treekit train parser`, a Stanza package; for passages also "spacy:MODEL"
     entities: str = ""  # who finds the names in passages: "flair/MODEL"; empty: the parser
     prompts: str = ""  # a TOML file with other wordings of the prompts

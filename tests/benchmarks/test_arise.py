@@ -45,7 +45,8 @@ def load_pool():
 
 
 def went(server, method, questions, concurrency, store):
-    return timed(server, {"ARISE (ours)": method}, {"2wiki": questions}, concurrency, store, search_scope="own", retriever="bm25s", temperature=0.7)
+    return timed(server, {"ARISE (ours)": method}, {"2wiki": questions}, concurrency, store, search_scope="own",
+                 retriever="bm25s", temperature=0.7)
 
 
 def trees(results):

@@ -199,7 +199,8 @@ def _batches(profile):
     from treekit.llm.batch_format import queue_limit
     if not isinstance(_asked(profile, "/batches?limit=1").get("data"), list): raise UsageError("the server has no list of batches")
     limit = profile.batch_queue_tokens or queue_limit(profile.model, profile.batch_tier)
-    return f"batches; the queue takes {limit:,} tokens (tier {profile.batch_tier})" if limit else "batches; how much the queue takes isn't known"
+    if not limit: return "batches; how much the queue takes isn't known"
+    return f"batches; the queue takes {limit:,} tokens (tier {profile.batch_tier})"
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #c23e74be
 GIGABYTES = {  # of weights on the hub, as they are downloaded; about so much memory they take

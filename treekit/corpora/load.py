@@ -123,7 +123,8 @@ _NOT_QUESTIONS = re.compile(r"_corpus$|^articles_|_demos$")
 def _files(folder):
     "Files of a folder that may contain questions."
     folder = Path(folder)
-    if not folder.is_dir(): raise UsageError(f"no folder {folder.name!r}: data is 'synthetic', 'real', 'hub', or a folder or file of questions")
+    if not folder.is_dir():
+        raise UsageError(f"no folder {folder.name!r}: data is 'synthetic', 'real', 'hub', or a folder or file of questions")
     return sorted(f for f in folder.iterdir() if f.suffix in (".json", ".jsonl") and not _NOT_QUESTIONS.search(f.stem))
 
 def _find(name, folder, split):
@@ -174,7 +175,8 @@ _HUB = {"hotpotqa": ("hotpotqa/hotpot_qa", "distractor"), "musique": ("dgslibise
 _ALCE = "ALCE-data.tar"  # one archive for three data sets
 _LARGEST = 4 << 30  # maximum bytes of a file in it
 SOLVED = 500  # number of training questions to read if only a few are needed; 2Wiki has 167,454
-_INSTEAD = "use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), or --data synthetic"
+_INSTEAD = ("use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), "
+            "or --data synthetic")
 
 def _hub(name, split, place="", most=None):
     "Questions of a data set on the hub or in a local copy; only the first `most` are downloaded."

@@ -98,11 +98,12 @@ def _drafted(folder, begins, ends, n):
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #dd23e30b
 QUESTION_SOURCES = {  # pattern -> its source
-    r"synthetic": Fictional, r"synthetic:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"real": BundledQuestions, r"hub": Hub, r"hub:(.+)": Hub}
+    r"synthetic": Fictional, r"synthetic:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"real": BundledQuestions,
+    r"hub": Hub, r"hub:(.+)": Hub}
 UNPUBLISHED = WORLD[-4:]  # Tree-of-Question's sets: no hub has them
 
 def source_of(
-    place: str | Path,  # "synthetic" ("synthetic:100000": so many articles), "real", "hub" ("hub:FOLDER": a copy on disk), a folder, or a file
+    place: str | Path,  # "synthetic" ("synthetic:1000": so many articles), "real", "hub" ("hub:DIR": a copy on disk), a folder, or a file
     name: str = "",  # of the data set that is wanted: one that nobody has published is the world's
 ) -> Any:  # a `Fictional`, a `Hub` or `Files`
     "Where a profile's `data` points to."

@@ -26,7 +26,8 @@ SEARCH_SCOPES = ("own", "corpus", "documents")
 
 def settings_of(profile: Profile) -> list[dict]:
     "The profile's fields that a page may change."
-    choices = dict(retriever=RETRIEVERS, search_scope=SEARCH_SCOPES) | (dict(ability=()) if profile.offline and profile.model == "simulated" else {})
+    choices = dict(retriever=RETRIEVERS, search_scope=SEARCH_SCOPES)
+    if profile.offline and profile.model == "simulated": choices |= dict(ability=())
     known = {f["name"]: f for f in fields_of(profile)}
     def offered(name): return list(dict.fromkeys((*choices[name], known[name]["value"]))) if choices[name] else []
     return [known[name] | dict(choices=offered(name)) for name in choices]

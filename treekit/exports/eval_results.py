@@ -39,7 +39,8 @@ def eval_entry(
     profile = run.kept.profile
     id, task = HUB_SETS[cell["dataset"]]
     notes = [f"{cell['metric']} of {cell['method']}, a fraction", f"n={cell['n']}", f"95% interval {cell['low']:.4f} to {cell['high']:.4f}",
-             f"{cell['failures']} failed, counted as 0", f"model {profile.model}", f"search_scope={profile.search_scope}, retriever={profile.retriever}",
+             f"{cell['failures']} failed, counted as 0", f"model {profile.model}",
+             f"search_scope={profile.search_scope}, retriever={profile.retriever}",
              f"temperature={profile.temperature:g}", f"treekit run {run.name}"]
     return dict(dataset=dict(id=id, task_id=task), value=round(cell["value"], 6), date=when_kept(run).date().isoformat(),
                 notes="; ".join(notes))

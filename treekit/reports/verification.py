@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..config import (
-    RunOptions, UsageError, child_environment, current_settings, current_text, load_profile, package_dir, run_options, variable)
+    RunOptions, UsageError, child_environment, current_settings, load_profile, package_dir, run_options, variable,
+    RENAMED_SETTINGS, RENAMED_SOURCES)
 from ..utils.sanitize import printable
 from ..utils.sealed_process import NO_HUB, write_wall
 from ..experiments.cassette_settings import ASKING
@@ -181,6 +182,12 @@ def _alike(one, other):
     if not isinstance(one, float) or not isinstance(other, (int, float)): return one == other
     return one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
 
+def _renamed(content):
+    "Bytes of a text in which settings and sources of questions have their current names: an older report has old ones."
+    text = re.sub(rb"\b(data[ =])(" + "|".join(RENAMED_SOURCES).encode() + rb")\b",
+                  lambda found: found[1] + RENAMED_SOURCES[found[2].decode()].encode(), content)
+    return re.sub(rb"\b(" + "|".join(RENAMED_SETTINGS).encode() + rb")\b", lambda found: RENAMED_SETTINGS[found[1].decode()].encode(), text)
+
 def _json(value): return json.loads(json.dumps(value))
 
 def _lay(report, files, folder, names):
@@ -196,8 +203,7 @@ def _artefact_differences(artefact, row, folder):
     table = folder / f"{artefact['name']}.csv"
     for part, here in dict(title=row["title"], verdicts=found_verdicts(table), differences=differing_facts(table)).items():
         there = artefact.get(part)
-        if part == "differences" and isinstance(there, dict): there = {current_text(what): n for what, n in there.items()}
-        if not _alike(_json(here), there):
+        if not _alike(_json(here), there) and _renamed(json.dumps(here).encode()) != _renamed(json.dumps(there).encode()):
             yield f"{artefact['name']}: {part} in the report {artefact.get(part)}, here {here}"
 
 # %% ../../nbs/23_reports/05_verification.ipynb #1b20ff31
@@ -320,6 +326,6 @@ def _replay(report, files, found, place):
         if name not in made: found.differs.append(f"{name}: wasn't made again")
         elif name in files:  # one that was changed in the archive is named already; it is compared all the same
             found.replayed += 1
-            if made[name] == files[name] or made[name] == current_text(files[name].decode("utf-8", "replace")).encode(): found.same += 1
+            if _renamed(made[name]) == _renamed(files[name]): found.same += 1
             else: found.differs += cell_differences(name, files[name], made[name])
     found.differs += [f"{name}: was made by the replay, and the report leaves it out" for name in made if name not in report["tables"]]
