@@ -116,10 +116,10 @@ def test_help_starts_fast():
         (["ask", "who?", "--method", "treerar"], "'treerare'"),
         (["ask", ""], "empty"),
         (["ask", "who?", "--set", "tre=constituency"], "'tree'"),
-        (["ask", "who?", "--corpus", "nowhere.jsonl"], "no corpus file"),
+        (["ask", "who?", "--passages", "nowhere.jsonl"], "no file of passages"),
         (["ask"], "QUESTION"),
-        (["replay", "none.cassette"], "no cassette"),
-        (["pack", "x.cassette"], "no calls yet"),
+        (["cassette", "replay", "none.cassette"], "no cassette"),
+        (["cassette", "pack", "x.cassette"], "no calls yet"),
         (["doctor", "--profile", "lokal"], "'local'"),
         (["estimate", "treerare/tabel1"], "'treerare/table1'"),
     ],
@@ -277,7 +277,7 @@ def test_ask_prints_answer_and_tree(clone, tmp_path):
         )
     )
     code, out, err = inside(
-        "ask", "Who directed Velmora?", "--method", "zero-shot", "--corpus", corpus, "--set", "retriever=bm25s", cwd=clone
+        "ask", "Who directed Velmora?", "--method", "zero-shot", "--passages", corpus, "--set", "retriever=bm25s", cwd=clone
     )
     assert code == 0 and "Lio Vant" in out and "2 passages" in out, err
     code, out, err = inside(
@@ -285,7 +285,7 @@ def test_ask_prints_answer_and_tree(clone, tmp_path):
         "Who directed Velmora?",
         "--method",
         "zero-shot",
-        "--corpus",
+        "--passages",
         corpus,
         "--set",
         "retriever=bm25s",
@@ -307,7 +307,7 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
             "Who?",
             "--method",
             "zero-shot",
-            "--corpus",
+            "--passages",
             corpus,
             "--set",
             "retriever=bm25s",
@@ -336,13 +336,13 @@ def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
         words = ("--profile", "local", "--endpoint", server.url)
         assert inside("reproduce", *words, cwd=clone)[0] == 0
     cassette = tmp_path / "run.cassette"
-    assert inside("pack", cassette, "--profile", "local", cwd=clone)[0] == 0
+    assert inside("cassette", "pack", cassette, "--profile", "local", cwd=clone)[0] == 0
     first = (clone / "figures/local/treerare/table1.csv").read_bytes()
     shutil.rmtree(clone / ".treekit"), shutil.rmtree(clone / "figures")
-    code, out, err = inside("replay", cassette, "treerare/table1", *words, cwd=clone)
+    code, out, err = inside("cassette", "replay", cassette, "treerare/table1", *words, cwd=clone)
     assert code == 0 and (clone / "figures/local/treerare/table1.csv").read_bytes() == first, out + err
     assert not (clone / ".treekit/store").exists()
-    code, out, err = inside("replay", cassette, *words, "--n", "9", cwd=clone)
+    code, out, err = inside("cassette", "replay", cassette, *words, "--n", "9", cwd=clone)
     assert code == 2 and "cassette has no reply" in out, out + err
 
 

@@ -74,12 +74,12 @@ def test_ask_searches_the_corpus_of_the_setting(home, tmp_path):
     assert gone.exit_code == 2 and gone.stderr.count("\n") == 1 and "no passage store 'wiki.passages'" in gone.stderr
     pages = tmp_path / "pages.jsonl"
     pages.write_text('{"title": "Taphora", "text": "Taphora is a novel written by Ada Roth."}\n')
-    assert treekit_("passages", pages, tmp_path / "mine.passages").exit_code == 0
+    assert treekit_("corpus", "import", pages, tmp_path / "mine.passages").exit_code == 0
     words = ("ask", "Who wrote the novel Taphora?", "--method", "zero-shot", "--set", "retriever=bm25s")
     words += ("--set", f"corpus={tmp_path / 'mine.passages'}")
     found = treekit_(*words, "--json")
     assert json.loads(found.stdout)["corpus"] == "1 passages"
-    both = treekit_(*words, "--corpus", pages)
+    both = treekit_(*words, "--passages", pages)
     assert both.exit_code == 2 and "two corpora" in both.stderr
 
 
@@ -170,7 +170,7 @@ def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
     first, second = dict(title="Taphora", text="Taphora is a novel written by Ada Roth."), dict(title="Ada Roth", text="A novelist.")
     pages.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
     asked = ("ask", "Who wrote the novel Taphora?", "--method", "cot", "--set", "retriever=bm25s")
-    for words in (asked, (*asked, "--corpus", pages)):
+    for words in (asked, (*asked, "--passages", pages)):
         assert treekit_(*words).exit_code == 0
         opened = open_run(open_store())
         again = fork(opened, 0)

@@ -60,7 +60,7 @@ def test_what_a_cassette_cannot_say_is_refused_in_one_line(tmp_path, case, treek
     monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("it was obeyed"))
     about = RAW[case] if case in RAW else GOOD | (OBEYED | MALFORMED)[case]
     tape = packed(tmp_path / "a.cassette", about)
-    code, said = treekit_("replay", tape)
+    code, said = treekit_("cassette", "replay", tape)
     assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "about.json" in said, said
     with pytest.raises(UsageError, match="about.json"): about_cassette(tape)
 
@@ -96,7 +96,7 @@ def test_no_more_questions_than_calls(tmp_path, treekit_, monkeypatch):
     for part in ("given", "sets"):
         said = GOOD | dict(given={}) | {part: dict(n=500_000)}
         tape = packed(tmp_path / "a.cassette", said, **{STORE_FILE: (tmp_path / "plain").read_bytes()})
-        code, said = treekit_("replay", tape)
+        code, said = treekit_("cassette", "replay", tape)
         assert code == 2 and "n=500000, and holds 0 calls" in said and len(said.strip().splitlines()) == 1, said
 
 
@@ -106,7 +106,7 @@ def test_places_and_profiles_are_not_packed_and_asked_for_again(tmp_path, treeki
     said = packable_about(dict(GOOD, profile="local", sets=sets))
     assert said["sets"] == dict(top_k="3") and said["left_out"] == ["corpus", "navigator"] and "gpu1" not in str(said)
     said["given"] = {}
-    code, text = treekit_("replay", packed(tmp_path / "a.cassette", said))
+    code, text = treekit_("cassette", "replay", packed(tmp_path / "a.cassette", said))
     assert code == 2 and "--set corpus=" in text
 
 
@@ -173,12 +173,12 @@ def test_a_notebook_that_asks_all_the_same_reaches_nobody(tmp_path):
         words = ("--profile", "lab", "--set", f"endpoint={server.url}")
         code, out, err = inside("reproduce", *words, cwd=home, **keys)
         assert code == 0, out + err
-        code, out, err = inside("pack", tape, "treerare/table1", *words, cwd=home, **keys)
+        code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, cwd=home, **keys)
         assert code == 0, out + err
         with open_archive(tape) as held: assert b"localhost" not in held["about.json"]() and b"127.0.0.1" not in held["about.json"]()
         notebook(home / "nbs/reproduce/treerare/table1.ipynb", _parameters(home), PROBE)
         before = server.count
-        code, out, err = inside("replay", tape, "--out", tmp_path / "out", cwd=home, **keys)
+        code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "out", cwd=home, **keys)
         assert code == 0, out + err
         assert server.count == before > 0
     assert json.loads(seen.read_text()) == dict(asked="NotOnCassette", reached="OSError", key="", token="", child=True)
@@ -236,7 +236,7 @@ def test_an_archive_holds_plain_files_with_known_names_only(tmp_path, kind, tree
     with pytest.raises(UsageError, match="is not a cassette") as e:
         with open_archive(tape): pytest.fail("it was opened")
     assert str(e.value).isprintable()
-    code, said = treekit_("replay", tape)
+    code, said = treekit_("cassette", "replay", tape)
     assert code == 2 and len(said.strip().splitlines()) == 1 and said.strip().isprintable()
 
 
@@ -287,11 +287,11 @@ seen = sorted(p.id for p in load_corpus("{dataset}", P.data)) + [r.answer for r 
     notebook(home / "nbs/reproduce/treerare/table1.ipynb", _parameters(home), body)
     with Server(latency=0) as server:
         words = ("--profile", "local", "--set", f"endpoint={server.url}", "--data", mine, "--n", "2")
-        for command in (("reproduce", "--out", tmp_path / "first"), ("pack", tape, "treerare/table1")):
+        for command in (("reproduce", "--out", tmp_path / "first"), ("cassette", "pack", tape, "treerare/table1")):
             code, out, err = inside(*command, *words, cwd=home)
             assert code == 0, out + err
     for gone in (home / ".treekit", mine): shutil.rmtree(gone)
-    code, out, err = inside("replay", tape, "--out", tmp_path / "again", cwd=home)
+    code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "again", cwd=home)
     assert code == 0, out + err
     first, again = ({p.name: p.read_bytes() for p in (tmp_path / folder / "treerare").glob("*.csv")} for folder in ("first", "again"))
     assert again == first and first["table1_seen.csv"].count(b"corpus-") == (14 if dataset == "asqa" else 7)
@@ -493,5 +493,5 @@ def test_a_replaying_process_reaches_this_machine_only(tmp_path):
 
 def test_a_store_that_is_no_database_gets_one_line(tmp_path, treekit_):
     tape = packed(tmp_path / "a.cassette", GOOD, **{STORE_FILE: os.urandom(5000)})
-    code, said = treekit_("replay", tape)
+    code, said = treekit_("cassette", "replay", tape)
     assert code == 2 and len(said.strip().splitlines()) == 1 and "can't be read as a cassette" in said

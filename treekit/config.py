@@ -260,7 +260,7 @@ def is_clone(folder: Path) -> bool:
 
 # %% ../nbs/00_config.ipynb #a1f99299
 def is_laid(folder: Path) -> bool:
-    "Whether a folder was laid by `treekit new`: notebooks and profiles, without the package."
+    "Whether a folder was laid by `treekit init`: notebooks and profiles, without the package."
     return (folder / "settings.ini").exists() and (folder / "nbs" / "reproduce").is_dir()
 
 # %% ../nbs/00_config.ipynb #0a82af13

@@ -119,7 +119,7 @@ def test_trees_and_chunks(tmp_path, inputs, cluster):
     for engine, workers in ENGINES:
         store = tmp_path / f"{engine}{workers}.trees"
         words = inputs["articles"], store, *engine_words(engine, workers, cluster), "--json"
-        said, took[engine, workers] = treekit("trees", *words, home=inputs["home"])
+        said, took[engine, workers] = treekit("corpus", "trees", *words, home=inputs["home"])
         counts = json.loads(said.splitlines()[-1])
         assert counts["documents"] == int(4000 * SIZE) and sum(n for k, n in counts.items() if k != "documents") == 3, counts
         stores[engine, workers] = store.read_bytes()

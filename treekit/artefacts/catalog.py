@@ -84,7 +84,7 @@ def absent(
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #ea367785
 def source(
-    data: str | None,  # synthetic, synthetic:1000, hub, hub:FOLDER, a folder or a file; None: as the profile says
+    data: str | None,  # synthetic, synthetic:1000, hub, hub:DIR, a folder or a file; None: as the profile says
 ) -> str | None:  # the same, if it exists
     "A source of questions that exists, or a `UsageError`."
     named = ("synthetic", "real", "hub")

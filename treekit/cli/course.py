@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['course_command', 'release_command', 'collect_command', 'grade_command', 'feedback_command', 'export_command',
-           'status_command', 'serve_command', 'tokens_command', 'usage_command', 'words_command']
+           'status_command', 'serve_command', 'tokens_command', 'usage_command', 'export_replies_command']
 
 # %% ../../nbs/25_cli/01_course.ipynb #c082b442
 import json, os, sys
@@ -20,7 +20,7 @@ def course_command():
     \b
       treekit course release 1_retrieval            a world and a notebook for each student of roster.csv
       treekit course collect 1_retrieval inbox/     take in what they hand in
-      treekit course grade 1_retrieval              behind a wall, side by side; stop it and go on at any time
+      treekit course grade 1_retrieval              in a sandbox, in parallel; stop it and go on at any time
       treekit course feedback 1_retrieval           a page for each student
       treekit course export 1_retrieval             a CSV for the grade book
       treekit course status 1_retrieval             how far everybody is
@@ -46,7 +46,7 @@ def _say(as_json, facts, line): click.echo(json.dumps(facts, ensure_ascii=False)
 @course_command.command("release")
 @_common
 @click.option("--student", "students", multiple=True, metavar="ID", help="Only this one; may be repeated.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Processes.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Students at a time.")
 def release_command(assignment, course, sources, as_json, students, jobs):
     """Make a folder for each student, with a world of its own, and the keys for the teacher; refuse if anything leaks."""
     from treekit.classroom.release import release_assignment
@@ -76,26 +76,27 @@ def collect_command(assignment, course, sources, as_json, inbox):
 @_common
 @click.option("--student", "students", multiple=True, metavar="ID", help="Only this one; may be repeated.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Submissions at a time.  [default: one per core]")
-@click.option("--wall", default="", metavar="NAME", help="bubblewrap or namespaces; plain: no isolation.  [default: the first that works]")
+@click.option("--sandbox", default="", metavar="NAME",
+              help="bubblewrap or namespaces; plain: no isolation.  [default: the first that works]")
 @click.option("--memory", type=click.IntRange(64), default=1024, show_default=True, metavar="MB", help="For one submission.")
 @click.option("--seconds", type=click.FloatRange(0.1), default=5.0, show_default=True, metavar="S", help="For one call of a hidden test.")
 @click.option("--submission-seconds", "whole", type=click.FloatRange(1), default=300.0, show_default=True, metavar="S",
               help="For all of a submission.")
-@click.option("--every", is_flag=True, help="Grade each attempt in turn, not only the last.")
-@click.option("--again", is_flag=True, help="Grade what is graded already, too.")
-def grade_command(assignment, course, sources, as_json, students, jobs, wall, memory, seconds, whole, every, again):
-    """Grade what was handed in, side by side, each submission behind a wall. Kill it and run it again to go on."""
+@click.option("--all-attempts", is_flag=True, help="Grade each attempt in turn, not only the last.")
+@click.option("--force", is_flag=True, help="Grade what is graded already, too.")
+def grade_command(assignment, course, sources, as_json, students, jobs, sandbox, memory, seconds, whole, all_attempts, force):
+    """Grade submissions in parallel, each in a sandbox. Kill it and run it again to go on."""
     from treekit.classroom.grading import grade_assignment
     from treekit.classroom.sandbox import SANDBOXES, Limits, choose_sandbox
-    wall = choose_sandbox(wall)
-    if wall.startswith("plain"): click.echo(f"warning: {wall}: {SANDBOXES[wall]}", err=True)
+    sandbox = choose_sandbox(sandbox)
+    if sandbox.startswith("plain"): click.echo(f"warning: {sandbox}: {SANDBOXES[sandbox]}", err=True)
     limits = Limits(memory=memory, call=seconds, submission=whole)
-    made = grade_assignment(_course(course, sources), assignment, list(students) or None, jobs, wall, limits, again, every,
+    made = grade_assignment(_course(course, sources), assignment, list(students) or None, jobs, sandbox, limits, force, all_attempts,
                             progress=not as_json)
     _say(
         as_json,
-        dict(graded=len(made), wall=wall, leaves_open=SANDBOXES[wall]),
-        f"{len(made)} graded; the rest was. Wall: {wall}: {SANDBOXES[wall]}",
+        dict(graded=len(made), sandbox=sandbox, leaves_open=SANDBOXES[sandbox]),
+        f"{len(made)} graded; the rest was. Sandbox: {sandbox}: {SANDBOXES[sandbox]}",
     )
 
 # %% ../../nbs/25_cli/01_course.ipynb #0b9e2979
@@ -142,12 +143,12 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @_folder
 @click.option("--profile", default="openai", show_default=True, metavar="NAME", help="Who answers; its api_key_env holds the key.")
 @click.option("--calls", type=click.IntRange(0), metavar="N", help="New replies that each student may have, ever.  [default: no limit]")
-@click.option("--dollars", type=click.FloatRange(0), metavar="D", help="What each student may cost, ever.  [default: no limit]")
+@click.option("--student-budget", type=click.FloatRange(0), metavar="D", help="What each student may cost, ever.  [default: no limit]")
 @click.option("--budget", type=click.FloatRange(0), metavar="D", help="What the class may cost, ever.  [default: the profile's]")
 @click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Another setting: model=…, endpoint=…, max_tokens=…")
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="0.0.0.0 for the whole network.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, metavar="N")
-def serve_command(course, profile, calls, dollars, budget, sets, host, port):
+def serve_command(course, profile, calls, student_budget, budget, sets, host, port):
     """Let the students of roster.csv ask a real model, each within a quota. Stop it with Ctrl-C; the counts stay.
 
     What was asked before, by anybody and in the same words, is answered from the store and costs nothing.
@@ -157,8 +158,8 @@ def serve_command(course, profile, calls, dollars, budget, sets, host, port):
     from treekit.config import UsageError, load_profile
     from treekit.artefacts.catalog import assigned
     P = load_profile(profile, **assigned(sets))
-    if calls is None and dollars is None: raise UsageError("how much may a student ask? --calls N or --dollars D")
-    server = ModelServer(ModelHandler(_course(course), P, Quota(calls, dollars), P.budget if budget is None else budget), host, port)
+    if calls is None and student_budget is None: raise UsageError("how much may a student ask? --calls N or --student-budget D")
+    server = ModelServer(ModelHandler(_course(course), P, Quota(calls, student_budget), P.budget if budget is None else budget), host, port)
     click.echo(f"{P.model} at {server.address}; `treekit course tokens` says what each student needs; Ctrl-C ends it", err=True)
     server.forever()
 
@@ -202,12 +203,12 @@ def usage_command(course, as_json):
     _say(as_json, rows, "\n".join(lines))
 
 # %% ../../nbs/25_cli/01_course.ipynb #ffc6d0d6
-@course_command.command("words")
+@course_command.command("export-replies")
 @_folder
 @click.argument("file")
 @_json
-def words_command(course, file, as_json):
-    """Write all that the class's model said into FILE, a cassette to hand out; who asked isn't in it."""
+def export_replies_command(course, file, as_json):
+    """Write all replies of the class's model into FILE, a cassette to hand out. It doesn't say who asked."""
     from treekit.classroom.model_server import pack_words
     n = pack_words(_course(course), Path(file))
     facts = dict(file=file, replies=n, megabytes=round(Path(file).stat().st_size / 1e6, 2))

@@ -294,7 +294,7 @@ def _passages(name, folder, ask):
     if not paths and not any(q.paragraphs for q in questions): paths = there(_WIKIPEDIA)[:1]
     found = itertools.chain.from_iterable(map(read_corpus, paths)) if paths else (p for q in questions for p in q.paragraphs)
     if large := next((p for p in paths if p.stat().st_size > _LARGEST_CORPUS), None):
-        raise UsageError(f"{large.name} is too large for the memory: treekit passages {large.name} wiki.passages, then --set "
+        raise UsageError(f"{large.name} is too large for the memory: treekit corpus import {large.name} wiki.passages, then --set "
                          "corpus=wiki.passages")
     corpus = list({p.id: p for p in found}.values())
     if not corpus:

@@ -110,7 +110,7 @@ def read_about(
         said |= {part: current_settings(said[part]) for part in ("given", "sets") if isinstance(said.get(part), dict)}
         why = next((f"has the field {field[:60]!r}, which no cassette has" for field in said if field not in ABOUT_FIELDS), "") or next(
         (f"can't be replayed: {field!r} {wrong}" for field, value in said.items() if (wrong := ABOUT_FIELDS[field](value))), "")
-    if why: raise UsageError(f"the cassette {name!r} is refused, its about.json {why}; treekit pack makes one")
+    if why: raise UsageError(f"the cassette {name!r} is refused, its about.json {why}; treekit cassette pack makes one")
     return said | (dict(sets={k: v for k, v in said["sets"].items() if k not in ASKING}) if "sets" in said else {})
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #c5d062fa

@@ -190,7 +190,7 @@ def need_documents(
     profile: Profile,  # its `data` and `documents`
 ) -> None:
     "A `UsageError`, with what to do, if no documents go with the questions."
-    what = ("set documents to a tree store (treekit trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees, then "
+    what = ("set documents to a tree store (treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees, then "
             "--set documents=wiki.trees), an articles_*.jsonl file, or a folder of them")
     if profile.documents:
         if not (place := Path(profile.documents)).exists(): raise UsageError(f"there are no documents at {place.name!r}: {what}")

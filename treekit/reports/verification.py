@@ -100,7 +100,7 @@ def replayed_tables(
     (folder / "work").mkdir(parents=True)
     (folder / "replayed.cassette").write_bytes(cassette)
     code = "from treekit.cli.main import main; main()"
-    words = ["replay", str(folder / "replayed.cassette"), "--out", str(folder / "out")]
+    words = ["cassette", "replay", str(folder / "replayed.cassette"), "--out", str(folder / "out")]
     done = subprocess.run([sys.executable, "-c", code, *words], cwd=folder / "work", env=clean_environment(folder / "home"),
                           capture_output=True, text=True, stdin=subprocess.DEVNULL)
     lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]

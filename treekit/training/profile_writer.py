@@ -17,10 +17,10 @@ from ..utils.atomic_write import write_whole
 SECTION_MARK = "# written by treekit train"
 
 def settings_file() -> Path:
-    "The `settings.ini` that can be written: the clone's, or that of a folder laid by `treekit new`."
+    "The `settings.ini` that can be written: the clone's, or that of a folder laid by `treekit init`."
     path = kit_path("settings.ini")
     if path.parent == installed() and not is_clone(path.parent):
-        raise UsageError("there is no settings.ini of your own here: lay a folder with `treekit new FOLDER`, and train in it")
+        raise UsageError("there is no settings.ini of your own here: lay a folder with `treekit init DIR`, and train in it")
     return path
 
 def _spans(text):
