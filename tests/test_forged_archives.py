@@ -167,7 +167,7 @@ def test_a_notebook_that_asks_all_the_same_reaches_nobody(tmp_path):
     "It makes a client, opens a connection, looks for keys, and starts a process."
     home, tape, seen = small_clone(tmp_path / "clone"), tmp_path / "one.cassette", tmp_path / "seen.json"
     with open(home / "settings.ini", "a") as f:
-        f.write("\n[lab]\nmodel = llama3.3\nendpoint = http://localhost:1/v1\nkey_variable = LAB_ACCESS\n")
+        f.write("\n[lab]\nmodel = llama3.3\nendpoint = http://localhost:1/v1\napi_key_env = LAB_ACCESS\n")
     keys = dict(LAB_ACCESS="sk-lab", HF_TOKEN="hf-secret", PROBE_SEEN=str(seen))
     with Server(latency=0) as server:
         words = ("--profile", "lab", "--set", f"endpoint={server.url}")

@@ -183,9 +183,9 @@ def _alike(one, other):
     return one == other or math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
 
 def _renamed(content):
-    "Bytes of a text in which settings and sources of questions have their current names: an older report has old ones."
+    "Text with the current names of settings and sources of questions, and without Markdown's escapes. Older reports have old names."
     text = re.sub(rb"\b(data[ =])(" + "|".join(RENAMED_SOURCES).encode() + rb")\b",
-                  lambda found: found[1] + RENAMED_SOURCES[found[2].decode()].encode(), content)
+                  lambda found: found[1] + RENAMED_SOURCES[found[2].decode()].encode(), content.replace(rb"\_", b"_"))
     return re.sub(rb"\b(" + "|".join(RENAMED_SETTINGS).encode() + rb")\b", lambda found: RENAMED_SETTINGS[found[1].decode()].encode(), text)
 
 def _json(value): return json.loads(json.dumps(value))
