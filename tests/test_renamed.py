@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from treekit.artefacts import dry_run
 from treekit.artefacts.build_cache import read_record, write_record
+from treekit.classroom.course import course_settings
 from treekit.cli.main import main
 from treekit.config import (
     RENAMED_COMMANDS, RENAMED_OPTIONS, RENAMED_SETTINGS, Profile, UsageError, current_settings, kit_path, load_profile, profile_names)
@@ -108,3 +109,10 @@ def test_saved_data_with_old_names_is_read(tmp_path):
         body["profile"] = {old.get(name, name): value for name, value in body["profile"].items()} | dict(data="world:100")
         with store.transaction() as db: db.execute("UPDATE kept SET body=? WHERE key=?", (zlib.compress(json.dumps(body).encode()), name))
         assert kept_run(store, name).profile == profile
+
+
+def test_an_old_setting_of_an_assignment_says_its_new_name(tmp_path):
+    text = kit_path("nbs", "assignments", "course.toml").read_text(encoding="utf-8")
+    (tmp_path / "course.toml").write_text(text.replace("ability =", "competence ="), encoding="utf-8")
+    with pytest.raises(UsageError, match="^course.toml, 3_evidence: `competence` is called `ability` now$"):
+        course_settings("3_evidence", tmp_path)
