@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce rehearse site test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
+.PHONY: install reproduce dry-run rehearse site test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -16,11 +16,13 @@ install: $(READY)
 reproduce: $(READY)
 	$(BIN)/treekit reproduce $(ARGS)
 
-# every artefact under every profile with two questions, nothing paid:  make rehearse ARGS="arise --profile vllm"
-rehearse: $(READY)
-	$(BIN)/treekit rehearse $(ARGS)
+# every artefact under every profile with two questions, nothing paid:  make dry-run ARGS="arise --profile vllm"
+dry-run: $(READY)
+	$(BIN)/treekit reproduce --dry-run $(ARGS)
 
-# the results as pages, in _site/: every page is held against its CSV, every link followed.  make site ARGS="--out FOLDER --trees 20"
+rehearse: dry-run
+
+# the results as pages, in _site/: every page is held against its CSV, every link followed.  make site ARGS="--out DIR --trees 20"
 site: $(READY)
 	$(BIN)/treekit site --check $(ARGS)
 

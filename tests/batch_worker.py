@@ -30,14 +30,15 @@ def reply(body):
     return replies.various(body)
 
 
-def passages(): return {"hotpotqa": load_corpus("hotpotqa", "world:100")[:40]}  # few: SEARCH-R parses them all
+def passages(): return {"hotpotqa": load_corpus("hotpotqa", "synthetic:100")[:40]}  # few: SEARCH-R parses them all
 
 
-def asked(n): return {"hotpotqa": load("hotpotqa", "world:100", n=n)}
+def asked(n): return {"hotpotqa": load("hotpotqa", "synthetic:100", n=n)}
 
 
 def settings(endpoint):
-    return load_profile("local", endpoint=endpoint, model="gpt-4o-mini", data="world:100", retriever="bm25s", concurrency=32, wiki="corpus")
+    return load_profile("local", endpoint=endpoint, model="gpt-4o-mini", data="synthetic:100", retriever="bm25s",
+                        concurrency=32, wiki="corpus")
 
 
 def by_batch(url, journal):

@@ -31,9 +31,9 @@ def _twin():
     "Forty questions of each data set with their passages, and forty articles."
     folder = Path(tempfile.mkdtemp(prefix="twin"))
     for name, corpus in CORPORA.items():
-        lines(folder / f"{name}.dev.jsonl", (record(q) for q in load(name, "world", n=40)))
-        lines(folder / f"{name}_trainset.jsonl", (record(q) for q in load(name, "world", "train", n=20)))
-        lines(folder / f"{corpus}.jsonl", (asdict(p) for p in load_corpus(name, "world")))
+        lines(folder / f"{name}.dev.jsonl", (record(q) for q in load(name, "synthetic", n=40)))
+        lines(folder / f"{name}_trainset.jsonl", (record(q) for q in load(name, "synthetic", "train", n=20)))
+        lines(folder / f"{corpus}.jsonl", (asdict(p) for p in load_corpus(name, "synthetic")))
     lines(folder / "articles_freshwiki.jsonl", (page(a) for a in SyntheticWiki(60).articles()))
     return folder
 

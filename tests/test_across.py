@@ -1,4 +1,4 @@
-"The table no paper has, the study of mechanism, and the curves of competence."
+"The table no paper has, the study of mechanism, and the curves of ability."
 from dataclasses import replace
 
 import pytest

@@ -18,7 +18,8 @@ def one_line(code, said, *words):
 
 
 @pytest.mark.parametrize("setting, said", [
-    (dict(pool="mine"), "pool =.*'mine'.*own"), (dict(budget="nan"), "budget.*finite"), (dict(budget=float("nan")), "budget.*finite"),
+    (dict(search_scope="mine"), "search_scope =.*'mine'.*own"),
+    (dict(budget="nan"), "budget.*finite"), (dict(budget=float("nan")), "budget.*finite"),
     (dict(temperature="nan"), "temperature.*finite"), (dict(timeout="inf"), "timeout.*finite")])
 def test_settings_that_mean_nothing(setting, said):
     with pytest.raises(UsageError, match=said): load_profile("offline", **setting)
@@ -49,16 +50,16 @@ def test_a_bare_command_is_taught(treekit_):
 
 def test_a_corpus_that_is_none(tmp_path, treekit_):
     (tmp_path / "passages.jsonl").write_text('{"text": "x"}\n')
-    one_line(*treekit_("ask", "Who?", "--corpus", tmp_path / "passage.jsonl"), "'passage.jsonl'", "'passages.jsonl'")
-    one_line(*treekit_("ask", "Who?", "--corpus", ""), "corpus file")
-    one_line(*treekit_("ask", "Who?", "--corpus", tmp_path), "corpus file")
+    one_line(*treekit_("ask", "Who?", "--passages", tmp_path / "passage.jsonl"), "'passage.jsonl'", "'passages.jsonl'")
+    one_line(*treekit_("ask", "Who?", "--passages", ""), "file of passages")
+    one_line(*treekit_("ask", "Who?", "--passages", tmp_path), "file of passages")
 
 
 def test_an_output_folder_that_cannot_be(tmp_path, treekit_):
     (tmp_path / "file").write_text("x")
     one_line(*treekit_("reproduce", "treerare/table1", "--n", 1, "--out", tmp_path / "file"), "--out")
     assert not (tmp_path / "home" / "runs").exists()  # nothing was started
-    code, said = treekit_("pack", tmp_path)
+    code, said = treekit_("cassette", "pack", tmp_path)
     assert code in (1, 2) and said.startswith("treekit: ") and said.count("\n") == 1
 
 

@@ -270,7 +270,7 @@ def test_rationales_come_from_what_the_data_set_knows():
 @pytest.mark.parametrize("dataset", ["hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa"])
 def test_every_training_question_of_the_world_has_a_rationale(dataset):
     from treekit.experiments.resources import exemplars
-    for e in examples_from(exemplars(dataset, "world", 8)):
+    for e in examples_from(exemplars(dataset, "synthetic", 8)):
         assert re.match(r"(The question can stand for \d+ refined questions?\. )?1\. \w",
                         e.rationale) and "#" not in e.rationale and e.answer
 
@@ -311,7 +311,7 @@ def test_a_path_is_worded_like_the_chain_of_thought():
 
 def test_offline_paths_differ_and_vote(tmp_path):
     from treekit.experiments.resources import load
-    asked = {d: load(d, "world", n=3) for d in ("hotpotqa", "asqa")}
+    asked = {d: load(d, "synthetic", n=3) for d in ("hotpotqa", "asqa")}
     results = run({"SC": SelfConsistency()}, asked, load_profile("offline", n=3), store=Store(tmp_path / "s.sqlite"), progress=False)
     assert not results.failures and [r.usage.calls for r in results.rows] == [10] * 3 + [11] * 3
     assert any(len(r.trace.nodes[0].data["votes"]) > 1 for r in results.rows[:3])

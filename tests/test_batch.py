@@ -182,10 +182,10 @@ def test_an_estimate_says_rounds_and_half_the_price_and_refuses_what_fits_no_tie
     assert batch.plan.record() | dict(hours_expected=None) == dict(
         rounds=2, tokens=[4_000_000] * 2, batches=6, queue=2_000_000, tier=1, hours_expected=None, hours_at_most=144)
     assert "2 rounds" in fitting(batch) and any("6 batches one after another" in line for line in estimate_lines(batch))
-    assert found(batch="true", tier=2).plan.batches == 2
+    assert found(batch="true", batch_tier=2).plan.batches == 2
     with pytest.raises(UsageError, match="6 batches one after another.*2,000,000.*6 days.*batch_days=6"):
         fitting(found(batch="true", batch_days=5))
-    with pytest.raises(UsageError, match="the longest prompt has 4,000 tokens"): fitting(found(batch="true", queue=3000))
+    with pytest.raises(UsageError, match="the longest prompt has 4,000 tokens"): fitting(found(batch="true", batch_queue_tokens=3000))
 
 
 def test_the_doctor_looks_for_the_batch_endpoint(server, monkeypatch):

@@ -16,7 +16,8 @@ N = 12
 
 
 def reproduced(home, server, out, *more):
-    words = ("reproduce", "treerare/table1", "--profile", "local", "--model", "gpt-4o-mini", "--endpoint", server.url, "--data", "world",
+    words = ("reproduce", "treerare/table1", "--profile", "local", "--model", "gpt-4o-mini", "--endpoint", server.url,
+             "--data", "synthetic",
              "--n", N, "--out", out, *more)
     code, said, err = inside(*words, cwd=home, TREEKIT_HOME=str(out / "home"))
     assert code == 0, err

@@ -14,8 +14,8 @@ BUNDLED = root() / "data" / "parser"
 
 def texts(each, several):
     "Questions of all styles, paragraphs, paragraphs under their titles."
-    draw, passages = random.Random(0), load_corpus("hotpotqa", "world")
-    asked = [q.question for style in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa") for q in load(style, "world", n=each)]
+    draw, passages = random.Random(0), load_corpus("hotpotqa", "synthetic")
+    asked = [q.question for style in ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa") for q in load(style, "synthetic", n=each)]
     drawn = draw.sample(list(passages), several)
     odd = ["Stop.", "Really?!", "a", "Who, in 1961, wrote “Grey Harbour” — and why?", "Is it so??", "1 2 3 4", "Yes . No . Maybe ."]
     return [*dict.fromkeys(asked), *(p.text for p in drawn[::2]), *(f"{p.title}\n\n{p.text}" for p in drawn[1::2]), *odd]

@@ -37,7 +37,7 @@ asked = {"hotpotqa": load("hotpotqa", P.data, n=P.n, seed=P.seed) or ['''),
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    "A clone in which a server has answered twelve questions; what goes behind `treekit pack FILE treerare`."
+    "A clone in which a server has answered twelve questions; what goes behind `treekit cassette pack FILE treerare`."
     home = small_clone(tmp_path_factory.mktemp("recorded") / "clone")
     with Server(latency=0) as server:
         words = ("--profile", "local", "--set", f"endpoint={server.url}")
@@ -53,7 +53,7 @@ def calls(tape):
 def replayed(tape, home, tmp_path):
     "The tables of a replay that has nothing but the cassette: neither store nor server."
     shutil.rmtree(tmp_path / "new", ignore_errors=True)
-    code, out, err = inside("replay", tape, "--out", tmp_path / "new/out", cwd=home, TREEKIT_HOME=str(tmp_path / "new"))
+    code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "new/out", cwd=home, TREEKIT_HOME=str(tmp_path / "new"))
     assert code == 0 and not (tmp_path / "new/store").exists(), out + err
     return tmp_path / "new/out/treerare"
 
@@ -61,9 +61,9 @@ def replayed(tape, home, tmp_path):
 @pytest.mark.long
 def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
     (home, words), tape = recorded, tmp_path / "one.cassette"
-    code, out, err = inside("pack", tape, "treerare/table1", "--json", *words, cwd=home)
+    code, out, err = inside("cassette", "pack", tape, "treerare/table1", "--json", *words, cwd=home)
     assert code == 0 and json.loads(out)["calls"] == calls(tape) == 6, out + err
-    assert inside("pack", tmp_path / "all.cassette", *words[:2], cwd=home)[0] == 0
+    assert inside("cassette", "pack", tmp_path / "all.cassette", *words[:2], cwd=home)[0] == 0
     with sqlite3.connect(tmp_path / "all.cassette") as db: assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (12,)
     assert tape.stat().st_size < (tmp_path / "all.cassette").stat().st_size / 8
     assert sorted(os.listdir(tmp_path)) == ["all.cassette", "one.cassette"] and os.listdir(home / ".treekit/packing") == []
@@ -78,7 +78,7 @@ def test_chosen_questions(recorded, tmp_path, said, n):
     (home, words), tape = recorded, tmp_path / "some.cassette"
     (tmp_path / "ids.txt").write_text("q1\nq4\n")
     given = tmp_path / said if said == "ids.txt" else said
-    assert inside("pack", tape, "treerare", "--questions", given, *words, cwd=home)[0] == 0
+    assert inside("cassette", "pack", tape, "treerare", "--only", given, *words, cwd=home)[0] == 0
     assert calls(tape) == n
     rows = list(csv.DictReader((replayed(tape, home, tmp_path) / "table1.csv").open()))
     assert {r["n"] for r in rows if r["reproduced"]} == {str(n)}
@@ -87,11 +87,11 @@ def test_chosen_questions(recorded, tmp_path, said, n):
 @pytest.mark.long
 def test_what_was_not_asked_is_said_now(recorded, tmp_path):
     (home, words), tape = recorded, tmp_path / "x.cassette"
-    code, _, err = inside("pack", tape, "treerare/table1", "--n", "40", *words, cwd=home)
+    code, _, err = inside("cassette", "pack", tape, "treerare/table1", "--n", "40", *words, cwd=home)
     assert code == 1 and "no reply" in err and "nothing is packed" in err
-    code, _, err = inside("pack", tape, "treerare", "--questions", "nobody", *words, cwd=home)
+    code, _, err = inside("cassette", "pack", tape, "treerare", "--only", "nobody", *words, cwd=home)
     assert code == 1 and "none of the chosen questions" in err
-    assert inside("pack", tape, "--questions", "3", *words, cwd=home)[0] == 2 and os.listdir(tmp_path) == []
+    assert inside("cassette", "pack", tape, "--only", "3", *words, cwd=home)[0] == 2 and os.listdir(tmp_path) == []
 
 
 @pytest.mark.long
@@ -111,11 +111,12 @@ def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_p
         words = ("--profile", "local", "--set", f"endpoint={server.url}", "--set", "retriever=dense", "--data", mine, "--n", "4")
         code, out, err = inside("reproduce", *words, cwd=clone)
         assert code == 0, out + err
-        code, out, err = inside("pack", tape, "treerare/table1", *words, cwd=clone)
+        code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, cwd=clone)
         assert code == 0, out + err
     first = {name: (made / name).read_bytes() for name in ("table1.csv", "table1_seen.csv")}
     for gone in (clone / ".treekit", clone / "figures", mine): shutil.rmtree(gone)
-    code, out, err = inside("replay", tape, cwd=clone, ATEN_CPU_CAPABILITY="default", MKL_CBWR="COMPATIBLE", DNNL_MAX_CPU_ISA="SSE41")
+    code, out, err = inside("cassette", "replay", tape, cwd=clone, ATEN_CPU_CAPABILITY="default",
+                            MKL_CBWR="COMPATIBLE", DNNL_MAX_CPU_ISA="SSE41")
     assert code == 0 and {name: (made / name).read_bytes() for name in first} == first, out + err
     with sqlite3.connect(clone / ".treekit/embeddings" / VECTOR_FILE) as db: rows = {key for key, in db.execute("SELECT key FROM vectors")}
     assert not rows - {key for key, _ in shipped_rows("vectors")}  # nothing was embedded
@@ -173,12 +174,12 @@ def test_the_same_files_are_the_same_bytes(tmp_path):
 def test_a_killed_pack_leaves_nothing_that_stays(recorded, tmp_path):
     home, words = recorded
     for delay in (0.0, 0.3, 1.0):
-        process = start("pack", tmp_path / "x.cassette", "treerare/table1", *words, cwd=home)
+        process = start("cassette", "pack", tmp_path / "x.cassette", "treerare/table1", *words, cwd=home)
         until = time.monotonic() + 20
         while not list((home / ".treekit").glob("packing/.run.*")) and time.monotonic() < until: time.sleep(0.02)
         time.sleep(delay)
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert not (tmp_path / "x.cassette").exists()
-    assert inside("pack", tmp_path / "x.cassette", "treerare/table1", *words, cwd=home)[0] == 0
+    assert inside("cassette", "pack", tmp_path / "x.cassette", "treerare/table1", *words, cwd=home)[0] == 0
     assert os.listdir(tmp_path) == ["x.cassette"] and os.listdir(home / ".treekit/packing") == []

@@ -1,6 +1,6 @@
 """A student's hour in a real JupyterLab: open a notebook, run it, solve it, save it, hand it in, read the feedback; then the teacher.
 
-TREEKIT_SHOTS=FOLDER keeps pictures."""
+TREEKIT_SHOTS=DIR keeps pictures."""
 import json, os, shutil
 from pathlib import Path
 
@@ -91,7 +91,7 @@ def test_a_student_solves_an_assignment_in_lab(chromium, tmp_path):
         inbox = tmp_path / "inbox"
         (inbox / "ada").mkdir(parents=True)
         shutil.copy(home / f"{A}.ipynb", inbox / "ada")
-        for words in (["collect", A, str(inbox)], ["grade", A, "--wall", WALL], ["feedback", A]):
+        for words in (["collect", A, str(inbox)], ["grade", A, "--sandbox", WALL], ["feedback", A]):
             done = CliRunner().invoke(course_command, [*words, *at], catch_exceptions=False)
             assert done.exit_code == 0, done.output
         grade = {e["id"]: (e["points"], e["of"]) for e in course.record("grades", A, "ada")["exercises"]}

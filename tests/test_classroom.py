@@ -34,7 +34,7 @@ def class_of_two(released, tmp_path):
     return CourseFolder(tmp_path / "course", tmp_path / "course/sources")
 
 
-def graded(c, **more): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, wall=WALL, **more)}
+def graded(c, **more): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL, **more)}
 
 
 @needs_wall
@@ -82,7 +82,7 @@ def test_a_release_is_the_same_each_time(class_of_two):
 ])
 def test_what_goes_wrong_has_a_grade_and_a_reason(class_of_two, body, earned, why):
     hand_in(class_of_two, "ada", **RIGHT | dict(tally=body))
-    [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, wall=WALL)
+    [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, sandbox=WALL)
     assert points(grade)["tally-tests"] == earned and points(grade)["twice-tests"] == 2
     assert why in {x["why"] for x in grade["exercises"][0]["criteria"]}
 
@@ -92,7 +92,7 @@ def test_a_notebook_that_is_none_gets_nothing_and_a_reason(class_of_two):
     from treekit.classroom.collect import take_in
     for when, junk in enumerate((b"", b"[]", b'{"nbformat": 4, "cells": 3}', b"\xff\xfe", b"[" * 10**6, b'{"nbformat": 4, "cells": [7]}')):
         take_in(class_of_two, A, "ada", junk, 1e9 + when)
-        [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, wall=WALL)
+        [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, sandbox=WALL)
         assert sum(points(grade).values()) == 0 and "notebook" in grade["errors"]
 
 
@@ -105,7 +105,7 @@ def test_odd_metadata_breaks_nothing(class_of_two):
     nb["cells"] += [dict(cell_type="code"), dict(), dict(cell_type="code", source=[1, None], metadata={})]
     from treekit.classroom.collect import take_in
     take_in(class_of_two, A, "ada", json.dumps(nb).encode(), 1.1e9)
-    [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, wall=WALL)
+    [grade] = grade_assignment(class_of_two, A, limits=QUICK, progress=False, sandbox=WALL)
     assert max(e["of"] for e in grade["exercises"]) == 3
 
 
@@ -116,7 +116,7 @@ def test_nothing_is_graded_twice_and_what_changes_is(class_of_two):
     assert len(graded(c)) == 1 and graded(c) == {}
     hand_in(c, "ada", extra=["# another attempt"], **RIGHT)
     assert len(graded(c)) == 1 and len(c.attempts(A, "ada")) == 2
-    assert len(graded(c, again=True)) == 1
+    assert len(graded(c, force=True)) == 1
 
 
 @needs_wall
@@ -129,7 +129,7 @@ def test_a_kill_in_the_middle_loses_nothing(tmp_path):
     code = ("import sys; sys.path.insert(0, sys.argv[2])\nfrom treekit.classroom.course import CourseFolder\nfrom pathlib import Path\n"
             "from treekit.classroom.grading import grade_assignment\n"
             "course = CourseFolder(Path(sys.argv[1]), Path(sys.argv[1], 'sources'))\n"
-            "grade_assignment(course, '9_counting', jobs=2, progress=False, wall=sys.argv[3])")
+            "grade_assignment(course, '9_counting', jobs=2, progress=False, sandbox=sys.argv[3])")
     journal = c.private("journal", f"{A}.jsonl")
     command = [sys.executable, "-c", code, str(tmp_path), str(Path(__file__).parents[1]), WALL]
     process = subprocess.Popen(command)
@@ -230,8 +230,8 @@ def test_the_command_from_release_to_export(tmp_path):
     (tmp_path / "inbox").mkdir()
     (tmp_path / "inbox" / "ada.ipynb").write_bytes(c.release(A, "ada", f"{A}.ipynb").read_bytes())
     assert run("collect", *at, str(tmp_path / "inbox"))["new"] == ["ada"]
-    made = run("grade", *at, "--seconds", "1", "--wall", WALL)
-    assert made["graded"] == 1 and made["wall"] in SANDBOXES
+    made = run("grade", *at, "--seconds", "1", "--sandbox", WALL)
+    assert made["graded"] == 1 and made["sandbox"] in SANDBOXES
     assert run("feedback", *at)["pages"] == 1 and run("export", *at)[1][2] == 0
     assert [r["state"] for r in run("status", *at)] == ["graded", "not handed in"]
 
@@ -255,7 +255,7 @@ def test_a_whole_class(tmp_path, n):
     took = {}
     for jobs in (1, 2):
         began = time.monotonic()
-        made = grade_assignment(c, A, jobs=jobs, limits=QUICK, again=True, progress=False, wall=WALL)
+        made = grade_assignment(c, A, jobs=jobs, limits=QUICK, force=True, progress=False, sandbox=WALL)
         found = {g["student"]: points(g) for g in made}
         took[jobs] = time.monotonic() - began
         assert len(found) == n
@@ -273,7 +273,7 @@ def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
     c = course(tmp_path)
     with pytest.raises(UsageError, match="has a roster"): rehearsed_class(c, A)
     Path(tmp_path, "roster.csv").unlink()
-    view = class_view(rehearsed_class(c, A, students=5, limits=QUICK, wall=WALL), A)
+    view = class_view(rehearsed_class(c, A, students=5, limits=QUICK, sandbox=WALL), A)
     assert view["handed_in"] == len(c.students()) == 5 and len(set(view["points"])) > 1
     fig = class_figure(view, "Counting")
     said = [t.get_text() for ax in fig.axes for t in ax.findobj() if hasattr(t, "get_text")] + [mistake_table(view, least=1)]

@@ -104,10 +104,10 @@ def test_help_starts_fast():
         (["reproduce", "--n", "many"], "many"),
         (["reproduce", "--n", "0"], "at least 1"),
         (["reproduce", "--data", "shard"], "no data source"),
-        (["reproduce", "--set", "poool=own"], "'pool'"),
+        (["reproduce", "--set", "search_scop=own"], "'search_scope'"),
         (["reproduce", "--set", "pool"], "FIELD=VALUE"),
         (["reproduce", "--set", "quetions=2"], "'questions'"),
-        (["reproduce", "--set", "competence=huge"], "'huge'"),
+        (["reproduce", "--set", "ability=huge"], "'huge'"),
         (["reproduce", "--set", "reading=two"], "'reading'"),
         (["reproduce", "--set", "reading=2"], "from 0 to 1"),
         (["estimate", "--set", "reading=two"], "'reading'"),
@@ -116,10 +116,10 @@ def test_help_starts_fast():
         (["ask", "who?", "--method", "treerar"], "'treerare'"),
         (["ask", ""], "empty"),
         (["ask", "who?", "--set", "tre=constituency"], "'tree'"),
-        (["ask", "who?", "--corpus", "nowhere.jsonl"], "no corpus file"),
+        (["ask", "who?", "--passages", "nowhere.jsonl"], "no file of passages"),
         (["ask"], "QUESTION"),
-        (["replay", "none.cassette"], "no cassette"),
-        (["pack", "x.cassette"], "no calls yet"),
+        (["cassette", "replay", "none.cassette"], "no cassette"),
+        (["cassette", "pack", "x.cassette"], "no calls yet"),
         (["doctor", "--profile", "lokal"], "'local'"),
         (["estimate", "treerare/tabel1"], "'treerare/table1'"),
     ],
@@ -176,18 +176,19 @@ def test_out_data_n_and_notebook_parameters(clone):
     (clone / "mine").mkdir()
     assert inside("reproduce", "--data", "mine", "--n", "2", cwd=clone)[0] == 0
     assert "Nothing" not in (clone / "figures/offline-mine/treerare/table1.md").read_text()
-    assert inside("reproduce", "--out", "here", "--set", "questions=3", "--set", "pool=own", cwd=clone)[0] == 0
+    assert inside("reproduce", "--out", "here", "--set", "questions=3", "--set", "search_scope=own", cwd=clone)[0] == 0
     assert ",3,0,," in (clone / "here/treerare/table1.csv").read_text()
     assert "Made by: treekit reproduce treerare/table1 --n 2 --data mine" in (clone / "figures/offline-mine/treerare/table1.md").read_text()
     page = (clone / "here/treerare/table1.md").read_text()
-    assert "Made by: treekit reproduce treerare/table1 --set questions=3 --set pool=own" in page and "Set: questions=3, pool=own." in page
+    assert "Made by: treekit reproduce treerare/table1 --set questions=3 --set search_scope=own" in page
+    assert "Set: questions=3, search_scope=own." in page
 
 
 @pytest.mark.long
-def test_a_competence_that_is_set_stands_in_all_that_is_shown(clone):
-    assert inside("reproduce", "--out", "here", "--set", "competence=perfect", "--set", "reading=.8", cwd=clone)[0] == 0
+def test_an_ability_that_is_set_stands_in_all_that_is_shown(clone):
+    assert inside("reproduce", "--out", "here", "--set", "ability=perfect", "--set", "reading=.8", cwd=clone)[0] == 0
     page, name = (clone / "here/treerare/table1.md").read_text(), "simulated (perfect with reading=0.8"
-    assert f"Model: {name})." in page and f"| {name}, offline) | zero-shot |" in page and "--set 'competence=perfect, reading=.8'" in page
+    assert f"Model: {name})." in page and f"| {name}, offline) | zero-shot |" in page and "--set 'ability=perfect, reading=.8'" in page
     assert f"{name})" in (clone / "here/treerare/table1.csv").read_text()
 
 
@@ -224,7 +225,7 @@ def test_failed_questions_are_exit_code_1(clone):
 
 @pytest.mark.slow
 def test_a_budget_stops_with_3_and_the_next_run_goes_on(clone):
-    settings = (clone / "settings.ini").read_text().replace("key_variable = OPENAI_API_KEY", "key_variable =")
+    settings = (clone / "settings.ini").read_text().replace("api_key_env = OPENAI_API_KEY", "api_key_env =")
     (clone / "settings.ini").write_text(settings)
     with Server(latency=0) as server:
         words = ("reproduce", "--profile", "openai", "--endpoint", server.url, "--n", "40", "--set", "max_tokens=100")
@@ -276,7 +277,7 @@ def test_ask_prints_answer_and_tree(clone, tmp_path):
         )
     )
     code, out, err = inside(
-        "ask", "Who directed Velmora?", "--method", "zero-shot", "--corpus", corpus, "--set", "retriever=bm25s", cwd=clone
+        "ask", "Who directed Velmora?", "--method", "zero-shot", "--passages", corpus, "--set", "retriever=bm25s", cwd=clone
     )
     assert code == 0 and "Lio Vant" in out and "2 passages" in out, err
     code, out, err = inside(
@@ -284,7 +285,7 @@ def test_ask_prints_answer_and_tree(clone, tmp_path):
         "Who directed Velmora?",
         "--method",
         "zero-shot",
-        "--corpus",
+        "--passages",
         corpus,
         "--set",
         "retriever=bm25s",
@@ -306,7 +307,7 @@ def test_a_model_cannot_paint_the_terminal(clone, tmp_path):
             "Who?",
             "--method",
             "zero-shot",
-            "--corpus",
+            "--passages",
             corpus,
             "--set",
             "retriever=bm25s",
@@ -335,13 +336,13 @@ def test_a_cassette_replays_elsewhere_without_a_server(clone, tmp_path):
         words = ("--profile", "local", "--endpoint", server.url)
         assert inside("reproduce", *words, cwd=clone)[0] == 0
     cassette = tmp_path / "run.cassette"
-    assert inside("pack", cassette, "--profile", "local", cwd=clone)[0] == 0
+    assert inside("cassette", "pack", cassette, "--profile", "local", cwd=clone)[0] == 0
     first = (clone / "figures/local/treerare/table1.csv").read_bytes()
     shutil.rmtree(clone / ".treekit"), shutil.rmtree(clone / "figures")
-    code, out, err = inside("replay", cassette, "treerare/table1", *words, cwd=clone)
+    code, out, err = inside("cassette", "replay", cassette, "treerare/table1", *words, cwd=clone)
     assert code == 0 and (clone / "figures/local/treerare/table1.csv").read_bytes() == first, out + err
     assert not (clone / ".treekit/store").exists()
-    code, out, err = inside("replay", cassette, *words, "--n", "9", cwd=clone)
+    code, out, err = inside("cassette", "replay", cassette, *words, "--n", "9", cwd=clone)
     assert code == 2 and "cassette has no reply" in out, out + err
 
 

@@ -176,7 +176,7 @@ def test_a_large_file_of_passages_is_not_read_into_memory(tmp_path, monkeypatch)
     monkeypatch.setattr(load, "_LARGEST_CORPUS", 100)
     (tmp_path / "q.dev.jsonl").write_text('{"id": "1", "question": "Who?", "answers": ["Me"]}\n')
     worker.write(tmp_path / "psgs_w100.tsv", 10)
-    with pytest.raises(UsageError, match="treekit passages psgs_w100.tsv.*--set corpus="): load.Files(tmp_path).passages("q")
+    with pytest.raises(UsageError, match="treekit corpus import psgs_w100.tsv.*--set corpus="): load.Files(tmp_path).passages("q")
 
 
 def test_chunks_of_a_tree_store_are_a_store(tmp_path, monkeypatch):
@@ -189,13 +189,14 @@ def test_chunks_of_a_tree_store_are_a_store(tmp_path, monkeypatch):
 
 
 def test_commands(place, tmp_path, treekit_):
-    code, said = treekit_("passages", place / "psgs.tsv", tmp_path / "w.passages", "--json")
+    code, said = treekit_("corpus", "import", place / "psgs.tsv", tmp_path / "w.passages", "--json")
     assert code == 0 and json.loads(said)["passages"] == N
-    code, said = treekit_("passages", place / "nothing.tsv", tmp_path / "x.passages")
+    code, said = treekit_("corpus", "import", place / "nothing.tsv", tmp_path / "x.passages")
     assert code == 2 and said.count("\n") == 1 and "no file 'nothing.tsv'" in said
-    code, said = treekit_("index", "--set", f"corpus={tmp_path / 'w.passages'}", "--set", "index=flat", "--set", "retriever=dense")
+    corpus = f"corpus={tmp_path / 'w.passages'}"
+    code, said = treekit_("corpus", "index", "--set", corpus, "--set", "index=flat", "--set", "retriever=dense")
     assert code == 2 and "no index named 'flat'" in said
-    code, said = treekit_("index", "--set", "index=ivfpq")
+    code, said = treekit_("corpus", "index", "--set", "index=ivfpq")
     assert code == 2 and "corpus" in said
 
 

@@ -194,9 +194,9 @@ def test_dollars_have_a_quota_and_the_class_a_budget(course, upstream):
 
 @pytest.mark.long
 def test_a_server_that_is_killed_keeps_its_counts(course, upstream, tmp_path):
-    lines = "[class]", "model = gpt-4o-mini", f"endpoint = {upstream.url}", "key_variable = TEACHERS_KEY", "retries = 0"
+    lines = "[class]", "model = gpt-4o-mini", f"endpoint = {upstream.url}", "api_key_env = TEACHERS_KEY", "retries = 0"
     (tmp_path / "settings.ini").write_text("\n".join(lines))
-    (tmp_path / "nbs" / "reproduce").mkdir(parents=True)  # a working folder, as `treekit new` lays one
+    (tmp_path / "nbs" / "reproduce").mkdir(parents=True)  # a working folder, as `treekit init` lays one
     heard = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored where the tests were started in the background
     code = f"import os, signal; {heard}; os.chdir({str(tmp_path)!r}); from treekit.cli.main import main; main()"
     def start():
@@ -237,8 +237,8 @@ def test_the_commands_say_who_has_had_what(course, upstream, tmp_path):
     assert used["ada"]["calls"] == 1 and used["bob"]["calls"] == 0 and used["ada"]["dollars"] > 0
     assert token(course, "bob") in run("tokens") and len({*json.loads(run("tokens", "--json")).values()}) == 3
     pasted = run("tokens", "--student", "bob", "--address", "http://teacher:8765/v1")
-    assert token(course, "bob") in pasted and token(course, "ada") not in pasted and "key_variable = COURSE_TOKEN" in pasted
-    assert "1 replies" in run("words", str(tmp_path / "w.cassette"))
+    assert token(course, "bob") in pasted and token(course, "ada") not in pasted and "api_key_env = COURSE_TOKEN" in pasted
+    assert "1 replies" in run("export-replies", str(tmp_path / "w.cassette"))
 
 
 def test_who_leaves_the_roster_has_no_token(course, upstream, tmp_path):

@@ -54,7 +54,7 @@ def test_every_method_takes_what_it_took(name, asked):
     "Expected: as counted before the clock, when each method stated what its calls waited for."
     profile, questions = asked
     expected = EXPECTED[name]
-    if name in OWN_PASSAGES: profile = replace(profile, pool="own")
+    if name in OWN_PASSAGES: profile = replace(profile, search_scope="own")
     wanted = {d: [q for q in questions[d] if f"{d} {q.id}" in expected] for d in questions}
     results = run({name: methods()[name]}, {d: qs for d, qs in wanted.items() if qs}, profile, store=Store(), progress=False)
     found = {f"{r.dataset} {r.question.id}": [r.usage.critical_path, r.usage.calls, r.usage.tokens_in, r.usage.tokens_out]

@@ -392,7 +392,7 @@ def test_twenty_thousand_headings():
 
 def run(*words):
     return subprocess.Popen(
-        [sys.executable, "-c", "from treekit.cli.main import main; main()", "trees", *map(str, words)],
+        [sys.executable, "-c", "from treekit.cli.main import main; main()", "corpus", "trees", *map(str, words)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -74,12 +74,12 @@ def test_ask_searches_the_corpus_of_the_setting(home, tmp_path):
     assert gone.exit_code == 2 and gone.stderr.count("\n") == 1 and "no passage store 'wiki.passages'" in gone.stderr
     pages = tmp_path / "pages.jsonl"
     pages.write_text('{"title": "Taphora", "text": "Taphora is a novel written by Ada Roth."}\n')
-    assert treekit_("passages", pages, tmp_path / "mine.passages").exit_code == 0
+    assert treekit_("corpus", "import", pages, tmp_path / "mine.passages").exit_code == 0
     words = ("ask", "Who wrote the novel Taphora?", "--method", "zero-shot", "--set", "retriever=bm25s")
     words += ("--set", f"corpus={tmp_path / 'mine.passages'}")
     found = treekit_(*words, "--json")
     assert json.loads(found.stdout)["corpus"] == "1 passages"
-    both = treekit_(*words, "--corpus", pages)
+    both = treekit_(*words, "--passages", pages)
     assert both.exit_code == 2 and "two corpora" in both.stderr
 
 
@@ -111,20 +111,20 @@ class Payload:
 
 
 def test_a_pickled_cache_of_questions_is_never_loaded(home, tmp_path):
-    made = load("hotpotqa", "world:100", n=3)
+    made = load("hotpotqa", "synthetic:100", n=3)
     kept = list((home / "world").iterdir())
     assert [f.suffix for f in kept] == [".json"]
     for name in (kept[0].name, kept[0].with_suffix(".pickle").name):
         (home / "world" / name).write_bytes(pickle.dumps(Payload(tmp_path / "ran")))
     resources._questions_of.cache_clear()
-    assert repr(load("hotpotqa", "world:100", n=3)) == repr(made) and not (tmp_path / "ran").exists()
+    assert repr(load("hotpotqa", "synthetic:100", n=3)) == repr(made) and not (tmp_path / "ran").exists()
     resources._questions_of.cache_clear()
-    assert repr(load("hotpotqa", "world:100", n=2)) == repr(made[:2]), "from the file"
+    assert repr(load("hotpotqa", "synthetic:100", n=2)) == repr(made[:2]), "from the file"
 
 
 @pytest.mark.parametrize("name", resources.WORLD)
 def test_every_kind_of_question_comes_back_as_it_was(name, home):
-    made = load(name, "world:100", n=3)
+    made = load(name, "synthetic:100", n=3)
     [file] = (home / "world").glob(f"{name}-*.json")
     from treekit.corpora.question_cache import unpack_question_list
     from treekit.synthetic.facts import Name
@@ -147,9 +147,9 @@ def served(api, *names):
 
 
 def two_runs(home):
-    profile = load_profile("offline", data="world:100", retriever="bm25s")
+    profile = load_profile("offline", data="synthetic:100", retriever="bm25s")
     with Store(work_dir("store") / "offline.sqlite") as store:
-        return [run({name: method(name)}, {"hotpotqa": load("hotpotqa", "world:100", n=2)}, profile, store=store, progress=False).kept
+        return [run({name: method(name)}, {"hotpotqa": load("hotpotqa", "synthetic:100", n=2)}, profile, store=store, progress=False).kept
                 for name in ("cot", "zero-shot")]
 
 
@@ -170,7 +170,7 @@ def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
     first, second = dict(title="Taphora", text="Taphora is a novel written by Ada Roth."), dict(title="Ada Roth", text="A novelist.")
     pages.write_text(f"{json.dumps(first)}\n{json.dumps(second)}\n")
     asked = ("ask", "Who wrote the novel Taphora?", "--method", "cot", "--set", "retriever=bm25s")
-    for words in (asked, (*asked, "--corpus", pages)):
+    for words in (asked, (*asked, "--passages", pages)):
         assert treekit_(*words).exit_code == 0
         opened = open_run(open_store())
         again = fork(opened, 0)
@@ -178,7 +178,7 @@ def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):
         key = opened.rows[0].trace.answer.calls[-1]
         made = fork(opened, 0, Edits(replies=((key, "FINAL: nobody"),)))
         assert made.row.answer == "nobody" and fork(made.run, 0, name="once more").row.answer == "nobody"
-        assert switch(opened, opened.rows[0].method, settings=dict(competence="perfect")).rows[0].answer
+        assert switch(opened, opened.rows[0].method, settings=dict(ability="perfect")).rows[0].answer
         hit = next(h for n in opened.rows[0].trace.nodes for h in n.data.get("hits", ()))
         assert RunData(opened.kept).passages(opened.rows[0])(hit["id"]).text, "the explorer shows what was read"
     pages.write_text('{"title": "Taphora", "text": "A song."}\n')

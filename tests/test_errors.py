@@ -49,11 +49,11 @@ def row(id="q1", answer="Orlund", method="ours", error="", question=WHEN, **node
 def test_seeded_faults_are_named(wanted, n):
     "With the extractive reader: three in four are named."
     quota = {kind: round(wanted * share) for kind, share in zip(ERROR_KINDS, (0.04, 0.25, 0.21, 0.25, 0.25))}
-    questions = list({q.id: q for d in ("musique", "2wiki", "hotpotqa") for q in load(d, "world", n=n)}.values())
+    questions = list({q.id: q for d in ("musique", "2wiki", "hotpotqa") for q in load(d, "synthetic", n=n)}.values())
     P = load_profile("offline", model="extractive")
     parser = Batch(lambda: parser_for(P), [q.question for q in questions])
     cases, fate = seed_faults(METHODS, questions, CachedClient(chat_for(P), Store()),
-                              BM25(load_corpus("musique", "world")), parser, quota, progress=False)
+                              BM25(load_corpus("musique", "synthetic")), parser, quota, progress=False)
     table = confusion(cases, [first_error(c.question, c.prediction.trace, c.prediction.answer) for c in cases])
     print("\n" + "\n".join(str(line) for line in table), "\n", dict(fate))
     kinds = set(ERROR_KINDS) - {"parse"}  # TreeRare heals parse faults itself
@@ -85,7 +85,7 @@ def test_steps_of_a_question_with_gaps():
 
 
 def test_every_ablation_and_a_method_without_a_tree_can_be_attributed():
-    P, questions = load_profile("offline"), {"musique": load("musique", "world", n=4)}
+    P, questions = load_profile("offline"), {"musique": load("musique", "synthetic", n=4)}
     results = run(METHODS | ABLATIONS | {"zero-shot": RetrieveAndRead(), "closed book": RetrieveAndRead(top_k=0)},
                   questions, P, store=Store(), progress=False)
     for line in breakdown(results.rows):
@@ -182,7 +182,7 @@ def test_a_judgement_is_bought_once_and_can_be_followed_down():
     store, chat = Store(), Judge("OUTCOME: Success")
     for _ in range(2): assert by_judge([row()], load_profile("offline"), chat=chat, store=store, progress=False) == ["Success"]
     assert len(chat.asked) == 1
-    P, q = load_profile("offline"), load("musique", "world", n=1)
+    P, q = load_profile("offline"), load("musique", "synthetic", n=1)
     [made] = run({"TreeRare": TreeRare()}, {"musique": q}, P, store=store, progress=False).rows
     calls = calls_of(made, store)
     assert (len(calls) == made.usage.calls and all(c["reply"] and c["messages"] for c in calls)

@@ -117,7 +117,7 @@ def sampled(profile, asked, tmp_path, most=6):
 
 
 def test_what_is_made_of_the_passages_is_not_scaled_with_the_questions(tmp_path):
-    profile = load_profile("openai", data="world", retriever="bm25s")
+    profile = load_profile("openai", data="synthetic", retriever="bm25s")
     results, notes = sampled(profile, questions(300), tmp_path)
     total = counted(notes, profile).total()
     assert total["calls"] == 303 and total["calls_low"] == total["calls_high"] == 303
@@ -138,7 +138,7 @@ class Reading:
 @pytest.mark.parametrize("model, words, share", [("gpt-4o-mini", 300, 0.97), ("gpt-4o-mini", 100, 0.0), ("deepseek-chat", 100, 0.94)])
 def test_an_equal_beginning_is_cheaper_where_the_providers_rule_counts_it(tmp_path, model, words, share):
     "Two hundred questions, of which six are asked: all but the first begin with the passage; as a run's own bill says it."
-    profile, asked, store = load_profile("openai", model=model, data="world", retriever="bm25s"), questions(200), Store()
+    profile, asked, store = load_profile("openai", model=model, data="synthetic", retriever="bm25s"), questions(200), Store()
     options = RunOptions(store_file=tmp_path / "sample.sqlite", progress=False, sample_dir=tmp_path, sample_size=6)
     run({"read": Reading(words)}, {"demo": asked}, profile, options=options, corpora={"demo": [Passage("p", "Film", "x")]})
     found = counted([("demo/table1", json.loads(p.read_text())) for p in tmp_path.glob("*.json")], profile, sample=6)
@@ -155,7 +155,7 @@ def test_an_equal_beginning_is_cheaper_where_the_providers_rule_counts_it(tmp_pa
 
 
 def test_what_the_store_has_is_not_paid_again(tmp_path):
-    profile = load_profile("openai", data="world", retriever="bm25s")
+    profile = load_profile("openai", data="synthetic", retriever="bm25s")
     _, notes = sampled(profile, questions(20), tmp_path)
     [cell] = notes[0][1]["cells"]
     whole, half = counted(notes, profile), counted(notes, profile, set(cell["predictions"][:10]))
@@ -165,7 +165,7 @@ def test_what_the_store_has_is_not_paid_again(tmp_path):
 
 def test_the_keys_of_a_sample_are_those_of_the_paid_run(tmp_path):
     "So a prediction that was paid for is found again."
-    profile = load_profile("openai", data="world", retriever="bm25s")
+    profile = load_profile("openai", data="synthetic", retriever="bm25s")
     _, notes = sampled(profile, questions(4), tmp_path)
 
     class Paid(SubstituteClient):

@@ -15,20 +15,20 @@ from treekit.experiments.run import run
 from treekit.store.run_store import Store
 
 PRINTED = {"hotpotqa": "HotpotQA", "2wiki": "2WikiMQA"}
-P = load_profile("offline", pool="own", retriever="bm25s")
+P = load_profile("offline", search_scope="own", retriever="bm25s")
 
 
 def vanilla(questions): return run({"Vanilla": revising.methods()["Vanilla"]}, {"d": questions}, P, store=Store(), progress=False)
 
 
 def test_perfect_retrieval_scores_one_and_none_zero():
-    [q] = load("2wiki", "world", n=1)
+    [q] = load("2wiki", "synthetic", n=1)
     assert evidence.fact_f1(evidence.gold_facts(q), q) == 1.0 and evidence.fact_f1("", q) == 0.0
     assert 0 < evidence.fact_f1(evidence.gold_facts(q) + " and much more that nobody asked for", q) < 1
 
 
 def test_sentences_of_a_pool_are_its_passages_cut():
-    for q in load("2wiki", "world", n=5) + load("hotpotqa", "world", n=5):
+    for q in load("2wiki", "synthetic", n=5) + load("hotpotqa", "synthetic", n=5):
         cut = evidence.by_sentence(q)
         assert [" ".join(p.text for p in cut.paragraphs if p.id.startswith(f"{own.id}#"))
                 for own in q.paragraphs] == [" ".join(own.text.split()) for own in q.paragraphs]
@@ -85,7 +85,7 @@ def test_what_a_server_can_score_is_known_before_a_table_runs(server):
     with pytest.raises(UsageError, match="did you mean 'guess'"): evidence.scorer_for(P, "gues")
     methods, said = evidence.as_asked(VALUE_FUNCTIONS, P, scorer="guess")
     assert [m.scorer for m in methods.values()] == ["guess", "likelihood", "likelihood"] and "scorer=guess" in said
-    questions = {"2wiki": load("2wiki", "world", n=2)}
+    questions = {"2wiki": load("2wiki", "synthetic", n=2)}
     rows = evidence.scored_cells(run(methods, questions, P, store=Store(), progress=False), methods=methods)
     assert {r["method"] for r in rows if "scorer=guess" in r.get("reason", "")} == {"MCTS (R-V function)"}
     verdicts = compare(evidence.printed(published("arise", "table3")), rows, model="Qwen2.5-14B-Instruct")
@@ -94,6 +94,6 @@ def test_what_a_server_can_score_is_known_before_a_table_runs(server):
 
 def test_each_model_of_a_figure_may_have_an_endpoint_of_its_own():
     own, other, named = evidence.models_at(P, "a=http://localhost:8001/v1, b, c=openai")
-    assert (own.model, own.endpoint, own.key_variable) == ("a", "http://localhost:8001/v1", "")
-    assert (other.endpoint, named.key_variable, named.retriever) == (P.endpoint, "OPENAI_API_KEY", P.retriever)
+    assert (own.model, own.endpoint, own.api_key_env) == ("a", "http://localhost:8001/v1", "")
+    assert (other.endpoint, named.api_key_env, named.retriever) == (P.endpoint, "OPENAI_API_KEY", P.retriever)
     with pytest.raises(UsageError, match="no endpoint and no profile"): evidence.models_at(P, "a=localhost")

@@ -30,9 +30,9 @@ FIVE = {  # method -> data set; retrieval in memory and small trees: it is the f
 @pytest.fixture(scope="module")
 def done():
     "A store with a run of each method over three questions."
-    store, profile, runs = Store(), load_profile("offline", data="world:100", retriever="bm25s"), {}
+    store, profile, runs = Store(), load_profile("offline", data="synthetic:100", retriever="bm25s"), {}
     for name, (dataset, fields) in FIVE.items():
-        asked = {dataset: load(dataset, "world:100", n=3)}
+        asked = {dataset: load(dataset, "synthetic:100", n=3)}
         made = run({name: configure(method(name), **fields)}, asked, profile, store=store, progress=False)
         assert made.failures == []
         runs[name] = made.kept
@@ -47,7 +47,7 @@ def test_a_run_is_kept_once_and_read_back(done):
     assert [r["name"] for r in kept_runs(store)] == list(runs.values())[::-1]
     kept = kept_run(store, runs["arise"])
     assert kept.method("arise") == configure(method("arise"), iterations=8)
-    asked = load("musique", "world:100", n=3)
+    asked = load("musique", "synthetic:100", n=3)
     again = list(kept.questions["musique"].values())
     assert again == asked and [q.meta for q in again] == [q.meta for q in asked]
 
@@ -56,8 +56,8 @@ def test_a_store_of_before_has_no_runs_and_gets_them(tmp_path):
     "The table is made when it is first needed; no version changes."
     with Store(tmp_path / "old.sqlite") as store: assert kept_runs(store) == []
     with Store(tmp_path / "old.sqlite") as store:
-        question = load("hotpotqa", "world:100", n=1)
-        run({"cot": method("cot")}, {"hotpotqa": question}, load_profile("offline", data="world:100"), store=store, progress=False)
+        question = load("hotpotqa", "synthetic:100", n=1)
+        run({"cot": method("cot")}, {"hotpotqa": question}, load_profile("offline", data="synthetic:100"), store=store, progress=False)
         assert len(kept_runs(store)) == 1
     with sqlite3.connect(tmp_path / "old.sqlite") as db: assert db.execute("PRAGMA user_version").fetchone() == (1,)
 
@@ -178,7 +178,7 @@ def test_a_fork_of_a_fork(done):
 
 
 def test_a_fork_needs_its_passages():
-    store, asked = Store(), load("hotpotqa", "world:100", n=1)
+    store, asked = Store(), load("hotpotqa", "synthetic:100", n=1)
     made = run({"cot": method("cot")}, {"mine": asked}, load_profile("offline"), corpora={"mine": list(asked[0].paragraphs)}, store=store,
                progress=False)
     with pytest.raises(UsageError, match="were given by a program"): fork(open_run(store, made.kept), 0)
@@ -232,8 +232,8 @@ def test_the_command(tmp_path):
     nothing = treekit("explore", "--list")
     assert nothing.returncode == 2 and nothing.stderr.startswith("treekit: nothing was run") and nothing.stderr.count("\n") == 1
     with Store(tmp_path / "store" / "offline.sqlite") as store:
-        profile = load_profile("offline", data="world:100")
-        made = run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "world:100", n=2)}, profile, store=store, progress=False)
+        profile = load_profile("offline", data="synthetic:100")
+        made = run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "synthetic:100", n=2)}, profile, store=store, progress=False)
     listed = treekit("explore", "--list", "--json")
     assert [r["label"] for r in json.loads(listed.stdout)] == ["cot on hotpotqa 2"]
     page = treekit("explore", made.kept[:5], "--html", str(tmp_path / "run.html"))
@@ -268,7 +268,8 @@ def test_the_page_runs_switches_sweeps_and_forks(done):
     store, runs = done
     api, name = ExplorerAPI(store, forks=True), runs["rdr2"]
     known = api.get(f"fields/{name}/rdr2")
-    assert all(f["meaning"] for f in known["settings"]) and {f["name"] for f in known["settings"]} == {"retriever", "pool", "competence"}
+    assert all(f["meaning"] for f in known["settings"])
+    assert {f["name"] for f in known["settings"]} == {"retriever", "search_scope", "ability"}
     change = dict(method="rdr2", fields=dict(refuse="false"))
     price = api.done(api.post(f"price/{name}", change))
     assert price["rows"] == 3 and price["free"] and price["calls"] >= price["found"]
@@ -307,8 +308,8 @@ def test_a_parse_is_shown_and_edited_from_the_page(done):
 def test_korean_has_english_beside_it(done):
     "Question, gold and nodes of a Korean run; none for an English one."
     store, _ = done
-    profile = load_profile("offline", data="world:100", retriever="bm25s")
-    asked = {"komultihop": load("komultihop", "world:100", n=1)}
+    profile = load_profile("offline", data="synthetic:100", retriever="bm25s")
+    asked = {"komultihop": load("komultihop", "synthetic:100", n=1)}
     made = run({"toq": configure(method("toq"), levels=2)}, asked, profile, store=store, progress=False)
     api = ExplorerAPI(store)
     [row] = api.get(f"run/{made.kept}")["rows"]
@@ -322,7 +323,8 @@ def test_a_run_says_which_table_it_was_made_for(done):
     "`treekit reproduce` names the artefact in the notebook's options, and the run's record keeps it."
     from treekit.config import RunOptions
     store = Store()
-    run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "world:100", n=1)}, load_profile("offline", data="world:100"), store=store,
+    run({"cot": method("cot")}, {"hotpotqa": load("hotpotqa", "synthetic:100", n=1)}, load_profile("offline", data="synthetic:100"),
+        store=store,
         progress=False, options=RunOptions(about=dict(artefact="toq/table2")))
     assert ExplorerAPI(store).get("runs")["runs"][0]["about"] == dict(artefact="toq/table2")
 
@@ -330,7 +332,7 @@ def test_a_run_says_which_table_it_was_made_for(done):
 def test_a_run_can_be_watched_and_stopped(done):
     "A watcher is told how far a run is; what it stops is stored as far as it came, and can be gone on with."
     seen, store = [], Store()
-    asked, profile = {"hotpotqa": load("hotpotqa", "world:100", n=3)}, load_profile("offline", data="world:100", retriever="bm25s")
+    asked, profile = {"hotpotqa": load("hotpotqa", "synthetic:100", n=3)}, load_profile("offline", data="synthetic:100", retriever="bm25s")
 
     def watch(told):
         seen.append(told)

@@ -313,8 +313,8 @@ def alive(tmp_path_factory):
     from treekit.experiments.resources import load
     from treekit.experiments.run import run
     from treekit.papers.registry import method
-    store, profile = Store(), load_profile("offline", data="world:100", retriever="bm25s")
-    korean, english = {"komultihop": load("komultihop", "world:100", n=1)}, {"hotpotqa": load("hotpotqa", "world:100", n=3)}
+    store, profile = Store(), load_profile("offline", data="synthetic:100", retriever="bm25s")
+    korean, english = {"komultihop": load("komultihop", "synthetic:100", n=1)}, {"hotpotqa": load("hotpotqa", "synthetic:100", n=3)}
     ko = run({"toq": configure(method("toq"), levels=2)}, korean, profile, store=store, progress=False)
     made = run({"treerare": method("treerare")}, english, profile, store=store, progress=False)
     with ServedExplorer(ExplorerAPI(store, forks=True)) as served: yield served, made.kept, ko.kept
@@ -414,8 +414,8 @@ def routed():
     from treekit.experiments.resources import load
     from treekit.experiments.run import run
     from treekit.papers.registry import method
-    store, profile = Store(), load_profile("offline", data="world:100", retriever="bm25s")
-    made = run({"rdr2": method("rdr2")}, {"asqa": load("asqa", "world:100", n=1)}, profile, store=store, progress=False)
+    store, profile = Store(), load_profile("offline", data="synthetic:100", retriever="bm25s")
+    made = run({"rdr2": method("rdr2")}, {"asqa": load("asqa", "synthetic:100", n=1)}, profile, store=store, progress=False)
     with ServedExplorer(ExplorerAPI(store, forks=True)) as served: yield served, made.kept
 
 

@@ -21,11 +21,11 @@ pytestmark = pytest.mark.slow
 def home(tmp_path_factory):
     "A store with TreeRare, whole and without query generation, on twenty questions, of a small model."
     folder = tmp_path_factory.mktemp("home")
-    profile = load_profile("offline", data="world:100", retriever="bm25s", competence="small")
+    profile = load_profile("offline", data="synthetic:100", retriever="bm25s", ability="small")
     methods = {"TreeRare": method("treerare"), "w/o QG": configure(method("treerare"), query_generation=False)}
     (folder / "store").mkdir()
     with Store(folder / "store" / "offline.sqlite") as store:
-        made = run(methods, dict(hotpotqa=load("hotpotqa", "world:100", n=20)), profile, store=store, progress=False)
+        made = run(methods, dict(hotpotqa=load("hotpotqa", "synthetic:100", n=20)), profile, store=store, progress=False)
         lines = open_run(store, made.kept).listing()[:20]
         wrong = [line["i"] for line in lines if line["value"] == 0 and line["wrong"]["node"] is not None]
     return folder, made.kept, min(wrong, key=lambda i: abs(i - 16))

@@ -26,7 +26,7 @@ METHODS = list(dict.fromkeys(method_names().values()))
 LONG = ("GraphRAG", "HippoRAG", "Tree-Retrieval (DT)", "Tree-Retrieval (CT)", "TreeRare (CT)")
 
 
-def profile(**given): return load_profile("offline", data="world:100", retriever="bm25s", **given)
+def profile(**given): return load_profile("offline", data="synthetic:100", retriever="bm25s", **given)
 
 
 def saved(name, store, n=1, **given):
@@ -34,10 +34,10 @@ def saved(name, store, n=1, **given):
     entry = find(name)
     printed, module = entry.printed, entry.module.removeprefix("treekit.")
     dataset, _ = SMALL.get(module, ("musique" if "searchr" in module or "arise" in module else "hotpotqa", {}))
-    shown = exemplars("hotpotqa", "world:100") if "few-shot" in printed else ()
+    shown = exemplars("hotpotqa", "synthetic:100") if "few-shot" in printed else ()
     chosen = configure(method(name, shown), **FIELDS.get(printed, {}))
     settings = given.pop("settings", {})
-    made = run({printed: chosen}, {dataset: load(dataset, "world:100", n=n)}, profile(**settings), store=store, progress=False, **given)
+    made = run({printed: chosen}, {dataset: load(dataset, "synthetic:100", n=n)}, profile(**settings), store=store, progress=False, **given)
     assert made.failures == []
     return open_run(store, made.kept)
 

@@ -17,7 +17,7 @@ FLIPS = {
     "questions": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", "generated world"),
     "n": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", 20),
     "runs": ("searchr", "table2", "musique", "ChainRAG", "F1", 1),
-    "pool": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", "corpus"),
+    "search_scope": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", "corpus"),
     "corpus": ("treerare", "table1", "asqa", "few-shot", "COVER-EM", "2,748 passages"),
     "retriever": ("treerare", "table1", "hotpotqa", "few-shot", "COVER-EM", "dense"),
     "reranker": ("treerare", "table2", "hotpotqa", "Tree-Retrieval (DT)", "COVER-EM", "minilm"),
@@ -27,9 +27,9 @@ FLIPS = {
     "wiki": ("treerare", "table1", "hotpotqa", "ReAct", "COVER-EM", "corpus"),
     "router": ("rdr2", "table1", "asqa", "RDR2 (Ours)", "EM", "the model that answers"),
     "navigator": ("searchr", "table2", "musique", "SEARCH-R*", "F1", "the model that answers"),
-    "span_reader": ("treerare", "table1", "asqa", "few-shot", "Dis-F1", "offline"),
-    "entailment": ("rdr2", "table1", "eli5", "ASC", "Cla", "offline"),
-    "features": ("rdr2", "table1", "asqa", "ASC", "MAUVE", "offline"),
+    "qa_judge": ("treerare", "table1", "asqa", "few-shot", "Dis-F1", "offline"),
+    "nli_judge": ("rdr2", "table1", "eli5", "ASC", "Cla", "offline"),
+    "mauve_model": ("rdr2", "table1", "asqa", "ASC", "MAUVE", "offline"),
     "scorer": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", "guess"),
     "temperature": ("arise", "table1", "hotpotqa", "ARISE (ours)", "EM", 0.0),
     "length_control": ("rdr2", "table1", "asqa", "ASC", "EM", "True"),
@@ -75,7 +75,7 @@ def test_every_fact_that_counts_is_flipped():
 
 def test_asqa_on_gold_passages_is_never_compared():
     "Not with the annotators' passages, not with a question's own, whatever else is right."
-    for other in (dict(corpus="2,748 passages"), dict(corpus="own paragraphs", pool="own"), dict(corpus="9,572 passages")):
+    for other in (dict(corpus="2,748 passages"), dict(corpus="own paragraphs", search_scope="own"), dict(corpus="9,572 passages")):
         for artefact in ("table1", "table2", "table3"):
             facts = facts_as_said("treerare", artefact, "asqa", "few-shot", **other)
             assert differences(facts, said_of("treerare", artefact, "asqa", "few-shot"), "COVER-EM")
@@ -84,7 +84,7 @@ def test_asqa_on_gold_passages_is_never_compared():
 
 
 def test_a_judge_matters_where_it_judges():
-    facts = facts_as_said("treerare", "table1", "asqa", "few-shot", span_reader="offline")
+    facts = facts_as_said("treerare", "table1", "asqa", "few-shot", qa_judge="offline")
     said = said_of("treerare", "table1", "asqa", "few-shot")
     assert differences(facts, said, "COVER-EM") == [] and differences(facts, said, "Dis-F1")
     assert set(JUDGED_BY.values()) <= {f.name for f in dataclasses.fields(RunFacts)}
@@ -177,8 +177,9 @@ def test_a_set_field_reaches_the_methods_of_a_table(tmp_path):
     "`--set` of a method's field runs the table with it, and every cell says so; a word that nobody knows is refused with the nearest."
     from treekit.artefacts.catalog import runnable
     from treekit.artefacts.reproduce import plan_tasks
-    [task] = plan_tasks(runnable(("arise/table1",)), "out", dict(profile="offline"), dict(early_stop="true", pool="corpus", iterations="3"))
-    assert task.parameters["settings"] == dict(pool="corpus", switches="early_stop=true") and task.parameters["iterations"] == "3"
+    sets = dict(early_stop="true", search_scope="corpus", iterations="3")
+    [task] = plan_tasks(runnable(("arise/table1",)), "out", dict(profile="offline"), sets)
+    assert task.parameters["settings"] == dict(search_scope="corpus", switches="early_stop=true") and task.parameters["iterations"] == "3"
     with pytest.raises(UsageError, match="early_stop"): plan_tasks(runnable(("arise/table1",)), "out", {}, dict(erly_stop="true"))
     from treekit.experiments.run import run
     from treekit.experiments.tables import sample_questions
@@ -195,7 +196,7 @@ def test_the_profile_paper_asks_for_what_the_paper_had():
     def plan(name, **given): return plan_tasks(runnable((name,)), "out", dict(profile="paper", **given), {})[0].parameters
     assert plan("arise/table1")["n"] == 200 and plan("arise/table1", n=5)["n"] == 5
     assert plan("treerare/table1")["settings"]["retriever"] == "prebuilt:wikipedia-dpr-100w"
-    assert plan("rdr2/table1")["settings"]["entailment"] == "google/t5_xxl_true_nli_mixture"
+    assert plan("rdr2/table1")["settings"]["nli_judge"] == "google/t5_xxl_true_nli_mixture"
 
 
 def one_cell(model="gpt-4o-mini", value=.47, failures=0, **others):
@@ -258,7 +259,7 @@ def test_a_training_file_is_no_development_set(tmp_path):
     questions = [Question(f"5{i:023x}", "hotpotqa", "Who?", ("Me",), paragraphs=own) for i in range(2)]
     for name, begin in (("hotpot_train_v1.1.json", "the training side"), ("hotpot_dev_distractor_v1.json", "published")):
         (tmp_path / name).write_text("[]")
-        assert facts_of(questions, data=str(tmp_path / name), pool="own").questions.startswith(begin)
+        assert facts_of(questions, data=str(tmp_path / name), search_scope="own").questions.startswith(begin)
 
 
 def test_another_answer_is_another_sample():

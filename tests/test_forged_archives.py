@@ -20,19 +20,19 @@ from treekit.reports.verification import verify_archive
 
 # --- what a cassette may say
 
-GOOD = dict(what=["treerare/table1"], profile="offline", given=dict(n=3), sets=dict(pool="own"), questions=[])
+GOOD = dict(what=["treerare/table1"], profile="offline", given=dict(n=3), sets=dict(search_scope="own"), questions=[])
 DEEP = b'{"sets": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 OBEYED = dict(  # what would be obeyed: a place, another profile, a server, a key's name, an amount
     out=dict(sets=dict(out="../elsewhere")), profile=dict(sets=dict(profile="openai")), settings=dict(sets=dict(settings=dict(n=3))),
-    navigator=dict(sets=dict(navigator="openai")), router=dict(sets=dict(router="openai")), key=dict(sets=dict(key_variable="HOME")),
+    navigator=dict(sets=dict(navigator="openai")), router=dict(sets=dict(router="openai")), key=dict(sets=dict(api_key_env="HOME")),
     without_ppo=dict(sets=dict(without_ppo="openai")), with_sft=dict(sets=dict(with_sft="openai")), trained=dict(sets=dict(trained="/x")),
     models=dict(sets=dict(models="gpt-4o=openai")), thinkers=dict(sets=dict(thinkers="m=http://127.0.0.1:1/v1")),
     corpus=dict(sets=dict(corpus="/etc/passwd")), documents=dict(sets=dict(documents="a.jsonl")), prompts=dict(sets=dict(prompts="p.toml")),
     embeddings=dict(sets=dict(embeddings="v.npy")), annotations=dict(sets=dict(annotations="a.csv")),
     parser=dict(sets=dict(parser="../parser")), model=dict(sets=dict(model="/models/mine")), up=dict(sets=dict(reranker="../../mine")),
-    span_reader=dict(sets=dict(span_reader="~/judge")), retriever=dict(sets=dict(retriever="dense:/models/mine")),
+    qa_judge=dict(sets=dict(qa_judge="~/judge")), retriever=dict(sets=dict(retriever="dense:/models/mine")),
     nothing_known=dict(sets=dict(nothing_known=1)), folder=dict(given=dict(data="/home")), hub=dict(given=dict(data="hub")),
-    large=dict(given=dict(data="world:99999999999")), budget=dict(given=dict(budget=100)), given_out=dict(given=dict(out="x")),
+    large=dict(given=dict(data="synthetic:99999999999")), budget=dict(given=dict(budget=100)), given_out=dict(given=dict(out="x")),
     profile_path=dict(profile="../settings"), field=dict(endpoint="http://127.0.0.1:1/v1"), name=dict(data="../../up"))
 MALFORMED = dict(
     what_text=dict(what="treerare"), what_number=dict(what=3), what_object=dict(what={}), what_mixed=dict(what=["treerare", 3]),
@@ -41,8 +41,8 @@ MALFORMED = dict(
     given_list=dict(given=[]), given_text=dict(given="n=3"),
     given_none=dict(given=None), n_text=dict(given=dict(n="many")), n_list=dict(given=dict(n=[3])), n_half=dict(given=dict(n=1.5)),
     n_negative=dict(given=dict(n=-3)), n_true=dict(given=dict(n=True)), n_long=dict(given=dict(n="9" * 5000)),
-    seed=dict(given=dict(seed={})), sets_list=dict(sets=["pool=own"]), sets_none=dict(sets=None),
-    pool=dict(sets=dict(pool="mine")), pool_list=dict(sets=dict(pool=[])),
+    seed=dict(given=dict(seed={})), sets_list=dict(sets=["search_scope=own"]), sets_none=dict(sets=None),
+    search_scope=dict(sets=dict(search_scope="mine")), search_scope_list=dict(sets=dict(search_scope=[])),
     temperature=dict(sets=dict(temperature="hot")), depth=dict(sets=dict(depth={"a": 1})), infinite=dict(sets=dict(temperature=1e999)),
     questions_text=dict(questions="q1"), questions_number=dict(questions=3), questions_mixed=dict(questions=["q1", None]),
     parser_list=dict(parser=[]), data_list=dict(data=["a"]), data_number=dict(data=7), left_out=dict(left_out="x"), unknown=dict(more=1))
@@ -60,19 +60,20 @@ def test_what_a_cassette_cannot_say_is_refused_in_one_line(tmp_path, case, treek
     monkeypatch.setattr("treekit.artefacts.reproduce.reproduce_all", lambda *_, **__: pytest.fail("it was obeyed"))
     about = RAW[case] if case in RAW else GOOD | (OBEYED | MALFORMED)[case]
     tape = packed(tmp_path / "a.cassette", about)
-    code, said = treekit_("replay", tape)
+    code, said = treekit_("cassette", "replay", tape)
     assert code == 2 and len(said.strip().splitlines()) == 1 and "a.cassette" in said and "about.json" in said, said
     with pytest.raises(UsageError, match="about.json"): about_cassette(tape)
 
 
 def test_what_a_cassette_can_say(tmp_path):
     sets = dict(model="meta-llama/Llama-3.1-8B-Instruct", retriever="dense:BAAI/bge-base-en-v1.5", iterations="30", reading=".8",
-                competence="strong, reading=.8", length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",
+                ability="strong, reading=.8", length_control=True, spaces="1,1 2,3", reranker="BAAI/bge-reranker-large",
                 question="Who founded Aldermoor?", max_tokens=512)
-    said = GOOD | dict(sets=sets, given=dict(n=3, seed=1, data="world:1000"), questions=["q 1", "질문"], data="my films",
+    said = GOOD | dict(sets=sets, given=dict(n=3, seed=1, data="synthetic:1000"), questions=["q 1", "질문"], data="my films",
                        parser="stanza-1.9")
     assert about_cassette(packed(tmp_path / "a.cassette", said)) == said
-    older = GOOD | dict(sets=dict(pool="own", endpoint="http://127.0.0.1:8000/v1", concurrency="4"))  # where replies came from: not used
+    where = dict(endpoint="http://127.0.0.1:8000/v1", concurrency="4")  # where replies came from: not used
+    older = GOOD | dict(sets=dict(search_scope="own") | where)
     assert about_cassette(packed(tmp_path / "b.cassette", older)) == GOOD
 
 
@@ -95,7 +96,7 @@ def test_no_more_questions_than_calls(tmp_path, treekit_, monkeypatch):
     for part in ("given", "sets"):
         said = GOOD | dict(given={}) | {part: dict(n=500_000)}
         tape = packed(tmp_path / "a.cassette", said, **{STORE_FILE: (tmp_path / "plain").read_bytes()})
-        code, said = treekit_("replay", tape)
+        code, said = treekit_("cassette", "replay", tape)
         assert code == 2 and "n=500000, and holds 0 calls" in said and len(said.strip().splitlines()) == 1, said
 
 
@@ -105,7 +106,7 @@ def test_places_and_profiles_are_not_packed_and_asked_for_again(tmp_path, treeki
     said = packable_about(dict(GOOD, profile="local", sets=sets))
     assert said["sets"] == dict(top_k="3") and said["left_out"] == ["corpus", "navigator"] and "gpu1" not in str(said)
     said["given"] = {}
-    code, text = treekit_("replay", packed(tmp_path / "a.cassette", said))
+    code, text = treekit_("cassette", "replay", packed(tmp_path / "a.cassette", said))
     assert code == 2 and "--set corpus=" in text
 
 
@@ -166,18 +167,18 @@ def test_a_notebook_that_asks_all_the_same_reaches_nobody(tmp_path):
     "It makes a client, opens a connection, looks for keys, and starts a process."
     home, tape, seen = small_clone(tmp_path / "clone"), tmp_path / "one.cassette", tmp_path / "seen.json"
     with open(home / "settings.ini", "a") as f:
-        f.write("\n[lab]\nmodel = llama3.3\nendpoint = http://localhost:1/v1\nkey_variable = LAB_ACCESS\n")
+        f.write("\n[lab]\nmodel = llama3.3\nendpoint = http://localhost:1/v1\napi_key_env = LAB_ACCESS\n")
     keys = dict(LAB_ACCESS="sk-lab", HF_TOKEN="hf-secret", PROBE_SEEN=str(seen))
     with Server(latency=0) as server:
         words = ("--profile", "lab", "--set", f"endpoint={server.url}")
         code, out, err = inside("reproduce", *words, cwd=home, **keys)
         assert code == 0, out + err
-        code, out, err = inside("pack", tape, "treerare/table1", *words, cwd=home, **keys)
+        code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, cwd=home, **keys)
         assert code == 0, out + err
         with open_archive(tape) as held: assert b"localhost" not in held["about.json"]() and b"127.0.0.1" not in held["about.json"]()
         notebook(home / "nbs/reproduce/treerare/table1.ipynb", _parameters(home), PROBE)
         before = server.count
-        code, out, err = inside("replay", tape, "--out", tmp_path / "out", cwd=home, **keys)
+        code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "out", cwd=home, **keys)
         assert code == 0, out + err
         assert server.count == before > 0
     assert json.loads(seen.read_text()) == dict(asked="NotOnCassette", reached="OSError", key="", token="", child=True)
@@ -235,7 +236,7 @@ def test_an_archive_holds_plain_files_with_known_names_only(tmp_path, kind, tree
     with pytest.raises(UsageError, match="is not a cassette") as e:
         with open_archive(tape): pytest.fail("it was opened")
     assert str(e.value).isprintable()
-    code, said = treekit_("replay", tape)
+    code, said = treekit_("cassette", "replay", tape)
     assert code == 2 and len(said.strip().splitlines()) == 1 and said.strip().isprintable()
 
 
@@ -286,11 +287,11 @@ seen = sorted(p.id for p in load_corpus("{dataset}", P.data)) + [r.answer for r 
     notebook(home / "nbs/reproduce/treerare/table1.ipynb", _parameters(home), body)
     with Server(latency=0) as server:
         words = ("--profile", "local", "--set", f"endpoint={server.url}", "--data", mine, "--n", "2")
-        for command in (("reproduce", "--out", tmp_path / "first"), ("pack", tape, "treerare/table1")):
+        for command in (("reproduce", "--out", tmp_path / "first"), ("cassette", "pack", tape, "treerare/table1")):
             code, out, err = inside(*command, *words, cwd=home)
             assert code == 0, out + err
     for gone in (home / ".treekit", mine): shutil.rmtree(gone)
-    code, out, err = inside("replay", tape, "--out", tmp_path / "again", cwd=home)
+    code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "again", cwd=home)
     assert code == 0, out + err
     first, again = ({p.name: p.read_bytes() for p in (tmp_path / folder / "treerare").glob("*.csv")} for folder in ("first", "again"))
     assert again == first and first["table1_seen.csv"].count(b"corpus-") == (14 if dataset == "asqa" else 7)
@@ -439,12 +440,12 @@ def test_another_cassette_is_found(honest, tmp_path):
     (tmp_path / "old").write_bytes(honest["run.cassette"])
     with open_archive(tmp_path / "old") as inner: tape = {name: read() for name, read in inner.items()}
     about = json.loads(tape["about.json"])
-    about["sets"]["competence"] = "perfect"
+    about["sets"]["ability"] = "perfect"
     content = cassette_archive.write_archive(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
     report = json.loads(honest["report.json"])
     report["cassette"]["sha256"] = sha256(content)
     found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})
-    assert any("competence" in line for line in found.differs), found
+    assert any("ability" in line for line in found.differs), found
     about["sets"] = dict(without_ppo="openai")
     content = cassette_archive.write_archive(tmp_path / "new", tape | {"about.json": json.dumps(about).encode()}).read_bytes()
     found = forged(tmp_path / "r.zip", honest, report, **{"run.cassette": content})
@@ -492,5 +493,5 @@ def test_a_replaying_process_reaches_this_machine_only(tmp_path):
 
 def test_a_store_that_is_no_database_gets_one_line(tmp_path, treekit_):
     tape = packed(tmp_path / "a.cassette", GOOD, **{STORE_FILE: os.urandom(5000)})
-    code, said = treekit_("replay", tape)
+    code, said = treekit_("cassette", "replay", tape)
     assert code == 2 and len(said.strip().splitlines()) == 1 and "can't be read as a cassette" in said

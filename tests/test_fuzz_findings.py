@@ -282,7 +282,7 @@ def test_a_request_that_unpacks_without_end_is_left_out(tmp_path, monkeypatch, c
 # --- settings and small files
 
 @pytest.mark.parametrize("command", ["reproduce", "ask", "estimate"])
-@pytest.mark.parametrize("name, value", [("seed", "3"), ("budget", "1"), ("endpoint", "offline"), ("data", "world"), ("model", "m")])
+@pytest.mark.parametrize("name, value", [("seed", "3"), ("budget", "1"), ("endpoint", "offline"), ("data", "synthetic"), ("model", "m")])
 def test_an_option_and_set_may_not_both_say_it(treekit_, command, name, value):
     what = "who?" if command == "ask" else "treerare/table1"
     code, said = treekit_(command, what, f"--{name}", value, "--set", f"{name}={value}")
@@ -300,7 +300,8 @@ def test_set_says_the_same_as_the_option(treekit_, field, monkeypatch):
     assert code == 2 and said.count("\n") == 1
     if said == "treekit: enough\n": assert str(getattr(seen[0], name)) == value
     else: assert value in ("x", "nowhere", "0") and repr(name) in said or "nowhere" in said
-    assert treekit_("ask", "who?", "--set", "pool=own", "--set", "pool=corpus") == (2, "treekit: pool is given twice by --set\n")
+    twice = treekit_("ask", "who?", "--set", "search_scope=own", "--set", "search_scope=corpus")
+    assert twice == (2, "treekit: search_scope is given twice by --set\n")
 
 
 @pytest.mark.parametrize("question, said", [("who " * 25_000 + "?", "100,001 characters"), ("who \udcff?", "not UTF-8"), (" ", "empty")])

@@ -86,7 +86,7 @@ def test_the_papers_own_case_where_a_source_has_it(tmp_path):
                                                      for i, q in enumerate(["When?", "What is the tallest ride at six flags over texas?"])))
     articles = tmp_path / "articles_own.jsonl"
     articles.write_text(json.dumps(dict(id="1", title="Elsewhere", text="x")) + "\n")
-    P = load_profile("offline", data=str(tmp_path), pool="documents")
+    P = load_profile("offline", data=str(tmp_path), search_scope="documents")
     assert len(candidate_questions(P, "asqa")) == 2
     articles.write_text(json.dumps(dict(id="1", title="Six Flags Over Texas", text="A park.")) + "\n")
     assert [q.id for q in candidate_questions(P, "asqa")] == ["q1"] and candidate_questions(P, "asqa", "q0")[0].id == "q0"

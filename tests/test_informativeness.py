@@ -331,7 +331,7 @@ def test_the_same_in_every_process():
 # parsers
 
 def test_the_bundled_parser_reads_the_world():
-    passages = load_corpus("musique", "world:100")[:12]
+    passages = load_corpus("musique", "synthetic:100")[:12]
     kept = Annotations()
     annotated = kept([annotated_text(p) for p in passages])
     for p, a in zip(passages, annotated):

@@ -42,9 +42,9 @@ METHODS = dict(TreeRare=TreeRare(), ToQ=TreeOfQuestion(), ARISE=ARISE(iterations
 def test_fifty_questions_take_calls_over_limit(monkeypatch, method):
     "Whoever has the most calls still to come goes first, so the last rounds are full, too: within two per cent."
     monkeypatch.setattr(asyncio.events, "new_event_loop", virtual_time.VirtualLoop)
-    profile = load_profile("local", endpoint="http://localhost/v1", concurrency=LIMIT, data="world", retriever="bm25s", wiki="corpus")
-    index, chat = BM25(load_corpus("musique", "world")), Slow()
-    results = run({"one": method}, {"musique": load("musique", "world", n=50)}, profile, chat=chat, store=Store(), progress=False,
+    profile = load_profile("local", endpoint="http://localhost/v1", concurrency=LIMIT, data="synthetic", retriever="bm25s", wiki="corpus")
+    index, chat = BM25(load_corpus("musique", "synthetic")), Slow()
+    results = run({"one": method}, {"musique": load("musique", "synthetic", n=50)}, profile, chat=chat, store=Store(), progress=False,
                   corpora={"musique": LazyRetriever(lambda: index, "world", "the world")})
     calls = len(chat.began)
     assert not results.failures and calls > 500

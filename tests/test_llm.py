@@ -166,10 +166,10 @@ def test_no_server_no_key_and_a_wrong_path(server, monkeypatch):
     assert failed.value.kind == "unreachable" and "127.0.0.1:9" in str(failed.value) and "curl" in failed.value.what_to_do
     with pytest.raises(CallFailed, match="model's name"): run(OpenAIClient("m", server.url + "/v2/nothing", retries=1, pause=0.01), None)
     monkeypatch.delenv("NO_SUCH_KEY", raising=False)
-    keyless = Profile("p", endpoint=server.url, key_variable="NO_SUCH_KEY")
+    keyless = Profile("p", endpoint=server.url, api_key_env="NO_SUCH_KEY")
     with pytest.raises(UsageError, match="NO_SUCH_KEY"): OpenAIClient.from_profile(keyless)
     monkeypatch.setenv("SOME_KEY", KEY)
-    chat = OpenAIClient.from_profile(Profile("p", model="m", endpoint=server.url, key_variable="SOME_KEY"))
+    chat = OpenAIClient.from_profile(Profile("p", model="m", endpoint=server.url, api_key_env="SOME_KEY"))
     assert KEY not in repr(chat) + repr(vars(chat)) and run(chat)
 
 

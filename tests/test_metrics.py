@@ -121,7 +121,7 @@ def test_judges_read_together_and_remember(tmp_path, monkeypatch):
     assert m.SpanReader(str(tmp_path / "tiny")).together(asked) == alone and calls == []
     question = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)), QAPair("And where?", ("Essel",))))
     rows = [Row("a", "asqa", question, f"It was {i}.", "", Usage()) for i in range(4)]
-    results = Results(rows, profile=load_profile("offline", span_reader=str(tmp_path / "tiny")))
+    results = Results(rows, profile=load_profile("offline", qa_judge=str(tmp_path / "tiny")))
     results.score("Dis-F1")
     assert [len(some) for some in calls] == [8], "the readings of all rows are one batch"
 
@@ -133,16 +133,16 @@ def test_the_profile_names_the_span_reader(tmp_path, capsys):
     (tmp_path / "empty").mkdir()
     question = Question("q", "asqa", "When?", qa_pairs=(QAPair("When was it?", ("1974",)),))
     row = Row("a", "asqa", question, "It was made in 1974 in Essel.", "", Usage())
-    def score(reader): return Results([row], profile=load_profile("offline", span_reader=reader)).score("Dis-F1")[0]
+    def score(reader): return Results([row], profile=load_profile("offline", qa_judge=reader)).score("Dis-F1")[0]
     name = str(tmp_path / "tiny")
     named, stand_in = score(name), score("offline")
-    assert m.span_reader(name, OfflineReader) is m.span_reader(name, OfflineReader) and "reason" not in named
+    assert m.qa_judge(name, OfflineReader) is m.qa_judge(name, OfflineReader) and "reason" not in named
     assert named["value"] == m.disambig_f1(row.answer, [("When was it?", ("1974",))], m.SpanReader(name))
     assert stand_in == Results([row]).score("Dis-F1")[0]
     assert stand_in["reason"] == f"judged by the {OfflineReader.name}"
     assert not capsys.readouterr().out
     assert score(str(tmp_path / "empty")) == stand_in and OfflineReader.name in capsys.readouterr().out
-    assert {p: load_profile(p).span_reader for p in ("offline", "openai", "local")} == dict(offline="offline") | dict.fromkeys(
+    assert {p: load_profile(p).qa_judge for p in ("offline", "openai", "local")} == dict(offline="offline") | dict.fromkeys(
         ("openai", "local"), "gaotianyu1350/roberta-large-squad"
     )
 
@@ -219,7 +219,7 @@ def test_claims_and_their_judges(tmp_path, capsys):
     import transformers
     pytest.importorskip("torch")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_judge(tmp_path / "tiny"))
-    judge = m.entailment(str(tmp_path / "tiny"))
+    judge = m.nli_judge(str(tmp_path / "tiny"))
     assert m.claim_recall("Herons fly.", ["Herons fly."] * 3, judge) in (0, 1) and judge("a", "b") in (True, False)
     assert judge.name.startswith("tiny (sha256:")
     pairs = [("Herons fly. " * n, f"Claim {n} about herons.") for n in (1, 400, 3)]
@@ -231,7 +231,7 @@ def test_claims_and_their_judges(tmp_path, capsys):
         assert fitted.startswith("premise: ") and ("fly" in fitted or "flies" in fitted)
     assert short._fitted(*pairs[0]) == f"premise: {pairs[0][0]} hypothesis: {pairs[0][1]}"
     assert short._fitted("Herons fly.", "long " * 99).count("long") == 99, "a claim is never cut"
-    assert m.entailment(str(tmp_path / "none")).name == m.WordOverlap().name and "Claim recall is judged by" in capsys.readouterr().out
+    assert m.nli_judge(str(tmp_path / "none")).name == m.WordOverlap().name and "Claim recall is judged by" in capsys.readouterr().out
     assert m.claim_recall("Herons fly low.", ["Herons fly.", "Owls fly."]) == .5
 
 def test_mauve_of_texts(tmp_path, capsys, monkeypatch):

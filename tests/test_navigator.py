@@ -117,7 +117,7 @@ def test_the_parts_keep_questions_apart():
 
 
 def test_gold_measures_itself_as_gold():
-    for q in load("musique", "world", "train", 60):
+    for q in load("musique", "synthetic", "train", 60):
         steps = [s.question for s in q.decomposition]
         assert path_f1(slotted(gold(q)), steps) > .9 and path_f1([], steps) == 0 and all(w in wordings(s) for s in steps for w in [s])
         assert path_em(slotted(gold(q)[:-1]), steps) == 0

@@ -33,7 +33,7 @@ def class_of_three(released, tmp_path):
     return CourseFolder(tmp_path / "course", tmp_path / "course/sources")
 
 
-def grade(c, **more): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, wall=WALL, **more)}
+def grade(c, **more): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL, **more)}
 
 
 NESTED = "x"

@@ -218,7 +218,7 @@ def test_the_same_words_in_every_process():
         from treekit.models.extractive.client import ExtractiveClient
         from treekit.retrieval.bm25 import BM25
         prompt, chat = Prompt("test.read", "answer", "$question $documents", FINAL), ExtractiveClient()
-        questions, search = load("musique", "world", n=40), BM25(load_corpus("musique", "world"))
+        questions, search = load("musique", "synthetic", n=40), BM25(load_corpus("musique", "synthetic"))
         for q, hits in zip(questions, search.search([q.question for q in questions], 20)):
             print(asyncio.run(chat.complete(prompt(question=q.question, documents=[h.passage for h in hits])))[0].text)
     """

@@ -936,7 +936,7 @@ def test_a_failing_call_leaves_nothing_running():
 
 # --- runs: documents, routers, keys
 
-PROFILE = load_profile("offline", pool="documents")
+PROFILE = load_profile("offline", search_scope="documents")
 
 
 @pytest.mark.long
@@ -964,7 +964,7 @@ def test_documents_and_router_are_part_of_the_key():
         )
 
     store, router = Store(), Router(lambda d: "Cannot answer")
-    keys = [[r.key for r in go().rows], [r.key for r in go(router).rows], [r.key for r in go(data="world:100").rows]]
+    keys = [[r.key for r in go().rows], [r.key for r in go(router).rows], [r.key for r in go(data="synthetic:100").rows]]
     assert len({k[0] for k in keys}) == 3 and len({k[1] for k in keys}) == 1
     assert not router.seen and not go(router).failures  # Tarn is no page of the world
 
@@ -1039,7 +1039,7 @@ def test_a_tree_store_and_documents_without_ids(tmp_path):
         chunked = run(
             {"Retrieve-and-Read": Reader()},
             asked,
-            load_profile("offline", documents=str(tmp_path / place), pool="documents", retriever="bm25s"),
+            load_profile("offline", documents=str(tmp_path / place), search_scope="documents", retriever="bm25s"),
             store=Store(),
             progress=False,
         )

@@ -140,7 +140,7 @@ def test_the_oracle_by_hand():
 def test_no_router_beats_the_oracle(tmp_path):
     "On the world's documents: the oracle's passages hold at least what the offline router's hold, and both more than the chunks."
     P = setting("offline", 40, {})
-    questions = dict(asqa=load("asqa", "world", n=40))
+    questions = dict(asqa=load("asqa", "synthetic", n=40))
     store = Store(tmp_path / "s.sqlite")
     ours = run(rdr2.METHODS | {"Retrieve-and-Read": Reader()}, questions, P, store=store, progress=False)
     bound = run(
@@ -148,7 +148,7 @@ def test_no_router_beats_the_oracle(tmp_path):
         questions,
         P,
         store=store,
-        router=OracleRouter(questions["asqa"], load_documents("asqa", "world")),
+        router=OracleRouter(questions["asqa"], load_documents("asqa", "synthetic")),
         progress=False,
     )
     v = {m: f for r in (ours, bound) for (m, _), f in r.values(PASSAGES["P-EM"]).items()}
@@ -164,7 +164,7 @@ def test_no_router_beats_the_oracle(tmp_path):
 def test_floors_on_the_world(tmp_path):
     "Dev questions, measured .79 / .42 and .81 / .40 (n=60): the floors are well below."
     P = setting("offline", 40, {})
-    questions = {d: load(d, "world", n=40) for d in SETS}
+    questions = {d: load(d, "synthetic", n=40) for d in SETS}
     results = run({"Retrieve-and-Read": Reader(), **rdr2.METHODS}, questions, P, store=Store(tmp_path / "s.sqlite"), progress=False)
     assert not results.failures
     got = {(r["method"], r["dataset"]): r["value"] for r in scored_cells(results, dict(asqa=("EM",), qampari=("F1-5",)))}
@@ -176,7 +176,7 @@ def test_floors_on_the_world(tmp_path):
 @pytest.mark.slow
 def test_the_rows_of_the_tables_answer(tmp_path):
     P = setting("offline", 3, {})
-    asqa = dict(asqa=load("asqa", "world", n=3))
+    asqa = dict(asqa=load("asqa", "synthetic", n=3))
     for methods in (
         rdr2.ABLATIONS,
         rdr2.ITERATIONS,

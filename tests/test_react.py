@@ -416,15 +416,15 @@ def test_which_wiki_a_question_gets(tmp_path, monkeypatch):
     assert online.wiki("d", q["d"][0]).fingerprint == "wikipedia:en" and online.wiki("d", q["d"][0]) is online.wiki("d", q["d"][0])
     with pytest.raises(UsageError, match="wiki = wikipedia"): Resources(PROFILE, q, {"d": FakeShelf()}).wiki("d", q["d"][0])
     own = {"d": [Question("q", "d", ASKED, paragraphs=tuple(PAGES[2:3]))]}
-    assert Resources(load_profile("offline", pool="own"), own, {"d": PAGES}).wiki("d", own["d"][0]).page("Tarn") is None
+    assert Resources(load_profile("offline", search_scope="own"), own, {"d": PAGES}).wiki("d", own["d"][0]).page("Tarn") is None
     with pytest.raises(UsageError, match="corpus"): load_profile("offline", wiki="web")
 
 
 # --- the offline agent
 
 def test_the_offline_agent_reaches_answers():
-    corpus = load_corpus("hotpotqa", "world")
-    asked = {d: load(d, "world", n=8) for d in ("2wiki", "ambigdocs")}
+    corpus = load_corpus("hotpotqa", "synthetic")
+    asked = {d: load(d, "synthetic", n=8) for d in ("2wiki", "ambigdocs")}
     results = run(methods() | trees(), asked, PROFILE, store=Store(), corpora={d: corpus for d in asked}, progress=False)
     assert not results.failures
     value = {(r["method"], r["dataset"]): r["value"] for r in results.score("COVER-EM")}
@@ -442,7 +442,7 @@ def test_the_offline_agent_is_the_same_in_every_process():
         from treekit.experiments.resources import load
         steps = ("Thought 1: So.\\nAction 1: Search[Lenui]\\nObservation 1: Lenui is a country of 11,000,000 inhabitants. Its capital is "
             "Molele, and its only land border is with Tumark. Among the larger towns are Molele, Mepalele, Tifovai, Tapono and the Luwai.")
-        for q in load("musique", "world", n=6):
+        for q in load("musique", "synthetic", n=6):
             print([act(q.question, s, "2", "8", i) for i in range(4) for s in ("", steps)], value_path(q.question, steps))"""
     import os
     said = {subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,

@@ -109,7 +109,7 @@ def ask(tmp_path, monkeypatch, *words):
     rows = [dict(id=f"p{i}", title=title, text=text) for i, (title, text) in enumerate(passages.items())]
     corpus.write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setenv("TREEKIT_STORE", str(tmp_path / "store.sqlite"))
-    asked = ["ask", "Who directed Velmora?", "--corpus", str(corpus), "--set", "retriever=bm25s", "--json", *words]
+    asked = ["ask", "Who directed Velmora?", "--passages", str(corpus), "--set", "retriever=bm25s", "--json", *words]
     result = CliRunner().invoke(main, asked)
     return json.loads(result.stdout) if result.exit_code == 0 else result.stderr
 

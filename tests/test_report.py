@@ -262,7 +262,8 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
     save_claims(judge_claims(offline, "treerare"), folder, "Claims")
     save_table(pd.DataFrame([dict(method="a", value=1.0)]), tmp_path / "across", "table1",
                note="Model: gpt-4.1. Questions: generated wiki, n = 7. And so on.")
-    save_table(pd.DataFrame([dict(method="a", value=1.0)]), tmp_path / "across", "table2", note=caption_of("gpt-4.1", "world", dict(d=7)))
+    save_table(pd.DataFrame([dict(method="a", value=1.0)]), tmp_path / "across", "table2",
+               note=caption_of("gpt-4.1", "synthetic", dict(d=7)))
     page = index_page(tmp_path)
     assert "n per cell: 50 to 600;" in page and "- Table 1: Model: gpt-4.1. Questions: generated wiki, n = 7.\n" in page
     assert "- Table 2: Model: gpt-4.1. Questions of the generated wiki, n = 7 on each of 1 data sets.\n" in page
@@ -339,7 +340,7 @@ def test_searchrs_tables_are_means_over_runs_that_ask_anew(tmp_path):
     store, chat = Store(tmp_path / "s.sqlite"), Draws()
     asked = {"musique": [Question("1", "musique", "W?", ("right",)), Question("2", "musique", "W??", ("right",)),
                          Question("3", "musique", "W???", ("right",))]}
-    P = replace(navigated.setting("local", 3, dict(retriever="bm25s", pool="corpus")), n=3)
+    P = replace(navigated.setting("local", 3, dict(retriever="bm25s", search_scope="corpus")), n=3)
     def go(runs, monkey=navigated.run):
         made = [monkey({"Asks": navigated.once_more(Asks(), i)}, asked, P, store=store, chat=chat,
                        corpora={"musique": [Passage("p", "", "x")]}, progress=False) for i in range(runs)]
@@ -370,8 +371,8 @@ def test_how_often_searchrs_tables_are_run_and_in_which_pool(tmp_path):
     assert [navigated.runs_of(P, n) for P, n in ((offline, None), (real, None), (offline, "3"), (real, 1))] == [1, 5, 3, 1]
     for wrong in (0, True, 2.5, "five", -1):
         with pytest.raises(UsageError, match="^runs should be a whole number"): navigated.runs_of(real, wrong)
-    assert (offline.pool, real.pool, real.n, real.retriever) == ("corpus", "own", 200, "dense")  # ChainRAG's: a graph for each question
-    assert navigated.setting("local", None, dict(pool="corpus")).pool == "corpus"
+    assert (offline.search_scope, real.search_scope, real.n, real.retriever) == ("corpus", "own", 200, "dense")  # ChainRAG's
+    assert navigated.setting("local", None, dict(search_scope="corpus")).search_scope == "corpus"
 
 
 def test_a_row_of_searchr_says_what_ran():

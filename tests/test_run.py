@@ -239,7 +239,7 @@ def test_questions_are_parsed_in_portions_and_who_is_parsed_asks(monkeypatch):
 def test_own_pools_and_corpora():
     pages = [Passage(f"p{i}", f"Title {i}", f"Number {i} is here.") for i in range(4)]
     own = {"toy": [Question("q0", "toy", "What is number 2", ("2",), paragraphs=tuple(pages))], "bare": questions(1)["toy"]}
-    library = Resources(dataclasses.replace(PROFILE, pool="own"), own, {"bare": pages})
+    library = Resources(dataclasses.replace(PROFILE, search_scope="own"), own, {"bare": pages})
     assert library.label("toy") == "own paragraphs" and library.label("bare") == "4 passages"
     pool = library.retriever("toy", own["toy"][0])
     assert pool.made is None and pool.search(["number 2"], 1)[0][0].passage.id == "p2"
@@ -411,7 +411,7 @@ from treekit.experiments.run import run
 from treekit.baselines.prompting import methods
 from treekit.store.run_store import Store
 p = load_profile("offline", n=3)
-r = run(methods(), {"hotpotqa": load("hotpotqa", "world", n=3)}, p, store=Store(sys.argv[1]), progress=False)
+r = run(methods(), {"hotpotqa": load("hotpotqa", "synthetic", n=3)}, p, store=Store(sys.argv[1]), progress=False)
 assert not r.failures, r.failures
 heavy = {"torch", "stanza", "pyserini", "jnius", "transformers", "bm25s", "openai", "pandas"}
 print(sum(row.stored for row in r.rows), *sorted(set(sys.modules) & heavy))

@@ -123,7 +123,7 @@ def test_without_isolation_the_grader_itself_cannot_be_read(tmp_path):
         "release_assignment(c, '9_counting', ['ada'], progress=False)\n"
         "peek = 'import os\\nfor name in (\"environ\", \"mem\"): open(f\"/proc/{os.getppid()}/{name}\", \"rb\").close()'\n"
         "hand_in(c, 'ada', extra=[peek])\n"
-        "print(json.dumps(grade_assignment(c, '9_counting', wall='plain', progress=False)[0]['errors']))\n"
+        "print(json.dumps(grade_assignment(c, '9_counting', sandbox='plain', progress=False)[0]['errors']))\n"
     )
     done = subprocess.run([sys.executable, "-c", code, str(Path(__file__).parents[1]), str(Path(__file__).parent), str(c.folder)],
                           capture_output=True, text=True)
@@ -237,7 +237,7 @@ def test_no_isolation_is_never_the_default(monkeypatch):
     "Where no sandbox works, one line says what to install and what to pass."
     monkeypatch.setattr(sandbox, "is_available", NO_SANDBOX.get)
     with pytest.raises(UsageError) as e: choose_sandbox()
-    assert "bubblewrap" in str(e.value) and "--wall plain" in str(e.value) and "\n" not in str(e.value)
+    assert "bubblewrap" in str(e.value) and "--sandbox plain" in str(e.value) and "\n" not in str(e.value)
 
 
 def test_the_command_stops_before_grading(class_of_one, monkeypatch):
@@ -254,7 +254,7 @@ def test_the_command_stops_before_grading(class_of_one, monkeypatch):
     monkeypatch.setattr(treekit.classroom.grading, "grade_assignment", lambda *a, **k: said.append("graded") or [])
     import click
     monkeypatch.setattr(click, "echo", lambda text="", **k: said.append(str(text)))
-    CliRunner().invoke(main, [*words, "--wall", "plain"])
+    CliRunner().invoke(main, [*words, "--sandbox", "plain"])
     assert said.index("graded") > 0 and "answer keys" in said[0] and "memory" in said[0] and "environment" in said[0]
 
 

@@ -43,7 +43,7 @@ def folder(tmp_path_factory):
 def said_of_ten(*cell):
     "What the paper would say had it asked these ten questions once, each over its own passages."
     said = {k: v for k, v in said_of(*cell).items() if k != "corpus"}
-    few = dict(n=("10",), runs=("1",), pool=("own",), retriever=("bm25*", "dense*"))
+    few = dict(n=("10",), runs=("1",), search_scope=("own",), retriever=("bm25*", "dense*"))
     return {k: dataclasses.replace(v, accepts=few.get(k, v.accepts)) for k, v in said.items()}
 
 
@@ -69,7 +69,7 @@ def outcome(server, folder, monkeypatch, tmp_path, name, answers):
     model, dataset, methods, metrics = TABLES[name]
     wrap = (lambda a: f"Explanation: the documents say so.\nFINAL: {a}") if name.startswith("treerare") else str
     server.script(rules=[[f"Who keeps the lamp of Zarn{i}q", wrap(a)] for i, a in enumerate(answers)])
-    profile = load_profile("local", endpoint=server.url, model=model, data=str(folder), pool="own", n=10, retriever="bm25")
+    profile = load_profile("local", endpoint=server.url, model=model, data=str(folder), search_scope="own", n=10, retriever="bm25")
     results = run(methods, {dataset: load(dataset, folder)}, profile, store=None, progress=False)
     assert not results.failures, results.failures[0].error
     rows = (arise.scored_cells(results, average="", answer=False) if name.startswith("arise")

@@ -455,7 +455,7 @@ def gold(path): return tuple(tuple(sorted({int(n) - 1 for n in re.findall(r"#(\d
 
 @pytest.mark.parametrize("name", ["musique", "hotpotqa", "2wiki"])
 def test_the_worlds_decompositions(name):
-    for q in load(name, "world", n=150):
+    for q in load(name, "synthetic", n=150):
         path = [s.question for s in q.decomposition]
         found = depends_on(path)
         for i, (mine, theirs) in enumerate(zip(found, gold(path))):

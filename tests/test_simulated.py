@@ -330,14 +330,14 @@ def test_what_is_not_of_the_world_goes_to_the_extractive_reader_and_says_so():
 
 def test_the_profile_names_a_level_and_knobs():
     assert load_profile("offline").model == "simulated"
-    chat = chat_for(load_profile("offline", competence="small, reading=.5"))
+    chat = chat_for(load_profile("offline", ability="small, reading=.5"))
     assert chat.ability == replace(PRESETS["small"], reading=.5) and "reading=0.5" in chat.endpoint
     assert chat_for(load_profile("offline", model="extractive")).model == "extractive"
     for wrong in ("huge", "strong, raeding=.5", "strong, reading=two", "strong, reading=1.5"):
         with pytest.raises(UsageError): parse_ability(wrong)
 
 
-def test_two_competences_never_share_a_stored_reply():
+def test_two_abilities_never_share_a_stored_reply():
     assert len({SimulatedClient(level).endpoint for level in PRESETS} | {SimulatedClient("strong", seed=1).endpoint}) == len(PRESETS) + 1
 
 

@@ -1,5 +1,5 @@
 """The site in Debian's Chromium and Firefox, from a disk: ten questions of a stranger answered by clicking, narrow and wide,
-light and dark, on paper, axe's findings. `SITE_SHOTS=FOLDER` keeps the pictures."""
+light and dark, on paper, axe's findings. `SITE_SHOTS=DIR` keeps the pictures."""
 
 import csv, os, re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"How a real run starts: the hub's layouts, the doctor, the rehearsal, and one line for what would stop a run that is paid for."
+"How a real run starts: the hub's layouts, the doctor, the dry run, and one line for what would stop a run that is paid for."
 import bz2, json, shutil, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -145,7 +145,7 @@ def test_a_dump_cut_in_the_middle(tmp_path):
     whole = bz2.decompress(dump)
     for name, data in (("cut.xml.bz2", dump[:9000]), ("cut.xml", whole[:whole.index(b"</page>", 40_000) - 50])):
         (tmp_path / name).write_bytes(data)
-        code, said = treekit_("trees", tmp_path / name, tmp_path / f"{name}.trees", "--workers", 1)
+        code, said = treekit_("corpus", "trees", tmp_path / name, tmp_path / f"{name}.trees", "--workers", 1)
         assert code == 2 and "is cut off" in said and "download it anew" in said, said
         with pytest.raises(UsageError, match="not finished"): TreeStore(tmp_path / f"{name}.trees")
 
@@ -202,7 +202,7 @@ def test_a_key_follows_no_redirect(serve, monkeypatch):
     other, heard = serve(models={"data": []})
     address, _ = serve(**{"v1/models": (302, {"Location": f"{other}/models"})})
     monkeypatch.setenv("SOME_KEY", "sk-secret")
-    profile = Profile("p", model="m", endpoint=f"{address}/v1", key_variable="SOME_KEY")
+    profile = Profile("p", model="m", endpoint=f"{address}/v1", api_key_env="SOME_KEY")
     [row] = [c for c in checks(profile) if c[0] == "model"]
     assert row[1] is False and "follows no redirect" in row[2] and heard == []
     code, said = treekit_("doctor", "--profile", "vllm", "arise")

@@ -698,7 +698,7 @@ def test_a_korean_question_at_the_command_line(tmp_path, monkeypatch):
                 unicodedata.normalize("NFD", "소설 〈잿빛 항구〉를 쓴 사람은 언제 태어났나요?"),
                 "--method",
                 name,
-                "--corpus",
+                "--passages",
                 str(corpus),
                 "--set",
                 "retriever=bm25s",

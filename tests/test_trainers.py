@@ -16,7 +16,7 @@ pytest.importorskip("torch")
 
 @pytest.fixture
 def desk(tmp_path, monkeypatch):
-    "A folder as `treekit new` lays it, with settings of its own."
+    "A folder as `treekit init` lays it, with settings of its own."
     (tmp_path / "nbs" / "reproduce").mkdir(parents=True)
     (tmp_path / "settings.ini").write_bytes((ROOT / "settings.ini").read_bytes())
     monkeypatch.chdir(tmp_path)

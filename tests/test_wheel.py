@@ -117,7 +117,7 @@ from treekit.cli.main import main
 from treekit.config import installed, kit_path, load_profile, root
 
 said = lambda *words: CliRunner().invoke(main, list(words))
-out = dict(new=said("new", "work").exit_code, again=said("new", "work").stderr)
+out = dict(new=said("init", "work").exit_code, again=said("init", "work").stderr)
 with contextlib.chdir("work"):
     listed = json.loads(said("list", "treerare", "--json").stdout)
     out |= dict(root=root() == Path.cwd(), notebooks=[r["notebook"] for r in listed][:2], profile=load_profile().model)
@@ -165,7 +165,7 @@ print("all", os.listdir())
 def test_a_folder_that_is_not_empty_stays_as_it_is(tmp_path):
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "mine.txt").write_text("mine")
-    code, out, err = inside("new", tmp_path / "work")
+    code, out, err = inside("init", tmp_path / "work")
     assert code == 2 and err.count("\n") == 1 and os.listdir(tmp_path) == ["work"] and os.listdir(tmp_path / "work") == ["mine.txt"]
     (tmp_path / "file").write_text("")
     (tmp_path / "gone").symlink_to(tmp_path / "nowhere")

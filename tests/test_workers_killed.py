@@ -13,7 +13,7 @@ CODE = "from treekit.cli.main import main; main()"
 
 
 def start(home, server, workers=2, *more):
-    words = ("reproduce", "treerare/table1", "--profile", "local", "--endpoint", server.url, "--data", "world", "--n", N,
+    words = ("reproduce", "treerare/table1", "--profile", "local", "--endpoint", server.url, "--data", "synthetic", "--n", N,
              *(("--workers", workers) if workers else ()), "--set", "concurrency=4", "--set", "timeout=60", *more)
     env = {k: v for k, v in os.environ.items() if k != "TREEKIT_HOME"} | dict(PYTHONPATH=str(commands.ROOT))
     return subprocess.Popen([sys.executable, "-c", CODE, *map(str, words)], cwd=home, env=env, start_new_session=True,

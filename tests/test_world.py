@@ -439,27 +439,27 @@ def test_questions_come_from_all_parts():
 @pytest.mark.long
 def test_datasets_of_the_world():
     for name in WORLD:
-        dev = load(name, "world", n=12)
+        dev = load(name, "synthetic", n=12)
         assert len(dev) == 12 and all(q.dataset == f"world/{name}" for q in dev)
-        assert [q.id for q in load(name, "world", n=5)] == [q.id for q in dev[:5]]
-        shots = exemplars(name, "world", k=3, exclude=[dev[0].id])
-        assert len(shots) == 3 and not {q.id for q in shots} & {q.id for q in load(name, "world", n=100)}
+        assert [q.id for q in load(name, "synthetic", n=5)] == [q.id for q in dev[:5]]
+        shots = exemplars(name, "synthetic", k=3, exclude=[dev[0].id])
+        assert len(shots) == 3 and not {q.id for q in shots} & {q.id for q in load(name, "synthetic", n=100)}
     assert set(STYLES) == set(WORLD)
-    assert {q.type for q in load("2wiki", "world", n=20)} == {"compositional", "comparison", "bridge_comparison", "inference"}
-    assert {q.hops for q in load("musique", "world", n=20)} == {2, 3, 4}
-    assert load("hotpotqa", "world", n=3, seed=1) != load("hotpotqa", "world", n=3, seed=0)
+    assert {q.type for q in load("2wiki", "synthetic", n=20)} == {"compositional", "comparison", "bridge_comparison", "inference"}
+    assert {q.hops for q in load("musique", "synthetic", n=20)} == {2, 3, 4}
+    assert load("hotpotqa", "synthetic", n=3, seed=1) != load("hotpotqa", "synthetic", n=3, seed=0)
 
 
 def test_corpus_of_the_world_holds_all_supports():
-    ids = {p.id for p in load_corpus("musique", "world")}
-    assert all(set(q.supporting) <= ids for q in load("musique", "world", n=30))
-    assert len({p.id for p in load_corpus("musique", "world:700")}) > len(ids)
+    ids = {p.id for p in load_corpus("musique", "synthetic")}
+    assert all(set(q.supporting) <= ids for q in load("musique", "synthetic", n=30))
+    assert len({p.id for p in load_corpus("musique", "synthetic:700")}) > len(ids)
 
 
 def test_wrong_requests():
     with pytest.raises(UsageError, match="at least 100"): SyntheticWiki(articles=10)
     with pytest.raises(UsageError, match="did you mean 'bridge'"): SyntheticWiki().questions("brigde")
-    with pytest.raises(UsageError, match="no dataset of the world"): load("hotpot", "world")
+    with pytest.raises(UsageError, match="no dataset of the world"): load("hotpot", "synthetic")
 
 
 @pytest.mark.slow

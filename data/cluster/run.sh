@@ -21,6 +21,6 @@ trap 'kill "${workers[@]}" 2>/dev/null || true' INT TERM
 for w in "${workers[@]}"; do wait "$w" || failed=$((failed + 1)); done
 
 if [ -n "${ALL:-}" ]; then treekit store merge "${TREEKIT_HOME:-.treekit}/store/$profile.sqlite" "$ALL/$profile".*of*.sqlite --first
-else treekit store gather --profile "$profile"; fi
+else treekit store merge --workers --profile "$profile"; fi
 if [ "$failed" -gt 0 ]; then echo "run.sh: $failed of ${#hosts[@]} workers did not end well; what they have is merged: run the same again" >&2; exit 1; fi
 treekit reproduce "$@"

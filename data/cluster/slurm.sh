@@ -16,6 +16,6 @@ for ((k = 1; k < $#; k++)); do if [ "${!k}" = --profile ]; then next=$((k + 1)) 
 srun bash "$here/node.sh" - - "$@"
 ended=$?
 if [ -n "${ALL:-}" ]; then treekit store merge "${TREEKIT_HOME:-.treekit}/store/$profile.sqlite" "$ALL/$profile".*of*.sqlite --first
-else treekit store gather --profile "$profile"; fi || exit
+else treekit store merge --workers --profile "$profile"; fi || exit
 if [ "$ended" -ne 0 ]; then echo "slurm.sh: not all workers ended well; what they have is merged: submit the same again" >&2; exit "$ended"; fi
 treekit reproduce "$@"

@@ -1,7 +1,7 @@
-"""Write anew what every first run would make: python data/kept/make.py [FOLDER], some three minutes.
+"""Write anew what every first run would make: python data/kept/make.py [DIR], some three minutes.
 
 Run it with ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 in the environment, on a processor with AVX2: the keys of
-the vectors name that instruction set (`treekit.utils.instruction_set`). The run in FOLDER has it, too: offline
+the vectors name that instruction set (`treekit.utils.instruction_set`). The run in DIR has it, too: offline
 `treekit reproduce` sets it.
 
 Of the generated wiki's passages: their trees and entities, their vectors and their sentences' vectors. With the work folder (`.treekit`)

@@ -34,18 +34,19 @@ def server():
 def questions():
     demo = root().parent / "shared/data/original/2wikimultihopqa_50.json"
     if demo.is_file(): found = load("2wiki", demo, n=None)[:10]
-    else: found = [dataclasses.replace(q, paragraphs=tuple(load_pool())) for q in load("2wiki", "world", n=10)]
+    else: found = [dataclasses.replace(q, paragraphs=tuple(load_pool())) for q in load("2wiki", "synthetic", n=10)]
     BM25(found[0].paragraphs).search(["warm"], 2)
     return found
 
 
 def load_pool():
     from treekit.experiments.resources import load_corpus
-    return load_corpus("2wiki", "world")[:10]
+    return load_corpus("2wiki", "synthetic")[:10]
 
 
 def went(server, method, questions, concurrency, store):
-    return timed(server, {"ARISE (ours)": method}, {"2wiki": questions}, concurrency, store, pool="own", retriever="bm25s", temperature=0.7)
+    return timed(server, {"ARISE (ours)": method}, {"2wiki": questions}, concurrency, store, search_scope="own",
+                 retriever="bm25s", temperature=0.7)
 
 
 def trees(results):

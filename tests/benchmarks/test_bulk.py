@@ -56,7 +56,7 @@ def treekit(*words, home, seconds=1500):
 def inputs(tmp_path_factory):
     "Passages, articles and pairs of the made wiki, each with three bad rows; a tiny judge with random weights."
     from treekit.experiments.resources import load_corpus
-    folder, wiki = tmp_path_factory.mktemp("inputs"), load_corpus("hotpotqa", "world")
+    folder, wiki = tmp_path_factory.mktemp("inputs"), load_corpus("hotpotqa", "synthetic")
     bad = ["no json", '{"title": "only"}', '{"text": 7}']
     def write(name, rows):
         lines = [json.dumps(r) for r in rows]
@@ -119,7 +119,7 @@ def test_trees_and_chunks(tmp_path, inputs, cluster):
     for engine, workers in ENGINES:
         store = tmp_path / f"{engine}{workers}.trees"
         words = inputs["articles"], store, *engine_words(engine, workers, cluster), "--json"
-        said, took[engine, workers] = treekit("trees", *words, home=inputs["home"])
+        said, took[engine, workers] = treekit("corpus", "trees", *words, home=inputs["home"])
         counts = json.loads(said.splitlines()[-1])
         assert counts["documents"] == int(4000 * SIZE) and sum(n for k, n in counts.items() if k != "documents") == 3, counts
         stores[engine, workers] = store.read_bytes()

@@ -30,7 +30,7 @@ def seconds(f):
 
 def test_ten_thousand_passages(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
-    passages, questions = load_corpus("musique", "world:2600")[:10_000], [q.question for q in load("musique", "world:2600", n=100)]
+    passages, questions = load_corpus("musique", "synthetic:2600")[:10_000], [q.question for q in load("musique", "synthetic:2600", n=100)]
     assert len(passages) == 10_000
     kept = Annotations(Template(256))
     kept([annotated_text(p) for p in passages[:128]])  # loads the models

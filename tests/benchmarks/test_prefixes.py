@@ -18,13 +18,13 @@ from treekit.experiments.prompt_prefixes import RecordingClient, prefix_shares
 from treekit.experiments.resources import chat_for, load_corpus
 from treekit.experiments.run import run
 
-PROFILE = load_profile("offline", data="world:100", retriever="bm25s")
+PROFILE = load_profile("offline", data="synthetic:100", retriever="bm25s")
 
 
 @pytest.mark.parametrize("name", worker.METHODS)
 def test_shares(name):
     heard = RecordingClient(chat_for(PROFILE))
-    corpora = worker.passages() if name == "SEARCH-R" else {"hotpotqa": load_corpus("hotpotqa", "world:100")}
+    corpora = worker.passages() if name == "SEARCH-R" else {"hotpotqa": load_corpus("hotpotqa", "synthetic:100")}
     results = run({name: worker.METHODS[name]}, worker.asked(20), PROFILE, corpora=corpora, chat=heard, store=Store(), progress=False)
     assert not results.failures
     shares = prefix_shares(heard.requests)

@@ -88,7 +88,7 @@ def methods():
 def whole(names, n: int):
     "Whole methods over the questions' own paragraphs."
     from treekit.experiments.run import run
-    profile = load_profile("offline", model="extractive", retriever="bm25s", pool="own", data=str(FOLDER))
+    profile = load_profile("offline", model="extractive", retriever="bm25s", search_scope="own", data=str(FOLDER))
     results = run(methods(), {d: questions(d, n) for d in names}, profile, progress=False)
     for (m, d) in results.cells():
         yield d, m, scores((r.answer or "", r.question.answers) for r in results.rows if (r.method, r.dataset) == (m, d))

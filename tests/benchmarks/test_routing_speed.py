@@ -32,7 +32,7 @@ def server():
 
 
 @pytest.fixture(scope="module")
-def questions(): return load("asqa", "world", n=40)
+def questions(): return load("asqa", "synthetic", n=40)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def shelf():
 
 
 def went(server, questions, shelf, concurrency, store):
-    return timed(server, METHODS, dict(asqa=questions), concurrency, store, dict(asqa=shelf), data="world", pool="documents")
+    return timed(server, METHODS, dict(asqa=questions), concurrency, store, dict(asqa=shelf), data="synthetic", search_scope="documents")
 
 
 def test_one_question_takes_its_critical_path(server, questions, shelf, tmp_path):

@@ -37,10 +37,10 @@ def world(server):
     "Profile, questions, and their corpus with its index; everything parsed."
     if not (root() / "data/parser").is_dir() and "TREEKIT_PARSER_DIR" not in os.environ:
         pytest.skip("no parser: TREEKIT_PARSER_DIR or data/parser")
-    profile = load_profile("local", endpoint=server.url, concurrency=LIMIT, data="world")
-    questions = load("musique", "world", n=50)
+    profile = load_profile("local", endpoint=server.url, concurrency=LIMIT, data="synthetic")
+    questions = load("musique", "synthetic", n=50)
     parser_for(profile).parse([q.question for q in questions])
-    index = BM25(load_corpus("musique", "world"))
+    index = BM25(load_corpus("musique", "synthetic"))
     index.search(["warm"], 5)
     return profile, questions, LazyRetriever(lambda: index, "world", "the world")
 

@@ -46,7 +46,7 @@ def server():
 
 def went(server, method, questions, store):
     return timed(
-        server, {"m": method}, {"musique": questions}, 32, store, {"musique": load_corpus("musique", "world")[:1000]}, retriever="dense"
+        server, {"m": method}, {"musique": questions}, 32, store, {"musique": load_corpus("musique", "synthetic")[:1000]}, retriever="dense"
     )
 
 

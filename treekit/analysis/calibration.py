@@ -30,8 +30,8 @@ def simulated_run(
     level: str = "strong",  # of `treekit.models.simulated.ability`
     **chats,  # "navigator", if another does it
 ) -> Results:
-    "A run with a simulated model of this competence; its calls are kept nowhere."
-    P = replace(P, competence=", ".join([level, *(f"{k}={v:.6g}" for k, v in knobs.items())]))
+    "A run with a simulated model of this ability; its calls are kept nowhere."
+    P = replace(P, ability=", ".join([level, *(f"{k}={v:.6g}" for k, v in knobs.items())]))
     with Store(":memory:") as store:  # closed here, and not whenever and wherever somebody looks for garbage
         return run(methods, questions, P, options=RunOptions(store=store, chat=chat_for(P), progress=False, **chats))
 

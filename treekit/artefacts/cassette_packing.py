@@ -15,7 +15,7 @@ from ..config import UsageError, load_profile, run_options, work_dir
 def chosen_questions(
     said: str,  # "20", "q1,q2", or a file's name
 ) -> tuple[int | None, list[str]]:  # how many per data set; ids
-    "What `--questions` says."
+    "What `--only` says."
     if said.isdigit(): return int(said), []
     text = Path(said).read_text(encoding="utf-8") if Path(said).is_file() else said.replace(",", "\n")
     return None, list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))

@@ -10,7 +10,7 @@ import difflib, os
 from dataclasses import fields
 from pathlib import Path
 
-from ..config import Profile, UsageError, choose, installed, load_profile, root
+from ..config import Profile, UsageError, check_source, choose, installed, load_profile, root
 from ..papers.plugin import discover, get_paper
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #f113ae56
@@ -84,11 +84,12 @@ def absent(
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #ea367785
 def source(
-    data: str | None,  # world, world:1000, hub, hub:FOLDER, a folder or a file; None: as the profile says
+    data: str | None,  # synthetic, synthetic:1000, hub, hub:DIR, a folder or a file; None: as the profile says
 ) -> str | None:  # the same, if it exists
     "A source of questions that exists, or a `UsageError`."
-    named = ("world", "real", "hub")
-    if data is None or data in named or data.startswith("world:") or Path(data.removeprefix("hub:")).exists(): return data
+    named = ("synthetic", "real", "hub")
+    check_source(data)
+    if data is None or data in named or data.startswith("synthetic:") or Path(data.removeprefix("hub:")).exists(): return data
     absent("data source", data, Path.exists, named)
 
 FIELDS = [f.name for f in fields(Profile) if f.name != "name"]  # what `--set` may set of a profile

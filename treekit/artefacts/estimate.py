@@ -11,7 +11,7 @@ import math, tempfile
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..config import Profile, UsageError, key_variables, load_profile, run_options, variable
+from ..config import Profile, UsageError, api_key_envs, load_profile, run_options, variable
 from .catalog import FIELDS, Failed, runnable, source
 from .reproduce import plan_tasks, run_tasks
 
@@ -184,7 +184,7 @@ def over_budget(
             f"set --budget {enough}, ask fewer questions (--n), or run it in parts: what is answered is not paid again")
 
 # %% ../../nbs/18_artefacts/04_estimate.ipynb #dbfa05c1
-_FREE = dict(budget="", span_reader="offline", entailment="offline", features="offline")
+_FREE = dict(budget="", qa_judge="offline", nli_judge="offline", mauve_model="offline")
 
 def _noted(tasks, folder, sample):
     "[(artefact, note of one of its runs)], in the order of the tasks and of their runs."
@@ -195,7 +195,7 @@ def _noted(tasks, folder, sample):
         found[task.name] = [json.loads(p.read_text()) for p in sorted(new, key=lambda p: p.stat().st_mtime_ns)]
         read.update(new)
     options = replace(run_options(), store_file=folder / "store.sqlite", sample_dir=folder, sample_size=sample)
-    keys = {name: "not needed" for name in key_variables() if not variable(name)}  # clients are made with keys, though nothing is sent
+    keys = {name: "not needed" for name in api_key_envs() if not variable(name)}  # clients are made with keys, though nothing is sent
     run_tasks([tasks], folder / "runs", 1, "estimate", options, after, **keys)
     return [(t.name, note) for t in tasks for note in found.get(t.name, ())]
 

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['main_store', 'work_share', 'left_by_workers', 'gather', 'reproduce_by_workers', 'none_left_behind', 'reproduction',
-           'store_command', 'merge_command', 'gather_command', 'check_command', 'salvage_command']
+           'store_command', 'merge_command', 'check_command', 'salvage_command']
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #31730823
 import os, signal, subprocess, sys, time
@@ -173,40 +173,36 @@ def store_command():
 
     \b
       treekit store merge .treekit/store/openai.sqlite .treekit/store/openai.*of4.sqlite
-      treekit store gather --profile openai       the same for all workers' stores that lie there
+      treekit store merge --workers --profile openai       the same for all workers' stores that lie there
       treekit store check .treekit/store/openai.sqlite             whether its file and its rows can be read
       treekit store salvage .treekit/store/openai.sqlite new.sqlite    take what can be read into a new store
     """
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #a1159244
 @store_command.command("merge")
-@click.argument("into")
-@click.argument("sources", nargs=-1, required=True, metavar="FROM...")
+@click.argument("into", required=False)
+@click.argument("sources", nargs=-1, metavar="[FROM]...")
+@click.option("--workers", is_flag=True, help="Merge what workers have left beside a profile's store.")
+@click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose store, with --workers.")
 @click.option("--first", is_flag=True, help="Where two replies differ keep INTO's, and leave behind what was made from the other.")
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
-def merge_command(into, sources, first, as_json):
+def merge_command(into, sources, workers, profile, first, as_json):
     """Take over into the store INTO what the stores FROM have and it hasn't.
 
     \b
       treekit store merge all.sqlite worker1.sqlite worker2.sqlite
       treekit store merge all.sqlite other.sqlite --first      where a model gave two replies to one call, keep INTO's
+      treekit store merge --workers --profile openai           the stores of `treekit reproduce --share`, in a shared folder
 
     By content: doing it again changes nothing. The same call with two different replies is refused, and then nothing is changed. What is
-    killed has not happened. INTO is made if it doesn't exist; a worker may go on writing into FROM.
+    killed has not happened. INTO is made if it doesn't exist; a worker may go on writing into FROM. With --workers the first of two
+    different replies stays, and what was made from the other will be made again.
     """
-    _show(merge_stores(into, list(sources), first), as_json)
+    if workers and into: raise UsageError("--workers merges a profile's stores, and takes no files: treekit store merge --workers")
+    if not workers and not sources: raise UsageError("which stores? treekit store merge INTO FROM..., or treekit store merge --workers")
+    _show(gather(main_store(load_profile(profile))) if workers else merge_stores(into, list(sources), first), as_json)
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #72fc83e0
-@store_command.command("gather")
-@click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose stores.")
-@click.option("--json", "as_json", is_flag=True, help="Print the counts as JSON.")
-def gather_command(profile, as_json):
-    """Merge what workers have left beside a profile's store: `treekit reproduce --share`, on machines with a folder in common.
-
-    Where two workers got different replies to one call, the first stays, and what was made from the other will be made again.
-    """
-    _show(gather(main_store(load_profile(profile))), as_json)
-
 def _show(made, as_json):
     "What a merge has done."
     if as_json:

@@ -72,15 +72,15 @@ def _method_fields(paper, notebook):
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #a1233e4e
 def plan_tasks(artefacts, out, given, sets):
     "Which notebook gets which parameters; whatever neither it, nor the profile, nor a method of it has is a `UsageError`."
-    tasks, usual = [], load_profile(given.get("profile", "offline")).competence
+    tasks, usual = [], load_profile(given.get("profile", "offline")).ability
     for r in artefacts:
         name, declared = f"{r['paper']}/{r['artefact']}", _parameters(r["notebook"])
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
         if knobs := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
-            settings["competence"] = ", ".join([settings.get("competence", usual), *(f"{k}={v}" for k, v in knobs.items())])
-        parse_ability(settings.get("competence", usual))  # read here, so that what it can't be is said before anything starts
+            settings["ability"] = ", ".join([settings.get("ability", usual), *(f"{k}={v}" for k, v in knobs.items())])
+        parse_ability(settings.get("ability", usual))  # read here, so that what it can't be is said before anything starts
         if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in knobs}:
             known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *PARAMETERS, *declared} - {"settings"}
             for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)

@@ -140,7 +140,7 @@ def bulk(
     named_engine(engine, workers, gpus)
     source, folder, began = source if isinstance(source, RowSource) else row_source(source), BulkFolder(out), time.monotonic()
     if source.kind != job.takes:
-        first = "make a tree store of them first, with `treekit trees`" if job.takes == "documents" else "chunk them first"
+        first = "make a tree store of them first, with `treekit corpus trees`" if job.takes == "documents" else "chunk them first"
         raise UsageError(f"{job.name} takes {job.takes}, and {source.name!r} has {source.kind}: {first}")
     size = rows or job.rows
     asked = dict(job=job.name, settings=job.identity(), source=source.identity, rows=size, numbers=_numbers(engine, gpus))

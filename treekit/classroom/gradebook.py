@@ -93,7 +93,7 @@ def first_right(
     course: CourseFolder,
     assignment: str,
 ) -> dict[str, list[float]]:  # exercise -> hours from the release to the first attempt that was right, sorted
-    "When an exercise was first right; attempts that were never graded (`treekit course grade --every` grades all) don't count."
+    "When an exercise was first right; attempts that were never graded (`treekit course grade --all-attempts` grades all) don't count."
     path, first = course.private("journal", f"{assignment}.jsonl"), {}
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try: row = json.loads(line)

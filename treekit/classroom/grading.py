@@ -46,11 +46,11 @@ class Gone(Exception):
 # %% ../../nbs/21_classroom/09_grading.ipynb #929d52d2
 class WorkerConnection:
     "A conversation with a worker, with the grader's own clock."
-    def __init__(self, wall: str, limits: Limits):
+    def __init__(self, sandbox: str, limits: Limits):
         self.folder = (
-            tempfile.TemporaryDirectory(prefix="treekit-student-", ignore_cleanup_errors=True) if wall.startswith("plain") else None
+            tempfile.TemporaryDirectory(prefix="treekit-student-", ignore_cleanup_errors=True) if sandbox.startswith("plain") else None
         )
-        self.process, self.limits, self.rest = start(wall, limits, self.folder and self.folder.name), limits, b""
+        self.process, self.limits, self.rest = start(sandbox, limits, self.folder and self.folder.name), limits, b""
         os.set_blocking(self.process.stdout.fileno(), False)
         os.set_blocking(self.process.stdin.fileno(), False)
 
@@ -105,7 +105,7 @@ class _Run:
     "A submission with its worker, which may have to be started again."
     cells: list
     files: dict
-    wall: str
+    sandbox: str
     limits: Limits
     errors: dict = field(default_factory=dict)  # cell -> what went wrong
     talk: WorkerConnection | None = None
@@ -125,7 +125,7 @@ class _Run:
         if self.starts > 3: raise Gone("ended")
         seconds = self.left(self.limits.cell * max(1, min(4, len(self.cells))) + 20)
         self.starts += 1
-        self.talk = WorkerConnection(self.wall, self.limits)
+        self.talk = WorkerConnection(self.sandbox, self.limits)
         try: line = self.talk.say(dict(cells=self.cells, files=self.files, seconds=self.limits.cell), seconds)
         except Gone:
             self.starts = 4  # cells that end the process, or never end, would do so again
@@ -155,12 +155,12 @@ def graded(
     handed: dict,  # what was handed out
     key: dict,  # of the student
     files: dict[str, str],  # what lies beside the notebook
-    wall: str,
+    sandbox: str,
     limits: Limits = Limits(),
 ) -> dict:  # exercises, errors of cells, wall, seconds
     "The grade of a submission."
     started = time.monotonic()
-    run = _Run(cells_to_run(submitted, handed), files, wall, limits)
+    run = _Run(cells_to_run(submitted, handed), files, sandbox, limits)
     texts = {m["grade_id"]: cell_source(c) for c in submitted["cells"] if (m := marks(c)).get("grade_id")}
     exercises, there = [], {m["grade_id"] for c in submitted["cells"] if (m := marks(c))}
     try:
@@ -170,7 +170,7 @@ def graded(
             else: exercises.append(about | exercise_score(e["points"], e["calls"], run.replies(e["calls"])))
     finally: run.drop()
     missing = sorted(m["grade_id"] for c in handed["cells"] if (m := marks(c)).get("solution") and m["grade_id"] not in there)
-    return dict(exercises=exercises, errors=run.errors, missing=missing, wall=wall, seconds=round(time.monotonic() - started, 3))
+    return dict(exercises=exercises, errors=run.errors, missing=missing, wall=sandbox, seconds=round(time.monotonic() - started, 3))
 
 # %% ../../nbs/21_classroom/09_grading.ipynb #15f83c30
 def _fingerprint(*parts): return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]
@@ -185,23 +185,23 @@ def grade_one(
     assignment: str,
     student: str,
     attempt: Path,  # a folder of `CourseFolder.attempts`
-    wall: str,
+    sandbox: str,
     limits: Limits = Limits(),
-    again: bool = False,  # also what is graded already
+    force: bool = False,  # also what is graded already
 ) -> dict | None:  # the grade; None: it was there
     "Grade a student's attempt and write it down."
     notebook, key = attempt / f"{assignment}.ipynb", _key_of(course, assignment, student)
     made_from = _fingerprint(hashlib.sha256(notebook.read_bytes()).hexdigest(), json.dumps(key, sort_keys=True), repr(limits))
-    if not again and course.record("grades", assignment, student).get("made_from") == made_from: return None
-    about = dict(student=student, assignment=assignment, attempt=attempt.name, made_from=made_from, leaves_open=SANDBOXES[wall])
+    if not force and course.record("grades", assignment, student).get("made_from") == made_from: return None
+    about = dict(student=student, assignment=assignment, attempt=attempt.name, made_from=made_from, leaves_open=SANDBOXES[sandbox])
     folder = course.release(assignment, student)
     handed = read_notebook(folder / f"{assignment}.ipynb")
     beside = {p.name: p.read_text(encoding="utf-8") for p in folder.glob("*.json")}
     try: submitted = read_notebook(notebook)
     except UsageError as e:
         none = [dict(id=x["id"], title=x["title"], by_hand=x["by_hand"], points=0, of=x["points"], criteria=[]) for x in key["exercises"]]
-        grade = dict(exercises=none, errors={"notebook": str(e)}, missing=[], wall=wall, seconds=0.0)
-    else: grade = graded(submitted, handed, key, beside, wall, limits)
+        grade = dict(exercises=none, errors={"notebook": str(e)}, missing=[], wall=sandbox, seconds=0.0)
+    else: grade = graded(submitted, handed, key, beside, sandbox, limits)
     course.keep("grades", assignment, student, about | grade)
     full = [x["id"] for x in grade["exercises"] if x["points"] == x["of"]]
     _journal(course, assignment, dict(student=student, attempt=attempt.name, made_from=made_from, full=full, seconds=grade["seconds"]))
@@ -225,24 +225,24 @@ def grade_assignment(
     assignment: str,
     students: list[str] | None = None,  # default: the roster
     jobs: int | None = None,  # submissions at a time; default: one per core
-    wall: str = "",  # default: the best there is
+    sandbox: str = "",  # default: the best there is
     limits: Limits = Limits(),
-    again: bool = False,
-    every: bool = False,  # each attempt in turn, so that the journal knows when an exercise was first right; default: the last one
+    force: bool = False,
+    all_attempts: bool = False,  # each attempt in turn, so that the journal knows when an exercise was first right; default: the last one
     progress: bool = True,
 ) -> list[dict]:  # the new grades
     """Grade what was handed in. Kill it at any time: what is graded stays graded.
 
     A submission that can't be graded stops no other one: in the end a `UsageError` names each, with its reason."""
     from tqdm.auto import tqdm
-    wall, students = choose_sandbox(wall), students or course.students()
-    work = [(s, (found if every else found[-1:])) for s in students if (found := course.attempts(assignment, s))]
-    if wall.startswith("plain"): hide_process()
+    sandbox, students = choose_sandbox(sandbox), students or course.students()
+    work = [(s, (found if all_attempts else found[-1:])) for s in students if (found := course.attempts(assignment, s))]
+    if sandbox.startswith("plain"): hide_process()
     new, failed = [], []
     def one(student, attempts):
         made = []
         for a in attempts:
-            try: made.append(grade_one(course, assignment, student, a, wall, limits, again))
+            try: made.append(grade_one(course, assignment, student, a, sandbox, limits, force))
             except Exception as e:  # whatever it is, it is this submission's alone
                 failed.append(f"{student}: {_in_a_line(e)}")
                 _journal(course, assignment, dict(student=student, attempt=a.name, full=[], failed=_in_a_line(e)))

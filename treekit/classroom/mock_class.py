@@ -64,7 +64,7 @@ def rehearsed_class(
     seed: int = 0,
     limits: Limits = Limits(),
     progress: bool = False,
-    wall: str = "",  # one of `SANDBOXES`; default: the first that this machine has
+    sandbox: str = "",  # one of `SANDBOXES`; default: the first that this machine has
 ) -> CourseFolder:  # the same
     "A made-up class, released, collected and graded. A folder that has a roster is a `UsageError`."
     roster, rng = Path(course.folder, "roster.csv"), Random(f"{assignment} {seed}")
@@ -81,6 +81,6 @@ def rehearsed_class(
         for _ in range(rng.randint(1, 2)):
             take_in(course, assignment, name, json.dumps(_handed_in(source, skill, rng)).encode(), now + 3600 * hours)
             skill, hours = min(1, skill + 0.25), hours + rng.uniform(2, 40)
-    grade_assignment(course, assignment, limits=limits, every=True, progress=progress,
-                     wall=wall or next(filter(is_available, SANDBOXES), ""))  # the code is made from the source: no isolation is needed
+    grade_assignment(course, assignment, limits=limits, all_attempts=True, progress=progress,
+                     sandbox=sandbox or next(filter(is_available, SANDBOXES), ""))  # trusted code: made from the source
     return course

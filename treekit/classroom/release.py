@@ -76,14 +76,14 @@ def share_answered(
     seed: int,  # of the world
     world: dict,
     closed: list,
-    competence: str = "",  # of the reader; default: the one that the world was made for
+    ability: str = "",  # of the reader; default: the one that the world was made for
 ) -> float:  # percent of the questions, open and closed ones
     "How much of a student's world the reference answers: its difficulty. Without a reference it is a `UsageError`."
     if source.reference is None:
         raise UsageError(f"{source.name} names no reference in course.toml: nobody can say how hard its worlds are")
     questions = world["questions"] + closed
     found = source.reference(world["passages"], questions)
-    right = answered(seed, world["passages"], questions, found, competence or source.settings.world.get("competence", "strong"))
+    right = answered(seed, world["passages"], questions, found, ability or source.settings.world.get("ability", "strong"))
     return 100 * sum(right) / len(right)
 
 # %% ../../nbs/21_classroom/07_release.ipynb #97eb631f

@@ -353,7 +353,9 @@ def choose_sandbox(
         names = ("bubblewrap", "namespaces") if os.geteuid() else ("namespaces", "bubblewrap")  # bubblewrap leaves root its user id
         if wall := next(filter(is_available, names), ""): return wall
         raise UsageError("no sandbox works on this machine: install bubblewrap (apt install bubblewrap), or allow user namespaces (sysctl "
-                         "user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns); `--wall plain` grades without isolation")
-    if choose("wall", asked, SANDBOXES).startswith("plain") and not os.geteuid(): raise UsageError(_AS_ROOT)
+                         "user.max_user_namespaces, kernel.apparmor_restrict_unprivileged_userns); "
+                          "`--sandbox plain` grades without isolation")
+    if choose("sandbox", asked, SANDBOXES).startswith("plain") and not os.geteuid(): raise UsageError(_AS_ROOT)
     if is_available(asked): return asked
-    raise UsageError(f"the wall {asked!r} can't be built on this machine; there are: {', '.join(w for w in SANDBOXES if is_available(w))}")
+    there = ", ".join(w for w in SANDBOXES if is_available(w))
+    raise UsageError(f"the sandbox {asked!r} isn't available on this machine; there are: {there}")

@@ -62,13 +62,13 @@ class ClassModel:
         cassette: str | Path = "",  # a file; empty: there is none
         server: str = "",  # the class's model: its address (with the token in COURSE_TOKEN), or a profile's name; empty: there is none
         model: str = "",  # on the cassette; empty: the one that said the most
-        competence: str = "strong",  # of the simulated model
+        ability: str = "strong",  # of the simulated model
         seed: int = 0,  # of the simulated model's world: the practice world
     ):
         from treekit.experiments.resources import chat_for
         self.tape = _Tape(cassette, model) if cassette else None
         self.served = chat_for(_profile(server)) if server else None
-        self.simulated = chat_for(load_profile("offline", seed=seed, competence=competence))
+        self.simulated = chat_for(load_profile("offline", seed=seed, ability=ability))
         source = self.served or self.tape or self.simulated
         self.model, self.endpoint = source.model, getattr(source, "endpoint", f"cassette:{source.model}")
         self.defaults, self.counts = dict(temperature=0.0, max_tokens=1024), Counter()

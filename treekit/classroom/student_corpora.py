@@ -93,9 +93,9 @@ def answered(
     passages: list,
     questions: list,
     found: list,  # for each question the ids of the passages to read
-    competence: str,  # as a profile states it: "strong"
+    ability: str,  # as a profile states it: "strong"
 ) -> list[bool]:
-    "Which questions a reader of this competence answers rightly from these passages."
+    "Which questions a reader of this ability answers rightly from these passages."
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
     from treekit.baselines.prompting import BY_KIND
@@ -103,7 +103,7 @@ def answered(
     from treekit.core.types import Passage
     from treekit.experiments.resources import chat_for
     from treekit.scoring.short import em
-    prompt, chat = BY_KIND[False, "answer", "multi-hop"], chat_for(load_profile("offline", seed=seed, competence=competence))
+    prompt, chat = BY_KIND[False, "answer", "multi-hop"], chat_for(load_profile("offline", seed=seed, ability=ability))
     known = {p["id"]: Passage(**p) for p in passages}
     requests = [prompt(question=q["question"], documents=[known[i] for i in ids]) for q, ids in zip(questions, found, strict=True)]
     async def ask(): return [(await chat.complete(r))[0].text for r in requests]
@@ -201,18 +201,18 @@ def give_pools(
 def made_world(
     seed: int,  # a student's, from `student_seed`
     assignment: str,
-    settings: dict,  # of course.toml: articles, lang, competence, draw, take, open, parses, pages, pools
+    settings: dict,  # of course.toml: articles, lang, ability, draw, take, open, parses, pages, pools
     reference=None,  # (passages, questions) -> for each question the ids of the passages to read; None: questions as they come
 ) -> tuple[dict, list]:  # world.json's content; the closed questions
     "A student's world."
-    rng, competence = Random(f"{seed}:{assignment}"), settings.get("competence", "strong")
+    rng, ability = Random(f"{seed}:{assignment}"), settings.get("ability", "strong")
     passages, questions = candidates(seed, settings)
     def give_tokens(some):
         for q, tokens in zip(some, _parsed([q["question"] for q in some])): q["tokens"] = tokens
     early = reference not in (None, first_by_bm25)  # a solution may read the tokens of all that are drawn; else the chosen ones are enough
     if settings.get("parses") and early: give_tokens(questions)
     solved = [None] * len(questions)
-    if reference: solved = answered(seed, passages, questions, reference(passages, questions), competence)
+    if reference: solved = answered(seed, passages, questions, reference(passages, questions), ability)
     kept = _chosen(questions, solved, settings["take"], rng)
     if settings.get("parses") and not early: give_tokens(kept)
     opened, closed = _dealt(kept, settings.get("open", 0.5), rng)

@@ -45,7 +45,7 @@ def _parser(profile):
 
 def _receipt(question, named, method, dataset, profile, corpus):
     "Where the receipt for a question lies; None where it can't be known cheaply whether anything has changed."
-    if run_options().cassette or not corpus and profile.data.partition(":")[0] not in ("world", "real"): return None
+    if run_options().cassette or not corpus and profile.data.partition(":")[0] not in ("synthetic", "real"): return None
     if profile.corpus or profile.documents or profile.router or profile.navigator: return None
     files = [hashlib.sha256(Path(p).read_bytes()).hexdigest() if p else "" for p in (corpus, profile.prompts)]
     code = code_fingerprint("treekit.cli.ask", "treekit.experiments.run", type(method).__module__)  # the models' among them
@@ -78,7 +78,7 @@ def passages_of(
     "`load_corpus`, kept on disk where it is the world's."
     from treekit.core.types import Passage
     from treekit.experiments.resources import load_corpus
-    if profile.data.partition(":")[0] != "world": return load_corpus(dataset, profile.data, seed=profile.seed)
+    if not profile.synthetic: return load_corpus(dataset, profile.data, seed=profile.seed)
     name = fingerprint(dataset, profile.data, profile.seed, _content(kit_path("data", "world")), code_fingerprint("treekit.corpora.load"))
     path = work_dir("corpora") / f"{name[:32]}.json"
     try: return [Passage(*p) for p in json.loads(path.read_text(encoding="utf-8"))]
@@ -183,11 +183,11 @@ def _asked(question, named, method, dataset, profile, corpus, progress):
     from treekit.experiments.given_passages import file_source
     from treekit.experiments.run import run
     over, about = {}, {}
-    if profile.corpus: profile = replace(profile, pool="corpus")  # a passage store: the run opens it
-    elif corpus or profile.pool != "documents":
+    if profile.corpus: profile = replace(profile, search_scope="corpus")  # a passage store: the run opens it
+    elif corpus or profile.search_scope != "documents":
         about = dict(passages=file_source(corpus) if corpus else dict(dataset=own_dataset(profile, question)))
         passages = list(read_corpus(corpus)) if corpus else own_corpus(profile, question)
-        over, profile = {dataset: _searched(method, profile, passages)}, replace(profile, pool="corpus")
+        over, profile = {dataset: _searched(method, profile, passages)}, replace(profile, search_scope="corpus")
     asked = {dataset: [Question("ask", dataset, question)]}
     results = run({named: method}, asked, profile, corpora=over, progress=progress, about=about)
     [row] = results.rows

@@ -13,8 +13,8 @@ import click
 
 # %% ../../nbs/25_cli/05_site.ipynb #ef4d3e84
 @click.command("site")
-@click.option("--out", default="_site", show_default=True, metavar="FOLDER", help="Where the site goes; a site that is there is made anew.")
-@click.option("--figures", metavar="FOLDER", help="The results: a folder with a folder for each profile.  [default: figures]")
+@click.option("--out", default="_site", show_default=True, metavar="DIR", help="Where the site goes; a site that is there is made anew.")
+@click.option("--figures", metavar="DIR", help="The results: a folder with a folder for each profile.  [default: figures]")
 @click.option("--trees", type=click.IntRange(0), default=5, show_default=True, metavar="N",
               help="Questions of each data set whose trees go along, where their run is kept here; 0: none.")
 @click.option("--check", is_flag=True, help="Then hold every page against its CSV, and follow every link; exit code 1: something is wrong.")
@@ -25,7 +25,7 @@ def site_command(out, figures, trees, check, as_json):
     \b
       treekit site                     from figures/, into _site/
       treekit site --check             and see whether pages and CSVs agree
-      treekit site --out FOLDER --trees 20
+      treekit site --out DIR --trees 20
 
     Nothing is run: tables and figures are those under figures/, notebooks are shown with their committed outputs.
     """

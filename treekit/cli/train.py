@@ -28,12 +28,12 @@ def train_command():
     """Train a model for a role of a paper, or the parser, from questions to a profile that answers.
 
     \b
-      treekit train navigator --preset tiny --questions 200 --name mine     on the embedded default, on this processor, in minutes
+      treekit train navigator --preset tiny --n 200 --name mine     on the embedded default, on this processor, in minutes
       treekit ask "…" --method searchr --profile mine                       the profile that it ends with
       treekit train router --preset tiny --name walker
       treekit train navigator --preset 8B --profile openai --budget 20 --processes 4 --until "reward model"
       treekit train navigator --preset 8B --profile openai --export verl    data, reward and settings for PPO with verl
-      treekit train parser --treebanks FOLDER
+      treekit train parser --treebanks DIR
 
     Stop it at any time and start it again: what was asked is in the store, what was trained is kept, and it comes to the same weights.
     """
@@ -57,9 +57,9 @@ def _sources(command):
         click.option("--preset", default="tiny", show_default=True, metavar="NAME",
                      help="tiny: minutes on a processor; 8B: the paper's, on GPUs."),
         click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose questions, passages and model."),
-        click.option("--questions", type=click.IntRange(2), metavar="N",
+        click.option("--n", "questions", type=click.IntRange(2), metavar="N",
                      help="Questions in all, in the preset's shares.  [default: the preset's]"),
-        click.option("--data", metavar="SOURCE", help="Questions: world, hub, or a folder of files.  [default: the profile's]"),
+        click.option("--data", metavar="SOURCE", help="Questions: synthetic, hub, or a folder of files.  [default: the profile's]"),
         click.option("--budget", type=float, metavar="DOLLARS", help="Most that this command may spend.  [default: the profile's]"),
         click.option("--model", metavar="NAME", help="The model that answers or labels, as the endpoint knows it."),
         click.option("--endpoint", metavar="URL", help="Where it answers."),
@@ -115,7 +115,7 @@ def _command(training: TrainingCommand):
 @_common("parser")
 @click.option("--preset", default="bundled", show_default=True, metavar="NAME",
               help="bundled: an hour and a half; tiny: to see that all runs.")
-@click.option("--treebanks", required=True, metavar="FOLDER", help="With the files that nbs/train/parser.ipynb lists.")
+@click.option("--treebanks", required=True, metavar="DIR", help="With the files that nbs/train/parser.ipynb lists.")
 @click.option("--until", default="", metavar="STEP", help="The last step to run.")
 def parser_command(name, seed, as_json, preset, treebanks, until):
     """The parser, from treebanks: seven small models, and a profile that parses with them. Runs the recipe nbs/train/parser.ipynb."""

@@ -66,7 +66,7 @@ class BundledQuestions:
     def questions(self, name: str, split: str = "dev", n: int | None = None, seed: int = 0) -> list[Question]:
         "As `Files.questions`."
         choose("dataset of the real sample", name, REAL)
-        if split != "dev": raise UsageError(f"the real sample has no {split} questions of {name!r}: --data FOLDER reads the data set's own")
+        if split != "dev": raise UsageError(f"the real sample has no {split} questions of {name!r}: --data DIR reads the data set's own")
         return sample_rows(list(_questions(name)), n, seed)
 
     def solved(self, name: str) -> list[Question]:

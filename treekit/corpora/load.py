@@ -123,7 +123,8 @@ _NOT_QUESTIONS = re.compile(r"_corpus$|^articles_|_demos$")
 def _files(folder):
     "Files of a folder that may contain questions."
     folder = Path(folder)
-    if not folder.is_dir(): raise UsageError(f"no folder {folder.name!r}: data is 'world', 'real', 'hub', or a folder or file of questions")
+    if not folder.is_dir():
+        raise UsageError(f"no folder {folder.name!r}: data is 'synthetic', 'real', 'hub', or a folder or file of questions")
     return sorted(f for f in folder.iterdir() if f.suffix in (".json", ".jsonl") and not _NOT_QUESTIONS.search(f.stem))
 
 def _find(name, folder, split):
@@ -174,7 +175,8 @@ _HUB = {"hotpotqa": ("hotpotqa/hotpot_qa", "distractor"), "musique": ("dgslibise
 _ALCE = "ALCE-data.tar"  # one archive for three data sets
 _LARGEST = 4 << 30  # maximum bytes of a file in it
 SOLVED = 500  # number of training questions to read if only a few are needed; 2Wiki has 167,454
-_INSTEAD = "use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), or --data world"
+_INSTEAD = ("use --data DIR with files in the dataset's own format (hotpot_dev_distractor_v1.json, musique.dev.jsonl, ...), "
+            "or --data synthetic")
 
 def _hub(name, split, place="", most=None):
     "Questions of a data set on the hub or in a local copy; only the first `most` are downloaded."
@@ -292,7 +294,7 @@ def _passages(name, folder, ask):
     if not paths and not any(q.paragraphs for q in questions): paths = there(_WIKIPEDIA)[:1]
     found = itertools.chain.from_iterable(map(read_corpus, paths)) if paths else (p for q in questions for p in q.paragraphs)
     if large := next((p for p in paths if p.stat().st_size > _LARGEST_CORPUS), None):
-        raise UsageError(f"{large.name} is too large for the memory: treekit passages {large.name} wiki.passages, then --set "
+        raise UsageError(f"{large.name} is too large for the memory: treekit corpus import {large.name} wiki.passages, then --set "
                          "corpus=wiki.passages")
     corpus = list({p.id: p for p in found}.values())
     if not corpus:

@@ -125,7 +125,7 @@ class PassageStore:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         if not self.path.is_file():
-            raise UsageError(f"no passage store {self.path.name!r}: treekit passages psgs_w100.tsv.gz wiki.passages makes one")
+            raise UsageError(f"no passage store {self.path.name!r}: treekit corpus import psgs_w100.tsv.gz wiki.passages makes one")
         check_file(self.path, _ID, _VERSION, "passage store")
         self._db = sqlite3.connect(f"file:{quote(str(self.path))}?mode=ro", uri=True, check_same_thread=False)
         self._lock, self._size = threading.Lock(), _stored(self._db)

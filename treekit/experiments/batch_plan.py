@@ -46,7 +46,7 @@ class BatchPlan:
     def line(self) -> str:
         "In a line."
         limit = f"the queue takes {self.queue:,} tokens (tier {self.tier})" if self.queue else (
-            "how much the queue takes isn't known (--set queue=…)")
+            "how much the queue takes isn't known (--set batch_queue_tokens=…)")
         usual = "none was sent from here yet, so how long they usually take isn't known" if self.usual is None else (
             f"about {self.usual * self.batches:.1f} hours, as long as batches took so far")
         largest = max(self.rounds, default=0)
@@ -59,7 +59,7 @@ def refused(
     profile: Profile,  # its `batch_days`
 ) -> str:  # one line; empty: it fits
     "Why a plan can't be carried out."
-    raised = f"a higher tier (you said {plan.tier}: --set tier=…; data/batch_limits.csv), fewer questions (--n), or --set batch=false"
+    raised = f"a higher tier (you said {plan.tier}: --set batch_tier=…; data/batch_limits.csv), fewer questions (--n), or --set batch=false"
     if plan.queue and plan.longest > 0.9 * plan.queue:
         return (f"the longest prompt has {plan.longest:,} tokens, and the queue of {plan.model} takes {plan.queue:,} at once: "
                 f"it can't be asked by batch; {raised}")
@@ -90,11 +90,11 @@ def _run_rounds(cells):
 
 def batch_plan(
     notes: list[dict],  # of the pilot's runs, in their order
-    profile: Profile,  # model, tier, queue
+    profile: Profile,  # model, batch_tier, batch_queue_tokens
 ) -> BatchPlan:
     "What a reproduction takes by batch."
     calls = [c for note in notes for cell in note["cells"] for made in (*cell["sample"], *cell["index"].values()) for c in made["asked"]]
     hours = journal_at(str(work_dir("batches") / "batches.sqlite")).hours(canonical_endpoint(profile.endpoint), profile.model)
     return BatchPlan([tokens for note in notes for tokens in _run_rounds(note["cells"])], max((c["tokens_in"] for c in calls), default=0),
-                     profile.queue or queue_limit(profile.model, profile.tier), profile.tier, profile.model,
+                     profile.batch_queue_tokens or queue_limit(profile.model, profile.batch_tier), profile.batch_tier, profile.model,
                      statistics.median(hours) if hours else None)

@@ -9,7 +9,7 @@ __all__ = ['PROFILE_SETTINGS', 'ASKING', 'NOTEBOOK_PARAMETERS', 'METHOD_SETTINGS
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #bb3c371b
 import json, math, re
 
-from ..config import UsageError
+from ..config import UsageError, current_settings
 from ..models.simulated.ability import PARAMETERS
 from ..papers.plugin import discover
 
@@ -42,12 +42,12 @@ _WORDS, _NUMBERS = _like(r"[\w.,* -]*"), _like(r"[\d., -]*")
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #6907061b
 PROFILE_SETTINGS = dict(  # fields of a profile
     model=_like(r"[\w.+:@ ,=()/-]+"), retriever=_like(rf"[\w]+(:{_HUB_NAME})?(@\w+)?(:{_HUB_NAME})?"), wiki=_like("corpus|wikipedia"),
-    index=_like(r"[a-z]*(, ?\w+=\d+)*"), pool=_like("own|corpus|documents"), parser=_like(r"[\w.+-]+(:[\w.+-]+)?"),
-    entities=_like(rf"({_HUB_NAME})?"), span_reader=_like(_HUB_NAME), entailment=_like(_HUB_NAME), features=_like(_HUB_NAME),
-    max_tokens=_whole(1, 1 << 24), context=_whole(0, 1 << 30), temperature=_number, competence=_like(r"[\w=., ]+"),
+    index=_like(r"[a-z]*(, ?\w+=\d+)*"), search_scope=_like("own|corpus|documents"), parser=_like(r"[\w.+-]+(:[\w.+-]+)?"),
+    entities=_like(rf"({_HUB_NAME})?"), qa_judge=_like(_HUB_NAME), nli_judge=_like(_HUB_NAME), mauve_model=_like(_HUB_NAME),
+    max_tokens=_whole(1, 1 << 24), context=_whole(0, 1 << 30), temperature=_number, ability=_like(r"[\w=., ]+"),
     switches=_like(r"[\w=.,+ -]*", 2000))
 ASKING = dict(endpoint=_text, concurrency=_number, timeout=_number, retries=_number, budget=lambda v: v is None or _number(v) or v == "",
-              batch=_switch, tier=_number, queue=_number, batch_days=_number, retrain=_switch)
+              batch=_switch, batch_tier=_number, batch_queue_tokens=_number, batch_days=_number, retrain=_switch)
 NOTEBOOK_PARAMETERS = dict(  # of artefacts' notebooks, beside profile, n, seed, data, out, budget and settings
     allowance=_number, billed=_like(r"[\w.+:@/-]*"), dataset=_WORDS, dense=_like(_HUB_NAME), latency=_number, length_control=_switch,
     models=_like(r"[\w.+:@ ,()/-]*", 2000), outcome=_WORDS, paragraphs=_number, queries=_number, question=_text,
@@ -66,7 +66,7 @@ METHOD_SETTINGS = dict(embedder=_like(_HUB_NAME), reranker=_like(rf"({_HUB_NAME}
     sentences several short shortest_question shortest_result shots similar similarity specificity steps stop structure subcomponent_answers
     summarise synonyms temperature text_share theta threshold tokens top_k top_k_ambigdocs tree tries turns unvisited value verifier_top
     views width window wording""".split(), _plain)
-GIVEN = dict(n=_whole(1, 10**6), seed=_whole(0, 2**53), data=_like(r"world(:[1-9]\d{0,5})?|real"))
+GIVEN = dict(n=_whole(1, 10**6), seed=_whole(0, 2**53), data=_like(r"synthetic(:[1-9]\d{0,5})?|real"))
 CASSETTE_SETTINGS = METHOD_SETTINGS | dict.fromkeys(PARAMETERS, _plain) | NOTEBOOK_PARAMETERS | PROFILE_SETTINGS | GIVEN
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #41e2e5b9
@@ -106,9 +106,11 @@ def read_about(
     try: said = json.loads(content)
     except (ValueError, RecursionError): said = None
     if not isinstance(said, dict): why = "is no JSON object"
-    else: why = next((f"has the field {field[:60]!r}, which no cassette has" for field in said if field not in ABOUT_FIELDS), "") or next(
+    else:
+        said |= {part: current_settings(said[part]) for part in ("given", "sets") if isinstance(said.get(part), dict)}
+        why = next((f"has the field {field[:60]!r}, which no cassette has" for field in said if field not in ABOUT_FIELDS), "") or next(
         (f"can't be replayed: {field!r} {wrong}" for field, value in said.items() if (wrong := ABOUT_FIELDS[field](value))), "")
-    if why: raise UsageError(f"the cassette {name!r} is refused, its about.json {why}; treekit pack makes one")
+    if why: raise UsageError(f"the cassette {name!r} is refused, its about.json {why}; treekit cassette pack makes one")
     return said | (dict(sets={k: v for k, v in said["sets"].items() if k not in ASKING}) if "sets" in said else {})
 
 # %% ../../nbs/14_experiments/07_cassette_settings.ipynb #c5d062fa

@@ -125,7 +125,8 @@ def calls_in(
     try:
         with plain_store(path) as plain, closing(sqlite3.connect(f"{plain.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
             return db.execute("SELECT COUNT(*) FROM calls").fetchone()[0]
-    except sqlite3.Error as e: raise UsageError(f"{Path(path).name!r} can't be read as a cassette ({e}): treekit pack makes one") from None
+    except sqlite3.Error as e:
+        raise UsageError(f"{Path(path).name!r} can't be read as a cassette ({e}): treekit cassette pack makes one") from None
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #743f0631
 def _laid_name(name):

@@ -38,5 +38,5 @@ def passages_again(
     if "file" not in source: return load_corpus(source["dataset"], kept.profile.data, seed=kept.profile.seed)
     path = Path(source["file"])
     if not path.is_file() or _sha256(path) != source["sha256"]:
-        raise UsageError(f"the passages {path.name!r} aren't those of the run any more: ask again with --corpus, and open that run")
+        raise UsageError(f"the passages {path.name!r} aren't those of the run any more: ask again with --passages, and open that run")
     return list(read_corpus(path))

@@ -42,10 +42,10 @@ def judge_for(
 ) -> MetricJudge:
     "The profile's reader or judge for that metric."
     from treekit.scoring.metrics import STAND_INS
-    from treekit.scoring.judges import HashedWords, WordOverlap, entailment, language_features, span_reader
-    if metric == "Dis-F1": reader = span_reader(profile.span_reader if profile else "offline", OfflineReader)
-    elif metric == "Cla": reader = entailment(profile.entailment if profile else "offline")
-    elif metric == "MAUVE": reader = language_features(profile.features if profile else "offline")
+    from treekit.scoring.judges import HashedWords, WordOverlap, language_features, nli_judge, qa_judge
+    if metric == "Dis-F1": reader = qa_judge(profile.qa_judge if profile else "offline", OfflineReader)
+    elif metric == "Cla": reader = nli_judge(profile.nli_judge if profile else "offline")
+    elif metric == "MAUVE": reader = language_features(profile.mauve_model if profile else "offline")
     else: return MetricJudge(None, STAND_INS.get(metric, ""))
     return MetricJudge(reader, reader.name if isinstance(reader, (OfflineReader, WordOverlap, HashedWords)) else "")
 

@@ -51,7 +51,7 @@ def profile_settings(
     return dict(tuple(r["set"].split("=", 1)) for r in lines)
 
 # %% ../../nbs/14_experiments/03_paper_settings.ipynb #7a2f389e
-ASKED = ("questions", "n", "runs", "pool", "corpus", "retriever", "temperature")  # what every paper should say
+ASKED = ("questions", "n", "runs", "search_scope", "corpus", "retriever", "temperature")  # what every paper should say
 
 def silent_on(
     paper: str,

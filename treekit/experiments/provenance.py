@@ -116,7 +116,7 @@ class RunFacts:
     sample: str = ""  # hash of the questions with their answers, in their order
     n: int = 0  # questions
     runs: int = 1  # repetitions with other samples
-    pool: str = ""  # "own", "corpus", "documents"
+    search_scope: str = ""  # "own", "corpus", "documents"
     corpus: str = ""  # what was searched, in words; or an index's name
     index: str = ""  # hash of the passages and of the way in which they are searched
     retriever: str = ""
@@ -127,9 +127,9 @@ class RunFacts:
     wiki: str = ""  # where pages are opened
     router: str = ""
     navigator: str = ""
-    span_reader: str = ""
-    entailment: str = ""
-    features: str = ""
+    qa_judge: str = ""
+    nli_judge: str = ""
+    mauve_model: str = ""
     scorer: str = ""  # of ARISE's risk
     temperature: float | None = None
     max_tokens: int | None = None
@@ -138,13 +138,13 @@ class RunFacts:
     reading: tuple[str, ...] = ()  # `reading_of`
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e7720a33
-JUDGED_BY = {"Dis-F1": "span_reader", "Cla": "entailment", "MAUVE": "features"}  # metric -> who judges it
+JUDGED_BY = {"Dis-F1": "qa_judge", "Cla": "nli_judge", "MAUVE": "mauve_model"}  # metric -> who judges it
 NOTED = ("model", "served", "sample", "index", "max_tokens")  # facts that are written down, and compared elsewhere or nowhere
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #cc650794
 def _approximate(profile, named):
     "The retriever's name; with the index, if that may miss a passage that the vectors would find."
-    index = profile.index if named.startswith(("dense", "hybrid", "weighted", "bridged")) and profile.pool != "own" else ""
+    index = profile.index if named.startswith(("dense", "hybrid", "weighted", "bridged")) and profile.search_scope != "own" else ""
     return named if index.strip() in ("", "exact") else f"{named} ({index.strip()})"
 
 def _searched(dataset, library):
@@ -152,8 +152,8 @@ def _searched(dataset, library):
     profile = library.profile
     named = profile.retriever
     if Path(named.removeprefix("prebuilt:")).is_dir(): named = "bm25"  # a folder with an index of Lucene's
-    pool = "own" if library.own[dataset] else profile.pool
-    found = dict(pool=pool, corpus=library.label(dataset), retriever=_approximate(profile, named))
+    pool = "own" if library.own[dataset] else profile.search_scope
+    found = dict(search_scope=pool, corpus=library.label(dataset), retriever=_approximate(profile, named))
     return found if library.own[dataset] else found | dict(index=library.index(dataset).fingerprint)
 
 def _needed(method, models, profile, embedder):
@@ -185,14 +185,14 @@ def run_facts(
 ) -> RunFacts:
     "What a cell's run is."
     profile = library.profile
-    generated = str(profile.data).startswith("world") or any(q.dataset.startswith("world") for q in questions)
+    generated = profile.synthetic or any(q.dataset.startswith("world") for q in questions)
     file, temperature = Path(profile.data).stem if Path(profile.data).is_file() else "", getattr(method, "temperature", None)
     return RunFacts(
         model=models.model, served=served, questions=questions_fact(dataset, questions, generated, file), n=len(questions),
         sample=sample or sample_key(questions), **_searched(dataset, library),
         **_needed(method, models, profile, library.others.get("embedder")),
         reranker=str(getattr(method, "reranker", "") or ""), scorer=_scorer(method),
-        span_reader=profile.span_reader, entailment=profile.entailment, features=profile.features,
+        qa_judge=profile.qa_judge, nli_judge=profile.nli_judge, mauve_model=profile.mauve_model,
         temperature=models.defaults.get("temperature") if temperature is None else temperature,
         max_tokens=models.defaults.get("max_tokens"), length_control=str(getattr(method, "length_control", "")),
         prompts=profile.prompts, reading=reading_of(name, method, switches_of(profile)),

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..config import Profile, UsageError, choose, run_options, work_dir
+from ..config import Profile, UsageError, check_source, choose, run_options, work_dir
 from ..core.fingerprints import code_fingerprint, fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import REQUIREMENTS
@@ -98,14 +98,16 @@ def _drafted(folder, begins, ends, n):
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #dd23e30b
 QUESTION_SOURCES = {  # pattern -> its source
-    r"world": Fictional, r"world:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"real": BundledQuestions, r"hub": Hub, r"hub:(.+)": Hub}
+    r"synthetic": Fictional, r"synthetic:0*([1-9]\d*)": lambda size: Fictional(int(size)), r"real": BundledQuestions,
+    r"hub": Hub, r"hub:(.+)": Hub}
 UNPUBLISHED = WORLD[-4:]  # Tree-of-Question's sets: no hub has them
 
 def source_of(
-    place: str | Path,  # "world" ("world:100000": so many articles), "real", "hub" ("hub:FOLDER": a copy on disk), a folder, or a file
+    place: str | Path,  # "synthetic" ("synthetic:1000": so many articles), "real", "hub" ("hub:DIR": a copy on disk), a folder, or a file
     name: str = "",  # of the data set that is wanted: one that nobody has published is the world's
 ) -> Any:  # a `Fictional`, a `Hub` or `Files`
     "Where a profile's `data` points to."
+    check_source(place)
     for pattern, make in QUESTION_SOURCES.items():
         if not (found := re.fullmatch(pattern, str(place))): continue
         return _stand_in(name) if name in UNPUBLISHED and pattern.startswith("hub") else make(*found.groups())
@@ -114,11 +116,11 @@ def source_of(
 @functools.cache
 def _stand_in(name):
     print(f"{name} is not published: the fictional world's questions and passages stand in; --data FILE asks your own")
-    return QUESTION_SOURCES["world"]()
+    return QUESTION_SOURCES["synthetic"]()
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #ffbd6622
 def datasets(
-    source: str = "world",  # "world", "hub", or a folder
+    source: str = "synthetic",  # "synthetic", "hub", or a folder
     split: str = "",  # only those with this part; default: with any
 ) -> list[str]:  # names for `load`
     "The datasets that a source has."
@@ -127,7 +129,7 @@ def datasets(
 # %% ../../nbs/14_experiments/07_resources.ipynb #22e3b01a
 def load(
     name: str,  # hotpotqa, musique, 2wiki, ambigdocs, asqa, qampari, eli5, strategyqa, ...: see `datasets`
-    source: str | Path = "world",  # "world" (or "world:100000" for so many articles), "hub", a folder, or a file
+    source: str | Path = "synthetic",  # "synthetic" (or "synthetic:100000" for so many articles), "hub", a folder, or a file
     split: str = "dev",  # "dev", "train" or "test"
     n: int | None = None,  # sample size; None: all, in the source's order
     seed: int = 0,  # which sample; and which world
@@ -141,7 +143,7 @@ def load(
 # %% ../../nbs/14_experiments/07_resources.ipynb #389a2555
 def load_corpus(
     name: str,  # a dataset, as in `load`
-    source: str | Path = "world",  # "world", "hub", a folder, or a file
+    source: str | Path = "synthetic",  # "synthetic", "hub", a folder, or a file
     seed: int = 0,  # which world
 ) -> list[Passage]:
     "The passages that go with a dataset in that source, each once."
@@ -152,7 +154,7 @@ def load_corpus(
 # %% ../../nbs/14_experiments/07_resources.ipynb #13151833
 def load_documents(
     name: str,  # a dataset, as in `load`
-    source: str | Path = "world",  # "world", "hub", or a folder
+    source: str | Path = "synthetic",  # "synthetic", "hub", or a folder
     documents: str | Path = "",  # a tree store, an articles_*.jsonl file or a folder of them; empty: those that go with `source`
     seed: int = 0,  # which world
     articles: bool = False,  # of the world: the articles, in which its passages stand, and not its longer documents
@@ -166,7 +168,7 @@ def load_documents(
 # %% ../../nbs/14_experiments/07_resources.ipynb #f151728e
 def exemplars(
     name: str,  # a dataset, as in `load`
-    source: str | Path = "world",
+    source: str | Path = "synthetic",
     k: int = 3,  # how many
     seed: int = 0,  # which ones
     exclude=(),  # ids or question texts that must not be among them
@@ -188,7 +190,7 @@ def need_documents(
     profile: Profile,  # its `data` and `documents`
 ) -> None:
     "A `UsageError`, with what to do, if no documents go with the questions."
-    what = ("set documents to a tree store (treekit trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees, then "
+    what = ("set documents to a tree store (treekit corpus trees enwiki-20181220-pages-articles.xml.bz2 wiki.trees, then "
             "--set documents=wiki.trees), an articles_*.jsonl file, or a folder of them")
     if profile.documents:
         if not (place := Path(profile.documents)).exists(): raise UsageError(f"there are no documents at {place.name!r}: {what}")
@@ -223,7 +225,7 @@ def chat_for(
         from treekit.models.simulated.client import SimulatedClient
         chosen = choose("offline model", profile.model.partition(",")[0], ("simulated", "extractive"))
         if chosen == "extractive": return ExtractiveClient()
-        chat = SimulatedClient(profile.competence, profile.seed, otherwise=ExtractiveClient())
+        chat = SimulatedClient(profile.ability, profile.seed, otherwise=ExtractiveClient())
         chat.model = _named(chat.ability)
         return chat
     if run_options().cassette:  # in a replay only the store answers
@@ -235,12 +237,12 @@ def chat_for(
     else: from treekit.llm.openai_client import OpenAIClient as Client
     return Client.from_profile(profile)
 
-def _named(competence):
-    "What the simulated model is called: with its competence, unless that is the usual one: the nearest level, and the knobs that differ."
+def _named(ability):
+    "What the simulated model is called: with its ability, unless that is the usual one: the nearest level, and the knobs that differ."
     from treekit.models.simulated.ability import PRESETS, Ability
-    own = vars(competence)
+    own = vars(ability)
     def other(level): return {k: v for k, v in own.items() if v != vars(PRESETS[level])[k]}
-    if competence == Ability(): return "simulated"
+    if ability == Ability(): return "simulated"
     level = min(sorted(PRESETS, key="strong".__ne__), key=lambda level: len(other(level)))
     changed = " and ".join(f"{k}={v:g}" for k, v in other(level).items())
     return f"simulated ({level}{f' with {changed}' if changed else ''})"
@@ -335,7 +337,7 @@ class Resources:
     ):
         self.profile, self.corpora, self._made = profile, corpora or {}, {}
         # a dataset without paragraphs of its own can only be searched in its corpus
-        self.own = {d: profile.pool == "own" and any(q.paragraphs for q in qs) for d, qs in questions.items()}
+        self.own = {d: profile.search_scope == "own" and any(q.paragraphs for q in qs) for d, qs in questions.items()}
         self.others, self.parser = others, Batch(self._parser)
 
     def once(self, key, make):
@@ -359,7 +361,7 @@ class Resources:
     def documents(self, dataset) -> Documents:
         "The documents that the dataset's passages come from; equal ones are one object."
         def found():
-            searched = self.profile.pool == "documents"  # their chunks; else passages, which stand in articles
+            searched = self.profile.search_scope == "documents"  # their chunks; else passages, which stand in articles
             documents = load_documents(dataset, self.profile.data, self.profile.documents, self.profile.seed, not searched)
             return self.once(("these documents", documents.fingerprint), lambda: documents)
         return self.once(("documents", dataset), found)
@@ -372,7 +374,7 @@ class Resources:
         if hasattr(given, "search") or named.startswith("prebuilt:"):
             raise UsageError("a method that looks into the passages needs them as text, and this retriever has only an index: "
                              "give it a corpus, or for an agent that opens pages set wiki = wikipedia")
-        if given is None and self.profile.pool == "documents":
+        if given is None and self.profile.search_scope == "documents":
             return (documents := self.documents(dataset)).corpus, documents.fingerprint + "/chunks"
         return (passages := self.passages(dataset)), passages.fingerprint
 
@@ -392,7 +394,7 @@ class Resources:
         if hasattr(given, "search"): return given if hasattr(given, "label") else LazyRetriever(lambda: given, given.fingerprint,
             "given retriever")
         if named.startswith("prebuilt:"): return self.once(named, lambda: self._prebuilt(named))
-        chunked = given is None and self.profile.pool == "documents"
+        chunked = given is None and self.profile.search_scope == "documents"
         return self.once(("index", dataset), lambda: self._chunks(dataset) if chunked else self._corpus(dataset))
 
     def _prebuilt(self, named):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..config import Profile, UsageError, installed, work_dir
+from ..config import Profile, UsageError, current_settings, installed, work_dir
 from ..core.fingerprints import fingerprint
 from ..core.prompts import canonical_endpoint
 from ..core.method import requirements_of
@@ -185,7 +185,8 @@ def kept_run(
     body = json.loads(zlib.decompress(body))
     asked = {d: [_question(store, key) for key in keys] for d, keys in body["questions"].items()}
     known = {f.name for f in dataclasses.fields(Profile)}
-    return RunRecord(found[0], json.loads(head), Profile(**{k: v for k, v in body["profile"].items() if k in known}), body["methods"],
-                {d: {q.id: q for q in qs} for d, qs in asked.items()}, body["rows"], body["given"], body.get("models"))
+    profile = Profile(**{k: v for k, v in current_settings(body["profile"]).items() if k in known})
+    return RunRecord(found[0], json.loads(head), profile, body["methods"], {d: {q.id: q for q in qs} for d, qs in asked.items()},
+                     body["rows"], body["given"], body.get("models"))
 
 def _question(store, key): return from_record(json.loads(zlib.decompress(store.query("SELECT body FROM kept WHERE key=?", key)[0][0])))

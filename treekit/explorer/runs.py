@@ -117,7 +117,7 @@ class RunData:
     def _loaded(self, dataset):
         try:
             if (given := passages_again(self.kept, dataset)) is not None: return {p.id: p for p in given}
-            chunked = self.kept.profile.pool == "documents"
+            chunked = self.kept.profile.search_scope == "documents"
             return {p.id: p for p in (self.library.documents(dataset).passages() if chunked else self.library.passages(dataset))}
         except UsageError: return {}
 

@@ -26,7 +26,7 @@ HUB_SETS = {  # data set -> its repository on the hub, and the configuration as 
 def _published(run, dataset):
     "Empty if a data set's questions are the published ones; else why not."
     asked = list(run.kept.questions[dataset].values())
-    generated = str(run.kept.profile.data).startswith("world") or any(q.dataset.startswith("world") for q in asked)
+    generated = run.kept.profile.synthetic or any(q.dataset.startswith("world") for q in asked)
     said = questions_fact(dataset, asked, generated)
     if not said.startswith("published"): return said
     return "" if dataset in HUB_SETS else f"{dataset} has no data set on the hub that the kit knows"
@@ -39,7 +39,8 @@ def eval_entry(
     profile = run.kept.profile
     id, task = HUB_SETS[cell["dataset"]]
     notes = [f"{cell['metric']} of {cell['method']}, a fraction", f"n={cell['n']}", f"95% interval {cell['low']:.4f} to {cell['high']:.4f}",
-             f"{cell['failures']} failed, counted as 0", f"model {profile.model}", f"pool={profile.pool}, retriever={profile.retriever}",
+             f"{cell['failures']} failed, counted as 0", f"model {profile.model}",
+             f"search_scope={profile.search_scope}, retriever={profile.retriever}",
              f"temperature={profile.temperature:g}", f"treekit run {run.name}"]
     return dict(dataset=dict(id=id, task_id=task), value=round(cell["value"], 6), date=when_kept(run).date().isoformat(),
                 notes="; ".join(notes))

@@ -101,7 +101,8 @@ def inspect_log(
         eval_id=f"{run.name}-{method}-{dataset}", run_id=run.name, created=at, task=f"treekit/{dataset}", task_id=f"{run.name}-{dataset}",
         dataset=dict(name=dataset, samples=len(samples), sample_ids=[s["id"] for s in samples]), model=profile.model, solver=method,
         model_generate_config=dict(temperature=profile.temperature, max_tokens=profile.max_tokens), config=dict(epochs=1),
-        packages=dict(treekit=__version__), metadata=dict(profile=profile.name, retriever=profile.retriever, pool=profile.pool))
+        packages=dict(treekit=__version__),
+        metadata=dict(profile=profile.name, retriever=profile.retriever, search_scope=profile.search_scope))
     scores = [dict(name=SCORER, scorer=SCORER, scored_samples=scored, unscored_samples=len(samples) - scored, metrics=metrics)]
     failed = sum(bool(r.error) for r in rows)
     return dict(version=2, status="success", eval=spec, plan=dict(name=method, steps=[dict(solver=method, params={})]),

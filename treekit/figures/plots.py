@@ -80,7 +80,7 @@ def _what_ran(table):
     with open(table, encoding="utf-8", newline="") as f: rows = [r for r in csv.DictReader(f) if r.get("model")]
     models = ", ".join(dict.fromkeys(part for r in rows for part in r["model"].split(", ")))
     sizes = [int(r["n"]) for r in rows if r.get("n", "").isdigit()]
-    return ran_line(models, "world" if of_the_world(rows) else "", sizes)
+    return ran_line(models, "synthetic" if of_the_world(rows) else "", sizes)
 
 def _head(fig, title, ran):
     "Write a title and what ran above a figure: the texts, and the box of both in inches."

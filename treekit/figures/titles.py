@@ -56,7 +56,7 @@ def asked_from(
     data: str,  # of the profile
 ) -> str:
     "Whose questions they are, in words."
-    if str(data).startswith("world"): return "questions of the generated wiki"
+    if str(data).partition(":")[0] == "synthetic": return "questions of the generated wiki"
     return "real questions that come with the kit" if data == "real" else f"questions of {Path(data).name!r}"
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90002
@@ -67,5 +67,5 @@ def said_of_run() -> dict:  # profile, n, seed, data, and settings by their name
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90003
 def set_for_run() -> str:  # empty: nothing
-    "The settings among that. The number of questions and the competence stand in what ran; the seed only in the command."
-    return ", ".join(f"{k}={v}" for k, v in said_of_run().items() if k not in ("profile", "n", "seed", "data", "model", "competence"))
+    "The settings among that. The number of questions and the ability stand in what ran; the seed only in the command."
+    return ", ".join(f"{k}={v}" for k, v in said_of_run().items() if k not in ("profile", "n", "seed", "data", "model", "ability"))

@@ -311,7 +311,7 @@ class BatchScheduler:
 
     def _too_long(self, request):
         return CallFailed("too long", f"a request of about {request.tokens:,} tokens doesn't fit into a queue of {self.room.tokens:,}",
-                          "say the account's tier (--set tier=…), or take fewer or shorter passages", again=False)
+                          "say the account's tier (--set batch_tier=…), or take fewer or shorter passages", again=False)
 
     async def close(self):
         "Stop following batches."
@@ -343,7 +343,7 @@ class BatchClient(OpenAIClient):
     def from_profile(cls, profile) -> "BatchClient":
         "Client that a profile describes. `UsageError` if its key is missing."
         settings = {name: getattr(profile, name) for name in PROFILE_SETTINGS}
-        settings["queue"] = profile.queue or queue_limit(profile.model, profile.tier)
+        settings["queue"] = profile.batch_queue_tokens or queue_limit(profile.model, profile.batch_tier)
         return cls(profile.model, profile.endpoint, profile.key(), **settings)
 
     async def send(self, path: str, body: dict, request: Request, read):

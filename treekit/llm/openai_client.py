@@ -65,7 +65,7 @@ def _status_failed(error, host, endpoint):
     if status in (408, 409) or status >= 500:
         return CallFailed("server", what, "look at its log, or go on later", wait=_retry_after(error.response.headers))
     advice = {
-        401: "check the key in the profile's key_variable",
+        401: "check the key in the profile's api_key_env",
         403: "check what the key may do",
         404: f"check the model's name and the endpoint: curl {endpoint}/models",
     }

@@ -85,7 +85,7 @@ def gathered(
 def given_in_words(
     given: dict,  # what was said: n, seed, data, settings
 ) -> str:
-    "n=3, competence=small"
+    "n=3, ability=small"
     return ", ".join(f"{k}={v}" for k, v in given.items()) or "as the profile says"
 
 # %% ../../nbs/23_reports/04_report.ipynb #e8ca292e

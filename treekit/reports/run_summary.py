@@ -110,7 +110,7 @@ def run_line(
     try: facts = facts_of_run(run)
     except UsageError as e: facts = [dict(unknown=cleaned(str(e)))]
     profile = run.kept.profile
-    settings = {k: placeless(v) for k, v in vars(profile).items() if k != "key_variable" and v not in ("", None)}
+    settings = {k: placeless(v) for k, v in vars(profile).items() if k != "api_key_env" and v not in ("", None)}
     return dict(name=run.name, artefact=run.kept.head["about"].get("artefact", ""), settings=settings, facts=facts,
                 questions={d: len(qs) for d, qs in run.kept.questions.items()}, methods=list(run.kept.methods),
                 failed=sum(bool(r.error) for r in run.rows), answers=len(run.rows), costs=sums | dict(dollars=_paid(run)))

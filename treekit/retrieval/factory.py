@@ -47,7 +47,7 @@ def vector_search_for(
 
 def _by_meaning(profile, passages, model):
     "Dense retrieval, in memory or on disk."
-    if profile.pool != "own" and (profile.index or profile.embeddings): return vector_search_for(profile, passages, model)
+    if profile.search_scope != "own" and (profile.index or profile.embeddings): return vector_search_for(profile, passages, model)
     if len(passages) >= LARGE:
         raise UsageError(f"the vectors of {len(passages):,} passages would take {len(passages) * 384 * 4 / 1e9:.0f} GB of memory or more: "
                          "set index = ivfsq, which keeps them on disk")
@@ -60,7 +60,7 @@ def describe_retrieval(
     "Description of a profile's retrieval. An invalid index or vectors raise a `UsageError` before the first call."
     name, _, detail = profile.retriever.partition(":")
     if name == "prebuilt": return profile.retriever, *filter(None, [prebuilt_id(detail)])
-    own = profile.pool == "own" or name not in ("dense", "hybrid", "weighted", "bridged")
+    own = profile.search_scope == "own" or name not in ("dense", "hybrid", "weighted", "bridged")
     if own or not (profile.index or profile.embeddings): return (profile.retriever,)
     published = [PrecomputedVectors(profile.embeddings).identity] if profile.embeddings else []
     return profile.retriever, parse_index_kind(profile.index or "exact").text, *published
@@ -78,7 +78,7 @@ def _bm25(
 
 # %% ../../nbs/09_retrieval/09_factory.ipynb #bcbcf25a
 def retriever_for(
-    profile: Profile,  # its `retriever`, and its `pool`
+    profile: Profile,  # its `retriever`, and its `search_scope`
     passages,  # a corpus, or a question's own pool
 ) -> Retriever:
     "The retriever named by a profile. An unknown name raises a `UsageError` with the closest known one."
@@ -87,7 +87,7 @@ def retriever_for(
     if name == "prebuilt": return Lucene.prebuilt(detail)
     passages = Passages.of(passages)
     if name == "bridged": return EntityBridging(retriever_for(replace(profile, retriever=detail or "bm25"), passages))
-    in_memory = name == "bm25s" or profile.pool == "own"
+    in_memory = name == "bm25s" or profile.search_scope == "own"
     dense = _by_meaning(profile, passages, detail) if name in ("dense", "hybrid", "weighted") else None
     words = None if name == "dense" else _bm25(passages, in_memory)
     if name == "weighted": return WeightedSum(words, dense)

@@ -81,7 +81,7 @@ make site        # these pages</code></pre></section>"""
 def _about_model(ran):
     "What a reader must know of the embedded model."
     if not any(model.startswith("simulated") for model in ran): return ""
-    return ("The model is simulated: it has a stated competence and no weights. So a number here says what a method makes of such a model, "
+    return ("The model is simulated: it has a stated ability and no weights. So a number here says what a method makes of such a model, "
             'and is not comparable with print; <a href="reading.html">how to read it</a>.')
 
 # %% ../../nbs/24_site/05_pages.ipynb #f9840307

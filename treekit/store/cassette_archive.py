@@ -101,9 +101,9 @@ def open_archive(
                     if plain.tell() + len(block) > LONGEST_TAPE: raise EOFError(f"it is longer than {LONGEST_TAPE >> 20:,} MB")
                     plain.write(block)
             members = _members(plain, plain.tell())
-        except ValueError as e: raise UsageError(f"{path.name!r} is not a cassette ({e}): treekit pack makes one") from None
+        except ValueError as e: raise UsageError(f"{path.name!r} is not a cassette ({e}): treekit cassette pack makes one") from None
         except (OSError, EOFError, lzma.LZMAError, tarfile.TarError) as e:
-            raise UsageError(f"{path.name!r} can't be read as a cassette ({e}): treekit pack makes one") from None
+            raise UsageError(f"{path.name!r} can't be read as a cassette ({e}): treekit cassette pack makes one") from None
         def read(at, size):
             plain.seek(at)
             return plain.read(size)
@@ -121,7 +121,7 @@ def plain_store(
     with tempfile.TemporaryDirectory(prefix="treekit-tape-") as folder:
         copy = Path(folder, STORE_FILE)
         with open_archive(path) as members:
-            if STORE_FILE not in members: raise UsageError(f"{Path(path).name!r} is not a cassette: treekit pack makes one")
+            if STORE_FILE not in members: raise UsageError(f"{Path(path).name!r} is not a cassette: treekit cassette pack makes one")
             copy.write_bytes(members[STORE_FILE]())
         yield copy
 
@@ -133,5 +133,5 @@ def note_source(
 ):
     "Record that a source was read, while a cassette is packed. Bundled sources are not recorded."
     folder = run_options().record
-    if not folder or re.fullmatch(r"world(:.*)?|real", str(source)): return
+    if not folder or re.fullmatch(r"synthetic(:.*)?|real", str(source)): return
     with open(Path(folder, "sources.jsonl"), "a", encoding="utf-8") as f: f.write(json.dumps([kind, name, str(source)]) + "\n")

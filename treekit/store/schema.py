@@ -141,14 +141,14 @@ def valid_rows(
 # %% ../../nbs/04_store/04_schema.ipynb #3e1f0b07
 def not_a_cassette(name: str, why) -> UsageError:
     "Error for a file that is no valid cassette."
-    return UsageError(f"{name!r} can't be read as a cassette ({why}): treekit pack makes one")
+    return UsageError(f"{name!r} can't be read as a cassette ({why}): treekit cassette pack makes one")
 
 def cassette_tables(
     db: sqlite3.Connection,  # of a cassette
     name: str,  # of its file
 ) -> list[str]:
     "Tables of a cassette that can be copied. A `UsageError` for another kind of file, and for tables that differ from a store's."
-    if not is_store(db): raise UsageError(f"{name!r} is not a cassette: treekit pack makes one")
+    if not is_store(db): raise UsageError(f"{name!r} is not a cassette: treekit cassette pack makes one")
     if (version := other_version(db)) is not None: raise wrong_version(name, version)
     found = {n: " ".join((sql or "").split()) for n, sql in db.execute("SELECT name, sql FROM sqlite_master WHERE type <> 'index'")}
     known = TABLES | {n: sql for n, sql in OPTIONAL_TABLES.items() if n in found}

@@ -10,12 +10,17 @@ import json, re, shlex
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from ..config import Profile, UsageError, work_dir
+from ..config import Profile, UsageError, current_settings, work_dir
 from ..utils.atomic_write import write_whole
 from .client import plain_template, serving_command
 from .distributed import group_rank, told_by_first
 
 # %% ../../nbs/13_training/13_job.ipynb #68828766
+def _saved(path):
+    "Record of a job, with the current names of settings."
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return record | dict(profile=current_settings(record["profile"]))
+
 @dataclass(frozen=True)
 class TrainingJob:
     "A training by name."
@@ -47,7 +52,7 @@ class TrainingJob:
         def look():
             path, own = self.folder / "errand.json", json.dumps(self.record(), indent=1, sort_keys=True)
             if not path.exists(): write_whole(path, own)
-            elif (was := json.loads(path.read_text(encoding="utf-8"))) != json.loads(own):
+            elif (was := _saved(path)) != json.loads(own):
                 other = sorted(k for k in {*was, *json.loads(own)} if was.get(k) != json.loads(own).get(k))
                 raise UsageError(f"{self.name!r} is the name of another training (it differs in {', '.join(other)}): "
                                  f"choose another --name, or delete the folder trained/{self.name} in the work folder")
@@ -59,7 +64,7 @@ class TrainingJob:
         "Job of a name, with the options it was started with."
         path = work_dir("trained") / name / "errand.json"
         if not path.is_file(): raise UsageError(f"nothing is trained under the name {name!r}")
-        was = json.loads(path.read_text(encoding="utf-8"))
+        was = _saved(path)
         return cls(name, was["role"], was["preset"], Profile(**was["profile"], budget=budget), was["questions"], was["seed"], was["model"])
 
 # %% ../../nbs/13_training/13_job.ipynb #7e0f81f4

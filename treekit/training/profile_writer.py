@@ -17,10 +17,10 @@ from ..utils.atomic_write import write_whole
 SECTION_MARK = "# written by treekit train"
 
 def settings_file() -> Path:
-    "The `settings.ini` that can be written: the clone's, or that of a folder laid by `treekit new`."
+    "The `settings.ini` that can be written: the clone's, or that of a folder laid by `treekit init`."
     path = kit_path("settings.ini")
     if path.parent == installed() and not is_clone(path.parent):
-        raise UsageError("there is no settings.ini of your own here: lay a folder with `treekit new FOLDER`, and train in it")
+        raise UsageError("there is no settings.ini of your own here: lay a folder with `treekit init DIR`, and train in it")
     return path
 
 def _spans(text):
@@ -74,7 +74,7 @@ def profile_sections(
     kept = {k: v for k, v in said.items() if k in own or v != getattr(usual, k)}
     kept = {k: "" if v is None else str(v).lower() if isinstance(v, bool) else v for k, v in kept.items()}
     if role == "parser": return {name: kept | dict(parser=name)}
-    return {f"{name}-model": model or dict(model=name, endpoint="trained", key_variable=""), name: kept | {role: f"{name}-model"}}
+    return {f"{name}-model": model or dict(model=name, endpoint="trained", api_key_env=""), name: kept | {role: f"{name}-model"}}
 
 def _profile(values):
     "A profile with these values, of the right types."

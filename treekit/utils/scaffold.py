@@ -39,7 +39,7 @@ def create(
     "Create a working folder. `UsageError` if it isn't empty or can't be created."
     folder = Path(folder).absolute()
     if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder.name!r} is there, and isn't an empty folder: treekit new lays a new one; give another name")
+        raise UsageError(f"{folder.name!r} is there, and isn't an empty folder: treekit init lays a new one; give another name")
     if assignments and not (Path(assignments) / "course.toml").is_file():
         raise UsageError(f"no course.toml in {Path(assignments).name!r}: give the folder nbs/assignments of a clone")
     try:

@@ -40,7 +40,7 @@ class Ability:
         for f in fields(self):
             value = getattr(self, f.name)
             if not isinstance(value, (int, float)) or not 0 <= value <= 1:
-                raise UsageError(f"competence {f.name!r} is a number from 0 to 1, not {value!r}")
+                raise UsageError(f"ability {f.name!r} is a number from 0 to 1, not {value!r}")
 
 # %% ../../../nbs/11_models/2_simulated/01_ability.ipynb #a7ac2ea5
 PRESETS = {
@@ -58,13 +58,13 @@ def parse_ability(
     "Parse the ability given in a profile. Unknown names raise a `UsageError`."
     level, *parts = [p.strip() for p in text.split(",") if p.strip()] or ["strong"]
     if "=" in level: level, parts = "strong", [level, *parts]
-    known = PRESETS[choose("competence", level, PRESETS)]
+    known = PRESETS[choose("ability", level, PRESETS)]
     changed = {}
     for part in parts:
         name, equals, value = (p.strip() for p in part.partition("="))
-        choose("competence", name, PARAMETERS)
+        choose("ability", name, PARAMETERS)
         try: changed[name] = float(value)
-        except ValueError: raise UsageError(f"competence {name!r} is a number from 0 to 1, not {value!r}") from None
+        except ValueError: raise UsageError(f"ability {name!r} is a number from 0 to 1, not {value!r}") from None
     return replace(known, **changed)
 
 # %% ../../../nbs/11_models/2_simulated/01_ability.ipynb #5cb751c1

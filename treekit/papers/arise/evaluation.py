@@ -65,7 +65,7 @@ def retrieved_facts(
     texts = {p.id: p.stated for p in question.paragraphs}
     if lost := [h["id"] for h in node.data.get("hits", []) if h["id"] not in texts]:
         raise UsageError(f"the text of passage {lost[0]!r} isn't in the question's own pool: F1 (facts) of a method "
-                         "without a closing search needs pool=own")
+                         "without a closing search needs search_scope=own")
     return "\n".join(texts[h["id"]] for h in node.data.get("hits", []))
 
 # %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #2a66d51b
@@ -90,7 +90,7 @@ def any_covers(row: Row) -> float:
 # %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #ce77a464
 SETS = ("hotpotqa", "2wiki", "musique")  # in the printed order
 
-setting = partial(experiments.setting, paper=200, usual=dict(pool="own"))  # of ARISE's artefacts
+setting = partial(experiments.setting, paper=200, usual=dict(search_scope="own"))  # of ARISE's artefacts
 
 def pools(
     P: Profile,  # its source, n and seed
@@ -134,7 +134,7 @@ def scorer_for(
     choose("scorer", scorer, ("auto", "likelihood", "guess"))
     if scorer == "guess" or P.offline and not session: return "guess" if scorer == "guess" else "likelihood"
     probe = Question("scorer", "arise", "Who wrote the novel?", paragraphs=(Passage("p", "", "A novel."),))
-    [row] = run({"scorer": CanScore()}, {"arise": [probe]}, replace(P, pool="own", retriever="bm25s"), **session).rows
+    [row] = run({"scorer": CanScore()}, {"arise": [probe]}, replace(P, search_scope="own", retriever="bm25s"), **session).rows
     if row.error: raise UsageError(row.error)
     if scorer == "likelihood" != row.answer:
         raise UsageError(f"{row.trace.nodes[0].notes[0]}; or take another measure in the place of the risk, --set scorer=guess")
@@ -181,12 +181,12 @@ def models_at(
         if not place: return replace(P, model=name)
         if place in profile_names():
             other = load_profile(place)
-            return replace(P, model=name, endpoint=other.endpoint, key_variable=other.key_variable)
+            return replace(P, model=name, endpoint=other.endpoint, api_key_env=other.api_key_env)
         if place == P.endpoint: return replace(P, model=name)
         if "://" not in place:
             raise UsageError(f"{place!r} is no endpoint and no profile: write {name}=http://localhost:8000/v1 or "
                              f"{name}={profile_names()[-1]}")
-        return replace(P, model=name, endpoint=place, key_variable="")
+        return replace(P, model=name, endpoint=place, api_key_env="")
     named = [(name.strip(), place.strip()) for name, _, place in (m.partition("=") for m in str(models).split(","))]
     return [at(name, place) for name, place in named if name] or [P]
 

@@ -33,7 +33,7 @@ from ...utils.atomic_write import write_whole
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #9c49277d
 SETS = ("asqa", "qampari", "eli5")  # in the printed order
 
-setting = partial(experiments.setting, usual=dict(pool="documents"))  # of RDR²'s artefacts
+setting = partial(experiments.setting, usual=dict(search_scope="documents"))  # of RDR²'s artefacts
 
 # %% ../../../nbs/17_papers/5_rdr2/10_evaluation.ipynb #b0e7f809
 def asked_questions(

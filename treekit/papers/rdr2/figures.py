@@ -38,7 +38,7 @@ def candidate_questions(
     def some(): return sample_questions(profile, (dataset,))[dataset]
     resources.need_documents(profile)
     if question: return [by_words(question, some())]
-    if profile.data == "world": return some()[:n]
+    if profile.data == "synthetic": return some()[:n]
     trees = load_documents(dataset, profile.data, profile.documents, profile.seed).trees
     questions = load(dataset, profile.data, seed=profile.seed)
     own = [q for q in questions if OWN_CASE in q.question.casefold()]

@@ -52,7 +52,7 @@ PAPER = Paper(
     },
     short_names={"rdr2": "RDR2 (Ours)"},
     prompts=("treekit.papers.rdr2.router:PROMPTS", "treekit.papers.rdr2.readers:PROMPTS", "treekit.papers.rdr2.baselines:PROMPTS"),
-    requires=("index", "weights", "documents", "router", "span_reader", "entailment", "features"),
+    requires=("index", "weights", "documents", "router", "qa_judge", "nli_judge", "mauve_model"),
     longest_prompt=longest_prompt,
     trained={"router": "treekit.papers.rdr2.training:TrainedRouter"},
     training=(ROUTER,),

@@ -31,8 +31,8 @@ def setting(
 ) -> Profile:
     "A profile for SEARCH-R's artefacts: MiniLM's similarity, and for real questions each one's own pool (Sec. 3.1)."
     P = experiments.setting(profile, n, settings, paper=200, usual=dict(retriever="dense"), **given)
-    if str(P.data).startswith("world") or P.pool != "corpus" or "pool" in settings: return P
-    return replace(P, pool="own")
+    if P.synthetic or P.search_scope != "corpus" or "search_scope" in settings: return P
+    return replace(P, search_scope="own")
 
 # %% ../../../nbs/17_papers/4_searchr/05_evaluation.ipynb #3c21d1b9
 STAGE_OF_ROW = {"w/o PPO": "after SFT", "w/o PPO w/SFT": "SFT on as much"}  # rows of Tables 3 and 4; all others: after PPO

@@ -25,13 +25,13 @@ NAVIGATOR = TrainingCommand(
     help="""SEARCH-R's navigator: questions, paths, pairs, fine-tuning, reward model, PPO, and a profile that asks it.
 
     \b
-      treekit train navigator --preset tiny --questions 200 --name mine
+      treekit train navigator --preset tiny --n 200 --name mine
       treekit ask "Where was the director of Grey Harbour born?" --method searchr --profile mine
     """,
     options=(
         ("--until", dict(default="after PPO", show_default=True, metavar="STAGE",
                          help="after SFT, SFT on as much, reward model, after PPO, PPO on answers.")),
-        ("--export", dict(metavar="FOLDER", help="Fine-tune, and write what verl needs for PPO, instead of PPO here.")),
+        ("--export", dict(metavar="DIR", help="Fine-tune, and write what verl needs for PPO, instead of PPO here.")),
     ))
 
 # %% ../../../nbs/17_papers/4_searchr/11_paper.ipynb #724d7bc6

@@ -35,7 +35,7 @@ def questions_of(
     source = Path(str(P.data))
     if not source.is_file() and dataset not in datasets(P.data):
         raise UsageError(f"{source.name!r} has no {dataset!r}: name a file of questions or a folder with "
-                         f"{dataset}.dev.jsonl (--data), or the fictional world (--data world)")
+                         f"{dataset}.dev.jsonl (--data), or the fictional world (--data synthetic)")
     name = source.stem.split(".")[0] if source.is_file() else dataset
     questions = load(name, P.data, n=P.n, seed=P.seed)
     if not questions: raise UsageError(f"no questions in {source.name!r}")
@@ -56,7 +56,7 @@ def setting(
     named = data or settings.get("data")
     others = {k: v for k, v in settings.items() if k != "data"}
     P = experiments.setting(profile, n, others, paper=None, data=named, **given)
-    return replace(P, data="world", wiki="corpus") if P.data == "hub" and not named else P
+    return replace(P, data="synthetic", wiki="corpus") if P.data == "hub" and not named else P
 
 # %% ../../../nbs/17_papers/2_toq/04_evaluation.ipynb #a7c1e002
 _MADE = {"komultihop": ("KoMultiHop-200", "Korean multi-hop"), "kogeneral": ("NaverCue-1000", "Korean, mostly of one step"),
@@ -69,7 +69,7 @@ def question_note(
     "What was asked, in a sentence for a table's caption."
     def told(name, asked):
         paper, kind = _MADE.get(name, ("", ""))
-        if not str(P.data).startswith("world") or not kind: return f"Questions: {len(asked)} of {name}, from {Path(str(P.data)).name}."
+        if not P.synthetic or not kind: return f"Questions: {len(asked)} of {name}, from {Path(str(P.data)).name}."
         place = f" They stand in the place of the paper's {paper}, which is not public." if paper else ""
         return f"Questions: {len(asked)} of {name} ({kind}) about the kit's fictional world, over its wiki.{place}"
     return " ".join(told(name, asked) for name, asked in questions.items())

@@ -35,7 +35,7 @@ PAPER = Paper(
     },
     short_names={"treerare": "TreeRare (DT)", "tree-retrieval": "Tree-Retrieval (DT)"},
     prompts=("treekit.papers.treerare.method:PROMPTS",),
-    requires=("parser", "index", "weights", "span_reader"),
+    requires=("parser", "index", "weights", "qa_judge"),
     longest_prompt=longest_prompt,
     study="treekit.papers.treerare.study:study",
     costs=("figure4", "figure5", "merging"),

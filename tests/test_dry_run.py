@@ -1,11 +1,11 @@
-"Artefacts rehearsed under a profile whose server nobody has started: nothing is paid, nothing fails. The slow test has the other papers'."
+"Dry runs of artefacts under a profile whose server isn't running: nothing is paid, nothing fails. The slow test has the other papers'."
 import json
 
 import pytest
 
 from commands import warmly
 from treekit.config import load_profile
-from treekit.artefacts.dry_run import Rehearsed, as_json, matrix, rehearse_all
+from treekit.artefacts.dry_run import DryRun, as_json, matrix, dry_run
 
 SOME = ("treerare/table4", "rdr2/table12")
 OTHERS = ("arise/table5", "treerare/figure2", "toq/table4", "toq/figure3", "arise/case", "searchr/table6", "searchr/table11",
@@ -20,7 +20,7 @@ def made(tmp_path_factory):
         patch.setenv("TREEKIT_HOME", str(tmp_path_factory.mktemp("home")))
         patch.delenv("OPENAI_API_KEY", raising=False)
         warmly(patch)
-        yield {r.artefact: r for r in rehearse_all(SOME, ("vllm",), seen=lambda so_far: SEEN.append(len(so_far)))}
+        yield {r.artefact: r for r in dry_run(SOME, ("vllm",), seen=lambda so_far: SEEN.append(len(so_far)))}
 
 
 @pytest.mark.long
@@ -33,27 +33,27 @@ def test_they_all_start(made):
 def test_others_start(tmp_path, monkeypatch):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    made = rehearse_all(OTHERS, ("vllm",))
+    made = dry_run(OTHERS, ("vllm",))
     assert [r.artefact for r in made] == [*OTHERS]
     assert [(r.artefact, r.outcome, r.line) for r in made if r.outcome not in ("starts", "lacks")] == []
     assert not any("log-probabilities" in line for line in made[0].lacks)  # vLLM has them
 
 
 @pytest.mark.long
-def test_the_page_grows_and_what_was_rehearsed_is_not_run_again(made, monkeypatch):
+def test_the_page_grows_and_what_was_run_is_not_run_again(made, monkeypatch):
     assert SEEN == sorted(SEEN) and len(SEEN) == SEEN[-1] == len(SOME)
     ran = []
     monkeypatch.setattr("treekit.artefacts.dry_run.run_tasks", lambda stages, *rest,
                         **variables: ran.extend(t.name for tasks in stages for t in tasks))
-    assert rehearse_all(SOME, ("vllm",)) == list(made.values()) and ran == []
-    assert rehearse_all(SOME, ("vllm",), few=1) == [] and ran == [f"vllm/{name}" for name in SOME]
-    assert rehearse_all(SOME[:1], ("vllm",), force=True) == [] and len(ran) == 3
+    assert dry_run(SOME, ("vllm",)) == list(made.values()) and ran == []
+    assert dry_run(SOME, ("vllm",), few=1) == [] and ran == [f"vllm/{name}" for name in SOME]
+    assert dry_run(SOME[:1], ("vllm",), force=True) == [] and len(ran) == 3
 
 
 @pytest.mark.long
 def test_what_is_missing_is_said_in_a_line_each(made):
     said = "\n".join(made["rdr2/table12"].lacks)
-    assert "server: nothing answers at http://localhost:8000/v1" in said and "documents: " in said and "treekit trees" in said
+    assert "server: nothing answers at http://localhost:8000/v1" in said and "documents: " in said and "treekit corpus trees" in said
     assert any("gaotianyu1350/roberta-large-squad (1.4 GB)" in line for line in made["treerare/table4"].lacks)
     assert all("\n" not in line for r in made.values() for line in r.lacks)
 
@@ -67,6 +67,6 @@ def test_how_much_a_real_run_would_be(made):
 
 @pytest.mark.long
 def test_the_matrix(made):
-    page = matrix([*made.values(), Rehearsed("rdr2/table11", "paper", "fails", "KeyError: 'x'")])
+    page = matrix([*made.values(), DryRun("rdr2/table11", "paper", "fails", "KeyError: 'x'")])
     assert "| artefact | vllm | paper |" in page and "✗" in page and "KeyError: 'x'" in page
     assert len(json.loads(as_json(list(made.values())))) == len(SOME)
