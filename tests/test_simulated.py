@@ -328,7 +328,7 @@ def test_what_is_not_of_the_world_goes_to_the_extractive_reader_and_says_so():
     with pytest.raises(UsageError): asyncio.run(SimulatedClient("strong").complete(ANSWER(question="Who directed The Lamp?", documents=())))
 
 
-def test_the_profile_names_a_level_and_knobs():
+def test_the_profile_names_a_level_and_parameters():
     assert load_profile("offline").model == "simulated"
     chat = chat_for(load_profile("offline", ability="small, reading=.5"))
     assert chat.ability == replace(PRESETS["small"], reading=.5) and "reading=0.5" in chat.endpoint

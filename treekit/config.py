@@ -347,7 +347,7 @@ class Profile:
     context: int = 0  # tokens that the model reads and writes in one call; 0: not known
     temperature: float = 0.0  # sampling temperature where a method does not set its own
     budget: float | None = None  # dollars that one run may spend; None: no limit
-    ability: str = "strong"  # of the simulated model: perfect, strong or small, and knobs that differ: "strong, reading=.8"
+    ability: str = "strong"  # of the simulated model: perfect, strong or small, and parameters that differ: "strong, reading=.8"
     switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"
     retrain: bool = False  # train the tiny models again, instead of using those that come with the kit
     batch: bool = False  # ask by batch, at the price and the pace of a batch endpoint (`treekit.llm.batch_client`)

@@ -42,8 +42,8 @@ def study_over(
     sizes: dict = {},  # data set -> the artefact that says how many questions were asked; default: table2
 ) -> Study:
     "A study over a sample of questions."
-    def measure(some, knobs):
-        results = simulated_run(some, questions, P, knobs, navigator=navigator)
+    def measure(some, parameters):
+        results = simulated_run(some, questions, P, parameters, navigator=navigator)
         rows = [r for r in score(results) if r["dataset"] != "AVG"]
         for r in rows: r["dataset"] = tables.PRINTED.get(r["dataset"], r["dataset"])
         return rows

@@ -16,7 +16,7 @@ from ..config import Profile
 from ..scoring.statistics import resample_weights
 
 # %% ../../nbs/15_analysis/09_sweeps.ipynb #2a9707bd
-SWEPT = {  # knob -> what it is, as an axis says it
+SWEPT = {  # parameter -> what it is, as an axis says it
     "memory": "memory: facts known without documents",
     "reading": "reading: facts got out of a passage",
     "asking": "asking: right sub-questions and queries",
@@ -27,10 +27,10 @@ GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(frozen=True)
 class Curve:
-    "A method's quality along a knob."
-    knob: str
+    "A method's quality along a parameter."
+    parameter: str
     method: str
-    at: tuple[float, ...]  # the knob's values
+    at: tuple[float, ...]  # the parameter's values
     quality: Any  # array (questions, values): from 0 to 1
 
     @property
@@ -46,51 +46,51 @@ def sweep(
     questions: dict,  # data set -> its questions
     P: Profile,  # an offline one
     score: Callable,  # results -> {(method, dataset): {question's id: from 0 to 1}}
-    knobs: tuple[str, ...] = tuple(SWEPT),
+    parameters: tuple[str, ...] = tuple(SWEPT),
     grid: tuple[float, ...] = GRID,
-    level: str = "strong",  # all other knobs
+    level: str = "strong",  # all other parameters
     run: Callable = simulated_run,
 ) -> list[Curve]:
-    "Every method's curve along every knob."
+    "Every method's curve along every parameter."
     import numpy as np
-    bar = counted_runs("abilities", len(knobs) * len(grid))
-    def measured(knob, x):
+    bar = counted_runs("abilities", len(parameters) * len(grid))
+    def measured(parameter, x):
         bar.update()
-        scores = score(run(methods, questions, P, {knob: x}, level))
+        scores = score(run(methods, questions, P, {parameter: x}, level))
         return {m: [v for d, qs in questions.items() for v in (scores[m, d][q.id] for q in qs)] for m in methods}
     made = []
-    for knob in knobs:
-        steps = [measured(knob, x) for x in grid]
-        made += [Curve(knob, m, tuple(grid), np.array([s[m] for s in steps], float).T) for m in methods]
+    for parameter in parameters:
+        steps = [measured(parameter, x) for x in grid]
+        made += [Curve(parameter, m, tuple(grid), np.array([s[m] for s in steps], float).T) for m in methods]
     bar.close()
     return made
 
 # %% ../../nbs/15_analysis/09_sweeps.ipynb #2dc0360b
-def curve_rows(curves: list[Curve]) -> list[dict]:  # knob, method, at, n, value, low, high
+def curve_rows(curves: list[Curve]) -> list[dict]:  # parameter, method, at, n, value, low, high
     "The curves, a line for each step."
     import numpy as np
     made = []
     for c in curves:
         low, high = np.quantile(c.drawn(), [0.025, 0.975], axis=0)
-        made += [dict(knob=c.knob, method=c.method, at=x, n=len(c.quality), value=float(m), low=float(a), high=float(b))
+        made += [dict(parameter=c.parameter, method=c.method, at=x, n=len(c.quality), value=float(m), low=float(a), high=float(b))
                  for x, m, a, b in zip(c.at, c.means, low, high)]
     return made
 
 # %% ../../nbs/15_analysis/09_sweeps.ipynb #bf86d7cd
-def gains(curves: list[Curve]) -> list[dict]:  # knob, method, first, last, gain, low, high
-    "What a method gains from one end of a knob to the other."
+def gains(curves: list[Curve]) -> list[dict]:  # parameter, method, first, last, gain, low, high
+    "What a method gains from one end of a parameter to the other."
     import numpy as np
     made = []
     for c in curves:
         draws = c.drawn()
         low, high = np.quantile(draws[:, -1] - draws[:, 0], [0.025, 0.975])
-        made.append(dict(knob=c.knob, method=c.method, first=float(c.means[0]), last=float(c.means[-1]),
+        made.append(dict(parameter=c.parameter, method=c.method, first=float(c.means[0]), last=float(c.means[-1]),
                          gain=float(c.means[-1] - c.means[0]), low=float(low), high=float(high)))
     return made
 
 # %% ../../nbs/15_analysis/09_sweeps.ipynb #cc8e5a14
 def first_crossing(
-    at,  # values of the knob
+    at,  # values of the parameter
     difference,  # of two curves there
 ) -> tuple[float, int] | None:  # where; the sign after it. None: there is none
     "Where a difference changes its sign for good: the last change."
@@ -104,12 +104,12 @@ def first_crossing(
 def crossings(
     curves: list[Curve],
     least: float = 0.8,  # share of the resamples that must have it
-) -> list[dict]:  # knob, below, above (who is ahead), at, low, high, share, gap_below, gap_above
-    "All pairs whose order changes along a knob, the surest first."
+) -> list[dict]:  # parameter, below, above (who is ahead), at, low, high, share, gap_below, gap_above
+    "All pairs whose order changes along a parameter, the surest first."
     import numpy as np
     made = []
-    for knob in dict.fromkeys(c.knob for c in curves):
-        for a, b in combinations([c for c in curves if c.knob == knob], 2):
+    for parameter in dict.fromkeys(c.parameter for c in curves):
+        for a, b in combinations([c for c in curves if c.parameter == parameter], 2):
             found = first_crossing(a.at, a.means - b.means)
             if not found: continue
             drawn = [first_crossing(a.at, d) for d in a.drawn() - b.drawn()]
@@ -118,6 +118,6 @@ def crossings(
             low, high = np.quantile(places, [0.025, 0.975])
             below, above = (b, a) if found[1] > 0 else (a, b)
             gap = below.means - above.means
-            made.append(dict(knob=knob, below=below.method, above=above.method, at=found[0], low=float(low), high=float(high),
+            made.append(dict(parameter=parameter, below=below.method, above=above.method, at=found[0], low=float(low), high=float(high),
                              share=len(places) / len(drawn), gap_below=float(gap[0]), gap_above=float(-gap[-1])))
-    return sorted(made, key=lambda r: (list(SWEPT).index(r["knob"]), -r["share"], r["at"]))
+    return sorted(made, key=lambda r: (list(SWEPT).index(r["parameter"]), -r["share"], r["at"]))

@@ -78,10 +78,10 @@ def plan_tasks(artefacts, out, given, sets):
         said = _as_the_paper(r, given, declared, sets.get("model", ""))
         parameters = said | given | dict(out=out) | {k: v for k, v in sets.items() if k in declared}
         settings = parameters.get("settings", {}) | {k: v for k, v in sets.items() if k in FIELDS and k not in declared}
-        if knobs := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
-            settings["ability"] = ", ".join([settings.get("ability", usual), *(f"{k}={v}" for k, v in knobs.items())])
+        if abilities := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
+            settings["ability"] = ", ".join([settings.get("ability", usual), *(f"{k}={v}" for k, v in abilities.items())])
         parse_ability(settings.get("ability", usual))  # read here, so that what it can't be is said before anything starts
-        if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in knobs}:
+        if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in abilities}:
             known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *PARAMETERS, *declared} - {"settings"}
             for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)
             settings["switches"] = ", ".join(filter(None, [settings.get("switches", ""), *(f"{k}={v}" for k, v in others.items())]))

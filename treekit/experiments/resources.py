@@ -238,7 +238,7 @@ def chat_for(
     return Client.from_profile(profile)
 
 def _named(ability):
-    "What the simulated model is called: with its ability, unless that is the usual one: the nearest level, and the knobs that differ."
+    "What the simulated model is called: with its ability, unless that is the usual one: the nearest level, and the parameters that differ."
     from treekit.models.simulated.ability import PRESETS, Ability
     own = vars(ability)
     def other(level): return {k: v for k, v in own.items() if v != vars(PRESETS[level])[k]}

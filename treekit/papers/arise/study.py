@@ -24,7 +24,7 @@ def study(
     P, model = evaluation.setting("offline", n, {}, seed=seed), "Qwen2.5-14B-Instruct"
     questions = evaluation.pools(P)
     cells = as_shares(evaluation.printed(printed("arise", "table1")), (model,), ("EM (covered)", "F1 (facts)"))
-    anchors = tuple(Anchor(knob, row, "EM (covered)") for knob, row in (("reading", "Vanilla"), ("asking", "Self-Ask")))
+    anchors = tuple(Anchor(parameter, row, "EM (covered)") for parameter, row in (("reading", "Vanilla"), ("asking", "Self-Ask")))
     def score(results): return evaluation.scored_cells(results, average="", answer=False)
     return study_over("arise", "ARISE", model, P, questions, methods() | METHODS, anchors, score,
                   {k: v * (1 if v <= 1 else 0.01) for k, v in cells.items()})

@@ -166,18 +166,19 @@ def _apart(heights, least):
 
 def ability_plot(
     curves: list,  # of `treekit.analysis.sweeps.Curve`
-    axes_said: dict[str, str],  # knob -> what its axis says
+    axes_said: dict[str, str],  # parameter -> what its axis says
     bold: set,  # the five papers' own methods
-    marks: dict[str, float] = {},  # knob -> where the level has it
+    marks: dict[str, float] = {},  # parameter -> where the level has it
 ):  # matplotlib figure
-    "One panel for each knob."
+    "One panel for each parameter."
     import matplotlib.pyplot as plt
     house_style()
-    knobs, methods = list(dict.fromkeys(c.knob for c in curves)), list(dict.fromkeys(c.method for c in curves))
+    parameters, methods = list(dict.fromkeys(c.parameter for c in curves)), list(dict.fromkeys(c.method for c in curves))
     across = 2
-    fig, axes = plt.subplots(-(-len(knobs) // across), across, figsize=(PAGE, 2.15 * -(-len(knobs) // across)), sharey=True, squeeze=False)
-    for ax, knob in zip(axes.flat, knobs):
-        own = [c for c in curves if c.knob == knob]
+    down = -(-len(parameters) // across)
+    fig, axes = plt.subplots(down, across, figsize=(PAGE, 2.15 * down), sharey=True, squeeze=False)
+    for ax, parameter in zip(axes.flat, parameters):
+        own = [c for c in curves if c.parameter == parameter]
         for c in own:
             i, strong = methods.index(c.method), c.method in bold
             ax.plot(c.at, c.means, color=PALETTE[i % len(PALETTE)] if strong else "#888888", marker=MARKERS[i % len(MARKERS)],
@@ -187,11 +188,11 @@ def ability_plot(
             ax.annotate(c.method, (1, c.means[-1]), (1.05, y), textcoords="data", fontsize=5.8, va="center", annotation_clip=False,
                         fontweight="bold" if c.method in bold else "normal",
                         arrowprops=dict(arrowstyle="-", lw=0.4, color="#999999", shrinkA=0, shrinkB=2))
-        if knob in marks: ax.axvline(marks[knob], color="#bbbbbb", lw=0.8, ls=":", zorder=0)
-        ax.set(xlabel=axes_said.get(knob, knob), xlim=(-0.03, 1.5), ylim=(0, 1.02), xticks=[0, 0.25, 0.5, 0.75, 1])
+        if parameter in marks: ax.axvline(marks[parameter], color="#bbbbbb", lw=0.8, ls=":", zorder=0)
+        ax.set(xlabel=axes_said.get(parameter, parameter), xlim=(-0.03, 1.5), ylim=(0, 1.02), xticks=[0, 0.25, 0.5, 0.75, 1])
         ax.spines["bottom"].set_bounds(0, 1)
         ax.grid(axis="y", visible=True)
-    for ax in axes.flat[len(knobs):]: ax.axis("off")
+    for ax in axes.flat[len(parameters):]: ax.axis("off")
     for ax in axes[:, 0]: ax.set_ylabel("quality, 0 to 1")
     return fig
 

@@ -29,7 +29,7 @@ def study(
     names = {"[expand]": "[EXPAND]", "[refuse]": "[REFUSE]"}  # in two tables the rows are written in small letters
     rows = [r | dict(method=functools.reduce(lambda m, k: m.replace(k, names[k]), names, r["method"])) for r in rows]
     cells = as_shares(rows, (model,), tuple(m for ms in columns.values() for m in ms))
-    anchors = tuple(Anchor(knob, row, "EM", ("ASQA",))
-                    for knob, row in (("memory", "No-retrieval"), ("reading", "Retrieve-and-Read"), ("routing", "w/o [EXPAND]")))
+    anchors = tuple(Anchor(parameter, row, "EM", ("ASQA",))
+                    for parameter, row in (("memory", "No-retrieval"), ("reading", "Retrieve-and-Read"), ("routing", "w/o [EXPAND]")))
     def score(results): return evaluation.scored_cells(results, columns)
     return study_over("rdr2", "RDR²", model, P, questions, methods, anchors, score, cells)

@@ -25,6 +25,6 @@ def study(
     P = load_profile("offline", n=n, seed=seed)
     questions = tables.sample_questions(P, tuple(evaluation.PRINTED_AS))
     cells = as_shares(evaluation.by_model(printed("toq", "table2") + printed("toq", "table3")), (evaluation.MODEL,), ("Ans", "R.Val"))
-    anchors = tuple(Anchor(knob, row, "R.Val") for knob, row in (("reading", "Direct Generation"), ("asking", "Self-ask")))
+    anchors = tuple(Anchor(parameter, row, "R.Val") for parameter, row in (("reading", "Direct Generation"), ("asking", "Self-ask")))
     return study_over("toq", "Tree-of-Question", evaluation.MODEL, P, questions, METHODS, anchors, evaluation.scored_cells, cells,
                       sizes={"NaverCue-1000": "table3"})

@@ -28,8 +28,8 @@ def study(
     columns = {d: tuple(m for m in ms if m != "Dis-F1") for d, ms in evaluation.COLUMNS.items()}
     cells = as_shares(printed("treerare", "table1") + printed("treerare", "table3"), ("GPT-4o-mini",), ("COVER-EM", "AR", "ER"))
     multihop = tuple(map(tables.PRINTED.get, tables.MULTIHOP))
-    anchors = tuple(Anchor(knob, row, "COVER-EM", multihop)
-                    for knob, row in (("memory", "COT Only"), ("reading", "zero-shot"), ("asking", "ReAct")))
+    anchors = tuple(Anchor(parameter, row, "COVER-EM", multihop)
+                    for parameter, row in (("memory", "COT Only"), ("reading", "zero-shot"), ("asking", "ReAct")))
     def score(results): return evaluation.scored_cells(results, columns, average="")
     return study_over("treerare", "TreeRare", "GPT-4o-mini", P, questions, {k: m for k, m in methods.items() if k not in ("TOT", "ReAct*")},
                   anchors, score, cells)
