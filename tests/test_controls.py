@@ -14,7 +14,7 @@ from treekit.core.types import Passage, Question, Step
 from treekit.papers.comparison import controls
 from treekit.papers.comparison.controls import (
     CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, control_outcome, controls_of, failed_controls, gold_replies, random_heads)
-from treekit.experiments.tables import setting
+from treekit.experiments.tables import sample_questions, setting
 
 PLAN = Prompt("test.plan", "plan", "Plan: $question", QUESTIONS)
 READ = Prompt("test.read", "answer", "Read: $question", FINAL)
@@ -93,7 +93,7 @@ def test_random_trees_keep_the_shape(seed):
 
 @pytest.mark.parametrize("name, low, high, outcome", [
     ("sham", -.1, .1, "holds"), ("sham", .01, .1, "fails"), ("sham", -.2, -.1, "harms"),
-    ("oracle", .01, .1, "holds"), ("oracle", -.1, .1, "fails"), ("component", -.1, .1, "")])
+    ("oracle", .01, .1, "holds"), ("oracle", -.1, .1, "fails"), ("component", -.1, .1, ""), ("passages", -.1, .1, "")])
 def test_outcomes(name, low, high, outcome):
     assert control_outcome(name, low, high) == outcome
 
@@ -109,4 +109,16 @@ def test_every_proposed_method_has_its_controls():
     assert [c.paper for c in made] == ["TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R", "RDR²"]
     for c in made:
         assert c.sham.of == c.method == c.oracle.of and c.without != c.method and c.sham.requires == c.oracle.requires
-    assert set(CONTRASTS) == {"sham", "component", "oracle"} and controls.DONORS >= 2
+    assert set(CONTRASTS) == {"sham", "passages", "component", "oracle"} and controls.DONORS >= 2
+
+
+def test_a_row_reads_as_many_passages_as_the_method():
+    P = setting("offline", 3, {})
+    made = controls.run_controls("Tree-of-Question", sample_questions(P, ("komultihop", "hotpotqa")), P, store=None)
+    cells = made.cells()
+    for d in ("komultihop", "hotpotqa"):
+        read = controls.passages_read(cells["method", d])
+        assert {len(r.trace.retrieved) for r in cells[controls.PLAIN, d]} == {max(1, round(read))}
+    [base] = [c for c in controls_of(P) if c.paper == "Tree-of-Question"]
+    assert {r["contrast"] for r in controls.control_rows(base, made)} == set(CONTRASTS)
+    assert [r["row"] for r in controls.control_scores(base, made)] == list(controls.ROLES)

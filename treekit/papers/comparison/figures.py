@@ -204,9 +204,9 @@ def effects_plot(
     "Forest plot of controls: effects in points with their intervals, one panel for each contrast."
     import matplotlib.pyplot as plt
     house_style()
-    heads = dict(sham="negative control", oracle="positive control")
+    heads = dict(sham="Negative control:", passages="Equal passages:", component="Component:", oracle="Positive control:")
     contrasts, papers = list(dict.fromkeys(r["contrast"] for r in rows)), list(dict.fromkeys(r["paper"] for r in rows))
-    fig, axes = plt.subplots(1, len(contrasts), figsize=(width, 0.5 + 0.28 * len(papers)), sharex=True, sharey=True, squeeze=False)
+    fig, axes = plt.subplots(1, len(contrasts), figsize=(width, 0.9 + 0.28 * len(papers)), sharex=True, sharey=True, squeeze=False)
     for k, (ax, name) in enumerate(zip(axes[0], contrasts)):
         own = [r for r in rows if r["contrast"] == name]
         for r in own:
@@ -215,10 +215,10 @@ def effects_plot(
             ax.errorbar(middle, y, xerr=off, fmt=MARKERS[k], color=PALETTE[k + 1], capsize=2, linewidth=1,
                         markerfacecolor="white" if r["outcome"] == "fails" else PALETTE[k + 1])
         ax.axvline(0, color="#555555", linewidth=0.8)
-        ax.set_title(f"{heads.get(name, name)}: {own[0]['more']} − {own[0]['less']}", family=fonts())
-        ax.set_xlabel("points, with 95 % interval")
+        ax.set_title(f"{heads.get(name, name)}\n{own[0]['more']} −\n{own[0]['less']}", family=fonts())
     axes[0][0].set_yticks(range(len(papers)), [f"{p}: {next(r['component'] for r in rows if r['paper'] == p)}" for p in papers])
     axes[0][0].invert_yaxis()
+    fig.supxlabel("points, with 95 % interval", size=8)
     return fig
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #0b4bc415
