@@ -361,3 +361,12 @@ def test_a_name_among_dates_is_left_out_of_an_order():
              "The city where Zlomila Buslechuk was born is Vidnivitsa.", "The date of birth of Krumila Votacci is 28 March 1918.",
              "The date of birth of Gesinzo Ronelli is 11 February 1928.", "The date of birth of Zlomila Buslechuk is Pilea Hefikahe."]
     assert said(SimulatedClient("perfect"), CONCLUDE, question=question, steps="\n".join(notes)) == "Gesinzo Ronelli"
+
+
+def test_presets_are_the_frozen_ones_and_a_changed_one_is_named_in_every_caption(monkeypatch):
+    from dataclasses import asdict, replace
+    from treekit.models.simulated import ability
+    assert {name: asdict(preset) for name, preset in ability.PRESETS.items()} == ability.frozen_presets(), (
+        "the presets are frozen in data/world/abilities.json: who changes them changes every offline table")
+    monkeypatch.setitem(ability.PRESETS, "strong", replace(ability.PRESETS["strong"], judging=.99))
+    assert ability.ability_name(ability.parse_ability("strong")) == "strong with judging=0.99"

@@ -238,14 +238,9 @@ def chat_for(
     return Client.from_profile(profile)
 
 def _named(ability):
-    "What the simulated model is called: with its ability, unless that is the usual one: the nearest level, and the parameters that differ."
-    from treekit.models.simulated.ability import PRESETS, Ability
-    own = vars(ability)
-    def other(level): return {k: v for k, v in own.items() if v != vars(PRESETS[level])[k]}
-    if ability == Ability(): return "simulated"
-    level = min(sorted(PRESETS, key="strong".__ne__), key=lambda level: len(other(level)))
-    changed = " and ".join(f"{k}={v:g}" for k, v in other(level).items())
-    return f"simulated ({level}{f' with {changed}' if changed else ''})"
+    "Name of the simulated model, with its ability unless that is the frozen preset \"strong\"."
+    from treekit.models.simulated.ability import ability_name
+    return f"simulated ({name})" if (name := ability_name(ability)) else "simulated"
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1f95ec9
 def identity_of(
