@@ -93,7 +93,7 @@ def test_random_trees_keep_the_shape(seed):
 
 @pytest.mark.parametrize("name, low, high, outcome", [
     ("sham", -.1, .1, "holds"), ("sham", .01, .1, "fails"), ("sham", -.2, -.1, "harms"),
-    ("oracle", .01, .1, "holds"), ("oracle", -.1, .1, "fails"), ("component", -.1, .1, ""), ("passages", -.1, .1, "")])
+    ("oracle", .01, .1, "holds"), ("oracle", -.1, .1, "fails"), ("component", -.1, .1, "not shown"), ("passages", .1, .2, "shown")])
 def test_outcomes(name, low, high, outcome):
     assert control_outcome(name, low, high) == outcome
 
