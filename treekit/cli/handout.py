@@ -66,7 +66,7 @@ def init_paper_command(name, folder, label, as_json):
 
     \b
       treekit init paper lookstwice
-      pip install -e lookstwice
+      python -m pip install -e lookstwice
       treekit list lookstwice
       treekit reproduce lookstwice --n 20
     """
@@ -74,7 +74,7 @@ def init_paper_command(name, folder, label, as_json):
     made = create_paper(name, folder, label)
     files = sum(p.is_file() for p in made.rglob("*"))
     where = os.path.relpath(made)
-    click.echo(json.dumps(dict(folder=str(folder or name), files=files)) if as_json else f"{where}: {files} files; pip install -e {where}, "
+    click.echo(json.dumps(dict(folder=str(folder or name), files=files)) if as_json else f"{where}: {files} files; python -m pip install -e {where}, "
                f"then treekit list {name}")
 
 # %% ../../nbs/25_cli/02_handout.ipynb #d91c36a7
