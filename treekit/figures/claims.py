@@ -7,9 +7,8 @@ __all__ = ['DIRECTIONS', 'OVER', 'BASES', 'UNITS_OF_ABOUT', 'CELL_NAMES', 'TWO_S
            'PROXY_JUDGES', 'Claim', 'load_claims', 'Comparison', 'comparisons', 'CellTests', 'for_and_against',
            'distance', 'Weighed', 'weigh', 'ClaimVerdict', 'label', 'merged_cells', 'judge', 'judge_claims']
 
-# %% ../../nbs/16_figures/03_claims.ipynb #b9490aca
+# %% ../../nbs/16_figures/03_claims.ipynb #ea4e89a7
 import csv, fnmatch
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -21,7 +20,7 @@ from ..papers.plugin import discover
 from ..scoring.statistics import (
     Contrast, contrast, equivalence, false_discovery, normal_p, one_sided, partial_conjunction, questions_needed, resample_weights)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #0c8e8aeb
+# %% ../../nbs/16_figures/03_claims.ipynb #bf236306
 DIRECTIONS = ("more", "less", "same", "not less", "at least", "about", "rises", "falls", "varies more")
 OVER = ("all", "most", "any", "mean")  # how many of a claim's comparisons must be true; "mean": it is about their mean
 BASES = ("", "people", "construction", "no cells")
@@ -54,12 +53,17 @@ class Claim:
     quote: str = ""  # at most ten words of the paper
 
     @property
+    def sized(self) -> bool:
+        "Whether the amount is a size that a run's is held against; for at least it is a bar."
+        return self.amount is not None and self.direction != "at least"
+
+    @property
     def bounds(self) -> tuple[float, float]:
         "Of a claim \"about\" its amount: between which two factors, or values, it lies."
         low, high = self.amount - self.margin, self.amount + self.margin
         return (1 + low / 100, 1 + high / 100) if self.unit == "percent" else (low, high)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #1c92355c
+# %% ../../nbs/16_figures/03_claims.ipynb #c78d2077
 def load_claims(
     paper: str = "",  # only this one's
     path: Path | None = None,  # a file of claims; default: the claims.csv of each installed paper
@@ -91,7 +95,7 @@ def _claim(row):
         raise UsageError(f"{made.id}: 'best of' is a whole side of a claim of more, less or not less")
     return made
 
-# %% ../../nbs/16_figures/03_claims.ipynb #c9b991b8
+# %% ../../nbs/16_figures/03_claims.ipynb #642401c1
 def _parts(text: str) -> list[tuple[str, list[str]]]:
     "Each part of a side that `minus` or `over` separates: \"\", \"best of\" or \"mean of\", and its names."
     if text.startswith('"'): return [("", [text.strip('"')])]
@@ -122,7 +126,7 @@ def _trend(names: list[str]) -> dict[str, float]:
     scale = (len(names) - 1) / sum((i - middle) ** 2 for i in steps)
     return {name: scale * (i - middle) for i, name in enumerate(names)}
 
-# %% ../../nbs/16_figures/03_claims.ipynb #3b7ee067
+# %% ../../nbs/16_figures/03_claims.ipynb #b7565707
 @dataclass(frozen=True)
 class Comparison:
     "Two sides of weighted sums of cells: (group, method, dataset, metric) -> weight. Of several on a side the highest counts."
@@ -171,7 +175,7 @@ def _let(pattern, name):
     "Whether a column's pattern lets a name through."
     return not pattern or any(fnmatch.fnmatchcase(name, p) or name == p for p in pattern.split("|"))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #09fddaa2
+# %% ../../nbs/16_figures/03_claims.ipynb #3dcd5f75
 def _contexts(claim, keys, groups):
     "The columns of a claim: (group, dataset, metric), empty where the sides name it."
     found = {}
@@ -201,7 +205,7 @@ def _kept(one, numbers):
     whole = all(sums and s and s[0] == sums[0] and len(s) > 1 for s, sums in zip(known, (one.left, one.right)))
     return replace(one, left=tuple(known[0]), right=tuple(known[1])) if whole else None
 
-# %% ../../nbs/16_figures/03_claims.ipynb #4f5348a4
+# %% ../../nbs/16_figures/03_claims.ipynb #ca01aeaa
 def _all_comparisons(claim, contexts):
     "A claim's comparisons in some columns, whether their cells are there or not."
     if claim.direction == "varies more": return _spreads(claim, contexts)
@@ -236,7 +240,7 @@ def _spreads(claim, contexts):
     def sums(row, d, x): return tuple({(g, row, d, x): 1.0} for g in columns[d, x])
     return [Comparison(sums(claim.left, *column), sums(claim.right, *column), "spread") for column in columns]
 
-# %% ../../nbs/16_figures/03_claims.ipynb #7de38441
+# %% ../../nbs/16_figures/03_claims.ipynb #13591c72
 class CellTests:
     "Tests of weighted sums of a run's cells; each is computed once."
 
@@ -299,14 +303,14 @@ class CellTests:
                 out[key] = c.value + c.error * np.random.default_rng(i).standard_normal(self.resamples)
                 continue
             parts = []
-            for k, (d, own) in enumerate(c.scores.items()):
+            for d, own in c.scores.items():
                 ids, seed = (shared[d], list(sets).index(d)) if shared[d] else (list(own), 100 + i)
                 parts.append(resample_weights(len(ids), self.resamples, seed) @ np.array([own[q] for q in ids], float))
             out[key] = sum(parts) / len(parts)
         self._draws[at] = out
         return out
 
-# %% ../../nbs/16_figures/03_claims.ipynb #90be1205
+# %% ../../nbs/16_figures/03_claims.ipynb #52dccef2
 def for_and_against(
     claim: Claim,
     found: Contrast,  # left minus right; of "at least": left minus the amount
@@ -325,7 +329,7 @@ def distance(claim: Claim, value: float) -> float:
     if claim.direction in ("not less", "at least"): return value + claim.margin
     return -value if claim.direction in ("less", "falls") else value
 
-# %% ../../nbs/16_figures/03_claims.ipynb #efc22129
+# %% ../../nbs/16_figures/03_claims.ipynb #b21cc183
 TWO_SIDED = ("more", "less", "rises", "falls", "varies more")  # the others' interval is the 90 % one
 
 @dataclass(frozen=True)
@@ -373,7 +377,7 @@ def _weighed(claim, one, found, favour, against, how, tests):
     return Weighed(one, found.value, found.low, found.high, favour, against, found.error, found.n, len(sets), how,
                    distance(claim, found.value), constant)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #fe099d84
+# %% ../../nbs/16_figures/03_claims.ipynb #e9d8a11a
 def _weigh_best(claim, one, tests, found, how, parts):
     "A test of the best of a side."
     lefts, rights = range(len(one.left)), range(len(one.right))
@@ -422,7 +426,7 @@ def _weigh_draws(claim, one, tests, parts):
     return Weighed(one, value, low, high, up, down, float(np.std(draws)), min(c.n for c in cells), len(sets), "resampled",
                    distance(claim, value))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #09f58f72
+# %% ../../nbs/16_figures/03_claims.ipynb #9712ea81
 CLAIM_OUTCOMES = ("supported", "contradicted", "inconclusive", "identical by construction", "needs people", "substitute row", "other model",
                   "not run")
 SIZES = ("inside", "outside", "not comparable")
@@ -467,7 +471,7 @@ class ClaimVerdict:
         "`pairs`, where there are several."
         return "" if self.pairs.endswith(" of 1") else self.pairs
 
-# %% ../../nbs/16_figures/03_claims.ipynb #9bbae2e0
+# %% ../../nbs/16_figures/03_claims.ipynb #09a7107b
 def _amount(claim, made, numbers):
     "What the paper puts a number on, from these cells; None where it can't be had."
     if not made or not claim.unit: return None
@@ -493,8 +497,8 @@ def _gain(made, numbers):
 def _size(claim, made, tests):
     "The amount in a run with its interval, and whether the printed one is inside."
     numbers = {key: tests.cells[key].value for one in made for key in one.keys}
-    found = dict(amount=_amount(claim, made, numbers), size="not comparable" if claim.amount is not None else "")
-    if claim.amount is None or found["amount"] is None: return found
+    found = dict(amount=_amount(claim, made, numbers), size="not comparable" if claim.sized else "")
+    if not claim.sized or found["amount"] is None: return found
     draws = tests.draws(list(numbers))
     spread = None if draws is None else _amount(claim, made, draws)
     if spread is None: return found
@@ -503,7 +507,7 @@ def _size(claim, made, tests):
     inside = low - 1e-9 <= claim.amount <= high + 1e-9
     return found | dict(amount=float(found["amount"]), amount_low=low, amount_high=high, size="inside" if inside else "outside")
 
-# %% ../../nbs/16_figures/03_claims.ipynb #c1846c61
+# %% ../../nbs/16_figures/03_claims.ipynb #ff9260e3
 def _agrees(claim, one, numbers):
     "Whether a comparison's numbers are as the claim says."
     value = one.value(numbers)
@@ -548,22 +552,22 @@ def _in_print(claim, cells):
 
 def _number(value): return None if value is None else float(value)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #2ba604d3
-def _in_run(claim, cells, model, known):
+# %% ../../nbs/16_figures/03_claims.ipynb #09ba2605
+def _in_run(claim, cells, model, known, real_only):
     "The fields of a verdict that a run's cells give, but for what the paper's other claims change."
     numbers = {key: c.value for key, c in cells.items()}
     ran = list(dict.fromkeys(key[0] for key, c in cells.items() if c.value is not None))
     named = claim.model and claim.by != "group"
     groups = [g for g in ran if _let(claim.model, g)] if named else [g for g in ran if _let(claim.group, g)] or ran
     made, lacking = comparisons(claim, numbers, groups)
-    fields = dict(model=model, size="not comparable" if claim.amount is not None else "")
+    fields = dict(model=model, size="not comparable" if claim.sized else "")
     if not made:
         other = bool(claim.model and ran and (claim.by == "group" or not groups))
         why = f"about {claim.model.replace('|', ' and ')}; ran: {', '.join(ran)}" if other else _why_not(claim, numbers, lacking, ran)
         return fields | dict(outcome="other model" if other else "not run", reason=why)
     tests, behind = CellTests(cells), {key: cells[key] for one in made for key in one.keys}
-    judged = [one for one in made if not _fact(PROXY_JUDGES, [cells[key] for key in one.keys])]
-    weighed = _all_weighed(claim, judged, tests, known)
+    judged = [one for one in made if not (real_only and _fact(PROXY_JUDGES, [cells[key] for key in one.keys]))]
+    weighed = _all_weighed(claim, judged, tests, known if real_only else None)
     if not judged: return fields | dict(outcome="substitute row", reason="the metric is judged by a proxy")
     notes = [f"{len(made) - len(judged)} of {len(made)} comparisons are judged by a proxy and left out" if len(judged) < len(made) else "",
              *dict.fromkeys(f"{c.method}: {c.ran}" for c in behind.values() if c.ran),
@@ -573,7 +577,7 @@ def _in_run(claim, cells, model, known):
     fields |= dict(
         ours=float(sum(one.value(numbers) for one in made) / len(made)), n=_asked(behind.values()), outcome="inconclusive",
         pairs=f"{sum(bool(_agrees(claim, one, numbers)) for one in made)} of {len(made)}", reason="; ".join(filter(None, notes)),
-        how=", ".join(dict.fromkeys(w.how for w in weighed)), contrast=_signature(claim, made))
+        how=", ".join(dict.fromkeys(w.how for w in weighed)), contrast=_signature(claim, made, numbers))
     if not weighed: return fields | _size(claim, made, tests)
     return fields | _size(claim, made, tests) | _decided(claim, weighed, tests)
 
@@ -581,6 +585,7 @@ def _all_weighed(claim, made, tests, known):
     "The tests of a claim's comparisons, those without an interval left out."
     made = [_pooled(made)] if claim.over == "mean" else made
     found = [w for w in (weigh(claim, one, tests) for one in made) if w]
+    if known is None: return found
     return [replace(w, substitute=_substitute(claim, [tests.cells[k] for k in w.comparison.keys], known)) for w in found]
 
 def _substitute(claim, cells, known):
@@ -596,7 +601,7 @@ def _fact(patterns, cells):
     "Whether a fact of some cells is among those of a pattern."
     return any(_let("|".join(patterns), f"{c.method}: {fact}") for c in cells for fact in c.reason.split("; "))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #c18c91e4
+# %% ../../nbs/16_figures/03_claims.ipynb #7dc076f7
 def _conjunction(some, favour, needed):
     "p of \"at least so many comparisons are for the claim\", or against it; and the one that decides."
     if len(some) < needed: return 1.0, None
@@ -615,10 +620,10 @@ def _decided(claim, weighed, tests):
     again = weigh(claim, shown.comparison, tests, max(1, parts))  # its interval, at the level that belongs to p
     fields |= dict(low=again.low, high=again.high)
     if len(real) < len(weighed): fields |= _with_substitutes(claim, weighed, need, turned)
-    if one is None and other is None: return fields | dict(outcome="substitute row", size="not comparable" if claim.amount is not None else "")
+    if one is None and other is None: return fields | dict(outcome="substitute row", size="not comparable" if claim.sized else "")
     if all(w.constant for w in real):
         return fields | dict(outcome="identical by construction", reason="no question has another score on the two sides")
-    if claim.amount is not None and len(real) < len(weighed): fields |= dict(size="not comparable")
+    if claim.sized and len(real) < len(weighed): fields |= dict(size="not comparable")
     fields |= dict(p=min(holds, fails), outcome="supported" if holds < fails else "contradicted")
     return fields | _power(claim, real, need, turned) | _sameness(claim, shown, tests)
 
@@ -629,7 +634,7 @@ def _with_substitutes(claim, weighed, need, turned):
     facts = dict.fromkeys(w.substitute for w in weighed if w.substitute)
     return dict(with_substitutes=f"{said} with {'; '.join(facts)}")
 
-# %% ../../nbs/16_figures/03_claims.ipynb #4ecf842a
+# %% ../../nbs/16_figures/03_claims.ipynb #14d29550
 def _power(claim, real, need, turned):
     "Questions a data set that would decide a claim, and how."
     def questions(w, parts):
@@ -652,7 +657,7 @@ def _sameness(claim, shown, tests):
     if scale is None: return {}
     return dict(same_margin=0.03 * scale, same_p=equivalence(shown.value, shown.error, 0.03 * scale))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #86be689a
+# %% ../../nbs/16_figures/03_claims.ipynb #47c12f6b
 def label(claim: Claim, one: Comparison, cells: dict) -> str:
     "A comparison in a reader's words: \"MuSiQue, F1: Ours − ChainRAG\"."
     keys = one.keys
@@ -670,14 +675,14 @@ def label(claim: Claim, one: Comparison, cells: dict) -> str:
         return " minus ".join(some(part) for part in (ups, downs) if part)
     return ": ".join(filter(None, [what, " − ".join(filter(None, [words(one.left), words(one.right)]))]))
 
-def _signature(claim, made):
-    "What is compared and how: equal for claims that are one contrast."
+def _signature(claim, made, numbers):
+    "What is compared, with its numbers, and how: equal for claims that are one contrast."
     sign = -1.0 if claim.direction in ("less", "falls") else 1.0
     relation = "more" if claim.direction in ("less", "rises", "falls") else claim.direction
     fixed = () if relation in ("more", "varies more") else (claim.margin, claim.amount if relation in ("about", "at least") else None)
     found = set()
     for one in made:
-        sums = [frozenset((key, round(sign * w, 9)) for key, w in _plus(a, b, -1.0).items()) for a, b in one.pairs]
+        sums = [frozenset((key, numbers[key], round(sign * w, 9)) for key, w in _plus(a, b, -1.0).items()) for a, b in one.pairs]
         if len(one.left) == 1 and (len(one.right) == 1 or claim.direction == "more" and claim.over == "all"): found |= set(sums)
         else: found.add((claim.direction, frozenset(sums)))
     return relation, claim.over if len(found) > 1 else "all", fixed, frozenset(found)
@@ -698,7 +703,7 @@ def _why_not(claim, numbers, lacking, ran):
 
 def _listed(*sides): return " and ".join(dict.fromkeys(name for side in sides for _, names in _parts(side) for name in names))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #7e6cbf84
+# %% ../../nbs/16_figures/03_claims.ipynb #58999deb
 def merged_cells(
     tables,  # lists from `read_cells`
 ) -> dict:  # (group, method, dataset, metric) -> `TableCell`
@@ -712,7 +717,7 @@ def merged_cells(
         elif old.printed is None and c.printed is not None: cells[key] = replace(old, printed=c.printed)
     return cells
 
-# %% ../../nbs/16_figures/03_claims.ipynb #a510d94e
+# %% ../../nbs/16_figures/03_claims.ipynb #3ba7ad54
 def _models(claim, cells):
     "The models whose verdicts are apart; a claim about models needs them together."
     ran = list(dict.fromkeys(c.model for c in cells.values() if c.value is not None))
@@ -722,9 +727,10 @@ def judge(
     claim: Claim,
     cells: dict,  # (group, method, dataset, metric) -> `TableCell`
     known: dict | None = None,  # (model, row) -> what ran under its name, as another table of the run says
+    real_only: bool = True,  # whether substitutes for rows and judges are no evidence
 ) -> list[ClaimVerdict]:  # one for each model that ran; one that says "not run" if none did
     "A claim in print and in a run, by raw p: without the correction for many claims."
-    size = "not comparable" if claim.amount is not None else ""
+    size = "not comparable" if claim.sized else ""
     if not claim.artefact: return [_settled(ClaimVerdict(claim, size=size, reason=claim.note or "no artefact has such cells"))]
     from treekit.figures.verdicts import group_for
     own = {c.group for c in cells.values() if c.model and c.group == group_for(c.model, [])}
@@ -733,7 +739,7 @@ def judge(
     out = []
     for name, models in _models(claim, cells):
         mine = {key: c if c.value is None or c.model in models else replace(c, value=None) for key, c in cells.items()}
-        out.append(_settled(ClaimVerdict(claim, **told | _in_run(claim, mine, name, known or {}))))
+        out.append(_settled(ClaimVerdict(claim, **told | _in_run(claim, mine, name, known or {}, real_only))))
     return out or [_settled(ClaimVerdict(claim, **told, reason="no cell of this table was run"))]
 
 def _settled(v):
@@ -741,15 +747,17 @@ def _settled(v):
     if v.claim.basis == "construction" and v.ours is not None:
         return replace(v, outcome="identical by construction", p=None, n_to_decide=None, would_be="", same_p=None, same_margin=None)
     if v.claim.basis == "people" and v.outcome in ("not run", "substitute row"):
-        return replace(v, outcome="needs people", size="not comparable" if v.claim.amount is not None else "")
+        return replace(v, outcome="needs people", size="not comparable" if v.claim.sized else "")
     return v
 
-# %% ../../nbs/16_figures/03_claims.ipynb #9086b2d9
+# %% ../../nbs/16_figures/03_claims.ipynb #e301df01
 def judge_claims(
     folder: Path | str,  # of a run: figures/<profile>
     paper: str = "",  # only this one's
     claims: list[Claim] | None = None,  # default: the papers'
     level: float = 0.05,  # false discovery rate among a paper's claims
+    correct: bool = True,  # False: outcomes by raw p, for a page that doesn't have all claims
+    real_only: bool = True,  # whether substitutes for rows and judges are no evidence
 ) -> list[ClaimVerdict]:
     "Every claim with its verdict, in the order of the file."
     claims = load_claims(paper) if claims is None else claims
@@ -762,10 +770,10 @@ def judge_claims(
     for c in claims:
         if (c.paper, c.artefact) not in tables:
             tables[c.paper, c.artefact] = merged_cells(single[c.paper, artefact] for artefact in c.artefact.split("|"))
-        rows += judge(c, tables[c.paper, c.artefact], known.get(c.paper))
-    return _corrected(rows, level)
+        rows += judge(c, tables[c.paper, c.artefact], known.get(c.paper), real_only)
+    return _corrected(rows, level, correct)
 
-def _corrected(rows, level):
+def _corrected(rows, level, correct):
     "The verdicts with p adjusted for the false discovery rate among a paper's distinct contrasts with one model."
     families, models = {}, {}
     for row in rows: models.setdefault(row.claim.paper, set()).update({row.model} - {""})
@@ -777,7 +785,8 @@ def _corrected(rows, level):
     adjusted = {}
     for name, firsts in families.items():
         tested = [row for row in firsts.values() if row.p is not None]
-        adjusted |= {(name, row.contrast): q for row, q in zip(tested, false_discovery([row.p for row in tested]))}
+        ps = [row.p for row in tested]
+        adjusted |= {(name, row.contrast): q for row, q in zip(tested, false_discovery(ps) if correct else ps)}
     out = []
     for row in rows:
         name = family(row)

@@ -29,8 +29,8 @@ MARKS = {"reproduced": "✓", "outside": "✗", "not comparable": "", "not run":
 LEGEND = "**Bold**: the best of its column. ≈ and shaded: can't be told from it by the questions asked (one paired test each, p ≥ .05)."
 LEGEND_OF_VERDICTS = "✓ reproduced, ✗ outside, the printed number in brackets."
 HOW_CLAIMS_ARE_TESTED = (
-    "Paired tests on the same questions, p after Holm's correction for all claims about a table. So two rows can be marked "
-    "apart and a claim about them be undecided. A claim about one printed model is held against the model that ran.")
+    "Tests on the same questions, by p before any correction. The page of all claims corrects for their number (false discovery rate), so "
+    "a claim can be inconclusive there. A claim that names printed models isn't tested with another model.")
 LEGEND_OF_PRINT = "† derived from other cells, ? uncertain, … illegible in print."
 
 @dataclass(frozen=True)
@@ -284,23 +284,24 @@ def claim_text(
     v,  # a `ClaimVerdict`
     several: bool = False,  # whether several models ran
 ) -> str:
-    "A claim's verdict in one line."
-    found = [] if v.adjusted is None else [f"p {'< .001' if v.adjusted < .001 else f'= {v.adjusted:.3f}'.replace('0.', '.')}"]
+    "A claim's outcomes in one line."
+    found = [] if v.p is None else [f"p {'< .001' if v.p < .001 else f'= {v.p:.3f}'.replace('0.', '.')}"]
     if v.agree: found.append(f"{v.agree} comparisons point this way")
     if v.n: found.append(f"n = {v.n:,}")
     who = f", {v.model}" if several and v.model else ""
     why = f" ({', '.join(found)}{who})" if found else f" ({v.reason})" if v.reason else ""
-    return f"{v.verdict}{why}: {v.claim.statement} ({v.claim.where})"
+    size = f", size {v.size}" if v.size in ("inside", "outside") else ""
+    return f"{v.outcome}{size}{why}: {v.claim.statement} ({v.claim.section})"
 
 # %% ../../nbs/16_figures/05_tables.ipynb #f01ce9a3
 def claims_of(
     folder: Path,  # figures/<profile>/<paper>
     name: str,  # the artefact, whose CSV is there
 ) -> tuple[str, ...]:  # a line for each claim; none: the paper claims nothing of it alone
-    "What the paper's claims about one table come to."
+    "The outcomes of the paper's claims about one table, by raw p: the other tables may not be there yet."
     about = [c for c in load_claims() if c.paper == folder.name and name in c.artefact.split("|")]
     own = [c for c in about if c.artefact == name]
-    verdicts = judge_claims(folder.parent, claims=own) if own else []
+    verdicts = judge_claims(folder.parent, claims=own, correct=False) if own else []
     several, more = len({v.model for v in verdicts if v.model}) > 1, len(about) - len(own)
     besides = (f"on the page of all claims, besides: {more} about it and another table.",) if more else ()
     return (*(claim_text(v, several) for v in verdicts), *besides)
