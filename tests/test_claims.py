@@ -525,3 +525,16 @@ def test_what_the_second_reading_found_in_the_claims():
     assert sum(c.basis == "people" for c in of.values() if c.paper == "toq") == 9  # seven, and the two that were missing
     assert {c.id for c in of.values() if c.basis == "construction"} == {"toq-09", "toq-10", "toq-11", "toq-12"}
     assert of["rdr2-37"].direction == "varies more" and of["rdr2-41"].artefact == "table4" and of["arise-57"].method == "ARISE Pass@N"
+
+
+@pytest.mark.parametrize("paper", ["treerare", "toq", "arise", "searchr", "rdr2"])
+def test_an_erratum_is_an_inconsistency(paper):
+    "What agrees, or can't be checked, is in a table of its own; a mean over questions is no error."
+    from treekit.figures.tables import is_consistent
+    def rows(name):
+        path = OFFLINE / paper / f"{name}.csv"
+        return list(csv.DictReader(path.open(encoding="utf-8", newline=""))) if path.exists() else []
+    assert rows("inconsistencies") and not any(is_consistent(r["finding"]) for r in rows("inconsistencies"))
+    assert all(is_consistent(r["finding"]) for r in rows("inconsistencies_checked"))
+    assert not any("mean over questions" in r["finding"] for r in rows("inconsistencies"))
+    assert is_consistent("holds: on ASQA") and not is_consistent("holds for EM alone") and not is_consistent("differs")

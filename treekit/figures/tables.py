@@ -5,10 +5,10 @@
 # %% auto #0
 __all__ = ['FLAGS', 'MARKS', 'LEGEND', 'LEGEND_OF_VERDICTS', 'HOW_CLAIMS_ARE_TESTED', 'LEGEND_OF_PRINT', 'Shown', 'wide',
            'span_of', 'of_the_world', 'what_was_run', 'TablePage', 'to_markdown', 'to_html', 'claim_text', 'claims_of',
-           'save_csv', 'save_table']
+           'save_csv', 'save_table', 'is_consistent', 'save_errata']
 
 # %% ../../nbs/16_figures/05_tables.ipynb #bad1da96
-import csv, io, shlex
+import csv, io, re, shlex
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -360,3 +360,25 @@ def save_table(
     pages = {".md": _markdown(page), ".html": _html(page)}
     for ending, content in pages.items(): write_whole(folder / f"{name}{ending}", content)
     return [folder / f"{name}{ending}" for ending in (".csv", *pages)]
+
+# %% ../../nbs/16_figures/05_tables.ipynb #41a99e85
+_NO_ERRATUM = re.compile(r"(holds|consistent|can't be checked)(:.*)?", re.S)
+
+def is_consistent(finding: str) -> bool:
+    "Whether an entry found print right without any reserve, or could not check it."
+    return bool(_NO_ERRATUM.fullmatch(finding.strip()))
+
+def save_errata(
+    entries: list[dict],  # where, claim, printed, recomputed, finding, and what follows
+    folder: Path | str,  # figures/<profile>/<paper>
+    title: str,
+    note: str = "",
+):  # DataFrame of the errata
+    "Write the errata as `inconsistencies`, and what was recomputed without finding one as `inconsistencies_checked`."
+    import pandas as pd
+    made = pd.DataFrame(entries)
+    assert (made.finding != "").all()
+    fine = made.finding.map(is_consistent)
+    save_table(made[~fine], folder, "inconsistencies", title, note)
+    if fine.any(): save_table(made[fine], folder, "inconsistencies_checked", f"{title}: what was recomputed, and is no inconsistency", note)
+    return made[~fine].reset_index(drop=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ..utils.sanitize import ht
 from ..figures.claims_page import UNITS
+from ..figures.tables import is_consistent
 from ..figures.titles import paper_names
 from .layout import badge, lined_table, page_html, row_html
 from .tables import Artefact, artefact_label, read_sheet
@@ -145,14 +146,10 @@ def computed_by(line: dict, cells: list[Computation]) -> Computation | None:
     return max(fits, key=lambda f: f[:2])[2] if fits else None
 
 # %% ../../nbs/24_site/06_errata.ipynb #bdf099d5
-def _agrees(finding):
-    "Whether an entry found print right, without any reserve."
-    return bool(re.fullmatch(r"(holds|consistent)(:.*)?", finding.strip(), re.S))
-
 def _entry(line):
     "A line of the ledger."
     last = line.get("reading") or line.get("consequence") or ""
-    word = "agrees" if _agrees(line["finding"]) else "differs"  # or only in part
+    word = "agrees" if is_consistent(line["finding"]) else "differs"  # or only in part
     shown = [ht(line[k]) for k in ("where", "claim", "printed", "recomputed")]
     follows = f'<span class="small">{ht(last)}</span>'
     return row_html(*shown, badge(word, line["finding"] or word), follows, attributes=f' data-verdict="{word}"')
@@ -182,17 +179,18 @@ def _readings(sheet, paper, cell, code_html):
 # %% ../../nbs/24_site/06_errata.ipynb #9b1a5d78
 def _paper_part(folder, paper, cells, code_html):
     "A paper's part of the ledger; its entries, and those that no cell could be found for."
-    sheet, method, blocks = read_sheet(folder / paper / "inconsistencies.csv"), folder / paper / "inconsistencies_method.csv", {}
-    for line in sheet.lines: blocks.setdefault(computed_by(line, cells), []).append(line)
+    errata, checked, method = (folder / paper / f"inconsistencies{part}.csv" for part in ("", "_checked", "_method"))
+    lines, blocks = [line for path in (errata, checked) if path.exists() for line in read_sheet(path).lines], {}
+    for line in lines: blocks.setdefault(computed_by(line, cells), []).append(line)
     readings = read_sheet(method) if method.exists() else None
     shown = [_block(blocks[c], c, paper, code_html) for c in sorted(blocks, key=lambda c: c.number if c else 1e9)]
-    choices, agree = len(readings.lines) if readings else 0, sum(_agrees(r["finding"]) for r in sheet.lines)
+    choices, agree = len(readings.lines) if readings else 0, sum(is_consistent(r["finding"]) for r in lines)
     if choices: shown.append(_readings(readings, paper, next((c for c in cells[::-1] if not c.patterns), None), code_html))
-    told = (f"{len(sheet.lines)} statements recomputed: {agree} agree with print, {len(sheet.lines) - agree} do not, or only in part. "
+    told = (f"{len(lines)} statements recomputed: {len(lines) - agree} errata; {agree} agree with print, or can't be checked. "
             f"{choices} choices of method. Again: <code>treekit reproduce {paper}/inconsistencies</code>; "
             f'<a href="results/{ht(folder.name)}/{paper}/inconsistencies.html">as a table and CSV</a>')
     html = f'<section id="{paper}"><h2>{ht(paper_names()[paper])}</h2><p>{told}</p>{"".join(shown)}</section>'
-    return html, len(sheet.lines) + choices, len(blocks.get(None, []))
+    return html, len(lines) - agree + choices, len(blocks.get(None, []))
 
 def ledger_html(
     folder: Path,  # figures/<profile>
