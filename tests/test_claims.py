@@ -538,3 +538,14 @@ def test_an_erratum_is_an_inconsistency(paper):
     assert all(is_consistent(r["finding"]) for r in rows("inconsistencies_checked"))
     assert not any("mean over questions" in r["finding"] for r in rows("inconsistencies"))
     assert is_consistent("holds: on ASQA") and not is_consistent("holds for EM alone") and not is_consistent("differs")
+
+
+def test_failed_questions_judge_no_claim(tmp_path):
+    "A server's errors score 0: a method whose every question failed is not a worse method."
+    rows = [row(m, d, right) for m, right in dict(Ours=50, A=0, B=20).items() for d in ("films", "books")]
+    for one in rows:
+        if one["method"] == "A": one["failures"] = 60
+    save_table(compare(printed(Ours=60.0, A=50.0, B=1.0), rows, model="scripted"), tmp_path / "x", "table1", digits=2)
+    [all_, some] = told(tmp_path, claim("Ours", "A"), claim("Ours", "A|B"))
+    assert (all_.outcome, all_.p) == ("not run", None) and all_.reason == "2 of 2 comparisons have too many failed questions"
+    assert some.outcome == "supported" and some.pairs == "2 of 2" and some.reason.startswith("2 of 4 comparisons have too many failed")

@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['DIRECTIONS', 'OVER', 'BASES', 'UNITS_OF_ABOUT', 'CELL_NAMES', 'TWO_SIDED', 'CLAIM_OUTCOMES', 'SIZES', 'SUBSTITUTES',
-           'PROXY_JUDGES', 'Claim', 'load_claims', 'Comparison', 'comparisons', 'CellTests', 'for_and_against',
-           'distance', 'Weighed', 'weigh', 'ClaimVerdict', 'label', 'merged_cells', 'judge', 'judge_claims']
+           'MOST_FAILURES', 'PROXY_JUDGES', 'Claim', 'load_claims', 'Comparison', 'comparisons', 'CellTests',
+           'for_and_against', 'distance', 'Weighed', 'weigh', 'ClaimVerdict', 'label', 'merged_cells', 'judge',
+           'judge_claims']
 
-# %% ../../nbs/16_figures/03_claims.ipynb #ea4e89a7
+# %% ../../nbs/16_figures/03_claims.ipynb #b179abd5
 import csv, fnmatch
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -20,7 +21,7 @@ from ..papers.plugin import discover
 from ..scoring.statistics import (
     Contrast, contrast, equivalence, false_discovery, normal_p, one_sided, partial_conjunction, questions_needed, resample_weights)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #bf236306
+# %% ../../nbs/16_figures/03_claims.ipynb #ad4e5158
 DIRECTIONS = ("more", "less", "same", "not less", "at least", "about", "rises", "falls", "varies more")
 OVER = ("all", "most", "any", "mean")  # how many of a claim's comparisons must be true; "mean": it is about their mean
 BASES = ("", "people", "construction", "no cells")
@@ -63,7 +64,7 @@ class Claim:
         low, high = self.amount - self.margin, self.amount + self.margin
         return (1 + low / 100, 1 + high / 100) if self.unit == "percent" else (low, high)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #c78d2077
+# %% ../../nbs/16_figures/03_claims.ipynb #5bc2fd24
 def load_claims(
     paper: str = "",  # only this one's
     path: Path | None = None,  # a file of claims; default: the claims.csv of each installed paper
@@ -95,7 +96,7 @@ def _claim(row):
         raise UsageError(f"{made.id}: 'best of' is a whole side of a claim of more, less or not less")
     return made
 
-# %% ../../nbs/16_figures/03_claims.ipynb #642401c1
+# %% ../../nbs/16_figures/03_claims.ipynb #06f87db7
 def _parts(text: str) -> list[tuple[str, list[str]]]:
     "Each part of a side that `minus` or `over` separates: \"\", \"best of\" or \"mean of\", and its names."
     if text.startswith('"'): return [("", [text.strip('"')])]
@@ -126,7 +127,7 @@ def _trend(names: list[str]) -> dict[str, float]:
     scale = (len(names) - 1) / sum((i - middle) ** 2 for i in steps)
     return {name: scale * (i - middle) for i, name in enumerate(names)}
 
-# %% ../../nbs/16_figures/03_claims.ipynb #b7565707
+# %% ../../nbs/16_figures/03_claims.ipynb #af29a96a
 @dataclass(frozen=True)
 class Comparison:
     "Two sides of weighted sums of cells: (group, method, dataset, metric) -> weight. Of several on a side the highest counts."
@@ -175,7 +176,7 @@ def _let(pattern, name):
     "Whether a column's pattern lets a name through."
     return not pattern or any(fnmatch.fnmatchcase(name, p) or name == p for p in pattern.split("|"))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #3dcd5f75
+# %% ../../nbs/16_figures/03_claims.ipynb #76b49b26
 def _contexts(claim, keys, groups):
     "The columns of a claim: (group, dataset, metric), empty where the sides name it."
     found = {}
@@ -205,7 +206,7 @@ def _kept(one, numbers):
     whole = all(sums and s and s[0] == sums[0] and len(s) > 1 for s, sums in zip(known, (one.left, one.right)))
     return replace(one, left=tuple(known[0]), right=tuple(known[1])) if whole else None
 
-# %% ../../nbs/16_figures/03_claims.ipynb #ca01aeaa
+# %% ../../nbs/16_figures/03_claims.ipynb #441223f9
 def _all_comparisons(claim, contexts):
     "A claim's comparisons in some columns, whether their cells are there or not."
     if claim.direction == "varies more": return _spreads(claim, contexts)
@@ -240,7 +241,7 @@ def _spreads(claim, contexts):
     def sums(row, d, x): return tuple({(g, row, d, x): 1.0} for g in columns[d, x])
     return [Comparison(sums(claim.left, *column), sums(claim.right, *column), "spread") for column in columns]
 
-# %% ../../nbs/16_figures/03_claims.ipynb #13591c72
+# %% ../../nbs/16_figures/03_claims.ipynb #6c3a2488
 class CellTests:
     "Tests of weighted sums of a run's cells; each is computed once."
 
@@ -310,7 +311,7 @@ class CellTests:
         self._draws[at] = out
         return out
 
-# %% ../../nbs/16_figures/03_claims.ipynb #52dccef2
+# %% ../../nbs/16_figures/03_claims.ipynb #eb21c21c
 def for_and_against(
     claim: Claim,
     found: Contrast,  # left minus right; of "at least": left minus the amount
@@ -329,7 +330,7 @@ def distance(claim: Claim, value: float) -> float:
     if claim.direction in ("not less", "at least"): return value + claim.margin
     return -value if claim.direction in ("less", "falls") else value
 
-# %% ../../nbs/16_figures/03_claims.ipynb #b21cc183
+# %% ../../nbs/16_figures/03_claims.ipynb #021f2bc5
 TWO_SIDED = ("more", "less", "rises", "falls", "varies more")  # the others' interval is the 90 % one
 
 @dataclass(frozen=True)
@@ -377,7 +378,7 @@ def _weighed(claim, one, found, favour, against, how, tests):
     return Weighed(one, found.value, found.low, found.high, favour, against, found.error, found.n, len(sets), how,
                    distance(claim, found.value), constant)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #e9d8a11a
+# %% ../../nbs/16_figures/03_claims.ipynb #5bea7541
 def _weigh_best(claim, one, tests, found, how, parts):
     "A test of the best of a side."
     lefts, rights = range(len(one.left)), range(len(one.right))
@@ -426,12 +427,13 @@ def _weigh_draws(claim, one, tests, parts):
     return Weighed(one, value, low, high, up, down, float(np.std(draws)), min(c.n for c in cells), len(sets), "resampled",
                    distance(claim, value))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #9712ea81
+# %% ../../nbs/16_figures/03_claims.ipynb #53edf587
 CLAIM_OUTCOMES = ("supported", "contradicted", "inconclusive", "identical by construction", "needs people", "substitute row", "other model",
                   "not run")
 SIZES = ("inside", "outside", "not comparable")
 SUBSTITUTES = ("*: *tiny*", "*: *untrained*", "*: *prompted*", "*: *no cross-encoder*", "*: reranker=bm25*", "*: reranker=, *",
                "*: *router=the model that answers*", "*: *navigator=the model that answers*", "*by judge*")
+MOST_FAILURES = 0.05  # share of a cell's questions that may have failed: a method can't be judged by a server's errors
 PROXY_JUDGES = ("*: judged by the offline*",)  # facts of a cell whose metric a proxy has judged: its column is left out
 
 @dataclass(frozen=True)
@@ -471,7 +473,7 @@ class ClaimVerdict:
         "`pairs`, where there are several."
         return "" if self.pairs.endswith(" of 1") else self.pairs
 
-# %% ../../nbs/16_figures/03_claims.ipynb #09a7107b
+# %% ../../nbs/16_figures/03_claims.ipynb #dfa64844
 def _amount(claim, made, numbers):
     "What the paper puts a number on, from these cells; None where it can't be had."
     if not made or not claim.unit: return None
@@ -507,7 +509,7 @@ def _size(claim, made, tests):
     inside = low - 1e-9 <= claim.amount <= high + 1e-9
     return found | dict(amount=float(found["amount"]), amount_low=low, amount_high=high, size="inside" if inside else "outside")
 
-# %% ../../nbs/16_figures/03_claims.ipynb #ff9260e3
+# %% ../../nbs/16_figures/03_claims.ipynb #ef59ebe7
 def _agrees(claim, one, numbers):
     "Whether a comparison's numbers are as the claim says."
     value = one.value(numbers)
@@ -552,7 +554,7 @@ def _in_print(claim, cells):
 
 def _number(value): return None if value is None else float(value)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #09ba2605
+# %% ../../nbs/16_figures/03_claims.ipynb #2ae3b561
 def _in_run(claim, cells, model, known, real_only):
     "The fields of a verdict that a run's cells give, but for what the paper's other claims change."
     numbers = {key: c.value for key, c in cells.items()}
@@ -565,11 +567,14 @@ def _in_run(claim, cells, model, known, real_only):
         other = bool(claim.model and ran and (claim.by == "group" or not groups))
         why = f"about {claim.model.replace('|', ' and ')}; ran: {', '.join(ran)}" if other else _why_not(claim, numbers, lacking, ran)
         return fields | dict(outcome="other model" if other else "not run", reason=why)
-    tests, behind = CellTests(cells), {key: cells[key] for one in made for key in one.keys}
+    whole = [one for one in made if all(cells[key].failures <= MOST_FAILURES * cells[key].n for key in one.keys)]
+    failed = f"{len(made) - len(whole)} of {len(made)} comparisons have too many failed questions" if len(whole) < len(made) else ""
+    if not whole: return fields | dict(reason=failed)
+    made, tests, behind = whole, CellTests(cells), {key: cells[key] for one in whole for key in one.keys}
     judged = [one for one in made if not (real_only and _fact(PROXY_JUDGES, [cells[key] for key in one.keys]))]
     weighed = _all_weighed(claim, judged, tests, known if real_only else None)
     if not judged: return fields | dict(outcome="substitute row", reason="the metric is judged by a proxy")
-    notes = [f"{len(made) - len(judged)} of {len(made)} comparisons are judged by a proxy and left out" if len(judged) < len(made) else "",
+    notes = [failed, f"{len(made) - len(judged)} of {len(made)} comparisons are judged by a proxy and left out" if len(judged) < len(made) else "",
              *dict.fromkeys(f"{c.method}: {c.ran}" for c in behind.values() if c.ran),
              f"{len(lacking)} of {len(made) + len(lacking)} comparisons lack a cell" if lacking else "",
              f"{len(judged) - len(weighed)} of {len(judged)} have no interval" if claim.over != "mean" and len(weighed) < len(judged) else ""]
@@ -601,7 +606,7 @@ def _fact(patterns, cells):
     "Whether a fact of some cells is among those of a pattern."
     return any(_let("|".join(patterns), f"{c.method}: {fact}") for c in cells for fact in c.reason.split("; "))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #7dc076f7
+# %% ../../nbs/16_figures/03_claims.ipynb #71687e7f
 def _conjunction(some, favour, needed):
     "p of \"at least so many comparisons are for the claim\", or against it; and the one that decides."
     if len(some) < needed: return 1.0, None
@@ -634,7 +639,7 @@ def _with_substitutes(claim, weighed, need, turned):
     facts = dict.fromkeys(w.substitute for w in weighed if w.substitute)
     return dict(with_substitutes=f"{said} with {'; '.join(facts)}")
 
-# %% ../../nbs/16_figures/03_claims.ipynb #14d29550
+# %% ../../nbs/16_figures/03_claims.ipynb #199e4305
 def _power(claim, real, need, turned):
     "Questions a data set that would decide a claim, and how."
     def questions(w, parts):
@@ -657,7 +662,7 @@ def _sameness(claim, shown, tests):
     if scale is None: return {}
     return dict(same_margin=0.03 * scale, same_p=equivalence(shown.value, shown.error, 0.03 * scale))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #47c12f6b
+# %% ../../nbs/16_figures/03_claims.ipynb #0e35fb65
 def label(claim: Claim, one: Comparison, cells: dict) -> str:
     "A comparison in a reader's words: \"MuSiQue, F1: Ours − ChainRAG\"."
     keys = one.keys
@@ -703,7 +708,7 @@ def _why_not(claim, numbers, lacking, ran):
 
 def _listed(*sides): return " and ".join(dict.fromkeys(name for side in sides for _, names in _parts(side) for name in names))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #58999deb
+# %% ../../nbs/16_figures/03_claims.ipynb #9e705a39
 def merged_cells(
     tables,  # lists from `read_cells`
 ) -> dict:  # (group, method, dataset, metric) -> `TableCell`
@@ -717,7 +722,7 @@ def merged_cells(
         elif old.printed is None and c.printed is not None: cells[key] = replace(old, printed=c.printed)
     return cells
 
-# %% ../../nbs/16_figures/03_claims.ipynb #3ba7ad54
+# %% ../../nbs/16_figures/03_claims.ipynb #cab8d048
 def _models(claim, cells):
     "The models whose verdicts are apart; a claim about models needs them together."
     ran = list(dict.fromkeys(c.model for c in cells.values() if c.value is not None))
@@ -750,7 +755,7 @@ def _settled(v):
         return replace(v, outcome="needs people", size="not comparable" if v.claim.sized else "")
     return v
 
-# %% ../../nbs/16_figures/03_claims.ipynb #e301df01
+# %% ../../nbs/16_figures/03_claims.ipynb #22567fcf
 def judge_claims(
     folder: Path | str,  # of a run: figures/<profile>
     paper: str = "",  # only this one's

@@ -175,14 +175,16 @@ def summary_of(
     verdicts: list[ClaimVerdict],
 ) -> str:
     "The counts in a sentence or two, with what ran, and how it was tested."
-    def told(counts): return "; ".join(f"{name}: {n}" for name, n in counts.items())
+    def told(counts): return "; ".join(f"{name}: {n}" for name, n in counts.items() if n) or "none"
     models = ", ".join(dict.fromkeys(v.model for v in verdicts if v.model)) or "none"
     tested = [v for v in verdicts if v.p is not None]
     open_ = [v for v in verdicts if v.outcome == "inconclusive"]
     soon = sum(v.n_to_decide is not None and v.n_to_decide <= LONG_RUN for v in open_)
     later = f" Of the {len(open_)} inconclusive ones, {soon} would be decided by {LONG_RUN:,} questions a data set." if open_ else ""
+    aside = Counter(v.with_substitutes.partition(" ")[0] for v in verdicts if v.outcome == "substitute row" and v.with_substitutes)
+    later += f" The tests of the {sum(aside.values())} claims with substitute rows would say: {told(aside)}." if aside else ""
     how = told(Counter(v.how for v in tested if v.how))
-    return (f"{len(verdicts)} claims. Direction: {told(counts_of(verdicts))}. Size, where the paper states an amount: {told(sizes_of(verdicts))}. "
+    return (f"{len(verdicts)} claims. Direction: {told(counts_of(verdicts))}. Size, where the paper states one: {told(sizes_of(verdicts))}. "
             f"{len(tested)} were tested, which are {sum(not v.same_as for v in tested)} distinct contrasts.{later} "
             f"Model: {models}. Tested: {how or 'none'}.")
 
