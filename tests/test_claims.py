@@ -339,18 +339,19 @@ def weighed(c, cells):
     return [weigh(c, one, CellTests(cells)) for one in made]
 
 
-def test_the_best_of_several_is_chosen_inside_the_test():
-    "Nine baselines that are as good as ours: their best one by chance must not be significantly ahead, or behind, in more than 5 % of runs."
-    names, rng, wrong, naive = [f"B{i}" for i in range(9)], np.random.default_rng(0), 0, 0
-    best = claim("best of Ours|Other", f"best of {'|'.join(names)}")
-    runs = 120
+@pytest.mark.parametrize("sides", [("Ours", "best of {}"), ("best of {}", "Ours")])
+@pytest.mark.parametrize("direction", ["more", "less"])
+def test_the_best_of_several_is_chosen_inside_the_test(sides, direction):
+    "Nine rows that are as good as ours: the best one by chance must not be significantly ahead in more than 5 % of runs."
+    names, rng, wrong, naive, runs = [f"B{i}" for i in range(9)], np.random.default_rng(0), 0, 0, 100
+    left, right = (side.format("|".join(names)) for side in sides)
     for _ in range(runs):
-        cells = cells_of(**{name: rng.random(80) < 0.5 for name in ("Ours", "Other", *names)})
-        [w] = weighed(best, cells)
+        cells = cells_of(**{name: rng.random(60) < 0.5 for name in ("Ours", *names)})
+        [w] = weighed(claim(left, right, direction), cells)
         wrong += min(w.favour, w.against) < 0.05
         top = max(names, key=lambda n: cells["m", n, "films", "EM"].value)
-        [fixed] = weighed(claim("Ours", top), cells)
-        naive += fixed.against < 0.05
+        [fixed] = weighed(claim(top, "Ours"), cells)
+        naive += fixed.favour < 0.05
     assert wrong / runs <= 0.05 < naive / runs
 
 
@@ -438,15 +439,15 @@ def test_the_same_is_told_from_too_few_questions():
 
 @pytest.mark.parametrize("direction", ["more", "less", "same", "not less"])
 def test_so_many_questions_as_the_power_says_decide(direction):
-    "A claim that is open is decided by 1.6 times the questions that 80 % power needs, and open at a fifth of them."
+    "With as many as it says, and the same differences, p is where 80 % power puts it: 2.8 standard errors, or 2.5 on one side."
     rng = np.random.default_rng(3)
     left, right = rng.random(60) < 0.55, rng.random(60) < 0.45
     c = claim("Ours", "A", direction, margin=dict(same=18, **{"not less": 0.01}).get(direction, 0))
     def judged(times): return judge(c, cells_of(Ours=np.tile(left, times), A=np.tile(right, times)))[0]
     first = judged(1)
     assert first.p > 0.05 and first.n_to_decide > 60, first
-    enough = judged(-(-int(1.6 * first.n_to_decide) // 60))
-    assert enough.p < 0.05 and enough.outcome == first.would_be
+    enough = judged(-(-first.n_to_decide // 60))
+    assert 0.001 < enough.p < 0.015 and enough.outcome == first.would_be
 
 
 def test_power_counts_questions_of_each_data_set():
