@@ -450,6 +450,17 @@ def test_so_many_questions_as_the_power_says_decide(direction):
     assert 0.001 < enough.p < 0.015 and enough.outcome == first.would_be
 
 
+@pytest.mark.parametrize("sides, tries", [(("Ours", "best of A|B"), (1, 2)), (("best of A|B", "Ours"), (2, 1))])
+def test_the_power_of_the_best_of_several_counts_them(sides, tries):
+    rng = np.random.default_rng(3)
+    left, a, b = rng.random(60) < 0.6, rng.random(60) < 0.45, rng.random(60) < 0.3
+    def judged(times): return judge(claim(*sides), cells_of(Ours=np.tile(left, times), A=np.tile(a, times), B=np.tile(b, times)))[0]
+    [w] = weighed(claim(*sides), cells_of(Ours=left, A=a, B=b))
+    first = judged(1)
+    enough = judged(-(-first.n_to_decide // 60))
+    assert w.tries == tries and first.p > 0.05 and 0.001 < enough.p < 0.015 and enough.outcome == first.would_be
+
+
 def test_power_counts_questions_of_each_data_set():
     rng = np.random.default_rng(4)
     cells = {("m", m, d, "EM"): scored(m, rng.random(50) < p, d) for d in ("films", "books") for m, p in (("Ours", 0.55), ("A", 0.5))}

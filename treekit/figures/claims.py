@@ -8,7 +8,7 @@ __all__ = ['DIRECTIONS', 'OVER', 'BASES', 'UNITS_OF_ABOUT', 'CELL_NAMES', 'TWO_S
            'for_and_against', 'distance', 'Weighed', 'weigh', 'ClaimVerdict', 'label', 'merged_cells', 'judge',
            'judge_claims']
 
-# %% ../../nbs/16_figures/03_claims.ipynb #b179abd5
+# %% ../../nbs/16_figures/03_claims.ipynb #eee433d8
 import csv, fnmatch
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -21,7 +21,7 @@ from ..papers.plugin import discover
 from ..scoring.statistics import (
     Contrast, contrast, equivalence, false_discovery, normal_p, one_sided, partial_conjunction, questions_needed, resample_weights)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #ad4e5158
+# %% ../../nbs/16_figures/03_claims.ipynb #1729b3d0
 DIRECTIONS = ("more", "less", "same", "not less", "at least", "about", "rises", "falls", "varies more")
 OVER = ("all", "most", "any", "mean")  # how many of a claim's comparisons must be true; "mean": it is about their mean
 BASES = ("", "people", "construction", "no cells")
@@ -64,7 +64,7 @@ class Claim:
         low, high = self.amount - self.margin, self.amount + self.margin
         return (1 + low / 100, 1 + high / 100) if self.unit == "percent" else (low, high)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #5bc2fd24
+# %% ../../nbs/16_figures/03_claims.ipynb #64346411
 def load_claims(
     paper: str = "",  # only this one's
     path: Path | None = None,  # a file of claims; default: the claims.csv of each installed paper
@@ -96,7 +96,7 @@ def _claim(row):
         raise UsageError(f"{made.id}: 'best of' is a whole side of a claim of more, less or not less")
     return made
 
-# %% ../../nbs/16_figures/03_claims.ipynb #06f87db7
+# %% ../../nbs/16_figures/03_claims.ipynb #ffede336
 def _parts(text: str) -> list[tuple[str, list[str]]]:
     "Each part of a side that `minus` or `over` separates: \"\", \"best of\" or \"mean of\", and its names."
     if text.startswith('"'): return [("", [text.strip('"')])]
@@ -127,7 +127,7 @@ def _trend(names: list[str]) -> dict[str, float]:
     scale = (len(names) - 1) / sum((i - middle) ** 2 for i in steps)
     return {name: scale * (i - middle) for i, name in enumerate(names)}
 
-# %% ../../nbs/16_figures/03_claims.ipynb #af29a96a
+# %% ../../nbs/16_figures/03_claims.ipynb #fe5b86bd
 @dataclass(frozen=True)
 class Comparison:
     "Two sides of weighted sums of cells: (group, method, dataset, metric) -> weight. Of several on a side the highest counts."
@@ -176,7 +176,7 @@ def _let(pattern, name):
     "Whether a column's pattern lets a name through."
     return not pattern or any(fnmatch.fnmatchcase(name, p) or name == p for p in pattern.split("|"))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #76b49b26
+# %% ../../nbs/16_figures/03_claims.ipynb #e4341b9a
 def _contexts(claim, keys, groups):
     "The columns of a claim: (group, dataset, metric), empty where the sides name it."
     found = {}
@@ -206,7 +206,7 @@ def _kept(one, numbers):
     whole = all(sums and s and s[0] == sums[0] and len(s) > 1 for s, sums in zip(known, (one.left, one.right)))
     return replace(one, left=tuple(known[0]), right=tuple(known[1])) if whole else None
 
-# %% ../../nbs/16_figures/03_claims.ipynb #441223f9
+# %% ../../nbs/16_figures/03_claims.ipynb #5b197bdc
 def _all_comparisons(claim, contexts):
     "A claim's comparisons in some columns, whether their cells are there or not."
     if claim.direction == "varies more": return _spreads(claim, contexts)
@@ -241,7 +241,7 @@ def _spreads(claim, contexts):
     def sums(row, d, x): return tuple({(g, row, d, x): 1.0} for g in columns[d, x])
     return [Comparison(sums(claim.left, *column), sums(claim.right, *column), "spread") for column in columns]
 
-# %% ../../nbs/16_figures/03_claims.ipynb #6c3a2488
+# %% ../../nbs/16_figures/03_claims.ipynb #9bfb5e74
 class CellTests:
     "Tests of weighted sums of a run's cells; each is computed once."
 
@@ -311,7 +311,7 @@ class CellTests:
         self._draws[at] = out
         return out
 
-# %% ../../nbs/16_figures/03_claims.ipynb #eb21c21c
+# %% ../../nbs/16_figures/03_claims.ipynb #1b33f8bd
 def for_and_against(
     claim: Claim,
     found: Contrast,  # left minus right; of "at least": left minus the amount
@@ -330,7 +330,7 @@ def distance(claim: Claim, value: float) -> float:
     if claim.direction in ("not less", "at least"): return value + claim.margin
     return -value if claim.direction in ("less", "falls") else value
 
-# %% ../../nbs/16_figures/03_claims.ipynb #021f2bc5
+# %% ../../nbs/16_figures/03_claims.ipynb #c1aa88fc
 TWO_SIDED = ("more", "less", "rises", "falls", "varies more")  # the others' interval is the 90 % one
 
 @dataclass(frozen=True)
@@ -348,6 +348,7 @@ class Weighed:
     how: str  # paired, resampled, intervals
     far: float = 0.0  # `distance`
     constant: bool = False  # no question has another difference than zero
+    tries: tuple[int, int] = (1, 1)  # by how many rows p for the claim, and against it, is multiplied
     substitute: str = ""  # the fact that makes a row a substitute
 
 def _level(claim, parts=1):
@@ -378,7 +379,7 @@ def _weighed(claim, one, found, favour, against, how, tests):
     return Weighed(one, found.value, found.low, found.high, favour, against, found.error, found.n, len(sets), how,
                    distance(claim, found.value), constant)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #5bea7541
+# %% ../../nbs/16_figures/03_claims.ipynb #7566378f
 def _weigh_best(claim, one, tests, found, how, parts):
     "A test of the best of a side."
     lefts, rights = range(len(one.left)), range(len(one.right))
@@ -394,7 +395,8 @@ def _weigh_best(claim, one, tests, found, how, parts):
     i, j = _leaders(found, lefts, rights)
     chosen = found[i, j]
     made = _weighed(claim, one, chosen, favour, against, how, tests)
-    return replace(made, low=low, high=high, constant=all(not c.error and not c.value for c in found.values()))
+    tries = (len(rights), len(lefts)) if claim.direction == "less" else (len(lefts), len(rights))
+    return replace(made, low=low, high=high, constant=all(not c.error and not c.value for c in found.values()), tries=tries)
 
 def _leaders(found, lefts, rights):
     "The highest row of each side."
@@ -427,7 +429,7 @@ def _weigh_draws(claim, one, tests, parts):
     return Weighed(one, value, low, high, up, down, float(np.std(draws)), min(c.n for c in cells), len(sets), "resampled",
                    distance(claim, value))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #53edf587
+# %% ../../nbs/16_figures/03_claims.ipynb #c5bed7f9
 CLAIM_OUTCOMES = ("supported", "contradicted", "inconclusive", "identical by construction", "needs people", "substitute row", "other model",
                   "not run")
 SIZES = ("inside", "outside", "not comparable")
@@ -473,7 +475,7 @@ class ClaimVerdict:
         "`pairs`, where there are several."
         return "" if self.pairs.endswith(" of 1") else self.pairs
 
-# %% ../../nbs/16_figures/03_claims.ipynb #dfa64844
+# %% ../../nbs/16_figures/03_claims.ipynb #b32bc328
 def _amount(claim, made, numbers):
     "What the paper puts a number on, from these cells; None where it can't be had."
     if not made or not claim.unit: return None
@@ -509,7 +511,7 @@ def _size(claim, made, tests):
     inside = low - 1e-9 <= claim.amount <= high + 1e-9
     return found | dict(amount=float(found["amount"]), amount_low=low, amount_high=high, size="inside" if inside else "outside")
 
-# %% ../../nbs/16_figures/03_claims.ipynb #ef59ebe7
+# %% ../../nbs/16_figures/03_claims.ipynb #da9cfa8d
 def _agrees(claim, one, numbers):
     "Whether a comparison's numbers are as the claim says."
     value = one.value(numbers)
@@ -554,7 +556,7 @@ def _in_print(claim, cells):
 
 def _number(value): return None if value is None else float(value)
 
-# %% ../../nbs/16_figures/03_claims.ipynb #2ae3b561
+# %% ../../nbs/16_figures/03_claims.ipynb #49dff24c
 def _in_run(claim, cells, model, known, real_only):
     "The fields of a verdict that a run's cells give, but for what the paper's other claims change."
     numbers = {key: c.value for key, c in cells.items()}
@@ -606,7 +608,7 @@ def _fact(patterns, cells):
     "Whether a fact of some cells is among those of a pattern."
     return any(_let("|".join(patterns), f"{c.method}: {fact}") for c in cells for fact in c.reason.split("; "))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #71687e7f
+# %% ../../nbs/16_figures/03_claims.ipynb #091ee5eb
 def _conjunction(some, favour, needed):
     "p of \"at least so many comparisons are for the claim\", or against it; and the one that decides."
     if len(some) < needed: return 1.0, None
@@ -639,16 +641,15 @@ def _with_substitutes(claim, weighed, need, turned):
     facts = dict.fromkeys(w.substitute for w in weighed if w.substitute)
     return dict(with_substitutes=f"{said} with {'; '.join(facts)}")
 
-# %% ../../nbs/16_figures/03_claims.ipynb #199e4305
+# %% ../../nbs/16_figures/03_claims.ipynb #c72d648d
 def _power(claim, real, need, turned):
     "Questions a data set that would decide a claim, and how."
     def questions(w, parts):
-        level = 0.05 / parts
-        n = questions_needed(w.far, w.error, w.n, claim.direction in TWO_SIDED, level)
+        n = questions_needed(w.far, w.error, w.n, claim.direction in TWO_SIDED, 0.05 / parts)
         return None if n is None else -(-n // w.sets)
-    for said, some, k in (("supported", [w for w in real if w.far > 0], need), ("contradicted", [w for w in real if w.far < 0], turned)):
+    for at, said, some, k in ((0, "supported", [w for w in real if w.far > 0], need), (1, "contradicted", [w for w in real if w.far < 0], turned)):
         if len(some) < k: continue
-        found = sorted(n for n in (questions(w, max(1, len(real) - k + 1)) for w in some) if n is not None)
+        found = sorted(n for n in (questions(w, max(1, len(real) - k + 1) * w.tries[at]) for w in some) if n is not None)
         if len(found) >= k: return dict(n_to_decide=max(found[k - 1], 1), would_be=said)
     return {}
 
@@ -662,7 +663,7 @@ def _sameness(claim, shown, tests):
     if scale is None: return {}
     return dict(same_margin=0.03 * scale, same_p=equivalence(shown.value, shown.error, 0.03 * scale))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #0e35fb65
+# %% ../../nbs/16_figures/03_claims.ipynb #3c0657e3
 def label(claim: Claim, one: Comparison, cells: dict) -> str:
     "A comparison in a reader's words: \"MuSiQue, F1: Ours − ChainRAG\"."
     keys = one.keys
@@ -708,7 +709,7 @@ def _why_not(claim, numbers, lacking, ran):
 
 def _listed(*sides): return " and ".join(dict.fromkeys(name for side in sides for _, names in _parts(side) for name in names))
 
-# %% ../../nbs/16_figures/03_claims.ipynb #9e705a39
+# %% ../../nbs/16_figures/03_claims.ipynb #3bce2075
 def merged_cells(
     tables,  # lists from `read_cells`
 ) -> dict:  # (group, method, dataset, metric) -> `TableCell`
@@ -722,7 +723,7 @@ def merged_cells(
         elif old.printed is None and c.printed is not None: cells[key] = replace(old, printed=c.printed)
     return cells
 
-# %% ../../nbs/16_figures/03_claims.ipynb #cab8d048
+# %% ../../nbs/16_figures/03_claims.ipynb #9fe9b67b
 def _models(claim, cells):
     "The models whose verdicts are apart; a claim about models needs them together."
     ran = list(dict.fromkeys(c.model for c in cells.values() if c.value is not None))
@@ -755,7 +756,7 @@ def _settled(v):
         return replace(v, outcome="needs people", size="not comparable" if v.claim.sized else "")
     return v
 
-# %% ../../nbs/16_figures/03_claims.ipynb #22567fcf
+# %% ../../nbs/16_figures/03_claims.ipynb #1eaafcf0
 def judge_claims(
     folder: Path | str,  # of a run: figures/<profile>
     paper: str = "",  # only this one's
