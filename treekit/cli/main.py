@@ -311,7 +311,8 @@ def _show_claims(verdicts, as_json):
     for r in rows:
         told, found = (shorten(r[k].partition(";")[0], width, placeholder="…") for k, width in (("in print", 16), ("here", 23)))
         statement = shorten(r["statement"], 54, placeholder=" …")
-        click.echo(f"{r['claim']:<12}{statement:<55}{told:<17}{found:<24}{r['direction']:<27}{r['size']:<16}{r['n']:>5}  {r['p']:<8}{r['q']}")
+        click.echo(f"{r['claim']:<12}{statement:<55}{told:<17}{found:<24}{r['direction']:<27}{r['size']:<16}{r['n']:>5}  "
+                   f"{r['p']:<8}{r['q']}")
     if any(v.agree for v in verdicts):
         click.echo("\nWhere a claim has several comparisons, the number here is the one that decides: if all are needed, the weakest.")
 

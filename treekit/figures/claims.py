@@ -16,8 +16,8 @@ from pathlib import Path
 
 from ..config import UsageError, choose
 from .cells import read_cells
-from .significance import direction_of
 from ..papers.plugin import discover
+from ..scoring.metrics import METRIC_DIRECTIONS
 from ..scoring.statistics import (
     Contrast, contrast, equivalence, false_discovery, normal_p, one_sided, partial_conjunction, questions_needed, resample_weights)
 
@@ -92,7 +92,8 @@ def _claim(row):
         raise UsageError(f"{made.id}: a claim about a size has an amount in times, percent or value, and isn't over a mean")
     if made.direction == "at least" and (made.amount is None or made.right):
         raise UsageError(f"{made.id}: a claim of at least an amount has an amount and no right side")
-    if "best of" in f"{made.left} {made.right}" and (made.direction not in ("more", "less", "not less") or " minus " in made.left + made.right):
+    sides = made.left + made.right
+    if "best of" in sides and (made.direction not in ("more", "less", "not less") or " minus " in sides):
         raise UsageError(f"{made.id}: 'best of' is a whole side of a claim of more, less or not less")
     return made
 
@@ -576,10 +577,11 @@ def _in_run(claim, cells, model, known, real_only):
     judged = [one for one in made if not (real_only and _fact(PROXY_JUDGES, [cells[key] for key in one.keys]))]
     weighed = _all_weighed(claim, judged, tests, known if real_only else None)
     if not judged: return fields | dict(outcome="substitute row", reason="the metric is judged by a proxy")
-    notes = [failed, f"{len(made) - len(judged)} of {len(made)} comparisons are judged by a proxy and left out" if len(judged) < len(made) else "",
+    proxies, unknown = len(made) - len(judged), len(judged) - len(weighed) if claim.over != "mean" else 0
+    notes = [failed, f"{proxies} of {len(made)} comparisons are judged by a proxy and left out" if proxies else "",
              *dict.fromkeys(f"{c.method}: {c.ran}" for c in behind.values() if c.ran),
              f"{len(lacking)} of {len(made) + len(lacking)} comparisons lack a cell" if lacking else "",
-             f"{len(judged) - len(weighed)} of {len(judged)} have no interval" if claim.over != "mean" and len(weighed) < len(judged) else ""]
+             f"{unknown} of {len(judged)} have no interval" if unknown else ""]
     made, behind = judged, {key: cells[key] for one in judged for key in one.keys}
     fields |= dict(
         ours=float(sum(one.value(numbers) for one in made) / len(made)), n=_asked(behind.values()), outcome="inconclusive",
@@ -647,7 +649,8 @@ def _power(claim, real, need, turned):
     def questions(w, parts):
         n = questions_needed(w.far, w.error, w.n, claim.direction in TWO_SIDED, 0.05 / parts)
         return None if n is None else -(-n // w.sets)
-    for at, said, some, k in ((0, "supported", [w for w in real if w.far > 0], need), (1, "contradicted", [w for w in real if w.far < 0], turned)):
+    ways = ((0, "supported", [w for w in real if w.far > 0], need), (1, "contradicted", [w for w in real if w.far < 0], turned))
+    for at, said, some, k in ways:
         if len(some) < k: continue
         found = sorted(n for n in (questions(w, max(1, len(real) - k + 1) * w.tries[at]) for w in some) if n is not None)
         if len(found) >= k: return dict(n_to_decide=max(found[k - 1], 1), would_be=said)
@@ -657,7 +660,7 @@ def _sameness(claim, shown, tests):
     "p that the weakest comparison's difference is within 3 % of the scale."
     if claim.direction not in TWO_SIDED or shown.comparison.kind != "difference": return {}
     cells = [tests.cells[key] for key in shown.comparison.keys]
-    if any(direction_of(c.method, c.metric) == "none" or not c.scores for c in cells): return {}
+    if any(c.metric not in METRIC_DIRECTIONS or not c.scores for c in cells): return {}
     top = max(v for c in cells for own in c.scores.values() for v in own.values())
     scale = next((s for s in (1, 10, 100) if top <= s), None)
     if scale is None: return {}

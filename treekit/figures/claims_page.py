@@ -60,7 +60,8 @@ def claim_line(
 ) -> dict[str, str]:  # claim, section, statement, in print, here, direction, size, p, q, n, note
     "A claim's outcomes in a reader's words."
     pairs = f"{v.agree} comparisons agree" if v.agree else ""
-    aside = f"as a test of the substitute: {v.with_substitutes}" if v.outcome in ("substitute row", "needs people") and v.with_substitutes else ""
+    beside = v.outcome in ("substitute row", "needs people") and v.with_substitutes
+    aside = f"as a test of the substitute: {v.with_substitutes}" if beside else ""
     one = f"one contrast with {v.same_as}" if v.same_as else ""
     note = "; ".join(filter(None, [pairs, _open(v), one, aside, v.reason, v.claim.note if v.claim.artefact else ""]))
     return {"claim": v.claim.id, "section": v.claim.section, "statement": v.claim.statement, "in print": _said(v), "here": _found(v),
@@ -147,8 +148,8 @@ def row_orders(
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #a69d269f
 FIELDS_OF_CLAIM = "id section quote statement artefact direction amount unit margin".split()
-FIELDS_OF_VERDICT = ("in_print printed recomputed ours weakest difference low high amount amount_low amount_high p adjusted same_as n n_to_decide "
-                     "would_be same_margin same_p pairs how with_substitutes model reason").split()
+FIELDS_OF_VERDICT = ("in_print printed recomputed ours weakest difference low high amount amount_low amount_high p adjusted same_as n "
+                     "n_to_decide would_be same_margin same_p pairs how with_substitutes model reason").split()
 
 def _plain(value):
     "A value of the CSV: floats with six digits."
@@ -184,23 +185,24 @@ def summary_of(
     aside = Counter(v.with_substitutes.partition(" ")[0] for v in verdicts if v.outcome == "substitute row" and v.with_substitutes)
     later += f" The tests of the {sum(aside.values())} claims with substitute rows would say: {told(aside)}." if aside else ""
     how = told(Counter(v.how for v in tested if v.how))
-    return (f"{len(verdicts)} claims. Direction: {told(counts_of(verdicts))}. Size, where the paper states one: {told(sizes_of(verdicts))}. "
+    return (f"{len(verdicts)} claims. Direction: {told(counts_of(verdicts))}. "
+            f"Size, where the paper states one: {told(sizes_of(verdicts))}. "
             f"{len(tested)} were tested, which are {sum(not v.same_as for v in tested)} distinct contrasts.{later} "
             f"Model: {models}. Tested: {how or 'none'}.")
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #1c3d2d02
 LEGEND_OF_CLAIMS = (
-    "In print: the mean difference, left minus right, in the table's unit. Here: the comparison that decides (of several that are all needed, "
-    "the weakest) with the interval that belongs to its p; the mean of several; the amount that the paper states, with its 95 % interval. "
-    "Intervals: 95 %; 90 % for same, not less and at least, which are equivalence tests; wider where one of several was picked. They are over "
-    "questions of one corpus and one seed. Direction: supported, as many comparisons as the claim needs are significant its way; contradicted, "
-    "as many are significant the other way that it can't be true; inconclusive, neither; identical by construction, no question tells the "
-    "sides apart, or it is true by definition; needs people, the paper asked people; substitute row, a tiny, untrained, prompted or proxy "
-    "model stood for what the paper ran; other model, the sentence names models that didn't run. Size: whether the stated amount is inside "
-    "the interval of ours. p: raw. q: p for the false discovery rate among the paper's claims (Benjamini and Hochberg), one contrast counted "
-    "once; significant below .05. Questions that would decide a claim: 80 % power, if the difference is as measured, before the correction. "
-    "Paired: by question, sign flips; resampled: by question, where the two sides aren't weighed alike; intervals: without the questions' "
-    "scores, from the cells' own.")
+    "In print: the mean difference, left minus right, in the table's unit. Here: the comparison that decides (of several that are all "
+    "needed, the weakest) with the interval that belongs to its p; the mean of several; the amount that the paper states, with its 95 % "
+    "interval. Intervals: 95 %; 90 % for same, not less and at least, which are equivalence tests; wider where one of several was picked. "
+    "They are over questions of one corpus and one seed. Direction: supported, as many comparisons as the claim needs are significant its "
+    "way; contradicted, as many are significant the other way that it can't be true; inconclusive, neither; identical by construction, no "
+    "question tells the sides apart, or it is true by definition; needs people, the paper asked people; substitute row, a tiny, untrained, "
+    "prompted or proxy model stood for what the paper ran; other model, the sentence names models that didn't run. Size: whether the "
+    "stated amount is inside the interval of ours. p: raw. q: p for the false discovery rate among the paper's claims (Benjamini and Hochberg), "
+    "one contrast counted once; significant below .05. Questions that would decide a claim: 80 % power, if the difference is as measured, "
+    "before the correction. Paired: by question, sign flips; resampled: by question, where the two sides aren't weighed alike; "
+    "intervals: without the questions' scores, from the cells' own.")
 
 def save_claims(
     verdicts: list[ClaimVerdict],  # of one paper, or of several

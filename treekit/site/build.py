@@ -108,7 +108,8 @@ _FIRST = (  # pages that questions lead to: title, place, further words that are
     ("What an answer costs", "costs.html", "money price dollars cents tokens calls per question estimate"),
     ("Which method is best?", "results/index.html#best",
      "leader winner sure significant HotpotQA MuSiQue 2WikiMQA ASQA QAMPARI ELI5 AmbigDoc"),
-    ("How to read it", "reading.html", "verdict reproduced outside not comparable supported contradicted inconclusive substitute size interval simulated"))
+    ("How to read it", "reading.html",
+     "verdict reproduced outside not comparable supported contradicted inconclusive substitute size interval simulated"))
 
 def write_results(site: Site, figures: Path, runs: dict, trees: int):
     "All pages of results."

@@ -40,7 +40,8 @@ def _here(c):
     if not c["ours"]: return ht(c["reason"])
     first = _short(c["difference"] or c["ours"]) + _wide(c["low"], c["high"])
     several = c["pairs"] and not c["pairs"].endswith(" of 1")
-    amount = f"; amount {_short(c['amount'])}{UNITS.get(c['unit'], '')}{_wide(c['amount_low'], c['amount_high'])}" if c["stated"] and c["amount"] else ""
+    amount = f"; amount {_short(c['amount'])}{UNITS.get(c['unit'], '')}{_wide(c['amount_low'], c['amount_high'])}"
+    if not (c["stated"] and c["amount"]): amount = ""
     return first + (f" ({ht(c['weakest'])}); mean {_short(c['ours'])}" if several else "") + amount
 
 def _wide(low, high): return f" [{_short(low)}, {_short(high)}]" if low else ""
@@ -61,14 +62,16 @@ def _claim_row(c, profile, there):
     "A claim's line."
     p = f'p {ht(_short(c["p"]))}, q {ht(_short(c["adjusted"]))}, n {ht(c["n"])}' if c["p"] else ""
     agree = f'{ht(c["pairs"])} comparisons agree' if c["pairs"] else ""
-    aside = f'the test of the substitute: {ht(c["with_substitutes"])}' if c["outcome"] in ("substitute row", "needs people") and c["with_substitutes"] else ""
+    beside = c["outcome"] in ("substitute row", "needs people") and c["with_substitutes"]
+    aside = f'the test of the substitute: {ht(c["with_substitutes"])}' if beside else ""
     one = f'one contrast with {ht(c["same_as"])}' if c["same_as"] else ""
     more = "; ".join(filter(None, [p, agree, ht(c["how"]), _still_open(c), one, aside, ht(c["reason"]) if c["ours"] else ""]))
     quote = f' “{ht(c["quote"])}”' if c["quote"] else ""
     about = f'<span class="small">{ht(c["section"])}{quote}; {_claim_links(c, profile, there)}</span>'
     name = f' id="{ht(c["id"])}" data-verdict="{ht(c["outcome"])}" data-paper="{ht(c["paper"])}"'
     size = f' <span class="small">size {ht(c["size"])}</span>' if c["size"] else ""
-    return row_html(badge(c["outcome"]) + size, f'{ht(c["statement"])} {about}', _in_print(c), f'{_here(c)} <span class="small">{more}</span>',
+    return row_html(badge(c["outcome"]) + size, f'{ht(c["statement"])} {about}', _in_print(c),
+                    f'{_here(c)} <span class="small">{more}</span>',
                     f'<span class="small whole">{ht(c["id"])}</span>', attributes=name)
 
 # %% ../../nbs/24_site/06_errata.ipynb #8f637112
@@ -86,9 +89,9 @@ def claims_html(claims: list[dict], artefacts: list[Artefact], profile: str) -> 
     parts = ["""<h1>Claims</h1>
 <p class="lead">What the papers say of their tables (more, less, the same, rises, falls), tested with one and the same model for
 every method.</p>
-<p>In print: the mean difference, left minus right, in the table’s unit. Here: the comparison that decides, with the interval that belongs to
-its p. q: p for the false discovery rate among the paper’s claims. Size: whether the stated amount is inside the interval of ours.
-<a href="reading.html">What the words mean</a>.</p>""",
+<p>In print: the mean difference, left minus right, in the table’s unit. Here: the comparison that decides, with the interval that
+belongs to its p. q: p for the false discovery rate among the paper’s claims. Size: whether the stated amount is inside the interval of
+ours. <a href="reading.html">What the words mean</a>.</p>""",
              filters_html("verdict", counts, "Leave one outcome")]
     if not claims: parts.append('<p class="trouble">No claims were judged yet: <code>treekit reproduce</code> does that.</p>')
     for paper in dict.fromkeys(c["paper"] for c in claims):
