@@ -199,10 +199,10 @@ LEGEND_OF_CLAIMS = (
     "way; contradicted, as many are significant the other way that it can't be true; inconclusive, neither; identical by construction, no "
     "question tells the sides apart, or it is true by definition; needs people, the paper asked people; substitute row, a tiny, untrained, "
     "prompted or proxy model stood for what the paper ran; other model, the sentence names models that didn't run. Size: whether the "
-    "stated amount is inside the interval of ours. p: raw. q: p for the false discovery rate among the paper's claims (Benjamini and Hochberg), "
-    "one contrast counted once; significant below .05. Questions that would decide a claim: 80 % power, if the difference is as measured, "
-    "before the correction. Paired: by question, sign flips; resampled: by question, where the two sides aren't weighed alike; "
-    "intervals: without the questions' scores, from the cells' own.")
+    "stated amount is inside the interval of ours. p: raw. q: p for the false discovery rate among the paper's claims (Benjamini and "
+    "Hochberg), one contrast counted once; significant below .05. Questions that would decide a claim: 80 % power, if the difference "
+    "is as measured, before the correction. Paired: by question, sign flips; resampled: by question, where the two sides "
+    "aren't weighed alike; intervals: without the questions' scores, from the cells' own.")
 
 def save_claims(
     verdicts: list[ClaimVerdict],  # of one paper, or of several
