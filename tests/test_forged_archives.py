@@ -357,7 +357,7 @@ def test_a_forged_text_is_found(honest, tmp_path):
 
 
 def claim(report):
-    report["claims"][0] |= dict(verdict="holds", p=0.001, difference=12.5)
+    report["claims"][0] |= dict(outcome="supported", p=0.001, difference=12.5)
 
 
 def claim_left_out(report): del report["claims"][0]
@@ -366,7 +366,7 @@ def claim_left_out(report): del report["claims"][0]
 def p_value(report): report["claims"][-1]["p"] = 0.0123
 
 
-def invented(report): report["claims"].append(dict(report["claims"][0], id="arise-99", verdict="holds"))
+def invented(report): report["claims"].append(dict(report["claims"][0], id="arise-99", outcome="supported"))
 
 
 def verdicts(report): report["artefacts"][0]["verdicts"] = dict(reproduced=40)

@@ -205,7 +205,7 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
 
     claims = json.loads(treekit("claims", "lookstwice", "--out", "out", "--json"))
     assert [c["claim"] for c in claims] == ["lookstwice-01", "lookstwice-02", "lookstwice-03"]
-    assert all(c["verdict"] in ("holds", "fails", "undecided") for c in claims)
+    assert all(c["direction"] in ("supported", "contradicted", "inconclusive", "identical by construction") for c in claims)
     matrix = json.loads(treekit("reproduce", "--dry-run", "lookstwice/table1", "--profile", "openai", "--json"))
     assert "lookstwice/table1" in json.dumps(matrix) and "fails" not in json.dumps(matrix)
     assert "lookstwice/table1" in treekit("estimate", "lookstwice/table1", "--profile", "openai", "--data", "synthetic", "--n", 4)

@@ -267,7 +267,7 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
     page = index_page(tmp_path)
     assert "n per cell: 50 to 600;" in page and "- Table 1: Model: gpt-4.1. Questions: generated wiki, n = 7.\n" in page
     assert "- Table 2: Model: gpt-4.1. Questions of the generated wiki, n = 7 on each of 1 data sets.\n" in page
-    told = ", ".join(f"{n} {verdict}" for verdict, n in counts_of(judge_claims(offline, "treerare")).items())
+    told = ", ".join(f"{n} {outcome}" for outcome, n in counts_of(judge_claims(offline, "treerare")).items() if n)
     assert f"{len(load_claims('treerare'))} claims: {told}." in page
 
 

@@ -230,7 +230,7 @@ def test_an_answer_of_the_checklist_moves_with_its_facts(made):
         "NeurIPS 4: Experimental result reproducibility"] == "partly"
     assert said()["ACM: Results Replicated"] == "no"  # a simulated model: nothing is comparable
     one = report["artefacts"][0]
-    claims = [dict(c, verdict="holds") for c in report["claims"]]
+    claims = [dict(c, outcome="supported") for c in report["claims"]]
     good = said(artefacts=[one | dict(verdicts=dict(reproduced=9))], claims=claims)
     assert good["ACM: Results Replicated"] == "yes"
     assert said(artefacts=[one | dict(verdicts=dict(reproduced=9, outside=1))], claims=claims)["ACM: Results Replicated"] == "partly"

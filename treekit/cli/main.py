@@ -333,7 +333,7 @@ def _state(row):
 @click.option("--out", metavar="DIR", help="The folder that a reproduction wrote to.  [default: figures/PROFILE]")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def claims(paper, profile, out, as_json):
-    """What the papers claim, and whether a run bears it out: holds, fails, undecided, or not run.
+    """What the papers claim, and whether a run supports it: direction and size of each claim.
 
     \b
       treekit claims                        all papers
@@ -361,14 +361,14 @@ def _show_claims(verdicts, as_json):
     from treekit.figures.claims_page import claim_line
     rows = [claim_line(v) for v in verdicts]
     if as_json: return click.echo(json.dumps(rows, indent=1, ensure_ascii=False))
-    click.echo(f"{'claim':<12}{'statement':<63}{'in print':<20}{'here':<26}{'verdict':<11}{'agree':<9}{'n':>5}  p")
-    for v, r in zip(verdicts, rows):
-        told, found = (shorten(r[k].partition(";")[0], width, placeholder="…") for k, width in (("in print", 19), ("here", 25)))
-        statement = shorten(r["statement"], 62, placeholder=" …")
-        click.echo(f"{r['claim']:<12}{statement:<63}{told:<20}{found:<26}{r['verdict']:<11}{v.agree:<9}{r['n']:>5}  {r['p']}")
+    click.echo(f"{'claim':<12}{'statement':<55}{'in print':<17}{'here':<24}{'direction':<27}{'size':<16}{'n':>5}  {'p':<8}q")
+    for r in rows:
+        told, found = (shorten(r[k].partition(";")[0], width, placeholder="…") for k, width in (("in print", 16), ("here", 23)))
+        statement = shorten(r["statement"], 54, placeholder=" …")
+        click.echo(f"{r['claim']:<12}{statement:<55}{told:<17}{found:<24}{r['direction']:<27}{r['size']:<16}{r['n']:>5}  "
+                   f"{r['p']:<8}{r['q']}")
     if any(v.agree for v in verdicts):
-        click.echo("\nWhere a claim has several comparisons, the number is their mean, and 'agree' says how many go its way: "
-                   "it holds if as many as it needs are significant.")
+        click.echo("\nWhere a claim has several comparisons, the number here is the one that decides: if all are needed, the weakest.")
 
 # %% ../../nbs/25_cli/09_main.ipynb #72cf1479
 @main.command()

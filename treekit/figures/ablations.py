@@ -60,8 +60,8 @@ class Ablated:
         "One of `ABLATION_VERDICTS`."
         if self.found.ours is None: return NOT_RUN
         if self.differ == 0: return SAME
-        if self.found.verdict not in ("holds", "fails") or not self.found.printed: return UNDECIDED
-        return AS_PRINTED if (self.found.verdict == "holds") == (self.found.printed > 0) else OTHER_WAY
+        if self.found.outcome not in ("supported", "contradicted") or not self.found.printed: return UNDECIDED
+        return AS_PRINTED if (self.found.outcome == "supported") == (self.found.printed > 0) else OTHER_WAY
 
 # %% ../../nbs/16_figures/17_ablations.ipynb #633cb186
 def _differ(claim, cells, model):
@@ -70,7 +70,7 @@ def _differ(claim, cells, model):
     ran = list(dict.fromkeys(key[0] for key, c in mine.items() if c.value is not None))
     pairs, found = comparisons(claim, {key: c.value for key, c in mine.items()}, ran)[0], set()
     for one in pairs:
-        left, right = (mine[next(iter(side))].scores for side in (one.left, one.right))
+        left, right = (mine[next(iter(side))].scores for side in (one.left[0], one.right[0]))
         if not left or not right: return None
         found |= {(d, q) for d, own in left.items() for q in own if own[q] != right.get(d, {}).get(q)}
     return len(found) if pairs else None
@@ -83,7 +83,7 @@ def judge_ablations(
     of = {a.claim: a for a in (load_ablations() if ablations is None else ablations)}
     tables = {a: merged_cells(read_cells(Path(folder, a[0]), t) for t in a[1].split("|")) for a in {(c.paper, c.artefact) for c in of}}
     return [Ablated(of[v.claim], v, _differ(v.claim, tables[v.claim.paper, v.claim.artefact], v.model))
-            for v in judge_claims(folder, claims=list(of))]
+            for v in judge_claims(folder, claims=list(of), real_only=False)]
 
 # %% ../../nbs/16_figures/17_ablations.ipynb #c1b9adea
 def ablation_line(one: Ablated) -> dict:  # paper, table, without, what, column, in print, here, low, high, p, differ, n, outcome

@@ -85,6 +85,7 @@ class TableCell:
     ran: str = ""  # what stands behind the printed name, if something else does
     reason: str = ""  # of its verdict: in what its run isn't the paper's, with "; " between
     scores: dict = field(default_factory=dict, compare=False, repr=False)  # data set -> {id: score}
+    failures: int = 0  # questions that failed: they score 0, and stay in n
 
     @property
     def error(self) -> float | None:
@@ -123,7 +124,7 @@ def _cells(row, kept):
     method, ran = name_and_run(row.get("method", ""))
     group = next((row[k] for k in ("group", "series", "retriever") if row.get(k)), "")
     names = dict(group=group, method=method, dataset=row.get("dataset", ""), n=int(_number(row.get("n")) or 0),
-                 model=row.get("model", ""), ran=ran, reason=row.get("reason", ""))
+                 model=row.get("model", ""), ran=ran, reason=row.get("reason", ""), failures=int(_number(row.get("failures")) or 0))
     if "reproduced" in row or "value" in row: values = {row.get("metric", ""): row.get("reproduced", row.get("value"))}
     else: values = {k: v for k, v in row.items() if k not in _NAMES and _number(v) is not None}
     for metric, value in values.items():

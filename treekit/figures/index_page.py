@@ -73,7 +73,7 @@ def index_page(
         claims = claims_by_artefact(folder / paper / "claims.csv")
         lines += [f"## {md(paper_names().get(paper, paper))}", _ran(paper, stems)]
         if total := claims_in(folder / paper / "claims.csv"):
-            lines.append(f"{sum(total.values())} claims: {', '.join(f'{n} {v}' for v, n in total.items())}. "
+            lines.append(f"{sum(total.values())} claims: {', '.join(f'{n} {v}' for v, n in total.items() if n)}. "
                          f"[All of them]({paper}/claims.md); below, one about several artefacts stands at each.")
         body = [_line(paper, name, paths, claims) for name, paths in stems.items()]
         lines.append("\n".join(["| | artefact | claims | cells beside print | files |", "|---|---|---|---|---|", *body]))

@@ -5,10 +5,10 @@
 # %% auto #0
 __all__ = ['FLAGS', 'MARKS', 'LEGEND', 'LEGEND_OF_VERDICTS', 'HOW_CLAIMS_ARE_TESTED', 'LEGEND_OF_PRINT', 'Shown', 'wide',
            'span_of', 'of_the_world', 'what_was_run', 'TablePage', 'to_markdown', 'to_html', 'claim_text', 'claims_of',
-           'save_csv', 'save_table']
+           'save_csv', 'save_table', 'is_consistent', 'save_errata']
 
 # %% ../../nbs/16_figures/05_tables.ipynb #bad1da96
-import csv, io, shlex
+import csv, io, re, shlex
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,8 +29,8 @@ MARKS = {"reproduced": "✓", "outside": "✗", "not comparable": "", "not run":
 LEGEND = "**Bold**: the best of its column. ≈ and shaded: can't be told from it by the questions asked (one paired test each, p ≥ .05)."
 LEGEND_OF_VERDICTS = "✓ reproduced, ✗ outside, the printed number in brackets."
 HOW_CLAIMS_ARE_TESTED = (
-    "Paired tests on the same questions, p after Holm's correction for all claims about a table. So two rows can be marked "
-    "apart and a claim about them be undecided. A claim about one printed model is held against the model that ran.")
+    "Tests on the same questions, by p before any correction. The page of all claims corrects for their number (false discovery rate), so "
+    "a claim can be inconclusive there. A claim that names printed models isn't tested with another model.")
 LEGEND_OF_PRINT = "† derived from other cells, ? uncertain, … illegible in print."
 
 @dataclass(frozen=True)
@@ -284,23 +284,24 @@ def claim_text(
     v,  # a `ClaimVerdict`
     several: bool = False,  # whether several models ran
 ) -> str:
-    "A claim's verdict in one line."
-    found = [] if v.adjusted is None else [f"p {'< .001' if v.adjusted < .001 else f'= {v.adjusted:.3f}'.replace('0.', '.')}"]
+    "A claim's outcomes in one line."
+    found = [] if v.p is None else [f"p {'< .001' if v.p < .001 else f'= {v.p:.3f}'.replace('0.', '.')}"]
     if v.agree: found.append(f"{v.agree} comparisons point this way")
     if v.n: found.append(f"n = {v.n:,}")
     who = f", {v.model}" if several and v.model else ""
     why = f" ({', '.join(found)}{who})" if found else f" ({v.reason})" if v.reason else ""
-    return f"{v.verdict}{why}: {v.claim.statement} ({v.claim.where})"
+    size = f", size {v.size}" if v.size in ("inside", "outside") else ""
+    return f"{v.outcome}{size}{why}: {v.claim.statement} ({v.claim.section})"
 
 # %% ../../nbs/16_figures/05_tables.ipynb #f01ce9a3
 def claims_of(
     folder: Path,  # figures/<profile>/<paper>
     name: str,  # the artefact, whose CSV is there
 ) -> tuple[str, ...]:  # a line for each claim; none: the paper claims nothing of it alone
-    "What the paper's claims about one table come to."
+    "The outcomes of the paper's claims about one table, by raw p: the other tables may not be there yet."
     about = [c for c in load_claims() if c.paper == folder.name and name in c.artefact.split("|")]
     own = [c for c in about if c.artefact == name]
-    verdicts = judge_claims(folder.parent, claims=own) if own else []
+    verdicts = judge_claims(folder.parent, claims=own, correct=False) if own else []
     several, more = len({v.model for v in verdicts if v.model}) > 1, len(about) - len(own)
     besides = (f"on the page of all claims, besides: {more} about it and another table.",) if more else ()
     return (*(claim_text(v, several) for v in verdicts), *besides)
@@ -359,3 +360,25 @@ def save_table(
     pages = {".md": _markdown(page), ".html": _html(page)}
     for ending, content in pages.items(): write_whole(folder / f"{name}{ending}", content)
     return [folder / f"{name}{ending}" for ending in (".csv", *pages)]
+
+# %% ../../nbs/16_figures/05_tables.ipynb #41a99e85
+_NO_ERRATUM = re.compile(r"(holds|consistent|can't be checked)(:.*)?", re.S)
+
+def is_consistent(finding: str) -> bool:
+    "Whether an entry found print right without any reserve, or could not check it."
+    return bool(_NO_ERRATUM.fullmatch(finding.strip()))
+
+def save_errata(
+    entries: list[dict],  # where, claim, printed, recomputed, finding, and what follows
+    folder: Path | str,  # figures/<profile>/<paper>
+    title: str,
+    note: str = "",
+):  # DataFrame of the errata
+    "Write the errata as `inconsistencies`, and what was recomputed without finding one as `inconsistencies_checked`."
+    import pandas as pd
+    made = pd.DataFrame(entries)
+    assert (made.finding != "").all()
+    fine = made.finding.map(is_consistent)
+    save_table(made[~fine], folder, "inconsistencies", title, note)
+    if fine.any(): save_table(made[fine], folder, "inconsistencies_checked", f"{title}: what was recomputed, and is no inconsistency", note)
+    return made[~fine].reset_index(drop=True)

@@ -9,6 +9,8 @@ __all__ = ['CHECKLIST_ANSWERS', 'ChecklistLine', 'checked_facts', 'acm_answers',
 import re
 from typing import NamedTuple
 
+from ..figures.claims import CLAIM_OUTCOMES
+
 # %% ../../nbs/23_reports/03_checklist.ipynb #67cb28ec
 CHECKLIST_ANSWERS = ("yes", "partly", "no", "not applicable", "for people")
 
@@ -37,7 +39,7 @@ def checked_facts(
         documented=report["code"]["documented"], modules=report["code"]["modules"], licence=report["code"]["licence"],
         hashes=len(report["modules"]) + len(report["data"]), packages=len(report["environment"]["packages"]),
         cassette=bool(report["cassette"]), ways=len(report["ways"]), doi=report["doi"], runs=len(runs),
-        claims={v: sum(c["verdict"] == v for c in claims) for v in ("holds", "fails", "undecided", "not run")},
+        claims={v: sum(c["outcome"] == v for c in claims) for v in CLAIM_OUTCOMES},
         intervals=report["intervals"]["with"], numbers=report["intervals"]["of"], seconds=sum(a["seconds"] or 0 for a in ran),
         answers=sum(r["answers"] for r in runs), failed=sum(r["failed"] for r in runs),
         seeds=all("seed" in r["settings"] for r in runs), facts=sum("unknown" not in f for r in runs for f in r["facts"]),
@@ -70,12 +72,12 @@ def acm_answers(
 def _results(f):
     "The two badges for results."
     v, c = f["verdicts"], f["claims"]
-    compared, said = v["reproduced"] + v["outside"], c["holds"] + c["fails"]
+    compared, said = v["reproduced"] + v["outside"], c["supported"] + c["contradicted"]
     cells = (f"of {compared + v['not comparable'] + v['not run']} printed cells {v['reproduced']} are reproduced, {v['outside']} outside, "
-             f"{v['not comparable']} not comparable, {v['not run']} not run; of {sum(c.values())} claims {c['holds']} hold, "
-             f"{c['fails']} fail, {c['undecided']} are undecided")
+             f"{v['not comparable']} not comparable, {v['not run']} not run; of {sum(c.values())} claims {c['supported']} are "
+             f"supported, {c['contradicted']} contradicted, {c['inconclusive']} inconclusive")
     replicated = _graded(v["reproduced"], compared)
-    if replicated == "yes" and (said and c["fails"] or v["not comparable"] or v["not run"]): replicated = "partly"
+    if replicated == "yes" and (said and c["contradicted"] or v["not comparable"] or v["not run"]): replicated = "partly"
     why = "" if replicated == "yes" else "run the paper's own experiment: treekit reproduce … --profile paper"
     others = "this badge is for results from the authors' own artefacts; this code is another"
     return [ChecklistLine("ACM: Results Reproduced", "not applicable", others),
@@ -87,13 +89,13 @@ def neurips_answers(
 ) -> list[ChecklistLine]:
     "The sixteen questions."
     v, c, judged = f["verdicts"], f["claims"], sum(f["claims"].values())
-    tested = c["holds"] + c["fails"] + c["undecided"]
+    tested = c["supported"] + c["contradicted"] + c["inconclusive"]
     hashed = f"{f['hashes']} modules and data files by SHA-256, {f['packages']} packages by version"
     money = "none" if f["dollars"] and not any(f["dollars"]) and None not in f["dollars"] else (
         "unknown in part" if None in f["dollars"] or not f["dollars"] else f"{sum(f['dollars']):.2f} dollars")
     rows = [
-        ("Claims", _graded(tested, judged) if judged else "not applicable", f"{tested} of {judged} claims were tested: {c['holds']} hold, "
-         f"{c['fails']} fail, {c['undecided']} undecided"),
+        ("Claims", _graded(tested, judged) if judged else "not applicable", f"{tested} of {judged} claims were tested: {c['supported']} "
+         f"supported, {c['contradicted']} contradicted, {c['inconclusive']} inconclusive"),
         ("Limitations", "yes" if f["facts"] else "no", f"each cell that isn't comparable says why: {v['not comparable']} of them"),
         ("Theory, assumptions and proofs", "not applicable", "nothing here is proved"),
         ("Experimental result reproducibility", "yes" if f["cassette"] and f["runs"] else "partly" if f["runs"] else "no",

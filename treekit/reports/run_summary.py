@@ -16,7 +16,7 @@ from ..experiments.provenance import run_facts
 from ..experiments.resources import Resources
 from ..experiments.planning import models_of
 from ..explorer.runs import OpenRun
-from ..figures.claims import CLAIM_VERDICTS, judge_claims
+from ..figures.claims import CLAIM_OUTCOMES, judge_claims, load_claims
 from ..figures.verdicts import count_verdicts
 from ..artefacts.build_cache import command_of, read_record, written
 from ..artefacts.reproduce import cleaned, said_on_top
@@ -128,18 +128,17 @@ def claim_lines(
     paper: str,
     folder: Path,  # figures/<profile>
     names: set,  # of the artefacts in the report; claims of others are left out
-) -> list[dict]:  # id, where, statement, artefact, in_print, verdict, difference, low, high, p, n, reason
-    "The paper's claims about these artefacts, with their verdicts."
-    try: found = judge_claims(folder, paper)
+) -> list[dict]:  # id, section, statement, artefact, in_print, outcome, size, difference, low, high, p, adjusted, n, reason
+    "The paper's claims about these artefacts alone, with their outcomes: the correction for many claims is over them."
+    try: claims = [c for c in load_claims(paper) if c.artefact and set(c.artefact.split("|")) <= names]
     except UsageError: return []  # a folder of artefacts that belongs to no paper
-    mine = [v for v in found if set(v.claim.artefact.split("|")) & names]
-    return [dict(id=v.claim.id, where=v.claim.where, statement=v.claim.statement, artefact=v.claim.artefact, model=v.model,
-                 in_print=v.in_print, verdict=v.verdict, difference=v.ours, low=v.low, high=v.high, p=v.adjusted, n=v.n,
-                 reason=v.reason) for v in mine]
+    return [dict(id=v.claim.id, section=v.claim.section, statement=v.claim.statement, artefact=v.claim.artefact, model=v.model,
+                 in_print=v.in_print, outcome=v.outcome, size=v.size, weakest=v.weakest, difference=v.difference, low=v.low, high=v.high,
+                 amount=v.amount, p=v.p, adjusted=v.adjusted, n=v.n, reason=v.reason) for v in judge_claims(folder, claims=claims)]
 
 # %% ../../nbs/23_reports/02_run_summary.ipynb #9179c5b5
 def claim_counts(
     claims: list[dict],
-) -> dict[str, int]:  # verdict -> claims
-    "How many hold, fail, are undecided, weren't run."
-    return {verdict: sum(c["verdict"] == verdict for c in claims) for verdict in CLAIM_VERDICTS}
+) -> dict[str, int]:  # outcome -> claims
+    "How many claims have each outcome of direction."
+    return {outcome: sum(c["outcome"] == outcome for c in claims) for outcome in CLAIM_OUTCOMES}

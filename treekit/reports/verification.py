@@ -216,11 +216,11 @@ def _claim_differences(report, folder, again):
         for here in _json(claim_lines(paper, folder, {n.partition("/")[2] for n in names if n.startswith(f"{paper}/")})):
             there = said.get(key := (here["id"], here["model"]))
             if not whole(paper, here):
-                if there is not None and any(there[k] != here[k] for k in ("where", "statement", "artefact")):
+                if there is not None and any(there[k] != here[k] for k in ("section", "statement", "artefact")):
                     found.append(f"claim {here['id']}: isn't the kit's")
                 continue
             seen.add(key)
-            if there is None: found.append(f"claim {here['id']}: is left out of the report; it {here['verdict']} here")
+            if there is None: found.append(f"claim {here['id']}: is left out of the report; it is {here['outcome']} here")
             elif wrong := [k for k in here if not _alike(here[k], there.get(k))]:
                 found.append(f"claim {here['id']}: {wrong[0]} is {there.get(wrong[0])!r} in the report, {here[wrong[0]]!r} here")
         open_claims = [c for key, c in said.items() if key not in seen and c["id"].startswith(f"{paper}-")]

@@ -108,7 +108,8 @@ _FIRST = (  # pages that questions lead to: title, place, further words that are
     ("What an answer costs", "costs.html", "money price dollars cents tokens calls per question estimate"),
     ("Which method is best?", "results/index.html#best",
      "leader winner sure significant HotpotQA MuSiQue 2WikiMQA ASQA QAMPARI ELI5 AmbigDoc"),
-    ("How to read it", "reading.html", "verdict reproduced outside not comparable holds fails undecided interval simulated"))
+    ("How to read it", "reading.html",
+     "verdict reproduced outside not comparable supported contradicted inconclusive substitute size interval simulated"))
 
 def write_results(site: Site, figures: Path, runs: dict, trees: int):
     "All pages of results."
@@ -137,7 +138,7 @@ def write_claims(site: Site, figures: Path, runs: dict, books: dict):
     for p in (p for p in papers() if (figures / profile / p.name / "inconsistencies.csv").exists()):
         site.enter(f"Where {p.label} contradicts itself", f"ledger.html#{p.name}", "ledger", "inconsistencies contradiction erratum")
     for c in claims:
-        words = f'{c["id"]} {c["where"]} {paper_names()[c["paper"]]}'
+        words = f'{c["id"]} {c["section"]} {paper_names()[c["paper"]]}'
         site.enter(c["statement"], f'claims.html#{c["id"]}', f'claim: {c["outcome"]}', words)
 
 # %% ../../nbs/24_site/09_build.ipynb #a483787c

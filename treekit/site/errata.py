@@ -12,10 +12,11 @@ from pathlib import Path
 
 from ..utils.sanitize import ht
 from ..figures.claims_page import UNITS
+from ..figures.tables import is_consistent
 from ..figures.titles import paper_names
 from .layout import badge, lined_table, page_html, row_html
 from .tables import Artefact, artefact_label, read_sheet
-from ..figures.claims import CLAIM_VERDICTS
+from ..figures.claims import CLAIM_OUTCOMES
 
 # %% ../../nbs/24_site/06_errata.ipynb #e4355545
 def claims_of_run(folder: Path) -> list[dict]:  # rows of each paper's claims.csv, with `paper` and `line`
@@ -37,9 +38,18 @@ def _short(word):
 def _here(c):
     "What this run has to say about a claim."
     if not c["ours"]: return ht(c["reason"])
-    wide = f" [{_short(c['low'])}, {_short(c['high'])}]" if c["low"] else ""
-    amount = f"; {_short(c['amount'])}{UNITS.get(c['unit'], '')}" if c["amount"] and c["unit"] != "points" else ""
-    return _short(c["ours"]) + wide + amount
+    first = _short(c["difference"] or c["ours"]) + _wide(c["low"], c["high"])
+    several = c["pairs"] and not c["pairs"].endswith(" of 1")
+    amount = f"; amount {_short(c['amount'])}{UNITS.get(c['unit'], '')}{_wide(c['amount_low'], c['amount_high'])}"
+    if not (c["stated"] and c["amount"]): amount = ""
+    return first + (f" ({ht(c['weakest'])}); mean {_short(c['ours'])}" if several else "") + amount
+
+def _wide(low, high): return f" [{_short(low)}, {_short(high)}]" if low else ""
+
+def _still_open(c):
+    "What an inconclusive claim would take."
+    if c["outcome"] != "inconclusive" or not c["n_to_decide"]: return ""
+    return f"{int(c['n_to_decide']):,} questions a data set would decide it: {c['would_be']}"
 
 def _in_print(c):
     "What the paper's own cells say of a claim, and the amount that it states."
@@ -50,12 +60,18 @@ def _in_print(c):
 
 def _claim_row(c, profile, there):
     "A claim's line."
-    p = f'p {ht(_short(c["adjusted"]))}, n {ht(c["n"])}' if c["adjusted"] else ""
+    p = f'p {ht(_short(c["p"]))}, q {ht(_short(c["adjusted"]))}, n {ht(c["n"])}' if c["p"] else ""
     agree = f'{ht(c["pairs"])} comparisons agree' if c["pairs"] else ""
-    more = "; ".join(filter(None, [p, agree, ht(c["how"]), ht(c["reason"]) if c["ours"] else ""]))
-    about = f'<span class="small">{ht(c["where"])}; {_claim_links(c, profile, there)}</span>'
+    beside = c["outcome"] in ("substitute row", "needs people") and c["with_substitutes"]
+    aside = f'the test of the substitute: {ht(c["with_substitutes"])}' if beside else ""
+    one = f'one contrast with {ht(c["same_as"])}' if c["same_as"] else ""
+    more = "; ".join(filter(None, [p, agree, ht(c["how"]), _still_open(c), one, aside, ht(c["reason"]) if c["ours"] else ""]))
+    quote = f' “{ht(c["quote"])}”' if c["quote"] else ""
+    about = f'<span class="small">{ht(c["section"])}{quote}; {_claim_links(c, profile, there)}</span>'
     name = f' id="{ht(c["id"])}" data-verdict="{ht(c["outcome"])}" data-paper="{ht(c["paper"])}"'
-    return row_html(badge(c["outcome"]), f'{ht(c["statement"])} {about}', _in_print(c), f'{_here(c)} <span class="small">{more}</span>',
+    size = f' <span class="small">size {ht(c["size"])}</span>' if c["size"] else ""
+    return row_html(badge(c["outcome"]) + size, f'{ht(c["statement"])} {about}', _in_print(c),
+                    f'{_here(c)} <span class="small">{more}</span>',
                     f'<span class="small whole">{ht(c["id"])}</span>', attributes=name)
 
 # %% ../../nbs/24_site/06_errata.ipynb #8f637112
@@ -69,17 +85,18 @@ def filters_html(name: str, choices: dict, label: str) -> str:
 def claims_html(claims: list[dict], artefacts: list[Artefact], profile: str) -> str:
     "The page of claims."
     there = {(a.paper, a.name) for a in artefacts if a.there}
-    counts = {v: f"{v} ({sum(c['outcome'] == v for c in claims)})" for v in CLAIM_VERDICTS}
+    counts = {v: f"{v} ({sum(c['outcome'] == v for c in claims)})" for v in CLAIM_OUTCOMES}
     parts = ["""<h1>Claims</h1>
 <p class="lead">What the papers say of their tables (more, less, the same, rises, falls), tested with one and the same model for
 every method.</p>
-<p>In print, here: the difference that the claim is about, left minus right, in the table’s unit, with its 95 % interval.
-p: Holm’s, among all claims of the table. <a href="reading.html">What the words mean</a>.</p>""",
-             filters_html("verdict", counts, "Leave one verdict")]
+<p>In print: the mean difference, left minus right, in the table’s unit. Here: the comparison that decides, with the interval that
+belongs to its p. q: p for the false discovery rate among the paper’s claims. Size: whether the stated amount is inside the interval of
+ours. <a href="reading.html">What the words mean</a>.</p>""",
+             filters_html("verdict", counts, "Leave one outcome")]
     if not claims: parts.append('<p class="trouble">No claims were judged yet: <code>treekit reproduce</code> does that.</p>')
     for paper in dict.fromkeys(c["paper"] for c in claims):
         rows = [_claim_row(c, profile, there) for c in claims if c["paper"] == paper]
-        table = lined_table(("verdict", "claim", "in print", "here", "id"), rows, f"Claims of {paper_names()[paper]}", "claims")
+        table = lined_table(("outcome", "claim", "in print", "here", "id"), rows, f"Claims of {paper_names()[paper]}", "claims")
         parts.append(f'<section id="{ht(paper)}"><h2>{ht(paper_names()[paper])}</h2><p class="small">{len(rows)} claims. '
                      f'Again: <code>treekit claims {ht(paper)}</code>, '
                      f'<a href="results/{ht(profile)}/{ht(paper)}/claims.html">as a table and CSV</a></p>{table}</section>')
@@ -132,14 +149,10 @@ def computed_by(line: dict, cells: list[Computation]) -> Computation | None:
     return max(fits, key=lambda f: f[:2])[2] if fits else None
 
 # %% ../../nbs/24_site/06_errata.ipynb #bdf099d5
-def _agrees(finding):
-    "Whether an entry found print right, without any reserve."
-    return bool(re.fullmatch(r"(holds|consistent)(:.*)?", finding.strip(), re.S))
-
 def _entry(line):
     "A line of the ledger."
     last = line.get("reading") or line.get("consequence") or ""
-    word = "agrees" if _agrees(line["finding"]) else "differs"  # or only in part
+    word = "agrees" if is_consistent(line["finding"]) else "differs"  # or only in part
     shown = [ht(line[k]) for k in ("where", "claim", "printed", "recomputed")]
     follows = f'<span class="small">{ht(last)}</span>'
     return row_html(*shown, badge(word, line["finding"] or word), follows, attributes=f' data-verdict="{word}"')
@@ -169,17 +182,18 @@ def _readings(sheet, paper, cell, code_html):
 # %% ../../nbs/24_site/06_errata.ipynb #9b1a5d78
 def _paper_part(folder, paper, cells, code_html):
     "A paper's part of the ledger; its entries, and those that no cell could be found for."
-    sheet, method, blocks = read_sheet(folder / paper / "inconsistencies.csv"), folder / paper / "inconsistencies_method.csv", {}
-    for line in sheet.lines: blocks.setdefault(computed_by(line, cells), []).append(line)
+    errata, checked, method = (folder / paper / f"inconsistencies{part}.csv" for part in ("", "_checked", "_method"))
+    lines, blocks = [line for path in (errata, checked) if path.exists() for line in read_sheet(path).lines], {}
+    for line in lines: blocks.setdefault(computed_by(line, cells), []).append(line)
     readings = read_sheet(method) if method.exists() else None
     shown = [_block(blocks[c], c, paper, code_html) for c in sorted(blocks, key=lambda c: c.number if c else 1e9)]
-    choices, agree = len(readings.lines) if readings else 0, sum(_agrees(r["finding"]) for r in sheet.lines)
+    choices, agree = len(readings.lines) if readings else 0, sum(is_consistent(r["finding"]) for r in lines)
     if choices: shown.append(_readings(readings, paper, next((c for c in cells[::-1] if not c.patterns), None), code_html))
-    told = (f"{len(sheet.lines)} statements recomputed: {agree} agree with print, {len(sheet.lines) - agree} do not, or only in part. "
+    told = (f"{len(lines)} statements recomputed: {len(lines) - agree} errata; {agree} agree with print, or can't be checked. "
             f"{choices} choices of method. Again: <code>treekit reproduce {paper}/inconsistencies</code>; "
             f'<a href="results/{ht(folder.name)}/{paper}/inconsistencies.html">as a table and CSV</a>')
     html = f'<section id="{paper}"><h2>{ht(paper_names()[paper])}</h2><p>{told}</p>{"".join(shown)}</section>'
-    return html, len(sheet.lines) + choices, len(blocks.get(None, []))
+    return html, len(lines) - agree + choices, len(blocks.get(None, []))
 
 def ledger_html(
     folder: Path,  # figures/<profile>

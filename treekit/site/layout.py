@@ -67,11 +67,9 @@ def badge(word: str, more: str = "") -> str:
     return f'<span class="badge {ht(word.replace(" ", "-"))}">{ht(more or word)}</span>' if word else ""
 
 # %% ../../nbs/24_site/03_layout.ipynb #6e51a6e0
-_PLURAL = {"holds": "hold", "fails": "fail"}
-
 def counted_words(counts: dict) -> str:
-    "3 hold, 1 fails"
-    return ", ".join(f"{n} {_PLURAL.get(k, k) if n > 1 else k}" for k, n in counts.items() if n)
+    "3 supported, 1 contradicted"
+    return ", ".join(f"{n} {k}" for k, n in counts.items() if n)
 
 # %% ../../nbs/24_site/03_layout.ipynb #5a5b1d39
 def share_bar(counts: dict) -> str:

@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from ..utils.sanitize import ht
-from ..figures.claims import CLAIM_VERDICTS
+from ..figures.claims import CLAIM_OUTCOMES
 from ..figures.titles import paper_names
 from .layout import badge, counted_words, lined_table, page_html, plain_html, share_bar, table_html
 from .tables import Artefact, Sheet, read_sheet
@@ -23,9 +23,9 @@ def _median(values):
     return values[len(values) // 2] if len(values) % 2 else sum(values[len(values) // 2 - 1:len(values) // 2 + 1]) / 2
 
 def counted_claims(claims: list[dict], paper: str) -> dict:
-    "A paper's claims by verdict."
+    "A paper's claims by outcome."
     found = Counter(c["outcome"] for c in claims if c["paper"] == paper)
-    return {v: found[v] for v in CLAIM_VERDICTS}
+    return {v: found[v] for v in CLAIM_OUTCOMES}
 
 def _order(folder, paper):
     "The median agreement of a paper's rows with print; empty where nothing tells."
@@ -52,11 +52,11 @@ def _paper_rows(folder, claims):
 def _doors(folder, claims, ledger, there):
     "The ways on, as (place, name, what is there)."
     total = Counter(c["outcome"] for c in claims)
-    told = counted_words({v: total[v] for v in CLAIM_VERDICTS})
+    told = counted_words({v: total[v] for v in CLAIM_OUTCOMES})
     return (("results/index.html", "Who is best?", "Methods by data set: by how much, and is it sure"),
             ("costs.html", "What does an answer cost?", "Calls, tokens and cents a question"),
             ("ledger.html", "Where do the papers contradict themselves?", f"{ledger} entries, each with its computation"),
-            ("claims.html", "Do the claims hold?", f"{len(claims)} claims: {told}"),
+            ("claims.html", "Are the claims supported?", f"{len(claims)} claims: {told}"),
             (f"results/{folder.name}/index.html", "Every table and figure", f"{there} artefacts; each cell unfolds to its command"),
             ("papers/index.html", "How is it written?", "Each equation above the code that is that equation"))
 
@@ -71,8 +71,9 @@ def start_page(folder: Path, claims: list[dict], ledger: int, artefacts: list[Ar
 <p class="lead">treekit reruns, takes apart and teaches five papers on retrieval-augmented question answering along trees.
 Every number here was made by a command that stands beside it.</p>
 {_paper_rows(folder, claims)}
-<p class="legend">A claim <i>holds</i> or <i>fails</i> by a paired test with one and the same model for every method
-({ht(", ".join(ran) or "none")}); else it is <i>undecided</i>. {_about_model(ran)}</p>
+<p class="legend">A claim is <i>supported</i> or <i>contradicted</i> by tests with one and the same model for every method
+({ht(", ".join(ran) or "none")}), or <i>inconclusive</i>. Others can’t be tested by this run: they name another model, need people, or a
+<i>substitute</i> ran for a row. {_about_model(ran)}</p>
 <nav class="doors" aria-label="Where to go">{doors}</nav>
 <section><h2>Make it again</h2><pre class="command" tabindex="0"><code>make reproduce   # every table and figure, without a key
 make site        # these pages</code></pre></section>"""
@@ -114,7 +115,7 @@ def _leader_html(row, base):
     best, many = row["best"], len(row["level"])
     named = f'{ht(", ".join(row["level"][:3]))}{" …" if many > 3 else ""}'
     told = f' <span class="small">{many} of {row["of"] - 1} others can’t be told from it: {named}</span>'
-    sure = badge("undecided", "not sure") + told if many else badge("holds", "sure")
+    sure = badge("inconclusive", "not sure") + told if many else badge("supported", "sure")
     return (f'<tr><th scope="row">{ht(row["dataset"])} <span class="small">{ht(row["metric"])}</span></th>'
             f'<td><a href="{base}#l{row["line"]}">{ht(best["method"])}</a></td><td>{ht(best["value"])} '
             f'<span class="small whole">[{ht(best["low"])}, {ht(best["high"])}], n {ht(best["n"])}</span></td>'
@@ -198,10 +199,18 @@ VERDICT_WORDS = (
                            "it. No conclusion about print follows."),
         ("not run", "Nobody ran it. The cell is empty; nothing is filled in."))),
     ("Of a claim", (
-        ("holds", "As many comparisons as the claim needs are significant in its direction."),
-        ("fails", "As many are significant in the other direction that it can’t hold."),
-        ("undecided", "Neither: by these questions it can’t be told."),
-        ("not run", "Its cells weren’t run."))))
+        ("supported", "As many comparisons as the claim needs are significant in its direction."),
+        ("contradicted", "As many are significant in the other direction that it can’t be true."),
+        ("inconclusive", "Neither: by these questions it can’t be told. The line says how many questions would decide it, and whether "
+                         "the two sides are the same within a margin."),
+        ("identical by construction", "No question tells the two sides apart, or the statement is true by definition."),
+        ("needs people", "The paper asked people; nobody was asked here."),
+        ("substitute row", "A tiny, untrained, prompted or proxy model stood for what the paper ran."),
+        ("other model", "The sentence names printed models, and another one ran."),
+        ("not run", "Its cells weren’t run."),
+        ("size inside", "The amount that the paper states is inside the 95 % interval of ours."),
+        ("size outside", "It is outside."),
+        ("size not comparable", "Another model, a substitute, or no interval."))))
 
 _MARKS = """<section><h2>Marks</h2><dl class="words"><dt><b>0.730</b></dt><dd>The best of its column.</dd>
 <dt>0.720 ≈</dt><dd>Can’t be told from the best by the questions asked (p ≥ .05).</dd>

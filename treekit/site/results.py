@@ -118,7 +118,7 @@ def _claims_part(artefact, claims, root):
     "What the paper claims of an artefact, each with its verdict."
     own = [c for c in claims if c["paper"] == artefact.paper and artefact.name in c["artefact"].split("|")]
     if not own or artefact.kind == "claims": return ""
-    items = "".join(f'<li>{badge(c["outcome"])} {ht(c["statement"])} <span class="small">({ht(c["where"])})</span> '
+    items = "".join(f'<li>{badge(c["outcome"])} {ht(c["statement"])} <span class="small">({ht(c["section"])})</span> '
                     f'<a class="whole" href="{root}claims.html#{ht(c["id"])}">{ht(c["id"])}</a></li>' for c in own)
     return f'<section id="claims-of-it"><h2>What the paper claims of it</h2><ul class="verdicts">{items}</ul></section>'
 
