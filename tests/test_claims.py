@@ -567,3 +567,16 @@ def test_failed_questions_judge_no_claim(tmp_path):
     [all_, some] = told(tmp_path, claim("Ours", "A"), claim("Ours", "A|B"))
     assert (all_.outcome, all_.p) == ("not run", None) and all_.reason == "2 of 2 comparisons have too many failed questions"
     assert some.outcome == "supported" and some.pairs == "2 of 2" and some.reason.startswith("2 of 4 comparisons have too many failed")
+
+
+def test_saved_claims_are_read_back_and_shown_where_a_clone_has_no_scores(tmp_path):
+    from treekit.config import kit_path
+    from treekit.figures.claims_page import claim_line, save_claims, saved_claims, scores_are_complete
+    folder = kit_path("figures", "offline")
+    made = saved_claims(folder, "toq")
+    assert len(made) == len(load_claims("toq")) and {v.outcome for v in made} > {"supported", "inconclusive"}
+    save_claims(made, tmp_path / "toq", "x")
+    again = saved_claims(tmp_path, "toq")
+    assert [claim_line(v) for v in again] == [claim_line(v) for v in made]
+    assert [v.n_to_decide for v in again] == [v.n_to_decide for v in made]
+    assert not scores_are_complete(tmp_path, "toq") and saved_claims(tmp_path, "arise") == []

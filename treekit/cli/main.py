@@ -339,21 +339,23 @@ def claims(paper, profile, out, as_json):
       treekit claims                        all papers
       treekit claims arise --profile openai
 
-    Reads the tables that `reproduce` has written, and asks nothing. With each question's scores beside the tables the tests are
-    paired, and claims.csv, .md and .html are written there anew; tables from elsewhere lack them, and then the cells' intervals
-    decide, which is more careful, and nothing is written.
+    Reads the tables that `reproduce` has written, and asks nothing. If every table has the scores of its questions, the tests are
+    paired, and claims.csv, .md and .html are written there. Tables that come with a clone have no scores: then the outcomes in the
+    claims.csv beside them are shown. Without either, the cells' intervals decide, and nothing is written.
     """
     from treekit.figures.claims import judge_claims
-    from treekit.figures.claims_page import save_claims, summary_of
+    from treekit.figures.claims_page import save_claims, saved_claims, scores_are_complete, summary_of
     if not out: choose("profile", profile, {p.name for p in (root() / "figures").glob("*") if p.is_dir()} | set(profile_names()))
     if out and not Path(out).is_dir(): absent("folder", out, Path.is_dir)
     folder = Path(out or root() / "figures" / profile)
-    verdicts = judge_claims(folder, paper)
+    paired = scores_are_complete(folder, paper)
+    saved = [] if paired else saved_claims(folder, paper)
+    verdicts = saved or judge_claims(folder, paper)
     _show_claims(verdicts, as_json)
-    if paired := any(folder.glob(f"{paper or '*'}/*_scores.jsonl")):
-        save_claims(verdicts, folder / paper, f"What {paper or 'the papers'} claim{'s' if paper else ''}, in print and here")
-    if not as_json: click.echo(f"\n{summary_of(verdicts)}\n" + (f"  {os.path.relpath(folder / paper)}/claims.md has them" if paired else
-                               "  no scores of single questions lie beside these tables, so nothing was written: run `treekit reproduce`"))
+    if paired: save_claims(verdicts, folder / paper, f"What {paper or 'the papers'} claim{'s' if paper else ''}, in print and here")
+    where = f"{os.path.relpath(folder / paper)}/claims.md" if paired else "the committed claims.csv of each paper; run `treekit reproduce` for new ones"
+    if not (paired or saved): where = "the intervals of cells, since the scores of single questions are missing: run `treekit reproduce`"
+    if not as_json: click.echo(f"\n{summary_of(verdicts)}\n  from {where}")
 
 def _show_claims(verdicts, as_json):
     "The claims on the terminal, one line each."

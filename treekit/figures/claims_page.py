@@ -4,18 +4,18 @@
 
 # %% auto #0
 __all__ = ['UNITS', 'FIELDS_OF_CLAIM', 'FIELDS_OF_VERDICT', 'LONG_RUN', 'LEGEND_OF_CLAIMS', 'claim_line', 'RowOrder', 'row_order',
-           'row_orders', 'counts_of', 'sizes_of', 'summary_of', 'save_claims', 'order_table', 'claims_in',
-           'claims_by_artefact']
+           'row_orders', 'counts_of', 'sizes_of', 'summary_of', 'save_claims', 'saved_claims', 'scores_are_complete',
+           'order_table', 'claims_in', 'claims_by_artefact']
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #176338bb
 import csv, io
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ..utils.sanitize import cell_text
 from .cells import read_cells
-from .claims import CLAIM_OUTCOMES, SIZES, ClaimVerdict, merged_cells
+from .claims import CLAIM_OUTCOMES, SIZES, ClaimVerdict, load_claims, merged_cells
 from .significance import direction_of
 from .tables import to_html, to_markdown
 from .verdicts import group_for
@@ -224,6 +224,39 @@ def save_claims(
                       *(cell_text(_field(v, k)) for k in FIELDS_OF_VERDICT)] for v in verdicts)
     write_whole(folder / "claims.csv", lines.getvalue())
     return [folder / f"claims{ending}" for ending in (".csv", ".md", ".html")]
+
+# %% ../../nbs/16_figures/16_claims_page.ipynb #acce85b6
+def saved_claims(
+    folder: Path | str,  # of a run: figures/<profile>
+    paper: str = "",  # only this one's
+) -> list[ClaimVerdict]:  # of the papers whose claims.csv is there and fits their claims
+    "Claims with their outcomes, as `save_claims` wrote them for each paper."
+    claims, made = load_claims(paper), []
+    for name in dict.fromkeys(c.paper for c in claims):
+        path, own = Path(folder, name, "claims.csv"), {c.id: c for c in claims if c.paper == name}
+        if not path.exists(): continue
+        with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+        made += [_read_back(own[r["id"]], r) for r in rows if r.get("id") in own and "outcome" in r]
+    return made
+
+def _read_back(claim, row):
+    "A verdict from its line of the CSV."
+    defaults = {f.name: f.default for f in fields(ClaimVerdict)}
+    def value(name, text):
+        if isinstance(defaults[name], str): return text
+        if not text: return defaults[name]
+        return int(text) if name in ("n", "n_to_decide") else float(text.lstrip("<"))
+    found = {k: value(k, row.get(k) or "") for k in (*FIELDS_OF_VERDICT, "outcome", "size")}
+    return ClaimVerdict(claim, **found)
+
+def scores_are_complete(
+    folder: Path | str,  # of a run
+    paper: str = "",
+) -> bool:
+    "Whether each table that the claims are about, and that was run, has the scores of its questions."
+    tables = {(c.paper, artefact) for c in load_claims(paper) for artefact in c.artefact.split("|") if artefact}
+    ran = [t for t in tables if any(c.value is not None for c in read_cells(Path(folder, t[0]), t[1]))]
+    return bool(ran) and all(Path(folder, p, f"{artefact}_scores.jsonl").exists() for p, artefact in ran)
 
 # %% ../../nbs/16_figures/16_claims_page.ipynb #767da20d
 def order_table(orders: list[RowOrder]):  # pandas.DataFrame
