@@ -19,7 +19,7 @@ from .catalog import runnable
 from .build_cache import made_from, read_record, write_record
 from .reproduce import Task, plan_tasks, run_tasks
 from .environment_check import lacking
-from .mocks import told_in
+from .mocks import read_log
 from ..utils.atomic_write import write_whole
 
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #f06bc066
@@ -115,7 +115,7 @@ def differing(
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #1997a588
 def _left(task: Task, profile: Profile, told: Path, tables: Path) -> dict:
     "Outcome of a notebook's dry run, JSON-able."
-    return dict(code=task.code, error=task.error, seconds=round(task.seconds, 1), reached=told_in(told),
+    return dict(code=task.code, error=task.error, seconds=round(task.seconds, 1), reached=read_log(told),
                 used=_used(told.with_suffix(".sqlite")), differs=differing(tables, task.name.partition("/")[2], profile))
 
 def _outcome(artefact: str, profile: Profile, left: dict, few: int) -> DryRun:
