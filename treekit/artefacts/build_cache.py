@@ -224,7 +224,7 @@ class StoreState:
 def read_record(
     path: Path,  # .treekit/runs/<profile>/<paper>/<artefact>.json
 ) -> dict:  # when, seconds, code, error, counts, parameters, runs, made_from, files, store; empty: no record
-    "Record of an artefact's last run. For records of older versions the parameters are read from the executed notebook, and runs are missing."
+    "Record of an artefact's last run. An older record has no runs, and its parameters are read from the executed notebook."
     found = _read(path)
     if found and "parameters" not in found:
         ran = (_read(Path(path).with_suffix(".ipynb")).get("metadata") or {}).get("papermill") or {}

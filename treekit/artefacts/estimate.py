@@ -130,7 +130,7 @@ def margin(
         k = len(places)
         if k >= n: continue
         scaled = [sum((c.n if key == "calls" else c.new) * c.samples[i].get(key, 0.0) for c in own) for i in range(k)]
-        errors[dataset, n] = errors.get((dataset, n), 0.0) + math.sqrt(variance_of_mean(scaled, n))  # errors of the same questions are correlated
+        errors[dataset, n] = errors.get((dataset, n), 0.0) + math.sqrt(variance_of_mean(scaled, n))  # correlated errors
         least.append(k)
     if not least: return 0.0
     return float(t.ppf((1 + level) / 2, max(1, min(least) - 1))) * math.sqrt(sum(e * e for e in errors.values()))

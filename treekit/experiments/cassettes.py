@@ -130,7 +130,7 @@ def calls_in(
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #743f0631
 def _unpacked_name(name):
-    "File name of an unpacked file of `data/`; older cassettes named every corpus after its data set alone, which two readers didn't accept."
+    "Name of an unpacked file of `data/`; older cassettes named every corpus after its data set, which two readers don't accept."
     return {f"{d}_corpus.jsonl": f"{corpus_files(d)[0]}.jsonl" for d in ("2wiki", "asqa")}.get(name, name)
 
 def lay_out(

@@ -89,7 +89,7 @@ def dollars(
     kept = bill[cached] if cached else 0
     usage = SimpleNamespace(tokens_in=bill["tokens_in"] * sent, cached_in=kept * sent, tokens_out=bill["tokens_out"] * answered)
     if not cached: return price.cost(usage)
-    return price.cost(usage) + (usage.tokens_in - usage.cached_in) * (price.written - price.input) / 1e6  # uncached tokens are written to the cache
+    return price.cost(usage) + (usage.tokens_in - usage.cached_in) * (price.written - price.input) / 1e6  # uncached tokens are written
 
 # %% ../../nbs/14_experiments/19_costs.ipynb #14208cd3
 _COUNTED = ("calls", "tokens_in", "tokens_out", "cacheable_in", "cached_in", "separate_in")  # fields of a bill
@@ -109,7 +109,7 @@ def cost_table(
         line = dict(method=cell[0], dataset=cell[1], n=n, failures=bill["failures"])
         line |= {f"{k} per question": bill[k] / n for k in _COUNTED if k in bill}
         line |= _dollars_per(bill, price, per, store)
-        if "index" in bill: line["dollars for the index"] = dollars(bill["index"], price)  # of one index, independent of the number of questions
+        if "index" in bill: line["dollars for the index"] = dollars(bill["index"], price)  # of one index, not per question
         line["cents per question"] = None if total is None else 100 * total / n
         line["cents per correct answer"] = None if total is None or not right else 100 * total / right
         return line | dict(metric=metric, quality=None if right is None else right / n)

@@ -52,7 +52,7 @@ class Progress:
         if self.watch: self.watch(told)
         if not self.file or not last and time.monotonic() - self.told < _TELLS: return
         self.told = time.monotonic()
-        with suppress(OSError): write_whole(self.file, json.dumps(told))  # the run continues without the file if the folder is full or deleted
+        with suppress(OSError): write_whole(self.file, json.dumps(told))  # a full disk or deleted folder doesn't stop the run
 
     def close(self):
         "Draw the final state. Errors of the bar are ignored."

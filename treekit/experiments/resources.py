@@ -35,7 +35,7 @@ from ..retrieval.factory import describe_retrieval, retriever_for
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #fb25c664
 WORLD = ("hotpotqa", "musique", "2wiki", "ambigdocs", "asqa", "qampari", "eli5", "strategyqa", "deep",
-         "multihop", "general", "komultihop", "kogeneral")  # data sets whose style the synthetic corpus imitates; the last four: Tree-of-Question's
+         "multihop", "general", "komultihop", "kogeneral")  # data sets with a synthetic version; the last four: Tree-of-Question's
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #312ab183
 @dataclass(frozen=True)
