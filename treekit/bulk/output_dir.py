@@ -112,7 +112,7 @@ class BulkFolder:
     def write(self, number: int, part: Part) -> dict:  # its record
         "Write a partition: its files, then its record."
         files = part.files()
-        for ending in {"jsonl", "bad", "npy"} - files.keys(): self._file(number, ending).unlink(missing_ok=True)  # files of a damaged partition
+        for ending in {"jsonl", "bad", "npy"} - files.keys(): self._file(number, ending).unlink(missing_ok=True)  # of a damaged one
         for ending, content in files.items(): write_whole(self._file(number, ending), content)
         record = dict(rows=part.rows, bad=part.failed, lines=part.lines.count(b"\n"), files={k: _sha(v) for k, v in sorted(files.items())})
         write_whole(self._file(number, "json"), _json(record))
