@@ -174,7 +174,7 @@ def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypa
         code, said = treekit_(*words, *more)
         assert code == 2 and told in said and said.count("treekit: ") == 1 and "Traceback" not in said, said
     assert treekit_("bulk", "import", tmp_path)[1] == f"treekit: {tmp_path.name!r} is not the folder of a bulk job\n"
-    assert "a stand-in's verdicts" in treekit_("bulk", "import", tmp_path / "out")[1]
+    assert "verdicts of the substitute" in treekit_("bulk", "import", tmp_path / "out")[1]
 
 
 @pytest.mark.slow

@@ -250,7 +250,7 @@ def test_a_whole_class(tmp_path, n):
     release_assignment(c, A, ["s000"], progress=False)
     for s in c.students()[1:]:  # one world is enough here: what is measured is grading
         shutil.copytree(c.release(A, "s000"), c.release(A, s))
-        c.keep("keys", A, s, c.record("keys", A, "s000") | dict(student=s))
+        c.save("keys", A, s, c.record("keys", A, "s000") | dict(student=s))
     for i, s in enumerate(c.students()): hand_in(c, s, **RIGHT | (dict(tally=BAD[i]) if i in BAD else {}))
     took = {}
     for jobs in (1, 2):

@@ -25,8 +25,8 @@ def reached(wall, source, arg=0, limits=QUICK):
     "What `probe(arg)` of a student's cell gives back."
     talk = WorkerConnection(wall, limits)
     try:
-        talk.say(dict(cells=[dict(id="a", source=source)], files={}, seconds=limits.cell), 30)
-        return json.loads(talk.say(dict(number=0, fn="probe", args=[arg], seconds=limits.call), limits.call + 4))["value"]
+        talk.send(dict(cells=[dict(id="a", source=source)], files={}, seconds=limits.cell), 30)
+        return json.loads(talk.send(dict(number=0, fn="probe", args=[arg], seconds=limits.call), limits.call + 4))["value"]
     finally: talk.close()
 
 

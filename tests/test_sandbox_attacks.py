@@ -102,8 +102,8 @@ def test_what_an_attack_could_reach(classroom, name, wall):
     with socket.create_server(("127.0.0.1", 0)) as server:
         nb = submission(classroom, ATTACKS[name][1], server.getsockname()[1])
         talk = WorkerConnection(wall, QUICK)
-        talk.say(dict(cells=[dict(id="a", source="".join(nb["cells"][0]["source"]))], files={}, seconds=5), 30)
-        reply = json.loads(talk.say(dict(number=0, fn="tally", args=["x"], seconds=2), 10))
+        talk.send(dict(cells=[dict(id="a", source="".join(nb["cells"][0]["source"]))], files={}, seconds=5), 30)
+        reply = json.loads(talk.send(dict(number=0, fn="tally", args=["x"], seconds=2), 10))
         talk.close()
     if name == "look into the grader" and wall == "plain":
         reply["value"]["dict"][0][1] = 0  # /proc/<pid>/mem: the kernel's rule for one user's processes
@@ -121,8 +121,8 @@ def test_behind_a_root_of_its_own_nothing_is_to_be_seen(classroom, wall):
         "        except OSError: pass\n    return done\n"
     )
     talk = WorkerConnection(wall, QUICK)
-    talk.say(dict(cells=[dict(id="a", source=look)], files={}, seconds=5), 30)
-    def ask(f, arg): return json.loads(talk.say(dict(number=0, fn=f, args=[arg], seconds=2), 10))["value"]
+    talk.send(dict(cells=[dict(id="a", source=look)], files={}, seconds=5), 30)
+    def ask(f, arg): return json.loads(talk.send(dict(number=0, fn=f, args=[arg], seconds=2), 10))["value"]
     kit = Path(__file__).parents[1]
     hidden = [
         str(classroom.folder),
@@ -174,10 +174,10 @@ def test_nothing_stays_behind(classroom):
     assert mine == []
 
 
-def test_a_wall_that_is_not_there_is_said():
-    with pytest.raises(UsageError, match="no wall named"): choose_sandbox("castle")
+def test_an_unavailable_sandbox_is_an_error():
+    with pytest.raises(UsageError, match="no sandbox named"): choose_sandbox("castle")
     if not is_available("bubblewrap"):
-        with pytest.raises(UsageError, match="can't be built"): choose_sandbox("bubblewrap")
+        with pytest.raises(UsageError, match="isn.t available"): choose_sandbox("bubblewrap")
 
 
 def test_a_zip_slips_nowhere(classroom, tmp_path):

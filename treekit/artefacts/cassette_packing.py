@@ -15,21 +15,21 @@ from ..config import UsageError, load_profile, run_options, work_dir
 def chosen_questions(
     said: str,  # "20", "q1,q2", or a file's name
 ) -> tuple[int | None, list[str]]:  # how many per data set; ids
-    "What `--only` says."
+    "Parse the value of `--only`."
     if said.isdigit(): return int(said), []
     text = Path(said).read_text(encoding="utf-8") if Path(said).is_file() else said.replace(",", "\n")
     return None, list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #9c726143
 def pack_run(
-    file: Path,  # the cassette; an older one is replaced
+    file: Path,  # the cassette; an existing one is replaced
     what: tuple = (),  # artefacts; none: the whole store
     profile: str = "offline",
     questions: str = "",  # as for `chosen_questions`
     given: dict = {},  # n, seed, data, as they were run
     sets: dict = {},  # further settings, as they were run
 ) -> dict:  # file, profile, megabytes, calls
-    "Write a cassette."
+    "Pack the calls of a run into a cassette."
     from treekit.utils.process_identity import temp_dir, remove_stale
     from treekit.store.run_store import Store
     from treekit.experiments.planning import store_path
@@ -46,7 +46,7 @@ def pack_run(
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #41e8c7d0
 def _replayed(folder, file, path, what, profile, questions, given, sets):
-    "Replay artefacts from the store, and wind up what was read; how many calls."
+    "Replay artefacts from the store, and pack the data that they read; returns the number of calls."
     from treekit.store.run_store import Store
     from treekit.experiments.cassettes import what_was_read
     from treekit.artefacts.catalog import Failed
@@ -63,12 +63,12 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
         raise Failed(f"{bad.name} can't be replayed from the store, so nothing is packed: {bad.error}")
     keys, *seen = what_was_read(read)
     if not keys: raise UsageError(f"{', '.join(what)} asks no model: there is nothing to pack")
-    _wound(file, whole, keys, seen, noted, dict(what=list(what), profile=profile, given=given, sets=sets, questions=ids))
+    _write_cassette(file, whole, keys, seen, noted, dict(what=list(what), profile=profile, given=given, sets=sets, questions=ids))
     return len(keys)
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #e5a30d7c
-def _wound(file, whole, keys, seen, noted, about):
-    "The archive."
+def _write_cassette(file, whole, keys, seen, noted, about):
+    "Write the archive of a cassette."
     from treekit.store.cassette_archive import STORE_FILE, write_archive
     from treekit.utils.atomic_write import write_whole
     from treekit.experiments.cassette_settings import packable_about
@@ -84,6 +84,6 @@ def _wound(file, whole, keys, seen, noted, about):
     files = {"about.json": json.dumps(packable_about(about)).encode(), STORE_FILE: cut_store(whole, keys)} | noted_parses(noted)
     files |= pack_vectors(noted.with_name("vectors.sqlite"))
     new = write_archive(whole.with_name("new.cassette"), files | {f"data/{name}": content for name, content in brought.items()})
-    check_amount(new, about_cassette(new))  # what a replay would refuse is not handed out
+    check_amount(new, about_cassette(new))  # a cassette that a replay would refuse isn't written
     try: write_whole(file, new.read_bytes())
     except OSError as e: raise UsageError(f"can't write the cassette {file.name!r} ({e.strerror}): choose another place") from None

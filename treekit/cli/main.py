@@ -353,7 +353,7 @@ def claims(paper, profile, out, as_json):
     verdicts = saved or judge_claims(folder, paper)
     _show_claims(verdicts, as_json)
     if paired: save_claims(verdicts, folder / paper, f"What {paper or 'the papers'} claim{'s' if paper else ''}, in print and here")
-    where = f"{os.path.relpath(folder / paper)}/claims.md" if paired else "the committed claims.csv of each paper; run `treekit reproduce` for new ones"
+    where = f"{os.path.relpath(folder / paper)}/claims.md" if paired else "the saved claims.csv of each paper, where nothing was written"
     if not (paired or saved): where = "the intervals of cells, since the scores of single questions are missing: run `treekit reproduce`"
     if not as_json: click.echo(f"\n{summary_of(verdicts)}\n  from {where}")
 
