@@ -75,4 +75,6 @@ def facts_as_said(
     def typed(name, text): return int(text) if kinds[name] == "int" else float(text) if kinds[name].startswith("float") else text
     there = said_of(paper, artefact, dataset, method, others.get("model", ""))
     said = {name: s.accepts[0] for name, s in there.items() if name in kinds and s.accepts}
-    return RunFacts(**{name: typed(name, example(pattern)) for name, pattern in said.items()} | others)
+    if "fields" in there: said["reading"] = there["fields"].accepts
+    values = {name: typed(name, example(pattern)) if isinstance(pattern, str) else pattern for name, pattern in said.items()}
+    return RunFacts(**values | others)

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SHARED_PROMPTS', 'PRINTED', 'known_prompts', 'PrintedPrompt', 'printed_prompts', 'as_printed', 'all_printed',
-           'templates_of', 'wording']
+           'templates_of']
 
 # %% ../../nbs/14_experiments/06_prompts.ipynb #08d81a37
 import functools, string, tomllib
@@ -93,9 +93,3 @@ def templates_of(
     "Templates of a profile. Errors in a file are a `UsageError`."
     if not profile.prompts: return {}
     return all_printed() if profile.prompts == PRINTED else load_prompts(profile.prompts, known_prompts())
-
-def wording(
-    profile: Any,
-) -> str:  # "paraphrase", "printed", or "of a file"
-    "Whose words a profile's prompts have."
-    return {"": "paraphrase", PRINTED: PRINTED}.get(profile.prompts, "of a file")

@@ -35,10 +35,13 @@ def published(
         return [r | {"value": float(r["value"]) if r["value"] else None} for r in csv.DictReader(f)]
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #791f4792
-_PACKAGING = {"instruct", "it", "chat", "latest", "hf", "meta", "turbo", "preview", "ollama", "fp", "bf", "fp16", "bf16"}
+_PACKAGING = {"instruct", "it", "chat", "turbo", "hf", "meta", "fp", "bf", "fp16", "bf16"}
+_DATED = re.compile(r"(gpt-[\w.-]+?|o\d[\w-]*?)-20\d\d-[01]\d-[0-3]\d")  # a snapshot of a hosted model
 _QUANTISED = re.compile(r"gguf|awq|gptq|fp8|int[48]|[-_:]q\d|nf4|bnb|4bit|8bit", re.I)
 _FASTER = re.compile(r"(?!gpt).*-turbo", re.I)  # hosts of open weights call their 8-bit builds so
-_ALIASES = {"llama3.3": "llama3.3-70b", "llama3.3:latest": "llama3.3-70b", "deepseek-chat": "deepseek-v3"}
+_ALIASES = {"llama3.3": "llama3.3-70b", "llama3.3:latest": "llama3.3-70b", "deepseek-chat": "deepseek-v3",
+            "deepseek-v3-1226": "deepseek-v3"} | dict.fromkeys(("gpt-3.5-turbo", "gpt-3.5-turbo-0301", "gpt-3.5-turbo-0613",
+            "gpt-3.5-turbo-1106", "gpt-3.5-turbo-0125"), "chatgpt")  # -1226: the first DeepSeek-V3; -0324 is another model
 
 def _last(name):
     "A model's name without its owner, or the folders in which it lies."
@@ -57,14 +60,16 @@ def group_for(
     "The printed group that this model is, or a build of it."
     if is_embedded(model): return f"{model[:-1]}, offline)" if model.endswith(")") else f"{model} (offline)"
     last = _QUANTISED.sub("", _last(model))
+    if dated := _DATED.fullmatch(last.lower()): last = dated[1]
     words = _words(_ALIASES.get(last.lower(), last))
     for group in groups:
         left = words - _words(group)
-        if group and _words(group) <= words and all(w in _PACKAGING or re.fullmatch(r"\d{2,8}", w) for w in left): return group
+        if group and _words(group) <= words and left <= _PACKAGING: return group
     return _last(model) if model.startswith(("/", "~", ".")) else model  # a model may be called by its folder
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #9a65d4bd
-_FLOATING = {"deepseek-chat", "deepseek-reasoner", "gpt-3.5-turbo", "chatgpt-4o-latest"}  # names that have meant several models
+# names that have meant several models
+_FLOATING = {"deepseek-chat", "deepseek-reasoner", "gpt-3.5-turbo", "gpt-4o", "gpt-4-turbo", "chatgpt-4o-latest"}
 
 def model_obstacle(
     model: str,  # as the endpoint knows it
