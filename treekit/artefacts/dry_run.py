@@ -94,7 +94,7 @@ def _cost(made, used, profile, few):
         made.dollars = round((made.tokens_in * price.input + made.tokens_out * price.output) / 1e6, 4)
 
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #d1ff3125
-ITS_OWN = ("questions=", "sample=", "n=", "runs=", "corpus=", "index=", "served=", "model=")  # what a rehearsal changes itself
+ITS_OWN = ("sample=", "n=", "runs=", "corpus=", "index=", "served=", "model=")  # what a rehearsal changes itself
 
 JUDGED = dict(span_reader="judged by the offline span reader", entailment="judged by the word overlap",
               features="judged by hashed words")  # what a table says where the kit's stand-ins judge, as they do in every rehearsal

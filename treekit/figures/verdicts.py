@@ -145,7 +145,8 @@ class Provenance:
     def behind(self, method, dataset):
         "(data set, facts) of a cell: its own; else those of its method, as an average has; else those of its data set; else all."
         cells = [(m, d, facts) for (m, d), facts in self.facts.items()]
-        for fits in (lambda m, d: (m, printed_name(d)) == (method, dataset), lambda m, d: m == method,
+        same = method.lower()  # Table 7 of RDR² writes [expand] where Table 2 writes [EXPAND]
+        for fits in (lambda m, d: (m.lower(), printed_name(d)) == (same, dataset), lambda m, d: m.lower() == same,
                      lambda m, d: printed_name(d) == dataset, lambda m, d: True):
             if found := [(d, facts) for m, d, facts in cells if fits(m, d)]: return found
         return []
