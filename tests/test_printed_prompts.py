@@ -67,13 +67,12 @@ ROWS = {"treerare": ("table1", "treekit.papers.treerare.method:METHODS"), "arise
 
 
 @pytest.mark.parametrize("paper", ROWS)
-def test_the_method_asks_with_them(paper, monkeypatch, tmp_path):
+def test_the_method_asks_with_them(paper, monkeypatch):
     "With `prompts=printed` a paper's own rows ask in the paper's words, and only such rows are wanted to."
     from dataclasses import fields, replace
     from treekit.experiments.run import run
     from treekit.experiments.tables import sample_questions
     from treekit.papers.plugin import resolve
-    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
     asked, real = set(), Prompt.__call__
     def noted(self, **inputs):
         asked.add((self.name, self.template))

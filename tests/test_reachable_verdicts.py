@@ -1,5 +1,5 @@
 """Every printed cell that a lab can reach earns a verdict with the paper's own material, and with no other.
-The data sets are in their authors' formats (field names and ids as published, made-up content), the settings are the paper's in full, and the
+The data sets are in their authors' formats (field names and ids as published, made-up content), the settings are the paper's in full, the
 rows are made as the notebooks make them. Each fact that is otherwise takes the verdict away, with its name. No model is called here:
 `test_scripted_verdicts` answers by a server."""
 import dataclasses, functools

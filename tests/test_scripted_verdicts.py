@@ -91,4 +91,5 @@ def test_as_printed_and_at_random(server, folder, monkeypatch, tmp_path, name):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "again"))
     names = [f"Ilbe Mor{i}t" for i in range(10)]
     found = outcome(server, folder, monkeypatch, tmp_path, name, random.Random(3).sample(names[1:] + names[:1], 10)[::-1])
-    assert {verdict for verdict, _ in found.values()} == {"outside"}, found
+    # ten questions exclude little: EM may lie within its wide tolerance, the first metric doesn't
+    assert found[row, metrics[0]][0] == "outside" and "excludes" in found[row, metrics[0]][1], found

@@ -70,7 +70,7 @@ def facts_as_said(
     **others,  # facts that are otherwise
 ) -> RunFacts:
     "Facts that differ in nothing from what a paper says."
-    kinds = {f.name: str(f.type) for f in dataclasses.fields(RunFacts)}
+    kinds = {f.name: getattr(f.type, "__name__", str(f.type)) for f in dataclasses.fields(RunFacts)}
     def example(pattern): return pattern.translate(str.maketrans({"*": "", "?": "0", "[": "", "]": ""}))
     def typed(name, text): return int(text) if kinds[name] == "int" else float(text) if kinds[name].startswith("float") else text
     there = said_of(paper, artefact, dataset, method, others.get("model", ""))
