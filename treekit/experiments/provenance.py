@@ -128,12 +128,12 @@ def printed_method(
 ) -> Any:  # None: no table has a method of this class
     "The method that a table of its own module, or else of another, holds under this name; for a name that none has, its module's first."
     if not (module := sys.modules.get(type(method).__module__)): return None
-    own = _of_kind(module, method)
+    own, names = _of_kind(module, method), (name, name.partition(" [")[0])  # "Vanilla [by sentences]" is a Vanilla
     for key, m in own:
-        if key == name: return m
+        if key in names: return m
     top = module.__name__.partition(".")[0] + "."
     others = [other for key, other in list(sys.modules.items()) if key.startswith(top) and other is not module and _has_tables(other)]
-    named = (m for other in others for key, m in _of_kind(other, method) if key == name)
+    named = (m for other in others for key, m in _of_kind(other, method) if key in names)
     return next(named, own[0][1] if own else None)
 
 def _has_tables(module): return any(t in vars(module) for t in ("METHODS", "methods"))
