@@ -293,8 +293,8 @@ def _readings(facts, said):
     wanted = said["fields"].accepts if "fields" in said else ()
     other = [f"{field}, not the paper's reading" for field in facts.reading if field not in wanted]
     named = {field.partition("=")[0] for field in facts.reading}
-    lacking = [(field.partition("=")[0], field) for field in wanted if field.partition("=")[0] not in named]
-    return other + [f"{name} isn't the row's, in print {field}" for name, field in lacking]
+    lacking = [(name, value) for name, _, value in (field.partition("=") for field in wanted) if name not in named]
+    return other + [f"{name} isn't {value}, in print {said['fields'].value}" for name, value in lacking]
 
 def differences(
     facts: RunFacts,
