@@ -156,7 +156,8 @@ def test_a_profile_searches_a_corpus_on_disk(place, tmp_path, monkeypatch):
     found = library.provide("retriever", "hotpotqa", question).thing
     assert found.label == "2,000 passages" and found.search([question.question], 1)[0][0].passage.id == "wiki:78"
     assert "published as drawn.npy" in " ".join(describe_retrieval(profile)) and (tmp_path / "home" / "dense").is_dir()
-    facts = [_searched("hotpotqa", Resources(replace(profile, index=i), {"hotpotqa": [question]})) for i in ("exact", "ivfpq, probes=9")]
+    facts = [_searched("hotpotqa", Resources(replace(profile, index=i), {"hotpotqa": [question]}), [question])
+             for i in ("exact", "ivfpq, probes=9")]
     assert [f["retriever"] for f in facts] == ["dense", "dense (ivfpq, probes=9)"] and facts[0]["index"] != facts[1]["index"]
     with pytest.raises(UsageError, match="no passage store 'nowhere'"):
         Resources(replace(profile, corpus="nowhere"), {"hotpotqa": [question]}).provide("retriever", "hotpotqa", question)

@@ -98,7 +98,7 @@ def test_percent_tables_are_compared_in_percent():
     cells = published("arise", "table4")
     first = cells[0]
     rows = [score(first["method"], first["value"] / 100 + .02, first["dataset"], first["metric"]) | dict(low=None, high=None)]
-    df = compare(cells, rows, printed_run("arise", "table4", rows, first["group"]), tolerance=.03)
+    df = compare(cells, rows, printed_run("arise", "table4", rows, first["group"]))
     [cell] = df[df.verdict != "not run"].to_dict("records")
     assert cell["verdict"] == "reproduced" and cell["difference"] == pytest.approx(2) and "tolerance 3" in cell["reason"]
 

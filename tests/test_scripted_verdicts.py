@@ -8,6 +8,7 @@ from treekit.baselines import chainrag, prompting, revising
 from treekit.config import load_profile
 from treekit.papers.arise import evaluation as arise
 from treekit.papers.searchr import evaluation as searchr
+from treekit.experiments import provenance
 from treekit.experiments.paper_settings import said_of
 from treekit.experiments.resources import load
 from treekit.experiments.run import run
@@ -43,7 +44,7 @@ def folder(tmp_path_factory):
 def said_of_ten(*cell):
     "What the paper would say had it asked these ten questions once, each over its own passages."
     said = {k: v for k, v in said_of(*cell).items() if k != "corpus"}
-    few = dict(n=("10",), runs=("1",), search_scope=("own",), retriever=("bm25*", "dense*"))
+    few = dict(n=("10",), runs=("1",), search_scope=("own",), unit=("*",), retriever=("bm25*", "dense*"), questions=("published*",))
     return {k: dataclasses.replace(v, accepts=few.get(k, v.accepts)) for k, v in said.items()}
 
 
@@ -70,6 +71,7 @@ def outcome(server, folder, monkeypatch, tmp_path, name, answers):
     wrap = (lambda a: f"Explanation: the documents say so.\nFINAL: {a}") if name.startswith("treerare") else str
     server.script(rules=[[f"Who keeps the lamp of Zarn{i}q", wrap(a)] for i, a in enumerate(answers)])
     profile = load_profile("local", endpoint=server.url, model=model, data=str(folder), search_scope="own", n=10, retriever="bm25")
+    monkeypatch.setattr(provenance, "published_texts", lambda dataset: None)  # these ten are made up
     results = run(methods, {dataset: load(dataset, folder)}, profile, store=None, progress=False)
     assert not results.failures, results.failures[0].error
     rows = (arise.scored_cells(results, average="", answer=False) if name.startswith("arise")
@@ -89,4 +91,5 @@ def test_as_printed_and_at_random(server, folder, monkeypatch, tmp_path, name):
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "again"))
     names = [f"Ilbe Mor{i}t" for i in range(10)]
     found = outcome(server, folder, monkeypatch, tmp_path, name, random.Random(3).sample(names[1:] + names[:1], 10)[::-1])
-    assert {verdict for verdict, _ in found.values()} == {"outside"}, found
+    # ten questions exclude little: EM may lie within its wide tolerance, the first metric doesn't
+    assert found[row, metrics[0]][0] == "outside" and "excludes" in found[row, metrics[0]][1], found

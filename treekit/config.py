@@ -334,7 +334,7 @@ class Profile:
     search_scope: str = "corpus"  # "own": a question's own paragraphs; "corpus": one index; "documents": one over chunks of documents
     parser: str = "bundled"  # "bundled", a folder, one from `treekit train parser`, a Stanza package; for passages also "spacy:MODEL"
     entities: str = ""  # who finds the names in passages: "flair/MODEL"; empty: the parser
-    prompts: str = ""  # a TOML file with other wordings of the prompts
+    prompts: str = ""  # "printed": as the papers print them; or a TOML file with other wordings; empty: the kit's paraphrases
     qa_judge: str = "offline"  # what judges Disambig-F1: "offline", the stand-in; or a reading-comprehension model
     nli_judge: str = "offline"  # what judges claim recall: "offline", the stand-in; or a model of entailment
     mauve_model: str = "offline"  # what MAUVE compares texts by: "offline", the stand-in; or a language model

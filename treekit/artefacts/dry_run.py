@@ -94,7 +94,7 @@ def _cost(made, used, profile, few):
         made.dollars = round((made.tokens_in * price.input + made.tokens_out * price.output) / 1e6, 4)
 
 # %% ../../nbs/18_artefacts/08_dry_run.ipynb #d1ff3125
-ITS_OWN = ("questions=", "sample=", "n=", "runs=", "corpus=", "index=", "served=", "model=")  # differences that the dry run causes
+ITS_OWN = ("sample=", "n=", "runs=", "corpus=", "index=", "served=", "model=")  # differences that the dry run causes
 
 JUDGED = dict(qa_judge="judged by the offline span reader", nli_judge="judged by the word overlap",
               mauve_model="judged by hashed words")  # notes in a table for mock judges, as in every dry run

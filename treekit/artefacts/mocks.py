@@ -17,7 +17,7 @@ from ..core.prompts import ScoringUnsupported, canonical_endpoint, count_tokens
 from ..corpora.load import Files, Hub, read_corpus
 from ..corpora.lookup import read_documents
 from ..corpora.wiki import CorpusWiki
-from ..experiments import resources
+from ..experiments import provenance, resources
 
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #e945dcfd
 class RequestLog:
@@ -109,6 +109,7 @@ def _questions(told, fixtures, few):
     sources = {r"synthetic": lambda: world(100), r"synthetic:0*([1-9]\d*)": lambda size: world(100), r"hub": public, r"hub:(.+)": hub}
     resources.QUESTION_SOURCES.update(sources)
     resources.Files = _source(Files, told, few)
+    provenance.published_texts = lambda dataset: None  # the fixtures have published ids, and texts of their own
 
 # %% ../../nbs/18_artefacts/06_mocks.ipynb #1c9504f5
 def _documents(told, store):

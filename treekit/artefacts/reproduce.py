@@ -96,8 +96,10 @@ def _as_the_paper(artefact, given, declared, model):
     if given.get("profile") != "paper" or not has_settings(artefact["paper"]): return {}
     said = profile_settings(artefact["paper"], artefact["artefact"], model)
     own = {k: v for k, v in said.items() if k in declared}
-    return ({k: int(v) if k in ("n", "seed", "runs") else v for k, v in own.items()}
-            | dict(settings={k: v for k, v in said.items() if k in FIELDS and k not in own and k not in given}))
+    settings = {k: v for k, v in said.items() if k in FIELDS and k not in own and k not in given}
+    if others := (said.keys() - own.keys() - set(FIELDS)) & _method_fields(artefact["paper"], artefact["notebook"]):
+        settings["switches"] = ", ".join(f"{k}={said[k]}" for k in sorted(others))
+    return {k: int(v) if k in ("n", "seed", "runs") else v for k, v in own.items()} | dict(settings=settings)
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #39714ae4
 def said_on_top(

@@ -47,9 +47,10 @@ def _receipt(question, named, method, dataset, profile, corpus):
     "Where the receipt for a question lies; None where it can't be known cheaply whether anything has changed."
     if run_options().cassette or not corpus and profile.data.partition(":")[0] not in ("synthetic", "real"): return None
     if profile.corpus or profile.documents or profile.router or profile.navigator: return None
-    files = [hashlib.sha256(Path(p).read_bytes()).hexdigest() if p else "" for p in (corpus, profile.prompts)]
+    files = [hashlib.sha256(Path(p).read_bytes()).hexdigest() if p and Path(p).is_file() else "" for p in (corpus, profile.prompts)]
     code = code_fingerprint("treekit.cli.ask", "treekit.experiments.run", type(method).__module__)  # the models' among them
-    data = [_content(kit_path("data", name)) for name in ("real" if profile.data == "real" else "world", "language")]
+    names = ["real" if profile.data == "real" else "world", "language", *["papers"] * bool(profile.prompts and not files[1])]
+    data = [_content(kit_path("data", name)) for name in names]
     key = fingerprint(question, named, method, dataset, profile, files, code, data, _parser(profile))
     return work_dir("asked") / f"{key[:32]}.json"
 

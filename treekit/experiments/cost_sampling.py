@@ -14,13 +14,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..config import Profile, RunOptions, load_profile
-from ..core.prompts import Completion, Request, ScoringUnsupported, canonical_endpoint, load_prompts
+from ..core.prompts import Completion, Request, ScoringUnsupported, canonical_endpoint
 from ..llm.openai_client import scores_texts
 from ..store.run_store import Store
 from .prompt_cache import PrefixCaches
 from .execution import execute
 from .planning import models_of, open_store, plan_run
-from .prompts import known_prompts
+from .prompts import templates_of
 from .resources import Resources, chat_for
 from ..utils.atomic_write import write_whole
 
@@ -247,7 +247,7 @@ def sample_costs(
     store = open_store(cheap, options)
     own = replace(options, budget=None, command_dir=None, chat=substitute_for(profile), store=store, **others)
     models = models_of(own, profile, store)
-    prompts = load_prompts(profile.prompts, known_prompts()) if profile.prompts else {}
+    prompts = templates_of(profile)
     def cells(of, p):
         library = Resources(p, of, corpora, router=models.router, navigator=models.navigator, embedder=options.embedder)
         return _cells(plan_run(methods, of, library, Store(), models, prompts), methods, of)

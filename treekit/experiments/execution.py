@@ -13,14 +13,13 @@ from typing import Any
 
 from ..config import Profile, RunOptions, UsageError, missing_library
 from ..core.method import Context, Prediction, Usage
-from ..core.prompts import load_prompts
 from ..core.types import LONGEST_QUESTION
 from .cassettes import note_read
 from .concurrency import in_flight, under_way, with_counted_threads
 from .parse_prefetch import QuestionParses, Unusable
 from .planning import INDEX, models_of, open_store, plan_run
 from .progress import Progress
-from .prompts import known_prompts
+from .prompts import templates_of
 from .provenance import run_facts, sample_key
 from .resources import Resources, chat_for
 from .results import Results, Row
@@ -232,7 +231,7 @@ def execute(
     store = open_store(profile, options)
     models = models_of(options, profile, store)
     library = Resources(profile, questions, corpora, router=models.router, navigator=models.navigator, embedder=options.embedder)
-    prompts = load_prompts(profile.prompts, known_prompts()) if profile.prompts else {}
+    prompts = templates_of(profile)
     plan, share = plan_run(methods, questions, library, store, models, prompts), shard_of(options)
     jobs, others = split_jobs(plan.jobs, share) if share else (plan.jobs, [])
     rows = plan.rows | {(j.method, j.dataset, j.question.id): Row(j.method, j.dataset, j.question, "", ELSEWHERE, Usage()) for j in others}

@@ -69,10 +69,12 @@ def facts_as_said(
     method: str = "",  # the printed name
     **others,  # other values of facts
 ) -> RunFacts:
-    "Run metadata that matches a paper's experiment."
-    kinds = {f.name: str(f.type) for f in dataclasses.fields(RunFacts)}
+    "Facts that differ in nothing from what a paper says."
+    kinds = {f.name: getattr(f.type, "__name__", str(f.type)) for f in dataclasses.fields(RunFacts)}
     def example(pattern): return pattern.translate(str.maketrans({"*": "", "?": "0", "[": "", "]": ""}))
     def typed(name, text): return int(text) if kinds[name] == "int" else float(text) if kinds[name].startswith("float") else text
     there = said_of(paper, artefact, dataset, method, others.get("model", ""))
     said = {name: s.accepts[0] for name, s in there.items() if name in kinds and s.accepts}
-    return RunFacts(**{name: typed(name, example(pattern)) for name, pattern in said.items()} | others)
+    if "fields" in there: said["reading"] = there["fields"].accepts
+    values = {name: typed(name, example(pattern)) if isinstance(pattern, str) else pattern for name, pattern in said.items()}
+    return RunFacts(**values | others)

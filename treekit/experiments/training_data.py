@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..config import Profile, UsageError
-from ..core.prompts import load_prompts
 from ..core.method import Context, requirements_of
 from ..llm.cached_client import CachedClient
 from ..core.types import Question
-from .prompts import known_prompts
+from .prompts import templates_of
 from .resources import Resources, chat_for, load
 from .planning import open_store
 
@@ -61,7 +60,7 @@ class ContextFactory:
         place = self.places[question.id]
         things = {need: self.library.provide(need, place, question).thing for need in ("retriever", *requirements_of(self.method))}
         own = self.chat.bind(method="training", dataset=place, question=question.id)
-        prompts = load_prompts(self.profile.prompts, known_prompts()) if self.profile.prompts else {}
+        prompts = templates_of(self.profile)
         return Context(own, things.pop("retriever"), **things, prompts=prompts)
 
     def run(self, work: Callable[[], Coroutine]) -> Any:

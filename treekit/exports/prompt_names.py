@@ -8,7 +8,7 @@ __all__ = ['PromptNames', 'prompts_of']
 # %% ../../nbs/22_exports/01_prompt_names.ipynb #7c9072ff
 import string
 
-from ..core.prompts import Prompt, load_prompts
+from ..core.prompts import Prompt
 from ..config import UsageError
 
 # %% ../../nbs/22_exports/01_prompt_names.ipynb #054d19ea
@@ -71,11 +71,11 @@ class PromptNames:
 # %% ../../nbs/22_exports/01_prompt_names.ipynb #5c7b722b
 def prompts_of(
     profile,  # of a run
-) -> dict[str, Prompt]:  # by name; a changed one in addition to its original
-    "Prompts that a run may have used."
-    from treekit.experiments.prompts import known_prompts
+) -> dict[str, Prompt]:  # by name; a reworded one stands beside its original
+    "The prompts that a run could have used."
+    from treekit.experiments.prompts import known_prompts, templates_of
     known = known_prompts()
     if not profile.prompts: return known
-    try: reworded = load_prompts(profile.prompts, known)
-    except UsageError: return known  # the file is missing: calls with its templates have no prompt name
+    try: reworded = templates_of(profile)
+    except UsageError: return known  # the file is gone: calls in its words have no prompt's name
     return known | {f"{name} (reworded)": prompt for name, prompt in reworded.items()}

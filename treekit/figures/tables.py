@@ -136,7 +136,8 @@ def _summary(df):
     empty = "".join(f" {why[0].upper()}{why[1:]}." for why in dict.fromkeys(df.reason) if why.startswith(NOT_APPLICABLE))
     if not done: return "Nothing was run." + empty
     counts, said = "; ".join(f"{v}: {sum(df.verdict == v)}" for v in VERDICTS), df.attrs.get("said", "")
-    return f"Cells {counts}." + empty + _obstacles(done) + (f" {said}" if said else "")
+    chance = f" {by_chance}" if (by_chance := df.attrs.get("chance")) else ""
+    return f"Cells {counts}." + chance + empty + _obstacles(done) + (f" {said}" if said else "")
 
 def _obstacles(done):
     "Why cells aren't comparable, each reason with the number of its cells."

@@ -81,7 +81,8 @@ def ready(
 ):
     "Register the job's finished model under its name."
     if group_rank(): return
-    write_whole(model / "trained_as.json", json.dumps(dict(role=job.role, preset=job.preset) | about))
+    made = dict(role=job.role, preset=job.preset, model=job.model, questions=job.questions)
+    write_whole(model / "trained_as.json", json.dumps(made | about))
     write_whole(job.folder / "ready.json", json.dumps(dict(model=model.relative_to(job.folder).as_posix(), role=job.role)))
 
 # %% ../../nbs/13_training/13_job.ipynb #53f1c90b

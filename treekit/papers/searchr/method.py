@@ -128,6 +128,7 @@ class SearchR:
     same_number: bool = False  # a path with 0 leaves its 15 or 10 places to the other
     steps: Literal["paper", "all"] = "paper"  # of informativeness: the paper's, or those beyond it, too
     fusion: Literal["lists", "reciprocal"] = "lists"  # of the two paths: the paper's, or by reciprocal ranks
+    refill: bool = True  # fill the place of a passage that both lists have; False: it is counted once, and fewer are read (Sec. 2.4)
     masked: int | None = None  # a seed: one entity of each sub-question, drawn by it, is not seen (Table 7)
     decomposer: Literal["navigator", "prompted"] = "navigator"  # "prompted": w/o Dec.
     decide: Literal["model", "rule"] = "model"  # whether to rewrite a sub-question: a call, or if it refers to something

@@ -43,7 +43,7 @@ def retrieve_passages(
         return hits, hit_records(hits), []
     informative, literal = context.corpus.informative(Extensions() if m.steps == "all" else Extensions.paper(), m.masked), None
     if m.steps == "all" and m.fusion == "reciprocal": literal = context.corpus.informative(LITERAL, m.masked)
-    retriever = DualPath(informative, context.retriever, m.shares, m.fusion, literal=literal) if similar_k else informative
+    retriever = DualPath(informative, context.retriever, m.shares, m.fusion, m.refill, literal=literal) if similar_k else informative
     [hits] = retriever.search([question], informative_k + similar_k)
     return hits, *with_informativeness(informative, question, hits)
 
