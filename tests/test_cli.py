@@ -380,8 +380,8 @@ def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
         assert said.exit_code == 2 and said.stderr.count("\n") == 1 and "nothing to run" in said.stderr and r["notebook"] in said.stderr
 
 
-def test_a_run_with_other_settings_says_that_it_replaces_results():
-    from treekit.cli.main import _replaces
-    assert "n=5" in _replaces("offline", None, {}, dict(n=5, data=None)) and "--out DIR" in _replaces("offline", None, dict(top_k="3"), {})
-    others = [_replaces("offline", "there", {}, dict(n=5)), _replaces("openai", None, {}, dict(n=5)), _replaces("offline", None, {}, {})]
+def test_a_run_with_other_settings_says_that_it_replaced_results():
+    from treekit.cli.main import _replaced
+    assert "n=5" in _replaced("offline", None, {}, dict(n=5, data=None)) and "--out DIR" in _replaced("offline", None, dict(top_k="3"), {})
+    others = [_replaced("offline", "there", {}, dict(n=5)), _replaced("openai", None, {}, dict(n=5)), _replaced("offline", None, {}, {})]
     assert others == [""] * 3

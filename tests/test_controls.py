@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from fakes import FakeChat
+from treekit.store.run_store import Store
 from treekit.core.method import Context, Prediction
 from treekit.core.output_parsers import FINAL, QUESTIONS
 from treekit.core.prompts import Prompt
@@ -112,9 +113,9 @@ def test_every_proposed_method_has_its_controls():
     assert set(CONTRASTS) == {"sham", "passages", "component", "oracle"} and controls.DONORS >= 2
 
 
-def test_a_row_reads_as_many_passages_as_the_method():
+def test_a_row_reads_as_many_passages_as_the_method(tmp_path):
     P = setting("offline", 3, {})
-    made = controls.run_controls("Tree-of-Question", sample_questions(P, ("komultihop", "hotpotqa")), P, store=None)
+    made = controls.run_controls("Tree-of-Question", sample_questions(P, ("komultihop", "hotpotqa")), P, store=Store(tmp_path / "store.sqlite"))
     cells = made.cells()
     for d in ("komultihop", "hotpotqa"):
         read = controls.passages_read(cells["method", d])

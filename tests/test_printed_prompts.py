@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from treekit.store.run_store import Store
 from treekit.config import load_profile, root
 from treekit.core.prompts import Prompt
 from treekit.experiments.paper_settings import said_of
@@ -67,7 +68,7 @@ ROWS = {"treerare": ("table1", "treekit.papers.treerare.method:METHODS"), "arise
 
 
 @pytest.mark.parametrize("paper", ROWS)
-def test_the_method_asks_with_them(paper, monkeypatch):
+def test_the_method_asks_with_them(paper, monkeypatch, tmp_path):
     "With `prompts=printed` a paper's own rows ask in the paper's words, and only such rows are wanted to."
     from dataclasses import fields, replace
     from treekit.experiments.run import run
@@ -83,7 +84,7 @@ def test_the_method_asks_with_them(paper, monkeypatch):
     if "iterations" in {f.name for f in fields(method)} and paper == "arise": method = replace(method, iterations=2)
     profile = load_profile("offline", n=1, prompts="printed", search_scope="documents" if paper == "rdr2" else "corpus")
     dataset = dict(toq="komultihop", rdr2="asqa").get(paper, "hotpotqa")
-    assert not run({name: method}, sample_questions(profile, (dataset,)), profile, store=None, progress=False).failures
+    assert not run({name: method}, sample_questions(profile, (dataset,)), profile, store=Store(tmp_path / "store.sqlite"), progress=False).failures
     own, printed = {n for n, _ in asked}, all_printed()
     assert own & set(printed_prompts(paper))
     assert all(template == printed[n].template for n, template in asked if n in printed)

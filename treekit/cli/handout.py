@@ -74,8 +74,8 @@ def init_paper_command(name, folder, label, as_json):
     made = create_paper(name, folder, label)
     files = sum(p.is_file() for p in made.rglob("*"))
     where = os.path.relpath(made)
-    click.echo(json.dumps(dict(folder=str(folder or name), files=files)) if as_json else f"{where}: {files} files; python -m pip install -e {where}, "
-               f"then treekit list {name}")
+    told = f"{where}: {files} files; python -m pip install -e {where}, then treekit list {name}"
+    click.echo(json.dumps(dict(folder=str(folder or name), files=files)) if as_json else told)
 
 # %% ../../nbs/25_cli/02_handout.ipynb #d91c36a7
 @click.command("pack")

@@ -165,15 +165,15 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     from treekit.artefacts.multiprocess import reproduction
     _ready(what, profile, sets, given["data"])
     if not share and (said := before_paying(what, profile, sets, **given)): click.echo(said, err=True)
-    if not share and (said := _replaces(profile, out, sets, given)): click.echo(said, err=True)
     tasks, folder = reproduction(workers, share, what, profile, out, jobs, sets, force, **given)
+    if not share and (said := _replaced(profile, out, sets, given)): click.echo(said, err=True)
     _outcome(tasks, folder, as_json)
 
-def _replaces(profile, out, sets, given):
-    "A line if a run with other settings replaces the results that come with the clone; empty: it does not."
+def _replaced(profile, out, sets, given):
+    "A line if a run with other settings replaced the results that come with the clone; empty: it did not."
     changed = [f"{k}={v}" for k, v in (given | sets).items() if v is not None]
     if out or given.get("data") or profile != "offline" or not changed or not (root() / "figures" / profile).is_dir(): return ""
-    return f"with {', '.join(changed)} this run replaces results in figures/{profile}; --out DIR writes to another folder"
+    return f"with {', '.join(changed)} this run replaced results in figures/{profile}; --out DIR writes to another folder"
 
 def _dry_run(what, profiles, sets, n, jobs, out, force, as_json):
     "Run artefacts with mocks, and print the matrix of artefacts and profiles."
