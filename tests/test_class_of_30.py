@@ -50,7 +50,7 @@ def test_a_class_of_thirty_on_a_small_assignment(tmp_path):
 
 def test_without_a_reference_nobody_says_how_hard_a_world_is(tmp_path):
     course = small_course(tmp_path)
-    with pytest.raises(UsageError, match="names no reference"):
+    with pytest.raises(UsageError, match="has no reference"):
         share_answered(source_of_assignment(course, "9_counting"), 1, dict(questions=[], passages=[]), [])
 
 

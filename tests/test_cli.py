@@ -180,8 +180,8 @@ def test_out_data_n_and_notebook_parameters(clone):
     assert ",3,0,," in (clone / "here/treerare/table1.csv").read_text()
     assert "Made by: treekit reproduce treerare/table1 --n 2 --data mine" in (clone / "figures/offline-mine/treerare/table1.md").read_text()
     page = (clone / "here/treerare/table1.md").read_text()
-    assert "Made by: treekit reproduce treerare/table1 --set questions=3 --set search_scope=own" in page
-    assert "Set: questions=3, search_scope=own." in page
+    assert "Made by: treekit reproduce treerare/table1 --set questions=3 --set search\\_scope=own" in page
+    assert "Set: questions=3, search\\_scope=own." in page
 
 
 @pytest.mark.long

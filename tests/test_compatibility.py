@@ -1,5 +1,5 @@
 "Files of an earlier version: its cassette replays, its run store resumes, its report verifies. See data/fixtures/compatibility."
-import lzma, sqlite3
+import csv, lzma, sqlite3
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,12 @@ def test_an_old_cassette_replays(tmp_path):
     assert (tmp_path / "out/toq/table4.csv").read_bytes() == (OLD / "cassette_table4.csv").read_bytes()
 
 
+def without_reasons(path):
+    "A table's lines without the reasons for which cells are not comparable: the rules are stricter now."
+    with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+    return [{k: v for k, v in row.items() if k != "reason"} for row in rows]
+
+
 def test_an_old_store_resumes_without_a_call(tmp_path):
     "No server answers: each reply is found in the store under the key that the earlier version gave it."
     store = tmp_path / "home/store/local.sqlite"
@@ -30,13 +36,15 @@ def test_an_old_store_resumes_without_a_call(tmp_path):
                           "--out", tmp_path / "out",
                           TREEKIT_HOME=str(tmp_path / "home"))
     assert code == 0, err
-    assert (tmp_path / "out/toq/table4.csv").read_bytes() == (OLD / "store_table4.csv").read_bytes()
+    assert without_reasons(tmp_path / "out/toq/table4.csv") == without_reasons(OLD / "store_table4.csv")
     with sqlite3.connect(store) as db: assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (22,)
 
 
 def test_an_old_report_verifies():
-    "Its tables come out the same; all that differs is the code, the notebooks and the data of the two versions."
+    """Its tables come out the same; all that differs is the code, the notebooks and the data of the two versions, and the page's sentence
+    on why cells are not comparable. Claims, judged by other rules since, are not checked, and it is said."""
     found = verify_archive(OLD / "report.zip")
-    assert found.replayed == found.same == 4 and not found.why_not
+    assert (found.replayed, found.same) == (4, 3) and not found.why_not
     other = [line for line in found.differs if not line.startswith(("module ", "notebook ", "data file ", "report.json: its code"))]
-    assert other == []
+    assert other == ["tables/toq/table4.md: came out otherwise"]
+    assert any("judged by the rules of an earlier version" in line for line in found.not_checked)

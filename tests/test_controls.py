@@ -115,7 +115,8 @@ def test_every_proposed_method_has_its_controls():
 
 def test_a_row_reads_as_many_passages_as_the_method(tmp_path):
     P = setting("offline", 3, {})
-    made = controls.run_controls("Tree-of-Question", sample_questions(P, ("komultihop", "hotpotqa")), P, store=Store(tmp_path / "store.sqlite"))
+    questions = sample_questions(P, ("komultihop", "hotpotqa"))
+    made = controls.run_controls("Tree-of-Question", questions, P, store=Store(tmp_path / "store.sqlite"))
     cells = made.cells()
     for d in ("komultihop", "hotpotqa"):
         read = controls.passages_read(cells["method", d])

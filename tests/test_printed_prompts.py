@@ -84,7 +84,8 @@ def test_the_method_asks_with_them(paper, monkeypatch, tmp_path):
     if "iterations" in {f.name for f in fields(method)} and paper == "arise": method = replace(method, iterations=2)
     profile = load_profile("offline", n=1, prompts="printed", search_scope="documents" if paper == "rdr2" else "corpus")
     dataset = dict(toq="komultihop", rdr2="asqa").get(paper, "hotpotqa")
-    assert not run({name: method}, sample_questions(profile, (dataset,)), profile, store=Store(tmp_path / "store.sqlite"), progress=False).failures
+    store = Store(tmp_path / "store.sqlite")
+    assert not run({name: method}, sample_questions(profile, (dataset,)), profile, store=store, progress=False).failures
     own, printed = {n for n, _ in asked}, all_printed()
     assert own & set(printed_prompts(paper))
     assert all(template == printed[n].template for n, template in asked if n in printed)
