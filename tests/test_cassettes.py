@@ -94,7 +94,7 @@ def test_what_was_not_asked_is_said_now(recorded, tmp_path):
     assert inside("cassette", "pack", tape, "--only", "3", *words, cwd=home)[0] == 2 and os.listdir(tmp_path) == []
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_path, monkeypatch):  # noqa: F811
     "The folder is gone where it is replayed, and nothing is parsed or embedded, also on another processor."
     notebook(clone / "nbs/reproduce/treerare/table1.ipynb", PARAMETERS, SEARCHING)

@@ -103,7 +103,7 @@ def test_the_same_facts_give_the_same_bytes(made, tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_in_a_folder_that_never_saw_the_first_it_is_ok(made, tmp_path):
     found = verify_archive(made[0])
     assert (found.outcome, found.differs) == ("OK", []) and found.same == found.replayed > 0

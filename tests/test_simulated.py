@@ -137,7 +137,7 @@ def test_every_sentence_of_a_document_is_read():
     assert len(known.documents) == 400
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_perfect_answers_from_documents():
     "Whatever pages a question is about, read whole: all its answers are found there, and none from other pages' namesakes."
     pages, chat = {d.title: d for d in SyntheticWiki().documents()}, SimulatedClient("perfect")
