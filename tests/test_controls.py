@@ -106,7 +106,7 @@ def test_a_failing_control_is_named():
 
 def test_every_proposed_method_has_its_controls():
     P = setting("offline", 2, {})
-    made = controls_of(P, ("one?", "two?"))
+    made = [c.with_donors(("one?", "two?")) for c in controls_of(P)]
     assert [c.paper for c in made] == ["TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R", "RDR²"]
     for c in made:
         assert c.sham.of == c.method == c.oracle.of and c.without != c.method and c.sham.requires == c.oracle.requires
@@ -116,11 +116,11 @@ def test_every_proposed_method_has_its_controls():
 def test_a_row_reads_as_many_passages_as_the_method(tmp_path):
     P = setting("offline", 3, {})
     questions = sample_questions(P, ("komultihop", "hotpotqa"))
-    made = controls.run_controls("Tree-of-Question", questions, P, store=Store(tmp_path / "store.sqlite"))
+    [base] = [c for c in controls_of(P) if c.paper == "Tree-of-Question"]
+    made = controls.run_controls(base, questions, P, store=Store(tmp_path / "store.sqlite"))
     cells = made.cells()
     for d in ("komultihop", "hotpotqa"):
         read = controls.passages_read(cells["method", d])
         assert {len(r.trace.retrieved) for r in cells[controls.PLAIN, d]} == {max(1, round(read))}
-    [base] = [c for c in controls_of(P) if c.paper == "Tree-of-Question"]
     assert {r["contrast"] for r in controls.control_rows(base, made)} == set(CONTRASTS)
     assert [r["row"] for r in controls.control_scores(base, made)] == list(controls.ROLES)

@@ -228,6 +228,16 @@ class Context:
         other.prompts = self.prompts | prompts
         return other
 
+    def with_clients(
+        self,
+        wrap,  # function of a client that returns another
+    ) -> "Context":  # with the same trace and usage
+        "Copy of the context whose models are wrapped: the one that answers, the router, the navigator."
+        other = copy(self)
+        roles = {role: wrap(own) for role in ("router", "navigator") if (own := self.provided.get(role)) is not None}
+        other.llm, other.provided = wrap(self.llm), self.provided | roles
+        return other
+
     async def ask(
         self,
         prompt,  # a `Prompt`

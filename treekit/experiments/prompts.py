@@ -49,7 +49,7 @@ class PrintedPrompt:
     where: str  # section and heading
     slots: dict[str, str] = field(default_factory=dict)  # input of the kit's prompt -> its mark in the printed text
     added: str = ""  # behind the printed text, as a template: inputs for which the paper shows no place
-    inserted: dict[str, str] = field(default_factory=dict)  # `text`, a template, that stands `behind` some words
+    inserted: dict[str, str] = field(default_factory=dict)  # `text`, a template, that follows the words `behind`
 
     @property
     def template(self) -> str:

@@ -8,7 +8,6 @@ __all__ = ['Edits', 'ReplayStopped', 'EditUse', 'EditedChat', 'EditedRetriever',
 
 # %% ../../nbs/19_explorer/04_forks.ipynb #32aa8985
 import dataclasses, json
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -125,10 +124,7 @@ class ForkedMethod:
 
 def _watched(context, replies, use):
     "A context whose models are asked by way of `EditedChat`."
-    other = copy(context)
-    chats = {role: EditedChat(chat, replies, use) for role in ("router", "navigator") if (chat := context.provided.get(role)) is not None}
-    other.llm, other.provided = EditedChat(context.llm, replies, use), context.provided | chats
-    return other
+    return context.with_clients(lambda chat: EditedChat(chat, replies, use))
 
 # %% ../../nbs/19_explorer/04_forks.ipynb #16756df4
 @dataclass

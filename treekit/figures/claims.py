@@ -417,7 +417,7 @@ def _weigh_ratio(claim, one, tests, parts):
     return replace(made, far=min(above.value, -below.value), error=near.error)
 
 def _weigh_draws(claim, one, tests, parts):
-    "A test of what is no weighted sum, by resampled questions; the best of several is chosen anew in each resample."
+    "A test of what is no weighted sum, by resampled questions; the best of several is chosen again in each resample."
     import numpy as np
     if (numbers := tests.draws(one.keys)) is None: return None
     draws, value = one.value(numbers), float(one.value({k: tests.cells[k].value for k in one.keys}))

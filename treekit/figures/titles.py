@@ -67,5 +67,5 @@ def said_of_run() -> dict:  # profile, n, seed, data, and settings by their name
 
 # %% ../../nbs/16_figures/01_titles.ipynb #c2a90003
 def set_for_run() -> str:  # empty: nothing
-    "The settings among that. The number of questions and the ability stand in what ran; the seed only in the command."
+    "The settings among that. What ran names the number of questions and the ability; only the command names the seed."
     return ", ".join(f"{k}={v}" for k, v in said_of_run().items() if k not in ("profile", "n", "seed", "data", "model", "ability"))

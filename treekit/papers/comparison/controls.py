@@ -146,7 +146,7 @@ class GoldRetriever:
         if name.startswith("__") or name == "retriever": raise AttributeError(name)
         return getattr(self.retriever, name)
 
-# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #24e4b2b3
+# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #9f929630
 @dataclass(frozen=True)
 class ControlledMethod:
     "Method with a control in the place of its component."
@@ -168,16 +168,13 @@ class ControlledMethod:
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
         "As the method."
-        text, other = question.question.strip(), copy(context)
-        other.provided = dict(context.provided)
+        made = {}  # for the clients
+        if self.control == "gold": made = dict(given=gold_replies(question, self.prompts))
+        if self.control == "other question":
+            made = dict(donor=self.donor(question), prompts=frozenset(self.prompts), ends_with_question=self.ends_with_question)
+        other = context.with_clients(lambda client: ControlClient(client, question.question.strip(), **made))
         if self.control == "gold": other.retriever = GoldRetriever(context.retriever, question)
         if self.control == "random tree": other.provided["parser"] = RandomTrees(context.parser)
-        elif self.prompts:
-            made = dict(given=gold_replies(question, self.prompts)) if self.control == "gold" else dict(
-                donor=self.donor(question), prompts=frozenset(self.prompts), ends_with_question=self.ends_with_question)
-            other.llm = ControlClient(context.llm, text, **made)
-            for role in ("router", "navigator"):
-                if own := context.provided.get(role): other.provided[role] = ControlClient(own, text, **made)
         return await self.of(question, other)
 
 def gold_replies(question: Question, prompts: tuple[str, ...]) -> dict:
@@ -188,7 +185,7 @@ def gold_replies(question: Question, prompts: tuple[str, ...]) -> dict:
 
 TOQ_DECOMPOSE = {TOQ_PROMPTS["decompose", lang].name for lang in ("ko", "en")}
 
-# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #4ec01226
+# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #caa66e9f
 @dataclass(frozen=True)
 class QuestionAsPath(SearchR):
     "SEARCH-R without a reasoning path: the question itself is the only step."
@@ -214,6 +211,10 @@ class Controls:
     oracle: ControlledMethod
     plain: Any  # one search and one prompt; its `top_k` becomes the method's number of passages
 
+    def with_donors(self, donors: tuple[str, ...]) -> "Controls":
+        "The same with questions for the sham."
+        return replace(self, sham=replace(self.sham, donors=donors)) if self.sham.control == "other question" else self
+
     @property
     def rows(self) -> dict[str, Any]:  # role -> method
         "The rows whose settings are known before a run."
@@ -223,14 +224,13 @@ PLAIN = "as many passages"
 ROLES = ("without", PLAIN, "sham", "method", "oracle")
 MULTI_HOP = ("hotpotqa", "musique", "2wiki")
 
-# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #fd200a0d
+# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #81697a66
 def controls_of(
     P: Profile,
-    donors: tuple[str, ...] = (),  # questions for the shams
 ) -> list[Controls]:  # one for each paper
     "Controls of the five papers, with their methods as `across/table1` runs them."
     own = {e.paper: e.method for e in entrants(P).values() if e.proposed}
-    def sham(paper, *prompts): return ControlledMethod(own[paper], "other question", tuple(p.name for p in prompts), donors)
+    def sham(paper, *prompts): return ControlledMethod(own[paper], "other question", tuple(p.name for p in prompts))
     def oracle(paper, *planning): return ControlledMethod(own[paper], "gold", tuple(p.name for p in planning))
     decompose, paths = (TOQ_PROMPTS["decompose", "ko"], TOQ_PROMPTS["decompose", "en"]), (GENERATE, NAVIGATE)
     return [
@@ -248,22 +248,20 @@ def controls_of(
                  sham("RDR²", *ROUTE.values()), oracle("RDR²"), replace(own["RDR²"], routing=False)),
     ]
 
-# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #88859b93
+# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #06f804a3
 DONORS = 20  # questions of a data set that shams draw from
 
 def run_controls(
-    paper: str,  # of `controls_of`
+    controls: Controls,
     questions: dict[str, list[Question]],  # data set -> its questions
     P: Profile,
     **session,  # as for `run`
 ) -> Results:  # methods are named by their roles
     "Run a paper's method, its sham, its oracle, and the method without its component."
     parts = []
-    [datasets] = [c.datasets for c in controls_of(P) if c.paper == paper]
-    for d in datasets:
+    for d in controls.datasets:
         donors = tuple(q.question.strip() for q in questions[d][:DONORS])
-        [controls] = [c for c in controls_of(P, donors) if c.paper == paper]
-        found = run(controls.rows, {d: questions[d]}, P, **session)
+        found = run(controls.with_donors(donors).rows, {d: questions[d]}, P, **session)
         plain = configure(controls.plain, top_k=max(1, round(passages_read(found.cells()["method", d]))))
         parts += [found, run({PLAIN: plain}, {d: questions[d]}, P, **session)]
     return joined(*parts)
@@ -272,7 +270,7 @@ def passages_read(rows) -> float:
     "Mean number of different passages that a question's searches found."
     return sum(len(set(r.trace.retrieved)) for r in rows) / max(1, len(rows))
 
-# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #3a3ab350
+# %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #d7761f6d
 CONTRASTS = {  # what it shows -> (more, less)
     "sham": ("sham", "without"),
     "passages": ("method", PLAIN),
@@ -315,7 +313,7 @@ def control_scores(
     controls: Controls,
     results: Results,
 ) -> list[dict]:  # paper, row, n, score, calls, tokens_in, passages
-    "Quality and cost of a paper's four rows, as means over its data sets."
+    "Quality and cost of a paper's rows, as means over its data sets."
     scores, cells, made = qualities(results), results.cells(), []
     for role in ROLES:
         own = [d for d in controls.datasets if scores.get((role, d))]
