@@ -56,7 +56,8 @@ def source():
     "The source: two exercises, and a text."
     return notebook(
         cell("# Counting\nA first exercise.", "markdown"),
-        cell('from treekit.classroom.student_corpora import open_world\n\nworld = open_world("9_counting")', grade_id="setup", locked=True),
+        cell('from treekit.classroom.student_corpora import open_corpus\n\nworld = open_corpus("9_counting")',
+             grade_id="setup", locked=True),
         cell(SOLUTION, grade_id="tally", solution=True),
         cell(TESTS, grade_id="tally-tests", grade=True, locked=True, points=3),
         cell("## Doubling", "markdown"),

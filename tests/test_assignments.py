@@ -9,7 +9,7 @@ from treekit.classroom.formats import exercises, marks, read_notebook, regions, 
 from treekit.classroom.grading import graded
 from treekit.classroom.sandbox import Limits
 from treekit.classroom.answer_keys import run_source
-from treekit.classroom.student_corpora import made_world
+from treekit.classroom.student_corpora import generate_corpus
 
 ASSIGNMENTS = [p.stem for p in sorted(sources_folder().glob("[0-9]*.ipynb"))]
 LIMITS = Limits(cell=60, call=20, submission=900)
@@ -222,7 +222,7 @@ def assignment(request):
     "(name, source, key, what lies beside the notebook)"
     name = request.param
     nb = read_notebook(sources_folder() / f"{name}.ipynb")
-    world, closed = made_world(20261123, name, course_settings(name).world)
+    world, closed = generate_corpus(20261123, name, course_settings(name).world)
     with contextlib.redirect_stdout(io.StringIO()): calls, _ = run_source(nb, world, 7, closed)
     return name, nb, dict(exercises=[vars(e) | dict(calls=calls.get(e.id, [])) for e in exercises(nb)]), {"world.json": json.dumps(world)}
 

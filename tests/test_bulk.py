@@ -9,9 +9,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from bulk_jobs import Squares, content, noted, source_file
 from fakes import tiny_judge
-from treekit.bulk.output_dir import BulkFolder, alone_in, journal, results
+from treekit.bulk.output_dir import BulkFolder, locked_folder, journal, results
 from treekit.bulk.jobs import ChunkJob, EmbedJob, JudgeJob
-from treekit.bulk.import_results import keep, vectors
+from treekit.bulk.import_results import import_results, vectors
 from treekit.bulk.run import Partition, bulk, in_order, map_partitions
 from treekit.bulk.worker import LETHAL
 from treekit.config import UsageError
@@ -112,7 +112,7 @@ def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
         (dict(engine="rays"), "did you mean 'ray'"),
     ]:
         with pytest.raises(UsageError, match=said): bulk(**dict(job=Squares(), source=file, out=out, progress=False) | how)
-    with alone_in(out), pytest.raises(UsageError, match="another run is writing into 'out'"): bulk(Squares(), file, out)
+    with locked_folder(out), pytest.raises(UsageError, match="another run is writing into 'out'"): bulk(Squares(), file, out)
     assert content(out) == before
     file.write_text(file.read_text() + '{"n": 5}\n')
     with pytest.raises(UsageError, match="source.bytes = .*give another folder"): bulk(Squares(), file, out)
@@ -149,13 +149,14 @@ def test_from_a_tree_store_to_vectors(tmp_path, monkeypatch):
     assert passages[0] == Passage("0#0", "Heron 0", passages[0].text) and done.summary["lines"] == len(passages) == 21
     parts = list(vectors(embedded))
     assert [len(p) for p in parts] == [5, 5, 5, 5, 1]
-    assert keep(embedded, corpus) == 21
+    assert import_results(embedded, corpus) == 21
     dense = Dense(passages)
     monkeypatch.setattr(type(dense._passages_by), "__call__", lambda *_: pytest.fail("embedded again"))
     assert np.array_equal(dense.vectors(), np.concatenate(parts))
-    with pytest.raises(UsageError, match="whose vectors are these"): keep(embedded)
-    with pytest.raises(UsageError, match="other passages"): keep(embedded, source_file(tmp_path / "o.jsonl", ['{"text": "One."}']))
-    with pytest.raises(UsageError, match=r"cat chunked/parts/\*.jsonl"): keep(chunked)
+    with pytest.raises(UsageError, match="whose vectors are these"): import_results(embedded)
+    other = source_file(tmp_path / "o.jsonl", ['{"text": "One."}'])
+    with pytest.raises(UsageError, match="other passages"): import_results(embedded, other)
+    with pytest.raises(UsageError, match=r"cat chunked/parts/\*.jsonl"): import_results(chunked)
 
 
 def test_the_command_says_what_is_wrong_in_one_line(tmp_path, treekit_, monkeypatch):
@@ -190,7 +191,7 @@ def test_verdicts_are_kept(tmp_path, monkeypatch):
     assert str(tmp_path) not in (out / "manifest.json").read_text(), "a machine's folder is no part of a result"
     judge = Entailment(str(tmp_path / "tiny"))
     assert [r["verdict"] for r in results(out)] == [said == "1" for said in judge._read([(*p, 2048) for p in pairs])]
-    assert keep(out) == 12
+    assert import_results(out) == 12
     monkeypatch.setattr(Entailment, "_read", lambda *_: pytest.fail("read again"))
     assert judge.together(pairs) == [r["verdict"] for r in results(out)]
 

@@ -12,7 +12,7 @@ from treekit.store import cassette_archive
 from treekit.utils.sqlite_cache import shipped_rows
 from treekit.store.run_store import Store
 from treekit.store.cassette_archive import STORE_FILE, open_archive, write_archive
-from treekit.experiments.cassettes import about_cassette, lay_out
+from treekit.experiments.cassettes import about_cassette, unpack_cassette
 from treekit.retrieval.vector_cache import VECTOR_FILE
 from treekit.syntax.parser import StanzaParser
 
@@ -125,7 +125,7 @@ def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_p
     assert len(kept["parses.jsonl"]) == 4 and len(kept["vectors.jsonl"]) == 10  # of six passages and four questions
     monkeypatch.chdir(clone), monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     monkeypatch.setattr(StanzaParser, "parse_uncached", None)  # nothing is parsed
-    with use_options(**lay_out(tape)[1]):
+    with use_options(**unpack_cassette(tape)[1]):
         assert all(p.sentences for p in StanzaParser().parse([json.loads(q)["question"] for q in kept["data/hotpotqa.dev.jsonl"]]))
 
 
@@ -147,13 +147,14 @@ def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
     for said in (b"[]", b"{", b"\xff"):
         with pytest.raises(UsageError, match="about.json"): about_cassette(archive(tape, **{"about.json": said}))
     for odd in ("data/../up.txt", "data//etc", "/abs", "data/.hid", "data/a b"):
-        with pytest.raises(UsageError, match="a cassette has no file"): lay_out(write_archive(tape, {odd: b"", "data/ok.jsonl": b""}))
-    with pytest.raises(UsageError, match="about.json"): lay_out(write_archive(tape,
+        archive = write_archive(tape, {odd: b"", "data/ok.jsonl": b""})
+        with pytest.raises(UsageError, match="a cassette has no file"): unpack_cassette(archive)
+    with pytest.raises(UsageError, match="about.json"): unpack_cassette(write_archive(tape,
         {"data/ok.jsonl": b"", "about.json": b'{"data": "../../up"}'}))
-    laid, _ = lay_out(write_archive(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "my films"}'}))
+    laid, _ = unpack_cassette(write_archive(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "my films"}'}))
     assert os.listdir(laid) == ["ok.jsonl"] and Path(laid).name == "data" and Path(laid).is_relative_to(tmp_path / "home")
     assert not (tmp_path / "up.txt").exists()
-    with pytest.raises(UsageError, match="parses"): lay_out(archive(tape, **{"parses.jsonl": b'["k", "[1]"]'}))
+    with pytest.raises(UsageError, match="parses"): unpack_cassette(archive(tape, **{"parses.jsonl": b'["k", "[1]"]'}))
     plain = io.BytesIO()
     with tarfile.open(fileobj=plain, mode="w") as tar:
         link = tarfile.TarInfo(STORE_FILE)

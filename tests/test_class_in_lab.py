@@ -112,8 +112,8 @@ def test_a_student_solves_an_assignment_in_lab(chromium, tmp_path):
 def test_the_teacher_sees_the_class_in_lab(chromium, tmp_path):
     from labs import lab, opened
     from treekit.classroom.course import sources_folder
-    from treekit.classroom.mock_class import rehearsed_class
-    rehearsed_class(CourseFolder(tmp_path), A, students=6)
+    from treekit.classroom.mock_class import create_mock_class
+    create_mock_class(CourseFolder(tmp_path), A, students=6)
     shutil.copy(sources_folder() / "class.ipynb", tmp_path)
     with lab(tmp_path) as address:
         page = chromium.page(1280, 1200)

@@ -269,11 +269,11 @@ def test_a_whole_class(tmp_path, n):
 def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
     "Made up, handed out, collected, graded; the figures and the table say nothing of who it was."
     from treekit.classroom.class_figures import class_figure, mistake_rows, mistake_table
-    from treekit.classroom.mock_class import rehearsed_class
+    from treekit.classroom.mock_class import create_mock_class
     c = course(tmp_path)
-    with pytest.raises(UsageError, match="has a roster"): rehearsed_class(c, A)
+    with pytest.raises(UsageError, match="has a roster"): create_mock_class(c, A)
     Path(tmp_path, "roster.csv").unlink()
-    view = class_view(rehearsed_class(c, A, students=5, limits=QUICK, sandbox=WALL), A)
+    view = class_view(create_mock_class(c, A, students=5, limits=QUICK, sandbox=WALL), A)
     assert view["handed_in"] == len(c.students()) == 5 and len(set(view["points"])) > 1
     fig = class_figure(view, "Counting")
     said = [t.get_text() for ax in fig.axes for t in ax.findobj() if hasattr(t, "get_text")] + [mistake_table(view, least=1)]

@@ -8,7 +8,7 @@ import pytest
 from treekit.config import UsageError, load_profile
 from treekit.core.method import configure
 from treekit.store.run_store import Store
-from treekit.experiments.run_records import kept_run, kept_runs, from_record, to_record
+from treekit.experiments.run_records import find_run, saved_runs, from_record, to_record
 from treekit.experiments.resources import load
 from treekit.experiments.run import run
 from treekit.explorer.diff import align, compare_runs
@@ -44,8 +44,8 @@ def calls(opened, i): return [k for n in opened.rows[i].trace.nodes for k in n.c
 
 def test_a_run_is_kept_once_and_read_back(done):
     store, runs = done
-    assert [r["name"] for r in kept_runs(store)] == list(runs.values())[::-1]
-    kept = kept_run(store, runs["arise"])
+    assert [r["name"] for r in saved_runs(store)] == list(runs.values())[::-1]
+    kept = find_run(store, runs["arise"])
     assert kept.method("arise") == configure(method("arise"), iterations=8)
     asked = load("musique", "synthetic:100", n=3)
     again = list(kept.questions["musique"].values())
@@ -54,11 +54,11 @@ def test_a_run_is_kept_once_and_read_back(done):
 
 def test_a_store_of_before_has_no_runs_and_gets_them(tmp_path):
     "The table is made when it is first needed; no version changes."
-    with Store(tmp_path / "old.sqlite") as store: assert kept_runs(store) == []
+    with Store(tmp_path / "old.sqlite") as store: assert saved_runs(store) == []
     with Store(tmp_path / "old.sqlite") as store:
         question = load("hotpotqa", "synthetic:100", n=1)
         run({"cot": method("cot")}, {"hotpotqa": question}, load_profile("offline", data="synthetic:100"), store=store, progress=False)
-        assert len(kept_runs(store)) == 1
+        assert len(saved_runs(store)) == 1
     with sqlite3.connect(tmp_path / "old.sqlite") as db: assert db.execute("PRAGMA user_version").fetchone() == (1,)
 
 

@@ -11,7 +11,7 @@ from treekit.config import UsageError, load_profile, run_options
 from treekit.store.run_store import Store
 from treekit.store import cassette_archive
 from treekit.store.cassette_archive import STORE_FILE, open_archive
-from treekit.experiments.cassettes import about_cassette, data_of, lay_out
+from treekit.experiments.cassettes import about_cassette, data_of, unpack_cassette
 from treekit.experiments.resources import chat_for, load, load_corpus
 from treekit.reports import verification
 from treekit.reports.archive import SUMS, read_archive, sha256, write_archive
@@ -267,7 +267,7 @@ def test_passages_of_a_folder_are_found_again(tmp_path, monkeypatch, dataset):
     assert len(first) == (14 if dataset == "asqa" else 7)
     for old in (False, True):  # older cassettes name every corpus after its data set
         files = {f"data/{f'{dataset}_corpus.jsonl' if old and 'corpus' in name else name}": content for name, content in brought.items()}
-        laid, _ = lay_out(packed(tmp_path / f"{old}.cassette", dict(GOOD, data="mine"), **files))
+        laid, _ = unpack_cassette(packed(tmp_path / f"{old}.cassette", dict(GOOD, data="mine"), **files))
         assert load_corpus(dataset, laid) == first and [q.id for q in load(dataset, laid)] == [f"{dataset}-0".replace("hotpotqa", "2wiki")]
 
 

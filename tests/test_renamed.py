@@ -13,7 +13,7 @@ from treekit.config import (
     RENAMED_COMMANDS, RENAMED_OPTIONS, RENAMED_SETTINGS, Profile, UsageError, current_settings, kit_path, load_profile, profile_names)
 from treekit.core.types import Question
 from treekit.experiments.cassette_settings import read_about
-from treekit.experiments.run_records import kept_run, save_run
+from treekit.experiments.run_records import find_run, save_run
 from treekit.store.run_store import Store
 
 OPTIONS = [(command, old, new) for command, table in RENAMED_OPTIONS.items() for old, new in table.items()]
@@ -108,7 +108,7 @@ def test_saved_data_with_old_names_is_read(tmp_path):
         old = {new: name for name, new in RENAMED_SETTINGS.items()}
         body["profile"] = {old.get(name, name): value for name, value in body["profile"].items()} | dict(data="world:100")
         with store.transaction() as db: db.execute("UPDATE kept SET body=? WHERE key=?", (zlib.compress(json.dumps(body).encode()), name))
-        assert kept_run(store, name).profile == profile
+        assert find_run(store, name).profile == profile
 
 
 def test_an_old_setting_of_an_assignment_says_its_new_name(tmp_path):

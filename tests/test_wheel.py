@@ -151,10 +151,10 @@ def test_a_student_practises_with_the_small_install(site, tmp_path):
     "Every assignment's world opens, parses too; its first stub says that it is one."
     code = """
 import json, os
-from treekit.classroom.student_corpora import open_world
+from treekit.classroom.student_corpora import open_corpus
 from treekit.config import kit_path
 for path in sorted(kit_path("nbs", "assignments").glob("[0-9]*.ipynb")):
-    world = open_world(path.stem)
+    world = open_corpus(path.stem)
     assert world["questions"] and world["passages"], path
     assert "NotImplementedError" in path.read_text()
 print("all", os.listdir())

@@ -50,7 +50,8 @@ def with_mocks(
 ) -> Path:  # the target
     "Copy of a notebook with a first cell that installs the mocks."
     cells = json.loads(notebook.read_text(encoding="utf-8"))
-    first = ["from treekit.artefacts.mocks import stand_in", f"stand_in({str(told)!r}, {str(fixtures())!r}, {str(trees)!r}, {few})"]
+    files = ", ".join(repr(str(path)) for path in (told, fixtures(), trees))
+    first = ["from treekit.artefacts.mocks import install_mocks", f"install_mocks({files}, {few})"]
     cell = dict(cell_type="code", id="standins", metadata={}, execution_count=None, outputs=[], source="\n".join(first))
     cells["cells"].insert(0, cell)
     write_whole(target, json.dumps(cells))

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .output_dir import BulkFolder, Part, alone_in
+from .output_dir import BulkFolder, Part, locked_folder
 from .jobs import BulkJob
 from .ray_engine import RayEngine, ray_is_there
 from .sources import RowSource, row_source
@@ -144,7 +144,7 @@ def bulk(
         raise UsageError(f"{job.name} takes {job.takes}, and {source.name!r} has {source.kind}: {first}")
     size = rows or job.rows
     asked = dict(job=job.name, settings=job.identity(), source=source.identity, rows=size, numbers=_numbers(engine, gpus))
-    with alone_in(folder.path):
+    with locked_folder(folder.path):
         folder.begin(asked)
         records, damaged = folder.found()
         found, memory = len(records), {}

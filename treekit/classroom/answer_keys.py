@@ -136,7 +136,7 @@ def _unlike(value, expected):
 # %% ../../nbs/21_classroom/05_answer_keys.ipynb #823a7de4
 def run_source(
     notebook: dict,  # a source
-    world: dict,  # corpus that `open_world` returns
+    world: dict,  # corpus that `open_corpus` returns
     seed: int = 0,
     closed: list = (),
 ) -> tuple[dict, dict]:  # exercise -> calls; the notebook's namespace
@@ -144,7 +144,7 @@ def run_source(
     from treekit.classroom import student_corpora
     from treekit.classroom.formats import marks, cell_source
     namespace = {"__name__": "__main__"}
-    with recording(seed, list(closed)) as recorder, student_corpora.world_given(world):
+    with recording(seed, list(closed)) as recorder, student_corpora.use_corpus(world):
         for number, cell in enumerate(notebook["cells"]):
             if cell["cell_type"] != "code": continue
             recorder.exercise = marks(cell).get("grade_id", "")

@@ -18,7 +18,7 @@ from ..utils.atomic_write import write_whole
 class AssignmentSettings:
     "Settings of an assignment in `course.toml`."
     title: str
-    world: dict  # settings of `student_corpora.made_world`
+    world: dict  # settings of `student_corpora.generate_corpus`
     reference: str = ""  # a function of the source: (passages, questions) -> passage ids for each question; "bm25": the kit's search
     given: str = ""  # allow-list: names and words of the solutions that the text may contain
     files: tuple = ()  # released with the notebook: cassettes

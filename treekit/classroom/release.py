@@ -17,7 +17,7 @@ from .course import AssignmentSettings, CourseFolder, course_settings
 from .formats import check_source, exercises, read_notebook, stripped
 from .answer_keys import run_source, student_seed
 from .release_check import check_release, needles_of
-from .student_corpora import answered, first_by_bm25, made_world
+from .student_corpora import answered, first_by_bm25, generate_corpus
 from ..config import UsageError
 
 # %% ../../nbs/21_classroom/07_release.ipynb #bf8133ee
@@ -42,7 +42,7 @@ def _source(path, content, toml):
     reference = None
     if settings.reference == "bm25": reference = first_by_bm25
     elif settings.reference:
-        world, closed = made_world(0, name, settings.world)
+        world, closed = generate_corpus(0, name, settings.world)
         with contextlib.redirect_stdout(io.StringIO()): _, namespace = run_source(notebook, world, 0, closed)
         reference = namespace.get(settings.reference)
         if reference is None: raise UsageError(f"{name} defines no {settings.reference!r}, the reference that course.toml names")
@@ -66,7 +66,7 @@ def world_of(
     "Corpus of a student: the first of its seeds with enough questions of each difficulty."
     for number in range(12):
         seed = student_seed(course.secret(), source.name, student, f"world {number}")
-        try: return seed, *made_world(seed, source.name, source.settings.world, source.reference)
+        try: return seed, *generate_corpus(seed, source.name, source.settings.world, source.reference)
         except UsageError as e: error = e
     raise error
 

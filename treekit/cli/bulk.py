@@ -96,5 +96,5 @@ for _name, _about in _JOBS.items(): bulk_command.add_command(_command(_name, *_a
 @click.option("--corpus", default="", metavar="FILE", help="For vectors: the passages that they are of.")
 def import_command(folder, corpus):
     "Put a finished folder DIR's results where the kit looks for them: nothing of it is made again."
-    from treekit.bulk.import_results import keep
-    click.echo(f"{keep(folder, corpus):,} results are kept")
+    from treekit.bulk.import_results import import_results
+    click.echo(f"{import_results(folder, corpus):,} results are kept")

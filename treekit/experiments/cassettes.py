@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SOLVED_KEPT', 'only_these', 'note_read', 'what_was_read', 'cut_store', 'as_record', 'data_of', 'about_cassette',
-           'calls_in', 'lay_out', 'noted_parses', 'check_amount', 'replay_settings']
+           'calls_in', 'unpack_cassette', 'noted_parses', 'check_amount', 'replay_settings']
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #8f2d60b5
 import json, re, sqlite3, uuid, zlib
@@ -133,7 +133,7 @@ def _unpacked_name(name):
     "Name of an unpacked file of `data/`; older cassettes named every corpus after its data set, which two readers don't accept."
     return {f"{d}_corpus.jsonl": f"{corpus_files(d)[0]}.jsonl" for d in ("2wiki", "asqa")}.get(name, name)
 
-def lay_out(
+def unpack_cassette(
     path: Path | str,  # a cassette
 ) -> tuple[str | None, dict]:  # the folder of questions, if it has one; fields of `RunOptions` for the replay
     "Unpack a cassette's questions, passages, parses and vectors for a replay."
@@ -171,7 +171,7 @@ def _parses(folder, lines):
 
 def noted_parses(
     path: Path,  # the file of `RunOptions.parses`
-) -> dict[str, bytes]:  # as read by `lay_out`
+) -> dict[str, bytes]:  # as read by `unpack_cassette`
     "Recorded parses as a file of a cassette; empty if there are none."
     if not path.exists(): return {}
     with closing(sqlite3.connect(path)) as db: rows = db.execute("SELECT key, parse FROM parses ORDER BY key").fetchall()
@@ -196,7 +196,7 @@ def replay_settings(
     sets: dict,  # further settings, which take precedence
 ) -> tuple[tuple, str, dict, dict, dict]:  # the same, completed; and fields of `RunOptions`
     "Arguments for the replay of a cassette."
-    said, (laid, options) = about_cassette(path), lay_out(path)
+    said, (laid, options) = about_cassette(path), unpack_cassette(path)
     check_amount(path, said)
     if missing := [k for k in said.get("left_out", ()) if k not in sets and given.get(k) is None]:
         raise UsageError(f"{Path(path).name!r} was packed with a {missing[0]} that no cassette holds (a path, or another profile): add "

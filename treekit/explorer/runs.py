@@ -14,7 +14,7 @@ from ..core.method import Trace, Usage
 from ..store.run_store import Store
 from ..corpora.documents import add_introduction
 from ..experiments.given_passages import passages_again
-from ..experiments.run_records import RunRecord, kept_run, kept_runs
+from ..experiments.run_records import RunRecord, find_run, saved_runs
 from ..experiments.results import Row
 
 # %% ../../nbs/19_explorer/02_runs.ipynb #2345fb99
@@ -162,7 +162,7 @@ def run_list(store: Store) -> list[dict]:
         said = ", ".join(f"{d} {n}" for d, n in run["datasets"].items())
         label = run["about"].get("label") or f"{', '.join(run['methods'][:3])}{' …' * (len(run['methods']) > 3)} on {said}"
         return run | dict(label=label)
-    return [line(run) for run in kept_runs(store)]
+    return [line(run) for run in saved_runs(store)]
 
 # %% ../../nbs/19_explorer/02_runs.ipynb #32152f25
 def open_run(
@@ -170,4 +170,4 @@ def open_run(
     name: str = "last",  # or its beginning
 ) -> OpenRun:
     "Open a run."
-    return OpenRun(store, kept_run(store, name))
+    return OpenRun(store, find_run(store, name))

@@ -10,7 +10,7 @@ import datetime
 
 from ..config import UsageError, work_dir
 from ..store.run_store import Store
-from ..experiments.run_records import kept_runs
+from ..experiments.run_records import saved_runs
 from ..explorer.runs import OpenRun, open_run
 from ..artefacts.build_cache import read_record
 
@@ -22,7 +22,7 @@ def runs_behind(
 ) -> list[str]:  # names, the newest first
     "Saved runs in an artefact's record; without one, the newest for each set of methods."
     found = {}
-    for r in kept_runs(store):
+    for r in saved_runs(store):
         own = r["about"].get("artefact", "")
         if own == artefact or own.startswith(f"{artefact}/"): found.setdefault(own, []).append(r)
     return [name for own, runs in found.items() for name in _named(own, runs, folder)]

@@ -22,7 +22,7 @@ from .errata import claims_html, claims_of_run, ledger_html
 from .notebooks import chosen, code_html, linker, notebook_page, place_of, prose_html
 from .provenance import origin_of
 from .pages import costs_page, reading_page, runs_page, start_page
-from .drilldown import behind_of, record_of, kept_runs_of, write_trees
+from .drilldown import behind_of, record_of, saved_runs_of, write_trees
 from .results import artefact_page, data_script, sheet_as_latex, marks_of, results_page, sheet_record
 from .tables import Artefact, artefacts_of
 
@@ -87,7 +87,7 @@ def _write_sheet(site, artefact, sheet, origin, marks, trees):
     site.write(f"{name}.csv", sheet.path.read_bytes())
     site.write(f"{name}.tex", tex(sheet, f"{artefact.title}: {artefact.description}"))
     if not behind.lines: return
-    runs = kept_runs_of(artefact, sheet, behind, origin.profile)
+    runs = saved_runs_of(artefact, sheet, behind, origin.profile)
     site.write(f"{name}.q.js", data_script(f"{name}.q", record_of(behind, runs, _trees(site, runs, trees))))
 
 def _write_artefact(site, artefact, claims, trees):

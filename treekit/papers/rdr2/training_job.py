@@ -23,7 +23,7 @@ from .training_data import TEST_SHARES, Gold, Sample, curated, drawn, percent, s
 from ...utils.atomic_write import write_whole
 from ...training.job import TrainingJob, torch_on_one_thread, ready
 from ...training.profile_writer import check_name, profile_sections, write_sections
-from ...experiments.training_data import kitchen
+from ...experiments.training_data import open_context_factory
 
 # %% ../../../nbs/17_papers/5_rdr2/12_training_job.ipynb #71e71274
 LABELS = ("model", "gold")
@@ -41,7 +41,8 @@ def labelled(
     documents = load_documents(DATASET, P.data, P.documents, P.seed, articles)
     found = views(questions, retriever_for(P, list(documents.passages(preset.chunk))), documents, per=preset.views)
     if labels == "model":
-        with kitchen(P, {DATASET: questions}, RDR2()) as k: return k.run(lambda: curated(found, k.chat.bind(method="training")))
+        with open_context_factory(P, {DATASET: questions}, RDR2()) as f:
+            return f.run(lambda: curated(found, f.chat.bind(method="training")))
     if not isinstance(origin := source_of(P.data, DATASET), Fictional):
         raise UsageError(f"gold labels are known of the world's questions alone, not of {P.data!r}: take labels from the profile's model")
     gold = Gold(origin.world(DATASET, P.seed), articles)

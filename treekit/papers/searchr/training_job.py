@@ -20,7 +20,7 @@ from ...baselines.subquestions import checked
 from ...utils.atomic_write import write_whole
 from ...training.job import TrainingJob, torch_on_one_thread, ready, serve_line
 from ...training.profile_writer import check_name, profile_sections, write_sections
-from ...experiments.training_data import in_shares, kitchen, training_questions
+from ...experiments.training_data import in_shares, open_context_factory, training_questions
 
 # %% ../../../nbs/17_papers/4_searchr/07_training_job.ipynb #1b9830c2
 def job_questions(job: TrainingJob, preset: Preset) -> dict[str, list[Question]]:
@@ -33,7 +33,7 @@ def path_pairs(job: TrainingJob, preset: Preset) -> tuple[list[Pair], dict]:  # 
     def make():
         questions = job_questions(job, preset)
         every = [q for qs in questions.values() for q in qs]
-        with kitchen(job.profile, questions, preset.method) as k:
+        with open_context_factory(job.profile, questions, preset.method) as k:
             pairs, counts = k.run(lambda: collected(every, k.context, preset.method))
         return dict(pairs=[asdict(p) for p in pairs], counts=counts)
     made = told_by_first(lambda: _alone(job.folder / "pairs.json", make))
@@ -53,7 +53,7 @@ def follower(job: TrainingJob, preset: Preset) -> Callable:  # [(question's id, 
         known.update({q.id: q for qs in questions.values() for q in qs})
         asked = [(id, tuple(checked(path, known[id].question)[0])) for id, path in tried]
         if new := [pair for pair in dict.fromkeys(asked) if pair not in done]:
-            with kitchen(job.profile, questions, preset.method) as k:
+            with open_context_factory(job.profile, questions, preset.method) as k:
                 ends = k.run(lambda: gather_or_cancel(
                     followed(known[id], list(path), k.context(known[id]), preset.method) for id, path in new
                 ))

@@ -17,7 +17,7 @@ from .training import PRESETS, Preset, path_in, prompt_of
 from .training_data import followed, parted
 from ...training.job import TrainingJob
 from .training_job import job_questions, path_pairs
-from ...experiments.training_data import kitchen
+from ...experiments.training_data import open_context_factory
 
 # %% ../../../nbs/17_papers/4_searchr/08_verl_export.ipynb #f36753ed
 SOURCE = "treekit/navigator"
@@ -43,8 +43,8 @@ class _Judge:
         self.preset = PRESETS[self.job.preset]
         questions = job_questions(self.job, self.preset)
         self.known = {q.id: q for qs in questions.values() for q in qs}
-        self.open = kitchen(self.job.profile, questions, self.preset.method)
-        self.kitchen = self.open.__enter__()  # for as long as the process lives
+        self.open = open_context_factory(self.job.profile, questions, self.preset.method)
+        self.factory = self.open.__enter__()  # for as long as the process lives
 
 _judge = functools.lru_cache(2)(_Judge)
 
@@ -59,7 +59,7 @@ async def follow_reply(
     question = judge.known[about["id"]]
     if not (path := path_in(reply, question.question, judge.preset)): return 0.0
     path = list(checked(path, question.question)[0])
-    return (await followed(question, path, judge.kitchen.context(question), judge.preset.method)).f1
+    return (await followed(question, path, judge.factory.context(question), judge.preset.method)).f1
 
 # %% ../../../nbs/17_papers/4_searchr/08_verl_export.ipynb #b36b5c9a
 REWARD = '''"SEARCH-R's reward for verl: the path in a reply is followed to its answer, whose F1 is the reward (Eq. 4)."
