@@ -147,8 +147,8 @@ def test_a_cassette_need_not_be_trusted(tmp_path, monkeypatch):
     for said in (b"[]", b"{", b"\xff"):
         with pytest.raises(UsageError, match="about.json"): about_cassette(archive(tape, **{"about.json": said}))
     for odd in ("data/../up.txt", "data//etc", "/abs", "data/.hid", "data/a b"):
-        archive = write_archive(tape, {odd: b"", "data/ok.jsonl": b""})
-        with pytest.raises(UsageError, match="a cassette has no file"): unpack_cassette(archive)
+        forged = write_archive(tape, {odd: b"", "data/ok.jsonl": b""})
+        with pytest.raises(UsageError, match="a cassette has no file"): unpack_cassette(forged)
     with pytest.raises(UsageError, match="about.json"): unpack_cassette(write_archive(tape,
         {"data/ok.jsonl": b"", "about.json": b'{"data": "../../up"}'}))
     laid, _ = unpack_cassette(write_archive(tape, {"data/ok.jsonl": b"", "about.json": b'{"data": "my films"}'}))
