@@ -55,6 +55,7 @@ class Paper:
     texts: str | Path = ""  # folder of the notebooks that print artefacts which are text, with nothing to run
     code: str = ""  # the package of its modules: "treekit.papers.arise"
     title: str = ""
+    venue: str = ""  # where it was published: "ACL 2025"
     year: int | None = None
     url: str = ""
     bibtex: str = ""  # one entry

@@ -23,11 +23,16 @@ PAPER = Paper(
     name="arise", label="ARISE", order=30, code="treekit.papers.arise",
     data="data/papers/arise", notebooks="nbs/reproduce/arise", texts="nbs/17_papers/3_arise",
     title="ARISE: Towards Knowledge-Augmented Reasoning via Risk-Adaptive Search",
+    venue="ACL 2025", year=2025, url="https://aclanthology.org/2025.acl-long.538/",
     bibtex="""\
-@misc{arise,
-  title  = {{ARISE}: Towards Knowledge-Augmented Reasoning via Risk-Adaptive Search},
-  author = {Zhang, Yize and Wang, Tianshu and Chen, Sirui and Wang, Kun and Zeng, Xingyu and Lin, Hongyu and Han, Xianpei \
-and Sun, Le and Lu, Chaochao}
+@inproceedings{arise,
+  title     = {{ARise}: Towards Knowledge-Augmented Reasoning via Risk-Adaptive Search},
+  author    = {Zhang, Yize and Wang, Tianshu and Chen, Sirui and Wang, Kun and Zeng, Xingyu and Lin, Hongyu and Han, Xianpei \
+and Sun, Le and Lu, Chaochao},
+  booktitle = {Proceedings of the 63rd Annual Meeting of the Association for Computational Linguistics (Volume 1: Long Papers)},
+  pages     = {10978--10995},
+  year      = {2025},
+  url       = {https://aclanthology.org/2025.acl-long.538/}
 }""",
     tree="a Monte Carlo search tree over reasoning states, guided by risk",
     methods={"treekit.papers.arise.method:METHODS": ("ARISE (ours)",)},

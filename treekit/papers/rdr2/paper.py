@@ -38,11 +38,16 @@ PAPER = Paper(
     name="rdr2", label="RDR²", order=50, code="treekit.papers.rdr2",
     data="data/papers/rdr2", notebooks="nbs/reproduce/rdr2", texts="nbs/17_papers/5_rdr2",
     title="Equiping Retrieval-Augmented Large Language Models with Document Structure Awareness",
+    venue="Findings of EMNLP 2025", year=2025, url="https://aclanthology.org/2025.findings-emnlp.1339/",
     bibtex="""\
-@misc{rdr2,
-  title  = {Equiping Retrieval-Augmented Large Language Models with Document Structure Awareness},
-  author = {{Anonymous}},
-  note   = {As submitted to ACL, without its authors' names; the title is spelled as in print}
+@inproceedings{rdr2,
+  title     = {Equipping Retrieval-Augmented Large Language Models with Document Structure Awareness},
+  author    = {Xu, Lingnan and Feng, Chong and Zhang, Kaiyuan and Zhengyong, Liu and Xu, Wenqiang and Meng, Fanqing},
+  booktitle = {Findings of the Association for Computational Linguistics: EMNLP 2025},
+  pages     = {24608--24631},
+  year      = {2025},
+  url       = {https://aclanthology.org/2025.findings-emnlp.1339/},
+  note      = {Reproduced from the version submitted for review, whose title says Equiping}
 }""",
     tree="the document’s heading tree, walked by a trained router",
     methods={

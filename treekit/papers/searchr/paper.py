@@ -39,11 +39,14 @@ PAPER = Paper(
     name="searchr", label="SEARCH-R", order=40, code="treekit.papers.searchr",
     data="data/papers/searchr", notebooks="nbs/reproduce/searchr", texts="nbs/17_papers/4_searchr",
     title="SEARCH-R: Structured Entity-Aware Retrieval with Chain-of-Reasoning Navigator for Multi-hop Question Answering",
+    venue="Findings of ACL 2026", year=2026, url="https://arxiv.org/abs/2604.24515",
     bibtex="""\
 @misc{searchr,
   title  = {{SEARCH-R}: Structured Entity-Aware Retrieval with Chain-of-Reasoning Navigator for Multi-hop Question Answering},
   author = {Fu, Yuqing and Deng, Yimin and Wang, Wanyu and Wang, Yuhao and Wang, Yejing and Liu, Hongshi and Wang, Yiqi and \
-Han, Xiao and Wang, Maolin and Zhao, Guoshuai and Chang, Yi and Zhao, Xiangyu}
+Han, Xiao and Wang, Maolin and Zhao, Guoshuai and Chang, Yi and Zhao, Xiangyu},
+  year   = {2026},
+  url    = {https://arxiv.org/abs/2604.24515}
 }""",
     tree="a chain of sub-questions from a trained navigator; dependency trees weigh the documents",
     methods={"treekit.papers.searchr.method:METHODS": ("SEARCH-R*",)},

@@ -21,11 +21,17 @@ PAPER = Paper(
     name="toq", label="Tree-of-Question", order=20, code="treekit.papers.toq",
     data="data/papers/toq", notebooks="nbs/reproduce/toq", texts="nbs/17_papers/2_toq",
     title="Tree-of-Question: Structured Retrieval Framework for Korean Question Answering Systems",
+    venue="NAACL 2024, industry track", year=2024, url="https://aclanthology.org/2024.naacl-industry.35/",
     bibtex="""\
-@misc{toq,
-  title  = {{Tree-of-Question}: Structured Retrieval Framework for {Korean} Question Answering Systems},
-  author = {Lee, Dongyub and Jeong, Younghun and Kim, Hwayeon and Yu, Hongyeon and Han, Seunghyun and Whang, Taesun and Cho, \
-Seungwoo and Lee, Chanhee and Lee, Gunsu and Kim, Youngbum}
+@inproceedings{toq,
+  title     = {{Tree-of-Question}: Structured Retrieval Framework for {Korean} Question Answering Systems},
+  author    = {Lee, Dongyub and Jeong, Younghun and Kim, Hwa-Yeon and Yu, Hongyeon and Han, Seunghyun and Whang, Taesun and Cho, \
+Seungwoo and Lee, Chanhee and Lee, Gunsu and Kim, Youngbum},
+  booktitle = {Proceedings of the 2024 Conference of the North American Chapter of the Association for Computational Linguistics: \
+Human Language Technologies (Volume 6: Industry Track)},
+  pages     = {406--418},
+  year      = {2024},
+  url       = {https://aclanthology.org/2024.naacl-industry.35/}
 }""",
     tree="a tree of sub-questions, grown top-down, in Korean and English",
     methods={"treekit.papers.toq.method:METHODS": ("ToQ (ours)", "Direct Generation", "Chain-of-Thought", "Previous Context", "Self-ask")},

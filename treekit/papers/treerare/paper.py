@@ -22,11 +22,15 @@ PAPER = Paper(
     name="treerare", label="TreeRare", order=10, code="treekit.papers.treerare",
     data="data/papers/treerare", notebooks="nbs/reproduce/treerare", texts="nbs/17_papers/1_treerare",
     title="TreeRare: Syntax Tree-Guided Retrieval and Reasoning for Knowledge-Intensive Question Answering",
+    venue="EMNLP 2025", year=2025, url="https://arxiv.org/abs/2506.00331",
     bibtex="""\
-@misc{treerare,
-  title  = {{TreeRare}: Syntax Tree-Guided Retrieval and Reasoning for Knowledge-Intensive Question Answering},
-  author = {{Anonymous}},
-  note   = {As submitted to ACL, without its authors' names}
+@inproceedings{treerare,
+  title     = {{TreeRare}: Syntax Tree-Guided Retrieval and Reasoning for Knowledge-Intensive Question Answering},
+  author    = {Zhang, Boyi and Liu, Zhuo and He, Hangfeng},
+  booktitle = {Proceedings of the 2025 Conference on Empirical Methods in Natural Language Processing},
+  year      = {2025},
+  url       = {https://arxiv.org/abs/2506.00331},
+  note      = {Reproduced from the version submitted for review}
 }""",
     tree="the question’s syntax tree, resolved bottom-up",
     methods={
