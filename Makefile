@@ -91,7 +91,7 @@ hooks: $(READY)
 
 # README.md is nbs/index.ipynb, in Markdown; jsonschema would spend seconds on a grammar of addresses, which nothing here has
 readme: $(READY)
-	$(BIN)/python -c 'import sys; sys.modules["rfc3987_syntax"] = None; from nbconvert.nbconvertapp import main; main()' --log-level ERROR --to markdown --output README.md --output-dir . nbs/index.ipynb
+	$(BIN)/python -c 'import sys; sys.modules["rfc3987_syntax"] = None; from nbconvert.nbconvertapp import main; main()' --log-level ERROR --to markdown --no-input --output README.md --output-dir . nbs/index.ipynb
 
 # removes what the kit made for itself: the environment, indexes, stores. Your figures stay.
 clean:

@@ -261,11 +261,11 @@ def tracked():
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
-def test_the_picture_in_the_readme_is_the_house():
+def test_the_map_of_the_packages():
     "The floors, from the top down, with the names that the rules have."
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    boxes = re.findall(r'^ +(\w+)\["<b>(.*?)</b>', readme, re.M)
-    chain = re.search(r"^ +(\w+(?: --> \w+)+)$", readme, re.M)[1].split(" --> ")
+    guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    boxes = re.findall(r'^ +(\w+)\["<b>(.*?)</b>', guide, re.M)
+    chain = re.search(r"^ +(\w+(?: --> \w+)+)$", guide, re.M)[1].split(" --> ")
     drawn = [set(text.split(" · ")) for text in dict(boxes).values()]
     assert [box for box, _ in boxes] == chain
     assert drawn == FLOORS[::-1]

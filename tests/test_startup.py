@@ -219,10 +219,10 @@ def test_a_missing_key_is_said_at_once(monkeypatch):
 
 
 def test_a_reworded_prompt_for_one_question(tmp_path, monkeypatch):
-    "As README says it, with TreeRare, which is the default."
+    "As CONTRIBUTING says it, with TreeRare, which is the default."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
     from treekit.papers.treerare.prompts import SUBQUESTIONS
-    assert "treekit.papers.treerare.prompts import SUBQUESTIONS" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "treekit.papers.treerare.prompts import SUBQUESTIONS" in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     mine = tmp_path / "mine.toml"
     mine.write_text(f'["{SUBQUESTIONS.name}"]\ntemplate = """Mind the phrase.\n{SUBQUESTIONS.template}"""\n')
     code, said = treekit_("ask", "When was the architect of Momira Railway Station born?", "--set", f"prompts={mine}", "--json")
