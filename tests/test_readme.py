@@ -16,7 +16,7 @@ def prose():
 
 
 def test_it_is_short():
-    assert 400 < len(prose().split()) <= 700
+    assert 300 < len(prose().split()) <= 700
 
 
 def test_a_picture_stands_above_the_fold():
