@@ -124,17 +124,17 @@ GOOD = ("ada", "Tree-of-Question", "komultihop", "q1", "true", "부산입니다.
 @pytest.mark.parametrize("lines, says", [
     ([(*GOOD[:4], "maybe", *GOOD[5:])], "votes.csv, line 2: the vote is 'maybe'; it should be true or false"),
     ([(*GOOD[:4], "", *GOOD[5:])], "line 2: the vote is ''"),
-    ([GOOD, GOOD], "line 3: q1 (Tree-of-Question, komultihop) stands already in votes.csv, line 2 for ada"),
+    ([GOOD, GOOD], "line 3: q1 (Tree-of-Question, komultihop) is already judged in votes.csv, line 2 by ada"),
     ([GOOD, ("", *GOOD[1:])], "line 3: no annotator"),
     ([GOOD, (*GOOD[:3], "q7", *GOOD[4:])], "line 3: q7 (Tree-of-Question, komultihop) is not in the sample"),
     ([GOOD, ("ada", "ToQ", *GOOD[2:])], "line 3: q1 (ToQ, komultihop) is not in the sample"),
     ([(*GOOD[:5], "대구입니다.", "")], "line 2: the response to q1 (Tree-of-Question) has changed since ada voted on it "
-                                  "(then: '대구입니다.'; now: '부산입니다.'): it needs a new vote"),
+                                  "(then: '대구입니다.'; now: '부산입니다.'): vote again"),
     ([GOOD, ("bo", "Tree-of-Question")], "line 3: only 2 fields of 7"),
     ([(*GOOD, "more", "and more")], "line 2: more fields than the header has"),
-    ([GOOD, ("simulated 3", *GOOD[1:])], "line 3: 'simulated 3' is a simulated rater, not a person"),
+    ([GOOD, ("simulated 3", *GOOD[1:])], "line 3: 'simulated 3' is a simulated rater: human and simulated"),
     ([GOOD], "ada has not judged 1 of 2: q2 (Tree-of-Question, komultihop)"),
-    ([], "nobody has judged any of the 2 answers in votes.csv"),
+    ([], "none of the 2 answers is judged in votes.csv"),
 ])
 def test_what_is_wrong_in_a_raters_file_is_named(tmp_path, lines, says):
     with pytest.raises(UsageError) as e:
@@ -199,9 +199,9 @@ def test_a_simulated_panel_says_so_everywhere_and_is_never_mixed(tmp_path):
                    *[(l["annotator"].replace("simulated 1", "ada"), *[l[f] for f in VOTE_FIELDS[1:4]], "true",
                       l["response"], "") for l in votes if l["annotator"] == "simulated 1"])
     for simulated in (False, True):
-        with pytest.raises(UsageError, match="never mixed"): read_votes([file, person], rows, simulated=simulated)
+        with pytest.raises(UsageError, match="can.t be mixed"): read_votes([file, person], rows, simulated=simulated)
     assert not panel(read_votes(person, rows), rows).simulated
-    with pytest.raises(UsageError, match="'simulated' in its name"): save_votes(votes, tmp_path / "votes.csv")
+    with pytest.raises(UsageError, match="must contain 'simulated'"): save_votes(votes, tmp_path / "votes.csv")
     with pytest.raises(UsageError, match="'q1' has no gold answer"): simulate([row("q1", gold=())])
 
 
@@ -221,7 +221,7 @@ def test_the_page_for_votes(tmp_path):
     page = VotingPage(rows, tmp_path / "v.csv", "", {"p1": Passage("p1", "부산", "항구 <b>도시</b>이다.")})
     assert len(page.rows) == 8 and [r.method for r in page.rows] != sorted(r.method for r in page.rows)
     page.press("1")
-    assert "say who annotates" in page.said.value and not (tmp_path / "v.csv").exists()
+    assert "name first" in page.said.value and not (tmp_path / "v.csv").exists()
     page.name.value = "ada"
     for i, key in enumerate("12x.,12212"): page.keys.value = key
     assert "no key" not in page.said.value and page.keys.value == ""

@@ -13,8 +13,8 @@ from treekit.config import UsageError, root
 from treekit.experiments.results import Scored
 from treekit.figures.ablations import Ablation, judge_ablations
 from paper_text import plain, sections
-from treekit.figures.cells import Kept, TableCell, kept_scores, read_cells, read_scores
-from treekit.figures.claims import CellTests, Claim, comparisons, judge, judge_claims, load_claims, merged_cells, weigh
+from treekit.figures.cells import CellScores, TableCell, scores_of_rows, read_cells, read_scores
+from treekit.figures.claims import CellTests, Claim, comparisons, judge, judge_claims, load_claims, merged_cells, run_comparison_test
 from treekit.figures.claims_page import claim_line, claims_by_artefact, row_orders, save_claims, summary_of
 from treekit.figures.tables import claim_text, save_table
 from treekit.figures.verdicts import compare
@@ -42,7 +42,7 @@ def table(folder, scores=True):
     "A small table: Ours far above A, B about as good as Ours, C not run."
     rows = [row(m, d, right) for m, right in dict(Ours=50, A=20, B=49).items() for d in ("films", "books")]
     made = compare(printed(Ours=60.0, A=50.0, B=40.0, C=30.0), rows, model="scripted")
-    if not scores: made.attrs["scores"] = Kept()
+    if not scores: made.attrs["scores"] = CellScores()
     save_table(made, folder / "x", "table1", digits=2)
 
 
@@ -238,7 +238,7 @@ def test_every_claim_is_about_cells_that_are_there():
 
 def test_every_name_in_a_claim_is_a_rows():
     "No side names a row, a data set, a metric or a group that no table of its artefact has."
-    from treekit.figures.claims import _let, _parts
+    from treekit.figures.claims import _matches, _parts
     for c in load_claims():
         cells = merged_cells(read_cells(OFFLINE / c.paper, a) for a in c.artefact.split("|")) if c.artefact else {}
         known = {k: {getattr(cell, k) for cell in cells.values()} for k in ("group", "method", "dataset", "metric")}
@@ -248,7 +248,7 @@ def test_every_name_in_a_claim_is_a_rows():
         for k in ("dataset", "metric", "group"):
             if not cells: continue
             for pattern in filter(None, getattr(c, k).split("|")):
-                assert any(_let(pattern, name) for name in known[k]), (c.id, pattern)
+                assert any(_matches(pattern, name) for name in known[k]), (c.id, pattern)
 
 
 def test_the_stated_amounts_follow_from_print_but_for_the_known_errors():
@@ -321,7 +321,8 @@ def test_each_paper_has_its_claims_first():
 
 
 def test_plain_tables_keep_scores_too():
-    kept = kept_scores([row("Ours", "films", 3) | dict(retriever="BM25"), dict(method="A", dataset="films", metric="EM")], "retriever", 100)
+    kept = scores_of_rows([row("Ours", "films", 3) | dict(retriever="BM25"), dict(method="A", dataset="films", metric="EM")],
+                          "retriever", 100)
     assert kept["BM25", "Ours", "films", "EM"]["films"]["q0"] == 100 and len(kept) == 1
 
 
@@ -339,7 +340,7 @@ def cells_of(**rows): return {("m", c.method, c.dataset, "EM"): c for name, valu
 
 def weighed(c, cells):
     made, _ = comparisons(c, {key: cell.value for key, cell in cells.items()}, ["m"])
-    return [weigh(c, one, CellTests(cells)) for one in made]
+    return [run_comparison_test(c, one, CellTests(cells)) for one in made]
 
 
 @pytest.mark.parametrize("sides", [("Ours", "best of {}"), ("best of {}", "Ours")])

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from treekit.figures.cells import Kept
-from treekit.figures.significance import leaders
+from treekit.figures.cells import CellScores
+from treekit.figures.significance import best_cells
 
 ROOT = Path(__file__).resolve().parents[1]
 COMPARED = {"group", "method", "dataset", "metric", "published", "reproduced", "verdict"}
@@ -27,7 +27,7 @@ def comparisons():
 def marked(name, value="reproduced"):
     "The cells that the page of a committed table shows in bold: (method, metric)."
     rows = dict(comparisons())[name]
-    return {(method, metric) for (_, method, _, metric), mark in leaders(rows, Kept(), value).items() if mark == "best"}
+    return {(method, metric) for (_, method, _, metric), mark in best_cells(rows, CellScores(), value).items() if mark == "best"}
 
 
 def row(method, metric, value, group="g", **more):
@@ -49,13 +49,13 @@ def test_where_less_is_better_the_smallest_is_bold():
     "The router that was never trained collapses always: that is the worst of its column."
     assert {m for m, metric in marked("rdr2/table4") if metric == "COL-RATE"} & {"untrained"} == set()
     rows = [row("sound", "COL-RATE", 2.0), row("untrained", "COL-RATE", 100.0)]
-    assert leaders(rows, Kept()) == {("g", "sound", "d", "COL-RATE"): "best"}
+    assert best_cells(rows, CellScores()) == {("g", "sound", "d", "COL-RATE"): "best"}
     assert {m for m, metric in marked("treerare/figure3") if metric == "Retrieval Error rate"} == {"TreeRare"}
 
 
 @pytest.mark.parametrize("metric", ["Len", "FIT", "PE", "calls", "no such metric"])
 def test_what_has_no_direction_has_no_best(metric):
-    assert leaders([row("a", metric, 1.0), row("b", metric, 2.0)], Kept()) == {}
+    assert best_cells([row("a", metric, 1.0), row("b", metric, 2.0)], CellScores()) == {}
 
 
 @pytest.mark.parametrize("name", ["arise/textclaims", "rdr2/textclaims", "toq/textclaims"])
@@ -68,7 +68,7 @@ def test_claims_of_the_text_are_not_ranked(name, value):
 def test_a_difference_is_no_rival_of_what_it_is_made_of():
     assert not {m for m, _ in marked("treerare/figure3") if " minus " in m}
     rows = [row("A", "EM", 1.0), row("B", "EM", 2.0), row("B minus A", "EM", 3.0), row("B over A, relative", "EM", 9.0)]
-    assert leaders(rows, Kept()) == {("g", "B", "d", "EM"): "best"}
+    assert best_cells(rows, CellScores()) == {("g", "B", "d", "EM"): "best"}
 
 
 def test_rows_are_ordered_by_what_is_better():

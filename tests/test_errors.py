@@ -101,7 +101,7 @@ def test_everything_wrong_in_an_annotation_file_is_named_at_once(tmp_path):
                     ",ours,musique,q2,Success,\nada,ours,musique,q9,Nonsense,\n")
     with pytest.raises(UsageError) as e: read_annotations(file, [row("q1"), row("q2"), row("q3")])
     for piece in ("labels.csv, line 2: 'success' is no outcome; did you mean 'Success'?",
-                  "line 3: q1 (ours, musique) stands already in labels.csv, line 2", "line 4: no annotator",
+                  "line 3: q1 (ours, musique) is already judged in labels.csv, line 2", "line 4: no annotator",
                   "line 5: 'Nonsense' is no outcome; they are Success",
                   "line 5: q9 (ours, musique) is not in the sample",
                   "ada has not judged 2 of 3: q2 (ours, musique); q3"): assert piece in str(e.value), piece
@@ -228,6 +228,6 @@ def test_an_annotation_file_without_a_judgement_or_with_a_broken_field(tmp_path)
     empty, huge = tmp_path / "empty.csv", tmp_path / "huge.csv"
     empty.write_text(",".join(ANNOTATION_FIELDS) + "\n")
     huge.write_text(",".join(ANNOTATION_FIELDS) + "\n" + "x" * 200_000 + ",a,b,c,Success,\n")
-    with pytest.raises(UsageError, match="nobody has judged any of the 2 answers in empty.csv"): read_annotations(empty, [row(), row("q2")])
+    with pytest.raises(UsageError, match="none of the 2 answers is judged in empty.csv"): read_annotations(empty, [row(), row("q2")])
     assert read_annotations(empty, [row()], complete=False) == []
     with pytest.raises(UsageError, match=r"huge\.csv, line \d: field larger than"): read_annotations(huge)

@@ -24,7 +24,7 @@ from ..core.json_extraction import extract_json
 from ..core.output_parsers import FINAL, TEXT, tolerant
 from ..core.logical_clock import TimedTask
 from ..core.method import Context, Node, Prediction, check_fields, hit_records, gather_or_cancel
-from .sentence_graph import SentenceGraph, fresh_graph, kept_graph
+from .sentence_graph import SentenceGraph, fresh_graph, cached_graph
 from .subquestions import NAVIGATE, PATH, REFORMULATE, UNCLEAR, YES_NO, checked, known_answer, rewritten
 from ..language.coreference import render_history, UNFOUND, depends_on
 from ..retrieval.dense import CrossEncoder, embedder
@@ -43,13 +43,13 @@ FINAL: [the answer, as few words as possible]""", FINAL)
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #138c368a
 @dataclass(frozen=True)
 class NativeRAG:
-    "One search with the question, one answer (SEARCH-R, Sec. 3.1)."
-    top_k: int = 25  # passages; as many as SEARCH-R reads for a sub-question
+    "NativeRAG: one search with the question, one answer (SEARCH-R, Sec. 3.1)."
+    top_k: int = 25  # number of passages, as SEARCH-R reads per sub-question
 
     def __post_init__(self): check_fields(self, dict(top_k=(1, 1000)))
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "One search, one call. `UsageError` for an empty question."
+        "One search and one call. Raises `UsageError` for an empty question."
         text, node = plain_question(question), context.trace.add("answer", "")
         [hits] = await context.retrieve([text], self.top_k)
         node.data |= dict(queries=[text], hits=hit_records(hits))
@@ -60,8 +60,8 @@ class NativeRAG:
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #eb178012
 @dataclass(frozen=True)
 class OneAnswer(IterRetGen):
-    "Iter-RetGen, asked for a single answer."
-    top_k: int = 25  # passages per search; as many as SEARCH-R reads for a sub-question
+    "Iter-RetGen with a prompt for a single answer."
+    top_k: int = 25  # passages per search, as SEARCH-R reads per sub-question
 
     reader: ClassVar[Prompt] = READ
 
@@ -175,26 +175,26 @@ FINAL: [the shortest answer]""", FINAL)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #e35412d2
 def _embed(m, context):
-    "The run's embedder, or the method's own."
+    "Embedder of the run, or else of the method."
     if context.embedder: return context.embedder
     if m.embedder.startswith("text-embedding-"):
-        raise UsageError(f"{m.embedder!r}, the embedder of ChainRAG's code, is a paid service that the kit doesn't call: "
-                         f"give run(…, embedder=…) one, or set embedder to a model such as {MINILM}")
+        raise UsageError(f"{m.embedder!r}, the embedder of ChainRAG's code, is a paid service that is not supported: "
+                         f"pass an embedder with run(…, embedder=…), or set embedder to a model such as {MINILM}")
     return embedder(m.embedder)
 
 async def corpus_graph(m: "ChainRAG", context: Context) -> SentenceGraph:
-    "The graph of the kit's passages: a run's questions share it, unless the method keeps nothing."
+    "Sentence graph of the context's passages, shared by the questions of a run if the method uses the cache."
     embed = _embed(m, context)
     if not m.cache: return await asyncio.to_thread(fresh_graph, context.corpus, embed, m.similar)
     async def made(context):
-        graph = await asyncio.to_thread(kept_graph, context.corpus, embed, m.similar)
+        graph = await asyncio.to_thread(cached_graph, context.corpus, embed, m.similar)
         context.trace.add("graph", f"{len(graph.sentences)} sentences")
         return graph
     return await context.indexed(made)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #7686e374
 async def _ask(m: "ChainRAG", context: Context, prompt: Prompt, **asking):
-    "As `Context.ask`, at the method's temperature."
+    "`Context.ask` with the method's temperature."
     return await context.ask(prompt, temperature=m.temperature, **asking)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #a4cd5a73
@@ -202,15 +202,15 @@ async def _ask(m: "ChainRAG", context: Context, prompt: Prompt, **asking):
 def _encoder(name): return CrossEncoder(name, fallback="none")
 
 def check_available(m: "ChainRAG", context: Context):
-    "Load the cross-encoder before anything is asked; a `UsageError` if its weights, or the embedder, can't be had."
+    "Load the cross-encoder before the first call. Raises `UsageError` if its weights or the embedder aren't available."
     _embed(m, context)
     if not m.reranker: return
     try: _encoder(m.reranker).load_scorer()
-    except UsageError as e: raise UsageError(f"{e}; or set reranker to nothing: the embeddings' order alone") from None
+    except UsageError as e: raise UsageError(f"{e}; or set reranker to '', to rank by the embeddings only") from None
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #bf69edeb
 async def similar_sentences(m: "ChainRAG", graph: SentenceGraph, query: str, k: int, among=None) -> list[int]:
-    "The sentences most like a query, by the method's embeddings and its cross-encoder, if it has one."
+    "Sentences most similar to a query, by embeddings and optionally a cross-encoder."
     return await asyncio.to_thread(graph.best, query, k, among, _encoder(m.reranker) if m.reranker else None)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #12e38bd0
@@ -218,11 +218,11 @@ async def widened_context(
     m: "ChainRAG",
     context: Context,
     graph: SentenceGraph,
-    node: Node,  # the sub-question's
-    question: str,  # the sub-question, as it is asked
-    found_before: list[Passage] = (),  # what was found so far, as a text, if the sub-question reads it
-) -> list[tuple[int, str]]:  # a sentence, and why it is there: "seed", or its edges with the one that it joined
-    "Seeds, and their neighbours while the model says that it can't answer."
+    node: Node,  # node of the sub-question
+    question: str,  # sub-question, possibly rewritten
+    found_before: list[Passage] = (),  # earlier answers as a passage, if the sub-question sees them
+) -> list[tuple[int, str]]:  # sentences with their origin: "seed", or the edges to the sentence that they extend
+    "Context of a sub-question: seeds, extended by neighbours while the model decides that it doesn't suffice."
     found = await similar_sentences(m, graph, question, m.seeds)
     chosen, frontier = [(i, "seed") for i in found], found[:m.anchors]
     for n in range(m.expansions):
@@ -243,7 +243,7 @@ async def widened_context(
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #2229a739
 async def pair_rewritten(m: "ChainRAG", context: Context, node: Node, earlier: tuple) -> str:
-    "A sub-question as it is to be asked: rewritten with the first earlier pair that the model says it refers to."
+    "Sub-question, rewritten with the first earlier pair that it refers to according to the model."
     if not _has(node.text, _MAY_REFER): return node.text
     for before in earlier:
         if before.data["evidence"] == UNFOUND: continue
@@ -257,7 +257,7 @@ async def pair_rewritten(m: "ChainRAG", context: Context, node: Node, earlier: t
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #a46bc40e
 async def unclear_rewritten(m: "ChainRAG", context: Context, node: Node, after: tuple) -> str:
-    "The same by one call; `after` has the nodes of those that it refers to."
+    "Sub-question, rewritten by one call. `after` has the nodes of the sub-questions that it refers to."
     history = render_history((n.data["number"] - 1, n.data["queries"][0], n.data["evidence"]) for n in after)
     known = dict(node=node, question=node.text, history=history)
     if all(n.data["evidence"] == UNFOUND for n in after):
@@ -275,10 +275,10 @@ async def chain_step(
     m: "ChainRAG",
     context: Context,
     graph: SentenceGraph,
-    node: Node,  # the sub-question's
-    needs: list,  # (node, task) of the sub-questions that it waits for
+    node: Node,  # node of the sub-question
+    needs: list,  # (node, task) of the sub-questions that it depends on
 ):
-    "Rewrite, retrieve, widen, answer."
+    "Process a sub-question: rewrite, retrieve, widen the context, answer."
     for _, task in needs: await task
     after = tuple(n for n, _ in needs)
     question = node.text if m.rewriting == "none" else await _REWRITING[m.rewriting](m, context, node, after)
@@ -295,13 +295,13 @@ async def chain_step(
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #4b4583a4
 async def from_answers(m: "ChainRAG", context: Context, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
-    "AnsInt: the final reply from the sub-questions, as they were made, and their answers."
+    "AnsInt: final reply from the original sub-questions and their answers."
     history = render_history((n.data["number"] - 1, n.text, n.data["evidence"]) for n in nodes)
     return await _ask(m, context, SHORTEST, node=node, question=question, history=history)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #e858f1f7
 async def from_contexts(m: "ChainRAG", context: Context, graph: SentenceGraph, question: str, node: Node, nodes: list[Node]) -> dict:
-    "CxtInt: the final reply from all sentences that were read, ranked anew."
+    "CxtInt: final reply from all sentences of the contexts, ranked by similarity to the question."
     among = list(dict.fromkeys(i for n in nodes for i in n.data["context"]))
     read = await similar_sentences(m, graph, question, len(among), among)
     return await _ask(m, context, READ, node=node, question=question, documents=[graph.sentences[i] for i in read])
@@ -313,9 +313,9 @@ async def chain_answer(
     graph: SentenceGraph,
     question: str,
     root: Node,
-    nodes: list[Node],  # the sub-questions'
+    nodes: list[Node],  # nodes of the sub-questions
 ) -> Prediction:
-    "The answer, and where both are made the other in the trace."
+    "Final answer. With `both`, the other answer is recorded in the trace."
     node, ways = context.trace.add("answer", "", parent=root), dict(answers=from_answers, contexts=from_contexts)
     made = {name: await ways[name](m, context, graph, question, node, nodes) for name in ways if m.both or name == m.integration}
     reply = made.pop(m.integration)
@@ -326,13 +326,13 @@ async def chain_answer(
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #cb927b48
 async def chain_path(m: "ChainRAG", context: Context, node: Node, question: str) -> list[str]:
-    "A question's sub-questions; the question alone, if it takes one step."
+    "Sub-questions of a question; the question itself if it needs one step."
     if m.several and not await _ask(m, context, SEVERAL, node=node, question=question): return [question]
     return await _ask(m, context, GUIDED if m.decomposer == "guided" else NAVIGATE, node=node, question=question)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #90166c50
 async def follow_path(m: "ChainRAG", context: Context, graph: SentenceGraph, node: Node, path, notes) -> list[Node]:
-    "Answer a path's sub-questions, each as soon as those that it waits for are answered."
+    "Answer the sub-questions of a path concurrently, each after those that it depends on."
     refers, steps = depends_on(path), []
     waits = [range(i) for i in range(len(path))] if m.rewriting == "pairs" else refers
     node.text, node.notes = " → ".join(path), node.notes + list(notes)
@@ -347,26 +347,26 @@ async def follow_path(m: "ChainRAG", context: Context, graph: SentenceGraph, nod
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #d32c27d7
 @dataclass(frozen=True)
 class ChainRAG:
-    "Sub-questions in a chain, over a graph of sentences (Zhu et al. 2025); by default as in its public code."
-    cache: bool = True  # the graph is made once; False: anew for every question
+    "ChainRAG: a chain of sub-questions over a sentence graph (Zhu et al. 2025). The defaults are those of the public code."
+    cache: bool = True  # whether to cache the graph; False: build it for every question
     integration: Literal["answers", "contexts"] = "answers"  # AnsInt or CxtInt
-    both: bool = False  # make the other final answer, too, unscored: the public code does
-    several: bool = True  # a first call says whether the question takes several steps; False: it is always decomposed
-    decomposer: Literal["guided", "plain"] = "guided"  # ChainRAG's prompt with its guidelines, or that of SEARCH-R's navigator
-    rewriting: Literal["pairs", "history", "none"] = "pairs"  # each earlier pair asked about by itself; one call for all; never
-    seeds: int = 7  # sentences that rank best
-    anchors: int = 3  # of these, those whose neighbours are looked at
-    more: int = 5  # neighbours that join the context when it is widened
-    expansions: int = 1  # how often it may be, while the model says that it doesn't suffice
-    repeats: bool = True  # a neighbour that is in the context already takes a place again
-    recall: bool = True  # a sub-question with "before", "last", "first" … reads what was found so far
+    both: bool = False  # whether to compute the other final answer too, unscored, as the public code does
+    several: bool = True  # whether a first call decides on decomposition; False: always decompose
+    decomposer: Literal["guided", "plain"] = "guided"  # ChainRAG's prompt with guidelines, or that of SEARCH-R's navigator
+    rewriting: Literal["pairs", "history", "none"] = "pairs"  # one call per earlier pair; one call for all; no rewriting
+    seeds: int = 7  # best sentences
+    anchors: int = 3  # seeds whose neighbours are considered
+    more: int = 5  # neighbours added per expansion
+    expansions: int = 1  # maximum number of expansions
+    repeats: bool = True  # whether neighbours that are already in the context count
+    recall: bool = True  # whether sub-questions with "before", "last", "first" … see the earlier answers
     similar: int = 10  # edges by similarity, per sentence
-    window: int = 3  # a sentence is joined with those so far before and behind it
-    across: bool = True  # also across the borders of passages
-    steps: int = 8  # sub-questions at most
+    window: int = 3  # a sentence is joined with that many before and after it
+    across: bool = True  # whether this crosses the borders of passages
+    steps: int = 8  # maximum number of sub-questions
     embedder: str = MINILM  # of sentences; SEARCH-R's similarity (Sec. 3.1). ChainRAG's code has text-embedding-3-small, a service
-    reranker: str = "BAAI/bge-reranker-large"  # a cross-encoder that ranks the hundred most similar sentences; empty: none
-    temperature: float | None = 0.2  # None: the profile's
+    reranker: str = "BAAI/bge-reranker-large"  # cross-encoder that reranks the hundred most similar sentences; empty: none
+    temperature: float | None = 0.2  # None: the profile's temperature
 
     requires = ("corpus", "embedder")
 
@@ -375,13 +375,13 @@ class ChainRAG:
         check_fields(self, counts | dict(expansions=(0, 20), steps=(1, 20), temperature=(0.0, 2.0)))
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "A call or two for the path, two or more for a sub-question, one to integrate. `UsageError` for an empty question."
+        "One or two calls for the path, two or more per sub-question, one to integrate. Raises `UsageError` for empty or Korean ones."
         text = plain_question(question)
         if korean_question(text):
             raise UsageError("ChainRAG's sentences and entities are found by an English parser, and the question is Korean: "
                              "ask it with a method that has Korean prompts")
         if context.corpus is None:
-            raise UsageError("ChainRAG looks into the passages, and this kit has none: give Context(corpus=Corpus(passages, ...))")
+            raise UsageError("ChainRAG requires a corpus: pass Context(corpus=Corpus(passages, ...))")
         await asyncio.to_thread(check_available, self, context)
         root = context.trace.add("question", text)
         node = context.trace.add("path", "", parent=root)
@@ -400,7 +400,7 @@ METHODS = {
     "ChainRAG (w/o cache)": ChainRAG(cache=False),
 }
 CHAINRAG_CODE = "nju-websoft/ChainRAG@b0a9337"
-CHAINRAG_PUBLIC = ChainRAG(both=True, steps=20, embedder="text-embedding-3-small")  # as that code is run: needs run(…, embedder=…)
+CHAINRAG_PUBLIC = ChainRAG(both=True, steps=20, embedder="text-embedding-3-small")  # settings of that code; requires run(…, embedder=…)
 
 # %% ../../nbs/12_baselines/07_chainrag.ipynb #831c64f9
 PROMPTS = (READ, SEVERAL, GUIDED, REFERS, REWRITE, SUFFICES, SHORTEST)

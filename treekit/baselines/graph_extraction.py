@@ -18,24 +18,24 @@ from ..core.method import Context, Node, gather_or_cancel
 
 # %% ../../nbs/12_baselines/08_graph_extraction.ipynb #9066d3bb
 def same_name(
-    text: Any,  # a name as a model wrote it
-) -> str:  # empty: there is no letter and no digit in it
-    "What two spellings of a name share: its words, in lower case."
+    text: Any,  # name in a reply
+) -> str:  # empty without letters and digits
+    "Normalized name: its words in lower case."
     return " ".join(re.findall(r"\w+", str(text).casefold().replace("_", " ")))
 
 # %% ../../nbs/12_baselines/08_graph_extraction.ipynb #4cc82da4
-MAX_NAME = 200  # characters of a name; what is longer is a sentence that went astray
+MAX_NAME = 200  # maximum number of characters of a name; longer texts are sentences
 
 def scalar(
-    value: Any,  # of a JSON reply
-) -> str:  # empty: it is no text and no number
-    "A text or number from JSON, on one line."
+    value: Any,  # value of a JSON reply
+) -> str:  # empty for other types
+    "Text or number of JSON, on one line."
     if isinstance(value, bool) or not isinstance(value, (str, int, float)): return ""
     return " ".join(str(value).split())
 
 # %% ../../nbs/12_baselines/08_graph_extraction.ipynb #6066d541
 def read_names(text: str) -> tuple[list[str], list[str]]:
-    "Names in their order, each once, and what had to be assumed."
+    "Parse names: distinct names in order, and notes on deviations from the format."
     found, assumed, names = extract_json(text), [], {}
     def walk(value):
         if isinstance(value, dict):
@@ -56,7 +56,7 @@ def read_names(text: str) -> tuple[list[str], list[str]]:
     return [n for n in names.values() if len(n) <= MAX_NAME], assumed
 
 def _named_in_prose(text):
-    "Names without JSON, and how they were found."
+    "Names of a reply without JSON, and a note."
     if quoted := re.findall(r'"([^"\n]+)"', text.partition("[")[2]): return quoted, "the texts in quotes are taken as names"
     bullets = (re.match(r"\s*(?:[-*•]|\d{1,3}[.)])\s+(.+)", line) for line in text.splitlines())
     lines = [m[1].strip(" \"'*") for m in bullets if m]
@@ -66,23 +66,23 @@ def _named_in_prose(text):
 def corpus_passages(
     context: Context,
 ) -> list[Passage]:
-    "The passages of a kit's corpus; a `UsageError` if it has none."
+    "Passages of a context's corpus. Raises `UsageError` without a corpus."
     if context.corpus is None:
-        raise UsageError("a graph is made of the passages that are searched, and this kit doesn't say which: "
-                         "give Context(corpus=Corpus(passages, ...))")
+        raise UsageError("the graph is built from the passages of a corpus, and this context has none: "
+                         "pass Context(corpus=Corpus(passages, ...))")
     return list(context.corpus.passages)
 
 # %% ../../nbs/12_baselines/08_graph_extraction.ipynb #38501fc2
 async def ask_each(
     context: Context,
-    index: Node,  # the index's node; theirs go below
-    kind: str,  # of their nodes
-    things: list,  # passages, say
-    named: Callable[[Any], str],  # what a node's text says of one
-    ask: Callable[[Any, Node], Awaitable],  # what is asked about one
-    otherwise: Callable[[Any], Any],  # what one gives that the server had no usable answer for
-) -> list:  # what each gave, in order
-    "Ask about all at once; what is wrong with one stays in its node."
+    index: Node,  # node of the index, the parent of the new nodes
+    kind: str,  # kind of the new nodes
+    things: list,  # items, such as passages
+    named: Callable[[Any], str],  # function: item -> text of its node
+    ask: Callable[[Any, Node], Awaitable],  # function: item, node -> result
+    otherwise: Callable[[Any], Any],  # function: item -> result if the reply is unusable
+) -> list:  # results in order
+    "Process items concurrently, each with its own node. Unusable replies are noted there; other errors are raised."
     async def one(thing):
         node = context.trace.add(kind, named(thing), parent=index)
         try: return await ask(thing, node)

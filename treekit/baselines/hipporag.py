@@ -24,7 +24,7 @@ from ..retrieval.dense import Dense
 
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #7989c9c3
 def read_triples(text: str) -> tuple[list[tuple[str, str, str]], list[str]]:
-    "Triples, each once, and what had to be assumed. A triple may be a list of three, an object, or a line with bars."
+    "Parse triples: distinct triples and notes. A triple may be a list of three texts, an object, or a line with bars."
     found, assumed, triples, left = extract_json(text), [], {}, 0
     def take(*parts):
         nonlocal left
@@ -40,7 +40,7 @@ def read_triples(text: str) -> tuple[list[tuple[str, str, str]], list[str]]:
             else:
                 for k, v in value.items():
                     flat = isinstance(v, list) and not any(isinstance(x, (list, dict)) for x in v)
-                    if not flat or _OF_TRIPLES.search(k): walk(v)  # three names under "Entity" are no triple
+                    if not flat or _OF_TRIPLES.search(k): walk(v)  # three names under "Entity" aren't a triple
                     elif v: left += 1
         elif isinstance(value, list) and value and not any(isinstance(v, (list, dict)) for v in value):
             if len(value) == 3: take(*value)
@@ -61,7 +61,7 @@ _OF_TRIPLES = re.compile(r"tripl|fact|relation|edge|statement", re.I)
 _KEYS = ("subject", "head", "s"), ("predicate", "relation", "r", "p"), ("object", "tail", "o")
 
 def _parts(value):
-    "Subject, relation and object of an object; None for what it lacks."
+    "Subject, relation and object of a JSON object; None for missing ones."
     by = {k.strip().lower(): v for k, v in value.items()}
     return [next((by[k] for k in names if k in by), None) for names in _KEYS]
 
@@ -103,33 +103,33 @@ Triples:""", FACTS, defaults=dict(max_tokens=2000))
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #279430c0
 @dataclass(frozen=True, eq=False)
 class Memory:
-    "What was read, as a graph: the paper's hippocampal index."
+    "Graph of the extracted triples: the paper's hippocampal index."
     passages: list[Passage]
-    nodes: list[str]  # phrases $N$, in order of their first mention
-    mentions: list[dict[int, int]]  # $\mathbf P$: for each node, passage's number -> how often its triples have it
-    graph: Any  # networkx's `Graph` over the nodes' numbers; edges' `weight`
-    steps: Any  # $\mathbf W$, the same as a matrix: the chances of a step from each node (columns) to each; a node without an edge has none
-    vectors: Dense  # the phrases' embeddings
+    nodes: list[str]  # phrases $N$, in order of first mention
+    mentions: list[dict[int, int]]  # $\mathbf P$: for each node, passage number -> number of its triples with the phrase
+    graph: Any  # networkx `Graph` over node numbers, with edge attribute `weight`
+    steps: Any  # $\mathbf W$, sparse transition matrix (nodes, nodes), from columns to rows; zero columns for isolated nodes
+    vectors: Dense  # embeddings of the phrases
 
     def specificity(self, node: int) -> float:
-        "$s_i = 1 / \\lvert P_i \\rvert$: a phrase that many passages have says little."
+        "Node specificity $s_i = 1 / \\lvert P_i \\rvert$, low for phrases of many passages."
         return 1 / len(self.mentions[node])
 
     def linked(
         self,
         names: list[str],  # $c_1 \ldots c_n$
-    ) -> list[tuple[str, int, float]]:  # (name, its node, their similarity)
-        "Each name's nearest node; none if there are no nodes."
+    ) -> list[tuple[str, int, float]]:  # (name, node, similarity)
+        "Nearest node of each name; empty if there are no nodes."
         names = [n for n in names if same_name(n)]
         found = zip(names, self.vectors.search([same_name(n) for n in names], 1))
         return [(name, int(hits[0].passage.id), hits[0].score) for name, hits in found if hits]
 
     def activated(
         self,
-        starts: dict[int, float],  # node -> share of the walks that start there ($\vec n$)
-        damping: float = 0.5,  # the chance to go on along an edge instead of back to a start
-    ) -> list[float]:  # $\vec n'$: a probability for each node
-        "Personalised PageRank by power iteration; walks that get stuck start again."
+        starts: dict[int, float],  # $\vec n$: node -> start weight
+        damping: float = 0.5,  # probability to follow an edge instead of restarting
+    ) -> list[float]:  # $\vec n'$: probability of each node
+        "Personalized PageRank by power iteration. Walks at isolated nodes restart."
         import numpy as np
         start = np.zeros(len(self.nodes))
         for node, share in starts.items(): start[node] = share / sum(starts.values())
@@ -144,8 +144,8 @@ class Memory:
         starts: dict[int, float],
         k: int,
         damping: float = 0.5,
-    ) -> list[Hit]:  # scores relative to the best; equal ones in the corpus's order, those without any left out
-        "The passages that the walks reach most: $\\vec p = \\vec n' \\mathbf P$."
+    ) -> list[Hit]:  # scores relative to the best; ties in corpus order, without zero scores
+        "Best passages by $\\vec p = \\vec n' \\mathbf P$."
         sums = [0.0] * len(self.passages)
         for mentions, chance in zip(self.mentions, self.activated(starts, damping)):
             for passage, count in mentions.items(): sums[passage] += count * chance
@@ -155,28 +155,28 @@ class Memory:
 
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #ecfc6a89
 def synonym_pairs(
-    vectors: Dense,  # phrases' embeddings
-    above: float,  # similarity
-) -> list[tuple[int, int, float]]:  # pairs of numbers, the smaller first, with their similarity
-    "Pairs of phrases that are synonyms; a phrase without a letter has none."
+    vectors: Dense,  # embeddings of the phrases
+    above: float,  # similarity threshold
+) -> list[tuple[int, int, float]]:  # pairs of numbers, smaller first, with their similarity
+    "Pairs of synonymous phrases. Phrases without letters have no synonyms."
     import numpy as np
     worded = [i for i, p in enumerate(vectors.passages) if any(c.isalpha() for c in p.text)]
     if len(worded) < 2: return []
-    unit, pairs, block = vectors.vectors()[worded], [], max(1, 20_000_000 // len(worded))  # a small matrix
+    unit, pairs, block = vectors.vectors()[worded], [], max(1, 20_000_000 // len(worded))  # limits memory
     for start in range(0, len(worded), block):
         likeness = unit[start:start + block] @ unit[start:].T
         near = ((i, j, round(float(likeness[i, j]), 5)) for i, j in np.argwhere(likeness > above - 1e-4).tolist() if i < j)
-        pairs += [(worded[start + i], worded[start + j], like) for i, j, like in near if like > above]  # rounded: the same on every machine
+        pairs += [(worded[start + i], worded[start + j], like) for i, j, like in near if like > above]  # rounded for reproducibility
     return pairs
 
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #de40aca0
 def build_memory(
     passages: list[Passage],
-    facts: list[list[tuple[str, str, str]]],  # each passage's triples
-    synonyms: float = 0.8,  # $\tau$: cosine similarity above which two phrases are synonyms
+    facts: list[list[tuple[str, str, str]]],  # triples of each passage
+    synonyms: float = 0.8,  # $\tau$, cosine similarity threshold of synonyms
     encoder=None,  # an `Embedder`; default: MiniLM
 ) -> Memory:
-    "The graph of all triples."
+    "Build the graph of all triples."
     import networkx, numpy as np
     number, mentions, graph = {}, [], networkx.Graph()
     for p, triples in enumerate(facts):
@@ -216,18 +216,18 @@ Explanation:""", FINAL)
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #97558599
 def best_of_searches(
     m: "HippoRAG",
-    best: dict,  # passage's id -> (passage, its best score), from the searches before
-    hits: list[Hit],
-) -> dict:  # with the new ones, the best first
-    "The passages of all searches."
+    best: dict,  # passage id -> (passage, best score) of earlier searches
+    hits: list[Hit],  # hits of a new search
+) -> dict:  # merged, best first
+    "Merge the passages of all searches."
     best = dict(best)
     for h in hits: best[h.passage.id] = (h.passage, max(h.score, best.get(h.passage.id, (None, -1.0))[1]))
     if m.merge == "order": return best
-    return dict(sorted(best.items(), key=lambda item: -item[1][1]))  # of equals, the earlier found
+    return dict(sorted(best.items(), key=lambda item: -item[1][1]))  # stable: of equals, the earlier found
 
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #02986e41
 async def remember(m: "HippoRAG", context: Context) -> tuple[Memory, dict]:
-    "The memory of a corpus, and what it holds in numbers."
+    "Build the graph of a corpus. Returns the graph and its statistics."
     passages, root = corpus_passages(context), context.trace.add("index", "hippocampal index")
     async def extract(passage, node):
         names = await context.ask(ENTITIES, node=node, text=passage.contents)
@@ -244,21 +244,21 @@ async def remember(m: "HippoRAG", context: Context) -> tuple[Memory, dict]:
 # %% ../../nbs/12_baselines/09_hipporag.ipynb #36dc88d8
 @dataclass(frozen=True)
 class HippoRAG(Searching):
-    "IRCoT over a graph of the corpus (Gutiérrez et al. 2024; SEARCH-R, Sec. 3.1)."
-    top_k: int = 10  # passages per search, and shown for a thought
-    steps: int = 0  # searches at most, the first with the question; 0: as the code has it, 4 for MuSiQue and 2 for others
-    merge: Literal["score", "order"] = "score"  # how the searches' passages are ranked: by their best score, or the oldest first
-    read: int = 5  # passages that the reader sees
+    "HippoRAG with IRCoT over a graph of the corpus (Gutiérrez et al. 2024; SEARCH-R, Sec. 3.1)."
+    top_k: int = 10  # passages per search and per thought
+    steps: int = 0  # maximum number of searches, including the first; 0: as in the code, 4 for MuSiQue and 2 for others
+    merge: Literal["score", "order"] = "score"  # ranking of the passages of all searches: by best score, or in order of retrieval
+    read: int = 5  # number of passages of the reader
     synonyms: float = 0.8  # $\tau$
-    damping: float = 0.5  # of PageRank
-    specificity: bool = True  # weigh the starts by how few passages mention them
+    damping: float = 0.5  # damping of PageRank
+    specificity: bool = True  # whether to weight the start nodes by specificity
     requires = ("corpus", "embedder")
 
     def __post_init__(self):
         check_fields(self, RANGES | dict(steps=(0, 100), read=(1, 1000), synonyms=(0.0, 1.0), damping=(0.0, 0.99)))
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "Two calls for each search after the first, one after the other; one for the answer. `UsageError` for an empty question."
+        "Two sequential calls per search after the first, and one for the answer. Raises `UsageError` for an empty question."
         text = plain_question(question)
         limit = self.steps or (4 if question.dataset.split("/")[-1] == "musique" else 2)
         nodes = [context.trace.add("question", text)]
@@ -274,11 +274,11 @@ class HippoRAG(Searching):
         return await self._end(context, nodes[-1], text, reply["answer"], [n.text for n in nodes[1:]])
 
     async def index(self, context: Context) -> tuple[Memory, dict]:
-        "The memory of the kit's corpus, and what it holds in numbers. Two calls per passage."
+        "Build the graph of the context's corpus with two calls per passage. Returns the graph and its statistics."
         return await remember(self, context)
 
     async def searched(self, context: Context, node: Node, query: str) -> list[Hit]:
-        "What walks from the query's names reach, noted in a node."
+        "Passages reached by walks from the query's names, recorded in a node."
         memory, held = await context.indexed(self.index)
         names = await context.ask(ENTITIES, node=node, text=query)
         linked = await asyncio.to_thread(memory.linked, names)

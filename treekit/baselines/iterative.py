@@ -22,30 +22,30 @@ from ..core.method import Context, Node, Prediction, check_fields, hit_records, 
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #56315d8a
 RANGES = dict(top_k=(1, 100), rounds=(1, 100), recalls=(0, 100), passages=(1, 1000), repeats=(1, 100), samples=(1, 100), depth=(1, 20),
-              width=(1, 20), temperature=(0.0, 2.0))  # of every setting; whole numbers, where the ends are
+              width=(1, 20), temperature=(0.0, 2.0))  # ranges of the settings; integers if the bounds are
 
 @dataclass(frozen=True)
 class Searching:
-    "A method that searches more than once."
+    "Base class of methods with several searches."
     top_k: int = 2  # passages per search (ARISE, App. B.1)
 
     def __post_init__(self): check_fields(self, RANGES)
 
     async def _search(self, context, node, query):
-        "The passages for a query, noted in a node."
+        "Retrieve passages for a query and record them in a node."
         [hits] = await context.retrieve([query], self.top_k)
         node.data.update(queries=[query], hits=hit_records(hits))
         return [h.passage for h in hits]
 
     async def _end(self, context, node, question, answer, reasoning):
-        "The answer as a step below `node`, with the closing search's facts."
+        "Add the answer below `node`, with the facts of the final search."
         last = context.trace.add("answer", answer, parent=node)
         last.data["facts"] = await facts(context, question, reasoning, self.top_k)
         return Prediction(answer, context.trace, context.usage)
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #775b9457
 def plain_question(question: Question) -> str:
-    "A question's words; an empty one is a `UsageError`."
+    "Text of a question. Raises `UsageError` if it is empty."
     if not (text := question.question.strip()): raise UsageError("the question is empty")
     return text
 
@@ -56,7 +56,7 @@ async def facts(
     reasoning: list[str],  # intermediate answers, thoughts
     top_k: int = 2,
 ) -> list[str]:  # "title: text"
-    "The passages that the question and the whole reasoning find together (ARISE, App. B.2)."
+    "Passages retrieved with the question and the whole reasoning (ARISE, App. B.2)."
     [hits] = await context.retrieve([" ".join([question, *reasoning])], top_k)
     return hit_texts(hits)
 
@@ -64,7 +64,7 @@ async def facts(
 _NEXT_TASK = re.compile(r"^[ \t>*_#-]*question[ \t*_]*[:：].*", re.I | re.M | re.S)
 
 def _own_move(text, mid_line, marks, invented):
-    "A reply in lines up to what it makes up: an answer to its own question, another question to solve; and what was odd about it."
+    "Reply without invented answers and further tasks, and notes on what was removed."
     odd, text = [], mid_line.sub("\n", text)
     own = _NEXT_TASK.sub("", text)
     if own != text: odd.append("it writes a question of its own, which is dropped with all behind it")
@@ -75,12 +75,12 @@ def _own_move(text, mid_line, marks, invented):
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #8b31b859
 def either(
-    ask: str,  # regular expression of the marker before a question
-    final: str,  # of the one before the answer
-    wording: tuple[str, str],  # both as the offline reader writes them
-    invented: str = r"intermediate answer|documents?(?: found)?|observation",  # of what is given to the model, and not its own
+    ask: str,  # regular expression of the marker of a question
+    final: str,  # regular expression of the marker of the answer
+    wording: tuple[str, str],  # both markers as rendered
+    invented: str = r"intermediate answer|documents?(?: found)?|observation",  # markers that only the prompt may contain
 ) -> Format:  # value: thought, question, answer; at most one of the last two isn't empty
-    "A reply that goes on or ends."
+    "Format of a reply that is either a further question or the answer."
     begins = r"(?im)^[ \t>*_#-]*"
     marks = re.compile(rf"{begins}(?:({ask})|({final}))[ \t*_]*[:：][ \t*_]*")
     given = re.compile(rf"{begins}(?:{invented})[ \t*_]*[:：]")
@@ -106,12 +106,12 @@ def either(
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #bdc641d6
 def _last_move(text, clean, value):
-    "The last line of a reply as its answer."
+    "Value of a reply with its last line as the answer."
     lines = [line for line in map(clean, text.splitlines()) if line] or [""]
     return value("\n".join(lines[:-1]), answer=lines[-1])
 
 def _unmarked_move(text, odd, clean, value):
-    "What a reply without either marker says, and what had to be assumed."
+    "Value of a reply without a marker, and notes."
     if odd: return value(text), [*odd, "nothing of its own is left"]
     why = "neither a question nor an answer is marked in the reply; "
     if got := marked_answer(text):
@@ -173,11 +173,11 @@ Answer:""", TEXT)
 # %% ../../nbs/12_baselines/03_iterative.ipynb #423b3313
 @dataclass(frozen=True)
 class SelfAsk(Searching):
-    "Follow-up questions, each answered from the passages that it finds, then the answer (Press et al. 2023)."
-    rounds: int = 4  # follow-ups at most
+    "Self-Ask: follow-up questions, each answered from retrieved passages, then the answer (Press et al. 2023)."
+    rounds: int = 4  # maximum number of follow-ups
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "Two calls for each follow-up, one after the other, and one for the answer. `UsageError` for an empty question."
+        "Two sequential calls per follow-up and one for the answer. Raises `UsageError` for an empty question."
         text = plain_question(question)
         node = context.trace.add("question", text)
         steps, answer = await self.followed(context, node, text)
@@ -187,10 +187,10 @@ class SelfAsk(Searching):
     async def followed(
         self,
         context: Context,
-        node: Node,  # the question's step
-        text: str,  # the question
-    ) -> tuple[list[Node], str]:  # a step for each follow-up, with its evidence; the answer, or "" if the model came to none
-        "Follow-up questions, each below the one before."
+        node: Node,  # node of the question
+        text: str,  # question
+    ) -> tuple[list[Node], str]:  # nodes of the follow-ups, with evidence; the answer, or "" if there is none
+        "Ask and answer follow-up questions, each below the previous one."
         steps = []
         for _i in range(self.rounds):
             last = [node, *steps][-1]
@@ -209,7 +209,7 @@ class SelfAsk(Searching):
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #977ed30a
 def stepped(node: Node) -> str:
-    "A follow-up and its answer as a prompt shows them."
+    "Follow-up and its answer, as shown in a prompt."
     return f"Follow up: {node.text} Intermediate answer: {node.data['evidence']}"
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #738d9b36
@@ -250,12 +250,12 @@ FINAL: [the answer, a few phrases only]""", FINAL)
 # %% ../../nbs/12_baselines/03_iterative.ipynb #16b06b08
 @dataclass(frozen=True)
 class AutoRAG(Searching):
-    "A dialogue of queries and passages that the model ends when it knows enough (Yu et al. 2024)."
-    rounds: int = 10  # searches at most
-    recalls: int = 5  # documents from the model's own knowledge after that; 0: none
+    "Auto-RAG: a dialogue of queries and passages, ended by the model (Yu et al. 2024)."
+    rounds: int = 10  # maximum number of searches
+    recalls: int = 5  # maximum number of documents written by the model after that
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "One call for each round and one for the answer. `UsageError` for an empty question."
+        "One call per round and one for the answer. Raises `UsageError` for an empty question."
         text, queries, documents, thoughts = plain_question(question), [], [], []
         node = context.trace.add("question", text)
         for i in range(self.rounds + self.recalls + 1):
@@ -272,7 +272,7 @@ class AutoRAG(Searching):
         return await self._end(context, node, text, answer, thoughts)
 
     async def _new(self, context, node, documents):
-        "The best `top_k` passages that weren't found before."
+        "Retrieve the best `top_k` passages that weren't retrieved before."
         known = {getattr(d, "id", "") for d in documents}
         [hits] = await context.retrieve([node.text], self.top_k + len(documents))
         fresh = [h for h in hits if h.passage.id not in known][:self.top_k]
@@ -295,13 +295,13 @@ The next sentence:""", TEXT, defaults=dict(max_tokens=200))
 # %% ../../nbs/12_baselines/03_iterative.ipynb #370b5454
 @dataclass(frozen=True)
 class IRCoT(Searching):
-    "A chain of thought whose sentences are the queries, and a reader at the end (Trivedi et al. 2023)."
-    rounds: int = 8  # sentences at most
-    passages: int = 15  # kept at most
+    "IRCoT: a chain of thought whose sentences are the queries, and a final reader (Trivedi et al. 2023)."
+    rounds: int = 8  # maximum number of sentences
+    passages: int = 15  # maximum number of passages
     reader: ClassVar[Prompt] = ANSWER
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "One call for each sentence, one after the other, and one for the answer. `UsageError` for an empty question."
+        "One sequential call per sentence and one for the answer. Raises `UsageError` for an empty question."
         text = plain_question(question)
         steps, documents = await self.chained(context, context.trace.add("question", text), text)
         reply = await context.ask(self.reader, node=steps[-1], question=text, documents=documents)
@@ -310,10 +310,10 @@ class IRCoT(Searching):
     async def chained(
         self,
         context: Context,
-        node: Node,  # the question's step
-        text: str,  # the question
-    ) -> tuple[list[Node], list]:  # the question's step and one for each sentence; the passages
-        "Sentences, each below the one before, and all that they found."
+        node: Node,  # node of the question
+        text: str,  # question
+    ) -> tuple[list[Node], list]:  # nodes of the question and of each sentence; the passages
+        "Generate sentences, each below the previous one, and retrieve passages with them."
         documents, steps = await self._search(context, node, text), [node]
         for _i in range(self.rounds):
             said = first_sentence(await context.ask(NEXT_THOUGHT, node=steps[-1], question=text, documents=documents,
@@ -327,12 +327,12 @@ class IRCoT(Searching):
 # %% ../../nbs/12_baselines/03_iterative.ipynb #5a5a4df8
 @dataclass(frozen=True)
 class IterRetGen(Searching):
-    "An answer from the passages that the question and the last answer find together, a few times over (Shao et al. 2023)."
-    rounds: int = 2  # $T$
+    "Iter-RetGen: repeated answers from passages retrieved with the question and the last answer (Shao et al. 2023)."
+    rounds: int = 2  # $T$, number of rounds
     reader: ClassVar[Prompt] = ANSWER
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "`rounds` calls, one after the other. `UsageError` for an empty question."
+        "`rounds` sequential calls. Raises `UsageError` for an empty question."
         text, said, node = plain_question(question), "", None
         for i in range(self.rounds):
             node = context.trace.add("round", f"round {i + 1}", parent=node)
@@ -344,9 +344,9 @@ class IterRetGen(Searching):
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #bd0b8ab8
 def methods(
-    examples: list[Question] = (),  # none of them shows any
+    examples: list[Question] = (),  # not used
 ) -> dict:  # printed name -> method
-    "The iterative baselines as their own papers, or else ARISE, configure them."
+    "Iterative baselines, configured as in their own papers, or else as in ARISE."
     return {"Self-Ask": SelfAsk(), "Auto-RAG": AutoRAG(), "IRCoT": IRCoT(), "Iter-RetGen": IterRetGen()}
 
 # %% ../../nbs/12_baselines/03_iterative.ipynb #8a373db9

@@ -14,7 +14,7 @@ from ..core.output_parsers import FINAL, TEXT, tolerant
 from ..core.prompts import Prompt
 
 # %% ../../nbs/12_baselines/06_subquestions.ipynb #84e7e40f
-PATH_EXAMPLE = (  # a question, and two paths
+PATH_EXAMPLE = (  # a question and two paths
     "Who leads the club that plays at Sark Park?",
     ["Which club plays at Sark Park?", "Who leads this club?"],
     ["What is the name of the club whose ground is Sark Park?", "Who is the leader of this club?"])
@@ -27,14 +27,14 @@ _QUOTED = re.compile(r"""(?<!\w)'((?:[^'\n]|'(?=\w)){1,400}\?)'|"([^"\n]{1,400}\
 _BETWEEN_LISTS = re.compile(r"\n\s*\n|\n(?=[^\w\n]*+(?:list|path|option|version)\b)", re.I)
 
 def _lines(text):
-    "Questions of a reply that is no JSON."
+    "Questions of a reply without JSON."
     if quoted := ["".join(m.groups(default="")) for m in _QUOTED.finditer(text)]: return quoted
     def bare(line): return _MARK.sub("", line).strip().strip("*_\"“”").strip()
     lines = [(bool(_MARK.match(l)), bare(l)) for l in text.splitlines() if l.strip()]
     return [l for marked, l in lines if l.endswith("?")] or [l for marked, l in lines if marked and l]
 
 def all_paths(text: str) -> tuple[list[list[str]], list[str]]:
-    "All paths of a reply, and what had to be assumed. The prompt's own example is passed over where others are there."
+    "All paths of a reply, and notes. The prompt's own example is skipped if there are others."
     from_json = [p for value in extract_json(text) for p in paths_in(value)]
     found = [p for p in from_json if p not in PATH_EXAMPLE[1:]] or from_json
     assumed = ["items that are no text are left out"] if any(t is None for p in found for t in p) else []
@@ -45,7 +45,7 @@ def all_paths(text: str) -> tuple[list[list[str]], list[str]]:
 
 # %% ../../nbs/12_baselines/06_subquestions.ipynb #1816705a
 def read_path(text: str) -> tuple[list[str], list[str]]:
-    "One path of a reply, and what had to be assumed."
+    "First path of a reply, and notes."
     found, assumed = all_paths(text)
     if len(found) > 1: assumed.append(f"{len(found)} lists; the first is taken")
     return (found[0] if found else []), assumed
@@ -53,29 +53,29 @@ def read_path(text: str) -> tuple[list[str], list[str]]:
 PATH = tolerant(read_path, lambda path: json.dumps(list(path), ensure_ascii=False))
 
 # %% ../../nbs/12_baselines/06_subquestions.ipynb #879afd2a
-MOST_SUBQUESTIONS = 8  # of a path
-LONGEST_SUBQUESTION = 400  # characters
+MOST_SUBQUESTIONS = 8  # maximum number of sub-questions of a path
+LONGEST_SUBQUESTION = 400  # maximum number of characters
 
 def subquestion_key(text: str) -> str:
-    "What makes two sub-questions the same, however they are written."
+    "Normalized key of a sub-question, for the detection of duplicates."
     return " ".join(re.findall(r"\w+|#", text.lower()))
 
 # %% ../../nbs/12_baselines/06_subquestions.ipynb #3edc3f14
 def _cut(text): return text[:LONGEST_SUBQUESTION].rpartition(" ")[0] or text[:LONGEST_SUBQUESTION]
 
 def _renumbered(text, place, most):
-    "A text's slots, moved to where their sub-questions have gone (`place`: old number -> new); 0 for one that is gone."
+    "Text with renumbered slots (`place`: old number -> new); 0 for a removed sub-question."
     def moved(m):
         old = int(m[2])
         return m[1] + str(place.get(old, 0 if old <= most else old))
     return re.sub(r"(#\s?|\bANS_)(\d{1,2})\b", moved, text)
 
 def checked(
-    path,  # texts, as they were read
-    question: str,  # which they come from
-    most: int = MOST_SUBQUESTIONS,  # sub-questions that are kept
-) -> tuple[tuple[str, ...], list[str]]:  # the path; what was changed
-    "A path that can be asked: something in it, nothing twice, nothing endless. If nothing is left, the question itself is asked."
+    path,  # parsed texts
+    question: str,  # original question
+    most: int = MOST_SUBQUESTIONS,  # maximum number of sub-questions
+) -> tuple[tuple[str, ...], list[str]]:  # path; notes on changes
+    "Validate a path: remove empty and repeated sub-questions, limit length and number. An empty path becomes the question itself."
     kept, place, notes, over = [], {}, [], 0
     for i, text in enumerate(path, 1):
         text = " ".join((text if isinstance(text, str) else "").encode("utf-8", "replace").decode().split())
@@ -162,17 +162,17 @@ _NO_ANSWER = re.compile(r"""\W*(?:
     )?\W*""", re.I | re.X)
 
 def known_answer(answer: str) -> str:
-    "An answer, or '' where its words say that there is none."
+    "Answer, or '' if it says that there is none."
     return "" if _NO_ANSWER.fullmatch(answer) else answer
 
 # %% ../../nbs/12_baselines/06_subquestions.ipynb #3a6ec6d1
 _LABEL = re.compile(r"^\W*(?:rewritten|next|sub-?question)(?: sub-?question| question)?\s*[:：]\s*", re.I)
 
 def rewritten(
-    reply: str,  # to `REFORMULATE`
-    question: str,  # the sub-question as it was
-) -> tuple[str, str]:  # as it is to be asked; a note, if that is the same because the reply was no good
-    "A rewriting that can be asked."
+    reply: str,  # reply to `REFORMULATE`
+    question: str,  # original sub-question
+) -> tuple[str, str]:  # rewritten sub-question, or the original one; a note if the reply is unusable
+    "Validate a rewriting."
     lines = [line for line in reply.strip().split("\n") if line.strip() and not line.strip().startswith("```")]
     if len(lines) > 1 and lines[0].rstrip().endswith((":", "：")): lines = lines[1:]  # "Here is the rewritten sub-question:"
     text = " ".join(_LABEL.sub("", (lines or [""])[0]).split())

@@ -25,7 +25,7 @@ from ..scoring.short import em
 _SCORE = re.compile(r"^[ \t>*_#-]*score(?:[ \t]*is)?[ \t*_]*[:：]?[ \t*_]*(\d+(?:\.\d+)?)", re.I | re.M)
 
 def read_value(text: str) -> tuple[float, list[str]]:
-    "A score from 1 to 10, and what had to be assumed."
+    "Parse a score from 1 to 10, with notes on deviations from the format."
     found = _SCORE.findall(text)
     value, where = (float(found[-1]), "") if found else said_score(text)
     how = f"the score stands {where}" if value is not None else "it gives no score, which counts as 1"
@@ -50,18 +50,18 @@ $steps""", SCORE)
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #899c6c3d
 @dataclass(frozen=True)
 class TreeOfThoughts:
-    "A search over ReAct's turns, set up as LATS sets it up (TreeRare, App. B; Zhou et al. 2024)."
-    family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # which prompt; auto: by the data set
+    "Tree of Thoughts over ReAct's turns, in the setup of LATS (TreeRare, App. B; Zhou et al. 2024)."
+    family: Literal["auto", "multi-hop", "ambiguous"] = "auto"  # prompt family; auto: by data set
     search: Literal["depth", "breadth"] = "depth"  # depth: LATS's code; breadth: Algorithm 1 of Yao et al. (2023)
-    candidates: int = 5  # turns sampled from a state: $k$
-    depth: int = 7  # turns of a path at most: $T$
-    iterations: int = 150  # depth-first: states that are looked at, at most
+    candidates: int = 5  # $k$, turns sampled per state
+    depth: int = 7  # $T$, maximum number of turns of a path
+    iterations: int = 150  # depth-first: maximum number of visited states
     temperature: float = 1.0  # of the turns
-    distinct: Literal["turn", "action"] = "turn"  # what makes two sampled turns one child: thought and action, or the action alone
-    stop: Literal["finished", "gold"] = "finished"  # depth-first: at the first finished path, or at the first whose answer is the gold one
-    fallback: bool = True  # self-consistency answers where no path did, as in TreeRare's ReAct; False: the answer is empty
-    breadth: int = 2  # breadth-first: states kept of a level: $b$
-    examples: tuple[Example, ...] = ()  # for the self-consistency at the end, as in ReAct
+    distinct: Literal["turn", "action"] = "turn"  # criterion for duplicate turns: thought and action, or the action alone
+    stop: Literal["finished", "gold"] = "finished"  # depth-first: stop at the first finished path, or at the first with the gold answer
+    fallback: bool = True  # whether self-consistency answers if no path finishes, as in TreeRare's ReAct; False: the answer is empty
+    breadth: int = 2  # $b$, breadth-first: states kept per level
+    examples: tuple[Example, ...] = ()  # solved examples for the final self-consistency, as in ReAct
 
     requires = ("wiki",)
 
@@ -71,7 +71,7 @@ class TreeOfThoughts:
             raise UsageError(f"temperature should be above 0, so that turns differ, and at most 2, not {self.temperature}")
 
     async def __call__(self, question: Question, context: Context) -> Prediction:
-        "Raises `UsageError` for an empty question, and what the model's client and the wiki raise."
+        "Answer a question. Raises `UsageError` for an empty question, and the errors of the client and the wiki."
         prompt, text = turn_prompt(question, self.family), " ".join(question.question.split())
         root = context.trace.add("question", text)
         if self.search == "depth": found, last, why = await depth_first(self, context, prompt, question, root)
@@ -83,7 +83,7 @@ class TreeOfThoughts:
         return Prediction("", context.trace, context.usage)
 
     async def propose(self, context: Context, prompt: Prompt, path: Path, text: str) -> list[tuple[dict, int]]:
-        "The distinct turns among the samples from a state, each with how many samples it was."
+        "Sample turns from a state. Returns the distinct turns with their counts."
         turns = await context.ask(prompt, node=path.node, n=self.candidates, temperature=self.temperature,
                               question=text, steps=path.text, number=str(len(path.turns) + 1), limit=str(self.depth))
         same = {}
@@ -96,11 +96,11 @@ class TreeOfThoughts:
 async def depth_first(
     m: TreeOfThoughts,
     context: Context,
-    prompt: Prompt,  # for a turn
+    prompt: Prompt,  # prompt of a turn
     question: Question,
     root: Node,
-) -> tuple[Path | None, Node, str]:  # the path that answers, if there is one; the state looked at last; how far the search went
-    "LATS's `dfs_search`: the state put on the stack last is looked at first."
+) -> tuple[Path | None, Node, str]:  # finished path or None; last visited state; extent of the search
+    "Depth-first search (LATS's `dfs_search`)."
     text, stack, last, looked = " ".join(question.question.split()), [Path(root)], root, 0
     while stack and looked < m.iterations:
         path = stack.pop()
@@ -111,13 +111,13 @@ async def depth_first(
         if len(path.turns) >= m.depth: continue
         turns = await m.propose(context, prompt, path, text)
         turns, last = [(turn, n) for turn, n in turns if turn["action"] or turn["argument"]], path.node
-        nodes = [context.trace.add("step", "", parent=path.node, samples=n) for _, n in turns]  # in order, whatever comes first
+        nodes = [context.trace.add("step", "", parent=path.node, samples=n) for _, n in turns]  # in a fixed order
         stack += reversed(await gather_or_cancel([take(path, turn, node, context) for (turn, _), node in zip(turns, nodes)]))
     return None, last, f"{looked} states" if stack else f"{looked} states, which are all"
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #9e8eca06
 def wrong(path: Path) -> Path:
-    "A path that has finished with a wrong answer, open again: what LATS's code says to it."
+    "Reopened path after a wrong answer, with the observation of LATS's code."
     return Path(path.node, (*path.turns[:-1], f"{path.turns[-1]}\nObservation {len(path.turns)}: Episode finished, reward = 0"),
                 path.opened, path.done)
 
@@ -125,18 +125,18 @@ def wrong(path: Path) -> Path:
 async def breadth_first(
     m: TreeOfThoughts,
     context: Context,
-    prompt: Prompt,  # for a turn
-    text: str,  # the question
+    prompt: Prompt,  # prompt of a turn
+    text: str,  # question
     root: Node,
-) -> tuple[Path | None, Node, str]:  # as from `depth_first`
-    "Level by level, the best states kept (Yao et al. 2023, Algorithm 1); the best finished path answers, of equals the earlier one."
+) -> tuple[Path | None, Node, str]:  # as `depth_first`
+    "Breadth-first search (Yao et al. 2023, Algorithm 1). The best finished path gives the answer; of equals, the earlier one."
     kept, ended = [(0.0, Path(root))], []
     for _ in range(m.depth):
         open_ = [path for _, path in kept if path.answer is None]
         if not open_: break
         turns = await gather_or_cancel([m.propose(context, prompt, path, text) for path in open_])
         tried = [(path, *candidate) for path, found in zip(open_, turns) for candidate in found]
-        # in order, whatever comes first
+        # in a fixed order
         nodes = [context.trace.add("step", "", parent=path.node, samples=samples) for path, _, samples in tried]
         level = await gather_or_cancel([valued(context, path, turn, node, text) for (path, turn, _), node in zip(tried, nodes)])
         ended += [state for state in level if state[1].answer is not None]
@@ -147,21 +147,21 @@ async def breadth_first(
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #59c27c70
 async def valued(context: Context, path: Path, turn: dict, node: Node, text: str) -> tuple[float, Path]:
-    "A candidate carried out and scored."
+    "Execute a candidate turn and score the state."
     path = await take(path, turn, node, context)
     node.data["value"] = await context.ask(VALUE, node=node, question=text, steps=path.text)
     return node.data["value"], path
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #3c8a1acb
 LATS = "lapisrocks/LanguageAgentTreeSearch@01e91e2"  # hotpot/tot.py, tot.sh
-LATS_CODE = dict(search="depth", stop="gold", fallback=False)  # the other fields' defaults are its values
+LATS_CODE = dict(search="depth", stop="gold", fallback=False)  # the defaults of the other fields are its values
 BREADTH_FIRST = dict(search="breadth", temperature=0.7, distinct="action")  # Yao et al. (2023), Algorithm 1
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #326feddf
 def methods(
-    examples: list[Question] = (),  # training questions of every data set in the run, for the self-consistency at the end
+    examples: list[Question] = (),  # training questions of the run's data sets, for the final self-consistency
 ) -> dict:  # printed name -> method
-    "The row of TreeRare's Table 1."
+    "Tree of Thoughts as in TreeRare's Table 1."
     return {"TOT": TreeOfThoughts(examples=examples_from(examples))}
 
 # %% ../../nbs/12_baselines/02_tree_of_thoughts.ipynb #c3db8d8b

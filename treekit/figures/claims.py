@@ -5,8 +5,8 @@
 # %% auto #0
 __all__ = ['DIRECTIONS', 'OVER', 'BASES', 'UNITS_OF_ABOUT', 'CELL_NAMES', 'TWO_SIDED', 'CLAIM_OUTCOMES', 'SIZES', 'SUBSTITUTES',
            'MOST_FAILURES', 'PROXY_JUDGES', 'Claim', 'load_claims', 'Comparison', 'comparisons', 'CellTests',
-           'for_and_against', 'distance', 'Weighed', 'weigh', 'ClaimVerdict', 'label', 'merged_cells', 'judge',
-           'judge_claims']
+           'claim_p_values', 'distance', 'TestedComparison', 'run_comparison_test', 'ClaimVerdict', 'label',
+           'merged_cells', 'judge', 'judge_claims']
 
 # %% ../../nbs/16_figures/03_claims.ipynb #eee433d8
 import csv, fnmatch
@@ -23,53 +23,53 @@ from ..scoring.statistics import (
 
 # %% ../../nbs/16_figures/03_claims.ipynb #1729b3d0
 DIRECTIONS = ("more", "less", "same", "not less", "at least", "about", "rises", "falls", "varies more")
-OVER = ("all", "most", "any", "mean")  # how many of a claim's comparisons must be true; "mean": it is about their mean
+OVER = ("all", "most", "any", "mean")  # quantifier over a claim's comparisons; "mean": the claim is about their mean
 BASES = ("", "people", "construction", "no cells")
 UNITS_OF_ABOUT = ("times", "percent", "value")
 
 @dataclass(frozen=True)
 class Claim:
-    "A statement of a paper, and the cells that it is about."
-    id: str  # "arise-07"; it never changes
+    "Claim of a paper, and the cells that it refers to."
+    id: str  # stable identifier, as "arise-07"
     paper: str
     section: str  # "Sec. 3.2", "Tab. 2", "App. A"
-    statement: str  # in our words
-    artefact: str  # "table1"; several with "|"; empty: no artefact has such cells
-    left: str  # a side
-    right: str  # the other side; empty: zero, or the direction needs none
-    direction: str  # of `DIRECTIONS`: what the left side is, compared with the right
-    over: str = "all"  # of `OVER`
-    by: str = "method"  # what the sides name: method, dataset, metric, group
-    method: str = ""  # where `by` isn't method: the rows, as a side
-    dataset: str = ""  # patterns, with "|"; empty: all
+    statement: str  # paraphrase
+    artefact: str  # "table1"; several separated by "|"; empty: no artefact has such cells
+    left: str  # left side
+    right: str  # right side; empty: zero, or not needed
+    direction: str  # one of `DIRECTIONS`: relation of the left to the right side
+    over: str = "all"  # one of `OVER`
+    by: str = "method"  # dimension that the sides name: method, dataset, metric, group
+    method: str = ""  # if `by` isn't method: the rows, as a side
+    dataset: str = ""  # patterns, separated by "|"; empty: all
     metric: str = ""
-    group: str = ""  # the printed groups whose cells state it; empty: all
-    model: str = ""  # the printed models that the sentence names, with "|"; empty: it is about any model
-    basis: str = ""  # of `BASES`
-    amount: float | None = None  # that the paper states
-    unit: str = ""  # of the amount: points, percent, percent each, percent gain, times, value
-    margin: float = 0.0  # what counts as no difference: for "same" and "not less" in the table's unit, for "about" in the amount's
-    substitute: str = ""  # patterns "row" or "row: fact" with "|", besides `SUBSTITUTES`
+    group: str = ""  # published groups that the claim refers to; empty: all
+    model: str = ""  # published models that the claim names, separated by "|"; empty: any model
+    basis: str = ""  # one of `BASES`
+    amount: float | None = None  # amount stated by the paper
+    unit: str = ""  # unit of the amount: points, percent, percent each, percent gain, times, value
+    margin: float = 0.0  # equivalence margin: for "same" and "not less" in the unit of the table, for "about" in that of the amount
+    substitute: str = ""  # patterns "row" or "row: fact", separated by "|", in addition to `SUBSTITUTES`
     note: str = ""
     quote: str = ""  # at most ten words of the paper
 
     @property
     def sized(self) -> bool:
-        "Whether the amount is a size that a run's is held against; for at least it is a bar."
+        "Whether the amount is compared with the amount of a run. For 'at least' it is a threshold."
         return self.amount is not None and self.direction != "at least"
 
     @property
     def bounds(self) -> tuple[float, float]:
-        "Of a claim \"about\" its amount: between which two factors, or values, it lies."
+        "Lower and upper bound of the factor or value of an 'about' claim."
         low, high = self.amount - self.margin, self.amount + self.margin
         return (1 + low / 100, 1 + high / 100) if self.unit == "percent" else (low, high)
 
 # %% ../../nbs/16_figures/03_claims.ipynb #64346411
 def load_claims(
-    paper: str = "",  # only this one's
-    path: Path | None = None,  # a file of claims; default: the claims.csv of each installed paper
+    paper: str = "",  # default: all papers
+    path: Path | None = None,  # file of claims; default: the claims.csv of each installed paper
 ) -> list[Claim]:
-    "The papers' claims. A field that is none, or has no such value, is a `UsageError`."
+    "Load the papers' claims. Raises `UsageError` for unknown fields and values."
     if path:
         with open(path, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
     else: rows = [r for p in discover().values() for r in p.rows("claims.csv")]
@@ -78,7 +78,7 @@ def load_claims(
     return found
 
 def _claim(row):
-    "A row of the file as a claim."
+    "Claim from a row of the file."
     given = {k: v for k, v in row.items() if v}
     try: given |= {k: float(given[k]) for k in ("amount", "margin") if k in given}
     except ValueError: raise UsageError(f"{row['id']}: amount and margin are numbers") from None
@@ -99,7 +99,7 @@ def _claim(row):
 
 # %% ../../nbs/16_figures/03_claims.ipynb #ffede336
 def _parts(text: str) -> list[tuple[str, list[str]]]:
-    "Each part of a side that `minus` or `over` separates: \"\", \"best of\" or \"mean of\", and its names."
+    "Parts of a side, separated by `minus` or `over`: the kind ('', 'best of' or 'mean of') and the names of each."
     if text.startswith('"'): return [("", [text.strip('"')])]
     found = []
     for part in text.replace(" over ", " minus ").split(" minus "):
@@ -107,8 +107,8 @@ def _parts(text: str) -> list[tuple[str, list[str]]]:
         found.append((kind, part.removeprefix(f"{kind} ").split("|") if part else []))
     return found
 
-def _alternatives(text: str) -> list[dict[str, float]]:  # name -> weight, of each alternative
-    "A side's weighted sums."
+def _alternatives(text: str) -> list[dict[str, float]]:  # name -> weight, for each alternative
+    "Alternatives of a side as weighted sums."
     out = [{}]
     for i, (kind, names) in enumerate(_parts(text)):
         sign = -1.0 if i else 1.0
@@ -118,12 +118,12 @@ def _alternatives(text: str) -> list[dict[str, float]]:  # name -> weight, of ea
     return out
 
 def _plus(a, b, sign=1.0):
-    "The sum of two weighted sums."
+    "Sum of two weighted sums."
     total = {k: a.get(k, 0.0) + sign * b.get(k, 0.0) for k in [*a, *b]}
     return {k: w for k, w in total.items() if w}
 
 def _trend(names: list[str]) -> dict[str, float]:
-    "Weights whose sum is the change from the first to the last along the straight line that fits best."
+    "Weights for the change from the first to the last name along the regression line."
     middle, steps = (len(names) - 1) / 2, range(len(names))
     scale = (len(names) - 1) / sum((i - middle) ** 2 for i in steps)
     return {name: scale * (i - middle) for i, name in enumerate(names)}
@@ -131,76 +131,76 @@ def _trend(names: list[str]) -> dict[str, float]:
 # %% ../../nbs/16_figures/03_claims.ipynb #fe5b86bd
 @dataclass(frozen=True)
 class Comparison:
-    "Two sides of weighted sums of cells: (group, method, dataset, metric) -> weight. Of several on a side the highest counts."
+    "Comparison of two sides of weighted sums of cells, (group, method, dataset, metric) -> weight. The highest sum of a side counts."
     left: tuple[dict, ...]
     right: tuple[dict, ...] = ({},)
-    kind: str = "difference"  # or "relative": first over the best of the others, on each side; "spread": standard deviation over the sums
+    kind: str = "difference"  # "difference"; "relative": first sum over the best of the others; "spread": standard deviation
 
     @property
     def keys(self) -> list: return list(dict.fromkeys(key for one in (*self.left, *self.right) for key in one))
 
     @property
     def pairs(self) -> list[tuple[dict, dict]]:
-        "Each alternative of the left side with each of the right one."
+        "Pairs of the alternatives of both sides."
         return [(a, b) for a in self.left for b in self.right]
 
     def side(self, sums, numbers):
-        "A side's number."
+        "Value of a side."
         values = [_total(one, numbers) for one in sums]
         if self.kind == "relative": return values[0] / _best(values[1:]) - 1
         if self.kind == "spread": return _spread(values)
         return _best(values)
 
     def value(self, numbers):
-        "Left minus right; the numbers are floats, or arrays of one shape."
+        "Left minus right. The numbers are floats, or arrays of one shape."
         return self.side(self.left, numbers) - self.side(self.right, numbers)
 
 CELL_NAMES = ("group", "method", "dataset", "metric")
 
 def _total(weights, numbers):
-    "A weighted sum of cells; None if one is missing."
+    "Weighted sum of cells; None if one is missing."
     values = [numbers.get(cell) for cell in weights]
     return None if any(v is None for v in values) else sum(w * v for w, v in zip(weights.values(), values))
 
 def _best(values):
-    "The highest, element by element."
+    "Maximum, element by element."
     if len(values) == 1: return values[0]
     import numpy as np
     return np.max(np.broadcast_arrays(*values), axis=0)
 
 def _spread(values):
-    "The standard deviation, element by element."
+    "Standard deviation, element by element."
     import numpy as np
     return np.std(np.broadcast_arrays(*values), axis=0, ddof=1)
 
-def _let(pattern, name):
-    "Whether a column's pattern lets a name through."
+def _matches(pattern, name):
+    "Whether a name matches a pattern. An empty pattern matches all."
     return not pattern or any(fnmatch.fnmatchcase(name, p) or name == p for p in pattern.split("|"))
 
 # %% ../../nbs/16_figures/03_claims.ipynb #e4341b9a
 def _contexts(claim, keys, groups):
-    "The columns of a claim: (group, dataset, metric), empty where the sides name it."
+    "Columns of a claim: (group, dataset, metric), with an empty string for the dimension that the sides name."
     found = {}
     for g, _, d, x in keys:
-        if g not in groups or not _let(claim.dataset, d) or not _let(claim.metric, x): continue
+        if g not in groups or not _matches(claim.dataset, d) or not _matches(claim.metric, x): continue
         found[tuple("" if claim.by == by else name for by, name in (("group", g), ("dataset", d), ("metric", x)))] = None
     return list(found)
 
 def comparisons(
     claim: Claim,
-    numbers: dict,  # (group, method, dataset, metric) -> a number, or None
-    groups: list[str],  # in which to look
-) -> tuple[list[Comparison], list[Comparison]]:  # those whose cells are there; those that lack one
-    "What a claim compares."
+    numbers: dict,  # (group, method, dataset, metric) -> number or None
+    groups: list[str],  # groups to include
+) -> tuple[list[Comparison], list[Comparison]]:  # complete comparisons; comparisons with a missing cell
+    "Comparisons of a claim."
     there, lacking = [], []
     for one in _all_comparisons(claim, _contexts(claim, numbers, groups)):
-        kept = _kept(one, numbers)
+        kept = _complete(one, numbers)
         if kept: there.append(kept)
         else: lacking.append(one)
     return there, lacking
 
-def _kept(one, numbers):
-    "A comparison without the alternatives that lack a cell; None if a side has none left."
+def _complete(one, numbers):
+    "Comparison without alternatives that lack a cell; None if a side has none left."
     known = [[s for s in sums if _total(s, numbers) is not None] for sums in (one.left, one.right)]
     if one.kind == "difference": return replace(one, left=tuple(known[0]), right=tuple(known[1])) if all(known) else None
     if one.kind == "spread": return replace(one, left=tuple(known[0]), right=tuple(known[1])) if min(map(len, known)) > 1 else None
@@ -209,7 +209,7 @@ def _kept(one, numbers):
 
 # %% ../../nbs/16_figures/03_claims.ipynb #5b197bdc
 def _all_comparisons(claim, contexts):
-    "A claim's comparisons in some columns, whether their cells are there or not."
+    "Comparisons of a claim in some columns, including those with missing cells."
     if claim.direction == "varies more": return _spreads(claim, contexts)
     found = []
     for context in contexts:
@@ -230,13 +230,13 @@ def _all_comparisons(claim, contexts):
     return found
 
 def _sides(claim):
-    "The pairs of sides that a claim compares in a column; a side is a list of alternatives."
+    "Pairs of sides that a claim compares in a column. A side is a list of alternatives."
     if claim.direction in ("rises", "falls"): return [([_trend(claim.left.split("|"))], [{}])]
     def options(side): return [_alternatives(side)] if side.startswith("best of ") else [[a] for a in _alternatives(side)]
     return [(a, b) for a, b in product(options(claim.left), options(claim.right)) if a != b]
 
 def _spreads(claim, contexts):
-    "Of each data set and metric: the spread over the groups of the left row, and of the right one."
+    "Comparisons of the spread of both rows over the groups, one per data set and metric."
     columns = {}
     for g, d, x in contexts: columns.setdefault((d, x), []).append(g)
     def sums(row, d, x): return tuple({(g, row, d, x): 1.0} for g in columns[d, x])
@@ -244,18 +244,18 @@ def _spreads(claim, contexts):
 
 # %% ../../nbs/16_figures/03_claims.ipynb #9bfb5e74
 class CellTests:
-    "Tests of weighted sums of a run's cells; each is computed once."
+    "Cached tests of weighted sums of a run's cells."
 
     def __init__(self, cells: dict, resamples: int = 2000):  # name -> `TableCell`
         self.cells, self.resamples, self._contrasts, self._draws = cells, resamples, {}, {}
 
     def contrast(
         self,
-        weights: dict,  # cell's name -> weight
-        level: float = 0.95,  # of the interval
-        less: float = 0.0,  # a constant that is taken off
-    ) -> tuple[Contrast | None, str]:  # None: nothing is known of its error; how it was tested
-        "A weighted sum of cells, tested against zero."
+        weights: dict,  # cell name -> weight
+        level: float = 0.95,  # level of the interval
+        less: float = 0.0,  # constant to subtract
+    ) -> tuple[Contrast | None, str]:  # test, None if an error is unknown; kind of the test
+        "Test a weighted sum of cells against zero."
         key = (tuple(sorted(weights.items())), round(level, 6), less)
         if key not in self._contrasts: self._contrasts[key] = self._tested(weights, level, less)
         return self._contrasts[key]
@@ -276,7 +276,7 @@ class CellTests:
         return Contrast(value, value - wide, value + wide, normal_p(value, error), error, min(c.n for c in used)), "intervals"
 
     def _groups(self, weights):
-        "The weighted sums question by question, one list for each data set, and whether each is about zero without a difference."
+        "Weighted sums per question, one list per data set, and whether they are symmetric around zero under the null hypothesis."
         sets = {}
         for key, weight in weights.items():
             scores = self.cells[key].scores
@@ -285,14 +285,14 @@ class CellTests:
         for parts in sets.values():
             shared = [q for q in parts[0][1] if all(q in own for _, own in parts)]
             if shared and abs(sum(w for w, _ in parts)) < 1e-9: groups.append([sum(w * own[q] for w, own in parts) for q in shared])
-            else:  # of other questions, or of one data set against another
+            else:  # different questions, or different data sets
                 if shared: groups.append([sum(w * own[q] for w, own in parts) for q in shared])
                 else: groups += [[w * v for v in own.values()] for w, own in parts]
                 flips = False
         return groups, flips
 
-    def draws(self, keys: list) -> dict | None:  # cell's name -> array of its resampled numbers; None: one has no error
-        "Numbers of some cells under resampled questions, the same ones for all cells of a data set."
+    def draws(self, keys: list) -> dict | None:  # cell name -> array (resamples,); None if a cell has no error
+        "Resampled values of cells. All cells of a data set use the same resampled questions."
         import numpy as np
         if (at := tuple(keys)) in self._draws: return self._draws[at]
         used, out, sets = {key: self.cells[key] for key in keys}, {}, {}
@@ -313,11 +313,11 @@ class CellTests:
         return out
 
 # %% ../../nbs/16_figures/03_claims.ipynb #1b33f8bd
-def for_and_against(
+def claim_p_values(
     claim: Claim,
-    found: Contrast,  # left minus right; of "at least": left minus the amount
-) -> tuple[float, float]:  # p of what the claim says, p of the opposite
-    "What a difference says about a claim."
+    found: Contrast,  # left minus right; for "at least": left minus the amount
+) -> tuple[float, float]:  # p of the claim, p of its opposite
+    "p-values for and against a claim."
     if claim.direction == "same":
         return equivalence(found.value, found.error, claim.margin), one_sided(abs(found.value) - claim.margin, found.error)
     if claim.direction in ("not less", "at least"):
@@ -326,66 +326,66 @@ def for_and_against(
     return (found.p if value > 0 else 1.0), (found.p if value < 0 else 1.0)
 
 def distance(claim: Claim, value: float) -> float:
-    "How far a difference lies on the claim's side of what is tested; negative: on the other side."
+    "Distance of a difference from the tested bound; positive on the claim's side."
     if claim.direction == "same": return claim.margin - abs(value)
     if claim.direction in ("not less", "at least"): return value + claim.margin
     return -value if claim.direction in ("less", "falls") else value
 
 # %% ../../nbs/16_figures/03_claims.ipynb #c1aa88fc
-TWO_SIDED = ("more", "less", "rises", "falls", "varies more")  # the others' interval is the 90 % one
+TWO_SIDED = ("more", "less", "rises", "falls", "varies more")  # two-sided directions; the others have 90 % intervals
 
 @dataclass(frozen=True)
-class Weighed:
-    "A comparison's test: the difference, and how strongly it speaks for the claim and against it."
+class TestedComparison:
+    "Result of a comparison's test: difference, interval, and p-values for and against the claim."
     comparison: Comparison
     value: float
     low: float  # interval at `level`
     high: float
-    favour: float  # p of what the claim says
-    against: float  # p of the opposite
+    favour: float  # p of the claim
+    against: float  # p of its opposite
     error: float
-    n: int  # questions
-    sets: int  # data sets that they are from
-    how: str  # paired, resampled, intervals
+    n: int  # number of questions
+    sets: int  # number of data sets
+    how: str  # kind of test: paired, resampled, intervals
     far: float = 0.0  # `distance`
-    constant: bool = False  # no question has another difference than zero
-    tries: tuple[int, int] = (1, 1)  # by how many rows p for the claim, and against it, is multiplied
-    substitute: str = ""  # the fact that makes a row a substitute
+    constant: bool = False  # whether all differences are zero
+    tries: tuple[int, int] = (1, 1)  # Bonferroni factors of the p-values for and against the claim
+    substitute: str = ""  # fact that makes a row a substitute
 
 def _level(claim, parts=1):
-    "Level of an interval that belongs to one of `parts` tests at 5 %."
+    "Level of the interval of one of `parts` tests at 5 %."
     return 1 - (0.05 if claim.direction in TWO_SIDED else 0.1) / parts
 
-def weigh(
+def run_comparison_test(
     claim: Claim,
     one: Comparison,
     tests: CellTests,
-    parts: int = 1,  # tests among which the interval's is chosen
-) -> Weighed | None:  # None: a cell has no interval
-    "Test a comparison."
-    if one.kind != "difference": return _weigh_draws(claim, one, tests, parts)
-    if claim.direction == "about": return _weigh_ratio(claim, one, tests, parts)
+    parts: int = 1,  # number of tests, for the interval's level
+) -> TestedComparison | None:  # None if a cell has no interval
+    "Test a comparison of a claim."
+    if one.kind != "difference": return _test_draws(claim, one, tests, parts)
+    if claim.direction == "about": return _test_ratio(claim, one, tests, parts)
     less = claim.amount if claim.direction == "at least" else 0.0
     found = {}
     for (i, a), (j, b) in product(enumerate(one.left), enumerate(one.right)):
         found[i, j], how = tests.contrast(_plus(a, b, -1.0), _level(claim, parts), less)
         if found[i, j] is None: return None
-    if len(found) == 1: return _weighed(claim, one, found[0, 0], *for_and_against(claim, found[0, 0]), how, tests)
-    return _weigh_best(claim, one, tests, found, how, parts)
+    if len(found) == 1: return _result(claim, one, found[0, 0], *claim_p_values(claim, found[0, 0]), how, tests)
+    return _test_best(claim, one, tests, found, how, parts)
 
-def _weighed(claim, one, found, favour, against, how, tests):
-    "A test of two fixed sums."
+def _result(claim, one, found, favour, against, how, tests):
+    "Test of two fixed sums."
     sets = {(d if c.scores else c.dataset) for c in (tests.cells[k] for k in one.keys) for d in (c.scores or [""])}
     constant = not found.error and not found.value
-    return Weighed(one, found.value, found.low, found.high, favour, against, found.error, found.n, len(sets), how,
+    return TestedComparison(one, found.value, found.low, found.high, favour, against, found.error, found.n, len(sets), how,
                    distance(claim, found.value), constant)
 
 # %% ../../nbs/16_figures/03_claims.ipynb #7566378f
-def _weigh_best(claim, one, tests, found, how, parts):
-    "A test of the best of a side."
+def _test_best(claim, one, tests, found, how, parts):
+    "Test with several alternatives on a side."
     lefts, rights = range(len(one.left)), range(len(one.right))
-    p = {at: for_and_against(claim, c) for at, c in found.items()}
-    def above(k): return min(1.0, len(lefts) * min(max(p[i, j][k] for j in rights) for i in lefts))  # a row of the left, all of the right
+    p = {at: claim_p_values(claim, c) for at, c in found.items()}
+    def above(k): return min(1.0, len(lefts) * min(max(p[i, j][k] for j in rights) for i in lefts))  # some left, all right
     def below(k): return min(1.0, len(rights) * min(max(p[i, j][k] for i in lefts) for j in rights))
     favour, against = (below(0), above(1)) if claim.direction == "less" else (above(0), below(1))
     def bounds(count):
@@ -395,16 +395,16 @@ def _weigh_best(claim, one, tests, found, how, parts):
     low, high = max(min(lows[i, j].low for j in rights) for i in lefts), min(max(highs[i, j].high for i in lefts) for j in rights)
     i, j = _leaders(found, lefts, rights)
     chosen = found[i, j]
-    made = _weighed(claim, one, chosen, favour, against, how, tests)
+    made = _result(claim, one, chosen, favour, against, how, tests)
     tries = (len(rights), len(lefts)) if claim.direction == "less" else (len(lefts), len(rights))
     return replace(made, low=low, high=high, constant=all(not c.error and not c.value for c in found.values()), tries=tries)
 
 def _leaders(found, lefts, rights):
-    "The highest row of each side."
+    "Best row of each side."
     return max(lefts, key=lambda i: found[i, 0].value), min(rights, key=lambda j: found[0, j].value)
 
-def _weigh_ratio(claim, one, tests, parts):
-    "A test of whether a ratio, or a value, is about the claim's amount."
+def _test_ratio(claim, one, tests, parts):
+    "Equivalence test of a ratio or a value with the claim's amount."
     [a], [b] = one.left, one.right
     found, how = tests.contrast(_plus(a, b, -1.0), _level(claim, parts))
     if found is None: return None
@@ -412,12 +412,12 @@ def _weigh_ratio(claim, one, tests, parts):
     else: above, below = (tests.contrast(_plus(a, b, -factor))[0] for factor in claim.bounds)
     inside = max(one_sided(above.value, above.error), one_sided(-below.value, below.error))
     outside = min(one_sided(-above.value, above.error), one_sided(below.value, below.error))
-    made = _weighed(claim, one, found, inside, outside, "resampled" if how == "paired" else how, tests)
+    made = _result(claim, one, found, inside, outside, "resampled" if how == "paired" else how, tests)
     near = min((above, below), key=lambda c: abs(c.value) / (c.error or 1e-12))
     return replace(made, far=min(above.value, -below.value), error=near.error)
 
-def _weigh_draws(claim, one, tests, parts):
-    "A test of what is no weighted sum, by resampled questions; the best of several is chosen again in each resample."
+def _test_draws(claim, one, tests, parts):
+    "Test of a comparison that isn't a weighted sum, by resampled questions. The best row is selected again in each resample."
     import numpy as np
     if (numbers := tests.draws(one.keys)) is None: return None
     draws, value = one.value(numbers), float(one.value({k: tests.cells[k].value for k in one.keys}))
@@ -427,7 +427,7 @@ def _weigh_draws(claim, one, tests, parts):
     if claim.direction in ("less", "falls"): up, down = down, up
     cells = [tests.cells[k] for k in one.keys]
     sets = {d for c in cells for d in (c.scores or {c.dataset: {}})}
-    return Weighed(one, value, low, high, up, down, float(np.std(draws)), min(c.n for c in cells), len(sets), "resampled",
+    return TestedComparison(one, value, low, high, up, down, float(np.std(draws)), min(c.n for c in cells), len(sets), "resampled",
                    distance(claim, value))
 
 # %% ../../nbs/16_figures/03_claims.ipynb #c5bed7f9
@@ -436,49 +436,49 @@ CLAIM_OUTCOMES = ("supported", "contradicted", "inconclusive", "identical by con
 SIZES = ("inside", "outside", "not comparable")
 SUBSTITUTES = ("*: *tiny*", "*: *untrained*", "*: *prompted*", "*: *no cross-encoder*", "*: reranker=bm25*", "*: reranker=, *",
                "*: *router=the model that answers*", "*: *navigator=the model that answers*", "*by judge*")
-MOST_FAILURES = 0.05  # share of a cell's questions that may have failed: a method can't be judged by a server's errors
-PROXY_JUDGES = ("*: judged by the offline*",)  # facts of a cell whose metric a proxy has judged: its column is left out
+MOST_FAILURES = 0.05  # maximum share of failed questions of a cell; with more, its comparisons are excluded
+PROXY_JUDGES = ("*: judged by the offline*",)  # facts of cells whose metric was judged by a proxy; their columns are excluded
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    "A claim, in print and in a run with one model."
+    "Outcome of a claim on the published cells and on a run with one model."
     claim: Claim
-    model: str = ""  # that answered; several where the claim is about models
-    in_print: str = ""  # "supported", "contradicted, 3 of 8"; empty: the printed cells can't be read
-    printed: float | None = None  # mean difference of the printed cells, left minus right
-    recomputed: float | None = None  # the stated amount, from the printed cells
+    model: str = ""  # model of the run; several if the claim is about models
+    in_print: str = ""  # outcome on the published cells: "supported", "contradicted, 3 of 8"; empty without cells
+    printed: float | None = None  # mean difference of the published cells, left minus right
+    recomputed: float | None = None  # amount, computed from the published cells
     ours: float | None = None  # mean difference of the run's cells
-    weakest: str = ""  # the comparison that decides: of several, the weakest of those that are needed
-    difference: float | None = None  # its own
-    low: float | None = None  # its interval, which belongs to p
+    weakest: str = ""  # decisive comparison: the weakest of those that are needed
+    difference: float | None = None  # difference of the decisive comparison
+    low: float | None = None  # its interval, consistent with p
     high: float | None = None
-    amount: float | None = None  # the stated amount's, in this run
+    amount: float | None = None  # amount in this run
     amount_low: float | None = None  # its 95 % interval
     amount_high: float | None = None
-    size: str = ""  # of `SIZES`; empty: the paper states no amount
-    p: float | None = None  # of the claim, or of its opposite
-    adjusted: float | None = None  # the same for the false discovery rate among the paper's claims
-    same_as: str = ""  # an earlier claim about the same contrast
-    n: int = 0  # questions
-    n_to_decide: int | None = None  # questions a data set that decide it with 80 % power, if the difference is as measured
-    would_be: str = ""  # supported or contradicted: what they would decide
-    same_margin: float | None = None  # what counts as no difference, 3 % of the scale, where the claim states no margin
-    same_p: float | None = None  # that the weakest comparison's difference is within that margin
-    pairs: str = ""  # comparisons that point the claim's way, of those that ran
-    outcome: str = "not run"  # of `CLAIM_OUTCOMES`
-    with_substitutes: str = ""  # what the test would say of a claim with substitute rows
-    how: str = ""  # paired, resampled, intervals
-    reason: str = ""  # why it wasn't run; what ran in the place of a printed row; how many comparisons are missing
-    contrast: tuple = field(default=(), compare=False, repr=False)  # what is compared, and how
+    size: str = ""  # one of `SIZES`; empty if the paper states no amount
+    p: float | None = None  # raw p of the claim or of its opposite
+    adjusted: float | None = None  # p, adjusted for the false discovery rate among the paper's claims
+    same_as: str = ""  # id of an earlier claim about the same contrast
+    n: int = 0  # number of questions
+    n_to_decide: int | None = None  # questions per data set that decide it with 80 % power, for the measured difference
+    would_be: str = ""  # expected decision: supported or contradicted
+    same_margin: float | None = None  # equivalence margin, 3 % of the scale, for claims without one
+    same_p: float | None = None  # p of the equivalence test of the decisive comparison with that margin
+    pairs: str = ""  # number of comparisons in the claim's direction, of those that ran
+    outcome: str = "not run"  # one of `CLAIM_OUTCOMES`
+    with_substitutes: str = ""  # outcome if substitute rows counted
+    how: str = ""  # kinds of tests: paired, resampled, intervals
+    reason: str = ""  # reason if it wasn't run; substitutes; number of missing comparisons
+    contrast: tuple = field(default=(), compare=False, repr=False)  # identity of the tested contrast
 
     @property
     def agree(self) -> str:
-        "`pairs`, where there are several."
+        "`pairs`; empty for a single comparison."
         return "" if self.pairs.endswith(" of 1") else self.pairs
 
 # %% ../../nbs/16_figures/03_claims.ipynb #b32bc328
 def _amount(claim, made, numbers):
-    "What the paper puts a number on, from these cells; None where it can't be had."
+    "Amount of a claim, computed from cells; None if it is undefined."
     if not made or not claim.unit: return None
     sides = [(one.side(one.left, numbers), one.side(one.right, numbers)) for one in made]
     left, right = sum(a for a, _ in sides), sum(b for _, b in sides)
@@ -490,17 +490,17 @@ def _amount(claim, made, numbers):
     return left / right if claim.unit == "times" else 100 * (left / right - 1)
 
 def _zero(value):
-    "Whether a number, or one of several, is zero."
+    "Whether a number, or any element of an array, is zero."
     import numpy as np
     return bool(np.any(np.equal(value, 0)))
 
 def _gain(made, numbers):
-    "By how much per cent the first parts of the left sides are above their second ones."
+    "Relative gain in percent of the first parts of the left sides over their second parts."
     up, down = (sum(_total({cell: w for cell, w in one.left[0].items() if w * sign > 0}, numbers) for one in made) for sign in (1, -1))
     return None if _zero(down) else 100 * (up / -down - 1)
 
 def _size(claim, made, tests):
-    "The amount in a run with its interval, and whether the printed one is inside."
+    "Amount in a run with its interval, and whether the published amount is inside."
     numbers = {key: tests.cells[key].value for one in made for key in one.keys}
     found = dict(amount=_amount(claim, made, numbers), size="not comparable" if claim.sized else "")
     if not claim.sized or found["amount"] is None: return found
@@ -514,7 +514,7 @@ def _size(claim, made, tests):
 
 # %% ../../nbs/16_figures/03_claims.ipynb #da9cfa8d
 def _agrees(claim, one, numbers):
-    "Whether a comparison's numbers are as the claim says."
+    "Whether the values of a comparison agree with the claim."
     value = one.value(numbers)
     if claim.direction == "at least": return value >= claim.amount
     if claim.direction != "about": return _points(claim, value)
@@ -523,17 +523,17 @@ def _agrees(claim, one, numbers):
     return claim.bounds[0] * unit <= left <= claim.bounds[1] * unit
 
 def _points(claim, difference):
-    "Whether a difference of two numbers points the claim's way."
+    "Whether a difference has the claim's direction."
     if claim.direction == "same": return abs(difference) <= claim.margin
     if claim.direction == "not less": return difference >= -claim.margin
     return difference < 0 if claim.direction in ("less", "falls") else difference > 0
 
 def _needed(claim, m):
-    "How many of m comparisons must be true."
+    "Number of comparisons, of m, that must be true."
     return {"all": m, "most": m // 2 + 1, "any": 1, "mean": 1}[claim.over]
 
 def _pooled(made):
-    "The mean of several comparisons; of a best of, each alternative's mean, so that one row has to be the best on average."
+    "Mean of several comparisons. A 'best of' has the mean of each alternative: one row must be the best on average."
     def mean(sides):
         if len({len(side) for side in sides}) > 1: raise UsageError("a mean over columns needs the same rows in each")
         total = [{} for _ in sides[0]]
@@ -542,9 +542,9 @@ def _pooled(made):
     return Comparison(mean([one.left for one in made]), mean([one.right for one in made]))
 
 def _in_print(claim, cells):
-    "The fields of a verdict that the printed cells give."
+    "Fields of a verdict that depend on the published cells."
     numbers = {key: c.printed for key, c in cells.items()}
-    groups = list(dict.fromkeys(key[0] for key in cells if _let(claim.group, key[0])))
+    groups = list(dict.fromkeys(key[0] for key in cells if _matches(claim.group, key[0])))
     made, _ = comparisons(claim, numbers, groups)
     if not made: return {}
     differences = [float(one.value(numbers)) for one in made]
@@ -559,11 +559,11 @@ def _number(value): return None if value is None else float(value)
 
 # %% ../../nbs/16_figures/03_claims.ipynb #49dff24c
 def _in_run(claim, cells, model, known, real_only):
-    "The fields of a verdict that a run's cells give, but for what the paper's other claims change."
+    "Fields of a verdict that depend on a run's cells, before the correction for multiple claims."
     numbers = {key: c.value for key, c in cells.items()}
     ran = list(dict.fromkeys(key[0] for key, c in cells.items() if c.value is not None))
     named = claim.model and claim.by != "group"
-    groups = [g for g in ran if _let(claim.model, g)] if named else [g for g in ran if _let(claim.group, g)] or ran
+    groups = [g for g in ran if _matches(claim.model, g)] if named else [g for g in ran if _matches(claim.group, g)] or ran
     made, lacking = comparisons(claim, numbers, groups)
     fields = dict(model=model, size="not comparable" if claim.sized else "")
     if not made:
@@ -575,7 +575,7 @@ def _in_run(claim, cells, model, known, real_only):
     if not whole: return fields | dict(reason=failed)
     made, tests, behind = whole, CellTests(cells), {key: cells[key] for one in whole for key in one.keys}
     judged = [one for one in made if not (real_only and _fact(PROXY_JUDGES, [cells[key] for key in one.keys]))]
-    weighed = _all_weighed(claim, judged, tests, known if real_only else None)
+    weighed = _run_tests(claim, judged, tests, known if real_only else None)
     if not judged: return fields | dict(outcome="substitute row", reason="the metric is judged by a proxy")
     proxies, unknown = len(made) - len(judged), len(judged) - len(weighed) if claim.over != "mean" else 0
     notes = [failed, f"{proxies} of {len(made)} comparisons are judged by a proxy and left out" if proxies else "",
@@ -588,45 +588,45 @@ def _in_run(claim, cells, model, known, real_only):
         pairs=f"{sum(bool(_agrees(claim, one, numbers)) for one in made)} of {len(made)}", reason="; ".join(filter(None, notes)),
         how=", ".join(dict.fromkeys(w.how for w in weighed)), contrast=_signature(claim, made, numbers))
     if not weighed: return fields | _size(claim, made, tests)
-    return fields | _size(claim, made, tests) | _decided(claim, weighed, tests)
+    return fields | _size(claim, made, tests) | _decide(claim, weighed, tests)
 
-def _all_weighed(claim, made, tests, known):
-    "The tests of a claim's comparisons, those without an interval left out."
+def _run_tests(claim, made, tests, known):
+    "Tests of a claim's comparisons, without those that have no interval."
     made = [_pooled(made)] if claim.over == "mean" else made
-    found = [w for w in (weigh(claim, one, tests) for one in made) if w]
+    found = [w for w in (run_comparison_test(claim, one, tests) for one in made) if w]
     if known is None: return found
     return [replace(w, substitute=_substitute(claim, [tests.cells[k] for k in w.comparison.keys], known)) for w in found]
 
 def _substitute(claim, cells, known):
-    "The fact that makes one of some rows a substitute; empty: there is none."
+    "Fact that makes one of several rows a substitute; empty if there is none."
     patterns = "|".join(filter(None, [*SUBSTITUTES, claim.substitute]))
     for c in cells:
         elsewhere = [ran for (model, name), ran in known.items() if c.model in ("", model) and (name == c.method or c.group.endswith(name))]
         facts = (c.method, c.dataset, *(f"{c.method}: {fact}" for fact in (c.ran, *elsewhere, *c.reason.split("; ")) if fact))
-        if fact := next((f for f in facts if _let(patterns, f)), ""): return fact
+        if fact := next((f for f in facts if _matches(patterns, f)), ""): return fact
     return ""
 
 def _fact(patterns, cells):
-    "Whether a fact of some cells is among those of a pattern."
-    return any(_let("|".join(patterns), f"{c.method}: {fact}") for c in cells for fact in c.reason.split("; "))
+    "Whether a fact of the cells matches one of the patterns."
+    return any(_matches("|".join(patterns), f"{c.method}: {fact}") for c in cells for fact in c.reason.split("; "))
 
 # %% ../../nbs/16_figures/03_claims.ipynb #091ee5eb
 def _conjunction(some, favour, needed):
-    "p of \"at least so many comparisons are for the claim\", or against it; and the one that decides."
+    "p of 'at least `needed` comparisons are true', for or against the claim, and the decisive comparison."
     if len(some) < needed: return 1.0, None
     at = sorted(some, key=lambda w: w.favour if favour else w.against)
     return partial_conjunction([w.favour if favour else w.against for w in some], needed), at[needed - 1]
 
-def _decided(claim, weighed, tests):
-    "The outcome of a claim's comparisons by their raw p, the comparison that decides, and what would decide an open one."
+def _decide(claim, weighed, tests):
+    "Outcome of a claim by raw p-values, with the decisive comparison and the power analysis."
     real = [w for w in weighed if not w.substitute]
     need = _needed(claim, len(weighed))
-    turned = len(weighed) - need + 1  # so many against it, and it can't be true
+    turned = len(weighed) - need + 1  # number of contrary comparisons that contradict the claim
     (holds, one), (fails, other) = _conjunction(real, True, need), _conjunction(real, False, turned)
     shown = (one if holds <= fails else other) or one or other or _conjunction(weighed, True, need)[1]
     parts = len(real) - (need if holds <= fails else turned) + 1 if real and shown in real else 1
     fields = dict(difference=shown.value, weakest=label(claim, shown.comparison, tests.cells))
-    again = weigh(claim, shown.comparison, tests, max(1, parts))  # its interval, at the level that belongs to p
+    again = run_comparison_test(claim, shown.comparison, tests, max(1, parts))  # interval at the level of p
     fields |= dict(low=again.low, high=again.high)
     if len(real) < len(weighed): fields |= _with_substitutes(claim, weighed, need, turned)
     if one is None and other is None: return fields | dict(outcome="substitute row", size="not comparable" if claim.sized else "")
@@ -634,10 +634,10 @@ def _decided(claim, weighed, tests):
         return fields | dict(outcome="identical by construction", reason="no question has another score on the two sides")
     if claim.sized and len(real) < len(weighed): fields |= dict(size="not comparable")
     fields |= dict(p=min(holds, fails), outcome="supported" if holds < fails else "contradicted")
-    return fields | _power(claim, real, need, turned) | _sameness(claim, shown, tests)
+    return fields | _power(claim, real, need, turned) | _equivalence(claim, shown, tests)
 
 def _with_substitutes(claim, weighed, need, turned):
-    "What a claim's test would say if substitutes counted."
+    "Outcome of a claim if substitutes counted."
     holds, fails = (_conjunction(weighed, favour, k)[0] for favour, k in ((True, need), (False, turned)))
     said = "inconclusive" if min(holds, fails) >= 0.05 else "supported" if holds < fails else "contradicted"
     facts = dict.fromkeys(w.substitute for w in weighed if w.substitute)
@@ -645,7 +645,7 @@ def _with_substitutes(claim, weighed, need, turned):
 
 # %% ../../nbs/16_figures/03_claims.ipynb #c72d648d
 def _power(claim, real, need, turned):
-    "Questions a data set that would decide a claim, and how."
+    "Questions per data set that would decide a claim, and the expected decision."
     def questions(w, parts):
         n = questions_needed(w.far, w.error, w.n, claim.direction in TWO_SIDED, 0.05 / parts)
         return None if n is None else -(-n // w.sets)
@@ -656,8 +656,8 @@ def _power(claim, real, need, turned):
         if len(found) >= k: return dict(n_to_decide=max(found[k - 1], 1), would_be=said)
     return {}
 
-def _sameness(claim, shown, tests):
-    "p that the weakest comparison's difference is within 3 % of the scale."
+def _equivalence(claim, shown, tests):
+    "Equivalence test of the decisive comparison with a margin of 3 % of the scale."
     if claim.direction not in TWO_SIDED or shown.comparison.kind != "difference": return {}
     cells = [tests.cells[key] for key in shown.comparison.keys]
     if any(c.metric not in METRIC_DIRECTIONS or not c.scores for c in cells): return {}
@@ -668,7 +668,7 @@ def _sameness(claim, shown, tests):
 
 # %% ../../nbs/16_figures/03_claims.ipynb #3c0657e3
 def label(claim: Claim, one: Comparison, cells: dict) -> str:
-    "A comparison in a reader's words: \"MuSiQue, F1: Ours − ChainRAG\"."
+    "Readable label of a comparison: 'MuSiQue, F1: Ours − ChainRAG'."
     keys = one.keys
     shared = [i for i in range(4) if len({key[i] for key in keys}) == 1]
     what = ", ".join(keys[0][i] for i in (2, 3) if i in shared and keys[0][i])
@@ -685,7 +685,7 @@ def label(claim: Claim, one: Comparison, cells: dict) -> str:
     return ": ".join(filter(None, [what, " − ".join(filter(None, [words(one.left), words(one.right)]))]))
 
 def _signature(claim, made, numbers):
-    "What is compared, with its numbers, and how: equal for claims that are one contrast."
+    "Identity of a contrast: cells, values, weights and kind of test. Equal for claims about the same contrast."
     sign = -1.0 if claim.direction in ("less", "falls") else 1.0
     relation = "more" if claim.direction in ("less", "rises", "falls") else claim.direction
     fixed = () if relation in ("more", "varies more") else (claim.margin, claim.amount if relation in ("about", "at least") else None)
@@ -697,14 +697,14 @@ def _signature(claim, made, numbers):
     return relation, claim.over if len(found) > 1 else "all", fixed, frozenset(found)
 
 def _asked(cells):
-    "How many questions are behind some cells: those of all their data sets, each once."
+    "Number of distinct questions of cells."
     known = {(d, q) for c in cells for d, own in c.scores.items() for q in own}
-    told = {}  # data set -> its questions, where the questions themselves aren't known
+    told = {}  # data set -> number of questions, if the ids are unknown
     for c in cells: told[c.dataset] = max(told.get(c.dataset, 0), c.n)
     return len(known) or sum(told.values())
 
 def _why_not(claim, numbers, lacking, ran):
-    "Why a claim has no comparison in a run."
+    "Reason why a claim has no comparison in a run."
     if not ran: return "no cell of this table was run"
     if claim.by == "group": return f"needs {_listed(claim.left, claim.right)}; ran: {', '.join(dict.fromkeys(ran))}"
     missing = dict.fromkeys(key[1] for one in lacking for key in one.keys if numbers.get(key) is None)
@@ -714,9 +714,9 @@ def _listed(*sides): return " and ".join(dict.fromkeys(name for side in sides fo
 
 # %% ../../nbs/16_figures/03_claims.ipynb #3bce2075
 def merged_cells(
-    tables,  # lists from `read_cells`
+    tables,  # lists of `read_cells`
 ) -> dict:  # (group, method, dataset, metric) -> `TableCell`
-    "Cells of several tables by name; where two have the same, the first one's, completed by the other's printed number."
+    "Merge the cells of several tables. Of duplicates the first is used, completed by the other's value or published value."
     cells = {}
     for c in (c for table in tables for c in table):
         key = (c.group, c.method, c.dataset, c.metric)
@@ -728,31 +728,31 @@ def merged_cells(
 
 # %% ../../nbs/16_figures/03_claims.ipynb #9fe9b67b
 def _models(claim, cells):
-    "The models whose verdicts are apart; a claim about models needs them together."
+    "Models to evaluate separately. A claim about models needs all of them together."
     ran = list(dict.fromkeys(c.model for c in cells.values() if c.value is not None))
     return [(", ".join(filter(None, ran)), ran)] if claim.by == "group" else [(model, [model]) for model in ran]
 
 def judge(
     claim: Claim,
     cells: dict,  # (group, method, dataset, metric) -> `TableCell`
-    known: dict | None = None,  # (model, row) -> what ran under its name, as another table of the run says
-    real_only: bool = True,  # whether substitutes for rows and judges are no evidence
-) -> list[ClaimVerdict]:  # one for each model that ran; one that says "not run" if none did
-    "A claim in print and in a run, by raw p: without the correction for many claims."
+    known: dict | None = None,  # (model, row) -> what ran under its name, from other tables of the run
+    real_only: bool = True,  # whether to exclude substitutes of rows and judges as evidence
+) -> list[ClaimVerdict]:  # one per model; a single "not run" if there is none
+    "Evaluate a claim on the published cells and on a run, by raw p-values without correction for multiple claims."
     size = "not comparable" if claim.sized else ""
-    if not claim.artefact: return [_settled(ClaimVerdict(claim, size=size, reason=claim.note or "no artefact has such cells"))]
+    if not claim.artefact: return [_apply_basis(ClaimVerdict(claim, size=size, reason=claim.note or "no artefact has such cells"))]
     from treekit.figures.verdicts import group_for
     own = {c.group for c in cells.values() if c.model and c.group == group_for(c.model, [])}
     told = _in_print(claim, {key: c for key, c in cells.items() if c.group not in own}) | dict(size=size)
-    if not cells: return [_settled(ClaimVerdict(claim, size=size, reason=f"{claim.artefact.replace('|', ' and ')} wasn't run"))]
+    if not cells: return [_apply_basis(ClaimVerdict(claim, size=size, reason=f"{claim.artefact.replace('|', ' and ')} wasn't run"))]
     out = []
     for name, models in _models(claim, cells):
         mine = {key: c if c.value is None or c.model in models else replace(c, value=None) for key, c in cells.items()}
-        out.append(_settled(ClaimVerdict(claim, **told | _in_run(claim, mine, name, known or {}, real_only))))
-    return out or [_settled(ClaimVerdict(claim, **told, reason="no cell of this table was run"))]
+        out.append(_apply_basis(ClaimVerdict(claim, **told | _in_run(claim, mine, name, known or {}, real_only))))
+    return out or [_apply_basis(ClaimVerdict(claim, **told, reason="no cell of this table was run"))]
 
-def _settled(v):
-    "A verdict with what its claim's basis decides."
+def _apply_basis(v):
+    "Apply the basis of a claim to its verdict."
     if v.claim.basis == "construction" and v.ours is not None:
         return replace(v, outcome="identical by construction", p=None, n_to_decide=None, would_be="", same_p=None, same_margin=None)
     if v.claim.basis == "people" and v.outcome in ("not run", "substitute row"):
@@ -761,14 +761,14 @@ def _settled(v):
 
 # %% ../../nbs/16_figures/03_claims.ipynb #1eaafcf0
 def judge_claims(
-    folder: Path | str,  # of a run: figures/<profile>
-    paper: str = "",  # only this one's
-    claims: list[Claim] | None = None,  # default: the papers'
+    folder: Path | str,  # folder of a run: figures/<profile>
+    paper: str = "",  # default: all papers
+    claims: list[Claim] | None = None,  # default: the papers' claims
     level: float = 0.05,  # false discovery rate among a paper's claims
-    correct: bool = True,  # False: outcomes by raw p, for a page that doesn't have all claims
-    real_only: bool = True,  # whether substitutes for rows and judges are no evidence
+    correct: bool = True,  # False: outcomes by raw p-values, for a page without all claims
+    real_only: bool = True,  # whether to exclude substitutes of rows and judges as evidence
 ) -> list[ClaimVerdict]:
-    "Every claim with its verdict, in the order of the file."
+    "Evaluate claims on a run, in the order of the file."
     claims = load_claims(paper) if claims is None else claims
     single = {(c.paper, artefact): [] for c in claims for artefact in c.artefact.split("|")}
     single = {(p, artefact): read_cells(Path(folder, p), artefact) for p, artefact in single}
@@ -783,10 +783,10 @@ def judge_claims(
     return _corrected(rows, level, correct)
 
 def _corrected(rows, level, correct):
-    "The verdicts with p adjusted for the false discovery rate among a paper's distinct contrasts with one model."
+    "Verdicts with p-values adjusted for the false discovery rate among a paper's distinct contrasts with one model."
     families, models = {}, {}
     for row in rows: models.setdefault(row.claim.paper, set()).update({row.model} - {""})
-    def family(row):  # of a table that names no model: the only model's
+    def family(row):  # a table without a model belongs to the only model
         only = models[row.claim.paper]
         return row.claim.paper, next(iter(only)) if not row.model and len(only) == 1 else row.model
     for row in rows:
@@ -806,7 +806,7 @@ def _corrected(rows, level, correct):
     return out
 
 def _by_level(row, level):
-    "A verdict's outcome by its adjusted p."
+    "Outcome of a verdict by its adjusted p-value."
     if row.adjusted < level: return replace(row, n_to_decide=None, would_be="", same_p=None, same_margin=None)
     if row.with_substitutes:
         outcome = "needs people" if row.claim.basis == "people" else "substitute row"

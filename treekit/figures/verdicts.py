@@ -15,7 +15,7 @@ from ..experiments.provenance import differences, is_embedded
 from ..experiments.paper_settings import has_settings, said_of, silent_on
 from ..experiments.tables import PRINTED
 from ..papers.plugin import get_paper
-from .cells import Kept, kept_scores
+from .cells import CellScores, scores_of_rows
 from .tolerances import Tolerance, ratio_interval, tolerance
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #f19bd673
@@ -233,7 +233,7 @@ def compare(
     table = pd.DataFrame(rows, columns=CELL_FIELDS).astype({"n": "Int64", "failures": "Int64"})
     table.attrs["chance"] = _by_chance([r["tolerance"] for r in rows if r.get("tolerance")])
     table.attrs["said"], table.attrs["spent"] = runs.sentence(), _spent(runs.runs)
-    table.attrs["scores"] = Kept({tuple(map(r.get, CELL_FIELDS[:4])): r["scores"] for r in rows if r.get("scores")})
+    table.attrs["scores"] = CellScores({tuple(map(r.get, CELL_FIELDS[:4])): r["scores"] for r in rows if r.get("scores")})
     return table
 
 # %% ../../nbs/16_figures/02_verdicts.ipynb #1ee9d7aa
@@ -277,7 +277,7 @@ def _cell(group, printed, ours, model, corpus, obstacles, runs):
         difference=value - printed["value"] if comparable else None, verdict=word, reason=reason,
         model=model if ran else "", corpus=corpus or runs.searched(printed["method"], printed["dataset"]) if ran else "",
         tolerance=found if comparable else None,
-        scores=next(iter(kept_scores([ours], scale=scale).values()), {}) if ran else {},
+        scores=next(iter(scores_of_rows([ours], scale=scale).values()), {}) if ran else {},
     )
 
 def _by_chance(tolerances):

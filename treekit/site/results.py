@@ -13,7 +13,7 @@ from ..explorer.page import script_safe
 from ..exports.latex import korean_note, tex
 from ..figures.cells import read_scores
 from ..figures.claims_page import claims_by_artefact
-from ..figures.significance import leaders
+from ..figures.significance import best_cells
 from ..figures.tables import LEGEND_OF_PRINT
 from ..figures.titles import paper_names
 from .layout import (
@@ -53,7 +53,7 @@ def marks_of(sheet: Sheet) -> tuple[dict, str]:  # line's number -> best, tied; 
         return found, "paired, Holm among all rows"
     scores = read_scores(sheet.path.with_name(f"{sheet.name}_scores.jsonl"))
     rows = [r | {k: _float(r[k]) for k in ("reproduced", "low", "high", "published")} for r in sheet.lines if r["verdict"] != "not run"]
-    found = leaders(rows, scores)
+    found = best_cells(rows, scores)
     at = {(r["group"], r["method"], r["dataset"], r["metric"]): i for i, r in enumerate(sheet.lines) if sheet.ran(r)}
     return {at[k]: v for k, v in found.items() if k in at}, "paired by question" if scores else "by the cells' intervals"
 

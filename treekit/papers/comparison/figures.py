@@ -13,7 +13,7 @@ from textwrap import wrap
 from ...experiments.pareto import pareto, resampled_points
 from ...figures.costplots import label_points
 from ...figures.plots import LINES, MARKERS, PAGE, PALETTE, fonts, house_style
-from ...figures.titles import asked_from
+from ...figures.titles import question_source
 from ...figures.tables import save_csv, span_of, to_html, to_markdown
 from ...utils.atomic_write import write_whole
 
@@ -230,5 +230,5 @@ def caption_of(
 ) -> str:
     "Model, questions and passages, for a caption."
     found = f" Passages: {', '.join(dict.fromkeys(corpora.values()))}." if corpora else ""
-    asked = asked_from(data)
+    asked = question_source(data)
     return f"Model: {model}. {asked[0].upper()}{asked[1:]}, n = {span_of(n.values())} on each of {len(n)} data sets.{found}"

@@ -21,7 +21,7 @@ from ...experiments import resources
 from ...scoring.metrics import METRICS
 from ...figures.drawing import SIZE, BoxRow, arrow, break_lines, canvas, draw_sections, entry, heading, put_text, text_width
 from ...figures.plots import PAGE
-from ...figures.cells import Kept
+from ...figures.cells import CellScores
 from ...figures.verdicts import compare
 from ...experiments.resources import load, load_documents
 
@@ -350,5 +350,5 @@ def beside(
     parts = [part(g) for g in dict.fromkeys(c["group"] for c in cells)]
     table = pd.concat(parts)
     table["model"] = [results.model if r == r and r is not None else "" for r in table.reproduced]
-    table.attrs["scores"] = Kept({cell: scores for p in parts for cell, scores in p.attrs["scores"].items()})
+    table.attrs["scores"] = CellScores({cell: scores for p in parts for cell, scores in p.attrs["scores"].items()})
     return table
