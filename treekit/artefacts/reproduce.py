@@ -81,7 +81,10 @@ def plan_tasks(artefacts, out, given, sets):
         if abilities := {k: v for k, v in sets.items() if k in PARAMETERS and k not in declared}:
             settings["ability"] = ", ".join([settings.get("ability", usual), *(f"{k}={v}" for k, v in abilities.items())])
         parse_ability(settings.get("ability", usual))  # parsed here, so that errors are raised before anything starts
-        if others := {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in abilities}:
+        others = {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in abilities}
+        if (own := str(sets.get("temperature", "")).strip().lower()) not in ("", "none"):  # also of methods that have their own
+            others |= dict(temperature=own) if "temperature" in _method_fields(r["paper"], r["notebook"]) else {}
+        if others:
             known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *PARAMETERS, *declared} - {"settings"}
             for k in others: choose(f"parameter of {name}, nor setting, nor field of its methods,", k, known)
             settings["switches"] = ", ".join(filter(None, [settings.get("switches", ""), *(f"{k}={v}" for k, v in others.items())]))

@@ -218,6 +218,7 @@ def _method(name, sets, source):
     shown = exemplars("hotpotqa", source) if "few-shot" in find(name).printed else []
     chosen = method(name, shown)
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
+    if str(own.get("temperature", "")).lower() in ("", "none"): own.pop("temperature", None)  # the client sends none
     for name in own.keys() & RENAMED_SETTINGS.keys() - settings(chosen).keys(): choose("setting", name, FIELDS)
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 

@@ -74,8 +74,7 @@ def models_of(
 def _expected(profile):
     "Model, endpoint and defaults of the profile's LLM client, without creating it."
     if profile.offline: return chat_for(profile)
-    defaults = dict(temperature=profile.temperature, max_tokens=profile.max_tokens)
-    return SimpleNamespace(model=profile.model, endpoint=canonical_endpoint(profile.endpoint), defaults=defaults)
+    return SimpleNamespace(model=profile.model, endpoint=canonical_endpoint(profile.endpoint), defaults=profile.defaults)
 
 # %% ../../nbs/14_experiments/14_planning.ipynb #04de9be0
 INDEX = "index"  # question name of calls that belong to no question

@@ -350,15 +350,19 @@ class BatchClient(OpenAIClient):
         "Answer of a request. A failed one is sent again in a later batch."
         self.check_length(body, request)
         if request.before_send: await request.before_send()
-        key, scheduler = request_key(self.endpoint, path, body, request.sample), self._scheduler()
+        scheduler = self._scheduler()
         for attempt in itertools.count(1):
-            line, answer = await scheduler.answer(key, path, body)
+            sent = self.sent(body)
+            key = request_key(self.endpoint, path, sent, request.sample)
+            line, answer = await scheduler.answer(key, path, sent)
             failed = answer.failure(self.tracker.api.host)
             if not failed:
                 try: return read(answer.body, self.journal.seconds(line))
                 except CallFailed as e: failed = e
                 self.journal.fail(line)
                 self.report_charge(failed, body, request)
+            refused_name = "max_completion_tokens" in str(failed) and sent is body
+            if refused_name and (self.renames_limit(failed) or self.limit_field == "max_completion_tokens"): continue
             if not failed.again or attempt > self.max_retries(failed, body): raise self.final_failure(failed, attempt)
 
     async def score(self, request: Request, continuation: str) -> list[float]:

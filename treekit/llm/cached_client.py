@@ -252,7 +252,7 @@ class ReplayClient:
         sql = "SELECT model, endpoint FROM requests ORDER BY endpoint = ?"
         recorded = dict(store.query(sql, canonical_endpoint(profile.endpoint)))
         self.model = choose("model on the cassette", profile.model, recorded)
-        self.endpoint, self.defaults = recorded[self.model], dict(temperature=profile.temperature, max_tokens=profile.max_tokens)
+        self.endpoint, self.defaults = recorded[self.model], profile.defaults
 
     @classmethod
     def in_place_of(cls, chat, store: Store) -> "ReplayClient":
@@ -268,7 +268,7 @@ class ReplayClient:
         "Client for a profile's model before the store is known."
         made = cls.__new__(cls)
         made.model, made.endpoint = profile.model, canonical_endpoint(profile.endpoint)
-        made.defaults = dict(temperature=profile.temperature, max_tokens=profile.max_tokens)
+        made.defaults = profile.defaults
         return made
 
     async def complete(self, request: Request) -> list[Completion]:
