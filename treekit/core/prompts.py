@@ -187,7 +187,7 @@ def load_prompts(
     "Load other templates of known prompts. Errors in the file are a `UsageError`."
     path = Path(path)
     try: tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError: raise UsageError(f"no prompts file {path.name!r}") from None
+    except FileNotFoundError: raise UsageError(f"no prompts file at {str(path)!r}") from None
     except (ValueError, RecursionError) as e: raise UsageError(f"{path.name}: {e}") from None
     loaded = {}
     for name, table in tables.items():

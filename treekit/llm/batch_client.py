@@ -156,6 +156,9 @@ class BatchTracker:
     async def follow(self, name: str) -> dict[str, BatchAnswer] | None:  # None: it was never created
         "Answers of a batch that another run or process has planned."
         pause = self.api.poll[0]
+        if self.journal.batch(name).state == "given up":
+            raise CallFailed("refused", f"its batch {name} was given up", f"treekit store batches --again {name} sends its requests again",
+                             again=False)
         while (batch := self.journal.batch(name)).state in ("made",
                                                             "posted") and not self.journal.abandoned(batch): await asyncio.sleep(pause)
         if batch.state == "posted" and (id := await self.api.find_created(batch)):
@@ -177,10 +180,15 @@ class BatchTracker:
     async def _answers(self, name):
         batch, pause, found = self.journal.batch(name), self.api.poll[0], {}
         while (state := await self._state(batch)) and state.get("status") not in _FINAL_STATES:
+            if self.journal.batch(name).state not in ("sent", "posted", "made"): break  # given up, or sent again, by command
             counts = state.get("request_counts") if isinstance(state.get("request_counts"), dict) else {}
             self.progress[name] = f"{counts.get('completed', 0)} of {batch.requests}"
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, self.api.poll[1])
+        if self.journal.batch(name).state == "given up":
+            raise CallFailed("refused", f"its batch {name} was given up", f"treekit store batches --again {name} sends its requests again",
+                             again=False)
+        if state and state.get("status") not in _FINAL_STATES: return None  # its requests are looked up again, and sent again
         if not state: return self._lost(batch)
         if state["status"] == "failed": return self._refused(batch, state)
         self.room.accepted()

@@ -167,7 +167,7 @@ class CachedClient:
         if price and getattr(chat, "batched", False): price = price.by_batch()
         if budget is not None and price is None:
             raise UsageError(f"a budget needs the price of model {chat.model!r}: add a row to data/prices.csv "
-                             "(zeros for a server of your own), or set no budget")
+                             "(zeros for a server of your own), or set no budget (--budget none)")
         self.chat, self.store, self.who = chat, store, {}
         self.budget, self.totals = BudgetGuard(budget, price), Totals(money=None if price is None else 0.0)
         self._calls = CallDeduplicator(CallMaker(chat, store, self.budget, self.totals))

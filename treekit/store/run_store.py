@@ -327,6 +327,28 @@ class Store:
         if wait: done.result()
         return done
 
+    # failed questions
+
+    def failures(self) -> dict[str, dict]:  # key -> row, without its trace
+        "Failed questions, by `treekit.experiments.planning.failure_key`."
+        if not self.query("SELECT 1 FROM sqlite_master WHERE name = 'failures'"): return {}
+        return {key: json.loads(row) for key, row in self.query("SELECT key, row FROM failures")}
+
+    def put_failure(self,
+        key: str,
+        row: dict,  # as for `put_prediction`
+    ) -> Future:
+        "Save a failed question, so that a replay counts it as failed. The next run tries it again."
+        rest, now = json.dumps({k: v for k, v in row.items() if k != "trace"}), time.time()
+        def write(db):
+            add_table(db, "failures")
+            db.execute("INSERT OR REPLACE INTO failures VALUES (?,?,?,?)", (key, rest, None, now))
+        return self.submit(write, saves=True)
+
+    def drop_failure(self, key: str) -> Future:
+        "Forget a failed question that has an answer by now."
+        return self.submit(lambda db: db.execute("DELETE FROM failures WHERE key=?", (key,)), saves=True)
+
     # cassettes
 
     def pack(self,

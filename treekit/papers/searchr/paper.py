@@ -49,7 +49,7 @@ Han, Xiao and Wang, Maolin and Zhao, Guoshuai and Chang, Yi and Zhao, Xiangyu}
     methods={"treekit.papers.searchr.method:METHODS": ("SEARCH-R*",)},
     short_names={"searchr": "SEARCH-R*"},
     prompts=("treekit.papers.searchr.paths:PROMPTS", "treekit.papers.searchr.method:PROMPTS"),
-    requires=("parser", "entities", "index", "weights", "navigator"),
+    requires=("parser", "entities", "index", "weights", "reranker", "navigator"),
     longest_prompt=longest_prompt,
     trained={"navigator": "treekit.papers.searchr.training:TrainedNavigator"},
     training=(NAVIGATOR,),
