@@ -14,6 +14,8 @@ What it does is set at the start or by `script`; the keys of a script:
     faults    [dict(kind=..., times=1, match=regular expression, ...)]: used up in order, one per request; kinds below
     n         False: the server ignores `n` and returns one sample
     usage     False: no token counts; a dict: these
+    refuses   {parameter: message}: a request with this parameter gets a 400 with this message
+    refuse    (status, message): every chat request gets it
     thinking  text that each reply thinks first; thinking_as: "field" (reasoning_content) or "tags" (<think>)
     echo      False: /v1/completions has no echo (404); "ignored": it answers, without echoing
     spread    True: the echoed log-probabilities also depend on the prompt, by a factor from 0 to 1
@@ -168,8 +170,14 @@ class Connection(asyncio.Protocol):
             temperature=asked.get("temperature"),
             stop=asked.get("stop"),
             head=head.decode("latin-1"),
+            body={k: v for k, v in asked.items() if k not in ("messages", "prompt")},
         )
         STATE.log.append(entry)
+        for name, message in STATE.script.get("refuses", {}).items():
+            if name in asked: return self.send(400, dict(error=dict(message=message, param=name, code="unsupported_parameter")))
+        if STATE.script.get("refuse") and path == "/v1/chat/completions":
+            status, message = STATE.script["refuse"]
+            return self.send(status, dict(error=dict(message=message)))
         answer = chat(asked, fault) if path == "/v1/chat/completions" else completions(asked) if path == "/v1/completions" else None
         whole = json.dumps(answer).encode()
         # the work is part of the latency, not on top of it

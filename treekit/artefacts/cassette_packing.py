@@ -21,6 +21,18 @@ def chosen_questions(
     return None, list(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
 
 # %% ../../nbs/18_artefacts/09_cassette_packing.ipynb #9c726143
+def _never_run(path, what, profile):
+    "Raise `UsageError` for a named artefact without a saved run, and if no artefact of a named paper has one."
+    from treekit.experiments.run_records import saved_runs
+    from treekit.store.run_store import Store
+    with Store(path) as store: runs = saved_runs(store)
+    if not runs: return  # a store of an older version
+    ran = {r["about"].get("artefact") for r in runs}
+    for name in (w.strip("/") for w in what):
+        if any(done and (done == name or done.startswith(f"{name}/")) for done in ran): continue
+        raise UsageError(f"{name} has no saved run under profile {profile!r}: run `treekit reproduce {name} --profile {profile}` first; "
+                         "an artefact that asks no model has nothing to pack")
+
 def pack_run(
     file: Path,  # the cassette; an existing one is replaced
     what: tuple = (),  # artefacts; none: the whole store
@@ -35,6 +47,7 @@ def pack_run(
     from treekit.experiments.planning import store_path
     path = store_path(load_profile(profile))
     if not path.exists(): raise UsageError(f"profile {profile!r} has no calls yet: run `treekit reproduce --profile {profile}` first")
+    if what: _never_run(path, what, profile)
     remove_stale(file.absolute())
     if what:
         with temp_dir(work_dir("packing") / "run") as folder: calls = _replayed(folder, file, path, what, profile, questions, given, sets)
@@ -59,7 +72,7 @@ def _replayed(folder, file, path, what, profile, questions, given, sets):
     options = run_options().given(cassette=whole, record=read, parses=noted, vectors=noted.with_name("vectors.sqlite"),
                                   questions=tuple(ids))
     tasks, _ = reproduce_all(what, profile, str(folder / "packing"), 1, sets, options, **given)
-    if bad := next((t for t in tasks if t.code), None):
+    if bad := next((t for t in tasks if t.code and not t.failed), None):  # failed questions are packed as failures
         raise Failed(f"{bad.name} can't be replayed from the store, so nothing is packed: {bad.error}")
     keys, *seen = what_was_read(read)
     if not keys: raise UsageError(f"{', '.join(what)} asks no model: there is nothing to pack")

@@ -80,7 +80,7 @@ def absent(
     there = [p.name for p in beside.iterdir() if keep(p)] if beside.is_dir() and os.access(beside, os.R_OK) else []
     near = difflib.get_close_matches(path.name, there, cutoff=0.75)
     if near or others: choose(kind, path.name, [*others, *near])
-    raise UsageError(f"no {kind} named {path.name!r} there")
+    raise UsageError(f"no {kind} at {str(path)!r}")
 
 # %% ../../nbs/18_artefacts/00_catalog.ipynb #ea367785
 def source(

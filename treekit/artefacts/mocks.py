@@ -54,7 +54,7 @@ class MockClient:
     def __init__(self, profile, told):
         self.told, self.chat = told, resources.chat_for(load_profile("offline"))
         self.model, self.endpoint = profile.model, canonical_endpoint(profile.endpoint)
-        self.defaults = dict(temperature=profile.temperature, max_tokens=profile.max_tokens)
+        self.defaults = profile.defaults
 
     async def complete(self, request):
         "Replies of the offline model; requested log-probabilities are constants."

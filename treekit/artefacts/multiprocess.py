@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['main_store', 'work_share', 'left_by_workers', 'gather', 'reproduce_by_workers', 'none_left_behind', 'reproduction',
-           'store_command', 'merge_command', 'check_command', 'salvage_command']
+           'store_command', 'merge_command', 'check_command', 'batches_command', 'salvage_command']
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #31730823
 import os, signal, subprocess, sys, time
@@ -53,7 +53,7 @@ def work_share(
     options = run_options().given(share=str(share), retrain=p.retrain or None)
     run_tasks([tasks], folder / "runs", jobs or 1, f"worker {share}", options, paid=(share.beside(whole), p.budget))
     for t in tasks:
-        if t.code != 1 or t.error.startswith("RunFailed"): continue
+        if t.code != 1 or "questions all failed" in t.error: continue
         print(f"{t.name} can't go on with a part of the questions; what it asks from there is left to the plain run", file=sys.stderr)
         t.code = 0
     return tasks
@@ -176,6 +176,7 @@ def store_command():
       treekit store merge --workers --profile openai       the same for all workers' stores that lie there
       treekit store check .treekit/store/openai.sqlite             whether its file and its rows can be read
       treekit store salvage .treekit/store/openai.sqlite new.sqlite    take what can be read into a new store
+      treekit store batches                                batches that are under way; give one up, or send its requests again
     """
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #a1159244
@@ -232,6 +233,40 @@ def check_command(file, as_json):
         counts = ", ".join(f"{n:,} {table}" for table, n in made.rows.items())
         if not made.findings: click.echo(f"nothing is damaged: {counts}")
     sys.exit(1 if made.findings else 0)
+
+# %% ../../nbs/18_artefacts/07_multiprocess.ipynb #b7ef2687
+@store_command.command("batches")
+@click.option("--give-up", "given_up", metavar="NAME", help="Wait for this batch no more: its questions count as failed.")
+@click.option("--again", metavar="NAME", help="Have the next run send this batch's unanswered requests again; the server may bill both.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def batches_command(given_up, again, as_json):
+    """List the batches that are under way, give one up, or send its requests again.
+
+    \b
+      treekit store batches
+      treekit store batches --give-up treekit-1f2e3d
+      treekit store batches --again treekit-1f2e3d
+
+    A NAME may be shortened. A run that waits for the batch notices within a minute.
+    """
+    import json
+    from urllib.parse import urlsplit
+    from treekit.llm.batch_journal import journal_at
+    journal = journal_at(str(work_dir("batches") / "batches.sqlite"))
+    there = journal.open_batches()
+    for name in filter(None, (given_up, again)):
+        found = [b for b in there if b.name.startswith(name)]
+        if len(found) != 1: raise UsageError(f"{'no' if not found else 'more than one'} batch under way is named {name!r}: "
+                                             "treekit store batches lists them")
+        if name == given_up: journal.give_up(found[0].name)
+        else: journal.end(found[0].name, [line.rpartition("-")[0] for line in journal.lines(found[0].name)])
+    rows = [dict(name=b.name, server=urlsplit(b.endpoint).netloc, model=b.model, requests=b.requests, state=b.state, id=b.id,
+                 hours=round((time.time() - (b.sent or b.made)) / 3600, 1)) for b in journal.open_batches()]
+    if as_json: return click.echo(json.dumps(rows, indent=1))
+    for r in rows:
+        size = f"{r['hours']:>6.1f} h  {r['requests']:>6,} requests"
+        click.echo(f"{r['name']}  {r['state']:<9} {size}  {r['model']} at {r['server']}")
+    if not rows: click.echo("no batch is under way")
 
 # %% ../../nbs/18_artefacts/07_multiprocess.ipynb #ad0fb4f2
 @store_command.command("salvage")

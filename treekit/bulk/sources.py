@@ -108,6 +108,6 @@ def row_source(
     path = Path(place)
     if path.is_dir(): return _made_before(path)
     if not path.is_file():
-        raise UsageError(f"no file {path.name!r}: give a .jsonl or .tsv file, a tree store, or a folder of `treekit bulk chunk`")
+        raise UsageError(f"no file at {str(path)!r}: give a .jsonl or .tsv file, a tree store, or a folder of `treekit bulk chunk`")
     with open(path, "rb") as file: stored = file.read(15) == b"SQLite format 3"
     return _store(path) if stored else _file(path)

@@ -41,7 +41,7 @@ def export_runs_command(what, form, out, tables, profile, as_json):
     from treekit.explorer.runs import open_store
     from treekit.exports.selecting import selected
     if tables and not Path(tables).is_dir():
-        raise UsageError(f"no folder of tables named {Path(tables).name!r}: treekit reproduce writes figures/PROFILE")
+        raise UsageError(f"no folder of tables at {str(tables)!r}: treekit reproduce writes figures/PROFILE")
     runs = selected(open_store(profile), what or ("last",), Path(tables or profile).absolute().name)
     folder = Path(out or Path("exports", what[0].strip("/").replace("/", "-") if what else runs[0].name))
     from treekit.exports.parquet import export_parquet

@@ -93,6 +93,14 @@ def main():
     """
 
 # %% ../../nbs/25_cli/09_main.ipynb #5ef2a56a
+class _Budget(click.ParamType):
+    "Dollars, or `none`."
+    name = "dollars"
+    def convert(self, value, param, ctx):
+        if isinstance(value, float) or str(value).lower() == "none": return value
+        try: return float(value)
+        except ValueError: self.fail(f"{value!r} is neither a number of dollars nor none", param, ctx)
+
 _PROFILE = click.option("--profile", default="offline", show_default=True, metavar="NAME",
                         help="A section of settings.ini: offline, openai, local, or your own.")
 
@@ -103,9 +111,10 @@ def _profile_options(command, profile=_PROFILE):
         click.option("--n", type=int, metavar="N", help="Questions per dataset.  [default: the profile's]"),
         click.option("--seed", type=int, metavar="SEED", help="Which questions are drawn.  [default: the profile's]"),
         click.option("--data", metavar="SOURCE", help="Questions: synthetic, real, hub, or a folder of files.  [default: the profile's]"),
-        click.option("--budget", type=float, metavar="DOLLARS",
+        click.option("--budget", type=_Budget(), metavar="DOLLARS",
                      help="Most that this command may spend, over all its jobs: what a call can cost at most is set aside before it is "
-                          "sent; only what a server bills beyond that, for the calls in flight, can pass it.  [default: the profile's]"),
+                          "sent; only what a server bills beyond that, for the calls in flight, can pass it; none: no limit.  "
+                          "[default: the profile's]"),
         click.option("--model", metavar="NAME", help="The model, as the endpoint knows it."),
         click.option("--endpoint", metavar="URL", help="A server that speaks the OpenAI protocol, or offline."),
         click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE",
@@ -163,7 +172,7 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     given, sets = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
     from treekit.artefacts.estimate import before_paying
     from treekit.artefacts.multiprocess import reproduction
-    _ready(what, profile, sets, given["data"])
+    _ready(what, profile, sets, given["data"], given["budget"])
     if not share and (said := before_paying(what, profile, sets, **given)): click.echo(said, err=True)
     tasks, folder = reproduction(workers, share, what, profile, out, jobs, sets, force, **given)
     if not share and (said := _replaced(profile, out, sets, given)): click.echo(said, err=True)
@@ -185,26 +194,31 @@ def _dry_run(what, profiles, sets, n, jobs, out, force, as_json):
     click.echo(to_json(made) if as_json else matrix(made))
     sys.exit(1 if any(r.outcome == "fails" for r in made) else 0)
 
-def _ready(what, profile, sets, data):
+def _ready(what, profile, sets, data, budget=None):
     "A line for what would stop a paid run later on."
     if run_options().cassette: return
-    from treekit.artefacts.environment_check import preflight
+    from treekit.artefacts.environment_check import check_access, need_hub, preflight
     from treekit.artefacts.catalog import runnable
-    given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data))
+    given = {k: v for k, v in sets.items() if k in FIELDS} | dict(data=source(data)) | ({} if budget is None else dict(budget=budget))
     chosen = load_profile(profile, **given)
-    preflight(chosen, [f"{r['paper']}/{r['artefact']}" for r in runnable(what)], tuple(given))
-    chosen.key()
+    check_access(chosen)
+    preflight(chosen, [f"{r['paper']}/{r['artefact']}" for r in runnable(what)], tuple(given), sets)
+    if chosen.offline: return
+    try: need_hub(chosen)
+    except UsageError as e: click.echo(f"treekit: {e}", err=True)  # an artefact may need no questions
 
 def _outcome(tasks, folder, as_json):
     "Print what became of the artefacts, and leave with the worst of their exit codes."
     if as_json:
         def fate(t):
-            return dict(artefact=t.name, code=t.code, error=t.error, seconds=round(t.seconds, 1), unchanged=t.unchanged, **t.counts)
+            return dict(artefact=t.name, code=t.code, error=t.error, seconds=round(t.seconds, 1), unchanged=t.unchanged,
+                        reasons=t.reasons, **t.counts)
         click.echo(json.dumps([fate(t) for t in tasks], indent=1))
     for t in () if as_json else tasks:
         verdicts = ", ".join(f"{k} {v}" for k, v in t.counts.items())
         seconds = "unchanged" if t.unchanged else f"{t.seconds:7.1f} s"
         click.echo(f"{'✓' if not t.code else '✗'} {t.name:<20} {seconds}  {printable(t.error) if t.code else verdicts}")
+        for reason, n in t.reasons: click.echo(f"    {n} × {printable(reason)}")
     if not as_json and any(not t.code or t.counts for t in tasks) and (page := folder / "README.md").exists():  # a worker writes none
         click.echo(f"  {os.path.relpath(page)} has the verdicts")
     from treekit.artefacts.reproduce import worst
@@ -218,6 +232,7 @@ def _method(name, sets, source):
     shown = exemplars("hotpotqa", source) if "few-shot" in find(name).printed else []
     chosen = method(name, shown)
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
+    if str(own.get("temperature", "")).lower() in ("", "none"): own.pop("temperature", None)  # the client sends none
     for name in own.keys() & RENAMED_SETTINGS.keys() - settings(chosen).keys(): choose("setting", name, FIELDS)
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 
@@ -252,13 +267,18 @@ def ask(question, named, passages, profile, n, seed, data, budget, model, endpoi
     wanted = assigned(sets)
     given, others = settled(profile, wanted, model, endpoint, seed=seed, data=data, budget=budget)
     p = load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in others.items() if k in FIELDS})
+    if not p.offline:
+        from treekit.artefacts.environment_check import check_access, need_hub
+        check_access(p)
+        if not passages and not p.corpus: need_hub(p)
     chosen, dataset = _method(named, wanted, p.data)
     if passages is not None and not Path(passages).is_file(): absent("file of passages", passages)
     if passages and p.corpus: raise UsageError("two corpora: give --passages FILE, or the passage store of the setting corpus, not both")
     found = answer(question, named, chosen, dataset, p, passages, progress=not as_json)
     if as_json:
         index = found.index and vars(found.index)
-        about = dict(model=found.model, corpus=found.corpus, index=index, stored=found.stored, unfounded=found.unfounded,
+        about = dict(model=found.model, prompts=found.prompts, corpus=found.corpus, index=index, stored=found.stored,
+                     unfounded=found.unfounded,
                      trace=found.trace.to_json())
         click.echo(json.dumps(found.record | about, indent=1, ensure_ascii=False))
     else: _show_answer(found, named)
@@ -274,8 +294,10 @@ def _show_answer(found, named):
     click.echo((f"failed: {printable(error)}" if error else f"answer: {printable(found.record['answer'])}") + "\n")
     took = f"{u.calls} calls ({u.hits} from the store)"
     if found.stored: took = f"answered before: nothing was asked; {u.calls} calls are stored"
-    tokens = f"{u.tokens_in + u.tokens_out:,} tokens"
+    tokens = f"{u.tokens_in + u.tokens_out:,} tokens" + (f" ({u.reasoning:,} of hidden reasoning)" if u.reasoning else "")
     click.echo(f"{named}, model {found.model}, {found.corpus}; {took}, {tokens}, {u.critical_path} sequential")
+    if u.cut_off: click.echo(f"{u.cut_off} replies were cut off at max_tokens or by a content filter: their notes stand in the tree")
+    if found.prompts: click.echo(f"reworded prompts: {', '.join(found.prompts)}")
     if index and index.calls:
         tokens = f"{index.tokens_in + index.tokens_out:,} tokens"
         click.echo(f"before that, once for these passages: an index of {index.calls:,} calls, {tokens}")
@@ -439,13 +461,17 @@ def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, ou
 @main.command()
 @click.argument("paper", required=False, default="")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="What should work.")
+@click.option("--data", metavar="SOURCE", help="Questions: synthetic, real, hub, or a folder of files.  [default: the profile's]")
+@click.option("--model", metavar="NAME", help="The model, as the endpoint knows it.")
+@click.option("--endpoint", metavar="URL", help="A server that speaks the OpenAI protocol, or offline.")
+@click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE", help="Any other setting of the run; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def doctor(paper, profile, as_json):
+def doctor(paper, profile, data, model, endpoint, sets, as_json):
     """What works, what doesn't, and what to do about it, before a cent is spent. PAPER: what that one needs, too.
 
     \b
       treekit doctor
-      treekit doctor --profile local
+      treekit doctor --profile local --model qwen3:8b --data ../shared/data
       treekit doctor arise --profile vllm      log-probabilities, too
       treekit doctor rdr2 --profile openai     documents and judges, too
 
@@ -453,7 +479,9 @@ def doctor(paper, profile, as_json):
     """
     from treekit.artefacts.environment_check import checks, requirements
     if paper: choose("paper", paper, requirements())
-    rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(load_profile(profile), paper)]
+    given, others = settled(profile, assigned(sets), model, endpoint, data=data)
+    p = load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in others.items() if k in FIELDS})
+    rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(p, paper, others)]
     if as_json: click.echo(json.dumps(rows, indent=1))
     for r in () if as_json else rows:
         todo = "" if r["works"] else f"\n  {'':<17} → {r['todo']}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Callable, Protocol
 from urllib.parse import urlsplit
 from ..config import UsageError, addresses, choose
-from .output_parsers import Format, Reply, capped
+from .output_parsers import Format, Reply, capped, structured_value
 
 # %% ../../nbs/03_core/04_prompts.ipynb #116aaa74
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ class Request:
     priority: int = field(default=0, compare=False)  # sequential calls that follow this one: longer chains go first
     on_charge: Callable | None = field(default=None, compare=False, repr=False)  # gets (tokens in, tokens out) of each charged failure
     before_send: Callable | None = field(default=None, compare=False, repr=False)  # awaited when its turn has come, before it is sent
+
+    @property
+    def schema(self) -> dict | None:
+        "JSON schema of the reply; None if the prompt's format has none."
+        return getattr(self.prompt.format, "schema", None) if self.prompt else None
 
     @property
     def text(self) -> str:
@@ -52,6 +57,7 @@ class Completion:
     model: str = ""  # name of the model, as the server gives it
     estimated: bool = False  # token counts are estimates: the server gave none, or impossible ones
     note: str = ""  # oddities of the reply
+    reasoning: int = 0  # of `tokens_out`, those of a reasoning model's hidden thoughts
 
 # %% ../../nbs/03_core/04_prompts.ipynb #c86d0a8d
 _MIN_LOGPROB = -9999.0  # log-probability of an impossible token, as servers write it
@@ -79,7 +85,7 @@ def sound_completion(
     if unknown := fields.keys() - _FIELDS: raise ValueError(f"a completion has no field {sorted(unknown)[0][:20]!r}")
     if not isinstance(fields.get("text", ""), str): raise ValueError("a completion's text is no text")
     made = {name: _text_or_empty(fields[name]) for name in ("text", "thinking", "finish", "model", "note") if name in fields}
-    for name in ("tokens_in", "tokens_out", "cached_in"):
+    for name in ("tokens_in", "tokens_out", "cached_in", "reasoning"):
         made[name] = count = fields.get(name, 0)
         if type(count) is not int or not 0 <= count < 10**12: raise ValueError(f"{name} is no count of tokens")
     latency = fields.get("latency", 0.0)
@@ -162,6 +168,7 @@ class Prompt:
     ) -> Reply:  # the value, with a note if the text isn't in the format
         "Parse a reply. Never raises an error for what a model wrote."
         text, cut = capped(text)
+        if (found := structured_value(text, self.format)) is not None: return Reply(found, cut)
         try: return Reply(self.format.parse(text), cut)
         except ValueError as e: return Reply(self.format.fallback(text), "; ".join(filter(None, (cut, str(e)))))
 
@@ -180,7 +187,7 @@ def load_prompts(
     "Load other templates of known prompts. Errors in the file are a `UsageError`."
     path = Path(path)
     try: tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError: raise UsageError(f"no prompts file {path.name!r}") from None
+    except FileNotFoundError: raise UsageError(f"no prompts file at {str(path)!r}") from None
     except (ValueError, RecursionError) as e: raise UsageError(f"{path.name}: {e}") from None
     loaded = {}
     for name, table in tables.items():

@@ -124,7 +124,7 @@ def _files(folder):
     "Files of a folder that may contain questions."
     folder = Path(folder)
     if not folder.is_dir():
-        raise UsageError(f"no folder {folder.name!r}: data is 'synthetic', 'real', 'hub', or a folder or file of questions")
+        raise UsageError(f"no folder at {str(folder)!r}: data is 'synthetic', 'real', 'hub', or a folder or file of questions")
     return sorted(f for f in folder.iterdir() if f.suffix in (".json", ".jsonl") and not _NOT_QUESTIONS.search(f.stem))
 
 def _find(name, folder, split):
@@ -261,7 +261,7 @@ def read_corpus(
 ) -> Iterator[Passage]:
     "Iterate over the passages of a file. A missing id is a hash of title and text. An empty file raises a `UsageError`."
     path, empty = Path(path), True
-    if not path.is_file(): raise UsageError(f"no file {path.name!r}: give the path of a JSONL file with one passage a line")
+    if not path.is_file(): raise UsageError(f"no file at {str(path)!r}: give the path of a JSONL file with one passage a line")
     with (gzip.open(path, "rt", encoding="utf-8-sig") if path.suffix == ".gz" else open(path, encoding="utf-8-sig")) as file:
         try:
             for row in _corpus_rows(path, file):

@@ -98,7 +98,7 @@ def read_documents(
             raise UsageError(f"no file articles_*.jsonl in {place.name!r}: set documents = {_WANTED}")
         found = Documents(_articles(files))
     elif beside: raise UsageError(f"no documents go with data = {str(place)!r}, and a router walks documents: set documents = {_WANTED}")
-    elif not place.is_file(): raise UsageError(f"no file {place.name!r}: documents is {_WANTED}")
+    elif not place.is_file(): raise UsageError(f"no file at {str(place)!r}: documents is {_WANTED}")
     elif place.suffix == ".jsonl": found = Documents(_articles([place]))
     else: found = Documents(TreeStore(place))
     if not len(found): raise UsageError(f"{place.name!r} has no document: set documents = {_WANTED} with at least one")

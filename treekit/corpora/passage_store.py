@@ -104,7 +104,8 @@ def import_passages(
     path = Path(path)
     if isinstance(source, (str, Path)):
         source = Path(source)
-        if not source.is_file(): raise UsageError(f"no file {source.name!r}: give psgs_w100.tsv, or JSONL with one passage a line (or .gz)")
+        if not source.is_file(): raise UsageError(
+            f"no file at {str(source)!r}: give psgs_w100.tsv, or JSONL with one passage a line (or .gz)")
         about, source = f"{source.name}, {source.stat().st_size} bytes", read_corpus(source)
     with closing(_opened(path, about)) as db:
         if not db.execute("SELECT 1 FROM about WHERE key = 'fingerprint'").fetchone():

@@ -44,9 +44,11 @@ PROFILE_SETTINGS = dict(  # fields of a profile
     model=_like(r"[\w.+:@ ,=()/-]+"), retriever=_like(rf"[\w]+(:{_HUB_NAME})?(@\w+)?(:{_HUB_NAME})?"), wiki=_like("corpus|wikipedia"),
     index=_like(r"[a-z]*(, ?\w+=\d+)*"), search_scope=_like("own|corpus|documents"), parser=_like(r"[\w.+-]+(:[\w.+-]+)?"),
     entities=_like(rf"({_HUB_NAME})?"), qa_judge=_like(_HUB_NAME), nli_judge=_like(_HUB_NAME), mauve_model=_like(_HUB_NAME),
-    max_tokens=_whole(1, 1 << 24), context=_whole(0, 1 << 30), temperature=_number, ability=_like(r"[\w=., ]+"),
+    max_tokens=_whole(1, 1 << 24), context=_whole(0, 1 << 30), temperature=lambda v: v in (None, "", "none") or _number(v),
+    reasoning_effort=_like(r"[a-z]*", 40), structured=_switch, ability=_like(r"[\w=., ]+"),
     switches=_like(r"[\w=.,+ -]*", 2000))
-ASKING = dict(endpoint=_text, concurrency=_number, timeout=_number, retries=_number, budget=lambda v: v is None or _number(v) or v == "",
+ASKING = dict(endpoint=_text, limit_field=_like(r"[a-z_]*", 40),
+              concurrency=_number, timeout=_number, retries=_number, budget=lambda v: v is None or _number(v) or v == "",
               batch=_switch, batch_tier=_number, batch_queue_tokens=_number, batch_days=_number, retrain=_switch)
 NOTEBOOK_PARAMETERS = dict(  # of artefacts' notebooks, beside profile, n, seed, data, out, budget and settings
     allowance=_number, billed=_like(r"[\w.+:@/-]*"), dataset=_WORDS, dense=_like(_HUB_NAME), latency=_number, length_control=_switch,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..config import UsageError, work_dir
 from ..core.fingerprints import fingerprint
-from ..store.schema import create_tables
+from ..store.schema import add_table, create_tables
 from ..store.cassette_archive import is_archive, plain_store, open_archive
 from ..core.types import Question
 from ..utils.atomic_write import write_whole
@@ -38,12 +38,13 @@ def note_read(
     folder: Path,
     store,  # of the replay, whose call log has the calls
     questions: dict,  # dataset -> its questions
+    failures: list = (),  # keys of the failures that it repeated
 ):
-    "Record the calls and questions that a run has read."
+    "Record the calls, questions and failures that a run has read."
     store.flush()
     keys = [key for key, in store.query("SELECT DISTINCT key FROM ledger WHERE run=?", store.run)]  # only this run's calls
     asked = {d: [as_record(q) for q in some] for d, some in questions.items()}
-    write_whole(folder / f"{uuid.uuid4().hex}.json", json.dumps(dict(keys=keys, questions=asked)))
+    write_whole(folder / f"{uuid.uuid4().hex}.json", json.dumps(dict(keys=[*keys, *failures], questions=asked)))
 
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #3152a9a9
 def what_was_read(
@@ -61,7 +62,7 @@ def what_was_read(
 # %% ../../nbs/14_experiments/08_cassettes.ipynb #19c7f6a2
 def cut_store(
     store: Path,  # a packed store
-    keys: set,  # of the calls to take
+    keys: set,  # of the calls and failures to take
 ) -> bytes:  # of a SQLite file
     "Extract calls from a store into a new one."
     with closing(sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as whole, \
@@ -72,6 +73,10 @@ def cut_store(
         asked = sorted((zlib.decompress(body), hash, *who) for hash, *who, body in asked)
         order = {hash: i for i, (_, hash, *_) in enumerate(asked)}
         small.executemany("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", sorted(calls, key=lambda row: (order[row[1]], row[2])))
+        if whole.execute("SELECT 1 FROM sqlite_master WHERE name='failures'").fetchone():
+            failed = [row for key in sorted(keys) for row in whole.execute("SELECT key, row, NULL, 0.0 FROM failures WHERE key=?", (key,))]
+            if failed: add_table(small, "failures")
+            if failed: small.executemany("INSERT INTO failures VALUES (?,?,?,?)", failed)
         small.executemany("INSERT INTO requests VALUES (?,?,?,?)", ((hash, *who, zlib.compress(body, 0)) for body, hash, *who in asked))
         return small.serialize()
 

@@ -115,7 +115,7 @@ def substitute_for(
         own = chat_for(profile)
         return SubstituteClient(own.model, own.endpoint, own.defaults, own)
     if profile.endpoint == "trained": return chat_for(profile, role)
-    return SubstituteClient(profile.model, profile.endpoint, dict(temperature=profile.temperature, max_tokens=profile.max_tokens))
+    return SubstituteClient(profile.model, profile.endpoint, profile.defaults)
 
 # %% ../../nbs/14_experiments/16_cost_sampling.ipynb #569fc32d
 _LINE = 24  # characters: a shorter line of a reply may occur in a prompt by chance

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..config import RunOptions
 from ..utils.atomic_write import write_whole
+from .results import common_reasons
 
 # %% ../../nbs/14_experiments/12_progress.ipynb #acdf7cf1
 def pace() -> float:  # seconds
@@ -34,6 +35,7 @@ class Progress:
     ):
         from tqdm.auto import tqdm
         self.run, self.already, self.total, self.watch = run, already, already + len(run.jobs), options.watch
+        self.artefact = options.about.get("artefact", "")
         self.waits = waits
         self.file = options.command_dir / f"{uuid.uuid4().hex}.json" if options.command_dir else None
         unseen = not options.progress or bool(options.command_dir)  # the parent process draws one for all
@@ -49,7 +51,9 @@ class Progress:
         self.bar.set_postfix_str(f"{t.calls:,} calls, {tokens:,} tokens{money}{self.waits()}", refresh=False)
         self.bar.update(done - self.bar.n)
         told = dict(done=done, total=self.total, calls=t.calls, tokens=tokens, money=t.money, failed=failed)
+        if last and failed: told["reasons"] = common_reasons([row.error for row in list(self.run.rows.values()) if row.error])
         if self.watch: self.watch(told)
+        told["artefact"] = self.artefact
         if not self.file or not last and time.monotonic() - self.told < _TELLS: return
         self.told = time.monotonic()
         with suppress(OSError): write_whole(self.file, json.dumps(told))  # a full disk or deleted folder doesn't stop the run

@@ -177,15 +177,16 @@ class RunFacts:
     nli_judge: str = ""
     mauve_model: str = ""
     scorer: str = ""  # of ARISE's risk
-    temperature: float | None = None
+    temperature: float | str | None = None  # "not sent" if no request has one
     max_tokens: int | None = None
+    reasoning_effort: str = ""
     length_control: str = ""  # RDR²'s: answers as long as the references, "True" or "False"
     prompts: str = ""  # whose words: "paraphrase", "printed", "of a file"; empty: no model reads them
     reading: tuple[str, ...] = ()  # `reading_of`
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #e7720a33
 JUDGED_BY = {"Dis-F1": "qa_judge", "Cla": "nli_judge", "MAUVE": "mauve_model"}  # metric -> who judges it
-NOTED = ("model", "served", "sample", "index", "max_tokens")  # facts that are recorded but not compared here
+NOTED = ("model", "served", "sample", "index", "max_tokens", "reasoning_effort")  # facts that are recorded but not compared here
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #cc650794
 def _approximate(profile, named):
@@ -241,6 +242,11 @@ def sample_key(questions: list[Question]) -> str:  # 16 hex digits
     return fingerprint([(q.id, q.question, q.answers) for q in questions])[:16]
 
 # %% ../../nbs/14_experiments/00_provenance.ipynb #06d2b556
+def _temperature(defaults, own):
+    "Temperature of a method's requests."
+    if defaults.get("temperature", 0.0) is None: return "not sent"
+    return defaults.get("temperature") if own is None else own
+
 def run_facts(
     name: str,  # of the row
     method: Any,
@@ -262,9 +268,10 @@ def run_facts(
         **_needed(method, models, profile, library.others.get("embedder"), documents),
         reranker=str(getattr(method, "reranker", "") or ""), scorer=_scorer(method),
         qa_judge=profile.qa_judge, nli_judge=profile.nli_judge, mauve_model=profile.mauve_model,
-        temperature=models.defaults.get("temperature") if temperature is None else temperature,
+        temperature=_temperature(models.defaults, temperature), reasoning_effort=models.defaults.get("reasoning_effort", ""),
         max_tokens=models.defaults.get("max_tokens"), length_control=str(getattr(method, "length_control", "")),
-        prompts="" if profile.offline else WORDING.get(profile.prompts, "of a file"), policy=models.model,
+        prompts="" if profile.offline else WORDING.get(profile.prompts, "of a file") + ", replies by a schema" * profile.structured,
+        policy=models.model,
         reading=reading_of(name, method, switches_of(profile)),
     )
 

@@ -6,7 +6,7 @@
 __all__ = ['MOST_BYTES', 'RequestHandler', 'ServedExplorer']
 
 # %% ../../nbs/19_explorer/12_server.ipynb #94a30886
-import hmac, html, json, secrets, threading
+import hmac, html, json, re, secrets, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
@@ -38,6 +38,8 @@ class RequestHandler(BaseHTTPRequestHandler):
     api: ExplorerAPI
     token: str
     page: str  # HTML
+
+    timeout = 30  # seconds without data from the client
 
     def log_message(self, *said): pass
 
@@ -80,8 +82,13 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         "A fork, a switch, a sweep."
-        try: size = int(self.headers.get("Content-Length") or 0)
-        except ValueError: size = -1
+        if self.refused():  # before anything of the body is read
+            self.close_connection = True
+            return self.tell(403, dict(error="open the address that `treekit explore` printed"))
+        said = self.headers.get("Content-Length") or "0"
+        size = int(said) if re.fullmatch(r"[0-9]{1,12}", said) and len(self.headers.get_all("Content-Length", [])) < 2 else -1
+        if self.headers.get("Transfer-Encoding"): size = -1
+        if size < 0 or size > MOST_BYTES: self.close_connection = True  # what follows is no request
         if not 0 <= size <= MOST_BYTES: return self.tell(413, dict(error="that is too long"))
         body = self.rfile.read(size)
         def work(path):

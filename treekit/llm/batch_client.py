@@ -156,6 +156,9 @@ class BatchTracker:
     async def follow(self, name: str) -> dict[str, BatchAnswer] | None:  # None: it was never created
         "Answers of a batch that another run or process has planned."
         pause = self.api.poll[0]
+        if self.journal.batch(name).state == "given up":
+            raise CallFailed("refused", f"its batch {name} was given up", f"treekit store batches --again {name} sends its requests again",
+                             again=False)
         while (batch := self.journal.batch(name)).state in ("made",
                                                             "posted") and not self.journal.abandoned(batch): await asyncio.sleep(pause)
         if batch.state == "posted" and (id := await self.api.find_created(batch)):
@@ -177,10 +180,15 @@ class BatchTracker:
     async def _answers(self, name):
         batch, pause, found = self.journal.batch(name), self.api.poll[0], {}
         while (state := await self._state(batch)) and state.get("status") not in _FINAL_STATES:
+            if self.journal.batch(name).state not in ("sent", "posted", "made"): break  # given up, or sent again, by command
             counts = state.get("request_counts") if isinstance(state.get("request_counts"), dict) else {}
             self.progress[name] = f"{counts.get('completed', 0)} of {batch.requests}"
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, self.api.poll[1])
+        if self.journal.batch(name).state == "given up":
+            raise CallFailed("refused", f"its batch {name} was given up", f"treekit store batches --again {name} sends its requests again",
+                             again=False)
+        if state and state.get("status") not in _FINAL_STATES: return None  # its requests are looked up again, and sent again
         if not state: return self._lost(batch)
         if state["status"] == "failed": return self._refused(batch, state)
         self.room.accepted()
@@ -350,15 +358,19 @@ class BatchClient(OpenAIClient):
         "Answer of a request. A failed one is sent again in a later batch."
         self.check_length(body, request)
         if request.before_send: await request.before_send()
-        key, scheduler = request_key(self.endpoint, path, body, request.sample), self._scheduler()
+        scheduler = self._scheduler()
         for attempt in itertools.count(1):
-            line, answer = await scheduler.answer(key, path, body)
+            sent = self.sent(body)
+            key = request_key(self.endpoint, path, sent, request.sample)
+            line, answer = await scheduler.answer(key, path, sent)
             failed = answer.failure(self.tracker.api.host)
             if not failed:
                 try: return read(answer.body, self.journal.seconds(line))
                 except CallFailed as e: failed = e
                 self.journal.fail(line)
                 self.report_charge(failed, body, request)
+            refused_name = "max_completion_tokens" in str(failed) and sent is body
+            if refused_name and (self.renames_limit(failed) or self.limit_field == "max_completion_tokens"): continue
             if not failed.again or attempt > self.max_retries(failed, body): raise self.final_failure(failed, attempt)
 
     async def score(self, request: Request, continuation: str) -> list[float]:

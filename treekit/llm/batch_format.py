@@ -58,7 +58,7 @@ def cut_batches(
             rest.append(w)
             continue
         room -= w.tokens
-        more = (1, len(w.line), 2000 + 6 * w.body.get("max_tokens", 1024) * w.body.get("n", 1))
+        more = (1, len(w.line), 2000 + 6 * (w.body.get("max_tokens") or w.body.get("max_completion_tokens") or 1024) * w.body.get("n", 1))
         batch, sums = open_.get(w.path, (None, None))
         if batch is None or any(s + m > most for s, m, most in zip(sums, more, (_MAX_REQUESTS, _MAX_BYTES, _MAX_ANSWER_BYTES))):
             batches.append(batch := [])

@@ -32,7 +32,7 @@ class SentBatch(NamedTuple):
     path: str  # of its requests: /chat/completions or /completions
     requests: int
     tokens: int  # of their prompts, estimated
-    state: str  # made, posted, sent, ended or void
+    state: str  # made, posted, sent, ended or void; given up: by command, so that nobody waits for it
     owner: str  # identity of the process that sends it
     file: str  # the server's ID of the uploaded requests
     id: str  # the server's ID of the batch
@@ -136,7 +136,16 @@ class Journal:
         key, _, attempt = line.rpartition("-")
         with self._transaction() as db: db.execute("UPDATE requests SET failed = 1 WHERE key = ? AND attempt = ?", (key, int(attempt)))
 
+    def give_up(self, name: str):
+        "Record that nobody waits for a batch any more. Its requests count as failed, and are not sent again."
+        with self._transaction() as db: db.execute("UPDATE batches SET state = 'given up' WHERE name = ?", (name,))
+
     # queries
+
+    def open_batches(self) -> list[SentBatch]:
+        "Batches that are not over, and those that were given up; the oldest first."
+        rows = self._query("SELECT * FROM batches WHERE state IN ('made', 'posted', 'sent', 'given up') ORDER BY made")
+        return [SentBatch(*row) for row in rows]
 
     def batch(self, name: str) -> SentBatch:
         "A batch by its name."

@@ -167,7 +167,7 @@ class CachedClient:
         if price and getattr(chat, "batched", False): price = price.by_batch()
         if budget is not None and price is None:
             raise UsageError(f"a budget needs the price of model {chat.model!r}: add a row to data/prices.csv "
-                             "(zeros for a server of your own), or set no budget")
+                             "(zeros for a server of your own), or set no budget (--budget none)")
         self.chat, self.store, self.who = chat, store, {}
         self.budget, self.totals = BudgetGuard(budget, price), Totals(money=None if price is None else 0.0)
         self._calls = CallDeduplicator(CallMaker(chat, store, self.budget, self.totals))
@@ -252,7 +252,7 @@ class ReplayClient:
         sql = "SELECT model, endpoint FROM requests ORDER BY endpoint = ?"
         recorded = dict(store.query(sql, canonical_endpoint(profile.endpoint)))
         self.model = choose("model on the cassette", profile.model, recorded)
-        self.endpoint, self.defaults = recorded[self.model], dict(temperature=profile.temperature, max_tokens=profile.max_tokens)
+        self.endpoint, self.defaults = recorded[self.model], profile.defaults
 
     @classmethod
     def in_place_of(cls, chat, store: Store) -> "ReplayClient":
@@ -268,7 +268,7 @@ class ReplayClient:
         "Client for a profile's model before the store is known."
         made = cls.__new__(cls)
         made.model, made.endpoint = profile.model, canonical_endpoint(profile.endpoint)
-        made.defaults = dict(temperature=profile.temperature, max_tokens=profile.max_tokens)
+        made.defaults = profile.defaults
         return made
 
     async def complete(self, request: Request) -> list[Completion]:

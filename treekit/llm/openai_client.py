@@ -64,12 +64,35 @@ def _status_failed(error, host, endpoint):
         return CallFailed("rate limit", what, "lower the profile's concurrency, or go on later", True, _retry_after(error.response.headers))
     if status in (408, 409) or status >= 500:
         return CallFailed("server", what, "look at its log, or go on later", wait=_retry_after(error.response.headers))
-    advice = {
-        401: "check the key in the profile's api_key_env",
-        403: "check what the key may do",
-        404: f"check the model's name and the endpoint: curl {endpoint}/models",
-    }
-    return CallFailed("refused", what, advice.get(status, "change what it objects to"), again=False)
+    kind, advice = _refusal(status, f"{body.get('code') or ''} {body.get('param') or ''} {message}".lower(), endpoint)
+    return CallFailed(kind, what, advice, again=False)
+
+# %% ../../nbs/05_llm/00_openai_client.ipynb #d06326e2
+_REFUSALS = (  # pattern in the code, parameter and message of a refusal -> kind, advice
+    (r"content.?(filter|policy|management)|responsible.?ai|moderation|safety system", "content filter",
+     "take another model, or a server without that filter; the question counts as failed"),
+    (r"context.?(length|window)|maximum context|max.?model.?len|prompt is too long|input is too long|too many tokens"
+     r"|exceeds? the .{0,30}context", "too long",
+     "serve the model with a longer context, lower max_tokens, or take fewer or shorter passages"),
+    (r"model.{0,80}(not.?found|does ?n.t exist|does not exist|unknown|not supported|invalid)"
+     r"|(unknown|invalid|no such) model|model_not_found", "refused",
+     "check the model's name: curl {endpoint}/models lists what the server has"),
+    (r"reasoning_effort", "refused", "leave reasoning_effort empty: --set reasoning_effort="),
+    (r"max_completion_tokens", "refused", "--set limit_field=max_tokens, or the other name that the server wants"),
+    (r"max_tokens", "refused", "lower max_tokens, or --set limit_field=max_completion_tokens"),
+    (r"temperature", "refused", "--set temperature=none sends no temperature"),
+    (r"response_format|json_schema|guided|grammar", "refused", "leave structured outputs out: --set structured=false"),
+    (r"logprobs", "refused", "the server gives no log-probabilities: take another, or a method that needs none"),
+)
+_BY_STATUS = {401: "check the key in the profile's api_key_env", 402: "add credit to the account", 403: "check what the key may do",
+              404: "check the model's name and the endpoint: curl {endpoint}/models", 413: "take fewer or shorter passages"}
+
+def _refusal(status, said, endpoint):
+    "Kind of a refusal, and what to do."
+    if status in (401, 402, 403): return "refused", _BY_STATUS[status]
+    found = next(((kind, advice) for pattern, kind, advice in _REFUSALS if re.search(pattern, said)), None)
+    kind, advice = found or ("refused", _BY_STATUS.get(status, "change what it objects to"))
+    return kind, advice.format(endpoint=endpoint)
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #ddefa7e2
 def split_thinking(
@@ -107,7 +130,14 @@ def _read_choices(data, request, latency):
                                                  logprobs=logprobs, model=data.get("model"))))
     usage = _object(data, "usage")
     cached = _object(usage, "prompt_tokens_details").get("cached_tokens") or 0
-    return completions, [usage.get("prompt_tokens"), usage.get("completion_tokens"), cached]
+    return completions, [usage.get("prompt_tokens"), _written(usage)[0], cached], _written(usage)[1]
+
+def _written(usage):
+    "Completion tokens with those of hidden reasoning, which some servers count apart; and the latter."
+    written, hidden = usage.get("completion_tokens"), _object(usage, "completion_tokens_details").get("reasoning_tokens") or 0
+    if type(hidden) is not int or type(written) is not int or not 0 < hidden < 1 << 31: return written, 0
+    apart = usage.get("total_tokens") == (usage.get("prompt_tokens") or 0) + written + hidden
+    return (written + hidden, hidden) if apart else (written, min(hidden, max(0, written)))
 
 def _object(parent, name):
     "Object in a field; empty if there is none."
@@ -128,7 +158,7 @@ def _are_plausible(counts, request, replies, most):
 def _completions(text, request, latency, most=4096):
     "Completions of a body. Those without text are left out. If none has text, a `CallFailed` is raised."
     data = parse_body(text)
-    try: completions, counts = _read_choices(data, request, latency)
+    try: completions, counts, hidden = _read_choices(data, request, latency)
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as e:
         raise CallFailed("malformed", f"the answer is no chat completion ({type(e).__name__}: {e}): {text[:80]!r}",
                          "check that the endpoint is an OpenAI-compatible API") from None
@@ -138,7 +168,9 @@ def _completions(text, request, latency, most=4096):
     sizes = [count_tokens(t) for t in texts]
     outs = [counts[1] * size // max(1, sum(sizes)) for size in sizes]
     outs[0] += counts[1] - sum(outs)
-    return [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated, note=note)
+    hidden = 0 if estimated else hidden
+    return [replace(c, tokens_in=counts[0] * (i == 0), cached_in=counts[2] * (i == 0), tokens_out=out, estimated=estimated, note=note,
+                    reasoning=hidden // len(completions) + (hidden % len(completions)) * (i == 0))
             for i, (c, out) in enumerate(zip(completions, outs)) if c.text]
 
 def _checked_counts(counts, request, texts, most):
@@ -151,6 +183,9 @@ def _checked_counts(counts, request, texts, most):
 def _empty(completions, counts):
     "Failure of a response without any text."
     paid = tuple(counts[:2])
+    if any(c.finish == "content_filter" for c in completions):
+        return CallFailed("content filter", "the server's content filter removed the whole answer",
+                          "take another model, or a server without that filter; the question counts as failed", again=False, tokens=paid)
     if any(c.finish == "length" for c in completions):
         return CallFailed("empty", "all of max_tokens went into thinking, or none was left for an answer",
                           "raise the profile's max_tokens", again=False, tokens=paid)
@@ -268,7 +303,8 @@ class ServerConnection:
         if client := self.client.values.pop(asyncio.get_running_loop(), None): await client.close()
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #0a149bb9
-PROFILE_SETTINGS = ("concurrency", "timeout", "retries", "temperature", "max_tokens", "context")  # of a profile, for a client
+PROFILE_SETTINGS = (  # of a profile, for a client
+    "concurrency", "timeout", "retries", "temperature", "max_tokens", "context", "reasoning_effort", "structured", "limit_field")
 CHARGED_FAILURES = ("timeout", "truncated", "malformed", "empty")  # attempts that count as charged, at their upper bound if unknown
 
 class OpenAIClient:
@@ -282,12 +318,17 @@ class OpenAIClient:
         concurrency: int = 16,  # calls in flight
         timeout: float = 60.0,  # seconds for one attempt
         retries: int = 5,
-        temperature: float = 0.0,  # default for requests without one
+        temperature: float | None = 0.0,  # default for requests without one; None: no request has a temperature
         max_tokens: int = 1024,  # default for requests without it
         pause: float = 0.5,  # seconds before the first retry; doubles up to 8
         context: int = 0,  # tokens of the model's context window; 0: not known
+        reasoning_effort: str = "",  # of a reasoning model; empty: not sent
+        structured: bool = False,  # ask for replies by the JSON schema of a prompt's format, if it has one
+        limit_field: str = "auto",  # name of the limit: max_tokens, max_completion_tokens, or as the server wants it
     ):
-        self.model, self.endpoint, self.defaults = model, canonical_endpoint(endpoint), dict(temperature=temperature, max_tokens=max_tokens)
+        own = dict(reasoning_effort=reasoning_effort, structured=structured)
+        self.defaults = dict(temperature=temperature, max_tokens=max_tokens) | {k: v for k, v in own.items() if v}
+        self.model, self.endpoint, self.limit_field = model, canonical_endpoint(endpoint), limit_field
         self.concurrency, self.timeout, self.retries, self.pause, self.context = concurrency, timeout, retries, pause, context
         self.limiter = Limiter(concurrency)
         self.one_by_one = False  # True once the server has ignored `n`
@@ -320,14 +361,32 @@ class OpenAIClient:
 
     async def some(self, request: Request) -> list[Completion]:
         "Samples of a single call: at least one, and all n if the server returns as many; raises `CallFailed`."
-        own = {k: v if (v := getattr(request, k)) is not None else default for k, default in self.defaults.items()}
+        own = {k: v if (v := getattr(request, k)) is not None else self.defaults[k] for k in ("temperature", "max_tokens")}
+        if self.defaults["temperature"] is None: del own["temperature"]
         body = dict(model=self.model, messages=request.messages, **own)
-        optional = dict(n=request.n if request.n > 1 else None, stop=request.stop, logprobs=request.logprobs)
+        optional = dict(n=request.n if request.n > 1 else None, stop=request.stop, logprobs=request.logprobs,
+                        reasoning_effort=self.defaults.get("reasoning_effort"), response_format=self._response_format(request))
         body |= {k: v for k, v in optional.items() if v}
         def read(text, latency): return _completions(text, request, latency, own["max_tokens"])
         completions = await self.send("/chat/completions", body, request, read)
         if request.n > 1 and len(completions) == 1: self.one_by_one = True
         return completions[:request.n]
+
+    def _response_format(self, request):
+        "Structured output of a request; None if the profile or the prompt's format has none."
+        if not (self.defaults.get("structured") and request.schema): return None
+        return dict(type="json_schema", json_schema=dict(name="reply", strict=True, schema=request.schema))
+
+    def sent(self, body: dict) -> dict:
+        "Body as the server takes it: with its name of the limit on the completion."
+        if self.limit_field != "max_completion_tokens" or "messages" not in body: return body
+        return {"max_completion_tokens" if k == "max_tokens" else k: v for k, v in body.items()}
+
+    def renames_limit(self, failed: CallFailed) -> bool:
+        "Whether a server refused `max_tokens` and wants `max_completion_tokens`, which is sent from then on."
+        if self.limit_field != "auto" or failed.kind != "refused" or "max_completion_tokens" not in str(failed): return False
+        self.limit_field = "max_completion_tokens"
+        return True
 
     async def score(self, request: Request, continuation: str) -> list[float]:
         "Log-probabilities of the tokens of a continuation of the messages' text; raises `ScoringUnsupported`."
@@ -361,10 +420,13 @@ class OpenAIClient:
         "One attempt at a request. A charged failure is reported to `request.on_charge`."
         began = time.perf_counter()
         try:
-            async with asyncio.timeout(self.timeout): text = await connection.post(path, body)
+            sent = self.sent(body)
+            async with asyncio.timeout(self.timeout): text = await connection.post(path, sent)
             return read(text, time.perf_counter() - began)
         except UsageError: raise
         except Exception as e: failed = call_failed(e, connection.endpoint, self.timeout)
+        if self.renames_limit(failed) or sent is body and "max_completion_tokens" in str(failed) and self.sent(body) is not body:
+            return await self.attempt(connection, path, body, request, read)  # the second: another call has found it out meanwhile
         self.report_charge(failed, body, request)
         raise failed from None
 

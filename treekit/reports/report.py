@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['documented_modules', 'table_intervals', 'ran_artefacts', 'gathered', 'given_in_words', 'ways_of', 'ways_in_words',
-           'one_way', 'report_page', 'write_report']
+           'has_ended', 'one_way', 'report_page', 'write_report']
 
 # %% ../../nbs/23_reports/04_report.ipynb #419f0daf
 import ast, csv, json, re, tempfile
@@ -16,7 +16,7 @@ from ..utils.sanitize import md
 from ..explorer.runs import open_run, open_store
 from ..exports.selecting import runs_behind
 from ..figures.titles import paper_names
-from ..artefacts.build_cache import modules_behind
+from ..artefacts.build_cache import CARELESS, modules_behind
 from ..artefacts.catalog import inventory, runnable
 from ..scoring.statistics import p_text
 from .archive import sha256, write_archive
@@ -112,6 +112,12 @@ def ways_in_words(report: dict) -> str:
     return " ".join(parts)
 
 # %% ../../nbs/23_reports/04_report.ipynb #d4d61bca
+def has_ended(
+    line: dict,  # from `artefact_line`
+) -> bool:
+    "Whether an artefact's run has written its tables. Questions may have failed."
+    return line["code"] == 0 or line["code"] == 1 and bool(line["verdicts"].get("failures"))
+
 def one_way(
     artefacts: list[dict],  # rows of `inventory`, to be replayed
     folder: Path,  # figures/<profile>
@@ -120,6 +126,7 @@ def one_way(
 ) -> dict:  # n, seed, data and settings for the replay
     "Common parameters of artefacts. Raises `UsageError` if they differ, or contradict the user's."
     lines, usual = [artefact_line(r, folder) for r in artefacts], vars(load_profile(profile))
+    said = {k: v for k, v in said.items() if k not in CARELESS}  # a budget changes no number
     for a in (a for a in lines if a["given"] is not None):
         if a["profile"] != profile: raise UsageError(f"{a['name']} was run under profile {a['profile']!r}: say --profile {a['profile']}")
         if wrong := [k for k, v in said.items() if a["given"].get(k, usual.get(k)) != placeless(v)]:
@@ -205,7 +212,7 @@ def write_report(
     "Write the archive of a report."
     folder, packed, tape = Path(folder or root() / "figures" / profile), None, b""
     ran = ran_artefacts(what, folder)  # raises errors before a replay of minutes
-    ended = [r for r in ran if artefact_line(r, folder)["code"] == 0]
+    ended = [r for r in ran if has_ended(artefact_line(r, folder))]
     way = one_way(ended, folder, profile, said) if cassette or said else {}
     if cassette:
         if not ended: raise UsageError(f"none of {' '.join(what)} ended well: nothing can be replayed; see `treekit list`")

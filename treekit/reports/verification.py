@@ -106,7 +106,8 @@ def replayed_tables(
     lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
     wrong = next((line.strip() for line in lines if line.startswith(("✗", "treekit:"))), lines[-1] if lines else "it said nothing")
     made = {f"tables/{p.parent.name}/{p.name}": p.read_bytes() for p in sorted((folder / "out").glob("*/*")) if p.suffix in (".csv", ".md")}
-    return made, wrong.replace(str(folder), ".") if done.returncode else ""
+    failures = done.returncode == 1 and re.search(r"✗ \S+ .* questions failed; they count as 0", wrong)  # the tables are complete
+    return made, wrong.replace(str(folder), ".") if done.returncode and not failures else ""
 
 # %% ../../nbs/23_reports/05_verification.ipynb #c0e48f06
 def cell_differences(

@@ -23,6 +23,12 @@ from ..utils.process_identity import own_identity
 from ..utils.sqlite_wal import enable_wal
 
 # %% ../../nbs/04_store/06_run_store.ipynb #f50dd10a
+def _optional_parameters(request, defaults):
+    "Parameters of a request that are part of its key only if they are sent."
+    found = dict(reasoning_effort=defaults.get("reasoning_effort"), schema=request.schema if defaults.get("structured") else None)
+    found = {k: v for k, v in found.items() if v}
+    return found | (dict(temperature=None) if defaults.get("temperature", 0.0) is None else {})
+
 def canonical_request(
     request: Request,
     model: str,
@@ -33,8 +39,8 @@ def canonical_request(
     "Canonical JSON of a request, without the sample's index."
     own = {k: getattr(request, k) for k in ("temperature", "max_tokens")}
     parameters = {k: (defaults or {}).get(k) if value is None else value for k, value in own.items()}
-    body = dict(endpoint=canonical_endpoint(endpoint), messages=request.messages, model=model,
-                parameters=parameters | dict(logprobs=request.logprobs, stop=request.stop))
+    parameters |= dict(logprobs=request.logprobs, stop=request.stop) | _optional_parameters(request, defaults or {})
+    body = dict(endpoint=canonical_endpoint(endpoint), messages=request.messages, model=model, parameters=parameters)
     return canonical_json(body if continuation is None else body | dict(continuation=continuation))
 
 def sample_keys(
@@ -320,6 +326,28 @@ class Store:
         done = self.submit(lambda db: db.execute("INSERT OR REPLACE INTO predictions VALUES (?,?,?,?)", whole), saves=True)
         if wait: done.result()
         return done
+
+    # failed questions
+
+    def failures(self) -> dict[str, dict]:  # key -> row, without its trace
+        "Failed questions, by `treekit.experiments.planning.failure_key`."
+        if not self.query("SELECT 1 FROM sqlite_master WHERE name = 'failures'"): return {}
+        return {key: json.loads(row) for key, row in self.query("SELECT key, row FROM failures")}
+
+    def put_failure(self,
+        key: str,
+        row: dict,  # as for `put_prediction`
+    ) -> Future:
+        "Save a failed question, so that a replay counts it as failed. The next run tries it again."
+        rest, now = json.dumps({k: v for k, v in row.items() if k != "trace"}), time.time()
+        def write(db):
+            add_table(db, "failures")
+            db.execute("INSERT OR REPLACE INTO failures VALUES (?,?,?,?)", (key, rest, None, now))
+        return self.submit(write, saves=True)
+
+    def drop_failure(self, key: str) -> Future:
+        "Forget a failed question that has an answer by now."
+        return self.submit(lambda db: db.execute("DELETE FROM failures WHERE key=?", (key,)), saves=True)
 
     # cassettes
 

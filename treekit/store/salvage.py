@@ -72,7 +72,7 @@ def check_store(
 ) -> Checked:
     "Check a store's file and each of its rows."
     path, checked = Path(path), Checked()
-    if not path.is_file(): raise UsageError(f"no store {path.name!r} there")
+    if not path.is_file(): raise UsageError(f"no store at {str(path)!r}")
     try:
         with closing(_connected(path, "ro")) as db:
             if why := _not_a_store(db): return Checked([f"file: {why}"])
@@ -138,7 +138,7 @@ def salvage_store(
 ) -> Salvaged:
     "Copy all readable rows into a new store. `UsageError`, and no new file, if nothing can be read."
     path, new, salvaged = Path(path), Path(new), Salvaged()
-    if not path.is_file(): raise UsageError(f"no store {path.name!r} there")
+    if not path.is_file(): raise UsageError(f"no store at {str(path)!r}")
     if new.exists(): raise UsageError(f"{new.name!r} exists already: name a file that doesn't")
     with temp_dir(new) as folder:
         for end in ("", "-wal"):

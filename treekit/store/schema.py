@@ -28,9 +28,11 @@ TABLES = dict(
     leases="CREATE TABLE leases (key TEXT PRIMARY KEY, owner TEXT, time REAL)",
     about="CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT)",
 )
-OPTIONAL_TABLES = dict(kept="CREATE TABLE kept (key TEXT PRIMARY KEY, head TEXT, body BLOB, time REAL)")
+OPTIONAL_TABLES = dict(
+    kept="CREATE TABLE kept (key TEXT PRIMARY KEY, head TEXT, body BLOB, time REAL)",
+    failures="CREATE TABLE failures (key TEXT PRIMARY KEY, row TEXT, trace BLOB, time REAL)")  # failed questions, replayed as failures
 COLUMN_TYPES = dict(  # table -> type of each column; locks are never copied
-    calls="ttitiirr", requests="tttb", ledger="ttttttirr", about="tt", predictions="ttBr", kept="ttbr")
+    calls="ttitiirr", requests="tttb", ledger="ttttttirr", about="tt", predictions="ttBr", kept="ttbr", failures="ttBr")
 _TYPES = dict(t=str, i=int, r=(int, float, type(None)), b=bytes, B=(bytes, type(None)))
 
 def create_tables(db: sqlite3.Connection):
@@ -70,13 +72,19 @@ INVALID = (ValueError, TypeError, KeyError, AttributeError, RecursionError, zlib
 _DEFAULTS = Completion("")
 canonical_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
+def _checksum(fields): return zlib.crc32(canonical_json(fields).encode())
+
 def encode_completion(completion: Completion) -> str:
-    "Completion as JSON, without default values."
-    return canonical_json({k: v for k, v in vars(completion).items() if v != getattr(_DEFAULTS, k)})
+    "Completion as JSON with a checksum, without default values."
+    fields = {k: v for k, v in vars(completion).items() if v != getattr(_DEFAULTS, k)}
+    return canonical_json(fields | dict(crc=_checksum(fields)))
 
 def decode_completion(text: str) -> Completion:
-    "Completion from its JSON. An invalid one raises one of `INVALID`."
-    return sound_completion(json.loads(text))
+    "Completion from its JSON. An invalid one, and one whose checksum differs, raises one of `INVALID`. Older ones have no checksum."
+    fields = json.loads(text)
+    checksum = fields.pop("crc", None)
+    if checksum is not None and checksum != _checksum(fields): raise ValueError("its checksum is another: a byte was changed")
+    return sound_completion(fields)
 
 def storable(completion: Completion) -> Completion:
     "Completion that can be stored and read again, whatever a client made of a reply."
@@ -97,6 +105,11 @@ def _unpacked(packed):
     if not unpack.eof: raise ValueError("it is cut off, or too long")
     return json.loads(text)
 
+def _is_failure(row):
+    "Whether a row has the parts of a failed question."
+    numbers = all(type(n) in (int, float) and 0 <= n < 10**12 for n in row["usage"].values())
+    return numbers and isinstance(row["answer"], str) and isinstance(row["error"], str) and bool(row["error"])
+
 def _check_row(table, row):
     for kind, value in zip(COLUMN_TYPES[table], row):
         if not isinstance(value, _TYPES[kind]) or isinstance(value, float) and not math.isfinite(value): return False
@@ -105,6 +118,7 @@ def _check_row(table, row):
     if table == "calls": return bool(decode_completion(row[3]))
     if table == "about": json.loads(row[1])
     if table == "kept": return bool(_unpacked(row[2])) and (not row[1] or isinstance(json.loads(row[1]), dict))
+    if table == "failures": return _is_failure(json.loads(row[1])) and row[2] is None
     if table == "predictions": return isinstance(json.loads(row[1]), dict) and (row[2] is None or isinstance(_unpacked(row[2]), dict))
     if table != "requests": return True
     request = _unpacked(row[3])

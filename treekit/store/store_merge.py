@@ -23,7 +23,7 @@ def _cannot_merge(name, why):
 def _opened(path):
     "Read-only connection to a store."
     path = Path(path)
-    if not path.is_file(): raise UsageError(f"no store {path.name!r} there: nothing was changed")
+    if not path.is_file(): raise UsageError(f"no store at {str(path)!r}: nothing was changed")
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=60)) as db:
             db.text_factory = decode_text
@@ -108,6 +108,12 @@ def _merge_log(db, source, path, merged):
     db.execute("DROP TABLE incoming")
     return new
 
+def _merge_failures(db, source, path, merged):
+    "Copy missing failures."
+    if not has_table(source, "failures"): return
+    add_table(db, "failures")
+    db.executemany("INSERT OR IGNORE INTO failures VALUES (?,?,?,?)", _rows(source, path, "failures", merged))
+
 def _merge_runs(db, source, path, dropped, merged):
     "Copy missing saved runs and their questions. Returns the number of runs."
     add_table(db, "kept")
@@ -146,7 +152,7 @@ def merge_stores(
     "Copy everything that is missing into a store. `UsageError`, and no change, for conflicts and unreadable sources."
     into, merged = Path(into), Merged()
     for path in map(Path, sources):
-        if not path.is_file(): raise UsageError(f"no store {path.name!r} there: nothing was changed")
+        if not path.is_file(): raise UsageError(f"no store at {str(path)!r}: nothing was changed")
         if into.exists() and path.samefile(into): raise UsageError(f"{into.name!r} can't be merged into itself")
     with _target(into) as store, store.transaction() as db:
         for path in map(Path, sources):
@@ -172,6 +178,7 @@ def _merge(db, source, path, merged, first):
     dropped = _merge_predictions(db, source, path, merged, other)
     merged.differing += sorted(other)
     if merged.differing and not first: raise _conflict(db, source, path.name, merged.differing)
+    _merge_failures(db, source, path, merged)
     merged.ledger += _merge_log(db, source, path, merged)
     merged.runs += _merge_runs(db, source, path, dropped, merged)
     about = [row for row in _rows(source, path, "about", merged) if not row[0].startswith(_MARK)]

@@ -1,0 +1,108 @@
+"Failed questions: shared as failures, shown with their reasons, no base for statistics; and a server that refuses everything is left soon."
+import csv
+from dataclasses import dataclass
+
+import pytest
+
+from commands import inside
+from fakes import FakeChat
+from test_cli import clone, small_clone  # noqa: F401 (a fixture)
+from treekit.config import Profile
+from treekit.core.method import Prediction
+from treekit.core.prompts import CallFailed, Prompt
+from treekit.core.output_parsers import FINAL
+from treekit.core.types import Passage, Question
+from treekit.experiments.execution import GIVE_UP
+from treekit.experiments.run import run
+from treekit.store.run_store import Store
+
+asked = Prompt("test.failures", "answer", "$question", FINAL)
+QUESTIONS = [Question(f"q{i}", "d", f"Who made film number {i}?", ("Ada",)) for i in range(60)]
+REFUSED = "the server answered 400: odd request"
+
+
+@dataclass(frozen=True)
+class Ask:
+    "A method that puts a question, with a word before it."
+    word: str
+    async def __call__(self, question, context):
+        value = await context.ask(asked, question=f"{self.word}: {question.question}")
+        return Prediction(value["answer"], context.trace, context.usage)
+
+
+def go(chat, store, words=("one", "other"), n=60, **more):
+    corpus = {"d": [Passage("p", "Ada", "Ada made films.")]}
+    return run({w: Ask(w) for w in words}, {"d": QUESTIONS[:n]}, Profile("p", concurrency=4), corpora=corpus, store=store, chat=chat,
+               progress=False, **more)
+
+
+def refuse(word, kind="refused"):
+    def says(request):
+        if not request.text.startswith(word): return "FINAL: Ada"
+        raise CallFailed(kind, "127.0.0.1:80 answered 400: odd request", "change it", again=False)
+    return FakeChat(says)
+
+
+def test_a_method_that_is_refused_is_left_and_the_others_go_on(capfd):
+    chat = refuse("other")
+    with Store() as store: results = go(chat, store)
+    failed = [r for r in results.rows if r.error]
+    assert {r.method for r in failed} == {"other"} and len(failed) == 60 and GIVE_UP <= sum("other" in t for t in chat.texts) < GIVE_UP + 10
+    assert "CallFailed" not in failed[0].error and "20 identical refusals" in capfd.readouterr().err
+    one, other = results.score(lambda row: float(row.answer == "Ada"), name="EM")
+    assert one["failures"] == 0 and "reason" not in one
+    assert "failed: 60 of 60 questions" in other["reason"] and "odd request" in other["reason"]
+    assert "127.0.0.1" not in other["reason"]
+
+
+def test_a_server_that_refuses_all_is_left_with_its_reasons():
+    chat = refuse("o")
+    with Store() as store, pytest.raises(Exception, match=f"first {GIVE_UP} questions all failed: {GIVE_UP} with the server answered 400"):
+        go(chat, store)
+    assert len(chat.asked) < GIVE_UP + 10
+
+
+def test_what_may_pass_is_tried_to_the_end():
+    chat = refuse("other", "server")
+    with Store() as store: go(chat, store)
+    assert sum("other" in t for t in chat.texts) == 60
+
+
+def test_a_failure_is_stored_and_goes_when_the_question_has_an_answer():
+    with Store() as store:
+        go(refuse("other", "server"), store, n=5)
+        assert len(store.failures()) == 5
+        assert not go(FakeChat("FINAL: Ada"), store, n=5).failures and store.failures() == {}
+
+
+def test_a_claim_is_not_decided_by_failures():
+    from treekit.figures.claims import MOST_FAILURES
+    assert MOST_FAILURES <= 0.05  # what a claim does with such cells: tests/test_claims.py
+
+
+@pytest.mark.long
+def test_a_run_with_failed_questions_is_packed_and_replayed(clone, server, tmp_path):  # noqa: F811
+    server.script(faults=[dict(kind="400", match="film number [35]\\?", times=999, message="odd request")])
+    words = ("--profile", "local", "--set", f"endpoint={server.url}", "--n", "12")
+    code, out, err = inside("reproduce", "treerare/table1", *words, "--budget", "none", cwd=clone)
+    assert code == 1 and f"    2 × {REFUSED}" in out, out + err
+    table = clone / "figures/local/treerare/table1.csv"
+    with open(table, newline="") as f: ran = [r for r in csv.DictReader(f) if r["reproduced"]]
+    assert ran and all(REFUSED in r["reason"] and r["verdict"] == "not comparable" for r in ran)
+    count = server.count
+    tape = tmp_path / "some.cassette"
+    code, out, err = inside("cassette", "pack", tape, "treerare/table1", *words, cwd=clone)
+    assert code == 0 and server.count == count, out + err
+    code, out, err = inside("cassette", "replay", tape, "--out", tmp_path / "out", cwd=clone, TREEKIT_HOME=str(tmp_path / "home"))
+    assert code == 1 and "2 questions failed" in out, out + err
+    assert (tmp_path / "out/treerare/table1.csv").read_bytes() == table.read_bytes()
+    code, out, err = inside("reproduce", "treerare/table1", *words, cwd=clone)  # they are tried again
+    assert code == 1 and server.count == count + 2
+
+
+def test_failures_of_a_cassette_are_validated(tmp_path):
+    with Store() as store:
+        store.put_failure("good", dict(answer="", error="no", usage=dict(calls=1))).result()
+        store.put_failure("bad", dict(answer="", error="", usage=[])).result()
+        tape = store.pack(tmp_path / "x.sqlite")
+    with Store.replay(tape) as again: assert set(again.failures()) == {"good"}

@@ -1,0 +1,133 @@
+"Current interfaces of servers: parameters they refuse, reasoning models, cut-off replies, structured outputs, advice by kind of error."
+import asyncio, json
+
+import pytest
+
+from fakes import FakeChat
+from treekit.config import Profile, load_profile
+from treekit.core.method import Context
+from treekit.core.prompts import CallFailed, Completion, Prompt, Request
+from treekit.core.output_parsers import FINAL, QUESTIONS
+from treekit.experiments.resources import chat_for
+from treekit.llm.prices import load_prices, price_of
+from treekit.store.run_store import Store, keys
+
+asked = Prompt("test.interfaces", "answer", "$question", FINAL)
+MAX_TOKENS = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+TEMPERATURE = "Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported."
+
+
+def profile(server, **more):
+    return load_profile("local", model="gpt-4o-mini", endpoint=server.url, retries=0, **more)
+
+
+def complete(chat, *questions):
+    async def main():
+        try: return await asyncio.gather(*(chat.complete(asked(question=q)) for q in questions or ("Where is Lyon?",)))
+        finally: await chat.close()
+    return [c for got in asyncio.run(main()) for c in got]
+
+
+def test_a_server_that_wants_max_completion_tokens_gets_it(server):
+    server.script(refuses={"max_tokens": MAX_TOKENS}, latency=0.05)
+    chat = chat_for(profile(server))
+    assert len(complete(chat, *"abcdef")) == 6
+    bodies = [r["body"] for r in server.requests]
+    assert sum("max_tokens" in b for b in bodies) <= 6 and sum(b.get("max_completion_tokens") == 1024 for b in bodies) == 6
+    server.reset(refuses={"max_tokens": MAX_TOKENS})
+    complete(chat)  # it is known by now
+    assert server.count == 1
+    server.reset(refuses={"max_tokens": MAX_TOKENS})
+    complete(chat_for(profile(server, limit_field="max_completion_tokens")))
+    assert server.count == 1
+
+
+def test_a_model_without_temperature(server):
+    server.script(refuses={"temperature": TEMPERATURE})
+    with pytest.raises(CallFailed, match="--set temperature=none"): complete(chat_for(profile(server)))
+    without = profile(server, temperature="none", reasoning_effort="low")
+    assert without.temperature is None and complete(chat_for(without))
+    async def own():  # a method's own temperature isn't sent either
+        chat = chat_for(without)
+        try: return await chat.complete(asked(question="Where?", temperature=0.7))
+        finally: await chat.close()
+    assert asyncio.run(own())
+    last = server.requests[-1]["body"]
+    assert "temperature" not in last and last["reasoning_effort"] == "low"
+    request = Request((dict(role="user", content="Where?"),))
+    plain = profile(server).defaults
+    assert plain == dict(temperature=0.0, max_tokens=1024)  # keys of earlier versions stay
+    assert len({keys(request, "m", "e", p.defaults)[0] for p in (profile(server), without, profile(server, temperature="none"))}) == 3
+
+
+@pytest.mark.parametrize("usage, out", [
+    (dict(prompt_tokens=4, completion_tokens=300, total_tokens=304, completion_tokens_details=dict(reasoning_tokens=290)), 300),
+    (dict(prompt_tokens=4, completion_tokens=10, total_tokens=304, completion_tokens_details=dict(reasoning_tokens=290)), 300),
+    (dict(prompt_tokens=4, completion_tokens=10, total_tokens=14, completion_tokens_details=dict(reasoning_tokens="many")), 10),
+])
+def test_reasoning_tokens_are_counted_and_priced(server, usage, out):
+    server.script(usage=usage)
+    completion, = complete(chat_for(profile(server)))
+    price = price_of("gpt-4o-mini", load_prices())
+    assert (completion.tokens_out, completion.reasoning) == (out, 290 if out == 300 else 0) and not completion.estimated
+    assert price.cost(completion) == pytest.approx((4 * 0.15 + out * 0.60) / 1e6)
+    with Store() as store:
+        canonical = json.dumps(dict(messages=[], parameters={}))
+        store.put_calls(dict(k=completion), canonical, "m", "e", {}, [None])
+        assert store.calls(["k"])["k"] == completion
+
+
+@pytest.mark.parametrize("finish, word", [("length", "max_tokens"), ("content_filter", "content filter"), ("stop", "")])
+def test_a_reply_that_was_cut_off_is_noted_and_counted(finish, word):
+    context = Context(FakeChat([Completion("FINAL: Lyon", finish=finish)]))
+    node = context.trace.add("answer", "Lyon")
+    asyncio.run(context.ask(asked, node=node, question="Where?"))
+    assert context.usage.cut_off == bool(word) and [word in n for n in node.notes] == [True] * bool(word)
+    short = Context(FakeChat([Completion("FINAL: Lyon", finish=finish)]))  # a limit of the method's own belongs to the method
+    asyncio.run(short.ask(asked, question="Where?", max_tokens=5))
+    assert short.usage.cut_off == (finish == "content_filter")
+
+
+def test_a_filtered_answer_is_no_matter_of_max_tokens(server):
+    server.script(faults=[dict(kind="raw", status=200, headers=[], body=json.dumps(
+        dict(model="m", choices=[dict(message=dict(content=""), finish_reason="content_filter")])))])
+    with pytest.raises(CallFailed) as failed: complete(chat_for(profile(server)))
+    assert failed.value.kind == "content filter" and not failed.value.again
+
+
+@pytest.mark.parametrize("status, message, kind, advice", [
+    (401, "Incorrect API key provided", "refused", "api_key_env"),
+    (400, "This model's maximum context length is 8192 tokens, however you requested 9000", "too long", "longer context"),
+    (404, "The model `gpt-9` does not exist or you do not have access to it", "refused", "/models"),
+    (400, "The response was filtered due to the prompt triggering Azure OpenAI's content management policy", "content filter", "filter"),
+    (400, "Unknown parameter: 'reasoning_effort'", "refused", "reasoning_effort="),
+    (400, "response_format of type json_schema is not supported", "refused", "structured=false"),
+    (400, "This request is odd", "refused", "objects to"),
+])
+def test_the_advice_fits_the_refusal(server, status, message, kind, advice):
+    server.script(refuse=(status, message))
+    with pytest.raises(CallFailed) as failed: complete(chat_for(profile(server)))
+    assert failed.value.kind == kind and advice in failed.value.what_to_do and server.count == 1
+
+
+def test_structured_outputs_are_an_option(server):
+    replies = [["Lyon", json.dumps(dict(explanation="It says so.", answer="Lyon; France"))]]
+    server.script(rules=replies)
+    complete(chat_for(profile(server)))
+    assert "response_format" not in server.requests[0]["body"]
+    completion, = complete(chat_for(profile(server, structured="true")))
+    schema = server.requests[1]["body"]["response_format"]["json_schema"]
+    assert schema["strict"] and schema["schema"]["required"] == ["explanation", "answer"]
+    reply = asked.read(completion.text)
+    assert (reply.value, reply.note) == (dict(explanation="It says so.", answer="Lyon; France"), "")
+    questions = Prompt("test.questions", "subquestions", "$question", QUESTIONS)
+    assert questions.read('{"questions": ["Who?", "Where?"]}').value == ["Who?", "Where?"]
+    assert questions.read("response: Who?; Where?").value == ["Who?", "Where?"]
+
+
+def test_a_run_says_what_was_not_sent(server):
+    from treekit.experiments.provenance import Said, differences, RunFacts
+    from treekit.experiments import provenance
+    of = provenance._temperature
+    assert [of(p.defaults, 0.7) for p in (Profile("p"), Profile("p", temperature=None))] == [0.7, "not sent"]
+    assert differences(RunFacts(temperature="not sent"), dict(temperature=Said("temperature", "0", ("0",))))

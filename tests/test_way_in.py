@@ -1,0 +1,105 @@
+"The way in: what would stop a run is said at once, in one line, before anything is loaded."
+import json, time
+
+import pytest
+from click.testing import CliRunner
+
+import treekit.artefacts.environment_check as environment_check
+from treekit.cli.main import main
+from treekit.config import UsageError, load_profile
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    monkeypatch.setattr(environment_check, "_unreached", lambda url: "no network")
+    for name in ("HF_HUB_OFFLINE", "OPENAI_API_KEY"): monkeypatch.delenv(name, raising=False)
+
+
+def treekit(*words):
+    result = CliRunner().invoke(main, list(map(str, words)))
+    return result.exit_code, result.output
+
+
+def rows(*words):
+    code, out = treekit("doctor", "--json", *words)
+    return {r["what"]: r for r in json.loads(out)}
+
+
+@pytest.mark.parametrize("words", [("ask", "Who?"), ("reproduce", "toq/table2")])
+def test_a_missing_key_is_said_at_once(words, no_network):
+    began = time.monotonic()
+    code, out = treekit(*words, "--profile", "openai")
+    assert code == 2 and "OPENAI_API_KEY" in out and len(out.splitlines()) == 1 and time.monotonic() - began < 8
+
+
+def test_the_hub_is_really_tried(no_network, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "x")
+    assert "can't be reached" in treekit("ask", "Who?", "--profile", "openai")[1]
+    assert rows("--profile", "openai")["questions"]["works"] is False
+    assert rows("--profile", "openai", "--data", "real")["questions"]["works"] is True
+    with pytest.raises(UsageError, match="--data DIR"): environment_check.need_hub(load_profile("openai"))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")  # everything is in the hub's cache
+    environment_check.need_hub(load_profile("openai"))
+
+
+def test_a_server_that_answers_is_reached(server):
+    environment_check._unreached.cache_clear()
+    assert environment_check.need_network(server.url, "this") == "127.0.0.1 answers"
+    with pytest.raises(UsageError, match="can't be reached"): environment_check.need_network("http://127.0.0.1:9", "this")
+
+
+def test_the_doctor_checks_what_a_run_would_use(server, no_network):
+    words = ("--profile", "local", "--endpoint", server.url, "--model", "o4-mini", "--data", "real")
+    found = rows("searchr", *words)
+    assert found["price"]["works"] is None and "o4-mini" in found["price"]["found"] and found["questions"]["works"]
+    assert "bge-reranker" in found["reranker"]["found"] and found["reranker"]["works"] is False
+    assert "reranker" not in rows("searchr", *words, "--set", "reranker=")
+    assert "log-probabilities" in rows("arise", *words) and "log-probabilities" not in rows("arise", *words, "--set", "scorer=guess")
+    assert rows(*words, "--set", "budget=3")["price"]["works"] is False
+
+
+def test_a_budget_without_a_price_is_said_before_the_run(server, no_network):
+    words = ("reproduce", "toq/table2", "--profile", "local", "--endpoint", server.url, "--model", "o4-mini", "--data", "real")
+    code, out = treekit(*words, "--budget", "5")
+    assert code == 2 and "--budget none" in out and server.count == 0
+    assert "neither a number of dollars nor none" in treekit(*words, "--budget", "much")[1]
+
+
+def test_a_served_model_under_the_profile_paper_needs_no_price(no_network, monkeypatch):
+    assert load_profile("paper", budget="none").budget is None and load_profile("paper").budget == 10
+
+
+@pytest.mark.parametrize("sets, fails", [({}, True), (dict(scorer="guess"), False)])
+def test_the_advice_of_a_server_that_does_not_echo_is_taken(server, sets, fails):
+    server.script(echo=False)
+    profile = load_profile("vllm", endpoint=server.url, model="m", data="real")
+    if fails:
+        with pytest.raises(UsageError, match="scorer=guess"): environment_check.preflight(profile, ["arise/table1"], (), sets)
+    else: environment_check.preflight(profile, ["arise/table1"], (), sets)
+
+
+def test_what_is_missing_is_named_as_it_was_given(tmp_path):
+    for words in (("ask", "Who?", "--set", f"prompts={tmp_path}/sub/p.toml"), ("cassette", "replay", tmp_path / "sub/x.cassette"),
+                  ("reproduce", "toq/table2", "--set", f"prompts={tmp_path}/sub/p.toml", "--out", tmp_path / "out")):
+        code, out = treekit(*words)
+        assert code == 2 and str(tmp_path / "sub") in out and len(out.splitlines()) == 1, out
+
+
+def test_a_table_that_was_never_run_cannot_be_packed_and_says_so_at_once(tmp_path, monkeypatch):
+    from treekit.experiments.run_records import save_run
+    from treekit.store.run_store import Store
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    with Store(tmp_path / "store/local.sqlite") as store:
+        save_run(store, {}, {}, load_profile("local"), [], about=dict(artefact="toq/table2"))
+    began = time.monotonic()
+    code, out = treekit("cassette", "pack", tmp_path / "x.cassette", "toq/table3", "--profile", "local")
+    assert code == 2 and "treekit reproduce toq/table3 --profile local" in out and time.monotonic() - began < 5, out
+    assert "treerare has no saved run" in treekit("cassette", "pack", tmp_path / "x.cassette", "treerare", "--profile", "local")[1]
+
+
+def test_ask_names_the_prompts_that_were_reworded(tmp_path, monkeypatch):
+    from treekit.cli.ask import reworded_prompts
+    from treekit.papers.registry import method
+    (tmp_path / "p.toml").write_text('["treerare.answer"]\nsystem = "Be brief."\n["arise.answer"]\nsystem = "Be brief."\n')
+    found = reworded_prompts(method("treerare"), load_profile("offline", prompts=str(tmp_path / "p.toml")))
+    assert found == ("treerare.answer",)
