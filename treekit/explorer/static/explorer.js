@@ -89,14 +89,14 @@ export class Explorer {
     const most = this.panes.clientWidth - 260 - (side === "left" ? this.right.clientWidth : this.left.clientWidth);
     this.widths[side] = Math.max(180, Math.min(Math.max(180, most), width)); this.resize();
     try { localStorage.setItem("tkx-widths", JSON.stringify(this.widths)); } catch { /* no storage for this page */ }
-    this.address(false);
+    this.address();
   }
   splitter(side, label) {
     const pane = () => side === "left" ? this.left : this.right, sign = side === "left" ? 1 : -1; let from = null;
     return h("div", {class: "tkx-splitter", role: "separator", tabindex: "0", "aria-orientation": "vertical", "aria-label": label, "aria-valuemin": "0", "aria-valuenow": "0", "aria-valuemax": "4000", title: "drag, or press the arrow keys; double-click: as at first",
       pointerdown: e => { from = [e.clientX, pane().offsetWidth]; e.currentTarget.setPointerCapture(e.pointerId); e.preventDefault(); },
       pointermove: e => { if (from) this.setWidth(side, from[1] + sign * (e.clientX - from[0])); }, pointerup: () => { from = null; },
-      dblclick: () => { this.widths[side] = 0; this.resize(); this.address(false); try { localStorage.setItem("tkx-widths", JSON.stringify(this.widths)); } catch { /* no storage */ } },
+      dblclick: () => { this.widths[side] = 0; this.resize(); this.address(); try { localStorage.setItem("tkx-widths", JSON.stringify(this.widths)); } catch { /* no storage */ } },
       keydown: e => { const step = {ArrowRight: 24, ArrowLeft: -24}[e.key]; if (!step) return; e.preventDefault(); this.setWidth(side, pane().offsetWidth + sign * step); }});
   }
 
@@ -111,28 +111,30 @@ export class Explorer {
     if (this.widths.left || this.widths.right) own.set("panes", `${Math.round(this.widths.left)},${Math.round(this.widths.right)}`);
     return own.toString();
   }
-  address(step) {  // step: a new entry of the history
-    if (!this.options.page || this.restoring || !this.started) return;
+  // another run, question or comparison is a new entry of the history; a node, a view or a width is not
+  address() {
+    if (!this.options.page || this.moving || !this.started) return;
     const hash = `#${this.state()}`;
     if (hash === location.hash) return;
-    const same = key => new URLSearchParams(location.hash.slice(1)).get(key) === new URLSearchParams(hash.slice(1)).get(key);
-    try { history[step && !["run", "row", "with", "second"].every(same) ? "pushState" : "replaceState"](null, "", hash); } catch { /* a file in a frame has no history */ }
+    const [was, is] = [location.hash, hash].map(h => new URLSearchParams(h.slice(1))), same = ["run", "row", "with", "second"].every(key => was.get(key) === is.get(key));
+    try { history[same ? "replaceState" : "pushState"](null, "", hash); } catch { /* a file in a frame has no history */ }
   }
+  // several steps that are one entry of the history
+  async together(work) { this.moving = (this.moving || 0) + 1; try { return await work(); } finally { this.moving--; this.address(); } }
   asked_for() { return this.options.page ? Object.fromEntries(new URLSearchParams(location.hash.slice(1))) : {}; }
   async restore(wanted) {
-    this.restoring = true;
-    try {
+    await this.together(async () => {
       if (wanted.panes) { const [left, right] = wanted.panes.split(",").map(Number); this.widths = {left: left || 0, right: right || 0}; this.resize(); }
       const known = this.runs.find(r => r.name.startsWith(wanted.run || "-"));
       if (wanted.run && !known) this.say(`There is no run ${cut(wanted.run, 40)} here.`, true);
-      if (known && (!this.run || this.run.name !== known.name)) await this.openRun(known.name, false);
+      if (known && (!this.run || this.run.name !== known.name)) await this.openRun(known.name);
       const other = this.runs.find(r => r.name.startsWith(wanted.with || "-"));
       if (other && wanted.second) await this.compareWith(other.name, wanted.first || null, wanted.second, false); else if (other) await this.compareWith(other.name, null, undefined, false); else if (this.other) await this.compareWith("");
       if (wanted.row != null && this.rows[+wanted.row]) { if (+wanted.row !== this.at || this.row !== this.rows[this.at]) await this.openRow(+wanted.row, false); if (wanted.node == null && this.narrow()) this.pane("tree"); }
       const place = wanted.node != null && this.tree.t ? this.tree.place.get(+wanted.node) : undefined;
       if (place !== undefined) this.tree.pick(place);
       if (["outline", "drawing", "timeline"].includes(wanted.view || "outline")) this.view(wanted.view || "outline");
-    } finally { this.restoring = false; }
+    });
   }
   async copyLink() {
     const text = this.source.link ? this.source.link(this.state()) : `${location.href.split("#")[0]}#${this.state()}`;
@@ -161,7 +163,7 @@ export class Explorer {
     this.viewButton.setAttribute("aria-pressed", String(as === "drawing")); this.viewButton.textContent = as === "drawing" ? "Outline" : "Drawing";
     this.timeButton.setAttribute("aria-pressed", String(as === "timeline"));
     this.tree.list.el.hidden = as !== "outline"; this.tree.canvas.hidden = as !== "drawing"; this.timeline.el.hidden = as !== "timeline"; this.fitButtons.hidden = as !== "drawing";
-    this.tree.list.paint(); this.tree.paint(); this.timeline.open(); this.address(false);
+    this.tree.list.paint(); this.tree.paint(); this.timeline.open(); this.address();
   }
   keys(e) {
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey || this.helpBox.open) return;
@@ -192,7 +194,7 @@ export class Explorer {
         const row = wanted.row != null ? +wanted.row : options.row;
         if (row != null) await this.openRow(row);
       }
-      this.started = true; this.address(false);
+      this.started = true; this.address();
       if (options.page) addEventListener("popstate", () => this.trying(() => this.restore(this.asked_for())));
       if (this.source.live) this.watch();
     });
@@ -215,7 +217,9 @@ export class Explorer {
   async refresh() {
     let found; try { found = await this.source.get(`run/${encodeURIComponent(this.run.name)}`); }
     catch { const last = this.runs.find(r => r.about.artefact === this.run.head.about.artefact && r.methods.join() === this.run.head.methods.join()) || this.runs[0]; if (last && last.name !== this.run.name) await this.openRun(last.name); return; }
+    const waited = this.row && this.row.pending;
     this.run = found; this.rows = found.rows; this.filter();
+    if (waited && this.rows[this.at] && !this.rows[this.at].pending) await this.openRow(this.at, false);
   }
   offer() {
     const at = this.runBox.value, named = r => `${r.running ? "▶ " : ""}${cut(r.label, 90)} · ${day(r.time)} · ${r.name.slice(0, 6)}`, option = r => h("option", {value: r.name}, named(r));
@@ -230,7 +234,8 @@ export class Explorer {
     this.otherField.hidden = this.runs.length < 2 && own.length < 2;
   }
   labelOf(name) { const r = this.runs.find(r => r.name === name); return r ? cut(r.label, 80) : name.slice(0, 6); }
-  async openRun(name, step = true) {
+  async openRun(name) { await this.trying(() => this.together(() => this.opened(name))); }
+  async opened(name) {
     await this.trying(async () => {
       const found = await this.get("run", name);
       this.run = found; this.rows = found.rows; this.at = -1; this.row = null; this.other = null; this.flips = null; this.offer(); this.runBox.value = found.name; this.otherBox.value = "";
@@ -241,7 +246,7 @@ export class Explorer {
       fill(this.sortBox, ...[["", "as they were asked"], ["value", "wrong first"], ["kind", "first wrong node"], ["tokens", "most tokens"], ["words", "longest question"], ["nodes", "largest tree"]].map(([v, t]) => h("option", {value: v}, t)));
       this.secondBox.hidden = true; this.flipButtons.hidden = true; fill(this.flipsLine); this.filter();
       if (this.el.dataset.pane === "switches") this.bench.open();
-      if (this.shown.length) await this.openRow(this.shown[0], false, step); else this.address(step);
+      if (this.shown.length) await this.openRow(this.shown[0], false);
     });
   }
   verdicts() {
@@ -278,7 +283,7 @@ export class Explorer {
     if (e.key === "Enter" || e.key === "ArrowRight") { this.pane("tree"); (this.drawn ? this.tree.canvas : this.tree.list.el).focus(); return true; }
     return false;
   }
-  async openRow(i, go = true, step = true) {
+  async openRow(i, go = true) {
     if (i == null || !this.rows[i]) return;
     const asked = ++this.asked;
     await this.trying(async () => {
@@ -292,11 +297,12 @@ export class Explorer {
       if (go) this.pane("tree");
       this.timeline.open();
       const wrong = this.row.wrong.node != null ? this.tree.place.get(this.row.wrong.node) : undefined;
+      if (!this.tree.n) { this.nodeAsked = (this.nodeAsked || 0) + 1; fill(this.right, h("h2", {}, this.row.pending ? "not answered yet" : "no tree"), h("p", {class: "tkx-small"}, this.row.pending ? "The run is in progress." : this.row.error || "The answer has no steps.")); }
       this.tree.pick(wrong ?? 0);
       const picks = this.tree.picks;  // who has moved on meanwhile stays where they are
       await this.align();
       if (asked === this.asked && this.parted != null && picks === this.tree.picks) this.tree.pick(this.parted);
-      if (asked === this.asked) this.address(step);
+      if (asked === this.asked) this.address();
     });
   }
   flagged(view, wrong) { if (wrong.node != null && view.place.has(wrong.node)) view.flags.set(view.place.get(wrong.node), wrong.kind); view.list.paint(); }
@@ -351,7 +357,7 @@ export class Explorer {
     if (which === this.nodeShown) return;  // what is open in it stays open
     await this.trying(async () => {
       const node = await this.get("node", run, row, view.t.id[i]);
-      if (asked === this.nodeAsked) { this.showNode(node, view, i, second); this.nodeShown = which; if (!second) this.address(false); }
+      if (asked === this.nodeAsked) { this.showNode(node, view, i, second); this.nodeShown = which; if (!second) this.address(); }
     });
   }
   // the same node in the other run, and what is different there
@@ -407,9 +413,10 @@ export class Explorer {
 
   // ── comparing ──
   // with another run, or another method of the same: the first run's method is the chosen one, or that of the open answer
-  async compareWith(name, first, second, step = true) {
+  async compareWith(name, first, second, jump = true) { await this.together(() => this.compared(name, first, second, jump)); }
+  async compared(name, first, second, jump) {
     this.other = null; this.flips = null; this.aligned = null; this.secondBox.hidden = true; this.flipButtons.hidden = true; this.nodeShown = ""; fill(this.flipsLine);
-    if (!name) { this.verdicts(); this.filter(); this.address(step); return; }
+    if (!name) { this.verdicts(); this.filter(); return; }
     await this.trying(async () => {
       const mine = first || (second ? this.methodBox.value || (this.row && this.row.method) || this.run.head.methods[0] : null);
       const [found, run] = [await this.get("compare", this.run.name, name, ...mine ? [mine, second] : []), await this.get("run", name)];
@@ -420,8 +427,8 @@ export class Explorer {
       this.flips = {flipped: new Set([...gained, ...lost]), gained, lost, "without partner": new Set(found.alone.filter(a => a[2] === "first").map(a => a[3]))};
       fill(this.flipsLine, this.saidOf(found)); this.flipButtons.hidden = !this.flips.flipped.size;
       this.verdicts(); this.filter();
-      const flipped = this.shown.filter(i => this.flips.flipped.has(i)), here = this.at >= 0 && (!step || this.flips.flipped.has(this.at));
-      await this.openRow(here ? this.at : flipped[0] ?? (this.at < 0 ? this.shown[0] : this.at), false, step);
+      const flipped = this.shown.filter(i => this.flips.flipped.has(i)), here = this.at >= 0 && (!jump || this.flips.flipped.has(this.at));
+      await this.openRow(here ? this.at : flipped[0] ?? (this.at < 0 ? this.shown[0] : this.at), false);
     });
   }
   saidOf(found) {

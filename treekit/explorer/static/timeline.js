@@ -17,8 +17,8 @@ class Timeline {
     const row = c => {
       const place = x.tree.place.get(c.node), kind = place === undefined ? "" : x.tree.t.kind[place], text = place === undefined ? "" : x.tree.t.text[place];
       const bar = h("span", {class: "tkx-span", style: `left:${100 * c.start / end}%;width:${Math.max(0.4, 100 * c.seconds / end)}%`});
-      return h("button", {class: `tkx-when ${c.critical ? "tkx-critical" : ""}`, "aria-label": `${kind} ${cut(text, 60)}: ${seconds(c.seconds)} from ${seconds(c.start)}${c.critical ? ", on the critical path" : ""}`, click: () => { if (place !== undefined) { x.tree.pick(place); x.tree.tapped(place); } }},
-        h("span", {class: "tkx-what"}, h("b", {}, kind), ` ${cut(text, 60)}`), h("span", {class: "tkx-lane"}, bar), h("span", {class: "tkx-small"}, seconds(c.seconds)));
+      return h("button", {class: `tkx-when ${c.critical ? "tkx-critical" : ""}`, click: () => { if (place !== undefined) { x.tree.pick(place); x.tree.tapped(place); } }},
+        h("span", {class: "tkx-what"}, h("b", {}, kind), ` ${cut(text, 60)}`), h("span", {class: "tkx-lane"}, bar), h("span", {class: "tkx-small"}, seconds(c.seconds), h("span", {class: "tkx-hidden"}, ` from ${seconds(c.start)}${c.critical ? ", on the critical path" : ""}`)));
     };
     const rest = found.calls.length - most;
     fill(this.el, h("p", {class: "tkx-small"}, `${plural(found.calls.length, "call")}; critical path (bold): ${plural(critical.length, "call")}, ${seconds(sum)} of ${seconds(end)}. ${found.measured ? "Times as measured when the calls were made." : "The store has no times of one run for these calls: each begins when the calls of the step before it have ended."}`),
