@@ -7,6 +7,7 @@ from click.testing import CliRunner
 
 from treekit.cli.main import main
 import treekit.artefacts.catalog
+from treekit.artefacts.reproduce import Task, result_folder
 from treekit.papers.plugin import get_paper
 from commands import inside, shell, start
 from openai_server import Server
@@ -175,10 +176,10 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
 def test_out_data_n_and_notebook_parameters(clone):
     (clone / "mine").mkdir()
     assert inside("reproduce", "--data", "mine", "--n", "2", cwd=clone)[0] == 0
-    assert "Nothing" not in (clone / "figures/offline-mine/treerare/table1.md").read_text()
+    assert "Nothing" not in (clone / "figures/offline-mine-n2/treerare/table1.md").read_text()
     assert inside("reproduce", "--out", "here", "--set", "questions=3", "--set", "search_scope=own", cwd=clone)[0] == 0
     assert ",3,0,," in (clone / "here/treerare/table1.csv").read_text()
-    assert "Made by: treekit reproduce treerare/table1 --n 2 --data mine" in (clone / "figures/offline-mine/treerare/table1.md").read_text()
+    assert "Made by: treekit reproduce treerare/table1 --n 2 --data mine" in (clone / "figures/offline-mine-n2/treerare/table1.md").read_text()
     page = (clone / "here/treerare/table1.md").read_text()
     assert "Made by: treekit reproduce treerare/table1 --set questions=3 --set search\\_scope=own" in page
     assert "Set: questions=3, search\\_scope=own." in page
@@ -380,8 +381,21 @@ def test_every_artefact_has_a_notebook_and_what_is_text_says_so(monkeypatch):
         assert said.exit_code == 2 and said.stderr.count("\n") == 1 and "nothing to run" in said.stderr and r["notebook"] in said.stderr
 
 
-def test_a_run_with_other_settings_says_that_it_replaced_results():
-    from treekit.cli.main import _replaced
-    assert "n=5" in _replaced("offline", None, {}, dict(n=5, data=None)) and "--out DIR" in _replaced("offline", None, dict(top_k="3"), {})
-    others = [_replaced("offline", "there", {}, dict(n=5)), _replaced("openai", None, {}, dict(n=5)), _replaced("offline", None, {}, {})]
-    assert others == [""] * 3
+def test_a_run_with_other_settings_has_a_folder_of_its_own(monkeypatch, tmp_path):
+    "Results that come with the clone are written by the default settings, or with --commit."
+    from treekit.artefacts import multiprocess
+    seen, folder = [], tmp_path / "figures" / "offline-n3-top_k=2"
+    folder.mkdir(parents=True)
+    (folder / "README.md").write_text("verdicts")
+    def reproduction(workers, share, what, profile, out, jobs, sets, force, **given):
+        seen.append(out)
+        return [Task("treerare/table1", Path("table1.ipynb"), {})], folder
+    monkeypatch.setattr(multiprocess, "reproduction", reproduction)
+    words = ["reproduce", "treerare/table1", "--n", "3", "--set", "top_k=2"]
+    said = CliRunner().invoke(main, words)
+    assert said.exit_code == 0 and said.output.splitlines()[-1].endswith("figures/offline-n3-top_k=2/README.md has the verdicts"), said.output
+    assert CliRunner().invoke(main, [*words, "--commit"]).exit_code == 0
+    assert seen[0] is None and Path(seen[1]).parts[-2:] == ("figures", "offline")
+    refused = CliRunner().invoke(main, [*words, "--commit", "--out", "here"])
+    assert refused.exit_code == 2 and "give one of them" in refused.output
+    assert result_folder("offline", dict(n=3, top_k="2")).name == folder.name and result_folder("offline", dict(budget=1.0)).name == "offline"

@@ -217,7 +217,7 @@ def test_a_chain_of_five_thousand(browser, tmp_path):
     for i in range(5000): above = trace.add("step", f"step {i}", parent=above)
     store = Store()
     page = opened(browser, save_page(ExplorerAPI(store), [kept(store, "deep", [trace])], tmp_path / "deep.html").as_uri())
-    page.evaluate("explorer.tree.pick(4999); explorer.view(true)")
+    page.evaluate("explorer.tree.pick(4999); explorer.view('drawing')")
     until(page, "explorer.tree.placed")
     page.evaluate("explorer.tree.fold(0, true)")
     assert page.evaluate("explorer.tree.visible.length") == 1 and page.trouble == []
@@ -276,7 +276,7 @@ def test_axe_has_no_serious_complaint(browser, small, scheme):
     checker = axe_file()
     page = opened(browser, small[3].as_uri(), color_scheme=scheme, bypass_csp=True)
     page.add_script_tag(path=str(checker))
-    for step in ("1", "explorer.openRow(1)", "explorer.view(true)"):
+    for step in ("1", "explorer.openRow(1)", "explorer.view('drawing')"):
         page.evaluate(step)
         page.wait_for_timeout(300)
         assert complaints(page) == []
@@ -446,7 +446,7 @@ def test_a_wide_drawing_keeps_its_root_as_long_as_there_is_room(browser, tmp_pat
     store = Store()
     file = save_page(ExplorerAPI(store), [kept(store, "wide", [grown(300, text="state {}")])], tmp_path / "wide.html")
     page = opened(browser, file.as_uri(), viewport=dict(width=width, height=800))
-    page.evaluate("(explorer.pane('tree'), explorer.view(true), 1)")
+    page.evaluate("(explorer.pane('tree'), explorer.view('drawing'), 1)")
     page.wait_for_timeout(300)
     deepest = "explorer.tree.t.depth.indexOf(Math.max(...explorer.tree.t.depth))"
     for node in ("0", "explorer.tree.t.depth.indexOf(2)", deepest):

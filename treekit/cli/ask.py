@@ -9,6 +9,7 @@ __all__ = ['LARGEST', 'NOT_FOUND', 'Answer', 'passages_of', 'own_dataset', 'own_
 import functools, hashlib, json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from ..config import Profile, UsageError, kit_path, run_options, work_dir
@@ -201,10 +202,10 @@ def _asked(question, named, method, dataset, profile, corpus, progress):
     from treekit.corpora.load import read_corpus
     from treekit.experiments.given_passages import file_source
     from treekit.experiments.run import run
-    over, about = {}, {}
+    over, about = {}, dict(label=f"{named}: {shorten(question, 90, placeholder=' …')}")
     if profile.corpus: profile = replace(profile, search_scope="corpus")  # a passage store: the run opens it
     elif corpus or profile.search_scope != "documents":
-        about = dict(passages=file_source(corpus) if corpus else dict(dataset=own_dataset(profile, question)))
+        about |= dict(passages=file_source(corpus) if corpus else dict(dataset=own_dataset(profile, question)))
         passages = list(read_corpus(corpus)) if corpus else own_corpus(profile, question)
         over, profile = {dataset: _searched(method, profile, passages)}, replace(profile, search_scope="corpus")
     asked = {dataset: [Question("ask", dataset, question)]}

@@ -6,7 +6,9 @@
 __all__ = ['explore_command']
 
 # %% ../../nbs/25_cli/00_explore.ipynb #b4b12b31
-import json
+import csv, io, json, os, sys, time, webbrowser
+from pathlib import Path
+from textwrap import shorten
 
 import click
 
@@ -15,27 +17,33 @@ import click
 @click.argument("run", required=False, default="last")
 @click.option("--with", "other", metavar="RUN", help="Another run, to compare with.")
 @click.option("--html", "page", metavar="FILE", help="Write one HTML file that needs no server and no network, instead of serving a page.")
+@click.option("--notes", metavar="FILE", help="Write the annotations of the run as CSV, or as JSON if FILE ends in .json, and serve nothing.")
 @click.option("--list", "listing", is_flag=True, help="List the runs that are kept, and serve nothing.")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose runs.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port of this machine.  [default: any that is free]")
+@click.option("--no-browser", is_flag=True, help="Print the address only. Without a display nothing else is done.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list, or the address, as JSON.")
-def explore_command(run, other, page, listing, profile, port, as_json):
+def explore_command(run, other, page, notes, listing, profile, port, no_browser, as_json):
     """Walk through a run's trees in the browser: every node with its prompt, reply, passages and cost.
 
     \b
       treekit explore --list                  the runs that are kept
       treekit explore                         serve them all, and open the newest
       treekit explore 3f2a                    serve them all, and open this one
+      treekit explore treerare/table1         the newest run that was made for this table
       treekit explore 3f2a --html run.html    one run as a file, to hand on
       treekit explore 3f2a --with 77c0        two runs side by side
+      treekit explore 3f2a --notes notes.csv  what was annotated in it
 
-    RUN is a name from the list, or its beginning. The page listens on this machine only, and its address holds a token.
+    RUN is "last", a name from the list or its beginning, or PAPER/ARTEFACT. The page listens on this machine only, and its address
+    holds a token. The browser opens by itself where there is a display.
     """
     from treekit.explorer.api import ExplorerAPI
     from treekit.explorer.runs import open_run, open_store, run_list
     store = open_store(profile)
     if listing: return _show_runs(run_list(store), as_json)
     names = list(dict.fromkeys(open_run(store, name).name for name in (run, other) if name))
+    if notes: return _write_notes(open_run(store, names[0]), notes, as_json)
     if page:
         from treekit.explorer.page import save_page
         path = save_page(ExplorerAPI(store, tuple(names)), names, page, other=names[1] if len(names) > 1 else "")
@@ -44,9 +52,45 @@ def explore_command(run, other, page, listing, profile, port, as_json):
     from treekit.explorer.server import ServedExplorer
     served = ServedExplorer(ExplorerAPI(store, forks=True), port, *names)
     click.echo(json.dumps(dict(address=served.address)) if as_json else f"open {served.address}\n(end with Ctrl-C)")
+    if not as_json and not no_browser and _has_display(): webbrowser.open(served.address)
     served.forever()
 
+def _has_display():
+    "Whether a graphical browser can be opened."
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+# %% ../../nbs/25_cli/00_explore.ipynb #fd508f46
 def _show_runs(runs, as_json):
-    "The kept runs, one line each."
+    "The saved runs, one line each: name, date, table or figure, methods, data."
     if as_json: return click.echo(json.dumps(runs, indent=1, ensure_ascii=False))
-    for r in runs: click.echo(f"{r['name']}  {r['label']}" + (f"  ({r['failed']} failed)" if r["failed"] else ""))
+    lines = [_line(r) for r in runs]
+    widths = [max((len(line[k]) for line in lines), default=0) for k in range(4)]
+    for *columns, data in lines: click.echo("  ".join([*(c.ljust(w) for c, w in zip(columns, widths)), data]).rstrip())
+
+def _line(run):
+    "Columns of a run: name, date, table or figure, methods, data."
+    about, methods = run["about"], ", ".join(run["methods"][:3]) + (f" and {len(run['methods']) - 3} more" if len(run["methods"]) > 3 else "")
+    data = ", ".join(f"{d} {n}" for d, n in run["datasets"].items()) + (f"  ({run['failed']} failed)" if run["failed"] else "")
+    if run.get("running"): data += "  (running)"
+    elif "label" in about: methods = shorten(about["label"], 72, placeholder=" …")
+    return run["name"], time.strftime("%Y-%m-%d %H:%M", time.localtime(run["time"])), about.get("artefact", ""), methods, data
+
+def _write_notes(run, file, as_json):
+    "Write the annotations of a run."
+    from treekit.experiments.run_records import notes_of
+    from treekit.utils.atomic_write import write_whole
+    from treekit.utils.sanitize import cell_text
+    lines = []
+    for i, note in sorted(notes_of(run.store, run.name).items()):
+        line = run.line(i)
+        lines.append({k: line[k] for k in ("method", "dataset", "id", "question")} | dict(gold="; ".join(line["golds"]))
+                     | {k: line[k] for k in ("answer", "value")} | dict(verdict=note["verdict"], note=note["text"]))
+    if file.endswith(".json"): text = json.dumps(dict(run=run.name, notes=lines), indent=1, ensure_ascii=False) + "\n"
+    else:
+        out = io.StringIO()
+        columns = ["method", "dataset", "id", "question", "gold", "answer", "value", "verdict", "note"]
+        csv.writer(out, lineterminator="\n").writerows([columns, *([cell_text(line[k]) for k in columns] for line in lines)])
+        text = out.getvalue()
+    write_whole(Path(file), text)
+    click.echo(json.dumps(dict(file=file, notes=len(lines))) if as_json else f"{file}: {len(lines)} annotated answers of run {run.name}")

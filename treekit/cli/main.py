@@ -130,13 +130,15 @@ def _profile_options(command, profile=_PROFILE):
     help="A section of settings.ini: offline, openai, local, or your own; several with --dry-run.  [default: offline]"))
 @click.option("--dry-run", is_flag=True, help="Run with mocks and two questions under real profiles; nothing is paid.")
 @click.option("--out", metavar="DIR",
-              help="Where tables and figures go.  [default: figures/PROFILE, or figures/PROFILE-DIR with --data DIR]")
+              help="Where tables and figures go.  [default: figures/PROFILE; with other settings, data or n a folder of its own: "
+                   "figures/offline-n10]")
+@click.option("--commit", is_flag=True, help="Write to figures/PROFILE with other settings, too: these results replace those of the clone.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time.  [default: 2 offline, else 1]")
 @click.option("--workers", type=click.IntRange(1), metavar="N", help="Processes that share out the questions, each with its own store.")
 @click.option("--share", metavar="I/N", help="Be worker I of N on a machine of its own; `treekit store merge` puts their stores together.")
 @click.option("--force", is_flag=True, help="Run what is unchanged, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_run, out, jobs, workers, share, force, as_json):
+def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_run, out, commit, jobs, workers, share, force, as_json):
     """Regenerate tables and figures: all, a paper's, or single ones.
 
     \b
@@ -151,6 +153,10 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     Each artefact leaves a CSV, a Markdown and an HTML table or a PNG and an SVG figure, in which the reproduced number stands
     beside the published one. The executed notebooks are kept under .treekit/runs. Kill it at any time and start it again: what
     was answered is not asked again. What would come out the same is not run again, and is said to be unchanged.
+
+    A run with other settings than the profile's (--n, --seed, --set, --model, --data) has a folder of its own, which the last line
+    names; `treekit claims --out DIR` and `treekit list --profile NAME` read it. The results in figures/offline, which come with the
+    clone, are written by the default settings, or with --commit.
 
     A dry run replaces the model, the hub, Wikipedia and prebuilt indexes with mocks: no API key, no network, no weights are needed.
     --profile may be repeated (default: openai, local, vllm, paper), --n is 2 by default, and --out names a file for the matrix. A dry
@@ -174,15 +180,10 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     from treekit.artefacts.multiprocess import reproduction
     _ready(what, profile, sets, given["data"], given["budget"])
     if not share and (said := before_paying(what, profile, sets, **given)): click.echo(said, err=True)
+    if commit and out: raise UsageError("--commit writes to figures/PROFILE, and --out to another folder: give one of them")
+    if commit: out = str(root() / "figures" / profile)
     tasks, folder = reproduction(workers, share, what, profile, out, jobs, sets, force, **given)
-    if not share and (said := _replaced(profile, out, sets, given)): click.echo(said, err=True)
     _outcome(tasks, folder, as_json)
-
-def _replaced(profile, out, sets, given):
-    "A line if a run with other settings replaced the results that come with the clone; empty: it did not."
-    changed = [f"{k}={v}" for k, v in (given | sets).items() if v is not None]
-    if out or given.get("data") or profile != "offline" or not changed or not (root() / "figures" / profile).is_dir(): return ""
-    return f"with {', '.join(changed)} this run replaced results in figures/{profile}; --out DIR writes to another folder"
 
 def _dry_run(what, profiles, sets, n, jobs, out, force, as_json):
     "Run artefacts with mocks, and print the matrix of artefacts and profiles."

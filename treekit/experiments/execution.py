@@ -6,7 +6,7 @@
 __all__ = ['GIVE_UP', 'REFUSALS', 'RunFailed', 'execute']
 
 # %% ../../nbs/14_experiments/15_execution.ipynb #059f7e50
-import asyncio, dataclasses, functools, gc, sys, threading, time
+import asyncio, dataclasses, functools, gc, sqlite3, sys, threading, time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +24,7 @@ from .prompts import templates_of
 from .provenance import run_facts, sample_key
 from .resources import Resources, chat_for
 from .results import Results, Row, common_reasons, same_reason
-from .run_records import models_record, packed_questions, save_run
+from .run_records import announce_run, end_announcement, models_record, packed_questions, save_run
 from .sharding import ELSEWHERE, budget_of, limited, shard_of, split_jobs
 from ..llm.cached_client import CachedClient, NotOnCassette
 from ..llm.prices import BudgetExceeded
@@ -259,12 +259,20 @@ def execute(
     plan, share = plan_run(methods, questions, library, store, models, prompts, bool(options.cassette)), shard_of(options)
     jobs, others = split_jobs(plan.jobs, share) if share else (plan.jobs, [])
     rows = plan.rows | {(j.method, j.dataset, j.question.id): Row(j.method, j.dataset, j.question, "", ELSEWHERE, Usage()) for j in others}
-    packed = {}  # for the run's record; filled while calls are in flight
+    packed, announced = {}, []  # for the run's record; filled while calls are in flight
+    def meanwhile():
+        packed.update(packed_questions(questions, store))
+        if share: return
+        keys = {cell: row.key for cell, row in plan.rows.items()} | {(j.method, j.dataset, j.question.id): j.key for j in jobs}
+        announced.append(announce_run(store, methods, questions, profile, keys, tuple(corpora or ()), options.about, packed))
     if jobs:
         chats = _chats(options, profile, models, store)
         asking = _Run(methods, jobs, chats, store, prompts, *in_flight(chats, len(jobs), profile.concurrency), bool(plan.rows))
         progress = Progress(options, asking, len(plan.rows), lambda: under_way(chats))
-        _driven(asking, progress, lambda: packed.update(packed_questions(questions, store)))
+        try: _driven(asking, progress, meanwhile)
+        finally:
+            with suppress(StoreFailed, sqlite3.Error):
+                for name in announced: end_announcement(store, name)
         rows = rows | asking.rows
     ordered = [rows[m, d, q.id] for m in methods for d, qs in questions.items() for q in qs]
     made = {cell: used for cell, keys in plan.indices.items() if (used := _summed(store, keys))}

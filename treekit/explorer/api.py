@@ -20,6 +20,9 @@ from .runs import OpenRun, RunData, open_run, run_list
 from .overrides import switch, switched_run
 from .trees import details, outline
 from .jobs import Jobs
+from .text_search import TextIndex
+from .timeline import timeline
+from ..experiments.run_records import notes_of, save_note
 
 # %% ../../nbs/19_explorer/10_api.ipynb #a5c52a4e
 class RunReader:
@@ -31,11 +34,13 @@ class RunReader:
         names: tuple[str, ...] = (),  # runs to offer; default: all that the store knows
         forks: bool = False,  # whether answers may be run again from the page
     ):
-        self.store, self.names, self.forks, self._runs, self._run_data = store, names, forks, {}, {}
+        self.store, self.names, self.forks, self._runs, self._run_data, self._indexes = store, names, forks, {}, {}, {}
+        self.opened = {}  # run and other: what a page opens first
 
     def run(self, name: str) -> OpenRun:
         "A run by its name, opened once."
-        if name not in self._runs: self._runs[name] = open_run(self.store, name)
+        if name in self._runs and not self._runs[name].running: return self._runs[name]
+        self._runs[name] = open_run(self.store, name)  # a run in progress is read again
         return self._runs[name]
 
     def run_data(self, name: str) -> RunData:
@@ -46,12 +51,13 @@ class RunReader:
     def listing(self) -> dict:
         "Which runs there are, and what can be done."
         known = [r for r in run_list(self.store) if not self.names or r["name"] in self.names]
-        return dict(runs=known, can=["fork", "switch"] * self.forks)
+        return dict(runs=known, can=["fork", "switch", "note"] * self.forks) | self.opened
 
     def answers(self, name: str) -> dict:
         "A run's rows."
         run = self.run(name)
-        rows = [line | self._glossed(name, line) for line in run.listing()]
+        notes = {} if run.running else notes_of(self.store, run.name)
+        rows = [line | self._glossed(name, line) | (dict(note=notes[line["i"]]) if line["i"] in notes else {}) for line in run.listing()]
         return dict(name=run.name, head=run.kept.head, free=run.kept.profile.offline, rows=rows)
 
     def _glossed(self, name, line):
@@ -65,6 +71,30 @@ class RunReader:
         row = self.run(name).rows[int(i)]
         found, gloss = outline(row.trace), self.run_data(name).gloss(row.dataset)
         return found if gloss is None else found | dict(gloss=[gloss(text) for text in found["text"]])
+
+    def summary(self, name: str) -> dict:
+        "Score and cost of a run's methods."
+        run = self.run(name)
+        return dict(methods=run.summary(), free=run.kept.profile.offline)
+
+    def timeline(self, name: str, i: str) -> dict:
+        "Calls of an answer over time."
+        row = self.run(name).rows[int(i)]
+        return timeline(row.trace, self.store, row.usage.seconds)
+
+    def search(self, name: str, query: str) -> dict:
+        "Texts of a run that have the words of a query."
+        run = self.run(name)
+        if run.running: return TextIndex(run, self.run_data(name)).search(query)
+        if name not in self._indexes: self._indexes = {name: TextIndex(run, self.run_data(name))}  # of one run at a time
+        return self._indexes[name].search(query)
+
+    def note(self, body: dict, name: str, i: str) -> dict:
+        "Annotate an answer."
+        run, verdict, text = self.run(name), str(body.get("verdict", "")), str(body.get("text", ""))
+        if run.running: raise UsageError("the run is in progress: annotate it when it is saved")
+        if not 0 <= int(i) < len(run.kept.rows): raise UsageError(f"the run has no answer {i}")
+        return dict(note=save_note(self.store, run.name, int(i), verdict, text))
 
     def font(self) -> dict:
         "A Korean font."
@@ -232,7 +262,7 @@ class ExplorerAPI:
         runs, nodes, replays = self.runs, self.nodes, self.replays
         what, *rest = map(unquote, path.split("/"))
         answer = dict(runs=runs.listing, run=runs.answers, tree=runs.tree, node=nodes.node, compare=runs.compare, align=runs.align,
-                      parse=nodes.parse, fields=replays.fields, job=replays.job, font=runs.font)
+                      summary=runs.summary, timeline=runs.timeline, search=runs.search, parse=nodes.parse, fields=replays.fields, job=replays.job, font=runs.font)
         with self._lock:
             try: return answer[choose("thing to ask for", what, answer)](*rest)
             except (TypeError, ValueError, IndexError) as e: raise UsageError(f"{path!r} can't be asked for ({e})") from None
@@ -240,7 +270,7 @@ class ExplorerAPI:
     def post(self, path: str, body: dict) -> dict:  # job; of `stop`, how far it came
         "Do what changes something: run a fork, a switch, a sweep; stop it."
         what, *rest = map(unquote, path.split("/"))
-        works = {name: getattr(self.replays, name) for name in ("fork", "price", "switch", "sweep", "stop")}
+        works = {name: getattr(self.replays, name) for name in ("fork", "price", "switch", "sweep", "stop")} | dict(note=self.runs.note)
         if what not in works or not self.runs.forks: raise UsageError(f"{what!r} can't be done here")
         if not isinstance(body, dict): raise UsageError("what is to be done comes as names with values")
         with self._lock:

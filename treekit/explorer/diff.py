@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from ..config import UsageError, choose
 from ..core.method import Node, Trace
 from .runs import OpenRun
-from ..scoring.statistics import mcnemar
+from ..scoring.statistics import bootstrap, mcnemar
 
 # %% ../../nbs/19_explorer/05_diff.ipynb #bf62f1df
 @dataclass
@@ -25,6 +25,8 @@ class RunComparison:
     lost: list  # the other way round
     alone: list  # [dataset, question's id, "first" or "second", row]: without a partner
     p: float  # McNemar's, exact, two-sided
+    means: tuple | None = None  # score of each on the paired questions; None: there are none
+    effect: tuple | None = None  # the second's score minus the first's, with its 95 % bootstrap interval: difference, low, high
 
     def record(self) -> dict:
         "Plain values."
@@ -47,7 +49,10 @@ def compare_runs(
     lost = [n for n, (*_, x, y) in enumerate(pairs) if y < 1 <= x]
     paired = {at for at, *_ in judged}
     alone = [[*at, which, i] for which, rows in (("first", mine), ("second", its)) for at, i in rows.items() if at not in paired]
-    return RunComparison(a, b, pairs, gained, lost, alone, mcnemar(len(gained), len(lost)))
+    p = mcnemar(len(gained), len(lost))
+    if not pairs: return RunComparison(a, b, pairs, gained, lost, alone, p)
+    means = tuple(sum(pair[k] for pair in pairs) / len(pairs) for k in (4, 5))
+    return RunComparison(a, b, pairs, gained, lost, alone, p, means, bootstrap([y - x for *_, x, y in pairs]))
 
 def _default(first, second):
     a = first.kept.head["methods"][0]

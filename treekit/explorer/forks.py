@@ -161,7 +161,7 @@ def fork(
     method, models = kept.method(row.method), models_again(opened, row.method)
     if isinstance(method, ForkedMethod): method, edits = method.of, _joined(method.edits, edits)
     forked = ForkedMethod(method, edits, method_fingerprint(method))
-    label = name or f"{row.method} ⑂ {edits.words}"
+    label = name or f"{row.method}, fork: {edits.words}"
     who = f"{label} {opened.name}.{i}.{fingerprint(edits)[:6]}"
     before = _ledger(store, who)
     about = dict(label=f"{label}: {row.question.question[:60]}", parent=[opened.name, i], edits=to_record(edits))

@@ -6,9 +6,9 @@
 __all__ = ['MOST_BYTES', 'RequestHandler', 'ServedExplorer']
 
 # %% ../../nbs/19_explorer/12_server.ipynb #94a30886
-import hmac, html, json, re, secrets, threading
+import hmac, json, re, secrets, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from ..config import UsageError
 from .api import ExplorerAPI
@@ -18,14 +18,16 @@ from .page import asset
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>treekit explorer</title>
-<link rel="icon" href="data:,"><link rel="stylesheet" href="/explorer.css"><style>html, body { margin: 0; height: 100%% }</style></head>
-<body><div id="explorer" data-run="%s" data-other="%s"></div><script type="module" src="/start.js"></script></body></html>
+<link rel="icon" href="data:,"><link rel="stylesheet" href="/explorer.css"><style>html, body { margin: 0; height: 100% }</style></head>
+<body><div id="explorer"></div><script type="module" src="/start.js"></script></body></html>
 """
 _START = """import {Explorer, servedSource} from "/explorer.js";
-const token = new URLSearchParams(location.search).get("token");
-history.replaceState(null, "", location.pathname);
-const {run, other} = document.getElementById("explorer").dataset;  // runs to open, as the command named them
-window.explorer = new Explorer(document.getElementById("explorer"), servedSource(token), {page: true, run, other});
+const given = new URLSearchParams(location.search).get("token");
+if (given) sessionStorage.setItem("token", given);  // of this tab, for F5 and Back
+if (location.search) history.replaceState(null, "", location.pathname + location.hash);
+const token = sessionStorage.getItem("token"), box = document.getElementById("explorer");
+if (token) window.explorer = new Explorer(box, servedSource(token), {page: true});
+else box.textContent = "Open the address that `treekit explore` printed: it has the token without which nothing is shown.";
 """
 _POLICY = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; img-src data:"
 _HEADERS = {"Content-Security-Policy": _POLICY, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
@@ -37,9 +39,7 @@ class RequestHandler(BaseHTTPRequestHandler):
     "One question of the page."
     api: ExplorerAPI
     token: str
-    page: str  # HTML
-
-    timeout = 30  # seconds without data from the client
+    timeout = 30  # seconds that a client may be silent within a request
 
     def log_message(self, *said): pass
 
@@ -54,13 +54,15 @@ class RequestHandler(BaseHTTPRequestHandler):
 
     def tell(self, code: int, thing): self.send(code, json.dumps(thing), "application/json")
 
-    def refused(self) -> bool:
-        "Whether somebody asks who may not."
+    def foreign(self) -> bool:
+        "Whether another page asks, or a page under another name of this machine."
         named, origin = self.headers.get("Host") or "", self.headers.get("Origin")
-        if origin is not None and origin != f"http://{named}": return True  # another page asks, in the same browser
-        host = named.rpartition(":")[0]
-        given = self.headers.get("X-Treekit-Token") or parse_qs(urlsplit(self.path).query).get("token", [""])[0]
-        return host not in ("127.0.0.1", "localhost") or not hmac.compare_digest(given.encode(), self.token.encode())
+        return named.rpartition(":")[0] not in ("127.0.0.1", "localhost") or origin is not None and origin != f"http://{named}"
+
+    def refused(self) -> bool:
+        "Whether a request lacks the token."
+        given = self.headers.get("X-Treekit-Token") or ""
+        return self.foreign() or not hmac.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
 
     def answer(self, work):
         "Reply of the API, or the reason why there is none."
@@ -77,11 +79,11 @@ class RequestHandler(BaseHTTPRequestHandler):
         if path == "/start.js": return self.send(200, _START, "text/javascript")
         if path.startswith("/api/"): return self.answer(self.api.get)
         if path != "/": return self.tell(404, dict(error="no such page"))
-        if self.refused(): return self.tell(403, dict(error="open the address that `treekit explore` printed"))
-        return self.send(200, self.page, "text/html")
+        if self.foreign(): return self.tell(403, dict(error="open the address that `treekit explore` printed"))
+        return self.send(200, _PAGE, "text/html")  # nothing of a run is in it: its script asks with the token
 
     def do_POST(self):
-        "A fork, a switch, a sweep."
+        "A fork, a switch, a sweep, a note."
         if self.refused():  # before anything of the body is read
             self.close_connection = True
             return self.tell(403, dict(error="open the address that `treekit explore` printed"))
@@ -90,7 +92,10 @@ class RequestHandler(BaseHTTPRequestHandler):
         if self.headers.get("Transfer-Encoding"): size = -1
         if size < 0 or size > MOST_BYTES: self.close_connection = True  # what follows is no request
         if not 0 <= size <= MOST_BYTES: return self.tell(413, dict(error="that is too long"))
-        body = self.rfile.read(size)
+        try: body = self.rfile.read(size)
+        except TimeoutError:
+            self.close_connection = True
+            return self.tell(408, dict(error="the request did not come to its end"))
         def work(path):
             try: wish = json.loads(body or b"{}")
             except ValueError: raise UsageError("what is to be done comes as JSON") from None
@@ -98,6 +103,13 @@ class RequestHandler(BaseHTTPRequestHandler):
         return self.answer(work)
 
 # %% ../../nbs/19_explorer/12_server.ipynb #af49f688
+class _Server(ThreadingHTTPServer):
+    "Server that says nothing of clients that went away, as a closed tab does."
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        if not isinstance(sys.exception(), OSError): super().handle_error(request, client_address)
+
 class ServedExplorer:
     "A server on a port of this machine."
 
@@ -109,11 +121,10 @@ class ServedExplorer:
         other: str = "",  # to compare it with
     ):
         self.token = secrets.token_urlsafe(24)
-        page = _PAGE % (html.escape(run), html.escape(other))
-        handler = type("Handler", (RequestHandler,), dict(api=api, token=self.token, page=page))
-        try: self.server = ThreadingHTTPServer(("127.0.0.1", port), handler)
+        api.runs.opened = {k: v for k, v in dict(open=run, other=other).items() if v}
+        handler = type("Handler", (RequestHandler,), dict(api=api, token=self.token))
+        try: self.server = _Server(("127.0.0.1", port), handler)
         except OSError as e: raise UsageError(f"port {port} can't be used ({e.strerror}): choose another with --port") from None
-        self.server.daemon_threads = True
 
     @property
     def address(self) -> str:

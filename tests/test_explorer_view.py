@@ -1,0 +1,280 @@
+"The explorer's page: state in the address, tables, text diff, full-text search, timeline, annotations, what a phone shows."
+import csv, http.client, io, json, socket, time
+
+import pytest
+from explorer_store import kept, small_runs
+from test_explorer_browser import axe_file, browser, complaints, opened, press_named, until  # noqa: F401 (browser is a fixture)
+
+from treekit.config import load_profile
+from treekit.core.method import Trace
+from treekit.core.prompts import Completion
+from treekit.core.types import Question
+from treekit.experiments.run_records import announce_run, end_announcement, saved_runs, notes_of, running_runs, save_note
+from treekit.explorer.api import ExplorerAPI
+from treekit.explorer.page import save_page
+from treekit.explorer.runs import open_run, run_list
+from treekit.explorer.server import ServedExplorer
+from treekit.store.run_store import Store
+
+WHO = dict(method="", dataset="", question="", node="")
+
+
+def called(store, trace, node, prompt, reply, latency=0.5):
+    "A node's call in the store."
+    key = f"{prompt}|{reply}"
+    request = json.dumps(dict(messages=[dict(role="user", content=prompt)], parameters={}))
+    store.put_calls({key: Completion(reply, latency=latency)}, request, "m", "e", WHO, [0.0])
+    node.calls.append(key)
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    "Two runs with prompts and replies that differ on the third of four questions, served and as a file."
+    store = Store()
+    def trace(answer):
+        made = Trace()
+        top = made.add("question", "who filmed it", evidence=f"It was {answer} who filmed it.", hits=[dict(id="p", title="The Film", score=1.0)])
+        called(store, made, top, f"Read the passage about {answer}.\nWho filmed it?", f"The answer is {answer}.")
+        top.depth = 1
+        leaf = made.add("answer", answer, parent=top)
+        called(store, made, leaf, "Write the answer.", answer, 1.5)
+        leaf.depth = 2
+        return made
+    first = kept(store, "one", [trace("Ada") for _ in range(4)])
+    second = kept(store, "other", [trace(a) for a in ("Ada", "Ada", "Eve", "Ada")], ["Ada", "Ada", "Eve", "Ada"])
+    file = save_page(ExplorerAPI(store, (first, second)), [first, second], tmp_path_factory.mktemp("two") / "two.html", other=second)
+    return store, first, second, file
+
+
+@pytest.fixture(params=["served", "file"])
+def page(request, browser, two):  # noqa: F811
+    store, first, second, file = two
+    if request.param == "file":
+        page = opened(browser, file.as_uri())
+        yield page
+    else:
+        with ServedExplorer(ExplorerAPI(store, (first, second), forks=True), 0, first, second) as served:
+            page = opened(browser, served.address)
+            yield page
+            assert "token" not in page.url
+    assert page.trouble == []
+    page.close()
+
+
+def state(page): return page.evaluate("[explorer.run.name, explorer.at, explorer.other && explorer.other.name, explorer.tree.t.id[explorer.tree.selected]]")
+
+
+def settled(page, wanted):
+    for _ in range(200):
+        if state(page) == wanted: return
+        page.wait_for_timeout(50)
+    assert state(page) == wanted
+
+
+def test_a_comparison_opens_at_its_first_flip_with_a_text_diff(page, two):
+    "Third question; its evidence, prompt and reply differ in one word, the passage doesn't; the other run has its name."
+    until(page, "explorer.other && explorer.aligned && document.querySelector('.tkx-against h4')")
+    assert page.evaluate("explorer.at") == 2 and "other run, other" in page.locator(".tkx-second > p").inner_text()
+    assert page.locator(".tkx-against h3").inner_text().startswith("Against other")
+    parts = dict(zip(page.locator(".tkx-against h4").all_inner_texts(), page.locator(".tkx-diff").all()))
+    assert {"evidence", "prompt", "reply"} <= parts.keys() and not any(name.startswith("passage") for name in parts)
+    assert [parts["prompt"].locator(sign).all_inner_texts() for sign in ("del", "ins")] == [["Ada"], ["Eve"]]
+    effect = page.locator(".tkx-left").inner_text()
+    assert "gains 0, loses 1 of 4" in effect and "−0.25 (95 % −0.75 to +0.00)" in effect
+
+
+def test_state_is_in_the_address_and_survives_reload_and_back(page, two):
+    "Run, question, node, compared run, widths. A reload shows the same; Back shows the question before."
+    _, first, second, _ = two
+    until(page, "explorer.started && explorer.other && explorer.aligned && explorer.at === 2")
+    page.evaluate("explorer.openRow(1).then(() => (explorer.tree.pick(1), explorer.setWidth('left', 333), 1))")
+    settled(page, [first, 1, second, 1])
+    until(page, "location.hash.includes('node=1') && location.hash.includes('panes=333')")
+    page.reload()
+    until(page, "window.explorer")
+    page.evaluate("explorer.ready.then(() => 1)")
+    settled(page, [first, 1, second, 1])
+    assert page.evaluate("explorer.left.offsetWidth") == 333
+    page.evaluate("explorer.openRow(3).then(() => 1)")
+    until(page, "location.hash.includes('row=3')")
+    page.go_back()
+    settled(page, [first, 1, second, 1])
+    page.evaluate("(explorer.splitters[0].dispatchEvent(new Event('dblclick')), 1)")
+    until(page, "!location.hash.includes('panes')")
+
+
+def test_full_text_search_finds_prompts_and_opens_their_node(page):
+    page.get_by_label("Search all texts of the run").fill("passage ada")
+    page.get_by_label("Search all texts of the run").press("Enter")
+    until(page, "document.querySelectorAll('.tkx-finds li').length === 4")
+    assert page.locator(".tkx-finds .tkx-badge").all_inner_texts() == ["prompt"] * 4 and page.locator(".tkx-finds mark").count() >= 4
+    page.locator(".tkx-find").nth(3).click()
+    until(page, "explorer.at === 3 && explorer.el.dataset.pane === 'node' && explorer.tree.selected === 0")
+
+
+def test_timeline_with_its_critical_path(page):
+    press_named(page, "Timeline")
+    until(page, "document.querySelectorAll('.tkx-when').length === 2")
+    assert "critical path (bold): 2 calls, 2.0 s of 2.0 s" in page.locator(".tkx-timeline").inner_text()
+    page.locator(".tkx-when").nth(1).click()
+    assert page.evaluate("explorer.tree.t.kind[explorer.tree.selected]") == "answer"
+
+
+def test_run_table_sorts_filters_and_opens(page, two):
+    "Score and cost per run; sorted by score, the better run is first; a row opens its run."
+    _, first, second, _ = two
+    press_named(page, "All runs…")
+    until(page, "[...document.querySelectorAll('.tkx-runs tbody tr')].length === 2 && !document.querySelector('.tkx-runs tbody').innerText.includes('…')")
+    press_named(page, "score")
+    cells = page.locator(".tkx-runs tbody tr").all_inner_texts()
+    assert "1.00" in cells[0] and "0.75" in cells[1] and page.locator("th[aria-sort=ascending]").inner_text().startswith("score")
+    page.get_by_label("Filter runs").fill("other films")
+    assert page.locator(".tkx-runs tbody tr").count() == 1
+    page.locator(".tkx-runs tbody tr").first.click()
+    until(page, f"explorer.run.name === '{second}' && explorer.el.dataset.pane === 'questions'")
+
+
+def test_annotations_are_saved_with_the_run_and_exported(browser, tmp_path, monkeypatch):  # noqa: F811
+    "In the store, in the list's filter, in a CSV that no spreadsheet executes, and by the command."
+    from click.testing import CliRunner
+    from treekit.cli.explore import explore_command
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    (tmp_path / "store").mkdir()
+    with Store(tmp_path / "store" / "offline.sqlite") as store:
+        first, _ = small_runs(store)
+        with ServedExplorer(ExplorerAPI(store, forks=True), 0, first) as served:
+            page = opened(browser, served.address)
+            press_named(page, "✗ wrong")
+            until(page, "explorer.row.note && explorer.row.note.verdict === 'wrong'")
+            page.get_by_label("note on this answer").fill("=1+1")
+            page.get_by_label("note on this answer").press("Enter")
+            until(page, "explorer.row.note.text === '=1+1'")
+            page.get_by_label("Verdict").select_option("annotated")
+            assert page.evaluate("explorer.shown") == [0]
+            with page.expect_download() as got: press_named(page, "Export notes")
+            assert "\"'=1+1\"" in open(got.value.path(), encoding="utf-8").read() and page.trouble == []
+            page.close()
+        assert [(i, n["verdict"], n["text"]) for i, n in notes_of(store, first).items()] == [(0, "wrong", "=1+1")]
+        assert len(saved_runs(store)) == 2
+        file = save_page(ExplorerAPI(store, (first,)), [first], tmp_path / "noted.html")
+    page = opened(browser, file.as_uri())
+    assert "note wrong =1+1" in page.locator(".tkx-head").inner_text()
+    page.close()
+    done = CliRunner().invoke(explore_command, [first, "--notes", str(tmp_path / "notes.csv")])
+    [line] = csv.DictReader(io.StringIO((tmp_path / "notes.csv").read_text(encoding="utf-8")))
+    assert done.exit_code == 0 and (line["verdict"], line["note"], line["answer"]) == ("wrong", "'=1+1", "Ada")
+
+
+def test_a_phone_opens_what_is_tapped(browser, two):  # noqa: F811
+    page = opened(browser, two[3].as_uri(), viewport=dict(width=400, height=800), has_touch=True)
+    assert page.evaluate("explorer.el.dataset.pane") == "questions"
+    page.locator("[role=option]").nth(1).tap()
+    until(page, "explorer.el.dataset.pane === 'tree' && explorer.at === 1")
+    page.locator(".tkx-one:not(.tkx-second) [role=treeitem]").nth(1).tap()
+    until(page, "explorer.el.dataset.pane === 'node' && explorer.tree.selected === 1")
+    page.close()
+
+
+@pytest.mark.parametrize("width, scheme", [(1280, "light"), (400, "dark")])
+def test_axe_has_no_complaint_about_tables_diff_and_help(browser, two, width, scheme):  # noqa: F811
+    "Also the heading of the page, which is a moderate complaint."
+    store, first, second, _ = two
+    checker = axe_file()
+    with ServedExplorer(ExplorerAPI(store, (first, second), forks=True), 0, first, second) as served:
+        page = opened(browser, served.address, color_scheme=scheme, bypass_csp=True, viewport=dict(width=width, height=800))
+        page.add_script_tag(path=str(checker))
+        until(page, "document.querySelector('.tkx-against h4')")
+        for step in ("explorer.pane('node')", "explorer.pane('runs')", "(explorer.finder.box.value = 'ada', explorer.finder.go())", "explorer.help()",
+                     "(explorer.help(), explorer.pane('tree'), explorer.view('timeline'))"):
+            page.evaluate(f"({step}, 1)")
+            page.wait_for_timeout(400)
+            found = page.evaluate("axe.run(document).then(r => r.violations.filter(v => v.impact !== 'minor').map(v => [v.id, v.nodes.map(n => n.html.slice(0, 160))]))")
+            assert found == [], step
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, step
+        assert page.locator("h1").count() == 1
+        page.close()
+
+
+def test_prompts_are_wide_at_1280(browser, two):  # noqa: F811
+    page = opened(browser, two[3].as_uri())
+    assert page.evaluate("document.querySelector('.tkx-right .tkx-text').clientWidth") >= 600
+    page.close()
+
+
+def test_texts_of_a_megabyte_are_cut(browser, tmp_path):  # noqa: F811
+    "Question, answer and node of 1 MB: half a second to the first paint, half a second to the question; a button for the rest."
+    import os
+    long, slow = "word and words " * 70_000, float(os.environ.get("TREEKIT_SLOW", 1))
+    trace, store = Trace(), Store()
+    trace.add("step", long[:100], evidence=long)
+    file = save_page(ExplorerAPI(store), [kept(store, "long", [trace, trace], [long, "w" * 1_000_000], payload=long)], tmp_path / "long.html")
+    page = opened(browser, file.as_uri())
+    paint = page.evaluate("performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint').startTime")
+    row = page.evaluate("(() => { const t = performance.now(); return explorer.openRow(1).then(() => performance.now() - t) })()")
+    print(f"first paint {paint:.0f} ms, question {row:.0f} ms")
+    assert paint < 500 * slow and row < 500 * slow and page.evaluate("document.body.innerText.length") < 100_000
+    page.locator(".tkx-right button", has_text="show all").first.click()
+    assert page.evaluate("document.querySelector('.tkx-fact .tkx-text').textContent.length") == len(long)
+    page.close()
+
+
+def test_a_run_in_progress_is_shown_and_grows(browser):  # noqa: F811
+    "Answers come in while it is open; when it ends, the saved run takes its place; a dead process announces nothing."
+    from treekit.core.method import Prediction
+    store, profile = Store(), load_profile("offline")
+    small_runs(store)
+    questions = {"films": [Question(f"q{i}", "films", f"Question {i}?", ("Ada",)) for i in range(2)]}
+    keys = {("m", "films", f"q{i}"): f"k{i}" for i in range(2)}
+    name = announce_run(store, {"m": questions["films"][0]}, questions, profile, keys)
+    assert [r["name"] for r in running_runs(store)] == [name] and name not in [r["name"] for r in saved_runs(store)]
+    with ServedExplorer(ExplorerAPI(store, forks=True), 0, name) as served:
+        page = opened(browser, served.address)
+        assert page.evaluate("explorer.rows.map(r => r.pending)") == [True, True]
+        trace = Trace()
+        trace.add("answer", "Ada")
+        store.put_prediction("k0", Prediction("Ada", trace).to_json())
+        until(page, "explorer.rows[0].answer === 'Ada' && explorer.rows[1].pending")
+        end_announcement(store, name)
+        until(page, "explorer.run && !explorer.run.head.running")
+        assert page.trouble == []
+        page.close()
+    assert not running_runs(store)
+
+
+def test_a_stranger_s_request_is_refused_before_its_body_is_read():
+    "And a client that goes away leaves no traceback."
+    with ServedExplorer(ExplorerAPI(Store())) as served:
+        port, start = served.server.server_port, time.monotonic()
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(f"POST /api/fork/x/0 HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 9000000\r\n\r\n".encode())
+            assert b" 403 " in client.recv(100)
+        assert time.monotonic() - start < 5
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request("GET", "/")
+        shell = connection.getresponse().read().decode()
+        assert served.token not in shell and "start.js" in shell
+        connection.request("GET", f"/api/runs?token={served.token}")
+        assert connection.getresponse().status == 403  # the token comes in a header only
+
+
+def test_runs_are_found_by_artefact_and_told_apart(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+    from treekit.cli.explore import explore_command
+    from treekit.config import UsageError
+    from treekit.experiments.results import Row
+    from treekit.experiments.run_records import save_run
+    from treekit.core.method import Usage
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    (tmp_path / "store").mkdir()
+    with Store(tmp_path / "store" / "offline.sqlite") as store:
+        question = Question("q", "films", "Who?", ("Ada",))
+        rows = [Row("m", "films", question, "Ada", "", Usage(), "k")]
+        names = [save_run(store, {"m": question}, {"films": [question]}, load_profile("offline"), rows, about=dict(about))
+                 for about in (dict(artefact="treerare/table1"), dict(artefact="treerare/table2"), dict(label="m: Who?"))]
+        assert open_run(store, "treerare/table1").name == names[0] and open_run(store, "last").name == names[2]
+        with pytest.raises(UsageError, match="there are runs of treerare/table1, treerare/table2"): open_run(store, "toq/table1")
+        with pytest.raises(UsageError, match="no artefact is named 'treerare/tabel1'"): open_run(store, "treerare/tabel1")
+        save_note(store, names[0], 0, "right")
+        assert len(run_list(store)) == 3
+    lines = CliRunner().invoke(explore_command, ["--list"]).output.splitlines()
+    assert len(lines) == len({line.split(maxsplit=1)[1] for line in lines}) == 3 and "treerare/table1" in lines[2]
