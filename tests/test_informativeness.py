@@ -314,6 +314,8 @@ def test_a_passage_that_cannot_be_parsed_takes_no_other_along():
     r = Informativeness(passages, Annotations(Fragile()), PAPER)
     assert [h.passage.id for h in r.search(["ORRIN"])[0]] == ["a"]
     assert r.explain("ORRIN", passages[1:])[0].note == "not parsed: RuntimeError: a bell"
+    [book] = Annotations(Chain())(["ORRIN " * 20_000])
+    assert book.note == "not parsed: 120,000 characters, 100,000 are the most"  # a parser would take minutes
     whole = Informativeness(passages, Annotations(Chain()), PAPER)  # the same name, a better day: what failed was not kept
     assert len(whole.search(["ORRIN"])[0]) == 2
 

@@ -286,6 +286,7 @@ export class Explorer {
   async openRow(i, go = true) {
     if (i == null || !this.rows[i]) return;
     const asked = ++this.asked;
+    if (go) this.pane("tree");  // at once: a pane that is chosen while the tree is read stays
     await this.trying(async () => {
       this.at = i; this.questions.at = this.shown.indexOf(i); this.questions.reveal(Math.max(0, this.questions.at));
       const tree = await this.get("tree", this.run.name, i);
@@ -294,7 +295,6 @@ export class Explorer {
       this.nodeSearch.value = ""; fill(this.found);
       const rounds = tree.search ? tree.search.rounds : 0;
       this.sliderBox.hidden = !rounds; this.slider.max = rounds; this.slider.value = rounds; this.round(rounds);
-      if (go) this.pane("tree");
       this.timeline.open();
       const wrong = this.row.wrong.node != null ? this.tree.place.get(this.row.wrong.node) : undefined;
       if (!this.tree.n) { this.nodeAsked = (this.nodeAsked || 0) + 1; fill(this.right, h("h2", {}, this.row.pending ? "not answered yet" : "no tree"), h("p", {class: "tkx-small"}, this.row.pending ? "The run is in progress." : this.row.error || "The answer has no steps.")); }
