@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce dry-run rehearse site test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
+.PHONY: install reproduce dry-run rehearse site sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -25,6 +25,11 @@ rehearse: dry-run
 # the results as pages, in _site/: every page is held against its CSV, every link followed.  make site ARGS="--out DIR --trees 20"
 site: $(READY)
 	$(BIN)/treekit site --check $(ARGS)
+
+# a software bill of materials of the environment, sbom.json (CycloneDX); the tool has an environment of its own
+sbom: $(READY)
+	test -x $(VENV)/.sbom/bin/cyclonedx-py || { $(PYTHON) -m venv $(VENV)/.sbom && $(VENV)/.sbom/bin/python -m pip install --quiet cyclonedx-bom; }
+	$(VENV)/.sbom/bin/cyclonedx-py environment --output-reproducible --of JSON -o sbom.json $(BIN)/python
 
 # the same numbers on every processor with AVX2, for the small models that notebooks train (treekit.utils.instruction_set)
 PINNED := ATEN_CPU_CAPABILITY=avx2 MKL_CBWR=AVX2,STRICT DNNL_MAX_CPU_ISA=AVX2 MKL_NUM_THREADS=1

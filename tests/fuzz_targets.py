@@ -405,6 +405,7 @@ def cassette():
             said = {k: Completion(f"answer {i}", 3, 2, logprobs=(("a", -0.5),)) for k in sample_keys(canonical, request)}
             store.put_calls(said, canonical, "m", "offline", dict(method="zero-shot", question=str(i)), [0.1, None])
             store.put_prediction(f"p{i}", dict(answer="x", trace=dict(nodes=[], notes=[])))
+        store.put_failure("f", dict(answer="", error="no", usage=dict(calls=1)))
         path = store.pack(folder() / "good.cassette", dict(command="x"))
     return path.read_bytes()
 
@@ -429,8 +430,78 @@ def read_cassette(data):
         keys = [key for (key,) in store.query("SELECT key FROM calls")]
         store.calls(keys), store.requests(keys), store.usage(), store.about, store.served("m", "offline")
         sound([vars(c) for c in store.calls(keys).values()])
+        sound([(row["answer"], row["error"], row["usage"]) for row in store.failures().values()])
         for (key,) in store.query("SELECT key FROM predictions"):
             store.get_prediction(key)
+
+
+# --- what strangers send: metadata of cassettes, reports, replies of servers
+
+
+def places(value, path=()):
+    "Paths of all values inside a JSON value."
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield from places(one, (*path, key))
+
+
+@st.composite
+def replaced(draw, whole):
+    "A JSON value in which some values are others."
+    value = json.loads(json.dumps(whole))
+    for path in draw(st.lists(st.sampled_from(list(places(whole))[1:]), min_size=1, max_size=3)):
+        at = value
+        try:
+            for key in path[:-1]: at = at[key]
+            at[path[-1]] = draw(json_values(4))
+        except (TypeError, LookupError): pass  # it was replaced before
+    return json.dumps(value)
+
+
+ABOUT = dict(what=["treerare/table1"], profile="openai", given=dict(n=3, seed=0), sets=dict(model="gpt-4o", temperature="0"),
+             questions=["q1"], data="films", parser="default", left_out=["endpoint"])
+REPLY = dict(id="x", model="m", choices=[dict(index=0, finish_reason="stop", message=dict(role="assistant", content="Lyon", reasoning="so"),
+                                              logprobs=dict(content=[dict(token="Lyon", logprob=-0.5)]))],
+             usage=dict(prompt_tokens=9, completion_tokens=3, total_tokens=12, prompt_tokens_details=dict(cached_tokens=0),
+                        completion_tokens_details=dict(reasoning_tokens=1)))
+
+
+def read_metadata(text):
+    from treekit.experiments.cassette_settings import read_about
+
+    sound(list(read_about(text.encode("utf-8", "replace"), "x.cassette")))
+
+
+def read_envelope(text):
+    "A server's reply is one that can be stored, or a failed call."
+    import treekit.llm.openai_client as client
+    from treekit.core.prompts import CallFailed, Request
+    from treekit.store.schema import decode_completion, encode_completion
+
+    request = Request((dict(role="user", content="Where?"),), logprobs=True)
+    try: found = client._completions(text, request, 0.1)
+    except CallFailed: return
+    assert [decode_completion(encode_completion(c)) for c in found] == found
+
+
+@functools.cache
+def report():
+    "The files of a good report."
+    from treekit.reports.archive import read_archive
+
+    return read_archive(ROOT / "data" / "fixtures" / "compatibility" / "report.zip")[0]
+
+
+def read_report(text):
+    "A report is refused in a line, or compared; nothing of it runs."
+    from treekit.reports.archive import SUMS, write_archive
+    from treekit.reports.verification import verify_archive
+
+    files = {name: content for name, content in report().items() if name != SUMS}
+    write_archive(folder() / "made.zip", files | {"report.json": text.encode("utf-8", "replace")})
+    found = verify_archive(folder() / "made.zip", replay=False)
+    assert all("\x1b" not in line for line in (*found.differs, *found.notes))
 
 
 # --- settings, prompts, prices, records
@@ -902,6 +973,9 @@ def properties():
         *(markup(f"nested {m}", nested_markup(), 0.4) for m in pages()),
         Property("dump", dump_input(), {"dump": read_dump}, (UsageError,), 2.0, 2.0),
         Property("cassette", cassette_input(), {"cassette": read_cassette}, (UsageError,), 1.0, 2.0),
+        Property("metadata", replaced(ABOUT) | mutated([json.dumps(ABOUT)]), {"about.json": read_metadata}, (UsageError,), 0.5),
+        Property("envelope", replaced(REPLY) | mutated([json.dumps(REPLY)]), {"reply": read_envelope}, (), 1.0),
+        Property("report", replaced(json.loads(report()["report.json"])), {"report.json": read_report}, (UsageError,), 1.0, 40.0),
         text_file("settings.ini", SETTINGS, read_settings, share=1.0),
         text_file("prompts.toml", PROMPT_FILE, lambda p: load_prompts(p, known)),
         text_file("prices.csv", PRICES, load_prices),
