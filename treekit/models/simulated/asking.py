@@ -13,7 +13,7 @@ from .corpus_index import lookup_key
 from .queries import (
     Check, Compare, Extreme, Several, Of, Query, Slot, Such, Thing, anchors, open_readings, replace_subquery, walk)
 from .task_handler import (
-    NotInSyntheticWiki, TaskCall, asked, join_answer, missing, next_question, resolve_names, statements)
+    NotInSyntheticWiki, TaskCall, asked, join_answer, missing, next_question, resolve_names, statements, things_described)
 from .quoting import number_references, quoted_path
 from .wording import steps_of
 
@@ -50,9 +50,11 @@ def _subquestions_ambiguous(call: TaskCall) -> list[str]:
     def noticed(reading): return call.happens(call.ability.ambiguity, "ask reading", call.question, reading)
     if wanted := open_readings(query):
         return list(dict.fromkeys([*(call.words.question(r) for r in wanted if noticed(r.relation)), call.question]))
-    things = [t for t in anchors(query) if len(t.ids) > 1]
+    things, reasoner = [t for t in anchors(query) if len(t.ids) > 1], call.reasoner(call.texts("context"), recalls=False)
+    if several := things_described(reasoner, query):
+        each = [call.words.question(Of(query.relation, call.words.thing(e))) for e in several if noticed(e)]
+        return list(dict.fromkeys([*each[:4], call.question]))
     if not things: return _subquestions(call)
-    reasoner = call.reasoner(call.texts("context"), recalls=False)
     seen = {s for s, _ in reasoner.knowledge.all_facts()}
     read = [e for e in things[0].ids if e in seen and noticed(e)]
     each = [call.words.question(replace_subquery(query, things[0], call.words.thing(e))) for e in read]

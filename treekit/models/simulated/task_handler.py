@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['SAYS_NOTHING', 'NotInSyntheticWiki', 'TaskCall', 'statements', 'explanation', 'join_answer', 'claim_sentence',
-           'answer_sentences', 'missing', 'resolve_names', 'asked', 'next_question']
+           'answer_sentences', 'missing', 'things_described', 'resolve_names', 'asked', 'next_question']
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #f07831c7
 import math
@@ -17,7 +17,7 @@ from .grammar import QueryGrammar
 from .corpus_index import Ref, lookup_key
 from .reasoner import Reasoner, AnswerText
 from .queries import (
-    Check, Compare, Either, Extreme, Several, Of, Query, Slot, Thing, Why, subqueries_of, anchors, walk)
+    Check, Compare, Either, Extreme, Several, Of, Query, Slot, Such, Thing, Why, subqueries_of, anchors, walk)
 from .wording import Verbalizer, replace_parts
 from ...synthetic.questions import SHARED
 
@@ -160,6 +160,16 @@ def _of_each(reasoner, query):
     refs = [v for v in reasoner.follow(query.x).values if isinstance(v, Ref) and v in reasoner.index.entities]
     each = [v for v in refs if reasoner.relation(query, v)]
     return [q for v in each if reasoner.follow(q := Of(query.relation, reasoner.words.thing(v))).missing]
+
+# %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #ab8b4b88
+def things_described(
+    reasoner: Reasoner,
+    query: Query,
+) -> list[int]:  # fewer than two: none
+    "Entities that fit the description in a question about one thing, as far as they are known: *the film that was directed by X*."
+    if not isinstance(query, Of) or not isinstance(query.x, Such): return []
+    known = [v for v in reasoner.follow(query.x).values if isinstance(v, Ref) and v in reasoner.index.entities]
+    return known if len(known) > 1 else []
 
 # %% ../../../nbs/11_models/2_simulated/07_task_handler.ipynb #c1ab1d77
 def resolve_names(
