@@ -7,8 +7,9 @@ __all__ = ['HANDLERS', 'phrase_query', 'path_of', 'facts_in_input']
 
 # %% ../../../nbs/11_models/2_simulated/10_asking.ipynb #9dd5c9d5
 import re
+from functools import lru_cache
 
-from .ability import uniform
+from .ability import Ability, SeededRandom, uniform
 from .knowledge import NOT_KNOWN, canonical
 from .corpus_index import lookup_key
 from .queries import (
@@ -89,9 +90,16 @@ def _subquestions_ambiguous(call: TaskCall) -> list[str]:
     return list(dict.fromkeys([*each[:4], call.question]))
 
 # %% ../../../nbs/11_models/2_simulated/10_asking.ipynb #f7842cfa
-def _other_perspectives(call, reasoner):
+@lru_cache(20_000)
+def _open_steps(grammar, question, state):
+    "Missing facts of a question and its simplest form, given results. Notes are always read, so both are the same for every sample."
+    call = TaskCall(grammar, SeededRandom(Ability()), dict(question=question, state=list(state)))
+    reasoner = call.reasoner(call.texts("state"), recalls=False)
+    return missing(reasoner, call.query), resolve_names(reasoner, call.query)
+
+def _other_perspectives(call):
     "Sub-questions in place of the next one: of another branch, two steps at once, another fact, or the same fact of another thing."
-    lacking, whole = missing(reasoner, call.query), resolve_names(reasoner, call.query)
+    lacking, whole = _open_steps(call.grammar, call.question, tuple(call.texts("state")))
     if not lacking: return []
     first, kinds, shown = lacking[0], call.index.schema, []
     steps = [q for q in walk(whole) if not isinstance(q, (Thing, Slot, Several)) and q not in (whole, first) and first in walk(q)]
@@ -109,7 +117,7 @@ def _other_perspectives(call, reasoner):
 def _next_or_other(call, reasoner):
     "The next sub-question. Half of the samples at a temperature take another perspective, as further moves of an agent do."
     event = call.question, call.get("state"), call.luck.sample
-    others = _other_perspectives(call, reasoner) if call.luck.sample and uniform("perspective", *event) < .5 else []
+    others = _other_perspectives(call) if call.luck.sample and uniform("perspective", *event) < .5 else []
     if others: return call.words.question(call.luck.varied(others, "other perspective", call.question, call.get("state")))
     return next_question(call, reasoner, call.query) or call.question
 
