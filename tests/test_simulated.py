@@ -376,7 +376,8 @@ def test_presets_are_the_frozen_ones_and_a_changed_one_is_named_in_every_caption
 
 def _subquestions(question, phrase, chat=None, context=()):
     from treekit.papers.treerare.prompts import SUBQUESTIONS
-    return said(chat or SimulatedClient("perfect"), SUBQUESTIONS, question=question, phrase=phrase, context=list(context), candidates="5", pick="3")
+    inputs = dict(question=question, phrase=phrase, context=list(context), candidates="5", pick="3")
+    return said(chat or SimulatedClient("perfect"), SUBQUESTIONS, **inputs)
 
 
 def test_subquestions_are_about_the_phrase():
