@@ -14,7 +14,8 @@ from treekit.core.prompts import Prompt
 from treekit.core.types import Passage, Question, Step
 from treekit.papers.comparison import controls
 from treekit.papers.comparison.controls import (
-    CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, control_outcome, controls_of, failed_controls, gold_replies, random_heads)
+    CONTRASTS, ControlClient, ControlledMethod, GoldRetriever, committed_controls, control_outcome, controls_note, controls_of,
+    failed_controls, gold_replies, random_heads, with_tokens)
 from treekit.experiments.tables import sample_questions, setting
 
 PLAN = Prompt("test.plan", "plan", "Plan: $question", QUESTIONS)
@@ -94,7 +95,8 @@ def test_random_trees_keep_the_shape(seed):
 
 @pytest.mark.parametrize("name, low, high, outcome", [
     ("sham", -.1, .1, "holds"), ("sham", .01, .1, "fails"), ("sham", -.2, -.1, "harms"),
-    ("oracle", .01, .1, "holds"), ("oracle", -.1, .1, "fails"), ("component", -.1, .1, "not shown"), ("passages", .1, .2, "shown")])
+    ("oracle", .01, .1, "holds"), ("oracle", -.1, .1, "fails"), ("component", -.1, .1, "not shown"), ("passages", .1, .2, "shown"),
+    ("tokens", -.1, .1, "not shown")])
 def test_outcomes(name, low, high, outcome):
     assert control_outcome(name, low, high) == outcome
 
@@ -104,13 +106,27 @@ def test_a_failing_control_is_named():
     assert failed_controls(rows) == "Controls that fail: B (oracle)." and failed_controls(rows[:1]) == ""
 
 
+def test_a_caption_says_which_controls_fail_and_what_is_not_shown():
+    rows = [dict(paper=p, contrast=c, outcome=o) for p, c, o in [
+        ("A", "sham", "fails"), ("A", "tokens", "not shown"), ("B", "tokens", "shown"), ("B", "oracle", "holds")]]
+    said = controls_note(rows)
+    assert "Controls that fail: A (sham)." in said and "Not shown is a gain at equal tokens for A." in said and controls_note([]) == ""
+    assert "No control fails." in controls_note(rows[2:]) and "Not shown" not in controls_note(rows[2:])
+    assert {r["paper"] for r in committed_controls()} == {c.paper for c in controls_of(setting("offline", 2, {}))}
+    assert committed_controls("no such profile") == []
+
+
+def test_tokens_become_passages():
+    assert with_tokens(5, 400, 4000) == 50 and with_tokens(5, 400, 100) == 5 and with_tokens(5, 0, 10**9) == controls.MOST_PASSAGES
+
+
 def test_every_proposed_method_has_its_controls():
     P = setting("offline", 2, {})
     made = [c.with_donors(("one?", "two?")) for c in controls_of(P)]
     assert [c.paper for c in made] == ["TreeRare", "Tree-of-Question", "ARISE", "SEARCH-R", "RDR²"]
     for c in made:
         assert c.sham.of == c.method == c.oracle.of and c.without != c.method and c.sham.requires == c.oracle.requires
-    assert set(CONTRASTS) == {"sham", "passages", "component", "oracle"} and controls.DONORS >= 2
+    assert set(CONTRASTS) == {"sham", "passages", "tokens", "component", "oracle"} and controls.DONORS >= 2
 
 
 def test_a_row_reads_as_many_passages_as_the_method(tmp_path):
@@ -122,5 +138,7 @@ def test_a_row_reads_as_many_passages_as_the_method(tmp_path):
     for d in ("komultihop", "hotpotqa"):
         read = controls.passages_read(cells["method", d])
         assert {len(r.trace.retrieved) for r in cells[controls.PLAIN, d]} == {max(1, round(read))}
+        used = {role: controls.tokens_used(cells[role, d]) for role in ("method", controls.PLAIN, controls.TOKENS)}
+        assert used[controls.PLAIN] < used[controls.TOKENS] < 1.5 * used["method"]
     assert {r["contrast"] for r in controls.control_rows(base, made)} == set(CONTRASTS)
     assert [r["row"] for r in controls.control_scores(base, made)] == list(controls.ROLES)

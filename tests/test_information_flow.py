@@ -176,7 +176,8 @@ def answering(t, lang):
     from treekit.papers.arise.states import ANSWER, DECOMPOSE, FINAL_ANSWER
     from treekit.papers.rdr2.readers import READ
     from treekit.papers.toq.planner import PROMPTS as KOREAN
-    from treekit.papers.treerare.prompts import PROMPT_SETS
+    from treekit.papers.treerare.prompts import PROMPT_SETS, SUBQUESTIONS
+    from treekit.baselines.hipporag import TRIPLES
     for a in t["states"]:
         for question in (t["question"], t["short"]):
             documents = [Passage("p", "", a)] if a else []
@@ -187,6 +188,9 @@ def answering(t, lang):
             yield FINAL_ANSWER, dict(question=question, state=a)
             yield DECOMPOSE, dict(question=question, state=a, documents=documents)
             yield INTEGRATE, dict(question=question, history=a)
+            yield TRIPLES, dict(passage=f"{t['film']}\n{a}")
+            for phrase in (question, f"of {t['film']}", f"the director of {t['film']}", f"behind {t['film']}", "the birthplace of the"):
+                yield SUBQUESTIONS, dict(question=question, phrase=phrase, context=[a] if a else [], candidates="5", pick="3")
             yield next(iter(PROMPT_SETS.values()))["multi-hop"].answer, dict(question=question, documents=documents)
             for prompt in READ.values(): yield prompt, {k: "" for k in prompt.slots} | dict(question=question, documents=documents)
 

@@ -125,10 +125,10 @@ def test_english_is_the_same_bytes():
     }
     assert said == {
         "hotpotqa": "d0dfe359ed854ec7",
-        "musique": "c77dcf1dea7f2bec",
-        "2wiki": "8d70b92c7d463f10",
+        "musique": "3c32b2a891580dbc",
+        "2wiki": "cb4da6b0cf048f41",
         "ambigdocs": "e0c9b5e1a45020ad",
-        "asqa": "1205227679edf926",
+        "asqa": "d3f003d98c03cd31",
         "qampari": "ce8cc476f4bd9df7",
         "eli5": "4add404310163d7a",
         "strategyqa": "4ca7e359e5d9e906",

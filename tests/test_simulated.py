@@ -1,5 +1,6 @@
 "The simulated model: it reads what the world wrote, and its upper bound is reached. 16_parameters.ipynb tests each parameter."
 import asyncio
+import itertools
 import os
 import re
 import subprocess
@@ -8,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 
+from treekit.baselines.hipporag import TRIPLES
 from treekit.baselines.iterative import CONCLUDE
 from treekit.baselines.subquestions import INTEGRATE
 from treekit.config import UsageError, load_profile
@@ -24,7 +26,7 @@ from treekit.language.particles import resolve_particles
 from treekit.language.coreference import render_history
 from treekit.papers.searchr.paths import GENERATE
 from treekit.papers.toq.planner import PROMPTS as TOQ
-from treekit.models.simulated.knowledge import read_text
+from treekit.models.simulated.knowledge import canonical, read_text
 from treekit.models.simulated.client import HANDLERS, SimulatedClient
 from treekit.models.simulated.ability import PRESETS, Ability, SeededRandom, parse_ability, reading_probability, uniform
 from treekit.models.simulated.output_noise import BREAKS, break_format, logprobs
@@ -370,3 +372,72 @@ def test_presets_are_the_frozen_ones_and_a_changed_one_is_named_in_every_caption
         "the presets are frozen in data/world/abilities.json: who changes them changes every offline table")
     monkeypatch.setitem(ability.PRESETS, "strong", replace(ability.PRESETS["strong"], judging=.99))
     assert ability.ability_name(ability.parse_ability("strong")) == "strong with judging=0.99"
+
+
+def _subquestions(question, phrase, chat=None, context=()):
+    from treekit.papers.treerare.prompts import SUBQUESTIONS
+    inputs = dict(question=question, phrase=phrase, context=list(context), candidates="5", pick="3")
+    return said(chat or SimulatedClient("perfect"), SUBQUESTIONS, **inputs)
+
+
+def test_subquestions_are_about_the_phrase():
+    "The same question with other phrases: what a phrase does not say is not asked."
+    g = grammar(0, 400)
+    film = next(e for e in g.index.entities.values() if e.kind == "film" and not e.namesakes)
+    title = g.index.w.title(film)
+    question = f"Where was the director of {title} born?"
+    def asked(phrase): return [g.question(text) for text in _subquestions(question, phrase)]
+    director, birthplace = g.question(f"Who directed {title}?"), g.question(question)
+    assert asked(question) == [director] and asked(f"the director of {title}") == [director] and asked(f"of {title}") == [director]
+    assert birthplace not in asked(f"the director of {title}")
+    fragments = (f"director of {title} born", f"behind {title}", f"was the director of {title} born", f"{title} born was the")
+    found = [text for words in fragments for text in _subquestions(question, words)]  # no phrase: about any fact of the name in it
+    assert all(title in text for text in found) and len({g.question(text) for text in found} - {director, birthplace}) > 1
+    [unclear] = _subquestions(question, "Where was the")
+    assert "Where was the" in unclear and title not in unclear and g.question(unclear) is None
+
+
+def test_words_that_are_unclear_have_no_answer():
+    from treekit.papers.treerare.prompts import SUBANSWERS
+    q = SyntheticWiki(0, 400).questions("bridge", 1)[0]
+    reply = said(SimulatedClient("perfect"), SUBANSWERS, questions=['What does "Where was the" refer to?'], documents=q.paragraphs)
+    assert reply == "The documents don't say."
+
+
+def test_proposals_at_a_temperature_differ_in_what_they_ask():
+    from treekit.papers.arise.states import DECOMPOSE
+    g, kinds, greedy = grammar(0, 400), [], []
+    for q in SyntheticWiki(0, 400).dataset("musique", 12):
+        inputs = dict(question=q.question, state="", documents=list(q.paragraphs[:4]))
+        sampled = asyncio.run(SimulatedClient("strong").complete(DECOMPOSE(**inputs, n=4, temperature=.7)))
+        asked = {canonical(query) for r in sampled if (query := g.question(DECOMPOSE.read(r.text).value["question"]))}
+        kinds.append(len(asked))
+        greedy.append(len({r.text for r in asyncio.run(SimulatedClient("strong").complete(DECOMPOSE(**inputs, n=2, temperature=0)))}))
+    assert sum(k > 1 for k in kinds) > len(kinds) / 2 and set(greedy) == {1}
+
+
+def test_a_graph_lacks_facts_of_sentences_that_do_not_name_their_subject():
+    from treekit.models.simulated.graphs import read_facts
+    world = SyntheticWiki(0, 200)  # its first passages
+    def drawn(level):
+        found = {True: [0, 0], False: [0, 0]}  # whether the sentence names the subject -> facts drawn, facts stated
+        for p in itertools.islice(world.passages(), 300):
+            call = SimulatedClient(level, 0, 200).call(TRIPLES(passage=f"{p.title}\n{p.text}", entities=""))
+            got = set(read_facts(call, f"{p.title}\n{p.text}"))
+            for t, sentence in stated_facts(call.index, p.text, p.title):
+                if len(t) < 3 or t.relation not in call.index.w.ask: continue
+                own = found[call.index.w.name(call.index.entities[t.subject]) in sentence]
+                own[0], own[1] = own[0] + (t in got), own[1] + 1
+        return {named: a / b for named, (a, b) in found.items()}
+    strong, perfect = drawn("strong"), drawn("perfect")
+    assert strong[True] > .9 and .6 < strong[False] < .8 and set(perfect.values()) == {1}
+
+
+def test_each_of_several_things_is_a_reading():
+    asked = SyntheticWiki(0, 400).questions("several", 12)
+    from treekit.papers.treerare.prompts import ANSWER_AMBIGUOUS
+    passages = {p.id: p for p in SyntheticWiki(0, 400).passages()}
+    for q in asked:
+        documents = [passages[i] for i in q.supporting]
+        reply = said(SimulatedClient("perfect"), ANSWER_AMBIGUOUS, question=q.question, documents=documents)["answer"]
+        assert all(any(a in reply for a in group) for group in q.answer_groups), (q.question, reply)

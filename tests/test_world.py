@@ -9,7 +9,7 @@ from treekit.corpora.documents import tree_of
 from treekit.experiments.resources import WORLD, exemplars, load, load_corpus
 from treekit.synthetic.facts import CULTURES, INVERSE, make_block
 from treekit.synthetic.wording import wording, write
-from treekit.synthetic.generate import KINDS, STYLES, SyntheticWiki
+from treekit.synthetic.generate import KINDS, POOLS, STYLES, SyntheticWiki
 from treekit.synthetic.questions import NEVER_TRAINED
 
 N = 100  # questions of each kind that the default world must have
@@ -285,8 +285,8 @@ def test_steps_are_answered_by_their_passages(asked, passages):
 def test_answers_are_the_only_ones(asked, facts):
     "The question's query, asked of all facts of the world and not only of its own block."
     entity = {}
-    for kind in set(KINDS) - {"comparison", "bridge_comparison", "yes_no", "ambiguous", "underspecified", "explanation", "hybrid",
-                            "deep_hybrid"}:
+    for kind in set(KINDS) - {"comparison", "bridge_comparison", "yes_no", "ambiguous", "underspecified", "several", "explanation",
+                            "hybrid", "deep_hybrid"}:
         for q in asked[kind]:
             query = q.meta["query"]
             found = facts.solve(query["find"], query["where"])
@@ -366,6 +366,17 @@ def test_underspecified_questions_have_their_readings(asked):
         assert 2 <= len(q.qa_pairs) == len(q.answer_groups) == len({p.answers[0] for p in q.qa_pairs})
         assert len({p.wikipage for p in q.qa_pairs}) == 1 and not q.decomposition  # facts of one thing
         assert all(p.answers[0] in q.long_answers[0] and p.question != q.question for p in q.qa_pairs)
+
+
+def test_questions_about_several_things_have_readings_on_their_pages(asked, passages):
+    for q in asked["several"]:
+        pages = {p.wikipage for p in q.qa_pairs}
+        assert 2 <= len(q.qa_pairs) == len(pages) == len({p.answers[0] for p in q.qa_pairs}) <= 5 and not q.decomposition
+        assert pages == {passages[i].title for i in q.supporting} and all(p.answers[0] in q.long_answers[0] for p in q.qa_pairs)
+
+
+def test_pools_have_the_size_of_the_public_data(world):
+    for name, size in POOLS.items(): assert {len(q.paragraphs) for q in world.dataset(name, 40)} == {size}
 
 
 def test_deep_questions_have_five_and_six_hops(asked):

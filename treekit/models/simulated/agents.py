@@ -15,7 +15,7 @@ from .knowledge import NOT_KNOWN, canonical
 from .ability import uniform
 from .corpus_index import lookup_key
 from .queries import Of, Such, Those, anchors, open_readings
-from .task_handler import TaskCall, asked, join_answer, missing, statements, answer_sentences
+from .task_handler import TaskCall, asked, join_answer, missing, statements, answer_sentences, things_described
 from .verdicts import answer_probability, progress
 from ...synthetic.facts import FORWARD, INVERSE
 
@@ -130,6 +130,9 @@ def _more_readings(call, reasoner, walk):
     "Further readings of the question: unknown facts, or namesakes whose pages were not opened."
     def noticed(reading): return call.happens(call.ability.ambiguity, "open reading", call.question, reading)
     if wanted := open_readings(call.query): return [r for r in wanted if reasoner.follow(r).missing and noticed(r.relation)]
+    if several := things_described(reasoner, call.query):
+        each = {e: Of(call.query.relation, call.words.thing(e)) for e in several}
+        return [q for e, q in each.items() if reasoner.follow(q).missing and noticed(e)]
     things = [t for t in anchors(call.query) if len(t.ids) > 1]
     def unread(name): return ("Search", lookup_key(name)) not in walk.tried and name not in walk.seen
     left = [e for t in things for e in t.ids if unread(call.words.name(e))]

@@ -9,8 +9,9 @@ __all__ = ['HANDLERS', 'short_answer']
 from .knowledge import NOT_KNOWN
 from .corpus_index import lookup_key
 from .queries import anchors, hops
-from .task_handler import (
-    SAYS_NOTHING, NotInSyntheticWiki, TaskCall, answer_sentences, claim_sentence, explanation, join_answer, next_question, statements)
+from treekit.models.simulated.task_handler import (
+    SAYS_NOTHING, NotInSyntheticWiki, TaskCall, answer_sentences, claim_sentence, explanation, is_unclear, join_answer,
+    next_question, statements)
 
 # %% ../../../nbs/11_models/2_simulated/08_answers.ipynb #c1eaac5f
 def short_answer(call: TaskCall, *sources, name_namesakes: bool = False) -> dict:  # answer, explanation
@@ -66,6 +67,7 @@ def _subanswers(call: TaskCall, source="questions") -> str:
     "Answers to sub-questions from the documents."
     said, understood = [], False
     for text in call.texts(source):
+        understood = understood or is_unclear(call, text)
         if (query := call.grammar.question(text)) is None: continue
         understood = True
         said += answer_sentences(call, call.reasoner(call.texts("documents"), about=text), query)

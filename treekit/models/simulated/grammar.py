@@ -187,6 +187,10 @@ class PhraseParser:
         year = got.get("year")
         return Such(kind, tuple(clauses), int(year or 0), job)
 
+    def clause(self, text: str, kind: str = "") -> Condition | None:
+        "Parse a relative clause without its pronoun: *was directed by X*."
+        return self._clause(resolve_particles(text.strip()), kind)
+
     def _read_clause(self, text, kind):
         "Parse a relative clause about an entity of a kind."
         for form in self.forms.said:

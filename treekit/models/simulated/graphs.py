@@ -13,11 +13,14 @@ from .task_handler import NotInSyntheticWiki, TaskCall, statements, answer_sente
 
 # %% ../../../nbs/11_models/2_simulated/13_graphs.ipynb #ee05b412
 def read_facts(call: TaskCall, text: str) -> list:  # triples
-    "Facts read in a passage whose title is its first line."
+    "Facts read in a passage whose title is its first line. A sentence without the subject's name takes a further step: *he*, *the club*."
     title, _, rest = text.strip().partition("\n")
-    found = [t for t, _ in stated_facts(call.index, rest, title) if len(t) == 3]
+    found = {t: sentence for t, sentence in reversed(stated_facts(call.index, rest, title)) if len(t) == 3}
     if not found and call.index.of_title(title) is None: raise NotInSyntheticWiki
-    kept = [t for t in dict.fromkeys(found) if call.happens(reading_probability(call.ability, 0, 1), "extract", *t)]
+    def names_subject(t): return call.index.w.name(call.index.entities[t.subject]) in found[t]
+    def read(t): return call.happens(reading_probability(call.ability, 0, 1), "extract", *t)
+    def resolved(t): return names_subject(t) or call.happens(call.ability.chaining, "refers to", *t)
+    kept = [t for t in reversed(found) if read(t) and resolved(t)]
     return [t for t in kept if t.relation in call.index.w.ask]
 
 def _value(call, t):

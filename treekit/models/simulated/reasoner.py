@@ -88,7 +88,7 @@ class QueryEvaluator:
             for v, place, sentence, note in got: found.append((place, v, (Triple(e, r, v), sentence), note))
             if not got and lacking is None and r: lacking = Of(query.relation, self.words.thing(e))
         if not found: return self._noted_of_all(query, inside) or Evaluation(missing=lacking or query, used=inside.used)
-        ambiguous = isinstance(query.x, Thing) and len(query.x.ids) > 1 and not self.all
+        ambiguous = (isinstance(query.x, Thing) and len(query.x.ids) > 1 or isinstance(query.x, Such)) and not self.all
         if ambiguous: found = [f for f in found if f[2][0].subject == min(found, key=lambda f: (f[0] < 0, f[0]))[2][0].subject]
         hops = inside.hops + (not all(f[3] for f in found))
         values, used = list(dict.fromkeys(f[1] for f in found)), inside.used + [f[2] for f in found]
@@ -309,9 +309,12 @@ class Reasoner:
             found = [(r.relation, got.used) for r in wanted if not (got := self.follow(r)).missing]
             return [k for n, k in enumerate(found) if not n or self._notices(k[0])]
         things = [q for q in anchors(query) if len(q.ids) > 1]
-        if not things or not isinstance(query, Of) or query.x != things[0]: return []
+        if not isinstance(query, Of): return []
+        if isinstance(query.x, Such): meant = [v for v in self.follow(query.x).values if isinstance(v, Ref) and v in self.index.entities]
+        else: meant = things[0].ids if things and query.x == things[0] else ()
+        if len(meant) < 2: return []
         known = []
-        for e in things[0].ids:
+        for e in meant:
             r = self.relation(query, e)
             if got := (self.knowledge.get(e, r) if r else []): known.append((e, [(Triple(e, r, v), s) for v, _, s, _ in got]))
         return [k for n, k in enumerate(known) if not n or self._notices(k[0])]

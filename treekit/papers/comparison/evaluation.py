@@ -4,10 +4,11 @@
 
 # %% auto #0
 __all__ = ['PROPOSED', 'USUAL_ROWS', 'COSTLY', 'SHOWN_AS', 'QUALITY', 'COLUMN_NAMES', 'MEAN', 'MULTIHOP_MEAN', 'ComparedMethod',
-           'entrants', 'with_top_k', 'items_named', 'metric_name', 'why_not', 'run_across', 'empty_cells', 'qualities',
-           'quality_cells', 'against_best', 'cost_rows']
+           'trained_search_r1', 'entrants', 'with_top_k', 'items_named', 'metric_name', 'why_not', 'run_across',
+           'empty_cells', 'search_r1_note', 'qualities', 'quality_cells', 'against_best', 'cost_rows']
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #bca489b1
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -66,6 +67,10 @@ def _printed_methods():
             "RDR²": long_form.METHODS | rdr2.METHODS}
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #ed5ad180
+def trained_search_r1(P: Profile) -> bool:
+    "Whether the answering model is one that was trained for Search-R1, by its name."
+    return re.search(r"search[-_]?r1", P.model or "", re.I) is not None
+
 def entrants(
     P: Profile,  # who takes questions apart, and who routes
     rows: str = "usual",  # "all": also what takes long
@@ -81,6 +86,7 @@ def entrants(
             elif printed == "SEARCH-R*": name = f"SEARCH-R, navigator {P.navigator}"
             if printed == "ARISE (ours)" and scorer_for(P) == "guess":
                 method, name = replace(method, scorer="guess"), "ARISE, values guessed"
+            if printed == "Search-R1" and not trained_search_r1(P): name = f"{printed}, untrained"
             if printed == "RDR2 (Ours)": name = f"RDR², router {P.router}" if P.router else "RDR², prompted"
             if P.offline and getattr(method, "reranker", ""): method = replace(method, reranker="")
             found[name] = ComparedMethod(name, paper, affordable({name: method}, P)[name], printed in PROPOSED)
@@ -156,6 +162,13 @@ def empty_cells(rows: dict[str, ComparedMethod], datasets, P: Profile) -> str:  
         if len(cells) == len(rows) and len(sets) == 1: return f"every row on {', '.join(*sets)}"
         return "; ".join(f"{m} on {', '.join(ds)}" for m, ds in cells.items())
     return " ".join(f"Not run: {listed(cells)}, since {reason}." for reason, cells in why.items())
+
+# %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #3a9b4bf1
+def search_r1_note(P: Profile) -> str:  # for a caption
+    "Why Search-R1 has other numbers here than in SEARCH-R's tables."
+    said = "" if trained_search_r1(P) else "Search-R1 is its loop on the answering model, which was not trained for it. "
+    return (f"{said}Its numbers differ from those of searchr/table2, which searches with MiniLM and has exact match and F1; here "
+            f"it searches with {P.retriever}, and the metric is in the column's head.")
 
 # %% ../../../nbs/17_papers/6_comparison/00_evaluation.ipynb #bfcadbca
 def qualities(results: Results) -> dict[tuple[str, str], dict[str, float]]:  # as `question_scores`

@@ -204,7 +204,8 @@ def effects_plot(
     "Forest plot of controls: effects in points with their intervals, one panel for each contrast."
     import matplotlib.pyplot as plt
     house_style()
-    heads = dict(sham="Negative control:", passages="Equal passages:", component="Component:", oracle="Positive control:")
+    heads = dict(sham="Negative control:", passages="Equal passages:", tokens="Equal tokens:", component="Component:",
+                 oracle="Positive control:")
     contrasts, papers = list(dict.fromkeys(r["contrast"] for r in rows)), list(dict.fromkeys(r["paper"] for r in rows))
     fig, axes = plt.subplots(1, len(contrasts), figsize=(width, 0.9 + 0.28 * len(papers)), sharex=True, sharey=True, squeeze=False)
     for k, (ax, name) in enumerate(zip(axes[0], contrasts)):
