@@ -100,7 +100,7 @@ def _best_heads(scores):
     return _spanning(scores)[1:].tolist()
 
 def _ring(heads):
-    "Words that stand below each other in a ring; none: there is no ring."
+    "Words of a cycle in the heads; empty if there is none."
     seen = {0}
     for i in range(len(heads)):
         way = []
@@ -112,7 +112,7 @@ def _ring(heads):
     return []
 
 def _spanning(scores):
-    "Chu-Liu-Edmonds: the best heads such that all words stand below 0. A ring becomes one word, and is opened where that costs least."
+    "Chu-Liu-Edmonds algorithm: best heads of a tree with root 0. A cycle is contracted, and broken at the lowest cost."
     heads = scores.argmax(1)
     heads[0] = 0
     if not (ring := _ring(heads.tolist())): return heads
@@ -129,12 +129,12 @@ def _spanning(scores):
 def _sides(w, name, x): return _one(relu(linear(w, f"{name}.W1", x))), _one(relu(linear(w, f"{name}.W2", x)))
 
 def _pairs(w, name, sides):
-    "A number for each pair of a word and a head."
+    "Score of each pair of a word and a head."
     a, b = sides[name]
     return a @ w[f"{name}.scorer.W_bilin.weight"][..., 0] @ b.T + w[f"{name}.scorer.W_bilin.bias"]
 
 def _arcs(w, sides):
-    "How well each word would stand below each other, as logarithms of probabilities."
+    "Log-probabilities of the heads of each word."
     words = np.arange(len(sides["unlabeled"][0]))
     far = words - words[:, None]
     order = -np.logaddexp(0, -_pairs(w, "linearization", sides) * np.sign(far).astype(np.float32))
@@ -145,7 +145,7 @@ def _arcs(w, sides):
     return scores - top - np.log(np.exp(scores - top).sum(1, keepdims=True))
 
 def _labels(w, sides, heads):
-    "The number of the best relation of each word to its head."
+    "Index of the best relation of each word to its head."
     a, b = sides["deprel"]
     weight = w["deprel.scorer.W_bilin.weight"]
     sums = (a[1:] @ weight.reshape(len(weight), -1)).reshape(len(heads), *weight.shape[1:])
@@ -215,7 +215,7 @@ def _spans(tags):
     return out
 
 def _names(m, vectors, sentences):
-    "The names in each sentence."
+    "Named entities of each sentence."
     w, words, lengths = m["model"], [word for s in sentences for word in s], np.array([len(s) for s in sentences])
     letters, delta, tag = Vocabulary(m["vocab"]["char"]), Vocabulary(m["vocab"]["delta"]), m["vocab"]["tag"]["_id2unit"][0]
     known = np.array([vectors["vocab"]["_unit2id"].get(word.lower().replace(" ", "\xa0"), 1) for word in words])
@@ -228,27 +228,27 @@ def _names(m, vectors, sentences):
 
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #5beaa82d
 class _Node:
-    "A word or a phrase on the stack; without children, the mark of an opened phrase."
+    "Word or phrase on the stack. Without children, it marks an opened phrase."
     __slots__ = ("label", "start", "end", "children", "vector", "unary")
 
     def __init__(self, label, start, end, children, vector, unary):
         self.label, self.start, self.end, self.children, self.vector = label, start, end, children, vector
-        self.unary = unary  # how many phrases in a row have one child
+        self.unary = unary  # number of successive unary phrases
 
     def tree(self): return [self.label, self.start, self.end, [c.tree() for c in self.children]]
 
 class _Stack:
-    "How far a sentence of n words has come."
+    "Parser state of a sentence with n words."
     def __init__(self, n, begin):
         self.n, self.begin, self.at, self.opens, self.moves, self.last, self.stack = n, begin, 0, 0, 0, None, []
 
     @property
     def ahead(self):
-        "The place of the next word's vector among all sentences' vectors."
+        "Index of the next word's vector among all sentences' vectors."
         return self.begin + self.at + 1
 
     def close(self):
-        "Make a phrase of what stands above the last mark, and of the node below the mark; the largest of its children's numbers."
+        "Close a phrase: the nodes above the last mark, and the one below it. Returns the largest number of its children."
         children = []
         while self.stack[-1].children is not None: children.append(self.stack.pop())
         label = self.stack.pop().label
@@ -259,12 +259,12 @@ class _Stack:
         return np.maximum.reduce([c.vector for c in children])
 
     def shift(self, vector):
-        "The next word."
+        "Next word as a node."
         self.stack.append(_Node("", self.at, self.at + 1, (), vector, 1))
         self.at += 1
 
     def open(self, label):
-        "A phrase whose first child is what stands on top."
+        "Open a phrase whose first child is the top of the stack."
         self.stack.append(_Node(label, -1, -1, None, None, 0))
         self.opens += 1
 
@@ -278,7 +278,7 @@ class _Transitions:
         self.roots, self.unary = set(p["root_labels"]), p["unary_limit"] + 1
 
     def legal(self, s, move):
-        "Whether a sentence can make a move now."
+        "Whether a transition is legal in a state."
         done, opened = s.at == s.n, s.last is not None and self.moves[s.last] is not None
         if move == self.shift: return not done and (s.opens > 0 or not s.stack)
         if move == self.close: return s.opens > 0 and (not opened or s.opens > 1 or done or s.stack[-2].unary < self.unary)
@@ -287,7 +287,7 @@ class _Transitions:
         return s.opens == 0 and not done or s.stack[-1].unary < self.unary
 
     def chosen(self, s, scores, best):
-        "The legal move with the highest score; `None` if there is none, or if there were too many."
+        "Legal transition with the highest score. None if there is none, or after too many."
         if s.moves >= 20 * (s.n + 2): return None
         if self.legal(s, best): return best
         return next((m for m in (-scores).argsort(kind="stable").tolist() if self.legal(s, m)), None)
@@ -296,7 +296,7 @@ class _Transitions:
 
 # %% ../../nbs/08_syntax/01_numpy_stanza.ipynb #0b31b686
 class _Encoder:
-    "The vectors of words and stacks."
+    "Encoder of words and stacks."
     def __init__(self, p, vectors):
         self.w, self.emb, self.known = p["model"], vectors["emb"], vectors["vocab"]["_unit2id"]
         self.delta, self.tag = ({unit: i for i, unit in enumerate(p[part], 2)} for part in ("words", "tags"))
@@ -314,7 +314,7 @@ class _Encoder:
         return np.stack(out, 1)
 
     def words(self, sentences):
-        "A vector for each word, with one before the first and one behind the last; where each sentence's begin."
+        "Vectors of the words with boundary vectors before the first and after the last, and the start index of each sentence."
         w, rows = self.w, []
         def id(word): return self.known.get(word.replace(" ", "\xa0"), 1)
         for s in sentences:
@@ -335,7 +335,7 @@ class _ConstituencyParser:
         self.w = self.encoder.w
 
     def apply(self, states, live, moves, words):
-        "Make the moves; the vector of what was put onto each stack."
+        "Apply transitions. Returns the vector of the new top of each stack."
         new, closed, most = np.empty((len(live), words.shape[-1]), np.float32), [], []
         for j, (i, move) in enumerate(zip(live, moves)):
             s = states[i]
@@ -355,11 +355,11 @@ class _ConstituencyParser:
         return new
 
     def parse(self, sentences):
-        "The tree of each sentence of (word, tag): [label, first word, behind the last, children]; `None` where the moves led nowhere."
+        "The tree of each sentence of (word, tag): [label, first word, end, children]; None if parsing failed."
         w, enc, (words, begins) = self.w, self.encoder, self.encoder.words(sentences)
         states = [_Stack(len(s), begin) for s, begin in zip(sentences, begins)]
         said, first = np.repeat(enc.empty["transition_stack"], len(states), 0), enc.empty["constituent_stack"]
-        built = np.zeros((len(states), 2 * max(map(len, sentences)) + 24, *first.shape[1:]), np.float32)  # a state for each height
+        built = np.zeros((len(states), 2 * max(map(len, sentences)) + 24, *first.shape[1:]), np.float32)  # one state per stack height
         built[:, 0], live = first, list(range(len(states)))
         while live:
             at, high = np.array(live), np.array([len(states[i].stack) for i in live])
