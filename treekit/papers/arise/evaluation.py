@@ -17,6 +17,7 @@ from ...experiments import tables as experiments
 from ...config import Profile, UsageError, choose, load_profile, profile_names
 from ...core.types import Passage, Question
 from ...scoring.short import f1, normalise
+from ...scoring.short import NotApplicable
 from ...experiments.tables import sample_questions
 from ...core.prompts import ScoringUnsupported
 from ...core.method import Context, Prediction, Trace
@@ -29,7 +30,7 @@ def gold_facts(
 ) -> str:
     "The supporting passages of a question's own pool, as text."
     found = [p.stated for p in question.paragraphs if p.id in question.supporting]
-    if not found: raise ValueError(f"question {question.id} ({question.dataset}) has no supporting passages in its pool to compare with")
+    if not found: raise NotApplicable("supporting passages in the pool")
     return "\n".join(found)
 
 # %% ../../../nbs/17_papers/3_arise/06_evaluation.ipynb #18c9af95
