@@ -117,7 +117,7 @@ def front_plot(
 
 # %% ../../../nbs/17_papers/6_comparison/01_figures.ipynb #22940276
 def prediction_plot(
-    cells: list,  # of `treekit.analysis.calibration.Predicted`
+    cells: list,  # of `treekit.analysis.calibration.PredictedCell`
     said: dict[str, str],  # paper -> a line below its title
     most: int = 4,  # cells in a panel that are named: the farthest from the line
 ):  # matplotlib figure
