@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['REQUIREMENTS', 'GIGABYTES', 'INDEXES', 'WORDING', 'USUAL_PASSAGES', 'requirements', 'checks', 'need_network',
-           'need_hub', 'without_password', 'same_model', 'lacking', 'dense_models', 'longest_prompt', 'check_access',
-           'preflight']
+           'need_hub', 'without_password', 'same_model', 'how_to_get', 'lacking', 'profile_resources', 'dense_models',
+           'longest_prompt', 'check_access', 'preflight']
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #78b2185f
 import base64, functools, http.client, json, os, shutil, socket, sys, urllib.error, urllib.request
@@ -254,6 +254,18 @@ GIGABYTES = {  # download size of weights on the hub; the memory is about the sa
     "cross-encoder/ms-marco-MiniLM-L-12-v2": 0.1, "flair/ner-english-large": 2.2,
 }
 
+def how_to_get(
+    kind: str,  # "weights", "index" or "parser"
+    name: str,
+) -> str:  # a command
+    "Command that installs or downloads a resource."
+    if kind == "weights": return f"hf download {name}"
+    if kind == "index":
+        return f"python -c \"from pyserini.search.lucene import LuceneSearcher; LuceneSearcher.from_prebuilt_index('{name}')\""
+    if name.startswith("flair/"): return f"pip install flair, and hf download {name}"
+    if model := name.partition(":")[2]: return f"pip install spacy && python -m spacy download {model}"
+    return f"python -c \"import stanza; stanza.download('en', package='{name}')\""
+
 def _memory():
     "Memory of this machine in gigabytes; `None` if unknown."
     try: return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
@@ -269,7 +281,7 @@ def _weights(model):
         from huggingface_hub import try_to_load_from_cache
         if isinstance(try_to_load_from_cache(model, "config.json"), str): return ""
     except (ImportError, ValueError): pass  # library missing, or an invalid name for the hub
-    return f"weights: {model}{f' ({size:g} GB)' if size else ''} is not here: hf download {model}"
+    return f"weights: {model}{f' ({size:g} GB)' if size else ''} is not here: {how_to_get('weights', model)}"
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #745392df
 INDEXES = {"wikipedia-dpr-100w": 9.2, "wikipedia-dpr": 9.2, "enwiki-paragraphs": 17.7, "beir-v1.0.0-hotpotqa.flat": 2.0}  # gigabytes
@@ -284,8 +296,7 @@ def _index(name):
     if "/" in name or name.startswith("."):
         return f"index: no folder {Path(name).name!r}: build it, or give the name of one of Pyserini's (wikipedia-dpr-100w)"
     size = f" ({INDEXES[name]:g} GB)" if name in INDEXES else ""
-    return (f"index: {name}{size} is not here: python -c \"from pyserini.search.lucene import LuceneSearcher; "
-            f"LuceneSearcher.from_prebuilt_index('{name}')\" downloads it")
+    return f"index: {name}{size} is not here: {how_to_get('index', name)} downloads it"
 
 def _parses_with(name):
     "Message if a parser or tagger is missing; empty otherwise."
@@ -295,15 +306,14 @@ def _parses_with(name):
     kind, _, model = name.partition(":")
     if name.startswith("flair/"):
         there = importlib.util.find_spec("flair")
-        return "" if there else f"tagger: flair is not installed: pip install flair, and hf download {name} (2.2 GB)"
+        return "" if there else f"tagger: flair is not installed: {how_to_get('parser', name)} (2.2 GB)"
     if model:
         there = importlib.util.find_spec("spacy") and (Path(model).is_dir() or importlib.util.find_spec(model))
-        return "" if there else f"parser: spaCy's {model} is not here: pip install spacy && python -m spacy download {model}"
+        return "" if there else f"parser: spaCy's {model} is not here: {how_to_get('parser', name)}"
     from stanza.resources.common import DEFAULT_MODEL_DIR
     here = Path(variable("STANZA_RESOURCES_DIR") or DEFAULT_MODEL_DIR, "en", "tokenize")
     if any(here.glob("*.pt" if name.startswith("default") else f"{name}*.pt")): return ""
-    todo = f"python -c \"import stanza; stanza.download('en', package='{name}')\" (about 0.6 GB)"
-    return f"parser: Stanza's package {name!r} is not here: {todo}"
+    return f"parser: Stanza's package {name!r} is not here: {how_to_get('parser', name)} (about 0.6 GB)"
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #5d0c7b00
 def _listens(endpoint):
@@ -339,8 +349,11 @@ def lacking(
     return found(name) if found else ""
 
 # %% ../../nbs/18_artefacts/05_environment_check.ipynb #5d0c7b01
-def _reached(profile, sets={}):
-    "Resources of a profile, as (check, kind, name)."
+def profile_resources(
+    profile: Profile,
+    sets: dict = {},  # further settings of the run
+):  # yields (check, kind, name)
+    "Resources of a profile: indexes, weights, parsers, log-probabilities."
     named, _, detail = profile.retriever.partition(":")
     if named == "prebuilt": yield "index", "index", detail
     if named in ("dense", "hybrid", "weighted") and detail: yield from (("weights", "weights", m) for m in dense_models(detail))
@@ -369,7 +382,7 @@ def _named(profile, paper, sets={}):
         said, _, todo = line.partition(": ")[2].partition(": ")
         return what, False if paper in users else None, f"{said} (for {', '.join(users)})", todo
     def used(what): return not paper or what in get_paper(paper).requires
-    for what, kind, name in dict.fromkeys(r for p in _as_the_paper(profile, paper) for r in _reached(p, sets)):
+    for what, kind, name in dict.fromkeys(r for p in _as_the_paper(profile, paper) for r in profile_resources(p, sets)):
         if not used(what): continue
         if kind == "echo" and scores_texts(name) and not _listens(name):
             yield what, None, "not known while no server answers", f"start the server at {without_password(name)}"

@@ -487,6 +487,7 @@ def doctor(paper, profile, data, model, endpoint, sets, as_json):
     for r in () if as_json else rows:
         todo = "" if r["works"] else f"\n  {'':<17} → {r['todo']}"
         click.echo(f"{ {True: '✓', False: '✗', None: '○'}[r['works']]} {r['what']:<17} {r['found']}{todo}")
+    if paper and not as_json: click.echo(f"What verdicts on its tables take, and what they cost: treekit requirements {paper}")
     sys.exit(2 if any(r["works"] is False for r in rows) else 0)
 
 # %% ../../nbs/25_cli/09_main.ipynb #0ca3d844
@@ -497,12 +498,13 @@ from .handout import init_command, pack_command
 from .explore import explore_command
 from .export import export_runs_command
 from .report import report_command, verify_command
+from .requirements import requirements_command
 from .site import site_command
 from .train import train_command
 from ..artefacts.multiprocess import store_command
 
-own = (explore_command, export_runs_command, report_command, verify_command, site_command, course_command, init_command,
-       store_command, bulk_command, corpus_command, train_command)
+own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, site_command, course_command,
+       init_command, store_command, bulk_command, corpus_command, train_command)
 for command in own: main.add_command(command)
 cassette.add_command(pack_command)
 

@@ -71,6 +71,7 @@ class Paper:
     longest_prompt: str | Callable = ""  # (artefact) -> tokens that its longest prompt shows, without wording and reply
     trained: dict[str, str] = field(default_factory=dict)  # role -> reference to the class of models that are trained for it
     training: tuple[TrainingCommand, ...] = ()
+    highlights: str | Callable = ""  # (folder of results, start of links) -> Markdown that stands first in a run's page
     study: str | Callable = ""  # (printed cells, n, seed) -> `Study` of its model-independent effects
     search_path: str = ""  # (trace, round) -> nodes of the best path after a round, where its method searches in rounds
     reply_formats: str = ""  # formats in which its router replies, by name, where replies can be edited
@@ -107,7 +108,7 @@ class Paper:
     def references(self) -> list:
         "Everything that is imported on first use."
         found = [*self.methods, *self.prompts, self.longest_prompt, *self.trained.values(), *(t.run for t in self.training), self.study,
-                 self.search_path, self.reply_formats]
+                 self.highlights, self.search_path, self.reply_formats]
         return [reference for reference in found if reference]
 
     @property

@@ -13,8 +13,10 @@ from pathlib import Path
 
 from ..config import UsageError, kit_files, kit_path, package_dir, root
 from ..utils.sanitize import ht
+from ..artefacts.requirements import requirements_page
 from ..utils.atomic_write import write_whole
-from ..figures.titles import paper_names
+from ..figures.index_page import highlights_of
+from ..figures.titles import artefact_of, paper_names
 from ..papers.plugin import Paper, discover, papers
 from .api import api_index, package_page, packages_of
 from .layout import page_html, static
@@ -125,6 +127,14 @@ def write_results(site: Site, figures: Path, runs: dict, trees: int):
     for title, place, words in _FIRST: site.enter(title, place, "page", words)
 
 # %% ../../nbs/24_site/09_build.ipynb #ac2d9eec
+def _first_html(folder):
+    "Section of the findings that need no model, with links to the pages of results; empty without them."
+    found = highlights_of(folder)
+    def place(href):
+        paper, _, name = href.removesuffix(".md").partition("/")
+        return f"results/{folder.name}/{paper}/{artefact_of(paper, name) or name}.html"
+    return f'<section id="first"><h2>What holds without a model</h2>{prose_html(found, place)}</section>' if found else ""
+
 def write_claims(site: Site, figures: Path, runs: dict, books: dict):
     "Write the pages of claims, errata and start of the first run. `books`: paper -> its notebook of inconsistencies."
     profile = next(iter(runs))
@@ -132,7 +142,7 @@ def write_claims(site: Site, figures: Path, runs: dict, books: dict):
     site.write("claims.html", claims_html(claims, runs[profile], profile))
     html, entries, _ = ledger_html(figures / profile, books, code_html)
     site.write("ledger.html", html)
-    site.write("index.html", start_page(figures / profile, claims, entries, runs[profile]))
+    site.write("index.html", start_page(figures / profile, claims, entries, runs[profile], _first_html(figures / profile)))
     words = "contradiction contradict errata erratum wrong differs paper against itself"
     site.enter("The ledger of inconsistencies", "ledger.html", "page", words)
     for p in (p for p in papers() if (figures / profile / p.name / "inconsistencies.csv").exists()):
@@ -181,10 +191,18 @@ def _paper_section(paper: Paper, titles, artefacts):
     "Section of a paper with its notebooks and results."
     own = " ".join(f'<a href="../{a.here}">{ht(a.label)}</a>' for a in artefacts if a.paper == paper.name and a.there)
     lists = {"The method": _folder_list(titles, _below_nbs(paper.texts, f"papers/{paper.name}"), "../"),
-             "Its tables and figures: notebooks": _folder_list(titles, f"reproduce/{paper.name}", "../"), "Results": own}
+             "Its tables and figures: notebooks": _folder_list(titles, f"reproduce/{paper.name}", "../"), "Results": own,
+             "Verdicts": f'<a href="{paper.name}-requirements.html">which printed numbers can be judged, and what that takes</a>'}
     rows = "".join(f'<dt>{ht(k)}</dt><dd class="jumps">{v}</dd>' for k, v in lists.items())
     tree = f"<p>{ht(paper.tree[0].upper() + paper.tree[1:])}.</p>" if paper.tree else ""
     return f'<section id="{paper.name}"><h2>{ht(paper.label)}</h2>{tree}<dl class="runs">{rows}</dl></section>'
+
+def _write_requirements(site, paper):
+    "Write the page of what verdicts on a paper's tables take."
+    here, title = f"papers/{paper.name}-requirements.html", f"{paper.label}: what verdicts on its tables take"
+    crumbs = '<p class="crumbs"><a href="index.html">Papers and notebooks</a></p>'
+    site.write(here, page_html(here, title, crumbs + prose_html(requirements_page(paper.name)), wide=True))
+    site.enter(title, here, "page", "lab models data files commands dollars hours judged reachable requirements")
 
 def write_papers(site: Site, titles: dict, runs: dict):
     "Write the index of notebooks: those of the papers, then all others."
@@ -197,6 +215,7 @@ Nothing here was run for these pages: outputs are the committed ones.</p>"""
     rest = "".join(f'<dt>{ht(f or "the kit")}</dt><dd class="jumps">{_folder_list(titles, f, "../")}</dd>' for f in others)
     parts = [top, *(_paper_section(paper, titles, artefacts) for paper in papers()),
              f'<section id="all"><h2>All other notebooks</h2><dl class="runs">{rest}</dl></section>']
+    for paper in papers(): _write_requirements(site, paper)
     site.write(here, page_html(here, "The papers, as notebooks", "\n".join(parts), wide=True))
 
 # %% ../../nbs/24_site/09_build.ipynb #b2c056bd

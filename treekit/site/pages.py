@@ -61,8 +61,8 @@ def _doors(folder, claims, ledger, there):
             ("papers/index.html", "How is it written?", "Each equation above the code that is that equation"))
 
 # %% ../../nbs/24_site/05_pages.ipynb #e0da6a95
-def start_page(folder: Path, claims: list[dict], ledger: int, artefacts: list[Artefact]) -> str:
-    "Start page."
+def start_page(folder: Path, claims: list[dict], ledger: int, artefacts: list[Artefact], first: str = "") -> str:
+    "Start page. `first`: HTML of the findings that need no model."
     lines = [r for a in artefacts for s in a.sheets if s.kind == "compared" for r in s.lines]
     ran = sorted({m for r in lines for m in r["model"].split(", ") if m})
     doors = "".join(f'<a href="{place}"><b>{ht(name)}</b><span>{ht(more)}</span></a>'
@@ -75,6 +75,7 @@ Every number here was made by a command that stands beside it.</p>
 ({ht(", ".join(ran) or "none")}), or <i>inconclusive</i>. Others can’t be tested by this run: they name another model, need people, or a
 <i>substitute</i> ran for a row. {_about_model(ran)}</p>
 <nav class="doors" aria-label="Where to go">{doors}</nav>
+{first}
 <section><h2>Make it again</h2><pre class="command" tabindex="0"><code>make reproduce   # every table and figure, without a key
 make site        # these pages</code></pre></section>"""
     return page_html("index.html", "treekit: five papers, run again", body, "Five papers rerun, taken apart and taught.", wide=True)

@@ -14,4 +14,5 @@ ACROSS = Paper(
     data="data/papers/across", notebooks="nbs/reproduce/across", reads_all_tables=("ablations",), costs=("figure1",))
 
 REAL = Paper(
-    name="real", label="Real questions", order=15, is_study=True, data="data/papers/real", notebooks="nbs/reproduce/real")
+    name="real", label="Real questions", order=15, is_study=True, data="data/papers/real", notebooks="nbs/reproduce/real",
+    highlights="treekit.papers.comparison.highlights:highlights")

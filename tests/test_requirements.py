@@ -1,0 +1,100 @@
+"What a lab needs for verdicts: the saved pages are today's, every number is explained, and another package's paper has its page."
+import csv
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from treekit.artefacts.reachable_cells import printed_artefacts, printed_cells, unreachable
+from treekit.artefacts.requirements import commands, measured_artefacts, page_path, requirements_page, saved_costs, table_cost
+from treekit.cli.main import main
+from treekit.config import root
+from treekit.figures.index_page import highlights_of, index_page
+from treekit.figures.titles import title_of
+from treekit.llm.prices import load_prices, price_of
+from treekit.papers import plugin
+from treekit.papers.comparison.highlights import contradictions
+from treekit.papers.plugin import Paper, get_paper, papers
+from treekit.utils.sanitize import md
+
+NAMES = [p.name for p in papers()]
+
+
+@pytest.mark.parametrize("paper", NAMES)
+def test_the_saved_page_is_todays(paper):
+    assert page_path(paper).read_text(encoding="utf-8") == requirements_page(paper), f"run treekit requirements {paper} --write"
+
+
+@pytest.mark.parametrize("paper", NAMES)
+def test_each_printed_number_is_judged_by_a_command_or_refused_with_a_reason(paper):
+    page = requirements_page(paper)
+    for r in printed_artefacts(paper):
+        cells = printed_cells(paper, r["artefact"])
+        never = [why for cell in cells if (why := unreachable(paper, r["artefact"], cell))]
+        part = page.partition(f"### {md(title_of(paper, r['artefact']).partition(', ')[2])}")[2].partition("\n### ")[0]
+        assert f"{len(cells)} printed numbers" in part and f"{len(cells) - len(never)} can be judged, {len(never)} can't." in part
+        for why in never: assert md(why.reason) in part, why
+        lines = commands(paper, r["artefact"]).values()
+        assert bool(lines) == (len(never) < len(cells))
+        for line in lines: assert line in part and line.startswith(f"treekit reproduce {paper}/{r['artefact']} ")
+
+
+@pytest.mark.parametrize("paper", NAMES)
+def test_calls_were_counted_for_each_table_that_asks_a_model(paper):
+    assert {row["artefact"] for row in saved_costs(paper)} == {r["artefact"] for r in measured_artefacts(paper)}
+
+
+def test_money_is_tokens_times_the_price():
+    cost, price = table_cost("treerare", "table1", model="gpt-4o-mini-2024-07-18"), price_of("gpt-4o-mini-2024-07-18", load_prices())
+    rows = [r for r in saved_costs("treerare") if r["artefact"] == "table1"]
+    assert cost.calls == pytest.approx(sum(500 * r["calls"] for r in rows))  # 500 questions of each data set
+    expected, most = cost.dollars(price)
+    assert expected == pytest.approx(sum(500 * (r["tokens_in"] * 0.15 + r["tokens_out"] * 0.6) for r in rows) / 1e6) and expected < most
+
+
+def test_a_paper_of_another_package_has_its_page(tmp_path, monkeypatch):
+    data = tmp_path / "data"
+    (data / "requirements").mkdir(parents=True)
+    (data / "inventory.csv").write_text("artefact,kind,title,csv\ntable1,table,A table,table1.csv\n")
+    (data / "table1.csv").write_text("paper,artefact,group,method,dataset,metric,value,unit,flag,note\n"
+                                     "mine,table1,GPT-4o,Own,HotpotQA,EM,0.5,fraction,ok,\n"
+                                     "mine,table1,GPT-4o,Other,HotpotQA,EM,0.4,fraction,ok,\n")
+    (data / "requirements" / "models.csv").write_text("artefacts,groups,model,access,endpoint,key,note\n"
+                                                      "*,GPT-4o,gpt-4o-2024-08-06,API,,,\n")
+    (data / "requirements" / "unreachable.csv").write_text(
+        "artefacts,groups,methods,datasets,metrics,difference,reason\ntable1,*,Other,*,*,,Quoted from a blog.\n")
+    monkeypatch.setattr(plugin, "_discovered", lambda: ({"mine": Paper("mine", "Mine", data)}, []))
+    page = requirements_page("mine")
+    assert "1 of the 2 numbers" in page and "treekit reproduce mine/table1" in page and "Quoted from a blog." in page
+    assert CliRunner().invoke(main, ["requirements", "mine", "--write"]).exit_code == 0 and page_path("mine").read_text() == page
+
+
+def test_doctor_and_the_results_lead_to_the_pages():
+    for name in ("README.md", "figures/offline/README.md"):
+        text = Path(root(), name).read_text(encoding="utf-8")
+        for paper in NAMES: assert f"data/papers/{paper}/requirements/README.md" in text, (name, paper)
+    assert "treekit requirements toq" in CliRunner().invoke(main, ["doctor", "toq"]).output
+
+
+def test_what_needs_no_model_stands_first_and_is_read_from_the_tables(tmp_path):
+    there = root() / "figures" / "offline"
+    assert highlights_of(there) in Path(there, "README.md").read_text(encoding="utf-8"), "the results' page is older than the tables"
+    first = highlights_of(there, "figures/offline/").partition("\n\n**Recall")[0]
+    assert first in Path(root(), "README.md").read_text(encoding="utf-8"), "README.md is older than the tables"
+    (tmp_path / "real").mkdir()
+    text = (there / "real" / "vanilla.csv").read_text(encoding="utf-8")
+    (tmp_path / "real" / "vanilla.csv").write_text(text.replace(",50.60,48.05,53.18,", ",55.60,53.05,58.18,"), encoding="utf-8")
+    made = index_page(tmp_path)
+    assert "55.6 [53.0, 58.2]" in made and "by sentences on HotpotQA, by" in made and "Recall" not in made
+
+
+def test_only_contradictions_in_print_are_counted():
+    "Each line of the list is about an entry, and none of a mean over questions, of rounding or of a run is counted."
+    for line in get_paper("real").rows("errata.csv"):
+        with open(root() / "figures" / "offline" / line["paper"] / "inconsistencies.csv", encoding="utf-8", newline="") as f:
+            assert (line["where"], line["claim"]) in {(r["where"], r["claim"]) for r in csv.DictReader(f)}, line
+    counted = {p: contradictions(root() / "figures" / "offline", p) for p in NAMES}
+    assert all(1 <= len(rows) <= 14 for rows in counted.values())
+    assert "31 of 130" in counted["treerare"][0]["recomputed"]
+    found = [r for rows in counted.values() for r in rows]
+    assert not [r for r in found if "mean over questions" in r["finding"] or r["finding"].startswith("truncated")]
