@@ -33,7 +33,8 @@ def two(tmp_path_factory):
     store = Store()
     def trace(answer):
         made = Trace()
-        top = made.add("question", "who filmed it", evidence=f"It was {answer} who filmed it.", hits=[dict(id="p", title="The Film", score=1.0)])
+        hits = [dict(id="p", title="The Film", score=1.0)]
+        top = made.add("question", "who filmed it", evidence=f"It was {answer} who filmed it.", hits=hits)
         called(store, made, top, f"Read the passage about {answer}.\nWho filmed it?", f"The answer is {answer}.")
         top.depth = 1
         leaf = made.add("answer", answer, parent=top)
@@ -61,7 +62,8 @@ def page(request, browser, two):  # noqa: F811
     page.close()
 
 
-def state(page): return page.evaluate("[explorer.run.name, explorer.at, explorer.other && explorer.other.name, explorer.tree.t.id[explorer.tree.selected]]")
+def state(page):
+    return page.evaluate("(x => [x.run.name, x.at, x.other && x.other.name, x.tree.t.id[x.tree.selected]])(explorer)")
 
 
 def settled(page, wanted):
@@ -124,7 +126,8 @@ def test_run_table_sorts_filters_and_opens(page, two):
     "Score and cost per run; sorted by score, the better run is first; a row opens its run."
     _, first, second, _ = two
     press_named(page, "All runs…")
-    until(page, "[...document.querySelectorAll('.tkx-runs tbody tr')].length === 2 && !document.querySelector('.tkx-runs tbody').innerText.includes('…')")
+    body = "document.querySelector('.tkx-runs tbody')"
+    until(page, f"{body}.rows.length === 2 && !{body}.innerText.includes('…')")
     press_named(page, "score")
     cells = page.locator(".tkx-runs tbody tr").all_inner_texts()
     assert "1.00" in cells[0] and "0.75" in cells[1] and page.locator("th[aria-sort=ascending]").inner_text().startswith("score")
@@ -184,11 +187,12 @@ def test_axe_has_no_complaint_about_tables_diff_and_help(browser, two, width, sc
         page = opened(browser, served.address, color_scheme=scheme, bypass_csp=True, viewport=dict(width=width, height=800))
         page.add_script_tag(path=str(checker))
         until(page, "document.querySelector('.tkx-against h4')")
-        for step in ("explorer.pane('node')", "explorer.pane('runs')", "(explorer.finder.box.value = 'ada', explorer.finder.go())", "explorer.help()",
-                     "(explorer.help(), explorer.pane('tree'), explorer.view('timeline'))"):
+        for step in ("explorer.pane('node')", "explorer.pane('runs')", "(explorer.finder.box.value = 'ada', explorer.finder.go())",
+                     "explorer.help()", "(explorer.help(), explorer.pane('tree'), explorer.view('timeline'))"):
             page.evaluate(f"({step}, 1)")
             page.wait_for_timeout(400)
-            found = page.evaluate("axe.run(document).then(r => r.violations.filter(v => v.impact !== 'minor').map(v => [v.id, v.nodes.map(n => n.html.slice(0, 160))]))")
+            found = page.evaluate("axe.run(document).then(r => r.violations.filter(v => v.impact !== 'minor')"
+                                  ".map(v => [v.id, v.nodes.map(n => n.html.slice(0, 160))]))")
             assert found == [], step
             assert page.evaluate("document.documentElement.scrollWidth") <= width, step
         assert page.locator("h1").count() == 1
@@ -207,10 +211,11 @@ def test_texts_of_a_megabyte_are_cut(browser, tmp_path):  # noqa: F811
     long, slow = "word and words " * 70_000, float(os.environ.get("TREEKIT_SLOW", 1))
     trace, store = Trace(), Store()
     trace.add("step", long[:100], evidence=long)
-    file = save_page(ExplorerAPI(store), [kept(store, "long", [trace, trace], [long, "w" * 1_000_000], payload=long)], tmp_path / "long.html")
+    name = kept(store, "long", [trace, trace], [long, "w" * 1_000_000], payload=long)
+    file = save_page(ExplorerAPI(store), [name], tmp_path / "long.html")
     page = opened(browser, file.as_uri())
-    paint = page.evaluate("performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint').startTime")
-    row = page.evaluate("(() => { const t = performance.now(); return explorer.openRow(1).then(() => performance.now() - t) })()")
+    paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
+    row = page.evaluate("(t => explorer.openRow(1).then(() => performance.now() - t))(performance.now())")
     print(f"first paint {paint:.0f} ms, question {row:.0f} ms")
     assert paint < 500 * slow and row < 500 * slow and page.evaluate("document.body.innerText.length") < 100_000
     page.locator(".tkx-right button", has_text="show all").first.click()
