@@ -1,5 +1,5 @@
 "The explorer's page: state in the address, tables, text diff, full-text search, timeline, annotations, what a phone shows."
-import csv, http.client, io, json, socket, time
+import csv, http.client, io, json, os, socket, struct, time
 
 import pytest
 from explorer_store import kept, small_runs
@@ -207,7 +207,6 @@ def test_prompts_are_wide_at_1280(browser, two):  # noqa: F811
 
 def test_texts_of_a_megabyte_are_cut(browser, tmp_path):  # noqa: F811
     "Question, answer and node of 1 MB: half a second to the first paint, half a second to the question; a button for the rest."
-    import os
     long, slow = "word and words " * 70_000, float(os.environ.get("TREEKIT_SLOW", 1))
     trace, store = Trace(), Store()
     trace.add("step", long[:100], evidence=long)
@@ -246,8 +245,8 @@ def test_a_run_in_progress_is_shown_and_grows(browser):  # noqa: F811
     assert not running_runs(store)
 
 
-def test_a_stranger_s_request_is_refused_before_its_body_is_read():
-    "And a client that goes away leaves no traceback."
+def test_a_stranger_s_request_is_refused_before_its_body_is_read(capsys):
+    "And a client that goes away, as a closed tab does, leaves no traceback."
     with ServedExplorer(ExplorerAPI(Store())) as served:
         port, start = served.server.server_port, time.monotonic()
         with socket.create_connection(("127.0.0.1", port)) as client:
@@ -260,6 +259,13 @@ def test_a_stranger_s_request_is_refused_before_its_body_is_read():
         assert served.token not in shell and "start.js" in shell
         connection.request("GET", f"/api/runs?token={served.token}")
         assert connection.getresponse().status == 403  # the token comes in a header only
+        for _ in range(5):
+            client = socket.create_connection(("127.0.0.1", port))
+            client.sendall(f"GET /explorer.js HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n".encode())
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closed with a reset
+            client.close()
+        time.sleep(0.3)
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_runs_are_found_by_artefact_and_told_apart(tmp_path, monkeypatch):
