@@ -15,6 +15,7 @@ from treekit.explorer.page import save_page
 from treekit.explorer.runs import open_run, run_list
 from treekit.explorer.server import ServedExplorer
 from treekit.store.run_store import Store
+from treekit.utils.process_identity import own_identity
 
 WHO = dict(method="", dataset="", question="", node="")
 
@@ -222,7 +223,7 @@ def test_texts_of_a_megabyte_are_cut(browser, tmp_path):  # noqa: F811
     page.close()
 
 
-def test_a_run_in_progress_is_shown_and_grows(browser):  # noqa: F811
+def test_a_run_in_progress_is_shown_and_grows(browser, monkeypatch):  # noqa: F811
     "Answers come in while it is open; when it ends, the saved run takes its place; a dead process announces nothing."
     from treekit.core.method import Prediction
     store, profile = Store(), load_profile("offline")
@@ -242,7 +243,13 @@ def test_a_run_in_progress_is_shown_and_grows(browser):  # noqa: F811
         until(page, "explorer.run && !explorer.run.head.running")
         assert page.trouble == []
         page.close()
+    from treekit.experiments import run_records
+    monkeypatch.setattr(run_records, "own_identity", lambda: own_identity().rsplit("|", 1)[0] + "|1")  # of a process that was killed
+    left = announce_run(store, {"m": questions["films"][0]}, questions, profile, keys)
     assert not running_runs(store)
+    monkeypatch.undo()
+    end_announcement(store, announce_run(store, {"m": questions["films"][0]}, questions, profile, keys))
+    assert not store.query("SELECT 1 FROM kept WHERE key = ?", left)
 
 
 def test_a_stranger_s_request_is_refused_before_its_body_is_read(capsys):
