@@ -106,7 +106,7 @@ def test_questions_passages_parses_and_vectors_of_a_folder_go_along(clone, tmp_p
     written("hotpotqa.dev.jsonl", [asked(i, t, "directed") for i, t in enumerate(things)])
     written("hotpotqa_trainset.jsonl", [asked(i, t, "saw") for i, t in enumerate(things * 9)])
     written("hotpotqa_corpus.jsonl", [dict(id=f"p{i}", title=t, text=f"{t} was directed by Ada {t}.") for i, t in enumerate(things)])
-    tape, made = tmp_path / "films.cassette", clone / "figures/local-films/treerare"
+    tape, made = tmp_path / "films.cassette", clone / "figures/local-films-n4-retriever=dense/treerare"
     with Server(latency=0) as server:
         words = ("--profile", "local", "--set", f"endpoint={server.url}", "--set", "retriever=dense", "--data", mine, "--n", "4")
         code, out, err = inside("reproduce", *words, cwd=clone)

@@ -159,7 +159,8 @@ def from_ask_on(home, chromium, tmp_path):
     with served:
         reader.must("text('.tkx-head h2') === 'Who directed Velmora?'")
         reader.named("All runs…")
-        reader.page.eval(js("(all('.tkx-runs tbody tr').forEach((tr, n) => { if (tr.innerText.includes('w/o QG')) tr.querySelector('.tkx-link').setAttribute('data-run', '') }), 1)"))
+        mark = "tr => { if (tr.innerText.includes('w/o QG')) tr.querySelector('.tkx-link').setAttribute('data-run', '') }"
+        reader.page.eval(js(f"(all('.tkx-runs tbody tr').forEach({mark}), 1)"))
         reader.click("[data-run]")
         reader.must("X.run.head.methods.length === 2 && X.tree.n")
         reader.choose("Verdict", "wrong")
@@ -175,13 +176,13 @@ def from_ask_on(home, chromium, tmp_path):
         reader.named("See what flipped")
         reader.must("X.flips.flipped.has(X.at) && one('.tkx-second') && X.el.dataset.pane === 'tree'")
         reader.must("all('.tkx-against del, .tkx-against ins').length > 0")
-        said = reader.page.eval(js("text('.tkx-result') || X.bench.result.innerText"))
         reader.named("Copy link")
         reader.must("X.status.innerText.length > 10")
-        return served.began, reader.presses, " ".join(reader.page.eval(js("X.bench.result.textContent")).split()) or said
+        return served.began, reader.presses, reader.page.eval(js("X.bench.result.textContent"))
 
 
-ERRANDS = {"from ask on: a wrong answer, why, a switch, its flips, a link": from_ask_on, "why question 17 failed": why_it_failed, "a call's prompt": a_prompt, "w/o QG against the whole": flips,
+ERRANDS = {"from ask on: a wrong answer, why, a switch, its flips, a link": from_ask_on,
+           "why question 17 failed": why_it_failed, "a call's prompt": a_prompt, "w/o QG against the whole": flips,
            "a fork at the wrong node": a_fork, "shared with who has nothing": shared}
 
 

@@ -17,7 +17,8 @@ import click
 @click.argument("run", required=False, default="last")
 @click.option("--with", "other", metavar="RUN", help="Another run, to compare with.")
 @click.option("--html", "page", metavar="FILE", help="Write one HTML file that needs no server and no network, instead of serving a page.")
-@click.option("--notes", metavar="FILE", help="Write the annotations of the run as CSV, or as JSON if FILE ends in .json, and serve nothing.")
+@click.option("--notes", metavar="FILE",
+              help="Write the annotations of the run as CSV, or as JSON if FILE ends in .json, and serve nothing.")
 @click.option("--list", "listing", is_flag=True, help="List the runs that are kept, and serve nothing.")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose runs.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="Port of this machine.  [default: any that is free]")
@@ -70,7 +71,8 @@ def _show_runs(runs, as_json):
 
 def _line(run):
     "Columns of a run: name, date, table or figure, methods, data."
-    about, methods = run["about"], ", ".join(run["methods"][:3]) + (f" and {len(run['methods']) - 3} more" if len(run["methods"]) > 3 else "")
+    about, more = run["about"], len(run["methods"]) - 3
+    methods = ", ".join(run["methods"][:3]) + (f" and {more} more" if more > 0 else "")
     data = ", ".join(f"{d} {n}" for d, n in run["datasets"].items()) + (f"  ({run['failed']} failed)" if run["failed"] else "")
     if run.get("running"): data += "  (running)"
     elif "label" in about: methods = shorten(about["label"], 72, placeholder=" …")

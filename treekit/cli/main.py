@@ -138,7 +138,8 @@ def _profile_options(command, profile=_PROFILE):
 @click.option("--share", metavar="I/N", help="Be worker I of N on a machine of its own; `treekit store merge` puts their stores together.")
 @click.option("--force", is_flag=True, help="Run what is unchanged, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_run, out, commit, jobs, workers, share, force, as_json):
+def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_run, out, commit, jobs, workers, share, force,
+              as_json):
     """Regenerate tables and figures: all, a paper's, or single ones.
 
     \b

@@ -177,7 +177,9 @@ def announce_run(
     about: dict = {},  # metadata of the run
     packed: dict | None = None,  # of `packed_questions`
 ) -> str:  # its name, for `end_announcement`
-    "Record a run that has begun."
+    "Record a run that has begun. Announcements of killed processes are removed."
+    for left, _, body in _announced(store):
+        if is_dead(body["owner"]): end_announcement(store, left)
     said = [[m, d, q.id, keys[m, d, q.id], ""] for m in methods for d, qs in questions.items() for q in qs if (m, d, q.id) in keys]
     asked, name = packed or packed_questions(questions, store), f"{_RUNNING}{fingerprint(said, about, own_identity())[:12]}"
     head, body = _parts(methods, questions, profile, said, given, about, asked, None)
@@ -192,10 +194,13 @@ def running_runs(
     store: Any,  # a `Store`
 ) -> list[dict]:  # as `saved_runs`, with running=True
     "List the runs in progress."
+    return [dict(name=key, time=at, running=True) | body["head"] for key, at, body in _announced(store) if is_dead(body["owner"]) is False]
+
+def _announced(store):
+    "Name, time and body of each announcement."
     if not _there(store): return []
     rows = store.query("SELECT key, time, body FROM kept WHERE key >= ? AND key < ? ORDER BY time DESC", _RUNNING, _RUNNING + chr(0x10ffff))
-    found = [(key, at, json.loads(zlib.decompress(body))) for key, at, body in rows]
-    return [dict(name=key, time=at, running=True) | body["head"] for key, at, body in found if is_dead(body["owner"]) is False]
+    return [(key, at, json.loads(zlib.decompress(body))) for key, at, body in rows]
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #fe0cc7d9
 @dataclass

@@ -262,7 +262,8 @@ class ExplorerAPI:
         runs, nodes, replays = self.runs, self.nodes, self.replays
         what, *rest = map(unquote, path.split("/"))
         answer = dict(runs=runs.listing, run=runs.answers, tree=runs.tree, node=nodes.node, compare=runs.compare, align=runs.align,
-                      summary=runs.summary, timeline=runs.timeline, search=runs.search, parse=nodes.parse, fields=replays.fields, job=replays.job, font=runs.font)
+                      summary=runs.summary, timeline=runs.timeline, search=runs.search,
+                      parse=nodes.parse, fields=replays.fields, job=replays.job, font=runs.font)
         with self._lock:
             try: return answer[choose("thing to ask for", what, answer)](*rest)
             except (TypeError, ValueError, IndexError) as e: raise UsageError(f"{path!r} can't be asked for ({e})") from None

@@ -47,7 +47,8 @@ def paths_of(api: ExplorerAPI, names: list[str], other: str = ""):  # of (path, 
     if other:
         found = api.get(f"compare/{names[0]}/{other}")
         yield f"compare/{names[0]}/{other}", found
-        yield "/".join(["compare", names[0], other, *(quote(found[k], safe=_PLAIN) for k in ("first", "second"))]), found  # as an address has it
+        methods = [quote(found[k], safe=_PLAIN) for k in ("first", "second")]
+        yield "/".join(["compare", names[0], other, *methods]), found  # as an address has it
         yield from _aligned(api, names[0], other, found)
     for name in names: yield from _methods(api, name)
     for name in names:

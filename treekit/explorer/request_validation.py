@@ -34,9 +34,12 @@ def settings_of(profile: Profile) -> list[dict]:
 
 # %% ../../nbs/19_explorer/09_request_validation.ipynb #7d19989e
 GROUPS = dict(  # group -> words of its fields
-    search="passage retriev query queries search top_k rerank bridg document corpus informative similar fusion pooled scope heading lookahead window synonyms evidence",
-    tree="tree depth level width breadth node step round iteration explor uct rollout leav max_ merge prun stop turns order expan path views structure",
-    model="model temperature sampl prompt wording example exemplar shots token ability scorer decompos format reason family system rationale ln calls",
+    search="passage retriev query queries search top_k rerank bridg document corpus informative similar fusion pooled scope heading "
+           "lookahead window synonyms evidence",
+    tree="tree depth level width breadth node step round iteration explor uct rollout leav max_ merge prun stop turns order expan path "
+         "views structure",
+    model="model temperature sampl prompt wording example exemplar shots token ability scorer decompos format reason family system "
+          "rationale calls",
     output="answer final refus cite label short length items evidence picked pass_n checkpoint summar integration report_share",
 )
 _GROUP_WORDS = {group: words.split() for group, words in GROUPS.items()}

@@ -81,7 +81,8 @@ class OpenRun:
 
     def summary(self) -> list[dict]:
         "Score with its 95 % interval and cost of each method. Traces are read only for the price of a paid run."
-        return [self._summary(m, [row for row in self.rows if row.method == m and (row.key or row.error)]) for m in self.kept.head["methods"]]
+        answered = [row for row in self.rows if row.key or row.error]
+        return [self._summary(m, [row for row in answered if row.method == m]) for m in self.kept.head["methods"]]
 
     def _summary(self, method, rows):
         worths = [w for row in rows if (w := worth(row)) is not None]
@@ -103,8 +104,9 @@ class OpenRun:
     def _pending(self, i, row):
         "A row of a run in progress that has no answer yet."
         q = row.question
-        return dict(i=i, method=row.method, dataset=row.dataset, id=q.id, question=q.question, golds=_golds_of(q), answer="", error="", value=None,
-                    wrong=dict(kind="", node=None, why=""), words=len(q.question.split()), hops=q.hops, nodes=0, calls=0, tokens=0, dollars=0.0,
+        wrong = dict(kind="", node=None, why="")
+        return dict(i=i, method=row.method, dataset=row.dataset, id=q.id, question=q.question, golds=_golds_of(q), answer="", error="",
+                    value=None, wrong=wrong, words=len(q.question.split()), hops=q.hops, nodes=0, calls=0, tokens=0, dollars=0.0,
                     seconds=0.0, steps=[], pending=True)
 
     def _dollars(self, trace):
@@ -207,7 +209,8 @@ def run_of_artefact(
     for run in saved_runs(store): made.setdefault(run["about"].get("artefact", ""), run["name"])
     made.pop("", None)
     if artefact in made: return made[artefact]
-    if not made: raise UsageError(f"no saved run was made for {artefact}: run `treekit reproduce {artefact}` first")
-    if artefact in {f"{r['paper']}/{r['artefact']}" for r in inventory()}:
-        raise UsageError(f"no saved run was made for {artefact}: run `treekit reproduce {artefact}` first; there are runs of {', '.join(sorted(made)[:8])}")
-    raise UsageError(f"no artefact is named {artefact!r}; saved runs were made for {', '.join(sorted(made)[:8])}")
+    none, others = f"no saved run was made for {artefact}: run `treekit reproduce {artefact}` first", ", ".join(sorted(made)[:8])
+    if not made: raise UsageError(none)
+    known = {f"{r['paper']}/{r['artefact']}" for r in inventory()}
+    if artefact in known: raise UsageError(f"{none}; there are runs of {others}")
+    raise UsageError(f"no artefact is named {artefact!r}; saved runs were made for {others}")

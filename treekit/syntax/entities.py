@@ -217,7 +217,8 @@ class Annotations:
         "Text -> its annotation."
         from tqdm.auto import tqdm
         known = {t: AnnotatedText(note="empty text") for t in texts if not t.strip()}
-        known |= {t: AnnotatedText(note=f"not parsed: {len(t):,} characters, {LONGEST_PARSED:,} are the most") for t in texts if len(t) > LONGEST_PARSED}
+        most = f"{LONGEST_PARSED:,} are the most"
+        known |= {t: AnnotatedText(note=f"not parsed: {len(t):,} characters, {most}") for t in texts if len(t) > LONGEST_PARSED}
         known |= self._kept([t for t in texts if t not in known])
         missing = [t for t in dict.fromkeys(texts) if t not in known]
         with tqdm(total=len(missing), desc="trees and entities", unit=" texts", delay=2, disable=len(missing) <= self.batch) as bar:

@@ -195,6 +195,15 @@ class TreeView {
     g.lineWidth = 1.5; g.strokeStyle = ink("--tkx-strong");
     for (const [a, b] of this.t.links) if (this.at[a] >= 0 && this.at[b] >= 0 && (seen(a) || seen(b))) line(a, b, true);
     g.setLineDash([]); g.textBaseline = "middle"; const face = 'system-ui, "TreekitKorean", sans-serif', plain = `12px ${face}`, small = `10.5px ${face}`;
+    let room = 0;  // a label that is too long ends with an ellipsis
+    const fitted = text => {
+      text = text.slice(0, 80);
+      const full = g.measureText(text).width;
+      if (full <= room) return text;
+      let n = Math.floor(text.length * room / full);
+      while (n > 0 && g.measureText(`${text.slice(0, n)}…`).width > room) n--;
+      return `${text.slice(0, n)}…`;
+    };
     for (const i of this.visible) {
       if (!seen(i)) continue;
       g.globalAlpha = this.notYet.has(i) ? 0.35 : 1;
@@ -202,9 +211,9 @@ class TreeView {
       g.lineWidth = this.best.has(i) || i === this.selected ? 2.5 : 1; g.strokeStyle = ink(this.flags.has(i) ? "--tkx-wrong" : i === this.selected || this.best.has(i) ? "--tkx-strong" : "--tkx-edge");
       g.strokeRect(x[i], y[i], wide, HIGH);
       if (k < 0.3) continue;
-      g.save(); g.beginPath(); g.rect(x[i], y[i], wide - (this.children[i] ? 22 : 6), HIGH); g.clip();
-      g.fillStyle = ink("--tkx-soft"); g.font = small; g.fillText(`${this.flags.has(i) ? `✗ ${this.flags.get(i)} · ` : ""}${[this.t.kind[i], this.markOf(i)].filter(Boolean).join(" · ")}`.slice(0, 60), x[i] + 6, y[i] + 12);
-      g.fillStyle = ink("--tkx-ink"); g.font = plain; g.fillText((this.t.text[i] || "(no text)").slice(0, 60), x[i] + 6, y[i] + 28);
+      g.save(); g.beginPath(); g.rect(x[i], y[i], wide - (this.children[i] ? 22 : 6), HIGH); g.clip(); room = wide - (this.children[i] ? 28 : 12);
+      g.fillStyle = ink("--tkx-soft"); g.font = small; g.fillText(fitted(`${this.flags.has(i) ? `✗ ${this.flags.get(i)} · ` : ""}${[this.t.kind[i], this.markOf(i)].filter(Boolean).join(" · ")}`), x[i] + 6, y[i] + 12);
+      g.fillStyle = ink("--tkx-ink"); g.font = plain; g.fillText(fitted(this.t.text[i] || "(no text)"), x[i] + 6, y[i] + 28);
       g.restore(); g.fillStyle = ink("--tkx-ink"); g.font = plain;
       if (this.children[i]) { g.fillText(this.folded[i] ? "+" : "−", x[i] + wide - 15, y[i] + HIGH / 2); }
     }
