@@ -200,3 +200,17 @@ def test_the_doctor_looks_at_all_of_them():
         assert row[0] is False and "llama-awq" in row[1]
         with pytest.raises(UsageError, match="different models"): preflight(mixed, [])
         preflight(alike, [])
+
+
+def test_servers_that_disagree_are_noticed(servers):
+    "The same name, other replies: one short request is compared."
+    from treekit.artefacts.environment_check import canary
+    pool = servers[:2]
+    profile = Profile("pool", "m", ", ".join(s.url for s in pool))
+    assert canary(profile, profile.servers) == ""
+    pool[1].script(rules=[["Count from one", "one, two, 3"]])
+    said = canary(profile, profile.servers)
+    assert "reply differently" in said and "one, two, 3" in said and "\n" not in said
+    pool[1].script(dead=True)
+    assert canary(profile, profile.servers) == ""  # it doesn't answer, which other checks say
+    pool[1].reset(dead=False)

@@ -1,0 +1,132 @@
+"""Servers of others: LiteLLM's proxy, `transformers serve`, llama.cpp's server. LiteLLM and llama.cpp have
+environments of their own, and are skipped where they can't be installed. A table of each of the five papers is made with three questions, reported and verified."""
+import functools, json, os, socket, subprocess, sys, time, urllib.request, venv
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from openai_server import Server
+from commands import inside
+
+TABLES = ("treerare/table1", "toq/table2", "arise/table1", "searchr/table3", "rdr2/table1")
+PACKAGES = {"litellm": ["litellm[proxy]"], "llama.cpp": ["llama-cpp-python[server]"]}
+pytestmark = pytest.mark.slow
+
+
+@functools.cache
+def installed(name):
+    "Python of an environment with a server's package; skips the test if it can't be installed."
+    folder = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "treekit-servers" / name
+    python, ready = folder / "bin" / "python", folder / "ready"
+    if not ready.exists():
+        venv.create(folder, with_pip=True, clear=True)
+        done = subprocess.run([python, "-m", "pip", "install", "-q", *PACKAGES[name]], capture_output=True, text=True, timeout=900)
+        if done.returncode: pytest.skip(f"{name} can't be installed here: {(done.stderr.strip().splitlines() or ['no word'])[-1][:200]}")
+        ready.touch()
+    return python
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+@contextmanager
+def running(words, port, path, log, **env):
+    "A server's process, once a path answers."
+    with open(log, "w") as out: process = subprocess.Popen([*map(str, words)], stdout=out, stderr=out, env=os.environ | env)
+    try:
+        end = time.monotonic() + 180
+        while True:
+            assert process.poll() is None and time.monotonic() < end, log.read_text()[-2000:]
+            try: urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5).close()
+            except urllib.error.HTTPError: break
+            except OSError: time.sleep(0.5)
+            else: break
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def tiny_chat_model(folder):
+    "A causal model with random weights and a chat template, in a folder."
+    import torch, transformers
+    from treekit.utils.model_files import MINILM, model_folder
+    torch.manual_seed(0)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(MINILM))
+    tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}\n{% endfor %}"
+    tokenizer.eos_token, tokenizer.model_input_names = tokenizer.sep_token, ["input_ids", "attention_mask"]
+    shape = dict(hidden_size=16, intermediate_size=16, num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=2)
+    config = transformers.LlamaConfig(vocab_size=tokenizer.vocab_size, max_position_embeddings=8192, **shape)
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@contextmanager
+def litellm(tmp_path):
+    python, port = installed("litellm"), free_port()
+    with Server() as upstream:
+        upstream.script(refuses={"max_tokens": "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."})
+        (tmp_path / "config.yaml").write_text(json.dumps(dict(model_list=[dict(model_name="m", litellm_params=dict(
+            model="openai/m", api_base=upstream.url, api_key="x"))])))
+        words = (python.parent / "litellm", "--config", tmp_path / "config.yaml", "--port", port, "--host", "127.0.0.1")
+        with running(words, port, "/health/liveliness", tmp_path / "server.log") as url: yield url, "m"
+
+
+@contextmanager
+def transformers_serve(tmp_path):
+    port, model = free_port(), tiny_chat_model(tmp_path / "tiny")
+    words = (Path(sys.executable).parent / "transformers", "serve", "--host", "127.0.0.1", "--port", port)
+    (tmp_path / "hub").mkdir()
+    own = dict(HF_HUB_OFFLINE="1", HF_HUB_CACHE=str(tmp_path / "hub"))
+    with running(words, port, "/v1/models", tmp_path / "server.log", **own) as url: yield url, str(model)
+
+
+@contextmanager
+def llama_cpp(tmp_path):
+    python, port = installed("llama.cpp"), free_port()
+    model = os.environ.get("TREEKIT_TEST_GGUF")  # a small GGUF file: the converter isn't on the index
+    if not model: pytest.skip("llama.cpp's converter isn't on the index: name a small GGUF file in TREEKIT_TEST_GGUF")
+    words = (python, "-m", "llama_cpp.server", "--model", model, "--port", port, "--n_ctx", 8192)
+    with running(words, port, "/v1/models", tmp_path / "server.log") as url: yield url, "m"
+
+
+SERVERS = dict(litellm=litellm, transformers=transformers_serve, llamacpp=llama_cpp)
+
+
+@pytest.mark.parametrize("server", SERVERS)
+def test_a_request_and_its_cost(server, tmp_path):
+    import asyncio
+    from treekit.config import Profile
+    from treekit.core.prompts import Request
+    from treekit.experiments.resources import chat_for
+    with SERVERS[server](tmp_path) as (url, model):
+        chat = chat_for(Profile("p", model, url, max_tokens=8, timeout=120))
+        async def main():
+            try: return await chat.complete(Request((dict(role="user", content="Where is Lyon?"),)))
+            finally: await chat.close()
+        completion, = asyncio.run(main())
+        assert completion.text and completion.tokens_in > 0 and completion.finish in ("stop", "length")
+
+
+@pytest.mark.parametrize("table", TABLES)
+@pytest.mark.parametrize("server", SERVERS)
+def test_from_start_to_report_and_verify(server, table, tmp_path, monkeypatch):
+    "Failed questions are allowed, since a model with random weights writes garbage; exit code 1 says so."
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path / "home"))
+    with SERVERS[server](tmp_path) as (url, model):
+        words = ("--profile", "local", "--set", f"endpoint={url}", "--set", f"model={model}", "--set", "max_tokens=32", "--n", "3",
+                 "--data", "synthetic", "--set", "wiki=corpus", "--set", "qa_judge=offline")
+        scorer = ("--set", "scorer=guess") if table.startswith("arise") else ()
+        home = dict(TREEKIT_HOME=str(tmp_path / "home"))
+        code, out, err = inside("reproduce", table, *words, *scorer, "--out", tmp_path / "out", **home)
+        assert code in (0, 1) and "Traceback" not in out + err, out + err
+    archive = tmp_path / "report.zip"
+    made = inside("report", table, "--cassette", "--tables", tmp_path / "out", "--out", archive, *words, *scorer, **home)
+    assert made[0] == 0, made
+    checked = inside("verify", archive, **home)
+    assert checked[0] == 0, checked
