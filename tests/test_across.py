@@ -84,7 +84,7 @@ def test_a_front_has_any_cost_of_a_usage_and_its_labels_stay_inside_the_axes():
     assert len(labels) == 4 and all(t.get_window_extent().x0 > frame.x0 for t in labels)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_set_that_only_a_stand_in_could_judge_counts_nowhere_and_with_a_judge_everywhere(rows, results, monkeypatch):
     "ELI5's claim recall: no cell, no mean, no cost, no front by word overlap; and with a judge all that the others have."
     from treekit.experiments import metric_judges

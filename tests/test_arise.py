@@ -477,7 +477,7 @@ def test_states_stand_in_the_prompts_without_numbers():
     assert not any("[1]" in t for t in texts)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_completing_all_rounds_can_change_the_path_and_asks_nothing():
     changed = 0
     for seed in range(30):

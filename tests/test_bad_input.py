@@ -93,7 +93,7 @@ def test_a_prebuilt_index_is_opened_with_our_java():
     assert "no prebuilt index named 'nope'" in lines[0] and int(lines[1]) >= 21, done.stderr[-500:]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_folder_without_questions(tmp_path, treekit_):
     (tmp_path / "empty").mkdir()
     code, said = treekit_("reproduce", "treerare/table1", "--data", tmp_path / "empty", "--out", tmp_path / "out")

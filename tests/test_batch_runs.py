@@ -40,7 +40,7 @@ def nothing_twice(server):
     return texts
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(m, marks=pytest.mark.slow) if m == "ToQ" else m for m in worker.METHODS])
 def test_rounds_are_the_critical_path_and_the_price_is_half(server, plain, tmp_path, name):
     server.reset(reply="batch_worker:reply", seconds=0.1)

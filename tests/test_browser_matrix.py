@@ -110,7 +110,7 @@ def test_one_browser_through_a_file(browsers, runs):
     page.close()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_live_widget_is_no_blank_where_nothing_runs(browsers, runs):
     "A notebook that Lab saved, converted: the widget's frame is there, and it works."
     pytest.importorskip("anywidget", reason='no anywidget: pip install "treekit[explorer]"')

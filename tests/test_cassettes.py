@@ -58,7 +58,7 @@ def replayed(tape, home, tmp_path):
     return tmp_path / "new/out/treerare"
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
     (home, words), tape = recorded, tmp_path / "one.cassette"
     code, out, err = inside("cassette", "pack", tape, "treerare/table1", "--json", *words, cwd=home)
@@ -72,7 +72,7 @@ def test_what_a_replay_reads_goes_along_and_nothing_else(recorded, tmp_path):
     assert (replayed(tape, home, tmp_path) / "table1.csv").read_bytes() == first
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("said,n", [("q4,q1", 2), ("ids.txt", 2), ("3", 3)])
 def test_chosen_questions(recorded, tmp_path, said, n):
     (home, words), tape = recorded, tmp_path / "some.cassette"

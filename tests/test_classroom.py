@@ -62,7 +62,7 @@ def test_everybody_has_another_world_and_another_key(tmp_path):
         assert asked and not any(q in handed for q in asked)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_release_is_the_same_each_time(class_of_two):
     before = {p: p.read_bytes() for p in class_of_two.release(A).rglob("*.*")}
     release_assignment(class_of_two, A, progress=False)
@@ -216,7 +216,7 @@ def test_nbformat_and_nbgraders_metadata_hold(class_of_two):
 
 
 @needs_wall
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_command_from_release_to_export(tmp_path):
     from click.testing import CliRunner
     from treekit.cli.course import course_command
@@ -265,7 +265,7 @@ def test_a_whole_class(tmp_path, n):
 
 
 @needs_wall
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_rehearsed_class_is_drawn_without_a_name(tmp_path):
     "Made up, handed out, collected, graded; the figures and the table say nothing of who it was."
     from treekit.classroom.class_figures import class_figure, mistake_rows, mistake_table

@@ -147,7 +147,7 @@ def test_list_knows_every_artefact_and_its_state(clone):
     assert "missing" in out and "not comparable 1" in out
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_reproduce_twice_gives_the_same_bytes(clone):
     code, out, err = shell("reproduce", "treerare/table1", cwd=clone)
     assert code == 0, err
@@ -172,7 +172,7 @@ def test_reproduce_twice_gives_the_same_bytes(clone):
     assert str(clone) not in kept and str(Path.home()) + "/" not in kept
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_out_data_n_and_notebook_parameters(clone):
     (clone / "mine").mkdir()
     assert inside("reproduce", "--data", "mine", "--n", "2", cwd=clone)[0] == 0
@@ -186,7 +186,7 @@ def test_out_data_n_and_notebook_parameters(clone):
     assert "Set: questions=3, search\\_scope=own." in page
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_ability_that_is_set_stands_in_all_that_is_shown(clone):
     assert inside("reproduce", "--out", "here", "--set", "ability=perfect", "--set", "reading=.8", cwd=clone)[0] == 0
     page, name = (clone / "here/treerare/table1.md").read_text(), "simulated (perfect with reading=0.8"
@@ -201,7 +201,7 @@ def test_a_parameter_that_the_notebook_does_not_declare(clone):
     assert inside("reproduce", "treerare/figure1", cwd=clone)[0] == 0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_failing_notebook_says_why_and_the_others_run(clone):
     fates = [
         ("1 / 0", 1, "ZeroDivisionError: division by zero"),

@@ -27,6 +27,7 @@ def without_reasons(path):
     return [{k: v for k, v in row.items() if k != "reason"} for row in rows]
 
 
+@pytest.mark.slow
 def test_an_old_store_resumes_without_a_call(tmp_path):
     "No server answers: each reply is found in the store under the key that the earlier version gave it."
     store = tmp_path / "home/store/local.sqlite"
@@ -40,6 +41,7 @@ def test_an_old_store_resumes_without_a_call(tmp_path):
     with sqlite3.connect(store) as db: assert db.execute("SELECT COUNT(*) FROM calls").fetchone() == (22,)
 
 
+@pytest.mark.slow
 def test_an_old_report_verifies():
     """Its tables come out the same; all that differs is the code, the notebooks and the data of the two versions, and the page's sentence
     on why cells are not comparable. Claims, judged by other rules since, are not checked, and it is said."""

@@ -54,7 +54,7 @@ def test_two_servers_on_one_course_are_refused(course, upstream, tmp_path):  # n
     with served(course, upstream) as s: assert left(s, course) == 5  # the first has ended
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_killed_server_leaves_no_lock(course, upstream, tmp_path):  # noqa: F811
     code = ("import sys, time\nfrom pathlib import Path\nfrom treekit.classroom.course import CourseFolder\n"
             "from treekit.classroom.model_server import ModelHandler\nfrom treekit.classroom.quotas import Quota\n"

@@ -192,7 +192,7 @@ def test_dollars_have_a_quota_and_the_class_a_budget(course, upstream):
         ModelHandler(course, Profile("class", "nobodys-model", upstream.url, "TEACHERS_KEY"), Quota(dollars=1))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_server_that_is_killed_keeps_its_counts(course, upstream, tmp_path):
     lines = "[class]", "model = gpt-4o-mini", f"endpoint = {upstream.url}", "api_key_env = TEACHERS_KEY", "retries = 0"
     (tmp_path / "settings.ini").write_text("\n".join(lines))

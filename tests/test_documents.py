@@ -41,7 +41,7 @@ hard = st.text(max_size=40) | st.sampled_from(
 rows = st.lists(st.tuples(st.integers(1, 9), st.sampled_from(("structure", "content")), hard), max_size=30)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(hard, rows)
 def test_from_tree_to_text_and_back(title, rows):
