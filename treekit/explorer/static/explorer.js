@@ -114,10 +114,12 @@ export class Explorer {
   // another run, question or comparison is a new entry of the history; a node, a view or a width is not
   address() {
     if (!this.options.page || this.moving || !this.started) return;
-    const hash = `#${this.state()}`;
+    const hash = `#${this.state()}`, [was, is] = [location.hash, hash].map(h => new URLSearchParams(h.slice(1)));
+    clearTimeout(this.later);
     if (hash === location.hash) return;
-    const [was, is] = [location.hash, hash].map(h => new URLSearchParams(h.slice(1))), same = ["run", "row", "with", "second"].every(key => was.get(key) === is.get(key));
-    try { history[same ? "replaceState" : "pushState"](null, "", hash); } catch { /* a file in a frame has no history */ }
+    const write = (how, text) => { try { history[how](null, "", text); } catch { /* a file in a frame has no history */ } };
+    if (!["run", "row", "with", "second"].every(key => was.get(key) === is.get(key))) write("pushState", hash);
+    else this.later = setTimeout(() => { if (!this.moving) write("replaceState", `#${this.state()}`); }, 150);  // who walks through nodes writes once
   }
   // several steps that are one entry of the history
   async together(work) { this.moving = (this.moving || 0) + 1; try { return await work(); } finally { this.moving--; this.address(); } }
