@@ -1,5 +1,6 @@
 """Servers of others: LiteLLM's proxy, `transformers serve`, llama.cpp's server. LiteLLM and llama.cpp have
-environments of their own, and are skipped where they can't be installed. A table of each of the five papers is made with three questions, reported and verified."""
+environments of their own, and are skipped where they can't be installed.
+A table of each of the five papers is made with three questions, reported and verified."""
 import functools, json, os, socket, subprocess, sys, time, urllib.request, venv
 from contextlib import contextmanager
 from pathlib import Path

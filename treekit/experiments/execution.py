@@ -99,6 +99,10 @@ class _Run:
             error.__context__ = None  # drop the exception group, which notebooks can't show
             raise error
 
+    def reasons(self):
+        "Most frequent reasons of failures: [message, number of questions]."
+        return common_reasons([row.error for row in list(self.rows.values()) if row.error])
+
     def stopped(self, why):
         "Start no further question; those in flight end at their next new call."
         self.stop = self.stop or why

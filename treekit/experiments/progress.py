@@ -13,7 +13,6 @@ from typing import Any
 
 from ..config import RunOptions
 from ..utils.atomic_write import write_whole
-from .results import common_reasons
 
 # %% ../../nbs/14_experiments/12_progress.ipynb #acdf7cf1
 def pace() -> float:  # seconds
@@ -51,7 +50,7 @@ class Progress:
         self.bar.set_postfix_str(f"{t.calls:,} calls, {tokens:,} tokens{money}{self.waits()}", refresh=False)
         self.bar.update(done - self.bar.n)
         told = dict(done=done, total=self.total, calls=t.calls, tokens=tokens, money=t.money, failed=failed)
-        if last and failed: told["reasons"] = common_reasons([row.error for row in list(self.run.rows.values()) if row.error])
+        if last and failed: told["reasons"] = self.run.reasons()
         if self.watch: self.watch(told)
         told["artefact"] = self.artefact
         if not self.file or not last and time.monotonic() - self.told < _TELLS: return
