@@ -43,7 +43,12 @@ WRONG = {  # assignment -> (exercise, in the solution, instead, what the message
         ("cover-tests", "spaced(option) in spaced(answer)", "spaced(option).strip() in spaced(answer)", "whole words"),
         ("calls-tests", 'if entry["children"]: rows.append(', "rows.append(", "makes no call for queries"),
         ("bill-tests", "/ 1_000_000", "", "per million tokens"),
-        ("path-tests", "1 + max((rank[earlier]", "1 + sum((rank[earlier]", "not the sum"),
+        (
+            "path-tests",
+            'max((rank[earlier] for earlier in entry["after"]), default=0)',
+            'sum(rank[earlier] for earlier in entry["after"])',
+            "not the sum",
+        ),
         ("finish-tests", "len(running) < workers and ", "", "only `workers` calls"),
         ("chain-tests", "pile += len(uttered.split())", "pass", "reads the earlier turns again"),
     ],
@@ -56,7 +61,7 @@ WRONG = {  # assignment -> (exercise, in the solution, instead, what the message
             "groups.append(ready[:1])\n        settled.update(ready[:1])",
             "in the same group",
         ),
-        ("findings-tests", 'if not entry["accepted"]: told +=', "told +=", "child A? is accepted"),
+        ("findings-tests", 'if not entry["accepted"]: told +=', "told +=", "child A. is accepted"),
         ("grow-tests", 'if renewed["score"] > entry["score"]: ', "if False: ", "wasn't answered again"),
     ],
     "5_risk_and_uct": [
@@ -177,39 +182,39 @@ def run(cells, namespace):
         if c["cell_type"] == "code" and not marks(c).get("grade"): exec(cell_source(c), namespace)
 
 
-@pytest.fixture(scope="module", params=[
-    pytest.param(a, marks=pytest.mark.long if a[0] in QUICK else pytest.mark.slow) for a in ASSIGNMENTS])
-def solved(request):
-    "An assignment with its solutions, run from the top: its name, its cells, its namespace."
-    name, namespace = request.param, {"__name__": "__main__"}
-    nb = source(name)
-    corpus, _ = generate_corpus(20261123, name, course_settings(name).world)
-    with use_corpus(corpus), contextlib.redirect_stdout(io.StringIO()): run(nb["cells"], namespace)
-    return name, nb["cells"], namespace
-
-
-def message(cells, namespace, exercise, old="", new=""):
-    "What the visible tests of an exercise say if something in its solution is changed; empty: nothing."
-    end = next(i for i, c in enumerate(cells) if marks(c).get("grade_id") == exercise)
-    start = max(i for i, c in enumerate(cells[:end]) if marks(c).get("solution") and (not old or old in cell_source(c)))
-    changed = copy.deepcopy(cells[start:end])
-    if old: changed[0]["source"] = cell_source(changed[0]).replace(old, new)
-    with contextlib.redirect_stdout(io.StringIO()):
-        for c in changed:
-            with contextlib.suppress(Exception): run([c], namespace)  # a cell that shows results may fail, as a student's would
-        try: exec(cell_source(cells[end]).split("### BEGIN HIDDEN")[0], namespace)
-        except AssertionError as e: return str(e) or "an assertion without a message"
-        finally:
-            if old: run(cells[start:end], namespace)
+def complaint(cell, namespace):
+    "Message of the visible tests of a grade cell; empty: all of them pass."
+    try: exec(cell_source(cell).split("### BEGIN HIDDEN")[0], namespace)
+    except AssertionError as e: return str(e) or "an assertion without a message"
     return ""
 
 
-def test_a_wrong_solution_gets_a_message_that_names_the_mistake(solved):
-    name, cells, namespace = solved
-    assert [w[0] for w in WRONG[name]] == [e.id for e in exercises(dict(cells=cells)) if not e.by_hand]
-    told = {exercise: message(cells, namespace, exercise, old, new) for exercise, old, new, _ in WRONG[name]}
-    assert {e: m for e, m in told.items() if not re.search(next(w[3] for w in WRONG[name] if w[0] == e), m)} == {}
-    assert {e: message(cells, namespace, e) for e in told} == dict.fromkeys(told, "")  # the solution passes
+def complaint_about(part, namespace, old, new):
+    "Message if something is changed in the solution cell with which a part of the notebook begins; the part ends with the grade cell."
+    changed = copy.deepcopy(part)
+    changed[0]["source"] = cell_source(changed[0]).replace(old, new)
+    for c in changed:
+        with contextlib.suppress(Exception): run([c], namespace)  # a cell that shows results may fail, as a student's would
+    try: return complaint(part[-1], namespace)
+    finally: run(part, namespace)
+
+
+@pytest.mark.parametrize("name", [pytest.param(a, marks=pytest.mark.long if a[0] in QUICK else pytest.mark.slow) for a in ASSIGNMENTS])
+def test_a_wrong_solution_gets_a_message_that_names_the_mistake(name):
+    cells, namespace, told, passed = source(name)["cells"], {"__name__": "__main__"}, {}, {}
+    wrong = {exercise: rest for exercise, *rest in WRONG[name]}
+    assert list(wrong) == [e.id for e in exercises(dict(cells=cells)) if not e.by_hand]
+    corpus, _ = generate_corpus(20261123, name, course_settings(name).world)
+    with use_corpus(corpus), contextlib.redirect_stdout(io.StringIO()):
+        for end, c in enumerate(cells):
+            run([c], namespace)
+            if (exercise := marks(c).get("grade_id")) not in wrong: continue
+            old, new, _ = wrong[exercise]
+            start = max(i for i, earlier in enumerate(cells[:end]) if marks(earlier).get("solution") and old in cell_source(earlier))
+            told[exercise] = complaint_about(cells[start:end + 1], namespace, old, new)
+            passed[exercise] = complaint(c, namespace)
+    assert {e: said for e, said in told.items() if not re.search(wrong[e][2], said)} == {}
+    assert passed == dict.fromkeys(wrong, "")  # the solutions pass
 
 
 @pytest.mark.parametrize("name", ASSIGNMENTS)
