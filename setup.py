@@ -1,8 +1,9 @@
 """What a wheel carries beside the package: notebooks, data and profiles, in `treekit/_shipped`, where `treekit.config.kit_path` finds them.
 
-The assignments go along as students get them: no solution, no hidden test. Whoever grades takes them from a clone, or from the source distribution.
+The assignments go along as students get them: no solution, no hidden test, no teacher's guide. Whoever grades takes them from a clone, or from the source distribution.
 """
 import json, shutil, sys
+from importlib import import_module
 from pathlib import Path
 
 from setuptools import setup
@@ -12,18 +13,25 @@ ROOT = Path(__file__).resolve().parent
 LEFT_OUT = {".ipynb_checkpoints", "__pycache__", ".DS_Store"}
 
 
+def of_the_kit(module, name):
+    "A function of the package beside this file."
+    sys.path.insert(0, str(ROOT))
+    try: return getattr(import_module(f"treekit.{module}"), name)
+    finally: del sys.path[0]
+
+
 def shipped(root=ROOT):
     "Place in the wheel's copy, with slashes -> the file that goes there."
-    files = [p for part in ("data", "nbs") for p in sorted((root / part).rglob("*")) if p.is_file() and not LEFT_OUT & set(p.parts)]
+    teachers_only = of_the_kit("utils.scaffold", "teachers_only")
+    files = [p for part in ("data", "nbs") for p in sorted((root / part).rglob("*")) if p.is_file() and not LEFT_OUT & set(p.parts)
+             and not teachers_only(p.name)]
     return {p.relative_to(root).as_posix(): p for p in [*files, root / "settings.ini"]}
 
 
 def content(name, path):
     "What goes there: the file as it is, but of an assignment what a release keeps."
     if not (name.startswith("nbs/assignments/") and name.endswith(".ipynb")): return path.read_bytes()
-    sys.path.insert(0, str(ROOT))
-    try: from treekit.classroom.formats import stripped
-    finally: del sys.path[0]
+    stripped = of_the_kit("classroom.formats", "stripped")
     return (json.dumps(stripped(json.loads(path.read_text(encoding="utf-8"))), indent=1, ensure_ascii=False) + "\n").encode()
 
 

@@ -159,11 +159,11 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
         ("the hits alone are lit", 'entry["type"] == "content" and entry["parent"] in homes]', 'entry["id"] in hits]', {"view-tests": 2.4}),
         (
             "only headings above what is lit",
-            'if entry["type"] == "structure" or entry["id"] in lit)',
-            'if entry["id"] in lit or any(nodes[i]["parent"] == entry["id"] for i in lit))',
+            'if entry["type"] == "structure" or entry["id"] in visible)',
+            'if entry["id"] in visible or any(nodes[i]["parent"] == entry["id"] for i in visible))',
             {"view-tests": 1.8, "walk-tests": 1.5, "whole-tests": 1},
         ),
-        ("headings on trust", 'in (lit if word == "ANSWER" else folded)]', 'in lit or word == "EXPAND"]', {"route-tests": 1.5}),
+        ("headings on trust", 'in (visible if word == "ANSWER" else folded)]', 'in visible or word == "EXPAND"]', {"route-tests": 1.5}),
         (
             "the first mark counts",
             "*_, last = [None, *re.finditer(pattern, reply, re.S)]",
@@ -200,7 +200,7 @@ WRONG = {  # assignment -> (what is wrong, in the solution, instead, the points 
         (
             "p for the verdict",
             "verdict=verdict(direction, bottom, top, margin)",
-            'verdict="holds" if sign_test(ups, downs) < 0.05 else "undecided"',
+            'verdict="supported" if sign_test(ups, downs) < 0.05 else "inconclusive"',
             {"compare-tests": 0.75},
         ),
         (

@@ -76,7 +76,7 @@ def test_a_student_solves_an_assignment_in_lab(chromium, tmp_path):
         page = chromium.page(1280, 900)
         opened(page, address(f"{A}.ipynb"))
         first = run_all(page)
-        assert "NotImplementedError" in errors(first) and "passages" in json.dumps(first) and "practice world" not in json.dumps(first)
+        assert "NotImplementedError" in errors(first) and "passages" in json.dumps(first) and "practice corpus of" not in json.dumps(first)
         shot(page, "student-opened")
         for number, cell in enumerate(wanted["cells"]):
             mark = cell["metadata"].get("nbgrader", {})

@@ -39,7 +39,7 @@ def open_corpus(
         if world.get("assignment") != assignment:
             raise UsageError(f"{file} belongs to {world.get('assignment')!r}: take the one of {assignment!r}")
         return world
-    print(f"no {file} here: this is the practice world of {assignment}")
+    print(f"no {file} here: using the practice corpus of {assignment}")
     world, _practice[:] = generate_corpus(0, assignment, _settings(assignment))
     return world
 

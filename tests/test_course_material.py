@@ -1,0 +1,277 @@
+"Course material: headers, hints and messages of the assignments, sample answers, index, and what students must not get."
+import contextlib, copy, importlib.util, io, json, re
+
+import pytest
+
+from treekit.classroom.course import course_settings, sources_folder
+from treekit.classroom.formats import cell_source, exercises, marks, read_notebook, regions, stripped
+from treekit.classroom.release_check import english_words, leaks_in, needles_of
+from treekit.classroom.student_corpora import generate_corpus, use_corpus
+from treekit.config import package_dir
+from treekit.utils.scaffold import laid_files, teachers_only
+
+FOLDER = sources_folder()
+ASSIGNMENTS = [p.stem for p in sorted(FOLDER.glob("[0-9]*.ipynb"))]
+QUICK = ("1", "5")
+
+WRONG = {  # assignment -> (exercise, in the solution, instead, what the message has to say)
+    "1_retrieval": [
+        ("tokenise-tests", "text.lower()", "text", "upper-case letters are left"),
+        ("index-tests", 'entry["title"] + " " + entry["text"]', 'entry["text"]', "title isn't indexed"),
+        ("rank-tests", "1 - b + b * lengths[where]", "b + (1 - b) * lengths[where]", "b and 1 - b are swapped"),
+        ("recall-tests", "/ len(set(gold)) if gold else 0.0", "/ k", "not by k"),
+        ("rr-tests", "dict.fromkeys(found), 1)", "dict.fromkeys(found), 0)", "do you start from 0"),
+        ("ndcg-tests", "return reached / ideal if ideal else 0.0", "return reached", "isn't normalised"),
+        ("evaluate-tests", "value / max(1, len(questions))", "value", "sums, not means"),
+    ],
+    "2_syntax_trees": [
+        ("below-tests", 'entry["id"] for entry in tokens if', 'entry["id"] - 1 for entry in tokens if', "not its position"),
+        ("subtree-tests", "gathered += subtree(tokens, dependent)", "gathered += [dependent]", "indirect dependents"),
+        ("phrase-tests", 'while span and span[-1]["tag"] == "PUNCT": span = span[:-1]', "pass", "punctuation at the end"),
+        ("phrases-tests", '["relation"].split(":")[0] not in', '["relation"] not in', "subtype of aux"),
+        (
+            "merge-tests",
+            "[column[row] for row in range(deepest) for column in columns if row < len(column)]",
+            "[item for column in columns for item in column]",
+            "take turns",
+        ),
+        ("search-tests", "set(gold) <= set(found)", "bool(set(gold) & set(found))", "All of them"),
+    ],
+    "3_evidence": [
+        ("kept-tests", '!= "root": return lower', '!= "root": return []', "moves up"),
+        ("bottom-tests", 'entry["phrase"], lower)', 'entry["phrase"], [])', "don't depend on the children's evidence"),
+        ("cover-tests", "spaced(option) in spaced(answer)", "spaced(option).strip() in spaced(answer)", "whole words"),
+        ("calls-tests", 'if entry["children"]: rows.append(', "rows.append(", "makes no call for queries"),
+        ("bill-tests", "/ 1_000_000", "", "per million tokens"),
+        (
+            "path-tests",
+            'max((rank[earlier] for earlier in entry["after"]), default=0)',
+            'sum(rank[earlier] for earlier in entry["after"])',
+            "not the sum",
+        ),
+        ("finish-tests", "len(running) < workers and ", "", "only `workers` calls"),
+        ("chain-tests", "pile += len(uttered.split())", "pass", "reads the earlier turns again"),
+    ],
+    "4_question_trees": [
+        ("assess-tests", "(sense + sure / 10) / 2", "(sense + sure) / 2", "divide it by ten"),
+        ("read-tests", r'r"#(\d{1,2})|<(\d{1,2})>"', r'r"#(\d{1,2})|#(\d{1,2})"', "<1> becomes"),
+        (
+            "waves-tests",
+            "groups.append(ready)\n        settled.update(ready)",
+            "groups.append(ready[:1])\n        settled.update(ready[:1])",
+            "in the same group",
+        ),
+        ("findings-tests", 'if not entry["accepted"]: told +=', "told +=", "child A. is accepted"),
+        ("grow-tests", 'if renewed["score"] > entry["score"]: ', "if False: ", "wasn't answered again"),
+    ],
+    "5_risk_and_uct": [
+        ("likelihoods-tests", "sum(counts.values()) + len(counts)", "sum(counts.values())", "number of different words is missing"),
+        ("value-tests", "-sum(logs) / len(logs)", "-sum(logs)", "a mean, not a sum"),
+        ("choose-tests", "max(fresh, key=lambda place: children[place][0])", "fresh[0]", "highest value, not the first"),
+        (
+            "back-tests",
+            'sum(entry["value"] * entry["visits"] for entry in below) / sum(entry["visits"] for entry in below)',
+            'sum(entry["value"] for entry in below) / len(below)',
+            "weighted by visits",
+        ),
+        ("path-tests", 'if entry["parent"] == here and entry["visits"]]', 'if entry["parent"] == here]', "only children with a visit"),
+        ("search-tests", "len(trail) < depth", "len(trail) <= depth", "more than two steps"),
+        ("judged-tests", 'r"evaluation[^a-zA-Z0-9]+(', 'r"(', "not the last number of the reply"),
+    ],
+    "6_decomposition": [
+        (
+            "below-tests",
+            "        while above:\n            tally[above] += 1\n            above = heads[above]",
+            "        if above: tally[above] += 1",
+            "indirect dependents",
+        ),
+        ("importance-tests", 'title.split(" (")[0]', "title", "part in brackets"),
+        (
+            "informative-tests",
+            "sum(other > worth for other in importances.values())",
+            "len({other for other in importances.values() if other > worth})",
+            "next rank is 4",
+        ),
+        ("two-tests", "similar if key not in head][:b]", "similar[:b] if key not in head]", "take the next similar passage"),
+        ("chain-tests", "spots[number] = len(asked)", "spots[number] = number", "references get new numbers"),
+        ("resolve-tests", "for pair in reversed(history) if pair[1]]", "for pair in history if pair[1]]", "the latest one counts"),
+        ("follow-tests", "settled = resolve(item, history)", "settled = item", "isn't resolved"),
+    ],
+    "7_routing": [
+        ("tree-tests", "while mark and trail[-1][0] >= len(mark[1]): trail.pop()", "", "parent is the root"),
+        ("view-tests", 'entry["type"] == "content" and entry["parent"] in homes]', 'entry["id"] in hits]', "not only the hit"),
+        ("route-tests", "for pair in dict.fromkeys(pairs)", "for pair in pairs", "each action once"),
+        (
+            "step-tests",
+            "*_, last = [None, *re.finditer(pattern, reply, re.S)]",
+            "last = next(re.finditer(pattern, reply, re.S), None)",
+            "not the first",
+        ),
+        ("walk-tests", "line.append(goal)", "line.insert(0, goal)", "a queue"),
+        ("whole-tests", 'ids[title, tree[goal]["text"]] for', "goal for", "not of nodes"),
+        ("share-tests", "[both / len(set(found)) if found", "[both / len(set(gold)) if found", "precision comes first|0.5, 0.25"),
+    ],
+    "8_reproduction": [
+        ("verdict-tests", 'if direction == "less": direction, low, high = "more", -high, -low', "", "contradicted, not supported"),
+        ("tests-tests", "min(1.0, 2 * sum(", "min(1.0, sum(", "one-sided"),
+        ("power-tests", "sum(u >= 1 - loss for u in throws)", "sum(u >= gain for u in throws)", "is u >= 1 - loss worse"),
+        ("interval-tests", "sum(dice.choices(differences, k=size)) / size for", "dice.choice(differences) for", "not one difference"),
+        ("compare-tests", "[a - b for a, b in zip(left, right)]", "[b - a for a, b in zip(left, right)]", "not right minus left"),
+        (
+            "cause-tests",
+            'any(covers(told, gap) for told in record["given"])',
+            'any(covers(told, group) for told in record["given"] for group in record["answers"])',
+            "look for this group only",
+        ),
+        ("page-tests", "sorted(moved.items(), key=lambda pair: (-pair[1], pair[0]))", "moved.items()", "aren't sorted"),
+    ],
+}
+
+
+def source(name): return read_notebook(FOLDER / f"{name}.ipynb")
+
+
+def rows_of(text, columns):
+    "Rows of the Markdown tables with this number of columns, without heads."
+    rows = [[cell.strip() for cell in line.strip().strip("|").split(" | ")] for line in text.splitlines() if line.startswith("| ")]
+    return [row for row in rows if len(row) == columns]
+
+
+def derived_hours(nb):
+    "Time by the rule of the teacher's guide: four minutes per line of the solution, reading, ten minutes per point of the open question."
+    lines = words = 0
+    for c in stripped(nb)["cells"]: words += len(cell_source(c).split()) if c["cell_type"] == "markdown" else 0
+    for c in nb["cells"]:
+        if c["cell_type"] == "code" and marks(c).get("solution"):
+            lines += sum(bool(row.strip()) for name, text in regions(cell_source(c)) if name == "SOLUTION" for row in text.split("\n"))
+    return (4 * lines + words / 100 + 10 * sum(e.points for e in exercises(nb) if e.by_hand)) / 60
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_the_header_says_what_the_metadata_say(name):
+    nb = source(name)
+    head, listed = cell_source(nb["cells"][0]), exercises(nb)
+    assert 3 <= len(re.findall(r"^- [a-z]", head.split("**Learning objectives.**")[1].split("| | |")[0], re.M)) <= 5
+    facts, points = dict(rows_of(head.split("| exercise | points |")[0], 2)), {}
+    for e in listed: points[e.title] = points.get(e.title, 0) + e.points
+    assert {title: float(n) for title, n in rows_of(head.split("| exercise | points |")[1], 2)} == points
+    total, hand = sum(e.points for e in listed), sum(e.points for e in listed if e.by_hand)
+    assert facts["Points"] == f"{total:g}: {total - hand:g} by automatic tests, {hand:g} for the open question"
+    hours = float(re.fullmatch(r"about ([\d.]+) hours", facts["Time"])[1])
+    assert abs(hours - derived_hours(nb)) <= 0.5, derived_hours(nb)
+    assert f"--output checked {name}.ipynb" in head and f"cp {name}.ipynb STUDENT_ID.ipynb" in head
+    assert {"Paper", "Prerequisites"} <= facts.keys()
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_each_exercise_has_a_hint_and_a_message(name):
+    "A hint before each solution, and no bare assertion in the visible tests. Optional parts are marked as ungraded."
+    cells = source(name)["cells"]
+    for before, c in zip(cells, cells[1:]):
+        if marks(c).get("solution"): assert "<details><summary>Hint: " in cell_source(before), marks(c)["grade_id"]
+        if marks(c).get("grade") and c["cell_type"] == "code":
+            shown = cell_source(c).split("### BEGIN HIDDEN")[0].replace("\\\n", " ")
+            bare = [line for line in shown.splitlines() if line.startswith("assert ") and not re.search(r"""[^\w=,(\[] ?f?".+"$""", line)]
+            assert shown.count("assert ") >= 2 and not bare, (marks(c)["grade_id"], bare)
+    text = "\n".join(cell_source(c) for c in cells if c["cell_type"] == "markdown")
+    assert text.count("<details>") == text.count("</details>") and "**Optional, ungraded.**" in text and "tretch" not in text
+
+
+def run(cells, namespace):
+    for c in cells:
+        if c["cell_type"] == "code" and not marks(c).get("grade"): exec(cell_source(c), namespace)
+
+
+def complaint(cell, namespace):
+    "Message of the visible tests of a grade cell; empty: all of them pass."
+    try: exec(cell_source(cell).split("### BEGIN HIDDEN")[0], namespace)
+    except AssertionError as e: return str(e) or "an assertion without a message"
+    return ""
+
+
+def complaint_about(part, namespace, old, new):
+    "Message if something is changed in the solution cell with which a part of the notebook begins; the part ends with the grade cell."
+    changed = copy.deepcopy(part)
+    changed[0]["source"] = cell_source(changed[0]).replace(old, new)
+    for c in changed:
+        with contextlib.suppress(Exception): run([c], namespace)  # a cell that shows results may fail, as a student's would
+    try: return complaint(part[-1], namespace)
+    finally: run(part, namespace)
+
+
+@pytest.mark.parametrize("name", [pytest.param(a, marks=pytest.mark.long if a[0] in QUICK else pytest.mark.slow) for a in ASSIGNMENTS])
+def test_a_wrong_solution_gets_a_message_that_names_the_mistake(name):
+    cells, namespace, told, passed = source(name)["cells"], {"__name__": "__main__"}, {}, {}
+    wrong = {exercise: rest for exercise, *rest in WRONG[name]}
+    assert list(wrong) == [e.id for e in exercises(dict(cells=cells)) if not e.by_hand]
+    corpus, _ = generate_corpus(20261123, name, course_settings(name).world)
+    with use_corpus(corpus), contextlib.redirect_stdout(io.StringIO()):
+        for end, c in enumerate(cells):
+            run([c], namespace)
+            if (exercise := marks(c).get("grade_id")) not in wrong: continue
+            old, new, _ = wrong[exercise]
+            start = max(i for i, earlier in enumerate(cells[:end]) if marks(earlier).get("solution") and old in cell_source(earlier))
+            told[exercise] = complaint_about(cells[start:end + 1], namespace, old, new)
+            passed[exercise] = complaint(c, namespace)
+    assert {e: said for e, said in told.items() if not re.search(wrong[e][2], said)} == {}
+    assert passed == dict.fromkeys(wrong, "")  # the solutions pass
+
+
+@pytest.mark.parametrize("name", ASSIGNMENTS)
+def test_sample_answers_are_graded_and_stay_with_the_teacher(name):
+    "A cell with three levels. It is in no release, and the leak check finds each of its sentences."
+    nb = source(name)
+    [samples] = [c for c in nb["cells"] if "teacher" in c["metadata"].get("tags", ()) and c["cell_type"] == "markdown"]
+    of = next(e.points for e in exercises(nb) if e.by_hand)
+    levels = re.findall(rf"^\*\*(?:\d to )?(\d) of {of:g}\.\*\*", cell_source(samples), re.M)
+    assert len(levels) == 3 and levels[0] == f"{of:g}"
+    handed, needles = json.dumps(stripped(nb)), needles_of(nb, course_settings(name).given)
+    for sentence in re.split(r"(?<=[.;])\s", cell_source(samples)):
+        if len(sentence.split()) < 8: continue
+        assert sentence not in handed
+        assert leaks_in(("Consider: " + sentence).encode(), needles, name), sentence
+
+
+def test_ordinary_words_may_be_used_and_lines_still_may_not():
+    "What the exemption of English words costs: of 232 lines of the solutions 226 are found, 228 without it."
+    lines, missed = 0, []
+    for name in ASSIGNMENTS:
+        nb = source(name)
+        needles = needles_of(nb, course_settings(name).given)
+        assert leaks_in(b"Every passage has a value, and the first answer of a child is evidence.", needles, name) == []
+        solutions = [c for c in nb["cells"] if c["cell_type"] == "code" and marks(c).get("solution")]
+        code = [line for c in solutions for region, text in regions(cell_source(c)) if region == "SOLUTION" for line in text.split("\n")]
+        worth = [line for line in code if len(re.findall(r"[A-Za-z_]{3,}", line)) > 3]
+        lines += len(worth)
+        missed += [line for line in worth if not leaks_in(line.encode(), needles, name)]
+    assert lines > 200 and len(missed) < 0.04 * lines, missed
+
+
+def test_the_list_of_words_is_one_of_english():
+    words = english_words()
+    assert 5000 < len(words) < 20000 and {"passage", "question", "answer", "value", "first"} <= words
+    assert not {"harvest_table", "fromkeys", "glyph", "setdefault", "isalnum"} & words
+
+
+def test_the_index_has_each_assignment_with_its_numbers():
+    text = "\n".join(cell_source(c) for c in read_notebook(FOLDER / "index.ipynb")["cells"])
+    rows = {row[0]: row for row in rows_of(text, 6)}
+    for name in ASSIGNMENTS:
+        facts = dict(rows_of(cell_source(source(name)["cells"][0]), 2))
+        [row] = [r for first, r in rows.items() if f"({name}.ipynb)" in first]
+        assert facts["Points"].startswith(f"{row[4]}:") and facts["Time"] == f"about {row[3]} hours", name
+    assert "```mermaid" in text
+
+
+def test_the_teachers_guide_is_not_handed_out():
+    "Neither a wheel nor a working folder has it; it names every assignment and each command that exists."
+    from treekit.cli.course import course_command
+    spec = importlib.util.spec_from_file_location("treekit_setup", package_dir().parent / "setup.py")
+    setup = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(setup)
+    guides = [p for p in FOLDER.iterdir() if teachers_only(p.name)]
+    assert [p.name for p in guides] == ["teachers_guide.ipynb"]
+    assert not [name for names in (setup.shipped(), laid_files(package_dir().parent)) for name in names if teachers_only(name)]
+    text = "\n".join(cell_source(c) for c in read_notebook(guides[0])["cells"])
+    assert all(name in text for name in ASSIGNMENTS)
+    assert set(re.findall(r"treekit course ([a-z-]+)", text)) == set(course_command.commands)
