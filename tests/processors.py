@@ -24,7 +24,7 @@ NOTEBOOKS = r"nbs/.*/\d+_(instruction_set|vector_cache|dense|vectors|numpy_stanz
 def commands():
     "Two commands that run side by side: tests, notebooks."
     tests = [str(ROOT / "tests" / f"test_{name}.py") for name in TESTS]
-    yield [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *tests]
+    yield [sys.executable, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", "-m", "not slow", *tests]
     yield [str(Path(sys.executable).with_name("nbdev-test")), "--n-workers", "1", "--path-re", NOTEBOOKS]
 
 
