@@ -8,7 +8,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # what to reproduce, and how:  make reproduce ARGS="treerare/table1 --profile local"
 ARGS   ?=
 
-.PHONY: install reproduce dry-run rehearse site sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
+.PHONY: install reproduce dry-run rehearse docs site sbom test test-long test-all test-processors fuzz lint bench bench-start lab readme hooks clean
 .DELETE_ON_ERROR:
 
 install: $(READY)
@@ -21,6 +21,10 @@ dry-run: $(READY)
 	$(BIN)/treekit reproduce --dry-run $(ARGS)
 
 rehearse: dry-run
+
+# the documentation, in _docs/: open _docs/index.html; every link is followed
+docs: $(READY)
+	$(BIN)/python -m treekit.docs.build _docs
 
 # the results as pages, in _site/: every page is held against its CSV, every link followed.  make site ARGS="--out DIR --trees 20"
 site: $(READY)
@@ -100,5 +104,5 @@ readme: $(READY)
 
 # removes what the kit made for itself: the environment, indexes, stores. Your figures stay.
 clean:
-	rm -rf $(VENV) .treekit _site *.egg-info
+	rm -rf $(VENV) .treekit _docs _site *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

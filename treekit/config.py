@@ -4,11 +4,11 @@
 
 # %% auto #0
 __all__ = ['RENAMED_SETTINGS', 'RENAMED_SOURCES', 'RENAMED_COMMANDS', 'RENAMED_OPTIONS', 'EXTRAS', 'OPTIONS_VARIABLE',
-           'USER_VARIABLES', 'SHIPPED', 'UsageError', 'nearest', 'current_source', 'check_source', 'current_settings',
-           'choose', 'missing_library', 'variable', 'set_default_variables', 'replace_environment', 'set_variables',
-           'child_environment', 'RunOptions', 'run_options', 'use_options', 'package_dir', 'installed', 'is_clone',
-           'is_laid', 'root', 'kit_path', 'kit_files', 'work_dir', 'addresses', 'Profile', 'profile_names',
-           'api_key_envs', 'load_profile']
+           'USER_VARIABLES', 'SHIPPED', 'SMALLEST', 'CHOICES', 'UsageError', 'nearest', 'current_source',
+           'check_source', 'current_settings', 'choose', 'missing_library', 'variable', 'set_default_variables',
+           'replace_environment', 'set_variables', 'child_environment', 'RunOptions', 'run_options', 'use_options',
+           'package_dir', 'installed', 'is_clone', 'is_laid', 'root', 'kit_path', 'kit_files', 'work_dir', 'addresses',
+           'Profile', 'profile_names', 'api_key_envs', 'load_profile']
 
 # %% ../nbs/00_config.ipynb #475a2141
 import configparser, difflib, functools, json, math, os, re
@@ -95,6 +95,7 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
     "train": ("peft", "accelerate"), "explorer": ("anywidget",), "graphrag": ("graphrag",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
     "site": ("markdown_it", "mdit_py_plugins", "latex2mathml", "pygments", "merm"),
+    "docs": ("sphinx", "docutils", "myst_nb", "pydata_sphinx_theme", "sphinx_design"),
 }
 
 def missing_library(
@@ -387,9 +388,9 @@ class Profile:
                          "the profile 'offline' needs none")
 
 # %% ../nbs/00_config.ipynb #c50f21cf
-_LEAST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0, context=0,
+SMALLEST = dict(n=1, concurrency=1, retries=0, max_tokens=1, seed=0, timeout=0.001, temperature=0, budget=0, context=0,
               batch_tier=1, batch_queue_tokens=0, batch_days=0)
-_CHOICES = dict(search_scope=("own", "corpus", "documents"), wiki=("corpus", "wikipedia"),
+CHOICES = dict(search_scope=("own", "corpus", "documents"), wiki=("corpus", "wikipedia"),
                 limit_field=("auto", "max_tokens", "max_completion_tokens"))
 _OPTIONAL = ("budget", "temperature")  # empty or "none": no limit, no temperature
 
@@ -406,9 +407,9 @@ def _typed(name, value, kind):
         except KeyError: raise UsageError(f"setting {name!r} should be true or false, not {value!r}") from None
     if isinstance(typed, float) and not math.isfinite(typed): raise UsageError(f"setting {name!r} should be a finite number, not {typed}")
     if name == "data": check_source(typed)
-    if name in _CHOICES: choose(f"setting {name} =", str(typed), _CHOICES[name])
-    if name in _LEAST and typed is not None and typed < _LEAST[name]:
-        raise UsageError(f"setting {name!r} must be at least {_LEAST[name]}, not {typed}")
+    if name in CHOICES: choose(f"setting {name} =", str(typed), CHOICES[name])
+    if name in SMALLEST and typed is not None and typed < SMALLEST[name]:
+        raise UsageError(f"setting {name!r} must be at least {SMALLEST[name]}, not {typed}")
     return typed
 
 # %% ../nbs/00_config.ipynb #62f4deea

@@ -23,11 +23,9 @@ def laid_files(
     base: Path,  # with `nbs/` and `settings.ini`
 ) -> dict[str, Path]:  # path in the working folder, with slashes -> the file
     "Files of a working folder."
-    notebooks = [
-        p
-        for p in sorted((base / "nbs").rglob("*"))
-        if p.is_file() and not {".ipynb_checkpoints", "__pycache__"} & set(p.parts) and not teachers_only(p.name)
-    ]
+    left_out = {".ipynb_checkpoints", "__pycache__"}
+    notebooks = [p for p in sorted((base / "nbs").rglob("*")) if p.is_file() and not left_out & set(p.parts)
+                 and not teachers_only(p.name) and p.relative_to(base / "nbs").parts[0] != "docs"]  # the documentation's prose
     return {p.relative_to(base).as_posix(): p for p in [*notebooks, base / "settings.ini"]}
 
 # %% ../../nbs/02_utils/10_scaffold.ipynb #d5a08c3e

@@ -1,0 +1,15 @@
+// Order of search results: whole words before parts of words, titles before text, guides before notebooks and the API.
+const PLACES = [["tutorials/", 12], ["howto/", 12], ["explanation/", 12], ["reference/", 10], ["results/", 4], ["notebooks/", 3], ["api/", 2]];
+
+const Scorer = {
+  score: ([docname, title, anchor, description, score]) =>
+    score + (PLACES.find(([place]) => docname.startsWith(place)) || ["", 0])[1],
+  objNameMatch: 11,
+  objPartialMatch: 0,
+  objPrio: {0: 15, 1: 5, 2: -5},
+  objPrioDefault: 0,
+  title: 20,
+  partialTitle: 2,
+  term: 8,
+  partialTerm: -20,
+};
