@@ -8,6 +8,8 @@ __all__ = ['LEFT_OUT', 'shown_notebooks', 'page_of', 'link_target', 'resolved_li
 # %% ../../nbs/24_docs/04_notebook_pages.ipynb #5d0cb596
 import posixpath, re
 
+from ..classroom.formats import marks, stripped
+from ..utils.scaffold import teachers_only
 from .diagrams import with_diagrams
 
 # %% ../../nbs/24_docs/04_notebook_pages.ipynb #bd5dfe1d
@@ -16,8 +18,9 @@ LEFT_OUT = ("reproduce", "docs")  # folders below nbs/ whose notebooks have no p
 def shown_notebooks(
     names,  # paths below nbs/
 ) -> list[str]:
-    "Notebooks with a page."
-    return sorted(n for n in names if n.endswith(".ipynb") and n.split("/")[0] not in LEFT_OUT and n != "index.ipynb")
+    "Notebooks with a page: not those for teachers only."
+    def is_shown(name): return name.split("/")[0] not in LEFT_OUT and not teachers_only(name.rpartition("/")[2])
+    return sorted(n for n in names if n.endswith(".ipynb") and n != "index.ipynb" and is_shown(n))
 
 def page_of(
     name: str,  # "17_papers/3_arise/01_mcts.ipynb"
@@ -111,7 +114,8 @@ def staged_notebook(
     results: set[str],
     modules: set[str],  # with an API page: "treekit.core.types"
 ) -> dict:
-    "Copy of a notebook for MyST-NB."
+    "Copy of a notebook for MyST-NB. An assignment is shown as students get it."
+    if any(map(marks, notebook["cells"])): notebook = stripped(notebook)
     cells, module = notebook["cells"], _module(notebook["cells"])
     def target(link): return link_target(name, link, pages, results)
     def below(rest):
