@@ -56,7 +56,7 @@ def test_rounds_are_the_critical_path_and_the_price_is_half(server, plain, tmp_p
     nothing_twice(server)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_part_of_a_batch_fails_and_the_rows_are_the_same(server, plain, tmp_path):
     faults = [dict(kind="expired", share=0.5), dict(kind="errors", share=0.5), dict(kind="garbled")]
     server.reset(reply="batch_worker:reply", seconds=0.1, batch_faults=faults)

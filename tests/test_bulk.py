@@ -104,7 +104,7 @@ def test_what_else_is_asked_is_refused(tmp_path, monkeypatch):
         (dict(job=ChunkJob()), "chunk takes documents, and 'n.jsonl' has records"),
         (dict(out=tmp_path / "else"), "'else' has other files in it"),
         (dict(out=tmp_path / "taken"), "'taken' is a file"),
-        (dict(source=tmp_path / "none.jsonl"), "no file 'none.jsonl'"),
+        (dict(source=tmp_path / "none.jsonl"), "no file at"),
         (dict(source=out), "only those of 'chunk' are passages"),
         (dict(workers=2), "the plain loop is one process"),
         (dict(engine="plain:4"), "only Ray has an address"),

@@ -84,7 +84,7 @@ def test_chosen_questions(recorded, tmp_path, said, n):
     assert {r["n"] for r in rows if r["reproduced"]} == {str(n)}
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_was_not_asked_is_said_now(recorded, tmp_path):
     (home, words), tape = recorded, tmp_path / "x.cassette"
     code, _, err = inside("cassette", "pack", tape, "treerare/table1", "--n", "40", *words, cwd=home)

@@ -134,6 +134,7 @@ def test_a_wrong_word_gets_one_line_and_exit_code_2(words, hint, clone, monkeypa
     assert result.stderr.count("\n") == 1 and hint in result.stderr
 
 
+@pytest.mark.long
 def test_list_knows_every_artefact_and_its_state(clone):
     code, out, _ = inside("list", "--json", cwd=clone)
     rows = json.loads(out)
@@ -218,6 +219,7 @@ def test_a_failing_notebook_says_why_and_the_others_run(clone):
         assert fate["code"] == code and words in fate["error"]
 
 
+@pytest.mark.long
 def test_failed_questions_are_exit_code_1(clone):
     with Server(latency=0, rules=[["number 3", ""]]) as server:
         code, out, _ = inside("reproduce", "--profile", "local", "--endpoint", server.url, "--set", "retries=0", cwd=clone)

@@ -1,6 +1,6 @@
 """The ways into the command, and what a first user meets: the help's examples, `python -m treekit`, files for this user only, caches that
 run nothing, the run that `treekit explore RUN --with OTHER` opens, a question of `treekit ask` replayed."""
-import json, pickle, re, shlex, stat, subprocess, sys, urllib.request
+import json, pickle, re, shlex, stat, subprocess, sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,6 @@ from treekit.store.run_store import Store
 from treekit.experiments import resources
 from treekit.experiments.resources import load
 from treekit.experiments.run import run
-from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, fork, same_bytes
 from treekit.explorer.runs import RunData, open_run, open_store
 from treekit.explorer.server import ServedExplorer
@@ -138,14 +137,6 @@ def test_no_module_loads_a_pickle():
     assert [p.name for p in files if loads.search(p.read_text(encoding="utf-8"))] == []
 
 
-def served(api, *names):
-    "The page that the command serves, and what its script would open."
-    with ServedExplorer(api, 0, *names) as one:
-        page = urllib.request.urlopen(one.address).read().decode()
-        start = urllib.request.urlopen(one.address.partition("/?")[0] + "/start.js").read().decode()
-    return re.search(r'data-run="(.*?)" data-other="(.*?)"', page), start
-
-
 def two_runs(home):
     profile = load_profile("offline", data="synthetic:100", retriever="bm25s")
     with Store(work_dir("store") / "offline.sqlite") as store:
@@ -156,12 +147,10 @@ def two_runs(home):
 def test_explore_opens_the_run_that_was_named_and_compares_it_with_the_other(home, monkeypatch):
     first, second = two_runs(home)
     opened = []
-    monkeypatch.setattr(ServedExplorer, "forever", lambda self: opened.append(self.server.RequestHandlerClass.page))
+    monkeypatch.setattr(ServedExplorer, "forever", lambda self: opened.append(self.server.RequestHandlerClass.api.runs.opened))
     assert treekit_("explore", first[:6], "--with", second[:6], "--json").exit_code == 0
-    assert f'data-run="{first}" data-other="{second}"' in opened[0]
-    assert treekit_("explore", first[:6], "--json").exit_code == 0 and f'data-run="{first}" data-other=""' in opened[1]
-    named, start = served(ExplorerAPI(open_store()), first, second)
-    assert (named[1], named[2]) == (first, second) and "run, other" in start
+    assert treekit_("explore", first[:6], "--json").exit_code == 0
+    assert opened == [dict(open=first, other=second), dict(open=first)]
 
 
 def test_a_question_of_ask_is_replayed_forked_and_switched(home, tmp_path):

@@ -61,7 +61,7 @@ def test_an_artefact_asks_its_own_number_of_questions_and_not_the_profiles(clone
     assert estimated("treerare/table1", "--profile", "openai", "--n", "7", cwd=clone)["total"]["calls"] == 7
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_call_that_two_artefacts_share_is_paid_once(clone):  # noqa: F811
     first = clone / "nbs/reproduce/treerare/table1.ipynb"
     (clone / "nbs/reproduce/treerare/table2.ipynb").write_text(first.read_text().replace("zero-shot", "another name"))

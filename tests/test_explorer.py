@@ -345,7 +345,7 @@ def test_a_run_can_be_watched_and_stopped(done):
 QUESTIONS = ("treerare_tree", "toq_levels", "arise_risk", "searchr_path", "rdr2_refusals", "compare", "ablation")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "toq_levels" else n for n in QUESTIONS])
 def test_the_notebooks_that_ask_a_question_run_from_top_to_bottom(name, tmp_path):
     "Headless, as a reader runs them, each on its own few questions; what they show is a page."

@@ -100,6 +100,7 @@ LONG = Recipe("full", lr=5e-3, epochs=10, batch=6, save_every=2)
 
 class PowerCut(Exception): pass
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, method):
     recipe = Recipe(method, lr=5e-3, epochs=4, batch=4, save_every=3)

@@ -162,7 +162,7 @@ if run_options().sealed: Path(os.environ["PROBE_SEEN"]).write_text(json.dumps(se
 '''.replace("import asyncio", "import asyncio, json", 1)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_notebook_that_asks_all_the_same_reaches_nobody(tmp_path):
     "It makes a client, opens a connection, looks for keys, and starts a process."
     home, tape, seen = small_clone(tmp_path / "clone"), tmp_path / "one.cassette", tmp_path / "seen.json"
@@ -271,7 +271,7 @@ def test_passages_of_a_folder_are_found_again(tmp_path, monkeypatch, dataset):
         assert load_corpus(dataset, laid) == first and [q.id for q in load(dataset, laid)] == [f"{dataset}-0".replace("hotpotqa", "2wiki")]
 
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("dataset", ["2wiki", "asqa"])
 def test_a_table_over_a_folder_is_packed_and_replayed_elsewhere(tmp_path, dataset):
     "The passages that are searched are those that were searched, where the folder is gone."
@@ -341,7 +341,7 @@ def consistent(report):
     return report
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_an_honest_report_is_ok_and_says_what_was_not_checked(honest, tmp_path):
     found = forged(tmp_path / "r.zip", honest)
     assert (found.outcome, found.differs, found.left) == ("OK", [], 0) and found.replayed == found.same > 0

@@ -58,6 +58,7 @@ def test_marks_are_filled_and_open_ones_settled():
 
 # ---------------------------------------------------------------- terms and retrieval
 
+@pytest.mark.long
 def test_particles_spacing_and_encoding_make_no_difference():
     assert morpheme_terms("노르드비크에서는") == morpheme_terms("노르드비크의") == morpheme_terms(nfd("노르드비크를"))
     assert "전기차" in korean("전기차를 추천해 주세요") and "bmw" in korean("ＢＭＷ는")

@@ -251,7 +251,7 @@ def chain(tmp_path_factory):
     patch.undo()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_all_stages_train(chain):
     pairs, folder, preset, logs = chain
     ppo, more = logs["after PPO"], logs["SFT on as much"]
@@ -266,7 +266,7 @@ def test_all_stages_train(chain):
     assert {"mse", "correlation"} <= ppo["reward model"]["log"][-1].keys()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_all_stages_train_with_adapters(chain, tmp_path):
     "LoRA on a random Llama, as the large preset does it with a real one; prompts in words."
     pairs, folder, preset, logs = chain

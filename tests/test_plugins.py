@@ -178,7 +178,7 @@ def installed(package, target):
     pytest.fail(f"pip can't install a package: {done.stderr[-500:]}")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstalled(tmp_path):
     home, work, site = tmp_path / "home", tmp_path / "work", tmp_path / "site"
     work.mkdir()
@@ -228,7 +228,7 @@ def test_a_package_of_ones_own_is_found_by_every_command_and_gone_when_uninstall
     assert "lookstwice" not in treekit("list")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_a_skeleton_passes_its_own_test(tmp_path):
     command(tmp_path / "home", "init", "paper", "lookstwice", tmp_path / "package", where=tmp_path)
     installed(tmp_path / "package", tmp_path / "site")

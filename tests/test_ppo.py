@@ -330,7 +330,7 @@ def test_it_learns():
     assert found[-1] > found[0] + 0.3
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_it_learns_by_lora():
     "From a model that knows the words: an adapter of its decoder can then choose among them."
     model = llama()
@@ -353,7 +353,7 @@ def test_it_learns_by_lora():
 
 class PowerCut(Exception): pass
 
-@pytest.mark.long
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_a_training_that_was_cut_off_goes_on_to_the_same_weights(tmp_path, method):
     recipe = replace(SMALL, method=method, epochs=4, save_every=2, target_kl=0.5)

@@ -435,7 +435,7 @@ def test_the_offline_agent_reaches_answers():
         if r.method == "TOT": assert max(Counter(n.parent for n in r.trace.nodes if n.kind == "step").values()) > 1  # its samples differ
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_offline_agent_is_the_same_in_every_process():
     code = """if 1:
         from treekit.models.extractive.agents import act, value_path

@@ -90,7 +90,7 @@ RIGHT = {ANSWERED[6]: "James B. Harris", ANSWERED[8]: "Hungarian", ANSWERED[9]: 
 DATED = "What did Pete Doherty eat for breakfast on 3 May 1999?"  # some of its passages are of that year, and speak of eating
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_ten_questions_and_five_that_nothing_answers():
     grounds = AnswerabilityIndex(BM25(BundledQuestions().passages("all")))
     assert [q for q in ANSWERED if grounds.evidence(q).reason] == []
@@ -113,6 +113,7 @@ def test_names_keep_their_letters():
     assert names_and_content_words("Was Rémi Lange born in a town of 2,297, in 1970?")[0] == [("rémi", "lang"), ("1970",)]
 
 
+@pytest.mark.long
 def test_ask_says_what_it_does_not_find(tmp_path, monkeypatch):
     "From the command line; the second time from the store, with the same words."
     monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))

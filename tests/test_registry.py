@@ -78,7 +78,7 @@ def in_import_order():
     return list(TopologicalSorter(graph).static_order())
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_reloading_any_module_is_harmless(tmp_path):
     "All modules are loaded twice, in the order of their imports; then a question is answered as before."
     code = f'''

@@ -109,7 +109,7 @@ def test_in_a_folder_that_never_saw_the_first_it_is_ok(made, tmp_path):
     assert (found.outcome, found.differs) == ("OK", []) and found.same == found.replayed > 0
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_one_changed_byte_of_a_cassette_is_named(made, tmp_path):
     found = verify_archive(changed(made[0], "run.cassette", tmp_path / "r.zip", 4000))
     assert found.differs == ["run.cassette: its bytes were changed"] and found.why_not == "its cassette was changed"

@@ -274,6 +274,7 @@ def test_wrong_weights_are_named(tmp_path, monkeypatch):
     (package / "model" / "model.safetensors").write_bytes(b"cut off")
     with pytest.raises(UsageError, match=r"model\.safetensors is not .*MiniLM.*[0-9a-f]{64}, not 53aa51172d14"): model_folder(MINILM)
 
+@pytest.mark.long
 def test_broken_embeddings_are_made_again(monkeypatch):
     monkeypatch.setattr("treekit.retrieval.dense._SMALL", 0)
     made = [Passage(str(i), "", f"film {i}") for i in range(4)]

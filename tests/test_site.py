@@ -183,4 +183,4 @@ def test_only_a_site_is_made_anew(figures, tmp_path):
 
 def test_the_command_refuses_what_is_not_there():
     code, _, errors = inside("site", "--figures", "nowhere-at-all")
-    assert code == 2 and "no folder named" in errors
+    assert code == 2 and "no folder at" in errors

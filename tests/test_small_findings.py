@@ -82,6 +82,7 @@ def notebook(name): return "\n".join("".join(c["source"]) for c in json.loads((R
 @pytest.mark.parametrize("name, words", [
     ("rdr2/table3", ["Questions of the generated wiki", "no model was called"]),
     ("searchr/table1", ["Questions of the generated wiki", "no model was called", "Questions per split: "])])
+@pytest.mark.slow
 def test_a_page_of_sizes_says_whose_questions_it_counts(name, words, tmp_path):
     page = made(name, tmp_path).read_text(encoding="utf-8")
     assert all(w in page for w in words) and "n per cell" not in page and "not stated" not in page

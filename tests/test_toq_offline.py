@@ -46,6 +46,7 @@ def test_the_papers_own_examples(question, shape):
     assert slots(handle("decompose_question", question=question), r"\[ANS_(\d)\]") == shape
 
 
+@pytest.mark.long
 def test_responses_are_short_korean_with_fitting_particles():
     for q in load("komultihop", split="train", n=N):
         R = handle("respond", question=q.question, queries="", documents=found("komultihop", q.question))

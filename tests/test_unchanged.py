@@ -65,7 +65,7 @@ def edited(path, old, new):
     path.write_text(text.replace(old, new, 1))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_makes_an_artefact_run_again(clone):
     "One change after the other; each stays."
     assert fates(clone) == BOTH
@@ -87,7 +87,7 @@ def test_what_makes_an_artefact_run_again(clone):
     assert anew(clone, "--force") == NONE
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_files_on_disk_that_are_not_what_was_written(clone):
     table, more = (clone / "figures/offline/arise" / name for name in ("table1.csv", "table1_more.csv"))
     written = table.read_bytes()
@@ -99,7 +99,7 @@ def test_files_on_disk_that_are_not_what_was_written(clone):
     assert fates(clone) == BOTH and (clone / "figures/offline/README.md").exists()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_other_parameters_and_folders_have_other_records(clone):
     assert fates(clone, "--n", "5", "--out", "here") == NONE
     assert fates(clone, "--n", "5", "--out", "here") == BOTH
@@ -107,7 +107,7 @@ def test_other_parameters_and_folders_have_other_records(clone):
     assert fates(clone, "--n", "6", "--out", "there/here") == NONE
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_predictions_that_are_gone_make_all_run_once(clone):
     with sqlite3.connect(clone / ".treekit/store/offline.sqlite") as db: db.execute("DELETE FROM predictions WHERE key = 'toq'")
     assert fates(clone) == NONE and fates(clone) == BOTH
@@ -115,7 +115,7 @@ def test_predictions_that_are_gone_make_all_run_once(clone):
     assert fates(clone) == NONE and fates(clone) == BOTH
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_failed_is_never_unchanged(clone):
     path = clone / ".treekit/runs/offline/arise/table1.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | dict(code=1)))

@@ -17,7 +17,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from ...config import Profile, choose, kit_path
+from ...config import Profile, choose, root
 from ...core.method import Context, Prediction, configure, keyed_completions, requirements_of, settings
 from ...core.prompts import Completion
 from ...core.types import Question
@@ -109,7 +109,7 @@ def random_heads(
         rng.shuffle(parts)
         parts.insert(rng.randint(0, len(parts)), [word])
         return [w for part in parts for w in part]
-    for root in below[0]: order += place(root)
+    for top in below[0]: order += place(top)
     position = {word: n for n, word in enumerate(order, 1)}
     for word, head in enumerate(heads, 1): made[position[word] - 1] = position[head] if head else 0
     return made
@@ -368,7 +368,7 @@ def committed_controls(
     profile: str = "offline",  # whose figures
 ) -> list[dict]:  # as `control_rows`, with texts as values; empty: there is no such run
     "Outcome of the controls as it is committed."
-    path = kit_path("figures", profile, "across", "controls.csv")
+    path = root() / "figures" / profile / "across" / "controls.csv"
     if not path.is_file(): return []
     with open(path, encoding="utf-8", newline="") as f: return list(csv.DictReader(f))
 
