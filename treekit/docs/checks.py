@@ -34,7 +34,7 @@ class BuiltPages:
     def pages(self) -> dict[str, _Reader]:
         "Path of each page -> what it links, loads and defines."
         found = {}
-        for path in sorted(self.folder.rglob("*.html")):
+        for path in sorted(p for p in self.folder.rglob("*.html") if "_static" not in p.parts):  # a theme's templates
             reader = found[path.relative_to(self.folder).as_posix()] = _Reader()
             reader.feed(path.read_text(encoding="utf-8"))
         return found
