@@ -1,5 +1,5 @@
 "The front page: short, a picture first, every local link alive, commands that exist."
-import re
+import re, shlex
 from pathlib import Path
 
 from treekit.cli.main import main
@@ -43,3 +43,4 @@ def test_commands_and_their_options_exist():
         known = {o for p in command.params for o in p.opts} | {"--help"}
         assert command is not main or words[0] in known, line
         assert {w for w in words if w.startswith("--")} <= known, line
+        if command is not main and "PAPER" not in words: command.make_context(command.name, shlex.split(" ".join(words)))  # arguments, too
