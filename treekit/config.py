@@ -8,7 +8,7 @@ __all__ = ['RENAMED_SETTINGS', 'RENAMED_SOURCES', 'RENAMED_COMMANDS', 'RENAMED_O
            'check_source', 'current_settings', 'choose', 'missing_library', 'variable', 'set_default_variables',
            'replace_environment', 'set_variables', 'child_environment', 'RunOptions', 'run_options', 'use_options',
            'package_dir', 'installed', 'is_clone', 'is_laid', 'root', 'kit_path', 'kit_files', 'work_dir', 'addresses',
-           'Profile', 'profile_names', 'api_key_envs', 'load_profile']
+           'request_defaults', 'Profile', 'profile_names', 'api_key_envs', 'load_profile']
 
 # %% ../nbs/00_config.ipynb #475a2141
 import configparser, difflib, functools, json, math, os, re
@@ -316,6 +316,16 @@ def addresses(
     return list(dict.fromkeys(re.split(r"[,\s]+(?=\w+://)", endpoint.strip().rstrip(",")))) or [""]
 
 # %% ../nbs/00_config.ipynb #0053bc8d
+def request_defaults(
+    temperature: float | None,  # None: requests have no temperature
+    max_tokens: int,
+    reasoning_effort: str = "",
+    structured: bool = False,
+) -> dict:
+    "Parameters of requests that set none of their own. Optional ones that are not set are left out of the cache key."
+    optional = dict(reasoning_effort=reasoning_effort, structured=structured)
+    return dict(temperature=temperature, max_tokens=max_tokens) | {k: v for k, v in optional.items() if v}
+
 @dataclass(frozen=True)
 class Profile:
     "Where the model, the questions and the passages come from, and the limits of a run."
@@ -367,8 +377,7 @@ class Profile:
     @property
     def defaults(self) -> dict:
         "Parameters of requests that set none of their own. They are part of the cache key."
-        more = dict(reasoning_effort=self.reasoning_effort, structured=self.structured)
-        return dict(temperature=self.temperature, max_tokens=self.max_tokens) | {k: v for k, v in more.items() if v}
+        return request_defaults(self.temperature, self.max_tokens, self.reasoning_effort, self.structured)
 
     @property
     def synthetic(self) -> bool:

@@ -54,7 +54,7 @@ def release_command(assignment, course, sources, as_json, students, jobs):
     _say(
         as_json,
         dict(assignment=assignment, released=len(made)),
-        f"{len(made)} folders in {os.path.relpath(made[0].parent)}; the gate found nothing",
+        f"{len(made)} folders in {os.path.relpath(made[0].parent)}; the leak check found nothing",
     )
 
 # %% ../../nbs/25_cli/01_course.ipynb #4a8dd62a

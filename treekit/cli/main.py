@@ -130,7 +130,7 @@ def _profile_options(command, profile=_PROFILE):
     help="A section of settings.ini: offline, openai, local, or your own; several with --dry-run.  [default: offline]"))
 @click.option("--dry-run", is_flag=True, help="Run with mocks and two questions under real profiles; nothing is paid.")
 @click.option("--out", metavar="DIR",
-              help="Where tables and figures go.  [default: figures/PROFILE; with other settings, data or n a folder of its own: "
+              help="Where tables and figures go.  [default: figures/PROFILE; with other settings, data or n a separate folder: "
                    "figures/offline-n10]")
 @click.option("--commit", is_flag=True, help="Write to figures/PROFILE with other settings, too: these results replace those of the clone.")
 @click.option("--jobs", type=click.IntRange(1), metavar="N", help="Notebooks at a time.  [default: 2 offline, else 1]")
@@ -155,7 +155,7 @@ def reproduce(what, profiles, n, seed, data, budget, model, endpoint, sets, dry_
     beside the published one. The executed notebooks are kept under .treekit/runs. Kill it at any time and start it again: what
     was answered is not asked again. What would come out the same is not run again, and is said to be unchanged.
 
-    A run with other settings than the profile's (--n, --seed, --set, --model, --data) has a folder of its own, which the last line
+    A run with other settings than the profile's (--n, --seed, --set, --model, --data) is written to a separate folder, which the last line
     names; `treekit claims --out DIR` and `treekit list --profile NAME` read it. The results in figures/offline, which come with the
     clone, are written by the default settings, or with --commit.
 

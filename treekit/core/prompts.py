@@ -276,7 +276,7 @@ class CallFailed(Exception):
         tokens: tuple[int, int] | None = None,  # in and out, if the attempt was charged and the server reported them
     ):
         super().__init__(f"{what}; {what_to_do}")
-        self.kind, self.what_to_do, self.again, self.wait, self.tokens = kind, what_to_do, again, wait, tokens
+        self.kind, self.what, self.what_to_do, self.again, self.wait, self.tokens = kind, what, what_to_do, again, wait, tokens
 
 # %% ../../nbs/03_core/04_prompts.ipynb #960b1009
 class ScoringUnsupported(UsageError):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ..config import UsageError, work_dir
 from ..core.fingerprints import fingerprint
-from ..store.schema import add_table, create_tables
+from ..store.schema import add_table, create_tables, has_table
 from ..store.cassette_archive import is_archive, plain_store, open_archive
 from ..core.types import Question
 from ..utils.atomic_write import write_whole
@@ -73,10 +73,11 @@ def cut_store(
         asked = sorted((zlib.decompress(body), hash, *who) for hash, *who, body in asked)
         order = {hash: i for i, (_, hash, *_) in enumerate(asked)}
         small.executemany("INSERT INTO calls VALUES (?,?,?,?,?,?,?,?)", sorted(calls, key=lambda row: (order[row[1]], row[2])))
-        if whole.execute("SELECT 1 FROM sqlite_master WHERE name='failures'").fetchone():
+        if has_table(whole, "failures"):
             failed = [row for key in sorted(keys) for row in whole.execute("SELECT key, row, NULL, 0.0 FROM failures WHERE key=?", (key,))]
-            if failed: add_table(small, "failures")
-            if failed: small.executemany("INSERT INTO failures VALUES (?,?,?,?)", failed)
+            if failed:
+                add_table(small, "failures")
+                small.executemany("INSERT INTO failures VALUES (?,?,?,?)", failed)
         small.executemany("INSERT INTO requests VALUES (?,?,?,?)", ((hash, *who, zlib.compress(body, 0)) for body, hash, *who in asked))
         return small.serialize()
 

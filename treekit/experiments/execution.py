@@ -151,10 +151,12 @@ async def _answer(run, job):
 
 def _count_refusal(run, cell, error, said):
     "Count identical refusals of a method on a data set. After `GIVE_UP` in a row its other questions aren't asked."
-    refused = isinstance(error, ScoringUnsupported) or isinstance(error, CallFailed) and error.kind in REFUSALS
+    if not (isinstance(error, ScoringUnsupported) or isinstance(error, CallFailed) and error.kind in REFUSALS):
+        run.refusals.pop(cell, None)
+        return
     [(reason, _)] = common_reasons([said])
     before, times = run.refusals.get(cell, ("", 0))
-    run.refusals[cell] = [reason, times + 1 if same_reason(before, reason) else 1] if refused else ["", 0]
+    run.refusals[cell] = reason, times + 1 if same_reason(before, reason) else 1
     if run.refusals[cell][1] < GIVE_UP: return
     run.given_up[cell] = f"not asked, after {GIVE_UP} identical refusals in a row: {reason}"
     notify(f"{cell[0]} on {cell[1]}: {GIVE_UP} identical refusals in a row, so its other questions are not asked: {reason}")

@@ -165,9 +165,10 @@ def _among(rows, datasets): return [r for r in rows if not datasets or r.dataset
 
 def _scores(results, values, metric, stand_in, average):
     "Rows of all cells, followed by the row of their average for each method."
-    failed, rows = {cell: sum(bool(r.error) for r in own) for cell, own in results.cells().items()}, []
-    spoilt = {cell: [text for text in (failure_reason(own), _cut_off(own)) if text] for cell, own in results.cells().items()}
-    ids = {cell: [r.question.id for r in own] for cell, own in results.cells().items()}
+    cells, rows = results.cells(), []
+    failed = {cell: sum(bool(r.error) for r in own) for cell, own in cells.items()}
+    spoilt = {cell: [text for text in (failure_reason(own), _cut_off(own)) if text] for cell, own in cells.items()}
+    ids = {cell: [r.question.id for r in own] for cell, own in cells.items()}
     for method in dict.fromkeys(m for m, _ in values):
         own = [(cell[1], values[cell], failed[cell], ids[cell], spoilt[cell]) for cell in values if cell[0] == method]
         rows += [_scored(method, one[0], metric, [one], stand_in, lambda groups: bootstrap(groups[0])) for one in own]

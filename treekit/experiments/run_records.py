@@ -178,7 +178,7 @@ def announce_run(
     packed: dict | None = None,  # of `packed_questions`
 ) -> str:  # its name, for `end_announcement`
     "Record a run that has begun. Announcements of killed processes are removed."
-    for left, _, body in _announced(store):
+    for left, _, body in _with_prefix(store, _RUNNING):
         if is_dead(body["owner"]): end_announcement(store, left)
     said = [[m, d, q.id, keys[m, d, q.id], ""] for m in methods for d, qs in questions.items() for q in qs if (m, d, q.id) in keys]
     asked, name = packed or packed_questions(questions, store), f"{_RUNNING}{fingerprint(said, about, own_identity())[:12]}"
@@ -194,12 +194,13 @@ def running_runs(
     store: Any,  # a `Store`
 ) -> list[dict]:  # as `saved_runs`, with running=True
     "List the runs in progress."
-    return [dict(name=key, time=at, running=True) | body["head"] for key, at, body in _announced(store) if is_dead(body["owner"]) is False]
+    begun = _with_prefix(store, _RUNNING)
+    return [dict(name=key, time=at, running=True) | body["head"] for key, at, body in begun if is_dead(body["owner"]) is False]
 
-def _announced(store):
-    "Name, time and body of each announcement."
+def _with_prefix(store, prefix):
+    "Name, time and body of the entries whose name begins with a prefix, the newest first."
     if not _there(store): return []
-    rows = store.query("SELECT key, time, body FROM kept WHERE key >= ? AND key < ? ORDER BY time DESC", _RUNNING, _RUNNING + chr(0x10ffff))
+    rows = store.query("SELECT key, time, body FROM kept WHERE key >= ? AND key < ? ORDER BY time DESC", prefix, prefix + chr(0x10ffff))
     return [(key, at, json.loads(zlib.decompress(body))) for key, at, body in rows]
 
 # %% ../../nbs/14_experiments/01_run_records.ipynb #fe0cc7d9
@@ -267,7 +268,5 @@ def notes_of(
     run: str,  # name of a saved run
 ) -> dict:  # number of the answer -> verdict, text, time
     "Annotations of a run's answers."
-    if not _there(store): return {}
     first = f"n:{run}:"
-    rows = store.query("SELECT key, body FROM kept WHERE key >= ? AND key < ?", first, first + chr(0x10ffff))
-    return {int(key.removeprefix(first)): json.loads(zlib.decompress(body)) for key, body in rows}
+    return {int(key.removeprefix(first)): note for key, _, note in _with_prefix(store, first)}

@@ -163,7 +163,8 @@ class NodeReader:
 
     def parse(self, name: str, i: str, id: str) -> dict:
         "Texts with their sentences, and whether a fork can hang their words elsewhere."
-        run, row = self.runs.run(name), self.runs.run(name).rows[int(i)]
+        run = self.runs.run(name)
+        row = run.rows[int(i)]
         node, method = row.trace.nodes[int(id)], run.kept.method(row.method)
         of = method.of if isinstance(method, ForkedMethod) else method
         texts = self._question(name, row, node, method) if "span" in node.data else self._passages(name, row, node, method)
@@ -217,13 +218,15 @@ class ReplayJobs:
 
     def price(self, body: dict, name: str) -> dict:
         "What a switch or a sweep would take."
-        run, wanted = self.runs.run(name), changes_of(body, self.runs.run(name))
+        run = self.runs.run(name)
+        wanted = changes_of(body, run)
         for one in wanted: switched_run(run, *one)  # what is unknown is refused at once
         return dict(job=self.jobs.start("counting", lambda job: price_record(run, wanted, job)).id)
 
     def switch(self, body: dict, name: str) -> dict:
         "A run with something changed."
-        run, [one] = self.runs.run(name), changes_of(body, self.runs.run(name))
+        run = self.runs.run(name)
+        [one] = changes_of(body, run)
         switched_run(run, *one)
         def work(job):
             made = switch(run, *one, watch=job.watch)
@@ -233,7 +236,8 @@ class ReplayJobs:
 
     def sweep(self, body: dict, name: str) -> dict:
         "One field over values."
-        run, wanted = self.runs.run(name), changes_of(body, self.runs.run(name))
+        run = self.runs.run(name)
+        wanted = changes_of(body, run)
         for one in wanted: switched_run(run, *one)
         def after(point): self._offer(point.run)
         return dict(job=self.jobs.start("the sweep", lambda job: sweep_record(run, wanted, job, after)).id)

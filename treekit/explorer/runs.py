@@ -81,33 +81,26 @@ class OpenRun:
 
     def summary(self) -> list[dict]:
         "Score with its 95 % interval and cost of each method. Traces are read only for the price of a paid run."
-        answered = [row for row in self.rows if row.key or row.error]
-        return [self._summary(m, [row for row in answered if row.method == m]) for m in self.kept.head["methods"]]
+        answered = [i for i, row in enumerate(self.rows) if row.key or row.error]
+        return [self._summary(m, [i for i in answered if self.rows[i].method == m]) for m in self.kept.head["methods"]]
 
-    def _summary(self, method, rows):
+    def _summary(self, method, numbers):
+        rows = [self.rows[i] for i in numbers]
         worths = [w for row in rows if (w := worth(row)) is not None]
         mean, low, high = bootstrap(worths) if worths else (None, None, None)
-        costs = [0.0 if self.kept.profile.offline else self._dollars(row.trace) for row in rows]
+        costs = [0.0 if self.kept.profile.offline else self.line(i)["dollars"] for i in numbers]
         return dict(method=method, score=mean, low=low, high=high, n=len(rows), calls=sum(row.usage.calls for row in rows),
                     tokens=sum(row.usage.tokens_in + row.usage.tokens_out for row in rows), dollars=None if None in costs else sum(costs))
 
     def _line(self, i, row):
-        if self.running and not row.key: return self._pending(i, row)
-        trace, value = row.trace, worth(row)
+        pending = self.running and not row.key  # a run in progress has no answer yet
+        trace, value = row.trace, None if pending else worth(row)
         wrong = first_wrong(row, trace) if value is not None and value < 1 else dict(kind="", node=None, why="")
         used, q = row.usage, row.question
         return dict(i=i, method=row.method, dataset=row.dataset, id=q.id, question=q.question, golds=_golds_of(q), answer=row.answer,
                     error=row.error, value=value, wrong=wrong, words=len(q.question.split()), hops=q.hops, nodes=len(trace.nodes),
                     calls=used.calls, tokens=used.tokens_in + used.tokens_out, dollars=self._dollars(trace), seconds=round(used.seconds, 3),
-                    steps=[[s.question, s.answer] for s in q.decomposition])
-
-    def _pending(self, i, row):
-        "A row of a run in progress that has no answer yet."
-        q = row.question
-        wrong = dict(kind="", node=None, why="")
-        return dict(i=i, method=row.method, dataset=row.dataset, id=q.id, question=q.question, golds=_golds_of(q), answer="", error="",
-                    value=None, wrong=wrong, words=len(q.question.split()), hops=q.hops, nodes=0, calls=0, tokens=0, dollars=0.0,
-                    seconds=0.0, steps=[], pending=True)
+                    steps=[] if pending else [[s.question, s.answer] for s in q.decomposition]) | (dict(pending=True) if pending else {})
 
     def _dollars(self, trace):
         "What the row's calls cost when they were paid; None where a price isn't known."

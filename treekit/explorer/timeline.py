@@ -10,8 +10,6 @@ import json
 from typing import Any
 
 from ..core.method import Trace
-from ..store.errors import report_skipped
-from ..store.schema import INVALID, decode_completion
 
 # %% ../../nbs/19_explorer/03_timeline.ipynb #5f79b952
 def critical_path(
@@ -23,7 +21,7 @@ def critical_path(
     path = [max(range(len(spans)), key=lambda i: spans[i][1])]
     while True:
         start = spans[path[-1]][0]
-        before = [i for i, (own, end) in enumerate(spans) if end <= start + tolerance and own < start and i not in path]
+        before = [i for i, (own, end) in enumerate(spans) if end <= start + tolerance and own < start]
         if not before: return path[::-1]
         path.append(max(before, key=lambda i: spans[i][1]))
 
@@ -31,12 +29,8 @@ def critical_path(
 def _calls(trace, store):
     "(node, position on the chain of calls, key, latency, time at which the reply was saved) of each call in the store."
     keys = list(dict.fromkeys(key for node in trace.nodes for key in node.calls))
-    rows = store.query("SELECT key, completion, time FROM calls WHERE key IN (SELECT value FROM json_each(?))", json.dumps(keys))
-    known, bad = {}, []
-    for key, text, at in rows:
-        try: known[key] = decode_completion(text).latency, at or 0.0
-        except INVALID: bad.append(key)
-    if bad: report_skipped(store.path, "calls", bad)
+    times = dict(store.query("SELECT key, time FROM calls WHERE key IN (SELECT value FROM json_each(?))", json.dumps(keys)))
+    known = {key: (made.latency, times.get(key) or 0.0) for key, made in store.calls(keys).items()}
     found, seen = [], set()
     for node in trace.nodes:
         own = [key for key in node.calls if key in known and key not in seen]

@@ -55,7 +55,7 @@ def highlights_of(
     folder: Path,  # figures/<profile>
     base: str = "",  # what links begin with, where the page lies elsewhere
 ) -> str:  # Markdown; empty: the run has none
-    "What stands first in a run's page: findings that need no model."
+    "First section of a run's page: findings that need no model."
     return "\n\n".join(filter(None, [resolve(p.highlights)(folder, base) for p in discover().values() if p.highlights]))
 
 def _requirements(paper, folder):

@@ -153,12 +153,16 @@ class BatchTracker:
         self.journal.update(name, state="sent", id=id, sent=time.time())
         return await self._answers(name)
 
+    def _check_given_up(self, name):
+        "`CallFailed` if a batch was given up by command."
+        if self.journal.batch(name).state != "given up": return
+        raise CallFailed("refused", f"its batch {name} was given up", f"treekit store batches --again {name} sends its requests again",
+                         again=False)
+
     async def follow(self, name: str) -> dict[str, BatchAnswer] | None:  # None: it was never created
         "Answers of a batch that another run or process has planned."
         pause = self.api.poll[0]
-        if self.journal.batch(name).state == "given up":
-            raise CallFailed("refused", f"its batch {name} was given up", f"treekit store batches --again {name} sends its requests again",
-                             again=False)
+        self._check_given_up(name)
         while (batch := self.journal.batch(name)).state in ("made",
                                                             "posted") and not self.journal.abandoned(batch): await asyncio.sleep(pause)
         if batch.state == "posted" and (id := await self.api.find_created(batch)):
@@ -185,9 +189,7 @@ class BatchTracker:
             self.progress[name] = f"{counts.get('completed', 0)} of {batch.requests}"
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, self.api.poll[1])
-        if self.journal.batch(name).state == "given up":
-            raise CallFailed("refused", f"its batch {name} was given up", f"treekit store batches --again {name} sends its requests again",
-                             again=False)
+        self._check_given_up(name)
         if state and state.get("status") not in _FINAL_STATES: return None  # its requests are looked up again, and sent again
         if not state: return self._lost(batch)
         if state["status"] == "failed": return self._refused(batch, state)
@@ -369,8 +371,7 @@ class BatchClient(OpenAIClient):
                 except CallFailed as e: failed = e
                 self.journal.fail(line)
                 self.report_charge(failed, body, request)
-            refused_name = "max_completion_tokens" in str(failed) and sent is body
-            if refused_name and (self.renames_limit(failed) or self.limit_field == "max_completion_tokens"): continue
+            if self.wants_other_limit(failed, sent): continue
             if not failed.again or attempt > self.max_retries(failed, body): raise self.final_failure(failed, attempt)
 
     async def score(self, request: Request, continuation: str) -> list[float]:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from email.utils import parsedate_to_datetime
 from urllib.parse import urljoin, urlsplit
-from ..config import UsageError, addresses, run_options
+from ..config import UsageError, addresses, request_defaults, run_options
 from ..core.prompts import CallFailed, Completion, Limiter, PerLoop, Request, ScoringUnsupported
 from ..core.prompts import canonical_endpoint, count_tokens, logprob_pairs, sound_completion, without_surrogates
 from ..core.answer_extraction import without_thinking
@@ -130,10 +130,11 @@ def _read_choices(data, request, latency):
                                                  logprobs=logprobs, model=data.get("model"))))
     usage = _object(data, "usage")
     cached = _object(usage, "prompt_tokens_details").get("cached_tokens") or 0
-    return completions, [usage.get("prompt_tokens"), _written(usage)[0], cached], _written(usage)[1]
+    written, hidden = _written(usage)
+    return completions, [usage.get("prompt_tokens"), written, cached], hidden
 
 def _written(usage):
-    "Completion tokens with those of hidden reasoning, which some servers count apart; and the latter."
+    "Completion tokens including hidden reasoning, and the reasoning tokens. Some servers report the two separately."
     written, hidden = usage.get("completion_tokens"), _object(usage, "completion_tokens_details").get("reasoning_tokens") or 0
     if type(hidden) is not int or type(written) is not int or not 0 < hidden < 1 << 31: return written, 0
     apart = usage.get("total_tokens") == (usage.get("prompt_tokens") or 0) + written + hidden
@@ -326,8 +327,7 @@ class OpenAIClient:
         structured: bool = False,  # ask for replies by the JSON schema of a prompt's format, if it has one
         limit_field: str = "auto",  # name of the limit: max_tokens, max_completion_tokens, or as the server wants it
     ):
-        own = dict(reasoning_effort=reasoning_effort, structured=structured)
-        self.defaults = dict(temperature=temperature, max_tokens=max_tokens) | {k: v for k, v in own.items() if v}
+        self.defaults = request_defaults(temperature, max_tokens, reasoning_effort, structured)
         self.model, self.endpoint, self.limit_field = model, canonical_endpoint(endpoint), limit_field
         self.concurrency, self.timeout, self.retries, self.pause, self.context = concurrency, timeout, retries, pause, context
         self.limiter = Limiter(concurrency)
@@ -378,15 +378,20 @@ class OpenAIClient:
         return dict(type="json_schema", json_schema=dict(name="reply", strict=True, schema=request.schema))
 
     def sent(self, body: dict) -> dict:
-        "Body as the server takes it: with its name of the limit on the completion."
+        "Request body with the name that the server uses for `max_tokens`."
         if self.limit_field != "max_completion_tokens" or "messages" not in body: return body
         return {"max_completion_tokens" if k == "max_tokens" else k: v for k, v in body.items()}
 
-    def renames_limit(self, failed: CallFailed) -> bool:
+    def wants_other_limit(
+        self,
+        failed: CallFailed,
+        sent: dict,  # the body that failed
+    ) -> bool:
         "Whether a server refused `max_tokens` and wants `max_completion_tokens`, which is sent from then on."
-        if self.limit_field != "auto" or failed.kind != "refused" or "max_completion_tokens" not in str(failed): return False
-        self.limit_field = "max_completion_tokens"
-        return True
+        if failed.kind != "refused" or not {"messages", "max_tokens"} <= sent.keys(): return False
+        if "max_completion_tokens" not in failed.what: return False
+        if self.limit_field == "auto": self.limit_field = "max_completion_tokens"
+        return self.limit_field == "max_completion_tokens"  # also if another call has found it out meanwhile
 
     async def score(self, request: Request, continuation: str) -> list[float]:
         "Log-probabilities of the tokens of a continuation of the messages' text; raises `ScoringUnsupported`."
@@ -418,15 +423,13 @@ class OpenAIClient:
 
     async def attempt(self, connection: ServerConnection, path: str, body: dict, request: Request, read):
         "One attempt at a request. A charged failure is reported to `request.on_charge`."
-        began = time.perf_counter()
+        began, sent = time.perf_counter(), self.sent(body)
         try:
-            sent = self.sent(body)
             async with asyncio.timeout(self.timeout): text = await connection.post(path, sent)
             return read(text, time.perf_counter() - began)
         except UsageError: raise
         except Exception as e: failed = call_failed(e, connection.endpoint, self.timeout)
-        if self.renames_limit(failed) or sent is body and "max_completion_tokens" in str(failed) and self.sent(body) is not body:
-            return await self.attempt(connection, path, body, request, read)  # the second: another call has found it out meanwhile
+        if self.wants_other_limit(failed, sent): return await self.attempt(connection, path, body, request, read)
         self.report_charge(failed, body, request)
         raise failed from None
 
@@ -452,6 +455,6 @@ class OpenAIClient:
 
     def final_failure(self, failed: CallFailed, attempts: int) -> CallFailed:
         "Failure after the last attempt, without the API key in its message."
-        what = self.connection.without_key(str(failed).removesuffix("; " + failed.what_to_do))
+        what = self.connection.without_key(failed.what)
         tries = f" (tried {attempts} times)" if attempts > 1 else ""
         return CallFailed(failed.kind, what + tries, failed.what_to_do, again=False)

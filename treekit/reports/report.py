@@ -16,7 +16,7 @@ from ..utils.sanitize import md
 from ..explorer.runs import open_run, open_store
 from ..exports.selecting import runs_behind
 from ..figures.titles import paper_names
-from ..artefacts.build_cache import CARELESS, modules_behind
+from ..artefacts.build_cache import modules_behind, relevant_settings
 from ..artefacts.catalog import inventory, runnable
 from ..scoring.statistics import p_text
 from .archive import sha256, write_archive
@@ -126,7 +126,7 @@ def one_way(
 ) -> dict:  # n, seed, data and settings for the replay
     "Common parameters of artefacts. Raises `UsageError` if they differ, or contradict the user's."
     lines, usual = [artefact_line(r, folder) for r in artefacts], vars(load_profile(profile))
-    said = {k: v for k, v in said.items() if k not in CARELESS}  # a budget changes no number
+    said = relevant_settings(said)  # a budget changes no number
     for a in (a for a in lines if a["given"] is not None):
         if a["profile"] != profile: raise UsageError(f"{a['name']} was run under profile {a['profile']!r}: say --profile {a['profile']}")
         if wrong := [k for k, v in said.items() if a["given"].get(k, usual.get(k)) != placeless(v)]:

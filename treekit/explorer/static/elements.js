@@ -57,6 +57,8 @@ const cut = (text, most) => text.length > most ? `${text.slice(0, most)}…` : t
 const day = at => at ? new Date(at * 1000).toLocaleString("sv").slice(0, 16) : "";
 const number = (x, digits = 2) => x == null ? "–" : x.toFixed(digits);
 const signed = x => `${x < 0 ? "−" : "+"}${Math.abs(x).toFixed(2)}`;
+const pText = p => p < 0.001 ? "< 0.001" : p.toFixed(3);
+const queryWords = text => text.toLowerCase().split(/\s+/).filter(w => w);
 const interval = (low, high) => `95 % ${signed(low)} to ${signed(high)}`;
 
 // ── a list that draws only the rows that are seen ──

@@ -87,7 +87,10 @@ export class Explorer {
   }
   setWidth(side, width) {
     const most = this.panes.clientWidth - 260 - (side === "left" ? this.right.clientWidth : this.left.clientWidth);
-    this.widths[side] = Math.max(180, Math.min(Math.max(180, most), width)); this.resize();
+    this.keepWidth(side, Math.max(180, Math.min(Math.max(180, most), width)));
+  }
+  keepWidth(side, width) {
+    this.widths[side] = width; this.resize();
     try { localStorage.setItem("tkx-widths", JSON.stringify(this.widths)); } catch { /* no storage for this page */ }
     this.address();
   }
@@ -96,7 +99,7 @@ export class Explorer {
     return h("div", {class: "tkx-splitter", role: "separator", tabindex: "0", "aria-orientation": "vertical", "aria-label": label, "aria-valuemin": "0", "aria-valuenow": "0", "aria-valuemax": "4000", title: "drag, or press the arrow keys; double-click: as at first",
       pointerdown: e => { from = [e.clientX, pane().offsetWidth]; e.currentTarget.setPointerCapture(e.pointerId); e.preventDefault(); },
       pointermove: e => { if (from) this.setWidth(side, from[1] + sign * (e.clientX - from[0])); }, pointerup: () => { from = null; },
-      dblclick: () => { this.widths[side] = 0; this.resize(); this.address(); try { localStorage.setItem("tkx-widths", JSON.stringify(this.widths)); } catch { /* no storage */ } },
+      dblclick: () => this.keepWidth(side, 0),
       keydown: e => { const step = {ArrowRight: 24, ArrowLeft: -24}[e.key]; if (!step) return; e.preventDefault(); this.setWidth(side, pane().offsetWidth + sign * step); }});
   }
 
@@ -161,7 +164,7 @@ export class Explorer {
     if (name === "runs") this.runTable.open();
   }
   view(as) {
-    this.shownAs = as; this.drawn = as === "drawing";
+    this.shownAs = as;
     this.viewButton.setAttribute("aria-pressed", String(as === "drawing")); this.viewButton.textContent = as === "drawing" ? "Outline" : "Drawing";
     this.timeButton.setAttribute("aria-pressed", String(as === "timeline"));
     this.tree.list.el.hidden = as !== "outline"; this.tree.canvas.hidden = as !== "drawing"; this.timeline.el.hidden = as !== "timeline"; this.fitButtons.hidden = as !== "drawing";
@@ -171,7 +174,7 @@ export class Explorer {
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName) || e.ctrlKey || e.metaKey || e.altKey || this.helpBox.open) return;
     const pane = this.el.dataset.pane;
     if (e.key === "/") { this.pane("tree"); this.nodeSearch.focus(); e.preventDefault(); }
-    else if (e.key === "d") this.view(this.drawn ? "outline" : "drawing");
+    else if (e.key === "d") this.view(this.shownAs === "drawing" ? "outline" : "drawing");
     else if (e.key === "t") this.view(this.shownAs === "timeline" ? "outline" : "timeline");
     else if (e.key === "e") this.toError();
     else if (e.key === "f" || e.key === "F") this.flip(e.key === "f" ? 1 : -1);
@@ -203,8 +206,10 @@ export class Explorer {
   }
   // a served page follows the store: new runs are offered, and a run in progress grows
   watch() {
+    let asking = false;  // one question at a time, however long the last one takes
     setInterval(async () => {
-      if (document.hidden || this.busy) return;
+      if (document.hidden || this.busy || asking) return;
+      asking = true;
       try {
         const known = await this.source.get("runs"), before = new Set(this.runs.map(r => r.name)), come = known.runs.filter(r => !before.has(r.name));
         const changed = come.length || known.runs.length !== this.runs.length || JSON.stringify(known.runs.map(r => r.running)) !== JSON.stringify(this.runs.map(r => r.running));
@@ -213,6 +218,7 @@ export class Explorer {
         if (running) await this.refresh();
         if (come.length && !running) this.say(`New run: ${cut(come[0].label, 100)}`);
       } catch { /* the command has ended: what is shown stays */ }
+      finally { asking = false; }
     }, 3000);
   }
   know(runs) { const old = new Map(this.runs.map(r => [r.name, r])); this.runs = runs.map(r => ({...r, summary: old.get(r.name) && !r.running ? old.get(r.name).summary : undefined})); this.offer(); }
@@ -244,7 +250,7 @@ export class Explorer {
       const options = (box, all, values) => { fill(box, h("option", {value: ""}, all), ...values.map(v => h("option", {value: v}, v))); box.hidden = values.length < 2; };
       options(this.datasetBox, "all data sets", [...new Set(this.rows.map(r => r.dataset))]);
       options(this.methodBox, "all methods", [...new Set(this.rows.map(r => r.method))]);
-      this.verdicts(); this.notesChanged();
+      this.notesChanged();
       fill(this.sortBox, ...[["", "as they were asked"], ["value", "wrong first"], ["kind", "first wrong node"], ["tokens", "most tokens"], ["words", "longest question"], ["nodes", "largest tree"]].map(([v, t]) => h("option", {value: v}, t)));
       this.secondBox.hidden = true; this.flipButtons.hidden = true; fill(this.flipsLine); this.filter();
       if (this.el.dataset.pane === "switches") this.bench.open();
@@ -282,7 +288,7 @@ export class Explorer {
   questionKey(e) {
     const at = this.shown.indexOf(this.at), last = this.shown.length - 1, step = {ArrowDown: 1, ArrowUp: -1, PageDown: this.questions.page(), PageUp: -this.questions.page(), Home: -1e9, End: 1e9}[e.key];
     if (step) { this.openRow(this.shown[Math.max(0, Math.min(last, at + step))], false); return true; }
-    if (e.key === "Enter" || e.key === "ArrowRight") { this.pane("tree"); (this.drawn ? this.tree.canvas : this.tree.list.el).focus(); return true; }
+    if (e.key === "Enter" || e.key === "ArrowRight") { this.pane("tree"); (this.shownAs === "drawing" ? this.tree.canvas : this.tree.list.el).focus(); return true; }
     return false;
   }
   async openRow(i, go = true) {
@@ -337,7 +343,7 @@ export class Explorer {
     const words = h("input", {type: "text", "aria-label": "note on this answer", placeholder: "note", maxlength: "2000", change: () => save({text: words.value})}); words.value = note.text;
     return h("div", {class: "tkx-tools tkx-annotation"}, h("span", {class: "tkx-small"}, "Your judgement:"), mark("right", "✓ right"), mark("wrong", "✗ wrong"), words);
   }
-  notesChanged() { this.exportButton.hidden = !this.rows.some(r => r.note); const was = this.verdictBox.value; this.verdicts(); this.verdictBox.value = was; }
+  notesChanged() { this.exportButton.hidden = !this.rows.some(r => r.note); this.verdicts(); }
   exportNotes() {
     const cell = v => `"${(/^[=+\-@\t\r]/.test(String(v ?? "")) ? `'${v}` : String(v ?? "")).replaceAll('"', '""')}"`, head = ["run", "method", "dataset", "id", "question", "gold", "answer", "value", "verdict", "note"];
     const lines = this.rows.filter(r => r.note).map(r => [this.run.name, r.method, r.dataset, r.id, r.question, r.golds.join("; "), r.answer, r.value, r.note.verdict, r.note.text]);
@@ -434,9 +440,9 @@ export class Explorer {
     });
   }
   saidOf(found) {
-    const p = found.p < 0.001 ? "< 0.001" : found.p.toFixed(3), alone = found.alone.length ? `; ${found.alone.length} without a partner` : "";
+    const alone = found.alone.length ? `; ${found.alone.length} without a partner` : "";
     const effect = found.effect ? `; ${signed(found.effect[0])} (${interval(found.effect[1], found.effect[2])})` : "";
-    return `${found.second} against ${found.first}: gains ${found.gained.length}, loses ${found.lost.length} of ${found.pairs.length}; McNemar's p ${p}${effect}${alone}`;
+    return `${found.second} against ${found.first}: gains ${found.gained.length}, loses ${found.lost.length} of ${found.pairs.length}; McNemar's p ${pText(found.p)}${effect}${alone}`;
   }
   // the next question whose answer is right in one run and wrong in the other
   flip(way) {

@@ -43,7 +43,7 @@ class RunTable {
     fill(row.calls, calls == null ? "…" : (calls / Math.max(1, asked)).toFixed(1)); fill(row.dollars, r.summary ? r.summary.free ? "$0" : dollars(sumOf(r, "dollars")) : "…");
   }
   draw() {
-    const x = this.x, words = this.filterBox.value.trim().toLowerCase().split(/\s+/).filter(w => w), [, , key] = COLUMNS.find(([k]) => k === this.sort), way = this.turned ? -1 : 1;
+    const x = this.x, words = queryWords(this.filterBox.value), [, , key] = COLUMNS.find(([k]) => k === this.sort), way = this.turned ? -1 : 1;
     const text = r => `${r.label} ${r.name} ${r.about.artefact || ""} ${r.methods.join(" ")} ${Object.keys(r.datasets).join(" ")} ${day(r.time)} ${r.model} ${r.profile}`.toLowerCase();
     const found = x.runs.filter(r => { const own = text(r); return words.every(w => own.includes(w)); });
     this.shown = found.map((r, n) => [key(r), n, r]).sort((a, b) => (a[0] < b[0] ? -way : a[0] > b[0] ? way : a[1] - b[1])).map(e => e[2]);

@@ -8,7 +8,7 @@ export function savedSource(element) {
   }
   // a full-text search reads all chunks, one after the other
   async function search(run, query) {
-    const words = query.toLowerCase().split(/\s+/).filter(w => w), hits = []; let total = 0;
+    const words = queryWords(query), hits = []; let total = 0;
     for (const n of [...new Set(Object.entries(index.paths).filter(([path]) => path.startsWith(`node/${run}/`) || path === `run/${run}`).map(([, n]) => n))].sort((a, b) => a - b)) {
       for (const [path, found] of Object.entries(await chunk(n))) {
         const [what, of, i] = path.split("/");

@@ -46,7 +46,7 @@ class Bench {
     this.suggest();
   }
   narrowed() {
-    const words = this.search.value.trim().toLowerCase().split(/\s+/).filter(w => w);
+    const words = queryWords(this.search.value);
     for (const {own, el} of this.groups) {
       for (const e of own) e.row.hidden = !words.every(w => e.words.includes(w));
       el.hidden = own.every(e => e.row.hidden);
@@ -95,9 +95,9 @@ class Bench {
     const x = this.x, found = x.comparison;
     this.result.hidden = false;
     if (!found || !found.effect) { fill(this.result, h("b", {}, cut(label, 100)), x.row && x.other ? ` ran. Answer: ${cut(x.other.rows[0].answer || x.other.rows[0].error || "(none)", 200)}, before: ${cut(x.row.answer || "(none)", 200)}. The questions have no gold answers, so there is no score.` : " ran."); return; }
-    const [effect, low, high] = found.effect, p = found.p < 0.001 ? "< 0.001" : found.p.toFixed(3), flips = found.gained.length + found.lost.length;
+    const [effect, low, high] = found.effect, flips = found.gained.length + found.lost.length;
     fill(this.result, h("b", {}, cut(label, 100)), h("p", {}, `score ${number(found.means[0])} → ${number(found.means[1])}, `, h("b", {}, `effect ${signed(effect)}`), ` (${interval(low, high)})`),
-      h("p", {}, `gains ${found.gained.length}, loses ${found.lost.length} of ${found.pairs.length} questions; McNemar's p ${p}`),
+      h("p", {}, `gains ${found.gained.length}, loses ${found.lost.length} of ${found.pairs.length} questions; McNemar's p ${pText(found.p)}`),
       flips ? h("div", {class: "tkx-tools"}, h("button", {class: "tkx-button", click: () => { x.pane("tree"); x.flip(1); }}, "See what flipped")) : h("p", {class: "tkx-small"}, "No answer flipped."));
   }
   async sweep() {
