@@ -1,5 +1,5 @@
 "The command line: teaches, says what is wrong in one line, runs notebooks, goes on after a kill, and means something by its exit codes."
-import json, resource, shutil, signal, subprocess, sys, time
+import json, shutil, signal, subprocess, sys, time
 from pathlib import Path
 
 import pytest
@@ -81,16 +81,6 @@ def last(err): return [l for l in err.replace("\r", "\n").splitlines() if l.stri
 def test_help_teaches_by_example(command):
     result = CliRunner().invoke(main, [*filter(None, [command]), "--help"])
     assert result.exit_code == 0 and f"  treekit {command}".rstrip() in result.output
-
-
-def test_help_starts_fast():
-    "In processor time: a busy machine is not our fault."
-    def seconds():
-        begun = resource.getrusage(resource.RUSAGE_CHILDREN)
-        shell("--help")
-        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return ended.ru_utime + ended.ru_stime - begun.ru_utime - begun.ru_stime
-    assert min(seconds() for _ in range(3)) < 0.5
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ __all__ = ['RENAMED_SETTINGS', 'RENAMED_SOURCES', 'RENAMED_COMMANDS', 'RENAMED_O
            'check_source', 'current_settings', 'choose', 'missing_library', 'variable', 'set_default_variables',
            'replace_environment', 'set_variables', 'child_environment', 'RunOptions', 'run_options', 'use_options',
            'package_dir', 'installed', 'is_clone', 'is_laid', 'root', 'kit_path', 'kit_files', 'work_dir', 'addresses',
-           'request_defaults', 'Profile', 'profile_names', 'api_key_envs', 'load_profile']
+           'request_defaults', 'Profile', 'is_unset', 'profile_names', 'api_key_envs', 'load_profile']
 
 # %% ../nbs/00_config.ipynb #475a2141
 import configparser, difflib, functools, json, math, os, re
@@ -403,12 +403,19 @@ CHOICES = dict(search_scope=("own", "corpus", "documents"), wiki=("corpus", "wik
                 limit_field=("auto", "max_tokens", "max_completion_tokens"))
 _OPTIONAL = ("budget", "temperature")  # empty or "none": no limit, no temperature
 
+def is_unset(
+    name: str,  # of a setting
+    value: Any,
+) -> bool:
+    "Whether the words for a setting leave it out: empty or *none*, for a budget or a temperature."
+    return name in _OPTIONAL and isinstance(value, str) and value.strip().lower() in ("", "none")
+
 def _switch(word): return {"true": 1, "1": 1, "yes": 1, "false": 0, "0": 0, "no": 0}[word.lower()] == 1
 
 def _typed(name, value, kind):
     "`value` as the field's type and within its range, or a `UsageError` that names the field."
     if value is None or not isinstance(value, str): typed = value
-    elif name in _OPTIONAL and value.strip().lower() in ("", "none"): return None
+    elif is_unset(name, value): return None
     else:
         convert = {"int": int, "float": float, "float | None": float, "bool": _switch}.get(str(getattr(kind, "__name__", kind)), str)
         try: typed = convert(value.strip())

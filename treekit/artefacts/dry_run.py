@@ -48,7 +48,7 @@ def with_first_cell(
 ) -> Path:  # the target
     "Copy of a notebook with a further first cell."
     cells = json.loads(notebook.read_text(encoding="utf-8"))
-    cell = dict(cell_type="code", id="standins", metadata={}, execution_count=None, outputs=[], source="\n".join(lines))
+    cell = dict(cell_type="code", id="mocks", metadata={}, execution_count=None, outputs=[], source="\n".join(lines))
     cells["cells"].insert(0, cell)
     write_whole(target, json.dumps(cells))
     return target

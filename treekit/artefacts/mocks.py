@@ -174,9 +174,9 @@ def _weights(told):
         return self._score
     dense.CrossEncoder.load_scorer = load
     real = judges.make_judge
-    def judge(name, model, install_mocks, metric):
+    def judge(name, model, stand_in, metric):
         if name != "offline": told("weights", name)
-        return real("offline", model, install_mocks, metric)
+        return real("offline", model, stand_in, metric)
     judges.make_judge = judge
 
 def _parsers(told):

@@ -53,7 +53,7 @@ def work_share(
     options = run_options().given(share=str(share), retrain=p.retrain or None)
     run_tasks([tasks], folder / "runs", jobs or 1, f"worker {share}", options, paid=(share.beside(whole), p.budget))
     for t in tasks:
-        if t.code != 1 or "questions all failed" in t.error: continue
+        if t.code != 1 or t.exception == "RunFailed": continue
         print(f"{t.name} can't go on with a part of the questions; what it asks from there is left to the plain run", file=sys.stderr)
         t.code = 0
     return tasks
@@ -251,15 +251,15 @@ def batches_command(given_up, again, as_json):
     """
     import json
     from urllib.parse import urlsplit
-    from treekit.llm.batch_journal import journal_at
-    journal = journal_at(str(work_dir("batches") / "batches.sqlite"))
+    from treekit.llm.batch_journal import journal_at, journal_path
+    journal = journal_at(journal_path())
     there = journal.open_batches()
     for name in filter(None, (given_up, again)):
         found = [b for b in there if b.name.startswith(name)]
         if len(found) != 1: raise UsageError(f"{'no' if not found else 'more than one'} batch under way is named {name!r}: "
                                              "treekit store batches lists them")
         if name == given_up: journal.give_up(found[0].name)
-        else: journal.end(found[0].name, [line.rpartition("-")[0] for line in journal.lines(found[0].name)])
+        else: journal.send_again(found[0].name)
     rows = [dict(name=b.name, server=urlsplit(b.endpoint).netloc, model=b.model, requests=b.requests, state=b.state, id=b.id,
                  hours=round((time.time() - (b.sent or b.made)) / 3600, 1)) for b in journal.open_batches()]
     if as_json: return click.echo(json.dumps(rows, indent=1))

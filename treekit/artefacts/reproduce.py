@@ -16,14 +16,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from ..config import (
-    USER_VARIABLES, RunOptions, UsageError, child_environment, choose, kit_path, load_profile, missing_library, root, run_options,
-    variable, work_dir)
+    USER_VARIABLES, RunOptions, UsageError, child_environment, choose, is_unset, kit_path, load_profile, missing_library, root,
+    run_options, variable, work_dir)
 from .catalog import FIELDS, runnable, source
 from ..core.fingerprints import fingerprint
 from ..papers.plugin import get_paper, papers
 from .kernel_pool import PRELOADED, ForkServer, can_fork, manager
 from .build_cache import (
-    StoreState, imported, made_from, modules_behind, read_record, runs_since, tables_below, unchanged, write_record, written)
+    CARELESS, StoreState, imported, made_from, modules_behind, read_record, runs_since, tables_below, unchanged, write_record, written)
 from ..experiments.prompts import templates_of
 from ..models.simulated.ability import PARAMETERS, parse_ability
 from ..training.deterministic_process import PINNED
@@ -41,6 +41,7 @@ class Task:
     notebook: Path
     parameters: dict
     code: int = 0  # exit code
+    exception: str = ""  # name of the class, if its notebook raised one
     error: str = ""  # one line
     seconds: float = 0.0
     began: float = 0.0  # as `time.time`; 0: not run
@@ -89,7 +90,8 @@ def plan_tasks(artefacts, out, given, sets):
             settings["ability"] = ", ".join([settings.get("ability", usual), *(f"{k}={v}" for k, v in abilities.items())])
         parse_ability(settings.get("ability", usual))  # parsed here, so that errors are raised before anything starts
         others = {k: v for k, v in sets.items() if k not in declared and k not in FIELDS and k not in abilities}
-        if (own := str(sets.get("temperature", "")).strip().lower()) not in ("", "none"):  # also of methods that have their own
+        if "temperature" in sets and not is_unset("temperature", sets["temperature"]):  # also of methods that have their own
+            own = str(sets["temperature"]).strip()
             others |= dict(temperature=own) if "temperature" in _method_fields(r["paper"], r["notebook"]) else {}
         if others:
             known = {*_method_fields(r["paper"], r["notebook"]), *FIELDS, *PARAMETERS, *declared} - {"settings"}
@@ -208,7 +210,7 @@ def _execute(task, kept, env, kernels, server=None):
         with open(target.with_suffix(".log"), "w") as log:
             pm.execute_notebook(task.notebook, f"{_CLEAN}{target}", task.parameters, engine_name="treekit", progress_bar=False,
                                 kernels=kernels, log=log, server=server, env=env)
-    except pm.PapermillExecutionError as e: task.code, task.error = _what(e.ename, e.evalue)
+    except pm.PapermillExecutionError as e: task.exception, (task.code, task.error) = e.ename, _what(e.ename, e.evalue)
     except Exception as e:  # a kernel that died, a full disk
         line = str(e).strip().splitlines()[0] if str(e).strip() else ""
         task.code, task.error = 1, f"{type(e).__name__}: {line}"
@@ -326,14 +328,17 @@ def show_notices(folder, heard):
     from tqdm.auto import tqdm
     for line in new_notices(folder, heard): tqdm.write(line, file=sys.stderr)
 
+def _progress(folder):
+    "Progress of each run inside the kernels."
+    return [json.loads(p.read_text()) for p in sorted(Path(folder).glob("*.json"))]
+
 def failure_reasons(
     folder: Path,  # of a command
     artefact: str,
 ) -> list[list]:  # [message, questions]
     "Most frequent reasons of an artefact's failed questions, over its runs."
-    told = [json.loads(p.read_text()) for p in sorted(Path(folder).glob("*.json"))]
     sums = Counter()
-    for t in told:
+    for t in _progress(folder):
         if t.get("artefact") == artefact: sums.update(dict(t.get("reasons", ())))
     return [[reason, n] for reason, n in sums.most_common(3)]
 
@@ -349,7 +354,7 @@ def progress_line(
 
 def _sums_line(folder, paid):
     "Progress of the runs inside the kernels."
-    parts = [json.loads(p.read_text()) for p in sorted(Path(folder).glob("*.json"))]
+    parts = _progress(folder)
     if not parts: return ""
     total = {k: sum(p[k] for p in parts) for k in ("done", "total", "calls", "tokens", "failed")}
     money = sum(p["money"] or 0 for p in parts)
@@ -430,8 +435,8 @@ def reproduce_all(
     return tasks, folder
 
 # %% ../../nbs/18_artefacts/03_reproduce.ipynb #dbf20ad1
-WITHOUT_EFFECT = ("budget", "concurrency", "timeout", "retries", "endpoint", "api_key_env", "batch", "batch_tier", "batch_queue_tokens",
-                  "batch_days")  # settings that change how a run is made, not its numbers
+# settings that change how a run is made, not its numbers
+WITHOUT_EFFECT = (*CARELESS, "endpoint", "api_key_env", "batch", "batch_tier", "batch_queue_tokens", "batch_days")
 _LONGEST_NAME = 80  # characters of a folder's name
 
 def result_folder(

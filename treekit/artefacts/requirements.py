@@ -31,7 +31,7 @@ from ..figures.verdicts import published
 from ..llm.prices import load_prices, price_of
 from ..papers.plugin import get_paper
 from ..utils.atomic_write import write_whole
-from ..utils.sanitize import md
+from ..utils.sanitize import md, md_table
 
 # %% ../../nbs/18_artefacts/11_requirements.ipynb #40dd84da
 COST_FIELDS = ("artefact", "method", "dataset", "role", "calls", "sequential", "tokens_in", "tokens_out", "tokens_out_most", "once",
@@ -222,8 +222,7 @@ def _hours(hours): return f"{hours:.0f}" if hours >= 10 else f"{hours:.1f}"
 
 def _table(heads, rows):
     "Markdown table; empty without rows."
-    def line(words): return "| " + " | ".join(str(w).replace("|", "\\|").replace("\n", " ") for w in words) + " |"
-    return "\n".join([line(heads), "|" + " --- |" * len(heads), *map(line, rows)]) if rows else ""
+    return md_table(heads, rows) if rows else ""
 
 # %% ../../nbs/18_artefacts/11_requirements.ipynb #53b69274
 def _groups(paper, artefact):

@@ -14,7 +14,7 @@ import click
 
 from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
 from ..config import (
-    RENAMED_COMMANDS, RENAMED_OPTIONS, RENAMED_SETTINGS, UsageError, api_key_envs, choose, load_profile, missing_library,
+    RENAMED_COMMANDS, RENAMED_OPTIONS, RENAMED_SETTINGS, UsageError, api_key_envs, choose, is_unset, load_profile, missing_library,
     profile_names, root, run_options, work_dir)
 from ..papers.registry import find, method, method_names
 from ..utils.sanitize import printable
@@ -227,6 +227,10 @@ def _outcome(tasks, folder, as_json):
     sys.exit(worst([t.code for t in tasks]))
 
 # %% ../../nbs/25_cli/09_main.ipynb #834b327d
+def _profile_of(profile, given, sets):
+    "Profile with the options and settings of a command."
+    return load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in sets.items() if k in FIELDS})
+
 def _method(name, sets, source):
     "A method by its name, with fields set from words, and the dataset whose questions it is used to."
     from treekit.experiments.resources import exemplars
@@ -234,7 +238,7 @@ def _method(name, sets, source):
     shown = exemplars("hotpotqa", source) if "few-shot" in find(name).printed else []
     chosen = method(name, shown)
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
-    if str(own.get("temperature", "")).lower() in ("", "none"): own.pop("temperature", None)  # the client sends none
+    if is_unset("temperature", own.get("temperature")): del own["temperature"]  # the client sends none
     for name in own.keys() & RENAMED_SETTINGS.keys() - settings(chosen).keys(): choose("setting", name, FIELDS)
     return configure(chosen, **own), shown[0].dataset if shown else "ask"
 
@@ -268,7 +272,7 @@ def ask(question, named, passages, profile, n, seed, data, budget, model, endpoi
     from treekit.cli.ask import answer
     wanted = assigned(sets)
     given, others = settled(profile, wanted, model, endpoint, seed=seed, data=data, budget=budget)
-    p = load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in others.items() if k in FIELDS})
+    p = _profile_of(profile, given, others)
     if not p.offline:
         from treekit.artefacts.environment_check import check_access, need_hub
         check_access(p)
@@ -298,7 +302,7 @@ def _show_answer(found, named):
     if found.stored: took = f"answered before: nothing was asked; {u.calls} calls are stored"
     tokens = f"{u.tokens_in + u.tokens_out:,} tokens" + (f" ({u.reasoning:,} of hidden reasoning)" if u.reasoning else "")
     click.echo(f"{named}, model {found.model}, {found.corpus}; {took}, {tokens}, {u.critical_path} sequential")
-    if u.cut_off: click.echo(f"{u.cut_off} replies were cut off at max_tokens or by a content filter: their notes stand in the tree")
+    if u.cut_off: click.echo(f"{u.cut_off} replies were cut off at max_tokens or by a content filter: see the notes in the tree")
     if found.prompts: click.echo(f"reworded prompts: {', '.join(found.prompts)}")
     if index and index.calls:
         tokens = f"{index.tokens_in + index.tokens_out:,} tokens"
@@ -415,7 +419,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     asks as many questions as it does in a run.
     """
     given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
-    p = load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in wanted.items() if k in FIELDS})
+    p = _profile_of(profile, given, wanted)
     given = {k: v for k, v in given.items() if k != "budget" and v is not None}
     from treekit.artefacts.estimate import estimate_all, estimate_lines, over_budget
     found = estimate_all(what, p, given, wanted, sample)
@@ -482,7 +486,7 @@ def doctor(paper, profile, data, model, endpoint, sets, as_json):
     from treekit.artefacts.environment_check import checks, requirements
     if paper: choose("paper", paper, requirements())
     given, others = settled(profile, assigned(sets), model, endpoint, data=data)
-    p = load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in others.items() if k in FIELDS})
+    p = _profile_of(profile, given, others)
     rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(p, paper, others)]
     if as_json: click.echo(json.dumps(rows, indent=1))
     for r in () if as_json else rows:

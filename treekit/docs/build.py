@@ -16,7 +16,8 @@ from .api_pages import api_index, module_page
 from .checks import BuiltPages
 from .command_reference import command_pages
 from .diagrams import with_diagrams
-from .markdown import md_table, md_text
+from .markdown import md_text
+from ..utils.sanitize import md_table
 from .notebook_pages import first_lines, page_of, shown_notebooks, staged_notebook
 from .result_pages import result_files, result_pages
 from .settings_reference import ability_page, parameters_page, settings_page

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 import click
 
-from .markdown import md_anchor, md_code, md_table, md_text
+from .markdown import md_anchor, md_code, md_text
+from ..utils.sanitize import md_table
 
 # %% ../../nbs/24_docs/02_command_reference.ipynb #fb05f1c4
 def command_tree(

@@ -9,7 +9,6 @@ __all__ = ['WIDEST', 'diagram_edges', 'diagram_svg', 'with_diagrams']
 import re, textwrap, zlib
 from xml.etree import ElementTree
 
-from ..utils.sanitize import ht
 
 # %% ../../nbs/24_docs/03_diagrams.ipynb #af91db7a
 def _wrapped(label):
@@ -80,5 +79,5 @@ def with_diagrams(
     def drawn(found):
         svg = diagram_svg(found[1])
         if not svg: return f"```text\n{found[1]}```"
-        return f'````{{raw}} html\n<div class="diagram" tabindex="0" role="region" aria-label="{ht("Diagram")}">\n{svg}\n</div>\n````'
+        return f'````{{raw}} html\n<div class="diagram" tabindex="0" role="region" aria-label="Diagram">\n{svg}\n</div>\n````'
     return re.sub(r"^```mermaid\n(.*?)^```", drawn, markdown, flags=re.M | re.S)

@@ -9,7 +9,8 @@ __all__ = ['LONGEST', 'table_markdown', 'result_page', 'result_files', 'results_
 import re
 from pathlib import Path
 
-from .markdown import md_cell, md_table, md_text
+from .markdown import md_cell, md_text
+from ..utils.sanitize import md_table
 from ..figures.claims_page import claims_by_artefact
 from ..figures.titles import paper_names
 from ..figures.verdicts import count_verdicts
@@ -47,12 +48,12 @@ def table_markdown(
 _NOT_COMPARABLE = ("The model is simulated and the questions are generated. These numbers are not comparable with print: see "
                    "[the simulated model](/explanation/simulated_model.md) and [verdicts](/explanation/verdicts_and_claims.md).")
 
-def _sheet_part(artefact, sheet, first, above):
+def _sheet_part(artefact, sheet, first):
     "Section of a table."
     path = sheet.path.with_suffix(".md")
     text = table_markdown(path, 3) if path.exists() else md_table(sheet.head, [list(r.values()) for r in sheet.lines[:LONGEST]])
     title = "Table" if first and artefact.kind == "table" else "Data" if first else artefact_label(sheet.name)
-    return f"{above}## {title}\n\n{text.strip()}\n\n{{download}}`{sheet.name}.csv <{sheet.path.name}>`\n"
+    return f"## {title}\n\n{text.strip()}\n\n{{download}}`{sheet.name}.csv <{sheet.path.name}>`\n"
 
 def _claims_part(artefact, claims):
     "Claims of the paper about an artefact, with verdicts; empty if the table lists them, or there are none."
@@ -83,7 +84,7 @@ def result_page(
     simulated = any(r.get("model", "").startswith("simulated") for s in artefact.sheets if s.kind == "compared" for r in s.lines)
     said = md_cell(f"{artefact.title}: {artefact.description}")
     pictures = [f"![{said}, {artefact_label(p.stem)}]({p.name})\n" for p in artefact.pictures]
-    sheets = [_sheet_part(artefact, s, i == 0, "") for i, s in enumerate(artefact.sheets)]
+    sheets = [_sheet_part(artefact, s, i == 0) for i, s in enumerate(artefact.sheets)]
     shown = [*sheets[:1], *pictures, *sheets[1:]] if artefact.kind == "table" else [*pictures, *sheets]
     note = f"```{{note}}\n{_NOT_COMPARABLE}\n```\n" if simulated else ""
     head = f"# {md_text(artefact.title)}\n\n{md_text(artefact.description)}.\n"

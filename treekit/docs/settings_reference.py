@@ -8,12 +8,13 @@ __all__ = ['field_comments', 'ini_comments', 'Setting', 'all_settings', 'profile
 
 # %% ../../nbs/24_docs/01_settings_reference.ipynb #c902cccc
 import configparser, inspect, re
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from pathlib import Path
 
 from .. import config
 from ..config import CHOICES, SMALLEST, Profile, UsageError, installed, profile_names
-from .markdown import md_anchor, md_code, md_table, md_text
+from .markdown import md_anchor, md_code, md_text
+from ..utils.sanitize import md_table
 from ..models.simulated import ability
 from ..models.simulated.ability import PARAMETERS, PRESETS
 from ..papers.registry import method, method_names
@@ -115,7 +116,7 @@ def _parameter_table(cls):
     "Table of a method's fields."
     comments = field_comments(inspect.getmodule(cls), cls.__name__)
     shown = [f for f in fields(cls) if not f.name.startswith("_")]
-    def default(f): return "" if f.default.__class__.__name__ == "_MISSING_TYPE" else repr(f.default)
+    def default(f): return "" if f.default is MISSING else repr(f.default)
     rows = [(md_code(f.name), md_code(getattr(f.type, "__name__", f.type)), md_code(default(f)[:60]), md_text(comments.get(f.name, "")))
             for f in shown]
     return md_table(("parameter", "type", "default", "meaning"), rows)

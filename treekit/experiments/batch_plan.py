@@ -8,8 +8,8 @@ __all__ = ['BATCH_HOURS', 'BatchPlan', 'refused', 'batch_plan']
 # %% ../../nbs/14_experiments/16_batch_plan.ipynb #4c5edd4e
 import math, statistics
 from dataclasses import dataclass
-from ..config import Profile, work_dir
-from ..llm.batch_journal import journal_at
+from ..config import Profile
+from ..llm.batch_journal import journal_at, journal_path
 from ..llm.batch_format import queue_limit
 from ..core.prompts import canonical_endpoint
 
@@ -94,7 +94,7 @@ def batch_plan(
 ) -> BatchPlan:
     "Batch plan of a reproduction."
     calls = [c for note in notes for cell in note["cells"] for made in (*cell["sample"], *cell["index"].values()) for c in made["asked"]]
-    hours = journal_at(str(work_dir("batches") / "batches.sqlite")).hours(canonical_endpoint(profile.endpoint), profile.model)
+    hours = journal_at(journal_path()).hours(canonical_endpoint(profile.endpoint), profile.model)
     return BatchPlan([tokens for note in notes for tokens in _run_rounds(note["cells"])], max((c["tokens_in"] for c in calls), default=0),
                      profile.batch_queue_tokens or queue_limit(profile.model, profile.batch_tier), profile.batch_tier, profile.model,
                      statistics.median(hours) if hours else None)

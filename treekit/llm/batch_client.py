@@ -8,8 +8,8 @@ __all__ = ['BatchAPI', 'QueueRoom', 'BatchTracker', 'BatchScheduler', 'BatchClie
 # %% ../../nbs/05_llm/06_batch_client.ipynb #8ab0666f
 import asyncio, itertools, time
 from urllib.parse import quote, urlsplit
-from ..config import UsageError, work_dir
-from .batch_journal import Journal, SentBatch, journal_at
+from ..config import UsageError
+from .batch_journal import Journal, SentBatch, journal_at, journal_path
 from .batch_format import BatchAnswer, PendingRequest, cut_batches, queue_limit, read_answers, request_key
 from ..core.prompts import CallFailed, PerLoop, Request
 from ..utils.notices import notify
@@ -210,7 +210,7 @@ class BatchTracker:
 
     def _lost(self, batch):
         "Have the requests of a lost batch sent again."
-        self.journal.end(batch.name, [line.rpartition("-")[0] for line in self.journal.lines(batch.name)])
+        self.journal.send_again(batch.name)
         notify(f"{self.api.host} knows batch {batch.id[:60]} no more (404): its {batch.requests} requests are sent again; "
                "what it may have cost is in no ledger")
 
@@ -343,7 +343,7 @@ class BatchClient(OpenAIClient):
         **settings,  # as for `OpenAIClient`
     ):
         super().__init__(*args, **settings)
-        self.journal = journal or journal_at(str(work_dir("batches") / "batches.sqlite"))
+        self.journal = journal or journal_at(journal_path())
         self.settle = settle
         self.busy = lambda: False  # whether something is running that may send a request soon
         self.tracker = BatchTracker(BatchAPI(self.connection, poll, grace), self.journal, QueueRoom(queue, poll[1]), self.retries)

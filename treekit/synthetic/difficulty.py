@@ -65,10 +65,11 @@ def pool_statistics(
     gold = [[p for p in q.paragraphs if p.id in q.supporting] for q in questions]
     others = [[p for p in q.paragraphs if p.id not in q.supporting] for q in questions]
     def overlaps(groups): return [[overlap(q.question, p) for p in group] for q, group in zip(questions, groups)]
+    of_others = overlaps(others)
     return dict(pool=_mean(len(q.paragraphs) for q in questions), gold=_mean(map(len, gold)),
                 overlap_gold=_mean(x for group in overlaps(gold) for x in group),
-                overlap_others=_mean(x for group in overlaps(others) for x in group),
-                overlap_best_other=_mean(max(group, default=0) for group in overlaps(others)))
+                overlap_others=_mean(x for group in of_others for x in group),
+                overlap_best_other=_mean(max(group, default=0) for group in of_others))
 
 # %% ../../nbs/07_synthetic/08_difficulty.ipynb #2b4340a3
 DEPTHS = (5, 10, 15)  # numbers of retrieved passages

@@ -10,7 +10,6 @@ __all__ = ['TOQ_DECOMPOSE', 'PLAIN', 'TOKENS', 'ROLES', 'MULTI_HOP', 'DONORS', '
            'control_rows', 'control_scores', 'failed_controls', 'committed_controls', 'controls_note']
 
 # %% ../../../nbs/17_papers/6_comparison/03_controls.ipynb #ac38dd7a
-import csv
 import random
 import re
 from copy import copy
@@ -25,6 +24,7 @@ from ...experiments.results import Results, joined
 from ...experiments.run import run
 from ..arise.states import GUESS, VERIFY
 from .evaluation import entrants, qualities
+from ..plugin import read_rows
 from ..rdr2.router import ROUTE
 from ...baselines.chainrag import NativeRAG
 from ...baselines.revising import RetrieveAndRead
@@ -264,13 +264,15 @@ def run_controls(
     for d in controls.datasets:
         donors = tuple(q.question.strip() for q in questions[d][:DONORS])
         found = run(controls.with_donors(donors).rows, {d: questions[d]}, P, **session)
-        method, k = found.cells()["method", d], max(1, round(passages_read(found.cells()["method", d])))
+        method = found.cells()["method", d]
+        k, budget = max(1, round(passages_read(method))), tokens_used(method)
         plain = run({PLAIN: configure(controls.plain, top_k=k)}, {d: questions[d]}, P, **session)
-        longer, n, budget = plain, k, tokens_used(method)
+        n, used = k, tokens_used(plain.cells()[PLAIN, d])
         for _ in range(TOKEN_TRIES):
-            n = with_tokens(n, tokens_used(next(iter(longer.cells().values()))), budget)
+            n = with_tokens(n, used, budget)
             longer = run({TOKENS: configure(controls.plain, top_k=n)}, {d: questions[d]}, P, **session)
-            if tokens_used(longer.cells()[TOKENS, d]) >= TOKEN_SHARE * budget or n == MOST_PASSAGES: break
+            used = tokens_used(longer.cells()[TOKENS, d])
+            if used >= TOKEN_SHARE * budget or n == MOST_PASSAGES: break
         parts += [found, plain, longer]
     return joined(*parts)
 
@@ -368,9 +370,7 @@ def committed_controls(
     profile: str = "offline",  # whose figures
 ) -> list[dict]:  # as `control_rows`, with texts as values; empty: there is no such run
     "Outcome of the controls as it is committed."
-    path = root() / "figures" / profile / "across" / "controls.csv"
-    if not path.is_file(): return []
-    with open(path, encoding="utf-8", newline="") as f: return list(csv.DictReader(f))
+    return read_rows(root() / "figures" / profile / "across" / "controls.csv")
 
 def controls_note(
     rows: list[dict],  # from `committed_controls`

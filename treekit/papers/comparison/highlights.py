@@ -6,25 +6,14 @@
 __all__ = ['contradictions', 'highlights']
 
 # %% ../../../nbs/17_papers/6_comparison/01_highlights.ipynb #05b86723
-import csv
 from pathlib import Path
 from textwrap import shorten
 
 from ...figures.tables import is_consistent
-from ..plugin import get_paper, papers
-from ...utils.sanitize import md
+from ..plugin import get_paper, papers, read_rows
+from ...utils.sanitize import md, md_table
 
 # %% ../../../nbs/17_papers/6_comparison/01_highlights.ipynb #993a2f92
-def _rows(path):
-    "Rows of a table; none if it isn't there."
-    if not path.is_file(): return []
-    with open(path, encoding="utf-8", newline="") as f: return list(csv.DictReader(f))
-
-def _table(heads, lines):
-    "Markdown table."
-    def line(words): return f"| {' | '.join(words)} |"
-    return "\n".join([line(heads), "|" + " --- |" * len(heads), *map(line, lines)])
-
 def _number(row, digits=1):
     "A value with its 95 % interval."
     return f"{float(row['reproduced']):.{digits}f} [{float(row['low']):.{digits}f}, {float(row['high']):.{digits}f}]"
@@ -36,7 +25,7 @@ def _with_verdict(row):
 # %% ../../../nbs/17_papers/6_comparison/01_highlights.ipynb #216ad642
 def _f1(folder):
     "F1 of what ARISE's Vanilla retrieves, by sentences and by paragraphs, beside print."
-    rows = [r for r in _rows(folder / "real/vanilla.csv") if r["reproduced"]]
+    rows = [r for r in read_rows(folder / "real/vanilla.csv") if r["reproduced"]]
     cell = {(r["dataset"], "sentences" if "sentences" in r["method"] else "paragraphs"): r for r in rows}
     both = [d for d in dict.fromkeys(d for d, _ in cell) if all((d, unit) in cell for unit in ("sentences", "paragraphs"))]
     lines = [(md(d), cell[d, "sentences"]["published"], *(_with_verdict(cell[d, unit]) for unit in ("sentences", "paragraphs")),
@@ -49,11 +38,11 @@ def _f1(folder):
             "that documents are retrieved; its public code splits them into sentences, where a data set marks its supporting sentences "
             f"(MuSiQue doesn't). The printed number is inside our interval by sentences on {inside('sentences')}, by paragraphs on "
             f"{inside('paragraphs')} ([all numbers](real/vanilla.md)).")
-    return f"{text}\n\n{_table(('F1', 'in print', 'by sentences', 'by paragraphs', 'questions'), lines)}"
+    return f"{text}\n\n{md_table(('F1', 'in print', 'by sentences', 'by paragraphs', 'questions'), lines)}"
 
 def _recall(folder):
     "Recall of BM25 and of following links, beside published recalls."
-    rows = [r for r in _rows(folder / "real/retrieval.csv") if r["metric"] == "R@5"]
+    rows = [r for r in read_rows(folder / "real/retrieval.csv") if r["metric"] == "R@5"]
     printed = {r["dataset"]: r["published"] for r in rows if r["method"] == "BM25" and not r["reproduced"]}
     cell = {(r["method"], r["dataset"]): r for r in rows if r["reproduced"]}
     lines = [(md(d), printed.get(d, ""), _number(cell["BM25", d]), _number(cell["BM25, bridging", d]), cell["BM25", d]["n"])
@@ -61,11 +50,11 @@ def _recall(folder):
     if not lines: return ""
     text = ("**Recall.** Supporting passages among the first five, in percent. In print: HippoRAG's paper, over larger corpora. The second "
             "search looks for the pages that the first results name ([all numbers](real/retrieval.md)).")
-    return f"{text}\n\n{_table(('R@5', 'BM25 in print', 'BM25 here', 'with the second search', 'questions'), lines)}"
+    return f"{text}\n\n{md_table(('R@5', 'BM25 in print', 'BM25 here', 'with the second search', 'questions'), lines)}"
 
 def _refusals(folder):
     "How often the extractive reader refuses a question, with and without an answer in the passages."
-    rows = _rows(folder / "real/answers_refused.csv")
+    rows = read_rows(folder / "real/answers_refused.csv")
     def of(answerable): return {r["questions"]: r for r in rows if r["answerable"] == answerable}
     def share(r): return f"{float(r['refused']):.1f} [{float(r['low']):.1f}, {float(r['high']):.1f}]"
     there, absent = of("yes"), of("mostly not")
@@ -73,7 +62,7 @@ def _refusals(folder):
     if not lines: return ""
     text = ("**Abstention.** The bundled reader needs no server and copies its answers from passages. It should answer over the data "
             "set's own passages, and refuse over those of another set ([all numbers](real/answers_refused.md)).")
-    return f"{text}\n\n{_table(('refused, percent', 'own passages', 'passages of another set', 'questions'), lines)}"
+    return f"{text}\n\n{md_table(('refused, percent', 'own passages', 'passages of another set', 'questions'), lines)}"
 
 # %% ../../../nbs/17_papers/6_comparison/01_highlights.ipynb #0a93dcfa
 def contradictions(
@@ -83,7 +72,7 @@ def contradictions(
     "Errata of a paper that follow from its printed numbers and sentences alone."
     about = {(r["where"], r["claim"]): r["counted"] for r in get_paper("real").rows("errata.csv") if r["paper"] == paper}
     def counted(r): return about.get((r["where"], r["claim"]), "yes")
-    rows = [r for r in _rows(folder / paper / "inconsistencies.csv") if not is_consistent(r["finding"]) and counted(r) != "no"]
+    rows = [r for r in read_rows(folder / paper / "inconsistencies.csv") if not is_consistent(r["finding"]) and counted(r) != "no"]
     return sorted(rows, key=lambda r: counted(r) != "first")
 
 def _errata(folder):
@@ -97,7 +86,7 @@ def _errata(folder):
     if not lines: return ""
     text = ("**The papers against themselves.** Printed numbers or sentences that can't both be right, recomputed from print alone. "
             "Rounding, omissions, and differences from a public code or a run are not counted.")
-    return f"{text}\n\n{_table(('paper', 'contradictions', 'for example'), lines)}"
+    return f"{text}\n\n{md_table(('paper', 'contradictions', 'for example'), lines)}"
 
 # %% ../../../nbs/17_papers/6_comparison/01_highlights.ipynb #da6908e4
 def highlights(
