@@ -22,7 +22,9 @@ from treekit.papers.comparison.figures import caption_of
 from treekit.figures.cells import as_run
 from treekit.figures.plots import dot_plot
 from treekit.figures.tables import save_table, to_html, to_markdown
+from treekit.artefacts.catalog import inventory
 from treekit.figures.index_page import index_page
+from treekit.figures.titles import title_of
 from treekit.figures.verdicts import CELL_FIELDS, compare, count_verdicts, verdict
 from treekit.figures.verdicts import group_for, published, relative_improvement
 
@@ -269,6 +271,21 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
     assert "- Table 2: Model: gpt-4.1. Questions of the generated wiki, n = 7 on each of 1 data sets.\n" in page
     told = ", ".join(f"{n} {outcome}" for outcome, n in counts_of(judge_claims(offline, "treerare")).items() if n)
     assert f"{len(load_claims('treerare'))} claims: {told}." in page
+
+
+def test_the_page_begins_with_findings_and_has_one_row_an_artefact_with_its_evidence():
+    page = (root() / "figures" / "offline" / "README.md").read_text(encoding="utf-8")
+    opening, findings, papers, metrics = (page.index(f"\n\n{part}") for part in ("treekit reruns", "## Findings", "## The papers", "## Metrics"))
+    assert opening < findings < papers < metrics and "a simulated model answers" in page[:findings]
+    rows = [line for line in page[papers:metrics].splitlines() if line.startswith("| ") and "**" in line]
+    known = {title_of(r["paper"], r["artefact"]).partition(", ")[2] for r in inventory() if r["kind"] not in ("algorithm", "equations")}
+    named = [line.split(" | ")[1].replace("\\", "") for line in rows]
+    assert len(named) == len({(line.split("](")[1].split("/")[0], name) for line, name in zip(rows, named)}) and len(set(named) & known) > 80
+    def row(link): return next(line for line in rows if f"]({link})" in line)
+    assert "**real**, *added*" in row("real/vanilla.csv") and "**simulated** |" in row("treerare/table1.csv")
+    assert "**print**, *added*" in row("toq/inconsistencies.csv") and "**trained** |" in row("rdr2/table4.csv")
+    assert "**no model**, *added*" in row("searchr/retrieval.csv") and "bridging_kinds.csv" in row("treerare/bridging.csv")
+    assert all((root() / "figures" / "offline" / link).exists() for link in re.findall(r"\]\(([^):#]+)\)", page))
 
 
 # --- SEARCH-R's rows, and the artefacts that look into the code

@@ -18,7 +18,7 @@ from ..utils.sanitize import cell_text, ht, md, md_line
 from .cells import CellScores, name_and_run, read_scores, write_scores
 from .claims import judge_claims, load_claims
 from .significance import best_cells
-from .titles import artefact_of, description_of, run_command_options, changed_settings
+from .titles import artefact_of, description_of, is_added, run_command_options, changed_settings
 from .verdicts import NOT_APPLICABLE, VERDICTS
 from ..scoring.statistics import p_text
 from ..utils.atomic_write import write_whole
@@ -354,7 +354,8 @@ def save_table(
     save_csv(df, folder / f"{name}.csv", digits)
     _save_scores(df, folder / f"{name}_scores.jsonl")
     claims, shows = claim_lines(folder, name), description_of(folder.name, name)
-    note = " ".join(filter(None, [f"{shows}." if shows else "", note]))
+    added = "Added by treekit." if is_added(folder.name, name) else ""
+    note = " ".join(filter(None, [f"{shows}." if shows else "", added, note]))
     page = _page(df, title or name, note, digits, claims)
     page = replace(page, ran=" ".join(filter(None, [page.ran, f"Set: {given}." if (given := changed_settings()) else ""])))
     if shows: page = replace(page, below=(*page.below, _command(folder, name)))

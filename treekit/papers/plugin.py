@@ -99,9 +99,9 @@ class Paper:
         "Rows of a CSV file of the data folder; none if there is no such file."
         return read_rows(self.path(file))
 
-    def inventory(self) -> list[dict]:  # paper, artefact, kind, title, csv, text
+    def inventory(self) -> list[dict]:  # paper, artefact, kind, title, csv, text, evidence, added
         "Every table, figure, algorithm, equation and prompt of the paper."
-        return [dict.fromkeys(("kind", "title", "csv", "text"), "") | r | dict(paper=self.name) for r in self.rows("inventory.csv")]
+        return [dict.fromkeys(("kind", "title", "csv", "text", "evidence", "added"), "") | r | dict(paper=self.name) for r in self.rows("inventory.csv")]
 
     def data_files(self) -> list[Path]:
         "All files of the data folder."
