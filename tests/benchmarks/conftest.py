@@ -1,7 +1,7 @@
 """Whatever a benchmark measures says nothing while other work has the processors; and every benchmark can be started without measuring.
 
 `TREEKIT_BENCH_START=1 pytest tests/benchmarks` lets each benchmark run for that many seconds and then goes on to the next: what it measures
-is skipped, and what it can't import, name or call fails. That is `make bench-start`, which CI runs.
+is skipped, and what it can't import, name or call fails. That is `make bench-start`.
 """
 import os, signal, sys
 from pathlib import Path
