@@ -273,6 +273,12 @@ def test_the_page_says_what_all_tables_of_a_paper_ran_and_counts_a_claim_once(tm
     assert f"{len(load_claims('treerare'))} claims: {told}." in page
 
 
+def test_the_committed_readings_of_arise_are_those_of_its_code():
+    "The notebook itself shows what differs, so that it runs under another default, too."
+    with open(root() / "figures" / "offline" / "arise" / "inconsistencies_method.csv", encoding="utf-8", newline="") as f:
+        assert {row["checked"] for row in csv.DictReader(f)} == {"True"}
+
+
 def test_the_page_begins_with_findings_and_has_one_row_an_artefact_with_its_evidence():
     page = (root() / "figures" / "offline" / "README.md").read_text(encoding="utf-8")
     opening, findings, papers, metrics = (page.index(f"\n\n{part}") for part in ("treekit reruns", "## Findings", "## The papers", "## Metrics"))

@@ -70,7 +70,6 @@ def test_unchanged_and_one_changed_sentence(clone, tmp_path):
     enough(full / none, 15)
     enough(full / one, 4)
     enough(full / comment, 15)
-    enough(10 / none, 1)
 
 
 def test_ask_first_another_and_the_same(tmp_path):
@@ -80,6 +79,4 @@ def test_ask_first_another_and_the_same(tmp_path):
     assert "nothing was asked" in said
     print(f"\nfirst {first:.2f} s, another {other:.2f} s, the same {again:.2f} s", end="")
     enough(first / again, 5)
-    enough(5 / first, 1)
-    enough(2 / other, 1)
-    enough(0.5 / again, 1)
+    enough(other / again, 2)

@@ -24,6 +24,7 @@ from treekit.papers.searchr.method import SearchR
 from treekit.store.run_store import Store
 
 LATENCY = 0.3
+WAVES = SearchR(order="waves")  # the default asks one sub-question after the other, as the paper does
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def quick(tmp_path, monkeypatch):
 
 
 def went(server, questions, concurrency, store):
-    return timed(server, {"SEARCH-R*": SearchR()}, {"d": questions}, concurrency, store, {"d": PASSAGES}, retriever="bm25s")
+    return timed(server, {"SEARCH-R*": WAVES}, {"d": questions}, concurrency, store, {"d": PASSAGES}, retriever="bm25s")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
