@@ -1,5 +1,5 @@
 "The command line: teaches, says what is wrong in one line, runs notebooks, goes on after a kill, and means something by its exit codes."
-import json, shutil, signal, subprocess, sys, time
+import json, re, shutil, signal, subprocess, sys, time
 from pathlib import Path
 
 import pytest
@@ -75,6 +75,13 @@ def clone(tmp_path): return small_clone(tmp_path / "clone")
 
 
 def last(err): return [l for l in err.replace("\r", "\n").splitlines() if l.strip()][-1]
+
+
+def test_help_lists_every_command_once_in_a_section_with_a_short_summary():
+    shown = CliRunner().invoke(main, ["--help"]).output.partition("\nRun:")[2]
+    named = re.findall(r"^  (\S+)  +(\S.*)$", shown, re.M)
+    assert sorted(name for name, _ in named) == sorted(name for name, command in main.commands.items() if not command.hidden)
+    assert all(len(summary) <= 45 and summary[0].isupper() for _, summary in named) and "More:" not in shown
 
 
 @pytest.mark.parametrize("command", ["", *main.commands])
