@@ -5,6 +5,9 @@ from urllib.parse import quote
 
 import pytest
 
+from click.testing import CliRunner
+
+from treekit.cli.main import main
 from treekit.config import UsageError, load_profile
 from treekit.core.method import configure
 from treekit.store.run_store import Store
@@ -14,7 +17,8 @@ from treekit.experiments.run import run
 from treekit.explorer.diff import align, compare_runs
 from treekit.explorer.api import ExplorerAPI
 from treekit.explorer.forks import Edits, ForkedMethod, fork, same_bytes
-from treekit.explorer.runs import RunData, open_run
+from treekit.explorer.runs import RunData, open_run, open_store
+from treekit.papers.plugin import papers
 from treekit.papers.registry import method
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -354,3 +358,12 @@ def test_the_notebooks_that_ask_a_question_run_from_top_to_bottom(name, tmp_path
     nb = nbformat.read(ROOT / "nbs" / "explore" / f"{name}.ipynb", 4)
     run_notebook(nb, tmp_path)
     assert "treekit explorer" in json.dumps([c.get("outputs") for c in nb.cells])
+
+
+@pytest.mark.long
+def test_in_a_new_folder_an_example_run_is_made_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREEKIT_HOME", str(tmp_path))
+    made = CliRunner().invoke(main, ["explore", "--html", str(tmp_path / "run.html"), "--json"])
+    assert made.exit_code == 0 and "two example questions first" in made.stderr and Path(json.loads(made.stdout)["file"]).stat().st_size > 1e5
+    [run] = saved_runs(open_store("offline"))
+    assert set(run["methods"]) == {name for p in papers() for name in [*p.short_names][:1]} and not run["failed"]

@@ -29,7 +29,7 @@ def explore_command(run, other, page, notes, listing, profile, port, no_browser,
 
     \b
       treekit explore --list                  the runs that are kept
-      treekit explore                         serve them all, and open the newest
+      treekit explore                         serve them all, and open the newest; in a new folder, make an example first
       treekit explore 3f2a                    serve them all, and open this one
       treekit explore treerare/table1         the newest run that was made for this table
       treekit explore 3f2a --html run.html    one run as a file, to hand on
@@ -41,6 +41,7 @@ def explore_command(run, other, page, notes, listing, profile, port, no_browser,
     """
     from treekit.explorer.api import ExplorerAPI
     from treekit.explorer.runs import open_run, open_store, run_list
+    if run == "last" and profile == "offline" and not (other or listing or notes): _example_if_empty(profile)
     store = open_store(profile)
     if listing: return _show_runs(run_list(store), as_json)
     names = list(dict.fromkeys(open_run(store, name).name for name in (run, other) if name))
@@ -55,6 +56,15 @@ def explore_command(run, other, page, notes, listing, profile, port, no_browser,
     click.echo(json.dumps(dict(address=served.address)) if as_json else f"open {served.address}\n(end with Ctrl-C)")
     if not as_json and not no_browser and _has_display(): webbrowser.open(served.address)
     served.forever()
+
+def _example_if_empty(profile):
+    "Make an example run in a folder where nothing was run yet."
+    from treekit.config import load_profile
+    from treekit.experiments.planning import store_path
+    if Path(store_path(offline := load_profile(profile))).exists(): return
+    from treekit.explorer.example import run_example
+    click.echo("nothing was run yet: each paper's method answers two example questions first", err=True)
+    run_example(offline)
 
 def _has_display():
     "Whether a graphical browser can be opened."
