@@ -70,8 +70,9 @@ def _search_attributes(node):
 def _node_attributes(node):
     "Attributes of a step; its details are JSON."
     rest = {k: v for k, v in node.data.items() if k not in ("hits", "thinking")}
-    return {"treekit.node.id": node.id, "treekit.node.kind": node.kind, "treekit.node.text": node.text, "treekit.node.depth": node.depth,
-            "treekit.node.notes": list(node.notes), "treekit.node.data": _json(rest) if rest else ""}
+    return {
+        "openinference.span.kind": "CHAIN", "treekit.node.id": node.id, "treekit.node.kind": node.kind, "treekit.node.text": node.text,
+        "treekit.node.depth": node.depth, "treekit.node.notes": list(node.notes), "treekit.node.data": _json(rest) if rest else ""}
 
 def _answer_attributes(run, row, trace):
     "Attributes of an answer."
