@@ -14,16 +14,17 @@ import click
 from ..config import UsageError
 
 # %% ../../nbs/25_cli/03_export.ipynb #c76006f9
-EXPORT_FORMATS = ("parquet", "inspect", "eval-results", "latex")
+EXPORT_FORMATS = ("parquet", "inspect", "otlp", "eval-results", "latex")
 
 @click.command("export")
 @click.argument("what", nargs=-1, metavar="[RUN|PAPER[/ARTEFACT]]...")
 @click.option("--to", "form", type=click.Choice(EXPORT_FORMATS), default="parquet", show_default=True, help="The format.")
 @click.option("--out", metavar="DIR", help="Where the files go.  [default: exports/NAME]")
 @click.option("--tables", metavar="DIR", help="A folder of written tables, figures/PROFILE: their printed numbers and verdicts go along.")
+@click.option("--send", metavar="URL", help="With --to otlp: send the traces to a backend, as http://localhost:6006; no file.")
 @click.option("--profile", default="offline", show_default=True, metavar="NAME", help="Whose runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
-def export_runs_command(what, form, out, tables, profile, as_json):
+def export_runs_command(what, form, out, tables, send, profile, as_json):
     """Write kept runs as open data: what was asked, answered, called and paid, one row each.
 
     \b
@@ -32,6 +33,8 @@ def export_runs_command(what, form, out, tables, profile, as_json):
       treekit export treerare/table1 --tables figures/offline
       treekit export treerare/table1 --tables figures/offline --to latex        booktabs, and a bibliography
       treekit export 3f2a --to inspect                  logs for inspect_ai's viewer: a tree's nodes as spans
+      treekit export 3f2a --to otlp                     OpenTelemetry traces, with the GenAI conventions
+      treekit export 3f2a --to otlp --send http://localhost:6006                to Phoenix, Langfuse, MLflow
       treekit export 3f2a --to eval-results             .eval_results/*.yaml of a model's page; published questions only
       duckdb -c "SELECT method, avg(value) FROM 'exports/treerare-table1/predictions.parquet' GROUP BY 1"
 
@@ -42,7 +45,12 @@ def export_runs_command(what, form, out, tables, profile, as_json):
     from treekit.exports.selecting import selected
     if tables and not Path(tables).is_dir():
         raise UsageError(f"no folder of tables at {str(tables)!r}: treekit reproduce writes figures/PROFILE")
+    if send and form != "otlp": raise UsageError("--send goes with --to otlp: the other formats are files")
     runs = selected(open_store(profile), what or ("last",), Path(tables or profile).absolute().name)
+    if send:
+        from treekit.exports.opentelemetry import send_otlp
+        facts = dict(runs=[r.name for r in runs], sent=send_otlp(send, runs))
+        return click.echo(json.dumps(facts) if as_json else f"{facts['sent']:,} answers sent, a trace each")
     folder = Path(out or Path("exports", what[0].strip("/").replace("/", "-") if what else runs[0].name))
     from treekit.exports.parquet import export_parquet
     facts = dict(folder=os.path.relpath(folder), runs=[r.name for r in runs])
@@ -75,6 +83,9 @@ def _written(form, runs, folder, tables):
     if form == "inspect":
         from treekit.exports.inspect_logs import write_inspect
         return dict(files=write_inspect(folder, runs))
+    if form == "otlp":
+        from treekit.exports.opentelemetry import write_otlp
+        return dict(files=write_otlp(folder, runs))
     from treekit.exports.eval_results import write_eval_results
     files, left = write_eval_results(folder, runs)
     return dict(files=files, left_out=left)

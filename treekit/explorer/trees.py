@@ -44,6 +44,7 @@ def mark_of(node: Node) -> str:
     if isinstance(judged, dict) and "overall_assessment" in judged:
         said.append(f"{'✓' if judged.get('response_validity') else '✗'} {judged['overall_assessment']:g}")
     if "level" in data: said.append(f"L{data['level']}")
+    if "mark" in data: said.append(str(data["mark"]))  # a method's own
     if hits := data.get("hits"): said.append(f"{len(hits)} passage{'s' * (len(hits) > 1)}")
     if node.calls: said.append(f"{len(node.calls)} call{'s' * (len(node.calls) > 1)}")
     return " · ".join(said)
@@ -127,7 +128,7 @@ def marked(
     return kept
 
 # %% ../../nbs/19_explorer/00_trees.ipynb #ed8fa53e
-_APART = ("hits", "changes", "span", "type", "number", "visits", "value", "thinking")  # shown in a place of their own
+_APART = ("hits", "changes", "span", "type", "number", "visits", "value", "thinking", "mark")  # shown in a place of their own
 
 def _plain(value): return value is None or isinstance(value, (str, int, float))
 
