@@ -1,11 +1,13 @@
 "Pipelines of one's own: every adapter keeps answers, counts, cache, budget and resumption; errors are one line; `treekit compare`."
-import json, textwrap
+import json, textwrap, threading, urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 import pipelines
 from treekit.adapters.compare import compare, comparison_page, text_table
 from treekit.adapters.functions import function_method
+from treekit.adapters.http_service import service_method
 from treekit.adapters.loading import load_pipeline
 from treekit.config import load_profile
 from treekit.experiments.run import run
@@ -38,6 +40,70 @@ def test_a_plain_function(function, tmp_path):
     made = pipelines.check(lambda code: function_method(function, "mine", code), tmp_path, calls=2)
     step, search = made.rows[0].trace.nodes[1:3]
     assert (step.kind, step.text, search.parent) == ("step", "read", step.id)
+
+
+class Service(BaseHTTPRequestHandler):
+    "A service that searches and asks through the run; what else it does, its path says."
+
+    def do_GET(self): self.reply(dict(version="1"))
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.path == "/broken": return self.reply(dict(why="no index"), 500)
+        if self.path == "/list": return self.reply(["an answer"])
+        if self.path == "/own": return self.reply(dict(answer="A", passages=[dict(text="B", title="C")], usage=dict(calls=2, tokens_in=9)))
+        found = post(asked, "/retrieve", dict(queries=[asked["question"]], k=5))["passages"][0]
+        shown = "\n".join(f"{p['title']}: {p['text']}" for p in found)
+        for _ in range(2):
+            messages = [dict(role="user", content=f"{shown}\n\nTake {_}. Question: {asked['question']}")]
+            try: said = post(asked, "/chat/completions", dict(model="any", messages=messages))
+            except OSError: return self.reply(dict(why="no reply"), 502)
+        self.reply(dict(answer=said["choices"][0]["message"]["content"]))
+
+    def reply(self, body, status=200):
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *words): pass
+
+
+def post(asked, path, body):
+    headers = {"Authorization": f"Bearer {asked['api_key']}", "Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(asked["base_url"] + path, json.dumps(body).encode(), headers)) as reply:
+        return json.load(reply)
+
+
+@pytest.fixture
+def service():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Service) as made:
+        threading.Thread(target=made.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{made.server_address[1]}"
+        made.shutdown()
+
+
+def test_an_http_service(service, tmp_path):
+    "Its calls go through the proxy, and so through cache, budget and trace."
+    pipelines.check(lambda code: service_method(f"{service}/answer?{code}"), tmp_path, calls=2)
+
+
+def test_what_a_service_reports_and_how_it_fails(service, tmp_path):
+    def ask(path):
+        with Store(tmp_path / f"{path}.sqlite") as store:
+            return run({"mine": load_pipeline(f"{service}/{path}")}, pipelines.questions(1), load_profile("offline"), store=store,
+                       progress=False).rows[0]
+    row = ask("own")
+    assert (row.answer, row.usage.calls, row.usage.tokens_in, row.usage.critical_path) == ("A", 2, 9, 2)
+    assert [node.kind for node in row.trace.nodes] == ["question", "search", "answer"]
+    host = service.removeprefix("http://")
+    assert ask("broken").error == f'{host} answered 500: {{"why": "no index"}}; look at the service\'s log'
+    assert ask("list").error.startswith(f"the response of {host} is no JSON object")
+    with Store(tmp_path / "gone.sqlite") as store:
+        gone = run({"mine": load_pipeline("http://127.0.0.1:9/answer")}, pipelines.questions(1), load_profile("offline"), store=store,
+                   progress=False)
+    assert gone.rows[0].error == "no connection to 127.0.0.1:9; check that the service runs there"
 
 
 def write(folder, text, name="mine.py"):

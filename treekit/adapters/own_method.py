@@ -17,6 +17,7 @@ from .pipeline import PipelineContext
 from ..config import UsageError
 from ..core.fingerprints import code_hash, fingerprint
 from ..core.method import Context, Prediction
+from ..core.prompts import CallFailed
 from ..core.types import Passage, Question
 from ..corpora.formats import content_hash
 
@@ -119,7 +120,7 @@ class PipelineMethod:
         except (asyncio.CancelledError, KeyboardInterrupt): raise
         except BaseException as e:
             if known := own.stopped or own.failed: raise known from e
-            if isinstance(e, UsageError): raise
+            if isinstance(e, (UsageError, CallFailed)): raise
             raise PipelineFailed(failure_line(e, pipeline.file)) from e
         if own.stopped: raise own.stopped
         node = context.trace.add("answer", answer, own.root)

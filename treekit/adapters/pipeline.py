@@ -37,6 +37,10 @@ class PipelineContext:
         self.stopped = self.failed = None  # exceptions that a framework may hide: the run has to end; a call failed
         self.passages = []  # found so far, each once
         self.root = context.trace.add("question", question.question)
+        self.at_root()
+
+    def at_root(self):
+        "Let the running task add its nodes below the question."
         _parent.set(self.root)
 
     def node(
