@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from ..artefacts.catalog import FIELDS, Failed, absent, assigned, inventory, is_text, settled, shown_path, source
+from .options import profile_of, profile_options
 from ..config import (
     RENAMED_COMMANDS, RENAMED_OPTIONS, RENAMED_SETTINGS, UsageError, api_key_envs, choose, is_unset, load_profile, missing_library,
     profile_names, root, run_options, work_dir)
@@ -123,40 +124,10 @@ def main():
     After 1, 3 and 130 the same command goes on where it stopped: no call is paid twice.
     """
 
-# %% ../../nbs/25_cli/09_main.ipynb #5ef2a56a
-class _Budget(click.ParamType):
-    "Dollars, or `none`."
-    name = "dollars"
-    def convert(self, value, param, ctx):
-        if isinstance(value, float) or str(value).lower() == "none": return value
-        try: return float(value)
-        except ValueError: self.fail(f"{value!r} is neither a number of dollars nor none", param, ctx)
-
-_PROFILE = click.option("--profile", default="offline", show_default=True, metavar="NAME",
-                        help="A section of settings.ini: offline, openai, local, or your own.")
-
-def _profile_options(command, profile=_PROFILE):
-    "The options that change a profile."
-    for option in reversed([
-        profile,
-        click.option("--n", type=int, metavar="N", help="Questions per dataset.  [default: the profile's]"),
-        click.option("--seed", type=int, metavar="SEED", help="Which questions are drawn.  [default: the profile's]"),
-        click.option("--data", metavar="SOURCE", help="Questions: synthetic, real, hub, or a folder of files.  [default: the profile's]"),
-        click.option("--budget", type=_Budget(), metavar="DOLLARS",
-                     help="Most that this command may spend, over all its jobs: what a call can cost at most is set aside before it is "
-                          "sent; only what a server bills beyond that, for the calls in flight, can pass it; none: no limit.  "
-                          "[default: the profile's]"),
-        click.option("--model", metavar="NAME", help="The model, as the endpoint knows it."),
-        click.option("--endpoint", metavar="URL", help="A server that speaks the OpenAI protocol, or offline."),
-        click.option("--set", "sets", multiple=True, metavar="FIELD=VALUE",
-                     help="Any other setting of the profile, the method or the notebook; may be repeated."),
-    ]): command = option(command)
-    return command
-
 # %% ../../nbs/25_cli/09_main.ipynb #1e6347a6
 @main.command()
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
-@partial(_profile_options, profile=click.option(
+@partial(profile_options, profile=click.option(
     "--profile", "profiles", multiple=True, metavar="NAME",
     help="A section of settings.ini: offline, openai, local, or your own; several with --dry-run.  [default: offline]"))
 @click.option("--dry-run", is_flag=True, help="Run with mocks and two questions under real profiles; nothing is paid.")
@@ -258,10 +229,6 @@ def _outcome(tasks, folder, as_json):
     sys.exit(worst([t.code for t in tasks]))
 
 # %% ../../nbs/25_cli/09_main.ipynb #834b327d
-def _profile_of(profile, given, sets):
-    "Profile with the options and settings of a command."
-    return load_profile(profile, **given | dict(data=source(given["data"])), **{k: v for k, v in sets.items() if k in FIELDS})
-
 def _method(name, sets, source):
     "A method by its name, with fields set from words, and the dataset whose questions it is used to."
     from treekit.experiments.resources import exemplars
@@ -286,7 +253,7 @@ class _MethodOption(click.Option):
 @click.option("--method", "named", cls=_MethodOption, metavar="NAME")
 @click.option("--passages", metavar="FILE",
               help='Passages, one JSON object per line: {"title": …, "text": …}.  [default: the profile\'s own]')
-@_profile_options
+@profile_options
 @click.option("--json", "as_json", is_flag=True, help="Print answer, usage and trace as JSON.")
 def ask(question, named, passages, profile, n, seed, data, budget, model, endpoint, sets, as_json):
     """Answer one QUESTION and show the tree behind it, with its evidence.
@@ -303,7 +270,7 @@ def ask(question, named, passages, profile, n, seed, data, budget, model, endpoi
     from treekit.cli.ask import answer
     wanted = assigned(sets)
     given, others = settled(profile, wanted, model, endpoint, seed=seed, data=data, budget=budget)
-    p = _profile_of(profile, given, others)
+    p = profile_of(profile, given, others)
     if not p.offline:
         from treekit.artefacts.environment_check import check_access, need_hub
         check_access(p)
@@ -434,7 +401,7 @@ def _show_claims(verdicts, as_json):
 # %% ../../nbs/25_cli/09_main.ipynb #72cf1479
 @main.command()
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
-@_profile_options
+@profile_options
 @click.option("--sample", type=click.IntRange(1), default=60, show_default=True, metavar="N",
               help="Questions per dataset to count on, at most.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
@@ -450,7 +417,7 @@ def estimate(what, profile, n, seed, data, budget, model, endpoint, sets, sample
     asks as many questions as it does in a run.
     """
     given, wanted = settled(profile, assigned(sets), model, endpoint, n=n, seed=seed, data=data, budget=budget)
-    p = _profile_of(profile, given, wanted)
+    p = profile_of(profile, given, wanted)
     given = {k: v for k, v in given.items() if k != "budget" and v is not None}
     from treekit.artefacts.estimate import estimate_all, estimate_lines, over_budget
     found = estimate_all(what, p, given, wanted, sample)
@@ -474,7 +441,7 @@ def cassette():
 @cassette.command()
 @click.argument("file")
 @click.argument("what", nargs=-1, metavar="[PAPER[/ARTEFACT]]...")
-@_profile_options
+@profile_options
 @click.option("--out", metavar="DIR", help="Where tables and figures go.  [default: as reproduce]")
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def replay(file, what, profile, n, seed, data, budget, model, endpoint, sets, out, as_json):
@@ -517,7 +484,7 @@ def doctor(paper, profile, data, model, endpoint, sets, as_json):
     from treekit.artefacts.environment_check import checks, requirements
     if paper: choose("paper", paper, requirements())
     given, others = settled(profile, assigned(sets), model, endpoint, data=data)
-    p = _profile_of(profile, given, others)
+    p = profile_of(profile, given, others)
     rows = [dict(zip(("what", "works", "found", "todo"), c)) for c in checks(p, paper, others)]
     if as_json: click.echo(json.dumps(rows, indent=1))
     for r in () if as_json else rows:
@@ -528,6 +495,7 @@ def doctor(paper, profile, data, model, endpoint, sets, as_json):
 
 # %% ../../nbs/25_cli/09_main.ipynb #0ca3d844
 from .bulk import bulk_command
+from .compare import compare_command
 from .corpus import corpus_command
 from .course import course_command
 from .handout import init_command, pack_command
@@ -540,7 +508,7 @@ from .train import train_command
 from ..artefacts.multiprocess import store_command
 
 own = (explore_command, export_runs_command, report_command, verify_command, requirements_command, site_command, course_command,
-       init_command, store_command, bulk_command, corpus_command, train_command)
+       init_command, store_command, bulk_command, corpus_command, train_command, compare_command)
 for command in own: main.add_command(command)
 cassette.add_command(pack_command)
 

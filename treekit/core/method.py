@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol, get_args, get_origin, get_type_hints
 
 from ..config import UsageError, choose
 from .types import Question
-from .prompts import Completion
+from .prompts import Completion, Request
 from .logical_clock import LogicalClock, Memo, TimedTask, gather_or_cancel  # noqa: F401 (methods import the last)
 
 # %% ../../nbs/03_core/06_method.ipynb #2a9e97d9
@@ -275,6 +275,19 @@ class Context:
                          request.max_tokens is not None)
         self._tick(node)
         return values if n > 1 else values[0]
+
+    async def complete(
+        self,
+        request: Request,  # messages that another program made
+        *,
+        node: Node | None = None,  # as for `ask`
+    ) -> list[Completion]:  # `request.n` of them
+        "Completions of a request, recorded as those of `ask` are; no reply is parsed."
+        made = await keyed_completions(self.llm, request, node)
+        limited = request.max_tokens is not None
+        for key, completion, hit in made: _record_call(self.trace, self.usage, node, key, "", completion, hit, limited)
+        self._tick(node)
+        return [completion for _, completion, _ in made]
 
     async def score(
         self,

@@ -4,8 +4,9 @@
 
 # %% auto #0
 __all__ = ['FLAGS', 'MARKS', 'LEGEND', 'LEGEND_OF_VERDICTS', 'HOW_CLAIMS_ARE_TESTED', 'LEGEND_OF_PRINT', 'PageCell',
-           'pivot_cells', 'span_of', 'is_synthetic_table', 'what_was_run', 'TablePage', 'to_markdown', 'to_html',
-           'claim_text', 'claim_lines', 'save_csv', 'save_table', 'is_consistent', 'save_errata']
+           'pivot_cells', 'span_of', 'is_synthetic_table', 'what_was_run', 'TablePage', 'to_markdown', 'markdown_page',
+           'to_html', 'html_page', 'claim_text', 'claim_lines', 'save_csv', 'save_table', 'is_consistent',
+           'save_errata']
 
 # %% ../../nbs/16_figures/05_tables.ipynb #bad1da96
 import csv, io, re, shlex
@@ -210,9 +211,11 @@ def to_markdown(
     claims: tuple[str, ...] = (),  # one line per claim
 ) -> str:
     "Page of a table as Markdown. A comparison is shown as two tables in the paper's layout."
-    return _markdown(_page(df, title, note, digits, claims))
+    return markdown_page(_page(df, title, note, digits, claims))
 
-def _markdown(page):
+def markdown_page(
+    page: TablePage,
+) -> str:
     "Page as Markdown."
     parts = [f"# {md_line(page.title)}" if page.title else "", md_line(page.ran), md_line(page.note)]
     for table in page.tables: parts += _md_table(*table)
@@ -266,9 +269,11 @@ def to_html(
     claims: tuple[str, ...] = (),  # one line per claim
 ) -> str:
     "Page of a table as self-contained HTML, without scripts and links. Tooltips show verdict, reason, interval and n."
-    return _html(_page(df, title, note, digits, claims))
+    return html_page(_page(df, title, note, digits, claims))
 
-def _html(page):
+def html_page(
+    page: TablePage,
+) -> str:
     "Page as HTML."
     body = [f"<h1>{ht(page.title)}</h1>", f"<p class=ran>{ht(page.ran)}</p>" if page.ran else ""]
     if page.note: body.append(f"<p>{ht(page.note)}</p>")
@@ -359,7 +364,7 @@ def save_table(
     page = _page(df, title or name, note, digits, claims)
     page = replace(page, ran=" ".join(filter(None, [page.ran, f"Set: {given}." if (given := changed_settings()) else ""])))
     if shows: page = replace(page, below=(*page.below, _command(folder, name)))
-    pages = {".md": _markdown(page), ".html": _html(page)}
+    pages = {".md": markdown_page(page), ".html": html_page(page)}
     for ending, content in pages.items(): write_whole(folder / f"{name}{ending}", content)
     return [folder / f"{name}{ending}" for ending in (".csv", *pages)]
 

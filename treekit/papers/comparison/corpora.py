@@ -11,7 +11,8 @@ from datetime import date
 from pathlib import Path
 
 from ...config import Profile, kit_path
-from .evaluation import COLUMN_NAMES, MEAN, ComparedMethod, metric_name, qualities, run_across
+from ...experiments.correct_answers import metric_name
+from .evaluation import COLUMN_NAMES, MEAN, ComparedMethod, qualities, run_across
 from ...scoring.statistics import resample_weights
 
 # %% ../../../nbs/17_papers/6_comparison/04_corpora.ipynb #8ecaa517
