@@ -140,10 +140,10 @@ def export_nbgrader(
         for who, bodies in _students(source.notebook, wrong):
             theirs, ours = nbgrader_points(made, bodies, Path(trial)), _own_points(key, bodies, source.notebook, Path(trial))
             theirs = {name: points for name, points in theirs.items() if name in ours}
+            if theirs != ours: raise UsageError(f"{assignment}, {who}: nbgrader would give {theirs}, not {ours}: nothing was written")
             short = [e["id"] for e in key["exercises"] if not e["by_hand"] and ours[e["id"]] != e["points"]]
             if short and bodies == _solution_cells(source.notebook):
                 raise UsageError(f"{assignment}: the solution loses points: {', '.join(short)}")
-            if theirs != ours: raise UsageError(f"{assignment}, {who}: nbgrader would give {theirs}, not {ours}: nothing was written")
     target = Path(folder, "source", assignment)
     shutil.rmtree(target, ignore_errors=True)
     texts = extra | {f"{assignment}.ipynb": (json.dumps(made, indent=1, ensure_ascii=False) + "\n").encode()}
