@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 
-from .worker import ERROR_NAMES, OWN_ERROR, as_json_value
+from .worker import BANNED, ERROR_NAMES, OWN_ERROR, as_json_value
 from ..config import UsageError
 from .student_corpora import practice_questions
 
@@ -86,7 +86,7 @@ def same(
 # %% ../../nbs/21_classroom/05_answer_keys.ipynb #fd418652
 def _refuse(word): raise ValueError(word)
 
-REPLY_ERRORS = (*ERROR_NAMES, OWN_ERROR, "missing", "not a function", "too slow", "too long")  # other texts are rejected
+REPLY_ERRORS = (*ERROR_NAMES, BANNED, OWN_ERROR, "missing", "not a function", "too slow", "too long")  # other texts are rejected
 
 def read_reply(
     line: bytes,  # from the student's process

@@ -7,7 +7,7 @@ __all__ = ['AssignmentSettings', 'sources_folder', 'course_settings', 'student_i
 
 # %% ../../nbs/21_classroom/03_course.ipynb #a7d07292
 import csv, json, re, secrets, tomllib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..config import RENAMED_SETTINGS, UsageError, choose, kit_path
@@ -22,6 +22,7 @@ class AssignmentSettings:
     reference: str = ""  # a function of the source: (passages, questions) -> passage ids for each question; "bm25": the kit's search
     given: str = ""  # allow-list: names and words of the solutions that the text may contain
     files: tuple = ()  # released with the notebook: cassettes
+    banned: tuple = ("treekit",)  # modules that a submission may import only as far as the released notebook does
 
 # %% ../../nbs/21_classroom/03_course.ipynb #11556a10
 def sources_folder() -> Path:
@@ -69,7 +70,11 @@ def restricted_folder(
 class CourseFolder:
     "Folder of a course."
     folder: Path
-    sources: Path = field(default_factory=sources_folder)  # of the assignments
+    sources: Path | None = None  # of the assignments; default: the folder's `assignments`, or else the kit's
+
+    def __post_init__(self):
+        own = Path(self.folder, "assignments")
+        if self.sources is None: object.__setattr__(self, "sources", own if own.is_dir() else sources_folder())
 
     def private(self, *parts: str) -> Path:
         "Path that only the teacher may read."
@@ -81,16 +86,21 @@ class CourseFolder:
         if not path.exists(): write_whole(path, secrets.token_hex(32), private=True)
         return path.read_text(encoding="utf-8").strip()
 
-    def students(self) -> list[str]:
-        "Ids of the roster, in its order."
+    def roster(self) -> dict[str, dict]:  # id -> all columns, in the roster's order
+        "Students of the roster."
         path = Path(self.folder, "roster.csv")
         try:
             with open(path, newline="", encoding="utf-8-sig") as f: rows = list(csv.DictReader(f))
         except FileNotFoundError: raise UsageError(f"no roster.csv in {Path(self.folder).name!r}: write one, with a column id") from None
         if not rows or "id" not in rows[0]: raise UsageError("roster.csv has no column id, or no student")
-        ids = [student_id(r["id"] or "") for r in rows]
-        if len(set(map(str.casefold, ids))) < len(ids): raise UsageError("roster.csv has an id twice")
-        return ids
+        found = {student_id(r["id"] or ""): {k: (v or "").strip() for k, v in r.items() if isinstance(k, str) and not isinstance(v, list)}
+                 for r in rows}
+        if len(set(map(str.casefold, found))) < len(rows): raise UsageError("roster.csv has an id twice")
+        return found
+
+    def students(self) -> list[str]:
+        "Ids of the roster, in its order."
+        return list(self.roster())
 
     def release(self, assignment: str, *parts: str) -> Path:
         "Path of a release."
@@ -100,10 +110,13 @@ class CourseFolder:
         "Path of submissions."
         return Path(self.folder, "submitted", assignment, *parts)
 
+    def assignments(self) -> list[str]:
+        "Names of the assignments whose sources are there."
+        return sorted(p.stem for p in Path(self.sources).glob("*.ipynb") if re.match(r"\d", p.stem))
+
     def source(self, assignment: str) -> Path:
         "Path of an assignment's source notebook."
-        known = [p.stem for p in Path(self.sources).glob("*.ipynb") if re.match(r"\d", p.stem)]
-        return Path(self.sources, choose("assignment", assignment, known) + ".ipynb")
+        return Path(self.sources, choose("assignment", assignment, self.assignments()) + ".ipynb")
 
     def attempts(self, assignment: str, student: str) -> list[Path]:
         "Submissions of a student, the oldest first; each is a folder named by its time."

@@ -15,7 +15,8 @@ from .course import CourseFolder
 from .formats import marks, read_notebook, cell_source
 from .sandbox import SANDBOXES, Limits, choose_sandbox, hide_process, start
 from .answer_keys import REPLY_ERRORS, exercise_score, read_reply
-from .worker import OWN_ERROR
+from .import_bans import banned_imports
+from .worker import BANNED, OWN_ERROR
 from ..config import UsageError
 
 # %% ../../nbs/21_classroom/09_grading.ipynb #9a1375c6
@@ -46,11 +47,11 @@ class WorkerDied(Exception):
 # %% ../../nbs/21_classroom/09_grading.ipynb #929d52d2
 class WorkerConnection:
     "Connection to a worker, with timeouts in the grader's process."
-    def __init__(self, sandbox: str, limits: Limits):
+    def __init__(self, sandbox: str, limits: Limits, hidden: tuple = ()):
         self.folder = (
             tempfile.TemporaryDirectory(prefix="treekit-student-", ignore_cleanup_errors=True) if sandbox.startswith("plain") else None
         )
-        self.process, self.limits, self.rest = start(sandbox, limits, self.folder and self.folder.name), limits, b""
+        self.process, self.limits, self.rest = start(sandbox, limits, self.folder and self.folder.name, hidden), limits, b""
         os.set_blocking(self.process.stdout.fileno(), False)
         os.set_blocking(self.process.stdin.fileno(), False)
 
@@ -107,6 +108,7 @@ class _Run:
     files: dict
     sandbox: str
     limits: Limits
+    imports: dict = field(default_factory=dict)  # result of `import_rules`
     errors: dict = field(default_factory=dict)  # cell -> error
     connection: WorkerConnection | None = None
     starts: int = 0
@@ -125,8 +127,9 @@ class _Run:
         if self.starts > 3: raise WorkerDied("ended")
         seconds = self.left(self.limits.cell * max(1, min(4, len(self.cells))) + 20)
         self.starts += 1
-        self.connection = WorkerConnection(self.sandbox, self.limits)
-        try: line = self.connection.send(dict(cells=self.cells, files=self.files, seconds=self.limits.cell), seconds)
+        self.connection = WorkerConnection(self.sandbox, self.limits, tuple(self.imports.get("hidden", ())))
+        message = dict(cells=self.cells, files=self.files, seconds=self.limits.cell, imports=self.imports)
+        try: line = self.connection.send(message, seconds)
         except WorkerDied:
             self.starts = 4  # cells that end the process, or never end, would do so again
             raise
@@ -157,10 +160,13 @@ def graded(
     files: dict[str, str],  # files that accompany the notebook
     sandbox: str,
     limits: Limits = Limits(),
-) -> dict:  # exercises, errors of cells, wall: the sandbox, seconds
+) -> dict:  # exercises, errors of cells, banned imports, wall: the sandbox, seconds
     "Grade a submission."
     started = time.monotonic()
-    run = _Run(cells_to_run(submitted, handed), files, sandbox, limits)
+    cells, rules = cells_to_run(submitted, handed), key.get("imports", {})
+    banned = banned_imports(cells, rules)
+    errors = {b["cell"]: f"{BANNED} (line {b['line']})" for b in reversed(banned)}  # the first one of a cell
+    run = _Run([c for c in cells if c["id"] not in errors], files, sandbox, limits, rules)
     texts = {m["grade_id"]: cell_source(c) for c in submitted["cells"] if (m := marks(c)).get("grade_id")}
     exercises, there = [], {m["grade_id"] for c in submitted["cells"] if (m := marks(c))}
     try:
@@ -170,7 +176,8 @@ def graded(
             else: exercises.append(about | exercise_score(e["points"], e["calls"], run.replies(e["calls"])))
     finally: run.drop()
     missing = sorted(m["grade_id"] for c in handed["cells"] if (m := marks(c)).get("solution") and m["grade_id"] not in there)
-    return dict(exercises=exercises, errors=run.errors, missing=missing, wall=sandbox, seconds=round(time.monotonic() - started, 3))
+    return dict(exercises=exercises, errors=errors | run.errors, banned=banned, missing=missing, wall=sandbox,
+                seconds=round(time.monotonic() - started, 3))
 
 # %% ../../nbs/21_classroom/09_grading.ipynb #15f83c30
 def _fingerprint(*parts): return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:16]

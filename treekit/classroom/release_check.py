@@ -27,7 +27,7 @@ def words_of(
     text: str,
 ) -> list[str]:  # words and punctuation, lower case
     "Tokens of a text, independent of spacing, line breaks and letter case."
-    text = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+    if not text.isascii(): text = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
     return _PIECES.findall(text.casefold())
 
 @lru_cache(1)
@@ -133,13 +133,24 @@ def _inflated(data):
         try: yield zlib.decompressobj(-15).decompress(data[m.start() + 30 + name + extra:], _MOST)
         except zlib.error: continue
 
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"]\x00\x00")  # beginnings of compressed tar archives: gzip, bzip2, xz, lzma
+
+def _may_be_tar(data):
+    "Whether the first block is compressed, or a tar header with a right checksum."
+    if data.startswith(_COMPRESSED): return True
+    try: tarfile.TarInfo.frombuf(data[:tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
+    except (tarfile.HeaderError, ValueError): return False
+    return True
+
 def _archived(data):
     "Members of a zip or tar archive, with their names."
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as z:
-            for i in z.infolist(): yield i.filename.encode() + b"\n" + i.comment + b"\n" + z.open(i).read(_MOST)
-            yield z.comment
+        if b"PK\x05\x06" in data:  # a zip's directory
+            with zipfile.ZipFile(io.BytesIO(data)) as z:
+                for i in z.infolist(): yield i.filename.encode() + b"\n" + i.comment + b"\n" + z.open(i).read(_MOST)
+                yield z.comment
     except (zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError, OSError, ValueError, zlib.error, struct.error): pass
+    if not _may_be_tar(data): return
     try:
         with tarfile.open(fileobj=io.BytesIO(data)) as t:
             for i in t: yield i.name.encode() + b"\n" + (t.extractfile(i).read(_MOST) if i.isfile() else i.linkname.encode())
@@ -210,16 +221,23 @@ class Leak:
     def __str__(self): return f"{self.where}: {self.what}"
 
 # %% ../../nbs/21_classroom/06_release_check.ipynb #03470f93
+@lru_cache(8)
+def _lengths(needles):
+    "First token -> lengths of the secret sequences that begin with it."
+    found = {}
+    for run in needles.runs: found.setdefault(run[0], set()).add(len(run))
+    return found
+
 def _found(tokens, needles, names):
     "Secrets that occur in a list of tokens."
     if names:
         there = set(tokens)
         yield from sorted(needles.names & there)
-        long = [n for n in needles.names if "_" in n]
-        yield from (n for n in long for t in there if n in t and n != t)
-    lengths = {len(r) for r in needles.runs}
-    for length in lengths:
-        for i in range(len(tokens) - length + 1):
+        composed = [t for t in there if "_" in t]
+        yield from (n for n in needles.names if "_" in n for t in composed if n in t and n != t)
+    lengths = _lengths(needles)
+    for i, token in enumerate(tokens):
+        for length in lengths.get(token, ()):
             if tuple(tokens[i:i + length]) in needles.runs: yield " ".join(tokens[i:i + length])
 
 def leaks_in(
@@ -227,10 +245,11 @@ def leaks_in(
     needles: Secrets,
     where: str,
     names: bool = True,  # False: search for token sequences only; for files that equal the generator's output
+    depth: int = 4,  # nested encodings
 ) -> list[Leak]:  # at most one per secret
     "Leaks in some bytes, in any encoding."
     found = {}
-    for text in possible_texts(data):
+    for text in possible_texts(data, depth):
         for what in _found(words_of(text), needles, names): found.setdefault(what, Leak(where, what[:80]))
     return list(found.values())
 
@@ -266,6 +285,11 @@ def _paths(folder):
         folders[:] = [f for f in folders if f != ".git"]
         yield from (Path(top, name) for name in (*files, *(f for f in folders if Path(top, f).is_symlink())))
 
+def _leaks_in_file(path, name, needles, generated):
+    "Leaks in a file; in a generated one, whose bytes are known, only as its JSON has them."
+    by_generator = name in generated
+    return leaks_in(path.read_bytes(), needles, name, names=not by_generator, depth=1 if by_generator else 4)
+
 def leaks_of(
     folder: Path,  # one student's release
     needles: Secrets,
@@ -280,7 +304,7 @@ def leaks_of(
         elif name not in expected: found.append(Leak(name, "a file that the release didn't make"))
         elif path.read_bytes() != expected[name]: found.append(Leak(name, "not as the release made it"))
         found += leaks_in(name.encode(), needles, f"{name} (its name)")
-        if path.is_file() and not path.is_symlink(): found += leaks_in(path.read_bytes(), needles, name, names=name not in generated)
+        if path.is_file() and not path.is_symlink(): found += _leaks_in_file(path, name, needles, generated)
     found += [Leak(name, "missing") for name in expected if not (folder / name).is_file()]
     for where, content in history(folder):
         if content not in expected.values(): found += leaks_in(content, needles, where)

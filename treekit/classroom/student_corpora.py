@@ -140,6 +140,21 @@ def _chosen(questions, solved, take, rng):
             taken |= {q["question"] for q in drawn}
     return chosen
 
+def _tried_in_rounds(questions, take, solve):
+    "Candidates that were tried until there are enough answered and unanswered questions of each kind, and their outcomes."
+    rest, tried, outcomes = {kind: [q for q in questions if q["type"] == kind] for kind in take}, [], []
+    def missing(kind, counts):
+        there = [len({q["question"] for q, s in zip(tried, outcomes) if q["type"] == kind and s == outcome}) for outcome in (True, False)]
+        return sum(max(0, wanted - n) for wanted, n in zip(counts, there))
+    while True:
+        batch = []
+        for kind, counts in take.items():
+            if lacking := missing(kind, counts):
+                n = max(6, 2 * lacking)
+                batch, rest[kind] = batch + rest[kind][:n], rest[kind][n:]
+        if not batch: return tried, outcomes
+        tried, outcomes = tried + batch, outcomes + solve(batch)
+
 def _split(chosen, share, rng):
     "Split into visible and held-out questions, with the same proportion in each stratum."
     opened, closed, kinds = [], [], {}
@@ -210,9 +225,13 @@ def generate_corpus(
     def give_tokens(some):
         for q, tokens in zip(some, _parsed([q["question"] for q in some])): q["tokens"] = tokens
     early = reference not in (None, first_by_bm25)  # a solution may read the tokens of all candidates; otherwise the chosen ones suffice
-    if settings.get("parses") and early: give_tokens(questions)
+    def solve(some): return answered(seed, passages, some, reference(passages, some), ability)
+    def parse_and_solve(some):
+        give_tokens(some)
+        return solve(some)
     solved = [None] * len(questions)
-    if reference: solved = answered(seed, passages, questions, reference(passages, questions), ability)
+    if settings.get("parses") and early: questions, solved = _tried_in_rounds(questions, settings["take"], parse_and_solve)
+    elif reference: solved = solve(questions)
     chosen = _chosen(questions, solved, settings["take"], rng)
     if settings.get("parses") and not early: give_tokens(chosen)
     opened, closed = _split(chosen, settings.get("open", 0.5), rng)

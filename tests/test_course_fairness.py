@@ -1,0 +1,155 @@
+"Fairness: banned imports, similar submissions, and submissions of another assignment or student."
+import json, shutil
+from pathlib import Path
+
+import pytest
+
+from classes import RIGHT, WALL, cell, course, hand_in, needs_wall, points
+from treekit.classroom.collect import collect_from
+from treekit.classroom.course import CourseFolder
+from treekit.classroom.feedback import write_feedback
+from treekit.classroom.formats import read_notebook
+from treekit.classroom.grading import WorkerConnection, grade_assignment
+from treekit.classroom.release import release_assignment
+from treekit.classroom.sandbox import Limits
+from treekit.classroom.similarity import similar_pairs, write_similarity
+
+A = "9_counting"
+QUICK = Limits(cell=4, call=1, cpu=20, memory=512)
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    c = course(tmp_path_factory.mktemp("released") / "course", ("ada", "bob", "eve", "S10"))
+    release_assignment(c, A, progress=False)
+    return c.folder
+
+
+@pytest.fixture
+def classroom(released, tmp_path):
+    shutil.copytree(released, tmp_path / "course", symlinks=True)
+    return CourseFolder(tmp_path / "course", tmp_path / "course/sources")
+
+
+def grade(c): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL)}
+
+
+@needs_wall
+def test_a_cell_with_a_banned_import_is_not_run(classroom):
+    "The grade names the import; what the released notebook imports itself is free, and the other exercise keeps its points."
+    c, kit = classroom, "from treekit.scoring.short import em\n"
+    hand_in(c, "ada", extra=["from treekit.classroom.student_corpora import open_corpus"], **RIGHT | dict(tally=kit + RIGHT["tally"]))
+    found = grade(c)["ada"]
+    assert points(found) == {"tally-tests": 0, "twice-tests": 2, "text": None}
+    assert found["banned"] == [dict(cell="tally", line=1, module="treekit.scoring.short")]
+    assert found["errors"] == {"tally": "banned import (line 1)"}
+    [page] = write_feedback(c, A, "Counting")
+    assert "an import that this assignment doesn&#x27;t allow (line 1)" in page.read_text()
+
+
+HIDDEN = """
+import sys
+def imported(name):
+    try: exec("import " + name)
+    except ImportError as e: return type(e).__name__
+    return "imported"
+def unguarded(name):
+    "Imported by the guard's own function, as code does that has undone the guard."
+    real = [c.cell_contents for c in __builtins__.__import__.__closure__ if callable(c.cell_contents)]
+    for f in real:
+        try: return str(f(name))
+        except Exception as e: said = type(e).__name__
+    return said
+def readable(paths):
+    found = []
+    for p in paths:
+        try:
+            if open(p, "rb").read(): found.append(p)
+        except OSError: pass
+    return found
+"""
+
+
+@needs_wall
+@pytest.mark.skipif(WALL.startswith("plain"), reason="a plain child can read every file")
+def test_the_kits_solutions_are_not_there_at_run_time(classroom):
+    import treekit.retrieval.bm25 as solution
+    from treekit.config import kit_path
+    rules = classroom.record("keys", A, "ada")["imports"]
+    assert "treekit.retrieval" in rules["hidden"] and rules["allowed"] == {"treekit.classroom.student_corpora": ["open_corpus"]}
+    talk = WorkerConnection(WALL, QUICK, tuple(rules["hidden"]))
+    talk.send(dict(cells=[dict(id="a", source=HIDDEN)], files={}, seconds=5, imports=rules), 30)
+    def ask(fn, arg): return json.loads(talk.send(dict(number=0, fn=fn, args=[arg], seconds=5), 20))["value"]
+    assert ask("imported", "treekit.retrieval.bm25") == "BannedImport" and ask("imported", "math") == "imported"
+    assert ask("unguarded", "treekit.retrieval.bm25") == "ModuleNotFoundError"
+    package = Path(solution.__file__).parent
+    files = [*package.rglob("*"), *kit_path("nbs").rglob("*.ipynb")]
+    assert len(files) > 100 and ask("readable", [str(p) for p in files]) == []
+    assert ask("readable", [str(package.parent / "config.py")])
+    talk.close()
+
+
+LONG = """def tally(letters):
+    counts = dict()
+    for position, letter in enumerate(letters):
+        if letter in counts and position > 0:
+            counts[letter] = counts[letter] + 1
+        else:
+            counts[letter] = 1
+    return dict(sorted(counts.items(), key=lambda pair: pair[0]))"""
+RENAMED = LONG.replace("counts", "d").replace("letter", "ch").replace("position", "i")
+RENAMED = RENAMED.replace("    d = dict()", "    # mine\n    d   =  dict( )")
+OWN = """def tally(letters):
+    if not letters: return {}
+    different = set(letters)
+    while len(different) > 99999: different.pop()
+    return {one: sum(other == one for other in letters) for one in different}"""
+
+
+def test_copies_are_reported_also_with_other_names(classroom):
+    c = classroom
+    for s, body in (("ada", LONG), ("bob", RENAMED), ("eve", OWN)): hand_in(c, s, **RIGHT | dict(tally=body))
+    pairs, unread = similar_pairs(c, A)
+    assert [(p.first, p.second, p.code, p.why) for p in pairs] == [("ada", "bob", 1.0, "")] and unread == []
+    text = "Zipf's law says that the frequency of a word falls with its rank, and letters of a text behave nearly like that, too."
+    for s, body in (("eve", text), ("bob", text.upper())): hand_in(c, s, text=body, **RIGHT)
+    [pair] = similar_pairs(c, A)[0]
+    assert {pair.first, pair.second} == {"bob", "eve"} and pair.text == 1.0
+
+
+def test_a_notebook_of_another_students_release_is_reported(classroom):
+    c = classroom
+    nb = hand_in(c, "ada", **RIGHT)
+    from treekit.classroom.collect import take_in
+    take_in(c, A, "eve", json.dumps(nb).encode(), 2e9)
+    take_in(c, A, "bob", b"not a notebook", 2e9)
+    [pair], [unread] = write_similarity(c, A)
+    assert pair.why == "eve handed in a notebook of ada's release" and unread.startswith("bob: ")
+    written = c.private("similarity", f"{A}.csv")
+    assert "ada's release" in written.read_text() and written.stat().st_mode & 0o077 == 0
+
+
+def box_of(folder, **files):
+    for name, content in files.items():
+        path = folder / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return folder
+
+
+def test_another_assignments_notebook_is_refused(classroom, tmp_path):
+    "By the metadata of the release, and without metadata by the marked cells."
+    mine = read_notebook(classroom.release(A, "ada", f"{A}.ipynb"))
+    assert mine["metadata"]["treekit"]["assignment"] == A
+    named = mine | dict(metadata=dict(treekit=dict(assignment="1_retrieval")))
+    bare = mine | dict(metadata={}, cells=[cell("x = 1", grade_id=name, solution=True) for name in ("tokenise", "rank", "setup")])
+    new, refused = collect_from(classroom, A, box_of(tmp_path / "box", ada=named, bob=bare, eve=mine | dict(metadata={})))
+    assert new == ["eve"] and len(refused) == 2
+    assert refused[0] == "ada: it is a notebook of '1_retrieval'" and refused[1] == "bob: it has 1 of the 6 marked cells of 9_counting"
+
+
+def test_letter_case_of_a_name_does_not_matter_and_two_spellings_are_refused(classroom, tmp_path):
+    mine = read_notebook(classroom.release(A, "S10", f"{A}.ipynb"))
+    assert collect_from(classroom, A, box_of(tmp_path / "one", s10=mine)) == (["S10"], [])
+    new, refused = collect_from(classroom, A, box_of(tmp_path / "two", S10=mine | dict(nbformat_minor=4), s10=mine, ADA=mine))
+    assert new == ["ada"] and refused == ["two names of one student: S10 and s10"] * 2 and len(classroom.attempts(A, "S10")) == 1

@@ -1,0 +1,170 @@
+"The teacher's path: a sample course from init to export, due dates, manual grades, and the columns of grade books."
+import csv, io, json, time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from classes import WALL, needs_wall
+from treekit.classroom.course import CourseFolder
+from treekit.classroom.course_check import solved
+from treekit.classroom.course_template import create_course
+from treekit.classroom.deadlines import deadline_settings
+from treekit.classroom.formats import read_notebook
+from treekit.classroom.gradebook import export_csv, export_rows
+from treekit.classroom.marking import check_marks, mark_text, open_texts, write_sheet
+from treekit.cli.course import course_command
+from treekit.config import UsageError
+
+A = "1_word_counts"
+TEXT = ("The most frequent word of my corpus is the. It is in all passages, so it doesn't help a search: each passage gets the same score, "
+        "and the order of the others is not changed by it.")
+DUE = "[due]\n1_word_counts = 2026-12-04T23:59:00+01:00\n[late]\ngrace_minutes = 15\npercent_per_day = 10\ndays = 3\n"
+
+
+def grade_record(student, attempt, read=None):
+    rows = [dict(id="counts-tests", title="Count words", by_hand=False, points=3.0, of=4.0, criteria=[]),
+            dict(id="frequent", title="Your corpus", by_hand=True, points=read, of=2.0, criteria=[], text=TEXT)]
+    return dict(student=student, assignment=A, attempt=attempt, exercises=rows, errors={}, missing=[], wall="namespaces", seconds=1.0)
+
+
+@pytest.fixture
+def graded(tmp_path):
+    "A course in which one submission was in time and one 26 hours late; nothing was run."
+    c = create_course(tmp_path / "course")
+    (c.folder / "settings.toml").write_text(DUE)
+    for s, attempt in (("student01", "20261204T220000Z-000-abcdef"), ("student02", "20261206T005900Z-000-abcdef")):
+        c.save("grades", A, s, grade_record(s, attempt))
+    return c
+
+
+def rows_of(text): return list(csv.reader(io.StringIO(text)))
+
+
+def test_late_submissions_lose_points_and_an_extension_gives_them_back(graded):
+    for s in graded.students(): mark_text(graded, A, s, "frequent", 2)
+    header, first, second = export_rows(graded, A)
+    assert header[-2:] == ["late hours", "deducted percent"]
+    assert first[2:5] == [5.0, 6.0, 0] and first[-2:] == [0, 0]
+    assert second[2:5] == [4.0, 6.0, 0] and second[-2:] == [26.0, 20.0]  # the second day has begun
+    from treekit.classroom.feedback import write_feedback
+    pages = write_feedback(graded, A, "Word counts")
+    assert "26 hours after the due date: 20 percent" in pages[1].read_text() and "after the due date" not in pages[0].read_text()
+    with open(graded.folder / "settings.toml", "a") as f: f.write("[extensions.student02]\n1_word_counts = 2026-12-08T23:59:00+01:00\n")
+    assert export_rows(graded, A)[2][2] == 5.0
+
+
+@pytest.mark.parametrize("text, said", [
+    ("[due]\n1_word_counts = 2026-12-04T23:59:00\n", "isn't a time with a zone"), ("[due]\n1_word_counts = \"Friday\"\n", "isn't a time"),
+    ("[late]\npercent_per_day = nan\n", "isn't a number"), ("[late]\nhours = 3\n", "no setting of"), ("title = 3\n", "title"),
+    ("[due\n", "settings.toml"),
+])
+def test_wrong_settings_are_named(graded, text, said):
+    (graded.folder / "settings.toml").write_text(text)
+    with pytest.raises(UsageError, match=said): deadline_settings(graded)
+
+
+def test_manual_grades_are_validated(graded):
+    c, sheet = graded, graded.private("by_hand", f"{A}.csv")
+    assert write_sheet(c, A) == 2 and sheet.read_text().count("frequent") == 2 and sheet.stat().st_mode & 0o077 == 0
+    sheet.write_text("student,exercise,points,remark\nstudent01,frequent,1.5,\"=which, word?\"\nstudent02,frequent,,look again\n")
+    assert write_sheet(c, A) == 1  # what was entered stays, also a remark without points
+    assert [(t.points, t.remark) for t in open_texts(c, A)] == [(1.5, "=which, word?"), (None, "look again")]
+    for wrong, said in (("student02,frequent,2.5,", "2.5 points, but the exercise has 2"),
+                        ("student09,frequent,1,", "student09, frequent.*roster"),
+                        ("student02,frequnt,1,", "no exercise to be graded manually"), ("student02,frequent,two,", "'two' isn't a number"),
+                        ("student02,frequent,1,\nstudent02,frequent,2,", "there twice")):
+        sheet.write_text(f"student,exercise,points,remark\n{wrong}\n")
+        with pytest.raises(UsageError, match=said): check_marks(c, A)
+    sheet.unlink()
+    for given, said in ((("student01", "frequent", 2.1), "isn't from 0 to 2"), (("student01", "frequent", float("nan")), "isn't from 0"),
+                        (("student01", "frequnt", 1), "did you mean"), (("studnt01", "frequent", 1), "did you mean")):
+        with pytest.raises(UsageError, match=said): mark_text(c, A, *given)
+    assert mark_text(c, A, "student01", "frequent", 1, "fine").of == 2 and sheet.read_text().count("\n") == 2
+
+
+def test_exports_have_the_columns_of_moodle_and_canvas(graded):
+    c = graded
+    with pytest.raises(UsageError, match="2 students are still to be read"): export_csv(c, A, "canvas")
+    for s in c.students(): mark_text(c, A, s, "frequent", 2)
+    with pytest.raises(UsageError, match="no moodle_id for student01"): export_csv(c, A, "moodle")
+    rows = "student01,=Ada,a@x.org,Participant 7,", "student02,Bob,b@x.org,8,99", "student03,Eve,e@x.org,9,"
+    (c.folder / "roster.csv").write_text("\n".join(["id,name,email,moodle_id,canvas_id", *rows]))
+    (c.folder / "settings.toml").write_text(DUE + '[canvas]\n1_word_counts = "Word counts (12345)"\n')
+    moodle = rows_of(export_csv(c, A, "moodle", "Word counts"))
+    assert moodle[0] == ["Identifier", "Full name", "Email address", "Status", "Grade", "Maximum Grade", "Grade can be changed",
+                         "Last modified (submission)", "Last modified (grade)", "Feedback comments"]
+    assert [r[0] for r in moodle[1:]] == ["Participant 7", "Participant 8", "Participant 9"] and moodle[1][1] == "'=Ada"
+    assert [r[3:6] for r in moodle[1:]] == [["Submitted for grading", "5.0", "6.0"], ["Submitted for grading", "4.0", "6.0"],
+                                            ["No submission", "", "6.0"]]
+    canvas = rows_of(export_csv(c, A, "canvas"))
+    assert canvas[0] == ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "Word counts (12345)"]
+    assert canvas[1] == ["    Points Possible", "", "", "", "", "6.0"] and canvas[3] == ["Bob", "99", "", "b@x.org", "", "4.0"]
+    with pytest.raises(UsageError, match="no format named"): export_csv(c, A, "blackboard")
+
+
+def run(*words, code=0):
+    done = CliRunner().invoke(course_command, [str(w) for w in words], catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+@needs_wall
+@pytest.mark.long
+def test_the_sample_course_from_init_to_export(tmp_path):
+    folder = tmp_path / "course"
+    assert "treekit course check" in run("init", folder) and folder.stat().st_mode & 0o077 == 0
+    with pytest.raises(UsageError, match="isn't empty"): run("init", folder)
+    at = ("--course", folder)
+    checks = {c["what"]: c for c in json.loads(run("check", "--sandbox", WALL, "--json", *at))}
+    assert all(c["ok"] for c in checks.values()) and {A, "2_exact_match", "sandbox", "permissions"} <= set(checks)
+    c = CourseFolder(folder)
+    assert "2 folders" in run("release", A, *at)
+    nb = solved(read_notebook(c.source(A)))
+    for cell in nb["cells"]:
+        if cell["cell_type"] == "markdown" and "nbgrader" in cell["metadata"]: cell["source"] = TEXT
+    (tmp_path / "inbox").mkdir()
+    for s in c.students(): (tmp_path / "inbox" / f"{s}.ipynb").write_text(json.dumps(nb))
+    assert "2 new" in run("collect", A, tmp_path / "inbox", "--received", "2026-01-04T23:00+01:00", *at)
+    assert c.attempts(A, "student01")[0].name.startswith("20260104T220000Z")
+    assert "2 graded" in run("grade", A, "--sandbox", WALL, *at)
+    assert "2 to be read" in run("mark", A, "--sheet", *at) and TEXT in run("mark", A, "--texts", *at)
+    for s in c.students(): run("mark", A, "--student", s, "--exercise", "frequent", "--points", 2, "--remark", "right", *at)
+    assert "0 to be read" in run("mark", A, *at)
+    alike = json.loads(run("similarity", A, "--json", *at))
+    assert [p["text"] for p in alike] == [1.0]
+    assert "2 pages" in run("feedback", A, *at) and "6 of 6" in Path(folder, "feedback", A, "student01.html").read_text()
+    run("export", A, "--format", "canvas", "--out", tmp_path / "grades.csv", *at)
+    assert rows_of((tmp_path / "grades.csv").read_text())[2][5] == "6.0" and (tmp_path / "grades.csv").stat().st_mode & 0o077 == 0
+    assert "graded" in run("status", A, *at)
+
+
+@needs_wall
+@pytest.mark.long
+def test_check_names_what_is_wrong(tmp_path):
+    c = create_course(tmp_path / "course")
+    c.folder.chmod(0o755)
+    (c.folder / "settings.toml").write_text("[due]\n1_word_count = 2026-12-04T23:59:00+01:00\n")
+    source = json.loads(c.source(A).read_text())
+    for cell in source["cells"]:
+        cell["source"] = "".join(cell["source"]).replace("    return table", "    import time\n    time.sleep(2)\n    return table")
+    c.source(A).write_text(json.dumps(source))
+    from treekit.classroom.course_check import course_checks
+    from treekit.classroom.sandbox import Limits
+    found = {x.what: x for x in course_checks(c, [A], WALL, Limits(call=0.5))}
+    assert "chmod 700" in found["permissions"].detail and "[due] 1_word_count" in found["settings.toml"].detail
+    assert "the solution loses points: counts-tests" in found[A].detail
+    assert not any(found[w].ok for w in ("permissions", "settings.toml", A))
+
+
+def test_a_running_command_names_each_failure_and_ends(tmp_path):
+    "An unreadable inbox entry is one line; the others are collected."
+    c = create_course(tmp_path / "course")
+    box = tmp_path / "box"
+    box.mkdir()
+    (box / "student01.ipynb").write_text(json.dumps(dict(nbformat=4, cells=[], metadata={})))
+    (box / "student02.zip").write_bytes(b"PK\x03\x04 broken")
+    (box / "ghost\x1b[31m.ipynb").write_text("{}")
+    said = json.loads(run("collect", A, box, "--course", c.folder, "--json", code=1))
+    assert said["new"] == ["student01"] and len(said["refused"]) == 2 and "\x1b" not in json.dumps(said, ensure_ascii=False)
+    assert time.time() - c.attempts(A, "student01")[0].stat().st_mtime < 60

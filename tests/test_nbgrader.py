@@ -1,0 +1,163 @@
+"""The export for nbgrader: the same points in both graders, by nbgrader's own commands where it is installed.
+
+NBGRADER=DIR names the environment with nbgrader; default: the one on the PATH."""
+import csv, io, json, os, shutil, subprocess, sys
+from pathlib import Path
+
+import pytest
+
+from classes import RIGHT, WALL, cell, course, needs_wall, notebook, points, source
+from treekit.classroom.course import CourseFolder, sources_folder
+from treekit.classroom.course_template import create_course
+from treekit.classroom.formats import cell_source, marks, read_notebook, regions, stripped
+from treekit.classroom.grading import graded
+from treekit.classroom.nbgrader_export import CLASS, export_nbgrader, hidden_test_points
+from treekit.classroom.release import made_for
+from treekit.classroom.sandbox import Limits
+from treekit.config import UsageError
+
+A = "9_counting"
+LIMITS = Limits(cell=60, call=20, submission=600)
+
+
+def test_the_value_of_a_grade_cell_is_the_number_of_points(tmp_path):
+    "Prints nothing, even if the submission does; an error is a wrong answer and not an error of the cell."
+    calls = json.dumps([dict(fn="f", args=[2], value=4, criterion="a", weight=1, tolerance=0),
+                        dict(fn="f", args=["x"], value="xx", criterion="b", weight=1, tolerance=0)])
+    def f(x):
+        print("out")
+        print("err", file=sys.stderr)
+        return 2 * x if isinstance(x, int) else 1 / 0
+    assert hidden_test_points(dict(f=lambda x: 2 * x), 3.0, calls) == 3.0 and hidden_test_points({}, 3.0, calls) == 0.0
+    assert hidden_test_points(dict(f=f), 3.0, calls) == 1.5
+
+
+def test_an_export_has_no_call_without_an_expected_value(tmp_path):
+    c = course(tmp_path)
+    paths = export_nbgrader(c, A, tmp_path / "nbgrader")
+    nb = read_notebook(paths[-1])
+    text = "\n".join(map(cell_source, nb["cells"]))
+    assert "test_draws" not in text and text.count("hidden_test_points(globals()") == 2
+    assert all(p.stat().st_mode & 0o077 == 0 for p in paths)
+    released = json.dumps(stripped(nb))
+    assert "zebra" not in released and "harvest_table" not in released and "hidden_test_points" not in released
+    assert [m["points"] for k in nb["cells"] if (m := marks(k)).get("grade")] == [3, 2, 1]
+
+
+def test_an_export_whose_points_would_differ_is_refused(tmp_path):
+    "A later cell defines the function again: nbgrader's tests run before it, the kit's after it."
+    nb = source()
+    nb["cells"].append(cell("def twice(number): return 0 * number"))
+    c = course(tmp_path, made=nb)
+    with pytest.raises(UsageError, match="nbgrader would give"): export_nbgrader(c, A, tmp_path / "nbgrader")
+    assert not (tmp_path / "nbgrader").exists()
+
+
+def test_a_solution_that_loses_points_is_refused(tmp_path):
+    nb = notebook(cell('n = 0\ndef f(x):\n    "x and a number."\n    ### BEGIN SOLUTION\n    global n\n    n += 1\n'
+                       "    return [x, n]\n    ### END SOLUTION", grade_id="f", solution=True),
+                  cell("### BEGIN HIDDEN TESTS\nfrom treekit.classroom.answer_keys import call\ncall(f, 1, criterion='a')\n"
+                       "### END HIDDEN TESTS\nassert f(0)", grade_id="f-tests", grade=True, locked=True, points=1))
+    with pytest.raises(UsageError, match="loses points: f-tests|nbgrader would give"):
+        export_nbgrader(course(tmp_path, made=nb), A, tmp_path / "n")
+
+
+def nbgrader(folder, *words):
+    "Run one of nbgrader's commands in its course's folder."
+    program = shutil.which("nbgrader", path=os.pathsep.join([*([f"{os.environ['NBGRADER']}/bin"] if "NBGRADER" in os.environ else []),
+                                                             os.environ["PATH"]]))
+    if not program: pytest.skip("nbgrader isn't installed: pip install nbgrader in an environment, and NBGRADER=DIR")
+    kernels = folder / "jupyter"
+    spec = kernels / "kernels" / "python3"
+    spec.mkdir(parents=True, exist_ok=True)  # its kernel is the kit's Python
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (spec / "kernel.json").write_text(json.dumps(dict(argv=argv, display_name="Python 3", language="python")))
+    own = dict(JUPYTER_PATH=str(kernels), JUPYTER_DATA_DIR=str(kernels), JUPYTER_CONFIG_DIR=str(kernels), JUPYTER_RUNTIME_DIR=str(kernels),
+               IPYTHONDIR=str(kernels), PYTHONPATH="", HOME=str(folder),
+               PATH=os.pathsep.join([str(Path(program).parent), os.environ["PATH"]]))  # nbgrader runs alembic
+    done = subprocess.run([program, *words], cwd=folder, env=os.environ | own, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done
+
+
+def their_points(folder, assignment, submissions):
+    "Points by nbgrader: student -> {exercise: points}; feedback is generated, too."
+    (folder / "nbgrader_config.py").write_text("c = get_config()\nc.CourseDirectory.course_id = 'c'\nc.ExecutePreprocessor.timeout = 300\n"
+                                               "c.ExportApp.plugin_class = 'nbgrader.plugins.export.CsvExportPlugin'\n")
+    nbgrader(folder, "generate_assignment", assignment)
+    released = read_notebook(folder / "release" / assignment / f"{assignment}.ipynb")
+    assert "hidden_test_points" not in json.dumps(released) and "SOLUTION" not in json.dumps(released)
+    for student, bodies in submissions.items():
+        target = folder / "submitted" / student / assignment
+        shutil.copytree(folder / "release" / assignment, target)
+        nb = json.loads((target / f"{assignment}.ipynb").read_text())
+        for k in nb["cells"]:
+            if (name := marks(k).get("grade_id")) in bodies: k["source"] = bodies[name]
+        (target / f"{assignment}.ipynb").write_text(json.dumps(nb))
+    nbgrader(folder, "autograde", assignment)
+    nbgrader(folder, "generate_feedback", assignment)
+    found = {}
+    for student in submissions:
+        assert (folder / "feedback" / student / assignment / f"{assignment}.html").stat().st_size > 1000
+        nb = json.loads((folder / "autograded" / student / assignment / f"{assignment}.ipynb").read_text())
+        for k in nb["cells"]:
+            m = marks(k)
+            if not (m.get("grade") and k["cell_type"] == "code"): continue
+            values = [o["data"]["text/plain"] for o in k["outputs"] if o["output_type"] == "execute_result"]
+            other = [o for o in k["outputs"] if o["output_type"] in ("error", "stream")]
+            assert len(values) == 1 and not other, (m["grade_id"], k["outputs"])
+            found.setdefault(student, {})[m["grade_id"]] = float("".join(values[0]))
+    nbgrader(folder, "export")
+    total = {row["student_id"]: float(row["score"]) for row in csv.DictReader(io.StringIO((folder / "grades.csv").read_text()))}
+    for student, exercises in found.items(): assert total[student] == pytest.approx(sum(exercises.values())), "nbgrader's own total"
+    return found
+
+
+def our_points(c, assignment, submissions):
+    "Points of the same submissions by the kit, with the answer key of the export."
+    files, key, _ = made_for(c, assignment, CLASS)
+    handed, found = json.loads(files[f"{assignment}.ipynb"]), {}
+    accompanying = {name: data.decode() for name, data in files.items() if name.endswith(".json")}
+    for student, bodies in submissions.items():
+        nb = json.loads(files[f"{assignment}.ipynb"])
+        for k in nb["cells"]:
+            if (name := marks(k).get("grade_id")) in bodies: k["source"] = bodies[name]
+        grade = graded(nb, handed, key, accompanying, WALL, LIMITS)
+        found[student] = {name: p for name, p in points(grade).items() if p is not None}
+    return found
+
+
+def solutions(path):
+    return {marks(k)["grade_id"]: "\n".join(lines for _, lines in regions(cell_source(k)))
+            for k in read_notebook(path)["cells"] if k["cell_type"] == "code" and marks(k).get("solution")}
+
+
+WRONG = {"1_retrieval": ("/ len(set(gold)) if gold else 0.0", "/ k"), "5_risk_and_uct": ("-sum(logs) / len(logs)", "-sum(logs)")}
+
+
+@needs_wall
+@pytest.mark.slow
+@pytest.mark.parametrize("assignment", [A, "1_word_counts", *WRONG])
+def test_nbgrader_gives_the_same_points(tmp_path, assignment):
+    "The perfect student, one with a mistake, and one who hands in the release."
+    if assignment == A:
+        c = course(tmp_path / "course")
+        right, wrong = RIGHT, RIGHT | dict(tally="def tally(letters):\n    return {c: 1 for c in letters}")
+    elif assignment in WRONG:
+        c = CourseFolder(tmp_path / "course")
+        right = solutions(sources_folder() / f"{assignment}.ipynb")
+        wrong = {name: text.replace(*WRONG[assignment]) for name, text in right.items()}
+    else:
+        c = create_course(tmp_path / "course")
+        right = solutions(c.source(assignment))
+        wrong = right | dict(counts="def word_counts(text):\n    print('x')\n    return {w: 1 for w in text.split()}")
+    folder = tmp_path / "nbgrader"
+    folder.mkdir()
+    submissions = dict(perfect=right, wrong=wrong, empty={})
+    assert right != wrong
+    export_nbgrader(c, assignment, folder)
+    theirs, ours = their_points(folder, assignment, submissions), our_points(c, assignment, submissions)
+    print(assignment, theirs)
+    assert theirs == ours
+    whole = sum(ours["perfect"].values())
+    assert sum(ours["empty"].values()) == 0 < sum(ours["wrong"].values()) < whole
