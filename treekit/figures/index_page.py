@@ -67,7 +67,8 @@ def highlights_of(
 
 def _models(found):
     "Names of the models that answered in a run's comparisons."
-    rows = [row for artefacts in found.values() for table in _tables(artefacts) for row in _compared(table) if row["verdict"] != "not run"]
+    tables = [table for artefacts in found.values() for table in _tables(artefacts)]
+    rows = [row for table in tables for row in _compared(table) if row["verdict"] != "not run"]
     names = dict.fromkeys(name for row in rows for name in row["model"].split(", ") if name and name != "extractive")
     return list(dict.fromkeys("simulated" if name.startswith("simulated") else name for name in names))
 
@@ -94,8 +95,8 @@ def _claims_table(folder, found):
         counts = [*(total[c] for c in columns[:4]), other, *(sizes.count(s) for s in SIZES[:2])]
         lines.append((f"[{md(paper_names().get(paper, paper))}]({paper}/claims.md)", *counts))
     if not lines: return ""
-    text = ("**The papers' claims.** *Supported* and *contradicted* are about the direction, at a false-discovery rate of 5 percent; *inside* and "
-            "*outside* say whether the printed effect lies in this run's 95 % interval. *Not testable here* are claims about other models, "
+    text = ("**The papers' claims.** *Supported* and *contradicted* are about the direction, at a false-discovery rate of 5 percent; "
+            "*inside* and *outside* say whether the printed effect lies in this run's 95 % interval. *Not testable here* are claims about other models, "
             "people, or rows for which this run has only a substitute.")
     return f"{text}\n\n{md_table(('paper', *columns), lines)}"
 
@@ -158,7 +159,8 @@ def _paper_lines(paper, folder, artefacts):
     lines += _ran(paper, artefacts)
     if total := claims_in(folder / paper / "claims.csv"):
         told = ", ".join(f"{n} {v}" for v, n in total.items() if n)
-        lines.append(f"{sum(total.values())} claims: {told}. [All of them]({paper}/claims.md); below, one about several artefacts stands at each.")
+        lines.append(f"{sum(total.values())} claims: {told}. [All of them]({paper}/claims.md); below, one about several artefacts "
+                     "stands at each.")
     counts = [count_verdicts(table) for table in _tables(artefacts)]
     cells = {v: sum(c.get(v, 0) for c in counts) for v in ("reproduced", "outside", "not comparable", "not run")}
     if any(cells.values()): lines.append(f"Printed cells: {', '.join(f'{n:,} {v}' for v, n in cells.items() if n)}.")

@@ -101,7 +101,8 @@ class Paper:
 
     def inventory(self) -> list[dict]:  # paper, artefact, kind, title, csv, text, evidence, added
         "Every table, figure, algorithm, equation and prompt of the paper."
-        return [dict.fromkeys(("kind", "title", "csv", "text", "evidence", "added"), "") | r | dict(paper=self.name) for r in self.rows("inventory.csv")]
+        empty = dict.fromkeys(("kind", "title", "csv", "text", "evidence", "added"), "")
+        return [empty | r | dict(paper=self.name) for r in self.rows("inventory.csv")]
 
     def data_files(self) -> list[Path]:
         "All files of the data folder."
