@@ -281,13 +281,17 @@ def test_a_recorded_tree_is_followed():
 
 # --- on the synthetic wiki
 @pytest.fixture(scope="module")
-def run_offline():
+def store(): return Store()
+
+
+@pytest.fixture(scope="module")
+def run_offline(store):
     "Four questions of each data set by the method and two ablations, with the embedded model."
     from treekit.experiments.run import run
     from treekit.experiments.tables import sample_questions
     profile = load_profile("offline", n=4)
     some = {name: ABLATIONS[name] for name in ("ProbTree", "ProbTree w/o open-book", "ProbTree, random choice")}
-    return run(some, sample_questions(profile, ("hotpotqa", "musique")), profile, store=Store(), progress=False)
+    return run(some, sample_questions(profile, ("hotpotqa", "musique")), profile, store=store, progress=False)
 
 
 @pytest.mark.long
@@ -310,6 +314,19 @@ def test_hops_and_shares(run_offline):
     by = {}
     for r in module_shares(run_offline, "ProbTree"): by.setdefault((r["dataset"], r["method"].partition(":")[0]), []).append(r["value"])
     assert len(by) == 4 and all(sum(values) == pytest.approx(1) for values in by.values())
+
+
+@pytest.mark.long
+def test_the_explorer_replays_an_answer_and_follows_another_decomposition(registered, run_offline, store):
+    from treekit.explorer.forks import Edits, fork, same_bytes
+    from treekit.explorer.runs import open_run
+    opened = open_run(store, run_offline.kept)
+    row = next(i for i, r in enumerate(opened.rows) if r.method == "ProbTree" and len(nodes(r, "question")) > 1)
+    again = fork(opened, row)
+    assert same_bytes(opened, row, again) and again.asked == 0
+    [decomposition] = opened.rows[row].trace.nodes[0].calls
+    other = fork(opened, row, Edits(replies=((decomposition, "It is simple enough."),)))
+    assert len(nodes(other.row, "question")) == 1 and other.asked <= 2 < opened.rows[row].usage.calls
 
 
 # --- installed beside a wheel of the kit

@@ -71,7 +71,7 @@ def _node_attributes(node):
     "Attributes of a step; its details are JSON."
     rest = {k: v for k, v in node.data.items() if k not in ("hits", "thinking")}
     return {
-        "openinference.span.kind": "CHAIN", "treekit.node.id": node.id, "treekit.node.kind": node.kind, "treekit.node.text": node.text,
+        "openinference.span.kind": "CHAIN", "input.value": node.text, "treekit.node.id": node.id, "treekit.node.kind": node.kind,
         "treekit.node.depth": node.depth, "treekit.node.notes": list(node.notes), "treekit.node.data": _json(rest) if rest else ""}
 
 def _answer_attributes(run, row, trace):
@@ -82,6 +82,7 @@ def _answer_attributes(run, row, trace):
         "gen_ai.request.model": run.kept.profile.model, "gen_ai.data_source.id": row.dataset,
         "gen_ai.input.messages": _json([_message("user", ("text", q.question))]),
         "gen_ai.output.messages": _json([_message("assistant", ("text", row.answer), finish_reason="error" if row.error else "stop")]),
+        "input.value": q.question, "output.value": row.answer,
         "gen_ai.usage.input_tokens": used.tokens_in, "gen_ai.usage.output_tokens": used.tokens_out,
         "treekit.run": run.name, "treekit.dataset": row.dataset, "treekit.question.id": q.id, "treekit.question.type": q.type,
         "treekit.question.hops": q.hops or None, "treekit.golds": list(q.answers), "treekit.value": value, "treekit.calls": used.calls,
@@ -93,14 +94,16 @@ def _provider(run): return "treekit" if run.kept.profile.offline else run.kept.p
 def _id(length, *parts): return hashlib.sha256(_json(parts).encode()).hexdigest()[:length]
 
 def _spread(trace, times):
-    "Start and end of each node in seconds: of its calls and of all below it; one without calls begins with its parent."
+    "Start and end of each node in seconds: of its calls and of all below it. One without calls takes no time, after its earlier siblings."
     spans = {}
     for node in trace.bottom_up():
         own = [*times.get(node.id, ()), *(spans[c.id] for c in trace.children(node) if c.id in spans)]
         if own: spans[node.id] = (min(start for start, _ in own), max(end for _, end in own))
+    ends = {}  # of the siblings so far, by parent
     for node in trace.walk():
-        start = spans.get(node.parent, (0.0, 0.0))[0]
-        spans.setdefault(node.id, (start, start))
+        start = ends.get(node.parent, spans.get(node.parent, (0.0, 0.0))[0])
+        _, end = spans.setdefault(node.id, (start, start))
+        ends[node.parent] = max(end, start)
     return spans
 
 def answer_spans(

@@ -24,4 +24,4 @@ def test_an_answer():
     prediction = asyncio.run(method("probtree")(question, Context(ExtractiveClient(), BM25(PAGES))))
     assert prediction.answer == "Tarn"
     assert [node.text for node in prediction.trace.nodes if node.kind == "question"][1:] == [
-        "Who directed Velmora?", "Where was Lio Vant born?"]
+        "Who is the director of Velmora?", "Where was Lio Vant born?"]
