@@ -1,5 +1,5 @@
 "Pipelines of one's own: every adapter keeps answers, counts, cache, budget and resumption; errors are one line; `treekit compare`."
-import json, textwrap, threading, urllib.request
+import json, subprocess, sys, textwrap, threading, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -208,3 +208,75 @@ def test_wrong_words_are_one_line(words, line, treekit_, tmp_path, monkeypatch):
     write(tmp_path, "\nraise RuntimeError('no')\n", "raises.py")
     code, said = treekit_("compare", *words, "--n", "2")
     assert code == 2 and line in said and len(said.strip().splitlines()) == 1
+
+
+# --- programs of frameworks, with their real packages (pip install 'treekit[adapters]')
+DSPY = """
+import dspy
+
+class Answer(dspy.Module):
+    def __init__(self):
+        self.search = dspy.Retrieve(k=5)
+        self.read = dspy.ChainOfThought("context, question -> answer")
+        self.check = dspy.Predict("context, draft, question -> answer")
+
+    def forward(self, question):
+        context = self.search(question).passages
+        return self.check(context=context, draft=self.read(context=context, question=question).answer, question=question)
+
+mine = Answer()
+"""
+LANGGRAPH = """
+from typing import TypedDict
+from langgraph.graph import END, START, StateGraph
+
+class State(TypedDict):
+    question: str
+    passages: list
+    draft: str
+    answer: str
+
+def mine(model, retriever):
+    async def search(state): return {"passages": await retriever.ainvoke(state["question"])}
+    def asked(state, more=""): return "\\n".join(d.page_content for d in state["passages"]) + f"{more}\\n\\nQuestion: {state['question']}"
+    def read(state): return {"draft": model.invoke(asked(state)).content}
+    async def check(state): return {"answer": (await model.ainvoke(asked(state, f"\\nSomebody said {state['draft']}."))).content}
+    graph = StateGraph(State)
+    for name, node in dict(search=search, read=read, check=check).items(): graph.add_node(name, node)
+    for edge in ((START, "search"), ("search", "read"), ("read", "check"), ("check", END)): graph.add_edge(*edge)
+    return graph.compile()
+"""
+LLAMA_INDEX = """
+from llama_index.core.query_engine import RetrieverQueryEngine
+
+def mine(llm, retriever): return RetrieverQueryEngine.from_args(retriever, llm=llm)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library, program, calls, steps", [
+    ("dspy", DSPY, 2, {"ChainOfThought", "Retrieve"}), ("langgraph", LANGGRAPH, 2, {"search", "read", "check"}),
+    ("llama_index", LLAMA_INDEX, 1, set())])
+def test_a_program_of_a_framework(library, program, calls, steps, tmp_path):
+    "As a plain function: fresh, cached, within a budget, interrupted and resumed; its parts are steps of the trace."
+    pytest.importorskip(library)
+    path = write(tmp_path, program)
+    def make(code):
+        write(tmp_path, program + f"\nversion = {code}\n")
+        return load_pipeline(f"{path}:mine")
+    made = pipelines.check(make, tmp_path, calls)
+    assert {node.text for node in made.rows[0].trace.nodes if node.kind == "step"} == steps
+
+
+def test_frameworks_are_not_imported_by_the_adapters():
+    frameworks = {"dspy", "langgraph", "langchain_core", "llama_index", "starlette"}
+    code = f"import sys, treekit.adapters.compare; print(*{frameworks} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_a_missing_framework_is_one_line(treekit_, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dspy", None)
+    path = write(tmp_path, DSPY)
+    code, said = treekit_("compare", f"{path}:mine", "--n", "2")
+    assert code == 2 and said.strip().endswith("mine.py can't be imported: dspy isn't installed here: pip install 'treekit[adapters]'")
