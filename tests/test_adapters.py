@@ -34,10 +34,14 @@ def two_steps_blocking(question, context):
     return context.ask(f"{shown}\n\nSomebody said {first}.\n\nQuestion: {question}") or first
 
 
+SIZES = pytest.mark.parametrize("n", [6, pytest.param(20, marks=pytest.mark.slow)])  # questions
+
+
+@SIZES
 @pytest.mark.parametrize("function", [two_steps, two_steps_blocking])
-def test_a_plain_function(function, tmp_path):
-    "Twenty questions: fresh, cached, within a budget, interrupted and resumed."
-    made = pipelines.check(lambda code: function_method(function, "mine", code), tmp_path, calls=2)
+def test_a_plain_function(function, n, tmp_path):
+    "Fresh, cached, within a budget, interrupted and resumed."
+    made = pipelines.check(lambda code: function_method(function, "mine", code), tmp_path, calls=2, n=n)
     step, search = made.rows[0].trace.nodes[1:3]
     assert (step.kind, step.text, search.parent) == ("step", "read", step.id)
 
@@ -84,9 +88,10 @@ def service():
         made.shutdown()
 
 
-def test_an_http_service(service, tmp_path):
+@SIZES
+def test_an_http_service(service, n, tmp_path):
     "Its calls go through the proxy, and so through cache, budget and trace."
-    pipelines.check(lambda code: service_method(f"{service}/answer?{code}"), tmp_path, calls=2)
+    pipelines.check(lambda code: service_method(f"{service}/answer?{code}"), tmp_path, calls=2, n=n)
 
 
 def test_what_a_service_reports_and_how_it_fails(service, tmp_path):
