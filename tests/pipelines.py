@@ -1,4 +1,4 @@
-"""What each adapter is checked for: twenty questions of the synthetic corpus, asked of a simulated model with a price.
+"""What each adapter is checked for: questions of the synthetic corpus, asked of a simulated model with a price.
 
 `check` runs a method four times: fresh, from the cache with other code, within a budget that is too small, and interrupted and resumed.
 """
@@ -57,7 +57,7 @@ def check(make, tmp_path, calls, searches=1, n=20):
         return run({"mine": make(code)}, questions(n), PROFILE, store=store, chat=model, progress=False, **options)
     with Store(tmp_path / "first.sqlite") as store:
         fresh = go("1", store, first := PaidModel())
-        assert [r.error for r in fresh.rows] == [""] * n and len({r.answer for r in fresh.rows}) > 3
+        assert [r.error for r in fresh.rows] == [""] * n and len({r.answer for r in fresh.rows}) > n // 6
         assert len(first.asked) == calls * n and [u[0] for u in counts(fresh)] == [calls] * n
         assert sum(fresh.values("COVER-EM")["mine", "musique"]) > 0
         for row in fresh.rows:
@@ -71,9 +71,10 @@ def check(make, tmp_path, calls, searches=1, n=20):
         assert again.asked == [] and answers(cached) == answers(fresh) and counts(cached) == counts(fresh)
         assert [r.usage.hits for r in cached.rows] == [calls] * n
     cost = 0.15e-6 * sum(u[1] for u in counts(fresh)) + 0.6e-6 * sum(u[2] for u in counts(fresh))
+    limit = cost / 2 + 0.0007  # half of the cost, and room for the longest reply to one call
     with Store(tmp_path / "budget.sqlite") as store:
-        with pytest.raises(BudgetExceeded): go("1", store, poor := PaidModel(), budget=cost / 2 + 0.001)
-        assert store.query("SELECT TOTAL(paid) FROM ledger")[0][0] <= cost / 2 + 0.001
+        with pytest.raises(BudgetExceeded): go("1", store, poor := PaidModel(), budget=limit)
+        assert poor.asked and store.query("SELECT TOTAL(paid) FROM ledger")[0][0] <= limit
         rich = PaidModel()
         assert answers(go("1", store, rich)) == answers(fresh)
         assert sorted(poor.asked + rich.asked) == sorted(first.asked)

@@ -1,5 +1,5 @@
 "Pipelines of one's own: every adapter keeps answers, counts, cache, budget and resumption; errors are one line; `treekit compare`."
-import json, textwrap, threading, urllib.request
+import json, subprocess, sys, textwrap, threading, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -34,10 +34,14 @@ def two_steps_blocking(question, context):
     return context.ask(f"{shown}\n\nSomebody said {first}.\n\nQuestion: {question}") or first
 
 
+SIZES = pytest.mark.parametrize("n", [6, pytest.param(20, marks=pytest.mark.slow)])  # questions
+
+
+@SIZES
 @pytest.mark.parametrize("function", [two_steps, two_steps_blocking])
-def test_a_plain_function(function, tmp_path):
-    "Twenty questions: fresh, cached, within a budget, interrupted and resumed."
-    made = pipelines.check(lambda code: function_method(function, "mine", code), tmp_path, calls=2)
+def test_a_plain_function(function, n, tmp_path):
+    "Fresh, cached, within a budget, interrupted and resumed."
+    made = pipelines.check(lambda code: function_method(function, "mine", code), tmp_path, calls=2, n=n)
     step, search = made.rows[0].trace.nodes[1:3]
     assert (step.kind, step.text, search.parent) == ("step", "read", step.id)
 
@@ -84,9 +88,10 @@ def service():
         made.shutdown()
 
 
-def test_an_http_service(service, tmp_path):
+@SIZES
+def test_an_http_service(service, n, tmp_path):
     "Its calls go through the proxy, and so through cache, budget and trace."
-    pipelines.check(lambda code: service_method(f"{service}/answer?{code}"), tmp_path, calls=2)
+    pipelines.check(lambda code: service_method(f"{service}/answer?{code}"), tmp_path, calls=2, n=n)
 
 
 def test_what_a_service_reports_and_how_it_fails(service, tmp_path):
@@ -192,6 +197,17 @@ def test_compare_from_the_command_line(treekit_, tmp_path, monkeypatch):
     assert code == 1 and "4 × " not in said and "questions failed with" in said
 
 
+@pytest.mark.slow
+def test_compare_writes_an_executed_notebook(treekit_, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, MINE)
+    code, said = treekit_("compare", "mine.py:answer", "cot", "--n", "3", "--notebook", "--out", "out")
+    text = (tmp_path / "out" / "comparison.ipynb").read_text(encoding="utf-8")
+    book = json.loads(text)
+    assert code == 0 and "comparison.ipynb" in said and str(tmp_path) not in text and "papermill" not in book["metadata"]
+    assert "mine.py:answer" in "".join(book["cells"][2]["source"]) and "first wrong node" in text
+
+
 @pytest.mark.parametrize("words, line", [
     (["min.py:answer"], "no file 'min.py'; did you mean mine.py?"), (["nothing.py:answer"], "write a function answer(question, context)"),
     (["mine.py:answr"], "no function in mine.py named 'answr'; did you mean 'answer'?"),
@@ -208,3 +224,75 @@ def test_wrong_words_are_one_line(words, line, treekit_, tmp_path, monkeypatch):
     write(tmp_path, "\nraise RuntimeError('no')\n", "raises.py")
     code, said = treekit_("compare", *words, "--n", "2")
     assert code == 2 and line in said and len(said.strip().splitlines()) == 1
+
+
+# --- programs of frameworks, with their real packages (pip install 'treekit[adapters]')
+DSPY = """
+import dspy
+
+class Answer(dspy.Module):
+    def __init__(self):
+        self.search = dspy.Retrieve(k=5)
+        self.read = dspy.ChainOfThought("context, question -> answer")
+        self.check = dspy.Predict("context, draft, question -> answer")
+
+    def forward(self, question):
+        context = self.search(question).passages
+        return self.check(context=context, draft=self.read(context=context, question=question).answer, question=question)
+
+mine = Answer()
+"""
+LANGGRAPH = """
+from typing import TypedDict
+from langgraph.graph import END, START, StateGraph
+
+class State(TypedDict):
+    question: str
+    passages: list
+    draft: str
+    answer: str
+
+def mine(model, retriever):
+    async def search(state): return {"passages": await retriever.ainvoke(state["question"])}
+    def asked(state, more=""): return "\\n".join(d.page_content for d in state["passages"]) + f"{more}\\n\\nQuestion: {state['question']}"
+    def read(state): return {"draft": model.invoke(asked(state)).content}
+    async def check(state): return {"answer": (await model.ainvoke(asked(state, f"\\nSomebody said {state['draft']}."))).content}
+    graph = StateGraph(State)
+    for name, node in dict(search=search, read=read, check=check).items(): graph.add_node(name, node)
+    for edge in ((START, "search"), ("search", "read"), ("read", "check"), ("check", END)): graph.add_edge(*edge)
+    return graph.compile()
+"""
+LLAMA_INDEX = """
+from llama_index.core.query_engine import RetrieverQueryEngine
+
+def mine(llm, retriever): return RetrieverQueryEngine.from_args(retriever, llm=llm)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library, program, calls, steps", [
+    ("dspy", DSPY, 2, {"ChainOfThought", "Retrieve"}), ("langgraph", LANGGRAPH, 2, {"search", "read", "check"}),
+    ("llama_index", LLAMA_INDEX, 1, set())])
+def test_a_program_of_a_framework(library, program, calls, steps, tmp_path):
+    "As a plain function: fresh, cached, within a budget, interrupted and resumed; its parts are steps of the trace."
+    pytest.importorskip(library)
+    path = write(tmp_path, program)
+    def make(code):
+        write(tmp_path, program + f"\nversion = {code}\n")
+        return load_pipeline(f"{path}:mine")
+    made = pipelines.check(make, tmp_path, calls)
+    assert {node.text for node in made.rows[0].trace.nodes if node.kind == "step"} == steps
+
+
+def test_frameworks_are_not_imported_by_the_adapters():
+    frameworks = {"dspy", "langgraph", "langchain_core", "llama_index", "starlette"}
+    code = f"import sys, treekit.adapters.compare; print(*{frameworks} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_a_missing_framework_is_one_line(treekit_, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "dspy", None)
+    path = write(tmp_path, DSPY)
+    code, said = treekit_("compare", f"{path}:mine", "--n", "2")
+    assert code == 2 and said.strip().endswith("mine.py can't be imported: dspy isn't installed here: pip install 'treekit[adapters]'")

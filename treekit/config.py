@@ -95,6 +95,7 @@ EXTRAS = {  # extra -> the modules that it brings, as they are imported
     "train": ("peft", "accelerate"), "otel": ("opentelemetry",), "explorer": ("anywidget",), "graphrag": ("graphrag",),
     "open": ("pyarrow", "duckdb"), "ray": ("ray",), "openvino": ("openvino",), "dense": ("faiss",),
     "site": ("markdown_it", "mdit_py_plugins", "latex2mathml", "pygments", "merm"),
+    "adapters": ("dspy", "langgraph", "langchain_core", "llama_index"),
     "docs": ("sphinx", "docutils", "myst_nb", "pydata_sphinx_theme", "sphinx_design"),
 }
 

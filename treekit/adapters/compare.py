@@ -204,8 +204,9 @@ def comparison_page(found: Comparison) -> TablePage:
     lines = found.lines
     heads = list(shown_columns(lines[0]))
     best = max(line["value"] for line in lines)
-    def mark(line): return "best" if line["value"] == best else "tied" if (line["adjusted"] or 0) >= 0.05 else ""
-    def cells(line): return [PageCell(text, mark(line) if i == 0 else "number") for i, text in enumerate(shown_columns(line).values())]
+    def cells(line):
+        first, *others = shown_columns(line).values()
+        return [PageCell(first, "number best" if line["value"] == best else "number"), *(PageCell(text, "number") for text in others)]
     table = "", _LEGEND, ["method", *heads], [[PageCell(line["method"]), *cells(line)] for line in lines]
     tables = (table,) if len(found.questions) == 1 else (table, _by_dataset(found))
     note = f"{lines[0]['method']} is the reference. {found.price_note}"

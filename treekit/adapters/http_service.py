@@ -35,12 +35,13 @@ def _version(url):
 async def _post(client, url, host, body):
     "JSON object that a service returns."
     import httpx2
+    look = "look at the service's log"
     try: reply = await client.post(url, json=body)
-    except httpx2.TimeoutException: raise CallFailed("timeout", f"{host} gave no answer in time", "look at the service's log") from None
+    except httpx2.TimeoutException: raise CallFailed("timeout", f"{host} gave no answer in time", look) from None
     except httpx2.ConnectError: raise CallFailed("unreachable", f"no connection to {host}", "check that the service runs there") from None
-    except httpx2.HTTPError as e: raise CallFailed("server", f"{host} broke off ({type(e).__name__})", "look at the service's log") from None
+    except httpx2.HTTPError as e: raise CallFailed("server", f"{host} broke off ({type(e).__name__})", look) from None
     if reply.status_code != 200:
-        raise CallFailed("server", f"{host} answered {reply.status_code}: {' '.join(reply.text.split())[:200]}", "look at the service's log")
+        raise CallFailed("server", f"{host} answered {reply.status_code}: {' '.join(reply.text.split())[:200]}", look)
     if len(reply.content) > LONGEST_BODY: raise CallFailed("malformed", f"the response of {host} is too long", "return the answer alone")
     try: said = json.loads(reply.content)
     except (ValueError, RecursionError): said = None

@@ -8,7 +8,7 @@ __all__ = ['PipelineContext', 'BlockingContext', 'in_thread']
 # %% ../../nbs/17_adapters/01_pipeline.ipynb #74363c12
 import asyncio, contextvars
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from textwrap import shorten
 from typing import Any
 
@@ -37,11 +37,11 @@ class PipelineContext:
         self.stopped = self.failed = None  # exceptions that a framework may hide: the run has to end; a call failed
         self.passages = []  # found so far, each once
         self.root = context.trace.add("question", question.question)
-        self.at_root()
+        self.enter()
 
-    def at_root(self):
-        "Let the running task add its nodes below the question."
-        _parent.set(self.root)
+    def enter(self, node: Node | None = None):
+        "Let the running task add its nodes below a node; default: below the question."
+        _parent.set(node or self.root)
 
     def node(
         self,
@@ -154,7 +154,11 @@ class BlockingContext:
 
     def wait(self, coroutine) -> Any:  # its result
         "Run a coroutine in the event loop of the run, and wait for it."
-        clock = self.own.context.clock
+        clock, running = self.own.context.clock, None
+        with suppress(RuntimeError): running = asyncio.get_running_loop()
+        if running is self.loop:
+            coroutine.close()
+            raise UsageError("a call that waits can't be made inside a coroutine: await the asynchronous one")
         async def timed(): return await coroutine, clock.now
         value, now = asyncio.run_coroutine_threadsafe(timed(), self.loop).result()
         clock.advance(now)
