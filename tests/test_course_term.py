@@ -1,0 +1,74 @@
+"""A term: thirty students and the eight assignments, from release to export, with the time of each step.
+
+COURSE_STUDENTS=N takes another number of students."""
+import json, os, time
+from random import Random
+
+import pytest
+
+from classes import WALL, needs_wall
+from treekit.classroom.collect import collect_from
+from treekit.classroom.course import CourseFolder, course_settings
+from treekit.classroom.course_check import solved
+from treekit.classroom.feedback import write_feedback
+from treekit.classroom.formats import cell_source, marks, read_notebook
+from treekit.classroom.grading import grade_assignment
+from treekit.classroom.gradebook import EXPORT_FORMATS, export_csv
+from treekit.classroom.marking import mark_text, open_texts
+from treekit.classroom.mock_class import changed
+from treekit.classroom.release import prepare_worlds, release_assignment
+from treekit.classroom.similarity import write_similarity
+
+ASSIGNMENTS = CourseFolder(".").assignments()
+STUDENTS = int(os.environ.get("COURSE_STUDENTS", 30))
+
+
+def handed_in(released, solution, wrong):
+    "A student's notebook: the solution, or the solution with a mistake in each cell."
+    bodies = {marks(c)["grade_id"]: cell_source(c) for c in solution["cells"] if marks(c).get("solution")}
+    for c in released["cells"]:
+        if (name := marks(c).get("grade_id")) not in bodies or not marks(c).get("solution"): continue
+        if c["cell_type"] != "code": c["source"] = "The passages with rare words are found first."
+        else: c["source"] = changed(bodies[name], Random(f"{name} {wrong}")) if wrong else bodies[name]
+    return released
+
+
+@needs_wall
+@pytest.mark.slow
+@pytest.mark.parametrize("assignment", ASSIGNMENTS)
+def test_a_term(tmp_path, assignment):
+    c, took, began = CourseFolder(tmp_path / "course"), {}, time.monotonic()
+    c.folder.mkdir()
+    rows = [f"s{n:02},Student {n},{n}" for n in range(STUDENTS)]
+    (c.folder / "roster.csv").write_text("\n".join(["id,name,moodle_id", *rows]))
+    jobs = os.cpu_count() or 1
+    def step(name):
+        nonlocal began
+        took[name], began = round(time.monotonic() - began, 1), time.monotonic()
+    prepare_worlds(c, assignment, jobs=jobs, progress=False)
+    step("corpora")
+    assert len(release_assignment(c, assignment, jobs=jobs, progress=False)) == STUDENTS
+    step("release")
+    solution, box = solved(read_notebook(c.source(assignment))), tmp_path / "inbox"
+    box.mkdir()
+    for n, s in enumerate(c.students()):
+        released = read_notebook(c.release(assignment, s, f"{assignment}.ipynb"))
+        (box / f"{s}.ipynb").write_text(json.dumps(handed_in(released, solution, n % 3 and n)))
+    step("(students)")
+    new, refused = collect_from(c, assignment, box)
+    assert len(new) == STUDENTS and refused == []
+    step("collect")
+    grades = {g["student"]: g for g in grade_assignment(c, assignment, jobs=jobs, sandbox=WALL, progress=False)}
+    step("grade")
+    for n, s in enumerate(c.students()):
+        lost = {e["id"]: e["points"] for e in grades[s]["exercises"] if not e["by_hand"] and e["points"] != e["of"]}
+        assert n % 3 or not lost, (s, lost, grades[s]["errors"])  # a right solution has all points, on any corpus
+    for t in open_texts(c, assignment): mark_text(c, assignment, t.student, t.exercise, t.of)
+    step("mark")
+    assert len(write_feedback(c, assignment, course_settings(assignment).title)) == STUDENTS
+    step("feedback")
+    write_similarity(c, assignment)
+    step("similarity")
+    for columns in EXPORT_FORMATS: assert export_csv(c, assignment, columns).count("\n") >= STUDENTS + 1
+    step("export")
+    print(f"\n{assignment}, {STUDENTS} students, {jobs} processes, seconds: {took}")
