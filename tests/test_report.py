@@ -281,12 +281,14 @@ def test_the_committed_readings_of_arise_are_those_of_its_code():
 
 def test_the_page_begins_with_findings_and_has_one_row_an_artefact_with_its_evidence():
     page = (root() / "figures" / "offline" / "README.md").read_text(encoding="utf-8")
-    opening, findings, papers, metrics = (page.index(f"\n\n{part}") for part in ("treekit reruns", "## Findings", "## The papers", "## Metrics"))
+    parts = ("treekit reruns", "## Findings", "## The papers", "## Metrics")
+    opening, findings, papers, metrics = (page.index(f"\n\n{part}") for part in parts)
     assert opening < findings < papers < metrics and "a simulated model answers" in page[:findings]
     rows = [line for line in page[papers:metrics].splitlines() if line.startswith("| ") and "**" in line]
     known = {title_of(r["paper"], r["artefact"]).partition(", ")[2] for r in inventory() if r["kind"] not in ("algorithm", "equations")}
     named = [line.split(" | ")[1].replace("\\", "") for line in rows]
-    assert len(named) == len({(line.split("](")[1].split("/")[0], name) for line, name in zip(rows, named)}) and len(set(named) & known) > 80
+    assert len(named) == len({(line.split("](")[1].split("/")[0], name) for line, name in zip(rows, named)})
+    assert len(set(named) & known) > 80
     def row(link): return next(line for line in rows if f"]({link})" in line)
     assert "**real**, *added*" in row("real/vanilla.csv") and "**simulated** |" in row("treerare/table1.csv")
     assert "**print**, *added*" in row("toq/inconsistencies.csv") and "**trained** |" in row("rdr2/table4.csv")

@@ -116,6 +116,7 @@ def test_the_store_alone(tmp_path):
     def fetched(key): return json.loads(zlib.decompress(bare.execute("SELECT body FROM t WHERE key = ?", (key,)).fetchone()[0]))
     plain = best(lambda _: timed(fetched))
     print(f"\nper call: written in {write * 1e6:.0f} µs, read in {read * 1e6:.0f} µs; per prediction (10 KB of trace): "
-          f"written in {put * 1e6:.0f} µs, read in {get * 1e6:.0f} µs, without its trace in {lean * 1e6:.0f} µs; SQLite alone {plain * 1e6:.0f} µs")
+          f"written in {put * 1e6:.0f} µs, read in {get * 1e6:.0f} µs, without its trace in {lean * 1e6:.0f} µs; "
+          f"SQLite alone {plain * 1e6:.0f} µs")
     enough(plain / read, 0.2)
     enough(plain / lean, 0.5)
