@@ -96,8 +96,8 @@ def _claims_table(folder, found):
         lines.append((f"[{md(paper_names().get(paper, paper))}]({paper}/claims.md)", *counts))
     if not lines: return ""
     text = ("**The papers' claims.** *Supported* and *contradicted* are about the direction, at a false-discovery rate of 5 percent; "
-            "*inside* and *outside* say whether the printed effect lies in this run's 95 % interval. *Not testable here* are claims about other "
-            "models, people, or rows for which this run has only a substitute.")
+            "*inside* and *outside* say whether the printed effect lies in this run's 95 % interval. *Not testable here* are claims "
+            "about other models, people, or rows for which this run has only a substitute.")
     return f"{text}\n\n{md_table(('paper', *columns), lines)}"
 
 def _first_figure(folder):
