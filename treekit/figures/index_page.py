@@ -45,7 +45,7 @@ _SAID = re.compile(r"\bModel: .+?\. (?:Questions|Real questions)\b.+?\.(?= |$)",
 def _compared(table):
     "Rows of a comparison with printed cells; none for another table."
     with open(table, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
-    return rows if rows and "verdict" in rows[0] else []
+    return rows if rows and {"verdict", "model"} <= rows[0].keys() else []
 
 def _ran(paper, artefacts):
     "What a paper's comparisons ran, in one line; without comparisons, what its tables say of themselves, each sentence once."

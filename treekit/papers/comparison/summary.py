@@ -28,7 +28,7 @@ def _is_score(metric): return METRIC_DIRECTIONS.get(metric) in ("higher", "lower
 
 def printed_pairs(
     folder: Path | str,  # figures/<profile>
-) -> list[dict]:  # paper, artefact, method, dataset, metric, published, reproduced, low, high (percent), verdict
+) -> list[dict]:  # paper, artefact, method, dataset, metric, published, reproduced, low, high (percent), outcome
     "Every score that is printed and reproduced."
     found = []
     for paper, artefact, rows in _comparisons(folder):
@@ -38,14 +38,14 @@ def printed_pairs(
             scale = 100 if max(float(r["published"]) for r in cells) <= 1 else 1
             values = [{k: float(r[k]) * scale if r[k] else None for k in ("published", "reproduced", "low", "high")} for r in cells]
             found += [dict(paper=paper.name, artefact=artefact, method=r["method"], dataset=r["dataset"], metric=metric) | v
-                      | dict(verdict=r["verdict"]) for r, v in zip(cells, values) if v["published"] <= 100 and v["reproduced"] <= 100]
+                      | dict(outcome=r["verdict"]) for r, v in zip(cells, values) if v["published"] <= 100 and v["reproduced"] <= 100]
     return found
 
 def pairs_title(pairs: list[dict]) -> str:
     "Finding of the figure of printed pairs."
     if not pairs: return "No score is both printed and reproduced"
     above = sum(p["reproduced"] > p["published"] for p in pairs)
-    comparable = sum(p["verdict"] in ("reproduced", "outside") for p in pairs)
+    comparable = sum(p["outcome"] in ("reproduced", "outside") for p in pairs)
     return (f"{above:,} of {len(pairs):,} reproduced scores are above print; "
             f"{comparable} {'is' if comparable == 1 else 'are'} from the same experiment")
 
@@ -65,7 +65,7 @@ def draw_pairs(
         mine = [r for r in pairs if r["paper"] == paper.name]
         ax.plot([0, 100], [0, 100], color="#888888", linewidth=0.8, linestyle="-", marker="", zorder=1)
         for same in (False, True):
-            part = [r for r in mine if (r["verdict"] in ("reproduced", "outside")) == same]
+            part = [r for r in mine if (r["outcome"] in ("reproduced", "outside")) == same]
             ax.scatter([r["published"] for r in part], [r["reproduced"] for r in part], s=11, marker=MARKERS[k % len(MARKERS)],
                        facecolor=PALETTE[k + 1] if same else "none", edgecolor=PALETTE[(k + 1) % len(PALETTE)], linewidth=0.6, zorder=2)
         heights = []
