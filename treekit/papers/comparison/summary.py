@@ -62,12 +62,12 @@ def draw_pairs(
                              squeeze=False)
     for ax in axes.flat[len(shown):]: ax.set_visible(False)
     for k, (ax, paper) in enumerate(zip(axes.flat, shown)):
-        mine = [r for r in pairs if r["paper"] == paper.name]
+        mine, colour = [r for r in pairs if r["paper"] == paper.name], PALETTE[(k + 1) % len(PALETTE)]
         ax.plot([0, 100], [0, 100], color="#888888", linewidth=0.8, linestyle="-", marker="", zorder=1)
         for same in (False, True):
             part = [r for r in mine if (r["outcome"] in ("reproduced", "outside")) == same]
             ax.scatter([r["published"] for r in part], [r["reproduced"] for r in part], s=11, marker=MARKERS[k % len(MARKERS)],
-                       facecolor=PALETTE[k + 1] if same else "none", edgecolor=PALETTE[(k + 1) % len(PALETTE)], linewidth=0.6, zorder=2)
+                       facecolor=colour if same else "none", edgecolor=colour, linewidth=0.6, zorder=2)
         heights = []
         for r in sorted(mine, key=lambda r: -abs(r["reproduced"] - r["published"])):
             if len(heights) == named: break
