@@ -150,8 +150,8 @@ def draw_effects(
     ax.set_yticks(range(len(rows)), [text if len(text) < 78 else f"{text[:76]}…" for text in said], fontsize=5.5, parse_math=False)
     ax.set(ylim=(len(rows) - 0.4, -0.6), xlabel="percent points; dot: this run, 95 % interval; diamond: print")
     keys = [*_OUTCOME_COLOURS.items(), ("inconclusive", "#777777")]
-    ax.legend([plt.Line2D([], [], color=c, marker="o", linestyle="-", markersize=3) for _, c in keys], [k for k, _ in keys],
-              loc="lower right", fontsize=6, frameon=True)
+    marks = [plt.Line2D([], [], color=c, marker="o", linestyle="-", markersize=3) for _, c in keys]
+    fig.legend(marks, [k for k, _ in keys], loc="outside lower center", ncols=len(keys), fontsize=6)
     return fig
 
 # %% ../../../nbs/17_papers/6_comparison/05_summary.ipynb #959312ca
