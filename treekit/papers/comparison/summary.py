@@ -172,7 +172,7 @@ def deviation_rows(
     found = []
     for paper, artefact, rows in _comparisons(folder):
         done = [r for r in rows if r["published"] and r["reproduced"]]
-        facts = Counter(f for r in done for f in {_fact(part) for part in r["reason"].split("; ")} if f)
+        facts = Counter(f for r in done for f in dict.fromkeys(map(_fact, r["reason"].split("; "))) if f)
         found += [dict(paper=paper.name, artefact=artefact, fact=f, cells=n, share=n / len(done)) for f, n in facts.items()]
     return found
 
