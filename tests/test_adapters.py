@@ -1,6 +1,7 @@
 "Pipelines of one's own: every adapter keeps answers, counts, cache, budget and resumption; errors are one line; `treekit compare`."
-import json, subprocess, sys, textwrap, threading, urllib.request
+import dataclasses, json, signal, subprocess, sys, textwrap, threading, urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
@@ -282,6 +283,39 @@ def test_a_program_of_a_framework(library, program, calls, steps, tmp_path):
         return load_pipeline(f"{path}:mine")
     made = pipelines.check(make, tmp_path, calls)
     assert {node.text for node in made.rows[0].trace.nodes if node.kind == "step"} == steps
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+from dataclasses import replace
+import pipelines, test_adapters
+from treekit.adapters.functions import function_method
+from treekit.experiments.run import run
+from treekit.store.run_store import Store
+class Dying(pipelines.PaidModel):
+    async def complete(self, request):
+        if len(self.asked) == 20: os.kill(os.getpid(), signal.SIGKILL)
+        with open({log!r}, "a") as f: f.write(repr((request.text, request.sample)) + "\\n")
+        return await super().complete(request)
+method = function_method(test_adapters.two_steps, code="1")
+run(dict(mine=method), pipelines.questions(), replace(pipelines.PROFILE, concurrency=1), store=Store({store!r}), chat=Dying(), progress=False)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_repeats_no_answered_call(tmp_path):
+    "SIGKILL when the 21st of 40 calls is about to be sent: the other twenty are asked afterwards, each once."
+    log, store = tmp_path / "asked.txt", tmp_path / "killed.sqlite"
+    code = KILLED.format(tests=str(Path(__file__).parent), log=str(log), store=str(store))
+    assert subprocess.run([sys.executable, "-c", code]).returncode == -signal.SIGKILL
+    before = log.read_text().splitlines()
+    with Store(store) as opened:
+        profile = dataclasses.replace(pipelines.PROFILE, concurrency=1)
+        done = run(dict(mine=function_method(two_steps, code="1")), pipelines.questions(), profile, store=opened,
+                   chat=(model := pipelines.PaidModel()), progress=False)
+    assert len(before) == 20 and len(model.asked) == 20 and not done.failures
+    assert not set(before) & set(map(repr, model.asked))
 
 
 def test_frameworks_are_not_imported_by_the_adapters():
