@@ -299,7 +299,8 @@ class Dying(pipelines.PaidModel):
         with open({log!r}, "a") as f: f.write(repr((request.text, request.sample)) + "\\n")
         return await super().complete(request)
 method = function_method(test_adapters.two_steps, code="1")
-run(dict(mine=method), pipelines.questions(), replace(pipelines.PROFILE, concurrency=1), store=Store({store!r}), chat=Dying(), progress=False)
+profile = replace(pipelines.PROFILE, concurrency=1)
+run(dict(mine=method), pipelines.questions(), profile, store=Store({store!r}), chat=Dying(), progress=False)
 """
 
 
