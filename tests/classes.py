@@ -1,5 +1,5 @@
 "A small assignment, and a course with it, for the tests of the classroom."
-import json
+import json, shutil
 from pathlib import Path
 
 import pytest
@@ -84,6 +84,12 @@ def course(folder, students=("ada", "bob"), made=None, settings=SETTINGS) -> Cou
     (sources / "course.toml").write_text(settings)
     Path(folder, "roster.csv").write_text("id\n" + "\n".join(students) + "\n")
     return CourseFolder(Path(folder), sources)
+
+
+def copy_of(released, folder) -> CourseFolder:
+    "Copy of a course's folder whose releases were written once for all tests of a module."
+    shutil.copytree(released, Path(folder, "course"), symlinks=True)
+    return CourseFolder(Path(folder, "course"), Path(folder, "course", "sources"))
 
 
 RIGHT = dict(tally='def tally(letters):\n    return {c: letters.count(c) for c in letters}', twice="def twice(number): return 2 * number")

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from classes import RIGHT, SOLUTION, WALL, cell, course, hand_in, needs_wall, notebook, points
+from classes import RIGHT, SOLUTION, WALL, cell, copy_of, course, hand_in, needs_wall, notebook, points
 from speed import enough
 from treekit.classroom.collect import collect_from
-from treekit.classroom.course import CourseFolder
 from treekit.classroom.feedback import write_feedback
 from treekit.classroom.formats import check_source
 from treekit.classroom.grading import grade_assignment
@@ -30,8 +29,7 @@ def released(tmp_path_factory):
 
 @pytest.fixture
 def class_of_two(released, tmp_path):
-    shutil.copytree(released, tmp_path / "course", symlinks=True)
-    return CourseFolder(tmp_path / "course", tmp_path / "course/sources")
+    return copy_of(released, tmp_path)
 
 
 def graded(c, **more): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL, **more)}
@@ -245,7 +243,6 @@ BAD = {1: "def tally(l):\n    while True: pass", 2: "def tally(l): return [0] * 
 @pytest.mark.parametrize("n", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_a_whole_class(tmp_path, n):
     "Many submissions on two cores, four of them hostile: each has a grade, the others full marks, and side by side is faster."
-    import shutil
     c = course(tmp_path, [f"s{i:03}" for i in range(n)])
     release_assignment(c, A, ["s000"], progress=False)
     for s in c.students()[1:]:  # one world is enough here: what is measured is grading

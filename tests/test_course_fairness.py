@@ -1,12 +1,11 @@
 "Fairness: banned imports, similar submissions, and submissions of another assignment or student."
-import json, shutil
+import json
 from pathlib import Path
 
 import pytest
 
-from classes import RIGHT, WALL, cell, course, hand_in, needs_wall, points
+from classes import RIGHT, WALL, cell, copy_of, course, hand_in, needs_wall, points
 from treekit.classroom.collect import collect_from
-from treekit.classroom.course import CourseFolder
 from treekit.classroom.feedback import write_feedback
 from treekit.classroom.formats import read_notebook
 from treekit.classroom.grading import WorkerConnection, grade_assignment
@@ -27,8 +26,7 @@ def released(tmp_path_factory):
 
 @pytest.fixture
 def classroom(released, tmp_path):
-    shutil.copytree(released, tmp_path / "course", symlinks=True)
-    return CourseFolder(tmp_path / "course", tmp_path / "course/sources")
+    return copy_of(released, tmp_path)
 
 
 def grade(c): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL)}

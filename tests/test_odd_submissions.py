@@ -3,10 +3,9 @@ import json
 
 import pytest
 
-from classes import RIGHT, WALL, cell, course, hand_in, needs_wall, points
+from classes import RIGHT, WALL, cell, copy_of, course, hand_in, needs_wall, points
 from treekit.classroom import grading
 from treekit.classroom.collect import take_in
-from treekit.classroom.course import CourseFolder
 from treekit.classroom.feedback import write_feedback
 from treekit.classroom.grading import grade_assignment
 from treekit.classroom.gradebook import class_view, export_csv, status_rows
@@ -28,9 +27,7 @@ def released(tmp_path_factory):
 
 @pytest.fixture
 def class_of_three(released, tmp_path):
-    import shutil
-    shutil.copytree(released, tmp_path / "course", symlinks=True)
-    return CourseFolder(tmp_path / "course", tmp_path / "course/sources")
+    return copy_of(released, tmp_path)
 
 
 def grade(c, **more): return {g["student"]: g for g in grade_assignment(c, A, limits=QUICK, progress=False, sandbox=WALL, **more)}

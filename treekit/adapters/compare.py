@@ -7,7 +7,6 @@ __all__ = ['compared_methods', 'compared_questions', 'comparison_lines', 'Compar
            'comparison_page', 'save_comparison']
 
 # %% ../../nbs/17_adapters/09_compare.ipynb #8b64d13e
-import csv, io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,16 +21,16 @@ from ..experiments.correct_answers import cost_per_answer, metric_name, quality_
 from ..experiments.costs import billed_as
 from ..experiments.metric_judges import unjudged
 from ..experiments.pareto import question_scores, spendings
-from ..experiments.resources import datasets, exemplars, load
+from ..experiments.resources import datasets, load, method_with_examples
 from ..experiments.results import Results, common_reasons, mean_of_means
 from ..experiments.run import run
 from ..experiments.tables import MULTIHOP, PRINTED
 from ..figures.tables import PageCell, TablePage, html_page, markdown_page, span_of
 from ..figures.titles import question_source
-from ..papers.registry import find, method
+from ..papers.registry import find
 from ..scoring.statistics import bootstrap, contrast, holm, p_text
 from ..utils.atomic_write import write_whole
-from ..utils.sanitize import cell_text
+from ..utils.sanitize import csv_text
 
 # %% ../../nbs/17_adapters/09_compare.ipynb #f0d87840
 def compared_methods(
@@ -44,8 +43,7 @@ def compared_methods(
     for name in names:
         if names_pipeline(name): made = load_pipeline(name)
         else:
-            examples = exemplars("hotpotqa", profile.data) if "few-shot" in find(name).printed else []
-            made = method(name, examples)
+            made, _ = method_with_examples(name, profile.data)
             own = {k: v for k, v in fields.items() if k in settings(made)}
             made, unused = configure(made, **own), unused - set(own)
         shown = made.name if isinstance(made, PipelineMethod) else find(name).printed
@@ -234,8 +232,5 @@ def _csv(lines):
     "Lines as CSV; the kinds of the first wrong node have a column each."
     made = [{k: v for k, v in line.items() if k != "first_wrong"} | {f"wrong: {k}": n for k, n in line["first_wrong"].items()}
             for line in lines]
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(made[0])
-    writer.writerows([cell_text("" if v is None else f"{v:.6g}" if isinstance(v, float) else v) for v in row.values()] for row in made)
-    return text.getvalue()
+    def cell(v): return "" if v is None else f"{v:.6g}" if isinstance(v, float) else v
+    return csv_text([made[0], *(map(cell, row.values()) for row in made)])

@@ -6,10 +6,10 @@
 __all__ = ['EXPORT_FORMATS', 'export_rows', 'export_csv', 'status_rows', 'class_view', 'mistakes', 'first_right']
 
 # %% ../../nbs/21_classroom/13_gradebook.ipynb #eace010f
-import csv, io, json, statistics
+import json, statistics
 from collections import Counter
 
-from ..utils.sanitize import cell_text
+from ..utils.sanitize import csv_text
 from .course import CourseFolder
 from .deadlines import deadline_settings, lateness, submission_time
 from .feedback import final_points, final_total, points_by_hand
@@ -79,9 +79,7 @@ def export_csv(
                              f"{assignment}`; --partial exports what there is")
         title = deadline_settings(course).canvas.get(assignment, title or assignment) if columns == "canvas" else title or assignment
         rows = (_moodle_rows if columns == "moodle" else _canvas_rows)(rows[1:], course.roster(), title)
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([cell_text(v) for v in row] for row in rows)
-    return out.getvalue()
+    return csv_text(rows)
 
 # %% ../../nbs/21_classroom/13_gradebook.ipynb #2a5222e5
 def status_rows(

@@ -6,14 +6,13 @@
 __all__ = ['OpenText', 'open_texts', 'check_marks', 'write_sheet', 'mark_text']
 
 # %% ../../nbs/21_classroom/11_marking.ipynb #c69e4a5f
-import csv, io
 from dataclasses import dataclass
 
 from .course import CourseFolder
 from .feedback import sheet_rows
 from ..config import UsageError, choose
 from ..utils.atomic_write import write_whole
-from ..utils.sanitize import cell_text
+from ..utils.sanitize import csv_text
 
 # %% ../../nbs/21_classroom/11_marking.ipynb #9a41ff4a
 @dataclass(frozen=True)
@@ -60,12 +59,9 @@ def check_marks(
 # %% ../../nbs/21_classroom/11_marking.ipynb #4c6f052f
 def _write(course, assignment, rows):
     "Write the sheet: {(student, exercise): (points, remark)}; points may be empty."
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["student", "exercise", "points", "remark"])
-    writer.writerows([cell_text(s), cell_text(e), "" if points is None else f"{points:g}", cell_text(remark)]
-                     for (s, e), (points, remark) in rows.items())
-    write_whole(course.private("by_hand", f"{assignment}.csv"), out.getvalue(), private=True)
+    lines = [(s, e, "" if points is None else f"{points:g}", remark) for (s, e), (points, remark) in rows.items()]
+    text = csv_text([("student", "exercise", "points", "remark"), *lines])
+    write_whole(course.private("by_hand", f"{assignment}.csv"), text, private=True)
 
 def write_sheet(
     course: CourseFolder,

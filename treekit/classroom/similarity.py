@@ -6,7 +6,7 @@
 __all__ = ['FEWEST', 'code_tokens', 'winnowed', 'fingerprints', 'SimilarPair', 'similar_pairs', 'write_similarity']
 
 # %% ../../nbs/21_classroom/08_similarity.ipynb #22d51617
-import csv, io, keyword, re, tokenize, zlib
+import io, keyword, re, tokenize, zlib
 from collections import Counter
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -17,7 +17,7 @@ from .release import release_mark
 from .worker import without_magics
 from ..config import UsageError
 from ..utils.atomic_write import write_whole
-from ..utils.sanitize import cell_text
+from ..utils.sanitize import csv_text
 
 # %% ../../nbs/21_classroom/08_similarity.ipynb #4a778208
 _LEFT_OUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
@@ -116,9 +116,6 @@ def write_similarity(
 ) -> tuple[list[SimilarPair], list[str]]:
     "Write the report into the private folder as CSV."
     pairs, unread = similar_pairs(course, assignment, least)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(SimilarPair.__dataclass_fields__)
-    writer.writerows([cell_text(v) for v in asdict(p).values()] for p in pairs)
-    write_whole(course.private("similarity", f"{assignment}.csv"), out.getvalue(), private=True)
+    text = csv_text([SimilarPair.__dataclass_fields__, *(asdict(p).values() for p in pairs)])
+    write_whole(course.private("similarity", f"{assignment}.csv"), text, private=True)
     return pairs, unread

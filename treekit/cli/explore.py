@@ -6,7 +6,7 @@
 __all__ = ['explore_command']
 
 # %% ../../nbs/25_cli/00_explore.ipynb #b4b12b31
-import csv, io, json, os, sys, time, webbrowser
+import json, os, sys, time, webbrowser
 from pathlib import Path
 from textwrap import shorten
 
@@ -92,7 +92,7 @@ def _write_notes(run, file, as_json):
     "Write the annotations of a run."
     from treekit.experiments.run_records import notes_of
     from treekit.utils.atomic_write import write_whole
-    from treekit.utils.sanitize import cell_text
+    from treekit.utils.sanitize import csv_text
     lines = []
     for i, note in sorted(notes_of(run.store, run.name).items()):
         line = run.line(i)
@@ -100,9 +100,7 @@ def _write_notes(run, file, as_json):
                      | {k: line[k] for k in ("answer", "value")} | dict(verdict=note["verdict"], note=note["text"]))
     if file.endswith(".json"): text = json.dumps(dict(run=run.name, notes=lines), indent=1, ensure_ascii=False) + "\n"
     else:
-        out = io.StringIO()
         columns = ["method", "dataset", "id", "question", "gold", "answer", "value", "verdict", "note"]
-        csv.writer(out, lineterminator="\n").writerows([columns, *([cell_text(line[k]) for k in columns] for line in lines)])
-        text = out.getvalue()
+        text = csv_text([columns, *([line[k] for k in columns] for line in lines)])
     write_whole(Path(file), text)
     click.echo(json.dumps(dict(file=file, notes=len(lines))) if as_json else f"{file}: {len(lines)} annotated answers of run {run.name}")

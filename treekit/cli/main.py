@@ -17,7 +17,7 @@ from .options import profile_of, profile_options
 from ..config import (
     RENAMED_COMMANDS, RENAMED_OPTIONS, RENAMED_SETTINGS, UsageError, api_key_envs, choose, is_unset, load_profile, missing_library,
     profile_names, root, run_options, work_dir)
-from ..papers.registry import find, method, method_names
+from ..papers.registry import method_names
 from ..utils.sanitize import printable
 from ..utils.atomic_write import write_whole
 
@@ -231,10 +231,9 @@ def _outcome(tasks, folder, as_json):
 # %% ../../nbs/25_cli/09_main.ipynb #834b327d
 def _method(name, sets, source):
     "A method by its name, with fields set from words, and the dataset whose questions it is used to."
-    from treekit.experiments.resources import exemplars
     from treekit.core.method import configure, settings
-    shown = exemplars("hotpotqa", source) if "few-shot" in find(name).printed else []
-    chosen = method(name, shown)
+    from treekit.experiments.resources import method_with_examples
+    chosen, shown = method_with_examples(name, source)
     own = {k: v for k, v in sets.items() if k not in FIELDS or k in settings(chosen)}  # a temperature is the profile's and the samples'
     if is_unset("temperature", own.get("temperature")): del own["temperature"]  # the client sends none
     for name in own.keys() & RENAMED_SETTINGS.keys() - settings(chosen).keys(): choose("setting", name, FIELDS)

@@ -4,8 +4,8 @@
 
 # %% auto #0
 __all__ = ['WORLD', 'QUESTION_SOURCES', 'UNPUBLISHED', 'SHAPING', 'Fictional', 'source_of', 'datasets', 'load', 'load_corpus',
-           'load_documents', 'exemplars', 'need_documents', 'trained_roles', 'trained_class', 'chat_for', 'identity_of',
-           'LazyRetriever', 'Corpus', 'Provided', 'Resources']
+           'load_documents', 'exemplars', 'method_with_examples', 'need_documents', 'trained_roles', 'trained_class',
+           'chat_for', 'identity_of', 'LazyRetriever', 'Corpus', 'Provided', 'Resources']
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #a1ee4d97
 import contextlib, functools, re, threading
@@ -184,6 +184,16 @@ def exemplars(
         pool = fit(origin.solved(name))
     if len(pool) < k: raise UsageError(f"{name!r} has {len(pool)} training questions, fewer than k={k}")
     return sample_rows(pool, k, seed)
+
+def method_with_examples(
+    name: str,  # as typed or as printed
+    source: str,  # of the questions; the examples of few-shot rows are from there, too
+) -> tuple[Any, list]:  # the method, the examples that it shows
+    "A method by its name, with solved questions if it is a few-shot row."
+    from treekit.papers.registry import find, method
+    examples = exemplars("hotpotqa", source) if "few-shot" in find(name).printed else []
+    return method(name, examples), examples
+
 
 # %% ../../nbs/14_experiments/07_resources.ipynb #dae6e16f
 def need_documents(

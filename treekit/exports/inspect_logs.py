@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..core.method import Trace
 from ..utils.atomic_write import write_whole
+from ..utils.sanitize import file_name
 from ..explorer.runs import OpenRun, worth
 from .rows import CallReader, cell_rows
 from .selecting import when_kept
@@ -120,7 +121,7 @@ def write_inspect(
         cells = list(cell_rows(run))
         for method in run.kept.methods:
             for dataset in run.kept.questions:
-                name = re.sub(r"[^\w.-]+", "-", f"{run.name}_{dataset}_{method}").strip("-") + ".json"
+                name = file_name(f"{run.name}_{dataset}_{method}").strip("-") + ".json"
                 write_whole(Path(folder) / name, json.dumps(inspect_log(run, method, dataset, cells), indent=1, ensure_ascii=False))
                 names.append(name)
     return names

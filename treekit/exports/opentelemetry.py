@@ -7,7 +7,7 @@ __all__ = ['SCHEMA', 'INTERNAL', 'CLIENT', 'otlp_value', 'otlp_attributes', 'ans
            'send_otlp']
 
 # %% ../../nbs/22_exports/08_opentelemetry.ipynb #e74091ed
-import hashlib, json, re
+import hashlib, json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from ..explorer.timeline import call_times
 from .rows import CallReader
 from .selecting import when_kept
 from ..utils.atomic_write import write_whole
+from ..utils.sanitize import file_name
 
 # %% ../../nbs/22_exports/08_opentelemetry.ipynb #207dfee9
 SCHEMA = "https://opentelemetry.io/schemas/1.41.0"  # version of the conventions
@@ -161,7 +162,7 @@ def write_otlp(
     "Write a file for each run, a request a line."
     names = []
     for run in runs:
-        name = re.sub(r"[^\w.-]+", "-", run.name) + ".otlp.jsonl"
+        name = file_name(run.name) + ".otlp.jsonl"
         write_whole(Path(folder) / name, "".join(_json(request) + "\n" for request in otlp_requests(run)))
         names.append(name)
     return names

@@ -6,11 +6,11 @@
 __all__ = ['METRIC_NOTES', 'highlights_of', 'index_page']
 
 # %% ../../nbs/16_figures/19_index_page.ipynb #628a7d5c
-import csv, os, re
+import os, re
 from pathlib import Path
 
 from ..config import root
-from ..papers.plugin import discover, resolve
+from ..papers.plugin import discover, read_rows, resolve
 from ..utils.sanitize import ht, md, md_table
 from .claims import CLAIM_OUTCOMES, SIZES
 from .claims_page import claims_by_artefact, claims_in
@@ -44,7 +44,7 @@ _SAID = re.compile(r"\bModel: .+?\. (?:Questions|Real questions)\b.+?\.(?= |$)",
 
 def _compared(table):
     "Rows of a comparison with printed cells; none for another table."
-    with open(table, encoding="utf-8", newline="") as f: rows = list(csv.DictReader(f))
+    rows = read_rows(table)
     return rows if rows and {"verdict", "model"} <= rows[0].keys() else []
 
 def _ran(paper, artefacts):
@@ -90,7 +90,7 @@ def _claims_table(folder, found):
     for paper in found:
         path = folder / paper / "claims.csv"
         if not (total := claims_in(path)): continue
-        with open(path, encoding="utf-8", newline="") as f: sizes = [row["size"] for row in csv.DictReader(f)]
+        sizes = [row["size"] for row in read_rows(path)]
         other = sum(n for outcome, n in total.items() if outcome not in columns)
         counts = [*(total[c] for c in columns[:4]), other, *(sizes.count(s) for s in SIZES[:2])]
         lines.append((f"[{md(paper_names().get(paper, paper))}]({paper}/claims.md)", *counts))
@@ -160,7 +160,7 @@ def _paper_lines(paper, folder, artefacts):
     if total := claims_in(folder / paper / "claims.csv"):
         told = ", ".join(f"{n} {v}" for v, n in total.items() if n)
         lines.append(f"{sum(total.values())} claims: {told}. [All of them]({paper}/claims.md); below, one about several artefacts "
-                     "stands at each.")
+                     "is counted at each.")
     counts = [count_verdicts(table) for table in _tables(artefacts)]
     cells = {v: sum(c.get(v, 0) for c in counts) for v in ("reproduced", "outside", "not comparable", "not run")}
     if any(cells.values()): lines.append(f"Printed cells: {', '.join(f'{n:,} {v}' for v, n in cells.items() if n)}.")
@@ -188,7 +188,7 @@ def index_page(
     findings = [highlights_of(folder), _claims_table(folder, found), _first_figure(folder)]
     papers = [_paper_section(paper, folder, artefacts, models) for paper, artefacts in found.items()]
     legend = ("*Reproduced*, *outside*: the same experiment, as far as the paper tells; its number is within the tolerance, or not. "
-              "*Not compared*: another model or other questions; what differs stands below each table. "
+              "*Not compared*: another model or other questions; the differences are listed below each table. "
               "HTML and SVG of the same stand beside these files; they are not kept in the history.")
     parts = [f"# Results of profile {md(folder.name)}", _opening(found)]
     if any(findings): parts += ["## Findings", *findings]

@@ -9,13 +9,13 @@ __all__ = ['FLAGS', 'MARKS', 'LEGEND', 'LEGEND_OF_VERDICTS', 'HOW_CLAIMS_ARE_TES
            'save_errata']
 
 # %% ../../nbs/16_figures/05_tables.ipynb #bad1da96
-import csv, io, re, shlex
+import re, shlex
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ..config import profile_names
-from ..utils.sanitize import cell_text, ht, md, md_line
+from ..utils.sanitize import csv_text, ht, md, md_line
 from .cells import CellScores, name_and_run, read_scores, write_scores
 from .claims import judge_claims, load_claims
 from .significance import best_cells
@@ -339,11 +339,7 @@ def save_csv(
     digits: int = 3,  # decimals
 ):
     "Write a table as CSV with fixed decimals, for comparison between runs and machines."
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(map(cell_text, df.columns))
-    writer.writerows(map(cell_text, r) for r in _lines(df, digits))
-    write_whole(path, text.getvalue())
+    write_whole(path, csv_text([df.columns, *_lines(df, digits)]))
 
 # %% ../../nbs/16_figures/05_tables.ipynb #0827361b
 def save_table(

@@ -4,7 +4,7 @@
 
 # %% auto #0
 __all__ = ['LONGEST_BODY', 'PROFILE_SETTINGS', 'CHARGED_FAILURES', 'call_failed', 'split_thinking', 'parse_body',
-           'scoring_unsupported', 'scores_texts', 'ServerConnection', 'OpenAIClient']
+           'scoring_unsupported', 'scores_texts', 'certificates', 'ServerConnection', 'OpenAIClient']
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #15b2fade
 import asyncio, functools, itertools, json, math, random, re, time
@@ -263,7 +263,7 @@ async def _limit_body(response):
 
 # %% ../../nbs/05_llm/00_openai_client.ipynb #3ed175cb
 @functools.cache
-def _certificates():
+def certificates():
     "TLS context, created once: that takes longer than everything else in a client."
     import httpx2
     return httpx2.create_ssl_context()
@@ -283,7 +283,7 @@ class ServerConnection:
         def connect():  # keep-alive of 4 s: servers drop idle connections after five seconds or more
             limits = httpx2.Limits(max_connections=concurrency, max_keepalive_connections=concurrency, keepalive_expiry=4)
             hooks = dict(response=[_refuse_redirect, _limit_body])
-            http_client = openai.DefaultAsyncHttpxClient(verify=_certificates(), limits=limits, event_hooks=hooks)
+            http_client = openai.DefaultAsyncHttpxClient(verify=certificates(), limits=limits, event_hooks=hooks)
             client = openai.AsyncOpenAI(base_url=endpoint, api_key=key or "-", max_retries=0, timeout=timeout, http_client=http_client)
             is_openai = (urlsplit(endpoint).hostname or "").endswith("openai.com")
             if not is_openai: client.organization = client.project = None  # the environment's are OpenAI's

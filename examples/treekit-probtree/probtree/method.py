@@ -104,7 +104,7 @@ async def fill_slots(node: QuestionNode):
     known = {n: other.best.answer for n, other in needed.items() if other.best.answer}
     node.question, node.filled = fill(node.text, known), list(known.values())
     if lacking := [n for n in slots(node.text) if n not in known]:
-        node.record.notes.append(f"no answer for {', '.join(f'#{n}' for n in lacking)}: asked as it stands")
+        node.record.notes.append(f"no answer for {', '.join(f'#{n}' for n in lacking)}: asked unchanged")
 
 
 async def solve_below(method: ProbTree, node: QuestionNode, context: Context) -> list[Candidate | None]:

@@ -24,21 +24,29 @@ def _comparisons(folder):
             rows = read_rows(path)
             if rows and {"verdict", "published", "reproduced"} <= rows[0].keys(): yield paper, path.stem, rows
 
-def _is_score(metric): return METRIC_DIRECTIONS.get(metric) in ("higher", "lower") and not re.search("relative|Rel\.", metric)
+def _is_score(metric): return METRIC_DIRECTIONS.get(metric) in ("higher", "lower") and not re.search(r"relative|Rel\.", metric)
+
+def _scales(folder):
+    "(paper, metric) -> factor that makes percent points of its unit; None: another unit, such as a rating up to 10."
+    most = {}
+    for paper, _, rows in _comparisons(folder):
+        for r in (r for r in rows if r["published"]):
+            key = paper.name, r["metric"]
+            most[key] = max(most.get(key, 0), float(r["published"]))
+    return {key: 100 if value <= 1 else 1 if 10 < value <= 100 else None for key, value in most.items()}
 
 def printed_pairs(
     folder: Path | str,  # figures/<profile>
 ) -> list[dict]:  # paper, artefact, method, dataset, metric, published, reproduced, low, high (percent), outcome
     "Every score that is printed and reproduced."
-    found = []
+    found, scales = [], _scales(folder)
     for paper, artefact, rows in _comparisons(folder):
-        both = [r for r in rows if r["published"] and r["reproduced"] and _is_score(r["metric"])]
-        for metric in dict.fromkeys(r["metric"] for r in both):
-            cells = [r for r in both if r["metric"] == metric]
-            scale = 100 if max(float(r["published"]) for r in cells) <= 1 else 1
-            values = [{k: float(r[k]) * scale if r[k] else None for k in ("published", "reproduced", "low", "high")} for r in cells]
-            found += [dict(paper=paper.name, artefact=artefact, method=r["method"], dataset=r["dataset"], metric=metric) | v
-                      | dict(outcome=r["verdict"]) for r, v in zip(cells, values) if v["published"] <= 100 and v["reproduced"] <= 100]
+        for r in rows:
+            scale = scales.get((paper.name, r["metric"]))
+            if not (r["published"] and r["reproduced"] and scale and _is_score(r["metric"])): continue
+            values = {k: float(r[k]) * scale if r[k] else None for k in ("published", "reproduced", "low", "high")}
+            found.append(dict(paper=paper.name, artefact=artefact, method=r["method"], dataset=r["dataset"], metric=r["metric"]) | values
+                         | dict(outcome=r["verdict"]))
     return found
 
 def pairs_title(pairs: list[dict]) -> str:
@@ -90,15 +98,6 @@ def _name_point(ax, r):
 # %% ../../../nbs/17_papers/6_comparison/05_summary.ipynb #c187d6ab
 TESTED = ("supported", "contradicted", "inconclusive")
 _NO_SCORE = re.compile("dollars|tokens|calls|seconds")
-
-def _scales(folder):
-    "(paper, metric) -> factor that makes percent points of its unit; None: a scale up to 10, such as a rating."
-    most = {}
-    for paper, _, rows in _comparisons(folder):
-        for r in (r for r in rows if r["published"]):
-            key = paper.name, r["metric"]
-            most[key] = max(most.get(key, 0), float(r["published"]))
-    return {key: 100 if value <= 1 else None if value <= 10 else 1 for key, value in most.items()}
 
 def _scale_of(contrast, scales):
     "Factor for the metric that a contrast names, or else for most metrics of its paper; None: not in percent."
@@ -176,12 +175,16 @@ def deviation_rows(
         found += [dict(paper=paper.name, artefact=artefact, fact=f, cells=n, share=n / len(done)) for f, n in facts.items()]
     return found
 
+def _by_frequency(rows):
+    "Facts, the most frequent one first."
+    cells = Counter()
+    for r in rows: cells[r["fact"]] += r["cells"]
+    return [fact for fact, _ in cells.most_common()]
+
 def deviations_title(rows: list[dict]) -> str:
     "Finding of the matrix of deviations."
     if not rows: return "No cell differs from print in a named fact"
-    cells = Counter()
-    for r in rows: cells[r["fact"]] += r["cells"]
-    return f"What keeps cells from a verdict: most often {', '.join(f for f, _ in cells.most_common(3))}"
+    return f"What keeps cells from a verdict: most often {', '.join(_by_frequency(rows)[:3])}"
 
 def draw_deviations(
     rows: list[dict],  # from `deviation_rows`
@@ -189,9 +192,7 @@ def draw_deviations(
     "Matrix of artefacts and reasons; the darker, the larger the share of the artefact's cells."
     import matplotlib.pyplot as plt
     house_style()
-    cells = Counter()
-    for r in rows: cells[r["fact"]] += r["cells"]
-    facts = [f for f, _ in cells.most_common()]
+    facts = _by_frequency(rows)
     labels = {p.name: p.label for p in discover().values()}
     names = list(dict.fromkeys((r["paper"], r["artefact"]) for r in rows))
     share = {(r["paper"], r["artefact"], r["fact"]): r["share"] for r in rows}
