@@ -26,25 +26,27 @@ def _comparisons(folder):
 
 def _is_score(metric): return METRIC_DIRECTIONS.get(metric) in ("higher", "lower") and not re.search(r"relative|Rel\.", metric)
 
-def _scales(folder):
-    "(paper, metric) -> factor that makes percent points of its unit; None: another unit, such as a rating up to 10."
-    most = {}
-    for paper, _, rows in _comparisons(folder):
-        for r in (r for r in rows if r["published"]):
-            key = paper.name, r["metric"]
-            most[key] = max(most.get(key, 0), float(r["published"]))
-    return {key: 100 if value <= 1 else 1 if 10 < value <= 100 else None for key, value in most.items()}
+def _factors(paper):
+    "Factors that make percent points of a paper's scores: metric -> factor, None for another unit; and the factor of most scores."
+    of, count = {}, Counter()
+    for path in (p for p in paper.data_files() if p.suffix == ".csv"):
+        for r in (r for r in read_rows(path) if r.get("metric") and r.get("unit") and "value" in r):
+            factor = dict(percent=1, fraction=100).get(r["unit"])
+            of[r["metric"]] = of.get(r["metric"]) or factor
+            count[factor] += factor is not None
+    return of, max(count, key=count.get, default=1) or 1
 
 def printed_pairs(
     folder: Path | str,  # figures/<profile>
 ) -> list[dict]:  # paper, artefact, method, dataset, metric, published, reproduced, low, high (percent), outcome
     "Every score that is printed and reproduced."
-    found, scales = [], _scales(folder)
+    found, factors = [], {p.name: _factors(p) for p in discover().values()}
     for paper, artefact, rows in _comparisons(folder):
-        for r in rows:
-            scale = scales.get((paper.name, r["metric"]))
-            if not (r["published"] and r["reproduced"] and scale and _is_score(r["metric"])): continue
-            values = {k: float(r[k]) * scale if r[k] else None for k in ("published", "reproduced", "low", "high")}
+        of, usual = factors[paper.name]
+        for r in rows if artefact != "textclaims" else ():
+            factor = of.get(r["metric"], usual)
+            if not (r["published"] and r["reproduced"] and factor and _is_score(r["metric"])): continue
+            values = {k: float(r[k]) * factor if r[k] else None for k in ("published", "reproduced", "low", "high")}
             found.append(dict(paper=paper.name, artefact=artefact, method=r["method"], dataset=r["dataset"], metric=r["metric"]) | values
                          | dict(outcome=r["verdict"]))
     return found
@@ -99,26 +101,25 @@ def _name_point(ax, r):
 TESTED = ("supported", "contradicted", "inconclusive")
 _NO_SCORE = re.compile("dollars|tokens|calls|seconds")
 
-def _scale_of(contrast, scales):
-    "Factor for the metric that a contrast names, or else for most metrics of its paper; None: not in percent."
+def _factor_of(contrast, of, usual):
+    "Factor for the metric that a contrast names, or else of most scores of its paper; None: not in percent."
     if _NO_SCORE.search(contrast): return None
-    named = [metric for metric in scales if metric in contrast.partition(":")[0]]
-    if named: return scales[max(named, key=len)]
-    return Counter(scales.values()).most_common(1)[0][0] if scales else None
+    named = [metric for metric in of if metric in contrast.partition(":")[0]]
+    return of[max(named, key=len)] if named else usual
 
 def claim_effects(
     folder: Path | str,  # figures/<profile>
 ) -> list[dict]:  # paper, id, statement, contrast, outcome, printed, effect, low, high (percent points)
     "Printed and reproduced effects of the tested claims, each contrast once."
-    found, scales = [], _scales(folder)
+    found = []
     for paper in papers():
+        of, usual = _factors(paper)
         for v in judge_claims(Path(folder), paper.name):
             if v.outcome not in TESTED or v.same_as or None in (v.difference, v.low, v.high): continue
-            scale = _scale_of(v.weakest, {metric: k for (p, metric), k in scales.items() if p == paper.name})
-            if scale is None: continue
+            if (factor := _factor_of(v.weakest, of, usual)) is None: continue
             found.append(dict(paper=paper.name, id=v.claim.id, statement=v.claim.statement, contrast=v.weakest, outcome=v.outcome,
-                              printed=None if v.printed is None else v.printed * scale, effect=v.difference * scale,
-                              low=v.low * scale, high=v.high * scale))
+                              printed=None if v.printed is None else v.printed * factor, effect=v.difference * factor,
+                              low=v.low * factor, high=v.high * factor))
     return found
 
 def effects_title(effects: list[dict]) -> str:
