@@ -91,7 +91,7 @@ class CourseFolder:
         path = Path(self.folder, "roster.csv")
         try:
             with open(path, newline="", encoding="utf-8-sig") as f: rows = list(csv.DictReader(f))
-        except FileNotFoundError: 
+        except FileNotFoundError:
             where = repr(Path(self.folder).name) if Path(self.folder).name else "this folder"
             raise UsageError(f"no roster.csv in {where}: write one, with a column id, or run `treekit course init DIR`") from None
         if not rows or "id" not in rows[0]: raise UsageError("roster.csv has no column id, or no student")
